@@ -1,0 +1,40 @@
+/** Where a structure reads the time: milliseconds since 1970, possibly with a fraction. */
+export interface Clock {
+  now(): number
+}
+
+/** Timers as a structure needs them; the system's own are `systemTimers`. */
+export interface Timers {
+  setTimeout(callback: () => void, delayMs: number): TimerHandle
+  setInterval(callback: () => void, periodMs: number): TimerHandle
+}
+
+/** A running timer. */
+export interface TimerHandle {
+  cancel(): void
+}
+
+/** The wall clock; it may step when the machine's time is set. */
+export const wallClock: Clock = { now: () => Date.now() }
+
+/** A clock that never steps: wall time at start plus what has passed since, for durations, leases and TTLs. */
+export const steadyClock: Clock = { now: () => performance.timeOrigin + performance.now() }
+
+// An SDK must never keep the application's process alive; in a browser a timer is a number without `unref`.
+function handle(timer: unknown, cancel: () => void): TimerHandle {
+  const maybeUnref = timer as { unref?: () => void }
+  maybeUnref.unref?.()
+  return { cancel }
+}
+
+/** The runtime's timers, unref'd so that they never keep a process alive. */
+export const systemTimers: Timers = {
+  setTimeout(callback, delayMs) {
+    const timer = setTimeout(callback, delayMs)
+    return handle(timer, () => clearTimeout(timer))
+  },
+  setInterval(callback, periodMs) {
+    const timer = setInterval(callback, periodMs)
+    return handle(timer, () => clearInterval(timer))
+  },
+}

@@ -1,0 +1,14 @@
+export { fromIoredis, type IoredisLike } from './adapters/ioredis.ts'
+export { fromNodeRedis, type NodeRedisLike } from './adapters/node-redis.ts'
+export { type RedisClient, toRedis } from './adapters/to-redis.ts'
+export {
+  type Redis,
+  type RedisArgument,
+  type RedisNode,
+  type RedisReply,
+  type RedisSubscriber,
+  type RedisTopology,
+  replyErrorCode,
+  type SendOptions,
+} from './redis.ts'
+export { defineScript, loadScript, type RedisScript } from './script/redis-script.ts'

@@ -1,0 +1,15 @@
+export { FaultProxy, type Faults } from './net/fault-proxy.ts'
+export { freePort, freePorts } from './net/free-port.ts'
+export { type GuardedChild, sourceArgs, startChild, startSource, temporaryFolder } from './process/child.ts'
+export {
+  type RedisCluster,
+  type RedisServer,
+  type RedisServerOptions,
+  redisCli,
+  startCluster,
+  startRedis,
+} from './servers/redis-server.ts'
+export { FakeClock } from './time/fake-clock.ts'
+export { isFullRun, scale } from './time/scale.ts'
+export { type WaitOptions, waitFor } from './time/wait-for.ts'
+export { loadTrace, type Trace, traceNames, zipfTrace } from './traces/trace.ts'

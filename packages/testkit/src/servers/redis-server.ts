@@ -1,0 +1,166 @@
+import { execFile } from 'node:child_process'
+import { connect } from 'node:net'
+import { promisify } from 'node:util'
+import { freePort, freePorts } from '../net/free-port.ts'
+import { type GuardedChild, startChild, temporaryFolder } from '../process/child.ts'
+import { waitFor } from '../time/wait-for.ts'
+
+const execute = promisify(execFile)
+
+/** How a test's Redis is started. */
+export interface RedisServerOptions {
+  /** More arguments, as `['--maxmemory', '10mb']`. */
+  readonly args?: readonly string[]
+  /** A fixed port, for a restart on the same one. @default a free port */
+  readonly port?: number
+  /** Its working folder, for a restart with its data. @default a new temporary folder */
+  readonly folder?: string
+  /** @default 'redis-server' */
+  readonly program?: string
+}
+
+/** A real redis-server on loopback that dies with this process. */
+export interface RedisServer {
+  readonly host: '127.0.0.1'
+  readonly port: number
+  readonly url: string
+  readonly folder: string
+  readonly child: GuardedChild
+  /** Runs redis-cli against it and gives what it printed, without the last line end. */
+  cli(...args: string[]): Promise<string>
+  /** Starts it again on the same port and folder, after `stop` or a kill. */
+  restart(args?: readonly string[]): Promise<RedisServer>
+  stop(): Promise<void>
+}
+
+/** Starts a Redis without persistence on a free port and waits until it answers. */
+export async function startRedis(options: RedisServerOptions = {}): Promise<RedisServer> {
+  const folder = options.folder ?? temporaryFolder('redis')
+  // Somebody may take the free port between our look and the server's bind: then look again.
+  for (let attempt = 0; ; attempt++) {
+    const port = options.port ?? (await freePort())
+    const child = startChild(
+      options.program ?? 'redis-server',
+      [
+        '--port',
+        String(port),
+        '--bind',
+        '127.0.0.1',
+        '--dir',
+        folder,
+        '--save',
+        '',
+        '--appendonly',
+        'no',
+        '--daemonize',
+        'no',
+        '--enable-debug-command',
+        'yes',
+        ...(options.args ?? []),
+      ],
+      { cwd: folder },
+    )
+    const isUp = await waitFor(
+      async () => (await answers(port)) || (child.process.exitCode !== null ? 'ended' : undefined),
+      {
+        what: () => `redis-server on port ${port}:\n${child.output()}`,
+      },
+    )
+    if (isUp === 'ended') {
+      if (attempt < 5 && options.port === undefined && child.output().includes('bind')) continue
+      throw new Error(`redis-server ended at its start:\n${child.output()}`)
+    }
+    const server: RedisServer = {
+      host: '127.0.0.1',
+      port,
+      url: `redis://127.0.0.1:${port}`,
+      folder,
+      child,
+      cli: (...args) => redisCli(port, ...args),
+      restart: (args) => startRedis({ ...options, port, folder, args: args ?? options.args ?? [] }),
+      stop: () => child.stop(),
+    }
+    return server
+  }
+}
+
+/** Runs redis-cli against a port and gives what it printed. */
+export async function redisCli(port: number, ...args: string[]): Promise<string> {
+  const { stdout } = await execute('redis-cli', ['-p', String(port), ...args], { maxBuffer: 64 << 20 })
+  return stdout.replace(/\n$/, '')
+}
+
+function answers(port: number): Promise<true | undefined> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write('PING\r\n'))
+    socket.setTimeout(500)
+    const end = (value: true | undefined) => {
+      socket.destroy()
+      resolve(value)
+    }
+    // A server that loads its data answers -LOADING; one with a password answers -NOAUTH and is up.
+    socket.on('data', (data) => end(/^(\+PONG|-NOAUTH)/.test(data.toString('latin1')) || undefined))
+    socket.on('error', () => end(undefined))
+    socket.on('timeout', () => end(undefined))
+  })
+}
+
+/** A real Redis Cluster on loopback. */
+export interface RedisCluster {
+  readonly nodes: readonly RedisServer[]
+  readonly addresses: readonly { host: string; port: number }[]
+  stop(): Promise<void>
+}
+
+/** Starts a cluster of masters (and replicas of each) and waits until every node says that it is whole. */
+export async function startCluster(
+  options: { masters?: number; replicas?: number; args?: readonly string[] } = {},
+): Promise<RedisCluster> {
+  const { masters = 3, replicas = 0, args = [] } = options
+  const count = masters * (1 + replicas)
+  const nodes: RedisServer[] = []
+  for (let index = 0; index < count; index++) {
+    const [port, busPort] = await freePorts(2)
+    nodes.push(
+      await startRedis({
+        port: port!,
+        args: [
+          '--cluster-enabled',
+          'yes',
+          '--cluster-port',
+          String(busPort),
+          '--cluster-node-timeout',
+          '1500',
+          '--cluster-config-file',
+          'nodes.conf',
+          ...args,
+        ],
+      }),
+    )
+  }
+  const addresses = nodes.map(({ host, port }) => ({ host, port }))
+  await execute('redis-cli', [
+    '--cluster',
+    'create',
+    ...addresses.map(({ host, port }) => `${host}:${port}`),
+    '--cluster-replicas',
+    String(replicas),
+    '--cluster-yes',
+  ])
+  for (const node of nodes) {
+    await waitFor(
+      async () => {
+        const info = await node.cli('CLUSTER', 'INFO')
+        return info.includes('cluster_state:ok') && info.includes(`cluster_known_nodes:${count}`)
+      },
+      { timeoutMs: 30_000, everyMs: 50, what: `cluster node ${node.port} to be whole` },
+    )
+  }
+  return {
+    nodes,
+    addresses,
+    async stop() {
+      await Promise.all(nodes.map((node) => node.child.stop(500)))
+    },
+  }
+}

@@ -1,0 +1,75 @@
+// Every npm script comes through here: make the clone ready, then run the wanted job on the right Node.
+import { spawn } from 'node:child_process'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { ensureNode, ensurePackages, ensureServers, root } from './setup.mjs'
+
+const [job, ...rest] = process.argv.slice(2)
+const bin = (name) => join(root, 'node_modules', '.bin', name)
+
+ensurePackages()
+const node = ensureNode()
+const fromSource = ['--disable-warning=ExperimentalWarning', '--conditions=firebreak-source']
+
+/** Runs one program to its end; its exit code, and 128 + n when a signal ended it. */
+function run(program, args, env = {}) {
+  return new Promise((resolve) => {
+    const path = `${join(node, '..')}:${process.env.PATH}`
+    const child = spawn(program, args, { stdio: 'inherit', cwd: root, env: { ...process.env, PATH: path, ...env } })
+    // The terminal sends Ctrl-C to the whole group; a supervisor sends SIGTERM to us alone.
+    for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
+    process.on('SIGINT', () => {})
+    child.on('error', (error) => {
+      process.stderr.write(`${program}: ${error.message}\n`)
+      resolve(1)
+    })
+    child.on('exit', (code) => resolve(code ?? 130))
+  })
+}
+
+const source = (file, args) => run(node, [...fromSource, join(root, file), ...args])
+
+async function inOrder(...steps) {
+  for (const step of steps) {
+    const code = await step()
+    if (code !== 0) return code
+  }
+  return 0
+}
+
+const typecheck = () => run(node, [bin('tsc'), '--build'])
+const lint = () => run(bin('biome'), ['check', '--error-on-warnings', '.'])
+
+/** Vite builds the page from its sources whenever they are newer than the last build. */
+const consolePage = () => run(node, [join(root, 'scripts/build-console.mjs')])
+
+const jobs = {
+  firebreak: () => inOrder(consolePage, () => source('packages/cli/src/main.ts', rest)),
+  demo: () => source('examples/flash-sale/src/demo.ts', rest),
+  build: () => inOrder(typecheck, consolePage),
+  check: () => inOrder(lint, typecheck),
+  test: () => {
+    ensureServers()
+    const full = rest.includes('--full')
+    const filters = rest.filter((word) => word !== '--full')
+    const vitest = () => run(node, [bin('vitest'), 'run', ...filters], full ? { FIREBREAK_FULL: '1' } : {})
+    return inOrder(lint, typecheck, consolePage, vitest)
+  },
+  bench: () => {
+    const name = rest.find((word) => !word.startsWith('-'))
+    const file = `bench/${name}.ts`
+    if (name === undefined || !existsSync(join(root, file))) {
+      const names = readdirSync(join(root, 'bench')).filter((entry) => entry.endsWith('.ts'))
+      process.stderr.write(`usage: npm run -s bench -- NAME [--quick] [--json]\n`)
+      process.stderr.write(`names: ${names.map((entry) => entry.slice(0, -3)).join(', ')}\n`)
+      return 2
+    }
+    return run(node, ['--expose-gc', ...fromSource, join(root, file), ...rest.filter((word) => word !== name)])
+  },
+}
+
+if (jobs[job] === undefined) {
+  process.stderr.write(`scripts/run.mjs: unknown job "${job}"; known: ${Object.keys(jobs).join(', ')}\n`)
+  process.exit(2)
+}
+process.exit(await jobs[job]())

@@ -1,0 +1,116 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..')
+
+/** Which rooms a room may import; the same table as in docs/guides/architecture.md. */
+const arrows: Record<string, readonly string[]> = {
+  core: [],
+  redis: ['core'],
+  limits: ['core', 'redis'],
+  locks: ['core', 'redis'],
+  ids: ['core', 'redis'],
+  sale: ['core', 'redis', 'ids', 'limits'],
+  shield: ['core', 'redis', 'limits'],
+  client: ['core', 'redis', 'shield'],
+  proxy: ['core', 'redis', 'limits', 'shield'],
+  watch: ['core'],
+  find: ['core'],
+  hub: ['core', 'redis', 'limits', 'locks', 'ids', 'watch', 'find'],
+  console: ['core'],
+  testkit: ['core'],
+}
+arrows['cli'] = Object.keys(arrows).filter((room) => room !== 'testkit')
+
+/** Parts of a room that only need its interface. */
+const onlyTypes: Record<string, readonly string[]> = { shield: ['redis'], proxy: ['redis'], console: ['core'] }
+
+interface SourceFile {
+  readonly path: string
+  readonly imports: readonly { readonly from: string; readonly isType: boolean }[]
+}
+
+const importPattern =
+  /(?:^|\n)\s*(?:import|export)\s+(type\s+)?(?:[^'"`;]*?\sfrom\s+)?['"]([^'"]+)['"]|import\(\s*['"]([^'"]+)['"]\s*\)/g
+
+function sourcesOf(room: string): SourceFile[] {
+  const folder = join(root, 'packages', room, 'src')
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((file) => /\.tsx?$/.test(file))
+    .map((file) => {
+      const path = join(folder, file)
+      const text = readFileSync(path, 'utf8')
+      const imports = [...text.matchAll(importPattern)].map((match) => ({
+        from: (match[2] ?? match[3])!,
+        isType: match[1] !== undefined,
+      }))
+      return { path, imports }
+    })
+}
+
+function roomOf(specifier: string): string | undefined {
+  const name = specifier.match(/^@firebreak\/([a-z]+)/)?.[1]
+  return name ?? (specifier === 'firebreak' ? 'cli' : undefined)
+}
+
+const rooms = readdirSync(join(root, 'packages'))
+
+test('every room stands in the table', () => {
+  expect(rooms.filter((room) => arrows[room] === undefined)).toEqual([])
+})
+
+test.each(rooms)('%s imports only the rooms that its line names', (room) => {
+  const wrong: string[] = []
+  for (const file of sourcesOf(room)) {
+    const isTest = /\.test(-[a-z]+)?\.tsx?$/.test(file.path) || file.path.includes('/testing/')
+    for (const { from, isType } of file.imports) {
+      const target = roomOf(from)
+      if (target !== undefined) {
+        const isAllowed = arrows[room]!.includes(target) || (isTest && target === 'testkit')
+        const isInterfaceOnly = onlyTypes[room]?.includes(target) && !isTest && room !== 'console'
+        if (!isAllowed || (isInterfaceOnly && !isType)) wrong.push(`${relative(root, file.path)} imports ${from}`)
+      } else if (from.startsWith('.')) {
+        const isInside = resolve(dirname(file.path), from).startsWith(`${join(root, 'packages', room)}/`)
+        if (!isInside) wrong.push(`${relative(root, file.path)} reaches out of its room: ${from}`)
+      }
+    }
+  }
+  expect(wrong).toEqual([])
+})
+
+test('core needs nothing but the language: no node: module, no package', () => {
+  const wrong = sourcesOf('core')
+    .filter(({ path }) => !path.endsWith('.test.ts'))
+    .flatMap(({ path, imports }) =>
+      imports.filter(({ from }) => !from.startsWith('.')).map(({ from }) => `${relative(root, path)} imports ${from}`),
+    )
+  expect(wrong).toEqual([])
+})
+
+test.each(rooms)('%s has no cycle of imports between its files', (room) => {
+  const graph = new Map<string, string[]>()
+  for (const { path, imports } of sourcesOf(room)) {
+    graph.set(
+      path,
+      imports
+        .filter(({ from, isType }) => from.startsWith('.') && !isType)
+        .map(({ from }) => resolve(dirname(path), from)),
+    )
+  }
+  const state = new Map<string, 'open' | 'done'>()
+  const cycles: string[] = []
+  const visit = (path: string, way: string[]): void => {
+    if (state.get(path) === 'done') return
+    if (state.get(path) === 'open') {
+      cycles.push([...way.slice(way.indexOf(path)), path].map((file) => relative(root, file)).join(' → '))
+      return
+    }
+    state.set(path, 'open')
+    for (const next of graph.get(path) ?? []) visit(next, [...way, path])
+    state.set(path, 'done')
+  }
+  for (const path of graph.keys()) visit(path, [])
+  expect(cycles).toEqual([])
+})

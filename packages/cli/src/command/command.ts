@@ -1,0 +1,33 @@
+import { FirebreakError } from '@firebreak/core'
+
+/** Where a command reads and writes; tests hand in their own. */
+export interface CommandIo {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly stdin: NodeJS.ReadStream
+  readonly stdout: NodeJS.WritableStream & { isTTY?: boolean; columns?: number; rows?: number }
+  readonly stderr: NodeJS.WritableStream & { isTTY?: boolean }
+  /** Ends at Ctrl-C or SIGTERM: a command then prints what it has and returns. */
+  readonly signal: AbortSignal
+}
+
+/** One word of the `firebreak` command. */
+export interface Command {
+  readonly name: string
+  /** One line for the list of commands. */
+  readonly summary: string
+  /** The whole help text: examples first, then every flag with its env twin and default. */
+  readonly help: string
+  /** Subcommands, for help and completion. */
+  readonly subcommands?: readonly string[]
+  /** Long flags without the dashes, for completion. */
+  readonly flags?: readonly string[]
+  /** Runs with the words after the command's name; the exit code: 0 well, 1 failed, 2 wrong usage, 3 `--fail-on`. */
+  run(args: readonly string[], io: CommandIo): Promise<number>
+}
+
+/** The command line was wrong: printed with a pointer to the help, exit code 2. */
+export class UsageError extends FirebreakError {
+  constructor(message: string) {
+    super('FB_USAGE', message)
+  }
+}

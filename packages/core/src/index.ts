@@ -1,4 +1,87 @@
+export type {
+  AlarmView,
+  ApiError,
+  AuditEntry,
+  HeatStateName,
+  HistoryEvent,
+  HostView,
+  IngestView,
+  KeyDetail,
+  KeyEffectView,
+  KeyView,
+  Overview,
+  RulesView,
+  SlotView,
+  TrafficPoint,
+} from './api/hub-api.ts'
 export { didYouMean } from './errors/did-you-mean.ts'
 export { describeValue, FirebreakError, InvalidOptionError } from './errors/firebreak-error.ts'
+export { keyBytes, keyName, keyText, parseKeyText } from './keys/key-text.ts'
+export { BinaryReportCursor, encodeBinaryReport, parseBinaryReport, writeReportEntry } from './report/binary-report.ts'
+export {
+  type Report,
+  type ReportEntry,
+  type ReportRefusal,
+  ReportRefusedError,
+  type ReportSection,
+} from './report/report.ts'
+export { formatTextReport, parseTextReport, sectionTotal, type TextReportVersion } from './report/text-report.ts'
+export { ByteReader, ByteWriter } from './report/varint.ts'
+export { compilePattern, type KeyMatcher } from './rules/key-matcher.ts'
+export {
+  type HeatMeasure,
+  type KeyPattern,
+  type Rule,
+  type RuleLevel,
+  ruleDefaults,
+  type StrategyTemplate,
+} from './rules/rule.ts'
 export { keySlot, keySlotOfBytes, slotCount } from './slots/key-slot.ts'
+export {
+  defaultLocalCache,
+  type ExpireStrategy,
+  entryId,
+  type LocalCacheStrategy,
+  type ObserveStrategy,
+  type RateLimitStrategy,
+  type RedundantKeysStrategy,
+  rateLimitLapseMs,
+  type Strategy,
+  type StrategyName,
+  type TableEntry,
+} from './strategy/strategy.ts'
+export {
+  type ApplyResult,
+  entryFromJson,
+  entryToJson,
+  type StrategyList,
+  StrategyTable,
+  type TableDelta,
+  type TableSnapshot,
+  toStrategyList,
+} from './strategy/strategy-table.ts'
 export { type Clock, steadyClock, systemTimers, type TimerHandle, type Timers, wallClock } from './time/clock.ts'
+export {
+  type ClaimPayload,
+  decodeFrame,
+  decodeJsonPayload,
+  encodeFrame,
+  encodeJsonFrame,
+  type Frame,
+  FrameError,
+  type FrameType,
+  frameVersion,
+  type HeartbeatPayload,
+  type HelloPayload,
+  type InvalidatedKey,
+  type Invalidation,
+  type JsonFrameType,
+  type JsonPayloads,
+  type KeyEffect,
+  type RefusedPayload,
+  type ShieldCounters,
+  type StatusPayload,
+  type WatcherStatus,
+  type WelcomePayload,
+} from './wire/frame.ts'
+export { decodeInvalidation, encodeInvalidation } from './wire/invalidation.ts'

@@ -3,7 +3,7 @@ import { type ResolvedRespLimits, type RespLimits, resolveLimits } from './limit
 import { carriageReturn, lineFeed, marker } from './markers.ts'
 import { RespError } from './resp-error.ts'
 import { bigIntegerOf, doubleOf, integerOf, wholeNumberOf } from './resp-number.ts'
-import { textOf } from './text.ts'
+import { rawBytes, textOf } from './text.ts'
 import {
   Attributed,
   BigNumber,
@@ -34,6 +34,8 @@ interface Frame {
   /** The marker of its type, or 0 for a value that waits to be wrapped with its attributes. */
   readonly type: number
   readonly items: RespValue[]
+  /** The aggregate that this one is an item of. */
+  readonly outer: Frame | undefined
   /** Items to come; Infinity for a streamed aggregate, which ends with a dot. */
   remaining: number
 }
@@ -60,11 +62,11 @@ export class ReplyDecoder {
   #at = 0
   #end = 0
   #waiting: Uint8Array[] = []
-  #stack: Frame[] = []
-  /** The number of the line that `#readCount` read. */
-  #count = 0
+  /** The innermost open aggregate, and how many are open. */
+  #top: Frame | undefined
+  #depth = 0
   /** The start of a line whose end has not come. */
-  #carry: Uint8Array = noBytes
+  #carry: Uint8Array | undefined
   /** The marker of the bulk string that is being gathered, or 0. */
   #partialType = 0
   #partialLength = 0
@@ -85,8 +87,8 @@ export class ReplyDecoder {
     return (
       this.#at >= this.#end &&
       this.#waiting.length === 0 &&
-      this.#stack.length === 0 &&
-      this.#carry.length === 0 &&
+      this.#top === undefined &&
+      this.#carry === undefined &&
       this.#partialType === 0 &&
       this.#streamed === undefined
     )
@@ -111,7 +113,7 @@ export class ReplyDecoder {
       while (this.#at < this.#end || this.#takeWaiting()) {
         const value = this.#partialType === 0 ? this.#readElement() : this.#gather()
         if (value === undefined) continue
-        const whole = this.#stack.length === 0 ? value : this.#place(value)
+        const whole = this.#top === undefined ? value : this.#place(value)
         if (whole !== undefined) return whole
       }
       // An idle connection should not keep its last chunk.
@@ -133,21 +135,46 @@ export class ReplyDecoder {
     return true
   }
 
-  /** Reads one line and what belongs to it; undefined where that gives no value yet. */
+  /**
+   * Reads one line and what belongs to it; undefined where that gives no value yet. Most lines are an integer or the head
+   * of a bulk string or an array, whole and plain digits: they are read here in one go, all others by `#readAnyLine`.
+   */
   #readElement(): RespValue | undefined {
-    if (this.#carry.length === 0) {
-      const after = this.#readCount()
-      if (after > 0) {
-        const type = this.#chunk[this.#at]!
-        this.#at = after
-        return this.#startCounted(type, this.#count)
-      }
+    const chunk = this.#chunk
+    const end = this.#end
+    let at = this.#at
+    const type = chunk[at]!
+    const isCommon = type === marker.bulk || type === marker.array || type === marker.integer
+    if (!isCommon || this.#carry !== undefined || this.#streamed !== undefined) return this.#readAnyLine()
+    const isNegative = chunk[++at] === 0x2d
+    if (isNegative) at++
+    const from = at
+    let count = 0
+    for (; at < end; at++) {
+      const digit = chunk[at]! - 0x30
+      if (digit < 0 || digit > 9) break
+      count = count * 10 + digit
     }
+    const isPlain = at > from && at <= from + 15 && at + 1 < end
+    if (!isPlain || chunk[at] !== carriageReturn || chunk[at + 1] !== lineFeed) return this.#readAnyLine()
+    if (isNegative && type !== marker.integer) {
+      // A length below 0 can only be the -1 of a null.
+      if (count !== 1) return this.#readAnyLine()
+      this.#at = at + 2
+      return null
+    }
+    this.#at = at + 2
+    if (type === marker.bulk) return this.#startBulk(type, count)
+    if (type === marker.array) return this.#open(type, count)
+    return isNegative && count !== 0 ? -count : count
+  }
+
+  #readAnyLine(): RespValue | undefined {
     const chunk = this.#chunk
     const start = this.#at
     let stop = start
     while (stop < this.#end && chunk[stop] !== lineFeed) stop++
-    if (stop - start + this.#carry.length > this.#limits.maxLineBytes) {
+    if (stop - start + (this.#carry?.length ?? 0) > this.#limits.maxLineBytes) {
       throw new RespError('FB_RESP_TOO_LARGE', `a line is longer than maxLineBytes, ${this.#limits.maxLineBytes}`)
     }
     if (stop === this.#end) {
@@ -156,40 +183,10 @@ export class ReplyDecoder {
       return undefined
     }
     this.#at = stop + 1
-    if (this.#carry.length === 0) return this.#readLine(chunk, start, stop)
+    if (this.#carry === undefined) return this.#readLine(chunk, start, stop)
     const line = joined(this.#carry, chunk.subarray(start, stop))
-    this.#carry = noBytes
+    this.#carry = undefined
     return this.#readLine(line, 0, line.length)
-  }
-
-  /**
-   * Most lines are the head of a bulk string or an array, or an integer, whole and plain digits. This reads `#count` of
-   * such a line in one go and gives the offset behind it, or 0 for all others, which take the general way.
-   */
-  #readCount(): number {
-    const chunk = this.#chunk
-    const start = this.#at
-    const end = this.#end
-    const type = chunk[start]
-    if ((type !== marker.bulk && type !== marker.array && type !== marker.integer) || this.#streamed !== undefined)
-      return 0
-    let count = 0
-    let at = start + 1
-    for (; at < end; at++) {
-      const digit = chunk[at]! - 0x30
-      if (digit < 0 || digit > 9) break
-      count = count * 10 + digit
-    }
-    const digits = at - start - 1
-    if (digits === 0 || digits > 15 || at + 1 >= end) return 0
-    if (chunk[at] !== carriageReturn || chunk[at + 1] !== lineFeed) return 0
-    this.#count = count
-    return at + 2
-  }
-
-  #startCounted(type: number, count: number): RespValue | undefined {
-    if (type === marker.bulk) return this.#startBulk(type, count)
-    return type === marker.integer ? count : this.#open(type, count)
   }
 
   /** The value of the line from `start` to its line feed at `lineEnd`. */
@@ -280,7 +277,7 @@ export class ReplyDecoder {
     this.#partialType = type
     this.#partialLength = length
     this.#partialSoFar = 0
-    this.#partial = new Uint8Array(Math.min(length + 2, trustedBytes))
+    this.#partial = rawBytes(Math.min(length + 2, trustedBytes))
     return undefined
   }
 
@@ -290,7 +287,7 @@ export class ReplyDecoder {
     const taken = Math.min(this.#end - this.#at, needed - this.#partialSoFar)
     const soFar = this.#partialSoFar + taken
     if (soFar > this.#partial.length) {
-      const larger = new Uint8Array(Math.min(needed, Math.max(soFar, this.#partial.length * 2)))
+      const larger = rawBytes(Math.min(needed, Math.max(soFar, this.#partial.length * 2)))
       larger.set(this.#partial.subarray(0, this.#partialSoFar))
       this.#partial = larger
     }
@@ -307,23 +304,22 @@ export class ReplyDecoder {
   }
 
   #bulkValue(type: number, bytes: Uint8Array, start: number, end: number, isOwn: boolean): RespValue | undefined {
+    if (type === marker.bulk) {
+      return this.#bulk === 'text' ? textOf(bytes, start, end) : this.#bytesOf(bytes, start, end, isOwn)
+    }
     if (type === marker.blobError) return new ErrorReply(textOf(bytes, start, end))
     if (type === marker.streamPart) {
       this.#streamed!.bytes(bytes.subarray(start, end))
       return undefined
     }
-    if (type === marker.verbatim) {
-      if (end - start < 4 || bytes[start + 3] !== 0x3a) {
-        throw new RespError('FB_RESP_PROTOCOL', 'a verbatim string does not begin with a format of three letters')
-      }
-      return new Verbatim(textOf(bytes, start, start + 3), this.#bytesOf(bytes, start + 4, end, isOwn))
+    if (end - start < 4 || bytes[start + 3] !== 0x3a) {
+      throw new RespError('FB_RESP_PROTOCOL', 'a verbatim string does not begin with a format of three letters')
     }
-    if (this.#bulk === 'text') return textOf(bytes, start, end)
-    return this.#bytesOf(bytes, start, end, isOwn)
+    return new Verbatim(textOf(bytes, start, start + 3), this.#bytesOf(bytes, start + 4, end, isOwn))
   }
 
   #bytesOf(bytes: Uint8Array, start: number, end: number, isOwn: boolean): Uint8Array {
-    if (isOwn || this.#bulk === 'view') return bytes.subarray(start, end)
+    if (isOwn || this.#bulk === 'view') return new Uint8Array(bytes.buffer, bytes.byteOffset + start, end - start)
     return Uint8Array.prototype.slice.call(bytes, start, end)
   }
 
@@ -337,23 +333,28 @@ export class ReplyDecoder {
 
   #open(type: number, count: number): RespValue | undefined {
     const { maxElements, maxDepth } = this.#limits
-    if (type === marker.push && this.#stack.length > 0) {
+    if (type === marker.push && this.#top !== undefined) {
       throw new RespError('FB_RESP_PROTOCOL', 'a push stands inside another reply')
     }
     const items = type === marker.map || type === marker.attribute ? count * 2 : count
     if (items > maxElements && items !== Number.POSITIVE_INFINITY) throw tooManyElements(maxElements)
-    if (this.#stack.length >= maxDepth) {
+    if (this.#depth >= maxDepth) {
       throw new RespError('FB_RESP_TOO_DEEP', `aggregates are nested deeper than maxDepth, ${maxDepth}`)
     }
-    this.#stack.push({ type, items: [], remaining: items })
+    this.#push(type, [], items)
     return items === 0 ? this.#close() : undefined
+  }
+
+  #push(type: number, items: RespValue[], remaining: number): void {
+    this.#top = { type, items, remaining, outer: this.#top }
+    this.#depth++
   }
 
   /** Gives a value to the aggregate it belongs to, and that to its own when it is whole; undefined while one is open. */
   #place(value: RespValue): RespValue | undefined {
     let current: RespValue | undefined = value
-    while (current !== undefined && this.#stack.length > 0) {
-      const frame = this.#stack[this.#stack.length - 1]!
+    while (current !== undefined && this.#top !== undefined) {
+      const frame: Frame = this.#top
       frame.items.push(current)
       if (--frame.remaining > 0) {
         // Only a streamed aggregate can grow past the bound; the others named their count.
@@ -366,7 +367,7 @@ export class ReplyDecoder {
   }
 
   #closeStreamed(): RespValue | undefined {
-    const frame = this.#stack[this.#stack.length - 1]
+    const frame = this.#top
     const isPaired = frame?.type === marker.map || frame?.type === marker.attribute
     if (frame?.remaining !== Number.POSITIVE_INFINITY || (isPaired && frame.items.length % 2 === 1)) {
       throw new RespError('FB_RESP_PROTOCOL', 'a streamed aggregate ends where none can')
@@ -376,7 +377,9 @@ export class ReplyDecoder {
 
   /** Takes the innermost aggregate off the stack; undefined where it is no value by itself. */
   #close(): RespValue | undefined {
-    const { type, items } = this.#stack.pop()!
+    const { type, items, outer } = this.#top!
+    this.#top = outer
+    this.#depth--
     switch (type) {
       case marker.map:
         return new MapReply(items)
@@ -385,7 +388,7 @@ export class ReplyDecoder {
       case marker.push:
         return new PushReply(items)
       case marker.attribute:
-        if (this.#keepsAttributes) this.#stack.push({ type: 0, items: [new MapReply(items)], remaining: 1 })
+        if (this.#keepsAttributes) this.#push(0, [new MapReply(items)], 1)
         return undefined
       case 0:
         return new Attributed(items[0] as MapReply, items[1]!)
@@ -395,7 +398,8 @@ export class ReplyDecoder {
   }
 }
 
-function joined(head: Uint8Array, tail: Uint8Array): Uint8Array {
+function joined(head: Uint8Array | undefined, tail: Uint8Array): Uint8Array {
+  if (head === undefined) return new Uint8Array(tail)
   const both = new Uint8Array(head.length + tail.length)
   both.set(head)
   both.set(tail, head.length)

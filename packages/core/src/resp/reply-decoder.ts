@@ -72,6 +72,7 @@ export class ReplyDecoder {
   #partialLength = 0
   #partialSoFar = 0
   #partial: Uint8Array = noBytes
+  #scratch: Uint8Array = noBytes
   /** The parts of a streamed string. */
   #streamed: ByteWriter | undefined
   #failure: RespError | undefined
@@ -277,8 +278,15 @@ export class ReplyDecoder {
     this.#partialType = type
     this.#partialLength = length
     this.#partialSoFar = 0
-    this.#partial = rawBytes(Math.min(length + 2, trustedBytes))
+    this.#partial = this.#memoryFor(type, Math.min(length + 2, trustedBytes))
     return undefined
+  }
+
+  // Bytes that only become text are gathered in the same memory each time; all others are handed out.
+  #memoryFor(type: number, length: number): Uint8Array {
+    if (this.#bulk !== 'text' || type !== marker.bulk) return rawBytes(length)
+    if (this.#scratch.length < length) this.#scratch = rawBytes(length)
+    return this.#scratch
   }
 
   /** Takes what the chunk has of a bulk string that came in several. */

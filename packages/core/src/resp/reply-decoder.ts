@@ -1,20 +1,11 @@
 import { ByteWriter } from './byte-writer.ts'
 import { type ResolvedRespLimits, type RespLimits, resolveLimits } from './limits.ts'
 import { carriageReturn, lineFeed, marker } from './markers.ts'
+import { OpenAggregates } from './open-aggregates.ts'
 import { RespError } from './resp-error.ts'
 import { bigIntegerOf, doubleOf, integerOf, wholeNumberOf } from './resp-number.ts'
 import { rawBytes, textOf } from './text.ts'
-import {
-  Attributed,
-  BigNumber,
-  Double,
-  ErrorReply,
-  MapReply,
-  PushReply,
-  type RespValue,
-  SetReply,
-  Verbatim,
-} from './value.ts'
+import { BigNumber, Double, ErrorReply, type RespValue, Verbatim } from './value.ts'
 
 /** How a `ReplyDecoder` gives what it reads. */
 export interface ReplyDecoderOptions extends RespLimits {
@@ -27,17 +18,6 @@ export interface ReplyDecoderOptions extends RespLimits {
   readonly bulk?: 'view' | 'copy' | 'text'
   /** Whether the attributes before a value are dropped or wrap it in an `Attributed`. @default 'drop' */
   readonly attributes?: 'drop' | 'keep'
-}
-
-/** An aggregate whose items are still coming. */
-interface Frame {
-  /** The marker of its type, or 0 for a value that waits to be wrapped with its attributes. */
-  readonly type: number
-  readonly items: RespValue[]
-  /** The aggregate that this one is an item of. */
-  readonly outer: Frame | undefined
-  /** Items to come; Infinity for a streamed aggregate, which ends with a dot. */
-  remaining: number
 }
 
 const noBytes = new Uint8Array(0)
@@ -57,14 +37,11 @@ const trustedBytes = 64 * 1024
 export class ReplyDecoder {
   readonly #limits: ResolvedRespLimits
   readonly #bulk: 'view' | 'copy' | 'text'
-  readonly #keepsAttributes: boolean
+  readonly #open: OpenAggregates
   #chunk: Uint8Array = noBytes
   #at = 0
   #end = 0
   #waiting: Uint8Array[] = []
-  /** The innermost open aggregate, and how many are open. */
-  #top: Frame | undefined
-  #depth = 0
   /** The start of a line whose end has not come. */
   #carry: Uint8Array | undefined
   /** The marker of the bulk string that is being gathered, or 0. */
@@ -80,7 +57,7 @@ export class ReplyDecoder {
   constructor(options: ReplyDecoderOptions = {}) {
     this.#limits = resolveLimits(options)
     this.#bulk = options.bulk ?? 'view'
-    this.#keepsAttributes = options.attributes === 'keep'
+    this.#open = new OpenAggregates(this.#limits, options.attributes === 'keep')
   }
 
   /** True when no reply has begun and not ended, and nothing is left to read: the connection may end here. */
@@ -88,7 +65,7 @@ export class ReplyDecoder {
     return (
       this.#at >= this.#end &&
       this.#waiting.length === 0 &&
-      this.#top === undefined &&
+      this.#open.isEmpty &&
       this.#carry === undefined &&
       this.#partialType === 0 &&
       this.#streamed === undefined
@@ -114,7 +91,7 @@ export class ReplyDecoder {
       while (this.#at < this.#end || this.#takeWaiting()) {
         const value = this.#partialType === 0 ? this.#readElement() : this.#gather()
         if (value === undefined) continue
-        const whole = this.#top === undefined ? value : this.#place(value)
+        const whole = this.#open.place(value)
         if (whole !== undefined) return whole
       }
       // An idle connection should not keep its last chunk.
@@ -166,7 +143,7 @@ export class ReplyDecoder {
     }
     this.#at = at + 2
     if (type === marker.bulk) return this.#startBulk(type, count)
-    if (type === marker.array) return this.#open(type, count)
+    if (type === marker.array) return this.#open.open(type, count)
     return isNegative && count !== 0 ? -count : count
   }
 
@@ -237,7 +214,7 @@ export class ReplyDecoder {
         if (this.#streamed !== undefined) return this.#readBulk(type, line, from, to)
         break
       case marker.streamEnd:
-        if (to === from) return this.#closeStreamed()
+        if (to === from) return this.#open.closeStreamed()
         break
     }
     throw badLine(line, start, lineEnd)
@@ -336,73 +313,7 @@ export class ReplyDecoder {
     const count = isStreamed ? Number.POSITIVE_INFINITY : wholeNumberOf(line, from, to)
     if (count === -1 && type === marker.array) return null
     if (!(count >= 0)) throw badLine(line, from - 1, to + 1)
-    return this.#open(type, count)
-  }
-
-  #open(type: number, count: number): RespValue | undefined {
-    const { maxElements, maxDepth } = this.#limits
-    if (type === marker.push && this.#top !== undefined) {
-      throw new RespError('FB_RESP_PROTOCOL', 'a push stands inside another reply')
-    }
-    const items = type === marker.map || type === marker.attribute ? count * 2 : count
-    if (items > maxElements && items !== Number.POSITIVE_INFINITY) throw tooManyElements(maxElements)
-    if (this.#depth >= maxDepth) {
-      throw new RespError('FB_RESP_TOO_DEEP', `aggregates are nested deeper than maxDepth, ${maxDepth}`)
-    }
-    this.#push(type, [], items)
-    return items === 0 ? this.#close() : undefined
-  }
-
-  #push(type: number, items: RespValue[], remaining: number): void {
-    this.#top = { type, items, remaining, outer: this.#top }
-    this.#depth++
-  }
-
-  /** Gives a value to the aggregate it belongs to, and that to its own when it is whole; undefined while one is open. */
-  #place(value: RespValue): RespValue | undefined {
-    let current: RespValue | undefined = value
-    while (current !== undefined && this.#top !== undefined) {
-      const frame: Frame = this.#top
-      frame.items.push(current)
-      if (--frame.remaining > 0) {
-        // Only a streamed aggregate can grow past the bound; the others named their count.
-        if (frame.items.length > this.#limits.maxElements) throw tooManyElements(this.#limits.maxElements)
-        return undefined
-      }
-      current = this.#close()
-    }
-    return current
-  }
-
-  #closeStreamed(): RespValue | undefined {
-    const frame = this.#top
-    const isPaired = frame?.type === marker.map || frame?.type === marker.attribute
-    if (frame?.remaining !== Number.POSITIVE_INFINITY || (isPaired && frame.items.length % 2 === 1)) {
-      throw new RespError('FB_RESP_PROTOCOL', 'a streamed aggregate ends where none can')
-    }
-    return this.#close()
-  }
-
-  /** Takes the innermost aggregate off the stack; undefined where it is no value by itself. */
-  #close(): RespValue | undefined {
-    const { type, items, outer } = this.#top!
-    this.#top = outer
-    this.#depth--
-    switch (type) {
-      case marker.map:
-        return new MapReply(items)
-      case marker.set:
-        return new SetReply(items)
-      case marker.push:
-        return new PushReply(items)
-      case marker.attribute:
-        if (this.#keepsAttributes) this.#push(0, [new MapReply(items)], 1)
-        return undefined
-      case 0:
-        return new Attributed(items[0] as MapReply, items[1]!)
-      default:
-        return items
-    }
+    return this.#open.open(type, count)
   }
 }
 
@@ -418,10 +329,6 @@ function checkBulkEnd(bytes: Uint8Array, end: number): void {
   if (bytes[end] !== carriageReturn || bytes[end + 1] !== lineFeed) {
     throw new RespError('FB_RESP_PROTOCOL', 'a bulk string is not followed by a line end')
   }
-}
-
-function tooManyElements(maxElements: number): RespError {
-  return new RespError('FB_RESP_TOO_LARGE', `an aggregate has more elements than maxElements, ${maxElements}`)
 }
 
 // The line itself may hold a value: only its type and length are told.

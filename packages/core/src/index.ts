@@ -27,7 +27,11 @@ export {
 } from './report/report.ts'
 export { formatTextReport, parseTextReport, sectionTotal, type TextReportVersion } from './report/text-report.ts'
 export { ByteReader, ByteWriter } from './report/varint.ts'
+export { type FieldFailure, FieldReader, type NumberRange } from './rules/field-reader.ts'
 export { compilePattern, type KeyMatcher } from './rules/key-matcher.ts'
+export { parsePattern } from './rules/parse-pattern.ts'
+export { parseRule } from './rules/parse-rule.ts'
+export { parseStrategy } from './rules/parse-strategy.ts'
 export {
   type HeatMeasure,
   type KeyPattern,
@@ -36,6 +40,8 @@ export {
   ruleDefaults,
   type StrategyTemplate,
 } from './rules/rule.ts'
+export { RuleInvalidError } from './rules/rule-error.ts'
+export { type RuleScope, RuleSet } from './rules/rule-set.ts'
 export { keySlot, keySlotOfBytes, slotCount } from './slots/key-slot.ts'
 export {
   defaultLocalCache,

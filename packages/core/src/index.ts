@@ -29,9 +29,11 @@ export { formatTextReport, parseTextReport, sectionTotal, type TextReportVersion
 export { ByteReader, ByteWriter } from './report/varint.ts'
 export { type FieldFailure, FieldReader, type NumberRange } from './rules/field-reader.ts'
 export { compilePattern, type KeyMatcher } from './rules/key-matcher.ts'
+export { compileLinearRegex } from './rules/linear-regex.ts'
 export { parsePattern } from './rules/parse-pattern.ts'
 export { parseRule } from './rules/parse-rule.ts'
 export { parseStrategy } from './rules/parse-strategy.ts'
+export { RegexError } from './rules/regex-error.ts'
 export {
   type HeatMeasure,
   type KeyPattern,

@@ -14,6 +14,7 @@ export type {
   SlotView,
   TrafficPoint,
 } from './api/hub-api.ts'
+export { BoundedCache, type BoundedCacheOptions } from './cache/bounded-cache.ts'
 export { didYouMean } from './errors/did-you-mean.ts'
 export { describeValue, FirebreakError, InvalidOptionError } from './errors/firebreak-error.ts'
 export { keyBytes, keyName, keyText, parseKeyText } from './keys/key-text.ts'

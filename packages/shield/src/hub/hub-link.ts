@@ -1,5 +1,5 @@
 import { connect as connectTcp, type NetConnectOpts } from 'node:net'
-import { connect as connectTls, type ConnectionOptions } from 'node:tls'
+import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import {
   type Clock,
   decodeFrame,
@@ -14,10 +14,10 @@ import {
   type TimerHandle,
   type Timers,
 } from '@firebreak/core'
-import { WebSocket } from 'ws'
+import { type ClientOptions, WebSocket } from 'ws'
 import type { Trouble } from '../trouble/trouble.ts'
-import { type HubAddress, parseHubUrl } from './hub-address.ts'
 import { HttpReporter } from './http-reporter.ts'
+import { type HubAddress, parseHubUrl } from './hub-address.ts'
 import { ReportQueue } from './report-queue.ts'
 
 /** What a link is made of. */
@@ -147,7 +147,7 @@ export class HubLink {
         perMessageDeflate: false,
         ...(this.#options.token !== undefined && { headers: { authorization: `Bearer ${this.#options.token}` } }),
         createConnection: sensorUrl.startsWith('wss:') ? connectTlsUnreferenced : connectUnreferenced,
-      } as ConstructorParameters<typeof WebSocket>[1])
+      } as ClientOptions)
     } catch (error) {
       this.#ended(undefined, error)
       return

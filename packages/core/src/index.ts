@@ -16,12 +16,11 @@ export type {
 } from './api/hub-api.ts'
 export { BoundedCache, type BoundedCacheOptions } from './cache/bounded-cache.ts'
 export { type ArgumentOffsets, BufferArgs, type CommandArgs, ListArgs } from './commands/command-args.ts'
-export {
-  acceptsCount,
-  type CommandFlag,
-  type CommandRow,
-  type CommandType,
-  type KeyAccess,
+export type {
+  CommandFlag,
+  CommandRow,
+  CommandType,
+  KeyAccess,
 } from './commands/command-row.ts'
 export { allCommands, commandOf, commandOfArgs, commandOfBytes } from './commands/command-table.ts'
 export type { KeyRule, KeySpec } from './commands/key-spec.ts'

@@ -1,4 +1,4 @@
-import { connect as connectTcp, type NetConnectOpts } from 'node:net'
+import { connect as connectTcp, isIP, type NetConnectOpts } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import {
   type Clock,
@@ -206,12 +206,14 @@ export class HubLink {
   }
 }
 
+// `path` is the URL's, which `connect` would take for a socket in the file system.
 function connectUnreferenced(options: NetConnectOpts) {
-  return connectTcp({ noDelay: true, ...options } as NetConnectOpts).unref()
+  return connectTcp({ ...options, path: undefined, noDelay: true } as NetConnectOpts).unref()
 }
 
 function connectTlsUnreferenced(options: ConnectionOptions) {
-  return connectTls(options).unref()
+  const servername = options.servername ?? (isIP(options.host ?? '') ? '' : options.host)
+  return connectTls({ ...options, path: undefined, servername } as ConnectionOptions).unref()
 }
 
 function ignoreError(): void {

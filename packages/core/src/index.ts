@@ -14,6 +14,7 @@ export type {
   SlotView,
   TrafficPoint,
 } from './api/hub-api.ts'
+export { BoundedCache, type BoundedCacheOptions } from './cache/bounded-cache.ts'
 export { type ArgumentOffsets, BufferArgs, type CommandArgs, ListArgs } from './commands/command-args.ts'
 export type {
   CommandFlag,

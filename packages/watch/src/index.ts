@@ -1,1 +1,6 @@
-export {}
+export type { Change, ChangedKey, ChangeListener, ChangeSource, SourceState } from './change/change.ts'
+export { ChangeReader } from './change/change-reader.ts'
+export type { ServerAddress } from './connect/server-address.ts'
+export { WatchError, type WatchErrorCode } from './errors.ts'
+export type { ReplicaPosition } from './replica/replica-feed.ts'
+export { ReplicaStream, type ReplicaStreamOptions } from './replica/replica-stream.ts'

@@ -15,12 +15,11 @@ export type {
   TrafficPoint,
 } from './api/hub-api.ts'
 export { type ArgumentOffsets, BufferArgs, type CommandArgs, ListArgs } from './commands/command-args.ts'
-export {
-  acceptsCount,
-  type CommandFlag,
-  type CommandRow,
-  type CommandType,
-  type KeyAccess,
+export type {
+  CommandFlag,
+  CommandRow,
+  CommandType,
+  KeyAccess,
 } from './commands/command-row.ts'
 export { allCommands, commandOf, commandOfArgs, commandOfBytes } from './commands/command-table.ts'
 export type { KeyRule, KeySpec } from './commands/key-spec.ts'

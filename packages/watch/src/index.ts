@@ -1,3 +1,5 @@
+export { AofTail, type AofTailOptions } from './aof/aof-tail.ts'
+export { type AofPart, increments, parseManifest } from './aof/manifest.ts'
 export type { Change, ChangedKey, ChangeListener, ChangeSource, SourceState } from './change/change.ts'
 export { ChangeReader } from './change/change-reader.ts'
 export type { ServerAddress } from './connect/server-address.ts'

@@ -61,6 +61,8 @@ export class ReplyDecoder {
   #end = 0
   #waiting: Uint8Array[] = []
   #stack: Frame[] = []
+  /** The number of the line that `#readCount` read. */
+  #count = 0
   /** The start of a line whose end has not come. */
   #carry: Uint8Array = noBytes
   /** The marker of the bulk string that is being gathered, or 0. */
@@ -133,6 +135,14 @@ export class ReplyDecoder {
 
   /** Reads one line and what belongs to it; undefined where that gives no value yet. */
   #readElement(): RespValue | undefined {
+    if (this.#carry.length === 0) {
+      const after = this.#readCount()
+      if (after > 0) {
+        const type = this.#chunk[this.#at]!
+        this.#at = after
+        return this.#startCounted(type, this.#count)
+      }
+    }
     const chunk = this.#chunk
     const start = this.#at
     let stop = start
@@ -152,6 +162,36 @@ export class ReplyDecoder {
     return this.#readLine(line, 0, line.length)
   }
 
+  /**
+   * Most lines are the head of a bulk string or an array, or an integer, whole and plain digits. This reads `#count` of
+   * such a line in one go and gives the offset behind it, or 0 for all others, which take the general way.
+   */
+  #readCount(): number {
+    const chunk = this.#chunk
+    const start = this.#at
+    const end = this.#end
+    const type = chunk[start]
+    if ((type !== marker.bulk && type !== marker.array && type !== marker.integer) || this.#streamed !== undefined)
+      return 0
+    let count = 0
+    let at = start + 1
+    for (; at < end; at++) {
+      const digit = chunk[at]! - 0x30
+      if (digit < 0 || digit > 9) break
+      count = count * 10 + digit
+    }
+    const digits = at - start - 1
+    if (digits === 0 || digits > 15 || at + 1 >= end) return 0
+    if (chunk[at] !== carriageReturn || chunk[at + 1] !== lineFeed) return 0
+    this.#count = count
+    return at + 2
+  }
+
+  #startCounted(type: number, count: number): RespValue | undefined {
+    if (type === marker.bulk) return this.#startBulk(type, count)
+    return type === marker.integer ? count : this.#open(type, count)
+  }
+
   /** The value of the line from `start` to its line feed at `lineEnd`. */
   #readLine(line: Uint8Array, start: number, lineEnd: number): RespValue | undefined {
     const type = line[start]!
@@ -169,7 +209,7 @@ export class ReplyDecoder {
       case marker.map:
       case marker.push:
       case marker.attribute:
-        return this.#openAggregate(type, line, from, to)
+        return this.#readAggregate(type, line, from, to)
       case marker.simple:
         return textOf(line, from, to)
       case marker.error:
@@ -213,6 +253,11 @@ export class ReplyDecoder {
     const length = wholeNumberOf(line, from, to)
     if (length === -1 && type === marker.bulk) return null
     if (!(length >= 0)) throw badLine(line, from - 1, to + 1)
+    return this.#startBulk(type, length)
+  }
+
+  /** Takes a bulk string of which the head is read, as far as it is there. */
+  #startBulk(type: number, length: number): RespValue | undefined {
     if (length + (this.#streamed?.length ?? 0) > this.#limits.maxBulkBytes) {
       const { maxBulkBytes } = this.#limits
       throw new RespError(
@@ -282,17 +327,21 @@ export class ReplyDecoder {
     return Uint8Array.prototype.slice.call(bytes, start, end)
   }
 
-  #openAggregate(type: number, line: Uint8Array, from: number, to: number): RespValue | undefined {
-    const { maxElements, maxDepth } = this.#limits
+  #readAggregate(type: number, line: Uint8Array, from: number, to: number): RespValue | undefined {
     const isStreamed = to === from + 1 && line[from] === marker.streamed
     const count = isStreamed ? Number.POSITIVE_INFINITY : wholeNumberOf(line, from, to)
     if (count === -1 && type === marker.array) return null
     if (!(count >= 0)) throw badLine(line, from - 1, to + 1)
+    return this.#open(type, count)
+  }
+
+  #open(type: number, count: number): RespValue | undefined {
+    const { maxElements, maxDepth } = this.#limits
     if (type === marker.push && this.#stack.length > 0) {
       throw new RespError('FB_RESP_PROTOCOL', 'a push stands inside another reply')
     }
     const items = type === marker.map || type === marker.attribute ? count * 2 : count
-    if (items > maxElements && !isStreamed) throw tooManyElements(maxElements)
+    if (items > maxElements && items !== Number.POSITIVE_INFINITY) throw tooManyElements(maxElements)
     if (this.#stack.length >= maxDepth) {
       throw new RespError('FB_RESP_TOO_DEEP', `aggregates are nested deeper than maxDepth, ${maxDepth}`)
     }

@@ -10,30 +10,49 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 interface NodeBuffer extends Uint8Array {
   utf8Slice?(start: number, end: number): string
+  utf8Write?(text: string, offset: number, length: number): number
 }
 
 interface NodeBufferClass {
   from(memory: ArrayBufferLike, offset: number, length: number): NodeBuffer & { toString(encoding: 'utf8'): string }
   byteLength(text: string): number
+  allocUnsafe(length: number): Uint8Array
 }
 
 const nodeBuffer = (globalThis as { Buffer?: NodeBufferClass }).Buffer
 
-// Below this many bytes a loop of ours is faster than the way into native code.
-const shortBytes = 24
+// Up to here a loop of ours is faster than the way into native code.
+const shortBytes = 16
+
+/** Bytes to be written all over: from Node's pool where there is one, a third of the price of fresh zeroed memory. */
+export function rawBytes(length: number): Uint8Array {
+  return nodeBuffer === undefined ? new Uint8Array(length) : nodeBuffer.allocUnsafe(length)
+}
 
 /** The text of the UTF-8 bytes from `start` to `end`. */
 export function textOf(bytes: Uint8Array, start = 0, end: number = bytes.length): string {
-  if (end - start <= shortBytes) {
-    let text = ''
-    let index = start
-    for (; index < end; index++) {
-      const byte = bytes[index]!
-      if (byte > 0x7f) break
-      text += String.fromCharCode(byte)
-    }
-    if (index === end) return text
+  return (end - start <= shortBytes ? shortAscii(bytes, start, end) : undefined) ?? longText(bytes, start, end)
+}
+
+/** The text where all of it is ASCII. Eight characters at a time: half of the strings in between. */
+function shortAscii(bytes: Uint8Array, start: number, end: number): string | undefined {
+  let text = ''
+  let at = start
+  for (; at + 8 <= end; at += 8) {
+    const [a, b, c, d] = [bytes[at]!, bytes[at + 1]!, bytes[at + 2]!, bytes[at + 3]!]
+    const [e, f, g, h] = [bytes[at + 4]!, bytes[at + 5]!, bytes[at + 6]!, bytes[at + 7]!]
+    if ((a | b | c | d | e | f | g | h) > 0x7f) return undefined
+    text += String.fromCharCode(a, b, c, d, e, f, g, h)
   }
+  for (; at < end; at++) {
+    const byte = bytes[at]!
+    if (byte > 0x7f) return undefined
+    text += String.fromCharCode(byte)
+  }
+  return text
+}
+
+function longText(bytes: Uint8Array, start: number, end: number): string {
   // A socket's chunks are Buffers already; `utf8Slice` is what `toString` calls after it has read its arguments.
   const { utf8Slice } = bytes as NodeBuffer
   if (utf8Slice !== undefined) return utf8Slice.call(bytes, start, end)
@@ -64,7 +83,9 @@ export function utf8Length(text: string): number {
 export function writeUtf8(target: Uint8Array, offset: number, text: string, length: number): void {
   if (length === text.length && length <= shortBytes * 2) {
     for (let index = 0; index < length; index++) target[offset + index] = text.charCodeAt(index)
-  } else {
-    encoder.encodeInto(text, target.subarray(offset, offset + length))
+    return
   }
+  const { utf8Write } = target as NodeBuffer
+  if (utf8Write !== undefined) utf8Write.call(target, text, offset, length)
+  else encoder.encodeInto(text, target.subarray(offset, offset + length))
 }

@@ -29,7 +29,6 @@ type Phase =
 const lineFeed = 10
 const carriageReturn = 13
 const markLength = 40
-const noBytes = new Uint8Array(0)
 
 /**
  * Reads what a master sends to a replica: lines of the handshake, an RDB that is passed over unread, then commands.
@@ -43,7 +42,9 @@ export class ReplicaFeed {
   readonly #listener: ReplicaFeedListener
   readonly #parser = new RequestParser()
   #phase: Phase = { kind: 'handshake' }
-  #rest: Uint8Array = noBytes
+  #waiting: Uint8Array[] = []
+  #waitingBytes = 0
+  #neededBytes = 0
 
   constructor(offset: number, listener: ReplicaFeedListener) {
     this.offset = offset
@@ -51,13 +52,19 @@ export class ReplicaFeed {
   }
 
   feed(chunk: Uint8Array): void {
-    let bytes = this.#rest.length === 0 ? chunk : joined(this.#rest, chunk)
+    this.#waiting.push(chunk)
+    this.#waitingBytes += chunk.length
+    // A large value is joined once it is all there: joining chunk by chunk would copy it over and over.
+    if (this.#waitingBytes < this.#neededBytes) return
+    let bytes: Uint8Array = this.#waiting.length === 1 ? chunk : Buffer.concat(this.#waiting)
     for (;;) {
       const used = this.#step(bytes)
       if (used === 0) break
       bytes = bytes.subarray(used)
     }
-    this.#rest = bytes
+    this.#waiting = bytes.length === 0 ? [] : [bytes]
+    this.#waitingBytes = bytes.length
+    this.#neededBytes = this.#phase.kind === 'commands' ? bytes.length + this.#parser.missingBytes : 0
   }
 
   /** Bytes consumed, 0 when more are needed. */
@@ -151,13 +158,6 @@ export class ReplicaFeed {
     if (args.length > 0) this.#listener.onCommand(args)
     return used
   }
-}
-
-function joined(a: Uint8Array, b: Uint8Array): Uint8Array {
-  const both = new Uint8Array(a.length + b.length)
-  both.set(a)
-  both.set(b, a.length)
-  return both
 }
 
 function indexOfBytes(bytes: Uint8Array, wanted: Uint8Array): number {

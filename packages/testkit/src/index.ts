@@ -1,3 +1,4 @@
+export { TestHub, testRule } from './hub/test-hub.ts'
 export { FaultProxy, type Faults } from './net/fault-proxy.ts'
 export { freePort, freePorts } from './net/free-port.ts'
 export { type GuardedChild, sourceArgs, startChild, startSource, temporaryFolder } from './process/child.ts'

@@ -77,5 +77,5 @@ function sendError(reply: FastifyReply, error: unknown): FastifyReply {
   }
   const status = (error as { statusCode?: number }).statusCode ?? 500
   const message = status < 500 ? (error as Error).message : 'the id service met an unexpected error'
-  return reply.code(status).send({ code: 'FB_IDS_INTERNAL', message })
+  return reply.code(status).send({ code: 'FB_INTERNAL', message })
 }

@@ -61,7 +61,12 @@ export async function startIdsServer(options: IdsServerOptions): Promise<IdsServ
     const { port } = app.server.address() as { port: number }
     if (options.startSnowflake !== undefined) service.snowflake = await options.startSnowflake(port)
     if (options.respPort !== undefined) {
-      resp = await RespIdServer.start({ service, host, port: options.respPort, ...(token === undefined ? {} : { token }) })
+      resp = await RespIdServer.start({
+        service,
+        host,
+        port: options.respPort,
+        ...(token === undefined ? {} : { token }),
+      })
     }
     return { service, host, port, respPort: resp?.port, close }
   } catch (error) {
@@ -90,7 +95,7 @@ function requireToken(app: FastifyInstance, token: string): void {
     const given = Buffer.from(request.headers.authorization ?? '')
     if (given.length === wanted.length && timingSafeEqual(given, wanted)) return
     const message = 'the Authorization header must be "Bearer" and the service’s token'
-    await reply.code(401).send({ code: 'FB_IDS_UNAUTHORIZED', message })
+    await reply.code(401).send({ code: 'FB_TOKEN_REFUSED', message })
   })
 }
 

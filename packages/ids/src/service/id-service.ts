@@ -36,8 +36,8 @@ export class IdService {
   }
 
   segmentMany(tag: string, count: number): Promise<string[]> {
-    this.given += count
-    return this.#segments().nextMany(tag, this.#checkCount(count))
+    this.given += this.#checkCount(count)
+    return this.#segments().nextMany(tag, count)
   }
 
   /** The next snowflake id; the key is for the caller's own use, all keys share the worker's ids. */
@@ -47,8 +47,8 @@ export class IdService {
   }
 
   snowflakeMany(count: number): string[] {
-    this.given += count
-    return this.#node().nextMany(this.#checkCount(count))
+    this.given += this.#checkCount(count)
+    return this.#node().nextMany(count)
   }
 
   #checkCount(count: number): number {

@@ -6,3 +6,7 @@ import { up } from './up.ts'
 
 /** Every command, in the order of the help. */
 export const commands: readonly Command[] = [up, top, drill, off, on]
+import { ids } from './ids/ids.ts'
+
+/** Every command, in the order of the help. */
+export const commands: readonly Command[] = [ids]

@@ -86,7 +86,7 @@ function allRedis(limiters: readonly RedisLimiter[]): AllLimiter<Promise<AllAnsw
           )
         }
       }
-      const redisKeys = limiters.flatMap(({ keys: own }, index) => [own.state(names[index]!), own.block(names[index]!)])
+      const redisKeys = limiters.flatMap((limiter, index) => limiter.redisKeys(names[index]!))
       const reply = await first.guarded(() =>
         first.run(script, redisKeys, (serverNowMs) =>
           limiters.flatMap(({ plan }) => [

@@ -8,9 +8,8 @@ export class Drain implements Algorithm {
   readonly #capacity: number
   readonly #unit: number
   readonly #rate: number
-  /** When `#debt` was true. */
-  #at = new Float64Array(0)
-  #debt = new Float64Array(0)
+  /** For each slot the debt, and next to it (one cache line serves both) when it was that. */
+  #state = new Float64Array(0)
 
   constructor(plan: DrainPlan) {
     this.#plan = plan
@@ -20,8 +19,7 @@ export class Drain implements Algorithm {
   }
 
   grow(slots: number): void {
-    this.#at = grown(this.#at, slots)
-    this.#debt = grown(this.#debt, slots)
+    this.#state = grown(this.#state, slots * 2)
   }
 
   take(slot: number, nowMs: number, cost: number, charges: boolean): Answer {
@@ -33,8 +31,8 @@ export class Drain implements Algorithm {
       return denied(Math.floor((this.#capacity - debt) / unit), retryAfterMs, Math.ceil(debt / this.#rate))
     }
     if (charges && cost > 0) {
-      this.#at[slot] = nowMs
-      this.#debt[slot] = after
+      this.#state[slot * 2] = after
+      this.#state[slot * 2 + 1] = nowMs
     }
     const delayMs = this.#plan.paces && after > unit && cost > 0 ? Math.ceil((after - unit) / this.#rate) : 0
     return admitted(Math.floor((this.#capacity - after) / unit), Math.ceil(after / this.#rate), delayMs)
@@ -42,24 +40,24 @@ export class Drain implements Algorithm {
 
   refund(slot: number, nowMs: number, units: number): void {
     const debt = this.#settle(slot, nowMs)
-    this.#at[slot] = nowMs
-    this.#debt[slot] = Math.max(0, debt - units * this.#unit)
+    this.#state[slot * 2] = Math.max(0, debt - units * this.#unit)
+    this.#state[slot * 2 + 1] = nowMs
   }
 
   unusedAtMs(slot: number): number {
-    return this.#at[slot]! + Math.ceil(this.#debt[slot]! / this.#rate)
+    return this.#state[slot * 2 + 1]! + Math.ceil(this.#state[slot * 2]! / this.#rate)
   }
 
   clear(slot: number): void {
-    this.#debt[slot] = 0
+    this.#state[slot * 2] = 0
   }
 
-  /** The debt of now; a clock behind `#at` is followed without draining anything. */
+  /** The debt of now; a clock behind the state's is followed without draining anything. */
   #settle(slot: number, nowMs: number): number {
-    const debt = this.#debt[slot]!
-    const elapsed = nowMs - this.#at[slot]!
+    const debt = this.#state[slot * 2]!
+    const elapsed = nowMs - this.#state[slot * 2 + 1]!
     if (elapsed < 0) {
-      this.#at[slot] = nowMs
+      this.#state[slot * 2 + 1] = nowMs
       return debt
     }
     const drained = elapsed * this.#rate

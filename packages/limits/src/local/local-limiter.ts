@@ -125,5 +125,5 @@ export function localLimiter(spec: LimitSpec, options?: LocalLimiterOptions): Lo
 
 /** Throws unless a cost is a whole number from 0 up. */
 export function requireCost(cost: number): void {
-  if (!(cost >= 0) || !Number.isSafeInteger(cost)) throw new LimitCostError(cost)
+  if (cost !== 1 && (!(cost >= 0) || !Number.isSafeInteger(cost))) throw new LimitCostError(cost)
 }

@@ -13,8 +13,8 @@ export class Window implements Algorithm {
   readonly #limit: number
   /** The end of the window that holds an instant, were it to begin then. */
   readonly #endOf: (nowMs: number) => number
-  #end = new Float64Array(0)
-  #count = new Float64Array(0)
+  /** For each slot the count and the end of its window. */
+  #state = new Float64Array(0)
 
   constructor(spec: FixedWindowSpec | CalendarWindowSpec) {
     this.#limit = spec.limit
@@ -22,47 +22,46 @@ export class Window implements Algorithm {
   }
 
   grow(slots: number): void {
-    this.#end = grown(this.#end, slots)
-    this.#count = grown(this.#count, slots)
+    this.#state = grown(this.#state, slots * 2)
   }
 
   take(slot: number, nowMs: number, cost: number, charges: boolean): Answer {
     const limit = this.#limit
     const used = this.#settle(slot, nowMs)
     if (used + cost > limit) {
-      const resetMs = used > 0 ? this.#end[slot]! - nowMs : 0
+      const resetMs = used > 0 ? this.#state[slot * 2 + 1]! - nowMs : 0
       return denied(limit - used, cost > limit ? null : resetMs, resetMs)
     }
     const after = used + cost
     if (after === 0) return admitted(limit, 0, 0)
-    const end = used > 0 ? this.#end[slot]! : this.#endOf(nowMs)
+    const end = used > 0 ? this.#state[slot * 2 + 1]! : this.#endOf(nowMs)
     if (charges) {
-      this.#end[slot] = end
-      this.#count[slot] = after
+      this.#state[slot * 2 + 1] = end
+      this.#state[slot * 2] = after
     }
     return admitted(limit - after, end - nowMs, 0)
   }
 
   refund(slot: number, nowMs: number, units: number): void {
-    this.#count[slot] = Math.max(0, this.#settle(slot, nowMs) - units)
+    this.#state[slot * 2] = Math.max(0, this.#settle(slot, nowMs) - units)
   }
 
   unusedAtMs(slot: number): number {
-    return this.#count[slot] === 0 ? 0 : this.#end[slot]!
+    return this.#state[slot * 2] === 0 ? 0 : this.#state[slot * 2 + 1]!
   }
 
   clear(slot: number): void {
-    this.#count[slot] = 0
+    this.#state[slot * 2] = 0
   }
 
   /** The count of the window that holds now. */
   #settle(slot: number, nowMs: number): number {
-    const end = this.#end[slot]!
+    const end = this.#state[slot * 2 + 1]!
     if (nowMs >= end) return 0
     // A window from now on cannot end before one that began earlier, unless the clock went back.
     const latestEnd = this.#endOf(nowMs)
-    if (latestEnd < end) this.#end[slot] = latestEnd
-    return this.#count[slot]!
+    if (latestEnd < end) this.#state[slot * 2 + 1] = latestEnd
+    return this.#state[slot * 2]!
   }
 }
 

@@ -1,3 +1,4 @@
+import { steadyClock } from '@firebreak/core'
 import type { Answer } from '../answer.ts'
 
 interface Denial {
@@ -39,10 +40,11 @@ export class DeniedMemory {
   }
 
   /** The answer to a call that is known to be denied; undefined where Redis must be asked. */
-  answer(key: string, cost: number, now: number): Answer | undefined {
+  answer(key: string, cost: number): Answer | undefined {
     if (this.#denials.size === 0) return undefined
     const denial = this.#denials.get(key)
     if (denial === undefined || denial.cost !== cost) return undefined
+    const now = steadyClock.now()
     if (denial.until <= now) {
       this.#denials.delete(key)
       return undefined

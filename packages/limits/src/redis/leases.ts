@@ -36,10 +36,10 @@ export class Leases {
   }
 
   /** Uses leased units; undefined where there are not enough. */
-  use(key: string, cost: number, now: number): Answer | undefined {
+  use(key: string, cost: number): Answer | undefined {
     const lease = this.#leases.get(key)
     if (lease === undefined) return undefined
-    if (lease.endsAt <= now) {
+    if (lease.endsAt <= steadyClock.now()) {
       this.#leases.delete(key)
       return undefined
     }

@@ -1,13 +1,15 @@
 import { keySlot } from '@firebreak/core'
+import type { LimitSpec } from '../spec/spec.ts'
+import { specId } from '../spec/specs.ts'
 
 /** The names on Redis of one key of one limit; all share the hash tag made of the key. */
 export class LimitKeys {
   readonly #head: string
   readonly #tail: string
 
-  constructor(prefix: string, id: string) {
+  constructor(prefix: string, spec: LimitSpec) {
     this.#head = `${escapeTag(prefix)}:{`
-    this.#tail = `}:${escapeSegment(id)}`
+    this.#tail = `}:${shortId(spec)}`
   }
 
   state(key: string): string {
@@ -25,6 +27,16 @@ export class LimitKeys {
   slot(key: string): number {
     return keySlot(this.state(key))
   }
+}
+
+/**
+ * The spec in a few letters: its kind's capitals and a digest (FNV-1a, 32 bits) of its parameters. Each key on Redis
+ * bears it, so that two limits with one prefix never share a state, nor does one whose parameters were changed.
+ */
+function shortId(spec: LimitSpec): string {
+  let digest = 0x811c9dc5
+  for (const letter of specId(spec)) digest = Math.imul(digest ^ letter.charCodeAt(0), 0x01000193)
+  return `${spec.kind[0]}${spec.kind.replace(/[a-z]/g, '').toLowerCase()}${(digest >>> 0).toString(36)}`
 }
 
 const special = /[%{}:]/

@@ -64,7 +64,9 @@ export class RedisLimiter {
   readonly #deadlineMs: number
   readonly #availability: Availability
   readonly #time = new ServerTime()
-  readonly #batcher: TakeBatcher
+  readonly #takes: TakeBatcher
+  /** For peeks and leases, which are nobody's call. */
+  readonly #looks: TakeBatcher
   readonly #denied: DeniedMemory | undefined
   readonly #leases: Leases | undefined
   readonly #local: LocalLimiter | undefined
@@ -83,7 +85,7 @@ export class RedisLimiter {
     this.name = options.name ?? specId(spec)
     this.redis = toRedis(client)
     this.plan = redisPlan(spec)
-    this.keys = new LimitKeys(prefix, specId(spec))
+    this.keys = new LimitKeys(prefix, spec)
     this.#options = options
     this.#deadlineMs = deadlineMs
     const timers = options.timers ?? systemTimers
@@ -95,13 +97,24 @@ export class RedisLimiter {
       onError: options.onError ?? (() => {}),
     })
     this.#takeScript = scriptOf('take', [this.plan.algorithm])
-    this.#batcher = new TakeBatcher({
+    const batcherOptions = {
       plan: this.plan,
       sharesCalls: this.redis.topology !== 'cluster',
-      stateKey: (key) => this.keys.state(key),
-      blockKey: (key) => this.keys.block(key),
-      run: (keys, args) => this.#runTake(keys, args),
-      fallback: (key, cost, requestId) => this.unavailable(key, cost, requestId),
+      redisKeys: (key: string) => this.redisKeys(key),
+      run: (keys: readonly string[], args: readonly RedisArgument[]) => this.#runTake(keys, args),
+    }
+    this.#takes = new TakeBatcher({
+      ...batcherOptions,
+      answered: (key, cost, sentAt, answer) => {
+        this.#count(answer)
+        if (!answer.allowed) this.#denied?.remember(key, cost, sentAt, answer)
+      },
+      fallback: (key, cost, requestId) => this.#count(this.unavailable(key, cost, requestId)),
+    })
+    this.#looks = new TakeBatcher({
+      ...batcherOptions,
+      answered: () => {},
+      fallback: (key) => this.unavailable(key, 0),
     })
     const remembers = (options.rememberDenied ?? true) && spec.kind !== 'concurrency' && !options.testClock
     if (remembers) this.#denied = new DeniedMemory(maxKeys)
@@ -123,18 +136,17 @@ export class RedisLimiter {
   /** Asks for `cost` units; charged only where admitted. Never rejects because of Redis. */
   take(key: string, cost = 1, requestId?: string): Promise<Answer> {
     requireCost(cost)
-    const now = steadyClock.now()
-    const known = this.#denied?.answer(key, cost, now) ?? this.#leases?.use(key, cost, now)
+    const known = this.#denied?.answer(key, cost)
     if (known !== undefined) return Promise.resolve(this.#count(known))
-    if (this.#availability.isOpen) return Promise.resolve(this.#count(this.unavailable(key, cost, requestId ?? '')))
+    if (this.#availability.isOpen) return Promise.resolve(this.#count(this.unavailable(key, cost, requestId)))
     if (this.#leases !== undefined && cost > 0 && cost < this.#leases.units) return this.#takeAhead(key, cost)
-    return this.#takeNow(key, cost, requestId, now)
+    return this.#takeNow(key, cost, requestId)
   }
 
   /** How things stand; charges nothing. */
   peek(key: string): Promise<Answer> {
     if (this.#availability.isOpen) return Promise.resolve(this.unavailable(key, 0))
-    return this.#batcher.take(key, 0, '')
+    return this.#looks.take(key, 0, '')
   }
 
   /** Gives `units` back, once per request id where one is given. False where that id came before or Redis is away. */
@@ -165,7 +177,7 @@ export class RedisLimiter {
     this.#denied?.forget(key)
     this.#leases?.forget(key)
     this.#local?.reset(key)
-    await this.guarded(() => this.redis.send(['DEL', this.keys.state(key), this.keys.block(key)]))
+    await this.guarded(() => this.redis.send(['DEL', ...this.redisKeys(key)]))
   }
 
   /** Denies a key for so long, whatever its limit says. */
@@ -174,13 +186,20 @@ export class RedisLimiter {
     this.#denied?.forget(key)
     this.#leases?.forget(key)
     this.#local?.block(key, forMs)
-    await this.guarded(() => this.run(scriptOf('block', []), [this.keys.block(key)], () => [forMs]))
+    await this.guarded(() => this.run(scriptOf('block', []), this.redisKeys(key).slice(-1), () => [forMs]))
   }
 
   /** Waits for its turn instead of being denied: first come first served in this process, bounded in time and number. */
   wait(key: string, cost = 1, options: WaitOptions = {}): Promise<Answer> {
     requireCost(cost)
     return this.#line.wait(key, cost, options)
+  }
+
+  /** The state's key, and the block's where the state is not a string that can hold it. @internal */
+  redisKeys(key: string): readonly string[] {
+    const { algorithm } = this.plan
+    const state = this.keys.state(key)
+    return algorithm === 'log' || algorithm === 'concurrency' ? [state, this.keys.block(key)] : [state]
   }
 
   /** Runs a script under this limiter's time and deadline; the reply after the time. @internal */
@@ -221,24 +240,22 @@ export class RedisLimiter {
     )
   }
 
-  async #takeNow(key: string, cost: number, requestId: string | undefined, sentAt: number): Promise<Answer> {
+  #takeNow(key: string, cost: number, requestId?: string): Promise<Answer> {
     const id = this.spec.kind === 'concurrency' ? (requestId ?? randomBytes(9).toString('base64url')) : ''
-    const answer = await this.#batcher.take(key, cost, id)
-    if (answer.source === 'redis') this.#denied?.remember(key, cost, sentAt, answer)
-    return this.#count(answer)
+    return this.#takes.take(key, cost, id)
   }
 
   /** Serves from a lease, fetching one where there is none: callers of one key share the fetch. */
   async #takeAhead(key: string, cost: number): Promise<Answer> {
     const leases = this.#leases!
     for (let attempt = 0; attempt < 3; attempt++) {
-      const leased = leases.use(key, cost, steadyClock.now())
+      const leased = leases.use(key, cost)
       if (leased !== undefined) return this.#count(leased)
-      const fetched = await leases.fetch(key, () => this.#batcher.take(key, leases.units, ''))
+      const fetched = await leases.fetch(key, () => this.#looks.take(key, leases.units, ''))
       if (fetched.source !== 'redis') return this.#count(this.unavailable(key, cost))
       if (!fetched.allowed) break
     }
-    return this.#takeNow(key, cost, undefined, steadyClock.now())
+    return this.#takeNow(key, cost)
   }
 
   #count(answer: Answer): Answer {

@@ -1,3 +1,4 @@
+import { steadyClock } from '@firebreak/core'
 import type { RedisArgument } from '@firebreak/redis'
 import type { Answer } from '../answer.ts'
 import { admittedAnswer, deniedAnswer, type RedisPlan } from './redis-plan.ts'
@@ -22,10 +23,12 @@ export interface BatcherOptions {
   readonly plan: RedisPlan
   /** False where each key must travel alone (a cluster: keys lie on different nodes). */
   readonly sharesCalls: boolean
-  stateKey(key: string): string
-  blockKey(key: string): string
+  /** The keys of a limit's key on Redis. */
+  redisKeys(key: string): readonly string[]
   /** Runs the take script; the reply without the time. */
   run(keys: readonly string[], args: readonly RedisArgument[]): Promise<readonly number[]>
+  /** Hears of each answer of Redis before its caller does; `sentAt` is the steady clock's when it was asked. */
+  answered(key: string, cost: number, sentAt: number, answer: Answer): void
   /** The answer where the call failed. */
   fallback(key: string, cost: number, requestId: string): Answer
 }
@@ -33,7 +36,7 @@ export interface BatcherOptions {
 /** Script calls of one limiter on their way at once; what comes meanwhile forms the next batch. */
 const maxInFlight = 8
 /** Keys in one script call; a script holds up the server for all others. */
-const maxKeysPerCall = 128
+const maxKeysPerCall = 32
 
 /**
  * Same-turn calls become one script call.
@@ -90,11 +93,18 @@ export class TakeBatcher {
   }
 
   async #send(batch: readonly KeyCalls[]): Promise<void> {
-    const { stateKey, blockKey, run } = this.#options
+    const { redisKeys, run } = this.#options
+    const sameCost = this.#sameCost(batch)
+    const areSingle = sameCost > 0 && batch.every(({ waiters }) => waiters.length === 1)
     const keys: string[] = []
-    const args: RedisArgument[] = []
+    const args: RedisArgument[] = [sameCost]
     for (const { key, costs, calls, ids } of batch) {
-      keys.push(stateKey(key), blockKey(key))
+      keys.push(...redisKeys(key))
+      if (areSingle) continue
+      if (sameCost > 0) {
+        args.push(calls[0]!)
+        continue
+      }
       args.push(costs.length)
       for (let index = 0; index < costs.length; index++) {
         args.push(costs[index]!, calls[index]!)
@@ -102,10 +112,11 @@ export class TakeBatcher {
       }
     }
     this.#inFlight++
+    const sentAt = steadyClock.now()
     try {
       const reply = await run(keys, args)
       let position = 0
-      for (const calls of batch) position = this.#answer(calls, reply, position)
+      for (const calls of batch) position = this.#answer(calls, sentAt, reply, position)
     } catch {
       for (const calls of batch) this.#fail(calls)
       // They were asked while Redis was not answering: waiting a deadline of their own would only add to it.
@@ -117,7 +128,14 @@ export class TakeBatcher {
     }
   }
 
-  #answer({ costs, calls, waiters }: KeyCalls, reply: readonly number[], start: number): number {
+  /** The cost of all calls of a batch where it is the same and the calls have no names; else 0. */
+  #sameCost(batch: readonly KeyCalls[]): number {
+    const cost = batch[0]!.costs[0]!
+    const isSame = !this.#named && batch.every(({ costs }) => costs.length === 1 && costs[0] === cost)
+    return isSame ? cost : 0
+  }
+
+  #answer({ key, costs, calls, waiters }: KeyCalls, sentAt: number, reply: readonly number[], start: number): number {
     const { plan } = this.#options
     let position = start
     let waiter = 0
@@ -130,11 +148,12 @@ export class TakeBatcher {
         number,
       ]
       for (let index = 0; index < calls[run]!; index++) {
-        waiters[waiter++]!.resolve(
+        const answer =
           index < admitted
             ? admittedAnswer(plan, cost, admitted - 1 - index, level, resetMs)
-            : deniedAnswer(plan, cost, level, retryMs, resetMs),
-        )
+            : deniedAnswer(plan, cost, level, retryMs, resetMs)
+        this.#options.answered(key, cost, sentAt, answer)
+        waiters[waiter++]!.resolve(answer)
       }
       position += 4
     }

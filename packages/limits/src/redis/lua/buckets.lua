@@ -2,12 +2,12 @@
 -- Parameters: limit, window in ms, buckets, span (how many of the newest buckets count).
 algorithms.buckets = {
   parameters = 4,
-  open = function(key, p)
-    local s = { key = key, limit = p[1], window = p[2], buckets = p[3], span = p[4], used = 0, dirty = false }
+  keepsStrings = true,
+  open = function(s, p, value)
+    s.limit, s.window, s.buckets, s.span, s.used, s.dirty = p[1], p[2], p[3], p[4], 0, false
     s.bucket = floor(now * s.buckets / s.window)
     s.counts = {}
     for age = 1, s.span do s.counts[age] = 0 end
-    local value = redis.call('GET', key)
     if value then
       local newest, list = string.match(value, '^(%d+):(.*)$')
       local age = s.bucket - tonumber(newest)
@@ -21,7 +21,6 @@ algorithms.buckets = {
         s.used = s.used + s.counts[age]
       end
     end
-    return s
   end,
   -- Until a bucket of an age (1 the newest) no longer counts.
   forgotten = function(s, age) return ceil((s.bucket - age + 1 + s.span) * s.window / s.buckets) - now end,
@@ -60,9 +59,10 @@ algorithms.buckets = {
     if not s.dirty then return end
     local parts, last = {}, 0
     for age = 1, s.span do
-      parts[age] = whole(s.counts[age])
+      parts[age] = string.format('%.0f', s.counts[age])
       if s.counts[age] > 0 then last = age end
     end
-    keep(s.key, whole(s.bucket) .. ':' .. table.concat(parts, ',', 1, max(last, 1)), algorithms.buckets.reset(s))
+    local value = string.format('%.0f:%s', s.bucket, table.concat(parts, ',', 1, max(last, 1)))
+    keep(s, value, algorithms.buckets.reset(s))
   end,
 }

@@ -4,21 +4,21 @@
 algorithms.concurrency = {
   parameters = 2,
   named = true,
-  open = function(key, p)
-    local s = { key = key, limit = p[1], lease = p[2], dirty = false }
-    redis.call('ZREMRANGEBYSCORE', key, '-inf', whole(now))
-    local later = redis.call('ZRANGEBYSCORE', key, '(' .. whole(now + s.lease), '+inf')
-    for _, member in ipairs(later) do redis.call('ZADD', key, whole(now + s.lease), member) end
+  open = function(s, p)
+    local key = s.key
+    s.limit, s.lease = p[1], p[2]
+    redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
+    local later = redis.call('ZRANGEBYSCORE', key, string.format('(%.0f', now + s.lease), '+inf')
+    for _, member in ipairs(later) do redis.call('ZADD', key, now + s.lease, member) end
     s.dirty = #later > 0
     s.used = redis.call('ZCARD', key)
-    return s
   end,
   fit = function(s, cost) return floor((s.limit - s.used) / cost) end,
   charge = function(s, units, id)
     local first = 0
-    while redis.call('ZSCORE', s.key, id .. ':' .. whole(first)) do first = first + 1 end
+    while redis.call('ZSCORE', s.key, string.format('%s:%.0f', id, first)) do first = first + 1 end
     for unit = first, first + units - 1 do
-      redis.call('ZADD', s.key, whole(now + s.lease), id .. ':' .. whole(unit))
+      redis.call('ZADD', s.key, now + s.lease, string.format('%s:%.0f', id, unit))
     end
     s.used = s.used + units
     s.dirty = true
@@ -28,7 +28,7 @@ algorithms.concurrency = {
       redis.call('ZREMRANGEBYRANK', s.key, 0, units - 1)
     else
       local unit = 0
-      while units > 0 and redis.call('ZREM', s.key, id .. ':' .. whole(unit)) == 1 do
+      while units > 0 and redis.call('ZREM', s.key, string.format('%s:%.0f', id, unit)) == 1 do
         unit, units = unit + 1, units - 1
       end
     end
@@ -47,7 +47,7 @@ algorithms.concurrency = {
   end,
   save = function(s)
     if s.dirty and s.used > 0 then
-      redis.call('PEXPIRE', s.key, whole(algorithms.concurrency.reset(s) + grace))
+      redis.call('PEXPIRE', s.key, algorithms.concurrency.reset(s) + grace)
     end
   end,
 }

@@ -1,20 +1,19 @@
--- Two weighted windows (see counter.ts). State: the string 'start:before:current'. Parameters: limit, window in ms.
+-- Two weighted windows (see counter.ts). State: the doubles start, before, current. Parameters: limit, window in ms.
 algorithms.counter = {
   parameters = 2,
-  open = function(key, p)
-    local s = { key = key, limit = p[1], window = p[2], before = 0, current = 0, dirty = false }
+  keepsStrings = true,
+  open = function(s, p, value)
+    s.limit, s.window, s.before, s.current, s.dirty = p[1], p[2], 0, 0, false
     s.into = now % s.window
-    local value = redis.call('GET', key)
     if value then
-      local start, before, current = string.match(value, '^(%d+):(%d+):(%d+)$')
-      local passed = now - s.into - tonumber(start)
+      local start, before, current = unpackNumbers('>ddd', value)
+      local passed = now - s.into - start
       if passed <= 0 then
-        s.before, s.current, s.dirty = tonumber(before), tonumber(current), passed < 0
+        s.before, s.current, s.dirty = before, current, passed < 0
       elseif passed == s.window then
-        s.before = tonumber(current)
+        s.before = current
       end
     end
-    return s
   end,
   used = function(s) return s.before * (s.window - s.into) + s.current * s.window end,
   fit = function(s, cost) return floor((s.limit * s.window - algorithms.counter.used(s)) / (cost * s.window)) end,
@@ -40,7 +39,6 @@ algorithms.counter = {
   end,
   save = function(s)
     if not s.dirty then return end
-    local value = whole(now - s.into) .. ':' .. whole(s.before) .. ':' .. whole(s.current)
-    keep(s.key, value, algorithms.counter.reset(s))
+    keep(s, pack('>ddd', now - s.into, s.before, s.current), algorithms.counter.reset(s))
   end,
 }

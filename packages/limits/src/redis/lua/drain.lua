@@ -1,20 +1,18 @@
 -- The draining debt: token bucket, leaky bucket, leaky queue, GCRA (see drain-plan.ts).
--- State: the string 'at:debt'. Parameters: capacity, unit, rate.
+-- State: the doubles at, debt. Parameters: capacity, unit, rate.
 algorithms.drain = {
   parameters = 3,
-  open = function(key, p)
-    local s = { key = key, capacity = p[1], unit = p[2], rate = p[3], at = now, debt = 0, dirty = false }
-    local value = redis.call('GET', key)
+  keepsStrings = true,
+  open = function(s, p, value)
+    s.capacity, s.unit, s.rate, s.debt, s.dirty = p[1], p[2], p[3], 0, false
     if value then
-      local at, debt = string.match(value, '^(%d+):(%d+)$')
-      at, s.debt = tonumber(at), tonumber(debt)
+      local at, debt = unpackNumbers('>dd', value)
       if now < at then
-        s.dirty = true
+        s.debt, s.dirty = debt, true
       else
-        s.debt = max(0, s.debt - (now - at) * s.rate)
+        s.debt = max(0, debt - (now - at) * s.rate)
       end
     end
-    return s
   end,
   fit = function(s, cost) return floor((s.capacity - s.debt) / (cost * s.unit)) end,
   charge = function(s, units)
@@ -32,6 +30,6 @@ algorithms.drain = {
     return ceil((s.debt + cost * s.unit - s.capacity) / s.rate)
   end,
   save = function(s)
-    if s.dirty then keep(s.key, whole(s.at) .. ':' .. whole(s.debt), ceil(s.debt / s.rate)) end
+    if s.dirty then keep(s, pack('>dd', now, s.debt), ceil(s.debt / s.rate)) end
   end,
 }

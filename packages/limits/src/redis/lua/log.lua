@@ -14,19 +14,19 @@ end
 
 algorithms.log = {
   parameters = 2,
-  open = function(key, p)
-    local s = { key = key, limit = p[1], window = p[2], dirty = false }
-    local later = redis.call('ZRANGEBYSCORE', key, '(' .. whole(now), '+inf')
-    for _, member in ipairs(later) do redis.call('ZADD', key, whole(now), member) end
+  open = function(s, p)
+    local key = s.key
+    s.limit, s.window = p[1], p[2]
+    local later = redis.call('ZRANGEBYSCORE', key, string.format('(%.0f', now), '+inf')
+    for _, member in ipairs(later) do redis.call('ZADD', key, now, member) end
     s.dirty = #later > 0
-    redis.call('ZREMRANGEBYSCORE', key, '-inf', whole(now - s.window))
+    redis.call('ZREMRANGEBYSCORE', key, '-inf', now - s.window)
     readLog(s)
-    return s
   end,
   fit = function(s, cost) return floor((s.limit - s.used) / cost) end,
   charge = function(s, units)
     s.total, s.used, s.lastAt = s.total + units, s.used + units, now
-    redis.call('ZADD', s.key, whole(now), string.format('%016.0f:%.0f', s.total, units))
+    redis.call('ZADD', s.key, now, string.format('%016.0f:%.0f', s.total, units))
     s.dirty = true
   end,
   refund = function(s, units)
@@ -60,7 +60,7 @@ algorithms.log = {
   end,
   save = function(s)
     if s.dirty and s.used > 0 then
-      redis.call('PEXPIRE', s.key, whole(s.lastAt + s.window - now + grace))
+      redis.call('PEXPIRE', s.key, s.lastAt + s.window - now + grace)
     end
   end,
 }

@@ -4,7 +4,8 @@
 -- ARGV[2]  the latest time at which the call may still run, '' for any: a call that waited in a client's queue while
 --          Redis was away has long been answered, and must not be charged when it arrives at last
 --
--- Doubles hold whole numbers exactly up to 2^53; `tostring` would keep 14 digits only, so numbers are written by `whole`.
+-- Numbers are whole and at most 2^53, which doubles hold exactly. `tostring` and `..` would keep 14 digits of them, so
+-- states are packed as doubles; as arguments of `redis.call` numbers keep 17 digits.
 
 local given = ARGV[1]
 local now
@@ -23,36 +24,62 @@ if ARGV[2] ~= '' and now > tonumber(ARGV[2]) then return { now } end
 
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 
-local function whole(number)
-  return string.format('%.0f', number)
+local pack, unpackNumbers = struct.pack, struct.unpack
+
+-- A block is '!' and two doubles, until and for how long, before the state of a key whose state is a string, or alone
+-- at a key of its own. No state begins with '!'.
+local function packBlock(untilMs, forMs)
+  return '!' .. pack('>dd', untilMs, forMs)
 end
 
--- Keeps a string state, or removes it where nothing is left to keep.
-local function keep(key, value, forMs)
-  if forMs > 0 then
-    redis.call('SET', key, value, 'PX', whole(forMs + grace))
+-- Takes the block off a value: sets how much longer it lasts, and gives the state behind it.
+local function takeBlock(s, value)
+  s.blocked, s.block = 0, ''
+  if not value or string.byte(value) ~= 33 then return value end
+  local untilMs, forMs = unpackNumbers('>dd', string.sub(value, 2, 17))
+  -- A clock that stepped back makes no block longer.
+  untilMs = min(untilMs, now + forMs)
+  if untilMs > now then s.blocked, s.block = untilMs - now, packBlock(untilMs, forMs) end
+  return #value > 17 and string.sub(value, 18) or false
+end
+
+-- Keeps a string state and the block before it, or removes it where nothing is left to keep.
+local function keep(s, value, forMs)
+  if s.blocked > 0 then
+    redis.call('SET', s.key, forMs > 0 and s.block .. value or s.block, 'PX', max(forMs, s.blocked) + grace)
+  elseif forMs > 0 then
+    redis.call('SET', s.key, value, 'PX', forMs + grace)
   else
-    redis.call('DEL', key)
+    redis.call('DEL', s.key)
   end
-end
-
--- How much longer a key is blocked. The value is 'until:for'; a clock that stepped back makes no block longer.
-local function blockedMs(key)
-  local value = redis.call('GET', key)
-  if not value then return 0 end
-  local untilMs, forMs = string.match(value, '^(%d+):(%d+)$')
-  untilMs, forMs = tonumber(untilMs), tonumber(forMs)
-  if untilMs - now > forMs then
-    untilMs = now + forMs
-    redis.call('SET', key, whole(untilMs) .. ':' .. whole(forMs), 'PX', whole(forMs + grace))
-  end
-  return max(0, untilMs - now)
 end
 
 -- Every algorithm is a table of functions over a state `s`:
---   open(key, p, at) reads the state; p are the parameters, the algorithm's own starting at ARGV index `at`
---   fit(s, cost)     how many units are free, in calls of this cost
+--   open(s, p, value)       reads the state of s.key into s; p are the parameters, value the state where it is a string
+--   fit(s, cost)            how many calls of this cost are admitted now
 --   charge(s, units, id), refund(s, units, id)
---   level(s)         what is used, for the answer;  reset(s) and retry(s, cost) in milliseconds
---   save(s)          writes what changed, with its expiry
+--   level(s)                what is used, for the answer
+--   reset(s), retry(s, cost)  in milliseconds
+--   save(s)                 writes what changed, with its expiry
+-- and of: parameters (how many), named (its calls carry request ids), keepsStrings (its states are strings).
 local algorithms = {}
+
+-- The parameters of an algorithm, from ARGV[first] on.
+local function parametersOf(algorithm, first)
+  local p = {}
+  for index = 1, algorithm.parameters do p[index] = tonumber(ARGV[first + index - 1]) end
+  return p
+end
+
+-- Opens the limit whose keys begin at KEYS[index]: its state, and its block where that is not within the state.
+-- `values` are those of KEYS. Gives the index after its keys.
+local function openLimit(s, algorithm, p, index, values)
+  s.key = KEYS[index]
+  if algorithm.keepsStrings then
+    algorithm.open(s, p, takeBlock(s, values[index]))
+    return index + 1
+  end
+  takeBlock(s, values[index + 1])
+  algorithm.open(s, p)
+  return index + 2
+end

@@ -1,11 +1,12 @@
 -- A count per window: fixed windows of the epoch or from the first hit, and those of the calendar.
--- State: the string 'end:count'.
+-- State: the doubles end, count.
 -- Parameters: limit, window in ms (0 where the calendar's edges follow), anchor (0 the epoch, 1 the first hit),
 -- and three edges of the calendar: two windows, of which one must hold the present.
 algorithms.window = {
   parameters = 6,
-  open = function(key, p)
-    local s = { key = key, limit = p[1], count = 0, dirty = false }
+  keepsStrings = true,
+  open = function(s, p, value)
+    s.limit, s.count, s.dirty = p[1], 0, false
     if p[2] == 0 then
       -- Redis knows no time zones: the edges are the client's, which of them holds the present is Redis' own.
       s.stop = now < p[5] and p[5] or p[6]
@@ -14,12 +15,10 @@ algorithms.window = {
     else
       s.stop = now - now % p[2] + p[2]
     end
-    local value = redis.call('GET', key)
     if value then
-      local stop, count = string.match(value, '^(%d+):(%d+)$')
-      stop = tonumber(stop)
+      local stop, count = unpackNumbers('>dd', value)
       if now < stop then
-        s.count = tonumber(count)
+        s.count = count
         if s.stop < stop then
           s.dirty = true
         else
@@ -27,7 +26,6 @@ algorithms.window = {
         end
       end
     end
-    return s
   end,
   -- False where the client's edges of the calendar do not hold the present: nothing was done, and it asks again.
   knows = function(p) return p[2] ~= 0 or (now >= p[4] and now < p[6]) end,
@@ -47,6 +45,6 @@ algorithms.window = {
     return s.stop - now
   end,
   save = function(s)
-    if s.dirty then keep(s.key, whole(s.stop) .. ':' .. whole(s.count), s.count > 0 and s.stop - now or 0) end
+    if s.dirty then keep(s, pack('>dd', s.stop, s.count), s.count > 0 and s.stop - now or 0) end
   end,
 }

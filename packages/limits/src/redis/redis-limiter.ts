@@ -209,18 +209,19 @@ export class RedisLimiter {
     argsOf: (serverNowMs: number) => readonly RedisArgument[],
   ): Promise<readonly number[]> {
     const test = this.#options.testClock
-    for (let attempt = 0; attempt < 3; attempt++) {
+    const startedAt = steadyClock.now()
+    for (;;) {
       const sentAt = steadyClock.now()
+      if (sentAt - startedAt > this.#deadlineMs) throw new DeadlineError('the call came to Redis after its deadline')
       const given = test === undefined ? '' : Math.floor(test.now())
-      const latest = test === undefined ? this.#time.latest(sentAt, this.#deadlineMs * 2) : ''
+      const latest = test === undefined ? this.#time.latest(sentAt, this.#deadlineMs) : ''
       const args = [given, latest, ...argsOf(test === undefined ? this.#time.at(sentAt) : Number(given))]
       const [serverNowMs, ...rest] = (await this.redis.run(script, keys, args)) as number[]
       this.#time.learn(sentAt, serverNowMs!)
       if (rest.length > 0) return rest
       // The time alone: nothing ran, because it came too late, the server's clock was stepped, or the edges of the
-      // calendar were guessed from a wrong clock. Now its time is known.
+      // calendar were guessed from a wrong clock. Now its time is known, and asking again cannot charge twice.
     }
-    throw new DeadlineError('Redis refused the call three times as too late; its clock moves against ours')
   }
 
   /** Makes a call under the circuit breaker; undefined where Redis is away. @internal */

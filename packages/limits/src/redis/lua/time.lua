@@ -34,10 +34,11 @@ end
 
 -- Takes the block off a value: sets how much longer it lasts, and gives the state behind it.
 local function takeBlock(s, value)
-  s.blocked, s.block = 0, ''
+  s.blocked, s.block, s.blockMoved = 0, '', false
   if not value or string.byte(value) ~= 33 then return value end
   local untilMs, forMs = unpackNumbers('>dd', string.sub(value, 2, 17))
   -- A clock that stepped back makes no block longer.
+  s.blockMoved = untilMs > now + forMs
   untilMs = min(untilMs, now + forMs)
   if untilMs > now then s.blocked, s.block = untilMs - now, packBlock(untilMs, forMs) end
   return #value > 17 and string.sub(value, 18) or false
@@ -77,9 +78,11 @@ local function openLimit(s, algorithm, p, index, values)
   s.key = KEYS[index]
   if algorithm.keepsStrings then
     algorithm.open(s, p, takeBlock(s, values[index]))
+    s.dirty = s.dirty or s.blockMoved
     return index + 1
   end
   takeBlock(s, values[index + 1])
+  if s.blockMoved then redis.call('SET', KEYS[index + 1], s.block, 'PX', s.blocked + grace) end
   algorithm.open(s, p)
   return index + 2
 end

@@ -1,6 +1,6 @@
 import type { Command } from '../command/command.ts'
 import { drill } from './drill.ts'
-import { ids } from './ids.ts'
+import { ids } from './ids/ids.ts'
 import { off, on } from './switch.ts'
 import { top } from './top.ts'
 import { up } from './up.ts'

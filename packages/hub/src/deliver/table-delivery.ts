@@ -154,7 +154,10 @@ export class TableDelivery implements DecisionSink {
   }
 }
 
-/** The rules that travel with a service's table; a rule in shadow mode acts nowhere. */
+/**
+ * The rules that travel with a service's table. Those in shadow mode too: they act nowhere, but a key that they win must
+ * not be acted on under a rule of lower priority.
+ */
 function rulesOf(rules: readonly Rule[], serviceId: string): readonly Rule[] {
-  return rules.filter((rule) => rule.mode === 'on' && (rule.serviceId === '*' || rule.serviceId === serviceId))
+  return rules.filter((rule) => rule.serviceId === '*' || rule.serviceId === serviceId)
 }

@@ -15,6 +15,7 @@ import { AccessTotals } from './decide/access-totals.ts'
 import { AlarmBoard } from './decide/alarm-board.ts'
 import { Decider } from './decide/decider.ts'
 import { TableDelivery } from './deliver/table-delivery.ts'
+import { HeatRecorder } from './heat/heat-recorder.ts'
 import { MapHeatEngine } from './heat/map-heat-engine.ts'
 import { SlotHeat } from './heat/slot-heat.ts'
 import { HostRegister, type Instance } from './hosts/host-register.ts'
@@ -43,6 +44,7 @@ export class HubCore {
   readonly traffic = new TrafficMeter()
   readonly effects = new KeyEffects()
   readonly slots = new SlotHeat()
+  readonly recorder = new HeatRecorder()
   readonly alarms = new AlarmBoard()
   readonly governor: IngestGovernor
   readonly lane: InvalidationLane
@@ -67,7 +69,7 @@ export class HubCore {
   private constructor(store: HubStore, state: HubState, options: ResolvedCoreOptions) {
     this.options = options
     this.store = store
-    this.#writer = new StoreWriter(store, (error) => this.#onStoreTrouble(error))
+    this.#writer = new StoreWriter(store, options.timers, (error) => this.#onStoreTrouble(error))
     this.engine = new MapHeatEngine({ maxTrackedKeys: options.maxTrackedKeys })
     this.hosts = new HostRegister(options)
     this.governor = new IngestGovernor(options)
@@ -199,7 +201,7 @@ export class HubCore {
   async close(): Promise<void> {
     for (const timer of this.#timers) timer.cancel()
     this.delivery.flush()
-    await this.#writer.drained()
+    await this.#writer.close()
     await this.store.close()
   }
 
@@ -253,6 +255,8 @@ export class HubCore {
     this.hosts.expire(now)
     this.traffic.forget(now)
     this.effects.forget(now)
+    const { redis, local, copies, limited, writes } = this.traffic.latest(now)
+    this.recorder.record(this.engine, redis + local + copies + limited + writes, now)
     this.governor.adjust(this.hosts.counts().connected, now)
     this.#watch(now)
   }
@@ -298,7 +302,7 @@ export class HubCore {
       return
     }
     const cause = `the ${this.store.name} store failed: ${error.message}`
-    const retry = 'every next write tries again; decisions go on from memory'
+    const retry = 'the write is tried again every second; decisions go on from memory'
     this.alarms.raise({ id: 'store', severity: 'critical', cause, retry }, this.now())
   }
 }

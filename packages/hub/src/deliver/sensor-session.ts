@@ -40,15 +40,18 @@ export class SensorSession implements TableListener {
   readonly #core: HubCore
   readonly #channel: SensorChannel
   readonly #checkToken: AppTokenCheck
+  /** The token of the upgrade request, where it had one. */
+  readonly #headerToken: string | undefined
   #instance: Instance | undefined
   #leave: (() => void) | undefined
   #sequence = 0
   #brokenFrames = 0
 
-  constructor(core: HubCore, channel: SensorChannel, checkToken: AppTokenCheck) {
+  constructor(core: HubCore, channel: SensorChannel, checkToken: AppTokenCheck, headerToken?: string) {
     this.#core = core
     this.#channel = channel
     this.#checkToken = checkToken
+    this.#headerToken = headerToken
   }
 
   get isOpen(): boolean {
@@ -138,7 +141,7 @@ export class SensorSession implements TableListener {
 
   #hello(frame: Frame): void {
     const hello = checked(frame, helloPayload)
-    if (this.#checkToken(hello.token) === undefined) {
+    if (this.#checkToken(hello.token ?? this.#headerToken) === undefined) {
       const reason = 'the hub asks for an app token; give the sensor one of the tokens file (token)'
       this.#send('refused', { code: 'FB_TOKEN_REFUSED', reason })
       this.close(closeCodes.refused, 'app token refused')

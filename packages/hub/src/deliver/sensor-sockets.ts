@@ -36,7 +36,8 @@ export class SensorSockets {
     this.#timers.push(timers.setInterval(() => this.#beat(), heartbeatMs / heartbeatSteps))
   }
 
-  add(socket: WebSocket): void {
+  /** A new connection, with the token of its upgrade request where it had one. */
+  add(socket: WebSocket, headerToken?: string): void {
     const channel = {
       send: (bytes: Uint8Array) => socket.send(bytes),
       get bufferedBytes() {
@@ -44,7 +45,7 @@ export class SensorSockets {
       },
       close: (code: number, reason: string) => socket.close(code, reason),
     }
-    const session = new SensorSession(this.#core, channel, this.#checkToken)
+    const session = new SensorSession(this.#core, channel, this.#checkToken, headerToken)
     const connection = { session, step: this.#opened++ % heartbeatSteps, openedAt: this.#core.now() }
     this.#connections.add(connection)
     socket.on('message', (data: RawData, isBinary: boolean) => {

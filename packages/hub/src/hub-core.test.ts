@@ -132,7 +132,7 @@ test('a sensor without statuses counts as reads by Redis', async () => {
 
 test('views show the hottest first with rate, share, sparkline, hosts and state', async () => {
   const hub = await TestCore.open([rule])
-  for (let n = 0; n < 50; n++) {
+  for (let n = 0; n < 55; n++) {
     hub.report({ k1: 150, a: 30, b: 30 }, { hostId: 'h1', instanceId: 'i1' })
     hub.report({ k1: 50, huge: 740 }, { hostId: 'h2', instanceId: 'i2' })
     hub.clock.advance(100)

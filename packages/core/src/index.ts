@@ -15,6 +15,26 @@ export type {
   SlotView,
   TrafficPoint,
 } from './api/hub-api.ts'
+export { BoundedCache, type BoundedCacheOptions } from './cache/bounded-cache.ts'
+export { type ArgumentOffsets, BufferArgs, type CommandArgs, ListArgs } from './commands/command-args.ts'
+export type {
+  CommandFlag,
+  CommandRow,
+  CommandType,
+  KeyAccess,
+} from './commands/command-row.ts'
+export { allCommands, commandOf, commandOfArgs, commandOfBytes } from './commands/command-table.ts'
+export type { KeyRule, KeySpec } from './commands/key-spec.ts'
+export {
+  firstKeyIndex,
+  forEachKey,
+  isCacheable,
+  type KeyArgument,
+  type KeyVisitor,
+  keysOf,
+  mayBlock,
+} from './commands/keys-of.ts'
+export { NameTable } from './commands/name-table.ts'
 export { didYouMean } from './errors/did-you-mean.ts'
 export { describeValue, FirebreakError, InvalidOptionError } from './errors/firebreak-error.ts'
 export { keyBytes, keyName, keyText, parseKeyText } from './keys/key-text.ts'
@@ -28,6 +48,25 @@ export {
 } from './report/report.ts'
 export { formatTextReport, parseTextReport, sectionTotal, type TextReportVersion } from './report/text-report.ts'
 export { ByteReader, ByteWriter } from './report/varint.ts'
+export { type CommandArgument, encodeCommand } from './resp/encode-command.ts'
+export { encodeReply, type RespVersion, writeReply } from './resp/encode-reply.ts'
+export { defaultRespLimits, type RespLimits } from './resp/limits.ts'
+export { ReplyDecoder, type ReplyDecoderOptions } from './resp/reply-decoder.ts'
+export { ReplyScanner } from './resp/reply-scanner.ts'
+export { RequestParser, type RequestParserOptions } from './resp/request-parser.ts'
+export { RequestError, RespError, type RespErrorCode } from './resp/resp-error.ts'
+export { textOf, utf8Length, writeUtf8 } from './resp/text.ts'
+export {
+  Attributed,
+  BigNumber,
+  Double,
+  ErrorReply,
+  MapReply,
+  PushReply,
+  type RespValue,
+  SetReply,
+  Verbatim,
+} from './resp/value.ts'
 export { type FieldFailure, FieldReader, type NumberRange } from './rules/field-reader.ts'
 export { compilePattern, type KeyMatcher } from './rules/key-matcher.ts'
 export { compileLinearRegex } from './rules/linear-regex.ts'
@@ -43,6 +82,7 @@ export {
   ruleDefaults,
   type StrategyTemplate,
 } from './rules/rule.ts'
+
 export { RuleInvalidError } from './rules/rule-error.ts'
 export { type RuleScope, RuleSet } from './rules/rule-set.ts'
 export { keySlot, keySlotOfBytes, slotCount } from './slots/key-slot.ts'

@@ -1,1 +1,8 @@
-export {}
+export { AofTail, type AofTailOptions } from './aof/aof-tail.ts'
+export { type AofPart, increments, parseManifest } from './aof/manifest.ts'
+export type { Change, ChangedKey, ChangeListener, ChangeSource, SourceState } from './change/change.ts'
+export { ChangeReader } from './change/change-reader.ts'
+export type { ServerAddress } from './connect/server-address.ts'
+export { WatchError, type WatchErrorCode } from './errors.ts'
+export type { ReplicaPosition } from './replica/replica-feed.ts'
+export { ReplicaStream, type ReplicaStreamOptions } from './replica/replica-stream.ts'

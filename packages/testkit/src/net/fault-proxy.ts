@@ -15,6 +15,7 @@ export interface Faults {
 }
 
 interface Link {
+  readonly index: number
   readonly client: Socket
   readonly server: Socket
 }
@@ -72,6 +73,15 @@ export class FaultProxy {
     }
   }
 
+  /** Stops taking the server's bytes for one connection (0 is the first ever accepted), or goes on taking them. */
+  pauseServer(index: number, isPaused = true): void {
+    for (const link of this.#links) {
+      if (link.index !== index) continue
+      if (isPaused) link.server.pause()
+      else link.server.resume()
+    }
+  }
+
   async close(): Promise<void> {
     this.cut()
     await new Promise((resolve) => this.#server.close(resolve))
@@ -84,7 +94,7 @@ export class FaultProxy {
     }
     this.#connections++
     const server = connect({ ...this.#target, noDelay: true })
-    const link = { client, server }
+    const link = { index: this.#connections - 1, client, server }
     this.#links.add(link)
     this.#pump(client, server, 'client')
     this.#pump(server, client, 'server')

@@ -257,7 +257,7 @@ export class HubCore {
     this.effects.forget(now)
     const { redis, local, copies, limited, writes } = this.traffic.latest(now)
     this.recorder.record(this.engine, redis + local + copies + limited + writes, now)
-    this.governor.adjust(this.hosts.counts().connected, now)
+    this.governor.adjust(this.hosts.counts().connected, this.options.loadOf(), now)
     this.#watch(now)
   }
 

@@ -145,6 +145,21 @@ test('many sensors are slowed, many entries are sampled, but never beyond what t
   expect(hub.core.governor.pace.samplingFloor).toBe(1)
 })
 
+test('a process that is busy slows its sensors, whatever keeps it busy, and lets them go when it is not', async () => {
+  let load = 0.9
+  const hub = await TestCore.open([rule], { loadOf: () => load, maxReportIntervalMs: 2000 })
+  hub.clock.advance(3000)
+  expect(hub.core.governor.pace.intervalMs).toBe(338)
+  hub.clock.advance(10_000)
+  expect(hub.core.governor.pace.intervalMs).toBe(2000)
+  load = 0.6
+  hub.clock.advance(10_000)
+  expect(hub.core.governor.pace.intervalMs).toBe(2000)
+  load = 0.1
+  hub.clock.advance(70_000)
+  expect(hub.core.governor.pace.intervalMs).toBe(100)
+})
+
 test('heat per slot is always there', async () => {
   const hub = await TestCore.open([])
   hub.clock.advance(1000 - (hub.clock.now() % 1000))

@@ -49,7 +49,7 @@ export const configFields: readonly ConfigField[] = [
     default: '5000',
     summary: 'the slowest that many sensors are asked for',
   },
-  { name: 'maxReportsPerSecond', type: count(1e7), default: '20000', summary: 'beyond it sensors are slowed' },
+  { name: 'maxReportsPerSecond', type: count(1e7), default: '10000', summary: 'beyond it sensors are slowed' },
   { name: 'maxEntriesPerSecond', type: count(1e8), default: '300000', summary: 'beyond it sensors sample' },
   {
     name: 'maxReportAgeMs',

@@ -1,7 +1,7 @@
 import type { TimerHandle } from '@firebreak/core'
 import type { RawData, WebSocket } from 'ws'
 import type { HubCore } from '../hub-core.ts'
-import { type AppTokenCheck, closeCodes, SensorSession } from './sensor-session.ts'
+import { type AppTokenCheck, closeCodes, encodeHeartbeat, SensorSession } from './sensor-session.ts'
 
 /** Heartbeats are spread over so many steps: ten thousand at once would be a burst each second. */
 const heartbeatSteps = 10
@@ -72,10 +72,21 @@ export class SensorSockets {
   #beat(): void {
     this.#step = (this.#step + 1) % heartbeatSteps
     const now = this.#core.now()
+    // All sensors of a service are told the same.
+    const frames = new Map<string, Uint8Array>()
     for (const { session, step, openedAt } of this.#connections) {
       if (step !== this.#step) continue
-      if (session.isOpen) session.heartbeat()
-      else if (now - openedAt > helloTimeoutMs) session.close(closeCodes.refused, 'no hello came')
+      const { serviceId } = session
+      if (serviceId === undefined) {
+        if (now - openedAt > helloTimeoutMs) session.close(closeCodes.refused, 'no hello came')
+        continue
+      }
+      let frame = frames.get(serviceId)
+      if (frame === undefined) {
+        frame = encodeHeartbeat(this.#core, serviceId)
+        frames.set(serviceId, frame)
+      }
+      session.forward(frame)
     }
   }
 }

@@ -1,6 +1,7 @@
 import {
   type AuditEntry,
   type ClaimPayload,
+  type HistoryEvent,
   type Invalidation,
   keyBytes,
   parseKeyText,
@@ -90,7 +91,7 @@ export class HubCore {
       sink: this.delivery,
       totals: this.#totals,
       processCount: (services) => this.hosts.countOf(services),
-      record: (event) => this.#writer.addHistory(event),
+      record: (event) => this.#record(event),
     })
     const { engine, decider, delivery, slots, hosts, traffic, governor } = this
     const parts = { engine, decider, delivery, slots, hosts, traffic, governor, totals: this.#totals }
@@ -182,7 +183,7 @@ export class HubCore {
       this.delivery.takeBack(serviceId, claim.redisClusterId, key)
       const text = `a claim of ${instance.hostId} under rule \`${claim.ruleId}\` was taken back`
       const { redisClusterId, ruleId } = claim
-      this.#writer.addHistory({ at: now, kind: 'rollback', redisClusterId, key: claim.key, ruleId, text })
+      this.#record({ at: now, kind: 'rollback', redisClusterId, key: claim.key, ruleId, text })
     }
     this.delivery.flush()
   }
@@ -218,10 +219,15 @@ export class HubCore {
     this.#totals.setRules(set.rules)
     this.governor.setRules(set.rules)
     const now = this.now()
+    this.decider.setRules(set.rules)
     for (const track of [...this.decider.active()]) {
-      const service = track.services.values().next().value ?? ''
-      const index = set.match(track.redisClusterId, service, track.key)
-      this.decider.reconsider(track, index < 0 ? undefined : set.rules[index], now)
+      // Of the services that share a track, some may have a rule of their own now.
+      const ruleOf = (service: string) => set.rules[set.match(track.redisClusterId, service, track.key)]
+      const rule = [...track.services].map(ruleOf).find((found) => found?.id === track.rule?.id)
+      for (const service of track.services) {
+        if (rule !== undefined && ruleOf(service) !== rule) this.delivery.removeService(track, service)
+      }
+      this.decider.reconsider(track, rule, now)
     }
     this.delivery.setRules(set)
     this.delivery.flush()
@@ -291,8 +297,15 @@ export class HubCore {
     this.#writer.write((store) => store.reserveVersions(upTo))
   }
 
+  #record(event: HistoryEvent): void {
+    this.#writer.addHistory(event)
+    const { kind, redisClusterId, key, ruleId, text } = event
+    this.options.logger.info({ kind, redisClusterId, key, ruleId }, text)
+  }
+
   async #audit(who: string, what: string, before: unknown, after: unknown): Promise<void> {
     const entry: AuditEntry = { at: this.now(), who, what, before, after }
+    this.options.logger.info({ who, before, after }, what)
     await this.store.appendAudit(entry)
   }
 
@@ -302,6 +315,7 @@ export class HubCore {
       return
     }
     const cause = `the ${this.store.name} store failed: ${error.message}`
+    this.options.logger.warn({ store: this.store.name, error: error.message }, 'a write to the store failed')
     const retry = 'the write is tried again every second; decisions go on from memory'
     this.alarms.raise({ id: 'store', severity: 'critical', cause, retry }, this.now())
   }

@@ -3,6 +3,14 @@ import { makeLoadMeter } from './collect/process-load.ts'
 import type { NodeOfSlot } from './decide/access-totals.ts'
 import { chooseFirstStrategy, type StrategyChooser } from './decide/choose-strategy.ts'
 
+/** Where the hub tells what it does; pino's shape. */
+export interface HubLogger {
+  info(data: object, message: string): void
+  warn(data: object, message: string): void
+}
+
+const silent: HubLogger = { info() {}, warn() {} }
+
 /** What the hub's heart can be told: everything but the network. */
 export interface HubCoreOptions {
   /** Names this hub to sensors and people. @default 'hub-' and 8 random hex digits */
@@ -47,6 +55,8 @@ export interface HubCoreOptions {
   readonly clock?: Clock
   /** @default the runtime's */
   readonly timers?: Timers
+  /** @default none */
+  readonly logger?: HubLogger
   /** @default Math.random */
   readonly random?: () => number
 }
@@ -81,6 +91,7 @@ export function resolveCoreOptions(options: HubCoreOptions): ResolvedCoreOptions
     loadOf: makeLoadMeter(),
     clock: steadyClock,
     timers: systemTimers,
+    logger: silent,
     random,
     ...options,
   }

@@ -1,5 +1,6 @@
 import { encodeFrame, type Overview } from '@firebreak/core'
 import { temporaryFolder, waitFor } from '@firebreak/testkit'
+import { pino } from 'pino'
 import { afterEach, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { type Hub, type HubOptions, startHub } from './start-hub.ts'
@@ -175,6 +176,25 @@ test('rules, history, audit, switch and hot keys survive a restart on SQLite', a
   )
   expect(history).toMatchObject({ events: [{ kind: 'hot', key: 'product_1' }] })
   expect(audit).toMatchObject({ entries: [{ what: 'add rule product', before: null, after: { id: 'product' } }] })
+})
+
+test('the log tells decisions and changes as data', async () => {
+  const lines: unknown[] = []
+  const logger = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
+  const hub = await hubWith({ logger: logger as unknown as NonNullable<HubOptions['logger']> })
+  const sensor = await TestSensor.connect(hub.url)
+  sensor.report({ product_1: 2000 })
+  await waitFor(() => sensor.table.get('main', 'product_1'))
+  expect(lines).toContainEqual(expect.objectContaining({ who: 'start', msg: 'add rule product' }))
+  expect(lines).toContainEqual(expect.objectContaining({ url: hub.url, msg: 'the hub listens' }))
+  expect(lines).toContainEqual(
+    expect.objectContaining({
+      kind: 'hot',
+      key: 'product_1',
+      ruleId: 'product',
+      msg: expect.stringMatching(/^hot because/),
+    }),
+  )
 })
 
 test('a port that is taken is an error, and nothing is left open', async () => {

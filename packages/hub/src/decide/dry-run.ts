@@ -34,6 +34,7 @@ export function dryRun(rule: Rule, seconds: readonly RecordedSecond[], nodeOfSlo
       if (kind === 'hot') firings++
     },
   })
+  decider.setRules(set.rules)
   const hotKeys = new Set<string>()
   let reads = 0
   let hotReads = 0

@@ -82,6 +82,15 @@ export class TableDelivery implements DecisionSink {
     this.view(serviceId).set(entry)
   }
 
+  /** A service has another rule for the key now. */
+  removeService(track: HeatTrack, serviceId: string): void {
+    track.services.delete(serviceId)
+    const entry = this.#entries.get(track)
+    if (entry === undefined) return
+    this.#toSave.set(track, entry)
+    this.view(serviceId).remove(track.redisClusterId, track.key)
+  }
+
   /** A process acted on the key without reason; its service is told that there is no entry. */
   takeBack(serviceId: string, redisClusterId: string, key: string): void {
     this.view(serviceId).remove(redisClusterId, key)

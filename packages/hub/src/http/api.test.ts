@@ -61,6 +61,8 @@ test.each([
   ['GET', '/v1/keys/main/100%25', undefined, 400, 'FB_INPUT_INVALID', 'key'],
   ['GET', '/v1/keys/main/none', undefined, 404, 'FB_NOT_FOUND', 'key'],
   ['GET', '/v1/nothing', undefined, 404, 'FB_NOT_FOUND', undefined],
+  ['POST', '/v1/nothing', {}, 404, 'FB_NOT_FOUND', undefined],
+  ['POST', '/v1/rules/x/dry-run', { key: 'a', treshold: 4 }, 400, 'FB_RULE_INVALID', 'threshold'],
 ] as const)(
   '%s %s with %j is answered with a code, a sentence and the field',
   async (method, path, body, status, code, field) => {

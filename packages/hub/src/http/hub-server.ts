@@ -68,6 +68,9 @@ export class HubServer {
       this.#guard.checkOrigin(request.headers)
     })
     app.setErrorHandler(answerError)
+    app.setNotFoundHandler((request) => {
+      throw new ApiProblem(404, 'FB_NOT_FOUND', `there is no ${request.method} ${request.url.split('?')[0]}`)
+    })
     app.addContentTypeParser('text/plain', { parseAs: 'string' }, (_request, body, done) => done(null, body))
     this.#registerHealth()
     const routes = hubRoutes(this.#core, this.#guard)

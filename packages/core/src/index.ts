@@ -37,7 +37,7 @@ export {
 export { NameTable } from './commands/name-table.ts'
 export { didYouMean } from './errors/did-you-mean.ts'
 export { describeValue, FirebreakError, InvalidOptionError } from './errors/firebreak-error.ts'
-export { keyBytes, keyName, keyText, parseKeyText } from './keys/key-text.ts'
+export { keyBytes, keyName, keyText, parseKeyText, readableKey } from './keys/key-text.ts'
 export { BinaryReportCursor, encodeBinaryReport, parseBinaryReport, writeReportEntry } from './report/binary-report.ts'
 export {
   type Report,

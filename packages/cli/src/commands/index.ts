@@ -1,7 +1,9 @@
 import type { Command } from '../command/command.ts'
 import { drill } from './drill.ts'
+import { ids } from './ids/ids.ts'
 import { off, on } from './switch.ts'
 import { top } from './top.ts'
+import { up } from './up.ts'
 
 /** Every command, in the order of the help. */
-export const commands: readonly Command[] = [top, drill, off, on]
+export const commands: readonly Command[] = [up, top, drill, off, on, ids]

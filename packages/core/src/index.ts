@@ -2,6 +2,7 @@ export type {
   AlarmView,
   ApiError,
   AuditEntry,
+  DryRunView,
   HeatStateName,
   HistoryEvent,
   HostView,

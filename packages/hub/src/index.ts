@@ -1,3 +1,12 @@
+export { type ConfigField, configFields, flagOf, variableOf } from './config/config-fields.ts'
+export {
+  type ConfigSource,
+  type HubConfig,
+  type HubConfigInput,
+  readRules,
+  readTokens,
+  resolveHubConfig,
+} from './config/resolve-hub-config.ts'
 export type { NodeOfSlot } from './decide/access-totals.ts'
 export {
   chooseFirstStrategy,

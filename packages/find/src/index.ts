@@ -1,1 +1,8 @@
-export {}
+export { CaptureFormatError, FindError, RdbError } from './errors.ts'
+export { BigKeyCollector, type BigKeyOptions, type BigKeys, type TypeSummary } from './keys/big-key-collector.ts'
+export { escapeKey, unescapeKey } from './keys/escape-key.ts'
+export { type FoundKey, type RedisType, redisTypes } from './keys/found-key.ts'
+export { type PrefixNode, PrefixTree, type PrefixTreeOptions } from './keys/prefix-tree.ts'
+export { TopList } from './keys/top-list.ts'
+export { RdbParser, type RdbParserOptions, type RdbRecord, type RdbVisitor } from './rdb/rdb-parser.ts'
+export { type RdbResult, type ReadRdbOptions, readRdbFile, readRdbStream } from './rdb/read-rdb.ts'

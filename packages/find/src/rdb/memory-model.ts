@@ -26,9 +26,15 @@ const dictEntry = 24
 const quicklist = 40
 const quicklistNode = 32
 const stream = 80
+const streamNode = 4096
 /** A level-1 node of 40 bytes in most cases; levels are 1/4 as likely each. */
 const skiplistNode = 53.4
 const skiplistHeader = 640
+/**
+ * An entry that waits for its acknowledgement, with its place in the group's tree and in its consumer's: 1 node in
+ * each where IDs differ by their sequence only, 2 where they differ by their time.
+ */
+const pendingEntry = 24 + 2 * (16 + 1.5 * 244)
 const longestInObject = 44
 
 /** What was counted while a value was passed over. */
@@ -42,6 +48,8 @@ export interface ValueTally {
   blobBytes: number
   /** How many packed blobs there were. */
   blobs: number
+  /** The size of the last of them, as allocated. */
+  lastBlobBytes: number
   /** The longest single string or blob. */
   largestBytes: number
   /** Consumer groups, their consumers and pending entries. */
@@ -102,9 +110,11 @@ export function valueMemory(type: RedisType, encoding: string, tally: ValueTally
         stream +
         radixTree(tally.blobs) +
         tally.blobBytes +
+        // The node that is being filled is allocated at its full size from the start.
+        (tally.blobs === 0 ? 0 : Math.max(0, streamNode - tally.lastBlobBytes)) +
         tally.groups * (48 + 244) +
         tally.consumers * (48 + 244) +
-        tally.pending * (32 + 2 * 300) +
+        tally.pending * pendingEntry +
         tally.stringBytes
       )
     default:

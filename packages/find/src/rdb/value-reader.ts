@@ -19,6 +19,7 @@ export class ValueReader {
     plainBytes: 0,
     blobBytes: 0,
     blobs: 0,
+    lastBlobBytes: 0,
     largestBytes: 0,
     groups: 0,
     consumers: 0,
@@ -56,6 +57,7 @@ export class ValueReader {
     tally.plainBytes = 0
     tally.blobBytes = 0
     tally.blobs = 0
+    tally.lastBlobBytes = 0
     tally.largestBytes = 0
     tally.groups = 0
     tally.consumers = 0
@@ -219,7 +221,8 @@ export class ValueReader {
   #addBlob(length: number): void {
     const { tally } = this
     tally.blobs++
-    tally.blobBytes += allocated(length)
+    tally.lastBlobBytes = allocated(length)
+    tally.blobBytes += tally.lastBlobBytes
     if (length > tally.largestBytes) tally.largestBytes = length
   }
 

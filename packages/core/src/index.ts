@@ -1,4 +1,127 @@
+export type {
+  AlarmView,
+  ApiError,
+  AuditEntry,
+  HeatStateName,
+  HistoryEvent,
+  HostView,
+  IngestView,
+  KeyDetail,
+  KeyEffectView,
+  KeyView,
+  Overview,
+  RulesView,
+  SlotView,
+  TrafficPoint,
+} from './api/hub-api.ts'
+export { type ArgumentOffsets, BufferArgs, type CommandArgs, ListArgs } from './commands/command-args.ts'
+export {
+  acceptsCount,
+  type CommandFlag,
+  type CommandRow,
+  type CommandType,
+  type KeyAccess,
+} from './commands/command-row.ts'
+export { allCommands, commandOf, commandOfArgs, commandOfBytes } from './commands/command-table.ts'
+export type { KeyRule, KeySpec } from './commands/key-spec.ts'
+export {
+  firstKeyIndex,
+  forEachKey,
+  isCacheable,
+  type KeyArgument,
+  type KeyVisitor,
+  keysOf,
+  mayBlock,
+} from './commands/keys-of.ts'
+export { NameTable } from './commands/name-table.ts'
 export { didYouMean } from './errors/did-you-mean.ts'
 export { describeValue, FirebreakError, InvalidOptionError } from './errors/firebreak-error.ts'
+export { keyBytes, keyName, keyText, parseKeyText } from './keys/key-text.ts'
+export { BinaryReportCursor, encodeBinaryReport, parseBinaryReport, writeReportEntry } from './report/binary-report.ts'
+export {
+  type Report,
+  type ReportEntry,
+  type ReportRefusal,
+  ReportRefusedError,
+  type ReportSection,
+} from './report/report.ts'
+export { formatTextReport, parseTextReport, sectionTotal, type TextReportVersion } from './report/text-report.ts'
+export { ByteReader, ByteWriter } from './report/varint.ts'
+export { type CommandArgument, encodeCommand } from './resp/encode-command.ts'
+export { encodeReply, type RespVersion, writeReply } from './resp/encode-reply.ts'
+export { defaultRespLimits, type RespLimits } from './resp/limits.ts'
+export { ReplyDecoder, type ReplyDecoderOptions } from './resp/reply-decoder.ts'
+export { ReplyScanner } from './resp/reply-scanner.ts'
+export { RequestParser, type RequestParserOptions } from './resp/request-parser.ts'
+export { RequestError, RespError, type RespErrorCode } from './resp/resp-error.ts'
+export { textOf, utf8Length, writeUtf8 } from './resp/text.ts'
+export {
+  Attributed,
+  BigNumber,
+  Double,
+  ErrorReply,
+  MapReply,
+  PushReply,
+  type RespValue,
+  SetReply,
+  Verbatim,
+} from './resp/value.ts'
+export { compilePattern, type KeyMatcher } from './rules/key-matcher.ts'
+export {
+  type HeatMeasure,
+  type KeyPattern,
+  type Rule,
+  type RuleLevel,
+  ruleDefaults,
+  type StrategyTemplate,
+} from './rules/rule.ts'
+
 export { keySlot, keySlotOfBytes, slotCount } from './slots/key-slot.ts'
+export {
+  defaultLocalCache,
+  type ExpireStrategy,
+  entryId,
+  type LocalCacheStrategy,
+  type ObserveStrategy,
+  type RateLimitStrategy,
+  type RedundantKeysStrategy,
+  rateLimitLapseMs,
+  type Strategy,
+  type StrategyName,
+  type TableEntry,
+} from './strategy/strategy.ts'
+export {
+  type ApplyResult,
+  entryFromJson,
+  entryToJson,
+  type StrategyList,
+  StrategyTable,
+  type TableDelta,
+  type TableSnapshot,
+  toStrategyList,
+} from './strategy/strategy-table.ts'
 export { type Clock, steadyClock, systemTimers, type TimerHandle, type Timers, wallClock } from './time/clock.ts'
+export {
+  type ClaimPayload,
+  decodeFrame,
+  decodeJsonPayload,
+  encodeFrame,
+  encodeJsonFrame,
+  type Frame,
+  FrameError,
+  type FrameType,
+  frameVersion,
+  type HeartbeatPayload,
+  type HelloPayload,
+  type InvalidatedKey,
+  type Invalidation,
+  type JsonFrameType,
+  type JsonPayloads,
+  type KeyEffect,
+  type RefusedPayload,
+  type ShieldCounters,
+  type StatusPayload,
+  type WatcherStatus,
+  type WelcomePayload,
+} from './wire/frame.ts'
+export { decodeInvalidation, encodeInvalidation } from './wire/invalidation.ts'

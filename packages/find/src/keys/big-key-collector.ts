@@ -15,6 +15,8 @@ export interface BigKeyOptions {
   readonly type?: RedisType
   /** Only keys that match this glob, as SCAN's MATCH. */
   readonly matches?: (key: Buffer) => boolean
+  /** Whether `hasTtl` of the candidates means anything. @default true */
+  readonly isTtlKnown?: boolean
   /** How keys are grouped by prefix; false leaves the tree out. @default PrefixTree's own */
   readonly prefixes?: PrefixTreeOptions | false
 }
@@ -34,7 +36,8 @@ export interface TypeSummary {
   readonly keys: number
   readonly bytes: number
   readonly elements: number
-  readonly keysWithTtl: number
+  /** Absent where it was not looked up. */
+  readonly keysWithTtl?: number
   readonly byBytes: readonly FoundKey[]
   readonly byElements: readonly FoundKey[]
 }
@@ -113,14 +116,23 @@ export class BigKeyCollector {
   }
 
   result(): BigKeys {
-    const types = [...this.#types].map(([type, { byBytes, byElements, ...sums }]) => ({
+    const isTtlKnown = this.#options.isTtlKnown ?? true
+    const types = [...this.#types].map(([type, { keys, bytes, elements, keysWithTtl, byBytes, byElements }]) => ({
       type,
-      ...sums,
+      keys,
+      bytes,
+      elements,
+      ...(isTtlKnown ? { keysWithTtl } : {}),
       byBytes: byBytes.sorted(),
       byElements: byElements.sorted(),
     }))
     types.sort((a, b) => b.bytes - a.bytes)
-    return { keys: this.#all.sorted(), types, prefixes: this.#prefixes?.toJSON(), seen: this.#seen }
+    return {
+      keys: this.#all.sorted(),
+      types,
+      prefixes: this.#prefixes?.toJSON(undefined, isTtlKnown),
+      seen: this.#seen,
+    }
   }
 
   #addType(type: RedisType): TypeTotals {

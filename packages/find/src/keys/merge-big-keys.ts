@@ -35,7 +35,7 @@ function mergeTypes(summaries: readonly TypeSummary[], top: number): TypeSummary
     keys: sum(summaries, ({ keys }) => keys),
     bytes: sum(summaries, ({ bytes }) => bytes),
     elements: sum(summaries, ({ elements }) => elements),
-    keysWithTtl: sum(summaries, ({ keysWithTtl }) => keysWithTtl),
+    ...ttlSum(summaries),
     byBytes: heaviest(
       summaries.flatMap(({ byBytes }) => byBytes),
       top,
@@ -60,11 +60,16 @@ function mergePrefixes(nodes: readonly PrefixNode[]): PrefixNode | undefined {
     keys: sum(nodes, ({ keys }) => keys),
     bytes: sum(nodes, ({ bytes }) => bytes),
     elements: sum(nodes, ({ elements }) => elements),
-    keysWithTtl: sum(nodes, ({ keysWithTtl }) => keysWithTtl),
+    ...ttlSum(nodes),
     children: [...children.values()].map((same) => mergePrefixes(same)!).sort((a, b) => b.bytes - a.bytes),
   }
 }
 
 function sum<Item>(items: readonly Item[], of: (item: Item) => number): number {
   return items.reduce((total, item) => total + of(item), 0)
+}
+
+function ttlSum(items: readonly { readonly keysWithTtl?: number }[]): { keysWithTtl?: number } {
+  if (items.some(({ keysWithTtl }) => keysWithTtl === undefined)) return {}
+  return { keysWithTtl: sum(items, ({ keysWithTtl }) => keysWithTtl!) }
 }

@@ -5,8 +5,8 @@ export interface PrefixNode {
   readonly keys: number
   readonly bytes: number
   readonly elements: number
-  /** How many of the keys expire. */
-  readonly keysWithTtl: number
+  /** How many of the keys expire; absent where it was not looked up. */
+  readonly keysWithTtl?: number
   readonly children: readonly PrefixNode[]
 }
 
@@ -66,9 +66,9 @@ export class PrefixTree {
   }
 
   /** The tree, heaviest children first; those with less than `minShare` of the root's bytes are left out. */
-  toJSON(minShare = 0.001): PrefixNode {
+  toJSON(minShare = 0.001, isTtlKnown = true): PrefixNode {
     const least = this.#root.bytes * minShare
-    return describe(this.#root, '', least)
+    return describe(this.#root, '', least, isTtlKnown)
   }
 
   #child(parent: Node, segment: string): Node {
@@ -97,13 +97,13 @@ function count(node: Node, bytes: number, elements: number, hasTtl: boolean): vo
   if (hasTtl) node.keysWithTtl++
 }
 
-function describe(node: Node, prefix: string, least: number): PrefixNode {
+function describe(node: Node, prefix: string, least: number, isTtlKnown: boolean): PrefixNode {
   const children = [...(node.children?.values() ?? [])]
     .filter((child) => child.bytes >= least)
     .sort((a, b) => b.bytes - a.bytes || (a.segment < b.segment ? -1 : 1))
-    .map((child) => describe(child, prefix + child.segment, least))
+    .map((child) => describe(child, prefix + child.segment, least, isTtlKnown))
   const { keys, bytes, elements, keysWithTtl } = node
-  return { prefix, keys, bytes, elements, keysWithTtl, children }
+  return { prefix, keys, bytes, elements, ...(isTtlKnown ? { keysWithTtl } : {}), children }
 }
 
 /** `<n>` for digits, `<id>` for long hex and UUIDs, undefined for a name. */

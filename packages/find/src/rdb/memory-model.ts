@@ -50,7 +50,7 @@ export interface ValueTally {
   blobs: number
   /** The size of the last of them, as allocated. */
   lastBlobBytes: number
-  /** The longest single string or blob. */
+  /** The longest single element; 0 where all are in packed blobs, which are not opened. */
   largestBytes: number
   /** Consumer groups, their consumers and pending entries. */
   groups: number

@@ -25,6 +25,7 @@ export interface RdbRecord {
   /** Memory that key and value take in a server, estimated as MEMORY USAGE does. */
   bytes: number
   elements: number
+  /** Length of the longest element; 0 where it is not known, since all are packed. */
   largestElementBytes: number
   /** Milliseconds since 1970; −1 where the key never expires. */
   expiresAtMs: number

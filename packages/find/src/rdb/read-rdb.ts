@@ -151,7 +151,7 @@ class RdbReading {
     return {
       database: record.database,
       encoding: record.encoding,
-      largestElementBytes: record.largestElementBytes,
+      ...(record.largestElementBytes > 0 ? { largestElementBytes: record.largestElementBytes } : {}),
       ...(record.expiresAtMs >= 0 ? { ttlMs: Math.max(0, record.expiresAtMs - this.#nowMs) } : {}),
       ...(record.fieldsWithTtl > 0 ? { fieldsWithTtl: record.fieldsWithTtl } : {}),
       ...(record.idleSeconds >= 0 ? { idleSeconds: record.idleSeconds } : {}),

@@ -212,6 +212,7 @@ export class ValueReader {
       this.#input.skip(this.headStored)
       this.#addBlob(this.headLength)
       this.tally.elements++
+      this.tally.largestBytes = Math.max(this.tally.largestBytes, this.headLength)
       return true
     }
     if (container !== 2) this.#input.fail(`a list node of kind ${container} is not known`)
@@ -223,7 +224,6 @@ export class ValueReader {
     tally.blobs++
     tally.lastBlobBytes = allocated(length)
     tally.blobBytes += tally.lastBlobBytes
-    if (length > tally.largestBytes) tally.largestBytes = length
   }
 
   #blob(container: Container, perElement: number, hasFieldTtls: boolean): boolean {

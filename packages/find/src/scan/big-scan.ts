@@ -1,6 +1,6 @@
 import { keySlotOfBytes, type RespValue } from '@firebreak/core'
 import type { RedisConnection } from '../connect/connection.ts'
-import { infoFields, number, text } from '../connect/replies.ts'
+import { number, text } from '../connect/replies.ts'
 import type { ServerNode } from '../connect/topology.ts'
 import { type Finding, newFinding } from '../findings/finding.ts'
 import { BigKeyCollector, type BigKeyOptions } from '../keys/big-key-collector.ts'
@@ -72,7 +72,7 @@ async function scanOne(node: ServerNode, connection: RedisConnection, options: B
     notes.push(`counting elements on ${node.address} counted as an access of every key: LRU and LFU have changed`)
   }
   progress.expect(await keyCount(connection))
-  const collector = new BigKeyCollector(options)
+  const collector = new BigKeyCollector({ ...options, isTtlKnown: false })
   const usageProbe = new Probe(['MEMORY', 'USAGE'], ['SAMPLES', String(options.samples ?? 5)])
   const { isComplete } = await scanNode(connection, serverFilters(options), async (keys) => {
     const page = new Page(keys)
@@ -215,10 +215,4 @@ async function describe(
       byElements: withDetails(type.byElements),
     })),
   }
-}
-
-/** The version of a server, as `7.0.15`. */
-export async function serverVersion(connection: RedisConnection): Promise<string> {
-  const info = infoFields(await connection.send(['INFO', 'server']))
-  return info.get('valkey_version') ?? info.get('redis_version') ?? 'unknown'
 }

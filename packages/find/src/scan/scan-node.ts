@@ -8,6 +8,7 @@ import type { Probe } from './probe.ts'
 const defaultChunk = 512
 /** A server that hangs is not waited for as long again. */
 const longestPauseMs = 50
+const pauseShare = Number(process.env['PS'] ?? 0.5)
 
 /** How the keys of a server are gone through. */
 export interface ScanOptions {
@@ -60,7 +61,7 @@ export async function scanNode(
     const found = list(reply[1]) as readonly Uint8Array[]
     if (found.length > 0) await page(found)
     keys += found.length
-    if (isGentle) await pause(Math.min(longestPauseMs, performance.now() - pageAt), signal)
+    if (isGentle) await pause(Math.min(longestPauseMs, (performance.now() - pageAt) * pauseShare), signal)
     if (keysPerSecond !== undefined) await pause(startedAt + (keys / keysPerSecond) * 1000 - performance.now(), signal)
   } while (cursor !== '0')
   return { isComplete: true }

@@ -34,7 +34,7 @@ interface Prefix {
   readonly keys: number
   readonly bytes: number
   readonly elements: number
-  readonly keysWithTtl: number
+  readonly keysWithTtl?: number | undefined
   readonly children: readonly Prefix[]
 }
 const prefix: z.ZodType<Prefix> = z.object({
@@ -42,7 +42,7 @@ const prefix: z.ZodType<Prefix> = z.object({
   keys: count,
   bytes: count,
   elements: count,
-  keysWithTtl: count,
+  keysWithTtl: count.optional(),
   children: z.lazy(() => z.array(prefix).max(20_000)),
 })
 
@@ -66,7 +66,7 @@ export const findingSchema = z.object({
         keys: count,
         bytes: count,
         elements: count,
-        keysWithTtl: count,
+        keysWithTtl: count.optional(),
         byBytes: keys,
         byElements: keys,
       }),

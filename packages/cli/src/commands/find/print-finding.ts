@@ -47,8 +47,8 @@ const typeColumns: readonly Column<TypeSummary>[] = [
   right('keys', ({ keys }) => formatCount(keys)),
   right('memory', ({ bytes }) => formatBytes(bytes)),
   right('mean', ({ bytes, keys }) => formatBytes(bytes / keys)),
-  right('elements', ({ elements }) => formatCount(elements)),
-  right('with ttl', ({ keysWithTtl }) => (keysWithTtl === 0 ? undefined : formatCount(keysWithTtl))),
+  right('elements', ({ elements }) => (elements === 0 ? undefined : formatCount(elements))),
+  right('with ttl', ({ keysWithTtl }) => (keysWithTtl ? formatCount(keysWithTtl) : undefined)),
 ]
 
 const nodeColumns: readonly Column<NodeLoad>[] = [
@@ -84,7 +84,7 @@ const prefixColumns: readonly Column<PrefixRow>[] = [
   right('keys', ({ node }) => formatCount(node.keys)),
   right('memory', ({ node }) => formatBytes(node.bytes)),
   right('share', ({ node, total }) => formatShare(node.bytes / Math.max(1, total))),
-  right('with ttl', ({ node }) => formatShare(node.keysWithTtl / Math.max(1, node.keys))),
+  right('with ttl', ({ node }) => maybe(node.keysWithTtl, (count) => formatShare(count / Math.max(1, node.keys)))),
 ]
 
 /** A finding in the form that was asked for. */

@@ -5,10 +5,11 @@ import { pause } from './pause.ts'
 import type { Probe } from './probe.ts'
 
 /** Keys of one page and one write. */
-const defaultChunk = 512
+const defaultChunk = 1024
 /** A server that hangs is not waited for as long again. */
 const longestPauseMs = 50
-const pauseShare = Number(process.env['PS'] ?? 0.5)
+/** The pause after a page, as a share of the time that the page took. */
+const pauseShare = 0.5
 
 /** How the keys of a server are gone through. */
 export interface ScanOptions {
@@ -16,11 +17,11 @@ export interface ScanOptions {
   readonly match?: string
   /** Only keys of this type, filtered by the server (6.0 and later). */
   readonly type?: string
-  /** SCAN's COUNT: buckets the server looks at in one go, while nobody else is served. @default 512 */
+  /** SCAN's COUNT: buckets the server looks at in one go, while nobody else is served. @default 1024 */
   readonly count?: number
-  /** Keys that are asked about in one write. @default 512 */
+  /** Keys that are asked about in one write. @default 1024 */
   readonly chunk?: number
-  /** Pauses after each page for as long as the server took for it. @default true */
+  /** Pauses after each page for half as long as it took. @default true */
   readonly isGentle?: boolean
   /** Keys a second and server at most. @default no limit */
   readonly keysPerSecond?: number
@@ -37,12 +38,12 @@ export interface KeyProbe {
 /**
  * Goes through a server's keys with SCAN, and asks a question about each.
  *
- * One page of keys, then the questions about all of them, then a pause as long as the server took for both. Having
- * more in flight would be faster, but at the others' cost: Redis reads up to 16 KB of a client's input at once and
- * answers all of it before it turns to the next client, so whoever always has more waiting takes the server for itself.
- * With the pause it is free for half of the time or more, so the median of other clients' GETs hardly moves; without it,
- * and with two pages in flight, it was five times as high. A server that is busy with others answers later, and so gets
- * longer pauses: the scan gives way by itself. (`npm run -s bench -- find` measures speed and median together.)
+ * One page of keys, then the questions about all of them, then a pause half as long as both took. Having more in
+ * flight would be faster, but at the others' cost: Redis reads up to 16 KB of a client's input at once and answers all
+ * of it before it turns to the next client, so whoever always has more waiting takes the server for itself. With the
+ * pause it is free for half of the time or more, so the median of other clients' GETs hardly moves; without it, and with
+ * two pages in flight, it was five times as high. A server that is busy with others answers later, and so gets longer
+ * pauses: the scan gives way by itself. (`npm run -s bench -- find` measures speed and median together.)
  */
 export async function scanNode(
   connection: RedisConnection,

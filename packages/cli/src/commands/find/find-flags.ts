@@ -30,7 +30,7 @@ export const lookFlags: readonly FlagSpec[] = [
 
 const scanFlags: readonly FlagSpec[] = [
   { name: 'throttle', value: 'N', help: 'keys a second and server at most' },
-  { name: 'count', value: 'N', help: "SCAN's COUNT", default: '512' },
+  { name: 'count', value: 'N', help: "SCAN's COUNT", default: '1024' },
   { name: 'full-speed', help: 'no pauses for other clients' },
 ]
 

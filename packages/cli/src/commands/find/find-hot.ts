@@ -67,7 +67,7 @@ function duration(values: FlagValues): number {
 /** How hard a scan goes. */
 export function scanOptions(values: FlagValues) {
   const throttle = values.get('throttle')
-  const count = wholeNumber('count', values.get('count') ?? '512', 1, 100_000)
+  const count = wholeNumber('count', values.get('count') ?? '1024', 1, 100_000)
   return {
     count,
     chunk: count,

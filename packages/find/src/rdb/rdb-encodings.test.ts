@@ -1,9 +1,10 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type FoundKey, readRdbFile } from '@firebreak/find'
 import { type RedisServer, startRedis, temporaryFolder } from '@firebreak/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { length, listpack, RdbBuilder, text, ziplist, zipmap } from '../../packages/find/src/testing/rdb-builder.ts'
+import type { FoundKey } from '../keys/found-key.ts'
+import { length, listpack, RdbBuilder, text, ziplist, zipmap } from '../testing/rdb-builder.ts'
+import { readRdbFile } from './read-rdb.ts'
 
 const names = (count: number, prefix = 'item') => Array.from({ length: count }, (_, index) => `${prefix}-${index}`)
 const pairs = (count: number, value: (index: number) => string) =>

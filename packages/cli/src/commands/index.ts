@@ -7,3 +7,9 @@ import { up } from './up.ts'
 
 /** Every command, in the order of the help. */
 export const commands: readonly Command[] = [up, top, drill, off, on, ids]
+import { completionCommand } from './completion.ts'
+import { find } from './find/find.ts'
+import { manCommand } from './man.ts'
+
+/** Every command, in the order of the help. */
+export const commands: readonly Command[] = [find, completionCommand(() => commands), manCommand(() => commands)]

@@ -1,13 +1,13 @@
 import { EventEmitter } from 'node:events'
 import type { Redis } from '@firebreak/redis'
 import {
-  LockLostError,
+  type LockLostError,
   LockNotReplicatedError,
   LockQueueFullError,
   LocksClosedError,
   type LossReason,
 } from '../errors.ts'
-import { Hold } from '../lease/hold.ts'
+import { Hold, type HoldRequest } from '../lease/hold.ts'
 import { Watchdog } from '../lease/watchdog.ts'
 import type { LockKind, LockProtocol } from '../lock/protocol.ts'
 import { LockMetrics } from '../metrics/lock-metrics.ts'
@@ -20,10 +20,7 @@ import { WakeChannels } from '../wait/wake-channels.ts'
 import { persist } from './transient.ts'
 
 /** One request for a lock by one owner. */
-export interface AcquireRequest {
-  readonly owner: string
-  readonly leaseMs: number
-  readonly isRenewed: boolean
+export interface AcquireRequest extends HoldRequest {
   /** 0: one try. Infinity: for ever. */
   readonly waitMs: number
   readonly signal?: AbortSignal | undefined
@@ -48,10 +45,6 @@ export interface WaitingTask {
   readonly since: number
 }
 
-function idOf(protocol: LockProtocol): string {
-  return `${protocol.kind} ${protocol.name}`
-}
-
 /**
  * What all kinds of locks share: trying, waiting, handing over, renewing, losing, releasing. A kind brings its
  * `LockProtocol`, which says in what words Redis is asked.
@@ -65,13 +58,17 @@ export class LockEngine {
   readonly #channels: WakeChannels
   readonly #heartbeat: WaiterHeartbeat
   readonly #lines = new Map<string, WaitLine>()
+  /** What known owners hold, by lock and owner. */
   readonly #holds = new Map<string, Hold>()
-  /** First acquisitions under way, by lock and owner. */
+  /** First acquisitions of known owners that are under way, by lock and owner. */
   readonly #pending = new Map<string, Promise<Hold | undefined>>()
   readonly #waiting = new Set<WaitingTask>()
   readonly #closing = new AbortController()
   readonly #stopWatching: () => void
   #seenToken = 0
+  /** The highest token seen before the last reconnect: Redis can only have forgotten what was before one. */
+  #tokenFloor = 0
+  #reconnects = 0
 
   constructor(redis: Redis, options: ResolvedLocksOptions) {
     this.redis = redis
@@ -79,7 +76,11 @@ export class LockEngine {
     this.watchdog = new Watchdog(redis, options, (hold, reason) => this.#lose(hold, reason))
     this.#channels = new WakeChannels(redis, options.channelLingerMs, options.timers)
     this.#heartbeat = new WaiterHeartbeat(options.waiterTtlMs / 3, options.timers)
-    this.#stopWatching = redis.onReconnect(() => this.watchdog.verify())
+    this.#stopWatching = redis.onReconnect(() => {
+      this.#reconnects++
+      this.#tokenFloor = this.#seenToken
+      this.watchdog.verify()
+    })
   }
 
   now(): number {
@@ -88,7 +89,7 @@ export class LockEngine {
 
   /** What this owner holds, where it still does. */
   holdOf(protocol: LockProtocol, owner: string): Hold | undefined {
-    const hold = this.#holds.get(`${idOf(protocol)} ${owner}`)
+    const hold = this.#holds.get(`${protocol.id} ${owner}`)
     return hold?.isHeldAt(this.now()) ? hold : undefined
   }
 
@@ -103,12 +104,12 @@ export class LockEngine {
 
   /** A first acquisition of this owner that is under way. */
   pendingOf(protocol: LockProtocol, owner: string): Promise<unknown> | undefined {
-    return this.#pending.get(`${idOf(protocol)} ${owner}`)
+    return this.#pending.get(`${protocol.id} ${owner}`)
   }
 
   /** `acquire` for an owner that may call again before it is done; `pendingOf` shows it meanwhile. */
   acquireAlone(protocol: LockProtocol, request: AcquireRequest): Promise<Hold | undefined> {
-    const key = `${idOf(protocol)} ${request.owner}`
+    const key = `${protocol.id} ${request.owner}`
     const acquiring = this.acquire(protocol, request).finally(() => this.#pending.delete(key))
     this.#pending.set(key, acquiring)
     return acquiring
@@ -123,7 +124,7 @@ export class LockEngine {
       request.waitMs > 0 && (request.waitMs !== Number.POSITIVE_INFINITY || request.signal !== undefined)
     const giveUp = isBounded ? new GiveUp(request.waitMs, request.signal, this.options.timers) : undefined
     try {
-      const hasLine = (this.#lines.get(idOf(protocol))?.size ?? 0) > 0
+      const hasLine = (this.#lines.get(protocol.id)?.size ?? 0) > 0
       // Who comes while others wait stands behind them, unless it would not wait at all.
       if (!hasLine || request.waitMs <= 0) {
         const result = await this.#try(protocol, request, giveUp)
@@ -145,19 +146,19 @@ export class LockEngine {
   /** One more entry of an owner that has the lock. */
   async reenter(hold: Hold): Promise<void> {
     const count = ++hold.count
-    const sentAt = this.now()
-    const { protocol, owner, leaseMs } = hold
+    let sentAt = 0
+    let isOurs: boolean
     try {
-      const attempt = await this.#persist(
-        () => protocol.acquire({ owner, count, leaseMs, seenToken: this.#seenToken, willWait: false }),
-        () => hold.deadline,
-      )
-      if (attempt === 'lost' || !('token' in attempt)) throw this.#lose(hold, 'taken')
-      hold.deadline = Math.max(hold.deadline, sentAt + leaseMs)
+      isOurs = await this.#persist(() => {
+        sentAt = this.now()
+        return hold.protocol.setCount(hold.owner, count, hold.leaseMs)
+      }, hold.deadline)
     } catch (error) {
-      if (!(error instanceof LockLostError)) hold.count--
+      hold.count--
       throw error
     }
+    if (!isOurs) throw this.#lose(hold, 'taken')
+    hold.deadline = Math.max(hold.deadline, sentAt + hold.leaseMs)
   }
 
   /** Leaves one entry; true when the lock was ours until now. */
@@ -167,22 +168,19 @@ export class LockEngine {
       if (hold.state === 'held') this.#lose(hold, 'expired')
       return false
     }
-    const { protocol, owner, token } = hold
+    const { protocol, owner } = hold
     const count = --hold.count
     if (count > 0) {
-      const outcome = await this.#persist(
-        () => protocol.release({ owner, count, token }),
-        () => hold.deadline,
-      )
-      if (outcome === 'not-held' && hold.state === 'held') this.#lose(hold, 'taken')
-      return outcome !== 'not-held'
+      const isOurs = await this.#persist(() => protocol.setCount(owner, count, 0), hold.deadline)
+      if (!isOurs && hold.state === 'held') this.#lose(hold, 'taken')
+      return isOurs
     }
     this.#forget(hold)
     hold.state = 'released'
     this.metrics.released++
     this.metrics.hold.record(now - hold.acquiredAt)
-    const canHandOver = protocol.canHandOver && hold.handoffs < this.options.maxLocalHandoffs
-    const heir = canHandOver ? this.#lines.get(idOf(protocol))?.heir : undefined
+    const canHandOver = protocol.handOver !== undefined && hold.handoffs < this.options.maxLocalHandoffs
+    const heir = canHandOver ? this.#lines.get(protocol.id)?.heir : undefined
     return heir === undefined ? this.#free(hold) : this.#handOver(hold, heir)
   }
 
@@ -194,57 +192,58 @@ export class LockEngine {
     await this.#channels.close()
   }
 
+  /**
+   * Redis may say that the lock is not ours because an earlier sending of the same request freed it and its reply was
+   * lost: our own repetition, or the client's after a reconnect. Then it is not lost but released.
+   */
   async #free(hold: Hold): Promise<boolean> {
-    const { protocol, owner, token } = hold
-    const outcome = await this.#persist(
-      () => protocol.release({ owner, count: 0, token }),
-      () => hold.deadline,
-    )
-    if (outcome === 'not-held') this.#lose(hold, 'taken')
-    return outcome !== 'not-held'
+    const reconnects = this.#reconnects
+    let sendings = 0
+    const isOurs = await this.#persist(() => {
+      sendings++
+      return hold.protocol.release(hold.owner)
+    }, hold.deadline)
+    if (isOurs || sendings > 1 || reconnects !== this.#reconnects) return true
+    this.#lose(hold, 'taken')
+    return false
   }
 
   /** Releases and acquires for the heir in one script. */
   async #handOver(hold: Hold, heir: Waiter): Promise<boolean> {
-    const { protocol, owner, token } = hold
     heir.expectHand()
+    const { protocol } = hold
+    const { owner, leaseMs } = heir.request
     let sentAt = 0
+    let token: number
     try {
-      const outcome = await this.#persist(
-        () => {
-          sentAt = this.now()
-          const next = { owner: heir.owner, leaseMs: heir.leaseMs, seenToken: this.#seenToken }
-          return protocol.release({ owner, count: 0, token, next })
-        },
-        () => hold.deadline,
-      )
-      if (typeof outcome === 'string') {
-        heir.missHand()
-        if (outcome === 'not-held') this.#lose(hold, 'taken')
-        return outcome !== 'not-held'
-      }
-      this.metrics.handedOver++
-      const handed = this.#begin(protocol, heir, outcome.handed, sentAt, hold.handoffs + 1)
-      if (heir.hasGivenUp) await this.release(handed)
-      else heir.hand(handed)
-      return true
+      token = await this.#persist(() => {
+        sentAt = this.now()
+        return protocol.handOver!(hold.owner, { owner, leaseMs, tokenFloor: this.#tokenFloor, willWait: true })
+      }, hold.deadline)
     } catch (error) {
       heir.missHand()
       throw error
     }
+    if (token === 0) {
+      heir.missHand()
+      this.#lose(hold, 'taken')
+      return false
+    }
+    this.metrics.handedOver++
+    const handed = this.#begin(protocol, heir.request, token, sentAt, hold.handoffs + 1)
+    if (heir.hasGivenUp) await this.release(handed)
+    else heir.hand(handed)
+    return true
   }
 
-  /** One try; the milliseconds to wait when it is busy. */
-  async #try(
+  /** One try, repeated over transient errors; the milliseconds to wait when the lock is busy. */
+  #try(
     protocol: LockProtocol,
     request: AcquireRequest,
     giveUp: GiveUp | undefined,
   ): Promise<Hold | number | 'gave-up'> {
-    const patience = this.now() + this.options.leaseMs / 3
-    const attempt = this.#persist(
-      () => this.#attempt(protocol, request),
-      () => (giveUp?.reason === undefined ? patience : 0),
-    )
+    const until = this.now() + this.options.leaseMs / 3
+    const attempt = this.#persist(() => this.#attempt(protocol, request), until, giveUp)
     if (giveUp === undefined) return attempt
     return giveUp.race(attempt, (late) => {
       if (late instanceof Hold) this.release(late).catch(() => {})
@@ -254,9 +253,8 @@ export class LockEngine {
   async #attempt(protocol: LockProtocol, request: AcquireRequest): Promise<Hold | number> {
     const sentAt = this.now()
     const { owner, leaseMs } = request
-    const willWait = request.waitMs > 0
-    const attempt = await protocol.acquire({ owner, count: 1, leaseMs, seenToken: this.#seenToken, willWait })
-    if (attempt === 'lost') return 0
+    const tokenFloor = this.#tokenFloor
+    const attempt = await protocol.acquire({ owner, leaseMs, tokenFloor, willWait: request.waitMs > 0 })
     if ('waitMs' in attempt) return attempt.waitMs
     const hold = this.#begin(protocol, request, attempt.token, sentAt, 0)
     if (this.options.replicas !== undefined) await this.#awaitReplicas(hold)
@@ -282,7 +280,7 @@ export class LockEngine {
     if (this.#waiting.size >= this.options.maxWaiting)
       throw new LockQueueFullError(protocol.name, this.options.maxWaiting)
     const line = this.#openLine(protocol)
-    const waiter = new Waiter({ ...request, timers: this.options.timers })
+    const waiter = new Waiter(request, this.options.timers)
     const task: WaitingTask = { protocol, owner: request.owner, since }
     const onClose = () => waiter.giveUp()
     this.#closing.signal.addEventListener('abort', onClose)
@@ -308,11 +306,7 @@ export class LockEngine {
     request: AcquireRequest,
     giveUp: GiveUp | undefined,
   ): Promise<Hold | undefined> {
-    const patience = this.now() + this.options.leaseMs / 3
-    const ready = this.#persist(
-      () => line.ready(),
-      () => (waiter.hasGivenUp ? 0 : patience),
-    )
+    const ready = this.#persist(() => line.ready(), this.now() + this.options.leaseMs / 3, giveUp)
     if ((await (giveUp === undefined ? ready : giveUp.race(ready, () => {}))) === 'gave-up') return undefined
     // What happened before the subscription stood was not told: look once.
     if (line.looks(waiter)) waiter.look()
@@ -331,7 +325,7 @@ export class LockEngine {
 
   /** For very many locks that are seldom waited for: no subscription, pauses that double with jitter. */
   async #spin(protocol: LockProtocol, request: AcquireRequest, giveUp: GiveUp | undefined): Promise<Hold | undefined> {
-    const waiter = new Waiter({ ...request, timers: this.options.timers })
+    const waiter = new Waiter(request, this.options.timers)
     giveUp?.onGiveUp(() => waiter.giveUp())
     for (let pauseMs = 1; ; pauseMs = Math.min(pauseMs * 2, 128)) {
       if ((await waiter.pause(pauseMs * (0.5 + Math.random() / 2))) === 'gave-up') return undefined
@@ -343,7 +337,7 @@ export class LockEngine {
   }
 
   #openLine(protocol: LockProtocol): WaitLine {
-    const id = idOf(protocol)
+    const id = protocol.id
     const known = this.#lines.get(id)
     if (known !== undefined) return known
     const line = new WaitLine(protocol, this.#channels)
@@ -353,7 +347,7 @@ export class LockEngine {
   }
 
   #closeLine(line: WaitLine): void {
-    const id = idOf(line.protocol)
+    const id = line.protocol.id
     if (this.#lines.get(id) !== line) return
     this.#lines.delete(id)
     this.#heartbeat.remove(line)
@@ -367,25 +361,19 @@ export class LockEngine {
     return undefined
   }
 
-  #begin(
-    protocol: LockProtocol,
-    request: { readonly owner: string; readonly leaseMs: number; readonly isRenewed: boolean },
-    token: number,
-    sentAt: number,
-    handoffs: number,
-  ): Hold {
-    const { owner, leaseMs, isRenewed } = request
+  #begin(protocol: LockProtocol, request: HoldRequest, token: number, sentAt: number, handoffs: number): Hold {
     if (token > this.#seenToken) this.#seenToken = token
-    const hold = new Hold({ protocol, owner, token, leaseMs, isRenewed, sentAt, acquiredAt: this.now(), handoffs })
+    const hold = new Hold(protocol, request, { token, sentAt, acquiredAt: this.now(), handoffs })
     this.metrics.acquired++
-    this.#holds.set(`${idOf(protocol)} ${owner}`, hold)
+    if (request.isKnown) this.#holds.set(`${protocol.id} ${hold.owner}`, hold)
     this.watchdog.add(hold)
     return hold
   }
 
   #forget(hold: Hold): void {
     this.watchdog.remove(hold)
-    const key = `${idOf(hold.protocol)} ${hold.owner}`
+    if (!hold.isKnown) return
+    const key = `${hold.protocol.id} ${hold.owner}`
     if (this.#holds.get(key) === hold) this.#holds.delete(key)
   }
 
@@ -399,7 +387,8 @@ export class LockEngine {
     return error
   }
 
-  #persist<T>(call: () => Promise<T>, until: () => number): Promise<T> {
-    return persist(call, until, this.options.clock, this.options.timers)
+  #persist<T>(call: () => Promise<T>, until: number, giveUp?: GiveUp): Promise<T> {
+    const hasEnded = () => giveUp?.reason !== undefined || this.#closing.signal.aborted
+    return persist(call, { until, hasEnded, clock: this.options.clock, timers: this.options.timers })
   }
 }

@@ -11,19 +11,25 @@ export function isTransient(error: unknown): boolean {
   return code === undefined || passing.has(code)
 }
 
-/** Repeats an idempotent call over transient errors, with growing pauses, while `until` has not come. */
-export async function persist<T>(
-  call: () => Promise<T>,
-  until: () => number,
-  clock: Clock,
-  timers: Timers,
-): Promise<T> {
+/** How long to persist. */
+export interface Persistence {
+  /** Not beyond this time. */
+  readonly until: number
+  /** Not once this is true. */
+  hasEnded(): boolean
+  readonly clock: Clock
+  readonly timers: Timers
+}
+
+/** Repeats an idempotent call over transient errors, with growing pauses. */
+export async function persist<T>(call: () => Promise<T>, persistence: Persistence): Promise<T> {
   for (let pauseMs = 10; ; pauseMs = Math.min(pauseMs * 2, 500)) {
     try {
       return await call()
     } catch (error) {
-      if (!isTransient(error) || clock.now() + pauseMs >= until()) throw error
+      const isOver = persistence.hasEnded() || persistence.clock.now() + pauseMs >= persistence.until
+      if (isOver || !isTransient(error)) throw error
     }
-    await new Promise<void>((resolve) => timers.setTimeout(resolve, pauseMs))
+    await new Promise<void>((resolve) => persistence.timers.setTimeout(resolve, pauseMs))
   }
 }

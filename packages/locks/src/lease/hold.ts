@@ -1,43 +1,54 @@
 import { LockLostError, type LossReason } from '../errors.ts'
 import type { LockProtocol } from '../lock/protocol.ts'
 
-/** What one owner has of one lock, from its first acquisition to its last release. */
-export class Hold {
-  readonly protocol: LockProtocol
+/** What an owner asked for. */
+export interface HoldRequest {
+  /** As it stands in Redis. */
   readonly owner: string
-  readonly token: number
+  /** The owner can be told in a later call, and so re-enter; a fresh one is known by its handle only. */
+  readonly isKnown: boolean
   readonly leaseMs: number
   /** Renewed by the watchdog; an explicit lease is not. */
   readonly isRenewed: boolean
+}
+
+/** How a hold came about. */
+interface HoldOrigin {
+  readonly token: number
+  readonly sentAt: number
   readonly acquiredAt: number
+  readonly handoffs: number
+}
+
+/** What one owner has of one lock, from its first acquisition to its last release. */
+export class Hold implements HoldRequest {
+  readonly protocol: LockProtocol
+  readonly owner: string
+  readonly isKnown: boolean
+  readonly leaseMs: number
+  readonly isRenewed: boolean
+  readonly token: number
+  readonly acquiredAt: number
+  /** Hand-offs within this process since the lock was last won from Redis. */
+  readonly handoffs: number
   /** The lease's end by this process' clock, counted from before the request was sent. */
   deadline: number
   /** Entries not yet left; changed before Redis is told, so that what is sent is in order. */
   count = 1
-  /** Hand-offs within this process since the lock was last won from Redis. */
-  readonly handoffs: number
   state: 'held' | 'released' | 'lost' = 'held'
   #controller: AbortController | undefined
   #loss: LockLostError | undefined
 
-  constructor(fields: {
-    protocol: LockProtocol
-    owner: string
-    token: number
-    leaseMs: number
-    isRenewed: boolean
-    sentAt: number
-    acquiredAt: number
-    handoffs: number
-  }) {
-    this.protocol = fields.protocol
-    this.owner = fields.owner
-    this.token = fields.token
-    this.leaseMs = fields.leaseMs
-    this.isRenewed = fields.isRenewed
-    this.acquiredAt = fields.acquiredAt
-    this.deadline = fields.sentAt + fields.leaseMs
-    this.handoffs = fields.handoffs
+  constructor(protocol: LockProtocol, request: HoldRequest, origin: HoldOrigin) {
+    this.protocol = protocol
+    this.owner = request.owner
+    this.isKnown = request.isKnown
+    this.leaseMs = request.leaseMs
+    this.isRenewed = request.isRenewed
+    this.token = origin.token
+    this.acquiredAt = origin.acquiredAt
+    this.handoffs = origin.handoffs
+    this.deadline = origin.sentAt + request.leaseMs
   }
 
   /** Whether the lock is ours at this time; needs no event and no Redis. */

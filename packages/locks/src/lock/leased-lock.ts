@@ -3,7 +3,7 @@ import { isTransient } from '../engine/transient.ts'
 import { LockNotOwnedError, LockTimeoutError } from '../errors.ts'
 import type { Hold } from '../lease/hold.ts'
 import { requireInteger } from '../options.ts'
-import type { Owners } from '../owner/owners.ts'
+import type { Owners, ResolvedOwner } from '../owner/owners.ts'
 import { LockHandle } from './lock-handle.ts'
 import type { LockProtocol } from './protocol.ts'
 
@@ -110,7 +110,12 @@ export class LeasedLock {
 
   #currentHold({ owner }: OwnerOptions): Hold | undefined {
     const found = this.#owners.find(this.protocol, owner)
-    return found === undefined ? undefined : this.engine.holdOf(this.protocol, found)
+    return found === undefined ? undefined : this.#holdOf(found)
+  }
+
+  #holdOf(found: ResolvedOwner): Hold | undefined {
+    const { hold } = found
+    return hold?.isHeldAt(this.engine.now()) ? hold : this.engine.holdOf(this.protocol, found.owner)
   }
 
   async #take(waitMs: number, options: LockOptions): Promise<LockHandle | undefined> {
@@ -118,29 +123,34 @@ export class LeasedLock {
     return hold === undefined ? undefined : new LockHandle(this.engine, hold)
   }
 
-  async #takeHold(waitMs: number, options: LockOptions): Promise<Hold | undefined> {
-    if (options.leaseMs !== undefined) requireInteger('leaseMs', options.leaseMs, 1)
-    const { owner, isFresh } = this.#owners.resolve(this.protocol, options.owner)
+  #takeHold(waitMs: number, options: LockOptions): Promise<Hold | undefined> {
+    const { leaseMs, signal } = options
+    if (leaseMs !== undefined) requireInteger('leaseMs', leaseMs, 1)
+    const found = this.#owners.resolve(this.protocol, options.owner)
     const request: AcquireRequest = {
-      owner,
-      leaseMs: options.leaseMs ?? this.engine.options.leaseMs,
-      isRenewed: options.leaseMs === undefined,
+      owner: found.owner,
+      isKnown: found.isKnown,
+      leaseMs: leaseMs ?? this.engine.options.leaseMs,
+      isRenewed: leaseMs === undefined,
       waitMs,
-      signal: options.signal,
+      signal,
       isSpinning: this.#isSpinning,
     }
-    if (isFresh) return this.engine.acquire(this.protocol, request)
+    return found.isKnown ? this.#enter(found, request) : this.engine.acquire(this.protocol, request)
+  }
+
+  /** Re-enters what a known owner holds, or acquires it. */
+  async #enter(found: ResolvedOwner, request: AcquireRequest): Promise<Hold | undefined> {
     // Someone of the same owner may be on the way to the lock: then wait for the outcome, and re-enter.
-    const { protocol } = this
     for (;;) {
-      const before = this.engine.pendingOf(protocol, owner)
+      const before = this.engine.pendingOf(this.protocol, found.owner)
       if (before === undefined) break
       await before.catch(() => {})
     }
-    const hold = this.engine.holdOf(protocol, owner)
+    const hold = this.#holdOf(found)
     if (hold === undefined) {
-      this.onFirstEntry(owner)
-      return this.engine.acquireAlone(protocol, request)
+      this.onFirstEntry(found.owner)
+      return this.engine.acquireAlone(this.protocol, request)
     }
     await this.engine.reenter(hold)
     return hold

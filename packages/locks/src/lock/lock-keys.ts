@@ -7,8 +7,10 @@ export interface LockKeys {
   readonly lock: string
   /** Where a release is announced, as Java's Redisson has it. */
   readonly channel: string
-  /** The newest fencing token. */
+  /** Counts the fencing tokens of an epoch. */
   readonly token: string
+  /** The end of the last epoch of tokens. */
+  readonly epoch: string
 }
 
 /** `prefix:{name}`, or `prefix:name` where the name brings a hash tag, as Java's Redisson builds its names. */
@@ -30,5 +32,6 @@ export function lockKeys(name: string): LockKeys {
     lock: name,
     channel: besideName('redisson_lock__channel', name),
     token: besideName('firebreak_lock_token', name),
+    epoch: besideName('firebreak_lock_epoch', name),
   }
 }

@@ -1,32 +1,17 @@
 /** What kind of thing is held. */
 export type LockKind = 'lock' | 'fair' | 'read' | 'write' | 'permit'
 
-/** A try's outcome: taken, or busy for at most so long (Infinity: until told), or a re-entry that came too late. */
-export type Attempt = { readonly token: number } | { readonly waitMs: number } | 'lost'
+/** A try's outcome: taken, or busy for at most so long (Infinity: until told). */
+export type Attempt = { readonly token: number } | { readonly waitMs: number }
 
-/** A release's outcome; `handed` carries the next owner's token. */
-export type Release = 'released' | 'not-held' | { readonly handed: number }
-
-/** One try to take. */
+/** One try to take, by an owner that does not hold the lock. */
 export interface AcquireCall {
   readonly owner: string
-  /** The hold count after this call: 1 is a first acquisition, more a re-entry. */
-  readonly count: number
   readonly leaseMs: number
-  /** The highest token that this client has seen. */
-  readonly seenToken: number
+  /** The token must be greater than this one, which the client has seen before its last reconnect. */
+  readonly tokenFloor: number
   /** Whether the owner will wait when it is busy (a fair lock queues it then). */
   readonly willWait: boolean
-}
-
-/** One hold given back. */
-export interface ReleaseCall {
-  readonly owner: string
-  /** The hold count after this call. */
-  readonly count: number
-  readonly token: number
-  /** Hand it to this owner of the same process instead of freeing it. */
-  readonly next?: { readonly owner: string; readonly leaseMs: number; readonly seenToken: number }
 }
 
 /**
@@ -36,6 +21,8 @@ export interface ReleaseCall {
 export interface LockProtocol {
   readonly kind: LockKind
   readonly name: string
+  /** Names the lock among all kinds. */
+  readonly id: string
   /** The key that carries the lease. */
   readonly leaseKey: string
   /** How the lease is kept: with the whole key (`hash`), or for each owner (`set`). */
@@ -45,10 +32,13 @@ export interface LockProtocol {
   readonly wakes: 'one' | 'owner'
   /** Several owners may hold it at once, so that one success is a reason for the next waiter to try. */
   readonly isShared: boolean
-  /** A release can hand over to a task of the same process. */
-  readonly canHandOver: boolean
   acquire(call: AcquireCall): Promise<Attempt>
-  release(call: ReleaseCall): Promise<Release>
+  /** An owner entered again (with a lease) or left one of several entries (0); false when it has lost the lock. */
+  setCount(owner: string, count: number, leaseMs: number): Promise<boolean>
+  /** The last entry is left; false when the lock was not the owner's any more. */
+  release(owner: string): Promise<boolean>
+  /** Release and acquire for another task of this process at once; 0 when the lock was not the owner's any more. */
+  handOver?(owner: string, next: AcquireCall): Promise<number>
   /** A waiter stops waiting: undo what its tries left behind. */
   abandon?(owner: string): Promise<void>
   /** Tells Redis that these owners still wait; gives those that Redis does not know as waiters. */

@@ -23,10 +23,12 @@ type OwnerScope =
   | { readonly kind: 'section'; readonly hold: Hold; readonly parent: OwnerScope | undefined }
   | { readonly kind: 'task'; readonly owner: string; readonly parent: OwnerScope | undefined }
 
-/** The owner of a call; a fresh one can hold nothing yet. */
+/** The owner of a call: a known one may hold the lock already, a new one holds nothing. */
 export interface ResolvedOwner {
   readonly owner: string
-  readonly isFresh: boolean
+  readonly isKnown: boolean
+  /** The hold of the section around the call. */
+  readonly hold?: Hold
 }
 
 /** Finds and makes the owners of one process. */
@@ -41,19 +43,19 @@ export class Owners {
 
   /** The owner of a call about this lock. */
   resolve(protocol: LockProtocol, named: string | undefined): ResolvedOwner {
-    const known = this.find(protocol, named)
-    return known === undefined ? { owner: this.#fresh(), isFresh: true } : { owner: known, isFresh: false }
+    return this.find(protocol, named) ?? { owner: this.#fresh(), isKnown: false }
   }
 
   /** The owner of a call, where one can be told. */
-  find(protocol: LockProtocol, named: string | undefined): string | undefined {
-    if (named !== undefined) return `${this.#instanceId}:${named}`
+  find(protocol: LockProtocol, named: string | undefined): ResolvedOwner | undefined {
+    if (named !== undefined) return { owner: `${this.#instanceId}:${named}`, isKnown: true }
     for (let scope = this.#scopes.getStore(); scope !== undefined; scope = scope.parent) {
-      if (scope.kind === 'task') return scope.owner
+      if (scope.kind === 'task') return { owner: scope.owner, isKnown: true }
       const { hold } = scope
-      if (hold.state === 'held' && hold.protocol.name === protocol.name && isSameFamily(hold.protocol, protocol)) {
-        return hold.owner
-      }
+      if (hold.state !== 'held' || hold.protocol.name !== protocol.name) continue
+      if (hold.protocol.kind === protocol.kind) return { owner: hold.owner, isKnown: true, hold }
+      // A reader and a writer of one name are one owner: a writer may read.
+      if (isReadWrite(hold.protocol) && isReadWrite(protocol)) return { owner: hold.owner, isKnown: true }
     }
     return undefined
   }
@@ -73,8 +75,6 @@ export class Owners {
   }
 }
 
-/** A reader and a writer of one name are one owner: a writer may read. */
-function isSameFamily(a: LockProtocol, b: LockProtocol): boolean {
-  const family = ({ kind }: LockProtocol) => (kind === 'read' || kind === 'write' ? 'read-write' : kind)
-  return family(a) === family(b)
+function isReadWrite({ kind }: LockProtocol): boolean {
+  return kind === 'read' || kind === 'write'
 }

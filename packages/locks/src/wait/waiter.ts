@@ -1,25 +1,15 @@
 import type { TimerHandle, Timers } from '@firebreak/core'
-import type { Hold } from '../lease/hold.ts'
+import type { Hold, HoldRequest } from '../lease/hold.ts'
 
 /** Why a waiter's pause ended. */
 export type WakeReason = 'look' | 'handed' | 'gave-up'
-
-/** How one task waits. */
-export interface WaiterOptions {
-  readonly owner: string
-  readonly leaseMs: number
-  readonly isRenewed: boolean
-  readonly timers: Timers
-}
 
 /**
  * One waiting task: asleep until it is told to look, handed the lock, or gives up. A word that comes while it is
  * looking is kept for the next pause, so none is lost.
  */
 export class Waiter {
-  readonly owner: string
-  readonly leaseMs: number
-  readonly isRenewed: boolean
+  readonly request: HoldRequest
   /** The lock that another task of this process handed over. */
   handed: Hold | undefined
   #isBeingHanded = false
@@ -29,11 +19,13 @@ export class Waiter {
   #timer: TimerHandle | undefined
   readonly #timers: Timers
 
-  constructor(options: WaiterOptions) {
-    this.owner = options.owner
-    this.leaseMs = options.leaseMs
-    this.isRenewed = options.isRenewed
-    this.#timers = options.timers
+  constructor(request: HoldRequest, timers: Timers) {
+    this.request = request
+    this.#timers = timers
+  }
+
+  get owner(): string {
+    return this.request.owner
   }
 
   get isAsleep(): boolean {

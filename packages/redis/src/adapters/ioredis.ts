@@ -28,10 +28,15 @@ export function fromIoredis(client: IoredisLike): Redis {
   return new IoredisRedis(client)
 }
 
+/** The arguments after the command's name, as ioredis takes them. */
 function toIoredis(args: readonly RedisArgument[]): (string | number | Buffer)[] {
-  return args.map((arg) =>
-    arg instanceof Uint8Array && !Buffer.isBuffer(arg) ? Buffer.from(arg.buffer, arg.byteOffset, arg.byteLength) : arg,
-  ) as (string | number | Buffer)[]
+  const rest = new Array<string | number | Buffer>(args.length - 1)
+  for (let index = 1; index < args.length; index++) {
+    const arg = args[index]!
+    rest[index - 1] =
+      typeof arg !== 'object' || Buffer.isBuffer(arg) ? arg : Buffer.from(arg.buffer, arg.byteOffset, arg.byteLength)
+  }
+  return rest
 }
 
 function sendOn(
@@ -39,7 +44,7 @@ function sendOn(
   args: readonly [string, ...RedisArgument[]],
   options?: SendOptions,
 ): Promise<RedisReply> {
-  const rest = toIoredis(args.slice(1))
+  const rest = toIoredis(args)
   const sent = options?.asBytes ? client.callBuffer(args[0], rest) : client.call(args[0], rest)
   return sent as Promise<RedisReply>
 }

@@ -1,6 +1,7 @@
 export { FaultProxy, type Faults } from './net/fault-proxy.ts'
 export { freePort, freePorts } from './net/free-port.ts'
 export { type GuardedChild, sourceArgs, startChild, startSource, temporaryFolder } from './process/child.ts'
+export { type RedisSentinel, startSentinel } from './servers/redis-sentinel.ts'
 export {
   type RedisCluster,
   type RedisServer,

@@ -22,7 +22,7 @@ export function openContestants(port: number): { take: Record<ContestantName, Ta
         return () => handle.unlock()
       },
       'firebreak-fair': async (name) => {
-        const handle = await locks.getLock(name).lock()
+        const handle = await locks.getFairLock(name).lock()
         return () => handle.unlock()
       },
       'redis-semaphore': async (name) => {

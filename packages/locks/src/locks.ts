@@ -1,7 +1,8 @@
 import { type RedisClient, toRedis } from '@firebreak/redis'
 import { LockEngine, type LostLock } from './engine/lock-engine.ts'
+import { FairProtocol } from './fair/fair-protocol.ts'
 import type { GuardedFunction, WithLockOptions } from './lock/leased-lock.ts'
-import { Lock } from './lock/lock.ts'
+import { type ExclusiveProtocol, Lock } from './lock/lock.ts'
 import { requireName } from './lock/lock-keys.ts'
 import { ReentrantProtocol } from './lock/reentrant-protocol.ts'
 import type { LockMetricsSnapshot } from './metrics/lock-metrics.ts'
@@ -33,6 +34,12 @@ export class Locks {
   /** The same lock, waited for by asking with growing pauses: for very many names that are seldom contended. */
   getSpinLock(name: string): Lock {
     return this.#lock(name, true)
+  }
+
+  /** A lock that is given to its waiters in the order in which they came, across processes. */
+  getFairLock(name: string): Lock {
+    requireName(name, this.#engine.redis.topology)
+    return this.#exclusive(new FairProtocol(this.#engine.redis, name, this.#engine.options))
   }
 
   /** Runs `fn` under the lock of this name and unlocks, however it ends. */
@@ -67,7 +74,10 @@ export class Locks {
 
   #lock(name: string, isSpinning: boolean): Lock {
     requireName(name, this.#engine.redis.topology)
-    const protocol = new ReentrantProtocol(this.#engine.redis, name)
+    return this.#exclusive(new ReentrantProtocol(this.#engine.redis, name), isSpinning)
+  }
+
+  #exclusive(protocol: ExclusiveProtocol, isSpinning = false): Lock {
     return new Lock({ engine: this.#engine, owners: this.#owners, protocol, isSpinning })
   }
 }

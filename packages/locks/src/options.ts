@@ -97,7 +97,9 @@ export function resolveLocksOptions(options: LocksOptions): ResolvedLocksOptions
     // WAIT 0 would wait for ever on the shared connection.
     requireInteger('replicas.timeoutMs', resolved.replicas.timeoutMs, 1)
   }
-  if (resolved.instanceId === '') throw new InvalidOptionError('instanceId', '', 'a text that is unique in the fleet')
+  if (!/^[^:]+$/.test(resolved.instanceId)) {
+    throw new InvalidOptionError('instanceId', resolved.instanceId, 'a text without colons that is unique in the fleet')
+  }
   return resolved
 }
 

@@ -1,11 +1,17 @@
 import { LeasedLock, type LeasedLockParts } from './leased-lock.ts'
-import type { ReentrantProtocol } from './reentrant-protocol.ts'
+import type { LockProtocol } from './protocol.ts'
 
-/** The reentrant lock; a Java service with Redisson's lock of the same name excludes it and is excluded. */
+/** A lock with one holder, which can be forced open. */
+export type ExclusiveProtocol = LockProtocol & { forceRelease(): Promise<boolean> }
+
+/**
+ * The reentrant lock: plain (a Java service with Redisson's lock of the same name excludes it and is excluded),
+ * spinning, or fair.
+ */
 export class Lock extends LeasedLock {
-  readonly #protocol: ReentrantProtocol
+  readonly #protocol: ExclusiveProtocol
 
-  constructor(parts: LeasedLockParts & { readonly protocol: ReentrantProtocol }) {
+  constructor(parts: LeasedLockParts & { readonly protocol: ExclusiveProtocol }) {
     super(parts)
     this.#protocol = parts.protocol
   }

@@ -21,6 +21,17 @@ export function readAttempt(reply: RedisReply): Attempt {
   return { waitMs: value === 0 ? Number.POSITIVE_INFINITY : -1 - value }
 }
 
+/** Writes the hold count of an owner into the hash of holders; false when the lock is not the owner's any more. */
+export async function setHoldCount(
+  redis: Redis,
+  key: string,
+  owner: string,
+  count: number,
+  leaseMs: number,
+): Promise<boolean> {
+  return (await redis.run(setCountScript, [key], [owner, count, leaseMs])) === 1
+}
+
 /** The reentrant lock, in Java Redisson's keys and messages. */
 export class ReentrantProtocol implements LockProtocol {
   readonly kind = 'lock'
@@ -48,8 +59,8 @@ export class ReentrantProtocol implements LockProtocol {
     return readAttempt(await this.#redis.run(acquireScript, this.#acquireKeys, [owner, leaseMs, tokenFloor]))
   }
 
-  async setCount(owner: string, count: number, leaseMs: number): Promise<boolean> {
-    return (await this.#redis.run(setCountScript, [this.leaseKey], [owner, count, leaseMs])) === 1
+  setCount(owner: string, count: number, leaseMs: number): Promise<boolean> {
+    return setHoldCount(this.#redis, this.leaseKey, owner, count, leaseMs)
   }
 
   async release(owner: string): Promise<boolean> {

@@ -1,14 +1,20 @@
 import { type RedisClient, toRedis } from '@firebreak/redis'
 import { LockEngine, type LostLock } from './engine/lock-engine.ts'
 import { FairProtocol } from './fair/fair-protocol.ts'
+import { CountdownLatch } from './latch/countdown-latch.ts'
 import type { GuardedFunction, WithLockOptions } from './lock/leased-lock.ts'
 import { type ExclusiveProtocol, Lock } from './lock/lock.ts'
 import { requireName } from './lock/lock-keys.ts'
 import { ReentrantProtocol } from './lock/reentrant-protocol.ts'
 import type { LockMetricsSnapshot } from './metrics/lock-metrics.ts'
 import { type LocksSnapshot, takeSnapshot } from './metrics/locks-snapshot.ts'
-import { type LocksOptions, resolveLocksOptions } from './options.ts'
+import { MultiLock } from './multi/multi-lock.ts'
+import { type LocksOptions, requireInteger, resolveLocksOptions } from './options.ts'
 import { Owners } from './owner/owners.ts'
+import { ReadProtocol } from './read-write/read-protocol.ts'
+import { ReadWriteLock } from './read-write/read-write-lock.ts'
+import { WriteProtocol } from './read-write/write-protocol.ts'
+import { Semaphore } from './semaphore/semaphore.ts'
 
 /** The locks of one process over one Redis: make one, keep it, ask it for locks by name. */
 export class Locks {
@@ -40,6 +46,33 @@ export class Locks {
   getFairLock(name: string): Lock {
     requireName(name, this.#engine.redis.topology)
     return this.#exclusive(new FairProtocol(this.#engine.redis, name, this.#engine.options))
+  }
+
+  /** Many readers or one writer. */
+  getReadWriteLock(name: string): ReadWriteLock {
+    const { redis, options } = this.#engine
+    requireName(name, redis.topology)
+    const parts = { engine: this.#engine, owners: this.#owners }
+    return new ReadWriteLock(parts, new ReadProtocol(redis, name), new WriteProtocol(redis, name, options.waiterTtlMs))
+  }
+
+  /** The locks of these names as one, without a deadlock in whatever order they are named. */
+  getMultiLock(names: readonly string[]): MultiLock {
+    const locks = [...new Set(names)].map((name) => this.getLock(name))
+    return new MultiLock(this.#engine, this.#owners, locks)
+  }
+
+  /** At most `permits` holders at once; everybody who uses this name should say the same number. */
+  getSemaphore(name: string, permits: number): Semaphore {
+    requireName(name, this.#engine.redis.topology)
+    requireInteger('permits', permits, 1)
+    return new Semaphore({ engine: this.#engine, owners: this.#owners }, name, permits)
+  }
+
+  /** A count that tasks wait for to become zero. */
+  getCountdownLatch(name: string): CountdownLatch {
+    requireName(name, this.#engine.redis.topology)
+    return new CountdownLatch(this.#engine, name)
   }
 
   /** Runs `fn` under the lock of this name and unlocks, however it ends. */

@@ -55,7 +55,7 @@ export class LockEngine {
   readonly metrics = new LockMetrics()
   readonly events = new EventEmitter<{ lost: [LostLock] }>()
   readonly watchdog: Watchdog
-  readonly #channels: WakeChannels
+  readonly channels: WakeChannels
   readonly #heartbeat: WaiterHeartbeat
   readonly #lines = new Map<string, WaitLine>()
   /** What known owners hold, by lock and owner. */
@@ -74,7 +74,7 @@ export class LockEngine {
     this.redis = redis
     this.options = options
     this.watchdog = new Watchdog(redis, options, (hold, reason) => this.#lose(hold, reason))
-    this.#channels = new WakeChannels(redis, options.channelLingerMs, options.timers)
+    this.channels = new WakeChannels(redis, options.channelLingerMs, options.timers)
     this.#heartbeat = new WaiterHeartbeat(options.waiterTtlMs / 3, options.timers)
     this.#stopWatching = redis.onReconnect(() => {
       this.#reconnects++
@@ -93,13 +93,21 @@ export class LockEngine {
     return hold?.isHeldAt(this.now()) ? hold : undefined
   }
 
-  waiting(): ReadonlySet<WaitingTask> {
-    return this.#waiting
+  /** Whether an owner, known or not, holds the lock. */
+  isHolding(protocol: LockProtocol, owner: string): boolean {
+    for (const hold of this.watchdog.holds()) {
+      if (hold.owner === owner && hold.protocol.id === protocol.id) return hold.isHeldAt(this.now())
+    }
+    return false
   }
 
-  /** Channels subscribed at the moment. */
-  get subscribedChannels(): number {
-    return this.#channels.size
+  /** Repeats an idempotent call over transient errors for a third of a lease. */
+  persistently<T>(call: () => Promise<T>): Promise<T> {
+    return this.#persist(call, this.now() + this.options.leaseMs / 3)
+  }
+
+  waiting(): ReadonlySet<WaitingTask> {
+    return this.#waiting
   }
 
   /** A first acquisition of this owner that is under way. */
@@ -189,7 +197,7 @@ export class LockEngine {
     this.#stopWatching()
     this.watchdog.close()
     this.#heartbeat.close()
-    await this.#channels.close()
+    await this.channels.close()
   }
 
   /**
@@ -340,7 +348,7 @@ export class LockEngine {
     const id = protocol.id
     const known = this.#lines.get(id)
     if (known !== undefined) return known
-    const line = new WaitLine(protocol, this.#channels)
+    const line = new WaitLine(protocol, this.channels)
     this.#lines.set(id, line)
     if (protocol.keepWaiting !== undefined) this.#heartbeat.add(line)
     return line

@@ -77,7 +77,7 @@ export class LeasedLock {
   /** Runs `fn` under the lock and unlocks, however it ends. */
   async withLock<T>(fn: GuardedFunction<T>, options: WithLockOptions = {}): Promise<T> {
     const { waitMs = Number.POSITIVE_INFINITY, signal } = options
-    const hold = await this.#takeHold(waitMs, options)
+    const hold = await this.takeHold(waitMs, options)
     if (hold === undefined) throw new LockTimeoutError(this.name, waitMs)
     const handle = new LockHandle(this.engine, hold)
     try {
@@ -119,11 +119,12 @@ export class LeasedLock {
   }
 
   async #take(waitMs: number, options: LockOptions): Promise<LockHandle | undefined> {
-    const hold = await this.#takeHold(waitMs, options)
+    const hold = await this.takeHold(waitMs, options)
     return hold === undefined ? undefined : new LockHandle(this.engine, hold)
   }
 
-  #takeHold(waitMs: number, options: LockOptions): Promise<Hold | undefined> {
+  /** What `lock` and `tryLock` wrap into a handle, for kinds that are made of several locks. */
+  takeHold(waitMs: number, options: LockOptions): Promise<Hold | undefined> {
     const { leaseMs, signal } = options
     if (leaseMs !== undefined) requireInteger('leaseMs', leaseMs, 1)
     const found = this.#owners.resolve(this.protocol, options.owner)

@@ -32,6 +32,11 @@ export async function setHoldCount(
   return (await redis.run(setCountScript, [key], [owner, count, leaseMs])) === 1
 }
 
+/** Frees a lock that is a hash of its holder and tells the channel; false when it was not the owner's any more. */
+export async function freeHash(redis: Redis, key: string, channel: string, owner: string): Promise<boolean> {
+  return (await redis.run(releaseScript, [key, channel], [owner, publishCommand(redis)])) === 1
+}
+
 /** The reentrant lock, in Java Redisson's keys and messages. */
 export class ReentrantProtocol implements LockProtocol {
   readonly kind = 'lock'
@@ -63,9 +68,8 @@ export class ReentrantProtocol implements LockProtocol {
     return setHoldCount(this.#redis, this.leaseKey, owner, count, leaseMs)
   }
 
-  async release(owner: string): Promise<boolean> {
-    const keys = [this.leaseKey, this.channel]
-    return (await this.#redis.run(releaseScript, keys, [owner, publishCommand(this.#redis)])) === 1
+  release(owner: string): Promise<boolean> {
+    return freeHash(this.#redis, this.leaseKey, this.channel, owner)
   }
 
   async handOver(owner: string, next: AcquireCall): Promise<number> {

@@ -49,6 +49,8 @@ export class Owners {
   /** The owner of a call, where one can be told. */
   find(protocol: LockProtocol, named: string | undefined): ResolvedOwner | undefined {
     if (named !== undefined) return { owner: `${this.#instanceId}:${named}`, isKnown: true }
+    // A second permit is another permit, not the first one entered again.
+    if (protocol.kind === 'permit') return undefined
     for (let scope = this.#scopes.getStore(); scope !== undefined; scope = scope.parent) {
       if (scope.kind === 'task') return { owner: scope.owner, isKnown: true }
       const { hold } = scope

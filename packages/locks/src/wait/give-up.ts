@@ -11,6 +11,7 @@ export class GiveUp {
 
   constructor(waitMs: number, signal: AbortSignal | undefined, timers: Timers) {
     this.#signal = signal
+    if (signal?.aborted) this.reason = 'abort'
     signal?.addEventListener('abort', this.#onAbort, { once: true })
     if (Number.isFinite(waitMs)) this.#timer = timers.setTimeout(() => this.#stop('timeout'), waitMs)
   }

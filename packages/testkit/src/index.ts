@@ -5,6 +5,7 @@ export { type GuardedChild, sourceArgs, startChild, startSource, temporaryFolder
 export { type EtcdServer, type EtcdServerOptions, startEtcd } from './servers/etcd-server.ts'
 export { type MariadbServer, type MariadbServerOptions, startMariadb } from './servers/mariadb-server.ts'
 export { type PostgresServer, type PostgresServerOptions, startPostgres } from './servers/postgres-server.ts'
+export { type RedisSentinel, startSentinel } from './servers/redis-sentinel.ts'
 export {
   type RedisCluster,
   type RedisServer,

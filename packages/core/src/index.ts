@@ -41,9 +41,9 @@ export { maxKeyBytes } from './dict/key-arena.ts'
 export { didYouMean } from './errors/did-you-mean.ts'
 export { describeValue, FirebreakError, InvalidOptionError } from './errors/firebreak-error.ts'
 export { AccessCounter, type AccessCounterOptions } from './heat/access-counter.ts'
+export type { AccessDrain, AccessVisitor } from './heat/access-drain.ts'
 export { ByteAccessCounter } from './heat/byte-access-counter.ts'
 export type { HostHeat } from './heat/candidate.ts'
-export type { AccessDrain, AccessVisitor } from './heat/count-buffers.ts'
 export {
   checkHeatThresholds,
   coldState,
@@ -55,6 +55,9 @@ export {
   nextHeatState,
 } from './heat/heat-state.ts'
 export { type HeatChange, HeatWindow, type HeatWindowOptions, type KeyHeat } from './heat/heat-window.ts'
+export { HostNumbers, type HostNumbersOptions } from './heat/host-numbers.ts'
+export { Ingest, type IngestCounters, type IngestOptions } from './heat/ingest.ts'
+export { SlidingTotals, type SlidingTotalsOptions } from './heat/sliding-totals.ts'
 export { SlotHeat } from './heat/slot-heat.ts'
 export {
   maxSamplingFactor,

@@ -168,6 +168,21 @@ describe('memory', () => {
     expect(dict.bytes).toBeLessThanOrEqual(maxBytes)
   })
 
+  test('a cleared dict is as new, and holds no more than a new one', () => {
+    const dict = makeDict({ payloadWords: 1 })
+    for (let round = 0; round < 3; round++) {
+      for (let id = 0; id < 40_000; id++) {
+        const index = dict.put(`k${id}:${round}`)
+        expect(index).toBe(id)
+        if (dict.wordsOf(index)[dict.payloadAt(index)]! !== 0) throw new Error('a payload of an earlier round')
+        dict.wordsOf(index)[dict.payloadAt(index)] = 7
+      }
+      dict.clear()
+      expect([dict.size, dict.next(0), dict.at('k0:0'), dict.bucketCount]).toEqual([0, -1, -1, 4])
+      expect(dict.bytes).toBeLessThan(2 * pageBytes)
+    }
+  })
+
   test('a key longer than the longest is refused', () => {
     const dict = makeDict()
     expect(dict.put('k'.repeat(65_536))).toBe(0)

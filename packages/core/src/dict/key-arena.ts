@@ -92,11 +92,28 @@ export class KeyArena {
     if (this.#live[page] === 0 && page !== this.#tail) this.#releasePage(page)
   }
 
+  /** Forgets all keys; one page is kept. */
+  clear(): void {
+    for (let page = 0; page < this.#pages.length; page++) {
+      if (page !== this.#tail && this.#pages[page] !== noPage) this.#releasePage(page)
+    }
+    if (this.#tail >= 0) {
+      this.#used[this.#tail] = firstAddress
+      this.#live[this.#tail] = 0
+    }
+    this.#liveBytes = this.#deadBytes = this.#cleaningRef = 0
+  }
+
   lengthOf(ref: number): number {
     const page = this.#pages[ref >>> pageShift]!
     const at = (ref & addressMask) << 2
     const length = page[at]!
     return length < longMark ? length : page[at + 1]! | (page[at + 2]! << 8) | (page[at + 3]! << 16)
+  }
+
+  /** Reads a byte of the block, so that the CPU has it near. */
+  touch(ref: number): number {
+    return this.#pages[ref >>> pageShift]![(ref & addressMask) << 2]!
   }
 
   /** A view of the key's bytes; it holds until the next change of the arena. */

@@ -2,8 +2,8 @@ import { scale } from '@firebreak/testkit'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { AccessCounter, type AccessCounterOptions } from './access-counter.ts'
+import type { AccessDrain } from './access-drain.ts'
 import { ByteAccessCounter } from './byte-access-counter.ts'
-import type { AccessDrain } from './count-buffers.ts'
 
 type Row = [key: string, count: number, writes: number, bytes: number]
 

@@ -1,17 +1,62 @@
 import { Dict } from '../dict/dict.ts'
 import { keyBytes, keyName } from '../keys/key-text.ts'
 import { type AccessCounterOptions, resolveCounterOptions } from './access-counter.ts'
-import { type AccessDrain, CountBuffers } from './count-buffers.ts'
-import type { IntervalCounts } from './interval-counts.ts'
+import { type AccessDrain, type AccessVisitor, IntervalDrain, type IntervalTable, Overflow } from './access-drain.ts'
 
-/** The bytes of keys known to a counter, with the buffers over them. */
-class ByteKeyTable {
+const maxUint32 = 0xffff_ffff
+
+class ByteTable implements IntervalTable<Uint8Array> {
   readonly dict: Dict
-  readonly buffers: CountBuffers<Uint8Array>
+  #taken = 0
 
-  constructor(overflowKeys: number, hashSeed: number) {
-    this.dict = new Dict({ hashSeed })
-    this.buffers = new CountBuffers(overflowKeys)
+  constructor(hashSeed: number) {
+    this.dict = new Dict({ payloadWords: 3, hashSeed })
+  }
+
+  get size(): number {
+    return this.dict.size
+  }
+
+  /** Counts one access of the entry at `index`; gives its accesses. */
+  count(index: number, isWrite: boolean, bytes: number): number {
+    const words = this.dict.wordsOf(index)
+    const place = this.dict.payloadAt(index)
+    const count = words[place]! + 1
+    words[place] = count
+    if (isWrite) words[place + 1]!++
+    // The words are signed; the bytes use all 32 bits.
+    if (bytes > 0) words[place + 2] = Math.min(maxUint32, (words[place + 2]! >>> 0) + bytes)
+    return count
+  }
+
+  sums(): [number, number, number] {
+    let count = 0
+    let writes = 0
+    let bytes = 0
+    for (let index = 0; index < this.size; index++) {
+      const words = this.dict.wordsOf(index)
+      const place = this.dict.payloadAt(index)
+      count += words[place]!
+      writes += words[place + 1]!
+      bytes += words[place + 2]! >>> 0
+    }
+    return [count, writes, bytes]
+  }
+
+  take(maxKeys: number, visit: AccessVisitor<Uint8Array>): void {
+    // Nothing is ever deleted, so the indices in use are 0 to size - 1.
+    const end = Math.min(this.size, this.#taken + maxKeys)
+    for (let index = this.#taken; index < end; index++) {
+      const words = this.dict.wordsOf(index)
+      const place = this.dict.payloadAt(index)
+      visit(this.dict.keyAt(index), words[place]!, words[place + 1]!, words[place + 2]! >>> 0)
+    }
+    this.#taken = end
+  }
+
+  clear(): void {
+    this.dict.clear()
+    this.#taken = 0
   }
 }
 
@@ -24,25 +69,22 @@ export class ByteAccessCounter {
   readonly overflowKeys: number
   /** The seed that a given hash must have been made with (`hashBytes`). */
   readonly hashSeed: number
-  #table: ByteKeyTable
-  #counts: IntervalCounts
-  #last: CountBuffers<Uint8Array> | undefined
+  #table: ByteTable
+  #otherTable: ByteTable
+  #overflow: Overflow | undefined
+  #drain: IntervalDrain<Uint8Array> | undefined
 
   constructor(options: AccessCounterOptions & { readonly hashSeed?: number } = {}) {
     const { maxKeys, overflowKeys } = resolveCounterOptions(options)
     this.maxKeys = maxKeys
     this.overflowKeys = overflowKeys
     this.hashSeed = options.hashSeed ?? 0
-    this.#table = new ByteKeyTable(overflowKeys, this.hashSeed)
-    this.#counts = this.#table.buffers.current
+    this.#table = new ByteTable(this.hashSeed)
+    this.#otherTable = new ByteTable(this.hashSeed)
   }
 
   get keyCount(): number {
-    return this.#counts.keyCount
-  }
-
-  get totalCount(): number {
-    return this.#counts.count
+    return this.#table.size
   }
 
   hash(bytes: Uint8Array, start: number, end: number): number {
@@ -51,26 +93,22 @@ export class ByteAccessCounter {
 
   /** Counts one access of the key from `start` to `end`; gives what was counted of it in this interval. */
   add(bytes: Uint8Array, start: number, end: number, hash: number, isWrite = false, byteCount = 0): number {
-    const counts = this.#counts
     const { dict } = this.#table
-    if (counts.keyCount < this.maxKeys) {
-      const index = dict.findOrInsert(bytes, start, end, hash)
-      if (index >= 0) return counts.add(index, isWrite, byteCount)
-    } else {
-      const index = dict.find(bytes, start, end, hash)
-      if (index >= 0 && counts.countOf(index) > 0) return counts.add(index, isWrite, byteCount)
-    }
-    return this.#table.buffers.addOverflow(keyName(bytes.subarray(start, end)), isWrite, byteCount)
+    const isFull = dict.size >= this.maxKeys
+    const index = isFull ? dict.find(bytes, start, end, hash) : dict.findOrInsert(bytes, start, end, hash)
+    if (index >= 0) return this.#table.count(index, isWrite, byteCount)
+    this.#overflow ??= new Overflow(this.overflowKeys)
+    return this.#overflow.add(keyName(bytes.subarray(start, end)), isWrite, byteCount)
   }
 
-  /** As `AccessCounter.swap`; a key's bytes are a view that holds until the visitor returns. */
+  /** As `AccessCounter.swap`; a key's bytes are a view that holds until the drain is done. */
   swap(): AccessDrain<Uint8Array> | undefined {
-    if (this.#last?.isDraining) return undefined
-    const { dict, buffers } = this.#table
-    const drain = buffers.swap((index) => dict.keyAt(index), keyBytes)
-    this.#last = buffers
-    if (dict.size > this.maxKeys) this.#table = new ByteKeyTable(this.overflowKeys, this.hashSeed)
-    this.#counts = this.#table.buffers.current
-    return drain
+    if (this.#drain?.isDone === false) return undefined
+    const ended = this.#table
+    this.#drain = new IntervalDrain(ended, this.#overflow, keyBytes)
+    this.#overflow = undefined
+    this.#table = this.#otherTable
+    this.#otherTable = ended
+    return this.#drain
   }
 }

@@ -144,10 +144,11 @@ export class HeatWindow {
     writes: number,
     byteCount: number,
     host: number,
+    hash: number = this.dict.hash(bytes, start, end),
   ): number {
     const { dict } = this
     const rings = this.#rings
-    let index = dict.findOrInsert(bytes, start, end, dict.hash(bytes, start, end))
+    let index = dict.findOrInsert(bytes, start, end, hash)
     if (index < 0 || dict.wasInserted) {
       index = this.#begin(index, bytes, start, end)
       if (index < 0) return -1

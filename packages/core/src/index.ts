@@ -61,8 +61,9 @@ export { SlidingTotals, type SlidingTotalsOptions } from './heat/sliding-totals.
 export { SlotHeat } from './heat/slot-heat.ts'
 export {
   maxSamplingFactor,
+  nextSamplingFactor,
+  type SamplingLoad,
   samplingDeviation,
-  samplingFactorFor,
   ThresholdSampler,
 } from './heat/threshold-sampling.ts'
 export { TopK, type TopKItem, type TopKOptions } from './heat/top-k.ts'

@@ -2,47 +2,61 @@ import { scale } from '@firebreak/testkit'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { InvalidOptionError } from '../errors/firebreak-error.ts'
-import { maxSamplingFactor, samplingDeviation, samplingFactorFor, ThresholdSampler } from './threshold-sampling.ts'
+import { maxSamplingFactor, nextSamplingFactor, samplingDeviation, ThresholdSampler } from './threshold-sampling.ts'
 
-/** Equidistant "random" numbers: their mean over a whole turn is exact, so unbiasedness can be proved, not guessed. */
-function sampled(count: number, writes: number, bytes: number, factor: number, steps: number) {
-  const sums = { count: 0, writes: 0, bytes: 0, sent: 0 }
-  for (let first = 0; first < steps; first++) {
-    for (let second = 0; second < (count < factor ? steps : 1); second++) {
-      const draws = [first, second, second]
-      const sampler = new ThresholdSampler(() => (draws.shift()! + 0.5) / steps)
-      sampler.factor = factor
-      if (sampler.sample(count, writes, bytes)) sums.sent++
-      sums.count += sampler.count
-      sums.writes += sampler.writes
-      sums.bytes += sampler.bytes
-      if (sampler.writes > sampler.count) throw new Error('more writes than accesses')
-    }
-  }
-  const runs = steps * (count < factor ? steps : 1)
-  return { count: sums.count / runs, writes: sums.writes / runs, bytes: sums.bytes / runs, sent: sums.sent / runs }
+/** The sampler with its draws given: the first decides about sending, all others about rounding. */
+function sampleWith(first: number, second: number, row: Row): ThresholdSampler {
+  let isFirst = true
+  const sampler = new ThresholdSampler(() => {
+    const draw = isFirst ? first : second
+    isFirst = false
+    return draw
+  })
+  sampler.factor = row.numerator / row.denominator
+  sampler.sample(row.count, row.writes, row.bytes)
+  return sampler
 }
 
-test('what is sent is on average what was counted: accesses, writes and bytes, for any factor', () => {
-  const row = fc.integer({ min: 1, max: 15 }).chain((count) =>
+interface Row {
+  readonly count: number
+  readonly writes: number
+  readonly bytes: number
+  readonly numerator: number
+  readonly denominator: number
+}
+
+const anyRow = fc.integer({ min: 1, max: 15 }).chain(
+  (count): fc.Arbitrary<Row> =>
     fc.record({
       count: fc.constant(count),
       writes: fc.integer({ min: 0, max: count }),
       bytes: fc.nat(1000),
-      factor: fc.integer({ min: 1, max: 12 }),
+      numerator: fc.integer({ min: 4, max: 48 }),
+      denominator: fc.constantFrom(1, 2, 4),
     }),
-  )
+)
+
+test('what is sent is on average what was counted: accesses, writes and bytes, for any factor', () => {
   fc.assert(
-    fc.property(row, ({ count, writes, bytes, factor }) => {
-      // Over all draws of a grid that both the count and the factor divide, the mean is exact.
-      const steps = count < factor ? count * factor : 4
-      const mean = sampled(count, writes, bytes, factor, steps)
-      expect(mean.count).toBeCloseTo(count, 9)
-      expect(mean.writes).toBeCloseTo(writes, 9)
-      expect(mean.bytes).toBeCloseTo(bytes, 9)
-      if (count < factor) expect(mean.sent).toBeCloseTo(count / factor, 9)
+    fc.property(anyRow, (row) => {
+      // Draws on a grid that all the fractions divide: a mean over it is the expected value itself, no estimate.
+      const steps = row.numerator * row.denominator * row.count
+      const grid = Array.from({ length: steps }, (_, step) => (step + 0.5) / steps)
+      const sentShare = grid.filter((first) => sampleWith(first, 0, row).count > 0).length / steps
+      const mean = { count: 0, writes: 0, bytes: 0 }
+      for (const second of grid) {
+        const { count, writes, bytes } = sampleWith(0, second, row)
+        if (writes > count) throw new Error('more writes than accesses')
+        mean.count += (count * sentShare) / steps
+        mean.writes += (writes * sentShare) / steps
+        mean.bytes += (bytes * sentShare) / steps
+      }
+      expect(mean.count).toBeCloseTo(row.count, 9)
+      expect(mean.writes).toBeCloseTo(row.writes, 9)
+      expect(mean.bytes).toBeCloseTo(row.bytes, 6)
+      expect(sentShare).toBeCloseTo(Math.min(1, (row.count * row.denominator) / row.numerator), 9)
     }),
-    { numRuns: scale(60, 500) },
+    { numRuns: scale(100, 1000) },
   )
 })
 
@@ -62,12 +76,26 @@ test('a sum over many hosts that each saw one access stays within its deviation'
   expect(beyond / windows).toBeLessThan(0.09)
 })
 
-test('the factor is bounded by the lowest threshold, and no larger than the row budget asks for', () => {
-  expect([50, 95, 96, 250, 960].map(maxSamplingFactor)).toEqual([1, 1, 2, 3, 11])
+test('the factor is bounded by the lowest threshold', () => {
+  expect([0, 48, 96, 240, 960].map(maxSamplingFactor)).toEqual([1, 1.5, 2, 3.5, 11])
   expect(maxSamplingFactor(Number.POSITIVE_INFINITY)).toBe(1)
-  expect(samplingFactorFor(50, 20, 250)).toBe(3)
-  expect(samplingFactorFor(50, 20, 96)).toBe(2)
-  expect(samplingFactorFor(10, 20, 10_000)).toBe(1)
+  expect(nextSamplingFactor({ factor: 2, rows: 500, maxRows: 20, lowestThreshold: 96 })).toBe(2)
+})
+
+test('the factor settles where hosts send the rows that the hub can take, and at 1 where it can take all', () => {
+  const counts = [...Array.from({ length: 40 }, () => 1), 2, 2, 2, 3, 5, 9, 50]
+  const rowsAt = (factor: number) => counts.reduce((sum, count) => sum + Math.min(1, count / factor), 0)
+  const settle = (maxRows: number, lowestThreshold: number) => {
+    let factor = maxSamplingFactor(lowestThreshold)
+    for (let interval = 0; interval < 30; interval++) {
+      factor = nextSamplingFactor({ factor, rows: rowsAt(factor), maxRows, lowestThreshold })
+    }
+    return factor
+  }
+  expect(rowsAt(settle(20, 2000))).toBeCloseTo(20, 1)
+  expect(rowsAt(settle(8, 2000))).toBeCloseTo(8, 1)
+  expect(settle(20, 96)).toBe(2)
+  expect(settle(47, 2000)).toBe(1)
 })
 
 test('with a factor of one everything is sent as it is', () => {

@@ -14,8 +14,8 @@ import { InvalidOptionError } from '../errors/firebreak-error.ts'
  * a key at 1.5 · T is √(96 · (0.5)² / 1.5) = 4 standard deviations above T at T = 96 (f = 2), and no closer at larger T,
  * since both sides of that ratio grow alike. (At T = 100 and f = 5 it would be missed in 2 % of windows.)
  *
- * Writes and bytes of a sampled key are scaled by the same f / n and rounded at random to a whole number, which keeps
- * them unbiased too.
+ * Counts are whole numbers: an f with a fraction is sent rounded at random, up with the probability of its fraction. So
+ * are the writes and bytes of a sampled key, scaled by the same f / n. Both keep the mean.
  */
 export class ThresholdSampler {
   readonly #random: () => number
@@ -36,9 +36,7 @@ export class ThresholdSampler {
   }
 
   set factor(factor: number) {
-    if (!Number.isInteger(factor) || factor < 1) {
-      throw new InvalidOptionError('factor', factor, 'a whole number of at least 1')
-    }
+    if (!(factor >= 1 && factor < 2 ** 31)) throw new InvalidOptionError('factor', factor, 'from 1 to 2^31')
     this.#factor = factor
   }
 
@@ -57,9 +55,9 @@ export class ThresholdSampler {
       this.bytes = 0
       return false
     }
-    this.count = factor
-    // Rounding keeps whole shares whole, so writes never pass the count.
-    this.writes = writes === count ? factor : this.#roundAtRandom((writes * factor) / count)
+    this.count = this.#roundAtRandom(factor)
+    // What is not all writes rounds to at most the count: with writes ≤ count - 1, writes · f / count < f - 1.
+    this.writes = writes === count ? this.count : this.#roundAtRandom((writes * factor) / count)
     this.bytes = this.#roundAtRandom((bytes * factor) / count)
     return true
   }
@@ -70,17 +68,32 @@ export class ThresholdSampler {
   }
 }
 
-/** The largest factor at which a key of 1.5 × the threshold is still found: f ≤ 1 + T / 96, a whole number. */
+/** The largest factor at which a key of 1.5 × the threshold is still found: f ≤ 1 + T / 96. */
 export function maxSamplingFactor(lowestThreshold: number): number {
-  return Number.isFinite(lowestThreshold) ? Math.max(1, Math.floor(1 + lowestThreshold / 96)) : 1
+  return Number.isFinite(lowestThreshold) ? 1 + Math.max(0, lowestThreshold) / 96 : 1
+}
+
+/** What came of a factor, and what the hub can take. */
+export interface SamplingLoad {
+  /** The factor that hosts sampled with; `maxSamplingFactor` to begin with. */
+  readonly factor: number
+  /** Rows that a host sent in an interval, on average. */
+  readonly rows: number
+  /** Rows that it should send. */
+  readonly maxRows: number
+  /** The lowest threshold that applies to any key. */
+  readonly lowestThreshold: number
 }
 
 /**
- * The factor at which a host of `accessesPerInterval` sends some `maxRows` rows, within what the lowest threshold
- * allows: no more noise than the row budget asks for.
+ * The next factor: as much noise as the hub's load asks for, and no more than the lowest threshold bears.
+ *
+ * The rows fall with the factor as f^-a, where a is between 0 (every count is at or above f) and 1 (every count is one).
+ * So f · rows / maxRows is a contraction towards the factor at which the rows are what they should be; for single counts
+ * it is there in one step. Where all rows are wanted anyway it falls to 1, and everything is exact.
  */
-export function samplingFactorFor(accessesPerInterval: number, maxRows: number, lowestThreshold: number): number {
-  const wanted = Math.ceil(accessesPerInterval / Math.max(1, maxRows))
+export function nextSamplingFactor({ factor, rows, maxRows, lowestThreshold }: SamplingLoad): number {
+  const wanted = (factor * rows) / Math.max(1, maxRows)
   return Math.max(1, Math.min(wanted, maxSamplingFactor(lowestThreshold)))
 }
 

@@ -18,4 +18,5 @@ export { startZooKeeper, type ZooKeeperServer, type ZooKeeperServerOptions } fro
 export { FakeClock } from './time/fake-clock.ts'
 export { isFullRun, scale } from './time/scale.ts'
 export { type WaitOptions, waitFor } from './time/wait-for.ts'
+export { type DetectionOptions, type DetectionResult, replayDetection } from './traces/detection-replay.ts'
 export { loadTrace, type Trace, traceNames, zipfTrace } from './traces/trace.ts'

@@ -13,3 +13,7 @@ import { manCommand } from './man.ts'
 
 /** Every command, in the order of the help. */
 export const commands: readonly Command[] = [find, completionCommand(() => commands), manCommand(() => commands)]
+import { limitsCommand } from './limits.ts'
+
+/** Every command, in the order of the help. */
+export const commands: readonly Command[] = [limitsCommand]

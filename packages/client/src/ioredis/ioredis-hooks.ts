@@ -72,15 +72,24 @@ export class IoredisHooks {
       sendCommand(command: IoredisCommand, stream?: PipelineStream, node?: unknown): unknown {
         return hooks.#send(command, stream, node)
       },
-      get(...args: unknown[]): Promise<string | null> {
-        const hot = args.length === 1 ? hooks.#hotKey(args[0]) : undefined
-        const served = hot && hooks.#getText(hot, () => bareGet.apply(client, args))
-        return served ?? bareGet.apply(client, args)
+      // Plain parameters and no closure before it is known that the key is hot: this runs for every cold GET.
+      get(key: unknown, callback?: unknown): Promise<string | null> {
+        if (callback === undefined) {
+          const hot = hooks.#hotKey(key)
+          const served = hot === undefined ? undefined : hooks.#getText(hot, () => bareGet.call(client, key))
+          if (served !== undefined) return served
+          return bareGet.call(client, key)
+        }
+        return bareGet.call(client, key, callback)
       },
-      getBuffer(...args: unknown[]): Promise<Buffer | null> {
-        const hot = args.length === 1 ? hooks.#hotKey(args[0]) : undefined
-        const served = hot && hooks.#getBuffer(hot, () => bareGetBuffer.apply(client, args))
-        return served ?? bareGetBuffer.apply(client, args)
+      getBuffer(key: unknown, callback?: unknown): Promise<Buffer | null> {
+        if (callback === undefined) {
+          const hot = hooks.#hotKey(key)
+          const served = hot === undefined ? undefined : hooks.#getBuffer(hot, () => bareGetBuffer.call(client, key))
+          if (served !== undefined) return served
+          return bareGetBuffer.call(client, key)
+        }
+        return bareGetBuffer.call(client, key, callback)
       },
     }
     Object.assign(client, hooked)

@@ -66,7 +66,13 @@ export {
   SetReply,
   Verbatim,
 } from './resp/value.ts'
+export { type FieldFailure, FieldReader, type NumberRange } from './rules/field-reader.ts'
 export { compilePattern, type KeyMatcher } from './rules/key-matcher.ts'
+export { compileLinearRegex } from './rules/linear-regex.ts'
+export { parsePattern } from './rules/parse-pattern.ts'
+export { parseRule } from './rules/parse-rule.ts'
+export { parseStrategy } from './rules/parse-strategy.ts'
+export { RegexError } from './rules/regex-error.ts'
 export {
   type HeatMeasure,
   type KeyPattern,
@@ -76,6 +82,8 @@ export {
   type StrategyTemplate,
 } from './rules/rule.ts'
 
+export { RuleInvalidError } from './rules/rule-error.ts'
+export { type RuleScope, RuleSet } from './rules/rule-set.ts'
 export { keySlot, keySlotOfBytes, slotCount } from './slots/key-slot.ts'
 export {
   defaultLocalCache,

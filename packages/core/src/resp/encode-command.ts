@@ -17,7 +17,7 @@ export function encodeCommand(args: readonly CommandArgument[]): Uint8Array {
     lengths[index] = length
     total += headerLength(length) + length + 2
   }
-  const bytes = rawBytes(total)
+  const bytes = rawBytes(total, true)
   let at = writeHeader(bytes, 0, marker.array, args.length)
   for (let index = 0; index < args.length; index++) {
     const text = texts[index]!

@@ -31,12 +31,12 @@ export function parseEntry(voucherId: string, entry: StreamEntry): ParsedEntry {
   return { kind: 'event', event: { kind: kind as OrderEvent['kind'], voucherId, orderId, userId, number, at } }
 }
 
-/** The entries of a reply to XREADGROUP on one stream: a list of pairs in RESP2, a map in RESP3. */
+/** The entries of a reply to XREADGROUP on one stream: a pair in a list, or a RESP3 map as one client or another has it. */
 export function streamEntries(reply: unknown): StreamEntry[] {
   if (reply === null || reply === undefined) return []
   if (reply instanceof Map) return entriesOf([...reply.values()][0])
-  const first = Array.isArray(reply) ? (reply[0] as unknown) : Object.values(reply)[0]
-  return entriesOf(Array.isArray(reply) && Array.isArray(first) ? first[1] : first)
+  if (!Array.isArray(reply)) return entriesOf(Object.values(reply)[0])
+  return entriesOf(Array.isArray(reply[0]) ? reply[0][1] : reply[1])
 }
 
 /** Pairs of id and fields; an entry that was deleted meanwhile comes as null. */

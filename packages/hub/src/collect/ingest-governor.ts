@@ -1,0 +1,73 @@
+import type { Rule } from '@firebreak/core'
+import { SlidingWindow } from '../heat/sliding-window.ts'
+
+/** What the hub asks of its sensors. */
+export interface SensorPace {
+  readonly intervalMs: number
+  readonly samplingFloor: number
+}
+
+export interface IngestGovernorOptions {
+  /** How often sensors report while the hub can take it. */
+  readonly reportIntervalMs: number
+  /** The slowest that it asks for. */
+  readonly maxReportIntervalMs: number
+  readonly maxReportsPerSecond: number
+  readonly maxEntriesPerSecond: number
+}
+
+const maxFloor = 65_536
+
+/**
+ * Sets the sensors' interval and sampling floor from what the hub can take.
+ *
+ * The interval follows from their number alone (reports a second = sensors ÷ interval). The floor f rises in proportion
+ * while more entries come than wished and falls by a quarter a second otherwise. It is bounded by the lowest threshold T
+ * that any rule has: f ≤ 1 + T/96 keeps a key at 1.5 T from being missed.
+ */
+export class IngestGovernor {
+  readonly #options: IngestGovernorOptions
+  readonly #reports = new SlidingWindow(2000)
+  readonly #entries = new SlidingWindow(2000)
+  #floorBound = maxFloor
+  #pace: SensorPace
+
+  constructor(options: IngestGovernorOptions) {
+    this.#options = options
+    this.#pace = { intervalMs: options.reportIntervalMs, samplingFloor: 1 }
+  }
+
+  get pace(): SensorPace {
+    return this.#pace
+  }
+
+  setRules(rules: readonly Rule[]): void {
+    const thresholds = rules.flatMap(({ levels }) => levels.filter(isOfCounts).map(({ enter }) => enter))
+    this.#floorBound = Math.max(1, Math.floor(1 + Math.min(maxFloor * 96, ...thresholds) / 96))
+  }
+
+  count(entries: number, now: number): void {
+    this.#reports.add(now, 1)
+    this.#entries.add(now, entries)
+  }
+
+  rates(now: number): { readonly reportsPerSecond: number; readonly entriesPerSecond: number } {
+    return { reportsPerSecond: this.#reports.sum(now) / 2, entriesPerSecond: this.#entries.sum(now) / 2 }
+  }
+
+  /** Once a second. */
+  adjust(sensors: number, now: number): SensorPace {
+    const { reportIntervalMs, maxReportIntervalMs, maxReportsPerSecond, maxEntriesPerSecond } = this.#options
+    const needed = Math.ceil((sensors * 1000) / maxReportsPerSecond)
+    const intervalMs = Math.min(maxReportIntervalMs, Math.max(reportIntervalMs, needed))
+    const pressure = this.rates(now).entriesPerSecond / maxEntriesPerSecond
+    const floor = this.#pace.samplingFloor
+    const wished = pressure > 1 ? Math.ceil(floor * pressure) : Math.floor(floor * 0.75)
+    this.#pace = { intervalMs, samplingFloor: Math.min(this.#floorBound, Math.max(1, wished)) }
+    return this.#pace
+  }
+}
+
+function isOfCounts({ measure, enter }: Rule['levels'][number]): boolean {
+  return measure !== 'bytes' && enter < Number.MAX_SAFE_INTEGER
+}

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { peek, protect, shieldOf, unprotect } from '@firebreak/client'
 import { defaultLocalCache } from '@firebreak/core'
-import { FaultProxy, type RedisServer, scale, startRedis, temporaryFolder, waitFor } from '@firebreak/testkit'
+import { FaultProxy, type RedisServer, scale, startRedis, temporaryFolder, testRule, waitFor } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { Fixture } from './fixture.ts'
@@ -229,7 +229,7 @@ test('changes that meet a read in flight leave nothing stale', async () => {
     ['DEL', () => plain.del('k')],
     ['UNLINK', () => plain.unlink('k')],
     ['EXPIRE 0', () => plain.expire('k', 0)],
-    ['RENAME', async (value) => (await plain.set('n', value), plain.rename('n', 'k'))],
+    ['RENAME', (value) => plain.set('n', value).then(() => plain.rename('n', 'k'))],
     ['FLUSHDB', () => plain.flushdb()],
     ['FLUSHALL', () => plain.flushall()],
     ['Lua', (value) => plain.eval('return redis.call("SET", "k", ARGV[1])', 0, value)],
@@ -302,7 +302,6 @@ test('the lane of the hub drops keys, and a gap in it drops everything', async (
 
 test('a process that alone crosses a threshold acts at once and claims the key', async () => {
   const redis = await fixture.client()
-  const { testRule } = await import('@firebreak/testkit')
   fixture.hub.setRules([testRule(200)])
   await fixture.plain.set('k', 'v')
   await waitFor(

@@ -1,14 +1,18 @@
-import type { IoredisOptions } from './ioredis-client.ts'
+import type { IoredisClient } from './ioredis-client.ts'
 
 /** How a client of ioredis wants RESP3's own types. */
 export interface ReplyMapping {
+  /** Of version 6; version 5 knows RESP2 only. */
+  readonly protocol: 2 | 3
   /** RESP2's shapes: maps are flat arrays, doubles their text, booleans 1 and 0. */
   readonly isLegacy: boolean
   readonly hasTextNumbers: boolean
 }
 
-export function replyMappingOf({ replyMapping, stringNumbers }: IoredisOptions): ReplyMapping {
-  return { isLegacy: replyMapping !== 'resp3', hasTextNumbers: stringNumbers === true }
+export function replyMappingOf(client: IoredisClient): ReplyMapping {
+  const { options } = client
+  const { protocol = 3, replyMapping, stringNumbers } = client.isCluster ? (options.redisOptions ?? {}) : options
+  return { protocol, isLegacy: replyMapping !== 'resp3', hasTextNumbers: stringNumbers === true }
 }
 
 /** Where a decoder stands in the bytes. */

@@ -1,4 +1,5 @@
 import type { IoredisClient } from './ioredis-client.ts'
+import { ioredisDouble } from './ioredis-double.ts'
 
 /** How a client of ioredis wants RESP3's own types. */
 export interface ReplyMapping {
@@ -40,7 +41,7 @@ function decodeAt(buffer: Buffer, position: Position, mapping: ReplyMapping): un
     case ',':
       if (type === ',' && (!mapping.isLegacy || mapping.hasTextNumbers)) {
         const text = buffer.toString('latin1', start, lineEnd)
-        return mapping.hasTextNumbers ? text : doubleOf(text)
+        return mapping.hasTextNumbers ? text : ioredisDouble(text)
       }
       return Buffer.from(buffer.subarray(start, lineEnd))
     case ':': {
@@ -83,11 +84,6 @@ function decodeMap(buffer: Buffer, count: number, position: Position, mapping: R
   const map = Object.create(null) as Record<string, unknown>
   for (let index = 0; index < items.length; index += 2) map[String(items[index])] = items[index + 1]
   return map
-}
-
-function doubleOf(text: string): number {
-  if (text === 'inf') return Number.POSITIVE_INFINITY
-  return text === '-inf' ? Number.NEGATIVE_INFINITY : Number(text)
 }
 
 /** The text of a bulk string's reply, or null; undefined where it is neither. */

@@ -41,6 +41,7 @@ export class Decider {
   readonly #schedule: EvaluationSchedule
   /** All tracks that are not cold. */
   readonly #active = new Set<HeatTrack>()
+  #rules: ReadonlySet<Rule> = new Set()
 
   constructor(options: DeciderOptions) {
     this.#options = options
@@ -49,6 +50,11 @@ export class Decider {
 
   active(): Iterable<HeatTrack> {
     return this.#active
+  }
+
+  /** The rules in force; a track that was armed under another is not evaluated. */
+  setRules(rules: readonly Rule[]): void {
+    this.#rules = new Set(rules)
   }
 
   /** Looks at a key whose heat just grew. */
@@ -87,7 +93,9 @@ export class Decider {
 
   /** Evaluates what is due, and all keys that are not cold. */
   tick(now: number): void {
-    for (const track of this.#schedule.due(now)) this.#evaluate(track, now)
+    for (const track of this.#schedule.due(now)) {
+      if (track.rule !== undefined && this.#rules.has(track.rule)) this.#evaluate(track, now)
+    }
     for (const track of this.#active) this.#evaluate(track, now)
   }
 

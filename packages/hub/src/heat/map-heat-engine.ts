@@ -200,7 +200,9 @@ export class MapHeatEngine implements HeatEngine {
 
   #forget(heat: MapKeyHeat): void {
     this.#dropDetail(heat)
-    if (this.#clusters.get(heat.redisClusterId)?.delete(heat.id)) this.#size--
+    const keys = this.#clusters.get(heat.redisClusterId)
+    if (keys?.delete(heat.id)) this.#size--
+    if (keys?.size === 0) this.#clusters.delete(heat.redisClusterId)
   }
 
   /** The clock hand: all keys, one after the other, for ever; a Map may change under its iterator. */

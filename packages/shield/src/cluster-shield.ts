@@ -1,4 +1,5 @@
 import {
+  AccessCounter,
   type Clock,
   type Invalidation,
   type KeyEffect,
@@ -12,7 +13,6 @@ import {
 import { type Handling, HotKey } from './cache/hot-key.ts'
 import { KeySpace, type KeySpaceHost } from './cache/key-space.ts'
 import { ReplyCaches } from './cache/reply-caches.ts'
-import { AccessCounter } from './counting/access-counter.ts'
 import { type Crossing, FastPath } from './counting/fast-path.ts'
 import { Redactor } from './counting/redactor.ts'
 import { Tally } from './status/tally.ts'
@@ -53,6 +53,8 @@ export class ClusterShield implements KeySpaceHost {
   readonly tally = new Tally()
   /** False while the kill switch is thrown: hooks pass everything through, uncounted. */
   isActive = true
+  /** Accesses of the interval that runs. */
+  countSoFar = 0
   readonly #options: ClusterShieldOptions
   readonly #counter: AccessCounter
   readonly #fastPath: FastPath
@@ -68,14 +70,9 @@ export class ClusterShield implements KeySpaceHost {
   constructor(options: ClusterShieldOptions) {
     this.redisClusterId = options.redisClusterId
     this.#options = options
-    this.#counter = new AccessCounter(options.maxKeys)
+    this.#counter = new AccessCounter({ maxKeys: options.maxKeys })
     this.#fastPath = new FastPath(options.serviceId, options.redisClusterId)
     this.#redactor = options.redactKey === undefined ? undefined : new Redactor(options.redactKey)
-  }
-
-  /** Accesses of the interval that runs. */
-  get countSoFar(): number {
-    return this.#counter.totalCount
   }
 
   now(): number {
@@ -95,6 +92,7 @@ export class ClusterShield implements KeySpaceHost {
 
   /** Counts one access of a key. */
   count(name: string, isWrite: boolean, bytes = 0): void {
+    this.countSoFar++
     if (this.#counter.add(name, isWrite, bytes) === this.#burstCount) this.#options.onBurst()
   }
 
@@ -166,20 +164,21 @@ export class ClusterShield implements KeySpaceHost {
     onCrossing: (name: string, outside: string, crossing: Crossing) => void,
   ): number {
     const drained = this.#counter.swap()
+    // Only while an interval before is half read, which none ever is here.
+    if (drained === undefined) return 0
+    this.countSoFar = 0
     const now = this.now()
     const outside = this.#redactor === undefined ? asItIs : (name: string) => this.#redactor!.outside(name)
-    let totalWrites = 0
     const onKey = (name: string, count: number, writes: number, bytes: number) => {
       const key = outside(name)
-      totalWrites += writes
       visit({ key, count, writes, bytes })
       const crossing = this.#fastPath.observe(key, count, writes, now)
       if (crossing !== undefined) onCrossing(name, key, crossing)
     }
     while (drained.take(4096, onKey));
     this.#fastPath.sweep(now)
-    this.tally.reads += drained.totalCount - totalWrites
-    this.tally.writes += totalWrites
+    this.tally.reads += drained.totalCount - drained.totalWrites
+    this.tally.writes += drained.totalWrites
     return drained.totalCount
   }
 

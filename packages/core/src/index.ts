@@ -41,7 +41,6 @@ export { hashBytes } from './dict/hash-bytes.ts'
 export { maxKeyBytes } from './dict/key-arena.ts'
 export { didYouMean } from './errors/did-you-mean.ts'
 export { describeValue, FirebreakError, InvalidOptionError } from './errors/firebreak-error.ts'
-export { keyBytes, keyName, keyText, parseKeyText, readableKey } from './keys/key-text.ts'
 export { AccessCounter, type AccessCounterOptions } from './heat/access-counter.ts'
 export type { AccessDrain, AccessVisitor } from './heat/access-drain.ts'
 export { ByteAccessCounter } from './heat/byte-access-counter.ts'
@@ -76,7 +75,7 @@ export {
   type WindowRule,
   type WindowRules,
 } from './heat/window-rules.ts'
-export { keyBytes, keyName, keyText, parseKeyText } from './keys/key-text.ts'
+export { keyBytes, keyName, keyText, parseKeyText, readableKey } from './keys/key-text.ts'
 export { BinaryReportCursor, encodeBinaryReport, parseBinaryReport, writeReportEntry } from './report/binary-report.ts'
 export {
   type Report,

@@ -102,9 +102,11 @@ test('a process that starts without a hub goes by the last good table, except wh
   const tableFile = join(temporaryFolder('table'), 'table.json')
   const first = await fixture.client({ tableFile })
   await fixture.plain.mset({ k: 'v', gone: 'v' })
-  fixture.hub.heat('main', ['gone'], { until: fixture.hub.now() + 10 })
+  const until = fixture.hub.now() + 50
+  fixture.hub.heat('main', ['gone'], { until })
   await fixture.makeHot(first, 'k')
   unprotect(first)
+  await waitFor(() => fixture.hub.now() > until)
   await fixture.hub.kill()
   const second = protect(new Redis(server.port), {
     hubs: [fixture.hub.url],

@@ -88,7 +88,7 @@ function allRedis(limiters: readonly RedisLimiter[]): AllLimiter<Promise<AllAnsw
       }
       const redisKeys = limiters.flatMap((limiter, index) => limiter.redisKeys(names[index]!))
       const reply = await first.guarded(() =>
-        first.run(script, redisKeys, (serverNowMs) =>
+        first.scripts.run(script, redisKeys, (serverNowMs) =>
           limiters.flatMap(({ plan }) => [
             plan.algorithm,
             ...plan.parameters(serverNowMs),

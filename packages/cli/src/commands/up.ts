@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import { type Command, type CommandIo, UsageError } from '../command/command.ts'
+import { whenEnded } from '../command/when-ended.ts'
 import { defaultDataFolder } from '../up/running-file.ts'
 import { startUp, type Up } from '../up/up.ts'
 
@@ -39,10 +40,7 @@ Ctrl-C ends it all.
       logLevel: values['log-level'] ?? io.env['FIREBREAK_LOG'] ?? 'warn',
     })
     greet(running, io)
-    await new Promise<void>((resolve) => {
-      if (io.signal.aborted) resolve()
-      io.signal.addEventListener('abort', () => resolve())
-    })
+    await whenEnded(io.signal)
     io.stdout.write('\nEnding …\n')
     await running.close()
     return 0

@@ -84,6 +84,21 @@ test('a used-up millisecond is waited out, and a clock that stands still is an e
   expect(ids.has(snowflake.next())).toBe(false)
 })
 
+test('a process that was not scheduled in the middle of a wait does not blame the clock', () => {
+  const clock = new FakeClock()
+  // Each look at the steady clock finds that a second has passed, and the wall clock with it.
+  let steadyMs = 0
+  const steady = {
+    now() {
+      if (steadyMs > 0) clock.step(1000)
+      return (steadyMs += 1000)
+    },
+  }
+  const snowflake = new Snowflake({ workerId: 1, clock, steady, random: () => 0 })
+  const ids = new Set(snowflake.nextMany(4097))
+  expect(ids.size).toBe(4097)
+})
+
 test('on the real clock 200,000 ids in a tight loop are unique, increasing, and at most 4,096 a millisecond', () => {
   const snowflake = new Snowflake({ workerId: 5 })
   const perMillisecond = new Map<bigint, number>()

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { InvalidOptionError, steadyClock, systemTimers, type Timers } from '@firebreak/core'
+import { InvalidOptionError, systemTimers, type Timers } from '@firebreak/core'
 import { type Redis, type RedisArgument, type RedisClient, type RedisScript, toRedis } from '@firebreak/redis'
 import type { Answer, LimiterCounts } from '../answer.ts'
 import { LocalLimiter, requireCost } from '../local/local-limiter.ts'
@@ -7,13 +7,13 @@ import type { LimitSpec } from '../spec/spec.ts'
 import { capacityOf, spanMs, specId } from '../spec/specs.ts'
 import { requireWhole } from '../spec/whole-ratio.ts'
 import { WaitingLine, type WaitOptions } from '../wait/waiting-line.ts'
-import { Availability, DeadlineError } from './availability.ts'
+import { Availability } from './availability.ts'
 import { DeniedMemory } from './denied-memory.ts'
 import { type LeaseOptions, Leases } from './leases.ts'
 import { LimitKeys } from './limit-keys.ts'
 import { type RedisPlan, redisPlan } from './redis-plan.ts'
 import { scriptOf } from './scripts.ts'
-import { ServerTime } from './server-time.ts'
+import { ServerScripts } from './server-scripts.ts'
 import { TakeBatcher } from './take-batcher.ts'
 
 /** How a limiter on Redis is made. */
@@ -60,10 +60,10 @@ export class RedisLimiter {
   readonly keys: LimitKeys
   /** @internal */
   readonly redis: Redis
+  /** @internal */
+  readonly scripts: ServerScripts
   readonly #options: RedisLimiterOptions
-  readonly #deadlineMs: number
   readonly #availability: Availability
-  readonly #time = new ServerTime()
   readonly #takes: TakeBatcher
   /** For peeks and leases, which are nobody's call. */
   readonly #looks: TakeBatcher
@@ -87,7 +87,7 @@ export class RedisLimiter {
     this.plan = redisPlan(spec)
     this.keys = new LimitKeys(prefix, spec)
     this.#options = options
-    this.#deadlineMs = deadlineMs
+    this.scripts = new ServerScripts(this.redis, { deadlineMs, testClock: options.testClock })
     const timers = options.timers ?? systemTimers
     this.#availability = new Availability(this.redis, {
       deadlineMs,
@@ -161,7 +161,7 @@ export class RedisLimiter {
     if (isMarked) keys.push(this.keys.refundMark(key, requestId))
     const markMs = Math.max(spanMs(this.spec), 60_000)
     const reply = await this.guarded(() =>
-      this.run(scriptOf('refund', [this.plan.algorithm]), keys, (serverNowMs) => [
+      this.scripts.run(scriptOf('refund', [this.plan.algorithm]), keys, (serverNowMs) => [
         this.plan.algorithm,
         ...this.plan.parameters(serverNowMs),
         units,
@@ -186,7 +186,7 @@ export class RedisLimiter {
     this.#denied?.forget(key)
     this.#leases?.forget(key)
     this.#local?.block(key, forMs)
-    await this.guarded(() => this.run(scriptOf('block', []), this.redisKeys(key).slice(-1), () => [forMs]))
+    await this.guarded(() => this.scripts.run(scriptOf('block', []), this.redisKeys(key).slice(-1), () => [forMs]))
   }
 
   /** Waits for its turn instead of being denied: first come first served in this process, bounded in time and number. */
@@ -202,28 +202,6 @@ export class RedisLimiter {
     return algorithm === 'log' || algorithm === 'concurrency' ? [state, this.keys.block(key)] : [state]
   }
 
-  /** Runs a script under this limiter's time and deadline; the reply after the time. @internal */
-  async run(
-    script: RedisScript,
-    keys: readonly string[],
-    argsOf: (serverNowMs: number) => readonly RedisArgument[],
-  ): Promise<readonly number[]> {
-    const test = this.#options.testClock
-    const startedAt = steadyClock.now()
-    for (;;) {
-      const sentAt = steadyClock.now()
-      if (sentAt - startedAt > this.#deadlineMs) throw new DeadlineError('the call came to Redis after its deadline')
-      const given = test === undefined ? '' : Math.floor(test.now())
-      const latest = test === undefined ? this.#time.latest(sentAt, this.#deadlineMs) : ''
-      const args = [given, latest, ...argsOf(test === undefined ? this.#time.at(sentAt) : Number(given))]
-      const [serverNowMs, ...rest] = (await this.redis.run(script, keys, args)) as number[]
-      this.#time.learn(sentAt, serverNowMs!)
-      if (rest.length > 0) return rest
-      // The time alone: nothing ran, because it came too late, the server's clock was stepped, or the edges of the
-      // calendar were guessed from a wrong clock. Now its time is known, and asking again cannot charge twice.
-    }
-  }
-
   /** Makes a call under the circuit breaker; undefined where Redis is away. @internal */
   async guarded<T>(call: () => Promise<T>): Promise<T | undefined> {
     if (this.#availability.isOpen) return undefined
@@ -237,7 +215,11 @@ export class RedisLimiter {
   #runTake(keys: readonly string[], args: readonly RedisArgument[]): Promise<readonly number[]> {
     const { algorithm } = this.plan
     return this.#availability.call(() =>
-      this.run(this.#takeScript, keys, (serverNowMs) => [algorithm, ...this.plan.parameters(serverNowMs), ...args]),
+      this.scripts.run(this.#takeScript, keys, (serverNowMs) => [
+        algorithm,
+        ...this.plan.parameters(serverNowMs),
+        ...args,
+      ]),
     )
   }
 

@@ -5,7 +5,7 @@ export type AlgorithmName = 'drain' | 'window' | 'counter' | 'buckets' | 'log' |
 
 const file = (name: string) => loadScript(new URL(`./lua/${name}.lua`, import.meta.url)).source
 
-const parts: Record<AlgorithmName | 'time' | 'take' | 'all' | 'refund' | 'block', string> = {
+const parts: Record<AlgorithmName | 'time' | 'take' | 'all' | 'refund' | 'block' | 'rules', string> = {
   time: file('time'),
   drain: file('drain'),
   window: file('window'),
@@ -17,6 +17,7 @@ const parts: Record<AlgorithmName | 'time' | 'take' | 'all' | 'refund' | 'block'
   all: file('all'),
   refund: file('refund'),
   block: file('block'),
+  rules: file('rules'),
 }
 
 const made = new Map<string, RedisScript>()
@@ -25,7 +26,10 @@ const made = new Map<string, RedisScript>()
  * The script of a call with the algorithms that it needs: the parts are joined, so that a server compiles and runs no
  * more than those.
  */
-export function scriptOf(call: 'take' | 'all' | 'refund' | 'block', algorithms: readonly AlgorithmName[]): RedisScript {
+export function scriptOf(
+  call: 'take' | 'all' | 'refund' | 'block' | 'rules',
+  algorithms: readonly AlgorithmName[],
+): RedisScript {
   const needed = [...new Set(algorithms)].sort()
   const name = `limits-${[call, ...needed].join('-')}`
   let script = made.get(name)

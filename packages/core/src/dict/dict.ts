@@ -1,4 +1,5 @@
 import { InvalidOptionError } from '../errors/firebreak-error.ts'
+import { BucketTable } from './bucket-table.ts'
 import { hashBytes } from './hash-bytes.ts'
 import { KeyArena, maxKeyBytes, pageBytes } from './key-arena.ts'
 
@@ -11,11 +12,11 @@ import { KeyArena, maxKeyBytes, pageBytes } from './key-arena.ts'
  * empty. When the load passes a limit, the second is made with twice the buckets, and from then on **every operation
  * moves a few buckets** from the first to the second, until the first is empty and the second takes its place. No
  * operation ever does more than a constant amount of that work. (`dict.c` must also bound its walk over empty buckets;
- * here a step *is* a number of buckets, empty or not.)
+ * here a step *is* a number of buckets, empty or not.) Unlike in `dict.c`, a key has one place at any time: its bucket of
+ * the first table where that is not moved yet, else its bucket of the second. So a look-up walks one chain, an insertion
+ * may still go to the first table, and both tables can be made and given back piece by piece (`BucketTable`).
  *
- * Layout. A table is an `Int32Array` of chain heads: 0 is an empty bucket, n + 1 is entry n. Fresh typed arrays are
- * zero, and large ones come from the system as untouched pages, so making one takes microseconds, not a copy. Entries
- * lie in chunks of 16,384, and an entry is one run of 32-bit words:
+ * Layout. Entries lie in chunks of 16,384, and an entry is one run of 32-bit words:
  *
  *     word   0      1      2        3 …
  *            next   hash   key ref  the user's own words (`payloadWords`)
@@ -34,7 +35,7 @@ import { KeyArena, maxKeyBytes, pageBytes } from './key-arena.ts'
  * What it does not do. It does not shrink below its first size. A chain is walked without limit: a stranger who knows
  * the seed could build a long one, so servers pass a random `hashSeed`. Memory is bounded by `maxBytes`: an insertion
  * that would pass it is refused (-1) and the caller decides whom to forget; where only the doubling of the table would
- * pass it, chains get longer instead. Tables are freed by the garbage collector, so the bound is on what is reachable.
+ * pass it, chains get longer instead. Memory is freed by the garbage collector, so the bound is on what is reachable.
  */
 export interface DictOptions {
   /** 32-bit words that each entry has for its user. @default 0 */
@@ -65,7 +66,7 @@ const maxBuckets = 2 ** 30
 export const maxPreload = 64
 const preloadEntries = new Int32Array(maxPreload)
 
-const noTable = new Int32Array(0)
+const noTable = new BucketTable(0)
 const noWords = new Int32Array(0)
 const noFloats = new Float32Array(0)
 
@@ -89,9 +90,9 @@ export class Dict {
   readonly #stride: number
   readonly #initialBuckets: number
   readonly #arena = new KeyArena()
-  #table: Int32Array
+  #table: BucketTable
   /** The table being filled while rehashing, else `noTable`. */
-  #nextTable: Int32Array = noTable
+  #nextTable: BucketTable = noTable
   /** Buckets of `#table` below this are moved. */
   #rehashAt = 0
   #size = 0
@@ -118,8 +119,8 @@ export class Dict {
     this.hashSeed = hashSeed
     this.#stride = headWords + payloadWords
     this.#initialBuckets = initialBuckets
-    this.#table = new Int32Array(initialBuckets)
-    const smallest = this.bytes + this.#chunkBytes + 2 * pageBytes
+    this.#table = new BucketTable(initialBuckets)
+    const smallest = initialBuckets * 4 + this.#chunkBytes + 2 * pageBytes
     if (!(maxBytes >= smallest)) throw new InvalidOptionError('maxBytes', maxBytes, `at least ${smallest}`)
   }
 
@@ -163,13 +164,18 @@ export class Dict {
   /** The index of the key that stands in `bytes` from `start` to `end`, or -1; `hash` is what `hash()` gives for it. */
   find(bytes: Uint8Array, start: number, end: number, hash: number): number {
     if (this.#nextTable !== noTable) this.#rehashStep(bucketsPerStep)
-    const bucket = hash & (this.#table.length - 1)
-    if (bucket >= this.#rehashAt) {
-      const found = this.#findInChain(this.#table[bucket]!, bytes, start, end, hash)
-      if (found >= 0) return found
+    const stride = this.#stride
+    let entry = this.#headOf(hash)
+    while (entry !== 0) {
+      const index = entry - 1
+      const words = this.words[index >>> chunkShift]!
+      const at = (index & chunkMask) * stride
+      if (words[at + hashWord] === hash && this.#arena.equals(words[at + refWord]! >>> 0, bytes, start, end)) {
+        return index
+      }
+      entry = words[at]!
     }
-    if (this.#nextTable === noTable) return -1
-    return this.#findInChain(this.#nextTable[hash & (this.#nextTable.length - 1)]!, bytes, start, end, hash)
+    return -1
   }
 
   /**
@@ -182,13 +188,7 @@ export class Dict {
     const { words } = this
     const stride = this.#stride
     const entries = preloadEntries
-    const table = this.#table
-    const nextTable = this.#nextTable
-    for (let nth = 0; nth < count; nth++) {
-      const bucket = hashes[nth]! & (table.length - 1)
-      const isMoved = bucket < this.#rehashAt
-      entries[nth] = isMoved ? nextTable[hashes[nth]! & (nextTable.length - 1)]! : table[bucket]!
-    }
+    for (let nth = 0; nth < count; nth++) entries[nth] = this.#headOf(hashes[nth]!)
     let sum = 0
     for (let nth = 0; nth < count; nth++) {
       const index = entries[nth]! - 1
@@ -221,12 +221,12 @@ export class Dict {
     const index = this.#takeIndex(chunk)
     const words = this.words[chunk]!
     const at = (index & chunkMask) * this.#stride
-    const table = this.#nextTable === noTable ? this.#table : this.#nextTable
+    const table = this.#tableOf(hash)
     const bucket = hash & (table.length - 1)
-    words[at] = table[bucket]!
+    words[at] = table.get(bucket)
     words[at + hashWord] = hash
     words[at + refWord] = this.#arena.add(bytes, start, end)
-    table[bucket] = index + 1
+    table.set(bucket, index + 1)
     this.#size++
     this.#wasInserted = true
     return index
@@ -274,8 +274,7 @@ export class Dict {
       this.#freeHeads[0] = this.#used[0] = this.#live[0] = 0
     }
     this.#arena.clear()
-    if (this.#table.length === this.#initialBuckets) this.#table.fill(0)
-    else this.#table = new Int32Array(this.#initialBuckets)
+    this.#table = new BucketTable(this.#initialBuckets)
     this.#nextTable = noTable
     this.#rehashAt = this.#size = this.#roomFrom = 0
   }
@@ -361,55 +360,45 @@ export class Dict {
     return chunkEntries * this.#stride * 4
   }
 
-  #findInChain(head: number, bytes: Uint8Array, start: number, end: number, hash: number): number {
-    const stride = this.#stride
-    let entry = head
-    while (entry !== 0) {
-      const index = entry - 1
-      const words = this.words[index >>> chunkShift]!
-      const at = (index & chunkMask) * stride
-      if (words[at + hashWord] === hash && this.#arena.equals(words[at + refWord]! >>> 0, bytes, start, end)) {
-        return index
-      }
-      entry = words[at]!
-    }
-    return -1
+  /** The table that has the place of this hash now. */
+  #tableOf(hash: number): BucketTable {
+    return (hash & (this.#table.length - 1)) < this.#rehashAt ? this.#nextTable : this.#table
+  }
+
+  #headOf(hash: number): number {
+    const table = this.#tableOf(hash)
+    return table.get(hash & (table.length - 1))
   }
 
   #unlink(index: number, next: number, hash: number): void {
-    const bucket = hash & (this.#table.length - 1)
-    if (bucket >= this.#rehashAt && this.#unlinkFrom(this.#table, bucket, index, next)) return
-    this.#unlinkFrom(this.#nextTable, hash & (this.#nextTable.length - 1), index, next)
-  }
-
-  #unlinkFrom(table: Int32Array, bucket: number, index: number, next: number): boolean {
-    let entry = table[bucket]!
+    const table = this.#tableOf(hash)
+    const bucket = hash & (table.length - 1)
+    let entry = table.get(bucket)
     if (entry === index + 1) {
-      table[bucket] = next
-      return true
+      table.set(bucket, next)
+      return
     }
     while (entry !== 0) {
       const words = this.words[(entry - 1) >>> chunkShift]!
       const at = ((entry - 1) & chunkMask) * this.#stride
-      if (words[at] === index + 1) {
-        words[at] = next
-        return true
-      }
       entry = words[at]!
+      if (entry === index + 1) {
+        words[at] = next
+        return
+      }
     }
-    return false
   }
 
   #growIfLoaded(): void {
     if (this.#nextTable !== noTable || this.#size < this.#table.length * maxLoad) return
     const buckets = this.#table.length * 2
-    if (buckets <= maxBuckets && this.bytes + buckets * 4 <= this.maxBytes) this.#nextTable = new Int32Array(buckets)
+    if (buckets <= maxBuckets && this.bytes + buckets * 4 <= this.maxBytes) this.#nextTable = new BucketTable(buckets)
   }
 
   #shrinkIfSparse(): void {
     if (this.#table.length <= this.#initialBuckets || this.#size >= this.#table.length * minLoad) return
     // A quarter: the load after is at most a half, so that a dict at the limit does not swing between two sizes.
-    this.#nextTable = new Int32Array(Math.max(this.#initialBuckets, this.#table.length / 4))
+    this.#nextTable = new BucketTable(Math.max(this.#initialBuckets, this.#table.length / 4))
   }
 
   #rehashStep(buckets: number): void {
@@ -417,26 +406,27 @@ export class Dict {
     const to = this.#nextTable
     const mask = to.length - 1
     const stride = this.#stride
-    const end = Math.min(from.length, this.#rehashAt + buckets)
-    for (let bucket = this.#rehashAt; bucket < end; bucket++) {
-      let entry = from[bucket]!
-      if (entry === 0) continue
-      from[bucket] = 0
+    const first = this.#rehashAt
+    const end = Math.min(from.length, first + buckets)
+    for (let bucket = first; bucket < end; bucket++) {
+      let entry = from.get(bucket)
       while (entry !== 0) {
         const words = this.words[(entry - 1) >>> chunkShift]!
         const at = ((entry - 1) & chunkMask) * stride
         const next = words[at]!
         const target = words[at + hashWord]! & mask
-        words[at] = to[target]!
-        to[target] = entry
+        words[at] = to.get(target)
+        to.set(target, entry)
         entry = next
       }
     }
     this.#rehashAt = end
-    if (end < from.length) return
-    this.#table = to
-    this.#nextTable = noTable
-    this.#rehashAt = 0
+    from.releaseBetween(first, end)
+    if (end === from.length) {
+      this.#table = to
+      this.#nextTable = noTable
+      this.#rehashAt = 0
+    }
   }
 
   /** A chunk with a free entry, where entry and key fit under the bound; else -1. */

@@ -18,16 +18,11 @@ export class BucketTable {
   readonly length: number
   readonly #segments: Int32Array[]
   readonly #perSegment: number
-  #segmentCount = 0
 
   constructor(length: number) {
     this.length = length
     this.#perSegment = Math.min(length, segmentBuckets)
     this.#segments = new Array<Int32Array>(Math.ceil(length / segmentBuckets)).fill(emptySegment)
-  }
-
-  get bytes(): number {
-    return this.#segmentCount * this.#perSegment * 4
   }
 
   get(bucket: number): number {
@@ -43,17 +38,12 @@ export class BucketTable {
 
   /** Gives the memory of the buckets from `first` to before `end` back, as far as a whole segment ends there. */
   releaseBetween(first: number, end: number): void {
-    for (let nth = first >>> segmentShift; nth < end >>> segmentShift; nth++) {
-      if (this.#segments[nth] === emptySegment) continue
-      this.#segments[nth] = emptySegment
-      this.#segmentCount--
-    }
+    for (let nth = first >>> segmentShift; nth < end >>> segmentShift; nth++) this.#segments[nth] = emptySegment
   }
 
   #open(nth: number): Int32Array {
     const segment = new Int32Array(this.#perSegment)
     this.#segments[nth] = segment
-    this.#segmentCount++
     return segment
   }
 }

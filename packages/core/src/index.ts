@@ -2,6 +2,7 @@ export type {
   AlarmView,
   ApiError,
   AuditEntry,
+  DryRunView,
   HeatStateName,
   HistoryEvent,
   HostView,
@@ -14,13 +15,13 @@ export type {
   SlotView,
   TrafficPoint,
 } from './api/hub-api.ts'
+export { BoundedCache, type BoundedCacheOptions } from './cache/bounded-cache.ts'
 export { type ArgumentOffsets, BufferArgs, type CommandArgs, ListArgs } from './commands/command-args.ts'
-export {
-  acceptsCount,
-  type CommandFlag,
-  type CommandRow,
-  type CommandType,
-  type KeyAccess,
+export type {
+  CommandFlag,
+  CommandRow,
+  CommandType,
+  KeyAccess,
 } from './commands/command-row.ts'
 export { allCommands, commandOf, commandOfArgs, commandOfBytes } from './commands/command-table.ts'
 export type { KeyRule, KeySpec } from './commands/key-spec.ts'
@@ -75,7 +76,7 @@ export {
   type WindowRule,
   type WindowRules,
 } from './heat/window-rules.ts'
-export { keyBytes, keyName, keyText, parseKeyText } from './keys/key-text.ts'
+export { keyBytes, keyName, keyText, parseKeyText, readableKey } from './keys/key-text.ts'
 export { BinaryReportCursor, encodeBinaryReport, parseBinaryReport, writeReportEntry } from './report/binary-report.ts'
 export {
   type Report,
@@ -105,7 +106,13 @@ export {
   SetReply,
   Verbatim,
 } from './resp/value.ts'
+export { type FieldFailure, FieldReader, type NumberRange } from './rules/field-reader.ts'
 export { compilePattern, type KeyMatcher } from './rules/key-matcher.ts'
+export { compileLinearRegex } from './rules/linear-regex.ts'
+export { parsePattern } from './rules/parse-pattern.ts'
+export { parseRule } from './rules/parse-rule.ts'
+export { parseStrategy } from './rules/parse-strategy.ts'
+export { RegexError } from './rules/regex-error.ts'
 export {
   type HeatMeasure,
   type KeyPattern,
@@ -114,6 +121,9 @@ export {
   ruleDefaults,
   type StrategyTemplate,
 } from './rules/rule.ts'
+
+export { RuleInvalidError } from './rules/rule-error.ts'
+export { type RuleScope, RuleSet } from './rules/rule-set.ts'
 export { keySlot, keySlotOfBytes, slotCount } from './slots/key-slot.ts'
 export {
   defaultLocalCache,

@@ -1,6 +1,6 @@
 import { type DryRunView, keyBytes, type Rule, RuleSet } from '@firebreak/core'
 import type { RecordedSecond } from '../heat/heat-recorder.ts'
-import { MapHeatEngine } from '../heat/map-heat-engine.ts'
+import { TieredHeatEngine } from '../heat/tiered-heat-engine.ts'
 import { AccessTotals, type NodeOfSlot } from './access-totals.ts'
 import { chooseFirstStrategy } from './choose-strategy.ts'
 import { Decider } from './decider.ts'
@@ -15,7 +15,7 @@ const parts = 10
  */
 export function dryRun(rule: Rule, seconds: readonly RecordedSecond[], nodeOfSlot: NodeOfSlot): DryRunView {
   const set = new RuleSet([{ ...rule, mode: 'on', serviceId: '*' }])
-  const engine = new MapHeatEngine()
+  const engine = new TieredHeatEngine()
   engine.setRules(set.rules)
   const totals = new AccessTotals(nodeOfSlot)
   totals.setRules(set.rules)

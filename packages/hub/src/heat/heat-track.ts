@@ -90,6 +90,14 @@ export class HeatTrack {
     this.#bytes?.add(at, bytes)
   }
 
+  /** Takes over accesses that were counted elsewhere, evenly over a window that ends now. */
+  addPast(heat: number, windowMs: number, now: number): void {
+    const steps = 20
+    for (let step = 0; step < steps; step++) {
+      this.#accesses.add(now - ((step + 0.5) * windowMs) / steps, heat / steps)
+    }
+  }
+
   /** The heat in the rule's window. */
   heat(measure: HeatMeasure, now: number): number {
     switch (measure) {

@@ -20,7 +20,9 @@ export function dryRun(rule: Rule, seconds: readonly RecordedSecond[], nodeOfSlo
   const totals = new AccessTotals(nodeOfSlot)
   totals.setRules(set.rules)
   let firings = 0
+  let now = seconds[0]?.at ?? 0
   const decider = new Decider({
+    clock: { now: () => now },
     settleMs: 0,
     settleJitterMs: 0,
     entryTtlMs: Number.MAX_SAFE_INTEGER,
@@ -62,7 +64,8 @@ export function dryRun(rule: Rule, seconds: readonly RecordedSecond[], nodeOfSlo
       hotBytes += bytes
     })
     reads += Math.max(0, total - writesOfSecond)
-    decider.tick(at + 1000)
+    now = at + 1000
+    decider.tick(now)
   }
   const readShare = reads === 0 ? 0 : Math.min(1, hotReads / reads)
   const times = firings === 1 ? 'once' : `${firings} times`

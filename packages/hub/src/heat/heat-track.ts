@@ -37,8 +37,8 @@ export class HeatTrack {
   furtherScopes: RuleScope[] | undefined
   /** Undefined: cold. */
   state: HotState | undefined
-  /** When an evaluation is armed for, by hub time; 0: none. */
-  evaluateAt = 0
+  /** True while an evaluation is to come. */
+  isArmed = false
   /** True once its first evaluation came. */
   isSettled = false
   readonly #accesses: SlidingWindow

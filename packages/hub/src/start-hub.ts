@@ -4,6 +4,7 @@ import type { Invalidation, Rule } from '@firebreak/core'
 import { parseRule } from '@firebreak/core'
 import type { FastifyBaseLogger } from 'fastify'
 import { pino } from 'pino'
+import { NatsIngest } from './collect/nats-ingest.ts'
 import { HubConfigError, NotLoopbackError } from './errors.ts'
 import { type HubTokens, isLoopback } from './http/access-guard.ts'
 import { type HubPlugin, HubServer } from './http/hub-server.ts'
@@ -24,6 +25,8 @@ export interface HubOptions extends HubCoreOptions {
   readonly dataFolder?: string
   /** A Redis or Redis Cluster that several hubs share, instead of `dataFolder`: `redis://host:port[,host:port…]`. @default none */
   readonly storeUrl?: string
+  /** A NATS JetStream from which reports are taken too: `nats://[user:password@]host:port`. @default none */
+  readonly natsUrl?: string
   /** A store of the caller's own, instead of `dataFolder`. */
   readonly store?: HubStore
   /** Rules, as users write them, that a store without any rule begins with. @default [] */
@@ -83,6 +86,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     plugins: options.plugins ?? [],
     version,
   })
+  const nats = options.natsUrl === undefined ? undefined : new NatsIngest(core, options.natsUrl)
   let boundPort: number
   try {
     boundPort = await server.listen()
@@ -91,6 +95,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     throw error
   }
   core.start()
+  nats?.start()
   const scheme = options.tls === undefined ? 'http' : 'https'
   const url = `${scheme}://${host.includes(':') ? `[${host}]` : host}:${boundPort}`
   logger.info({ url, hubId: core.options.hubId, store: store.name, epoch: core.delivery.epoch }, 'the hub listens')
@@ -102,7 +107,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     core,
     publishInvalidation: (invalidation) => core.publishInvalidation(invalidation),
     close() {
-      closing ??= server.close().then(() => core.close())
+      closing ??= Promise.all([server.close(), nats?.close()]).then(() => core.close())
       return closing
     },
   }

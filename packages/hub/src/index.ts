@@ -14,6 +14,7 @@ export {
   type StrategyChoice,
   type StrategyChooser,
 } from './decide/choose-strategy.ts'
+export { type EngineNodeView, EngineSensor, type EngineSensorOptions, type EngineView } from './engine/engine-sensor.ts'
 export { ApiProblem, HubConfigError, NotLoopbackError, StoreError } from './errors.ts'
 export type { HubTokens, Role } from './http/access-guard.ts'
 export type { HubPlugin } from './http/hub-server.ts'

@@ -35,6 +35,12 @@ export const configFields: readonly ConfigField[] = [
     default: 'none',
     summary: 'nats://[user:password@]host:port: take reports from a NATS JetStream too',
   },
+  {
+    name: 'engines',
+    type: { kind: 'list' },
+    default: 'none',
+    summary: 'clusterId=redis://host:port: protected servers that are asked for their own statistics',
+  },
   { name: 'consoleFolder', type: text, default: 'none', summary: 'the built console' },
   { name: 'rulesFile', type: text, default: 'none', summary: 'rules that an empty store begins with (YAML or JSON)' },
   { name: 'tokensFile', type: text, default: 'none', summary: 'app tokens and people’s tokens (YAML or JSON)' },

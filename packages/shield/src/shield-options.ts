@@ -8,7 +8,7 @@ import type { Warning } from './trouble/trouble.ts'
 export interface ShieldOptions {
   /**
    * The hubs' URLs; one connection goes to one of them. None: hot keys are not known, only the kill switch of the
-   * environment works.
+   * environment works. A `nats://host:port` among them: reports go there, tables still come from a hub.
    * @default FIREBREAK_HUB (URLs with commas between), else `['http://127.0.0.1:7070']`
    */
   readonly hubs?: readonly string[]

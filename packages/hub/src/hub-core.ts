@@ -1,6 +1,9 @@
 import {
   type AuditEntry,
   type ClaimPayload,
+  decodeFrame,
+  decodeInvalidation,
+  encodeInvalidation,
   type HistoryEvent,
   type Invalidation,
   keyBytes,
@@ -81,6 +84,10 @@ export class HubCore {
     await store.reserveVersions(state.versionFloor + versionBlock)
     const core = new HubCore(store, state, resolveCoreOptions(options))
     await core.#shared?.exchange.open()
+    await store.lane?.open(
+      (bytes) => void core.lane.publish(decodeInvalidation(decodeFrame(bytes))),
+      () => core.lane.skip(),
+    )
     return core
   }
 
@@ -234,7 +241,11 @@ export class HubCore {
     this.delivery.flush()
   }
 
+  /** Tells the sensors of all hubs; those of this one first. */
   publishInvalidation(invalidation: Omit<Invalidation, 'sequence'>): number {
+    this.store.lane?.publish(encodeInvalidation({ ...invalidation, sequence: 0 })).catch((error: Error) => {
+      this.options.logger.warn({ error: error.message }, 'the other hubs were not told of an invalidation')
+    })
     return this.lane.publish(invalidation)
   }
 

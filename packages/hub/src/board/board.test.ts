@@ -1,4 +1,13 @@
-import { encodeBinaryReport, maxSamplingFactor, parseRule, type TableEntry, ThresholdSampler } from '@firebreak/core'
+import {
+  decodeFrame,
+  decodeInvalidation,
+  encodeBinaryReport,
+  type Invalidation,
+  maxSamplingFactor,
+  parseRule,
+  type TableEntry,
+  ThresholdSampler,
+} from '@firebreak/core'
 import { type RedisCluster, type RedisServer, startCluster, startRedis, waitFor } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { HubCore } from '../hub-core.ts'
@@ -117,6 +126,26 @@ describe.each(places)('hubs on %s', (_name, url) => {
     await waitFor(() => hubs.nowhere('k1'))
     const audit = await hubs.cores[0]!.store.audit(10)
     expect(audit.map(({ what }) => what)).toEqual(['delete rule r', 'switch off', 'add rule s', 'add rule r'])
+  })
+})
+
+describe.each(places)('the lane of hubs on %s', (_name, url) => {
+  test('an invalidation of one hub reaches the sensors of all, once', async () => {
+    const hubs = await Hubs.start(url(), 2, [])
+    const heard: Invalidation[][] = hubs.cores.map(() => [])
+    for (const [hub, core] of hubs.cores.entries()) {
+      core.onInvalidation((bytes) => void heard[hub]!.push(decodeInvalidation(decodeFrame(bytes))))
+    }
+    const items = [{ key: 'k1', value: new Uint8Array([0, 255]) }]
+    for (const core of hubs.cores) {
+      core.publishInvalidation({ kind: 'keys', redisClusterId: 'main', database: 0, items })
+    }
+    await waitFor(() => heard.every((list) => list.length >= 2))
+    expect(heard.map((list) => list.map(({ sequence }) => sequence))).toEqual([
+      [1, 2],
+      [1, 2],
+    ])
+    expect(heard[1]![1]).toMatchObject({ kind: 'keys', redisClusterId: 'main', database: 0 })
   })
 })
 

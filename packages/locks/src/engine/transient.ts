@@ -1,4 +1,4 @@
-import type { Clock, Timers } from '@firebreak/core'
+import { type Clock, FirebreakError, type Timers } from '@firebreak/core'
 import { replyErrorCode } from '@firebreak/redis'
 
 /** Server errors that pass by themselves: a failover, a restart, a resharding. */
@@ -6,6 +6,7 @@ const passing = new Set(['LOADING', 'READONLY', 'CLUSTERDOWN', 'MASTERDOWN', 'TR
 
 /** True for an error that says nothing about the request itself: the connection broke, the server is not ready. */
 export function isTransient(error: unknown): boolean {
+  if (error instanceof FirebreakError) return error.code === 'FB_SLOT_UNSERVED'
   if (error instanceof TypeError || error instanceof RangeError) return false
   const code = replyErrorCode(error)
   return code === undefined || passing.has(code)

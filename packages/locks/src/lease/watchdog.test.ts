@@ -90,7 +90,7 @@ describe('watchdog', () => {
 
   test('the deadline counts from before the request was sent', async () => {
     const { proxy, locks, close } = await openFaulty({ leaseMs: 5000 })
-    await locks.getLock('warm').lock()
+    await locks.withLock('warm', () => {})
     proxy.faults.serverDelayMs = 300
     const handle = await locks.getLock('slow').lock()
     expect(handle.remainingMs).toBeLessThanOrEqual(5000 - 300)
@@ -99,7 +99,7 @@ describe('watchdog', () => {
 
   test('an answer that took longer than the lease is no lock', async () => {
     const { proxy, locks, close } = await openFaulty({ leaseMs: 5000 })
-    await locks.getLock('warm').lock()
+    await locks.withLock('warm', () => {})
     proxy.faults.serverDelayMs = 200
     expect(await locks.getLock('too late').tryLock(0, 100)).toBe(undefined)
     await close()
@@ -121,7 +121,7 @@ describe('watchdog', () => {
 
   test('a lock whose reply was lost is taken by the repetition, once', async () => {
     const { proxy, locks, close } = await openFaulty({ leaseMs: 5000 })
-    await locks.getLock('warm').lock()
+    await locks.withLock('warm', () => {})
     proxy.faults.serverDelayMs = 60_000
     const locking = locks.getLock('taken once').lock()
     await waitFor(async () => (await direct.exists('taken once')) === 1)
@@ -136,7 +136,7 @@ describe('watchdog', () => {
 
   test('a lock that came after its caller had given up is given back', async () => {
     const { proxy, locks, close } = await openFaulty({ leaseMs: 60_000 })
-    await locks.getLock('warm').lock()
+    await locks.withLock('warm', () => {})
     proxy.faults.serverDelayMs = 400
     expect(await locks.getLock('unwanted').tryLock(100)).toBe(undefined)
     expect(await direct.exists('unwanted')).toBe(1)

@@ -130,11 +130,11 @@ test('a lock that too few replicas confirmed is given back', async () => {
   const replica = await startRedis({ args: ['--replicaof', '127.0.0.1', String(master.port)] })
   await waitFor(async () => (await replica.cli('INFO', 'replication')).includes('master_link_status:up'))
   const client = new Ioredis(master.port)
-  const locks = new Locks(client, { replicas: { count: 1, timeoutMs: 100 } })
+  const locks = new Locks(client, { replicas: { count: 1, timeoutMs: 5000 } })
   const handle = await locks.getLock('replicated').lock()
   expect(await replica.cli('HEXISTS', 'replicated', handle.owner)).toBe('1')
   await handle.unlock()
-  const strict = new Locks(client, { replicas: { count: 2, timeoutMs: 50 } })
+  const strict = new Locks(client, { replicas: { count: 2, timeoutMs: 300 } })
   await expect(strict.getLock('too much').lock()).rejects.toMatchObject({
     code: 'FB_LOCK_NOT_REPLICATED',
     acknowledged: 1,

@@ -90,7 +90,7 @@ describe('never two holders at once', () => {
   })
 
   test('when Redis is paused under a lease', async () => {
-    await start(3, 900)
+    await start(3, 2000)
     for (let repeat = 0; repeat < repeats; repeat++) {
       const name = `paused ${repeat}`
       const from = workers.map(({ events }) => events.length)
@@ -109,7 +109,7 @@ describe('never two holders at once', () => {
 })
 
 describe('where nobody can prevent two believers, the stale one is told at once and refused', () => {
-  const leaseMs = 300
+  const leaseMs = 500
 
   test('a holder that was stopped for two leases', async () => {
     await start(2, leaseMs)

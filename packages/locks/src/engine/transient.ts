@@ -23,14 +23,21 @@ export interface Persistence {
 }
 
 /** Repeats an idempotent call over transient errors, with growing pauses. */
-export async function persist<T>(call: () => Promise<T>, persistence: Persistence): Promise<T> {
+export function persist<T>(call: () => Promise<T>, persistence: Persistence): Promise<T> {
+  // Nearly every call succeeds at once: the loop is only entered by one that did not.
+  return call().catch((error) => repeat(call, persistence, error))
+}
+
+async function repeat<T>(call: () => Promise<T>, persistence: Persistence, first: unknown): Promise<T> {
+  let error = first
   for (let pauseMs = 10; ; pauseMs = Math.min(pauseMs * 2, 500)) {
+    const isOver = persistence.hasEnded() || persistence.clock.now() + pauseMs >= persistence.until
+    if (isOver || !isTransient(error)) throw error
+    await new Promise<void>((resolve) => persistence.timers.setTimeout(resolve, pauseMs))
     try {
       return await call()
-    } catch (error) {
-      const isOver = persistence.hasEnded() || persistence.clock.now() + pauseMs >= persistence.until
-      if (isOver || !isTransient(error)) throw error
+    } catch (next) {
+      error = next
     }
-    await new Promise<void>((resolve) => persistence.timers.setTimeout(resolve, pauseMs))
   }
 }

@@ -90,7 +90,7 @@ describe('never two holders at once', () => {
   })
 
   test('when Redis is paused under a lease', async () => {
-    await start(3, 2000)
+    await start(3, 4000)
     for (let repeat = 0; repeat < repeats; repeat++) {
       const name = `paused ${repeat}`
       const from = workers.map(({ events }) => events.length)

@@ -295,8 +295,9 @@ describe('loss', () => {
   })
 
   test('the default lease is renewed for as long as the lock is held', async () => {
-    const locks = open({ leaseMs: 900 })
+    const locks = open({ leaseMs: 3000 })
     const handle = await locks.getLock(freshName()).lock()
+    // Three thirds and one more.
     await waitFor(() => locks.metrics().renewals >= 4)
     expect(handle.isHeld).toBe(true)
     expect(await handle.unlock()).toBe(true)

@@ -39,7 +39,8 @@ describe('locks in the hub', () => {
     const { app, url, get } = await openHub()
     const processes = [new Locks(client), new Locks(client)]
     const reporters = processes.map(
-      (locks, index) => new LockReporter(locks, { hubUrl: url, serviceId: 'orders', hostId: `host ${index}` }),
+      (locks, index) =>
+        new LockReporter(locks, { hubUrl: url, serviceId: 'orders', hostId: `host ${index}`, everyMs: 60_000 }),
     )
     const [a, b] = processes as [Locks, Locks]
     await a.getLock('calm').lock()
@@ -101,7 +102,9 @@ describe('locks in the hub', () => {
       message: expect.stringContaining('serviceId'),
     })
     const processes = [new Locks(client), new Locks(client)]
-    const reporters = processes.map((locks) => new LockReporter(locks, { hubUrl: url, serviceId: 's' }))
+    const reporters = processes.map(
+      (locks) => new LockReporter(locks, { hubUrl: url, serviceId: 's', everyMs: 60_000 }),
+    )
     for (const reporter of reporters) await reporter.report()
     expect(reporters.map(({ sent, failed }) => [sent, failed])).toEqual([
       [1, 0],

@@ -54,7 +54,7 @@ describe('read-write lock', () => {
   })
 
   test('each reader has a lease of its own: one that died does not live on by the others’ renewals', async () => {
-    const locks = open({ leaseMs: 900 })
+    const locks = open({ leaseMs: 2400 })
     const name = freshName()
     const { read, write } = locks.getReadWriteLock(name)
     const renewed = await read.lock()

@@ -56,7 +56,7 @@ describe('semaphore', () => {
   })
 
   test('a permit without a lease of its own is renewed; a second one is another permit', async () => {
-    const locks = open({ leaseMs: 900 })
+    const locks = open({ leaseMs: 2400 })
     const semaphore = locks.getSemaphore(freshName(), 2)
     await semaphore.withPermit(async (outer) => {
       await semaphore.withPermit(async (inner) => {

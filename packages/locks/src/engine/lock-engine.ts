@@ -10,7 +10,7 @@ import { GiveUp } from '../wait/give-up.ts'
 import type { Waiter } from '../wait/waiter.ts'
 import { WakeChannels } from '../wait/wake-channels.ts'
 import type { AcquireRequest } from './acquire-request.ts'
-import { persist } from './transient.ts'
+import { repeat } from './transient.ts'
 import { WaitingRoom, type WaitingTask } from './waiting-room.ts'
 
 /** A lock that was lost, as the event tells it. */
@@ -148,19 +148,15 @@ export class LockEngine {
   }
 
   /** Leaves one entry; true when the lock was ours until now. */
-  async release(hold: Hold): Promise<boolean> {
+  release(hold: Hold): Promise<boolean> {
     const now = this.now()
     if (!hold.isHeldAt(now)) {
       if (hold.state === 'held') this.#lose(hold, 'expired')
-      return false
+      return Promise.resolve(false)
     }
-    const { protocol, owner } = hold
     const count = --hold.count
-    if (count > 0) {
-      const isOurs = await this.#persist(() => protocol.setCount(owner, count, 0), hold.deadline)
-      if (!isOurs && hold.state === 'held') this.#lose(hold, 'taken')
-      return isOurs
-    }
+    if (count > 0) return this.#leave(hold, count)
+    const { protocol } = hold
     this.#forget(hold)
     hold.state = 'released'
     this.metrics.released++
@@ -176,6 +172,12 @@ export class LockEngine {
     this.watchdog.close()
     this.#room.close()
     await this.channels.close()
+  }
+
+  async #leave(hold: Hold, count: number): Promise<boolean> {
+    const isOurs = await this.#persist(() => hold.protocol.setCount(hold.owner, count, 0), hold.deadline)
+    if (!isOurs && hold.state === 'held') this.#lose(hold, 'taken')
+    return isOurs
   }
 
   /**
@@ -230,7 +232,8 @@ export class LockEngine {
     giveUp: GiveUp | undefined,
     now: number,
   ): Promise<Hold | number | 'gave-up'> {
-    const attempt = this.#persist(() => this.#attempt(protocol, request), now + this.options.leaseMs / 3, giveUp)
+    const until = now + this.options.leaseMs / 3
+    const attempt = this.#persist(() => this.#attempt(protocol, request), until, giveUp)
     if (giveUp === undefined) return attempt
     return giveUp.race(attempt, (late) => {
       if (late instanceof Hold) this.release(late).catch(() => {})
@@ -296,8 +299,12 @@ export class LockEngine {
     return error
   }
 
+  /** Nearly every call succeeds at once: only one that did not is persisted with. */
   #persist<T>(call: () => Promise<T>, until: number, giveUp?: GiveUp): Promise<T> {
-    const hasEnded = () => giveUp?.reason !== undefined || this.#isClosed
-    return persist(call, { until, hasEnded, clock: this.options.clock, timers: this.options.timers })
+    return call().catch((error) => {
+      const { clock, timers } = this.options
+      const hasEnded = () => giveUp?.reason !== undefined || this.#isClosed
+      return repeat(call, error, { until, hasEnded, clock, timers })
+    })
   }
 }

@@ -22,14 +22,9 @@ export interface Persistence {
   readonly timers: Timers
 }
 
-/** Repeats an idempotent call over transient errors, with growing pauses. */
-export function persist<T>(call: () => Promise<T>, persistence: Persistence): Promise<T> {
-  // Nearly every call succeeds at once: the loop is only entered by one that did not.
-  return call().catch((error) => repeat(call, persistence, error))
-}
-
-async function repeat<T>(call: () => Promise<T>, persistence: Persistence, first: unknown): Promise<T> {
-  let error = first
+/** Repeats an idempotent call that failed, as long as its errors are transient, with growing pauses. */
+export async function repeat<T>(call: () => Promise<T>, firstError: unknown, persistence: Persistence): Promise<T> {
+  let error = firstError
   for (let pauseMs = 10; ; pauseMs = Math.min(pauseMs * 2, 500)) {
     const isOver = persistence.hasEnded() || persistence.clock.now() + pauseMs >= persistence.until
     if (isOver || !isTransient(error)) throw error

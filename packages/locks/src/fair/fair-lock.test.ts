@@ -26,7 +26,7 @@ let names = 0
 const freshName = () => `fair ${++names}`
 
 describe('fair lock', () => {
-  test('serves 50 waiters of several processes in the order in which they came', async () => {
+  test('serves 50 waiters of several processes in the order in which they came', { timeout: 120_000 }, async () => {
     const clients = [open(), open(), open()]
     for (let repeat = 0; repeat < scale(2, 20); repeat++) {
       const name = freshName()

@@ -24,7 +24,7 @@ export class ScriptRunner {
     args: readonly RedisArgument[],
     options: SendOptions = {},
   ): Promise<RedisReply> {
-    const routed = keys.length > 0 ? { ...options, key: keys[0]! } : options
+    const routed = keys.length > 0 ? { asBytes: options.asBytes ?? false, key: keys[0]! } : options
     try {
       return await this.#send(['evalsha', script.sha1, keys.length, ...keys, ...args], routed)
     } catch (error) {

@@ -60,8 +60,8 @@ bench.report({
 })
 
 const waiters = 20
-const batches = rounds(8, 20)
-const handoffRounds = rounds(5, 7)
+const batches = rounds(6, 20)
+const handoffRounds = rounds(3, 7)
 
 /** The mean hand-off over several batches; in each a first holder keeps the lock until all waiters have come. */
 async function meanHandoff(contestant: ContestantName, run: (name: string) => Promise<Stay[]>): Promise<number> {

@@ -4,7 +4,6 @@ import {
   type Invalidation,
   type KeyEffect,
   keyText,
-  type ReportEntry,
   type Rule,
   type TableEntry,
   type Timers,
@@ -176,7 +175,7 @@ export class ClusterShield implements KeySpaceHost {
 
   /** Ends the interval: each key's counts to `visit` under its outside name, and crossings to `onCrossing`. */
   drain(
-    visit: (entry: ReportEntry) => void,
+    visit: (key: string, count: number, writes: number, bytes: number) => void,
     onCrossing: (name: string, outside: string, crossing: Crossing) => void,
   ): number {
     this.#accesses.flush()
@@ -188,7 +187,7 @@ export class ClusterShield implements KeySpaceHost {
     const outside = this.#redactor === undefined ? asItIs : (name: string) => this.#redactor!.outside(name)
     const onKey = (name: string, count: number, writes: number, bytes: number) => {
       const key = outside(name)
-      visit({ key, count, writes, bytes })
+      visit(key, count, writes, bytes)
       const crossing = this.#fastPath.observe(key, count, writes, now)
       if (crossing !== undefined) onCrossing(name, key, crossing)
     }

@@ -52,11 +52,10 @@ const keys = Array.from({ length: keyCount }, (_, index) => `product:${index}`)
 await bare.mset(Object.fromEntries(keys.map((key) => [key, 'x'.repeat(100)])))
 
 const cold = (index: number) => keys[index % keyCount]!
-// Short rounds and many pairs: a disturbance of the machine then hits few of them.
-const coldTotal = 5000
-for (let round = 0; round < 8; round++) for (const redis of [bare, guarded]) await run(redis, coldTotal, cold)
+const coldTotal = 20_000
+for (let round = 0; round < 3; round++) for (const redis of [bare, guarded]) await run(redis, coldTotal, cold)
 say('cold: GET over 1,000 keys, nothing hot')
-const coldSpeeds = await interleaved(rounds(100, 400), {
+const coldSpeeds = await interleaved(rounds(30, 100), {
   bare: () => perCpuSecond(bare, coldTotal, cold),
   guarded: () => perCpuSecond(guarded, coldTotal, cold),
 })
@@ -78,7 +77,7 @@ const hotTotal = rounds(200_000, 1_000_000)
 await run(guarded, hotTotal, hot)
 say('hot: GET of one hot key')
 const hotSpeeds = await interleaved(rounds(10, 30), {
-  bare: () => perSecond(bare, coldTotal * 2, hot),
+  bare: () => perSecond(bare, coldTotal, hot),
   guarded: () => perSecond(guarded, hotTotal, hot),
 })
 bench.report({

@@ -46,8 +46,11 @@ export class IoredisHooks {
   readonly #bareSend: IoredisClient['sendCommand']
   readonly #bareGet: IoredisClient['get']
   readonly #bareGetBuffer: IoredisClient['getBuffer']
+  /** The last command of one key, its first argument. */
   #lastName = ''
-  #lastRow: CommandRow | undefined
+  #isLastWrite = false
+  /** True once a command had to wait for the connection; until the next ready moment they come again. */
+  #hasQueued = false
   /** Own commands that change keys without naming them and are not acknowledged. */
   #pendingFlushes = 0
   /** True while a load that failed goes to Redis the plain way. */
@@ -72,8 +75,7 @@ export class IoredisHooks {
   install(): () => void {
     const client = this.#client
     const { get, getBuffer } = client
-    const sendCommand = (command: IoredisCommand, stream?: PipelineStream, node?: unknown): unknown =>
-      this.#send(command, stream, node)
+    const sendCommand = this.#makeSend()
     const hotGet = (key: unknown, callback?: unknown): Promise<string | null> => {
       if (callback !== undefined) return get.call(client, key, callback)
       const hot = this.#hotKey(key)
@@ -191,23 +193,49 @@ export class IoredisHooks {
     }
   }
 
-  #send(command: IoredisCommand, stream: PipelineStream | undefined, node: unknown): unknown {
-    if (this.#cluster.isActive) {
-      try {
-        if (this.#intercept(command, stream, node)) return command.promise
-      } catch (error) {
-        this.#shield.trouble.note('hook', 'a command could not be counted; it went to Redis as it was', error)
-      }
+  /**
+   * The hook of the send path. A command that is like the last one (of one key, nothing hot, the connection ready) is
+   * most of what an application sends, and only has to be counted: it gets there without leaving this function.
+   */
+  #makeSend(): IoredisClient['sendCommand'] {
+    const client = this.#client
+    const cluster = this.#cluster
+    const bareSend = this.#bareSend
+    return (command, stream, node) => {
+      if (!cluster.isActive) return bareSend.call(client, command, stream, node)
+      const key = command.args[0]
+      const isUsual =
+        command.name === this.#lastName &&
+        !cluster.hasHotKeys &&
+        client.status === 'ready' &&
+        !this.#hasQueued &&
+        command.isTraced !== true &&
+        typeof key === 'string' &&
+        key.charCodeAt(0) !== 0
+      if (isUsual) cluster.count(key, this.#isLastWrite, this.#isLastWrite ? writtenBytes(command.args, 1) : 0)
+      else if (this.#tryIntercept(command, stream, node)) return command.promise
+      return bareSend.call(client, command, stream, node)
     }
-    return this.#bareSend.call(this.#client, command, stream, node)
+  }
+
+  #tryIntercept(command: IoredisCommand, stream: PipelineStream | undefined, node: unknown): boolean {
+    try {
+      return this.#intercept(command, stream, node)
+    } catch (error) {
+      this.#shield.trouble.note('hook', 'a command could not be counted; it went to Redis as it was', error)
+      return false
+    }
   }
 
   /** Counts a command and sees to its hot keys; true where it is answered here. */
   #intercept(command: MarkedCommand, stream: PipelineStream | undefined, node: unknown): boolean {
-    const { args, name: commandName } = command
-    const row = commandName === this.#lastName ? this.#lastRow : this.#rowOf(commandName, args[0])
+    const { args } = command
+    const row = this.#rowOf(command.name, args[0])
     if (row === undefined || command.isTraced === true || command[isQueued] === true) return false
-    if (this.#client.status !== 'ready') command[isQueued] = true
+    if (this.#client.status !== 'ready') {
+      command[isQueued] = true
+      this.#hasQueued = true
+    }
     if (!row.hasSingleKey) return this.#interceptOther(command, stream, node, row)
     const key = args[row.firstKey - 1]
     if (key === undefined) return false
@@ -222,12 +250,11 @@ export class IoredisHooks {
     return false
   }
 
-  /** An application sends the same command many times over: the last one's row is remembered. */
   #rowOf(name: string, subcommand: string | Buffer | undefined): CommandRow | undefined {
     const row = commandOf(name, subcommand)
     if (row?.hasSingleKey && row.firstKey === 1) {
       this.#lastName = name
-      this.#lastRow = row
+      this.#isLastWrite = row.access !== 'read'
     }
     return row
   }

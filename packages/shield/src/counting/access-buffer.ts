@@ -10,8 +10,8 @@ const capacity = 128
 export class AccessBuffer {
   readonly #counter: AccessCounter
   readonly #names: string[] = Array.from({ length: capacity }, () => '')
-  /** Twice the bytes, plus one for a write. */
-  readonly #details = new Float64Array(capacity)
+  readonly #writes = new Uint8Array(capacity)
+  readonly #bytes = new Float64Array(capacity)
   #length = 0
   #counted = 0
   /** A key that reaches this count in an interval calls `onBurst`. */
@@ -31,7 +31,8 @@ export class AccessBuffer {
   add(name: string, isWrite: boolean, bytes: number): void {
     const at = this.#length
     this.#names[at] = name
-    this.#details[at] = isWrite ? bytes * 2 + 1 : bytes * 2
+    this.#writes[at] = isWrite ? 1 : 0
+    this.#bytes[at] = bytes
     this.#length = at + 1
     if (at === capacity - 1) this.flush()
   }
@@ -43,9 +44,7 @@ export class AccessBuffer {
     this.#counted += length
     let isBursting = false
     for (let index = 0; index < length; index++) {
-      const detail = this.#details[index]!
-      const isWrite = detail % 2 === 1
-      const count = this.#counter.add(this.#names[index]!, isWrite, (detail - (isWrite ? 1 : 0)) / 2)
+      const count = this.#counter.add(this.#names[index]!, this.#writes[index] === 1, this.#bytes[index]!)
       if (count === this.burstCount) isBursting = true
     }
     if (isBursting) this.#onBurst()

@@ -1,4 +1,3 @@
-import type { CommandArgument } from '../resp/encode-command.ts'
 import { wholeNumberOf } from '../resp/resp-number.ts'
 import { isWordAt, type NameTable } from './name-table.ts'
 
@@ -66,7 +65,7 @@ export class ListArgs implements CommandArgs {
   }
 
   find<Value>(index: number, table: NameTable<Value>): Value | undefined {
-    return table.of(this.at(index) as CommandArgument)
+    return table.of(this.at(index))
   }
 }
 

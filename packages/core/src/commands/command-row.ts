@@ -49,7 +49,10 @@ export type CommandFlag =
 export interface CommandRow {
   /** In capitals, as `GET` or `OBJECT ENCODING`. */
   readonly name: string
-  /** As Redis counts: the name included (and the subcommand), negative for "at least". */
+  /**
+   * How many arguments it takes, as Redis counts: the name and the subcommand included, negative for "at least". Newer
+   * servers may take more (ZRANK's WITHSCORE came with 7.2): no ground to refuse a command.
+   */
   readonly arity: number
   readonly type: CommandType
   /** What it does to the data; `none` for commands about the server, the connection, and scripts. */
@@ -65,13 +68,8 @@ export interface CommandRow {
    */
   readonly cacheable: boolean
   readonly flags: ReadonlySet<CommandFlag>
-  /** The first version that has it, where that is later than Redis 7.0, as `7.4`, or `valkey 9.0`. */
+  /** The first version that has it, where that is later than Redis 7.0, as `7.4` or `valkey 9.0`; `module` for those. */
   readonly since: string | undefined
   /** The subcommands by name, where there are any. */
   readonly subcommands: NameTable<CommandRow> | undefined
-}
-
-/** True when a command takes this many arguments, its name included. */
-export function acceptsCount({ arity }: CommandRow, count: number): boolean {
-  return arity >= 0 ? count === arity : count >= -arity
 }

@@ -3,6 +3,7 @@ import { makeTable } from './command-group.ts'
 import type { CommandRow } from './command-row.ts'
 import { collectionCommands } from './table/collections.ts'
 import { keyspaceCommands } from './table/keyspace.ts'
+import { moduleCommands } from './table/modules.ts'
 import { newerCommands } from './table/newer.ts'
 import { serverCommands } from './table/server.ts'
 import { sortedSetCommands } from './table/sorted-sets.ts'
@@ -18,6 +19,7 @@ const table = /* @__PURE__ */ makeTable([
   ...keyspaceCommands,
   ...serverCommands,
   ...newerCommands,
+  ...moduleCommands,
 ])
 
 /**

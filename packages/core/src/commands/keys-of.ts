@@ -108,20 +108,21 @@ function visitSort(args: CommandArgs, visit: KeyVisitor): void {
   if (destination > 0) visit(destination, 'write')
 }
 
-/** MIGRATE host port key|"" db timeout [COPY] [REPLACE] [AUTH password] [AUTH2 user password] [KEYS key …]. */
+/**
+ * MIGRATE host port key|"" db timeout [COPY] [REPLACE] [AUTH password] [AUTH2 user password] [KEYS key …]. A password may
+ * be "keys"; a key before the timeout and KEYS together are refused.
+ */
 function visitMigrate(args: CommandArgs, visit: KeyVisitor): void {
-  if (args.length <= 3) return
-  if (!args.isEmpty(3)) {
-    visit(3, 'write')
-    return
-  }
-  for (let index = 6; index < args.length; index++) {
+  let keys = 0
+  for (let index = 6; index < args.length && keys === 0; index++) {
     if (args.isWord(index, 'AUTH')) index++
     else if (args.isWord(index, 'AUTH2')) index += 2
-    else if (args.isWord(index, 'KEYS')) {
-      for (let key = index + 1; key < args.length; key++) visit(key, 'write')
-      return
-    }
+    else if (args.isWord(index, 'KEYS')) keys = index + 1
+  }
+  if (keys === 0) {
+    if (args.length > 3) visit(3, 'write')
+  } else if (args.isEmpty(3)) {
+    for (let key = keys; key < args.length; key++) visit(key, 'write')
   }
 }
 

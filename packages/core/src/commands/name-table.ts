@@ -52,8 +52,8 @@ export class NameTable<Value> {
     }
   }
 
-  /** The value of a name that came as an argument of either kind. */
-  of(name: string | number | bigint | Uint8Array): Value | undefined {
+  /** The value of a name that came as an argument: text or bytes. */
+  of(name: unknown): Value | undefined {
     if (typeof name === 'string') return this.ofText(name)
     return name instanceof Uint8Array ? this.ofBytes(name, 0, name.length) : undefined
   }

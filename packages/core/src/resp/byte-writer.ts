@@ -1,13 +1,11 @@
 import { utf8Length, writeUtf8 } from './text.ts'
 
+const noBytes = new Uint8Array(0)
+
 /** Bytes that grow at the end; `take` hands them over and starts anew. */
 export class ByteWriter {
-  #bytes: Uint8Array
+  #bytes: Uint8Array = noBytes
   #length = 0
-
-  constructor(initialBytes = 256) {
-    this.#bytes = new Uint8Array(initialBytes)
-  }
 
   get length(): number {
     return this.#length
@@ -34,7 +32,7 @@ export class ByteWriter {
   /** What was written. The writer lets go of it, so it stays as it is. */
   take(): Uint8Array {
     const written = this.#bytes.subarray(0, this.#length)
-    this.#bytes = new Uint8Array(256)
+    this.#bytes = noBytes
     this.#length = 0
     return written
   }
@@ -42,7 +40,7 @@ export class ByteWriter {
   #reserve(more: number): void {
     const needed = this.#length + more
     if (needed <= this.#bytes.length) return
-    const larger = new Uint8Array(Math.max(needed, this.#bytes.length * 2))
+    const larger = new Uint8Array(Math.max(needed, this.#bytes.length * 2, 128))
     larger.set(this.#bytes.subarray(0, this.#length))
     this.#bytes = larger
   }

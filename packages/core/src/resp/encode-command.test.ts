@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { encodeCommand } from './encode-command.ts'
 import { textOf, utf8Length, writeUtf8 } from './text.ts'
 
@@ -40,5 +40,31 @@ test('text of any kind, lone surrogates included, becomes the bytes that Buffer 
 test('a byte order mark and broken UTF-8 are read as Buffer reads them', () => {
   for (const bytes of [Uint8Array.of(0xef, 0xbb, 0xbf, 0x61), Uint8Array.of(0x61, 0xc3), Uint8Array.of(0xff, 0x62)]) {
     expect(textOf(bytes)).toBe(Buffer.from(bytes).toString())
+  }
+})
+
+test('without Buffer, as in a browser, all of it gives the same', async () => {
+  const args = ['SET', 'kéy', 'x'.repeat(100), '€'.repeat(50), Uint8Array.of(1, 2, 255), 7]
+  const expected = [...encodeCommand(args)]
+  vi.resetModules()
+  const { Buffer: node } = globalThis
+  vi.stubGlobal('Buffer', undefined)
+  try {
+    const browser = await import('./encode-command.ts')
+    const text = await import('./text.ts')
+    const encoded = browser.encodeCommand(args)
+    const shown = '\ufeff€'.repeat(20)
+    const bytes = new TextEncoder().encode(shown)
+    const seen = [
+      text.textOf(bytes),
+      text.utf8Length(shown),
+      text.textOf(Uint8Array.of(0x61, 0xc3)),
+      encoded.constructor.name,
+    ]
+    vi.stubGlobal('Buffer', node)
+    expect([...encoded]).toEqual(expected)
+    expect(seen).toEqual([shown, bytes.length, 'a\ufffd', 'Uint8Array'])
+  } finally {
+    vi.unstubAllGlobals()
   }
 })

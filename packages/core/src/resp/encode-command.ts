@@ -1,5 +1,5 @@
 import { carriageReturn, lineFeed, marker } from './markers.ts'
-import { utf8Length, writeUtf8 } from './text.ts'
+import { rawBytes, utf8Length, writeUtf8 } from './text.ts'
 
 /** An argument of a command: text is sent as UTF-8, a number in decimal, bytes as they are. */
 export type CommandArgument = string | number | bigint | Uint8Array
@@ -17,7 +17,7 @@ export function encodeCommand(args: readonly CommandArgument[]): Uint8Array {
     lengths[index] = length
     total += headerLength(length) + length + 2
   }
-  const bytes = new Uint8Array(total)
+  const bytes = rawBytes(total, true)
   let at = writeHeader(bytes, 0, marker.array, args.length)
   for (let index = 0; index < args.length; index++) {
     const text = texts[index]!

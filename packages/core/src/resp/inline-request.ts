@@ -13,9 +13,14 @@ const singleQuote = 0x27
 const backslash = 0x5c
 const escapes: Record<number, number> = { 110: 0x0a, 114: 0x0d, 116: 0x09, 98: 0x08, 97: 0x07 }
 
-// What `isspace` of C takes.
+// What may stand between arguments: all that `isspace` of C takes.
 function isSpace(byte: number): boolean {
   return byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)
+}
+
+// What ends an argument: not quite the same, by Redis' own rules a vertical tab and a form feed belong to it.
+function isEnd(byte: number): boolean {
+  return byte === 0x20 || byte === 0x09 || byte === 0x0a || byte === 0x0d
 }
 
 function hexOf(byte: number | undefined): number {
@@ -36,8 +41,8 @@ export function splitInline(line: Uint8Array, start: number, end: number, sink: 
     while (at < end && isSpace(line[at]!)) at++
     if (at >= end) return
     let stop = at
-    while (stop < end && !isSpace(line[stop]!) && line[stop] !== doubleQuote && line[stop] !== singleQuote) stop++
-    if (stop >= end || isSpace(line[stop]!)) {
+    while (stop < end && !isEnd(line[stop]!) && line[stop] !== doubleQuote && line[stop] !== singleQuote) stop++
+    if (stop >= end || isEnd(line[stop]!)) {
       sink.addRange(at, stop)
       at = stop
     } else at = unquote(line, at, end, sink)
@@ -54,7 +59,7 @@ function unquote(line: Uint8Array, start: number, end: number, sink: ArgumentSin
   for (; at < end; at++) {
     const byte = line[at]!
     if (quote === 0) {
-      if (isSpace(byte)) break
+      if (isEnd(byte)) break
       if (byte === doubleQuote || byte === singleQuote) quote = byte
       else bytes[length++] = byte
     } else if (byte === quote) {

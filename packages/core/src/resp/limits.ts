@@ -25,15 +25,17 @@ export const defaultRespLimits: ResolvedRespLimits = {
 
 /** Checks the bounds that are given and takes the defaults for the rest. */
 export function resolveLimits(limits: RespLimits = {}): ResolvedRespLimits {
-  const bound = (name: keyof RespLimits): number => {
-    const value = limits[name] ?? defaultRespLimits[name]
-    if (!Number.isSafeInteger(value) || value < 1) throw new InvalidOptionError(name, value, 'a whole number above 0')
-    return value
-  }
+  const bound = (name: keyof RespLimits): number => checkedBound(name, limits[name] ?? defaultRespLimits[name])
   return {
     maxBulkBytes: bound('maxBulkBytes'),
     maxElements: bound('maxElements'),
     maxDepth: bound('maxDepth'),
     maxLineBytes: bound('maxLineBytes'),
   }
+}
+
+/** A bound as it is given, or an `InvalidOptionError` where it bounds nothing. */
+export function checkedBound(name: string, value: number): number {
+  if (!Number.isSafeInteger(value) || value < 1) throw new InvalidOptionError(name, value, 'a whole number above 0')
+  return value
 }

@@ -1,20 +1,11 @@
 import { ByteWriter } from './byte-writer.ts'
 import { type ResolvedRespLimits, type RespLimits, resolveLimits } from './limits.ts'
 import { carriageReturn, lineFeed, marker } from './markers.ts'
+import { OpenAggregates } from './open-aggregates.ts'
 import { RespError } from './resp-error.ts'
 import { bigIntegerOf, doubleOf, integerOf, wholeNumberOf } from './resp-number.ts'
-import { textOf } from './text.ts'
-import {
-  Attributed,
-  BigNumber,
-  Double,
-  ErrorReply,
-  MapReply,
-  PushReply,
-  type RespValue,
-  SetReply,
-  Verbatim,
-} from './value.ts'
+import { rawBytes, textOf } from './text.ts'
+import { BigNumber, Double, ErrorReply, type RespValue, Verbatim } from './value.ts'
 
 /** How a `ReplyDecoder` gives what it reads. */
 export interface ReplyDecoderOptions extends RespLimits {
@@ -27,15 +18,6 @@ export interface ReplyDecoderOptions extends RespLimits {
   readonly bulk?: 'view' | 'copy' | 'text'
   /** Whether the attributes before a value are dropped or wrap it in an `Attributed`. @default 'drop' */
   readonly attributes?: 'drop' | 'keep'
-}
-
-/** An aggregate whose items are still coming. */
-interface Frame {
-  /** The marker of its type, or 0 for a value that waits to be wrapped with its attributes. */
-  readonly type: number
-  readonly items: RespValue[]
-  /** Items to come; Infinity for a streamed aggregate, which ends with a dot. */
-  remaining: number
 }
 
 const noBytes = new Uint8Array(0)
@@ -55,19 +37,19 @@ const trustedBytes = 64 * 1024
 export class ReplyDecoder {
   readonly #limits: ResolvedRespLimits
   readonly #bulk: 'view' | 'copy' | 'text'
-  readonly #keepsAttributes: boolean
+  readonly #open: OpenAggregates
   #chunk: Uint8Array = noBytes
   #at = 0
   #end = 0
   #waiting: Uint8Array[] = []
-  #stack: Frame[] = []
   /** The start of a line whose end has not come. */
-  #carry: Uint8Array = noBytes
+  #carry: Uint8Array | undefined
   /** The marker of the bulk string that is being gathered, or 0. */
   #partialType = 0
   #partialLength = 0
   #partialSoFar = 0
   #partial: Uint8Array = noBytes
+  #scratch: Uint8Array = noBytes
   /** The parts of a streamed string. */
   #streamed: ByteWriter | undefined
   #failure: RespError | undefined
@@ -75,7 +57,7 @@ export class ReplyDecoder {
   constructor(options: ReplyDecoderOptions = {}) {
     this.#limits = resolveLimits(options)
     this.#bulk = options.bulk ?? 'view'
-    this.#keepsAttributes = options.attributes === 'keep'
+    this.#open = new OpenAggregates(this.#limits, options.attributes === 'keep')
   }
 
   /** True when no reply has begun and not ended, and nothing is left to read: the connection may end here. */
@@ -83,8 +65,8 @@ export class ReplyDecoder {
     return (
       this.#at >= this.#end &&
       this.#waiting.length === 0 &&
-      this.#stack.length === 0 &&
-      this.#carry.length === 0 &&
+      this.#open.isEmpty &&
+      this.#carry === undefined &&
       this.#partialType === 0 &&
       this.#streamed === undefined
     )
@@ -109,7 +91,7 @@ export class ReplyDecoder {
       while (this.#at < this.#end || this.#takeWaiting()) {
         const value = this.#partialType === 0 ? this.#readElement() : this.#gather()
         if (value === undefined) continue
-        const whole = this.#stack.length === 0 ? value : this.#place(value)
+        const whole = this.#open.place(value)
         if (whole !== undefined) return whole
       }
       // An idle connection should not keep its last chunk.
@@ -131,13 +113,46 @@ export class ReplyDecoder {
     return true
   }
 
-  /** Reads one line and what belongs to it; undefined where that gives no value yet. */
+  /**
+   * Reads one line and what belongs to it; undefined where that gives no value yet. Most lines are an integer or the head
+   * of a bulk string or an array, whole and plain digits: they are read here in one go, all others by `#readAnyLine`.
+   */
   #readElement(): RespValue | undefined {
+    const chunk = this.#chunk
+    const end = this.#end
+    let at = this.#at
+    const type = chunk[at]!
+    const isCommon = type === marker.bulk || type === marker.array || type === marker.integer
+    if (!isCommon || this.#carry !== undefined || this.#streamed !== undefined) return this.#readAnyLine()
+    const isNegative = chunk[++at] === 0x2d
+    if (isNegative) at++
+    const from = at
+    let count = 0
+    for (; at < end; at++) {
+      const digit = chunk[at]! - 0x30
+      if (digit < 0 || digit > 9) break
+      count = count * 10 + digit
+    }
+    const isPlain = at > from && at <= from + 15 && at + 1 < end
+    if (!isPlain || chunk[at] !== carriageReturn || chunk[at + 1] !== lineFeed) return this.#readAnyLine()
+    if (isNegative && type !== marker.integer) {
+      // A length below 0 can only be the -1 of a null.
+      if (count !== 1) return this.#readAnyLine()
+      this.#at = at + 2
+      return null
+    }
+    this.#at = at + 2
+    if (type === marker.bulk) return this.#startBulk(type, count)
+    if (type === marker.array) return this.#open.open(type, count)
+    return isNegative && count !== 0 ? -count : count
+  }
+
+  #readAnyLine(): RespValue | undefined {
     const chunk = this.#chunk
     const start = this.#at
     let stop = start
     while (stop < this.#end && chunk[stop] !== lineFeed) stop++
-    if (stop - start + this.#carry.length > this.#limits.maxLineBytes) {
+    if (stop - start + (this.#carry?.length ?? 0) > this.#limits.maxLineBytes) {
       throw new RespError('FB_RESP_TOO_LARGE', `a line is longer than maxLineBytes, ${this.#limits.maxLineBytes}`)
     }
     if (stop === this.#end) {
@@ -146,9 +161,9 @@ export class ReplyDecoder {
       return undefined
     }
     this.#at = stop + 1
-    if (this.#carry.length === 0) return this.#readLine(chunk, start, stop)
+    if (this.#carry === undefined) return this.#readLine(chunk, start, stop)
     const line = joined(this.#carry, chunk.subarray(start, stop))
-    this.#carry = noBytes
+    this.#carry = undefined
     return this.#readLine(line, 0, line.length)
   }
 
@@ -169,7 +184,7 @@ export class ReplyDecoder {
       case marker.map:
       case marker.push:
       case marker.attribute:
-        return this.#openAggregate(type, line, from, to)
+        return this.#readAggregate(type, line, from, to)
       case marker.simple:
         return textOf(line, from, to)
       case marker.error:
@@ -199,7 +214,7 @@ export class ReplyDecoder {
         if (this.#streamed !== undefined) return this.#readBulk(type, line, from, to)
         break
       case marker.streamEnd:
-        if (to === from) return this.#closeStreamed()
+        if (to === from) return this.#open.closeStreamed()
         break
     }
     throw badLine(line, start, lineEnd)
@@ -213,6 +228,11 @@ export class ReplyDecoder {
     const length = wholeNumberOf(line, from, to)
     if (length === -1 && type === marker.bulk) return null
     if (!(length >= 0)) throw badLine(line, from - 1, to + 1)
+    return this.#startBulk(type, length)
+  }
+
+  /** Takes a bulk string of which the head is read, as far as it is there. */
+  #startBulk(type: number, length: number): RespValue | undefined {
     if (length + (this.#streamed?.length ?? 0) > this.#limits.maxBulkBytes) {
       const { maxBulkBytes } = this.#limits
       throw new RespError(
@@ -235,8 +255,15 @@ export class ReplyDecoder {
     this.#partialType = type
     this.#partialLength = length
     this.#partialSoFar = 0
-    this.#partial = new Uint8Array(Math.min(length + 2, trustedBytes))
+    this.#partial = this.#memoryFor(type, Math.min(length + 2, trustedBytes))
     return undefined
+  }
+
+  // Bytes that only become text are gathered in the same memory each time; all others are handed out.
+  #memoryFor(type: number, length: number): Uint8Array {
+    if (this.#bulk !== 'text' || type !== marker.bulk) return rawBytes(length)
+    if (this.#scratch.length < length) this.#scratch = rawBytes(length)
+    return this.#scratch
   }
 
   /** Takes what the chunk has of a bulk string that came in several. */
@@ -245,7 +272,7 @@ export class ReplyDecoder {
     const taken = Math.min(this.#end - this.#at, needed - this.#partialSoFar)
     const soFar = this.#partialSoFar + taken
     if (soFar > this.#partial.length) {
-      const larger = new Uint8Array(Math.min(needed, Math.max(soFar, this.#partial.length * 2)))
+      const larger = rawBytes(Math.min(needed, Math.max(soFar, this.#partial.length * 2)))
       larger.set(this.#partial.subarray(0, this.#partialSoFar))
       this.#partial = larger
     }
@@ -262,91 +289,36 @@ export class ReplyDecoder {
   }
 
   #bulkValue(type: number, bytes: Uint8Array, start: number, end: number, isOwn: boolean): RespValue | undefined {
+    if (type === marker.bulk) {
+      return this.#bulk === 'text' ? textOf(bytes, start, end) : this.#bytesOf(bytes, start, end, isOwn)
+    }
     if (type === marker.blobError) return new ErrorReply(textOf(bytes, start, end))
     if (type === marker.streamPart) {
       this.#streamed!.bytes(bytes.subarray(start, end))
       return undefined
     }
-    if (type === marker.verbatim) {
-      if (end - start < 4 || bytes[start + 3] !== 0x3a) {
-        throw new RespError('FB_RESP_PROTOCOL', 'a verbatim string does not begin with a format of three letters')
-      }
-      return new Verbatim(textOf(bytes, start, start + 3), this.#bytesOf(bytes, start + 4, end, isOwn))
+    if (end - start < 4 || bytes[start + 3] !== 0x3a) {
+      throw new RespError('FB_RESP_PROTOCOL', 'a verbatim string does not begin with a format of three letters')
     }
-    if (this.#bulk === 'text') return textOf(bytes, start, end)
-    return this.#bytesOf(bytes, start, end, isOwn)
+    return new Verbatim(textOf(bytes, start, start + 3), this.#bytesOf(bytes, start + 4, end, isOwn))
   }
 
   #bytesOf(bytes: Uint8Array, start: number, end: number, isOwn: boolean): Uint8Array {
-    if (isOwn || this.#bulk === 'view') return bytes.subarray(start, end)
+    if (isOwn || this.#bulk === 'view') return new Uint8Array(bytes.buffer, bytes.byteOffset + start, end - start)
     return Uint8Array.prototype.slice.call(bytes, start, end)
   }
 
-  #openAggregate(type: number, line: Uint8Array, from: number, to: number): RespValue | undefined {
-    const { maxElements, maxDepth } = this.#limits
+  #readAggregate(type: number, line: Uint8Array, from: number, to: number): RespValue | undefined {
     const isStreamed = to === from + 1 && line[from] === marker.streamed
     const count = isStreamed ? Number.POSITIVE_INFINITY : wholeNumberOf(line, from, to)
     if (count === -1 && type === marker.array) return null
     if (!(count >= 0)) throw badLine(line, from - 1, to + 1)
-    if (type === marker.push && this.#stack.length > 0) {
-      throw new RespError('FB_RESP_PROTOCOL', 'a push stands inside another reply')
-    }
-    const items = type === marker.map || type === marker.attribute ? count * 2 : count
-    if (items > maxElements && !isStreamed) throw tooManyElements(maxElements)
-    if (this.#stack.length >= maxDepth) {
-      throw new RespError('FB_RESP_TOO_DEEP', `aggregates are nested deeper than maxDepth, ${maxDepth}`)
-    }
-    this.#stack.push({ type, items: [], remaining: items })
-    return items === 0 ? this.#close() : undefined
-  }
-
-  /** Gives a value to the aggregate it belongs to, and that to its own when it is whole; undefined while one is open. */
-  #place(value: RespValue): RespValue | undefined {
-    let current: RespValue | undefined = value
-    while (current !== undefined && this.#stack.length > 0) {
-      const frame = this.#stack[this.#stack.length - 1]!
-      frame.items.push(current)
-      if (--frame.remaining > 0) {
-        // Only a streamed aggregate can grow past the bound; the others named their count.
-        if (frame.items.length > this.#limits.maxElements) throw tooManyElements(this.#limits.maxElements)
-        return undefined
-      }
-      current = this.#close()
-    }
-    return current
-  }
-
-  #closeStreamed(): RespValue | undefined {
-    const frame = this.#stack[this.#stack.length - 1]
-    const isPaired = frame?.type === marker.map || frame?.type === marker.attribute
-    if (frame?.remaining !== Number.POSITIVE_INFINITY || (isPaired && frame.items.length % 2 === 1)) {
-      throw new RespError('FB_RESP_PROTOCOL', 'a streamed aggregate ends where none can')
-    }
-    return this.#close()
-  }
-
-  /** Takes the innermost aggregate off the stack; undefined where it is no value by itself. */
-  #close(): RespValue | undefined {
-    const { type, items } = this.#stack.pop()!
-    switch (type) {
-      case marker.map:
-        return new MapReply(items)
-      case marker.set:
-        return new SetReply(items)
-      case marker.push:
-        return new PushReply(items)
-      case marker.attribute:
-        if (this.#keepsAttributes) this.#stack.push({ type: 0, items: [new MapReply(items)], remaining: 1 })
-        return undefined
-      case 0:
-        return new Attributed(items[0] as MapReply, items[1]!)
-      default:
-        return items
-    }
+    return this.#open.open(type, count)
   }
 }
 
-function joined(head: Uint8Array, tail: Uint8Array): Uint8Array {
+function joined(head: Uint8Array | undefined, tail: Uint8Array): Uint8Array {
+  if (head === undefined) return new Uint8Array(tail)
   const both = new Uint8Array(head.length + tail.length)
   both.set(head)
   both.set(tail, head.length)
@@ -357,10 +329,6 @@ function checkBulkEnd(bytes: Uint8Array, end: number): void {
   if (bytes[end] !== carriageReturn || bytes[end + 1] !== lineFeed) {
     throw new RespError('FB_RESP_PROTOCOL', 'a bulk string is not followed by a line end')
   }
-}
-
-function tooManyElements(maxElements: number): RespError {
-  return new RespError('FB_RESP_TOO_LARGE', `an aggregate has more elements than maxElements, ${maxElements}`)
 }
 
 // The line itself may hold a value: only its type and length are told.

@@ -74,6 +74,7 @@ test.each<[string, string]>([
 })
 
 test('bounds of its own are kept', () => {
+  expect(() => new RequestParser({ maxArguments: 0 })).toThrow('maxArguments')
   expect(() => parseAll('*3\r\n', { maxArguments: 2 })).toThrow('invalid multibulk length')
   expect(() => parseAll('*1\r\n$11\r\n', { maxBulkBytes: 10 })).toThrow('invalid bulk length')
   expect(() => parseAll('x'.repeat(20), { maxInlineBytes: 10 })).toThrow('too big inline request')

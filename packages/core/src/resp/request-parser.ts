@@ -1,4 +1,5 @@
 import { splitInline } from './inline-request.ts'
+import { checkedBound } from './limits.ts'
 import { carriageReturn, lineFeed, marker } from './markers.ts'
 import { RequestError } from './resp-error.ts'
 import { strictWholeNumberOf } from './resp-number.ts'
@@ -7,7 +8,7 @@ import { strictWholeNumberOf } from './resp-number.ts'
 export interface RequestParserOptions {
   /** Bytes of one argument, as `proto-max-bulk-len` of Redis. @default 536870912 */
   readonly maxBulkBytes?: number
-  /** Arguments of one request. @default 1048576 */
+  /** Arguments of one request; memory is taken as they come. @default 2147483647 */
   readonly maxArguments?: number
   /** Bytes of an inline request and of a line with a count. @default 65536 */
   readonly maxInlineBytes?: number
@@ -42,9 +43,9 @@ export class RequestParser {
   #missing = 0
 
   constructor(options: RequestParserOptions = {}) {
-    this.#maxBulkBytes = options.maxBulkBytes ?? 512 * 1024 * 1024
-    this.#maxArguments = options.maxArguments ?? 1024 * 1024
-    this.#maxInlineBytes = options.maxInlineBytes ?? 64 * 1024
+    this.#maxBulkBytes = checkedBound('maxBulkBytes', options.maxBulkBytes ?? 512 * 1024 * 1024)
+    this.#maxArguments = checkedBound('maxArguments', options.maxArguments ?? 2 ** 31 - 1)
+    this.#maxInlineBytes = checkedBound('maxInlineBytes', options.maxInlineBytes ?? 64 * 1024)
   }
 
   /** How many arguments the request has, the command's name included. */

@@ -1,10 +1,12 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { findingRoutes } from '@firebreak/hub'
 import { type RedisServer, scale, sourceArgs, startRedis, temporaryFolder, waitFor } from '@firebreak/testkit'
 import fastify from 'fastify'
+import { commands, runCommand } from 'firebreak'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 const main = fileURLToPath(new URL('../../packages/cli/src/main.ts', import.meta.url))
@@ -15,16 +17,48 @@ interface Ended {
   readonly stderr: string
 }
 
+/** Runs the command in this process, with streams of its own. */
+async function firebreak(
+  args: readonly string[],
+  options: { env?: Record<string, string>; input?: string; signal?: AbortSignal } = {},
+): Promise<Ended> {
+  let [stdout, stderr] = ['', '']
+  const collect = (take: (text: string) => void) =>
+    ({
+      write(text: string) {
+        take(text)
+        return true
+      },
+    }) as never
+  const stdin = new PassThrough()
+  stdin.end(options.input ?? '')
+  const code = await runCommand(commands, args, {
+    env: options.env ?? {},
+    stdin: stdin as never,
+    stdout: collect((text) => {
+      stdout += text
+    }),
+    stderr: collect((text) => {
+      stderr += text
+    }),
+    signal: options.signal ?? new AbortController().signal,
+  })
+  return { code, stdout, stderr }
+}
+
 /** Runs the real command in a process of its own. */
-function firebreak(args: readonly string[], options: { env?: Record<string, string>; input?: string; onStart?: (pid: number, stderr: () => string) => void } = {}): Promise<Ended> {
+function firebreakProcess(
+  args: readonly string[],
+  env: Record<string, string>,
+  onStart: (pid: number) => void,
+): Promise<Ended> {
   return new Promise((resolve) => {
-    const child = spawn(process.execPath, [...sourceArgs, main, ...args], { env: { ...process.env, ...options.env } })
+    const child = spawn(process.execPath, [...sourceArgs, main, ...args], { env: { ...process.env, ...env } })
     let [stdout, stderr] = ['', '']
     child.stdout.on('data', (chunk) => (stdout += String(chunk)))
     child.stderr.on('data', (chunk) => (stderr += String(chunk)))
     child.on('close', (code) => resolve({ code, stdout, stderr }))
-    child.stdin.end(options.input ?? '')
-    options.onStart?.(child.pid!, () => stderr)
+    onStart(child.pid!)
   })
 }
 
@@ -36,7 +70,6 @@ beforeAll(async () => {
   const run = (...args: string[]) => server.cli('-a', 'geheim', '--no-auth-warning', ...args)
   await run('EVAL', "for i=1,20000 do redis.call('HSET', KEYS[1], 'f' .. i, string.rep('v', 20)) end", '1', 'users')
   await run('EVAL', "for i=1,ARGV[1] do redis.call('SET', 'small:' .. i, i) end", '0', String(scale(3000, 100_000)))
-  await run('-x', 'SET', 'text').catch(() => {})
   await run('EVAL', "redis.call('SET', '\\0\\255\\27[31m', string.rep('b', 5000))", '0')
 })
 afterAll(() => server.stop())
@@ -57,11 +90,15 @@ describe('output', () => {
   })
 
   test('JSON, NDJSON and CSV carry the same keys', async () => {
-    const of = async (format: string) => (await firebreak(['find', 'big', '--port', port, format, '--top', '2', '--elements'], auth)).stdout
+    const of = async (format: string) =>
+      (await firebreak(['find', 'big', '--port', port, format, '--top', '2', '--elements'], auth)).stdout
     const finding = JSON.parse(await of('--json'))
     expect(finding).toMatchObject({ version: 1, kind: 'big', method: 'scan', isComplete: true })
     expect(finding.keys[0]).toMatchObject({ key: 'users', type: 'hash', elements: 20_000 })
-    const lines = (await of('--ndjson')).trim().split('\n').map((line) => JSON.parse(line))
+    const lines = (await of('--ndjson'))
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
     expect(lines[0]).toMatchObject({ kind: 'big', list: 'all', rank: 1, key: 'users' })
     expect(lines.some(({ list }) => list === 'hash/elements')).toBe(true)
     const csv = (await of('--csv')).split('\r\n')
@@ -123,18 +160,21 @@ describe('passwords', () => {
 })
 
 test('Ctrl-C and --max-time print what was found', async () => {
-  const interrupted = await firebreak(['find', 'big', '-p', port, '--throttle', '1000', '--count', '100', '--json'], {
-    ...auth,
-    onStart: (pid) => {
-      void waitFor(async () => /cmd=(memory|type|scan)/.test(await server.cli('-a', 'geheim', '--no-auth-warning', 'CLIENT', 'LIST')), { timeoutMs: 30_000 }).then(() => process.kill(pid, 'SIGINT'))
-    },
+  const isScanning = async () =>
+    /cmd=(memory|type|scan)/.test(await server.cli('-a', 'geheim', '--no-auth-warning', 'CLIENT', 'LIST'))
+  const flags = ['find', 'big', '-p', port, '--throttle', '1000', '--count', '100', '--json']
+  const interrupted = await firebreakProcess(flags, auth.env, (pid) => {
+    void waitFor(isScanning, { timeoutMs: 60_000 }).then(() => process.kill(pid, 'SIGINT'))
   })
   expect(interrupted.code).toBe(0)
   const finding = JSON.parse(interrupted.stdout)
   expect(finding.isComplete).toBe(false)
   expect(finding.scanned).toBeGreaterThan(0)
   expect(interrupted.stderr).toMatch(/ended early/)
-  const timed = await firebreak(['find', 'big', '-p', port, '--throttle', '500', '--count', '100', '--max-time', '300ms', '--json'], auth)
+  const timed = await firebreak(
+    ['find', 'big', '-p', port, '--throttle', '500', '--count', '100', '--max-time', '300ms', '--json'],
+    auth,
+  )
   expect(JSON.parse(timed.stdout).isComplete).toBe(false)
 })
 
@@ -152,7 +192,10 @@ test('a finding can be sent to a hub, and read again by advise', async () => {
   await app.register(findingRoutes)
   await app.listen({ port: 0, host: '127.0.0.1' })
   const { port: hubPort } = app.server.address() as { port: number }
-  const sent = await firebreak(['find', 'big', '-p', port, '--json', '--elements', '--hub', `http://127.0.0.1:${hubPort}`], auth)
+  const sent = await firebreak(
+    ['find', 'big', '-p', port, '--json', '--elements', '--hub', `http://127.0.0.1:${hubPort}`],
+    auth,
+  )
   expect(sent.code, sent.stderr).toBe(0)
   const { findings } = (await app.inject('/v1/findings')).json()
   expect(findings).toEqual([JSON.parse(sent.stdout)])
@@ -172,7 +215,10 @@ test('advise changes nothing without --apply; with it a key is split, and cut ov
   const plan = await firebreak(['find', 'advise', '-p', port], auth)
   expect(plan.stdout).toMatch(/MEDIUM|HIGH|LOW|Nothing to do/)
   expect(await run('DBSIZE')).toBe(keysBefore)
-  const split = await firebreak(['find', 'advise', '-p', port, '--apply', 'split', '--key', 'users', '--segments', '8'], auth)
+  const split = await firebreak(
+    ['find', 'advise', '-p', port, '--apply', 'split', '--key', 'users', '--segments', '8'],
+    auth,
+  )
   expect(split.code, split.stderr).toBe(0)
   expect(split.stdout).toMatch(/"users:0" to "users:7", and compared/)
   expect(await run('HLEN', 'users')).toBe('20000')
@@ -186,7 +232,22 @@ describe('help, completion and manual come from the registry', () => {
     const { stdout, code } = await firebreak(['help', 'find'])
     expect(code).toBe(0)
     expect(stdout.indexOf('Examples:')).toBeLessThan(stdout.indexOf('Usage:'))
-    for (const flag of ['--scan', '--monitor', '--capture', '--server', '--rdb', '--live', '--throttle', '--max-time', '--match', '--type', '--top', '--fail-on', '--hub', '--apply']) {
+    for (const flag of [
+      '--scan',
+      '--monitor',
+      '--capture',
+      '--server',
+      '--rdb',
+      '--live',
+      '--throttle',
+      '--max-time',
+      '--match',
+      '--type',
+      '--top',
+      '--fail-on',
+      '--hub',
+      '--apply',
+    ]) {
       expect(stdout).toContain(flag)
     }
     expect(stdout).toMatch(/env REDISCLI_AUTH/)
@@ -195,7 +256,13 @@ describe('help, completion and manual come from the registry', () => {
   test('bash completes commands, subcommands and flags', async () => {
     const { stdout } = await firebreak(['completion', 'bash'])
     const complete = (...words: string[]) =>
-      execFileSync('bash', ['-c', `${stdout}\nCOMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=$((\${#COMP_WORDS[@]}-1)); _firebreak; echo "\${COMPREPLY[@]}"`]).toString().trim().split(' ')
+      execFileSync('bash', [
+        '-c',
+        `${stdout}\nCOMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=$((\${#COMP_WORDS[@]}-1)); _firebreak; echo "\${COMPREPLY[@]}"`,
+      ])
+        .toString()
+        .trim()
+        .split(' ')
     expect(complete('firebreak', 'fi')).toEqual(['find'])
     expect(complete('firebreak', 'find', 'b')).toEqual(['big'])
     expect(complete('firebreak', 'find', 'hot', '--mon')).toEqual(['--monitor'])

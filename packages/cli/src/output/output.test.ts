@@ -22,15 +22,20 @@ test('a table aligns, leaves empty columns out and cuts only what may be cut', (
     { k: 'a', n: 1 },
     { k: 'x'.repeat(40), n: 1000 },
   ]
-  expect(renderTable(columns, rows)).toBe(`key${' '.repeat(37)}     n\na${' '.repeat(39)}     1\n${'x'.repeat(40)}  1000\n`)
+  expect(renderTable(columns, rows)).toBe(
+    `key${' '.repeat(37)}     n\na${' '.repeat(39)}     1\n${'x'.repeat(40)}  1000\n`,
+  )
   const narrow = renderTable(columns, rows, 30).split('\n')
   expect(narrow[2]).toBe(`${'x'.repeat(23)}…  1000`)
 })
 
 test('CSV quotes what must be quoted and disarms formulas; NDJSON is one object a line', () => {
-  expect(renderCsv([{ key: 'a,"b"\n', n: 1 }, { key: '=1+1', extra: true }])).toBe(
-    'key,n,extra\r\n"a,""b""\n",1,\r\n\'=1+1,,true\r\n',
-  )
+  expect(
+    renderCsv([
+      { key: 'a,"b"\n', n: 1 },
+      { key: '=1+1', extra: true },
+    ]),
+  ).toBe('key,n,extra\r\n"a,""b""\n",1,\r\n\'=1+1,,true\r\n')
   expect(renderNdjson([{ a: 1 }, { b: '\n' }])).toBe('{"a":1}\n{"b":"\\n"}\n')
 })
 

@@ -54,13 +54,29 @@ test('HGETALL of a hot hash becomes HMGET; a read-hot key is cached or copied; a
   const whole = hot({ key: 'profile', accesses: 1000, writes: 0, share: 0.3, commands: { HGETALL: 900, HSET: 100 } })
   expect(actions(whole)).toEqual(['cache-or-copy', 'read-less'])
   expect(whole[1]!.commands).toEqual(['HMGET profile field1 field2'])
-  expect(actions(hot({ key: 'stock', accesses: 1000, writes: 900, share: 0.3, commands: { DECR: 900 } }))).toEqual(['spread-writes'])
+  expect(actions(hot({ key: 'stock', accesses: 1000, writes: 900, share: 0.3, commands: { DECR: 900 } }))).toEqual([
+    'spread-writes',
+  ])
   expect(hot({ key: 'mild', accesses: 10, writes: 0, share: 0.001, commands: { GET: 10 } })).toEqual([])
 })
 
 test('many small keys become hashes, and a group without TTL gets one that is spread', () => {
-  const leaf = { prefix: 'user:<n>', keys: 2_000_000, bytes: 160_000_000, elements: 2_000_000, keysWithTtl: 0, children: [] }
-  const root = { prefix: '', keys: 2_000_000, bytes: 160_000_000, elements: 2_000_000, keysWithTtl: 0, children: [leaf] }
+  const leaf = {
+    prefix: 'user:<n>',
+    keys: 2_000_000,
+    bytes: 160_000_000,
+    elements: 2_000_000,
+    keysWithTtl: 0,
+    children: [],
+  }
+  const root = {
+    prefix: '',
+    keys: 2_000_000,
+    bytes: 160_000_000,
+    elements: 2_000_000,
+    keysWithTtl: 0,
+    children: [leaf],
+  }
   const advice = advise([finding({ prefixes: root })])
   expect(actions(advice).sort()).toEqual(['add-ttl', 'hash-instead-of-keys'])
   expect(advice.find(({ action }) => action === 'add-ttl')!.commands[0]).toMatch(/RANDOM/)

@@ -99,6 +99,24 @@ test('a reader that is killed leaves no MONITOR behind', async () => {
   await waitFor(async () => !(await isMonitored()))
 })
 
+test('MONITOR that could not be ended from the server is not started', async () => {
+  await server.cli(
+    'ACL',
+    'SETUSER',
+    'watcher',
+    'on',
+    '>secret',
+    '~*',
+    '+monitor',
+    '+info',
+    '+client|id',
+    '+client|setname',
+  )
+  const target = { port: server.port, username: 'watcher', password: 'secret' }
+  await expect(findHotByMonitor({ target, durationMs: 100 })).rejects.toMatchObject({ code: 'FB_FIND_MONITOR' })
+  expect(await isMonitored()).toBe(false)
+})
+
 test('slots: the skewed node, then its slot, then its key', async () => {
   const cluster: RedisCluster = await startCluster({ masters: 3 })
   try {

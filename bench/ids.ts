@@ -83,8 +83,9 @@ const service = startSource(
 const barePort = Number((await bare.printed(/port (\d+)/))[1])
 const [, httpText, respText] = await service.printed(/ids: http:\/\/127\.0\.0\.1:(\d+), redis:\/\/127\.0\.0\.1:(\d+)/)
 const [httpPort, respPort] = [Number(httpText), Number(respText)]
-const durationMs = rounds(600, 3000)
-const http = await interleaved(rounds(5, 7), {
+// Many short turns: a noisy moment then spoils few of the ratios.
+const durationMs = rounds(250, 800)
+const http = await interleaved(rounds(15, 25), {
   bare: () => httpRate(barePort, '/', durationMs),
   segment: () => httpRate(httpPort, '/api/segment/get/bench', durationMs),
   snowflake: () => httpRate(httpPort, '/api/snowflake/get/bench', durationMs),
@@ -99,7 +100,7 @@ bench.report({
 })
 bench.report({ id: 'http-per-second', value: median(http.segment), unit: 'requests/s' })
 const resp: number[] = []
-for (let round = 0; round < 5; round++) resp.push(await respRate(respPort, ['INCR', 'bench'], durationMs))
+for (let round = 0; round < 7; round++) resp.push(await respRate(respPort, ['INCR', 'bench'], durationMs))
 bench.report({ id: 'resp-per-second', value: median(resp), unit: 'ids/s', note: 'INCR, pipelined' })
 await Promise.all([bare.stop(), service.stop()])
 

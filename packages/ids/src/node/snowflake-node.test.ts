@@ -4,13 +4,21 @@ import { join } from 'node:path'
 import {
   FaultProxy,
   freePort,
+  type GuardedChild,
+  startEtcd,
+  startRedis,
   startZooKeeper,
   temporaryFolder,
   waitFor,
   type ZooKeeperServer,
 } from '@firebreak/testkit'
+import { Redis as Ioredis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import type { NodeAddress } from '../address/node-address.ts'
 import { decodeSnowflake } from '../snowflake/layout.ts'
+import { EtcdRegistry } from '../workers/etcd-registry.ts'
+import { RedisRegistry } from '../workers/redis-registry.ts'
+import type { WorkerRegistry } from '../workers/worker-registry.ts'
 import { ZooKeeperRegistry } from '../workers/zookeeper-registry.ts'
 import { ZooKeeperClient } from '../zookeeper/zookeeper-client.ts'
 import type { IdsAlarm, SnowflakeNodeOptions } from './node-options.ts'
@@ -355,6 +363,68 @@ describe('with ZooKeeper down', () => {
         return undefined
       }
     })
+  })
+})
+
+describe.each(['etcd', 'redis'])('on %s', (kind) => {
+  let child: GuardedChild
+  let open: (address: NodeAddress) => WorkerRegistry
+  let restart: () => Promise<GuardedChild>
+  let close: () => Promise<unknown>
+  beforeAll(async () => {
+    if (kind === 'etcd') {
+      let etcd = await startEtcd()
+      child = etcd.child
+      open = (address) => new EtcdRegistry({ endpoints: etcd.url, address, requestTimeoutMs: 500 })
+      restart = async () => {
+        etcd = await etcd.restart()
+        return etcd.child
+      }
+      close = () => etcd.stop()
+    } else {
+      let redis = await startRedis({ args: ['--appendonly', 'yes', '--appendfsync', 'always'] })
+      const client = new Ioredis(redis.port, { maxRetriesPerRequest: 1 })
+      client.on('error', () => {})
+      child = redis.child
+      open = (address) => new RedisRegistry({ redis: client, address, requestTimeoutMs: 500 })
+      restart = async () => {
+        redis = await redis.restart()
+        return redis.child
+      }
+      close = async () => {
+        client.disconnect()
+        await redis.stop()
+      }
+    }
+  })
+  afterAll(() => close())
+
+  test('the same holds: reports, the file while it is down, the worker id kept, one address once', async () => {
+    const place = await newPlace()
+    const address = { ip: '127.0.0.1', port: place.port }
+    const go = (more: Partial<SnowflakeNodeOptions> = {}) => start(place, { registry: open(address), ...more })
+    const first = await go()
+    const last = first.node.next()
+    const twin = { ...place, cacheFile: `${place.cacheFile}.twin` }
+    expect((await refused(twin, { registry: open(address) })).code).toBe('FB_IDS_ADDRESS_TAKEN')
+    await first.node.close()
+    expect((await refused(place, { registry: open(address), offsetMs: -3000 })).code).toBe('FB_IDS_CLOCK_REFUSED')
+
+    const second = await go()
+    expect(second.node.workerId).toBe(first.node.workerId)
+    expect(BigInt(second.node.next()) > BigInt(last)).toBe(true)
+    child.signal('SIGKILL')
+    await child.exited
+    await waitFor(() => !second.node.status().registry!.isUp)
+    second.node.next()
+    await second.node.close()
+    const third = await go()
+    expect(third.node.workerId).toBe(first.node.workerId)
+    expect(third.alarms).toMatchObject([{ code: 'FB_IDS_REGISTRY_DOWN' }])
+    child = await restart()
+    await waitFor(() => third.node.status().registry!.isUp)
+    expect(third.node.status()).toMatchObject({ state: 'serving', workerId: first.node.workerId })
+    await third.node.close()
   })
 })
 

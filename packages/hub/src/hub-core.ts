@@ -1,6 +1,7 @@
 import {
   type AuditEntry,
   type ClaimPayload,
+  type HistoryEvent,
   type Invalidation,
   keyBytes,
   parseKeyText,
@@ -15,6 +16,7 @@ import { AccessTotals } from './decide/access-totals.ts'
 import { AlarmBoard } from './decide/alarm-board.ts'
 import { Decider } from './decide/decider.ts'
 import { TableDelivery } from './deliver/table-delivery.ts'
+import { HeatRecorder } from './heat/heat-recorder.ts'
 import { MapHeatEngine } from './heat/map-heat-engine.ts'
 import { SlotHeat } from './heat/slot-heat.ts'
 import { HostRegister, type Instance } from './hosts/host-register.ts'
@@ -43,6 +45,7 @@ export class HubCore {
   readonly traffic = new TrafficMeter()
   readonly effects = new KeyEffects()
   readonly slots = new SlotHeat()
+  readonly recorder = new HeatRecorder()
   readonly alarms = new AlarmBoard()
   readonly governor: IngestGovernor
   readonly lane: InvalidationLane
@@ -67,7 +70,7 @@ export class HubCore {
   private constructor(store: HubStore, state: HubState, options: ResolvedCoreOptions) {
     this.options = options
     this.store = store
-    this.#writer = new StoreWriter(store, (error) => this.#onStoreTrouble(error))
+    this.#writer = new StoreWriter(store, options.timers, (error) => this.#onStoreTrouble(error))
     this.engine = new MapHeatEngine({ maxTrackedKeys: options.maxTrackedKeys })
     this.hosts = new HostRegister(options)
     this.governor = new IngestGovernor(options)
@@ -88,7 +91,7 @@ export class HubCore {
       sink: this.delivery,
       totals: this.#totals,
       processCount: (services) => this.hosts.countOf(services),
-      record: (event) => this.#writer.addHistory(event),
+      record: (event) => this.#record(event),
     })
     const { engine, decider, delivery, slots, hosts, traffic, governor } = this
     const parts = { engine, decider, delivery, slots, hosts, traffic, governor, totals: this.#totals }
@@ -180,7 +183,7 @@ export class HubCore {
       this.delivery.takeBack(serviceId, claim.redisClusterId, key)
       const text = `a claim of ${instance.hostId} under rule \`${claim.ruleId}\` was taken back`
       const { redisClusterId, ruleId } = claim
-      this.#writer.addHistory({ at: now, kind: 'rollback', redisClusterId, key: claim.key, ruleId, text })
+      this.#record({ at: now, kind: 'rollback', redisClusterId, key: claim.key, ruleId, text })
     }
     this.delivery.flush()
   }
@@ -199,7 +202,7 @@ export class HubCore {
   async close(): Promise<void> {
     for (const timer of this.#timers) timer.cancel()
     this.delivery.flush()
-    await this.#writer.drained()
+    await this.#writer.close()
     await this.store.close()
   }
 
@@ -216,10 +219,15 @@ export class HubCore {
     this.#totals.setRules(set.rules)
     this.governor.setRules(set.rules)
     const now = this.now()
+    this.decider.setRules(set.rules)
     for (const track of [...this.decider.active()]) {
-      const service = track.services.values().next().value ?? ''
-      const index = set.match(track.redisClusterId, service, track.key)
-      this.decider.reconsider(track, index < 0 ? undefined : set.rules[index], now)
+      // Of the services that share a track, some may have a rule of their own now.
+      const ruleOf = (service: string) => set.rules[set.match(track.redisClusterId, service, track.key)]
+      const rule = [...track.services].map(ruleOf).find((found) => found?.id === track.rule?.id)
+      for (const service of track.services) {
+        if (rule !== undefined && ruleOf(service) !== rule) this.delivery.removeService(track, service)
+      }
+      this.decider.reconsider(track, rule, now)
     }
     this.delivery.setRules(set)
     this.delivery.flush()
@@ -235,7 +243,7 @@ export class HubCore {
         this.#writer.saveEntries([], [entry])
         continue
       }
-      for (const service of services) track.services.add(service)
+      for (const service of services) track.addService(service)
       this.decider.restore(track, entry, now, this.options.restartGraceMs)
       this.engine.consider(heat!, track, now)
     }
@@ -253,7 +261,9 @@ export class HubCore {
     this.hosts.expire(now)
     this.traffic.forget(now)
     this.effects.forget(now)
-    this.governor.adjust(this.hosts.counts().connected, now)
+    const { redis, local, copies, limited, writes } = this.traffic.latest(now)
+    this.recorder.record(this.engine, redis + local + copies + limited + writes, now)
+    this.governor.adjust(this.hosts.counts().connected, this.options.loadOf(), now)
     this.#watch(now)
   }
 
@@ -287,8 +297,15 @@ export class HubCore {
     this.#writer.write((store) => store.reserveVersions(upTo))
   }
 
+  #record(event: HistoryEvent): void {
+    this.#writer.addHistory(event)
+    const { kind, redisClusterId, key, ruleId, text } = event
+    this.options.logger.info({ kind, redisClusterId, key, ruleId }, text)
+  }
+
   async #audit(who: string, what: string, before: unknown, after: unknown): Promise<void> {
     const entry: AuditEntry = { at: this.now(), who, what, before, after }
+    this.options.logger.info({ who, before, after }, what)
     await this.store.appendAudit(entry)
   }
 
@@ -298,7 +315,8 @@ export class HubCore {
       return
     }
     const cause = `the ${this.store.name} store failed: ${error.message}`
-    const retry = 'every next write tries again; decisions go on from memory'
+    this.options.logger.warn({ store: this.store.name, error: error.message }, 'a write to the store failed')
+    const retry = 'the write is tried again every second; decisions go on from memory'
     this.alarms.raise({ id: 'store', severity: 'critical', cause, retry }, this.now())
   }
 }

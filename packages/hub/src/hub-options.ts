@@ -1,6 +1,15 @@
 import { type Clock, steadyClock, systemTimers, type Timers } from '@firebreak/core'
+import { makeLoadMeter } from './collect/process-load.ts'
 import type { NodeOfSlot } from './decide/access-totals.ts'
 import { chooseFirstStrategy, type StrategyChooser } from './decide/choose-strategy.ts'
+
+/** Where the hub tells what it does; pino's shape. */
+export interface HubLogger {
+  info(data: object, message: string): void
+  warn(data: object, message: string): void
+}
+
+const silent: HubLogger = { info() {}, warn() {} }
 
 /** What the hub's heart can be told: everything but the network. */
 export interface HubCoreOptions {
@@ -10,7 +19,7 @@ export interface HubCoreOptions {
   readonly reportIntervalMs?: number
   /** The slowest interval that sensors are asked for when there are many. @default 5000 */
   readonly maxReportIntervalMs?: number
-  /** Reports a second that the hub wants to take; beyond it sensors are slowed. @default 20000 */
+  /** Reports a second that the hub wants to take; beyond it sensors are slowed. @default 10000 */
   readonly maxReportsPerSecond?: number
   /** Entries a second that the hub wants to take; beyond it sensors sample. @default 300000 */
   readonly maxEntriesPerSecond?: number
@@ -34,16 +43,20 @@ export interface HubCoreOptions {
   readonly entryTtlMs?: number
   /** How long keys that were hot before a restart stay so without being seen again. @default 5000 */
   readonly restartGraceMs?: number
-  /** Keys whose heat is tracked at once. @default 1000000 */
+  /** Keys whose heat is tracked at once, some 800 bytes each. @default 500000 */
   readonly maxTrackedKeys?: number
   /** Makes a hot key's strategy. @default the first of its level */
   readonly chooseStrategy?: StrategyChooser
   /** Names the node of a slot, for shares of a node. @default a cluster is one node */
   readonly nodeOfSlot?: NodeOfSlot
+  /** What part of the time since its last call the process was busy, 0 to 1. @default the event loop's utilization */
+  readonly loadOf?: () => number
   /** @default a clock that never steps */
   readonly clock?: Clock
   /** @default the runtime's */
   readonly timers?: Timers
+  /** @default none */
+  readonly logger?: HubLogger
   /** @default Math.random */
   readonly random?: () => number
 }
@@ -60,7 +73,7 @@ export function resolveCoreOptions(options: HubCoreOptions): ResolvedCoreOptions
     hubId: `hub-${digits}`,
     reportIntervalMs: 100,
     maxReportIntervalMs: 5000,
-    maxReportsPerSecond: 20_000,
+    maxReportsPerSecond: 10_000,
     maxEntriesPerSecond: 300_000,
     maxReportAgeMs: 10_000,
     maxReportBytes: 4 * 1024 * 1024,
@@ -72,11 +85,13 @@ export function resolveCoreOptions(options: HubCoreOptions): ResolvedCoreOptions
     tickMs: 100,
     entryTtlMs: 60_000,
     restartGraceMs: 5000,
-    maxTrackedKeys: 1_000_000,
+    maxTrackedKeys: 500_000,
     chooseStrategy: chooseFirstStrategy,
     nodeOfSlot: () => '',
+    loadOf: makeLoadMeter(),
     clock: steadyClock,
     timers: systemTimers,
+    logger: silent,
     random,
     ...options,
   }

@@ -62,11 +62,13 @@ const version = (JSON.parse(readFileSync(new URL('../package.json', import.meta.
 export async function startHub(options: HubOptions = {}): Promise<Hub> {
   const { host = '127.0.0.1', port = 0, tokens, dataFolder } = options
   if (!isLoopback(host) && !hasSecrets(tokens)) throw new NotLoopbackError(host)
+  // Everything that can be wrong in the options, before anything is opened.
   const initialRules = (options.initialRules ?? []).map(parseRule)
+  const tls = readTls(options.tls)
   const logger = options.logger ?? makeLogger(options.logLevel ?? 'info')
   const store =
     options.store ?? (dataFolder === undefined ? new MemoryStore() : new SqliteStore(join(dataFolder, 'hub.sqlite')))
-  const core = await HubCore.open(store, options)
+  const core = await HubCore.open(store, { ...options, logger })
   await seedRules(core, initialRules)
   const server = new HubServer(core, {
     host,
@@ -74,7 +76,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     tokens: hasSecrets(tokens) ? tokens : undefined,
     allowedHosts: options.allowedHosts ?? [],
     consoleFolder: options.consoleFolder,
-    tls: readTls(options.tls),
+    tls,
     logger,
     plugins: options.plugins ?? [],
     version,

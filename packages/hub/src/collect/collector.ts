@@ -33,6 +33,12 @@ export interface CollectorParts {
   readonly maxReportAgeMs: number
 }
 
+/**
+ * Counts of an interval are dated to its middle: dated to its end, a steady key would have an interval too many in every
+ * window. Bounded, since a report does not tell how long its interval was.
+ */
+const maxHalfIntervalMs = 50
+
 /** Why reports were not counted: the refusals, and reports that came twice. */
 export type IngestCause = ReportRefusal | 'duplicate' | 'hosts-full'
 
@@ -40,7 +46,7 @@ export type IngestCause = ReportRefusal | 'duplicate' | 'hosts-full'
 interface Intake {
   readonly instance: Instance
   readonly now: number
-  /** When the report's interval ended, by the hub's clock. */
+  /** The middle of the report's interval, by the hub's clock. */
   readonly at: number
   entries: number
 }
@@ -152,7 +158,7 @@ export class Collector {
     head: { collectTs: number; sendTs: number; serviceId: string; hostId: string; instanceId: string },
     sequence: number | undefined,
   ): Intake | undefined {
-    const { clock, hosts, maxReportAgeMs } = this.#parts
+    const { clock, hosts, governor, maxReportAgeMs } = this.#parts
     const now = clock.now()
     const instance = hosts.find(head.serviceId, head.hostId, head.instanceId, now)
     if (instance === undefined) {
@@ -170,7 +176,7 @@ export class Collector {
       this.countRefusal('duplicate')
       return undefined
     }
-    return { instance, now, at: now - ageMs, entries: 0 }
+    return { instance, now, at: now - ageMs - Math.min(maxHalfIntervalMs, governor.pace.intervalMs / 2), entries: 0 }
   }
 
   #startSection({ instance, at }: Intake, redisClusterId: string, total: number): RuleScope {

@@ -17,11 +17,15 @@ export interface IngestGovernorOptions {
 }
 
 const maxFloor = 65_536
+/** Busy for more than this part of the time: slower. Less than the other: faster again. */
+const busyLoad = 0.75
+const easyLoad = 0.5
 
 /**
  * Sets the sensors' interval and sampling floor from what the hub can take.
  *
- * The interval follows from their number alone (reports a second = sensors ÷ interval). The floor f rises in proportion
+ * The interval follows from their number (reports a second = sensors ÷ interval), and is stretched while this process is
+ * busy most of the time, whatever keeps it busy; it shrinks back slowly, so that it does not swing. The floor f rises in proportion
  * while more entries come than wished and falls by a quarter a second otherwise. It is bounded by the lowest threshold T
  * that any rule has: f ≤ 1 + T/96 keeps a key at 1.5 T from being missed.
  */
@@ -30,6 +34,7 @@ export class IngestGovernor {
   readonly #reports = new SlidingWindow(2000)
   readonly #entries = new SlidingWindow(2000)
   #floorBound = maxFloor
+  #stretch = 1
   #pace: SensorPace
 
   constructor(options: IngestGovernorOptions) {
@@ -55,11 +60,15 @@ export class IngestGovernor {
     return { reportsPerSecond: this.#reports.sum(now) / 2, entriesPerSecond: this.#entries.sum(now) / 2 }
   }
 
-  /** Once a second. */
-  adjust(sensors: number, now: number): SensorPace {
+  /** Once a second; `load` is the part of it for which this process was busy. */
+  adjust(sensors: number, load: number, now: number): SensorPace {
     const { reportIntervalMs, maxReportIntervalMs, maxReportsPerSecond, maxEntriesPerSecond } = this.#options
     const needed = Math.ceil((sensors * 1000) / maxReportsPerSecond)
-    const intervalMs = Math.min(maxReportIntervalMs, Math.max(reportIntervalMs, needed))
+    const unhurriedMs = Math.max(reportIntervalMs, needed)
+    if (load > busyLoad) this.#stretch = Math.min(this.#stretch * 1.5, maxReportIntervalMs / unhurriedMs)
+    else if (load < easyLoad) this.#stretch *= 0.95
+    this.#stretch = Math.max(1, this.#stretch)
+    const intervalMs = Math.min(maxReportIntervalMs, Math.round(unhurriedMs * this.#stretch))
     const pressure = this.rates(now).entriesPerSecond / maxEntriesPerSecond
     const floor = this.#pace.samplingFloor
     const wished = pressure > 1 ? Math.ceil(floor * pressure) : Math.floor(floor * 0.75)

@@ -192,6 +192,23 @@ test('a rule that appears counts what is in the window only from then on, and ke
   expect(hub.entry('other')).toBeDefined()
 })
 
+test('a service that gets a rule of its own leaves the shared entry, the others keep it', async () => {
+  const hub = await TestCore.open([{ id: 'all', prefix: 'k', threshold: 1000 }])
+  for (const serviceId of ['shop', 'web']) hub.report({ k1: 800 }, { serviceId, instanceId: serviceId })
+  expect([hub.entry('k1', 'shop')?.ruleId, hub.entry('k1', 'web')?.ruleId]).toEqual(['all', 'all'])
+  const own = { id: 'own', prefix: 'k', threshold: 1e6, service: 'shop', priority: 1 }
+  await hub.core.putRule(parseRule(own), 'test')
+  expect([hub.entry('k1', 'shop')?.ruleId, hub.entry('k1', 'web')?.ruleId]).toEqual([undefined, 'all'])
+})
+
+test('an evaluation that was armed under a rule that is gone decides nothing', async () => {
+  const hub = await TestCore.open([{ id: 'share', glob: '*', share: 0.2 }], { settleMs: 500, settleJitterMs: 0 })
+  hub.report({ one: 500 })
+  await hub.core.deleteRule('share', 'test')
+  hub.clock.advance(900)
+  expect([hub.phase('one'), hub.core.delivery.size]).toEqual(['cold', 0])
+})
+
 test('services with rules of their own are counted apart, all others together', async () => {
   const hub = await TestCore.open([
     { id: 'all', prefix: 'k', threshold: 1000 },

@@ -56,7 +56,7 @@ function amountText(measure: HeatMeasure, value: number, per = ''): string {
   return measure === 'accesses' || per === '' ? `${number}${per}` : `${number} ${measure}${per}`
 }
 
-function bytesText(value: number): string {
+export function bytesText(value: number): string {
   const units = ['B', 'KB', 'MB', 'GB', 'TB']
   let unit = 0
   let rest = value

@@ -40,19 +40,23 @@ export class SensorSession implements TableListener {
   readonly #core: HubCore
   readonly #channel: SensorChannel
   readonly #checkToken: AppTokenCheck
+  /** The token of the upgrade request, where it had one. */
+  readonly #headerToken: string | undefined
   #instance: Instance | undefined
   #leave: (() => void) | undefined
   #sequence = 0
   #brokenFrames = 0
 
-  constructor(core: HubCore, channel: SensorChannel, checkToken: AppTokenCheck) {
+  constructor(core: HubCore, channel: SensorChannel, checkToken: AppTokenCheck, headerToken?: string) {
     this.#core = core
     this.#channel = channel
     this.#checkToken = checkToken
+    this.#headerToken = headerToken
   }
 
-  get isOpen(): boolean {
-    return this.#instance !== undefined
+  /** Undefined before hello. */
+  get serviceId(): string | undefined {
+    return this.#instance?.serviceId
   }
 
   /** One message of the sensor. */
@@ -71,26 +75,13 @@ export class SensorSession implements TableListener {
     }
   }
 
-  onDelta(delta: TableDelta): void {
-    this.#send('delta', delta)
+  onDelta(_delta: TableDelta, frame: Uint8Array): void {
+    this.#write(frame)
   }
 
   /** Bytes that are the same for every sensor. */
   forward(bytes: Uint8Array): void {
-    if (this.isOpen) this.#write(bytes)
-  }
-
-  heartbeat(): void {
-    if (this.#instance === undefined) return
-    const { delivery, governor, lane } = this.#core
-    this.#send('heartbeat', {
-      hubTime: this.#core.now(),
-      epoch: delivery.epoch,
-      version: delivery.view(this.#instance.serviceId).version,
-      laneHead: lane.head,
-      isOff: delivery.isOff,
-      ...governor.pace,
-    })
+    if (this.#instance !== undefined) this.#write(bytes)
   }
 
   /** The connection has ended. */
@@ -138,7 +129,7 @@ export class SensorSession implements TableListener {
 
   #hello(frame: Frame): void {
     const hello = checked(frame, helloPayload)
-    if (this.#checkToken(hello.token) === undefined) {
+    if (this.#checkToken(hello.token ?? this.#headerToken) === undefined) {
       const reason = 'the hub asks for an app token; give the sensor one of the tokens file (token)'
       this.#send('refused', { code: 'FB_TOKEN_REFUSED', reason })
       this.close(closeCodes.refused, 'app token refused')
@@ -162,7 +153,7 @@ export class SensorSession implements TableListener {
     const joined = delivery.join(hello.serviceId, this)
     this.#leave = joined.leave
     this.#send('snapshot', joined.snapshot)
-    this.heartbeat()
+    this.#write(encodeHeartbeat(this.#core, hello.serviceId))
   }
 
   #refuseFrame(error: FrameError): void {
@@ -183,6 +174,19 @@ export class SensorSession implements TableListener {
     }
     this.#channel.send(bytes)
   }
+}
+
+/** The heartbeat of a service's sensors at this moment. */
+export function encodeHeartbeat(core: HubCore, serviceId: string): Uint8Array {
+  const { delivery, governor, lane } = core
+  return encodeJsonFrame('heartbeat', 0, {
+    hubTime: core.now(),
+    epoch: delivery.epoch,
+    version: delivery.view(serviceId).version,
+    laneHead: lane.head,
+    isOff: delivery.isOff,
+    ...governor.pace,
+  })
 }
 
 /** A payload that has been looked at; a wrong field is named. */

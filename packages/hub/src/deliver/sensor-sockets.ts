@@ -1,7 +1,7 @@
 import type { TimerHandle } from '@firebreak/core'
 import type { RawData, WebSocket } from 'ws'
 import type { HubCore } from '../hub-core.ts'
-import { type AppTokenCheck, closeCodes, SensorSession } from './sensor-session.ts'
+import { type AppTokenCheck, closeCodes, encodeHeartbeat, SensorSession } from './sensor-session.ts'
 
 /** Heartbeats are spread over so many steps: ten thousand at once would be a burst each second. */
 const heartbeatSteps = 10
@@ -36,7 +36,8 @@ export class SensorSockets {
     this.#timers.push(timers.setInterval(() => this.#beat(), heartbeatMs / heartbeatSteps))
   }
 
-  add(socket: WebSocket): void {
+  /** A new connection, with the token of its upgrade request where it had one. */
+  add(socket: WebSocket, headerToken?: string): void {
     const channel = {
       send: (bytes: Uint8Array) => socket.send(bytes),
       get bufferedBytes() {
@@ -44,7 +45,7 @@ export class SensorSockets {
       },
       close: (code: number, reason: string) => socket.close(code, reason),
     }
-    const session = new SensorSession(this.#core, channel, this.#checkToken)
+    const session = new SensorSession(this.#core, channel, this.#checkToken, headerToken)
     const connection = { session, step: this.#opened++ % heartbeatSteps, openedAt: this.#core.now() }
     this.#connections.add(connection)
     socket.on('message', (data: RawData, isBinary: boolean) => {
@@ -71,10 +72,21 @@ export class SensorSockets {
   #beat(): void {
     this.#step = (this.#step + 1) % heartbeatSteps
     const now = this.#core.now()
+    // All sensors of a service are told the same.
+    const frames = new Map<string, Uint8Array>()
     for (const { session, step, openedAt } of this.#connections) {
       if (step !== this.#step) continue
-      if (session.isOpen) session.heartbeat()
-      else if (now - openedAt > helloTimeoutMs) session.close(closeCodes.refused, 'no hello came')
+      const { serviceId } = session
+      if (serviceId === undefined) {
+        if (now - openedAt > helloTimeoutMs) session.close(closeCodes.refused, 'no hello came')
+        continue
+      }
+      let frame = frames.get(serviceId)
+      if (frame === undefined) {
+        frame = encodeHeartbeat(this.#core, serviceId)
+        frames.set(serviceId, frame)
+      }
+      session.forward(frame)
     }
   }
 }

@@ -1,8 +1,17 @@
-import { entryId, entryToJson, type Rule, type TableDelta, type TableEntry, type TableSnapshot } from '@firebreak/core'
+import {
+  encodeJsonFrame,
+  entryId,
+  entryToJson,
+  type Rule,
+  type TableDelta,
+  type TableEntry,
+  type TableSnapshot,
+} from '@firebreak/core'
 
 /** A sensor that listens to its service's table. */
 export interface TableListener {
-  onDelta(delta: TableDelta): void
+  /** The table changed; `frame` is the delta ready to send, the same bytes for all. */
+  onDelta(delta: TableDelta, frame: Uint8Array): void
 }
 
 /** What is to be told of one key: its entry, or that it has none. */
@@ -86,6 +95,8 @@ export class ServiceView {
     this.#changes.clear()
     this.#areRulesNew = false
     this.#isSwitchNew = false
-    for (const listener of this.listeners) listener.onDelta(delta)
+    if (this.listeners.size === 0) return
+    const frame = encodeJsonFrame('delta', version, delta)
+    for (const listener of this.listeners) listener.onDelta(delta, frame)
   }
 }

@@ -75,11 +75,20 @@ export class TableDelivery implements DecisionSink {
 
   /** A service touches the key for the first time. */
   addService(track: HeatTrack, serviceId: string): void {
-    track.services.add(serviceId)
+    track.addService(serviceId)
     const entry = this.#entries.get(track)
     if (entry === undefined) return
     this.#toSave.set(track, entry)
     this.view(serviceId).set(entry)
+  }
+
+  /** A service has another rule for the key now. */
+  removeService(track: HeatTrack, serviceId: string): void {
+    track.removeService(serviceId)
+    const entry = this.#entries.get(track)
+    if (entry === undefined) return
+    this.#toSave.set(track, entry)
+    this.view(serviceId).remove(track.redisClusterId, track.key)
   }
 
   /** A process acted on the key without reason; its service is told that there is no entry. */
@@ -154,7 +163,10 @@ export class TableDelivery implements DecisionSink {
   }
 }
 
-/** The rules that travel with a service's table; a rule in shadow mode acts nowhere. */
+/**
+ * The rules that travel with a service's table. Those in shadow mode too: they act nowhere, but a key that they win must
+ * not be acted on under a rule of lower priority.
+ */
 function rulesOf(rules: readonly Rule[], serviceId: string): readonly Rule[] {
-  return rules.filter((rule) => rule.mode === 'on' && (rule.serviceId === '*' || rule.serviceId === serviceId))
+  return rules.filter((rule) => rule.serviceId === '*' || rule.serviceId === serviceId)
 }

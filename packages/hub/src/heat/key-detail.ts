@@ -45,6 +45,13 @@ export class KeyDetail {
     return { accesses: mean(this.#accesses), writes: mean(this.#writes), bytes: mean(this.#bytes) }
   }
 
+  /** The counts of one second of the last minute. */
+  second(second: number): { readonly accesses: number; readonly writes: number; readonly bytes: number } {
+    const isKept = second <= this.#head && second > this.#head - seconds
+    const at = (ring: Float64Array) => (isKept ? ring[second % seconds]! : 0)
+    return { accesses: at(this.#accesses), writes: at(this.#writes), bytes: at(this.#bytes) }
+  }
+
   get hostCount(): number {
     return new Set([...this.#hosts.values()].map(({ hostId, serviceId }) => `${serviceId}\u0000${hostId}`)).size
   }

@@ -68,6 +68,9 @@ export class HubServer {
       this.#guard.checkOrigin(request.headers)
     })
     app.setErrorHandler(answerError)
+    app.setNotFoundHandler((request) => {
+      throw new ApiProblem(404, 'FB_NOT_FOUND', `there is no ${request.method} ${request.url.split('?')[0]}`)
+    })
     app.addContentTypeParser('text/plain', { parseAs: 'string' }, (_request, body, done) => done(null, body))
     this.#registerHealth()
     const routes = hubRoutes(this.#core, this.#guard)
@@ -121,7 +124,7 @@ export class HubServer {
       else if (path !== '/v1/sensor') throw new ApiProblem(404, 'FB_NOT_FOUND', `there is no WebSocket at ${path}`)
       this.#sockets.handleUpgrade(request, socket, head, (connection) => {
         if (path === '/v1/live') this.#live.add(connection)
-        else this.#sensors.add(connection)
+        else this.#sensors.add(connection, tokenOf(request.headers))
       })
     } catch (error) {
       refuseUpgrade(socket, error)

@@ -5,7 +5,7 @@ import { ingestView } from '../views/overview.ts'
 
 /** Keys are never labels: only the part before the first separator is, and only so many of those. */
 const maxGroups = 20
-const groupPattern = /^([A-Za-z][A-Za-z0-9-]{0,31})[:_/.|]/
+const groupPattern = /^([A-Za-z][A-Za-z0-9-]{0,31})[:_/.|%]/
 
 /** The hub in Prometheus' words; everything is read at the time of the scrape. */
 export function hubMetrics(core: HubCore): Registry {

@@ -7,6 +7,7 @@ import {
   toStrategyList,
 } from '@firebreak/core'
 import { z } from 'zod'
+import { dryRun } from '../decide/dry-run.ts'
 import { ApiProblem } from '../errors.ts'
 import type { HubCore } from '../hub-core.ts'
 import { keyDetail, keyViews } from '../views/key-views.ts'
@@ -95,7 +96,6 @@ export function hubRoutes(core: HubCore, guard: AccessGuard): ApiRoute[] {
       query: historyQuery,
       answer: '{ events: HistoryEvent[] }',
       async handle({ query }) {
-        await core.stored()
         return { events: await core.store.history(query as z.infer<typeof historyQuery>) }
       },
     },
@@ -195,6 +195,18 @@ function ruleRoutes(core: HubCore): ApiRoute[] {
         }
         await core.putRule(rule, caller.who)
         return { rule }
+      },
+    },
+    {
+      method: 'POST',
+      path: '/v1/rules/:id/dry-run',
+      summary: 'What a rule would have done in the last hour; nothing is changed',
+      role: 'viewer',
+      body: ruleBody,
+      answer: 'DryRunView',
+      handle({ params, body }) {
+        const rule = parseRule({ id: params['id'], ...(body as Record<string, unknown>) })
+        return dryRun(rule, core.recorder.seconds, core.options.nodeOfSlot)
       },
     },
     {

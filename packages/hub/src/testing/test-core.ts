@@ -24,7 +24,7 @@ export class TestCore {
     store: HubStore = new MemoryStore(),
     clock: FakeClock = new FakeClock(),
   ): Promise<TestCore> {
-    const core = await HubCore.open(store, { clock, timers: clock, random: () => 0.5, ...options })
+    const core = await HubCore.open(store, { clock, timers: clock, random: () => 0.5, loadOf: () => 0, ...options })
     for (const rule of rules) await core.putRule(parseRule(rule), 'test')
     core.start()
     return new TestCore(core, clock, store)

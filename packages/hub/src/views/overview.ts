@@ -11,12 +11,12 @@ export function overview(core: HubCore): Overview {
   const keys = keyViews(core, { limit: overviewKeys })
   const alarms = core.alarms.list()
   const rate = core.traffic.latest(now)
-  const isSafe = !delivery.isOff && alarms.every(({ severity }) => severity !== 'critical')
+  const isExposed = delivery.isOff && delivery.size > 0
   return {
     hubTime: now,
     hubId: core.options.hubId,
     isOff: delivery.isOff,
-    isSafe: isSafe || (delivery.isOff && delivery.size === 0 && alarms.length === 0),
+    isSafe: !isExposed && alarms.every(({ severity }) => severity !== 'critical'),
     verdict: verdict(core, keys, alarms, rate),
     table: { epoch: delivery.epoch, version: delivery.version },
     sensors: core.hosts.counts(),

@@ -37,8 +37,8 @@ export class HeatTrack {
   furtherScopes: RuleScope[] | undefined
   /** Undefined: cold. */
   state: HotState | undefined
-  /** When an evaluation is armed for, by hub time; 0: none. */
-  evaluateAt = 0
+  /** True while an evaluation is to come. */
+  isArmed = false
   /** True once its first evaluation came. */
   isSettled = false
   readonly #accesses: SlidingWindow
@@ -88,6 +88,14 @@ export class HeatTrack {
     this.#accesses.add(at, count)
     this.#writes?.add(at, writes)
     this.#bytes?.add(at, bytes)
+  }
+
+  /** Takes over accesses that were counted elsewhere, evenly over a window that ends now. */
+  addPast(heat: number, windowMs: number, now: number): void {
+    const steps = 20
+    for (let step = 0; step < steps; step++) {
+      this.#accesses.add(now - ((step + 0.5) * windowMs) / steps, heat / steps)
+    }
   }
 
   /** The heat in the rule's window. */

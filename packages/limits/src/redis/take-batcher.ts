@@ -36,7 +36,7 @@ export interface BatcherOptions {
 /** Script calls of one limiter on their way at once; what comes meanwhile forms the next batch. */
 const maxInFlight = 8
 /** Keys in one script call; a script holds up the server for all others. */
-const maxKeysPerCall = 32
+const maxKeysPerCall = 50
 
 /**
  * Same-turn calls become one script call.

@@ -21,7 +21,7 @@ export async function benchBrowse(bench: Bench): Promise<void> {
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as { port: number }
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
-  const calls = rounds(4000, 15_000)
+  const calls = rounds(2000, 15_000)
   let user = 0
   try {
     const speeds = await interleaved(rounds(7, 11), {

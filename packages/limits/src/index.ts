@@ -5,6 +5,7 @@ export { LimitAtomicError, LimitCostError, LimitWaitError, PolicyError, TooManyR
 export { HttpLimit, type HttpLimitCounts, type HttpLimitOptions, type Problem } from './http/http-limit.ts'
 export { ipKey } from './http/ip-key.ts'
 export { LocalLimiter, type LocalLimiterOptions, localLimiter } from './local/local-limiter.ts'
+export { TurnClock, turnClock } from './local/turn-clock.ts'
 export { type CallParameters, CompiledPolicy, type PreparedAnswer } from './policy/compiled-policy.ts'
 export { MemoryRuleStore } from './policy/memory-rule-store.ts'
 export { parsePolicyText, writePolicyText, writeRule } from './policy/parse-policy.ts'

@@ -15,6 +15,7 @@ export {
   type StrategyChooser,
 } from './decide/choose-strategy.ts'
 export { ApiProblem, HubConfigError, NotLoopbackError, StoreError } from './errors.ts'
+export { type FindingRoutesOptions, findingRoutes } from './findings/finding-routes.ts'
 export type { HubTokens, Role } from './http/access-guard.ts'
 export type { HubPlugin } from './http/hub-server.ts'
 export { HubCore } from './hub-core.ts'

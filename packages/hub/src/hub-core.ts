@@ -243,7 +243,7 @@ export class HubCore {
         this.#writer.saveEntries([], [entry])
         continue
       }
-      for (const service of services) track.services.add(service)
+      for (const service of services) track.addService(service)
       this.decider.restore(track, entry, now, this.options.restartGraceMs)
       this.engine.consider(heat!, track, now)
     }

@@ -93,7 +93,7 @@ export const configFields: readonly ConfigField[] = [
   {
     name: 'maxTrackedKeys',
     type: count(20_000_000),
-    default: '1000000',
+    default: '500000',
     summary: 'keys whose heat is tracked at once',
   },
 ]

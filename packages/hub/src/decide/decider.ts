@@ -62,15 +62,18 @@ export class Decider {
     const { rule, state } = track
     if (rule === undefined) return
     if (state === undefined || state.phase === 'warming') {
-      this.#arm(track, now)
+      // A key is evaluated once after its first report, and again only where that can change something.
+      let needsEvaluation = !track.isSettled
       for (let index = rule.levels.length - 1; index >= 0; index--) {
         const level = rule.levels[index]!
         const reading = readLevel(track, level, now)
+        needsEvaluation ||= level.enterShare !== undefined || reading.heat >= level.exit
         if (isEntered(level, reading)) {
           this.#enter(track, rule, index, hotReason(rule, level, reading), now)
           return
         }
       }
+      if (needsEvaluation) this.#arm(track, now)
       return
     }
     const next = this.#enteredLevel(track, rule, now)
@@ -94,6 +97,7 @@ export class Decider {
   /** Evaluates what is due, and all keys that are not cold. */
   tick(now: number): void {
     for (const track of this.#schedule.due(now)) {
+      track.isSettled = true
       if (track.rule !== undefined && this.#rules.has(track.rule)) this.#evaluate(track, now)
     }
     for (const track of this.#active) this.#evaluate(track, now)

@@ -49,7 +49,7 @@ export function dryRun(rule: Rule, seconds: readonly RecordedSecond[], nodeOfSlo
       const name = keyBytes(key)
       const heat = engine.find(redisClusterId, name, 0, name.length, at)!
       const track = engine.trackOf(heat, set.scope(redisClusterId, ''))
-      track.services.add('')
+      if (track.services.size === 0) track.addService('')
       // Spread over the second, as it came.
       for (let part = 0; part < parts; part++) {
         track.add(at + ((part + 0.5) * 1000) / parts, accesses / parts, writes / parts, bytes / parts)

@@ -4,7 +4,7 @@ import { HeatTrack } from './heat-track.ts'
 import { KeyDetail } from './key-detail.ts'
 
 export interface MapHeatEngineOptions {
-  /** Keys that are tracked at once. @default 1000000 */
+  /** Keys that are tracked at once. @default 500000 */
   readonly maxTrackedKeys?: number
   /** Keys with a detail beside those that are not cold. @default 200 */
   readonly maxCandidates?: number
@@ -15,10 +15,8 @@ class MapKeyHeat implements KeyHeat {
   readonly key: string
   readonly slot: number
   readonly id: string
+  /** One, unless services have rules of their own. */
   tracks: HeatTrack[] = []
-  /** The scopes that were matched, side by side with their tracks; mostly one. */
-  scopes: RuleScope[] = []
-  scopeTracks: HeatTrack[] = []
   generation: number
   detail: KeyDetail | undefined
   lastSeenAt: number
@@ -43,7 +41,7 @@ const idleMs = 10_000
 const sweepStep = 2000
 const evictionSample = 16
 /** What a tracked key costs, measured on keys of some 20 bytes with one window; for the view, not for a bound. */
-const bytesPerKey = 600
+const bytesPerKey = 800
 
 /**
  * The windows on a `Map` per cluster. Keys are looked up by their bytes as Latin-1, which V8 makes without decoding.
@@ -65,7 +63,7 @@ export class MapHeatEngine implements HeatEngine {
   #hand: Iterator<MapKeyHeat> | undefined
 
   constructor(options: MapHeatEngineOptions = {}) {
-    this.#maxTrackedKeys = options.maxTrackedKeys ?? 1_000_000
+    this.#maxTrackedKeys = options.maxTrackedKeys ?? 500_000
     this.#maxCandidates = options.maxCandidates ?? 200
   }
 
@@ -105,8 +103,7 @@ export class MapHeatEngine implements HeatEngine {
   trackOf(given: KeyHeat, scope: RuleScope): HeatTrack {
     const heat = given as MapKeyHeat
     if (heat.generation !== this.#generation) this.#startGeneration(heat)
-    const known = heat.scopes.indexOf(scope)
-    if (known >= 0) return heat.scopeTracks[known]!
+    for (const track of heat.tracks) if (track.isOf(scope)) return track
     const index = scope.match(heat.key)
     const rule = index < 0 ? undefined : this.#rules[index]
     let track = heat.tracks.find((candidate) => candidate.fits(rule))
@@ -115,8 +112,7 @@ export class MapHeatEngine implements HeatEngine {
       heat.tracks.push(track)
     }
     track.rule = rule
-    heat.scopes.push(scope)
-    heat.scopeTracks.push(track)
+    track.addScope(scope)
     return track
   }
 
@@ -156,9 +152,8 @@ export class MapHeatEngine implements HeatEngine {
   /** Tracks that the new rules still use are found again by rule and window; the others go with the old rules. */
   #startGeneration(heat: MapKeyHeat): void {
     heat.generation = this.#generation
-    heat.scopes = []
-    heat.scopeTracks = []
     heat.tracks = heat.tracks.filter((track) => {
+      track.clearScopes()
       const rule = this.#rules.find(({ id }) => id === track.rule?.id)
       return track.state !== undefined || track.fits(rule)
     })

@@ -1,5 +1,5 @@
 import { protect, shieldOf, unprotect } from '@firebreak/client'
-import { startRedis, TestHub, waitFor } from '@firebreak/testkit'
+import { startRedis, startSource, waitFor } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { Bench, interleaved, isQuick, median, medianRatio, rounds, say } from './harness/bench.ts'
 
@@ -38,10 +38,11 @@ async function perSecond(redis: Redis, total: number, key: (index: number) => st
 
 const bench = new Bench('client')
 const server = await startRedis()
-const hub = await TestHub.start()
+const hub = startSource(new URL('./client/hub-process.ts', import.meta.url), [], { stdio: ['pipe', 'pipe', 'pipe'] })
+const [, hubUrl] = await hub.printed(/hub (\S+)/)
 const bare = new Redis(server.port)
 const guarded = protect(new Redis(server.port), {
-  hubs: [hub.url],
+  hubs: [hubUrl!],
   serviceId: 'bench',
   redisClusterId: 'main',
   tableFile: false,
@@ -66,10 +67,10 @@ bench.report({
 })
 bench.report({ id: 'bare-get-per-cpu-second', value: median(coldSpeeds.bare), unit: 'GET/s' })
 
-hub.heat('main', ['product:0'])
+hub.process.stdin!.write('heat product:0\n')
 await waitFor(async () => {
   await guarded.get('product:0')
-  return hub.statuses.some(({ counters }) => counters.localHits > 0)
+  return hub.output().includes('serving')
 })
 const hot = () => 'product:0'
 const hotTotal = rounds(400_000, 1_000_000)
@@ -113,6 +114,6 @@ bench.report({
 unprotect(guarded)
 guarded.disconnect()
 bare.disconnect()
-await hub.kill()
+await hub.stop()
 await server.stop()
 bench.done({ redis: '7', quick: String(isQuick) })

@@ -1,6 +1,7 @@
 // How long does a lock take when it is free, and how long does it lie idle between two holders?
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { Locks } from '@firebreak/locks'
 import { type GuardedChild, startRedis, startSource } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { Bench, interleaved, median, medianRatio, rounds, say } from './harness/bench.ts'
@@ -16,6 +17,9 @@ let names = 0
 const raw = new Redis(server.port)
 const deleteMine = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
 const sha1 = (await raw.script('LOAD', deleteMine)) as string
+
+const locks = new Locks(new Redis(server.port))
+const lock = locks.getLock('free-firebreak')
 
 async function perSecond(count: number, once: () => Promise<unknown>): Promise<number> {
   const startedAt = performance.now()
@@ -35,7 +39,11 @@ const free = await interleaved(rounds(9, 15), {
       await raw.set('free-raw', 'owner', 'PX', 30_000, 'NX')
       await raw.evalsha(sha1, 1, 'free-raw', 'owner')
     }),
-  firebreak: () => perSecond(pairs, pair('firebreak')),
+  firebreak: () =>
+    perSecond(pairs, async () => {
+      const handle = await lock.lock()
+      await handle.unlock()
+    }),
   'redis-semaphore': () => perSecond(pairs / 3, pair('redis-semaphore')),
   redlock: () => perSecond(pairs / 3, pair('redlock')),
 })

@@ -1,3 +1,4 @@
+import { type Clock, wallClock } from '@firebreak/core'
 import { localLimiter } from '@firebreak/limits'
 import { RateLimiterMemory } from 'rate-limiter-flexible'
 import { type Bench, interleaved, medianRatio, rounds, say } from '../harness/bench.ts'
@@ -10,6 +11,8 @@ const hourMs = 3_600_000
 export async function benchLocal(bench: Bench): Promise<void> {
   await compare(bench, 'local-allow-vs-rlf', 1_000_000)
   await compare(bench, 'local-deny-vs-rlf', 1)
+  await compare(bench, 'local-allow-wall-clock-vs-rlf', 1_000_000, wallClock)
+  await compare(bench, 'local-deny-wall-clock-vs-rlf', 1, wallClock)
   const bytes: Record<string, number> = {}
   for (const [name, spec] of Object.entries(measuredSpecs(100, hourMs))) bytes[name] = bytesPerKey(spec)
   bench.report({
@@ -22,11 +25,11 @@ export async function benchLocal(bench: Bench): Promise<void> {
   })
 }
 
-async function compare(bench: Bench, id: string, limit: number): Promise<void> {
+async function compare(bench: Bench, id: string, limit: number, clock?: Clock): Promise<void> {
   const ratios: Record<string, number> = {}
-  const calls = rounds(100_000, 300_000)
+  const calls = rounds(50_000, 300_000)
   for (const [name, spec] of Object.entries(measuredSpecs(limit, hourMs))) {
-    const ours = localLimiter(spec)
+    const ours = localLimiter(spec, clock === undefined ? {} : { clock })
     const theirs = new RateLimiterMemory({ points: limit, duration: hourMs / 1000 })
     // Every key exists, and with the limit 1 is used up.
     for (const key of keys) {
@@ -34,7 +37,7 @@ async function compare(bench: Bench, id: string, limit: number): Promise<void> {
       await theirs.consume(key)
     }
     const isAllowed = limit > 1
-    const speeds = await interleaved(rounds(15, 25), {
+    const speeds = await interleaved(rounds(13, 25), {
       ours: () => {
         const start = performance.now()
         let allowed = 0

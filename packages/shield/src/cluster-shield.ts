@@ -1,4 +1,5 @@
 import {
+  AccessCounter,
   type Clock,
   type Invalidation,
   type KeyEffect,
@@ -12,7 +13,6 @@ import {
 import { type Handling, HotKey } from './cache/hot-key.ts'
 import { KeySpace, type KeySpaceHost } from './cache/key-space.ts'
 import { ReplyCaches } from './cache/reply-caches.ts'
-import { AccessCounter } from './counting/access-counter.ts'
 import { type Crossing, FastPath } from './counting/fast-path.ts'
 import { Redactor } from './counting/redactor.ts'
 import { Tally } from './status/tally.ts'
@@ -38,6 +38,10 @@ export interface ClusterShieldOptions {
 }
 
 const claimHoldMs = 3000
+/** How often the owner of a cached key's slot is asked, on a cluster. */
+const slotPollMs = 500
+/** Keys told of in one status. */
+const maxEffects = 5000
 const asItIs = (name: string) => name
 
 /**
@@ -49,6 +53,8 @@ export class ClusterShield implements KeySpaceHost {
   readonly tally = new Tally()
   /** False while the kill switch is thrown: hooks pass everything through, uncounted. */
   isActive = true
+  /** Accesses of the interval that runs. */
+  countSoFar = 0
   readonly #options: ClusterShieldOptions
   readonly #counter: AccessCounter
   readonly #fastPath: FastPath
@@ -59,18 +65,14 @@ export class ClusterShield implements KeySpaceHost {
   readonly #claims = new Map<string, Handling>()
   #handlings: ReadonlyMap<string, Handling> = new Map()
   #burstCount = Number.POSITIVE_INFINITY
+  #probedAt = Number.NEGATIVE_INFINITY
 
   constructor(options: ClusterShieldOptions) {
     this.redisClusterId = options.redisClusterId
     this.#options = options
-    this.#counter = new AccessCounter(options.maxKeys)
+    this.#counter = new AccessCounter({ maxKeys: options.maxKeys })
     this.#fastPath = new FastPath(options.serviceId, options.redisClusterId)
     this.#redactor = options.redactKey === undefined ? undefined : new Redactor(options.redactKey)
-  }
-
-  /** Accesses of the interval that runs. */
-  get countSoFar(): number {
-    return this.#counter.totalCount
   }
 
   now(): number {
@@ -90,13 +92,14 @@ export class ClusterShield implements KeySpaceHost {
 
   /** Counts one access of a key. */
   count(name: string, isWrite: boolean, bytes = 0): void {
+    this.countSoFar++
     if (this.#counter.add(name, isWrite, bytes) === this.#burstCount) this.#options.onBurst()
   }
 
   /** An own write of a hot key goes out: its reads bypass the cache until `endWrite`. */
   beginWrite(hot: HotKey): void {
     hot.pendingWrites++
-    hot.drop()
+    hot.abandon()
   }
 
   /** The write was acknowledged, or it is not known what became of it. */
@@ -109,6 +112,12 @@ export class ClusterShield implements KeySpaceHost {
   flush(): void {
     this.tally.flushes++
     for (const space of this.#spaces.values()) for (const hot of space.hot.values()) hot.drop()
+  }
+
+  /** An own command that changes keys without naming them is about to go out: as `flush`, and nobody waits for us. */
+  abandon(): void {
+    this.tally.flushes++
+    for (const space of this.#spaces.values()) for (const hot of space.hot.values()) hot.abandon()
   }
 
   /** A message of the hub's invalidation lane. */
@@ -155,20 +164,21 @@ export class ClusterShield implements KeySpaceHost {
     onCrossing: (name: string, outside: string, crossing: Crossing) => void,
   ): number {
     const drained = this.#counter.swap()
+    // Only while an interval before is half read, which none ever is here.
+    if (drained === undefined) return 0
+    this.countSoFar = 0
     const now = this.now()
     const outside = this.#redactor === undefined ? asItIs : (name: string) => this.#redactor!.outside(name)
-    let totalWrites = 0
     const onKey = (name: string, count: number, writes: number, bytes: number) => {
       const key = outside(name)
-      totalWrites += writes
       visit({ key, count, writes, bytes })
       const crossing = this.#fastPath.observe(key, count, writes, now)
       if (crossing !== undefined) onCrossing(name, key, crossing)
     }
     while (drained.take(4096, onKey));
     this.#fastPath.sweep(now)
-    this.tally.reads += drained.totalCount - totalWrites
-    this.tally.writes += totalWrites
+    this.tally.reads += drained.totalCount - drained.totalWrites
+    this.tally.writes += drained.totalWrites
     return drained.totalCount
   }
 
@@ -180,9 +190,10 @@ export class ClusterShield implements KeySpaceHost {
     return known === undefined
   }
 
-  /** Looks after the watchers, about every 100 ms: idle ones rest, a key whose node changed is dropped. */
+  /** Looks after the watchers, often: idle ones rest, a key whose node changed is dropped. */
   tick(): void {
     const used = new Set<string>()
+    const slots = new Map<number, HotKey>()
     for (const space of this.#spaces.values()) {
       for (const hot of space.hot.values()) {
         if (!hot.isCached) continue
@@ -190,9 +201,21 @@ export class ClusterShield implements KeySpaceHost {
         if (hot.replyCount > 0 && node !== hot.node) hot.drop()
         const watcher = this.watcherOf(hot)
         if (watcher !== undefined) used.add(watcherId(space, watcher.node))
+        if (space.upstream.isCluster && hot.replyCount > 0) slots.set(hot.slot, hot)
       }
     }
     for (const [id, watcher] of this.#watchers) watcher.setIdle(!used.has(id))
+    if (this.now() - this.#probedAt < slotPollMs) return
+    this.#probedAt = this.now()
+    for (const hot of slots.values()) this.#probe(hot)
+  }
+
+  /** Asks the node of a cached key whether the slot is still its own: a cached NIL whose slot moves gets no push. */
+  #probe(hot: HotKey): void {
+    this.watcherOf(hot)?.probe(hot.bytes, () => {
+      hot.space.upstream.refresh?.()
+      for (const other of hot.space.hot.values()) if (other.slot === hot.slot) other.drop()
+    })
   }
 
   /** What each hot key's strategy did since the last call. */
@@ -201,7 +224,8 @@ export class ClusterShield implements KeySpaceHost {
     for (const space of this.#spaces.values()) {
       for (const hot of space.hot.values()) {
         this.tally.takeKey(hot)
-        if (hot.localHits > 0 || hot.redisReads > 0) effects.push(this.#effectOf(hot))
+        const isTold = (hot.localHits > 0 || hot.redisReads > 0) && effects.length < maxEffects
+        if (isTold) effects.push(this.#effectOf(hot))
         hot.resetEffect()
       }
     }
@@ -324,5 +348,6 @@ function watcherId(space: KeySpace, node: string): string {
 
 function statusOf(watcher: TrackingWatcher): WatcherStatus['state'] {
   if (watcher.isExpired) return 'expired'
+  if (watcher.state === 'refused') return 'refused'
   return watcher.state === 'live' || watcher.state === 'fallback' ? 'live' : 'connecting'
 }

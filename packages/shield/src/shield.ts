@@ -12,12 +12,12 @@ import {
   StrategyTable,
   type TableEntry,
   type TableSnapshot,
+  ThresholdSampler,
   type TimerHandle,
   type WelcomePayload,
 } from '@firebreak/core'
 import { ClusterShield } from './cluster-shield.ts'
 import { Cadence } from './counting/cadence.ts'
-import { ThresholdSampler } from './counting/threshold-sampler.ts'
 import { HubClock } from './hub/hub-clock.ts'
 import { HubLink } from './hub/hub-link.ts'
 import { Lane } from './hub/lane.ts'

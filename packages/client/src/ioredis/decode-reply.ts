@@ -1,14 +1,19 @@
-import type { IoredisOptions } from './ioredis-client.ts'
+import type { IoredisClient } from './ioredis-client.ts'
+import { ioredisDouble } from './ioredis-double.ts'
 
 /** How a client of ioredis wants RESP3's own types. */
 export interface ReplyMapping {
+  /** Of version 6; version 5 knows RESP2 only. */
+  readonly protocol: 2 | 3
   /** RESP2's shapes: maps are flat arrays, doubles their text, booleans 1 and 0. */
   readonly isLegacy: boolean
   readonly hasTextNumbers: boolean
 }
 
-export function replyMappingOf({ replyMapping, stringNumbers }: IoredisOptions): ReplyMapping {
-  return { isLegacy: replyMapping !== 'resp3', hasTextNumbers: stringNumbers === true }
+export function replyMappingOf(client: IoredisClient): ReplyMapping {
+  const { options } = client
+  const { protocol = 3, replyMapping, stringNumbers } = client.isCluster ? (options.redisOptions ?? {}) : options
+  return { protocol, isLegacy: replyMapping !== 'resp3', hasTextNumbers: stringNumbers === true }
 }
 
 /** Where a decoder stands in the bytes. */
@@ -36,7 +41,7 @@ function decodeAt(buffer: Buffer, position: Position, mapping: ReplyMapping): un
     case ',':
       if (type === ',' && (!mapping.isLegacy || mapping.hasTextNumbers)) {
         const text = buffer.toString('latin1', start, lineEnd)
-        return mapping.hasTextNumbers ? text : doubleOf(text)
+        return mapping.hasTextNumbers ? text : ioredisDouble(text)
       }
       return Buffer.from(buffer.subarray(start, lineEnd))
     case ':': {
@@ -79,11 +84,6 @@ function decodeMap(buffer: Buffer, count: number, position: Position, mapping: R
   const map = Object.create(null) as Record<string, unknown>
   for (let index = 0; index < items.length; index += 2) map[String(items[index])] = items[index + 1]
   return map
-}
-
-function doubleOf(text: string): number {
-  if (text === 'inf') return Number.POSITIVE_INFINITY
-  return text === '-inf' ? Number.NEGATIVE_INFINITY : Number(text)
 }
 
 /** The text of a bulk string's reply, or null; undefined where it is neither. */

@@ -55,6 +55,7 @@ export interface IoredisOptions {
   readonly enableTLSForSentinelMode?: boolean
   readonly Connector?: unknown
   readonly keyPrefix?: string | Buffer
+  readonly protocol?: 2 | 3
   readonly replyMapping?: 'legacy' | 'resp3'
   readonly stringNumbers?: boolean
   readonly redisOptions?: IoredisOptions

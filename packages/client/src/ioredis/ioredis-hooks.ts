@@ -54,7 +54,7 @@ export class IoredisHooks {
     this.#shield = shield
     this.#cluster = cluster
     this.#transaction = new OpenTransaction(cluster)
-    this.#mapping = replyMappingOf(client.isCluster ? (client.options.redisOptions ?? {}) : client.options)
+    this.#mapping = replyMappingOf(client)
     const { keyPrefix = '' } = client.options
     // A prefix of bytes is applied by ioredis; the method hooks leave such a client to the send path.
     this.#prefix = typeof keyPrefix === 'string' ? keyPrefix : undefined
@@ -72,15 +72,24 @@ export class IoredisHooks {
       sendCommand(command: IoredisCommand, stream?: PipelineStream, node?: unknown): unknown {
         return hooks.#send(command, stream, node)
       },
-      get(...args: unknown[]): Promise<string | null> {
-        const hot = args.length === 1 ? hooks.#hotKey(args[0]) : undefined
-        const served = hot && hooks.#getText(hot, () => bareGet.apply(client, args))
-        return served ?? bareGet.apply(client, args)
+      // Plain parameters and no closure before it is known that the key is hot: this runs for every cold GET.
+      get(key: unknown, callback?: unknown): Promise<string | null> {
+        if (callback === undefined) {
+          const hot = hooks.#hotKey(key)
+          const served = hot === undefined ? undefined : hooks.#getText(hot, () => bareGet.call(client, key))
+          if (served !== undefined) return served
+          return bareGet.call(client, key)
+        }
+        return bareGet.call(client, key, callback)
       },
-      getBuffer(...args: unknown[]): Promise<Buffer | null> {
-        const hot = args.length === 1 ? hooks.#hotKey(args[0]) : undefined
-        const served = hot && hooks.#getBuffer(hot, () => bareGetBuffer.apply(client, args))
-        return served ?? bareGetBuffer.apply(client, args)
+      getBuffer(key: unknown, callback?: unknown): Promise<Buffer | null> {
+        if (callback === undefined) {
+          const hot = hooks.#hotKey(key)
+          const served = hot === undefined ? undefined : hooks.#getBuffer(hot, () => bareGetBuffer.call(client, key))
+          if (served !== undefined) return served
+          return bareGetBuffer.call(client, key)
+        }
+        return bareGetBuffer.call(client, key, callback)
       },
     }
     Object.assign(client, hooked)
@@ -151,19 +160,30 @@ export class IoredisHooks {
     bare: () => Promise<Value>,
     decode: (reply: CachedReply) => Value | undefined,
   ): Promise<Value> | undefined {
-    return hot.load(getCommandOf(hot), now)?.then((reply) => {
+    let settle!: (value: Value | Promise<Value>) => void
+    const isLoading = hot.load(getCommandOf(hot), now, (reply) => {
       const value = reply === undefined ? undefined : decode(reply)
-      if (value !== undefined) {
-        this.#cluster.count(hot.name, false, reply!.bytes.length)
-        return value
+      if (value === undefined) {
+        settle(this.#plainly(bare))
+        return
       }
-      this.#isBypassing = true
-      try {
-        return bare()
-      } finally {
-        this.#isBypassing = false
-      }
+      this.#cluster.count(hot.name, false, reply!.bytes.length)
+      settle(value)
     })
+    if (!isLoading) return undefined
+    return new Promise((resolve) => {
+      settle = resolve
+    })
+  }
+
+  /** Calls a method of the client whose command goes to Redis, hot or not. */
+  #plainly<Value>(bare: () => Value): Value {
+    this.#isBypassing = true
+    try {
+      return bare()
+    } finally {
+      this.#isBypassing = false
+    }
   }
 
   #send(command: IoredisCommand, stream: PipelineStream | undefined, node: unknown): unknown {
@@ -245,7 +265,7 @@ export class IoredisHooks {
       case 'FLUSHDB':
       case 'SWAPDB':
         this.#pendingFlushes++
-        this.#cluster.flush()
+        this.#cluster.abandon()
         onSettled(command, () => {
           this.#pendingFlushes--
           this.#cluster.flush()
@@ -277,14 +297,16 @@ export class IoredisHooks {
       this.#answer(command, reply)
       return true
     }
-    const load = hot.load(read, now)
     // A pipeline waits for no one: it reads Redis itself, and the next one finds the reply here.
-    if (load === undefined || stream !== undefined) return this.#bypass(hot)
-    void load.then((loaded) => {
+    if (stream !== undefined) {
+      hot.load(read, now, ignoreReply)
+      return this.#bypass(hot)
+    }
+    const isLoading = hot.load(read, now, (loaded) => {
       if (loaded !== undefined) this.#answer(command, loaded)
       else this.#bareSend.call(this.#client, command, stream, node)
     })
-    return true
+    return isLoading || this.#bypass(hot)
   }
 
   #bypass(hot: HotKey): false {
@@ -294,13 +316,12 @@ export class IoredisHooks {
   }
 
   #answer(command: IoredisCommand, reply: CachedReply): void {
+    const { protocol, isLegacy } = this.#mapping
     const value = decodeReply(reply.bytes, this.#mapping)
-    if (command.setReplyContext === undefined) {
-      command.resolve(flattenPairs(command.name, value))
-      return
-    }
-    command.setReplyContext({ protocol: 3, replyMapping: this.#mapping.isLegacy ? 'legacy' : 'resp3' })
-    command.resolve(value)
+    command.setReplyContext?.({ protocol, replyMapping: isLegacy ? 'legacy' : 'resp3' })
+    // Of RESP3's shapes ioredis itself makes those that it makes of a reply from the server.
+    const isResp3 = protocol === 3 && command.setReplyContext !== undefined
+    command.resolve(isResp3 ? value : flattenPairs(command.name, value))
   }
 
   #space(): KeySpace {
@@ -311,6 +332,7 @@ export class IoredisHooks {
 }
 
 const getCommand = { id: 'GET' } as const
+const ignoreReply = () => {}
 
 function getCommandOf(hot: HotKey): ReadCommand {
   return readCommand('GET', [hot.bytes], 0)

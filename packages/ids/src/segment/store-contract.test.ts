@@ -1,4 +1,3 @@
-import { registerHooks } from 'node:module'
 import { join } from 'node:path'
 import {
   type MariadbServer,
@@ -12,15 +11,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { mariadbSegmentStore } from './mariadb-store.ts'
 import { openSegmentStore } from './open-store.ts'
 import type { SegmentStore } from './segment-store.ts'
-
-// Vitest starts its workers with `--conditions import`, so that `require('pg-pool')` inside of pg gets an ES module, on
-// which pg falls. Here pg's own packages are resolved as a plain Node does it.
-registerHooks({
-  resolve(specifier, context, next) {
-    if (!/^pg(-|$)/.test(specifier)) return next(specifier, context)
-    return next(specifier, { ...context, conditions: context.conditions.filter((name) => name !== 'import') })
-  },
-})
 
 let mariadb: MariadbServer
 let postgres: PostgresServer

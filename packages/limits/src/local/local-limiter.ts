@@ -1,4 +1,4 @@
-import { type Clock, systemTimers, type Timers, wallClock } from '@firebreak/core'
+import { type Clock, systemTimers, type Timers } from '@firebreak/core'
 import type { Answer, LimiterCounts } from '../answer.ts'
 import { LimitCostError } from '../errors.ts'
 import type { LimitSpec } from '../spec/spec.ts'
@@ -10,10 +10,11 @@ import { Blocks } from './blocks.ts'
 import { KeyTable } from './key-table.ts'
 import { makeAlgorithm } from './make-algorithm.ts'
 import { RecentIds } from './recent-ids.ts'
+import { turnClock } from './turn-clock.ts'
 
 /** How a limiter in this process is made. */
 export interface LocalLimiterOptions {
-  /** Where it reads the time. @default the wall clock */
+  /** Where it reads the time. @default the wall clock, read once in a burst of one turn (see `TurnClock`) */
   readonly clock?: Clock
   /** The most keys it remembers; beyond, those nearest to unused start anew. @default 100000 */
   readonly maxKeys?: number
@@ -38,7 +39,7 @@ export class LocalLimiter {
   readonly #line: WaitingLine
 
   constructor(spec: LimitSpec, options: LocalLimiterOptions = {}) {
-    const { clock = wallClock, maxKeys = 100_000, name = specId(spec), maxWaiting = 1000 } = options
+    const { clock = turnClock, maxKeys = 100_000, name = specId(spec), maxWaiting = 1000 } = options
     requireWhole('maxKeys', maxKeys, 1, 2 ** 24)
     this.spec = spec
     this.name = name

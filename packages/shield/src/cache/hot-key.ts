@@ -1,12 +1,17 @@
 import { type BoundedCache, keyBytes, keySlotOfBytes, type Strategy } from '@firebreak/core'
+import type { KeyReading } from '../watcher/key-read.ts'
 import { endlessLease } from '../watcher/lease.ts'
+import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
 import { CachedReply } from './cached-reply.ts'
 import type { KeySpace } from './key-space.ts'
 import type { ReadCommand } from './read-command.ts'
 
+/** Gets a load's reply; undefined where the caller has to ask Redis itself. Called in the order of the readers. */
+export type LoadedHandler = (reply: CachedReply | undefined) => void
+
 /** A load in flight: many readers, one read of Redis. */
 interface Load {
-  readonly promise: Promise<CachedReply | undefined>
+  readers: LoadedHandler[]
   isPoisoned: boolean
 }
 
@@ -28,8 +33,10 @@ export interface Handling {
  * so that later readers start a new one, and marks it, so that its reply is handed to those who waited already (their
  * read began before) but is not kept.
  *
- * *Own writes.* From sending a write to its acknowledgement the key's reads bypass the cache and go out on the
- * application's own connection, behind the write; nothing else keeps `set(k); get(k)` in order.
+ * *Own writes.* Redis answers a connection's commands in order, and applications rely on it: `get(k); set(k)` reads the
+ * old value and `set(k); get(k)` the new one, waited for or not. Our reads go over another connection, so (1) readers
+ * who still wait are sent to the application's connection before a write goes out there, and (2) from then until its
+ * acknowledgement the key's reads take that connection too.
  */
 export class HotKey {
   readonly name: string
@@ -114,40 +121,35 @@ export class HotKey {
   }
 
   /**
-   * Reads Redis for the caller and whoever else asks meanwhile. Undefined where that cannot be done now, at once or by
-   * the promise: then the caller asks Redis itself.
+   * Reads Redis for the caller and whoever else asks meanwhile; `onLoaded` gets the reply. False where that cannot be
+   * done now: then the caller asks Redis itself.
    */
-  load(command: ReadCommand, now: number): Promise<CachedReply | undefined> | undefined {
-    if (this.pendingWrites > 0 || !this.isCached || now < this.bypassUntil) return undefined
+  load(command: ReadCommand, now: number, onLoaded: LoadedHandler): boolean {
+    if (this.pendingWrites > 0 || !this.isCached || now < this.bypassUntil) return false
     const running = this.#loads.get(command.id)
-    if (running !== undefined) return running.promise
-    const watcher = this.space.watcherOf(this)
-    if (watcher === undefined || !watcher.canRead) return undefined
-    let settle!: (reply: CachedReply | undefined) => void
-    const load: Load = {
-      promise: new Promise((resolve) => {
-        settle = resolve
-      }),
-      isPoisoned: false,
+    if (running !== undefined) {
+      running.readers.push(onLoaded)
+      return true
     }
+    const watcher = this.space.watcherOf(this)
+    if (watcher === undefined || !watcher.canRead) return false
+    const load: Load = { readers: [onLoaded], isPoisoned: false }
     this.#loads.set(command.id, load)
     this.redisReads++
     this.node = watcher.node
     watcher.read(this.space.database, this.bytes, command.encode(), (reading, sentAt) => {
       if (this.#loads.get(command.id) === load) this.#loads.delete(command.id)
-      if (reading === undefined) {
-        settle(undefined)
-        return
-      }
-      this.loadCount++
-      this.loadMs += this.space.now() - sentAt
-      const ttlMs = this.space.ttlMs(this, reading.pttlMs, watcher)
-      const lease = this.isConsistent ? watcher.lease : endlessLease
-      const reply = new CachedReply(ownBytes(reading.reply), sentAt + ttlMs, lease)
-      if (!load.isPoisoned && ttlMs > 0 && this.isCached && this.pendingWrites === 0) this.#keep(command.id, reply)
-      settle(reply)
+      const reply = reading === undefined ? undefined : this.#take(command.id, load, reading, sentAt, watcher)
+      finish(load, reply)
     })
-    return load.promise
+    return true
+  }
+
+  /** Sends every waiting reader to Redis, drops every reply: an own write is about to go out. */
+  abandon(): void {
+    const loads = [...this.#loads.values()]
+    this.drop()
+    for (const load of loads) finish(load, undefined)
   }
 
   /** Drops every reply and poisons every load: a change became known by another way than the watcher. */
@@ -173,6 +175,21 @@ export class HotKey {
     this.#byteCount = 0
   }
 
+  #take(
+    commandId: string,
+    load: Load,
+    { reply: bytes, pttlMs }: KeyReading,
+    sentAt: number,
+    watcher: TrackingWatcher,
+  ): CachedReply {
+    this.loadCount++
+    this.loadMs += this.space.now() - sentAt
+    const ttlMs = this.space.ttlMs(this, pttlMs, watcher)
+    const reply = new CachedReply(ownBytes(bytes), sentAt + ttlMs, this.isConsistent ? watcher.lease : endlessLease)
+    if (!load.isPoisoned && ttlMs > 0 && this.isCached && this.pendingWrites === 0) this.#keep(commandId, reply)
+    return reply
+  }
+
   #keep(commandId: string, reply: CachedReply): void {
     const before = this.#replies.get(commandId)
     this.#byteCount += replyCost(commandId, reply) - (before === undefined ? 0 : replyCost(commandId, before))
@@ -191,4 +208,10 @@ function ownBytes(view: Uint8Array): Uint8Array {
 // Some 200 bytes for the objects around a reply, and as much again for what a consumer decodes.
 function replyCost(commandId: string, reply: CachedReply): number {
   return reply.bytes.length * 2 + commandId.length * 2 + 200
+}
+
+function finish(load: Load, reply: CachedReply | undefined): void {
+  const { readers } = load
+  load.readers = []
+  for (const reader of readers) reader(reply)
 }

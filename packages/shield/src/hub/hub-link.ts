@@ -171,10 +171,14 @@ export class HubLink {
   #received(socket: WebSocket, data: Buffer, isBinary: boolean): void {
     if (this.#socket !== socket || !isBinary) return
     this.#heardAt = this.#options.clock.now()
-    this.#failures = 0
-    this.#options.trouble.clear('hub-unreachable')
     try {
-      this.#options.onFrame(decodeFrame(data))
+      const frame = decodeFrame(data)
+      // Only a hub that takes us in counts as reached: one that refuses us is not asked again at once.
+      if (frame.type === 'welcome') {
+        this.#failures = 0
+        this.#options.trouble.clear('hub-unreachable')
+      }
+      this.#options.onFrame(frame)
     } catch (error) {
       this.#options.trouble.note('hub-frame', `a frame of the hub was not understood: ${messageOf(error)}`, error)
     }

@@ -13,8 +13,11 @@ import { endlessLease, type Lease } from './lease.ts'
 import { RespConnection } from './resp-connection.ts'
 import type { Upstream } from './upstream.ts'
 
-/** `live`: tracked; `fallback`: tracking was refused, values live `fallbackTtlMs`; `down`: nothing can be read. */
-export type WatcherState = 'connecting' | 'live' | 'fallback' | 'down'
+/**
+ * `live`: tracked; `fallback`: tracking was refused, values live `fallbackTtlMs`; `refused`: the server does not let us
+ * in; `down`: the connection was lost. In the last two nothing can be read.
+ */
+export type WatcherState = 'connecting' | 'live' | 'fallback' | 'refused' | 'down'
 
 /** What a watcher is made of and whom it tells. */
 export interface TrackingWatcherOptions {
@@ -42,6 +45,7 @@ interface Read {
 const ping = encodeCommand(['PING'])
 const track = encodeCommand(['CLIENT', 'TRACKING', 'ON'])
 const errorMarker = 0x2d
+const movedPattern = /^-(MOVED|ASK|CLUSTERDOWN|TRYAGAIN)/
 
 /**
  * The default watcher: one connection of our own to one node, in RESP3, with `CLIENT TRACKING ON`. Hot keys are read on
@@ -138,6 +142,16 @@ export class TrackingWatcher {
     connection.send(encodeKeyRead(key, command), handlers)
   }
 
+  /** Calls back where the node says that the key's slot is not its own. */
+  probe(key: Uint8Array, onMoved: () => void): void {
+    if (!this.canRead) return
+    this.#connection!.send(encodeCommand(['PTTL', key]), [
+      (reply) => {
+        if (reply !== undefined && movedPattern.test(lineOf(reply))) onMoved()
+      },
+    ])
+  }
+
   stop(): void {
     this.#isStopped = true
     this.#retry?.cancel()
@@ -149,7 +163,8 @@ export class TrackingWatcher {
     if (this.#isStopped) return
     const { upstream, clock } = this.#options
     this.#openedAt = clock.now()
-    this.#state = 'connecting'
+    // A refusal stays to be seen until it is known to be over.
+    if (this.#state !== 'refused') this.#state = 'connecting'
     let connection: RespConnection
     try {
       connection = new RespConnection(upstream.connect(this.node), {
@@ -226,17 +241,18 @@ export class TrackingWatcher {
     this.#detail = `the connection was refused: ${why.slice(1)}`
     this.#options.trouble.note('watcher-refused', `the shield cannot read from ${this.node}: ${why.slice(1)}`)
     this.#failures = Math.max(this.#failures, 6)
+    this.#state = 'refused'
     connection.destroy()
   }
 
   #readRefused(reply: Uint8Array): void {
-    if (/^-(MOVED|ASK|CLUSTERDOWN|TRYAGAIN)/.test(lineOf(reply))) this.#options.upstream.refresh?.()
+    if (movedPattern.test(lineOf(reply))) this.#options.upstream.refresh?.()
   }
 
   #tick(): void {
     const { clock, leaseMs } = this.#options
     const now = clock.now()
-    if (this.#state === 'connecting') {
+    if (this.#state === 'connecting' || this.#state === 'refused') {
       if (now - this.#openedAt > Math.max(1000, leaseMs * 3)) this.#connection?.destroy()
       return
     }
@@ -278,19 +294,13 @@ export class TrackingWatcher {
     if (this.#connection !== connection || this.#isStopped) return
     this.#connection = undefined
     this.#lost()
-    this.#detail ||= error instanceof Error ? error.message : 'the connection was closed'
+    if (this.#state !== 'refused') this.#detail = error instanceof Error ? error.message : 'the connection was closed'
     const ceiling = Math.min(1000, 20 * 2 ** Math.min(6, this.#failures++))
-    this.#retry = this.#options.timers.setTimeout(
-      () => {
-        this.#detail = ''
-        this.#connect()
-      },
-      ceiling * (0.5 + this.#options.random() / 2),
-    )
+    this.#retry = this.#options.timers.setTimeout(() => this.#connect(), ceiling * (0.5 + this.#options.random() / 2))
   }
 
   #lost(): void {
-    this.#state = 'down'
+    if (this.#state !== 'refused') this.#state = 'down'
     this.#lease.aliveUntil = Number.NEGATIVE_INFINITY
     this.#pings?.cancel()
     for (const read of this.#reads) this.#finish(read, undefined)

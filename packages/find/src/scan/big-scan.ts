@@ -35,8 +35,6 @@ const lengthCommands: Readonly<Record<string, Probe>> = {
   hash: new Probe(['HLEN']),
   stream: new Probe(['XLEN']),
 }
-/** MEMORY USAGE takes several times as long as OBJECT FREQ: fewer of them in one write. */
-const defaultCommandsPerWrite = 64
 const knownTypes = new Set<string>(['string', 'list', 'set', 'zset', 'hash', 'stream'])
 const typeProbe = new Probe(['TYPE'])
 
@@ -63,7 +61,7 @@ export async function findBigByScan(options: BigScanOptions): Promise<Finding> {
 }
 
 async function scanOne(node: ServerNode, connection: RedisConnection, options: BigScanOptions, progress: ProgressSum) {
-  const commandsPerWrite = options.commandsPerWrite ?? defaultCommandsPerWrite
+  const { commandsPerWrite } = options
   const notes: string[] = []
   const isQuiet = await silence(connection)
   const countsElements = options.countsElements ?? (isQuiet || node.role === 'replica')
@@ -159,7 +157,11 @@ class Page {
 
 const nothingMore = () => ({})
 
-async function countElements(connection: RedisConnection, page: Page, commandsPerWrite: number): Promise<void> {
+async function countElements(
+  connection: RedisConnection,
+  page: Page,
+  commandsPerWrite: number | undefined,
+): Promise<void> {
   for (const [type, probe] of Object.entries(lengthCommands)) {
     const indexes = page.types.flatMap((one, index) => (one === type ? [index] : []))
     if (indexes.length === 0) continue

@@ -5,7 +5,7 @@ import { pause } from './pause.ts'
 import type { Probe } from './probe.ts'
 
 /** Buckets of one SCAN, and commands of one write. */
-const defaultPage = 128
+const defaultPage = 96
 /** A server that hangs is not waited for as long again. */
 const longestPauseMs = 50
 
@@ -15,9 +15,9 @@ export interface ScanOptions {
   readonly match?: string
   /** Only keys of this type, filtered by the server (6.0 and later). */
   readonly type?: string
-  /** SCAN's COUNT: buckets the server looks at in one go, while nobody else is served. @default 128 */
+  /** SCAN's COUNT: buckets the server looks at in one go, while nobody else is served. @default 96 */
   readonly count?: number
-  /** Commands in one write: what the server answers before it turns to the next client. @default 128 */
+  /** Commands in one write: what the server answers before it turns to the next client. @default 96 */
   readonly commandsPerWrite?: number
   /** Pauses after each page for as long as it took: half the speed, and other clients notice nothing. @default false */
   readonly isGentle?: boolean
@@ -39,7 +39,7 @@ export interface KeyProbe {
  * One small page of keys, then one small write with the questions about them, then the next page. More in flight, or
  * larger pieces, would be faster, but at the others' cost: Redis reads up to 16 KB of a client's input at once and
  * answers all of it before it turns to the next client, so a large piece is a long wait for everybody else, and whoever
- * always has more waiting takes the server for itself. With pieces of 128 commands a GET of another client waits for
+ * always has more waiting takes the server for itself. With pieces of 96 commands a GET of another client waits for
  * about as long as it takes itself; with two pages of 512 in flight its median was ten times as high.
  * (`npm run -s bench -- find` measures speed and median together.)
  */

@@ -34,9 +34,11 @@ const jobsSchema = z.array(
 export async function limitsRoutes(app: FastifyInstance, options: LimitsRoutesOptions): Promise<void> {
   const { service } = options
 
-  app.addContentTypeParser(['text/plain', 'application/yaml', 'text/yaml'], { parseAs: 'string' }, (_, body, done) =>
-    done(null, body),
-  )
+  // In a hub the surrounding server reads plain text already.
+  for (const type of ['text/plain', 'application/yaml', 'text/yaml']) {
+    if (app.hasContentTypeParser(type)) continue
+    app.addContentTypeParser(type, { parseAs: 'string' }, (_, body, done) => done(null, body))
+  }
   app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_, body, done) =>
     done(null, Object.fromEntries(new URLSearchParams(body as string))),
   )

@@ -1,0 +1,31 @@
+import type { ConnectionState } from '../upstream/identity.ts'
+import type { UpstreamNode } from '../upstream/upstream-node.ts'
+import type { ClientConnection } from './client-connection.ts'
+import type { ProxyUser } from './proxy-users.ts'
+
+/** The time, read once per event instead of once per command. */
+export interface Turn {
+  nowMs: number
+}
+
+/** What a client needs of the proxy it is connected to. */
+export interface ClientHost {
+  readonly turn: Turn
+  /** The Redis behind. */
+  readonly node: UpstreamNode
+  /** Nobody, RESP2, database 0: how a connection to Redis begins. */
+  readonly freshState: ConnectionState
+  /** True while a CLIENT PAUSE may hold up connections: then nobody shares one. */
+  readonly isIsolated: boolean
+  readonly maxRequestBytes: number
+  readonly maxOutputBytes: number
+  readonly maxInFlight: number
+  readonly slowReaderMs: number
+  /** The proxy's own users; undefined where AUTH is the server's matter. */
+  readonly users: ProxyUser | undefined
+  /** CLIENT PAUSE or UNPAUSE was carried out. */
+  isolate(forMs: number): void
+  infoSection(): string
+  onClientGone(client: ClientConnection): void
+  onSlowReader(client: ClientConnection): void
+}

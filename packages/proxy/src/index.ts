@@ -1,2 +1,2 @@
 export type { ProxyOptions } from './options.ts'
-export { type Proxy, startProxy } from './start-proxy.ts'
+export { type FirebreakProxy, startProxy } from './start-proxy.ts'

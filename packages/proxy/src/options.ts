@@ -38,7 +38,7 @@ export interface ProxyOptions {
   readonly maxClients?: number
   /** Bytes of one argument of a request. @default 536870912 */
   readonly maxRequestBytes?: number
-  /** Bytes that a client may leave unread before its replies, and those who send them, have to wait. @default 4194304 */
+  /** Bytes that a client may leave unread before its replies, and those who send them, have to wait. @default 16777216 */
   readonly maxOutputBytes?: number
   /** As `maxOutputBytes`, of all clients together: beyond it nobody's requests are taken until some has left. @default 268435456 */
   readonly maxTotalOutputBytes?: number
@@ -50,6 +50,8 @@ export interface ProxyOptions {
   readonly idleTimeoutMs?: number
   /** How long requests wait for a connection to Redis before they fail. @default 2000 */
   readonly connectWaitMs?: number
+  /** How long a cluster's redirections and lost nodes are retried where that is safe. @default 20000 */
+  readonly retryForMs?: number
   /** Connections of their own kept for the next client that needs one, per user, protocol and database. @default 64 */
   readonly maxIdleConnections?: number
   /** @default 30000 */
@@ -86,12 +88,13 @@ const defaults = {
   transport: 'net',
   maxClients: 10_000,
   maxRequestBytes: 512 * 1024 * 1024,
-  maxOutputBytes: 4 * 1024 * 1024,
+  maxOutputBytes: 16 * 1024 * 1024,
   maxTotalOutputBytes: 256 * 1024 * 1024,
   maxInFlight: 65_536,
   slowReaderMs: 10_000,
   idleTimeoutMs: 0,
   connectWaitMs: 2000,
+  retryForMs: 20_000,
   maxIdleConnections: 64,
   idleConnectionMs: 30_000,
   slowLogMs: 10,
@@ -109,6 +112,7 @@ const countOptions = [
   'maxInFlight',
   'slowReaderMs',
   'connectWaitMs',
+  'retryForMs',
 ] as const
 
 /** Checks the options and fills the defaults in. */

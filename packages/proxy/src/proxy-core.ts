@@ -1,47 +1,75 @@
-import type { ClientConnection } from './client/client-connection.ts'
-import { ClientConnection as Client } from './client/client-connection.ts'
+import { createHash } from 'node:crypto'
+import { ClientConnection } from './client/client-connection.ts'
 import type { ClientHost, Turn } from './client/client-host.ts'
 import { ProxyUsers } from './client/proxy-users.ts'
 import { Session } from './client/session.ts'
+import type { ClusterSettings } from './cluster/cluster-dispatch.ts'
+import { ClusterTopology } from './cluster/cluster-topology.ts'
 import type { ResolvedProxyOptions } from './options.ts'
 import { netTransports } from './transport/net-transport.ts'
 import type { Transport, TransportKind } from './transport/transport.ts'
+import type { UpstreamMode } from './upstream/find-mode.ts'
 import { type ConnectionState, nobody } from './upstream/identity.ts'
-import { UpstreamNode } from './upstream/upstream-node.ts'
+import { type NodeSettings, UpstreamNode } from './upstream/upstream-node.ts'
 
 /** The part of a proxy that runs once per thread: its clients and its connections to Redis. */
 export class ProxyCore implements ClientHost {
   readonly turn: Turn = { nowMs: performance.now() }
-  readonly node: UpstreamNode
   readonly freshState: ConnectionState = { identity: nobody, version: 2, database: 0 }
+  readonly cluster: ClusterSettings | undefined
   readonly maxRequestBytes: number
   readonly maxOutputBytes: number
   readonly maxInFlight: number
   readonly slowReaderMs: number
   readonly users: ProxyUsers | undefined
   readonly clients = new Set<ClientConnection>()
-  readonly #options: ResolvedProxyOptions
-  #isolation: NodeJS.Timeout | undefined
-  isIsolated = false
-  #sweep: NodeJS.Timeout
   readonly counters = { connections: 0, refused: 0, slowReaders: 0, idleClosed: 0 }
+  /** True while a CLIENT PAUSE may hold up connections. */
+  isIsolated = false
+  readonly #options: ResolvedProxyOptions
+  readonly #topology: ClusterTopology | undefined
+  readonly #node: UpstreamNode
+  #isolation: NodeJS.Timeout | undefined
+  readonly #sweep: NodeJS.Timeout
+  /** The port that the proxy listens on, for those who ask where it is. */
+  port = 0
 
-  constructor(options: ResolvedProxyOptions, transports: TransportKind = netTransports) {
+  constructor(options: ResolvedProxyOptions, mode: UpstreamMode, transports: TransportKind = netTransports) {
     this.#options = options
     this.maxRequestBytes = options.maxRequestBytes
     this.maxOutputBytes = options.maxOutputBytes
     this.maxInFlight = options.maxInFlight
     this.slowReaderMs = options.slowReaderMs
     this.users = options.users === undefined ? undefined : new ProxyUsers(options.users, options.identity)
-    this.node = new UpstreamNode(options.targets[0]!, {
+    const settings: NodeSettings = {
       transports,
-      connectWaitMs: options.connectWaitMs,
+      connectWaitMs: mode === 'cluster' ? Math.min(options.connectWaitMs, 300) : options.connectWaitMs,
       maxIdleConnections: options.maxIdleConnections,
       idleConnectionMs: options.idleConnectionMs,
       onLatency: () => {},
-    })
+    }
+    if (mode === 'cluster') {
+      const topology = new ClusterTopology(options.targets, this.serviceState, settings)
+      this.#topology = topology
+      this.cluster = { topology, retryForMs: options.retryForMs, only: () => this.#only() }
+    }
+    this.#node = new UpstreamNode(options.targets[0]!, settings)
     this.#sweep = setInterval(() => this.#tick(), 1000)
     this.#sweep.unref()
+  }
+
+  get node(): UpstreamNode {
+    return this.#topology?.masters[0] ?? this.#node
+  }
+
+  /** The proxy's own state to Redis: as its address says. */
+  get serviceState(): ConnectionState {
+    return { identity: this.#options.identity, version: 2, database: 0 }
+  }
+
+  /** Resolves once the proxy knows where to send what. */
+  async ready(): Promise<void> {
+    await this.#topology?.refresh()
   }
 
   /** Takes a client that has connected; `attach` makes its transport. */
@@ -53,7 +81,7 @@ export class ProxyCore implements ClientHost {
       users === undefined
         ? new Session(identity, database, true)
         : new Session(users.isOpen ? users.openIdentity : nobody, database, users.isOpen)
-    const client = new Client(this, session)
+    const client = new ClientConnection(this, session)
     const transport = attach(client)
     client.attach(transport)
     if (this.clients.size >= this.#options.maxClients) {
@@ -77,16 +105,20 @@ export class ProxyCore implements ClientHost {
   }
 
   infoSection(): string {
+    const nodes = this.#nodes()
+    const count = (of: (node: UpstreamNode) => number) => nodes.reduce((sum, node) => sum + of(node), 0)
     const lines = [
       '# Firebreak',
       'firebreak_version:0.1.0',
+      `firebreak_mode:${this.cluster === undefined ? 'single' : 'cluster'}`,
       `firebreak_clients:${this.clients.size}`,
       `firebreak_connections_received:${this.counters.connections}`,
       `firebreak_connections_refused:${this.counters.refused}`,
-      `firebreak_upstream_shared:${this.node.sharedCount}`,
-      `firebreak_upstream_owned:${this.node.ownedCount}`,
-      `firebreak_upstream_idle:${this.node.idleCount}`,
+      `firebreak_upstream_shared:${count((node) => node.sharedCount)}`,
+      `firebreak_upstream_owned:${count((node) => node.ownedCount)}`,
+      `firebreak_upstream_idle:${count((node) => node.idleCount)}`,
       `firebreak_slow_readers_closed:${this.counters.slowReaders}`,
+      `firebreak_idle_closed:${this.counters.idleClosed}`,
     ]
     return `${lines.join('\r\n')}\r\n`
   }
@@ -104,11 +136,22 @@ export class ProxyCore implements ClientHost {
     clearInterval(this.#sweep)
     clearTimeout(this.#isolation)
     for (const client of [...this.clients]) client.destroy()
-    this.node.close()
+    this.#topology?.close()
+    this.#node.close()
+  }
+
+  #nodes(): UpstreamNode[] {
+    return this.#topology === undefined ? [this.#node] : [...this.#topology.nodes]
+  }
+
+  #only(): { id: string; host: string; port: number } {
+    const { announce, host } = this.#options
+    const place = announce ?? { host, port: this.port }
+    return { ...place, id: createHash('sha1').update(`${place.host}:${place.port}`).digest('hex') }
   }
 
   #tick(): void {
-    this.node.sweep()
+    for (const node of this.#nodes()) node.sweep()
     const { idleTimeoutMs } = this.#options
     if (idleTimeoutMs === 0) return
     const oldest = performance.now() - idleTimeoutMs

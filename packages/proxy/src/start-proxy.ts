@@ -3,18 +3,26 @@ import { createServer as createTlsServer } from 'node:tls'
 import { ProxyStartError } from './errors.ts'
 import { type ProxyOptions, resolveProxyOptions } from './options.ts'
 import { ProxyCore } from './proxy-core.ts'
-import { NetTransport } from './transport/net-transport.ts'
+import { NetTransport, netTransports } from './transport/net-transport.ts'
+import { findMode } from './upstream/find-mode.ts'
 
 /** A proxy that listens. */
-export interface Proxy {
+export interface FirebreakProxy {
   readonly port: number
   close(): Promise<void>
 }
 
 /** Starts a proxy; resolves once it listens. */
-export async function startProxy(options: ProxyOptions): Promise<Proxy> {
+export async function startProxy(options: ProxyOptions): Promise<FirebreakProxy> {
   const resolved = resolveProxyOptions(options)
-  const core = new ProxyCore(resolved)
+  const { targets, identity, connectWaitMs } = resolved
+  const state = { identity, version: 2, database: 0 } as const
+  const mode =
+    resolved.mode === 'auto'
+      ? await findMode(targets, state, { transports: netTransports, connectWaitMs })
+      : resolved.mode
+  const core = new ProxyCore(resolved, mode)
+  await core.ready()
   const onSocket = (socket: Socket) => {
     socket.setNoDelay(true)
     core.accept((client) => new NetTransport(socket, client))
@@ -29,8 +37,9 @@ export async function startProxy(options: ProxyOptions): Promise<Proxy> {
     server.listen({ ...place, backlog: 1024 }, resolve)
   })
   const address = server.address()
+  core.port = typeof address === 'object' && address !== null ? address.port : 0
   return {
-    port: typeof address === 'object' && address !== null ? address.port : 0,
+    port: core.port,
     async close() {
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       core.close()

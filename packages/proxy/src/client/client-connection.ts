@@ -1,9 +1,12 @@
 import { BufferArgs, encodeCommand, mayBlock, RequestError, RequestParser } from '@firebreak/core'
-import { type ProxyCommand, proxyCommandOf } from '../commands/proxy-command.ts'
+import { ClusterDispatch, type ClusterSettings } from '../cluster/cluster-dispatch.ts'
+import { multiCommand, type ProxyCommand, proxyCommandOf } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import { Outlet } from '../transport/outlet.ts'
 import type { Transport, TransportOwner } from '../transport/transport.ts'
+import type { ConnectionState } from '../upstream/identity.ts'
 import type { ReplyTarget, SharedLane } from '../upstream/shared-lane.ts'
+import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import type { ClientHost } from './client-host.ts'
 import { InfoReply } from './info-reply.ts'
 import { Input } from './input.ts'
@@ -13,7 +16,10 @@ import type { Session } from './session.ts'
 import { carryOut, markOf } from './session-commands.ts'
 
 const asterisk = 0x2a
-const ping = Buffer.from(encodeCommand(['PING']))
+const ping = encodeCommand(['PING'])
+const multiBytes = encodeCommand(['MULTI'])
+const askingBytes = encodeCommand(['ASKING'])
+const crossSlotReply = Buffer.from("-CROSSSLOT Keys in request don't hash to the same slot\r\n")
 
 /**
  * One client of the proxy: takes its requests off the wire, sends each the way it has to go, and writes the replies in
@@ -33,6 +39,9 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   readonly #input = new Input()
   #transport!: Transport
   #lane: SharedLane | undefined
+  #cluster: ClusterDispatch | undefined
+  #remembered: { readonly bytes: Buffer; readonly mark: ReplyMark | undefined } | undefined
+  #waitsForAnswer = false
   #pinned: PinnedLane | undefined
   /** Input waits until nothing is owed, or until what holds it lets go. */
   #isWaiting = false
@@ -118,7 +127,10 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   onReply(slot: number, bytes: Uint8Array, start: number, end: number, isLast: boolean): void {
     if (this.#isClosed) return
     this.slots.reply(slot, bytes, start, end, isLast)
-    if (isLast && (this.#isWaiting || this.#isEnding) && this.slots.owed === 0) this.#drained()
+    if (!isLast) return
+    if (this.slots.owed === 0) {
+      if (this.#isWaiting || this.#isEnding || this.#isPaused) this.#drained()
+    } else if (this.#isPaused && this.slots.owed === this.host.maxInFlight >> 1) this.#goOn()
   }
 
   onLost(slot: number, error: UpstreamLostError, wasSent: boolean): void {
@@ -131,6 +143,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   }
 
   onPinnedReply(slot: number, bytes: Uint8Array, start: number, end: number, isLast: boolean): void {
+    if (isLast) this.#remembered = undefined
     this.onReply(slot, bytes, start, end, isLast)
   }
 
@@ -157,6 +170,27 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
     this.outlet.flush()
     this.#isEnding = true
     this.#transport.end()
+  }
+
+  /** Of a cluster: a node that is not the right one for a request, or not any more. */
+  onPinnedError(_slot: number, reply: Buffer): Buffer | undefined {
+    const pinned = this.#pinned
+    const redirect =
+      this.#cluster === undefined || pinned === undefined ? undefined : this.#cluster.redirected(pinned, reply)
+    if (redirect === undefined || pinned === undefined) {
+      this.#remembered = undefined
+      return reply
+    }
+    const request = this.#remembered
+    if (request === undefined || pinned.inFlight > 1) return crossSlotReply
+    // Nothing has begun on that connection but, maybe, an empty transaction: it begins anew on the right node.
+    const slot = this.slots.head
+    this.unpin()
+    const next = this.pinTo(redirect.node)
+    if (pinned.hasSentMulti) next.sendHidden(multiBytes, { command: multiCommand })
+    if (redirect.isAsking) next.sendHidden(askingBytes)
+    next.send(request.bytes, 0, request.bytes.length, slot, request.mark)
+    return undefined
   }
 
   isStalled(): boolean {
@@ -211,10 +245,17 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
     this.#lane = undefined
   }
 
+  /** Pins a connection to this client that nobody has used, to show credentials on. */
+  pinFresh(): PinnedLane {
+    return this.#pin(this.host.node, this.host.freshState, true)
+  }
+
   /** Pins a connection of its own to this client. */
-  pin(isFresh = false): PinnedLane {
-    const node = this.host.node
-    const state = isFresh ? this.host.freshState : this.session.snapshot()
+  pinTo(node: UpstreamNode): PinnedLane {
+    return this.#pin(node, this.session.snapshot(), false)
+  }
+
+  #pin(node: UpstreamNode, state: ConnectionState, isFresh: boolean): PinnedLane {
     let pinned: PinnedLane
     const connection = node.own(
       state,
@@ -303,7 +344,8 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   /** Sends one request its way; false where it has to wait. */
   #dispatch(bytes: Buffer, start: number, end: number): boolean {
     const command = proxyCommandOf(this.args)
-    if (this.#pinned !== undefined) return this.#dispatchPinned(this.#pinned, command, bytes, start, end)
+    if (this.host.cluster !== undefined) return this.#dispatchToCluster(this.host.cluster, command, bytes, start, end)
+    if (this.#pinned !== undefined) return this.dispatchPinned(this.#pinned, command, bytes, start, end)
     if (command.isShared && !this.host.isIsolated && this.session.isKnown) {
       const lane = this.commandLane()
       if (bytes[start] === asterisk) {
@@ -311,7 +353,22 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
       } else this.sendShared(lane, command, bytes, start, end)
       return true
     }
-    return this.#dispatchRare(command, bytes, start, end)
+    return this.dispatchRare(command, bytes, start, end)
+  }
+
+  #dispatchToCluster(
+    cluster: ClusterSettings,
+    command: ProxyCommand,
+    bytes: Buffer,
+    start: number,
+    end: number,
+  ): boolean {
+    if (!this.session.isKnown && command.way !== 'session') {
+      this.answerNow(noAuth)
+      return true
+    }
+    this.#cluster ??= new ClusterDispatch(this, cluster)
+    return this.#cluster.dispatch(command, bytes, start, end)
   }
 
   /** Where this client's plain commands go now. */
@@ -321,7 +378,8 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
     return (this.#lane = this.host.node.lane(this.session.snapshot()))
   }
 
-  #dispatchRare(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+  /** What is not plainly sent on. */
+  dispatchRare(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
     if (!this.session.isKnown && command.way !== 'session') {
       this.answerNow(noAuth)
       return true
@@ -337,7 +395,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
         return true
       }
       case 'script':
-        if (this.host.isIsolated) return this.#borrow(command, bytes, start, end)
+        if (this.host.isIsolated) return this.borrow(command, bytes, start, end)
         if (this.slots.owed > 0 && this.#lane?.use !== 'scripts') return this.waitForReplies()
         if (this.slots.owed === 0 || this.#lane === undefined || this.#lane.isRetired)
           this.#lane = this.host.node.lane(this.session.snapshot(), 'scripts')
@@ -345,28 +403,38 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
         return true
       case 'shared':
         if (this.host.isIsolated || (command.mayBlock && mayBlock(command.row!, this.args)))
-          return this.#borrow(command, bytes, start, end)
+          return this.borrow(command, bytes, start, end)
         this.sendShared(this.commandLane(), command, bytes, start, end)
         return true
       default:
-        return this.#borrow(command, bytes, start, end)
+        return this.borrow(command, bytes, start, end)
     }
   }
 
   /** Takes a connection of its own for a request and all that follow it until it is free again. */
-  #borrow(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+  borrow(command: ProxyCommand, bytes: Buffer, start: number, end: number, node = this.host.node): boolean {
     if (this.slots.owed > 0) return this.waitForReplies()
-    const pinned = this.pin()
+    const pinned = this.#pinned ?? this.pinTo(node)
     if (command.name.startsWith('CLIENT ') && this.session.name !== '') {
       pinned.sendHidden(encodeCommand(['CLIENT', 'SETNAME', this.session.name]))
       pinned.isTainted = true
     }
     // WAIT is about the writes of its connection; any command moves a connection's place to the newest write of all.
     if (command.name === 'WAIT' || command.name === 'WAITAOF') pinned.sendHidden(ping)
-    return this.#dispatchPinned(pinned, command, bytes, start, end)
+    if (this.#cluster !== undefined) this.remember(command, bytes, start, end)
+    return this.dispatchPinned(pinned, command, bytes, start, end)
   }
 
-  #dispatchPinned(pinned: PinnedLane, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+  /** Keeps the request at hand until it is answered, for a cluster may send it on to another node. */
+  remember(command: ProxyCommand, bytes: Buffer, start: number, end: number): void {
+    const request = this.requestBytes(bytes, start, end)
+    const copy = Buffer.from(request.bytes.subarray(request.start, request.end))
+    this.#remembered = { bytes: copy, mark: markOf(this, command) }
+    this.#waitsForAnswer = true
+  }
+
+  /** Sends the request at hand over the connection of its own. */
+  dispatchPinned(pinned: PinnedLane, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
     const isLocal = command.name === 'QUIT' || command.name === 'RESET' || command.name.endsWith('TNAME')
     if (isLocal && !(pinned.hasSentMulti && command.name.endsWith('TNAME'))) {
       if (command.name === 'RESET' && this.slots.owed > 0) return this.waitForReplies()
@@ -388,6 +456,9 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   sendPinned(pinned: PinnedLane, bytes: Buffer, start: number, end: number, mark: ReplyMark | undefined): void {
     const request = this.requestBytes(bytes, start, end)
     pinned.send(request.bytes, request.start, request.end, this.slots.take(), mark)
+    if (!this.#waitsForAnswer) return
+    this.#waitsForAnswer = false
+    this.waitForReplies()
   }
 
   /** The request at hand has to wait until all before it are answered. */

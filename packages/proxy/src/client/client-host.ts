@@ -1,3 +1,4 @@
+import type { ClusterSettings } from '../cluster/cluster-dispatch.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import type { ClientConnection } from './client-connection.ts'
@@ -11,8 +12,10 @@ export interface Turn {
 /** What a client needs of the proxy it is connected to. */
 export interface ClientHost {
   readonly turn: Turn
-  /** The Redis behind. */
+  /** The Redis behind; of a cluster, the node for what needs no other. */
   readonly node: UpstreamNode
+  /** Set where a cluster is behind. */
+  readonly cluster: ClusterSettings | undefined
   /** Nobody, RESP2, database 0: how a connection to Redis begins. */
   readonly freshState: ConnectionState
   /** True while a CLIENT PAUSE may hold up connections: then nobody shares one. */

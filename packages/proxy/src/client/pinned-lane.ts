@@ -13,6 +13,8 @@ export interface PinnedOwner {
   /** Nothing needs the connection any more. */
   onPinnedFree(): void
   onPinnedLost(error: UpstreamLostError): void
+  /** Of a cluster: an error came. What the client gets in its place, or undefined where the request goes on elsewhere. */
+  onPinnedError?(slot: number, reply: Buffer): Buffer | undefined
   isStalled(): boolean
   whenUnstalled(callback: () => void): void
 }
@@ -105,15 +107,17 @@ export class PinnedLane {
     this.connection.outlet.put(bytes, start, end)
   }
 
-  /** Sends a request whose reply nobody gets. */
-  sendHidden(bytes: Uint8Array): void {
-    this.#expected.push({ slot: hidden, mark: undefined, left: -1 })
+  /** Sends a request whose reply nobody gets; with it MULTI of a transaction that the client thinks is open already. */
+  sendHidden(bytes: Uint8Array, mark?: ReplyMark): void {
+    this.#expected.push({ slot: hidden, mark, left: -1 })
+    if (mark?.command.mark === 'multi') this.hasSentMulti = true
     this.connection.outlet.put(bytes, 0, bytes.length)
   }
 
   /** From now on bytes go both ways as they are. */
   becomePipe(): void {
     this.#isPipe = true
+    this.connection.isRaw = true
     this.stays = true
     this.isTainted = true
   }
@@ -163,6 +167,7 @@ export class PinnedLane {
 
   /** Short replies that say something about the connection's state are looked at in one piece. */
   #needsWhole(expected: Expected | undefined, type: number): boolean {
+    if (type === minus && this.#owner.onPinnedError !== undefined) return true
     return expected?.mark !== undefined && (type === plus || type === minus)
   }
 
@@ -177,6 +182,13 @@ export class PinnedLane {
     if (expected === undefined) {
       this.#owner.onPinnedPush(bytes, start, end)
       return
+    }
+    if (type === minus && this.#owner.onPinnedError !== undefined && expected.slot !== hidden) {
+      const reply = this.#owner.onPinnedError(expected.slot, bytes.subarray(start, end))
+      if (reply === undefined) return
+      bytes = reply
+      start = 0
+      end = reply.length
     }
     if (isLast) {
       this.#shift()

@@ -216,7 +216,7 @@ function throughFreshConnection(
   start: number,
   end: number,
 ): void {
-  const pinned = client.pin(true)
+  const pinned = client.pinFresh()
   pinned.isTainted = true
   client.sendPinned(pinned, bytes, start, end, markOf(client, command))
 }

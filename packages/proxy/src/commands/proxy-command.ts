@@ -142,6 +142,9 @@ function tableOf(): NameTable<ProxyCommand> {
 
 const table = tableOf()
 
+/** The command MULTI, for transactions that the proxy opens itself. */
+export const multiCommand: ProxyCommand = table.ofText('MULTI')!
+
 /** The command that arguments name, in any case. An unknown subcommand is unknown. */
 export function proxyCommandOf(args: CommandArgs): ProxyCommand {
   const command = args.find(0, table)

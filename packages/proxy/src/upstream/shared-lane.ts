@@ -148,6 +148,11 @@ export class SharedLane implements ReplyReceiver {
     this.#onRetired(this)
   }
 
+  /** Gives the connection up; everybody who waits on it is told. */
+  lose(reason: string): void {
+    this.#connection.lose(reason)
+  }
+
   close(): void {
     this.retire()
     this.#connection.destroy()

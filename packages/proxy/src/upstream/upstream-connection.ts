@@ -46,6 +46,8 @@ export class UpstreamConnection implements TransportOwner {
   #greetings = 0
   #greeting: Buffer[] = []
   #isRefused = false
+  /** What comes is not looked at: the stream of a master is no RESP reply. */
+  isRaw = false
   readonly #since = performance.now()
   #retry: NodeJS.Timeout | undefined
   #deadline: NodeJS.Timeout | undefined
@@ -92,6 +94,10 @@ export class UpstreamConnection implements TransportOwner {
   }
 
   onData(bytes: Buffer, length: number): void {
+    if (this.isRaw && this.#isReady) {
+      this.receiver.onReply(bytes, 0, length, false, 0)
+      return
+    }
     let at = 0
     const scanner = this.#scanner
     try {
@@ -103,7 +109,7 @@ export class UpstreamConnection implements TransportOwner {
         at = end
       }
     } catch (error) {
-      this.#fail(`it sent what is no reply: ${(error as Error).message}`)
+      this.lose(`it sent what is no reply: ${(error as Error).message}`)
     }
   }
 
@@ -116,7 +122,7 @@ export class UpstreamConnection implements TransportOwner {
     const elapsedMs = performance.now() - this.#since
     const reason = error?.message ?? 'the connection was closed'
     if (this.#isReady || this.#isRefused || elapsedMs + retryMs > this.#settings.connectWaitMs) {
-      this.#fail(reason)
+      this.lose(reason)
       return
     }
     this.#scanner = new ReplyScanner({ maxBulkBytes: 2 ** 40 })
@@ -127,7 +133,7 @@ export class UpstreamConnection implements TransportOwner {
     clearTimeout(this.#deadline)
     this.#deadline = setTimeout(
       () => {
-        if (!this.#isReady) this.#fail('it does not answer')
+        if (!this.#isReady) this.lose('it does not answer')
       },
       Math.max(1, this.#settings.connectWaitMs - (performance.now() - this.#since)),
     )
@@ -159,7 +165,7 @@ export class UpstreamConnection implements TransportOwner {
     this.#greetings--
     if (type === 0x2d && !this.#mayRetryLoading(reply)) {
       this.#isRefused = true
-      this.#fail(`it answered ${reply.toString('latin1').trim()}`, reply)
+      this.lose(`it answered ${reply.toString('latin1').trim()}`, reply)
     } else if (type === 0x2d) this.#transport!.destroy()
     else {
       if (this.greetingReply === undefined) this.greetingReply = reply
@@ -180,7 +186,8 @@ export class UpstreamConnection implements TransportOwner {
     this.onReady = undefined
   }
 
-  #fail(reason: string, refusal?: Buffer): void {
+  /** Closes it and tells the receiver. */
+  lose(reason: string, refusal?: Buffer): void {
     if (this.#isClosed) return
     const wasReady = this.#isReady
     this.destroy()

@@ -114,6 +114,14 @@ export class UpstreamNode {
     }
   }
 
+  /** Gives up all connections; whoever waits on one is told. */
+  loseAll(reason: string): void {
+    for (const lane of [...this.#lanes.values()]) lane.lose(reason)
+    for (const connection of [...this.#owned]) connection.lose(reason)
+    for (const list of this.#idle.values()) for (const { connection } of list) connection.destroy()
+    this.#idle.clear()
+  }
+
   /** Closes everything at once. */
   close(): void {
     this.#isClosed = true

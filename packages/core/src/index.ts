@@ -2,6 +2,7 @@ export type {
   AlarmView,
   ApiError,
   AuditEntry,
+  DryRunView,
   HeatStateName,
   HistoryEvent,
   HostView,
@@ -14,6 +15,7 @@ export type {
   SlotView,
   TrafficPoint,
 } from './api/hub-api.ts'
+export { BoundedCache, type BoundedCacheOptions } from './cache/bounded-cache.ts'
 export { type ArgumentOffsets, BufferArgs, type CommandArgs, ListArgs } from './commands/command-args.ts'
 export type {
   CommandFlag,
@@ -33,9 +35,48 @@ export {
   mayBlock,
 } from './commands/keys-of.ts'
 export { NameTable } from './commands/name-table.ts'
+export { Column, type ColumnArray } from './dict/column.ts'
+export { Dict, type DictOptions } from './dict/dict.ts'
+export type { DictFollower } from './dict/entry-pool.ts'
+export { hashBytes } from './dict/hash-bytes.ts'
+export { maxKeyBytes } from './dict/key-arena.ts'
 export { didYouMean } from './errors/did-you-mean.ts'
 export { describeValue, FirebreakError, InvalidOptionError } from './errors/firebreak-error.ts'
-export { keyBytes, keyName, keyText, parseKeyText } from './keys/key-text.ts'
+export { AccessCounter, type AccessCounterOptions } from './heat/access-counter.ts'
+export type { AccessDrain, AccessVisitor } from './heat/access-drain.ts'
+export { ByteAccessCounter } from './heat/byte-access-counter.ts'
+export type { HostHeat } from './heat/candidate.ts'
+export {
+  checkHeatThresholds,
+  coldState,
+  type HandledState,
+  type HeatPhase,
+  type HeatState,
+  type HeatThresholds,
+  isHandled,
+  nextHeatState,
+} from './heat/heat-state.ts'
+export { type HeatChange, HeatWindow, type HeatWindowOptions, type KeyHeat } from './heat/heat-window.ts'
+export { HostNumbers, type HostNumbersOptions } from './heat/host-numbers.ts'
+export { Ingest, type IngestCounters, type IngestOptions } from './heat/ingest.ts'
+export { SlidingTotals, type SlidingTotalsOptions } from './heat/sliding-totals.ts'
+export { SlotHeat } from './heat/slot-heat.ts'
+export {
+  maxSamplingFactor,
+  nextSamplingFactor,
+  type SamplingLoad,
+  samplingDeviation,
+  ThresholdSampler,
+} from './heat/threshold-sampling.ts'
+export { TopK, type TopKItem, type TopKOptions } from './heat/top-k.ts'
+export {
+  type HeatWeights,
+  maxWindowRules,
+  measureWeights,
+  type WindowRule,
+  type WindowRules,
+} from './heat/window-rules.ts'
+export { keyBytes, keyName, keyText, parseKeyText, readableKey } from './keys/key-text.ts'
 export { BinaryReportCursor, encodeBinaryReport, parseBinaryReport, writeReportEntry } from './report/binary-report.ts'
 export {
   type Report,
@@ -65,7 +106,13 @@ export {
   SetReply,
   Verbatim,
 } from './resp/value.ts'
+export { type FieldFailure, FieldReader, type NumberRange } from './rules/field-reader.ts'
 export { compilePattern, type KeyMatcher } from './rules/key-matcher.ts'
+export { compileLinearRegex } from './rules/linear-regex.ts'
+export { parsePattern } from './rules/parse-pattern.ts'
+export { parseRule } from './rules/parse-rule.ts'
+export { parseStrategy } from './rules/parse-strategy.ts'
+export { RegexError } from './rules/regex-error.ts'
 export {
   type HeatMeasure,
   type KeyPattern,
@@ -75,6 +122,8 @@ export {
   type StrategyTemplate,
 } from './rules/rule.ts'
 
+export { RuleInvalidError } from './rules/rule-error.ts'
+export { type RuleScope, RuleSet } from './rules/rule-set.ts'
 export { keySlot, keySlotOfBytes, slotCount } from './slots/key-slot.ts'
 export {
   defaultLocalCache,
@@ -100,6 +149,8 @@ export {
   toStrategyList,
 } from './strategy/strategy-table.ts'
 export { type Clock, steadyClock, systemTimers, type TimerHandle, type Timers, wallClock } from './time/clock.ts'
+export { SettleTimers, type SettleTimersOptions } from './wheel/settle-timers.ts'
+export { TimingWheel, type TimingWheelOptions } from './wheel/timing-wheel.ts'
 export {
   type ClaimPayload,
   decodeFrame,

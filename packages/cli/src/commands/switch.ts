@@ -11,7 +11,7 @@ function switchCommand(name: 'off' | 'on', summary: string, said: string): Comma
 
 Examples:
   firebreak ${name}
-  firebreak ${name} --hub http://127.0.0.1:7480
+  firebreak ${name} --hub http://127.0.0.1:7070
 
 Options:
   --hub URL   the hub (env FIREBREAK_HUB; default: the running "firebreak up")

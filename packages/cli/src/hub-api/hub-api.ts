@@ -3,7 +3,7 @@ import type { CommandIo } from '../command/command.ts'
 import { defaultDataFolder, readRunning } from '../up/running-file.ts'
 
 /** Where a hub listens unless it is told otherwise. */
-export const defaultHubPort = 7480
+export const defaultHubPort = 7070
 
 /** The hub did not answer, or answered with an error. */
 export class HubCallError extends FirebreakError {

@@ -1,4 +1,4 @@
-import type { KeyView, Overview } from '@firebreak/core'
+import { type KeyView, type Overview, readableKey } from '@firebreak/core'
 
 /** The terminal that is drawn on. */
 export interface Screen {
@@ -31,7 +31,7 @@ const header = `${'KEY'.padEnd(28)} ${'RATE/S'.padStart(9)} ${'SHARE'.padStart(7
 
 function line(key: KeyView, screen: Screen): string {
   const cells = [
-    fit(key.key, 28),
+    fit(readableKey(key.key), 28),
     count(key.ratePerSecond).padStart(9),
     percent(key.share).padStart(7),
     '',

@@ -12,6 +12,7 @@ import type { WatcherStatus } from '../wire/frame.ts'
  *     GET    /v1/rules                 { rules: Rule[], version }
  *     PUT    /v1/rules/{id}            Rule (a rule as users write it) → { rule }
  *     DELETE /v1/rules/{id}
+ *     POST   /v1/rules/{id}/dry-run    Rule (as users write it) → DryRunView
  *     GET    /v1/table                 { epoch, version, strategies: StrategyList }
  *     GET    /v1/history?since=&limit= { events: HistoryEvent[] }
  *     GET    /v1/audit?limit=          { entries: AuditEntry[] }
@@ -157,6 +158,21 @@ export interface IngestView {
 export interface RulesView {
   readonly rules: readonly Rule[]
   readonly version: number
+}
+
+/** What a rule would have done in what was recorded. */
+export interface DryRunView {
+  /** How much was recorded. */
+  readonly seconds: number
+  readonly firings: number
+  /** Keys that would have been hot. */
+  readonly keys: number
+  /** Part of all reads that fell on keys while they would have been hot, 0 to 1. */
+  readonly readShare: number
+  /** Bytes of the accesses of these keys meanwhile. */
+  readonly bytes: number
+  /** "would have fired 14 times in the last 600 s, 71 % of reads, 3 MB" */
+  readonly text: string
 }
 
 /** Every error answer of the API. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { keyBytes, keyName, keyText, parseKeyText } from './key-text.ts'
+import { keyBytes, keyName, keyText, parseKeyText, readableKey } from './key-text.ts'
 
 test('a plain key is its own name and text', () => {
   expect(keyName('product_100')).toBe('product_100')
@@ -40,4 +40,11 @@ test('bytes that imitate the binary mark stay apart from it', () => {
   const binary = Uint8Array.from([0xff])
   expect(keyName(imitation)).not.toBe(keyName(binary))
   expect([...keyBytes(keyName('\u0000bx'))]).toEqual([0, 98, 120])
+})
+
+test('for people, only what cannot be shown stays escaped', () => {
+  expect(readableKey('user%3A1')).toBe('user:1')
+  expect(readableKey(keyText('höhle 7'))).toBe('höhle 7')
+  expect(readableKey(keyText('a\nb'))).toBe('a%0Ab')
+  expect(readableKey('%FF%00')).toBe('%FF%00')
 })

@@ -78,3 +78,13 @@ function latin1(bytes: Uint8Array): string {
   }
   return text
 }
+
+/**
+ * A key's text for people: escapes of printable characters are resolved, so that `user%3A1` reads `user:1`; bytes that
+ * cannot be shown stay escaped.
+ */
+export function readableKey(text: string): string {
+  const name = parseKeyText(text)
+  if (name === undefined || name.startsWith(binaryMark)) return text
+  return name.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => keyText(character))
+}

@@ -1,3 +1,4 @@
+import { compileLinearRegex } from './linear-regex.ts'
 import type { KeyPattern } from './rule.ts'
 
 /** Tells whether a key's name fits a pattern. */
@@ -16,10 +17,8 @@ export function compilePattern(pattern: KeyPattern): KeyMatcher {
       return (name) => name.endsWith(pattern.suffix)
     case 'glob':
       return compileGlob(pattern.glob)
-    case 'regex': {
-      const expression = new RegExp(pattern.regex, 'u')
-      return (name) => expression.test(name)
-    }
+    case 'regex':
+      return compileLinearRegex(pattern.regex)
   }
 }
 

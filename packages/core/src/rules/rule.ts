@@ -15,12 +15,16 @@ export type HeatMeasure = 'accesses' | 'reads' | 'writes' | 'bytes'
 export interface RuleLevel {
   /** @default 'accesses' */
   readonly measure: HeatMeasure
-  /** Hot from this heat in the window on; or undefined where only `enterShare` is set. */
+  /** Hot from this heat in the window on; `Number.MAX_SAFE_INTEGER` where only `enterShare` counts. */
   readonly enter: number
   /** Cooling once the heat is below this. @default 0.7 × enter */
   readonly exit: number
   /** Also hot from this share of the node's or service's accesses on, 0 to 1. */
   readonly enterShare?: number
+  /** The share no longer counts below this. @default 0.7 × enterShare */
+  readonly exitShare?: number
+  /** A share counts only from this heat on: one access of one is no fire. @default 100 */
+  readonly shareMinimum?: number
   /** Whose accesses the share is of. @default 'service' */
   readonly shareOf?: 'service' | 'node'
   /** The strategy, or a list for the hub to choose from. */
@@ -67,4 +71,5 @@ export const ruleDefaults = {
   windowMs: 1000,
   minHoldMs: 10_000,
   exitShare: 0.7,
+  shareMinimum: 100,
 } as const

@@ -1,7 +1,9 @@
-import { FirebreakError } from '@firebreak/core'
+import { FirebreakError, keySlot } from '@firebreak/core'
 import type { Redis, RedisArgument, RedisNode, RedisReply, RedisSubscriber, SendOptions } from '../redis.ts'
 import type { RedisScript } from '../script/redis-script.ts'
 import { ScriptRunner } from '../script/script-runner.ts'
+import { ClusterSubscriber } from './cluster-subscriber.ts'
+import { isKeyless } from './keyless-commands.ts'
 
 type Listener = (...args: unknown[]) => void
 
@@ -19,7 +21,9 @@ export interface IoredisLike {
   ssubscribe(channel: string): Promise<unknown>
   sunsubscribe(channel: string): Promise<unknown>
   disconnect(): void
-  nodes?(role: 'master'): IoredisLike[]
+  nodes?(role: 'master' | 'all'): IoredisLike[]
+  /** Cluster: the addresses of each slot's nodes, the master first. */
+  readonly slots?: readonly (readonly string[] | undefined)[]
   readonly status: string
 }
 
@@ -28,10 +32,15 @@ export function fromIoredis(client: IoredisLike): Redis {
   return new IoredisRedis(client)
 }
 
+/** The arguments after the command's name, as ioredis takes them. */
 function toIoredis(args: readonly RedisArgument[]): (string | number | Buffer)[] {
-  return args.map((arg) =>
-    arg instanceof Uint8Array && !Buffer.isBuffer(arg) ? Buffer.from(arg.buffer, arg.byteOffset, arg.byteLength) : arg,
-  ) as (string | number | Buffer)[]
+  const rest = new Array<string | number | Buffer>(args.length - 1)
+  for (let index = 1; index < args.length; index++) {
+    const arg = args[index]!
+    rest[index - 1] =
+      typeof arg !== 'object' || Buffer.isBuffer(arg) ? arg : Buffer.from(arg.buffer, arg.byteOffset, arg.byteLength)
+  }
+  return rest
 }
 
 function sendOn(
@@ -39,7 +48,7 @@ function sendOn(
   args: readonly [string, ...RedisArgument[]],
   options?: SendOptions,
 ): Promise<RedisReply> {
-  const rest = toIoredis(args.slice(1))
+  const rest = toIoredis(args)
   const sent = options?.asBytes ? client.callBuffer(args[0], rest) : client.call(args[0], rest)
   return sent as Promise<RedisReply>
 }
@@ -50,7 +59,7 @@ function addressOf(client: IoredisLike): string {
 }
 
 /** Calls `listener` on every `ready` but the first of a client that was not ready yet. */
-function watchReconnect(client: IoredisLike, listener: () => void): () => void {
+function watchReady(client: IoredisLike, listener: () => void): () => void {
   let wasReady = client.status === 'ready'
   const onReady = () => {
     if (wasReady) listener()
@@ -58,6 +67,23 @@ function watchReconnect(client: IoredisLike, listener: () => void): () => void {
   }
   client.on('ready', onReady)
   return () => client.off('ready', onReady)
+}
+
+/** A cluster is back whenever one of its nodes is: it replaces a lost connection by a new node object. */
+function watchNodes(cluster: IoredisLike, listener: () => void): () => void {
+  const stops: (() => void)[] = []
+  const watch = (node: IoredisLike) => stops.push(watchReady(node, listener))
+  for (const node of cluster.nodes!('all')) watch(node)
+  const onAdded = ((node: IoredisLike) => {
+    const onReady = () => listener()
+    node.on('ready', onReady)
+    stops.push(() => node.off('ready', onReady))
+  }) as unknown as Listener
+  cluster.on('+node', onAdded)
+  stops.push(() => cluster.off('+node', onAdded))
+  return () => {
+    for (const stop of stops) stop()
+  }
 }
 
 class IoredisRedis implements Redis {
@@ -74,6 +100,12 @@ class IoredisRedis implements Redis {
   }
 
   send(args: readonly [string, ...RedisArgument[]], options?: SendOptions): Promise<RedisReply> {
+    const key = options?.key
+    if (key !== undefined && this.topology === 'cluster' && isKeyless(args[0])) {
+      const address = this.#client.slots?.[keySlot(key)]?.[0]
+      const node = this.#client.nodes!('master').find((candidate) => addressOf(candidate) === address)
+      if (node !== undefined) return sendOn(node, args, options)
+    }
     return sendOn(this.#client, args, options)
   }
 
@@ -95,51 +127,85 @@ class IoredisRedis implements Redis {
   }
 
   async subscriber(): Promise<RedisSubscriber> {
-    return new IoredisSubscriber(this.#client)
+    const client = this.#client
+    if (this.topology !== 'cluster') return new IoredisSubscriber(client, false)
+    return new ClusterSubscriber({
+      homeOf: (channel) => client.slots?.[keySlot(channel)]?.[0],
+      async subscriberOf(address) {
+        const node = client.nodes!('all').find((candidate) => addressOf(candidate) === address)
+        if (node === undefined)
+          throw new FirebreakError('FB_SLOT_UNSERVED', `the cluster has no node ${address} any more`)
+        return new IoredisSubscriber(node, true)
+      },
+    })
   }
 
   onReconnect(listener: () => void): () => void {
-    return watchReconnect(this.#client, listener)
+    return this.topology === 'cluster' ? watchNodes(this.#client, listener) : watchReady(this.#client, listener)
   }
 }
 
+/** One connection in subscriber mode, to the server or to one node of a cluster. */
 class IoredisSubscriber implements RedisSubscriber {
   readonly #client: IoredisLike
-  readonly #sharded: boolean
-  readonly #listeners = new Map<string, (message: string) => void>()
+  readonly #isSharded: boolean
+  readonly #channels = new Map<string, (message: string) => void>()
+  readonly #listeners = new Set<() => void>()
   #isClosed = false
 
-  constructor(source: IoredisLike) {
-    this.#sharded = source.isCluster === true
-    const duplicate = source.duplicate as unknown as (...args: unknown[]) => IoredisLike
-    this.#client = this.#sharded
-      ? duplicate.call(source, [], { shardedSubscribers: true })
-      : duplicate.call(source, { lazyConnect: false, maxRetriesPerRequest: null })
+  constructor(source: IoredisLike, isSharded: boolean) {
+    this.#isSharded = isSharded
+    const duplicate = source.duplicate as unknown as (options: object) => IoredisLike
+    this.#client = duplicate.call(source, {
+      lazyConnect: false,
+      maxRetriesPerRequest: null,
+      enableOfflineQueue: true,
+      // A cluster's node objects do not reconnect by themselves; this connection does.
+      retryStrategy: (attempt: number) => Math.min(attempt * 20, 500),
+      // Subscriptions are renewed below, where their confirmation can be awaited.
+      autoResubscribe: false,
+    })
     const onMessage = ((channel: string, message: string) =>
-      this.#listeners.get(channel)?.(message)) as unknown as Listener
-    this.#client.on(this.#sharded ? 'smessage' : 'message', onMessage)
+      this.#channels.get(channel)?.(message)) as unknown as Listener
+    this.#client.on(isSharded ? 'smessage' : 'message', onMessage)
     // The client reconnects by itself; without a listener its errors would be thrown.
     this.#client.on('error', () => {})
+    watchReady(this.#client, () => void this.#restore())
   }
 
   async subscribe(channel: string, listener: (message: string) => void): Promise<void> {
     if (this.#isClosed)
       throw new FirebreakError('FB_SUBSCRIBER_CLOSED', `subscribe to ${channel}: this subscriber is closed`)
-    this.#listeners.set(channel, listener)
-    await (this.#sharded ? this.#client.ssubscribe(channel) : this.#client.subscribe(channel))
+    this.#channels.set(channel, listener)
+    await this.#send(channel)
   }
 
   async unsubscribe(channel: string): Promise<void> {
-    this.#listeners.delete(channel)
-    await (this.#sharded ? this.#client.sunsubscribe(channel) : this.#client.unsubscribe(channel))
+    this.#channels.delete(channel)
+    await (this.#isSharded ? this.#client.sunsubscribe(channel) : this.#client.unsubscribe(channel))
   }
 
   onReconnect(listener: () => void): () => void {
-    return watchReconnect(this.#client, listener)
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
   }
 
   async close(): Promise<void> {
     this.#isClosed = true
     this.#client.disconnect()
+  }
+
+  #send(channel: string): Promise<unknown> {
+    return this.#isSharded ? this.#client.ssubscribe(channel) : this.#client.subscribe(channel)
+  }
+
+  async #restore(): Promise<void> {
+    try {
+      await Promise.all([...this.#channels.keys()].map((channel) => this.#send(channel)))
+    } catch {
+      // Lost again, or a slot has moved: the next connection or the next home tells.
+      return
+    }
+    for (const listener of this.#listeners) listener()
   }
 }

@@ -1,19 +1,22 @@
-import { FirebreakError } from '@firebreak/core'
-import type {
-  Redis,
-  RedisArgument,
-  RedisNode,
-  RedisReply,
-  RedisSubscriber,
-  RedisTopology,
-  SendOptions,
+import { FirebreakError, keySlot, systemTimers } from '@firebreak/core'
+import {
+  type Redis,
+  type RedisArgument,
+  type RedisNode,
+  type RedisReply,
+  type RedisSubscriber,
+  type RedisTopology,
+  replyErrorCode,
+  type SendOptions,
 } from '../redis.ts'
 import type { RedisScript } from '../script/redis-script.ts'
 import { ScriptRunner } from '../script/script-runner.ts'
+import { ClusterSubscriber } from './cluster-subscriber.ts'
+import { isKeyless } from './keyless-commands.ts'
 
-type MessageListener = (message: string, channel: string) => void
+type MessageListener = (message: string) => void
 
-/** What the adapter uses of a node-redis 5 or 6 client, cluster or sentinel; `sendCommand` differs between the three. */
+/** What the adapter uses of a node-redis 5 or 6 client, cluster or sentinel; arguments differ between the three. */
 export interface NodeRedisLike {
   sendCommand(...args: never[]): Promise<unknown>
   withTypeMapping(mapping: Record<number, unknown>): NodeRedisLike
@@ -22,13 +25,15 @@ export interface NodeRedisLike {
   destroy?(): void
   on(event: string, listener: (...args: unknown[]) => void): unknown
   off(event: string, listener: (...args: unknown[]) => void): unknown
-  subscribe?(channel: string, listener: MessageListener): Promise<unknown>
-  unsubscribe?(channel: string, listener: MessageListener): Promise<unknown>
-  sSubscribe?(channel: string, listener: MessageListener): Promise<unknown>
-  sUnsubscribe?(channel: string, listener: MessageListener): Promise<unknown>
+  subscribe?(...args: never[]): Promise<unknown>
+  unsubscribe?(...args: never[]): Promise<unknown>
+  sSubscribe?(...args: never[]): Promise<unknown>
+  sUnsubscribe?(...args: never[]): Promise<unknown>
   readonly isReady?: boolean
   /** Cluster: its masters, each with a lazily made client. */
   readonly masters?: readonly NodeRedisMaster[]
+  /** Cluster: the master of each slot. */
+  readonly slots?: readonly ({ readonly master: NodeRedisMaster } | undefined)[]
   nodeClient?(node: NodeRedisMaster): Promise<NodeRedisLike> | NodeRedisLike
   /** Sentinel: only it can lend out a client. */
   acquire?(): Promise<unknown>
@@ -61,18 +66,50 @@ function topologyOf(client: NodeRedisLike): RedisTopology {
   return client.acquire !== undefined ? 'sentinel' : 'standalone'
 }
 
-function watchReconnect(client: NodeRedisLike, listener: () => void): () => void {
+function watchEvents(client: NodeRedisLike, events: readonly string[], listener: () => void): () => void {
+  for (const event of events) client.on(event, listener)
+  return () => {
+    for (const event of events) client.off(event, listener)
+  }
+}
+
+/** Calls `listener` on every `ready` but the first of a client that was not ready yet. */
+function watchReady(client: NodeRedisLike, listener: () => void): () => void {
   let wasReady = client.isReady === true
-  const onReady = () => {
+  return watchEvents(client, ['ready'], () => {
     if (wasReady) listener()
     wasReady = true
+  })
+}
+
+/** Where trouble with connections is told: a function that calls back on each, and gives one that ends this. */
+type TroubleSource = (onTrouble: () => void) => () => void
+
+/**
+ * A sentinel or cluster client tells of trouble but not of its end: after an error or a change of the topology,
+ * `probe` is repeated until it succeeds, and that is when the connection is back.
+ */
+function watchTrouble(source: TroubleSource, probe: () => Promise<unknown>, listener: () => void): () => void {
+  let isProbing = false
+  let hasEnded = false
+  const onTrouble = async () => {
+    if (isProbing) return
+    isProbing = true
+    for (let pauseMs = 10; !hasEnded; pauseMs = Math.min(pauseMs * 2, 500)) {
+      try {
+        await probe()
+        listener()
+        break
+      } catch {
+        await new Promise<void>((resolve) => void systemTimers.setTimeout(resolve, pauseMs))
+      }
+    }
+    isProbing = false
   }
-  // A cluster names its nodes' events `node-ready`.
-  client.on('ready', onReady)
-  client.on('node-ready', onReady)
+  const stop = source(() => void onTrouble())
   return () => {
-    client.off('ready', onReady)
-    client.off('node-ready', onReady)
+    hasEnded = true
+    stop()
   }
 }
 
@@ -80,6 +117,8 @@ class NodeRedisRedis implements Redis {
   readonly topology: RedisTopology
   readonly #client: NodeRedisLike
   readonly #scripts: ScriptRunner
+  /** Called when a command failed without an answer of the server. */
+  readonly #onTrouble = new Set<() => void>()
 
   constructor(client: NodeRedisLike) {
     this.#client = client
@@ -92,10 +131,17 @@ class NodeRedisRedis implements Redis {
     const sendCommand = this.#client.sendCommand as unknown as (...args: unknown[]) => Promise<RedisReply>
     const commandOptions = options?.asBytes ? bytesOptions : undefined
     if (this.topology === 'cluster') {
+      if (options?.key !== undefined && isKeyless(args[0])) return this.#sendToOwner(options.key, args, options)
       const key = options?.key === undefined ? encoded[1] : toNodeRedis([options.key])[0]
       return sendCommand.call(this.#client, key, false, encoded, commandOptions)
     }
-    if (this.topology === 'sentinel') return sendCommand.call(this.#client, false, encoded, commandOptions)
+    if (this.topology === 'sentinel') {
+      const sent = sendCommand.call(this.#client, false, encoded, commandOptions)
+      sent.catch((error) => {
+        if (replyErrorCode(error) === undefined) for (const onTrouble of this.#onTrouble) onTrouble()
+      })
+      return sent
+    }
     return sendCommand.call(this.#client, encoded, commandOptions)
   }
 
@@ -112,70 +158,149 @@ class NodeRedisRedis implements Redis {
     if (this.topology !== 'cluster') return [{ address: 'server', send: (args, options) => this.send(args, options) }]
     return (this.#client.masters ?? []).map((master) => ({
       address: master.address,
-      send: async (args: readonly [string, ...RedisArgument[]], options?: SendOptions) => {
-        const node = await this.#client.nodeClient!(master)
-        const sendCommand = node.sendCommand as unknown as (...args: unknown[]) => Promise<RedisReply>
-        return sendCommand.call(node, toNodeRedis(args), options?.asBytes ? bytesOptions : undefined)
-      },
+      send: (args, options) => this.#sendToMaster(master, args, options),
     }))
   }
 
+  #sendToOwner(
+    key: string | Uint8Array,
+    args: readonly [string, ...RedisArgument[]],
+    options: SendOptions,
+  ): Promise<RedisReply> {
+    const master = this.#client.slots?.[keySlot(key)]?.master
+    if (master !== undefined) return this.#sendToMaster(master, args, options)
+    return Promise.reject(new FirebreakError('FB_SLOT_UNSERVED', `no node of the cluster serves the key of ${args[0]}`))
+  }
+
+  async #sendToMaster(
+    master: NodeRedisMaster,
+    args: readonly [string, ...RedisArgument[]],
+    options?: SendOptions,
+  ): Promise<RedisReply> {
+    const node = await this.#client.nodeClient!(master)
+    const sendCommand = node.sendCommand as unknown as (...args: unknown[]) => Promise<RedisReply>
+    return sendCommand.call(node, toNodeRedis(args), options?.asBytes ? bytesOptions : undefined)
+  }
+
   async subscriber(): Promise<RedisSubscriber> {
-    if (this.#client.duplicate === undefined) return new NodeRedisSubscriber(this.#client, false, false)
-    const client = this.#client.duplicate()
-    client.on('error', () => {})
-    await client.connect()
-    return new NodeRedisSubscriber(client, this.topology === 'cluster', true)
+    const client = this.#client
+    if (this.topology !== 'cluster') return openSubscriber(client, 'channel')
+    return new ClusterSubscriber({
+      homeOf: (channel) => client.slots?.[keySlot(channel)]?.master.address,
+      async subscriberOf(address) {
+        const master = client.masters?.find((candidate) => candidate.address === address)
+        if (master === undefined)
+          throw new FirebreakError('FB_SLOT_UNSERVED', `the cluster has no master ${address} any more`)
+        return openSubscriber(await client.nodeClient!(master), 'sharded')
+      },
+    })
   }
 
   onReconnect(listener: () => void): () => void {
-    return watchReconnect(this.#client, listener)
+    if (this.topology === 'standalone') return watchReady(this.#client, listener)
+    if (this.topology === 'cluster') {
+      const source: TroubleSource = (onTrouble) =>
+        watchEvents(this.#client, ['node-reconnecting', 'node-ready'], onTrouble)
+      const pingAll = async () => Promise.all((await this.masters()).map((master) => master.send(['PING'])))
+      return watchTrouble(source, pingAll, listener)
+    }
+    // A sentinel client keeps the errors of its connections to itself: version 5 lets a command fail, version 6
+    // repeats it in silence, so that only a change of the topology is told.
+    const source: TroubleSource = (onTrouble) => {
+      const stop = watchEvents(this.#client, sentinelEvents, onTrouble)
+      this.#onTrouble.add(onTrouble)
+      return () => {
+        stop()
+        this.#onTrouble.delete(onTrouble)
+      }
+    }
+    return watchTrouble(source, () => this.send(['PING']), listener)
   }
 }
 
+const sentinelEvents = ['error', 'topology-change']
+
+/** A subscriber on a duplicate of the client; a sentinel of version 5 has none, but subscribes on a connection apart. */
+async function openSubscriber(source: NodeRedisLike, kind: 'channel' | 'sharded'): Promise<RedisSubscriber> {
+  if (source.subscribe === undefined) {
+    throw new FirebreakError(
+      'FB_SUBSCRIBE_UNSUPPORTED',
+      'this node-redis client has no subscribe; pass a client, cluster or sentinel',
+    )
+  }
+  if (source.duplicate === undefined) return new NodeRedisSubscriber(source, kind, false)
+  const client = source.duplicate()
+  client.on('error', () => {})
+  await client.connect()
+  return new NodeRedisSubscriber(client, kind, true)
+}
+
+/** One connection in subscriber mode, to the server, to the master behind Sentinels, or to one node of a cluster. */
 class NodeRedisSubscriber implements RedisSubscriber {
   readonly #client: NodeRedisLike
-  readonly #sharded: boolean
+  readonly #kind: 'channel' | 'sharded'
+  readonly #channels = new Map<string, MessageListener>()
   readonly #ownsClient: boolean
-  readonly #listeners = new Map<string, MessageListener>()
+  #probes = 0
+  #isClosed = false
 
-  constructor(client: NodeRedisLike, sharded: boolean, ownsClient: boolean) {
+  constructor(client: NodeRedisLike, kind: 'channel' | 'sharded', ownsClient: boolean) {
     this.#client = client
-    this.#sharded = sharded
+    this.#kind = kind
     this.#ownsClient = ownsClient
   }
 
   async subscribe(channel: string, listener: (message: string) => void): Promise<void> {
-    const wrapped: MessageListener = (message) => listener(message)
-    const before = this.#listeners.get(channel)
-    this.#listeners.set(channel, wrapped)
-    const subscribe = this.#sharded ? this.#client.sSubscribe : this.#client.subscribe
-    if (subscribe === undefined) {
-      throw new FirebreakError(
-        'FB_SUBSCRIBE_UNSUPPORTED',
-        'this node-redis client has no subscribe; pass a client, cluster or sentinel',
-      )
-    }
-    await subscribe.call(this.#client, channel, wrapped)
+    if (this.#isClosed)
+      throw new FirebreakError('FB_SUBSCRIBER_CLOSED', `subscribe to ${channel}: this subscriber is closed`)
+    const wrapped: MessageListener = (message: string) => listener(message)
+    const before = this.#channels.get(channel)
+    this.#channels.set(channel, wrapped)
+    await this.#add(channel, wrapped)
     if (before !== undefined) await this.#remove(channel, before)
   }
 
   async unsubscribe(channel: string): Promise<void> {
-    const listener = this.#listeners.get(channel)
-    this.#listeners.delete(channel)
+    const listener = this.#channels.get(channel)
+    this.#channels.delete(channel)
     if (listener !== undefined) await this.#remove(channel, listener)
   }
 
-  async #remove(channel: string, listener: MessageListener): Promise<void> {
-    await (this.#sharded ? this.#client.sUnsubscribe : this.#client.unsubscribe)?.call(this.#client, channel, listener)
-  }
-
   onReconnect(listener: () => void): () => void {
-    return watchReconnect(this.#client, listener)
+    // A single client has renewed its subscriptions when it is ready. A sentinel does not tell of its subscribing
+    // connection; a subscription confirmed after the trouble stands behind those that it renewed.
+    if (topologyOf(this.#client) === 'standalone') return watchReady(this.#client, listener)
+    const source: TroubleSource = (onTrouble) => watchEvents(this.#client, sentinelEvents, onTrouble)
+    return watchTrouble(source, () => this.#probe(), listener)
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true
     if (this.#ownsClient) this.#client.destroy?.()
-    else for (const channel of [...this.#listeners.keys()]) await this.unsubscribe(channel)
+    // One after the other: with the last channel the sentinel ends its connection.
+    else for (const channel of [...this.#channels.keys()]) await this.unsubscribe(channel).catch(() => {})
+  }
+
+  async #probe(): Promise<void> {
+    const channel = `firebreak_probe_${++this.#probes}`
+    const ignore: MessageListener = () => {}
+    await this.#add(channel, ignore)
+    await this.#remove(channel, ignore)
+  }
+
+  async #add(channel: string, listener: MessageListener): Promise<void> {
+    await this.#call(this.#kind === 'sharded' ? this.#client.sSubscribe : this.#client.subscribe, channel, listener)
+  }
+
+  async #remove(channel: string, listener: MessageListener): Promise<void> {
+    await this.#call(this.#kind === 'sharded' ? this.#client.sUnsubscribe : this.#client.unsubscribe, channel, listener)
+  }
+
+  async #call(method: unknown, channel: string, listener: MessageListener): Promise<void> {
+    await (method as (channel: string, listener: MessageListener) => Promise<unknown>).call(
+      this.#client,
+      channel,
+      listener,
+    )
   }
 }

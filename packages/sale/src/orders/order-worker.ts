@@ -102,14 +102,25 @@ export class OrderWorker {
         this.#mustScan = false
         await this.#discover()
         for (const voucherId of this.#known) {
-          await this.#takeOver(voucherId)
+          await this.#guarded(voucherId, () => this.#takeOver(voucherId))
           this.#awake.add(voucherId)
         }
       }
       for (const voucherId of this.#awake) {
         this.#awake.delete(voucherId)
-        await this.#drain(voucherId)
+        await this.#guarded(voucherId, () => this.#drain(voucherId))
       }
+    }
+  }
+
+  /** One voucher's trouble must not hold up the others. */
+  async #guarded(voucherId: string, work: () => Promise<void>): Promise<void> {
+    try {
+      await work()
+    } catch (error) {
+      // A Redis that came back without its data has lost the group: the next scan makes it again.
+      if (replyErrorCode(error) === 'NOGROUP') this.#known.delete(voucherId)
+      else this.#failed(error as Error)
     }
   }
 
@@ -145,14 +156,8 @@ export class OrderWorker {
   async #read(voucherId: string): Promise<StreamEntry[]> {
     const { orders } = saleKeys(voucherId)
     const { name, batch } = this.#options
-    try {
-      const read = ['XREADGROUP', 'GROUP', group, name, 'COUNT', batch, 'STREAMS', orders, '>'] as const
-      return streamEntries(await this.#redis.send(read, { key: orders }))
-    } catch (error) {
-      // A Redis that came back without its data has lost the group: the next scan makes it again.
-      if (replyErrorCode(error) === 'NOGROUP') this.#known.delete(voucherId)
-      throw error
-    }
+    const read = ['XREADGROUP', 'GROUP', group, name, 'COUNT', batch, 'STREAMS', orders, '>'] as const
+    return streamEntries(await this.#redis.send(read, { key: orders }))
   }
 
   /** Takes over what dead workers left, and puts what failed too often among the dead letters. */

@@ -22,7 +22,12 @@ const databases: Record<string, () => Promise<Opened>> = {
   },
   PostgreSQL: async () => {
     const server = await startPostgres()
-    const pool = () => new pg.Pool({ connectionString: server.url, max: 4 })
+    const pool = () => {
+      const made = new pg.Pool({ connectionString: server.url, max: 4 })
+      // A server that stops tells its idle connections, which nobody listens to otherwise.
+      made.on('error', () => {})
+      return made
+    }
     return { store: postgresOrderStore(pool()), other: postgresOrderStore(pool()), stop: () => server.stop() }
   },
   MariaDB: async () => {

@@ -1,6 +1,9 @@
+import { resolve } from 'node:path'
 import type { OrderStore } from './order-store.ts'
 import { readSchema } from './schema.ts'
 import { type SqlConnection, type SqlDatabase, SqlOrderStore, type SqlRow } from './sql-order-store.ts'
+
+const turns = new Map<string | symbol, Promise<unknown>>()
 
 /** Orders in an SQLite file (`:memory:` for tests); the default, it needs no server. */
 export async function sqliteOrderStore(path: string): Promise<OrderStore> {
@@ -15,8 +18,9 @@ export async function sqliteOrderStore(path: string): Promise<OrderStore> {
       return { rows: [], changed: Number(statement.run(...values).changes) }
     },
   }
-  // One connection: transactions wait for each other here, and for other processes in BEGIN IMMEDIATE.
-  let last: Promise<unknown> = Promise.resolve()
+  // SQLite waits by blocking the thread, so transactions of one process must never meet: they take turns by file. Other
+  // processes are waited for in BEGIN IMMEDIATE.
+  const turn = path === ':memory:' ? Symbol(path) : resolve(path)
   const sqlDatabase: SqlDatabase = {
     schema: readSchema('sqlite'),
     insertIgnore: (table, columns) =>
@@ -33,12 +37,15 @@ export async function sqliteOrderStore(path: string): Promise<OrderStore> {
           throw error
         }
       }
-      const result = last.then(run, run)
-      last = result.catch(() => {})
+      const result = (turns.get(turn) ?? Promise.resolve()).then(run)
+      turns.set(
+        turn,
+        result.catch(() => {}),
+      )
       return result
     },
     async close() {
-      await last
+      await turns.get(turn)
       database.close()
     },
   }

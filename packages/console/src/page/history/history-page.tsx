@@ -1,4 +1,4 @@
-import type { AuditEntry, HistoryEvent } from '@firebreak/core'
+import { type AuditEntry, type HistoryEvent, readableKey } from '@firebreak/core'
 import { useLoaded } from '../data/loaded.ts'
 import { timeOfDay } from '../format/format.ts'
 
@@ -18,7 +18,7 @@ export function HistoryPage() {
                 <td>{timeOfDay(event.at)}</td>
                 <td>{event.kind}</td>
                 <td>
-                  <code>{event.key}</code>
+                  <code>{readableKey(event.key)}</code>
                 </td>
                 <td>{event.text}</td>
               </tr>

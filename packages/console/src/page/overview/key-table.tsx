@@ -1,4 +1,4 @@
-import type { KeyView } from '@firebreak/core'
+import { type KeyView, readableKey } from '@firebreak/core'
 import { ago, percent, rate } from '../format/format.ts'
 import { Sparkline } from './sparkline.tsx'
 
@@ -28,7 +28,7 @@ export function KeyTable({ keys, hubTime }: { readonly keys: readonly KeyView[];
         {keys.map((key) => (
           <tr key={`${key.redisClusterId} ${key.key}`} class={key.state}>
             <td class="key" title={`${key.redisClusterId}, slot ${key.slot}`}>
-              <code>{key.key}</code>
+              <code>{readableKey(key.key)}</code>
               <small>
                 {key.hosts} {key.hosts === 1 ? 'host' : 'hosts'}
               </small>

@@ -1,0 +1,9 @@
+// Limits against their peers: in process, on Redis, and the rule service against a bare route.
+import { Bench } from './harness/bench.ts'
+import { benchLocal } from './limits/local.ts'
+import { benchRedis } from './limits/redis.ts'
+
+const bench = new Bench('limits')
+await benchLocal(bench)
+await benchRedis(bench)
+bench.done()

@@ -1,0 +1,374 @@
+import { type CommandRow, commandOf, forEachKey, isCacheable, keyName, ListArgs } from '@firebreak/core'
+import {
+  type CachedReply,
+  type ClusterShield,
+  type HotKey,
+  type KeySpace,
+  nextReplyForm,
+  type ReadCommand,
+  readCommand,
+  type Shield,
+} from '@firebreak/shield'
+import {
+  bufferOfBulk,
+  decodeReply,
+  flattenPairs,
+  type ReplyMapping,
+  replyMappingOf,
+  textOfBulk,
+} from './decode-reply.ts'
+import type { IoredisClient, IoredisCommand, PipelineStream } from './ioredis-client.ts'
+import { OpenTransaction } from './open-transaction.ts'
+
+/** The promise of a GET's text, kept with the reply: every hit hands out the same one. */
+const textPromiseForm = nextReplyForm()
+/** Marks a command that waits in the client's offline queue: it was counted and will come again. */
+const isQueued = Symbol('firebreak.isQueued')
+
+type MarkedCommand = IoredisCommand & { [isQueued]?: true }
+
+/**
+ * The hooks on one ioredis client. Every command passes `sendCommand`, also those of pipelines, transactions and scripts,
+ * so that is where accesses are counted and own writes are seen; hot reads can be answered there too, but only after
+ * ioredis has built its command object. GET and GETBUFFER, the reads of nearly every hot key, are therefore answered in
+ * the method already (`bench/client.ts` has both figures).
+ */
+export class IoredisHooks {
+  readonly #client: IoredisClient
+  readonly #shield: Shield
+  readonly #cluster: ClusterShield
+  readonly #transaction: OpenTransaction
+  readonly #mapping: ReplyMapping
+  readonly #prefix: string | undefined
+  readonly #spaces: KeySpace[] = []
+  readonly #args = new ListArgs()
+  readonly #onClose: () => void
+  readonly #bareSend: IoredisClient['sendCommand']
+  /** Own commands that change keys without naming them and are not acknowledged. */
+  #pendingFlushes = 0
+  /** True while a load that failed goes to Redis the plain way. */
+  #isBypassing = false
+
+  constructor(client: IoredisClient, shield: Shield, cluster: ClusterShield) {
+    this.#client = client
+    this.#shield = shield
+    this.#cluster = cluster
+    this.#transaction = new OpenTransaction(cluster)
+    this.#mapping = replyMappingOf(client)
+    const { keyPrefix = '' } = client.options
+    // A prefix of bytes is applied by ioredis; the method hooks leave such a client to the send path.
+    this.#prefix = typeof keyPrefix === 'string' ? keyPrefix : undefined
+    this.#bareSend = client.sendCommand
+    this.#onClose = () => this.#transaction.reset()
+  }
+
+  /** Puts the hooks in place; the returned function takes them away again. */
+  install(): () => void {
+    const client = this.#client
+    const bareGet = client.get
+    const bareGetBuffer = client.getBuffer
+    const hooks = this
+    const hooked = {
+      sendCommand(command: IoredisCommand, stream?: PipelineStream, node?: unknown): unknown {
+        return hooks.#send(command, stream, node)
+      },
+      // Plain parameters and no closure before it is known that the key is hot: this runs for every cold GET.
+      get(key: unknown, callback?: unknown): Promise<string | null> {
+        if (callback === undefined) {
+          const hot = hooks.#hotKey(key)
+          const served = hot === undefined ? undefined : hooks.#getText(hot, () => bareGet.call(client, key))
+          if (served !== undefined) return served
+          return bareGet.call(client, key)
+        }
+        return bareGet.call(client, key, callback)
+      },
+      getBuffer(key: unknown, callback?: unknown): Promise<Buffer | null> {
+        if (callback === undefined) {
+          const hot = hooks.#hotKey(key)
+          const served = hot === undefined ? undefined : hooks.#getBuffer(hot, () => bareGetBuffer.call(client, key))
+          if (served !== undefined) return served
+          return bareGetBuffer.call(client, key)
+        }
+        return bareGetBuffer.call(client, key, callback)
+      },
+    }
+    Object.assign(client, hooked)
+    client.on('close', this.#onClose)
+    return () => {
+      for (const name of Object.keys(hooked) as (keyof typeof hooked)[]) {
+        // Somebody may have wrapped ours since: theirs stays, and ours passes through once the shield is closed.
+        if (client[name] === hooked[name]) delete (client as Partial<IoredisClient>)[name]
+      }
+      client.off('close', this.#onClose)
+      this.#transaction.reset()
+    }
+  }
+
+  /** The value of a hot string key if memory has it at this moment; undefined asks for a normal read. */
+  peek(key: string): string | null | undefined {
+    const hot = this.#hotKey(key)
+    if (hot === undefined) return undefined
+    const reply = hot.hit(getCommand.id, this.#cluster.now())
+    if (reply === undefined) return undefined
+    this.#cluster.count(hot.name, false, reply.bytes.length)
+    return textOfBulk(reply.bytes)
+  }
+
+  /** The hot key that a method was given, where reads of it may be answered here. */
+  #hotKey(key: unknown): HotKey | undefined {
+    if (!this.#cluster.isActive || typeof key !== 'string' || this.#prefix === undefined) return undefined
+    const { hot } = this.#space()
+    if (hot.size === 0) return undefined
+    const found = hot.get(nameOf(this.#prefix === '' ? key : this.#prefix + key))
+    return found !== undefined && this.#mayServe(found) ? found : undefined
+  }
+
+  #mayServe(hot: HotKey): boolean {
+    return (
+      hot.pendingWrites === 0 &&
+      this.#client.status === 'ready' &&
+      !this.#transaction.isBinding &&
+      this.#pendingFlushes === 0 &&
+      !this.#isBypassing
+    )
+  }
+
+  #getText(hot: HotKey, bare: () => Promise<string | null>): Promise<string | null> | undefined {
+    const now = this.#cluster.now()
+    const reply = hot.hit(getCommand.id, now)
+    if (reply === undefined) return this.#load(hot, now, bare, (loaded) => textOfBulk(loaded.bytes))
+    this.#cluster.count(hot.name, false, reply.bytes.length)
+    const known = reply.forms[textPromiseForm]
+    if (known !== undefined) return known as Promise<string | null>
+    const promise = Promise.resolve(textOfBulk(reply.bytes) as string | null)
+    reply.forms[textPromiseForm] = promise
+    return promise
+  }
+
+  #getBuffer(hot: HotKey, bare: () => Promise<Buffer | null>): Promise<Buffer | null> | undefined {
+    const now = this.#cluster.now()
+    const reply = hot.hit(getCommand.id, now)
+    if (reply === undefined) return this.#load(hot, now, bare, (loaded) => bufferOfBulk(loaded.bytes))
+    this.#cluster.count(hot.name, false, reply.bytes.length)
+    return Promise.resolve(bufferOfBulk(reply.bytes) as Buffer | null)
+  }
+
+  /** Reads through the watcher; what it cannot read goes the plain way, where it is counted. */
+  #load<Value>(
+    hot: HotKey,
+    now: number,
+    bare: () => Promise<Value>,
+    decode: (reply: CachedReply) => Value | undefined,
+  ): Promise<Value> | undefined {
+    let settle!: (value: Value | Promise<Value>) => void
+    const isLoading = hot.load(getCommandOf(hot), now, (reply) => {
+      const value = reply === undefined ? undefined : decode(reply)
+      if (value === undefined) {
+        settle(this.#plainly(bare))
+        return
+      }
+      this.#cluster.count(hot.name, false, reply!.bytes.length)
+      settle(value)
+    })
+    if (!isLoading) return undefined
+    return new Promise((resolve) => {
+      settle = resolve
+    })
+  }
+
+  /** Calls a method of the client whose command goes to Redis, hot or not. */
+  #plainly<Value>(bare: () => Value): Value {
+    this.#isBypassing = true
+    try {
+      return bare()
+    } finally {
+      this.#isBypassing = false
+    }
+  }
+
+  #send(command: IoredisCommand, stream: PipelineStream | undefined, node: unknown): unknown {
+    if (this.#cluster.isActive) {
+      try {
+        if (this.#intercept(command, stream, node)) return command.promise
+      } catch (error) {
+        this.#shield.trouble.note('hook', 'a command could not be counted; it went to Redis as it was', error)
+      }
+    }
+    return this.#bareSend.call(this.#client, command, stream, node)
+  }
+
+  /** Counts a command and sees to its hot keys; true where it is answered here. */
+  #intercept(command: MarkedCommand, stream: PipelineStream | undefined, node: unknown): boolean {
+    const { args } = command
+    const row = commandOf(command.name, args[0])
+    if (row === undefined || command.isTraced === true || command[isQueued] === true) return false
+    if (this.#client.status !== 'ready') command[isQueued] = true
+    if (!row.hasSingleKey) return this.#interceptOther(command, stream, node, row)
+    const key = args[row.firstKey - 1]
+    if (key === undefined) return false
+    const name = nameOf(key)
+    const isWrite = row.access !== 'read'
+    this.#cluster.count(name, isWrite, isWrite ? writtenBytes(args, row.firstKey) : 0)
+    const { hot } = this.#space()
+    if (hot.size === 0) return false
+    const found = hot.get(name)
+    if (found === undefined) return false
+    if (!isWrite) return row.cacheable && this.#serve(command, stream, node, row, found, row.firstKey - 1)
+    this.#write(command, found)
+    return false
+  }
+
+  /** Commands with no key, or with more than one place for keys. */
+  #interceptOther(
+    command: IoredisCommand,
+    stream: PipelineStream | undefined,
+    node: unknown,
+    row: CommandRow,
+  ): boolean {
+    if (row.keys.length === 0) {
+      this.#keyless(command, row)
+      return false
+    }
+    if (row.name === 'WATCH') this.#transaction.isWatching = true
+    const { hot } = this.#space()
+    const args = this.#args.set(command.args, command.name)
+    let lastHot: HotKey | undefined
+    let lastIndex = 0
+    forEachKey(row, args, (index, access) => {
+      const name = nameOf(command.args[index - 1]!)
+      this.#cluster.count(name, access === 'write')
+      const found = hot.get(name)
+      if (found === undefined) return
+      if (access === 'write') this.#write(command, found)
+      else {
+        lastHot = found
+        lastIndex = index - 1
+      }
+    })
+    if (lastHot === undefined || !isCacheable(row, args)) return false
+    return this.#serve(command, stream, node, row, lastHot, lastIndex)
+  }
+
+  #keyless(command: IoredisCommand, row: CommandRow): void {
+    switch (row.name) {
+      case 'MULTI':
+        this.#transaction.isOpen = true
+        return
+      case 'EXEC':
+      case 'DISCARD':
+        onSettled(command, this.#transaction.end())
+        return
+      case 'UNWATCH':
+        this.#transaction.isWatching = false
+        return
+      case 'FLUSHALL':
+      case 'FLUSHDB':
+      case 'SWAPDB':
+        this.#pendingFlushes++
+        this.#cluster.abandon()
+        onSettled(command, () => {
+          this.#pendingFlushes--
+          this.#cluster.flush()
+        })
+    }
+  }
+
+  #write(command: IoredisCommand, hot: HotKey): void {
+    this.#cluster.beginWrite(hot)
+    if (this.#transaction.isOpen) this.#transaction.hold(hot)
+    else onSettled(command, () => this.#cluster.endWrite(hot))
+  }
+
+  #serve(
+    command: IoredisCommand,
+    stream: PipelineStream | undefined,
+    node: unknown,
+    row: CommandRow,
+    hot: HotKey,
+    keyIndex: number,
+  ): boolean {
+    if (!this.#mayServe(hot) || !isAnswerable(stream)) return this.#bypass(hot)
+    const now = this.#cluster.now()
+    const read = row.name === 'GET' ? getCommandOf(hot) : readCommand(row.name, command.args, keyIndex)
+    const reply = hot.hit(read.id, now)
+    if (reply !== undefined) {
+      // A pipeline counts the writes of its commands and sends them all at the last one.
+      stream?.write('')
+      this.#answer(command, reply)
+      return true
+    }
+    // A pipeline waits for no one: it reads Redis itself, and the next one finds the reply here.
+    if (stream !== undefined) {
+      hot.load(read, now, ignoreReply)
+      return this.#bypass(hot)
+    }
+    const isLoading = hot.load(read, now, (loaded) => {
+      if (loaded !== undefined) this.#answer(command, loaded)
+      else this.#bareSend.call(this.#client, command, stream, node)
+    })
+    return isLoading || this.#bypass(hot)
+  }
+
+  #bypass(hot: HotKey): false {
+    hot.redisReads++
+    this.#cluster.tally.bypasses++
+    return false
+  }
+
+  #answer(command: IoredisCommand, reply: CachedReply): void {
+    const { protocol, isLegacy } = this.#mapping
+    const value = decodeReply(reply.bytes, this.#mapping)
+    command.setReplyContext?.({ protocol, replyMapping: isLegacy ? 'legacy' : 'resp3' })
+    // Of RESP3's shapes ioredis itself makes those that it makes of a reply from the server.
+    const isResp3 = protocol === 3 && command.setReplyContext !== undefined
+    command.resolve(isResp3 ? value : flattenPairs(command.name, value))
+  }
+
+  #space(): KeySpace {
+    const { condition, options } = this.#client
+    const database = condition?.select ?? options.db ?? 0
+    return (this.#spaces[database] ??= this.#cluster.space(database))
+  }
+}
+
+const getCommand = { id: 'GET' } as const
+const ignoreReply = () => {}
+
+function getCommandOf(hot: HotKey): ReadCommand {
+  return readCommand('GET', [hot.bytes], 0)
+}
+
+function nameOf(key: string | Buffer): string {
+  // Only a key that begins with U+0000 can have another name than itself.
+  return typeof key === 'string' && key.charCodeAt(0) !== 0 ? key : keyName(key)
+}
+
+/** About how many bytes a write sends beside its key. */
+function writtenBytes(args: readonly (string | Buffer)[], from: number): number {
+  let bytes = 0
+  for (let index = from; index < args.length; index++) bytes += args[index]!.length
+  return bytes
+}
+
+/** A command in a pipeline can be answered here only while the pipeline's own connection can be written to. */
+function isAnswerable(stream: PipelineStream | undefined): boolean {
+  return stream === undefined || (stream.isPipeline === true && stream.destination?.redis?.status === 'ready')
+}
+
+/** Calls back when the command is answered or given up, before the application learns of it. */
+function onSettled(command: IoredisCommand, callback: () => void): void {
+  const { resolve, reject } = command
+  let isDone = false
+  const once = () => {
+    if (!isDone) callback()
+    isDone = true
+  }
+  command.resolve = (value) => {
+    once()
+    return resolve.call(command, value)
+  }
+  command.reject = (error) => {
+    once()
+    return reject.call(command, error)
+  }
+}

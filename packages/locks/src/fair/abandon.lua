@@ -1,0 +1,6 @@
+-- An owner stops waiting: it leaves the queue, and passes the lock on where that was just reserved for it.
+--
+-- ARGV 4 owner
+forget(ARGV[4])
+if redis.call('HDEL', KEYS[1], ARGV[4]) == 1 then passOn() end
+return 1

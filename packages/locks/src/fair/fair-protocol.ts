@@ -1,0 +1,90 @@
+import { defineScript, loadScript, type Redis, type RedisScript } from '@firebreak/redis'
+import { besideName, lockKeys } from '../lock/lock-keys.ts'
+import type { AcquireCall, Attempt, LockProtocol } from '../lock/protocol.ts'
+import { publishCommand, readAttempt, setHoldCount } from '../lock/reentrant-protocol.ts'
+import { loadTokenScript } from '../token/token-script.ts'
+
+/*
+ * First come, first served, across processes.
+ *
+ * Waiters stand in a list in Redis. A release does not free the lock but reserves it for the first of them (direct
+ * hand-off: nobody can come in between) and tells that waiter's process, on a channel of its own, whose turn it is;
+ * the waiter then claims the lock, which gives it its token and its whole lease, counted by its own clock.
+ *
+ * A waiter may be dead. Each process tells Redis every third of `waiterTtlMs` that its waiters are still there, and
+ * whoever was silent for longer (on Redis' clock, so nobody's own clock matters) is skipped. One that dies with the
+ * lock reserved for it lets the reservation run out, which lasts as long. The same heartbeat passes on a lock whose
+ * holder died.
+ *
+ * Holders stand in the same hash as those of the reentrant lock, so that a fair and a plain lock of one name exclude
+ * each other; only fair ones queue.
+ */
+
+const queueFunctions = /* @__PURE__ */ loadScript(new URL('./fair.lua', import.meta.url))
+
+function load(file: string, reader: (url: URL) => RedisScript): RedisScript {
+  const script = reader(new URL(file, import.meta.url))
+  return defineScript(`fair-${script.name}`, queueFunctions.source + script.source)
+}
+
+const acquireScript = /* @__PURE__ */ load('./acquire.lua', loadTokenScript)
+const releaseScript = /* @__PURE__ */ load('./release.lua', loadScript)
+const abandonScript = /* @__PURE__ */ load('./abandon.lua', loadScript)
+const keepWaitingScript = /* @__PURE__ */ load('./keep-waiting.lua', loadScript)
+
+/** The fair lock. */
+export class FairProtocol implements LockProtocol {
+  readonly kind = 'fair'
+  readonly leaseShape = 'hash'
+  readonly wakes = 'owner'
+  readonly isShared = false
+  readonly name: string
+  readonly id: string
+  readonly leaseKey: string
+  readonly channel: string
+  readonly #redis: Redis
+  readonly #keys: readonly string[]
+  readonly #common: readonly (string | number)[]
+
+  constructor(redis: Redis, name: string, options: { readonly instanceId: string; readonly waiterTtlMs: number }) {
+    const { lock, token, epoch, channel } = lockKeys(name)
+    const queue = besideName('firebreak_lock_queue', name)
+    const alive = besideName('firebreak_lock_alive', name)
+    const turns = `${besideName('firebreak_lock_turn', name)}:`
+    this.#redis = redis
+    this.name = name
+    this.id = `fair ${name}`
+    this.leaseKey = lock
+    this.channel = turns + options.instanceId
+    this.#keys = [lock, queue, alive, token, epoch, channel]
+    this.#common = [options.waiterTtlMs, publishCommand(redis), turns]
+  }
+
+  async acquire({ owner, leaseMs, tokenFloor, willWait }: AcquireCall): Promise<Attempt> {
+    return readAttempt(await this.#run(acquireScript, [owner, leaseMs, tokenFloor, willWait ? 1 : 0]))
+  }
+
+  setCount(owner: string, count: number, leaseMs: number): Promise<boolean> {
+    return setHoldCount(this.#redis, this.leaseKey, owner, count, leaseMs)
+  }
+
+  async release(owner: string): Promise<boolean> {
+    return (await this.#run(releaseScript, [owner])) === 1
+  }
+
+  async forceRelease(): Promise<boolean> {
+    return (await this.#run(releaseScript, [])) === 1
+  }
+
+  async abandon(owner: string): Promise<void> {
+    await this.#run(abandonScript, [owner])
+  }
+
+  async keepWaiting(owners: readonly string[]): Promise<string[]> {
+    return (await this.#run(keepWaitingScript, owners)) as string[]
+  }
+
+  #run(script: RedisScript, args: readonly (string | number)[]) {
+    return this.#redis.run(script, this.#keys, [...this.#common, ...args])
+  }
+}

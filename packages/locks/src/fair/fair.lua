@@ -1,0 +1,39 @@
+-- The queue of a fair lock. Standing before the fair lock's scripts, it gives them their functions.
+--
+-- KEYS 1 lock hash, 2 queue (list of owners), 3 alive (owners by the end of their patience), 4 token counter,
+--      5 token epoch, 6 channel of releases
+-- ARGV 1 waiter ttl ms, 2 PUBLISH or SPUBLISH, 3 prefix of the channels on which instances are told of their turn
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local ttl = tonumber(ARGV[1])
+
+local function forget(owner)
+  if redis.call('ZREM', KEYS[3], owner) == 1 then redis.call('LREM', KEYS[2], 1, owner) end
+end
+
+-- The first waiter that has been heard of lately; those before it are dropped.
+local function firstAlive()
+  while true do
+    local owner = redis.call('LINDEX', KEYS[2], 0)
+    if not owner then return nil end
+    local patience = redis.call('ZSCORE', KEYS[3], owner)
+    if patience and tonumber(patience) > now then return owner end
+    redis.call('LPOP', KEYS[2])
+    redis.call('ZREM', KEYS[3], owner)
+  end
+end
+
+-- Reserves the free lock for the first waiter and tells it; it has its ttl to come and claim it. Where nobody waits
+-- in line, the release is announced to whoever else wants the lock.
+local function passOn()
+  local owner = firstAlive()
+  if not owner then
+    redis.call(ARGV[2], KEYS[6], '0')
+    return
+  end
+  forget(owner)
+  redis.call('HSET', KEYS[1], owner, 1)
+  redis.call('PEXPIRE', KEYS[1], ttl)
+  redis.call(ARGV[2], ARGV[3] .. string.match(owner, '^[^:]*'), owner)
+end
+

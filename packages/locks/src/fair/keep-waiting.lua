@@ -1,0 +1,16 @@
+-- The waiters of a process are still there. Also moves on a lock whose holder died: it is free and nobody released it.
+--
+-- ARGV 4… owners
+-- Returns those owners that are not in the queue: dropped as dead, or with the lock reserved for them already.
+local unknown = {}
+for index = 4, #ARGV do
+  if redis.call('ZSCORE', KEYS[3], ARGV[index]) then
+    redis.call('ZADD', KEYS[3], string.format('%.0f', now + ttl), ARGV[index])
+  else
+    unknown[#unknown + 1] = ARGV[index]
+  end
+end
+redis.call('PEXPIRE', KEYS[2], ttl * 10)
+redis.call('PEXPIRE', KEYS[3], ttl * 10)
+if redis.call('EXISTS', KEYS[1]) == 0 and firstAlive() then passOn() end
+return unknown

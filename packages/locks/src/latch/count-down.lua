@@ -1,0 +1,16 @@
+-- Counts a latch down; at zero it is gone and everybody is told.
+--
+-- Each call has an id, remembered while the latch is up: one that is sent again is not counted twice.
+--
+-- KEYS 1 count, 2 ids counted, 3 channel
+-- ARGV 1 id, 2 PUBLISH or SPUBLISH
+-- Returns the count after this call.
+local count = tonumber(redis.call('GET', KEYS[1]) or 0)
+if count == 0 or redis.call('SADD', KEYS[2], ARGV[1]) == 0 then return count end
+if count > 1 then
+  redis.call('PEXPIRE', KEYS[2], 86400000)
+  return redis.call('DECR', KEYS[1])
+end
+redis.call('DEL', KEYS[1], KEYS[2])
+redis.call(ARGV[2], KEYS[3], '0')
+return 0

@@ -1,0 +1,68 @@
+import { randomUUID } from 'node:crypto'
+import { loadScript } from '@firebreak/redis'
+import type { LockEngine } from '../engine/lock-engine.ts'
+import { besideName } from '../lock/lock-keys.ts'
+import { publishCommand } from '../lock/reentrant-protocol.ts'
+import { requireInteger } from '../options.ts'
+import { GiveUp } from '../wait/give-up.ts'
+
+const countDownScript = /* @__PURE__ */ loadScript(new URL('./count-down.lua', import.meta.url))
+
+/** Waiters wait until a count has reached zero; key and channel are those of Java's Redisson. */
+export class CountdownLatch {
+  readonly name: string
+  readonly #engine: LockEngine
+  readonly #channel: string
+
+  constructor(engine: LockEngine, name: string) {
+    this.name = name
+    this.#engine = engine
+    const tagged = name.includes('{') ? name : `{${name}}`
+    this.#channel = `redisson_countdownlatch__channel__${tagged}`
+  }
+
+  /** Sets the count where the latch is not up; false where it is. */
+  async trySetCount(count: number): Promise<boolean> {
+    requireInteger('count', count, 1)
+    return (await this.#engine.redis.send(['SET', this.name, count, 'NX'])) === 'OK'
+  }
+
+  /** What is left to count down; 0 when the latch is not up. */
+  async count(): Promise<number> {
+    return Number((await this.#engine.redis.send(['GET', this.name])) ?? 0)
+  }
+
+  /** One less; gives what is left. */
+  async countDown(): Promise<number> {
+    const keys = [this.name, besideName('firebreak_latch_counted', this.name), this.#channel]
+    const args = [randomUUID(), publishCommand(this.#engine.redis)]
+    return Number(await this.#engine.persistently(() => this.#engine.redis.run(countDownScript, keys, args)))
+  }
+
+  /** Waits until the count is zero; false when `waitMs` was over first. Rejects with the reason of an aborted signal. */
+  async wait(options: { readonly waitMs?: number; readonly signal?: AbortSignal } = {}): Promise<boolean> {
+    const { waitMs = Number.POSITIVE_INFINITY, signal } = options
+    signal?.throwIfAborted()
+    if ((await this.count()) === 0) return true
+    const giveUp = new GiveUp(waitMs, signal, this.#engine.options.timers)
+    let look: () => void = () => {}
+    const listening = this.#engine.channels.listen(this.#channel, () => look())
+    try {
+      for (;;) {
+        const told = new Promise<void>((resolve) => {
+          look = resolve
+        })
+        // Asked after the subscription stands, and again after each message: none can be missed.
+        const isOpen = listening.ready.then(async () => (await this.count()) === 0)
+        const answer = await giveUp.race(isOpen, () => {})
+        if (answer === true) return true
+        if (answer === 'gave-up' || (await giveUp.race(told, () => {})) === 'gave-up') break
+      }
+    } finally {
+      giveUp.dispose()
+      listening.end()
+    }
+    signal?.throwIfAborted()
+    return false
+  }
+}

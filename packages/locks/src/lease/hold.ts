@@ -1,0 +1,74 @@
+import { LockLostError, type LossReason } from '../errors.ts'
+import type { LockProtocol } from '../lock/protocol.ts'
+
+/** What an owner asked for. */
+export interface HoldRequest {
+  /** As it stands in Redis. */
+  readonly owner: string
+  /** The owner can be told in a later call, and so re-enter; a fresh one is known by its handle only. */
+  readonly isKnown: boolean
+  readonly leaseMs: number
+  /** Renewed by the watchdog; an explicit lease is not. */
+  readonly isRenewed: boolean
+}
+
+/** How a hold came about. */
+interface HoldOrigin {
+  readonly token: number
+  readonly sentAt: number
+  readonly acquiredAt: number
+  readonly handoffs: number
+}
+
+/** What one owner has of one lock, from its first acquisition to its last release. */
+export class Hold implements HoldRequest {
+  readonly protocol: LockProtocol
+  readonly owner: string
+  readonly isKnown: boolean
+  readonly leaseMs: number
+  readonly isRenewed: boolean
+  readonly token: number
+  readonly acquiredAt: number
+  /** Hand-offs within this process since the lock was last won from Redis. */
+  readonly handoffs: number
+  /** The lease's end by this process' clock, counted from before the request was sent. */
+  deadline: number
+  /** Entries not yet left; changed before Redis is told, so that what is sent is in order. */
+  count = 1
+  state: 'held' | 'released' | 'lost' = 'held'
+  #controller: AbortController | undefined
+  #loss: LockLostError | undefined
+
+  constructor(protocol: LockProtocol, request: HoldRequest, origin: HoldOrigin) {
+    this.protocol = protocol
+    this.owner = request.owner
+    this.isKnown = request.isKnown
+    this.leaseMs = request.leaseMs
+    this.isRenewed = request.isRenewed
+    this.token = origin.token
+    this.acquiredAt = origin.acquiredAt
+    this.handoffs = origin.handoffs
+    this.deadline = origin.sentAt + request.leaseMs
+  }
+
+  /** Whether the lock is ours at this time; needs no event and no Redis. */
+  isHeldAt(now: number): boolean {
+    return this.state === 'held' && now < this.deadline
+  }
+
+  /** Aborted when the lock is lost, never by a release. Made on first use: most locks are never asked for it. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#loss !== undefined) this.#controller.abort(this.#loss)
+    }
+    return this.#controller.signal
+  }
+
+  lose(reason: LossReason): LockLostError {
+    this.state = 'lost'
+    this.#loss = new LockLostError(this.protocol.name, this.token, reason)
+    this.#controller?.abort(this.#loss)
+    return this.#loss
+  }
+}

@@ -1,0 +1,160 @@
+import { type Clock, keySlot, type TimerHandle, type Timers } from '@firebreak/core'
+import { loadScript, type Redis } from '@firebreak/redis'
+import type { LossReason } from '../errors.ts'
+import type { Hold } from './hold.ts'
+
+const renewScript = /* @__PURE__ */ loadScript(new URL('./renew.lua', import.meta.url))
+
+/** What the watchdog needs to know. */
+export interface WatchdogOptions {
+  readonly leaseMs: number
+  readonly renewBatch: number
+  readonly clock: Clock
+  readonly timers: Timers
+}
+
+/*
+ * One timer for all locks of a process.
+ *
+ * It is set to the next thing that can happen: a renewal round, a retry of one that failed, or the earliest deadline.
+ * Rounds lie on a grid of a third of the lease and renew every lock, however young; so a thousand locks taken at a
+ * thousand moments still share their scripts. Releasing a lock does not touch the timer: it may fire for nothing.
+ *
+ * A deadline counts on the steady clock from before the request was sent, so it passes here before it passes in Redis.
+ * At the deadline the lock is lost, whatever Redis may say later. A process that was stopped finds the timer due when
+ * it resumes; `Hold.isHeldAt` does not even need that.
+ */
+
+/** Renews leases and declares locks lost. */
+export class Watchdog {
+  readonly #redis: Redis
+  readonly #options: WatchdogOptions
+  readonly #onLost: (hold: Hold, reason: LossReason) => void
+  readonly #holds = new Set<Hold>()
+  #timer: TimerHandle | undefined
+  #timerAt = Number.POSITIVE_INFINITY
+  #nextRoundAt: number
+  #isClosed = false
+  /** Scripts sent, for the metrics. */
+  renewals = 0
+  /** Scripts that failed, for the metrics. */
+  renewalErrors = 0
+
+  constructor(redis: Redis, options: WatchdogOptions, onLost: (hold: Hold, reason: LossReason) => void) {
+    this.#redis = redis
+    this.#options = options
+    this.#onLost = onLost
+    this.#nextRoundAt = options.clock.now() + this.#periodMs
+  }
+
+  get #periodMs(): number {
+    return this.#options.leaseMs / 3
+  }
+
+  /** Every lock that is held. */
+  holds(): ReadonlySet<Hold> {
+    return this.#holds
+  }
+
+  add(hold: Hold): void {
+    const now = this.#options.clock.now()
+    if (this.#holds.size === 0 && this.#nextRoundAt <= now) this.#nextRoundAt = now + this.#periodMs
+    this.#holds.add(hold)
+    this.#arm(hold.isRenewed ? Math.min(this.#nextRoundAt, hold.deadline) : hold.deadline)
+  }
+
+  remove(hold: Hold): void {
+    this.#holds.delete(hold)
+  }
+
+  /** Renews everything now: after a reconnect Redis may have forgotten us. */
+  verify(): void {
+    if (this.#isClosed || this.#holds.size === 0) return
+    this.#nextRoundAt = this.#options.clock.now()
+    this.#tick()
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#timer?.cancel()
+  }
+
+  #arm(at: number): void {
+    if (at >= this.#timerAt || this.#isClosed) return
+    this.#timer?.cancel()
+    this.#timerAt = at
+    this.#timer = this.#options.timers.setTimeout(
+      () => this.#tick(),
+      Math.max(0, Math.ceil(at - this.#options.clock.now())),
+    )
+  }
+
+  #tick(): void {
+    const now = this.#options.clock.now()
+    this.#timer?.cancel()
+    this.#timerAt = Number.POSITIVE_INFINITY
+    let earliestDeadline = Number.POSITIVE_INFINITY
+    for (const hold of this.#holds) {
+      if (now >= hold.deadline) this.#lose(hold, 'expired')
+      else earliestDeadline = Math.min(earliestDeadline, hold.deadline)
+    }
+    const renewed = [...this.#holds].filter((hold) => hold.isRenewed)
+    if (renewed.length > 0 && now >= this.#nextRoundAt) {
+      this.#nextRoundAt = now + this.#periodMs
+      void this.#round(renewed)
+    }
+    this.#arm(renewed.length > 0 ? Math.min(earliestDeadline, this.#nextRoundAt) : earliestDeadline)
+  }
+
+  async #round(holds: readonly Hold[]): Promise<void> {
+    const results = await Promise.all(this.#batches(holds).map((batch) => this.#renew(batch)))
+    if (results.includes(false) && this.#holds.size > 0) {
+      this.#nextRoundAt = Math.min(this.#nextRoundAt, this.#options.clock.now() + this.#periodMs / 10)
+      this.#arm(this.#nextRoundAt)
+    }
+  }
+
+  /** On a cluster the keys of a script share a slot. */
+  #batches(holds: readonly Hold[]): Hold[][] {
+    const groups = new Map<number, Hold[]>()
+    const isCluster = this.#redis.topology === 'cluster'
+    for (const hold of holds) {
+      const place = isCluster ? keySlot(hold.protocol.leaseKey) : 0
+      const group = groups.get(place)
+      if (group === undefined) groups.set(place, [hold])
+      else group.push(hold)
+    }
+    const size = this.#options.renewBatch
+    return [...groups.values()].flatMap((group) =>
+      Array.from({ length: Math.ceil(group.length / size) }, (_, index) =>
+        group.slice(index * size, (index + 1) * size),
+      ),
+    )
+  }
+
+  /** Renews one batch; false when Redis did not answer it. */
+  async #renew(batch: readonly Hold[]): Promise<boolean> {
+    const sentAt = this.#options.clock.now()
+    const keys = batch.map(({ protocol }) => protocol.leaseKey)
+    const owners = batch.map(({ protocol, owner }) => `${protocol.leaseShape}:${owner}`)
+    this.renewals++
+    try {
+      const answers = (await this.#redis.run(renewScript, keys, [this.#options.leaseMs, ...owners])) as number[]
+      for (const [index, hold] of batch.entries()) {
+        // Released or lost while the renewal was under way: the answer is about nobody.
+        if (hold.state !== 'held' || !this.#holds.has(hold)) continue
+        if (answers[index] === 1) hold.deadline = Math.max(hold.deadline, sentAt + hold.leaseMs)
+        else this.#lose(hold, 'taken')
+      }
+      return true
+    } catch {
+      this.renewalErrors++
+      return false
+    }
+  }
+
+  #lose(hold: Hold, reason: LossReason): void {
+    this.#holds.delete(hold)
+    this.#onLost(hold, reason)
+  }
+}

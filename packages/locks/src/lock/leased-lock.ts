@@ -1,0 +1,162 @@
+import type { AcquireRequest, LockEngine } from '../engine/lock-engine.ts'
+import { isTransient } from '../engine/transient.ts'
+import { LockNotOwnedError, LockTimeoutError } from '../errors.ts'
+import type { Hold } from '../lease/hold.ts'
+import { requireInteger } from '../options.ts'
+import type { Owners, ResolvedOwner } from '../owner/owners.ts'
+import { LockHandle } from './lock-handle.ts'
+import type { LockProtocol } from './protocol.ts'
+
+/** Who asks. */
+export interface OwnerOptions {
+  /**
+   * A name for the owner within this process; calls with the same one re-enter.
+   * @default the surrounding `withLock` or `asOwner`, or a new owner
+   */
+  readonly owner?: string
+}
+
+/** How a lock is taken. */
+export interface LockOptions extends OwnerOptions {
+  /**
+   * A fixed lease that is not renewed.
+   * @default the lease of `Locks`, renewed while the lock is held
+   */
+  readonly leaseMs?: number
+  /** Ends the waiting; the call rejects with the signal's reason. */
+  readonly signal?: AbortSignal
+}
+
+/** How a guarded function is run. */
+export interface WithLockOptions extends LockOptions {
+  /** After so long without the lock: `FB_LOCK_TIMEOUT`. @default Infinity */
+  readonly waitMs?: number
+}
+
+/** What a guarded function is given: the handle, whose token it should pass on, and a signal that ends its work. */
+export type GuardedFunction<T> = (handle: LockHandle, signal: AbortSignal) => Promise<T> | T
+
+/** How a kind of lock is made. */
+export interface LeasedLockParts {
+  readonly engine: LockEngine
+  readonly owners: Owners
+  readonly protocol: LockProtocol
+  readonly isSpinning?: boolean
+}
+
+/** A lock with a lease: the reentrant one, and what all other kinds are built on. */
+export class LeasedLock {
+  protected readonly engine: LockEngine
+  protected readonly protocol: LockProtocol
+  readonly #owners: Owners
+  readonly #isSpinning: boolean
+
+  constructor(parts: LeasedLockParts) {
+    this.engine = parts.engine
+    this.protocol = parts.protocol
+    this.#owners = parts.owners
+    this.#isSpinning = parts.isSpinning ?? false
+  }
+
+  get name(): string {
+    return this.protocol.name
+  }
+
+  /** Waits for the lock, however long it takes. */
+  async lock(options: LockOptions = {}): Promise<LockHandle> {
+    // Without an end to the waiting, only an abort comes back without a lock, and that throws.
+    return (await this.#take(Number.POSITIVE_INFINITY, options))!
+  }
+
+  /** Waits for at most `waitMs`; undefined when the lock was not free in that time. */
+  tryLock(waitMs = 0, leaseMs?: number, options: Omit<LockOptions, 'leaseMs'> = {}): Promise<LockHandle | undefined> {
+    if (!(waitMs >= 0)) requireInteger('waitMs', waitMs, 0)
+    return this.#take(waitMs, leaseMs === undefined ? options : { ...options, leaseMs })
+  }
+
+  /** Runs `fn` under the lock and unlocks, however it ends. */
+  async withLock<T>(fn: GuardedFunction<T>, options: WithLockOptions = {}): Promise<T> {
+    const { waitMs = Number.POSITIVE_INFINITY, signal } = options
+    const hold = await this.takeHold(waitMs, options)
+    if (hold === undefined) throw new LockTimeoutError(this.name, waitMs)
+    const handle = new LockHandle(this.engine, hold)
+    try {
+      const ending = signal === undefined ? hold.signal : AbortSignal.any([signal, hold.signal])
+      return await this.#owners.runInSection(hold, () => fn(handle, ending))
+    } finally {
+      // Redis out of reach is no reason to hide what `fn` gave: the lease ends the lock.
+      await handle.unlock().catch((error) => {
+        if (!isTransient(error)) throw error
+      })
+    }
+  }
+
+  /** Leaves one entry of the calling owner, which must be one that can be told: named, or around the call. */
+  async unlock(options: OwnerOptions = {}): Promise<boolean> {
+    const hold = this.#currentHold(options)
+    if (hold === undefined) throw new LockNotOwnedError(this.name)
+    return this.engine.release(hold)
+  }
+
+  /** True while the calling owner holds the lock, by this process' clock. */
+  isHeld(options: OwnerOptions = {}): boolean {
+    return this.#currentHold(options) !== undefined
+  }
+
+  /** How often the calling owner has entered and not left. */
+  holdCount(options: OwnerOptions = {}): number {
+    return this.#currentHold(options)?.count ?? 0
+  }
+
+  #currentHold({ owner }: OwnerOptions): Hold | undefined {
+    const found = this.#owners.find(this.protocol, owner)
+    return found === undefined ? undefined : this.#holdOf(found)
+  }
+
+  #holdOf(found: ResolvedOwner): Hold | undefined {
+    const { hold } = found
+    return hold?.isHeldAt(this.engine.now()) ? hold : this.engine.holdOf(this.protocol, found.owner)
+  }
+
+  async #take(waitMs: number, options: LockOptions): Promise<LockHandle | undefined> {
+    const hold = await this.takeHold(waitMs, options)
+    return hold === undefined ? undefined : new LockHandle(this.engine, hold)
+  }
+
+  /** What `lock` and `tryLock` wrap into a handle, for kinds that are made of several locks. */
+  takeHold(waitMs: number, options: LockOptions): Promise<Hold | undefined> {
+    const { leaseMs, signal } = options
+    if (leaseMs !== undefined) requireInteger('leaseMs', leaseMs, 1)
+    const found = this.#owners.resolve(this.protocol, options.owner)
+    const request: AcquireRequest = {
+      owner: found.owner,
+      isKnown: found.isKnown,
+      leaseMs: leaseMs ?? this.engine.options.leaseMs,
+      isRenewed: leaseMs === undefined,
+      waitMs,
+      signal,
+      isSpinning: this.#isSpinning,
+    }
+    return found.isKnown ? this.#enter(found, request) : this.engine.acquire(this.protocol, request)
+  }
+
+  /** Re-enters what a known owner holds, or acquires it. */
+  async #enter(found: ResolvedOwner, request: AcquireRequest): Promise<Hold | undefined> {
+    // Someone of the same owner may be on the way to the lock: then wait for the outcome, and re-enter.
+    for (;;) {
+      const before = this.engine.pendingOf(this.protocol, found.owner)
+      if (before === undefined) break
+      await before.catch(() => {})
+    }
+    const hold = this.#holdOf(found)
+    if (hold === undefined) {
+      this.onFirstEntry(found.owner)
+      return this.engine.acquireAlone(this.protocol, request)
+    }
+    await this.engine.reenter(hold)
+    return hold
+  }
+
+  /** A known owner is about to wait for its first entry; a kind may refuse. */
+  protected onFirstEntry(_owner: string): void {}
+}

@@ -1,0 +1,59 @@
+import type { LockEngine } from '../engine/lock-engine.ts'
+import type { Hold } from '../lease/hold.ts'
+
+/** One entry into a lock: what `lock()` gives, to be unlocked once. */
+export class LockHandle implements AsyncDisposable {
+  readonly #engine: LockEngine
+  readonly #hold: Hold
+  #unlocked: Promise<boolean> | undefined
+
+  constructor(engine: LockEngine, hold: Hold) {
+    this.#engine = engine
+    this.#hold = hold
+  }
+
+  get name(): string {
+    return this.#hold.protocol.name
+  }
+
+  /** Greater than the token of every earlier holder; give it to whatever the lock guards. */
+  get token(): number {
+    return this.#hold.token
+  }
+
+  /** As it stands in Redis: `<instance>:<owner>`. */
+  get owner(): string {
+    return this.#hold.owner
+  }
+
+  /** True while this entry counts: not unlocked, not lost, its lease not over by this process' clock. */
+  get isHeld(): boolean {
+    return this.#unlocked === undefined && this.#hold.isHeldAt(this.#engine.now())
+  }
+
+  /** How often the owner has entered and not left. */
+  get holdCount(): number {
+    return this.#hold.isHeldAt(this.#engine.now()) ? this.#hold.count : 0
+  }
+
+  /** How long the lock is safe without another renewal. */
+  get remainingMs(): number {
+    const now = this.#engine.now()
+    return this.#hold.isHeldAt(now) ? this.#hold.deadline - now : 0
+  }
+
+  /** Aborted with a `LockLostError` when the lock is lost. */
+  get signal(): AbortSignal {
+    return this.#hold.signal
+  }
+
+  /** Leaves; true when the lock was ours until now, false when it had been lost. Once is enough, twice does no harm. */
+  unlock(): Promise<boolean> {
+    this.#unlocked ??= this.#engine.release(this.#hold)
+    return this.#unlocked
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.unlock()
+  }
+}

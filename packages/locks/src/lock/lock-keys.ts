@@ -1,0 +1,37 @@
+import { InvalidOptionError, keySlot } from '@firebreak/core'
+import type { RedisTopology } from '@firebreak/redis'
+
+/** The keys and channels of one lock; all fall into the slot of its name. */
+export interface LockKeys {
+  /** The hash of holders, as Java's Redisson has it: the lock's own name. */
+  readonly lock: string
+  /** Where a release is announced, as Java's Redisson has it. */
+  readonly channel: string
+  /** Counts the fencing tokens of an epoch. */
+  readonly token: string
+  /** The end of the last epoch of tokens. */
+  readonly epoch: string
+}
+
+/** `prefix:{name}`, or `prefix:name` where the name brings a hash tag, as Java's Redisson builds its names. */
+export function besideName(prefix: string, name: string): string {
+  return name.includes('{') ? `${prefix}:${name}` : `${prefix}:{${name}}`
+}
+
+/** Refuses a name whose companions would fall into other slots on a cluster (`a}b`, `a{}b`), and the empty one. */
+export function requireName(name: string, topology: RedisTopology): void {
+  if (name === '') throw new InvalidOptionError('name', name, 'a text that is not empty')
+  if (topology === 'cluster' && keySlot(besideName('x', name)) !== keySlot(name)) {
+    throw new InvalidOptionError('name', name, 'without unpaired braces, or its keys fall into different slots')
+  }
+}
+
+/** The keys of a lock by its name. */
+export function lockKeys(name: string): LockKeys {
+  return {
+    lock: name,
+    channel: besideName('redisson_lock__channel', name),
+    token: besideName('firebreak_lock_token', name),
+    epoch: besideName('firebreak_lock_epoch', name),
+  }
+}

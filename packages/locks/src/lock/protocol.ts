@@ -1,0 +1,46 @@
+/** What kind of thing is held. */
+export type LockKind = 'lock' | 'fair' | 'read' | 'write' | 'permit'
+
+/** A try's outcome: taken, or busy for at most so long (Infinity: until told). */
+export type Attempt = { readonly token: number } | { readonly waitMs: number }
+
+/** One try to take, by an owner that does not hold the lock. */
+export interface AcquireCall {
+  readonly owner: string
+  readonly leaseMs: number
+  /** The token must be greater than this one, which the client has seen before its last reconnect. */
+  readonly tokenFloor: number
+  /** Whether the owner will wait when it is busy (a fair lock queues it then). */
+  readonly willWait: boolean
+}
+
+/**
+ * What one kind of lock says to Redis; all the rest (owners, waiting, renewal, loss, metrics) is the engine's.
+ * Every call may be sent twice without harm: a client may send again what it got no reply for.
+ */
+export interface LockProtocol {
+  readonly kind: LockKind
+  readonly name: string
+  /** Names the lock among all kinds. */
+  readonly id: string
+  /** The key that carries the lease. */
+  readonly leaseKey: string
+  /** How the lease is kept: with the whole key (`hash`), or for each owner (`set`). */
+  readonly leaseShape: 'hash' | 'set'
+  readonly channel: string
+  /** `one`: a message wakes one waiter of a process. `owner`: it names the waiter that it wakes. */
+  readonly wakes: 'one' | 'owner'
+  /** Several owners may hold it at once, so that one success is a reason for the next waiter to try. */
+  readonly isShared: boolean
+  acquire(call: AcquireCall): Promise<Attempt>
+  /** An owner entered again (with a lease) or left one of several entries (0); false when it has lost the lock. */
+  setCount(owner: string, count: number, leaseMs: number): Promise<boolean>
+  /** The last entry is left; false when the lock was not the owner's any more. */
+  release(owner: string): Promise<boolean>
+  /** Release and acquire for another task of this process at once; 0 when the lock was not the owner's any more. */
+  handOver?(owner: string, next: AcquireCall): Promise<number>
+  /** A waiter stops waiting: undo what its tries left behind. */
+  abandon?(owner: string): Promise<void>
+  /** Tells Redis that these owners still wait; gives those that Redis does not know as waiters. */
+  keepWaiting?(owners: readonly string[]): Promise<string[]>
+}

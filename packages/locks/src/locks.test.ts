@@ -1,0 +1,304 @@
+import { toRedis } from '@firebreak/redis'
+import { type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
+import { Redis as Ioredis } from 'ioredis'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { LockLostError, Locks, type LocksOptions } from './index.ts'
+
+let server: RedisServer
+let client: Ioredis
+const opened: Locks[] = []
+
+beforeAll(async () => {
+  server = await startRedis()
+  client = new Ioredis(server.port)
+})
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((locks) => locks.close()))
+})
+afterAll(async () => {
+  client.disconnect()
+  await server.stop()
+})
+
+function open(options: LocksOptions = {}): Locks {
+  const locks = new Locks(client, options)
+  opened.push(locks)
+  return locks
+}
+
+let names = 0
+function freshName(): string {
+  return `lock ${++names}`
+}
+
+/** What another program does that holds the lock in Redisson's way. */
+async function holdAsRedisson(name: string, leaseMs: number): Promise<{ release(): Promise<void> }> {
+  await client.hset(name, 'b983c153-7421-469a-addb-44fb92259a1b:57', 1)
+  await client.pexpire(name, leaseMs)
+  return {
+    async release() {
+      await client.multi().del(name).publish(`redisson_lock__channel:{${name}}`, '0').exec()
+    },
+  }
+}
+
+describe('reentrant lock', () => {
+  test('stands in Redis as a hash of owner to hold count with a lease, and is gone after the last unlock', async () => {
+    const locks = open({ leaseMs: 5000 })
+    const name = freshName()
+    await locks.withLock(name, async (handle) => {
+      expect(await client.hgetall(name)).toEqual({ [handle.owner]: '1' })
+      expect(handle.owner.startsWith(`${locks.instanceId}:`)).toBe(true)
+      const ttl = await client.pttl(name)
+      expect(ttl).toBeGreaterThan(0)
+      expect(ttl).toBeLessThanOrEqual(5000)
+      await locks.withLock(name, async (inner) => {
+        expect(inner.owner).toBe(handle.owner)
+        expect(inner.token).toBe(handle.token)
+        expect(inner.holdCount).toBe(2)
+        expect(await client.hgetall(name)).toEqual({ [handle.owner]: '2' })
+      })
+      expect(handle.holdCount).toBe(1)
+      expect(await client.hgetall(name)).toEqual({ [handle.owner]: '1' })
+      expect(handle.isHeld).toBe(true)
+    })
+    expect(await client.exists(name)).toBe(0)
+  })
+
+  test('two concurrent tasks of one process are two owners, also inside one outer section', async () => {
+    const locks = open()
+    const name = freshName()
+    let inside = 0
+    let most = 0
+    const task = () =>
+      locks.withLock(name, async () => {
+        most = Math.max(most, ++inside)
+        await client.ping()
+        inside--
+      })
+    await Promise.all(Array.from({ length: 10 }, task))
+    await locks.withLock(freshName(), () => Promise.all([task(), task(), task()]))
+    expect(most).toBe(1)
+  })
+
+  test('a task that outlives its section is somebody new', async () => {
+    const locks = open()
+    const name = freshName()
+    let detached: Promise<number> | undefined
+    let go: () => void = () => {}
+    const gate = new Promise<void>((resolve) => {
+      go = resolve
+    })
+    const first = await locks.withLock(name, async (handle) => {
+      detached = gate.then(() => locks.withLock(name, (inner) => inner.token))
+      return handle.token
+    })
+    go()
+    expect(await detached).toBeGreaterThan(first)
+  })
+
+  test('an owner named in the call re-enters, counts and unlocks by name', async () => {
+    const locks = open()
+    const lock = locks.getLock(freshName())
+    const owner = 'job 7'
+    await Promise.all([lock.lock({ owner }), locks.getLock(lock.name).lock({ owner })])
+    expect(lock.holdCount({ owner })).toBe(2)
+    expect(lock.isHeld({ owner })).toBe(true)
+    expect(lock.isHeld({ owner: 'job 8' })).toBe(false)
+    expect(await lock.tryLock(0, undefined, { owner: 'job 8' })).toBe(undefined)
+    await lock.unlock({ owner })
+    expect(lock.holdCount({ owner })).toBe(1)
+    await lock.unlock({ owner })
+    expect(await lock.isLocked()).toBe(false)
+    await expect(lock.unlock({ owner })).rejects.toMatchObject({ code: 'FB_LOCK_NOT_OWNED' })
+  })
+
+  test('asOwner makes one owner of all that a function does, without handles', async () => {
+    const locks = open()
+    const lock = locks.getLock(freshName())
+    await locks.asOwner(async () => {
+      await lock.lock()
+      await lock.lock()
+      expect(lock.holdCount()).toBe(2)
+      await lock.unlock()
+      expect(lock.isHeld()).toBe(true)
+      await lock.unlock()
+      expect(lock.isHeld()).toBe(false)
+    })
+    await expect(lock.unlock()).rejects.toMatchObject({ code: 'FB_LOCK_NOT_OWNED' })
+  })
+
+  test('a handle disposes itself at the end of its block', async () => {
+    const locks = open()
+    const lock = locks.getLock(freshName())
+    {
+      await using handle = await lock.lock()
+      expect(handle.isHeld).toBe(true)
+    }
+    expect(await lock.isLocked()).toBe(false)
+  })
+
+  test('tryLock gives up at once, after its wait, or has the lock; a fixed lease is not renewed', async () => {
+    const locks = open({ leaseMs: 90 })
+    const lock = locks.getLock(freshName())
+    const handle = (await lock.tryLock(0, 400))!
+    expect(await lock.tryLock()).toBe(undefined)
+    expect(await lock.tryLock(50)).toBe(undefined)
+    expect(await lock.remainingMs()).toBeLessThanOrEqual(400)
+    expect(handle.remainingMs).toBeGreaterThan(0)
+    const next = (await lock.tryLock(20_000))!
+    expect(handle.isHeld).toBe(false)
+    expect(next.token).toBeGreaterThan(handle.token)
+    expect(await handle.unlock()).toBe(false)
+    expect(await lock.isLocked()).toBe(true)
+    await next.unlock()
+  })
+
+  test('an AbortSignal ends the waiting with its reason, and withLock times out with a code', async () => {
+    const locks = open()
+    const lock = locks.getLock(freshName())
+    const handle = await lock.lock()
+    const controller = new AbortController()
+    const waiting = lock.lock({ signal: controller.signal })
+    await waitFor(() => locks.snapshot().waiting.length === 1)
+    controller.abort(new Error('enough'))
+    await expect(waiting).rejects.toThrow('enough')
+    await expect(lock.withLock(() => 1, { waitMs: 20 })).rejects.toMatchObject({ code: 'FB_LOCK_TIMEOUT', waitMs: 20 })
+    await expect(lock.lock({ signal: AbortSignal.abort(new Error('before')) })).rejects.toThrow('before')
+    await handle.unlock()
+    expect(await lock.tryLock()).toBeDefined()
+  })
+
+  test('withLock gives what its function gives, and unlocks when it throws', async () => {
+    const locks = open()
+    const lock = locks.getLock(freshName())
+    expect(await lock.withLock(() => 42)).toBe(42)
+    await expect(
+      lock.withLock(() => {
+        throw new Error('inside')
+      }),
+    ).rejects.toThrow('inside')
+    expect(await lock.isLocked()).toBe(false)
+  })
+
+  test('forceUnlock opens it whoever holds it, wakes a waiter, and the holder’s unlock does no harm', async () => {
+    const locks = open()
+    const lock = locks.getLock(freshName())
+    const handle = await lock.lock()
+    const waiting = lock.lock()
+    await waitFor(() => locks.snapshot().waiting.length === 1)
+    expect(await lock.forceUnlock()).toBe(true)
+    const next = await waiting
+    expect(next.token).toBeGreaterThan(handle.token)
+    await handle.unlock()
+    expect(await client.hexists(lock.name, next.owner)).toBe(1)
+    await next.unlock()
+    expect(await lock.forceUnlock()).toBe(false)
+  })
+
+  test('excludes and is woken by a holder that speaks Redisson’s keys and channel', async () => {
+    const locks = open()
+    const lock = locks.getLock(freshName())
+    const foreign = await holdAsRedisson(lock.name, 60_000)
+    expect(await lock.tryLock()).toBe(undefined)
+    const waiting = lock.lock()
+    await waitFor(() => locks.snapshot().waiting.length === 1)
+    await waitFor(async () => (await client.pubsub('NUMSUB', `redisson_lock__channel:{${lock.name}}`))[1] === 1)
+    await foreign.release()
+    const handle = await waiting
+    const heard: string[] = []
+    const listener = await toRedis(client).subscriber()
+    await listener.subscribe(`redisson_lock__channel:{${lock.name}}`, (message) => heard.push(message))
+    await handle.unlock()
+    await expect.poll(() => heard).toEqual(['0'])
+    await listener.close()
+  })
+
+  test('a release wakes the waiter of another process’ locks long before the lease ends', async () => {
+    const [here, there] = [open(), open()]
+    const name = freshName()
+    const handle = await here.getLock(name).lock()
+    const startedAt = performance.now()
+    const waiting = there.getLock(name).lock()
+    await waitFor(() => there.snapshot().waiting.length === 1)
+    await handle.unlock()
+    await waiting
+    expect(performance.now() - startedAt).toBeLessThan(10_000)
+  })
+
+  test('names that bring a hash tag keep it, and an empty name is refused', async () => {
+    const locks = open()
+    await locks.withLock('{tag}:lock', async () => {
+      expect(await client.exists('firebreak_lock_token:{tag}:lock')).toBe(1)
+    })
+    expect(() => locks.getLock('')).toThrow(/option name/)
+  })
+
+  test('a spin lock waits without a subscription', async () => {
+    const locks = open()
+    const lock = locks.getSpinLock(freshName())
+    const handle = await lock.lock()
+    const waiting = lock.lock()
+    expect(await lock.tryLock(30)).toBe(undefined)
+    expect((await client.pubsub('NUMSUB', `redisson_lock__channel:{${lock.name}}`))[1]).toBe(0)
+    await handle.unlock()
+    expect((await waiting).isHeld).toBe(true)
+  })
+
+  test('survives SCRIPT FLUSH between any two calls', async () => {
+    const locks = open()
+    const lock = locks.getLock(freshName())
+    for (let round = 0; round < 3; round++) {
+      await client.script('FLUSH')
+      const handle = await lock.lock()
+      await client.script('FLUSH')
+      const waiting = lock.lock()
+      await waitFor(() => locks.snapshot().waiting.length === 1)
+      await handle.unlock()
+      await client.script('FLUSH')
+      await (await waiting).unlock()
+    }
+  })
+
+  test('close ends the waiting', async () => {
+    const locks = open()
+    const lock = locks.getLock(freshName())
+    await lock.lock()
+    const waiting = lock.lock()
+    const ending = expect(waiting).rejects.toMatchObject({ code: 'FB_LOCKS_CLOSED' })
+    await waitFor(() => locks.snapshot().waiting.length === 1)
+    await locks.close()
+    await ending
+    await expect(lock.lock()).rejects.toMatchObject({ code: 'FB_LOCKS_CLOSED' })
+  })
+})
+
+describe('loss', () => {
+  test('a lock that Redis forgot is lost: event, signal, isHeld, unlock', async () => {
+    const locks = open({ leaseMs: 300 })
+    const lost: string[] = []
+    locks.onLost(({ name, reason }) => lost.push(`${name} ${reason}`))
+    const name = freshName()
+    let ended: unknown
+    await locks.withLock(name, async (handle, signal) => {
+      await client.del(name)
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
+      ended = signal.reason
+      expect(handle.isHeld).toBe(false)
+      expect(handle.holdCount).toBe(0)
+      expect(handle.remainingMs).toBe(0)
+      expect(await handle.unlock()).toBe(false)
+    })
+    expect(ended).toBeInstanceOf(LockLostError)
+    expect(lost).toEqual([`${name} taken`])
+    expect(locks.metrics().lost).toEqual({ expired: 0, taken: 1 })
+  })
+
+  test('the default lease is renewed for as long as the lock is held', async () => {
+    const locks = open({ leaseMs: 150 })
+    const handle = await locks.getLock(freshName()).lock()
+    await waitFor(() => locks.metrics().renewals >= 6)
+    expect(handle.isHeld).toBe(true)
+    expect(await handle.unlock()).toBe(true)
+  })
+})

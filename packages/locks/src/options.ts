@@ -1,0 +1,111 @@
+import { randomUUID } from 'node:crypto'
+import { type Clock, InvalidOptionError, steadyClock, systemTimers, type Timers } from '@firebreak/core'
+
+/** How long a first acquisition waits for replicas. */
+export interface ReplicaAcknowledgement {
+  /** So many replicas must have the lock, or it is given back. */
+  readonly count: number
+  /** @default 100 */
+  readonly timeoutMs?: number
+}
+
+/** How a process' locks behave; every field has a default. */
+export interface LocksOptions {
+  /**
+   * The lease of a lock that names none; it is renewed every third of it for as long as the lock is held.
+   * @default 30000
+   */
+  readonly leaseMs?: number
+  /**
+   * After so many hand-offs within this process a lock is offered to all processes again.
+   * @default 16
+   */
+  readonly maxLocalHandoffs?: number
+  /**
+   * How long a channel without waiters stays subscribed.
+   * @default 1000
+   */
+  readonly channelLingerMs?: number
+  /**
+   * Locks renewed by one script.
+   * @default 100
+   */
+  readonly renewBatch?: number
+  /**
+   * A waiter of a fair lock that was silent for so long (on Redis' clock) is skipped.
+   * @default 5000
+   */
+  readonly waiterTtlMs?: number
+  /**
+   * Tasks of this process that may wait at once; more are refused.
+   * @default 100000
+   */
+  readonly maxWaiting?: number
+  /**
+   * Wait for replicas on each first acquisition (`WAIT`, which holds up the shared connection meanwhile).
+   * @default none
+   */
+  readonly replicas?: ReplicaAcknowledgement
+  /**
+   * What stands before the colon of an owner's name in Redis; unique in the fleet.
+   * @default a random UUID
+   */
+  readonly instanceId?: string
+  /** A clock that never steps. @default steadyClock */
+  readonly clock?: Clock
+  /** @default systemTimers */
+  readonly timers?: Timers
+}
+
+/** Every option with its value. */
+export interface ResolvedLocksOptions {
+  readonly leaseMs: number
+  readonly maxLocalHandoffs: number
+  readonly channelLingerMs: number
+  readonly renewBatch: number
+  readonly waiterTtlMs: number
+  readonly maxWaiting: number
+  readonly replicas: Required<ReplicaAcknowledgement> | undefined
+  readonly instanceId: string
+  readonly clock: Clock
+  readonly timers: Timers
+}
+
+/** Fills in the defaults and refuses what cannot work. */
+export function resolveLocksOptions(options: LocksOptions): ResolvedLocksOptions {
+  const { replicas } = options
+  const resolved: ResolvedLocksOptions = {
+    leaseMs: options.leaseMs ?? 30_000,
+    maxLocalHandoffs: options.maxLocalHandoffs ?? 16,
+    channelLingerMs: options.channelLingerMs ?? 1000,
+    renewBatch: options.renewBatch ?? 100,
+    waiterTtlMs: options.waiterTtlMs ?? 5000,
+    maxWaiting: options.maxWaiting ?? 100_000,
+    replicas: replicas === undefined ? undefined : { timeoutMs: 100, ...replicas },
+    instanceId: options.instanceId ?? randomUUID(),
+    clock: options.clock ?? steadyClock,
+    timers: options.timers ?? systemTimers,
+  }
+  requireInteger('leaseMs', resolved.leaseMs, 30)
+  requireInteger('maxLocalHandoffs', resolved.maxLocalHandoffs, 0)
+  requireInteger('channelLingerMs', resolved.channelLingerMs, 0)
+  requireInteger('renewBatch', resolved.renewBatch, 1)
+  requireInteger('waiterTtlMs', resolved.waiterTtlMs, 30)
+  requireInteger('maxWaiting', resolved.maxWaiting, 1)
+  if (resolved.replicas !== undefined) {
+    requireInteger('replicas.count', resolved.replicas.count, 1)
+    // WAIT 0 would wait for ever on the shared connection.
+    requireInteger('replicas.timeoutMs', resolved.replicas.timeoutMs, 1)
+  }
+  if (!/^[^:]+$/.test(resolved.instanceId)) {
+    throw new InvalidOptionError('instanceId', resolved.instanceId, 'a text without colons that is unique in the fleet')
+  }
+  return resolved
+}
+
+/** Refuses a value that is not a safe integer of at least `least`. */
+export function requireInteger(option: string, value: number, least: number): void {
+  if (!Number.isSafeInteger(value) || value < least) {
+    throw new InvalidOptionError(option, value, `a whole number of at least ${least}`)
+  }
+}

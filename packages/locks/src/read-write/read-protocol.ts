@@ -1,0 +1,48 @@
+import type { Redis } from '@firebreak/redis'
+import { keepMember } from '../lease/keep-member.ts'
+import type { AcquireCall, Attempt, LockProtocol } from '../lock/protocol.ts'
+import { publishCommand, readAttempt } from '../lock/reentrant-protocol.ts'
+import { loadTimedScript } from '../time/now-script.ts'
+import { loadTokenScript } from '../token/token-script.ts'
+import { type ReadWriteKeys, readWriteKeys } from './read-write-keys.ts'
+
+const acquireScript = /* @__PURE__ */ loadTimedScript(new URL('./read-acquire.lua', import.meta.url), loadTokenScript)
+const releaseScript = /* @__PURE__ */ loadTimedScript(new URL('./read-release.lua', import.meta.url))
+
+/** The read side: many owners at once, each with a lease of its own. */
+export class ReadProtocol implements LockProtocol {
+  readonly kind = 'read'
+  readonly leaseShape = 'set'
+  readonly wakes = 'one'
+  readonly isShared = true
+  readonly name: string
+  readonly id: string
+  readonly leaseKey: string
+  readonly channel: string
+  readonly #redis: Redis
+  readonly #keys: ReadWriteKeys
+
+  constructor(redis: Redis, name: string) {
+    this.#redis = redis
+    this.#keys = readWriteKeys(name)
+    this.name = name
+    this.id = `read ${name}`
+    this.leaseKey = this.#keys.readers
+    this.channel = this.#keys.channel
+  }
+
+  async acquire({ owner, leaseMs, tokenFloor }: AcquireCall): Promise<Attempt> {
+    const { writer, readers, waiting, token, epoch } = this.#keys
+    const keys = [writer, readers, waiting, token, epoch]
+    return readAttempt(await this.#redis.run(acquireScript, keys, [owner, leaseMs, tokenFloor]))
+  }
+
+  setCount(owner: string, _count: number, leaseMs: number): Promise<boolean> {
+    return keepMember(this.#redis, this.leaseKey, owner, leaseMs)
+  }
+
+  async release(owner: string): Promise<boolean> {
+    const keys = [this.leaseKey, this.channel]
+    return (await this.#redis.run(releaseScript, keys, [owner, publishCommand(this.#redis)])) === 1
+  }
+}

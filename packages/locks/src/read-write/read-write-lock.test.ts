@@ -1,0 +1,123 @@
+import { type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
+import { Redis as Ioredis } from 'ioredis'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { Locks, type LocksOptions } from '../index.ts'
+
+let server: RedisServer
+let client: Ioredis
+const opened: Locks[] = []
+beforeAll(async () => {
+  server = await startRedis()
+  client = new Ioredis(server.port)
+})
+afterEach(() => Promise.all(opened.splice(0).map((locks) => locks.close())))
+afterAll(async () => {
+  client.disconnect()
+  await server.stop()
+})
+
+function open(options: LocksOptions = {}): Locks {
+  const locks = new Locks(client, options)
+  opened.push(locks)
+  return locks
+}
+
+let names = 0
+const freshName = () => `read-write ${++names}`
+
+describe('read-write lock', () => {
+  test('many read at once, one writes, and never both', async () => {
+    const clients = [open(), open()]
+    const name = freshName()
+    let readers = 0
+    let mostReaders = 0
+    let writers = 0
+    const task = async (index: number) => {
+      const { read, write } = clients[index % 2]!.getReadWriteLock(name)
+      if (index % 5 === 0) {
+        await write.withLock(async () => {
+          expect(++writers + readers).toBe(1)
+          await client.ping()
+          writers--
+        })
+      } else {
+        await read.withLock(async () => {
+          mostReaders = Math.max(mostReaders, ++readers)
+          expect(writers).toBe(0)
+          await client.ping()
+          readers--
+        })
+      }
+    }
+    await Promise.all(Array.from({ length: 60 }, (_, index) => task(index)))
+    expect(mostReaders).toBeGreaterThan(1)
+  })
+
+  test('each reader has a lease of its own: one that died does not live on by the others’ renewals', async () => {
+    const locks = open({ leaseMs: 150 })
+    const name = freshName()
+    const { read, write } = locks.getReadWriteLock(name)
+    const renewed = await read.lock()
+    const dying = (await read.tryLock(0, 200))!
+    const readers = `firebreak_rw_readers:{${name}}`
+    expect(await client.zcard(readers)).toBe(2)
+    const before = locks.metrics().renewals
+    await waitFor(() => locks.metrics().renewals >= before + 8)
+    expect(renewed.isHeld).toBe(true)
+    expect(dying.isHeld).toBe(false)
+    await renewed.unlock()
+    expect((await write.tryLock())?.isHeld).toBe(true)
+  })
+
+  test('a waiting writer holds new readers back, and lets them in when it gives up', async () => {
+    const locks = open()
+    const { read, write } = locks.getReadWriteLock(freshName())
+    const first = await read.lock()
+    const giving = new AbortController()
+    const writing = write.lock({ signal: giving.signal })
+    const refused = expect(writing).rejects.toThrow('no more')
+    await waitFor(() => locks.snapshot().waiting.some(({ kind }) => kind === 'write'))
+    await waitFor(async () => (await read.tryLock().then((handle) => handle?.unlock())) === undefined)
+    const late = read.lock()
+    giving.abort(new Error('no more'))
+    await refused
+    expect((await late).isHeld).toBe(true)
+    await first.unlock()
+  })
+
+  test('the last reader wakes the writer, and the writer all readers', async () => {
+    const [here, there] = [open(), open()]
+    const name = freshName()
+    const readers = await Promise.all([
+      here.getReadWriteLock(name).read.lock(),
+      here.getReadWriteLock(name).read.lock(),
+    ])
+    const writing = there.getReadWriteLock(name).write.lock()
+    await waitFor(() => there.snapshot().waitingCount === 1)
+    const startedAt = performance.now()
+    for (const reader of readers) await reader.unlock()
+    const writer = await writing
+    const waiting = Array.from({ length: 5 }, () => here.getReadWriteLock(name).read.lock())
+    await waitFor(() => here.snapshot().waitingCount === 5)
+    await writer.unlock()
+    await Promise.all(waiting)
+    expect(performance.now() - startedAt).toBeLessThan(10_000)
+  })
+
+  test('a writer may read and step down; a reader cannot become a writer; both re-enter', async () => {
+    const locks = open()
+    const { read, write } = locks.getReadWriteLock(freshName())
+    let stepped: Awaited<ReturnType<typeof read.lock>> | undefined
+    await write.withLock(async () => {
+      await write.withLock((inner) => expect(inner.holdCount).toBe(2))
+      stepped = await read.lock()
+    })
+    expect(await write.tryLock()).toBe(undefined)
+    await stepped!.unlock()
+    await read.withLock(async () => {
+      await read.withLock((inner) => expect(inner.holdCount).toBe(2))
+      await expect(write.lock()).rejects.toMatchObject({ code: 'FB_LOCK_UPGRADE' })
+    })
+    expect((await write.tryLock())?.isHeld).toBe(true)
+  })
+})

@@ -1,0 +1,64 @@
+import type { Redis } from '@firebreak/redis'
+import { loadScript } from '@firebreak/redis'
+import type { AcquireCall, Attempt, LockProtocol } from '../lock/protocol.ts'
+import { freeHash, publishCommand, readAttempt, setHoldCount } from '../lock/reentrant-protocol.ts'
+import { loadTimedScript } from '../time/now-script.ts'
+import { loadTokenScript } from '../token/token-script.ts'
+import { type ReadWriteKeys, readWriteKeys } from './read-write-keys.ts'
+
+const acquireScript = /* @__PURE__ */ loadTimedScript(new URL('./write-acquire.lua', import.meta.url), loadTokenScript)
+const waitScript = /* @__PURE__ */ loadScript(new URL('./write-wait.lua', import.meta.url))
+
+/** The write side: one owner, and no reader beside it. */
+export class WriteProtocol implements LockProtocol {
+  readonly kind = 'write'
+  readonly leaseShape = 'hash'
+  readonly wakes = 'one'
+  readonly isShared = false
+  readonly name: string
+  readonly id: string
+  readonly leaseKey: string
+  readonly channel: string
+  readonly #redis: Redis
+  readonly #keys: ReadWriteKeys
+  readonly #waiterTtlMs: number
+
+  constructor(redis: Redis, name: string, waiterTtlMs: number) {
+    this.#redis = redis
+    this.#keys = readWriteKeys(name)
+    this.#waiterTtlMs = waiterTtlMs
+    this.name = name
+    this.id = `write ${name}`
+    this.leaseKey = this.#keys.writer
+    this.channel = this.#keys.channel
+  }
+
+  async acquire({ owner, leaseMs, tokenFloor, willWait }: AcquireCall): Promise<Attempt> {
+    const { writer, readers, waiting, token, epoch } = this.#keys
+    const keys = [writer, readers, waiting, token, epoch]
+    const args = [owner, leaseMs, tokenFloor, willWait ? this.#waiterTtlMs : 0]
+    return readAttempt(await this.#redis.run(acquireScript, keys, args))
+  }
+
+  setCount(owner: string, count: number, leaseMs: number): Promise<boolean> {
+    return setHoldCount(this.#redis, this.leaseKey, owner, count, leaseMs)
+  }
+
+  release(owner: string): Promise<boolean> {
+    return freeHash(this.#redis, this.leaseKey, this.channel, owner)
+  }
+
+  async abandon(owner: string): Promise<void> {
+    await this.#wait(owner, 0)
+  }
+
+  async keepWaiting(owners: readonly string[]): Promise<string[]> {
+    if (owners.length > 0) await this.#wait(owners[0]!, this.#waiterTtlMs)
+    return []
+  }
+
+  async #wait(owner: string, ms: number): Promise<void> {
+    const { readers, waiting, channel } = this.#keys
+    await this.#redis.run(waitScript, [readers, waiting, channel], [owner, ms, publishCommand(this.#redis)])
+  }
+}

@@ -1,0 +1,170 @@
+import { type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
+import { Redis as Ioredis } from 'ioredis'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { Locks, type LocksOptions } from '../index.ts'
+
+let server: RedisServer
+let client: Ioredis
+const opened: Locks[] = []
+beforeAll(async () => {
+  server = await startRedis()
+  client = new Ioredis(server.port)
+})
+afterEach(() => Promise.all(opened.splice(0).map((locks) => locks.close())))
+afterAll(async () => {
+  client.disconnect()
+  await server.stop()
+})
+
+function open(options: LocksOptions = {}): Locks {
+  const locks = new Locks(client, options)
+  opened.push(locks)
+  return locks
+}
+
+let names = 0
+const freshName = () => `several ${++names}`
+
+describe('semaphore', () => {
+  test('never gives out more permits than there are, and gives out all of them', async () => {
+    const clients = [open(), open()]
+    const name = freshName()
+    let inside = 0
+    let most = 0
+    const task = (index: number) =>
+      clients[index % 2]!.getSemaphore(name, 3).withPermit(async () => {
+        most = Math.max(most, ++inside)
+        await client.ping()
+        inside--
+      })
+    await Promise.all(Array.from({ length: 40 }, (_, index) => task(index)))
+    expect(most).toBe(3)
+    expect(await clients[0]!.getSemaphore(name, 3).available()).toBe(3)
+  })
+
+  test('a permit whose holder died comes back when its lease ends, and its late release takes nobody’s', async () => {
+    const locks = open()
+    const semaphore = locks.getSemaphore(freshName(), 1)
+    const dying = (await semaphore.tryAcquire(0, 120))!
+    expect(await semaphore.tryAcquire()).toBe(undefined)
+    expect(await semaphore.available()).toBe(0)
+    const next = (await semaphore.tryAcquire(20_000))!
+    expect(next.token).toBeGreaterThan(dying.token)
+    expect(await dying.unlock()).toBe(false)
+    expect(await semaphore.available()).toBe(0)
+    expect(await next.unlock()).toBe(true)
+  })
+
+  test('a permit without a lease of its own is renewed; a second one is another permit', async () => {
+    const locks = open({ leaseMs: 150 })
+    const semaphore = locks.getSemaphore(freshName(), 2)
+    await semaphore.withPermit(async (outer) => {
+      await semaphore.withPermit(async (inner) => {
+        expect(inner.owner).not.toBe(outer.owner)
+        expect(await semaphore.available()).toBe(0)
+        await waitFor(() => locks.metrics().renewals >= 5)
+        expect(await semaphore.available()).toBe(0)
+        expect(outer.isHeld && inner.isHeld).toBe(true)
+      })
+    })
+    expect(await semaphore.available()).toBe(2)
+    expect(() => locks.getSemaphore('x', 0)).toThrow(/option permits/)
+  })
+})
+
+describe('countdown latch', () => {
+  test('lets everybody go when the count is zero, and only then', async () => {
+    const [here, there] = [open(), open()]
+    const name = freshName()
+    const latch = here.getCountdownLatch(name)
+    expect(await latch.wait()).toBe(true)
+    expect(await latch.trySetCount(3)).toBe(true)
+    expect(await latch.trySetCount(5)).toBe(false)
+    let gone = 0
+    const waiting = [latch, there.getCountdownLatch(name), latch].map((each) => each.wait().then(() => gone++))
+    expect(await latch.wait({ waitMs: 30 })).toBe(false)
+    expect(await latch.countDown()).toBe(2)
+    expect(await there.getCountdownLatch(name).countDown()).toBe(1)
+    expect(await latch.count()).toBe(1)
+    expect(gone).toBe(0)
+    expect(await latch.countDown()).toBe(0)
+    await Promise.all(waiting)
+    expect(await latch.countDown()).toBe(0)
+    expect(await client.exists(name, `firebreak_latch_counted:{${name}}`)).toBe(0)
+  })
+
+  test('an AbortSignal ends the waiting with its reason', async () => {
+    const latch = open().getCountdownLatch(freshName())
+    await latch.trySetCount(1)
+    const controller = new AbortController()
+    const waiting = expect(latch.wait({ signal: controller.signal })).rejects.toThrow('stop')
+    controller.abort(new Error('stop'))
+    await waiting
+  })
+
+  test('hears a count-down in Redisson’s key and channel', async () => {
+    const latch = open().getCountdownLatch(freshName())
+    await latch.trySetCount(1)
+    const waiting = latch.wait()
+    const channel = `redisson_countdownlatch__channel__{${latch.name}}`
+    await waitFor(async () => (await client.pubsub('NUMSUB', channel))[1] === 1)
+    await client.multi().del(latch.name).publish(channel, '0').exec()
+    expect(await waiting).toBe(true)
+  })
+})
+
+describe('multi-lock', () => {
+  test('never deadlocks in whatever order it is named or nested', async () => {
+    const clients = [open(), open()]
+    const [a, b, c] = [freshName(), freshName(), freshName()] as const
+    const orders = [
+      [a, b, c],
+      [c, b, a],
+      [b, a, c],
+    ]
+    const inside = new Set<string>()
+    const task = (index: number) =>
+      clients[index % 2]!.getMultiLock(orders[index % 3]!).withLock(async (handle) => {
+        for (const name of [a, b, c]) expect(inside.has(name)).toBe(false)
+        for (const name of [a, b, c]) inside.add(name)
+        expect(handle.isHeld).toBe(true)
+        await client.ping()
+        for (const name of [a, b, c]) inside.delete(name)
+      })
+    // And somebody who nests single locks the other way round.
+    const nested = () => clients[0]!.withLock(c, () => clients[0]!.withLock(a, () => client.ping()))
+    await Promise.all([...Array.from({ length: 18 }, (_, index) => task(index)), nested(), nested(), nested()])
+    expect(await client.exists(a, b, c)).toBe(0)
+  })
+
+  test('holds nothing when it gives up, and has a token for each', async () => {
+    const locks = open()
+    const [a, b] = [freshName(), freshName()] as const
+    const other = await locks.getLock(b).lock()
+    const multi = locks.getMultiLock([a, b])
+    expect(await multi.tryLock()).toBe(undefined)
+    expect(await multi.tryLock(40)).toBe(undefined)
+    expect(await client.exists(a)).toBe(0)
+    const waiting = multi.lock()
+    await waitFor(() => locks.snapshot().waitingCount === 1)
+    await other.unlock()
+    const handle = await waiting
+    expect([...handle.tokens.keys()]).toEqual([a, b])
+    expect(handle.tokens.get(b)).toBeGreaterThan(other.token)
+    expect(await handle.unlock()).toBe(true)
+    await expect(multi.withLock(() => locks.withLock(a, (inner) => inner.holdCount))).resolves.toBe(2)
+    expect(() => locks.getMultiLock([])).toThrow(/option names/)
+  })
+
+  test('is lost with any of its locks', async () => {
+    const locks = open({ leaseMs: 150 })
+    const [a, b] = [freshName(), freshName()] as const
+    const handle = await locks.getMultiLock([a, b]).lock()
+    const { signal } = handle
+    await client.del(b)
+    await waitFor(() => signal.aborted)
+    expect(handle.isHeld).toBe(false)
+    expect(await handle.unlock()).toBe(false)
+    expect(await client.exists(a)).toBe(0)
+  })
+})

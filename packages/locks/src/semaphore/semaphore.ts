@@ -1,0 +1,98 @@
+import { loadScript, type Redis } from '@firebreak/redis'
+import type { LockEngine } from '../engine/lock-engine.ts'
+import { keepMember } from '../lease/keep-member.ts'
+import { type GuardedFunction, LeasedLock, type LeasedLockParts, type WithLockOptions } from '../lock/leased-lock.ts'
+import type { LockHandle } from '../lock/lock-handle.ts'
+import { besideName } from '../lock/lock-keys.ts'
+import type { AcquireCall, Attempt, LockProtocol } from '../lock/protocol.ts'
+import { publishCommand, readAttempt } from '../lock/reentrant-protocol.ts'
+import { loadTimedScript } from '../time/now-script.ts'
+import { loadTokenScript } from '../token/token-script.ts'
+
+const acquireScript = /* @__PURE__ */ loadTimedScript(new URL('./acquire.lua', import.meta.url), loadTokenScript)
+const releaseScript = /* @__PURE__ */ loadTimedScript(new URL('./release.lua', import.meta.url))
+const countScript = /* @__PURE__ */ loadScript(new URL('./count.lua', import.meta.url))
+
+/** Permits of a semaphore in Redis. */
+export class PermitProtocol implements LockProtocol {
+  readonly kind = 'permit'
+  readonly leaseShape = 'set'
+  readonly wakes = 'one'
+  readonly isShared = true
+  readonly name: string
+  readonly id: string
+  readonly leaseKey: string
+  readonly channel: string
+  readonly #redis: Redis
+  readonly #permits: number
+  readonly #acquireKeys: readonly string[]
+
+  constructor(redis: Redis, name: string, permits: number) {
+    this.#redis = redis
+    this.#permits = permits
+    this.name = name
+    this.id = `permit ${name}`
+    this.leaseKey = besideName('firebreak_semaphore', name)
+    this.channel = besideName('firebreak_semaphore_channel', name)
+    const token = besideName('firebreak_semaphore_token', name)
+    this.#acquireKeys = [this.leaseKey, token, besideName('firebreak_semaphore_epoch', name)]
+  }
+
+  async acquire({ owner, leaseMs, tokenFloor }: AcquireCall): Promise<Attempt> {
+    const args = [owner, leaseMs, tokenFloor, this.#permits]
+    return readAttempt(await this.#redis.run(acquireScript, this.#acquireKeys, args))
+  }
+
+  setCount(owner: string, _count: number, leaseMs: number): Promise<boolean> {
+    return keepMember(this.#redis, this.leaseKey, owner, leaseMs)
+  }
+
+  async release(owner: string): Promise<boolean> {
+    const keys = [this.leaseKey, this.channel]
+    return (await this.#redis.run(releaseScript, keys, [owner, publishCommand(this.#redis)])) === 1
+  }
+
+  /** Permits taken and not expired. */
+  async taken(): Promise<number> {
+    return Number(await this.#redis.run(countScript, [this.leaseKey], []))
+  }
+}
+
+/** At most so many holders at once; each permit has a lease, so that one whose holder died comes back by itself. */
+export class Semaphore {
+  readonly name: string
+  readonly permits: number
+  readonly #lock: LeasedLock
+  readonly #protocol: PermitProtocol
+
+  constructor(
+    parts: Omit<LeasedLockParts, 'protocol'> & { readonly engine: LockEngine },
+    name: string,
+    permits: number,
+  ) {
+    this.name = name
+    this.permits = permits
+    this.#protocol = new PermitProtocol(parts.engine.redis, name, permits)
+    this.#lock = new LeasedLock({ ...parts, protocol: this.#protocol })
+  }
+
+  /** Waits for a permit, however long it takes. */
+  acquire(options: { readonly leaseMs?: number; readonly signal?: AbortSignal } = {}): Promise<LockHandle> {
+    return this.#lock.lock(options)
+  }
+
+  /** Waits for at most `waitMs`; undefined when no permit was free in that time. */
+  tryAcquire(waitMs = 0, leaseMs?: number, options: { readonly signal?: AbortSignal } = {}) {
+    return this.#lock.tryLock(waitMs, leaseMs, options)
+  }
+
+  /** Runs `fn` with a permit and gives it back, however it ends. */
+  withPermit<T>(fn: GuardedFunction<T>, options: Omit<WithLockOptions, 'owner'> = {}): Promise<T> {
+    return this.#lock.withLock(fn, options)
+  }
+
+  /** Permits that are free at this moment. */
+  async available(): Promise<number> {
+    return Math.max(0, this.permits - (await this.#protocol.taken()))
+  }
+}

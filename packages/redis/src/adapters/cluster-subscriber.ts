@@ -1,0 +1,134 @@
+import { FirebreakError, systemTimers, type TimerHandle, type Timers } from '@firebreak/core'
+import type { RedisSubscriber } from '../redis.ts'
+
+/** What a cluster client knows about its nodes. */
+export interface ClusterNodes {
+  /** The address of the master that has this channel's slot, as the client's slot map says at this moment. */
+  homeOf(channel: string): string | undefined
+  /** A subscriber for sharded channels on a connection of its own to that node. */
+  subscriberOf(address: string): Promise<RedisSubscriber>
+}
+
+interface ChannelState {
+  readonly listener: (message: string) => void
+  home: string
+}
+
+/** A slot's move is noticed within this time after the client's slot map shows it. */
+const lookEveryMs = 500
+
+/*
+ * Sharded pub/sub on a cluster: one connection for each node that has a channel of ours.
+ *
+ * The clients have their own ways for this, which differ between versions and do not tell when subscriptions stand
+ * again after a lost connection. Here a channel lives on the node of its slot (its home); when the slot map shows
+ * another home (failover, resharding) it is subscribed there and the listeners are told that messages may be missing.
+ */
+
+/** A subscriber made of one subscriber for each node. */
+export class ClusterSubscriber implements RedisSubscriber {
+  readonly #nodes: ClusterNodes
+  readonly #homes = new Map<string, Promise<RedisSubscriber>>()
+  readonly #channels = new Map<string, ChannelState>()
+  readonly #listeners = new Set<() => void>()
+  readonly #timer: TimerHandle
+  #isClosed = false
+
+  constructor(nodes: ClusterNodes, timers: Timers = systemTimers) {
+    this.#nodes = nodes
+    this.#timer = timers.setInterval(() => void this.#follow(), lookEveryMs)
+  }
+
+  async subscribe(channel: string, listener: (message: string) => void): Promise<void> {
+    if (this.#isClosed)
+      throw new FirebreakError('FB_SUBSCRIBER_CLOSED', `subscribe to ${channel}: this subscriber is closed`)
+    const state: ChannelState = { listener, home: this.#homeOf(channel) }
+    this.#channels.set(channel, state)
+    try {
+      await this.#settle(channel, state)
+    } catch (error) {
+      if (this.#channels.get(channel) === state) this.#channels.delete(channel)
+      throw error
+    }
+  }
+
+  async unsubscribe(channel: string): Promise<void> {
+    const state = this.#channels.get(channel)
+    if (state === undefined) return
+    this.#channels.delete(channel)
+    await (await this.#homes.get(state.home))?.unsubscribe(channel)
+  }
+
+  onReconnect(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#timer.cancel()
+    const homes = [...this.#homes.values()]
+    this.#homes.clear()
+    this.#channels.clear()
+    await Promise.all(homes.map(async (home) => (await home.catch(() => undefined))?.close()))
+  }
+
+  #homeOf(channel: string): string {
+    const home = this.#nodes.homeOf(channel)
+    if (home === undefined) throw new FirebreakError('FB_SLOT_UNSERVED', `no node of the cluster serves ${channel}`)
+    return home
+  }
+
+  /** Subscribes at home; a home that has lost the slot meanwhile says so, and the map has the new one soon. */
+  async #settle(channel: string, state: ChannelState): Promise<void> {
+    const subscriber = await this.#open(state.home)
+    await subscriber.subscribe(channel, state.listener)
+  }
+
+  #open(address: string): Promise<RedisSubscriber> {
+    const known = this.#homes.get(address)
+    if (known !== undefined) return known
+    const opening = this.#nodes.subscriberOf(address)
+    this.#homes.set(address, opening)
+    opening.then(
+      (subscriber) => {
+        if (this.#isClosed) void subscriber.close()
+        else subscriber.onReconnect(() => this.#tell())
+      },
+      () => this.#homes.delete(address),
+    )
+    return opening
+  }
+
+  /** Moves the channels whose slot has moved. */
+  async #follow(): Promise<void> {
+    const moved = [...this.#channels].filter(([channel, state]) => {
+      const home = this.#nodes.homeOf(channel)
+      return home !== undefined && home !== state.home
+    })
+    if (moved.length === 0) return
+    await Promise.all(moved.map(([channel, state]) => this.#move(channel, state)))
+    const inUse = new Set([...this.#channels.values()].map(({ home }) => home))
+    for (const [address, home] of this.#homes) {
+      if (inUse.has(address)) continue
+      this.#homes.delete(address)
+      home.then((subscriber) => subscriber.close()).catch(() => {})
+    }
+    if (!this.#isClosed) this.#tell()
+  }
+
+  async #move(channel: string, state: ChannelState): Promise<void> {
+    const before = state.home
+    state.home = this.#homeOf(channel)
+    try {
+      await this.#settle(channel, state)
+    } catch {
+      // The next look tries again.
+      state.home = before
+    }
+  }
+
+  #tell(): void {
+    for (const listener of this.#listeners) listener()
+  }
+}

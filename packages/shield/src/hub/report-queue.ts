@@ -1,0 +1,50 @@
+import type { Report } from '@firebreak/core'
+
+/**
+ * Reports that wait for a hub. They are lossy by design: the queue is bounded in reports and entries, the oldest goes
+ * first, and what went is counted.
+ */
+export class ReportQueue {
+  readonly #maxReports: number
+  readonly #maxEntries: number
+  readonly #reports: Report[] = []
+  #entries = 0
+  #dropped = 0
+
+  constructor(maxReports: number, maxEntries: number) {
+    this.#maxReports = maxReports
+    this.#maxEntries = maxEntries
+  }
+
+  get length(): number {
+    return this.#reports.length
+  }
+
+  /** How many reports were ever dropped. */
+  get dropped(): number {
+    return this.#dropped
+  }
+
+  push(report: Report): void {
+    this.#reports.push(report)
+    this.#entries += entryCount(report)
+    while (this.#reports.length > this.#maxReports || (this.#entries > this.#maxEntries && this.#reports.length > 1)) {
+      this.shift()
+      this.#dropped++
+    }
+  }
+
+  peek(): Report | undefined {
+    return this.#reports[0]
+  }
+
+  shift(): Report | undefined {
+    const report = this.#reports.shift()
+    if (report !== undefined) this.#entries -= entryCount(report)
+    return report
+  }
+}
+
+function entryCount(report: Report): number {
+  return report.sections.reduce((sum, section) => sum + section.entries.length, 0)
+}

@@ -1,0 +1,144 @@
+import { Locks } from '@firebreak/locks'
+import { type RedisClient, toRedis } from '@firebreak/redis'
+import { startCluster, startSentinel, waitFor } from '@firebreak/testkit'
+import { Redis as Ioredis, Cluster as IoredisCluster } from 'ioredis'
+import { createCluster, createSentinel } from 'redis'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+interface Arrangement {
+  readonly clients: Record<string, () => Promise<{ client: RedisClient; close(): void }>>
+  stop(): Promise<void>
+}
+
+async function connected<C extends { on(event: 'error', listener: () => void): unknown; connect(): Promise<unknown> }>(
+  client: C & { destroy(): void } & RedisClient,
+) {
+  client.on('error', () => {})
+  await client.connect()
+  return { client, close: () => client.destroy() }
+}
+
+async function cluster(): Promise<Arrangement> {
+  const started = await startCluster()
+  return {
+    clients: {
+      async ioredis() {
+        const client = new IoredisCluster([...started.addresses])
+        return { client, close: () => client.disconnect() }
+      },
+      'node-redis': () =>
+        connected(createCluster({ rootNodes: started.addresses.map((socket) => ({ socket: { ...socket } })) })),
+    },
+    stop: () => started.stop(),
+  }
+}
+
+async function sentinel(): Promise<Arrangement> {
+  const started = await startSentinel()
+  return {
+    clients: {
+      async ioredis() {
+        const client = new Ioredis({ sentinels: [...started.sentinels], name: started.name })
+        return { client, close: () => client.disconnect() }
+      },
+      'node-redis': () => connected(createSentinel({ name: started.name, sentinelRootNodes: [...started.sentinels] })),
+    },
+    stop: () => started.stop(),
+  }
+}
+
+describe.each(Object.entries({ cluster, sentinel }))('%s', (topology, start) => {
+  let arrangement: Arrangement
+  beforeAll(async () => {
+    arrangement = await start()
+  })
+  afterAll(() => arrangement.stop())
+
+  test.each(['ioredis', 'node-redis'])('every kind of lock works and wakes over %s', async (name) => {
+    const [here, there] = [await arrangement.clients[name]!(), await arrangement.clients[name]!()]
+    const options = { leaseMs: 20_000, replicas: topology === 'sentinel' ? { count: 1, timeoutMs: 2000 } : undefined }
+    const [a, b] = [here, there].map(({ client }) =>
+      options.replicas === undefined
+        ? new Locks(client, { leaseMs: options.leaseMs })
+        : new Locks(client, { leaseMs: options.leaseMs, replicas: options.replicas }),
+    ) as [Locks, Locks]
+    const startedAt = performance.now()
+
+    for (const get of ['getLock', 'getFairLock'] as const) {
+      const key = `${get} ${name}`
+      const held = await a[get](key).lock()
+      expect(await b[get](key).tryLock()).toBe(undefined)
+      const waiting = [b[get](key).lock(), a[get](key).lock()]
+      await waitFor(() => a.snapshot().waitingCount + b.snapshot().waitingCount === 2)
+      await held.unlock()
+      const next = await Promise.race(waiting)
+      expect(next.token).toBeGreaterThan(held.token)
+      await next.unlock()
+      for (const handle of await Promise.all(waiting)) await handle.unlock()
+    }
+
+    const [readWrite, otherReadWrite] = [a, b].map((locks) => locks.getReadWriteLock(`rw ${name}`))
+    const readers = await Promise.all([readWrite!.read.lock(), otherReadWrite!.read.lock()])
+    const writing = otherReadWrite!.write.lock()
+    await waitFor(() => b.snapshot().waitingCount === 1)
+    for (const reader of readers) await reader.unlock()
+    await (await writing).unlock()
+
+    const permit = await a.getSemaphore(`permits ${name}`, 1).acquire()
+    const wanting = b.getSemaphore(`permits ${name}`, 1).acquire()
+    await waitFor(() => b.snapshot().waitingCount === 1)
+    await permit.unlock()
+    await (await wanting).unlock()
+
+    const latch = a.getCountdownLatch(`latch ${name}`)
+    await latch.trySetCount(1)
+    const latched = b.getCountdownLatch(`latch ${name}`).wait()
+    await latch.countDown()
+    expect(await latched).toBe(true)
+
+    const names = Array.from({ length: 6 }, (_, index) => `multi ${index} ${name}`)
+    await Promise.all([
+      a.getMultiLock(names).withLock(() => {}),
+      b.getMultiLock([...names].reverse()).withLock(() => {}),
+    ])
+
+    // Woken, not waited out: no lease of 20 s has passed.
+    expect(performance.now() - startedAt).toBeLessThan(20_000)
+    expect(a.metrics().lost).toEqual({ expired: 0, taken: 0 })
+    await Promise.all([a.close(), b.close()])
+    here.close()
+    there.close()
+  })
+})
+
+test('on a cluster locks are renewed slot by slot, and a name that cannot keep its keys together is refused', async () => {
+  const arrangement = await cluster()
+  const { client, close } = await arrangement.clients['ioredis']!()
+  const locks = new Locks(client, { leaseMs: 300 })
+  const handles = await Promise.all(Array.from({ length: 30 }, (_, index) => locks.getLock(`many ${index}`).lock()))
+  await waitFor(() => locks.metrics().renewals >= 150)
+  expect(handles.every(({ isHeld }) => isHeld)).toBe(true)
+  expect(() => locks.getLock('a}b')).toThrow(/option name/)
+  expect((await locks.getLock('{tag} x').lock()).isHeld).toBe(true)
+  await locks.close()
+  close()
+  await arrangement.stop()
+})
+
+test('a lock that too few replicas confirmed is given back', async () => {
+  const started = await startSentinel({ sentinels: 1 })
+  const client = new Ioredis(started.servers[0]!.port)
+  const locks = new Locks(client, { replicas: { count: 1, timeoutMs: 100 } })
+  const handle = await locks.getLock('replicated').lock()
+  expect(await started.servers[1]!.cli('HEXISTS', 'replicated', handle.owner)).toBe('1')
+  await handle.unlock()
+  const strict = new Locks(client, { replicas: { count: 2, timeoutMs: 50 } })
+  await expect(strict.getLock('too much').lock()).rejects.toMatchObject({
+    code: 'FB_LOCK_NOT_REPLICATED',
+    acknowledged: 1,
+  })
+  expect(await toRedis(client).send(['EXISTS', 'too much'])).toBe(0)
+  await Promise.all([locks.close(), strict.close()])
+  client.disconnect()
+  await started.stop()
+})

@@ -1,5 +1,6 @@
 import type { TlsOptions } from 'node:tls'
 import { InvalidOptionError } from '@firebreak/core'
+import type { ShieldOptions } from '@firebreak/shield'
 import type { ProxyUserOptions } from './client/proxy-users.ts'
 import type { ConnectTarget } from './transport/transport.ts'
 import { type Identity, identityOf, nobody } from './upstream/identity.ts'
@@ -30,6 +31,11 @@ export interface ProxyOptions {
   readonly upstreamTls?: import('node:tls').ConnectionOptions
   /** Users of the proxy's own. @default AUTH is passed on to Redis */
   readonly users?: readonly ProxyUserOptions[]
+  /**
+   * Counts keys, tells a hub, and handles hot ones: the shield's options, and by which name the hub knows this Redis.
+   * @default a plain proxy
+   */
+  readonly shield?: ShieldOptions & { readonly redisClusterId?: string }
   /** Worker threads on the one port. 1: all in this thread. @default 1 */
   readonly workers?: number
   /** Node's public sockets, or its raw handles, which take a quarter less CPU where this Node has them. @default 'net' */
@@ -77,7 +83,7 @@ export interface ResolvedProxyOptions
   readonly database: number
 }
 
-type OptionalNames = 'path' | 'tls' | 'upstreamTls' | 'users' | 'sentinelPassword' | 'announce'
+type OptionalNames = 'shield' | 'path' | 'tls' | 'upstreamTls' | 'users' | 'sentinelPassword' | 'announce'
 
 const defaults = {
   mode: 'auto',

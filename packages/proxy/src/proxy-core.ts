@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { Shield } from '@firebreak/shield'
 import { ClientConnection } from './client/client-connection.ts'
 import type { ClientHost, Turn } from './client/client-host.ts'
 import { ProxyUsers } from './client/proxy-users.ts'
@@ -6,17 +7,21 @@ import { Session } from './client/session.ts'
 import type { ClusterSettings } from './cluster/cluster-dispatch.ts'
 import { ClusterTopology } from './cluster/cluster-topology.ts'
 import type { ResolvedProxyOptions } from './options.ts'
+import { ProxyShield } from './shield/proxy-shield.ts'
+import { ProxyUpstream, type Whereabouts } from './shield/proxy-upstream.ts'
 import { netTransports } from './transport/net-transport.ts'
-import type { Transport, TransportKind } from './transport/transport.ts'
+import type { ConnectTarget, Transport, TransportKind } from './transport/transport.ts'
 import type { UpstreamMode } from './upstream/find-mode.ts'
 import { type ConnectionState, nobody } from './upstream/identity.ts'
 import { type NodeSettings, UpstreamNode } from './upstream/upstream-node.ts'
 
 /** The part of a proxy that runs once per thread: its clients and its connections to Redis. */
-export class ProxyCore implements ClientHost {
+export class ProxyCore implements ClientHost, Whereabouts {
   readonly turn: Turn = { nowMs: performance.now() }
   readonly freshState: ConnectionState = { identity: nobody, version: 2, database: 0 }
   readonly cluster: ClusterSettings | undefined
+  readonly shield: ProxyShield | undefined
+  readonly #shield: Shield | undefined
   readonly maxRequestBytes: number
   readonly maxOutputBytes: number
   readonly maxInFlight: number
@@ -54,12 +59,30 @@ export class ProxyCore implements ClientHost {
       this.cluster = { topology, retryForMs: options.retryForMs, only: () => this.#only() }
     }
     this.#node = new UpstreamNode(options.targets[0]!, settings)
+    if (options.shield !== undefined && !isOffByEnvironment()) {
+      const { redisClusterId = this.#node.address, ...shieldOptions } = options.shield
+      this.#shield = new Shield({ agent: 'proxy/0.1.0', ...shieldOptions })
+      const upstream = new ProxyUpstream(this, options.identity)
+      this.shield = new ProxyShield(this.#shield.cluster(redisClusterId, upstream), this, options.identity)
+    }
     this.#sweep = setInterval(() => this.#tick(), 1000)
     this.#sweep.unref()
   }
 
   get node(): UpstreamNode {
     return this.#topology?.masters[0] ?? this.#node
+  }
+
+  get isCluster(): boolean {
+    return this.#topology !== undefined
+  }
+
+  targetOf(slot: number): ConnectTarget {
+    return (this.#topology?.nodeOf(slot) ?? this.#node).target
+  }
+
+  refresh(): void {
+    void this.#topology?.refresh()
   }
 
   /** The proxy's own state to Redis: as its address says. */
@@ -119,6 +142,7 @@ export class ProxyCore implements ClientHost {
       `firebreak_upstream_idle:${count((node) => node.idleCount)}`,
       `firebreak_slow_readers_closed:${this.counters.slowReaders}`,
       `firebreak_idle_closed:${this.counters.idleClosed}`,
+      ...this.#shieldInfo(),
     ]
     return `${lines.join('\r\n')}\r\n`
   }
@@ -134,6 +158,7 @@ export class ProxyCore implements ClientHost {
 
   close(): void {
     clearInterval(this.#sweep)
+    this.#shield?.close()
     clearTimeout(this.#isolation)
     for (const client of [...this.clients]) client.destroy()
     this.#topology?.close()
@@ -142,6 +167,20 @@ export class ProxyCore implements ClientHost {
 
   #nodes(): UpstreamNode[] {
     return this.#topology === undefined ? [this.#node] : [...this.#topology.nodes]
+  }
+
+  #shieldInfo(): string[] {
+    const { shield } = this
+    if (shield === undefined) return ['firebreak_shield:none']
+    const { rejected, waited, stale } = shield.limited
+    return [
+      `firebreak_shield:${shield.isActive ? 'on' : 'off'}`,
+      `firebreak_hub:${this.#shield!.isConnected ? 'connected' : 'lost'}`,
+      `firebreak_local_hits:${shield.localHits}`,
+      `firebreak_limited_rejected:${rejected}`,
+      `firebreak_limited_waited:${waited}`,
+      `firebreak_limited_stale:${stale}`,
+    ]
   }
 
   #only(): { id: string; host: string; port: number } {
@@ -162,4 +201,8 @@ export class ProxyCore implements ClientHost {
       }
     }
   }
+}
+
+function isOffByEnvironment(): boolean {
+  return ['off', '0', 'false', 'no'].includes((process.env['FIREBREAK'] ?? '').toLowerCase())
 }

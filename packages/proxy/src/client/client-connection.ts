@@ -1,4 +1,5 @@
 import { BufferArgs, encodeCommand, mayBlock, RequestError, RequestParser } from '@firebreak/core'
+import type { KeySpace } from '@firebreak/shield'
 import { ClusterDispatch, type ClusterSettings } from '../cluster/cluster-dispatch.ts'
 import { multiCommand, type ProxyCommand, proxyCommandOf } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
@@ -42,6 +43,9 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   #cluster: ClusterDispatch | undefined
   #remembered: { readonly bytes: Buffer; readonly mark: ReplyMark | undefined } | undefined
   #waitsForAnswer = false
+  #keySpace: KeySpace | undefined
+  /** Set when a request that stood in a limit's line comes again: it was paid for, or is refused with this. */
+  limitPass: 'paid' | Buffer | undefined
   #pinned: PinnedLane | undefined
   /** Input waits until nothing is owed, or until what holds it lets go. */
   #isWaiting = false
@@ -243,6 +247,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   /** User, protocol or database have changed: other connections from now on. */
   stateChanged(): void {
     this.#lane = undefined
+    this.#keySpace = undefined
   }
 
   /** Pins a connection to this client that nobody has used, to show credentials on. */
@@ -294,10 +299,28 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   }
 
   /** Sends the request at hand over a shared lane for a state. */
-  sendShared(lane: SharedLane, command: ProxyCommand, bytes: Buffer, start: number, end: number): void {
+  sendShared(
+    lane: SharedLane,
+    command: ProxyCommand,
+    bytes: Buffer,
+    start: number,
+    end: number,
+    target: ReplyTarget = this,
+  ): void {
     const request = this.requestBytes(bytes, start, end)
     const slot = this.slots.take()
-    lane.send(request.bytes, request.start, request.end, this, slot, command.id, this.host.turn.nowMs)
+    lane.send(request.bytes, request.start, request.end, target, slot, command.id, this.host.turn.nowMs)
+  }
+
+  /** Sends a request whose slot was taken before. */
+  sendInto(slot: number, command: ProxyCommand, request: Uint8Array): void {
+    if (this.#cluster !== undefined) this.#cluster.sendInto(slot, command, request)
+    else this.commandLane().send(request, 0, request.length, this, slot, command.id, performance.now())
+  }
+
+  /** The keys that this client can read, and which of them are hot. */
+  keySpace(): KeySpace {
+    return (this.#keySpace ??= this.host.shield!.spaceOf(this.session.identity, this.session.database))
   }
 
   get #isBlocked(): boolean {
@@ -347,10 +370,18 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
     if (this.host.cluster !== undefined) return this.#dispatchToCluster(this.host.cluster, command, bytes, start, end)
     if (this.#pinned !== undefined) return this.dispatchPinned(this.#pinned, command, bytes, start, end)
     if (command.isShared && !this.host.isIsolated && this.session.isKnown) {
+      let target: ReplyTarget = this
+      const { shield } = this.host
+      if (shield?.isActive) {
+        const seen = shield.see(this, command, this)
+        if (seen === 'answered') return true
+        if (seen === 'held') return false
+        target = seen
+      }
       const lane = this.commandLane()
       if (bytes[start] === asterisk) {
-        lane.send(bytes, start, end, this, this.slots.take(), command.id, this.host.turn.nowMs)
-      } else this.sendShared(lane, command, bytes, start, end)
+        lane.send(bytes, start, end, target, this.slots.take(), command.id, this.host.turn.nowMs)
+      } else this.sendShared(lane, command, bytes, start, end, target)
       return true
     }
     return this.dispatchRare(command, bytes, start, end)
@@ -399,23 +430,29 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
         if (this.slots.owed > 0 && this.#lane?.use !== 'scripts') return this.waitForReplies()
         if (this.slots.owed === 0 || this.#lane === undefined || this.#lane.isRetired)
           this.#lane = this.host.node.lane(this.session.snapshot(), 'scripts')
-        this.sendShared(this.#lane, command, bytes, start, end)
-        return true
+        return this.#seeAndSend(this.#lane, command, bytes, start, end)
       case 'shared':
         if (this.host.isIsolated || (command.mayBlock && mayBlock(command.row!, this.args)))
           return this.borrow(command, bytes, start, end)
-        this.sendShared(this.commandLane(), command, bytes, start, end)
-        return true
+        return this.#seeAndSend(this.commandLane(), command, bytes, start, end)
       default:
         return this.borrow(command, bytes, start, end)
     }
+  }
+
+  #seeAndSend(lane: SharedLane, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+    const { shield } = this.host
+    const seen = shield?.isActive === true ? shield.see(this, command, this) : this
+    if (seen === 'held') return false
+    if (seen !== 'answered') this.sendShared(lane, command, bytes, start, end, seen)
+    return true
   }
 
   /** Takes a connection of its own for a request and all that follow it until it is free again. */
   borrow(command: ProxyCommand, bytes: Buffer, start: number, end: number, node = this.host.node): boolean {
     if (this.slots.owed > 0) return this.waitForReplies()
     const pinned = this.#pinned ?? this.pinTo(node)
-    if (command.name.startsWith('CLIENT ') && this.session.name !== '') {
+    if (this.session.name !== '' && (command.name === 'DEBUG' || command.name.startsWith('CLIENT '))) {
       pinned.sendHidden(encodeCommand(['CLIENT', 'SETNAME', this.session.name]))
       pinned.isTainted = true
     }
@@ -448,6 +485,8 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
       return true
     }
     if (command.way === 'stay') pinned.stays = pinned.isTainted = true
+    const { shield } = this.host
+    if (shield?.isActive === true) shield.seePinned(this, command, pinned)
     this.sendPinned(pinned, bytes, start, end, markOf(this, command))
     return true
   }

@@ -1,4 +1,5 @@
 import type { ClusterSettings } from '../cluster/cluster-dispatch.ts'
+import type { ProxyShield } from '../shield/proxy-shield.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import type { ClientConnection } from './client-connection.ts'
@@ -20,6 +21,8 @@ export interface ClientHost {
   readonly freshState: ConnectionState
   /** True while a CLIENT PAUSE may hold up connections: then nobody shares one. */
   readonly isIsolated: boolean
+  /** Counts keys and answers for hot ones; undefined for a plain proxy. */
+  readonly shield: ProxyShield | undefined
   readonly maxRequestBytes: number
   readonly maxOutputBytes: number
   readonly maxInFlight: number

@@ -64,6 +64,7 @@ export class PinnedLane {
   isTainted = false
   #isPipe = false
   #pieces: Buffer[] | undefined
+  #onSettled: (() => void)[] = []
   /** MULTI was sent and not ended, as far as requests tell. */
   hasSentMulti = false
 
@@ -116,6 +117,7 @@ export class PinnedLane {
 
   /** From now on bytes go both ways as they are. */
   becomePipe(): void {
+    this.settle()
     this.#isPipe = true
     this.connection.isRaw = true
     this.stays = true
@@ -136,11 +138,13 @@ export class PinnedLane {
   }
 
   onLost(error: UpstreamLostError): void {
+    this.settle()
     this.#owner.onPinnedLost(error)
   }
 
   /** The connection goes back to the node, or is closed where it cannot be another's. */
   release(): void {
+    this.settle()
     if (this.isTainted || !this.isFree || !this.connection.isReady) this.node.dispose(this.connection)
     else this.node.giveBack(this.connection)
   }
@@ -193,6 +197,7 @@ export class PinnedLane {
     if (isLast) {
       this.#shift()
       if (expected.mark !== undefined) this.#learn(expected.mark, bytes, start, end, type)
+      if (this.inFlight === 0 && !this.#isInTransaction) this.settle()
     }
     if (expected.slot !== hidden) this.#owner.onPinnedReply(expected.slot, bytes, start, end, isLast)
     if (isLast && this.isFree) this.#owner.onPinnedFree()
@@ -275,6 +280,20 @@ export class PinnedLane {
     else if (kind === 'unwatch') this.#isWatching = false
     else if (kind === 'unknown') this.stays = this.isTainted = true
     mark.onDone?.()
+  }
+
+  /** Calls back once all that was sent so far is answered and no transaction is open, or the connection is given up. */
+  whenSettled(callback: () => void): void {
+    if (this.#isPipe) callback()
+    else this.#onSettled.push(callback)
+  }
+
+  /** Whoever waits for this connection is told: nothing more is to come. */
+  settle(): void {
+    const callbacks = this.#onSettled
+    if (callbacks.length === 0) return
+    this.#onSettled = []
+    for (const callback of callbacks) callback()
   }
 
   /** CLIENT TRACKING was turned on or off. */

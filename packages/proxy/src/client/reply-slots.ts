@@ -37,6 +37,11 @@ export class ReplySlots {
     return this.#head
   }
 
+  /** The slot that `take` will give. */
+  get next(): number {
+    return this.#tail
+  }
+
   /** Takes the next slot. */
   take(): number {
     return this.#tail++

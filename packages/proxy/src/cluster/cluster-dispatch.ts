@@ -1,4 +1,13 @@
-import { encodeCommand, encodeReply, firstKeyIndex, forEachKey, keySlotOfBytes, mayBlock } from '@firebreak/core'
+import {
+  BufferArgs,
+  encodeCommand,
+  encodeReply,
+  firstKeyIndex,
+  forEachKey,
+  keySlotOfBytes,
+  mayBlock,
+  RequestParser,
+} from '@firebreak/core'
 import type { ClientConnection } from '../client/client-connection.ts'
 import type { PinnedLane } from '../client/pinned-lane.ts'
 import { carryOut } from '../client/session-commands.ts'
@@ -140,22 +149,26 @@ export class ClusterDispatch {
     const client = this.#client
     const { name } = command
     const request = client.requestBytes(bytes, start, end)
+    const { shield } = client.host
+    const seen = shield?.isActive === true ? shield.see(client, command, client) : client
+    if (seen === 'held') return false
+    if (seen === 'answered') return true
     if (name === 'KEYS') return this.#keys(copyOf(request))
     if (name === 'SCAN' && client.args.length >= 2) return this.#scan(command)
     const join = everywhere[name]
     if (join !== undefined) {
-      this.#sendEverywhere(command, join, copyOf(request))
+      this.#sendEverywhere(command, join, copyOf(request), seen)
       return true
     }
     if (isSplittable(name)) {
       const split = this.#isCrossSlot(command) ? splitRequest(name, client.argumentList()) : undefined
       if (split !== undefined) {
-        this.#sendParts(command, split.parts, split.join)
+        this.#sendParts(command, split.parts, split.join, seen)
         return true
       }
     }
     const slot = this.#slotOf(command)
-    this.#send(command, copyOf(request), slot, this.#nodeOf(command), client, client.slots.take())
+    this.#send(command, copyOf(request), slot, this.#nodeOf(command), seen, client.slots.take())
     return true
   }
 
@@ -187,11 +200,11 @@ export class ClusterDispatch {
     }).send()
   }
 
-  #sendParts(command: ProxyCommand, parts: readonly SplitPart[], join: JoinKind): void {
+  #sendParts(command: ProxyCommand, parts: readonly SplitPart[], join: JoinKind, target: ReplyTarget): void {
     const joined = new JoinedReply(
       join,
       parts.length,
-      this.#joinedSink(),
+      this.#joinedSink(target),
       parts.map(({ places }) => places),
     )
     for (const [index, { slot, bytes }] of parts.entries()) {
@@ -199,19 +212,28 @@ export class ClusterDispatch {
     }
   }
 
-  #sendEverywhere(command: ProxyCommand, join: JoinKind, bytes: Uint8Array): void {
+  #sendEverywhere(command: ProxyCommand, join: JoinKind, bytes: Uint8Array, target: ReplyTarget): void {
     const { masters } = this.#settings.topology
-    const joined = new JoinedReply(join, masters.length, this.#joinedSink())
+    const joined = new JoinedReply(join, masters.length, this.#joinedSink(target))
     for (const [index, node] of masters.entries()) this.#send(command, bytes, -1, node, joined, index)
   }
 
-  #joinedSink(): JoinedSink {
-    const client = this.#client
-    const slot = client.slots.take()
+  #joinedSink(target: ReplyTarget): JoinedSink {
+    const slot = this.#client.slots.take()
     return {
-      answer: (reply) => client.answer(slot, reply),
-      onLost: (error, wasSent) => client.onLost(slot, error, wasSent),
+      answer: (reply) => target.onReply(slot, reply, 0, reply.length, true, reply[0]!),
+      onLost: (error, wasSent) => target.onLost(slot, error, wasSent),
     }
+  }
+
+  /** Sends a request whose slot was taken before, to the node of its key. */
+  sendInto(slot: number, command: ProxyCommand, request: Uint8Array): void {
+    const parser = new RequestParser()
+    parser.parse(request, 0, request.length)
+    const index = firstKeyIndex(command.row!, new BufferArgs(parser))
+    const hashSlot = keySlotOfBytes(request, parser.startOf(index), parser.endOf(index))
+    const client = this.#client
+    this.#send(command, request, hashSlot, this.#settings.topology.nodeOf(hashSlot), client, slot)
   }
 
   #keys(request: Uint8Array): boolean {

@@ -11,7 +11,7 @@ export type JoinKind = 'sum' | 'all' | 'least' | 'places'
 
 /** Who gets the whole. */
 export interface JoinedSink {
-  answer(reply: Uint8Array): void
+  answer(reply: Buffer): void
   onLost(error: UpstreamLostError, wasSent: boolean): void
 }
 
@@ -54,7 +54,7 @@ export class JoinedReply implements ReplyTarget {
     this.#sink.answer(failure ?? this.#join(replies))
   }
 
-  #join(replies: readonly Buffer[]): Uint8Array {
+  #join(replies: readonly Buffer[]): Buffer {
     switch (this.#kind) {
       case 'all':
         return replies[0]!

@@ -46,6 +46,8 @@ export class UpstreamConnection implements TransportOwner {
   #greetings = 0
   #greeting: Buffer[] = []
   #isRefused = false
+  #selectsFirst = false
+  #noPermission: Buffer | undefined
   /** What comes is not looked at: the stream of a master is no RESP reply. */
   isRaw = false
   readonly #since = performance.now()
@@ -150,7 +152,11 @@ export class UpstreamConnection implements TransportOwner {
     } else if (password !== undefined) {
       commands.push(username === undefined ? ['AUTH', password] : ['AUTH', username, password])
     }
-    if (database !== 0) commands.push(['SELECT', String(database)])
+    if (database !== 0) {
+      const select = ['SELECT', String(database)]
+      if (this.#selectsFirst) commands.unshift(select)
+      else commands.push(select)
+    }
     this.#greetings = commands.length
     this.#greeting = []
     if (commands.length === 0) this.#ready()
@@ -163,19 +169,27 @@ export class UpstreamConnection implements TransportOwner {
     const reply = Buffer.concat(this.#greeting)
     this.#greeting = []
     this.#greetings--
-    if (type === 0x2d && !this.#mayRetryLoading(reply)) {
-      this.#isRefused = true
-      this.lose(`it answered ${reply.toString('latin1').trim()}`, reply)
-    } else if (type === 0x2d) this.#transport!.destroy()
+    if (type === 0x2d) this.#greetingRefused(reply)
     else {
       if (this.greetingReply === undefined) this.greetingReply = reply
       if (this.#greetings === 0) this.#ready()
     }
   }
 
-  /** A server that loads its data refuses even HELLO's options for a while. */
-  #mayRetryLoading(reply: Buffer): boolean {
-    return reply.subarray(1, 9).toString('latin1') === 'LOADING '
+  #greetingRefused(reply: Buffer): void {
+    const text = reply.toString('latin1').slice(1).trim()
+    if (text.startsWith('LOADING ')) {
+      // For a while even HELLO is refused.
+      this.#transport!.destroy()
+    } else if (text.startsWith('NOPERM') && text.includes('select') && !this.#selectsFirst) {
+      // A user may stay on a database that it may not select: its client was there before it said who it is.
+      this.#selectsFirst = true
+      this.#noPermission = reply
+      this.#transport!.destroy()
+    } else {
+      this.#isRefused = true
+      this.lose(`it answered ${text}`, this.#noPermission ?? reply)
+    }
   }
 
   #ready(): void {

@@ -287,6 +287,10 @@ describe.each(['local', 'redis'] as const)('%s', (engine) => {
     expect((await limiter.peek('k')).remaining).toBe(0)
     await limiter.refund('k', 1, 'a')
     expect((await limiter.peek('k')).remaining).toBe(1)
+    // The same name may hold again.
+    expect((await limiter.take('k', 1, 'a')).allowed).toBe(true)
+    await limiter.refund('k', 1, 'a')
+    expect((await limiter.peek('k')).remaining).toBe(1)
     await limiter.take('k', 1, 'c')
     clock.at += 1000
     await limiter.take('k', 1, 'd')

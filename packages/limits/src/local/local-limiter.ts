@@ -79,7 +79,9 @@ export class LocalLimiter {
     requireCost(units)
     if (units === 0) return true
     const nowMs = Math.floor(this.#clock.now())
-    if (requestId !== undefined && !this.#refunded.isFirst(`${key}\0${requestId}`, nowMs)) return false
+    // A hold of `concurrency` is given back by its name, which cannot happen twice.
+    const isMarked = requestId !== undefined && this.spec.kind !== 'concurrency'
+    if (isMarked && !this.#refunded.isFirst(`${key}\0${requestId}`, nowMs)) return false
     const slot = this.#table.find(key)
     if (slot !== undefined) this.#algorithm.refund(slot, nowMs, units, requestId)
     return true

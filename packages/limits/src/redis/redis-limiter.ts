@@ -225,8 +225,8 @@ export class RedisLimiter {
   }
 
   #takeNow(key: string, cost: number, requestId?: string): Promise<Answer> {
-    const id = this.spec.kind === 'concurrency' ? (requestId ?? randomBytes(9).toString('base64url')) : ''
-    return this.#takes.take(key, cost, id)
+    if (this.plan.algorithm !== 'concurrency') return this.#takes.take(key, cost, '')
+    return this.#takes.take(key, cost, requestId ?? randomBytes(9).toString('base64url'))
   }
 
   /** Serves from a lease, fetching one where there is none: callers of one key share the fetch. */

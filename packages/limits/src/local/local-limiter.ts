@@ -98,7 +98,7 @@ export class LocalLimiter {
   }
 
   /** Waits for its turn instead of being denied: first come first served for each key, bounded in time and number. */
-  wait(key: string, cost = 1, options: WaitOptions = {}): Promise<Answer> {
+  async wait(key: string, cost = 1, options: WaitOptions = {}): Promise<Answer> {
     requireCost(cost)
     return this.#line.wait(key, cost, options)
   }
@@ -124,7 +124,12 @@ export function localLimiter(spec: LimitSpec, options?: LocalLimiterOptions): Lo
   return new LocalLimiter(spec, options)
 }
 
-/** Throws unless a cost is a whole number from 0 up. */
+/** Whether a cost is a whole number from 0 up. */
+export function isCost(cost: number): boolean {
+  return cost === 1 || (cost >= 0 && Number.isSafeInteger(cost))
+}
+
+/** Throws unless it is. */
 export function requireCost(cost: number): void {
-  if (cost !== 1 && (!(cost >= 0) || !Number.isSafeInteger(cost))) throw new LimitCostError(cost)
+  if (!isCost(cost)) throw new LimitCostError(cost)
 }

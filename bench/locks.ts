@@ -18,7 +18,8 @@ const raw = new Redis(server.port)
 const deleteMine = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
 const sha1 = (await raw.script('LOAD', deleteMine)) as string
 
-const locks = new Locks(new Redis(server.port))
+const client = new Redis(server.port)
+const locks = new Locks(client)
 const lock = locks.getLock('free-firebreak')
 
 async function perSecond(count: number, once: () => Promise<unknown>): Promise<number> {
@@ -32,8 +33,9 @@ function pair(contestant: ContestantName): () => Promise<unknown> {
   return async () => (await take[contestant](name))()
 }
 
-const pairs = rounds(1500, 4000)
-const free = await interleaved(rounds(9, 15), {
+// Many short rounds: a noisy moment then spoils few of them.
+const pairs = 300
+const free = await interleaved(rounds(41, 101), {
   raw: () =>
     perSecond(pairs, async () => {
       await raw.set('free-raw', 'owner', 'PX', 30_000, 'NX')
@@ -58,8 +60,8 @@ bench.report({
 })
 
 const waiters = 20
-const batches = rounds(8, 20)
-const handoffRounds = rounds(5, 7)
+const batches = rounds(6, 20)
+const handoffRounds = rounds(3, 7)
 
 /** The mean hand-off over several batches; in each a first holder keeps the lock until all waiters have come. */
 async function meanHandoff(contestant: ContestantName, run: (name: string) => Promise<Stay[]>): Promise<number> {
@@ -148,6 +150,7 @@ bench.done({
   redlock: version('redlock'),
 })
 for (const child of processes) child.process.disconnect()
-await close()
+await Promise.all([close(), locks.close()])
+client.disconnect()
 raw.disconnect()
 await server.stop()

@@ -44,6 +44,10 @@ export class IoredisHooks {
   readonly #args = new ListArgs()
   readonly #onClose: () => void
   readonly #bareSend: IoredisClient['sendCommand']
+  readonly #bareGet: IoredisClient['get']
+  readonly #bareGetBuffer: IoredisClient['getBuffer']
+  #lastName = ''
+  #lastRow: CommandRow | undefined
   /** Own commands that change keys without naming them and are not acknowledged. */
   #pendingFlushes = 0
   /** True while a load that failed goes to Redis the plain way. */
@@ -59,45 +63,42 @@ export class IoredisHooks {
     // A prefix of bytes is applied by ioredis; the method hooks leave such a client to the send path.
     this.#prefix = typeof keyPrefix === 'string' ? keyPrefix : undefined
     this.#bareSend = client.sendCommand
+    this.#bareGet = client.get
+    this.#bareGetBuffer = client.getBuffer
     this.#onClose = () => this.#transaction.reset()
   }
 
   /** Puts the hooks in place; the returned function takes them away again. */
   install(): () => void {
     const client = this.#client
-    const bareGet = client.get
-    const bareGetBuffer = client.getBuffer
-    const hooks = this
-    const hooked = {
-      sendCommand(command: IoredisCommand, stream?: PipelineStream, node?: unknown): unknown {
-        return hooks.#send(command, stream, node)
-      },
-      // Plain parameters and no closure before it is known that the key is hot: this runs for every cold GET.
-      get(key: unknown, callback?: unknown): Promise<string | null> {
-        if (callback === undefined) {
-          const hot = hooks.#hotKey(key)
-          const served = hot === undefined ? undefined : hooks.#getText(hot, () => bareGet.call(client, key))
-          if (served !== undefined) return served
-          return bareGet.call(client, key)
-        }
-        return bareGet.call(client, key, callback)
-      },
-      getBuffer(key: unknown, callback?: unknown): Promise<Buffer | null> {
-        if (callback === undefined) {
-          const hot = hooks.#hotKey(key)
-          const served = hot === undefined ? undefined : hooks.#getBuffer(hot, () => bareGetBuffer.call(client, key))
-          if (served !== undefined) return served
-          return bareGetBuffer.call(client, key)
-        }
-        return bareGetBuffer.call(client, key, callback)
-      },
+    const { get, getBuffer } = client
+    const sendCommand = (command: IoredisCommand, stream?: PipelineStream, node?: unknown): unknown =>
+      this.#send(command, stream, node)
+    const hotGet = (key: unknown, callback?: unknown): Promise<string | null> => {
+      if (callback !== undefined) return get.call(client, key, callback)
+      const hot = this.#hotKey(key)
+      return (hot && this.#getText(hot, key)) ?? get.call(client, key)
     }
-    Object.assign(client, hooked)
+    const hotGetBuffer = (key: unknown, callback?: unknown): Promise<Buffer | null> => {
+      if (callback !== undefined) return getBuffer.call(client, key, callback)
+      const hot = this.#hotKey(key)
+      return (hot && this.#getBuffer(hot, key)) ?? getBuffer.call(client, key)
+    }
+    // While nothing is hot the methods are ioredis' own: a cold GET pays for the send path only.
+    const setMethods = () => {
+      const isHot = this.#cluster.hasHotKeys
+      Object.assign(client, { get: isHot ? hotGet : get, getBuffer: isHot ? hotGetBuffer : getBuffer })
+    }
+    const stopListening = this.#cluster.onHotKeys(setMethods)
+    Object.assign(client, { sendCommand })
+    setMethods()
     client.on('close', this.#onClose)
     return () => {
-      for (const name of Object.keys(hooked) as (keyof typeof hooked)[]) {
+      stopListening()
+      const own = { get: [get, hotGet], getBuffer: [getBuffer, hotGetBuffer], sendCommand: [sendCommand] } as const
+      for (const [name, functions] of Object.entries(own) as ['get', readonly unknown[]][]) {
         // Somebody may have wrapped ours since: theirs stays, and ours passes through once the shield is closed.
-        if (client[name] === hooked[name]) delete (client as Partial<IoredisClient>)[name]
+        if (functions.includes(client[name])) delete (client as Partial<IoredisClient>)[name]
       }
       client.off('close', this.#onClose)
       this.#transaction.reset()
@@ -117,9 +118,7 @@ export class IoredisHooks {
   /** The hot key that a method was given, where reads of it may be answered here. */
   #hotKey(key: unknown): HotKey | undefined {
     if (!this.#cluster.isActive || typeof key !== 'string' || this.#prefix === undefined) return undefined
-    const { hot } = this.#space()
-    if (hot.size === 0) return undefined
-    const found = hot.get(nameOf(this.#prefix === '' ? key : this.#prefix + key))
+    const found = this.#space().hot.get(nameOf(this.#prefix === '' ? key : this.#prefix + key))
     return found !== undefined && this.#mayServe(found) ? found : undefined
   }
 
@@ -133,10 +132,13 @@ export class IoredisHooks {
     )
   }
 
-  #getText(hot: HotKey, bare: () => Promise<string | null>): Promise<string | null> | undefined {
+  #getText(hot: HotKey, key: unknown): Promise<string | null> | undefined {
     const now = this.#cluster.now()
     const reply = hot.hit(getCommand.id, now)
-    if (reply === undefined) return this.#load(hot, now, bare, (loaded) => textOfBulk(loaded.bytes))
+    if (reply === undefined) {
+      const bare = () => this.#bareGet.call(this.#client, key)
+      return this.#load(hot, now, bare, (loaded) => textOfBulk(loaded.bytes))
+    }
     this.#cluster.count(hot.name, false, reply.bytes.length)
     const known = reply.forms[textPromiseForm]
     if (known !== undefined) return known as Promise<string | null>
@@ -145,10 +147,13 @@ export class IoredisHooks {
     return promise
   }
 
-  #getBuffer(hot: HotKey, bare: () => Promise<Buffer | null>): Promise<Buffer | null> | undefined {
+  #getBuffer(hot: HotKey, key: unknown): Promise<Buffer | null> | undefined {
     const now = this.#cluster.now()
     const reply = hot.hit(getCommand.id, now)
-    if (reply === undefined) return this.#load(hot, now, bare, (loaded) => bufferOfBulk(loaded.bytes))
+    if (reply === undefined) {
+      const bare = () => this.#bareGetBuffer.call(this.#client, key)
+      return this.#load(hot, now, bare, (loaded) => bufferOfBulk(loaded.bytes))
+    }
     this.#cluster.count(hot.name, false, reply.bytes.length)
     return Promise.resolve(bufferOfBulk(reply.bytes) as Buffer | null)
   }
@@ -199,8 +204,8 @@ export class IoredisHooks {
 
   /** Counts a command and sees to its hot keys; true where it is answered here. */
   #intercept(command: MarkedCommand, stream: PipelineStream | undefined, node: unknown): boolean {
-    const { args } = command
-    const row = commandOf(command.name, args[0])
+    const { args, name: commandName } = command
+    const row = commandName === this.#lastName ? this.#lastRow : this.#rowOf(commandName, args[0])
     if (row === undefined || command.isTraced === true || command[isQueued] === true) return false
     if (this.#client.status !== 'ready') command[isQueued] = true
     if (!row.hasSingleKey) return this.#interceptOther(command, stream, node, row)
@@ -209,13 +214,22 @@ export class IoredisHooks {
     const name = nameOf(key)
     const isWrite = row.access !== 'read'
     this.#cluster.count(name, isWrite, isWrite ? writtenBytes(args, row.firstKey) : 0)
-    const { hot } = this.#space()
-    if (hot.size === 0) return false
-    const found = hot.get(name)
+    if (!this.#cluster.hasHotKeys) return false
+    const found = this.#space().hot.get(name)
     if (found === undefined) return false
     if (!isWrite) return row.cacheable && this.#serve(command, stream, node, row, found, row.firstKey - 1)
     this.#write(command, found)
     return false
+  }
+
+  /** An application sends the same command many times over: the last one's row is remembered. */
+  #rowOf(name: string, subcommand: string | Buffer | undefined): CommandRow | undefined {
+    const row = commandOf(name, subcommand)
+    if (row?.hasSingleKey && row.firstKey === 1) {
+      this.#lastName = name
+      this.#lastRow = row
+    }
+    return row
   }
 
   /** Commands with no key, or with more than one place for keys. */

@@ -128,7 +128,7 @@ export async function limitsRoutes(app: FastifyInstance, options: LimitsRoutesOp
 
   app.post('/v1/limits/policy', (request) => {
     const text = typeof request.body === 'string' ? request.body : JSON.stringify(request.body)
-    return { Version: service.load(parsePolicy(text, 'body'), 'api') }
+    return { Version: service.load(parsePolicy(text, 'body', refuseFiles), 'api') }
   })
 
   app.post('/v1/limits/reload', async (_, reply) => {
@@ -144,7 +144,7 @@ export async function limitsRoutes(app: FastifyInstance, options: LimitsRoutesOp
   app.post('/v1/limits/convert', (request, reply) => {
     const format = formatSchema.parse((request.query as { to?: string }).to)
     const text = typeof request.body === 'string' ? request.body : JSON.stringify(request.body)
-    return reply.type(typeOf[format]).send(writeAs[format](parsePolicy(text, 'body')))
+    return reply.type(typeOf[format]).send(writeAs[format](parsePolicy(text, 'body', refuseFiles)))
   })
 
   app.get('/v1/limits/history', () =>
@@ -168,6 +168,11 @@ export async function limitsRoutes(app: FastifyInstance, options: LimitsRoutesOp
   })
 
   app.get('/v1/limits/metrics', (_, reply) => reply.type('text/plain; version=0.0.4').send(metricsOf(service)))
+}
+
+/** A policy that came over the network reads no file of this machine. */
+function refuseFiles(): never {
+  throw new Error('a policy sent to the service gives the values of its dicts, not files')
 }
 
 const writeAs = {

@@ -1,6 +1,7 @@
 import { defineConfig } from 'vitest/config'
 
-const conditions = ['firebreak-source', 'node', 'import', 'module', 'default']
+// Our rooms from source; everything else as Node itself would find it.
+const conditions = ['firebreak-source', 'node']
 
 export default defineConfig({
   resolve: { conditions },

@@ -23,6 +23,6 @@ if (existsSync(config)) {
   )
   if (!existsSync(built) || statSync(built).mtimeMs < sources) {
     const { build } = await import('vite')
-    await build({ root: room, configFile: config, logLevel: 'error' })
+    await build({ root: join(room, 'src', 'page'), configFile: config, logLevel: 'error' })
   }
 }

@@ -38,6 +38,8 @@ async function inOrder(...steps) {
 }
 
 const typecheck = () => run(node, [bin('tsc'), '--build'])
+/** Lua and SQL files beside the built modules. */
+const assets = () => run(node, [join(root, 'scripts/copy-assets.mjs')])
 const lint = () => run(bin('biome'), ['check', '--error-on-warnings', '.'])
 
 /** Vite builds the page from its sources whenever they are newer than the last build. */
@@ -46,7 +48,7 @@ const consolePage = () => run(node, [join(root, 'scripts/build-console.mjs')])
 const jobs = {
   firebreak: () => inOrder(consolePage, () => source('packages/cli/src/main.ts', rest)),
   demo: () => source('examples/flash-sale/src/demo.ts', rest),
-  build: () => inOrder(typecheck, consolePage),
+  build: () => inOrder(typecheck, assets, consolePage),
   check: () => inOrder(lint, typecheck),
   test: () => {
     ensureServers()

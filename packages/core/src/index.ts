@@ -1,4 +1,177 @@
+export type {
+  AlarmView,
+  ApiError,
+  AuditEntry,
+  DryRunView,
+  HeatStateName,
+  HistoryEvent,
+  HostView,
+  IngestView,
+  KeyDetail,
+  KeyEffectView,
+  KeyView,
+  Overview,
+  RulesView,
+  SlotView,
+  TrafficPoint,
+} from './api/hub-api.ts'
+export { BoundedCache, type BoundedCacheOptions } from './cache/bounded-cache.ts'
+export { type ArgumentOffsets, BufferArgs, type CommandArgs, ListArgs } from './commands/command-args.ts'
+export type {
+  CommandFlag,
+  CommandRow,
+  CommandType,
+  KeyAccess,
+} from './commands/command-row.ts'
+export { allCommands, commandOf, commandOfArgs, commandOfBytes } from './commands/command-table.ts'
+export type { KeyRule, KeySpec } from './commands/key-spec.ts'
+export {
+  firstKeyIndex,
+  forEachKey,
+  isCacheable,
+  type KeyArgument,
+  type KeyVisitor,
+  keysOf,
+  mayBlock,
+} from './commands/keys-of.ts'
+export { NameTable } from './commands/name-table.ts'
+export { Column, type ColumnArray } from './dict/column.ts'
+export { Dict, type DictOptions } from './dict/dict.ts'
+export type { DictFollower } from './dict/entry-pool.ts'
+export { hashBytes } from './dict/hash-bytes.ts'
+export { maxKeyBytes } from './dict/key-arena.ts'
 export { didYouMean } from './errors/did-you-mean.ts'
 export { describeValue, FirebreakError, InvalidOptionError } from './errors/firebreak-error.ts'
+export { AccessCounter, type AccessCounterOptions } from './heat/access-counter.ts'
+export type { AccessDrain, AccessVisitor } from './heat/access-drain.ts'
+export { ByteAccessCounter } from './heat/byte-access-counter.ts'
+export type { HostHeat } from './heat/candidate.ts'
+export {
+  checkHeatThresholds,
+  coldState,
+  type HandledState,
+  type HeatPhase,
+  type HeatState,
+  type HeatThresholds,
+  isHandled,
+  nextHeatState,
+} from './heat/heat-state.ts'
+export { type HeatChange, HeatWindow, type HeatWindowOptions, type KeyHeat } from './heat/heat-window.ts'
+export { HostNumbers, type HostNumbersOptions } from './heat/host-numbers.ts'
+export { Ingest, type IngestCounters, type IngestOptions } from './heat/ingest.ts'
+export { SlidingTotals, type SlidingTotalsOptions } from './heat/sliding-totals.ts'
+export { SlotHeat } from './heat/slot-heat.ts'
+export {
+  maxSamplingFactor,
+  nextSamplingFactor,
+  type SamplingLoad,
+  samplingDeviation,
+  ThresholdSampler,
+} from './heat/threshold-sampling.ts'
+export { TopK, type TopKItem, type TopKOptions } from './heat/top-k.ts'
+export {
+  type HeatWeights,
+  maxWindowRules,
+  measureWeights,
+  type WindowRule,
+  type WindowRules,
+} from './heat/window-rules.ts'
+export { keyBytes, keyName, keyText, parseKeyText, readableKey } from './keys/key-text.ts'
+export { BinaryReportCursor, encodeBinaryReport, parseBinaryReport, writeReportEntry } from './report/binary-report.ts'
+export {
+  type Report,
+  type ReportEntry,
+  type ReportRefusal,
+  ReportRefusedError,
+  type ReportSection,
+} from './report/report.ts'
+export { formatTextReport, parseTextReport, sectionTotal, type TextReportVersion } from './report/text-report.ts'
+export { ByteReader, ByteWriter } from './report/varint.ts'
+export { type CommandArgument, encodeCommand } from './resp/encode-command.ts'
+export { encodeReply, type RespVersion, writeReply } from './resp/encode-reply.ts'
+export { defaultRespLimits, type RespLimits } from './resp/limits.ts'
+export { ReplyDecoder, type ReplyDecoderOptions } from './resp/reply-decoder.ts'
+export { ReplyScanner } from './resp/reply-scanner.ts'
+export { RequestParser, type RequestParserOptions } from './resp/request-parser.ts'
+export { RequestError, RespError, type RespErrorCode } from './resp/resp-error.ts'
+export { textOf, utf8Length, writeUtf8 } from './resp/text.ts'
+export {
+  Attributed,
+  BigNumber,
+  Double,
+  ErrorReply,
+  MapReply,
+  PushReply,
+  type RespValue,
+  SetReply,
+  Verbatim,
+} from './resp/value.ts'
+export { type FieldFailure, FieldReader, type NumberRange } from './rules/field-reader.ts'
+export { compilePattern, type KeyMatcher } from './rules/key-matcher.ts'
+export { compileLinearRegex } from './rules/linear-regex.ts'
+export { parsePattern } from './rules/parse-pattern.ts'
+export { parseRule } from './rules/parse-rule.ts'
+export { parseStrategy } from './rules/parse-strategy.ts'
+export { RegexError } from './rules/regex-error.ts'
+export {
+  type HeatMeasure,
+  type KeyPattern,
+  type Rule,
+  type RuleLevel,
+  ruleDefaults,
+  type StrategyTemplate,
+} from './rules/rule.ts'
+
+export { RuleInvalidError } from './rules/rule-error.ts'
+export { type RuleScope, RuleSet } from './rules/rule-set.ts'
 export { keySlot, keySlotOfBytes, slotCount } from './slots/key-slot.ts'
+export {
+  defaultLocalCache,
+  type ExpireStrategy,
+  entryId,
+  type LocalCacheStrategy,
+  type ObserveStrategy,
+  type RateLimitStrategy,
+  type RedundantKeysStrategy,
+  rateLimitLapseMs,
+  type Strategy,
+  type StrategyName,
+  type TableEntry,
+} from './strategy/strategy.ts'
+export {
+  type ApplyResult,
+  entryFromJson,
+  entryToJson,
+  type StrategyList,
+  StrategyTable,
+  type TableDelta,
+  type TableSnapshot,
+  toStrategyList,
+} from './strategy/strategy-table.ts'
 export { type Clock, steadyClock, systemTimers, type TimerHandle, type Timers, wallClock } from './time/clock.ts'
+export { SettleTimers, type SettleTimersOptions } from './wheel/settle-timers.ts'
+export { TimingWheel, type TimingWheelOptions } from './wheel/timing-wheel.ts'
+export {
+  type ClaimPayload,
+  decodeFrame,
+  decodeJsonPayload,
+  encodeFrame,
+  encodeJsonFrame,
+  type Frame,
+  FrameError,
+  type FrameType,
+  frameVersion,
+  type HeartbeatPayload,
+  type HelloPayload,
+  type InvalidatedKey,
+  type Invalidation,
+  type JsonFrameType,
+  type JsonPayloads,
+  type KeyEffect,
+  type RefusedPayload,
+  type ShieldCounters,
+  type StatusPayload,
+  type WatcherStatus,
+  type WelcomePayload,
+} from './wire/frame.ts'
+export { decodeInvalidation, encodeInvalidation } from './wire/invalidation.ts'

@@ -1,1 +1,10 @@
-export {}
+export { CachedReply, nextReplyForm } from './cache/cached-reply.ts'
+export { type Handling, HotKey } from './cache/hot-key.ts'
+export type { KeySpace } from './cache/key-space.ts'
+export { type ReadCommand, readCommand } from './cache/read-command.ts'
+export { ClusterShield, type ClusterShieldOptions } from './cluster-shield.ts'
+export { Shield } from './shield.ts'
+export { type ResolvedShieldOptions, resolveShieldOptions, type ShieldOptions } from './shield-options.ts'
+export type { Warning } from './trouble/trouble.ts'
+export { endlessLease, type Lease } from './watcher/lease.ts'
+export type { Credentials, NodeSocket, Upstream } from './watcher/upstream.ts'

@@ -1,6 +1,10 @@
+export { TestHub, testRule } from './hub/test-hub.ts'
 export { FaultProxy, type Faults } from './net/fault-proxy.ts'
 export { freePort, freePorts } from './net/free-port.ts'
 export { type GuardedChild, sourceArgs, startChild, startSource, temporaryFolder } from './process/child.ts'
+export { type EtcdServer, type EtcdServerOptions, startEtcd } from './servers/etcd-server.ts'
+export { type MariadbServer, type MariadbServerOptions, startMariadb } from './servers/mariadb-server.ts'
+export { type PostgresServer, type PostgresServerOptions, startPostgres } from './servers/postgres-server.ts'
 export { type RedisSentinel, startSentinel } from './servers/redis-sentinel.ts'
 export {
   type RedisCluster,
@@ -10,7 +14,9 @@ export {
   startCluster,
   startRedis,
 } from './servers/redis-server.ts'
+export { startZooKeeper, type ZooKeeperServer, type ZooKeeperServerOptions } from './servers/zookeeper-server.ts'
 export { FakeClock } from './time/fake-clock.ts'
 export { isFullRun, scale } from './time/scale.ts'
 export { type WaitOptions, waitFor } from './time/wait-for.ts'
+export { type DetectionOptions, type DetectionResult, replayDetection } from './traces/detection-replay.ts'
 export { loadTrace, type Trace, traceNames, zipfTrace } from './traces/trace.ts'

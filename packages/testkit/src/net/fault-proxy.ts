@@ -1,4 +1,5 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
+import { RequestParser } from '@firebreak/core'
 
 /** What the proxy does to the bytes that pass it; change it at any time. */
 export interface Faults {
@@ -10,11 +11,12 @@ export interface Faults {
   isBlackHole: boolean
   /** New connections are closed at once. */
   refusesConnections: boolean
-  /** At most this many client writes (about commands, unpipelined) a second go through; the rest queue. */
+  /** At most this many commands a second go through, over all connections, as at a saturated node; the rest queue. */
   commandsPerSecond: number | undefined
 }
 
 interface Link {
+  readonly index: number
   readonly client: Socket
   readonly server: Socket
 }
@@ -34,7 +36,7 @@ export class FaultProxy {
   readonly #links = new Set<Link>()
   readonly #server: Server
   readonly #target: { host: string; port: number }
-  #nextSlot = 0
+  #nextTurn = 0
 
   private constructor(target: { host: string; port: number }) {
     this.#target = target
@@ -72,6 +74,15 @@ export class FaultProxy {
     }
   }
 
+  /** Stops taking the server's bytes for one connection (0 is the first ever accepted), or goes on taking them. */
+  pauseServer(index: number, isPaused = true): void {
+    for (const link of this.#links) {
+      if (link.index !== index) continue
+      if (isPaused) link.server.pause()
+      else link.server.resume()
+    }
+  }
+
   async close(): Promise<void> {
     this.cut()
     await new Promise((resolve) => this.#server.close(resolve))
@@ -84,7 +95,7 @@ export class FaultProxy {
     }
     this.#connections++
     const server = connect({ ...this.#target, noDelay: true })
-    const link = { client, server }
+    const link = { index: this.#connections - 1, client, server }
     this.#links.add(link)
     this.#pump(client, server, 'client')
     this.#pump(server, client, 'server')
@@ -100,31 +111,45 @@ export class FaultProxy {
   }
 
   #pump(from: Socket, to: Socket, side: 'client' | 'server'): void {
-    let waiting: Buffer[] = []
+    const parser = new RequestParser()
+    let partial: Uint8Array = new Uint8Array(0)
+    let held: Uint8Array[] = []
     from.on('data', (chunk) => {
       this.bytes[side] += chunk.length
       if (this.faults.isBlackHole) return
-      const delayMs = (side === 'server' ? this.faults.serverDelayMs : this.faults.clientDelayMs) + this.#throttle(side)
-      if (delayMs <= 0 && waiting.length === 0) {
+      if (side === 'client' && this.faults.commandsPerSecond !== undefined) {
+        partial = this.#commandByCommand(Buffer.concat([partial, chunk]), parser, to)
+        return
+      }
+      const delayMs = side === 'server' ? this.faults.serverDelayMs : this.faults.clientDelayMs
+      if (delayMs <= 0 && held.length === 0) {
         to.write(chunk)
         return
       }
-      waiting.push(chunk)
-      if (waiting.length > 1 && this.faults.commandsPerSecond === undefined) return
+      held.push(chunk)
+      if (held.length > 1) return
       setTimeout(() => {
-        const all = Buffer.concat(waiting)
-        waiting = []
+        const all = Buffer.concat(held)
+        held = []
         if (!this.faults.isBlackHole && !to.destroyed && all.length > 0) to.write(all)
       }, delayMs)
     })
   }
 
-  /** A slot in the node's fixed capacity: the milliseconds until this write's turn. */
-  #throttle(side: 'client' | 'server'): number {
-    const rate = this.faults.commandsPerSecond
-    if (rate === undefined || side === 'server') return 0
-    const now = performance.now()
-    this.#nextSlot = Math.max(now, this.#nextSlot) + 1000 / rate
-    return this.#nextSlot - now
+  /** Passes each whole command on when its turn in the node's capacity comes; gives the bytes that are no whole one. */
+  #commandByCommand(bytes: Uint8Array, parser: RequestParser, to: Socket): Uint8Array {
+    let start = 0
+    for (;;) {
+      const end = parser.parse(bytes, start, bytes.length)
+      if (end === 0) return bytes.subarray(start)
+      const command = bytes.subarray(start, end)
+      start = end
+      const now = performance.now()
+      this.#nextTurn =
+        Math.max(now, this.#nextTurn) + 1000 / (this.faults.commandsPerSecond ?? Number.POSITIVE_INFINITY)
+      setTimeout(() => {
+        if (!to.destroyed) to.write(command)
+      }, this.#nextTurn - now)
+    }
   }
 }

@@ -1,0 +1,28 @@
+import { type Command, UsageError } from '../command/command.ts'
+import { completionScript, type Shell, shells } from '../completion/completion-script.ts'
+
+/** `firebreak completion`, for the commands of the registry that it stands in. */
+export function completionCommand(registry: () => readonly Command[]): Command {
+  return {
+    name: 'completion',
+    summary: 'A script that completes firebreak in bash, zsh or fish',
+    subcommands: shells,
+    help: `A script that completes firebreak's commands and flags in a shell.
+
+Examples:
+  source <(firebreak completion bash)                                   now, in this shell
+  firebreak completion bash > /etc/bash_completion.d/firebreak
+  firebreak completion zsh > "\${fpath[1]}/_firebreak"
+  firebreak completion fish > ~/.config/fish/completions/firebreak.fish
+
+Usage: firebreak completion bash|zsh|fish
+`,
+    async run([shell], io) {
+      if (!shells.includes(shell as Shell)) {
+        throw new UsageError(`"${shell ?? ''}" is no shell that is known; say bash, zsh or fish`)
+      }
+      io.stdout.write(completionScript(shell as Shell, registry()))
+      return 0
+    },
+  }
+}

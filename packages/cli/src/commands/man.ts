@@ -1,0 +1,24 @@
+import { readFileSync } from 'node:fs'
+import type { Command } from '../command/command.ts'
+import { manPage } from '../man/man-page.ts'
+
+/** `firebreak man`, for the commands of the registry that it stands in. */
+export function manCommand(registry: () => readonly Command[]): Command {
+  return {
+    name: 'man',
+    summary: 'The manual page',
+    help: `The manual page of all commands, as troff.
+
+Examples:
+  firebreak man | man -l -
+  firebreak man > /usr/local/share/man/man1/firebreak.1
+`,
+    async run(_args, io) {
+      const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+        version: string
+      }
+      io.stdout.write(manPage(registry(), version))
+      return 0
+    },
+  }
+}

@@ -1,0 +1,74 @@
+import { parseArgs } from 'node:util'
+import { type Command, type CommandIo, UsageError } from '../command/command.ts'
+import { whenEnded } from '../command/when-ended.ts'
+import { defaultDataFolder } from '../up/running-file.ts'
+import { startUp, type Up } from '../up/up.ts'
+
+export const up: Command = {
+  name: 'up',
+  summary: 'Everything at once: hub, console, and a Redis where none is named',
+  flags: ['port', 'redis', 'data', 'log-level'],
+  help: `Start the hub with its console, and a Redis where none is named.
+
+Examples:
+  firebreak up
+  REDIS_URL=redis://10.0.0.5:6379 firebreak up
+  firebreak up --port 7070 --data ./firebreak-data
+
+Options:
+  --redis URL       the Redis (env REDIS_URL); with none, a redis-server or valkey-server on PATH is started, else the
+                    embedded Valkey
+  --port N          the hub's and the console's port (env FIREBREAK_PORT; default 7070, or a free one if that is taken)
+  --data FOLDER     where rules, history and audit are kept (env FIREBREAK_DATA; default firebreak-data)
+  --log-level NAME  fatal, error, warn, info, debug (env FIREBREAK_LOG; default warn)
+Ctrl-C ends it all.
+`,
+  async run(args, io) {
+    const { values } = parseArgs({
+      args: [...args],
+      options: {
+        redis: { type: 'string' },
+        port: { type: 'string' },
+        data: { type: 'string' },
+        'log-level': { type: 'string' },
+      },
+    })
+    const running = await startUp({
+      redisUrl: values.redis ?? io.env['REDIS_URL'],
+      hubPort: port(values.port ?? io.env['FIREBREAK_PORT']),
+      dataFolder: values.data ?? io.env['FIREBREAK_DATA'] ?? defaultDataFolder,
+      logLevel: values['log-level'] ?? io.env['FIREBREAK_LOG'] ?? 'warn',
+    })
+    greet(running, io)
+    await whenEnded(io.signal)
+    io.stdout.write('\nEnding …\n')
+    await running.close()
+    return 0
+  },
+}
+
+function port(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const number = Number(text)
+  if (!Number.isInteger(number) || number < 0 || number > 65535)
+    throw new UsageError(`--port is "${text}"; it must be 0 to 65535`)
+  return number
+}
+
+function greet({ hub, redis }: Up, io: CommandIo): void {
+  io.stdout.write(`
+Firebreak is up.
+
+  Console  ${hub.url}
+  Redis    ${redis.url}
+           ${redis.description}
+
+Try next:
+  npm run demo                      a flash sale for a minute: watch a key become hot, be handled and cool
+  npm run -s firebreak -- top       the hottest keys, in this terminal
+  npm run -s firebreak -- drill     measure every step from hot to handled
+  in your app: protect(redis)       one line, see README.md
+
+Ctrl-C ends it all.
+`)
+}

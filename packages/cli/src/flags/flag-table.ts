@@ -1,0 +1,69 @@
+import { parseArgs } from 'node:util'
+
+/** One flag of a command: help, completion and parsing all read this. */
+export interface FlagSpec {
+  /** Long name without dashes. */
+  readonly name: string
+  readonly short?: string
+  /** The placeholder of its value; a flag without one is a switch. */
+  readonly value?: string
+  /** Its twin in the environment. */
+  readonly env?: string
+  readonly default?: string
+  readonly help: string
+}
+
+/** Values of flags by name; a switch is `'true'`. */
+export interface FlagValues extends ReadonlyMap<string, string> {
+  /** Whether it stood on the command line, and not in the environment or as a default. */
+  isGiven(name: string): boolean
+}
+
+class ParsedFlags extends Map<string, string> implements FlagValues {
+  readonly #given = new Set<string>()
+
+  give(name: string): void {
+    this.#given.add(name)
+  }
+
+  isGiven(name: string): boolean {
+    return this.#given.has(name)
+  }
+}
+
+/** Parses words against a table of flags; unknown flags throw Node's `ERR_PARSE_ARGS…`. The environment fills gaps. */
+export function parseFlags(
+  specs: readonly FlagSpec[],
+  words: readonly string[],
+  env: Readonly<Record<string, string | undefined>> = {},
+): { values: FlagValues; positionals: readonly string[] } {
+  const options: Record<string, { type: 'string' | 'boolean'; short?: string }> = {}
+  for (const { name, short, value } of specs) {
+    options[name] = { type: value === undefined ? 'boolean' : 'string', ...(short === undefined ? {} : { short }) }
+  }
+  const parsed = parseArgs({ args: [...words], options, allowPositionals: true, strict: true })
+  const values = new ParsedFlags()
+  for (const { name, env: twin, default: otherwise } of specs) {
+    const given = parsed.values[name] ?? (twin === undefined ? undefined : env[twin]) ?? otherwise
+    if (given !== undefined && given !== false) values.set(name, String(given))
+    if (parsed.values[name] !== undefined) values.give(name)
+  }
+  return { values, positionals: parsed.positionals }
+}
+
+/** The lines of a help text for a table of flags. */
+export function renderFlags(specs: readonly FlagSpec[]): string {
+  const heads = specs.map(
+    ({ name, short, value }) =>
+      `  ${short === undefined ? '' : `-${short}, `}--${name}${value === undefined ? '' : ` ${value}`}`,
+  )
+  const width = Math.min(26, Math.max(...heads.map((head) => head.length)))
+  return specs
+    .map(({ help, env, default: otherwise }, index) => {
+      const extras = [env && `env ${env}`, otherwise !== undefined && `default ${otherwise}`].filter(Boolean)
+      const text = extras.length === 0 ? help : `${help} (${extras.join('; ')})`
+      const head = heads[index]!
+      return head.length > width ? `${head}\n${' '.repeat(width)}  ${text}` : `${head.padEnd(width)}  ${text}`
+    })
+    .join('\n')
+}

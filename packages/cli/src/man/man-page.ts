@@ -1,0 +1,38 @@
+import type { Command } from '../command/command.ts'
+
+/** The manual as troff, made out of the registry: `firebreak man | man -l -`. */
+export function manPage(commands: readonly Command[], version: string): string {
+  const parts = [
+    `.TH FIREBREAK 1 "" "firebreak ${troff(version)}" "Firebreak"`,
+    '.SH NAME',
+    'firebreak \\- hot-key protection for Redis',
+    '.SH SYNOPSIS',
+    '.B firebreak',
+    '.I COMMAND',
+    '[\\fIOPTIONS\\fR]',
+    '.SH DESCRIPTION',
+    'Firebreak finds keys that are hot or big, tells every client, and serves them from memory, copies or a limit.',
+    '.SH COMMANDS',
+    ...commands.flatMap(({ name, summary }) => ['.TP', `.B ${troff(name)}`, troff(summary)]),
+    ...commands.flatMap(({ name, help }) => [
+      `.SH "FIREBREAK ${troff(name.toUpperCase())}"`,
+      '.nf',
+      ...help.trimEnd().split('\n').map(troff),
+      '.fi',
+    ]),
+    '.SH EXIT STATUS',
+    ...[
+      ['0', 'done'],
+      ['1', 'failed'],
+      ['2', 'the command line was wrong'],
+      ['3', 'a condition of --fail-on was met'],
+    ].flatMap(([code, meaning]) => ['.TP', `.B ${code}`, troff(meaning!)]),
+  ]
+  return `${parts.join('\n')}\n`
+}
+
+/** Text that troff prints as it is: no escapes, no request at the start of a line. */
+function troff(text: string): string {
+  const safe = text.replaceAll('\\', '\\e').replaceAll('-', '\\-').replaceAll("'", '\\(aq')
+  return safe.startsWith('.') ? `\\&${safe}` : safe
+}

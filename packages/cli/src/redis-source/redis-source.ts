@@ -1,0 +1,170 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { FirebreakError } from '@firebreak/core'
+
+/** A Redis to work with, and whose it is. */
+export interface RedisSource {
+  readonly kind: 'url' | 'server' | 'embedded'
+  readonly url: string
+  /** One line for the person at the terminal; a password in the URL is masked. */
+  readonly description: string
+  /** Ends what was started; a Redis given by URL is left alone. */
+  stop(): Promise<void>
+}
+
+/** Where to look for a Redis. */
+export interface RedisSourceOptions {
+  /** The URL of a running Redis; wins over everything. */
+  readonly url?: string | undefined
+  /** The PATH to look for `redis-server` and `valkey-server` on. @default process.env.PATH */
+  readonly path?: string | undefined
+  /** @default a free port */
+  readonly port?: number
+}
+
+const startTimeoutMs = 20_000
+
+/** The Redis of `url`; else a server found on PATH, started on a free port; else the embedded Valkey. */
+export async function openRedis(options: RedisSourceOptions = {}): Promise<RedisSource> {
+  if (options.url) {
+    const url = parseRedisUrl(options.url)
+    await waitForAnswer(url.hostname, Number(url.port || 6379), options.url.startsWith('rediss:'))
+    return { kind: 'url', url: options.url, description: `the Redis at ${maskPassword(url)}`, stop: async () => {} }
+  }
+  const port = options.port ?? (await freePort())
+  for (const name of ['redis-server', 'valkey-server']) {
+    const program = findOnPath(name, options.path ?? process.env['PATH'] ?? '')
+    if (program !== undefined) return startServer(name, program, port)
+  }
+  return startEmbedded(port)
+}
+
+async function startServer(name: string, program: string, port: number): Promise<RedisSource> {
+  const folder = await mkdtemp(join(tmpdir(), 'firebreak-redis-'))
+  const args = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', '', '--appendonly', 'no']
+  const child = spawn(program, args, { stdio: 'ignore' })
+  await started(child, port, name)
+  return {
+    kind: 'server',
+    url: `redis://127.0.0.1:${port}`,
+    description: `${name} from PATH, started on port ${port} (in memory only)`,
+    async stop() {
+      await ended(child)
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+async function startEmbedded(port: number): Promise<RedisSource> {
+  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
+  const file = fileURLToPath(new URL(`./valkey-child.${extension}`, import.meta.url))
+  // node:wasi prints a warning of its own; the child's stdin tells it when we are gone.
+  const args = ['--disable-warning=ExperimentalWarning', '--conditions=firebreak-source', file, String(port)]
+  const child = spawn(process.execPath, args, { stdio: ['pipe', 'ignore', 'inherit'] })
+  await started(child, port, 'the embedded Valkey')
+  return {
+    kind: 'embedded',
+    url: `redis://127.0.0.1:${port}`,
+    description: `the embedded Valkey (WebAssembly; no persistence, cluster or replication) on port ${port}`,
+    stop: () => ended(child),
+  }
+}
+
+async function started(child: ChildProcess, port: number, name: string): Promise<void> {
+  const killWithUs = () => child.kill('SIGKILL')
+  process.on('exit', killWithUs)
+  child.on('exit', () => process.off('exit', killWithUs))
+  const failed = new Promise<never>((_, reject) => {
+    const fail = (why: string) =>
+      reject(new FirebreakError('FB_REDIS_START', `${name} could not be started on port ${port}: ${why}`))
+    child.on('error', (error) => fail(error.message))
+    child.on('exit', (code) => fail(`it ended with code ${code}`))
+  })
+  failed.catch(() => {})
+  await Promise.race([waitForAnswer('127.0.0.1', port, false), failed])
+}
+
+function ended(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve()
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => child.kill('SIGKILL'), 3000)
+    child.on('exit', () => {
+      clearTimeout(timer)
+      resolve()
+    })
+    child.kill('SIGTERM')
+  })
+}
+
+function parseRedisUrl(text: string): URL {
+  try {
+    const url = new URL(text)
+    if (url.protocol === 'redis:' || url.protocol === 'rediss:') return url
+  } catch {}
+  throw new FirebreakError('FB_REDIS_URL', `REDIS_URL is not like redis://user:password@host:6379/0 (or rediss://…)`)
+}
+
+function maskPassword(url: URL): string {
+  const masked = new URL(url)
+  if (masked.password !== '') masked.password = '***'
+  return masked.toString()
+}
+
+/** Waits until something accepts a connection there; any Redis answers a PING with something, also -NOAUTH. */
+async function waitForAnswer(host: string, port: number, isTls: boolean): Promise<void> {
+  const deadline = performance.now() + startTimeoutMs
+  for (;;) {
+    const why = await tryAnswer(host, port, isTls)
+    if (why === undefined) return
+    if (performance.now() > deadline || why === 'ENOTFOUND') {
+      throw new FirebreakError(
+        'FB_REDIS_UNREACHABLE',
+        `no Redis answers at ${host}:${port} (${why}); start it, or name another with REDIS_URL`,
+      )
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}
+
+function tryAnswer(host: string, port: number, isTls: boolean): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port, noDelay: true }, () => {
+      // A TLS server says nothing to a plain PING: that it listens has to do.
+      if (isTls) end(undefined)
+      else socket.write('PING\r\n')
+    })
+    const end = (why: string | undefined) => {
+      socket.destroy()
+      resolve(why)
+    }
+    socket.setTimeout(1000, () => end('no answer'))
+    socket.on('data', (data) =>
+      end(data.toString('latin1').startsWith('-LOADING') ? 'it is loading its data' : undefined),
+    )
+    socket.on('error', (error: NodeJS.ErrnoException) => end(error.code ?? error.message))
+  })
+}
+
+function findOnPath(name: string, path: string): string | undefined {
+  return path
+    .split(delimiter)
+    .filter((folder) => folder !== '')
+    .map((folder) => join(folder, name))
+    .find((file) => existsSync(file))
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer()
+    server.on('error', reject)
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as { port: number }
+      server.close(() => resolve(port))
+    })
+  })
+}

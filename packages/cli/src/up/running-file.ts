@@ -1,0 +1,35 @@
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** What a running `firebreak up` tells the other commands: where everything is. */
+export interface Running {
+  readonly pid: number
+  readonly hubUrl: string
+  readonly redisUrl: string
+  readonly proxyUrl?: string
+}
+
+const fileName = 'running.json'
+
+/** Where state is kept unless `--data` or `FIREBREAK_DATA` names another folder. */
+export const defaultDataFolder = 'firebreak-data'
+
+export function writeRunning(dataFolder: string, running: Running): void {
+  mkdirSync(dataFolder, { recursive: true })
+  writeFileSync(join(dataFolder, fileName), `${JSON.stringify(running, null, 2)}\n`, { mode: 0o600 })
+}
+
+export function removeRunning(dataFolder: string): void {
+  rmSync(join(dataFolder, fileName), { force: true })
+}
+
+/** The running `firebreak up` of this folder; undefined where there is none or its process is gone. */
+export function readRunning(dataFolder: string): Running | undefined {
+  try {
+    const running = JSON.parse(readFileSync(join(dataFolder, fileName), 'utf8')) as Running
+    process.kill(running.pid, 0)
+    return running
+  } catch {
+    return undefined
+  }
+}

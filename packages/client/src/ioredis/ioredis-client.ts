@@ -1,0 +1,62 @@
+import type { NodeSocket } from '@firebreak/shield'
+
+/** A command of ioredis as its send path sees it. */
+export interface IoredisCommand {
+  readonly name: string
+  readonly args: (string | Buffer)[]
+  readonly promise: Promise<unknown>
+  readonly replyEncoding: BufferEncoding | null | undefined
+  /** Set once it was written: what comes again is a resend. */
+  readonly isTraced?: boolean
+  resolve: (value: unknown) => unknown
+  reject: (error: unknown) => unknown
+  /** Only version 6 has it. */
+  setReplyContext?(context: { protocol: 2 | 3; replyMapping: 'legacy' | 'resp3' }): void
+}
+
+/** Where a pipeline gathers its commands; every command must be written once, for it counts them. */
+export interface PipelineStream {
+  readonly isPipeline?: boolean
+  readonly destination?: { readonly redis?: IoredisClient }
+  write(data: string | Buffer): unknown
+}
+
+/** What the hooks use of an ioredis 5 or 6 client, alone or a cluster. */
+export interface IoredisClient {
+  readonly isCluster?: boolean
+  readonly status: string
+  readonly options: IoredisOptions
+  readonly condition?: { readonly select?: number } | undefined
+  readonly stream?: (NodeSocket & { readonly remoteAddress?: string; readonly remotePort?: number }) | null
+  /** Of a cluster: the nodes of each slot, the master first. */
+  readonly slots?: readonly (readonly string[] | undefined)[]
+  readonly startupNodes?: readonly unknown[]
+  sendCommand(command: IoredisCommand, stream?: PipelineStream, node?: unknown): unknown
+  get(...args: unknown[]): Promise<string | null>
+  getBuffer(...args: unknown[]): Promise<Buffer | null>
+  refreshSlotsCache?(callback?: () => void): void
+  natMapper?(node: string): { host: string; port: number }
+  on(event: string, listener: (...args: never[]) => void): unknown
+  off(event: string, listener: (...args: never[]) => void): unknown
+}
+
+/** The options that matter here; a cluster has those of its nodes in `redisOptions`. */
+export interface IoredisOptions {
+  readonly host?: string
+  readonly port?: number
+  readonly path?: string
+  readonly family?: number
+  readonly db?: number
+  readonly username?: string | null
+  readonly password?: string | null
+  readonly tls?: object | boolean
+  readonly sentinels?: readonly { readonly host?: string; readonly port?: number }[] | null
+  readonly name?: string | null
+  readonly enableTLSForSentinelMode?: boolean
+  readonly Connector?: unknown
+  readonly keyPrefix?: string | Buffer
+  readonly protocol?: 2 | 3
+  readonly replyMapping?: 'legacy' | 'resp3'
+  readonly stringNumbers?: boolean
+  readonly redisOptions?: IoredisOptions
+}

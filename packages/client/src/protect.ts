@@ -1,0 +1,95 @@
+import { Shield, type ShieldOptions } from '@firebreak/shield'
+import { ClientUnsupportedError } from './errors.ts'
+import type { IoredisClient } from './ioredis/ioredis-client.ts'
+import { IoredisHooks } from './ioredis/ioredis-hooks.ts'
+import { defaultClusterId, IoredisUpstream } from './ioredis/ioredis-upstream.ts'
+import type { ProtectOptions } from './protect-options.ts'
+
+interface Protection {
+  readonly hooks: IoredisHooks
+  readonly shield: Shield
+  end(): void
+}
+
+interface SharedShield {
+  readonly options: ShieldOptions
+  readonly shield: Shield
+  users: number
+}
+
+const protections = new WeakMap<object, Protection>()
+const sharedShields: SharedShield[] = []
+
+/**
+ * Protects a client: its accesses are counted and reported, and hot keys are handled as the hub says. It is the same
+ * object, with every method as it was; `unprotect` gives it back bare. With `FIREBREAK=off` in the environment nothing
+ * is done at all.
+ */
+export function protect<Client extends object>(client: Client, options: ProtectOptions = {}): Client {
+  if (isOffByEnvironment() || protections.has(client)) return client
+  if (!isIoredis(client)) throw new ClientUnsupportedError(client)
+  const { redisClusterId = defaultClusterId(client), shield: ownShield, ...shieldOptions } = options
+  const agent = shieldOptions.agent ?? 'client/0.1.0 ioredis'
+  const shared = ownShield === undefined ? shareShield({ ...shieldOptions, agent }) : undefined
+  const shield = ownShield ?? shared!.shield
+  const hooks = new IoredisHooks(client, shield, shield.cluster(redisClusterId, new IoredisUpstream(client)))
+  const uninstall = hooks.install()
+  protections.set(client, {
+    hooks,
+    shield,
+    end() {
+      uninstall()
+      if (shared !== undefined) releaseShield(shared)
+    },
+  })
+  return client
+}
+
+/** Takes the hooks away; the last client of a shield also ends its link and its own connections. */
+export function unprotect(client: object): void {
+  protections.get(client)?.end()
+  protections.delete(client)
+}
+
+/** The shield that a protected client works with; undefined where it is not protected. */
+export function shieldOf(client: object): Shield | undefined {
+  return protections.get(client)?.shield
+}
+
+/**
+ * The value of a hot string key, without a promise, if memory has it at this moment: null for a key that does not
+ * exist, undefined where only a normal read can tell.
+ */
+export function peek(client: object, key: string): string | null | undefined {
+  return protections.get(client)?.hooks.peek(key)
+}
+
+function isOffByEnvironment(): boolean {
+  return ['off', '0', 'false', 'no'].includes((process.env['FIREBREAK'] ?? '').toLowerCase())
+}
+
+function isIoredis(client: object): client is IoredisClient {
+  const shape = client as Partial<IoredisClient & { callBuffer: unknown }>
+  return typeof shape.sendCommand === 'function' && typeof shape.callBuffer === 'function'
+}
+
+function shareShield(options: ShieldOptions): SharedShield {
+  let shared = sharedShields.find((candidate) => isSame(candidate.options, options))
+  if (shared === undefined) {
+    shared = { options, shield: new Shield(options), users: 0 }
+    sharedShields.push(shared)
+  }
+  shared.users++
+  return shared
+}
+
+function releaseShield(shared: SharedShield): void {
+  if (--shared.users > 0) return
+  sharedShields.splice(sharedShields.indexOf(shared), 1)
+  shared.shield.close()
+}
+
+function isSame(a: ShieldOptions, b: ShieldOptions): boolean {
+  const names = new Set([...Object.keys(a), ...Object.keys(b)]) as Set<keyof ShieldOptions>
+  return [...names].every((name) => a[name] === b[name] || (name === 'hubs' && String(a.hubs) === String(b.hubs)))
+}

@@ -1,0 +1,53 @@
+import { overview } from '../data/live.ts'
+import { count, percent, rate } from '../format/format.ts'
+import { KeyTable } from './key-table.tsx'
+import { TrafficChart } from './traffic-chart.tsx'
+
+/** What is hot now, and are we safe. */
+export function NowPage() {
+  const now = overview.value
+  if (now === undefined) return <p class="empty">Waiting for the hub …</p>
+  const { rate: traffic } = now
+  const reads = traffic.redis + traffic.local + traffic.copies
+  return (
+    <>
+      <section class={`verdict ${now.isOff ? 'off' : now.isSafe ? 'safe' : 'burning'}`}>
+        <h1>{now.verdict}</h1>
+        <dl>
+          <Figure name="reads" value={rate(reads)} />
+          <Figure name="by Redis" value={rate(traffic.redis + traffic.copies)} />
+          <Figure name="from memory" value={reads > 0 ? percent(traffic.local / reads) : '–'} />
+          <Figure name="limited" value={rate(traffic.limited)} />
+          <Figure name="sensors" value={count(now.sensors.connected)} />
+          <Figure name="keys watched" value={count(now.ingest.trackedKeys)} />
+        </dl>
+      </section>
+      {now.alarms.length > 0 && (
+        <section class="alarms" aria-label="Alarms">
+          {now.alarms.map((alarm) => (
+            <p key={alarm.id} class={alarm.severity}>
+              <b>{alarm.cause}</b> <span>{alarm.retry}</span>
+            </p>
+          ))}
+        </section>
+      )}
+      <section aria-label="Traffic">
+        <h2>Reads a second, by who answered</h2>
+        <TrafficChart points={now.traffic} />
+      </section>
+      <section aria-label="Keys">
+        <h2>Hottest keys</h2>
+        <KeyTable keys={now.keys} hubTime={now.hubTime} />
+      </section>
+    </>
+  )
+}
+
+function Figure({ name, value }: { readonly name: string; readonly value: string }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </div>
+  )
+}

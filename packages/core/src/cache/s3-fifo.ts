@@ -1,0 +1,128 @@
+import type { EvictionPolicy } from './eviction-policy.ts'
+import { none, SlotLists } from './slot-lists.ts'
+
+const small = 0
+const main = 1
+const maxFrequency = 3
+
+/**
+ * S3-FIFO (Yang et al., SOSP 2023): three FIFO queues instead of one sorted list.
+ *
+ *     new key ──► small (10 %) ──read more than once──► main (90 %) ──never read──► out
+ *                     └──────────── else ──► out, its fingerprint to the ghost
+ *     new key whose fingerprint is in the ghost ──────► main
+ *
+ * Most keys of a real load are read once; they pass the small queue and never push a key out of the main one. A hit
+ * counts to three in a byte and moves nothing. A key that main would let go stays for another round for each read it
+ * had. The ghost remembers what left the small queue without its value: a key that comes back soon was let go too early,
+ * so it goes to main directly.
+ *
+ * The ghost is a direct-mapped table of 32-bit fingerprints with the number of the insertion: an entry counts while at
+ * most `capacity × 0.9` keys entered the ghost after it. A collision forgets the older fingerprint, or (once in some
+ * four billion pairs) takes a stranger for a returning key: either costs one misplaced key, never a wrong value.
+ */
+export class S3FifoPolicy implements EvictionPolicy {
+  readonly #lists: SlotLists
+  readonly #frequency: Uint8Array
+  readonly #queue: Uint8Array
+  readonly #fingerprint: Uint32Array
+  readonly #smallCapacity: number
+  readonly #ghostCapacity: number
+  readonly #ghostFingerprint: Uint32Array
+  readonly #ghostInserted: Float64Array
+  #ghostCount = 0
+
+  constructor(capacity: number) {
+    this.#lists = new SlotLists(capacity, 2)
+    this.#frequency = new Uint8Array(capacity)
+    this.#queue = new Uint8Array(capacity)
+    this.#fingerprint = new Uint32Array(capacity)
+    this.#smallCapacity = Math.max(1, Math.floor(capacity / 10))
+    this.#ghostCapacity = Math.max(1, capacity - this.#smallCapacity)
+    let tableSize = 16
+    while (tableSize < this.#ghostCapacity * 2) tableSize *= 2
+    this.#ghostFingerprint = new Uint32Array(tableSize)
+    this.#ghostInserted = new Float64Array(tableSize)
+  }
+
+  insert(slot: number, key: string): void {
+    const fingerprint = hashOf(key)
+    this.#fingerprint[slot] = fingerprint
+    this.#frequency[slot] = 0
+    this.#put(this.#isGhost(fingerprint) ? main : small, slot)
+  }
+
+  touch(slot: number): void {
+    if (this.#frequency[slot]! < maxFrequency) this.#frequency[slot]!++
+  }
+
+  remove(slot: number): void {
+    this.#lists.remove(this.#queue[slot]!, slot)
+  }
+
+  evict(): number {
+    if (this.#lists.size(small) >= this.#smallCapacity || this.#lists.size(main) === 0) {
+      const slot = this.#evictSmall()
+      if (slot !== none) return slot
+    }
+    return this.#evictMain()
+  }
+
+  clear(): void {
+    this.#lists.clear()
+    this.#ghostInserted.fill(0)
+    this.#ghostCount = 0
+  }
+
+  /** Moves what was read more than once to main until one is found that was not; none when all were. */
+  #evictSmall(): number {
+    for (let slot = this.#lists.tail(small); slot !== none; slot = this.#lists.tail(small)) {
+      this.#lists.remove(small, slot)
+      if (this.#frequency[slot]! <= 1) {
+        this.#remember(this.#fingerprint[slot]!)
+        return slot
+      }
+      this.#frequency[slot] = 0
+      this.#put(main, slot)
+    }
+    return none
+  }
+
+  #evictMain(): number {
+    for (;;) {
+      const slot = this.#lists.tail(main)
+      this.#lists.remove(main, slot)
+      if (this.#frequency[slot] === 0) return slot
+      this.#frequency[slot]!--
+      this.#put(main, slot)
+    }
+  }
+
+  #put(queue: number, slot: number): void {
+    this.#queue[slot] = queue
+    this.#lists.addHead(queue, slot)
+  }
+
+  #remember(fingerprint: number): void {
+    const at = fingerprint & (this.#ghostFingerprint.length - 1)
+    this.#ghostFingerprint[at] = fingerprint
+    this.#ghostInserted[at] = ++this.#ghostCount
+  }
+
+  #isGhost(fingerprint: number): boolean {
+    const at = fingerprint & (this.#ghostFingerprint.length - 1)
+    const inserted = this.#ghostInserted[at]!
+    return (
+      inserted !== 0 && this.#ghostFingerprint[at] === fingerprint && this.#ghostCount - inserted < this.#ghostCapacity
+    )
+  }
+}
+
+/** FNV-1a with a last mix, for fingerprints; V8 does not tell the hash that it keeps for a string. */
+function hashOf(key: string): number {
+  let hash = 0x811c9dc5
+  for (let index = 0; index < key.length; index++) hash = Math.imul(hash ^ key.charCodeAt(index), 0x01000193)
+  hash ^= hash >>> 16
+  hash = Math.imul(hash, 0x85ebca6b)
+  return (hash ^ (hash >>> 13)) >>> 0
+}

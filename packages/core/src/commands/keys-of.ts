@@ -1,0 +1,136 @@
+import type { CommandArgs } from './command-args.ts'
+import type { CommandRow, KeyAccess } from './command-row.ts'
+import type { KeySpec } from './key-spec.ts'
+
+/** Is told of each key of a command; index 0 is the command's name. */
+export type KeyVisitor = (index: number, access: KeyAccess) => void
+
+/** A key argument of a command. */
+export interface KeyArgument {
+  readonly index: number
+  readonly access: KeyAccess
+}
+
+/** The index of a command's first key, or 0 where these arguments have none. The common case is one comparison. */
+export function firstKeyIndex(row: CommandRow, args: CommandArgs): number {
+  if (row.firstKey > 0) return row.firstKey < args.length ? row.firstKey : 0
+  if (row.keys.length === 0) return 0
+  let first = 0
+  forEachKey(row, args, (index) => {
+    if (first === 0) first = index
+  })
+  return first
+}
+
+/**
+ * Tells each key of a command and whether it is read or written, in the order that COMMAND GETKEYS has. Arguments that
+ * Redis would refuse (too few, a count beyond them) give the keys that stand where keys must stand, and no others.
+ */
+export function forEachKey(row: CommandRow, args: CommandArgs, visit: KeyVisitor): void {
+  const { keys } = row
+  for (let index = 0; index < keys.length; index++) visitSpec(keys[index]!, args, visit)
+}
+
+/** The keys of a command as a list; `forEachKey` makes none. */
+export function keysOf(row: CommandRow, args: CommandArgs): KeyArgument[] {
+  const keys: KeyArgument[] = []
+  forEachKey(row, args, (index, access) => keys.push({ index, access }))
+  return keys
+}
+
+/**
+ * Whether the reply to these very arguments is a function of one key's value and them: the command is such a read, and
+ * it was given one key only (MGET and PFCOUNT may have more).
+ */
+export function isCacheable(row: CommandRow, args: CommandArgs): boolean {
+  if (!row.cacheable) return false
+  if (row.hasSingleKey) return row.firstKey < args.length
+  let count = 0
+  forEachKey(row, args, () => count++)
+  return count === 1
+}
+
+/** Whether a command may wait for data with these arguments: of XREAD and XREADGROUP only those with BLOCK do. */
+export function mayBlock(row: CommandRow, args: CommandArgs): boolean {
+  if (!row.flags.has('blocking')) return false
+  if (row.type !== 'stream') return true
+  for (let index = 1; index < args.length && !args.isWord(index, 'STREAMS'); index++) {
+    if (args.isWord(index, 'GROUP')) index += 2
+    else if (args.isWord(index, 'BLOCK')) return true
+  }
+  return false
+}
+
+function visitSpec(spec: KeySpec, args: CommandArgs, visit: KeyVisitor): void {
+  switch (spec.kind) {
+    case 'range': {
+      const last = spec.last < 0 ? args.length + spec.last : Math.min(spec.last, args.length - 1)
+      for (let index = spec.first; index <= last; index += spec.step) visit(index, spec.access)
+      return
+    }
+    case 'counted': {
+      const first = spec.countAt + 1
+      const count = spec.countAt < args.length ? args.numberAt(spec.countAt) : 0
+      const last = first + (count - 1) * spec.step
+      if (!(last < args.length)) return
+      for (let index = first; index <= last; index += spec.step) visit(index, spec.access)
+      return
+    }
+    case 'keyword': {
+      const at = indexOfWord(args, spec.word, spec.from)
+      if (at === 0) return
+      const last = spec.isHalfOfRest ? at + Math.floor((args.length - at - 1) / 2) : at + 1
+      for (let index = at + 1; index <= last; index++) visit(index, spec.access)
+      return
+    }
+    case 'rule':
+      if (spec.rule === 'sort') visitSort(args, visit)
+      else if (spec.rule === 'migrate') visitMigrate(args, visit)
+      else if (args.length > 1) visit(1, bitfieldAccess(args))
+  }
+}
+
+/** Where a word stands that has something behind it, or 0. */
+function indexOfWord(args: CommandArgs, word: string, from: number): number {
+  for (let index = from; index < args.length - 1; index++) if (args.isWord(index, word)) return index
+  return 0
+}
+
+/** SORT key … STORE destination. BY and GET take patterns, which may spell "store"; of two STOREs the last holds. */
+function visitSort(args: CommandArgs, visit: KeyVisitor): void {
+  if (args.length > 1) visit(1, 'read')
+  let destination = 0
+  for (let index = 2; index < args.length; index++) {
+    if (args.isWord(index, 'LIMIT')) index += 2
+    else if (args.isWord(index, 'BY') || args.isWord(index, 'GET')) index++
+    else if (args.isWord(index, 'STORE') && index + 1 < args.length) destination = ++index
+  }
+  if (destination > 0) visit(destination, 'write')
+}
+
+/**
+ * MIGRATE host port key|"" db timeout [COPY] [REPLACE] [AUTH password] [AUTH2 user password] [KEYS key …]. A password may
+ * be "keys"; a key before the timeout and KEYS together are refused.
+ */
+function visitMigrate(args: CommandArgs, visit: KeyVisitor): void {
+  let keys = 0
+  for (let index = 6; index < args.length && keys === 0; index++) {
+    if (args.isWord(index, 'AUTH')) index++
+    else if (args.isWord(index, 'AUTH2')) index += 2
+    else if (args.isWord(index, 'KEYS')) keys = index + 1
+  }
+  if (keys === 0) {
+    if (args.length > 3) visit(3, 'write')
+  } else if (args.isEmpty(3)) {
+    for (let key = keys; key < args.length; key++) visit(key, 'write')
+  }
+}
+
+/** BITFIELD only reads where all of its operations are GET type offset. */
+function bitfieldAccess(args: CommandArgs): KeyAccess {
+  for (let index = 2; index < args.length; index++) {
+    if (!args.isWord(index, 'GET')) return 'write'
+    index += 2
+  }
+  return 'read'
+}

@@ -1,0 +1,103 @@
+import { InvalidOptionError } from '../errors/firebreak-error.ts'
+
+/**
+ * Few rows without a floor: *threshold sampling*.
+ *
+ * A key that is hot over a thousand hosts is cold on each of them, so a host may not drop its small counts; sending
+ * them all floods the hub. Instead, with a factor f, a count n ≥ f is sent as it is, and a count n < f is sent as f with
+ * probability n / f, else not at all. The expected value of what is sent is f · n / f = n: **every sum stays unbiased**,
+ * over hosts, over intervals, and for any set of keys. A host with N accesses in an interval sends at most N / f rows
+ * on average.
+ *
+ * The price is variance: a count n < f contributes n · (f - n), so a key whose N accesses came in single ones has a
+ * standard deviation of √(N · (f - 1)). Hence f is bounded by the lowest threshold T that applies: with f ≤ 1 + T / 96,
+ * a key at 1.5 · T is √(96 · (0.5)² / 1.5) = 4 standard deviations above T at T = 96 (f = 2), and no closer at larger T,
+ * since both sides of that ratio grow alike. (At T = 100 and f = 5 it would be missed in 2 % of windows.)
+ *
+ * Counts are whole numbers: an f with a fraction is sent rounded at random, up with the probability of its fraction. So
+ * are the writes and bytes of a sampled key, scaled by the same f / n. Both keep the mean.
+ */
+export class ThresholdSampler {
+  readonly #random: () => number
+  #factor = 1
+  /** What to send of the count given last; 0 is nothing. */
+  count = 0
+  writes = 0
+  bytes = 0
+
+  /** `random` gives numbers in [0, 1). */
+  constructor(random: () => number = Math.random) {
+    this.#random = random
+  }
+
+  /** The factor f; at 1 everything is sent as it is. */
+  get factor(): number {
+    return this.#factor
+  }
+
+  set factor(factor: number) {
+    if (!(factor >= 1 && factor < 2 ** 31)) throw new InvalidOptionError('factor', factor, 'from 1 to 2^31')
+    this.#factor = factor
+  }
+
+  /** Decides about one key's counts; true where they are sent, as `count`, `writes` and `bytes` then say. */
+  sample(count: number, writes: number, bytes: number): boolean {
+    const factor = this.#factor
+    if (count >= factor) {
+      this.count = count
+      this.writes = writes
+      this.bytes = bytes
+      return true
+    }
+    if (this.#random() * factor >= count) {
+      this.count = 0
+      this.writes = 0
+      this.bytes = 0
+      return false
+    }
+    this.count = this.#roundAtRandom(factor)
+    // What is not all writes rounds to at most the count: with writes ≤ count - 1, writes · f / count < f - 1.
+    this.writes = writes === count ? this.count : this.#roundAtRandom((writes * factor) / count)
+    this.bytes = this.#roundAtRandom((bytes * factor) / count)
+    return true
+  }
+
+  #roundAtRandom(value: number): number {
+    const whole = Math.floor(value)
+    return whole === value || this.#random() >= value - whole ? whole : whole + 1
+  }
+}
+
+/** The largest factor at which a key of 1.5 × the threshold is still found: f ≤ 1 + T / 96. */
+export function maxSamplingFactor(lowestThreshold: number): number {
+  return Number.isFinite(lowestThreshold) ? 1 + Math.max(0, lowestThreshold) / 96 : 1
+}
+
+/** What came of a factor, and what the hub can take. */
+export interface SamplingLoad {
+  /** The factor that hosts sampled with; `maxSamplingFactor` to begin with. */
+  readonly factor: number
+  /** Rows that a host sent in an interval, on average. */
+  readonly rows: number
+  /** Rows that it should send. */
+  readonly maxRows: number
+  /** The lowest threshold that applies to any key. */
+  readonly lowestThreshold: number
+}
+
+/**
+ * The next factor: as much noise as the hub's load asks for, and no more than the lowest threshold bears.
+ *
+ * The rows fall with the factor as f^-a, where a is between 0 (every count is at or above f) and 1 (every count is one).
+ * So f · rows / maxRows is a contraction towards the factor at which the rows are what they should be; for single counts
+ * it is there in one step. Where all rows are wanted anyway it falls to 1, and everything is exact.
+ */
+export function nextSamplingFactor({ factor, rows, maxRows, lowestThreshold }: SamplingLoad): number {
+  const wanted = (factor * rows) / Math.max(1, maxRows)
+  return Math.max(1, Math.min(wanted, maxSamplingFactor(lowestThreshold)))
+}
+
+/** The standard deviation of a sum of `count` accesses that came through sampling with `factor`, at worst. */
+export function samplingDeviation(count: number, factor: number): number {
+  return Math.sqrt(Math.max(0, count) * (Math.max(1, factor) - 1))
+}

@@ -1,0 +1,53 @@
+import { FirebreakError } from '../errors/firebreak-error.ts'
+
+/** What one sensor counted of one key in one interval. */
+export interface ReportEntry {
+  /** The key's name (see `keys/key-text.ts`). */
+  readonly key: string
+  /** Accesses: reads and writes. */
+  readonly count: number
+  readonly writes: number
+  /** Bytes of replies and written values, where the sensor knows them. */
+  readonly bytes: number
+}
+
+/** The entries of one Redis cluster in a report. */
+export interface ReportSection {
+  readonly redisClusterId: string
+  readonly entries: readonly ReportEntry[]
+  /**
+   * All accesses of the interval to this cluster, sampled-away ones included.
+   * @default the sum of the entries
+   */
+  readonly totalCount?: number
+}
+
+/** One sensor's counts of one interval. */
+export interface Report {
+  /** When the interval ended, in milliseconds since 1970 by the sensor's clock. */
+  readonly collectTs: number
+  /** When the report was sent, by the sensor's clock. */
+  readonly sendTs: number
+  readonly serviceId: string
+  readonly hostId: string
+  /** The process; several share a host. @default the host's id */
+  readonly instanceId: string
+  readonly sections: readonly ReportSection[]
+}
+
+/** Why a report was refused. */
+export type ReportRefusal = 'unparsable' | 'expired' | 'too-large' | 'version'
+
+/** A report that is refused whole, with the place and the reason. */
+export class ReportRefusedError extends FirebreakError {
+  /** The cause, as the counters name it. */
+  readonly refusal: ReportRefusal
+  /** The line of a text report, the byte of a binary one. */
+  readonly position: number | undefined
+
+  constructor(cause: ReportRefusal, message: string, position?: number) {
+    super('FB_REPORT_REFUSED', message)
+    this.refusal = cause
+    this.position = position
+  }
+}

@@ -1,0 +1,41 @@
+import { InvalidOptionError } from '../errors/firebreak-error.ts'
+
+/** Bounds on what a peer may send. Beyond one of them reading ends with a `RespError`. */
+export interface RespLimits {
+  /** Bytes of one bulk string, as `proto-max-bulk-len` of Redis. @default 536870912 */
+  readonly maxBulkBytes?: number
+  /** Elements of one aggregate; an entry of a map is two. @default 16777216 */
+  readonly maxElements?: number
+  /** Aggregates inside each other. @default 128 */
+  readonly maxDepth?: number
+  /** Bytes of one line: a simple string, an error, a number. @default 65536 */
+  readonly maxLineBytes?: number
+}
+
+/** `RespLimits` with every bound set. */
+export type ResolvedRespLimits = Required<RespLimits>
+
+/** The bounds that hold where none are given. */
+export const defaultRespLimits: ResolvedRespLimits = {
+  maxBulkBytes: 512 * 1024 * 1024,
+  maxElements: 16 * 1024 * 1024,
+  maxDepth: 128,
+  maxLineBytes: 64 * 1024,
+}
+
+/** Checks the bounds that are given and takes the defaults for the rest. */
+export function resolveLimits(limits: RespLimits = {}): ResolvedRespLimits {
+  const bound = (name: keyof RespLimits): number => checkedBound(name, limits[name] ?? defaultRespLimits[name])
+  return {
+    maxBulkBytes: bound('maxBulkBytes'),
+    maxElements: bound('maxElements'),
+    maxDepth: bound('maxDepth'),
+    maxLineBytes: bound('maxLineBytes'),
+  }
+}
+
+/** A bound as it is given, or an `InvalidOptionError` where it bounds nothing. */
+export function checkedBound(name: string, value: number): number {
+  if (!Number.isSafeInteger(value) || value < 1) throw new InvalidOptionError(name, value, 'a whole number above 0')
+  return value
+}

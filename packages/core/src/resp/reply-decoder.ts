@@ -1,0 +1,340 @@
+import { ByteWriter } from './byte-writer.ts'
+import { type ResolvedRespLimits, type RespLimits, resolveLimits } from './limits.ts'
+import { carriageReturn, lineFeed, marker } from './markers.ts'
+import { OpenAggregates } from './open-aggregates.ts'
+import { RespError } from './resp-error.ts'
+import { bigIntegerOf, doubleOf, integerOf, wholeNumberOf } from './resp-number.ts'
+import { rawBytes, textOf } from './text.ts'
+import { BigNumber, Double, ErrorReply, type RespValue, Verbatim } from './value.ts'
+
+/** How a `ReplyDecoder` gives what it reads. */
+export interface ReplyDecoderOptions extends RespLimits {
+  /**
+   * What becomes of a bulk string. `view`: a `Uint8Array` on the memory of the chunk it came in (a copy only where it
+   * came in several). Such a view is valid while nobody writes to the chunk (Node's sockets never do), and while it
+   * lives it keeps the whole chunk alive: copy what you keep for long. `copy`: bytes of its own. `text`: a string.
+   * @default 'view'
+   */
+  readonly bulk?: 'view' | 'copy' | 'text'
+  /** Whether the attributes before a value are dropped or wrap it in an `Attributed`. @default 'drop' */
+  readonly attributes?: 'drop' | 'keep'
+}
+
+const noBytes = new Uint8Array(0)
+// Up to here the memory of a bulk string in pieces is taken at once; beyond, it grows with what really arrives.
+const trustedBytes = 64 * 1024
+
+/**
+ * Decodes a server's replies, RESP2 and RESP3, from chunks that may end at any byte.
+ *
+ * `feed` takes a chunk, `next` gives one reply after the other, and `undefined` when the rest has not come yet. Out of
+ * band replies are `PushReply`, everything else answers a request.
+ *
+ * Nothing is read twice. What an incomplete reply leaves behind is (1) a stack of open aggregates with the items they
+ * have, not a call stack, so that a reply of a million items goes on where the last chunk ended and depth is a bound of
+ * ours and not of the machine; (2) the bytes of one unfinished line; (3) the bytes of one unfinished bulk string.
+ */
+export class ReplyDecoder {
+  readonly #limits: ResolvedRespLimits
+  readonly #bulk: 'view' | 'copy' | 'text'
+  readonly #open: OpenAggregates
+  #chunk: Uint8Array = noBytes
+  #at = 0
+  #end = 0
+  #waiting: Uint8Array[] = []
+  /** The start of a line whose end has not come. */
+  #carry: Uint8Array | undefined
+  /** The marker of the bulk string that is being gathered, or 0. */
+  #partialType = 0
+  #partialLength = 0
+  #partialSoFar = 0
+  #partial: Uint8Array = noBytes
+  #scratch: Uint8Array = noBytes
+  /** The parts of a streamed string. */
+  #streamed: ByteWriter | undefined
+  #failure: RespError | undefined
+
+  constructor(options: ReplyDecoderOptions = {}) {
+    this.#limits = resolveLimits(options)
+    this.#bulk = options.bulk ?? 'view'
+    this.#open = new OpenAggregates(this.#limits, options.attributes === 'keep')
+  }
+
+  /** True when no reply has begun and not ended, and nothing is left to read: the connection may end here. */
+  get isIdle(): boolean {
+    return (
+      this.#at >= this.#end &&
+      this.#waiting.length === 0 &&
+      this.#open.isEmpty &&
+      this.#carry === undefined &&
+      this.#partialType === 0 &&
+      this.#streamed === undefined
+    )
+  }
+
+  /** Takes the next bytes of the connection; call `next` until it gives undefined. */
+  feed(chunk: Uint8Array): void {
+    if (chunk.length === 0) return
+    if (this.#at < this.#end) {
+      this.#waiting.push(chunk)
+      return
+    }
+    this.#chunk = chunk
+    this.#at = 0
+    this.#end = chunk.length
+  }
+
+  /** The next whole reply or push, or undefined until more bytes are fed. Throws a `RespError`, then and ever after. */
+  next(): RespValue | undefined {
+    if (this.#failure !== undefined) throw this.#failure
+    try {
+      while (this.#at < this.#end || this.#takeWaiting()) {
+        const value = this.#partialType === 0 ? this.#readElement() : this.#gather()
+        if (value === undefined) continue
+        const whole = this.#open.place(value)
+        if (whole !== undefined) return whole
+      }
+      // An idle connection should not keep its last chunk.
+      this.#chunk = noBytes
+      this.#at = this.#end = 0
+      return undefined
+    } catch (error) {
+      if (error instanceof RespError) this.#failure = error
+      throw error
+    }
+  }
+
+  #takeWaiting(): boolean {
+    const chunk = this.#waiting.shift()
+    if (chunk === undefined) return false
+    this.#chunk = chunk
+    this.#at = 0
+    this.#end = chunk.length
+    return true
+  }
+
+  /**
+   * Reads one line and what belongs to it; undefined where that gives no value yet. Most lines are an integer or the head
+   * of a bulk string or an array, whole and plain digits: they are read here in one go, all others by `#readAnyLine`.
+   */
+  #readElement(): RespValue | undefined {
+    const chunk = this.#chunk
+    const end = this.#end
+    let at = this.#at
+    const type = chunk[at]!
+    const isCommon = type === marker.bulk || type === marker.array || type === marker.integer
+    if (!isCommon || this.#carry !== undefined || this.#streamed !== undefined) return this.#readAnyLine()
+    const isNegative = chunk[++at] === 0x2d
+    if (isNegative) at++
+    const from = at
+    let count = 0
+    for (; at < end; at++) {
+      const digit = chunk[at]! - 0x30
+      if (digit < 0 || digit > 9) break
+      count = count * 10 + digit
+    }
+    const isPlain = at > from && at <= from + 15 && at + 1 < end
+    if (!isPlain || chunk[at] !== carriageReturn || chunk[at + 1] !== lineFeed) return this.#readAnyLine()
+    if (isNegative && type !== marker.integer) {
+      // A length below 0 can only be the -1 of a null.
+      if (count !== 1) return this.#readAnyLine()
+      this.#at = at + 2
+      return null
+    }
+    this.#at = at + 2
+    if (type === marker.bulk) return this.#startBulk(type, count)
+    if (type === marker.array) return this.#open.open(type, count)
+    return isNegative && count !== 0 ? -count : count
+  }
+
+  #readAnyLine(): RespValue | undefined {
+    const chunk = this.#chunk
+    const start = this.#at
+    let stop = start
+    while (stop < this.#end && chunk[stop] !== lineFeed) stop++
+    if (stop - start + (this.#carry?.length ?? 0) > this.#limits.maxLineBytes) {
+      throw new RespError('FB_RESP_TOO_LARGE', `a line is longer than maxLineBytes, ${this.#limits.maxLineBytes}`)
+    }
+    if (stop === this.#end) {
+      this.#carry = joined(this.#carry, chunk.subarray(start, stop))
+      this.#at = stop
+      return undefined
+    }
+    this.#at = stop + 1
+    if (this.#carry === undefined) return this.#readLine(chunk, start, stop)
+    const line = joined(this.#carry, chunk.subarray(start, stop))
+    this.#carry = undefined
+    return this.#readLine(line, 0, line.length)
+  }
+
+  /** The value of the line from `start` to its line feed at `lineEnd`. */
+  #readLine(line: Uint8Array, start: number, lineEnd: number): RespValue | undefined {
+    const type = line[start]!
+    const from = start + 1
+    const to = lineEnd - 1
+    if (to < from || line[to] !== carriageReturn) throw badLine(line, start, lineEnd)
+    if (this.#streamed !== undefined && type !== marker.streamPart) throw badLine(line, start, lineEnd)
+    switch (type) {
+      case marker.bulk:
+      case marker.verbatim:
+      case marker.blobError:
+        return this.#readBulk(type, line, from, to)
+      case marker.array:
+      case marker.set:
+      case marker.map:
+      case marker.push:
+      case marker.attribute:
+        return this.#readAggregate(type, line, from, to)
+      case marker.simple:
+        return textOf(line, from, to)
+      case marker.error:
+        return new ErrorReply(textOf(line, from, to))
+      case marker.integer: {
+        const value = integerOf(line, from, to)
+        if (!Number.isNaN(value)) return value
+        break
+      }
+      case marker.null:
+        if (to === from) return null
+        break
+      case marker.boolean:
+        if (to === from + 1 && (line[from] === 0x74 || line[from] === 0x66)) return line[from] === 0x74
+        break
+      case marker.double: {
+        const value = doubleOf(line, from, to)
+        if (value !== undefined) return new Double(value)
+        break
+      }
+      case marker.bigNumber: {
+        const value = bigIntegerOf(line, from, to)
+        if (value !== undefined) return new BigNumber(value)
+        break
+      }
+      case marker.streamPart:
+        if (this.#streamed !== undefined) return this.#readBulk(type, line, from, to)
+        break
+      case marker.streamEnd:
+        if (to === from) return this.#open.closeStreamed()
+        break
+    }
+    throw badLine(line, start, lineEnd)
+  }
+
+  #readBulk(type: number, line: Uint8Array, from: number, to: number): RespValue | undefined {
+    if (type === marker.bulk && to === from + 1 && line[from] === marker.streamed) {
+      this.#streamed = new ByteWriter()
+      return undefined
+    }
+    const length = wholeNumberOf(line, from, to)
+    if (length === -1 && type === marker.bulk) return null
+    if (!(length >= 0)) throw badLine(line, from - 1, to + 1)
+    return this.#startBulk(type, length)
+  }
+
+  /** Takes a bulk string of which the head is read, as far as it is there. */
+  #startBulk(type: number, length: number): RespValue | undefined {
+    if (length + (this.#streamed?.length ?? 0) > this.#limits.maxBulkBytes) {
+      const { maxBulkBytes } = this.#limits
+      throw new RespError(
+        'FB_RESP_TOO_LARGE',
+        `a bulk string of ${length} bytes is above maxBulkBytes, ${maxBulkBytes}`,
+      )
+    }
+    if (type === marker.streamPart && length === 0) {
+      const bytes = this.#streamed!.take()
+      this.#streamed = undefined
+      return this.#bulkValue(marker.bulk, bytes, 0, bytes.length, true)
+    }
+    const start = this.#at
+    const end = start + length
+    if (end + 2 <= this.#end) {
+      checkBulkEnd(this.#chunk, end)
+      this.#at = end + 2
+      return this.#bulkValue(type, this.#chunk, start, end, false)
+    }
+    this.#partialType = type
+    this.#partialLength = length
+    this.#partialSoFar = 0
+    this.#partial = this.#memoryFor(type, Math.min(length + 2, trustedBytes))
+    return undefined
+  }
+
+  // Bytes that only become text are gathered in the same memory each time; all others are handed out.
+  #memoryFor(type: number, length: number): Uint8Array {
+    if (this.#bulk !== 'text' || type !== marker.bulk) return rawBytes(length)
+    if (this.#scratch.length < length) this.#scratch = rawBytes(length)
+    return this.#scratch
+  }
+
+  /** Takes what the chunk has of a bulk string that came in several. */
+  #gather(): RespValue | undefined {
+    const needed = this.#partialLength + 2
+    const taken = Math.min(this.#end - this.#at, needed - this.#partialSoFar)
+    const soFar = this.#partialSoFar + taken
+    if (soFar > this.#partial.length) {
+      const larger = rawBytes(Math.min(needed, Math.max(soFar, this.#partial.length * 2)))
+      larger.set(this.#partial.subarray(0, this.#partialSoFar))
+      this.#partial = larger
+    }
+    this.#partial.set(this.#chunk.subarray(this.#at, this.#at + taken), this.#partialSoFar)
+    this.#partialSoFar = soFar
+    this.#at += taken
+    if (soFar < needed) return undefined
+    const type = this.#partialType
+    const bytes = this.#partial
+    this.#partialType = 0
+    this.#partial = noBytes
+    checkBulkEnd(bytes, this.#partialLength)
+    return this.#bulkValue(type, bytes, 0, this.#partialLength, true)
+  }
+
+  #bulkValue(type: number, bytes: Uint8Array, start: number, end: number, isOwn: boolean): RespValue | undefined {
+    if (type === marker.bulk) {
+      return this.#bulk === 'text' ? textOf(bytes, start, end) : this.#bytesOf(bytes, start, end, isOwn)
+    }
+    if (type === marker.blobError) return new ErrorReply(textOf(bytes, start, end))
+    if (type === marker.streamPart) {
+      this.#streamed!.bytes(bytes.subarray(start, end))
+      return undefined
+    }
+    if (end - start < 4 || bytes[start + 3] !== 0x3a) {
+      throw new RespError('FB_RESP_PROTOCOL', 'a verbatim string does not begin with a format of three letters')
+    }
+    return new Verbatim(textOf(bytes, start, start + 3), this.#bytesOf(bytes, start + 4, end, isOwn))
+  }
+
+  #bytesOf(bytes: Uint8Array, start: number, end: number, isOwn: boolean): Uint8Array {
+    if (isOwn || this.#bulk === 'view') return new Uint8Array(bytes.buffer, bytes.byteOffset + start, end - start)
+    return Uint8Array.prototype.slice.call(bytes, start, end)
+  }
+
+  #readAggregate(type: number, line: Uint8Array, from: number, to: number): RespValue | undefined {
+    const isStreamed = to === from + 1 && line[from] === marker.streamed
+    const count = isStreamed ? Number.POSITIVE_INFINITY : wholeNumberOf(line, from, to)
+    if (count === -1 && type === marker.array) return null
+    if (!(count >= 0)) throw badLine(line, from - 1, to + 1)
+    return this.#open.open(type, count)
+  }
+}
+
+function joined(head: Uint8Array | undefined, tail: Uint8Array): Uint8Array {
+  if (head === undefined) return new Uint8Array(tail)
+  const both = new Uint8Array(head.length + tail.length)
+  both.set(head)
+  both.set(tail, head.length)
+  return both
+}
+
+function checkBulkEnd(bytes: Uint8Array, end: number): void {
+  if (bytes[end] !== carriageReturn || bytes[end + 1] !== lineFeed) {
+    throw new RespError('FB_RESP_PROTOCOL', 'a bulk string is not followed by a line end')
+  }
+}
+
+// The line itself may hold a value: only its type and length are told.
+function badLine(line: Uint8Array, start: number, lineEnd: number): RespError {
+  const type = line[start]!
+  const shown = type > 0x20 && type < 0x7f ? `"${String.fromCharCode(type)}"` : `byte ${type}`
+  const length = lineEnd - start
+  return new RespError('FB_RESP_PROTOCOL', `a line of ${length} bytes that begins with ${shown} is not RESP`)
+}

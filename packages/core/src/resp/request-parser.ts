@@ -1,0 +1,192 @@
+import { splitInline } from './inline-request.ts'
+import { checkedBound } from './limits.ts'
+import { carriageReturn, lineFeed, marker } from './markers.ts'
+import { RequestError } from './resp-error.ts'
+import { strictWholeNumberOf } from './resp-number.ts'
+
+/** Bounds of a `RequestParser`; those of Redis where none are given. */
+export interface RequestParserOptions {
+  /** Bytes of one argument, as `proto-max-bulk-len` of Redis. @default 536870912 */
+  readonly maxBulkBytes?: number
+  /** Arguments of one request; memory is taken as they come. @default 2147483647 */
+  readonly maxArguments?: number
+  /** Bytes of an inline request and of a line with a count. @default 65536 */
+  readonly maxInlineBytes?: number
+}
+
+/**
+ * Reads clients' requests, multibulk and inline, as offsets into the buffer they came in: no strings, no copies.
+ *
+ * `parse(buffer, start, end)` gives the offset behind the request that begins at `start`, or 0 when it is not all there;
+ * then call it again when there is more. An incomplete request is not read again from its start: the offsets found so
+ * far are kept, relative to `start`, so the caller may move the bytes (to the front of the buffer, into a larger one)
+ * between two calls, as long as `start` points to the first byte of the same request.
+ *
+ * After a whole request, argument i is `bytes` from `startOf(i)` to `endOf(i)`, until the next call. `bytes` is the
+ * buffer itself, but for an inline request with quotes, whose arguments are written out somewhere else. A request may be
+ * empty (`length` 0): Redis answers nothing to a blank line or an empty array. What Redis refuses is refused with the
+ * same sentence, in a `RequestError`; what it lets pass (the line ends behind bulk strings are not looked at) passes.
+ */
+export class RequestParser {
+  readonly #maxBulkBytes: number
+  readonly #maxArguments: number
+  readonly #maxInlineBytes: number
+  /** Start and end of each argument, relative to the request's start until the request is whole. */
+  #offsets = new Float64Array(32)
+  #length = 0
+  #base = 0
+  #bytes: Uint8Array = new Uint8Array(0)
+  /** Arguments that the multibulk header named; -1 before it is read. */
+  #expected = -1
+  /** How far the request is read, relative to its start. */
+  #read = 0
+  #missing = 0
+
+  constructor(options: RequestParserOptions = {}) {
+    this.#maxBulkBytes = checkedBound('maxBulkBytes', options.maxBulkBytes ?? 512 * 1024 * 1024)
+    this.#maxArguments = checkedBound('maxArguments', options.maxArguments ?? 2 ** 31 - 1)
+    this.#maxInlineBytes = checkedBound('maxInlineBytes', options.maxInlineBytes ?? 64 * 1024)
+  }
+
+  /** How many arguments the request has, the command's name included. */
+  get length(): number {
+    return this.#length
+  }
+
+  /** What the offsets of the arguments point into. */
+  get bytes(): Uint8Array {
+    return this.#bytes
+  }
+
+  /** After an incomplete `parse`: bytes of the current argument that are surely still to come, else 0. */
+  get missingBytes(): number {
+    return this.#missing
+  }
+
+  startOf(index: number): number {
+    return this.#base + this.#offsets[index * 2]!
+  }
+
+  endOf(index: number): number {
+    return this.#base + this.#offsets[index * 2 + 1]!
+  }
+
+  /** The offset behind the request at `start`, or 0 when it is not all there. */
+  parse(buffer: Uint8Array, start: number, end: number): number {
+    this.#bytes = buffer
+    this.#base = start
+    this.#missing = 0
+    if (this.#read === 0) this.#length = 0
+    if (start >= end) return 0
+    const requestEnd = buffer[start] === marker.array ? this.#multibulk(buffer, end) : this.#inline(buffer, start, end)
+    if (requestEnd !== 0) {
+      this.#expected = -1
+      this.#read = 0
+    }
+    return requestEnd
+  }
+
+  /** Forgets an incomplete request. */
+  reset(): void {
+    this.#expected = -1
+    this.#read = 0
+    this.#length = 0
+    this.#missing = 0
+  }
+
+  #multibulk(buffer: Uint8Array, end: number): number {
+    const base = this.#base
+    if (this.#expected < 0) {
+      const stop = this.#lineEnd(buffer, base, end, 'mbulk count')
+      if (stop < 0) return 0
+      const count = strictWholeNumberOf(buffer, base + 1, stop)
+      if (!(count <= this.#maxArguments)) throw new RequestError('invalid multibulk length')
+      if (count <= 0) return stop + 2
+      this.#expected = count
+      this.#read = stop + 2 - base
+    }
+    while (this.#length < this.#expected) {
+      const at = base + this.#read
+      if (at >= end) return 0
+      const stop = this.#lineEnd(buffer, at, end, 'bulk count')
+      if (stop < 0) return 0
+      if (buffer[at] !== marker.bulk) {
+        throw new RequestError(`expected '$', got '${String.fromCharCode(buffer[at]!)}'`)
+      }
+      const length = strictWholeNumberOf(buffer, at + 1, stop)
+      if (!(length >= 0 && length <= this.#maxBulkBytes)) throw new RequestError('invalid bulk length')
+      const from = stop + 2
+      if (from + length + 2 > end) {
+        this.#missing = from + length + 2 - end
+        return 0
+      }
+      this.#add(from - base, from + length - base)
+      this.#read = from + length + 2 - base
+    }
+    return base + this.#read
+  }
+
+  /** The offset of the carriage return that ends the line at `start`, or -1 when it and its line feed are not there. */
+  #lineEnd(buffer: Uint8Array, start: number, end: number, what: 'mbulk count' | 'bulk count'): number {
+    let stop = start + 1
+    while (stop < end && buffer[stop] !== carriageReturn) stop++
+    if (stop === end && end - start > this.#maxInlineBytes) throw new RequestError(`too big ${what} string`)
+    return stop + 1 < end ? stop : -1
+  }
+
+  #inline(buffer: Uint8Array, start: number, end: number): number {
+    let stop = start + this.#read
+    while (stop < end && buffer[stop] !== lineFeed) stop++
+    if (stop === end) {
+      if (end - start > this.#maxInlineBytes) throw new RequestError('too big inline request')
+      this.#read = stop - start
+      return 0
+    }
+    const lineEnd = stop > start && buffer[stop - 1] === carriageReturn ? stop - 1 : stop
+    this.#length = 0
+    const own: Uint8Array[] = []
+    splitInline(buffer, start, lineEnd, {
+      addRange: (from, to) => {
+        own.push(buffer.subarray(from, to))
+        this.#add(from - start, to - start)
+      },
+      addBytes: (bytes) => {
+        own.push(bytes)
+        this.#add(-1, -1)
+      },
+    })
+    if (this.#hasWrittenOut()) this.#writeOut(own)
+    return stop + 1
+  }
+
+  #hasWrittenOut(): boolean {
+    for (let index = 0; index < this.#length; index++) if (this.#offsets[index * 2]! < 0) return true
+    return false
+  }
+
+  /** Puts the arguments of a line with quotes one behind the other into memory of their own. */
+  #writeOut(args: readonly Uint8Array[]): void {
+    const total = args.reduce((sum, { length }) => sum + length, 0)
+    this.#bytes = new Uint8Array(total)
+    this.#base = 0
+    this.#length = 0
+    let at = 0
+    for (const arg of args) {
+      this.#bytes.set(arg, at)
+      this.#add(at, at + arg.length)
+      at += arg.length
+    }
+  }
+
+  #add(start: number, end: number): void {
+    const index = this.#length * 2
+    if (index === this.#offsets.length) {
+      const larger = new Float64Array(index * 2)
+      larger.set(this.#offsets)
+      this.#offsets = larger
+    }
+    this.#offsets[index] = start
+    this.#offsets[index + 1] = end
+    this.#length++
+  }
+}

@@ -1,0 +1,132 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { compileLinearRegex } from './linear-regex.ts'
+import { RegexError } from './regex-error.ts'
+
+const atoms = fc.constantFrom(
+  'a',
+  'b',
+  'c',
+  '1',
+  '_',
+  ':',
+  '.',
+  '\\d',
+  '\\w',
+  '\\s',
+  '\\D',
+  '\\W',
+  '\\S',
+  '[ab]',
+  '[^a]',
+  '[a-c1]',
+  '[^\\d_]',
+  '[\\w-]',
+  'é',
+  '😀',
+  '\\.',
+  '\\x61',
+  '\\u0062',
+  '\\u{1F600}',
+  '\\ud83d\\ude00',
+  '[😀é]',
+  '^',
+  '$',
+  '\\n',
+  '[]',
+  '[^]',
+)
+const expression: fc.Arbitrary<string> = fc.letrec<{ any: string; unit: string; sequence: string }>((tie) => ({
+  unit: fc.oneof(
+    { weight: 5, arbitrary: atoms },
+    { weight: 2, arbitrary: tie('any').map((inner) => `(${inner})`) },
+    { weight: 1, arbitrary: tie('any').map((inner) => `(?:${inner})`) },
+    { weight: 1, arbitrary: tie('any').map((inner) => `(?<name>${inner.replaceAll('?<name>', '')})`) },
+  ),
+  sequence: fc
+    .array(
+      fc.tuple(tie('unit'), fc.constantFrom('', '', '', '*', '+', '?', '{2}', '{1,3}', '{2,}', '{0}', '*?', '+?')),
+      {
+        maxLength: 4,
+      },
+    )
+    .map((parts) => parts.map(([unit, mark]) => (unit === '^' || unit === '$' ? unit : unit + mark)).join('')),
+  any: fc.oneof(
+    { maxDepth: 3, withCrossShrink: true },
+    tie('sequence'),
+    fc.array(tie('sequence'), { minLength: 2, maxLength: 3 }).map((options) => options.join('|')),
+  ),
+})).any
+
+const text = fc
+  .array(fc.constantFrom('a', 'b', 'c', 'd', '1', '2', '_', ':', '-', ' ', '\n', 'é', '😀', '\ud83d'), {
+    maxLength: 12,
+  })
+  .map((characters) => characters.join(''))
+
+test('it matches exactly what JavaScript matches', () => {
+  let compared = 0
+  fc.assert(
+    fc.property(expression, fc.array(text, { minLength: 5, maxLength: 20 }), (regex, texts) => {
+      let theirs: RegExp
+      try {
+        theirs = new RegExp(regex, 'u')
+      } catch {
+        // Two groups of one name: refused there, without meaning here.
+        return
+      }
+      const ours = compileLinearRegex(regex)
+      for (const sample of texts) {
+        // Compared by hand: tens of thousands of `expect` take longer than the matching.
+        if (ours(sample) !== theirs.test(sample)) expect.fail(`${regex} and ${JSON.stringify(sample)}: ${ours(sample)}`)
+        compared++
+      }
+    }),
+    { numRuns: 2000 },
+  )
+  expect(compared).toBeGreaterThan(10_000)
+})
+
+test('an expression that hangs a backtracking engine ends at once', () => {
+  const texts = ['a'.repeat(50_000), `${'a'.repeat(50_000)}b`]
+  expect(texts.map(compileLinearRegex('^(a+)+$'))).toEqual([true, false])
+  expect(texts.map(compileLinearRegex('(a|aa)+c'))).toEqual([false, false])
+  expect(texts.map(compileLinearRegex('(.*a){20}b$'))).toEqual([false, true])
+})
+
+test('more states than the cache holds are forgotten, not wrong', () => {
+  // The classic: the automaton must remember which of the last 12 characters were an a, 4,096 states.
+  const matches = compileLinearRegex('a[ab]{12}$')
+  const theirs = /a[ab]{12}$/u
+  fc.assert(
+    fc.property(fc.string({ unit: fc.constantFrom('a', 'b'), minLength: 10, maxLength: 3000 }), (sample) => {
+      expect(matches(sample)).toBe(theirs.test(sample))
+    }),
+  )
+})
+
+test.each([
+  ['(a)\\1', 'character 4: backreferences are not supported'],
+  ['(?<x>a)\\k<x>', 'backreferences are not supported'],
+  ['a(?=b)', 'character 2: look-ahead and look-behind are not supported'],
+  ['(?<!a)b', 'look-ahead and look-behind are not supported'],
+  ['\\bword', 'word boundary'],
+  ['\\p{L}', 'Unicode property'],
+  ['a**', 'two quantifiers in a row'],
+  ['*a', 'nothing stands before "*"'],
+  ['(a', '"(" without ")"'],
+  ['a)', '")" without "("'],
+  ['[a', '"[" without "]"'],
+  ['[b-a]', 'wrong order'],
+  ['a{3,2}', 'wrong order'],
+  ['a{', '"{" must be {n}'],
+  ['a{2000}', 'at most 1000'],
+  ['((a{100}){100}){100}', 'more than 5000 states'],
+  ['\\q', '\\q means nothing'],
+  ['a\\', '"\\" stands at the end'],
+  ['^*', 'an anchor cannot be repeated'],
+  ['('.repeat(200), 'nested deeper than'],
+])('%.24s is refused with the place and the reason', (regex, reason) => {
+  expect(() => compileLinearRegex(regex)).toThrow(RegexError)
+  expect(() => compileLinearRegex(regex)).toThrow(reason)
+})

@@ -1,0 +1,151 @@
+import { compileRegex, type RegexProgram } from './regex-program.ts'
+
+/**
+ * A regular expression whose cost is linear in the text, whatever the expression: a user's rule can never stop a process.
+ *
+ * Backtracking engines (V8's too) try one way after the other, and `(a+)+b` on forty `a`s takes them years. Here all ways
+ * are walked at once: a set of automaton states moves from character to character. The sets that come up are few, so each
+ * becomes one state of a deterministic automaton, made when first met and remembered (a lazy DFA, as in RE2 and grep):
+ *
+ * - characters fall into classes which no set of the expression tells apart; a DFA state has one next state per class;
+ * - the search is unanchored: the expression may begin anywhere, so its first state joins the set at every character;
+ * - `^` is passed only while the very first set is made, `$` only when the text has ended;
+ * - at most `maxDfaStates` are remembered; when they are too many all are forgotten, and the walk goes on. A pattern made
+ *   to defeat the cache costs states × characters, still linear in the text.
+ *
+ * Price: no captures, no backreferences, no look-around: only whether it matches.
+ */
+const maxDfaStates = 512
+
+interface DfaState {
+  /** Automaton states, sorted, none of them passed without reading except `end`. */
+  readonly members: readonly number[]
+  readonly isMatch: boolean
+  /** True where the text may end here. */
+  readonly isMatchAtEnd: boolean
+  /** By class of character. */
+  readonly next: (DfaState | undefined)[]
+}
+
+/** Compiles an expression to a test of texts; throws `RegexError`. */
+export function compileLinearRegex(regex: string): (text: string) => boolean {
+  return new LinearRegex(compileRegex(regex)).test
+}
+
+class LinearRegex {
+  readonly #program: RegexProgram
+  readonly #boundaries: Uint32Array
+  readonly #asciiClasses: Uint16Array
+  /** For each automaton state that reads: whether it takes a class. */
+  readonly #accepts: readonly (Uint8Array | undefined)[]
+  readonly #cache = new Map<string, DfaState>()
+  readonly #visited: Uint32Array
+  #visit = 0
+  #start: DfaState
+
+  constructor(program: RegexProgram) {
+    this.#program = program
+    this.#boundaries = classBoundaries(program)
+    this.#asciiClasses = Uint16Array.from({ length: 128 }, (_, code) => classOf(this.#boundaries, code))
+    this.#accepts = program.states.map((state) => {
+      if (state.kind !== 'set') return undefined
+      return Uint8Array.from(this.#boundaries, (from) =>
+        Number(state.set.some(([low, high]) => from >= low && from <= high)),
+      )
+    })
+    this.#visited = new Uint32Array(program.states.length)
+    this.#start = this.#makeState([program.first], true)
+  }
+
+  readonly test = (text: string): boolean => {
+    let state = this.#start
+    for (let at = 0; at < text.length; at++) {
+      if (state.isMatch) return true
+      let code = text.charCodeAt(at)
+      let klass: number
+      if (code < 128) {
+        klass = this.#asciiClasses[code]!
+      } else {
+        code = text.codePointAt(at)!
+        if (code > 0xffff) at++
+        klass = classOf(this.#boundaries, code)
+      }
+      state = state.next[klass] ?? this.#step(state, klass)
+    }
+    return state.isMatch || state.isMatchAtEnd
+  }
+
+  #step(state: DfaState, klass: number): DfaState {
+    const { states, first } = this.#program
+    const reached: number[] = [first]
+    for (const member of state.members) {
+      const current = states[member]!
+      if (current.kind === 'set' && this.#accepts[member]![klass] === 1) reached.push(current.next)
+    }
+    if (this.#cache.size >= maxDfaStates) {
+      // Forgotten, links and all: what holds on to an old state is only the walk that is under way.
+      this.#cache.clear()
+      this.#start = this.#makeState([first], true)
+    }
+    const next = this.#makeState(reached, false)
+    state.next[klass] = next
+    return next
+  }
+
+  #makeState(seeds: readonly number[], isAtStart: boolean): DfaState {
+    const members = this.#closure(seeds, isAtStart, false)
+    const name = `${isAtStart ? '^' : ''}${members.join()}`
+    const known = this.#cache.get(name)
+    if (known !== undefined) return known
+    const made: DfaState = {
+      members,
+      isMatch: members.includes(0),
+      isMatchAtEnd: this.#closure(members, isAtStart, true).includes(0),
+      next: [],
+    }
+    this.#cache.set(name, made)
+    return made
+  }
+
+  /** All states that can be reached without reading, sorted. State 0 is the match. */
+  #closure(seeds: readonly number[], isAtStart: boolean, isAtEnd: boolean): number[] {
+    const { states } = this.#program
+    const visit = ++this.#visit
+    const members: number[] = []
+    const open = [...seeds]
+    for (let index = open.pop(); index !== undefined; index = open.pop()) {
+      if (this.#visited[index] === visit) continue
+      this.#visited[index] = visit
+      const state = states[index]!
+      if (state.kind === 'split') open.push(state.next, state.other)
+      else if (state.kind === 'start' && isAtStart) open.push(state.next)
+      else if (state.kind === 'end' && isAtEnd) open.push(state.next)
+      else if (state.kind !== 'start') members.push(index)
+    }
+    return members.sort((a, b) => a - b)
+  }
+}
+
+/** Where one class of characters ends and the next begins; the first is 0. */
+function classBoundaries({ states }: RegexProgram): Uint32Array {
+  const starts = new Set([0])
+  for (const state of states) {
+    if (state.kind !== 'set') continue
+    for (const [from, to] of state.set) {
+      starts.add(from)
+      starts.add(to + 1)
+    }
+  }
+  return Uint32Array.from([...starts].sort((a, b) => a - b))
+}
+
+function classOf(boundaries: Uint32Array, code: number): number {
+  let low = 0
+  let high = boundaries.length - 1
+  while (low < high) {
+    const middle = (low + high + 1) >> 1
+    if (boundaries[middle]! <= code) low = middle
+    else high = middle - 1
+  }
+  return low
+}

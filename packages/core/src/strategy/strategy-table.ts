@@ -1,0 +1,143 @@
+import { keyText, parseKeyText } from '../keys/key-text.ts'
+import type { Rule } from '../rules/rule.ts'
+import { entryId, type Strategy, type TableEntry } from './strategy.ts'
+
+/**
+ * The strategy table: the versioned list of hot keys that a hub sends to the shields of the services that touch them.
+ *
+ * A shield gets a snapshot on connect and deltas after it. `epoch` names the hub's store: a hub whose store was reset
+ * starts a new epoch, and its table is believed although its version is lower. A delta applies only to the version it
+ * was made from; anything else is a gap, and the shield asks for a snapshot.
+ */
+export interface TableSnapshot {
+  readonly epoch: string
+  readonly version: number
+  readonly entries: readonly TableEntry[]
+  /** The rules of the service, for the fast path. */
+  readonly rules: readonly Rule[]
+  /** True while the kill switch is thrown: every shield passes through. */
+  readonly isOff: boolean
+}
+
+/** The change from one version to another. */
+export interface TableDelta {
+  readonly epoch: string
+  readonly from: number
+  readonly to: number
+  readonly set: readonly TableEntry[]
+  readonly removed: readonly { readonly redisClusterId: string; readonly key: string }[]
+  /** Present when the rules changed. */
+  readonly rules?: readonly Rule[]
+  readonly isOff?: boolean
+}
+
+/** What applying a message to a table did. */
+export type ApplyResult = { readonly kind: 'applied' } | { readonly kind: 'known' } | { readonly kind: 'gap' }
+
+/** A shield's copy of the table. */
+export class StrategyTable {
+  #epoch = ''
+  #version = 0
+  #rules: readonly Rule[] = []
+  #isOff = false
+  readonly #entries = new Map<string, TableEntry>()
+
+  get epoch(): string {
+    return this.#epoch
+  }
+
+  get version(): number {
+    return this.#version
+  }
+
+  get rules(): readonly Rule[] {
+    return this.#rules
+  }
+
+  get isOff(): boolean {
+    return this.#isOff
+  }
+
+  get size(): number {
+    return this.#entries.size
+  }
+
+  get(redisClusterId: string, key: string): TableEntry | undefined {
+    return this.#entries.get(entryId(redisClusterId, key))
+  }
+
+  entries(): IterableIterator<TableEntry> {
+    return this.#entries.values()
+  }
+
+  /** Takes a snapshot whole. One of the same epoch with a lower version is an old message and is ignored. */
+  applySnapshot(snapshot: TableSnapshot): ApplyResult {
+    if (snapshot.epoch === this.#epoch && snapshot.version < this.#version) return { kind: 'known' }
+    this.#epoch = snapshot.epoch
+    this.#version = snapshot.version
+    this.#rules = snapshot.rules
+    this.#isOff = snapshot.isOff
+    this.#entries.clear()
+    for (const entry of snapshot.entries) this.#entries.set(entryId(entry.redisClusterId, entry.key), entry)
+    return { kind: 'applied' }
+  }
+
+  /** Takes a delta that fits; a gap leaves the table as it is. */
+  applyDelta(delta: TableDelta): ApplyResult {
+    if (delta.epoch !== this.#epoch || delta.from > this.#version) return { kind: 'gap' }
+    if (delta.to <= this.#version) return { kind: 'known' }
+    if (delta.from !== this.#version) return { kind: 'gap' }
+    for (const { redisClusterId, key } of delta.removed) this.#entries.delete(entryId(redisClusterId, key))
+    for (const entry of delta.set) this.#entries.set(entryId(entry.redisClusterId, entry.key), entry)
+    if (delta.rules !== undefined) this.#rules = delta.rules
+    if (delta.isOff !== undefined) this.#isOff = delta.isOff
+    this.#version = delta.to
+    return { kind: 'applied' }
+  }
+
+  snapshot(): TableSnapshot {
+    return {
+      epoch: this.#epoch,
+      version: this.#version,
+      entries: [...this.#entries.values()],
+      rules: this.#rules,
+      isOff: this.#isOff,
+    }
+  }
+}
+
+/** A list of strategies with their keys, as config centres and people read it (the JSON shape of the design). */
+export type StrategyList = readonly Record<string, unknown>[]
+
+/** The entries grouped by strategy; keys are written as key texts, so that bytes survive JSON. */
+export function toStrategyList(entries: Iterable<TableEntry>): StrategyList {
+  const groups = new Map<string, { strategy: Strategy; keys: string[] }>()
+  const copies: Record<string, readonly string[]> = {}
+  for (const { key, strategy } of entries) {
+    if (strategy.strategy === 'RedundantKeys') {
+      copies[keyText(key)] = strategy.copies.map(keyText)
+      continue
+    }
+    const id = JSON.stringify(strategy)
+    const group = groups.get(id)
+    if (group === undefined) groups.set(id, { strategy, keys: [keyText(key)] })
+    else group.keys.push(keyText(key))
+  }
+  const list: Record<string, unknown>[] = [...groups.values()].map(({ strategy, keys }) => ({
+    ...strategy,
+    keys: keys.sort(),
+  }))
+  if (Object.keys(copies).length > 0) list.push({ strategy: 'RedundantKeys', keys: copies })
+  return list
+}
+
+/** Entries written for JSON: the key as text. */
+export function entryToJson(entry: TableEntry): TableEntry {
+  return { ...entry, key: keyText(entry.key) }
+}
+
+/** An entry read from JSON; undefined where its key is no key text. */
+export function entryFromJson(entry: TableEntry): TableEntry | undefined {
+  const key = parseKeyText(entry.key)
+  return key === undefined ? undefined : { ...entry, key }
+}

@@ -1,0 +1,127 @@
+import { FakeClock, scale } from '@firebreak/testkit'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { InvalidOptionError } from '../errors/firebreak-error.ts'
+import { TimingWheel } from './timing-wheel.ts'
+
+function makeWheel(tickMs = 1, maxTimers?: number) {
+  const clock = new FakeClock()
+  const due: string[] = []
+  const limit = maxTimers === undefined ? {} : { maxTimers }
+  const wheel = new TimingWheel<string>({ clock, tickMs, ...limit, onDue: (value) => void due.push(value) })
+  const advance = (ms: number) => {
+    clock.advance(ms)
+    wheel.advance()
+    return due.splice(0)
+  }
+  return { clock, wheel, due, advance }
+}
+
+test('timers fire at their time, not before, in the order of their times', () => {
+  const { wheel, advance } = makeWheel()
+  for (const delayMs of [5, 3, 64, 63, 4096, 4095, 300_000, 1]) wheel.set(delayMs, `${delayMs}`)
+  expect(advance(0)).toEqual([])
+  expect(advance(1)).toEqual(['1'])
+  expect(advance(3)).toEqual(['3'])
+  expect(advance(58)).toEqual(['5'])
+  expect(advance(1)).toEqual(['63'])
+  expect(advance(1)).toEqual(['64'])
+  expect(advance(4030)).toEqual([])
+  expect(advance(2)).toEqual(['4095', '4096'])
+  expect(advance(295_903)).toEqual([])
+  expect(advance(1)).toEqual(['300000'])
+  expect(wheel.size).toBe(0)
+})
+
+test('any timers, cancelled or not, with any steps of the clock, fire as a sorted list would', () => {
+  const step = fc.oneof(
+    fc.record({ kind: fc.constant('set' as const), ms: fc.oneof(fc.nat(200), fc.nat(20_000), fc.nat(2_000_000)) }),
+    fc.record({ kind: fc.constant('cancel' as const), ms: fc.nat(1000) }),
+    fc.record({ kind: fc.constant('advance' as const), ms: fc.oneof(fc.nat(100), fc.nat(5000), fc.nat(1_000_000)) }),
+  )
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 150 }), fc.constantFrom(1, 7, 10), (steps, tickMs) => {
+      const { clock, wheel, advance } = makeWheel(tickMs)
+      const startMs = clock.now()
+      const set: { id: number; value: string; atMs: number }[] = []
+      const done = new Set<string>()
+      for (const [nth, { kind, ms }] of steps.entries()) {
+        if (kind === 'set') {
+          set.push({ id: wheel.set(ms, `${nth}`), value: `${nth}`, atMs: clock.now() + ms })
+        } else if (kind === 'cancel') {
+          const timer = set[ms % Math.max(1, set.length)]
+          if (timer === undefined) continue
+          expect(wheel.cancel(timer.id)).toBe(!done.has(timer.value))
+          done.add(timer.value)
+        } else {
+          const tick = Math.floor((clock.now() + ms - startMs) / tickMs)
+          const isDue = ({ atMs, value }: (typeof set)[0]) =>
+            !done.has(value) && Math.ceil((atMs - startMs) / tickMs) <= tick
+          const expected = set.filter(isDue).map(({ value }) => value)
+          const fired = advance(ms)
+          // A timer that was set for now fires at the next tick.
+          const early = fired.filter((value) => !expected.includes(value))
+          expect(early).toEqual([])
+          for (const value of fired) done.add(value)
+          const left = expected.filter((value) => !fired.includes(value))
+          for (const value of left)
+            expect(set.find((timer) => timer.value === value)!.atMs).toBeGreaterThan(clock.now() - ms - tickMs)
+          const times = fired.map((value) =>
+            Math.ceil((set.find((timer) => timer.value === value)!.atMs - startMs) / tickMs),
+          )
+          expect(times).toEqual([...times].sort((a, b) => a - b))
+        }
+        expect(wheel.size).toBe(set.length - done.size)
+        const nextMs = wheel.nextDueMs()
+        const soonest = Math.min(...set.filter(({ value }) => !done.has(value)).map(({ atMs }) => atMs))
+        if (nextMs === undefined) expect(wheel.size).toBe(0)
+        else expect(clock.now() + nextMs).toBeLessThanOrEqual(Math.max(soonest, clock.now()) + 2 * tickMs)
+      }
+    }),
+    { numRuns: scale(150, 2000) },
+  )
+})
+
+test('what fires may set and cancel others', () => {
+  const clock = new FakeClock()
+  const seen: string[] = []
+  const wheel = new TimingWheel<() => void>({ clock, tickMs: 1, onDue: (act) => act() })
+  const other = wheel.set(5, () => seen.push('never'))
+  wheel.set(4, () => {
+    seen.push('first')
+    wheel.cancel(other)
+    wheel.set(0, () => seen.push('again'))
+  })
+  clock.advance(100)
+  wheel.advance()
+  expect(seen).toEqual(['first', 'again'])
+})
+
+test('a late cancel never hits the timer that took the place of the fired one', () => {
+  const { wheel, advance } = makeWheel()
+  const first = wheel.set(1, 'first')
+  expect(advance(1)).toEqual(['first'])
+  const second = wheel.set(1, 'second')
+  expect(second).not.toBe(first)
+  expect(wheel.cancel(first)).toBe(false)
+  expect(advance(1)).toEqual(['second'])
+})
+
+test('the number of timers is bounded', () => {
+  const { wheel } = makeWheel(1, 100)
+  const ids = Array.from({ length: 101 }, (_, nth) => wheel.set(nth, `${nth}`))
+  expect(ids.filter((id) => id < 0).length).toBe(1)
+  expect(wheel.cancel(-1)).toBe(false)
+  wheel.cancel(ids[3]!)
+  expect(wheel.set(5, 'more')).toBeGreaterThanOrEqual(0)
+  expect(() => makeWheel(0)).toThrow(InvalidOptionError)
+})
+
+test('a clock that jumps a year costs no year of ticks', () => {
+  const { wheel, advance } = makeWheel()
+  wheel.set(365 * 86_400_000, 'a year')
+  const started = performance.now()
+  expect(advance(365 * 86_400_000 - 1)).toEqual([])
+  expect(advance(1)).toEqual(['a year'])
+  expect(performance.now() - started).toBeLessThan(5000)
+})

@@ -1,0 +1,184 @@
+import type { RespValue } from '@firebreak/core'
+import { FindError } from '../errors.ts'
+import { RedisConnection } from './connection.ts'
+import { infoFields, list, number, text } from './replies.ts'
+import { addressOf, type RedisTarget } from './target.ts'
+
+/** One server of a deployment. */
+export interface ServerNode {
+  readonly address: string
+  readonly target: RedisTarget
+  readonly role: 'master' | 'replica'
+  /** First and last slot of each range it serves, in a cluster. */
+  readonly slots?: readonly (readonly [number, number])[]
+  /** The masters' address, of a replica. */
+  readonly masterAddress?: string
+}
+
+/** How the servers behind an address belong together. */
+export interface Topology {
+  readonly kind: 'standalone' | 'cluster' | 'sentinel'
+  readonly masters: readonly ServerNode[]
+  /** Replicas that are in sync, by their master's address. */
+  readonly replicas: ReadonlyMap<string, readonly ServerNode[]>
+}
+
+/** How a deployment is looked up. */
+export interface DiscoverOptions {
+  /** The master's name, where the target is a Sentinel. @default the only one that it knows */
+  readonly sentinelMaster?: string
+  /** The user and password of the Sentinels' own, where they have one. */
+  readonly sentinelPassword?: string
+}
+
+/** Finds out what a target is (one server, a cluster, a Sentinel) and which servers belong to it. */
+export async function discover(target: RedisTarget, options: DiscoverOptions = {}): Promise<Topology> {
+  const first = await openAny(target, options)
+  try {
+    const info = infoFields(await first.send(['INFO', 'server']).catch(() => ''))
+    if (info.get('redis_mode') === 'sentinel' || info.get('server_mode') === 'sentinel') {
+      return await discoverSentinel(first, target, options)
+    }
+    if (info.get('redis_mode') === 'cluster' || info.get('server_mode') === 'cluster') {
+      return await discoverCluster(first, target)
+    }
+    return await standalone(first, target, 'standalone')
+  } finally {
+    first.close()
+  }
+}
+
+/** A Sentinel often has no password although its servers do. */
+async function openAny(target: RedisTarget, options: DiscoverOptions): Promise<RedisConnection> {
+  try {
+    return await RedisConnection.open(target)
+  } catch (error) {
+    const isRefused = error instanceof Error && /AUTH|WRONGPASS/.test(error.message)
+    if (!isRefused || (options.sentinelMaster === undefined && options.sentinelPassword === undefined)) throw error
+    const { username: _username, password: _password, database: _database, ...rest } = target
+    const { sentinelPassword: password } = options
+    return RedisConnection.open(password === undefined ? rest : { ...rest, password })
+  }
+}
+
+async function standalone(
+  connection: RedisConnection,
+  target: RedisTarget,
+  kind: 'standalone' | 'sentinel',
+): Promise<Topology> {
+  const address = addressOf(target)
+  const info = infoFields(await connection.send(['INFO', 'replication']).catch(() => ''))
+  const replicas: ServerNode[] = []
+  for (const [name, value] of info) {
+    if (!/^slave\d+$/.test(name)) continue
+    const parts = new Map(value.split(',').map((part) => part.split('=', 2) as [string, string]))
+    if (parts.get('state') !== 'online') continue
+    const replica = moved(target, parts.get('ip')!, Number(parts.get('port')))
+    replicas.push({ address: addressOf(replica), target: replica, role: 'replica', masterAddress: address })
+  }
+  const role = info.get('role') === 'slave' ? 'replica' : 'master'
+  // The server that was named is read even where it is a replica: somebody chose it.
+  return { kind, masters: [{ address, target, role }], replicas: new Map([[address, replicas]]) }
+}
+
+async function discoverSentinel(
+  sentinel: RedisConnection,
+  target: RedisTarget,
+  options: DiscoverOptions,
+): Promise<Topology> {
+  let name = options.sentinelMaster
+  if (name === undefined) {
+    const known = list(await sentinel.send(['SENTINEL', 'MASTERS'])).map((master) => text(list(master)[1]))
+    if (known.length !== 1) {
+      throw new FindError(
+        'FB_FIND_TOPOLOGY',
+        `the Sentinel at ${sentinel.address} watches ${known.length} masters (${known.join(', ')}): name one`,
+      )
+    }
+    name = known[0]!
+  }
+  const reply = await sentinel.send(['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name])
+  if (reply === null) {
+    throw new FindError('FB_FIND_TOPOLOGY', `the Sentinel at ${sentinel.address} does not know a master "${name}"`)
+  }
+  const [host, port] = list(reply)
+  const master = moved(target, text(host), Number(text(port)))
+  const connection = await RedisConnection.open(master)
+  try {
+    return await standalone(connection, master, 'sentinel')
+  } finally {
+    connection.close()
+  }
+}
+
+async function discoverCluster(connection: RedisConnection, target: RedisTarget): Promise<Topology> {
+  const masters = new Map<string, { node: RedisTarget; slots: [number, number][] }>()
+  const replicas = new Map<string, ServerNode[]>()
+  const { database: _database, ...base } = target
+  for (const range of list(await connection.send(['CLUSTER', 'SLOTS']))) {
+    const [from, to, master, ...others] = list(range)
+    const node = nodeTarget(base, master)
+    const address = addressOf(node)
+    const known = masters.get(address) ?? { node, slots: [] }
+    known.slots.push([number(from), number(to)])
+    masters.set(address, known)
+    replicas.set(
+      address,
+      others.map((other) => {
+        const replica = nodeTarget(base, other)
+        return { address: addressOf(replica), target: replica, role: 'replica', masterAddress: address }
+      }),
+    )
+  }
+  if (masters.size === 0) {
+    throw new FindError('FB_FIND_TOPOLOGY', `${connection.address} is a cluster node, but no slots are assigned`)
+  }
+  return {
+    kind: 'cluster',
+    masters: [...masters].map(([address, { node, slots }]) => ({
+      address,
+      target: node,
+      role: 'master',
+      slots: slots.sort((a, b) => a[0] - b[0]),
+    })),
+    replicas,
+  }
+}
+
+function nodeTarget(base: RedisTarget, entry: RespValue | undefined): RedisTarget {
+  const [host, port] = list(entry)
+  // An empty host or "?" means: the one that you asked.
+  const name = text(host)
+  return moved(base, name === '' || name === '?' ? (base.host ?? '127.0.0.1') : name, number(port))
+}
+
+function moved(target: RedisTarget, host: string, port: number): RedisTarget {
+  const { socketPath: _socketPath, ...rest } = target
+  return { ...rest, host, port }
+}
+
+/** One server to read of each master: its first replica that answers where replicas are preferred, else itself. */
+export async function readingConnections(
+  topology: Topology,
+  prefersReplicas: boolean,
+): Promise<{ node: ServerNode; connection: RedisConnection }[]> {
+  return Promise.all(
+    topology.masters.map(async (master) => {
+      const candidates = [...(prefersReplicas ? (topology.replicas.get(master.address) ?? []) : []), master]
+      let failure: unknown
+      for (const node of candidates) {
+        try {
+          const connection = await RedisConnection.open(node.target)
+          if (node.role === 'replica' && topology.kind === 'cluster') await connection.send(['READONLY'])
+          return {
+            node: node === master ? master : { ...node, ...(master.slots && { slots: master.slots }) },
+            connection,
+          }
+        } catch (error) {
+          failure = error
+        }
+      }
+      throw failure
+    }),
+  )
+}

@@ -1,0 +1,28 @@
+import { FirebreakError } from '@firebreak/core'
+
+/** A dump cannot be read further; `offset` is the byte where reading stopped. */
+export class RdbError extends FirebreakError {
+  readonly offset: number
+
+  constructor(
+    code: 'FB_RDB_CORRUPT' | 'FB_RDB_TRUNCATED' | 'FB_RDB_CHECKSUM' | 'FB_RDB_UNSUPPORTED',
+    message: string,
+    offset: number,
+  ) {
+    super(code, `RDB at byte ${offset}: ${message}`)
+    this.offset = offset
+  }
+}
+
+/** A capture file cannot be read further; `offset` is the byte where reading stopped. */
+export class CaptureFormatError extends FirebreakError {
+  readonly offset: number
+
+  constructor(message: string, offset: number) {
+    super('FB_CAPTURE_FORMAT', `capture at byte ${offset}: ${message}`)
+    this.offset = offset
+  }
+}
+
+/** A finder could not do what was asked of it on this server; the sentence says what to do instead. */
+export class FindError extends FirebreakError {}

@@ -1,0 +1,82 @@
+import type { Rule } from '@firebreak/core'
+import { SlidingWindow } from '../heat/sliding-window.ts'
+
+/** What the hub asks of its sensors. */
+export interface SensorPace {
+  readonly intervalMs: number
+  readonly samplingFloor: number
+}
+
+export interface IngestGovernorOptions {
+  /** How often sensors report while the hub can take it. */
+  readonly reportIntervalMs: number
+  /** The slowest that it asks for. */
+  readonly maxReportIntervalMs: number
+  readonly maxReportsPerSecond: number
+  readonly maxEntriesPerSecond: number
+}
+
+const maxFloor = 65_536
+/** Busy for more than this part of the time: slower. Less than the other: faster again. */
+const busyLoad = 0.75
+const easyLoad = 0.5
+
+/**
+ * Sets the sensors' interval and sampling floor from what the hub can take.
+ *
+ * The interval follows from their number (reports a second = sensors ÷ interval), and is stretched while this process is
+ * busy most of the time, whatever keeps it busy; it shrinks back slowly, so that it does not swing. The floor f rises in proportion
+ * while more entries come than wished and falls by a quarter a second otherwise. It is bounded by the lowest threshold T
+ * that any rule has: f ≤ 1 + T/96 keeps a key at 1.5 T from being missed.
+ */
+export class IngestGovernor {
+  readonly #options: IngestGovernorOptions
+  readonly #reports = new SlidingWindow(2000)
+  readonly #entries = new SlidingWindow(2000)
+  #floorBound = maxFloor
+  #stretch = 1
+  #pace: SensorPace
+
+  constructor(options: IngestGovernorOptions) {
+    this.#options = options
+    this.#pace = { intervalMs: options.reportIntervalMs, samplingFloor: 1 }
+  }
+
+  get pace(): SensorPace {
+    return this.#pace
+  }
+
+  setRules(rules: readonly Rule[]): void {
+    const thresholds = rules.flatMap(({ levels }) => levels.filter(isOfCounts).map(({ enter }) => enter))
+    this.#floorBound = Math.max(1, Math.floor(1 + Math.min(maxFloor * 96, ...thresholds) / 96))
+  }
+
+  count(entries: number, now: number): void {
+    this.#reports.add(now, 1)
+    this.#entries.add(now, entries)
+  }
+
+  rates(now: number): { readonly reportsPerSecond: number; readonly entriesPerSecond: number } {
+    return { reportsPerSecond: this.#reports.sum(now) / 2, entriesPerSecond: this.#entries.sum(now) / 2 }
+  }
+
+  /** Once a second; `load` is the part of it for which this process was busy. */
+  adjust(sensors: number, load: number, now: number): SensorPace {
+    const { reportIntervalMs, maxReportIntervalMs, maxReportsPerSecond, maxEntriesPerSecond } = this.#options
+    const needed = Math.ceil((sensors * 1000) / maxReportsPerSecond)
+    const unhurriedMs = Math.max(reportIntervalMs, needed)
+    if (load > busyLoad) this.#stretch = Math.min(this.#stretch * 1.5, maxReportIntervalMs / unhurriedMs)
+    else if (load < easyLoad) this.#stretch *= 0.95
+    this.#stretch = Math.max(1, this.#stretch)
+    const intervalMs = Math.min(maxReportIntervalMs, Math.round(unhurriedMs * this.#stretch))
+    const pressure = this.rates(now).entriesPerSecond / maxEntriesPerSecond
+    const floor = this.#pace.samplingFloor
+    const wished = pressure > 1 ? Math.ceil(floor * pressure) : Math.floor(floor * 0.75)
+    this.#pace = { intervalMs, samplingFloor: Math.min(this.#floorBound, Math.max(1, wished)) }
+    return this.#pace
+  }
+}
+
+function isOfCounts({ measure, enter }: Rule['levels'][number]): boolean {
+  return measure !== 'bytes' && enter < Number.MAX_SAFE_INTEGER
+}

@@ -1,0 +1,83 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { temporaryFolder } from '@firebreak/testkit'
+import { expect, test } from 'vitest'
+import { HubConfigError } from '../errors.ts'
+import { configFields, flagOf, variableOf } from './config-fields.ts'
+import { resolveHubConfig } from './resolve-hub-config.ts'
+
+const folder = temporaryFolder('config')
+
+function file(name: string, text: string): string {
+  const path = join(folder, name)
+  writeFileSync(path, text)
+  return path
+}
+
+test('a flag beats a variable, a variable the file, the file the default', () => {
+  const config = file('hub.yaml', 'port: 1\nheartbeatMs: 300\nsettleMs: 5\nallowedHosts: [a.example]\n')
+  const { options, sources } = resolveHubConfig({
+    flags: { config, port: '3' },
+    env: { FIREBREAK_HUB_PORT: '2', FIREBREAK_HUB_HEARTBEAT_MS: '400', PATH: 'x' },
+  })
+  expect(options).toMatchObject({ port: 3, heartbeatMs: 400, settleMs: 5, allowedHosts: ['a.example'] })
+  expect(sources).toMatchObject({ port: 'flag', heartbeatMs: 'env', settleMs: 'file', host: 'default' })
+  expect(resolveHubConfig({}).options).toEqual({ port: 7070 })
+})
+
+test.each([
+  [{ flags: { prot: '1' } }, '--prot', 'there is no setting --prot; did you mean --port?'],
+  [{ env: { FIREBREAK_HUB_PROT: '1' } }, 'FIREBREAK_HUB_PROT', 'did you mean FIREBREAK_HUB_PORT?'],
+  [{ flags: { config: file('a.yaml', 'heartbeatms: 5') } }, 'heartbeatms', 'did you mean heartbeatMs?'],
+  [{ flags: { port: 'x' } }, '--port', '--port is "x"; it must be a number from 0 to 65535'],
+  [{ env: { FIREBREAK_HUB_PORT: '70000' } }, 'FIREBREAK_HUB_PORT', 'FIREBREAK_HUB_PORT is "70000"'],
+  [{ flags: { 'log-level': 'inof' } }, '--log-level', 'did you mean info?'],
+  [{ flags: { host: '' } }, '--host', 'a text that is not empty'],
+  [{ flags: { config: join(folder, 'none.yaml') } }, 'config', 'cannot be read'],
+  [{ flags: { config: file('b.yaml', '- a') } }, '', 'it must be an object of settings'],
+  [{ flags: { 'tls-cert-file': 'x' } }, 'tlsKeyFile', 'TLS needs both'],
+  [{ flags: { 'rules-file': file('c.yaml', 'a: 1') } }, 'rulesFile', 'a list of rules'],
+  [
+    { flags: { 'tokens-file': file('d.yaml', 'people: [{name: a, token: 0123456789abcdef}]') } },
+    'people[0].role',
+    'is missing',
+  ],
+  [{ flags: { 'tokens-file': file('e.yaml', 'apps: [{name: a, token: short}]') } }, 'apps[0].token', '16 characters'],
+  [{ flags: { 'tokens-file': file('f.yaml', 'app: []') } }, 'app', 'did you mean apps?'],
+])('%j is refused with its name', (input, field, message) => {
+  let caught: unknown
+  try {
+    resolveHubConfig(input as Parameters<typeof resolveHubConfig>[0])
+  } catch (error) {
+    caught = error
+  }
+  expect(caught).toBeInstanceOf(HubConfigError)
+  expect((caught as HubConfigError).message).toContain(message)
+  expect((caught as HubConfigError).field).toBe(field)
+})
+
+test('rules and tokens come from files', () => {
+  const { options } = resolveHubConfig({
+    flags: {
+      'rules-file': file('rules.yaml', 'rules:\n  - {id: a, prefix: p, threshold: 5}\n'),
+      'tokens-file': file(
+        'tokens.yaml',
+        'apps: [{name: shop, token: 0123456789abcdef}]\npeople: [{name: ann, role: admin, token: fedcba9876543210}]\n',
+      ),
+    },
+  })
+  expect(options.initialRules).toEqual([{ id: 'a', prefix: 'p', threshold: 5 }])
+  expect(options.tokens).toEqual({
+    apps: [{ name: 'shop', token: '0123456789abcdef' }],
+    people: [{ name: 'ann', role: 'admin', token: 'fedcba9876543210' }],
+  })
+})
+
+test('every setting stands in the reference with its flag, its variable and its default', () => {
+  const reference = readFileSync(new URL('../../../../docs/reference/config.md', import.meta.url), 'utf8')
+  const missing = configFields.filter(
+    ({ name, default: fallback }) =>
+      !reference.includes(`| \`${name}\` | \`--${flagOf(name)}\` | \`${variableOf(name)}\` | ${fallback} |`),
+  )
+  expect(missing.map(({ name }) => name)).toEqual([])
+})

@@ -1,0 +1,68 @@
+import type { Rule } from '@firebreak/core'
+import { SlidingWindow } from '../heat/sliding-window.ts'
+
+/** Names the Redis node that owns a slot; without one, a cluster counts as one node. */
+export type NodeOfSlot = (redisClusterId: string, slot: number) => string
+
+const maxTotals = 10_000
+
+/**
+ * All accesses of a service, and of a node, over the windows that rules with a share need.
+ *
+ * A service's total comes from the reports' own totals, which hold what sampling left out. A node's is summed from the
+ * entries (their sampling keeps sums unbiased), because a report does not say how its total falls on nodes.
+ */
+export class AccessTotals {
+  readonly #nodeOfSlot: NodeOfSlot
+  #serviceWindowsMs: readonly number[] = []
+  #nodeWindowsMs: readonly number[] = []
+  readonly #windows = new Map<string, SlidingWindow>()
+
+  constructor(nodeOfSlot: NodeOfSlot = () => '') {
+    this.#nodeOfSlot = nodeOfSlot
+  }
+
+  setRules(rules: readonly Rule[]): void {
+    const windowsFor = (shareOf: 'service' | 'node') => [
+      ...new Set(
+        rules
+          .filter(({ levels }) => levels.some((level) => level.enterShare !== undefined && level.shareOf === shareOf))
+          .map(({ windowMs }) => windowMs),
+      ),
+    ]
+    this.#serviceWindowsMs = windowsFor('service')
+    this.#nodeWindowsMs = windowsFor('node')
+  }
+
+  addReport(redisClusterId: string, serviceId: string, at: number, total: number): void {
+    for (const windowMs of this.#serviceWindowsMs)
+      this.#window('service', redisClusterId, serviceId, windowMs)?.add(at, total)
+  }
+
+  addEntry(redisClusterId: string, slot: number, at: number, count: number): void {
+    for (const windowMs of this.#nodeWindowsMs) {
+      this.#window('node', redisClusterId, this.#nodeOfSlot(redisClusterId, slot), windowMs)?.add(at, count)
+    }
+  }
+
+  ofServices(redisClusterId: string, services: Iterable<string>, windowMs: number, now: number): number {
+    let sum = 0
+    for (const service of services) sum += this.#window('service', redisClusterId, service, windowMs)?.sum(now) ?? 0
+    return sum
+  }
+
+  ofNode(redisClusterId: string, slot: number, windowMs: number, now: number): number {
+    return this.#window('node', redisClusterId, this.#nodeOfSlot(redisClusterId, slot), windowMs)?.sum(now) ?? 0
+  }
+
+  #window(kind: string, redisClusterId: string, name: string, windowMs: number): SlidingWindow | undefined {
+    const id = `${kind}\u0000${redisClusterId}\u0000${name}\u0000${windowMs}`
+    let window = this.#windows.get(id)
+    if (window === undefined) {
+      if (this.#windows.size >= maxTotals) return undefined
+      window = new SlidingWindow(windowMs)
+      this.#windows.set(id, window)
+    }
+    return window
+  }
+}

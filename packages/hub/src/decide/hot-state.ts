@@ -1,0 +1,22 @@
+import type { TableEntry } from '@firebreak/core'
+
+/**
+ * Where a key stands; a cold key has no state.
+ *
+ *     cold ──heat ≥ exit──► warming ──heat ≥ enter──► hot ──heat < exit──► cooling ──held long enough──► cold
+ *       ◄────heat < exit────┘                          ◄────heat ≥ exit────┘
+ */
+export type HotState =
+  | { readonly phase: 'warming'; readonly since: number }
+  | {
+      readonly phase: 'hot' | 'cooling'
+      /** When the key became hot. */
+      readonly since: number
+      /** The index of the level it is at, and since when. */
+      readonly level: number
+      readonly levelSince: number
+      /** What the table says; in shadow mode, what it would say. */
+      readonly entry: TableEntry
+      /** Heat a second when it became hot, for the comparison of before and after. */
+      readonly ratePerSecondBefore: number
+    }

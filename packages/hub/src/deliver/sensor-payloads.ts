@@ -1,0 +1,65 @@
+import { z } from 'zod'
+
+/** What sensors may send in JSON; fields that a newer sensor adds are let through. */
+const id = z.string().min(1).max(256)
+const count = z.number().min(0).default(0)
+
+export const helloPayload = z.object({
+  serviceId: id,
+  hostId: id,
+  instanceId: id,
+  agent: z.string().max(256).default('unknown'),
+  redisClusterIds: z.array(z.string().max(256)).max(1000).default([]),
+  epoch: z.string().max(256).default(''),
+  version: z.number().default(0),
+  sentAt: z.number(),
+  token: z.string().max(1024).optional(),
+})
+
+const watcher = z.object({
+  redisClusterId: z.string().max(256),
+  kind: z.enum(['tracking', 'fallback', 'lane', 'none']),
+  state: z.enum(['live', 'connecting', 'expired', 'refused']),
+  detail: z.string().max(1000).default(''),
+})
+
+const keyEffect = z.object({
+  redisClusterId: z.string().max(256),
+  key: z.string(),
+  localHits: count,
+  redisReads: count,
+  bytesSaved: count,
+  readMs: z.number().min(0).optional(),
+  limited: count,
+  errors: count,
+  staleMs: z.number().optional(),
+})
+
+export const statusPayload = z.object({
+  sentAt: z.number(),
+  epoch: z.string(),
+  version: z.number(),
+  isOff: z.boolean().default(false),
+  counters: z.object({
+    reads: count,
+    writes: count,
+    localHits: count,
+    loads: count,
+    bypasses: count,
+    invalidations: count,
+    flushes: count,
+    limited: count,
+    copyReads: count,
+    droppedReports: count,
+    errors: count,
+  }),
+  keys: z.array(keyEffect).max(10_000).default([]),
+  watchers: z.array(watcher).max(1000).default([]),
+})
+
+export const claimPayload = z.object({
+  redisClusterId: id,
+  key: z.string(),
+  ruleId: id,
+  heat: z.number().min(0),
+})

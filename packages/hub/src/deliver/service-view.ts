@@ -1,0 +1,102 @@
+import {
+  encodeJsonFrame,
+  entryId,
+  entryToJson,
+  type Rule,
+  type TableDelta,
+  type TableEntry,
+  type TableSnapshot,
+} from '@firebreak/core'
+
+/** A sensor that listens to its service's table. */
+export interface TableListener {
+  /** The table changed; `frame` is the delta ready to send, the same bytes for all. */
+  onDelta(delta: TableDelta, frame: Uint8Array): void
+}
+
+/** What is to be told of one key: its entry, or that it has none. */
+type Change = { readonly redisClusterId: string; readonly key: string; readonly entry: TableEntry | undefined }
+
+/**
+ * The strategy table of one service: the entries of keys that the service touches.
+ *
+ * Its version is the hub's at its last change, so all sensors of a service are always at the same version, whenever they
+ * joined, and one delta serves them all.
+ */
+export class ServiceView {
+  readonly listeners = new Set<TableListener>()
+  version: number
+  rules: readonly Rule[]
+  readonly #entries = new Map<string, TableEntry>()
+  readonly #changes = new Map<string, Change>()
+  #areRulesNew = false
+  #isSwitchNew = false
+
+  constructor(version: number, rules: readonly Rule[]) {
+    this.version = version
+    this.rules = rules
+  }
+
+  get isChanged(): boolean {
+    return this.#changes.size > 0 || this.#areRulesNew || this.#isSwitchNew
+  }
+
+  entries(): Iterable<TableEntry> {
+    return this.#entries.values()
+  }
+
+  has(redisClusterId: string, key: string): boolean {
+    return this.#entries.has(entryId(redisClusterId, key))
+  }
+
+  set(entry: TableEntry): void {
+    const { redisClusterId, key } = entry
+    const id = entryId(redisClusterId, key)
+    this.#entries.set(id, entry)
+    this.#changes.set(id, { redisClusterId, key, entry })
+  }
+
+  /** Tells that the key has no entry, also where it had none: a process may have acted by itself. */
+  remove(redisClusterId: string, key: string): void {
+    const id = entryId(redisClusterId, key)
+    this.#entries.delete(id)
+    this.#changes.set(id, { redisClusterId, key, entry: undefined })
+  }
+
+  setRules(rules: readonly Rule[]): void {
+    this.rules = rules
+    this.#areRulesNew = true
+  }
+
+  switched(): void {
+    this.#isSwitchNew = true
+  }
+
+  snapshot(epoch: string, isOff: boolean): TableSnapshot {
+    const entries = [...this.#entries.values()].map(entryToJson)
+    return { epoch, version: this.version, entries, rules: this.rules, isOff }
+  }
+
+  /** Brings the view to `version` and tells its listeners what changed. */
+  flush(epoch: string, version: number, isOff: boolean): void {
+    const changes = [...this.#changes.values()]
+    const delta: TableDelta = {
+      epoch,
+      from: this.version,
+      to: version,
+      set: changes.flatMap(({ entry }) => (entry === undefined ? [] : [entryToJson(entry)])),
+      removed: changes
+        .filter(({ entry }) => entry === undefined)
+        .map(({ redisClusterId, key }) => entryToJson({ redisClusterId, key } as TableEntry)),
+      ...(this.#areRulesNew && { rules: this.rules }),
+      ...(this.#isSwitchNew && { isOff }),
+    }
+    this.version = version
+    this.#changes.clear()
+    this.#areRulesNew = false
+    this.#isSwitchNew = false
+    if (this.listeners.size === 0) return
+    const frame = encodeJsonFrame('delta', version, delta)
+    for (const listener of this.listeners) listener.onDelta(delta, frame)
+  }
+}

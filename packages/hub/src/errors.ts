@@ -1,0 +1,43 @@
+import { FirebreakError } from '@firebreak/core'
+
+/** A hub that would listen beyond loopback without tokens. */
+export class NotLoopbackError extends FirebreakError {
+  readonly host: string
+
+  constructor(host: string) {
+    super(
+      'FB_HUB_NOT_LOOPBACK',
+      `the hub will not listen on ${host} without tokens: anybody who reaches it could change rules; set tokens (tokensFile) or listen on 127.0.0.1`,
+    )
+    this.host = host
+  }
+}
+
+/** A setting of the hub is wrong. */
+export class HubConfigError extends FirebreakError {
+  readonly field: string
+
+  constructor(field: string, message: string, options?: ErrorOptions) {
+    super('FB_HUB_CONFIG', message, options)
+    this.field = field
+  }
+}
+
+/** The hub's store cannot be opened or used. */
+export class StoreError extends FirebreakError {
+  constructor(message: string, options?: ErrorOptions) {
+    super('FB_HUB_STORE', message, options)
+  }
+}
+
+/** An answer of the API that is an error: a status, a code, a sentence, and the field where one is wrong. */
+export class ApiProblem extends FirebreakError {
+  readonly statusCode: number
+  readonly field: string | undefined
+
+  constructor(statusCode: number, code: `FB_${string}`, message: string, field?: string) {
+    super(code, message)
+    this.statusCode = statusCode
+    this.field = field
+  }
+}

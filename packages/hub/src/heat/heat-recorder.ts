@@ -1,0 +1,51 @@
+import type { HeatEngine, KeyHeat } from './heat-engine.ts'
+
+/** What the hottest keys had in one second: accesses, writes, bytes, one triple per key. */
+export interface RecordedSecond {
+  /** Start of the second, hub time. */
+  readonly at: number
+  /** All accesses of the second, those of other keys too. */
+  readonly total: number
+  readonly keys: readonly Pick<KeyHeat, 'redisClusterId' | 'key' | 'slot'>[]
+  readonly counts: Float64Array
+}
+
+export interface HeatRecorderOptions {
+  /** @default 3600 */
+  readonly maxSeconds?: number
+  /** The hottest keys of each second. @default 100 */
+  readonly maxKeys?: number
+}
+
+/** Remembers the hottest keys of each second of the last hour, so that a rule can be tried on what has been. */
+export class HeatRecorder {
+  readonly #seconds: RecordedSecond[] = []
+  readonly #maxSeconds: number
+  readonly #maxKeys: number
+
+  constructor(options: HeatRecorderOptions = {}) {
+    this.#maxSeconds = options.maxSeconds ?? 3600
+    this.#maxKeys = options.maxKeys ?? 100
+  }
+
+  /** Oldest first. */
+  get seconds(): readonly RecordedSecond[] {
+    return this.#seconds
+  }
+
+  /** Takes down the second before the last full one, by which time its reports have come. */
+  record(engine: HeatEngine, total: number, now: number): void {
+    const second = Math.floor(now / 1000) - 2
+    const found = [...engine.candidates()]
+      .map((heat) => ({ heat, counts: heat.detail!.second(second) }))
+      .filter(({ counts }) => counts.accesses > 0)
+      .sort((a, b) => b.counts.accesses - a.counts.accesses || (a.heat.key < b.heat.key ? -1 : 1))
+      .slice(0, this.#maxKeys)
+    const keys = found.map(({ heat: { redisClusterId, key, slot } }) => ({ redisClusterId, key, slot }))
+    const counts = Float64Array.from(
+      found.flatMap(({ counts: { accesses, writes, bytes } }) => [accesses, writes, bytes]),
+    )
+    this.#seconds.push({ at: second * 1000, total, keys, counts })
+    if (this.#seconds.length > this.#maxSeconds) this.#seconds.shift()
+  }
+}

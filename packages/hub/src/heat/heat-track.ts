@@ -1,0 +1,122 @@
+import type { HeatMeasure, Rule, RuleScope } from '@firebreak/core'
+import type { HotState } from '../decide/hot-state.ts'
+import { SlidingWindow } from './sliding-window.ts'
+
+/** Where no rule matches a key, its rate is shown all the same, over this window. */
+const plainWindowMs = 1000
+
+/** Most of a million keys are touched by one service: they share the set that names it. */
+const noServices: ReadonlySet<string> = new Set()
+const singles = new Map<string, ReadonlySet<string>>()
+const maxSingles = 10_000
+
+function onlyService(serviceId: string): ReadonlySet<string> {
+  let only = singles.get(serviceId)
+  if (only === undefined) {
+    if (singles.size >= maxSingles) singles.clear()
+    only = new Set([serviceId])
+    singles.set(serviceId, only)
+  }
+  return only
+}
+
+/**
+ * One key's heat under one rule: the windows of what the rule measures, and where the key stands. Services whose rules
+ * for the key differ have a track each; everybody else shares one.
+ */
+export class HeatTrack {
+  readonly redisClusterId: string
+  /** The key's name. */
+  readonly key: string
+  readonly slot: number
+  rule: Rule | undefined
+  /** Services whose accesses are counted here. */
+  services: ReadonlySet<string> = noServices
+  /** The scope whose rules this track is for, and further ones that match the key the same way. */
+  scope: RuleScope | undefined
+  furtherScopes: RuleScope[] | undefined
+  /** Undefined: cold. */
+  state: HotState | undefined
+  /** True while an evaluation is to come. */
+  isArmed = false
+  /** True once its first evaluation came. */
+  isSettled = false
+  readonly #accesses: SlidingWindow
+  readonly #writes: SlidingWindow | undefined
+  readonly #bytes: SlidingWindow | undefined
+
+  constructor(redisClusterId: string, key: string, slot: number, rule: Rule | undefined) {
+    this.redisClusterId = redisClusterId
+    this.key = key
+    this.slot = slot
+    this.rule = rule
+    const windowMs = this.windowMs
+    this.#accesses = new SlidingWindow(windowMs)
+    const measures = new Set(rule?.levels.map(({ measure }) => measure))
+    // Reads are accesses without writes.
+    if (measures.has('writes') || measures.has('reads')) this.#writes = new SlidingWindow(windowMs)
+    if (measures.has('bytes')) this.#bytes = new SlidingWindow(windowMs)
+  }
+
+  addService(serviceId: string): void {
+    this.services = this.services.size === 0 ? onlyService(serviceId) : new Set([...this.services, serviceId])
+  }
+
+  removeService(serviceId: string): void {
+    this.services = new Set([...this.services].filter((service) => service !== serviceId))
+  }
+
+  isOf(scope: RuleScope): boolean {
+    return this.scope === scope || (this.furtherScopes?.includes(scope) ?? false)
+  }
+
+  addScope(scope: RuleScope): void {
+    if (this.scope === undefined) this.scope = scope
+    else this.furtherScopes = [...(this.furtherScopes ?? []), scope]
+  }
+
+  clearScopes(): void {
+    this.scope = undefined
+    this.furtherScopes = undefined
+  }
+
+  get windowMs(): number {
+    return this.rule?.windowMs ?? plainWindowMs
+  }
+
+  add(at: number, count: number, writes: number, bytes: number): void {
+    this.#accesses.add(at, count)
+    this.#writes?.add(at, writes)
+    this.#bytes?.add(at, bytes)
+  }
+
+  /** Takes over accesses that were counted elsewhere, evenly over a window that ends now. */
+  addPast(heat: number, windowMs: number, now: number): void {
+    const steps = 20
+    for (let step = 0; step < steps; step++) {
+      this.#accesses.add(now - ((step + 0.5) * windowMs) / steps, heat / steps)
+    }
+  }
+
+  /** The heat in the rule's window. */
+  heat(measure: HeatMeasure, now: number): number {
+    switch (measure) {
+      case 'accesses':
+        return this.#accesses.sum(now)
+      case 'reads':
+        return this.#accesses.sum(now) - (this.#writes?.sum(now) ?? 0)
+      case 'writes':
+        return this.#writes?.sum(now) ?? 0
+      case 'bytes':
+        return this.#bytes?.sum(now) ?? 0
+    }
+  }
+
+  /** True where the windows fit another version of the rule, so that the counts may stay. */
+  fits(rule: Rule | undefined): boolean {
+    if (rule?.id !== this.rule?.id || (rule?.windowMs ?? plainWindowMs) !== this.windowMs) return false
+    const needs = new Set(rule?.levels.map(({ measure }) => measure))
+    if ((needs.has('writes') || needs.has('reads')) && this.#writes === undefined) return false
+    return !(needs.has('bytes') && this.#bytes === undefined)
+  }
+}

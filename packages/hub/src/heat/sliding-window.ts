@@ -1,0 +1,56 @@
+/**
+ * A count over the last `windowMs`, in slices.
+ *
+ * The ring holds `slices` + 1 slices; the newest is being filled, the oldest is on its way out. Of the oldest, only the
+ * part that still lies inside the window counts (as if its accesses were spread evenly over it), so the sum covers
+ * exactly `windowMs` at every moment; without that part it would cover 90 to 100 % of it, and a key just above its
+ * threshold would cross it a slice late or never. Rotation is lazy: a window that nobody touches costs nothing.
+ *
+ *     ticks   …  h−10   h−9   …   h−1    h
+ *               [oldest][         full   ][newest, partly filled]
+ */
+export class SlidingWindow {
+  readonly #sliceMs: number
+  /** A plain array: for eleven numbers a typed one would take three times the memory. */
+  readonly #slices: number[]
+  #head = 0
+  #total = 0
+
+  constructor(windowMs: number, slices = 10) {
+    this.#sliceMs = windowMs / slices
+    this.#slices = new Array<number>(slices + 1).fill(0)
+  }
+
+  /** Adds what happened at a time; older than the window is left out. */
+  add(at: number, count: number): void {
+    const tick = Math.floor(at / this.#sliceMs)
+    if (tick > this.#head) this.#rotate(tick)
+    if (tick <= this.#head - this.#slices.length) return
+    const place = tick % this.#slices.length
+    this.#slices[place] = this.#slices[place]! + count
+    this.#total += count
+  }
+
+  sum(now: number): number {
+    const tick = Math.floor(now / this.#sliceMs)
+    if (tick > this.#head) this.#rotate(tick)
+    if (this.#total === 0) return 0
+    const oldest = this.#slices[(this.#head + 1) % this.#slices.length]!
+    const passed = Math.min(1, Math.max(0, now / this.#sliceMs - this.#head))
+    return this.#total - oldest * passed
+  }
+
+  #rotate(tick: number): void {
+    const size = this.#slices.length
+    if (tick - this.#head >= size) {
+      this.#slices.fill(0)
+      this.#total = 0
+    } else {
+      for (let gone = this.#head + 1; gone <= tick; gone++) {
+        this.#total -= this.#slices[gone % size]!
+        this.#slices[gone % size] = 0
+      }
+    }
+    this.#head = tick
+  }
+}

@@ -1,0 +1,48 @@
+import { type SlotView, slotCount } from '@firebreak/core'
+
+const maxClusters = 100
+
+/** Accesses per slot of the second `second`, and of the full one before it. */
+interface ClusterSlots {
+  second: number
+  current: Float64Array
+  previous: Float64Array
+}
+
+/** Heat per slot, always: two arrays per cluster, swapped each second. */
+export class SlotHeat {
+  readonly #clusters = new Map<string, ClusterSlots>()
+
+  add(redisClusterId: string, slot: number, count: number, now: number): void {
+    const slots = this.#at(redisClusterId, now)
+    if (slots !== undefined) slots.current[slot]! += count
+  }
+
+  /** The busiest slots of the last full second; ties by slot. */
+  busiest(now: number, limit: number): SlotView[] {
+    const views: SlotView[] = []
+    for (const redisClusterId of this.#clusters.keys()) {
+      this.#at(redisClusterId, now)!.previous.forEach((ratePerSecond, slot) => {
+        if (ratePerSecond > 0) views.push({ redisClusterId, slot, ratePerSecond })
+      })
+    }
+    return views.sort((a, b) => b.ratePerSecond - a.ratePerSecond || a.slot - b.slot).slice(0, limit)
+  }
+
+  #at(redisClusterId: string, now: number): ClusterSlots | undefined {
+    const second = Math.floor(now / 1000)
+    let slots = this.#clusters.get(redisClusterId)
+    if (slots === undefined) {
+      if (this.#clusters.size >= maxClusters) return undefined
+      slots = { second, current: new Float64Array(slotCount), previous: new Float64Array(slotCount) }
+      this.#clusters.set(redisClusterId, slots)
+    }
+    if (second > slots.second) {
+      const spare = slots.previous
+      slots.previous = second === slots.second + 1 ? slots.current : spare.fill(0)
+      slots.current = slots.previous === spare ? slots.current.fill(0) : spare.fill(0)
+      slots.second = second
+    }
+    return slots
+  }
+}

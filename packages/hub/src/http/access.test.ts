@@ -1,0 +1,189 @@
+import { request as httpRequest } from 'node:http'
+import { networkInterfaces } from 'node:os'
+import { waitFor } from '@firebreak/testkit'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { WebSocket } from 'ws'
+import { NotLoopbackError } from '../errors.ts'
+import { type Hub, startHub } from '../start-hub.ts'
+import { TestSensor } from '../testing/test-sensor.ts'
+
+const app = 'app-token-0123456789'
+const tokens = {
+  apps: [{ name: 'shop', token: app }],
+  people: [
+    { name: 'vic', role: 'viewer', token: 'viewer-token-0123456789' },
+    { name: 'olga', role: 'operator', token: 'operator-token-0123456789' },
+    { name: 'adam', role: 'admin', token: 'admin-token-0123456789' },
+  ],
+} as const
+
+let open: Hub
+let locked: Hub
+
+beforeAll(async () => {
+  open = await startHub({ logLevel: 'silent' })
+  locked = await startHub({ logLevel: 'silent', tokens, allowedHosts: ['hub.example'] })
+})
+
+afterAll(async () => {
+  await open.close()
+  await locked.close()
+})
+
+/** A request with headers that `fetch` would not let us set. */
+function ask(
+  hub: Hub,
+  path: string,
+  headers: Record<string, string> = {},
+  method = 'GET',
+  body?: string,
+): Promise<{ status: number; body: { code?: string; message?: string }; headers: Record<string, unknown> }> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest(`${hub.url}${path}`, { method, headers }, (response) => {
+      let text = ''
+      response.on('data', (chunk) => (text += chunk))
+      response.on('end', () => {
+        const parsed = /json/.test(response.headers['content-type'] ?? '') ? JSON.parse(text) : {}
+        resolve({ status: response.statusCode!, body: parsed as { code?: string }, headers: response.headers })
+      })
+    })
+    request.on('error', reject)
+    request.end(body)
+  })
+}
+
+/** How an attempt to open a WebSocket ends. */
+function upgrade(hub: Hub, path: string, headers: Record<string, string>, protocols: string[] = []): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = new WebSocket(`${hub.url.replace('http', 'ws')}${path}`, protocols, { headers })
+    socket.on('open', () => {
+      socket.close()
+      resolve(`open ${socket.protocol}`.trim())
+    })
+    socket.on('error', (error) => resolve(error.message))
+  })
+}
+
+const attacks = [
+  ['a name that points here (DNS rebinding)', { host: 'evil.example' }, 'FB_HOST_REFUSED'],
+  ['the same with a port', { host: 'evil.example:7070' }, 'FB_HOST_REFUSED'],
+  ['a name that only begins like loopback', { host: '127.0.0.1.evil.example' }, 'FB_HOST_REFUSED'],
+  ['a name with a user before it', { host: 'evil.example@127.0.0.1' }, 'FB_HOST_REFUSED'],
+  ['a page of another site', { origin: 'https://evil.example' }, 'FB_ORIGIN_REFUSED'],
+  ['a page of another port of this machine', { origin: 'http://127.0.0.1:1' }, 'FB_ORIGIN_REFUSED'],
+  ['a sandboxed page', { origin: 'null' }, 'FB_ORIGIN_REFUSED'],
+  ['a cross-site request without an origin', { 'sec-fetch-site': 'cross-site' }, 'FB_ORIGIN_REFUSED'],
+] as const
+
+test.each(attacks)('%s is refused on every route', async (_name, headers, code) => {
+  const text = '# 1,2,shop,h\n# main\nk:5\n'
+  for (const [method, path, body] of [
+    ['GET', '/v1/overview', undefined],
+    ['GET', '/v1/keys', undefined],
+    ['GET', '/metrics', undefined],
+    ['GET', '/livez', undefined],
+    ['GET', '/openapi.json', undefined],
+    ['GET', '/', undefined],
+    ['POST', '/v1/reports', text],
+    ['POST', '/v1/switch', '{"isOff":true}'],
+    ['PUT', '/v1/rules/x', '{"key":"a","threshold":1}'],
+    ['DELETE', '/v1/rules/x', undefined],
+  ] as const) {
+    const type = path === '/v1/reports' ? 'text/plain' : 'application/json'
+    const answer = await ask(
+      open,
+      path,
+      { ...headers, ...(body !== undefined && { 'content-type': type }) },
+      method,
+      body,
+    )
+    expect([path, answer.status, answer.body.code]).toEqual([path, 403, code])
+  }
+  expect(open.core.rules().rules).toEqual([])
+  expect(open.core.delivery.isOff).toBe(false)
+})
+
+test.each(attacks)('%s is refused on every WebSocket', async (_name, headers) => {
+  for (const path of ['/v1/sensor', '/v1/live']) expect(await upgrade(open, path, headers)).toContain('403')
+})
+
+test('loopback names, own addresses and own pages are served', async () => {
+  const own = Object.values(networkInterfaces()).flatMap(
+    (list) => list?.filter(({ family }) => family === 'IPv4') ?? [],
+  )
+  const names = ['localhost', '127.0.0.1', '127.8.8.8', '[::1]', ...own.map(({ address }) => address)]
+  for (const host of names.map((name) => `${name}:${open.port}`)) {
+    expect([host, (await ask(open, '/livez', { host, origin: `http://${host}` })).status]).toEqual([host, 200])
+  }
+  expect((await ask(locked, '/livez', { host: 'hub.example' })).status).toBe(200)
+  expect(await upgrade(open, '/v1/live', { origin: open.url })).toBe('open')
+  expect(await upgrade(open, '/v1/none', {})).toContain('404')
+})
+
+test('pages and answers carry a strict policy', async () => {
+  const { headers } = await ask(open, '/')
+  expect(headers['content-security-policy']).toMatch(/^default-src 'none'; script-src 'self'/)
+  expect(headers['content-security-policy']).not.toContain('unsafe')
+  expect(headers).toMatchObject({ 'x-content-type-options': 'nosniff', 'x-frame-options': 'DENY' })
+})
+
+test('an address beyond loopback is refused without tokens, and allowed with them', async () => {
+  for (const host of ['0.0.0.0', '::', '192.0.2.1', 'hub.example']) {
+    await expect(startHub({ host, logLevel: 'silent' })).rejects.toThrow(NotLoopbackError)
+    await expect(startHub({ host, logLevel: 'silent', tokens: { apps: [], people: [] } })).rejects.toMatchObject({
+      code: 'FB_HUB_NOT_LOOPBACK',
+    })
+  }
+  const hub = await startHub({ host: '0.0.0.0', logLevel: 'silent', tokens })
+  await hub.close()
+})
+
+test('with tokens nothing is told or done without one, and each role may do its part', async () => {
+  const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+  const [viewer, operator, admin] = tokens.people.map(({ token }) => bearer(token))
+  const rule = '{"key":"a","threshold":1}'
+  const json = { 'content-type': 'application/json' }
+  const statuses = async (method: string, path: string, body?: string) => {
+    const results: number[] = []
+    for (const headers of [{}, bearer('wrong'), bearer(app), viewer, operator, admin]) {
+      results.push((await ask(locked, path, { ...(body && json), ...headers }, method, body)).status)
+    }
+    return results
+  }
+  expect(await statuses('GET', '/v1/overview')).toEqual([401, 401, 401, 200, 200, 200])
+  expect(await statuses('GET', '/metrics')).toEqual([401, 401, 401, 200, 200, 200])
+  expect(await statuses('PUT', '/v1/rules/x', rule)).toEqual([401, 401, 401, 403, 200, 200])
+  expect(await statuses('POST', '/v1/switch', '{"isOff":false}')).toEqual([401, 401, 401, 403, 200, 200])
+  expect(await statuses('GET', '/v1/tokens')).toEqual([401, 401, 401, 403, 403, 200])
+  expect(await statuses('GET', '/livez')).toEqual([200, 200, 200, 200, 200, 200])
+  const audit = await locked.core.store.audit(10)
+  expect(new Set(audit.map(({ who }) => who))).toEqual(new Set(['olga', 'adam']))
+})
+
+test('reports and sensors need an app token', async () => {
+  const now = Date.now()
+  const text = `# ${now},${now},shop,h\n# main\nk:5\n`
+  const send = (headers: Record<string, string>) =>
+    ask(locked, '/v1/reports', { 'content-type': 'text/plain', ...headers }, 'POST', text)
+  expect((await send({})).status).toBe(401)
+  expect((await send({ authorization: `Bearer ${tokens.people[2].token}` })).status).toBe(401)
+  expect((await send({ authorization: `Bearer ${app}` })).status).toBe(204)
+  await expect(TestSensor.connect(locked.url)).rejects.toThrow('app token refused')
+  const sensor = await TestSensor.connect(locked.url, { token: app })
+  expect(sensor.welcome?.hubId).toBe(locked.core.options.hubId)
+  sensor.close()
+})
+
+test('a sensor may give its token in the header instead of hello', async () => {
+  const sensor = new TestSensor(locked.url, {}, { authorization: `Bearer ${app}` })
+  await waitFor(() => sensor.socket.readyState === WebSocket.OPEN)
+  sensor.send('hello', sensor.hello)
+  await waitFor(() => sensor.snapshots > 0)
+  sensor.close()
+})
+
+test('a browser gives its token to the live socket as a subprotocol, which is not sent back', async () => {
+  const protocols = ['firebreak', `firebreak-token.${tokens.people[0].token}`]
+  expect(await upgrade(locked, '/v1/live', {})).toContain('401')
+  expect(await upgrade(locked, '/v1/live', {}, protocols)).toBe('open firebreak')
+})

@@ -1,0 +1,138 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import { ApiProblem } from '../errors.ts'
+import { type AccessGuard, type Caller, type Role, tokenOf } from './access-guard.ts'
+
+/** One route of the API: registered with Fastify and written into the OpenAPI document from the same lines. */
+export interface ApiRoute {
+  readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE'
+  /** With Fastify's `:name` for parameters. */
+  readonly path: string
+  readonly summary: string
+  /** `app`: sensors, with an app token. */
+  readonly role: Role | 'app'
+  readonly query?: z.ZodType
+  readonly body?: z.ZodType
+  /** What the body is, where it is not JSON. @default 'application/json' */
+  readonly bodyType?: string
+  /** Bytes of the body that are taken. @default Fastify's, 1 MiB */
+  readonly bodyLimit?: number
+  /** A word for the answer in the document. */
+  readonly answer: string
+  /** @default 200 */
+  readonly status?: number
+  handle(call: ApiCall): unknown
+}
+
+/** A request that passed all checks. */
+export interface ApiCall {
+  readonly params: Readonly<Record<string, string>>
+  readonly query: unknown
+  readonly body: unknown
+  readonly caller: Caller
+  readonly request: FastifyRequest
+  readonly reply: FastifyReply
+}
+
+/** Registers routes; input is parsed before a handler sees it. */
+export function registerRoutes(app: FastifyInstance, routes: readonly ApiRoute[], guard: AccessGuard): void {
+  for (const route of routes) {
+    app.route({
+      method: route.method,
+      url: route.path,
+      ...(route.bodyLimit !== undefined && { bodyLimit: route.bodyLimit }),
+      async handler(request, reply) {
+        const caller = callerOf(guard, request, route.role)
+        const query = route.query === undefined ? undefined : parseInput(route.query, request.query, 'query')
+        const body = route.body === undefined ? request.body : parseInput(route.body, request.body, '')
+        const params = request.params as Record<string, string>
+        const answer = await route.handle({ params, query, body, caller, request, reply })
+        reply.code(route.status ?? 200)
+        return answer ?? reply.send()
+      },
+    })
+  }
+}
+
+function callerOf(guard: AccessGuard, request: FastifyRequest, role: Role | 'app'): Caller {
+  const token = tokenOf(request.headers)
+  if (role !== 'app') return guard.authorize(token, role)
+  const app = guard.appOf(token)
+  if (app !== undefined) return { who: app, role: undefined }
+  throw new ApiProblem(
+    401,
+    'FB_TOKEN_REFUSED',
+    'a report needs an app token: Authorization: Bearer TOKEN',
+    'Authorization',
+  )
+}
+
+function parseInput(schema: z.ZodType, value: unknown, place: string): unknown {
+  const result = schema.safeParse(value ?? {})
+  if (result.success) return result.data
+  const issue = result.error.issues[0]!
+  const unknown = issue.code === 'unrecognized_keys' ? issue.keys[0] : undefined
+  const field = [place, ...issue.path.map(String), unknown]
+    .filter((part) => part !== undefined && part !== '')
+    .join('.')
+  throw new ApiProblem(400, 'FB_INPUT_INVALID', `${field || 'the body'}: ${issue.message}`, field || 'body')
+}
+
+/** The OpenAPI 3.1 document of the routes. */
+export function openApiOf(routes: readonly ApiRoute[], version: string): Record<string, unknown> {
+  const paths: Record<string, Record<string, unknown>> = {}
+  for (const route of routes) {
+    const path = route.path.replace(/:(\w+)/g, '{$1}')
+    const parameters = [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => ({
+      name,
+      in: 'path',
+      required: true,
+      schema: { type: 'string' },
+    }))
+    paths[path] ??= {}
+    paths[path][route.method.toLowerCase()] = {
+      summary: route.summary,
+      'x-role': route.role,
+      parameters: [...parameters, ...queryParameters(route.query)],
+      ...(route.body !== undefined && {
+        requestBody: {
+          required: true,
+          content: { [route.bodyType ?? 'application/json']: { schema: schemaOf(route.body) } },
+        },
+      }),
+      responses: {
+        [String(route.status ?? 200)]: { description: route.answer },
+        default: { description: 'an error', content: { 'application/json': { schema: errorSchema } } },
+      },
+    }
+  }
+  return { openapi: '3.1.0', info: { title: 'Firebreak hub', version }, paths }
+}
+
+const errorSchema = {
+  type: 'object',
+  required: ['code', 'message'],
+  properties: { code: { type: 'string' }, message: { type: 'string' }, field: { type: 'string' } },
+}
+
+function schemaOf(schema: z.ZodType): Record<string, unknown> {
+  const { $schema, ...rest } = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }) as Record<
+    string,
+    unknown
+  >
+  return rest
+}
+
+function queryParameters(schema: z.ZodType | undefined): Record<string, unknown>[] {
+  if (schema === undefined) return []
+  const { properties = {}, required = [] } = schemaOf(schema) as {
+    properties?: Record<string, unknown>
+    required?: string[]
+  }
+  return Object.entries(properties).map(([name, value]) => ({
+    name,
+    in: 'query',
+    required: required.includes(name),
+    schema: value,
+  }))
+}

@@ -1,0 +1,200 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ApiError, HistoryEvent, KeyDetail, Overview, Rule } from '@firebreak/core'
+import { temporaryFolder, waitFor } from '@firebreak/testkit'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Hub, startHub } from '../start-hub.ts'
+import { TestSensor } from '../testing/test-sensor.ts'
+
+let hub: Hub
+const consoleFolder = temporaryFolder('console')
+
+beforeAll(async () => {
+  mkdirSync(join(consoleFolder, 'assets'))
+  writeFileSync(join(consoleFolder, 'index.html'), '<title>console</title>')
+  writeFileSync(join(consoleFolder, 'assets', 'app-1.js'), 'js')
+  writeFileSync(join(consoleFolder, '..', 'firebreak-secret.txt'), 'secret')
+  hub = await startHub({ logLevel: 'silent', consoleFolder, maxReportBytes: 100_000 })
+})
+
+afterAll(() => hub.close())
+
+async function call<Answer>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}) {
+  const isText = typeof body === 'string'
+  const response = await fetch(`${hub.url}${path}`, {
+    method,
+    headers: { ...(body !== undefined && { 'content-type': isText ? 'text/plain' : 'application/json' }), ...headers },
+    ...(body !== undefined && { body: isText ? body : JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  return { status: response.status, body: (text === '' ? undefined : JSON.parse(text)) as Answer }
+}
+
+test('rules are put, listed, replaced and deleted, each with an audit entry of before and after', async () => {
+  const put = await call<{ rule: Rule }>('PUT', '/v1/rules/shop', { prefix: 'shop_', threshold: 10 })
+  expect(put.body.rule).toMatchObject({ id: 'shop', pattern: { kind: 'prefix', prefix: 'shop_' } })
+  expect((await call<{ rule: Rule }>('PUT', '/v1/rules/shop', { ...put.body.rule, priority: 3 })).status).toBe(200)
+  const list = await call<{ rules: Rule[]; version: number }>('GET', '/v1/rules')
+  expect(list.body.rules.map(({ id, priority }) => [id, priority])).toEqual([['shop', 3]])
+  expect((await call<{ rule: Rule }>('GET', '/v1/rules/shop')).body.rule.priority).toBe(3)
+  expect((await call('DELETE', '/v1/rules/shop')).status).toBe(204)
+  expect((await call<ApiError>('DELETE', '/v1/rules/shop')).body).toMatchObject({ code: 'FB_NOT_FOUND', field: 'id' })
+  const audit = await call<{ entries: { what: string; before: Rule | null; after: Rule | null }[] }>('GET', '/v1/audit')
+  expect(
+    audit.body.entries.slice(0, 3).map(({ what, before, after }) => [what, before?.priority, after?.priority]),
+  ).toEqual([
+    ['delete rule shop', 3, undefined],
+    ['change rule shop', 0, 3],
+    ['add rule shop', undefined, 0],
+  ])
+})
+
+test.each([
+  ['PUT', '/v1/rules/x', { key: 'a', treshold: 1 }, 400, 'FB_RULE_INVALID', 'treshold'],
+  ['PUT', '/v1/rules/x', { key: 'a', threshold: 1, strategi: 'Observe' }, 400, 'FB_RULE_INVALID', 'strategi'],
+  ['PUT', '/v1/rules/x', { id: 'y', key: 'a', threshold: 1 }, 400, 'FB_RULE_INVALID', 'id'],
+  ['PUT', '/v1/rules/x', { regex: '(a)\\1', threshold: 1 }, 400, 'FB_RULE_INVALID', 'regex'],
+  ['POST', '/v1/switch', { isOf: true }, 400, 'FB_INPUT_INVALID', 'isOff'],
+  ['POST', '/v1/switch', { isOff: true, x: 1 }, 400, 'FB_INPUT_INVALID', 'x'],
+  ['GET', '/v1/keys?limit=0', undefined, 400, 'FB_INPUT_INVALID', 'query.limit'],
+  ['GET', '/v1/keys?limt=5', undefined, 400, 'FB_INPUT_INVALID', 'query.limt'],
+  ['GET', '/v1/keys/main/100%25', undefined, 400, 'FB_INPUT_INVALID', 'key'],
+  ['GET', '/v1/keys/main/none', undefined, 404, 'FB_NOT_FOUND', 'key'],
+  ['GET', '/v1/nothing', undefined, 404, 'FB_NOT_FOUND', undefined],
+  ['POST', '/v1/nothing', {}, 404, 'FB_NOT_FOUND', undefined],
+  ['POST', '/v1/rules/x/dry-run', { key: 'a', treshold: 4 }, 400, 'FB_RULE_INVALID', 'treshold'],
+] as const)(
+  '%s %s with %j is answered with a code, a sentence and the field',
+  async (method, path, body, status, code, field) => {
+    const answer = await call<ApiError>(method, path, body)
+    expect([answer.status, answer.body.code, answer.body.field]).toEqual([status, code, field])
+    expect(answer.body.message.length).toBeGreaterThan(5)
+  },
+)
+
+test('text reports of both versions count, and refused ones say line and reason', async () => {
+  await call('PUT', '/v1/rules/text', { prefix: 't', threshold: 100 })
+  const now = Date.now()
+  expect((await call('POST', '/v1/reports', `# ${now},${now},shop,h1\n# main\nt1:60,t%3A2:5\n`)).status).toBe(204)
+  const two = `# ${now},${now},shop,h2,process-9\n# main\nt1:60:10:900\n`
+  expect((await call('POST', '/v1/reports', two, { 'content-type': 'text/plain; v=2' })).status).toBe(204)
+  const detail = await call<KeyDetail>('GET', '/v1/keys/main/t1')
+  expect(detail.body).toMatchObject({ state: 'hot', hosts: 2, reason: 'hot because rule `text`: 120/s over 1 s ≥ 100' })
+  expect((await call<KeyDetail>('GET', `/v1/keys/main/${encodeURIComponent('t%3A2')}`)).body.key).toBe('t%3A2')
+  const broken = await call<ApiError>('POST', '/v1/reports', `# ${now},${now},shop,h1\n# main\nt1\n`)
+  expect([broken.status, broken.body.code, broken.body.field]).toEqual([400, 'FB_REPORT_REFUSED', 'line 3'])
+  const unknown = await call<ApiError>('POST', '/v1/reports', two, { 'content-type': 'text/plain; v=3' })
+  expect(unknown.body.message).toContain('version 3 is not known')
+  const large = await call<ApiError>(
+    'POST',
+    '/v1/reports',
+    `# ${now},${now},s,h\n# main\n${'k:1,'.repeat(50_000)}k:1\n`,
+  )
+  expect([large.status, large.body.code]).toEqual([413, 'FB_REPORT_REFUSED'])
+  const old = await call<ApiError>('POST', '/v1/reports', `# ${now - 60_000},${now},shop,h1\n# main\nt1:1\n`)
+  expect([old.status, old.body.message]).toEqual([422, expect.stringMatching(/is 60\d{3} ms old/)])
+  const { ingest } = (await call<Overview>('GET', '/v1/overview')).body
+  expect(ingest.refused).toEqual({ unparsable: 1, version: 1, 'too-large': 1, expired: 1 })
+})
+
+test('a text report with a sequence counts once', async () => {
+  await call('PUT', '/v1/rules/once', { key: 'once', threshold: 100 })
+  const now = Date.now()
+  const report = `# ${now},${now},shop,h3\n# main\nonce:60\n`
+  for (let n = 0; n < 3; n++) await call('POST', '/v1/reports', report, { 'firebreak-sequence': '5' })
+  expect((await call<KeyDetail>('GET', '/v1/keys/main/once')).body.state).not.toBe('hot')
+})
+
+test('table, hosts, history, slots and alarms tell of a hot key', async () => {
+  await call('PUT', '/v1/rules/all', { prefix: 'all', threshold: 100 })
+  const sensor = await TestSensor.connect(hub.url, { hostId: 'h9' })
+  sensor.report({ all1: 500 })
+  await waitFor(() => sensor.table.get('main', 'all1'))
+  const table = await call<{ strategies: { strategy: string; keys: string[] }[] }>('GET', '/v1/table')
+  expect(table.body.strategies.find(({ keys }) => keys.includes('all1'))?.strategy).toBe('LocalCache')
+  const hosts = await call<{ hosts: { hostId: string }[] }>('GET', '/v1/hosts')
+  expect(hosts.body.hosts.find(({ hostId }) => hostId === 'h9')).toMatchObject({ serviceId: 'shop', agent: 'test/1' })
+  const events = await waitFor(async () => {
+    const { body } = await call<{ events: HistoryEvent[] }>('GET', '/v1/history?limit=50')
+    return body.events.filter(({ key }) => key === 'all1')
+  })
+  expect(events[0]).toMatchObject({ kind: 'hot', ruleId: 'all', redisClusterId: 'main' })
+  await waitFor(async () => (await call<{ slots: unknown[] }>('GET', '/v1/slots')).body.slots.length > 0)
+  expect((await call<{ alarms: unknown[] }>('GET', '/v1/alarms')).status).toBe(200)
+  sensor.close()
+})
+
+test('the OpenAPI document names every route of the hub, from the schemas that check the input', async () => {
+  const { body } = await call<{
+    openapi: string
+    paths: Record<string, Record<string, { parameters: { name: string }[] }>>
+  }>('GET', '/openapi.json')
+  expect(body.openapi).toBe('3.1.0')
+  expect(
+    Object.entries(body.paths)
+      .flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method} ${path}`))
+      .sort(),
+  ).toEqual([
+    'delete /v1/rules/{id}',
+    'get /v1/alarms',
+    'get /v1/audit',
+    'get /v1/history',
+    'get /v1/hosts',
+    'get /v1/keys',
+    'get /v1/keys/{cluster}/{key}',
+    'get /v1/overview',
+    'get /v1/rules',
+    'get /v1/rules/{id}',
+    'get /v1/slots',
+    'get /v1/table',
+    'get /v1/tokens',
+    'post /v1/reports',
+    'post /v1/rules/{id}/dry-run',
+    'post /v1/switch',
+    'put /v1/rules/{id}',
+  ])
+  expect(body.paths['/v1/keys']!['get']!.parameters.map(({ name }) => name)).toEqual(['limit', 'state'])
+  expect(body.paths['/v1/switch']!['post']).toMatchObject({
+    requestBody: { content: { 'application/json': { schema: { properties: { isOff: { type: 'boolean' } } } } } },
+  })
+})
+
+test('health and metrics answer; no key is a label, groups are capped', async () => {
+  expect((await call('GET', '/livez')).body).toEqual({ isLive: true })
+  expect((await call('GET', '/readyz')).body).toEqual({ isReady: true })
+  const sensor = await TestSensor.connect(hub.url)
+  sensor.report(
+    Object.fromEntries(
+      Array.from({ length: 60 }, (_, n) => [`group${String.fromCharCode(97 + (n % 26))}${n}:secret-${n}`, n + 1]),
+    ),
+  )
+  const text = await waitFor(async () => {
+    const metrics = await (await fetch(`${hub.url}/metrics`)).text()
+    return metrics.includes('group="group') && metrics
+  })
+  expect(text).toMatch(/^firebreak_reports_total \d+$/m)
+  expect(text).toMatch(/^firebreak_sensors 1$/m)
+  expect(text).toMatch(/^firebreak_reports_refused_total\{cause="version"\} 1$/m)
+  expect(text).not.toContain('secret')
+  expect(text.match(/^firebreak_group_accesses_per_second\{/gm)!.length).toBeLessThanOrEqual(21)
+  sensor.close()
+})
+
+test('the console is served from its folder and nothing beyond it', async () => {
+  const page = await fetch(`${hub.url}/`)
+  expect([await page.text(), page.headers.get('content-type')]).toEqual([
+    '<title>console</title>',
+    'text/html; charset=utf-8',
+  ])
+  expect(await (await fetch(`${hub.url}/keys`)).text()).toBe('<title>console</title>')
+  const asset = await fetch(`${hub.url}/assets/app-1.js`)
+  expect(asset.headers.get('cache-control')).toContain('immutable')
+  for (const path of [
+    '/../firebreak-secret.txt',
+    '/%2e%2e/firebreak-secret.txt',
+    '/..%2ffirebreak-secret.txt',
+    '/assets/none.js',
+  ]) {
+    expect([path, (await fetch(`${hub.url}${path}`)).status]).toEqual([path, 404])
+  }
+})

@@ -1,0 +1,57 @@
+import { createReadStream, statSync } from 'node:fs'
+import { extname, join, normalize, sep } from 'node:path'
+import type { FastifyInstance } from 'fastify'
+
+const types: Record<string, string> = {
+  '.css': 'text/css; charset=utf-8',
+  '.html': 'text/html; charset=utf-8',
+  '.ico': 'image/x-icon',
+  '.js': 'text/javascript; charset=utf-8',
+  '.json': 'application/json',
+  '.map': 'application/json',
+  '.png': 'image/png',
+  '.svg': 'image/svg+xml',
+  '.txt': 'text/plain; charset=utf-8',
+  '.woff2': 'font/woff2',
+}
+
+/** Nothing but our own files and our own address; no inline script, no frame around us. */
+export const securityHeaders: Readonly<Record<string, string>> = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+}
+
+const noConsole = `<!doctype html><meta charset="utf-8"><title>Firebreak</title>
+<h1>Firebreak hub</h1><p>The hub runs; its console is not built. Build it with <code>npm run build</code>, or use the
+API: <a href="/v1/overview">/v1/overview</a>, <a href="/openapi.json">/openapi.json</a>.`
+
+/** Serves the built console from a folder; any other path without an extension is a page of the console too. */
+export function serveConsole(app: FastifyInstance, folder: string | undefined): void {
+  app.get('/*', async (request, reply) => {
+    const wanted = decodeURIComponent(request.url.split('?')[0]!)
+    const file = folder === undefined ? undefined : fileOf(folder, wanted)
+    if (file !== undefined) {
+      const isHashed = wanted.startsWith('/assets/')
+      reply.header('cache-control', isHashed ? 'public, max-age=31536000, immutable' : 'no-cache')
+      return reply.type(types[extname(file)] ?? 'application/octet-stream').send(createReadStream(file))
+    }
+    if (wanted === '/') return reply.type(types['.html']!).send(noConsole)
+    return reply.code(404).send({ code: 'FB_NOT_FOUND', message: `there is nothing at ${wanted}` })
+  })
+}
+
+function fileOf(folder: string, wanted: string): string | undefined {
+  const inside = normalize(join(folder, wanted))
+  if (inside !== normalize(folder) && !inside.startsWith(normalize(folder + sep))) return undefined
+  const isPage = extname(wanted) === '' && !wanted.startsWith('/v1/')
+  return [inside, ...(isPage ? [join(folder, 'index.html')] : [])].find(isFile)
+}
+
+function isFile(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ?? false
+}

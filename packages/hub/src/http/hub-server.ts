@@ -1,0 +1,147 @@
+import type { IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
+import { WebSocketServer } from 'ws'
+import { SensorSockets } from '../deliver/sensor-sockets.ts'
+import { ApiProblem } from '../errors.ts'
+import type { HubCore } from '../hub-core.ts'
+import { AccessGuard, type HubTokens, tokenOf } from './access-guard.ts'
+import { answerError } from './answer-error.ts'
+import { openApiOf, registerRoutes } from './api-route.ts'
+import { securityHeaders, serveConsole } from './console-files.ts'
+import { LiveSockets } from './live-sockets.ts'
+import { hubMetrics } from './metrics.ts'
+import { hubRoutes } from './routes.ts'
+
+/** A room's HTTP services: registered behind the hub's own checks. */
+export type HubPlugin = (app: FastifyInstance) => Promise<void> | void
+
+export interface HubServerOptions {
+  readonly host: string
+  readonly port: number
+  readonly tokens: HubTokens | undefined
+  readonly allowedHosts: readonly string[]
+  readonly consoleFolder: string | undefined
+  readonly tls: { readonly cert: Buffer; readonly key: Buffer; readonly ca?: Buffer } | undefined
+  readonly logger: FastifyBaseLogger
+  readonly plugins: readonly HubPlugin[]
+  readonly version: string
+}
+
+/** HTTP and WebSocket around a `HubCore`. */
+export class HubServer {
+  readonly app: FastifyInstance
+  readonly #core: HubCore
+  readonly #guard: AccessGuard
+  readonly #options: HubServerOptions
+  readonly #sensors: SensorSockets
+  readonly #live: LiveSockets
+  // One frame a message; larger ones are the collector's to refuse, so that the sensor hears why and stays connected.
+  readonly #sockets: WebSocketServer
+  #isDraining = false
+
+  constructor(core: HubCore, options: HubServerOptions) {
+    this.#core = core
+    this.#options = options
+    this.#guard = new AccessGuard(options)
+    this.#sensors = new SensorSockets(core, (token) => this.#guard.appOf(token))
+    this.#live = new LiveSockets(core)
+    const maxPayload = Math.max(16 * 1024 * 1024, core.options.maxReportBytes * 2)
+    this.#sockets = new WebSocketServer({ noServer: true, maxPayload, handleProtocols: chooseProtocol })
+    const tls = options.tls && {
+      https: { ...options.tls, ...(options.tls.ca !== undefined && { requestCert: true, rejectUnauthorized: true }) },
+    }
+    this.app = Fastify({
+      loggerInstance: options.logger,
+      logController: new LogController({ disableRequestLogging: true }),
+      forceCloseConnections: true,
+      ...tls,
+    }) as unknown as FastifyInstance
+  }
+
+  /** Registers everything and listens; gives the port. */
+  async listen(): Promise<number> {
+    const { app } = this
+    app.addHook('onRequest', async (request, reply) => {
+      for (const [name, value] of Object.entries(securityHeaders)) reply.header(name, value)
+      this.#guard.checkOrigin(request.headers)
+    })
+    app.setErrorHandler(answerError)
+    app.setNotFoundHandler((request) => {
+      throw new ApiProblem(404, 'FB_NOT_FOUND', `there is no ${request.method} ${request.url.split('?')[0]}`)
+    })
+    app.addContentTypeParser('text/plain', { parseAs: 'string' }, (_request, body, done) => done(null, body))
+    this.#registerHealth()
+    const routes = hubRoutes(this.#core, this.#guard)
+    registerRoutes(app, routes, this.#guard)
+    const document = openApiOf(routes, this.#options.version)
+    app.get('/openapi.json', async () => document)
+    await app.register(async (scope) => {
+      // Other rooms' services: whoever reads them is a viewer, whoever changes something an operator.
+      scope.addHook('onRequest', async (request) => {
+        this.#guard.authorize(tokenOf(request.headers), request.method === 'GET' ? 'viewer' : 'operator')
+      })
+      for (const plugin of this.#options.plugins) await plugin(scope)
+    })
+    serveConsole(app, this.#options.consoleFolder)
+    app.server.on('upgrade', (request, socket, head) => this.#upgrade(request, socket, head))
+    await app.listen({ host: this.#options.host, port: this.#options.port })
+    this.#sensors.start()
+    this.#live.start()
+    return (app.server.address() as AddressInfo).port
+  }
+
+  /** Says goodbye to everybody and stops listening. */
+  async close(): Promise<void> {
+    this.#isDraining = true
+    this.#live.close()
+    this.#sensors.close()
+    this.#sockets.close()
+    await this.app.close()
+  }
+
+  #registerHealth(): void {
+    const registry = hubMetrics(this.#core)
+    this.app.get('/livez', async () => ({ isLive: true }))
+    this.app.get('/readyz', async (_request, reply) => {
+      const alarm = this.#core.alarms.list().find(({ severity }) => severity === 'critical')
+      const isReady = !this.#isDraining && alarm === undefined
+      const reason = this.#isDraining ? 'draining' : alarm?.cause
+      return reply.code(isReady ? 200 : 503).send({ isReady, ...(reason !== undefined && { reason }) })
+    })
+    this.app.get('/metrics', async (request, reply) => {
+      this.#guard.authorize(tokenOf(request.headers), 'viewer')
+      return reply.type(registry.contentType).send(await registry.metrics())
+    })
+  }
+
+  #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    try {
+      this.#guard.checkOrigin(request.headers)
+      const path = request.url?.split('?')[0]
+      if (path === '/v1/live') this.#guard.authorize(tokenOf(request.headers), 'viewer')
+      else if (path !== '/v1/sensor') throw new ApiProblem(404, 'FB_NOT_FOUND', `there is no WebSocket at ${path}`)
+      this.#sockets.handleUpgrade(request, socket, head, (connection) => {
+        if (path === '/v1/live') this.#live.add(connection)
+        else this.#sensors.add(connection, tokenOf(request.headers))
+      })
+    } catch (error) {
+      refuseUpgrade(socket, error)
+    }
+  }
+}
+
+/** A WebSocket that was asked for with subprotocols must be answered with one of them: never with the token. */
+function chooseProtocol(protocols: Set<string>): string | false {
+  return protocols.has('firebreak') ? 'firebreak' : false
+}
+
+function refuseUpgrade(socket: Duplex, error: unknown): void {
+  const problem = error instanceof ApiProblem ? error : new ApiProblem(500, 'FB_INTERNAL', 'the hub failed')
+  const body = JSON.stringify({ code: problem.code, message: problem.message })
+  const status = `${problem.statusCode} ${problem.statusCode === 404 ? 'Not Found' : 'Refused'}`
+  socket.end(
+    `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  )
+}

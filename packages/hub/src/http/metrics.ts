@@ -1,0 +1,80 @@
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import type { HubCore } from '../hub-core.ts'
+import { keyViews } from '../views/key-views.ts'
+import { ingestView } from '../views/overview.ts'
+
+/** Keys are never labels: only the part before the first separator is, and only so many of those. */
+const maxGroups = 20
+const groupPattern = /^([A-Za-z][A-Za-z0-9-]{0,31})[:_/.|%]/
+
+/** The hub in Prometheus' words; everything is read at the time of the scrape. */
+export function hubMetrics(core: HubCore): Registry {
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  const gauge = <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
+    new Gauge({ name, help, labelNames: [...labelNames], registers: [registry] })
+
+  const reports = gauge('firebreak_reports_total', 'Reports counted since start')
+  const entries = gauge('firebreak_report_entries_total', 'Report entries counted since start')
+  const refused = gauge('firebreak_reports_refused_total', 'Reports not counted, by cause', ['cause'])
+  const sensors = gauge('firebreak_sensors', 'Processes with an open connection')
+  const hosts = gauge('firebreak_hosts', 'Hosts that report')
+  const tracked = gauge('firebreak_tracked_keys', 'Keys whose heat is tracked')
+  const overflow = gauge('firebreak_tracked_keys_overflow_total', 'Keys that found no room')
+  const keys = gauge('firebreak_keys', 'Keys by state', ['state'])
+  const hotByRule = gauge('firebreak_hot_keys', 'Hot keys by rule', ['rule'])
+  const version = gauge('firebreak_table_version', 'Version of the strategy table')
+  const isOff = gauge('firebreak_switch_off', '1 while the kill switch is thrown')
+  const answered = gauge('firebreak_reads_per_second', 'Reads of the last full second by who answered', ['by'])
+  const groups = gauge('firebreak_group_accesses_per_second', 'Accesses of the hottest keys by prefix group', ['group'])
+  const alarms = gauge('firebreak_alarms', 'Alarms that last, by severity', ['severity'])
+  const interval = gauge('firebreak_report_interval_ms', 'How often sensors are asked to report')
+  const floor = gauge('firebreak_sampling_floor', 'Counts below this are sampled')
+
+  const collect = () => {
+    const now = core.now()
+    const { connected, hosts: hostCount } = core.hosts.counts()
+    reports.set(core.collector.reportCount)
+    entries.set(core.collector.entryCount)
+    for (const [cause, count] of Object.entries(ingestView(core).refused)) refused.set({ cause }, count)
+    sensors.set(connected)
+    hosts.set(hostCount)
+    tracked.set(core.engine.size)
+    overflow.set(core.engine.overflowCount)
+    version.set(core.delivery.version)
+    isOff.set(core.delivery.isOff ? 1 : 0)
+    const { redis, local, copies, limited } = core.traffic.latest(now)
+    for (const [by, rate] of Object.entries({ redis, local, copies, limited })) answered.set({ by }, rate)
+    interval.set(core.governor.pace.intervalMs)
+    floor.set(core.governor.pace.samplingFloor)
+    for (const severity of ['warning', 'critical'] as const) {
+      alarms.set({ severity }, core.alarms.list().filter((alarm) => alarm.severity === severity).length)
+    }
+    collectKeys()
+  }
+
+  const collectKeys = () => {
+    const views = keyViews(core, { limit: 1000 })
+    keys.reset()
+    hotByRule.reset()
+    groups.reset()
+    const sums = new Map<string, number>()
+    for (const { state, ruleId, key, ratePerSecond } of views) {
+      if (state !== 'cold') keys.inc({ state })
+      if ((state === 'hot' || state === 'cooling') && ruleId !== null) hotByRule.inc({ rule: ruleId })
+      const group = key.match(groupPattern)?.[1] ?? 'other'
+      sums.set(group, (sums.get(group) ?? 0) + ratePerSecond)
+    }
+    const ranked = [...sums].sort((a, b) => b[1] - a[1])
+    ranked.forEach(([group, rate], index) => {
+      groups.inc({ group: index < maxGroups ? group : 'other' }, rate)
+    })
+  }
+
+  const read = registry.metrics.bind(registry)
+  registry.metrics = () => {
+    collect()
+    return read()
+  }
+  return registry
+}

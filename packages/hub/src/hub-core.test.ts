@@ -1,0 +1,164 @@
+import { FakeClock, waitFor } from '@firebreak/testkit'
+import { expect, test } from 'vitest'
+import { MemoryStore } from './store/memory-store.ts'
+import { TestCore } from './testing/test-core.ts'
+import { keyDetail, keyViews } from './views/key-views.ts'
+import { overview } from './views/overview.ts'
+
+const rule = { id: 'r', prefix: 'k', threshold: 1000, minHoldMs: 1000 }
+const counters = {
+  reads: 0,
+  writes: 0,
+  localHits: 0,
+  loads: 0,
+  bypasses: 0,
+  invalidations: 0,
+  flushes: 0,
+  limited: 0,
+  copyReads: 0,
+  droppedReports: 0,
+  errors: 0,
+}
+
+test('hot keys survive a restart, and are let go when nobody touches them any more', async () => {
+  const clock = new FakeClock()
+  const store = new MemoryStore()
+  const first = await TestCore.open([rule], {}, store, clock)
+  first.report({ k1: 2000, k2: 2000 })
+  const { epoch, version } = first.core.delivery
+  // Killed, not closed: only what was written counts.
+  await first.core.stored()
+  clock.advance(500)
+  const second = await TestCore.open([], {}, store, clock)
+  const { snapshot } = second.core.delivery.join('shop', { onDelta() {} })
+  expect(snapshot.entries.map(({ key }) => key)).toEqual(['k1', 'k2'])
+  expect(snapshot.epoch).toBe(epoch)
+  expect(snapshot.version).toBeGreaterThan(version)
+  expect(second.core.rules().rules.map(({ id }) => id)).toEqual(['r'])
+  second.keepReporting(8000, { k1: 200 })
+  expect([second.entry('k1') !== undefined, second.entry('k2') !== undefined]).toEqual([true, false])
+})
+
+test('entries that have lapsed meanwhile, or whose rule is gone, are not restored', async () => {
+  const clock = new FakeClock()
+  const store = new MemoryStore()
+  const first = await TestCore.open([rule, { ...rule, id: 'gone', prefix: 'g' }], { entryTtlMs: 3000 }, store, clock)
+  first.report({ k1: 2000, g1: 2000 })
+  await first.core.stored()
+  await store.deleteRule('gone')
+  const soon = await TestCore.open([], { entryTtlMs: 3000 }, store, clock)
+  expect(soon.core.delivery.size).toBe(1)
+  await soon.core.stored()
+  clock.step(6000)
+  const late = await TestCore.open([], {}, store, clock)
+  expect(late.core.delivery.size).toBe(0)
+  await late.core.stored()
+  expect((await store.load()).entries).toEqual([])
+})
+
+test('the switch survives a restart', async () => {
+  const store = new MemoryStore()
+  const first = await TestCore.open([rule], {}, store)
+  await first.core.setOff(true, 'ann')
+  const second = await TestCore.open([], {}, store)
+  expect(second.core.delivery.snapshot('shop').isOff).toBe(true)
+  expect(overview(second.core)).toMatchObject({ isOff: true })
+})
+
+test('a store that fails raises an alarm, decisions go on, and the alarm ends with the trouble', async () => {
+  const store = new MemoryStore()
+  const hub = await TestCore.open([rule], {}, store)
+  const append = store.appendHistory.bind(store)
+  store.appendHistory = () => Promise.reject(new Error('disk full'))
+  hub.report({ k1: 2000 })
+  expect(hub.entry('k1')).toBeDefined()
+  await waitFor(() => hub.core.alarms.list().length > 0)
+  expect(overview(hub.core)).toMatchObject({ isSafe: false, verdict: 'Not safe: the memory store failed: disk full.' })
+  store.appendHistory = append
+  hub.report({ k2: 2000 })
+  hub.clock.advance(1000)
+  await hub.core.stored()
+  expect(hub.core.alarms.list()).toEqual([])
+  const hot = (await store.history({ limit: 10 })).filter(({ kind }) => kind === 'hot')
+  expect(hot.map(({ key }) => key)).toEqual(['k2', 'k1'])
+})
+
+test('statuses become traffic, effects and watchers', async () => {
+  const hub = await TestCore.open([{ ...rule, minHoldMs: 60_000 }])
+  const instance = hub.core.hosts.find('shop', 'h', 'i', hub.clock.now())!
+  const { epoch } = hub.core.delivery
+  hub.report({ k1: 2000 }, { instanceId: 'i', hostId: 'h' })
+  for (let second = 0; second < 10; second++) {
+    hub.clock.advance(1000)
+    hub.report({ k1: 1500 }, { instanceId: 'i', hostId: 'h' })
+    hub.core.takeStatus(instance, {
+      sentAt: hub.clock.now(),
+      epoch,
+      version: 7,
+      isOff: false,
+      counters: { ...counters, reads: 1000, writes: 50, localHits: 900, copyReads: 40, limited: 10 },
+      keys: [
+        {
+          redisClusterId: 'main',
+          key: 'k1',
+          localHits: 900,
+          redisReads: 5,
+          bytesSaved: 100,
+          readMs: 0.5,
+          limited: 0,
+          errors: 0,
+        },
+      ],
+      watchers: [{ redisClusterId: 'main', kind: 'tracking', state: 'expired', detail: 'no answer' }],
+    })
+  }
+  hub.clock.advance(1000)
+  const { rate, traffic, keys, alarms } = overview(hub.core)
+  expect(rate).toMatchObject({ redis: 50, local: 900, copies: 40, limited: 10, writes: 50 })
+  expect(traffic).toHaveLength(120)
+  expect(traffic.at(-1)).toEqual(rate)
+  expect(keys[0]!.effect).toMatchObject({ redisPerSecondBefore: 2000, bytesSaved: 1000, millisecondsSaved: 4500 })
+  expect(keys[0]!.effect!.localHitRate).toBeCloseTo(900 / 905, 3)
+  expect(alarms.map(({ id }) => id)).toEqual(['watcher:shop/h/main'])
+  expect(instance.view(hub.clock.now())).toMatchObject({ tableVersion: 7, watchers: [{ state: 'expired' }] })
+})
+
+test('a sensor without statuses counts as reads by Redis', async () => {
+  const hub = await TestCore.open([])
+  hub.clock.advance(1000 - (hub.clock.now() % 1000))
+  hub.keepReporting(4000, { a: 10 })
+  expect(overview(hub.core).rate).toMatchObject({ redis: 100, local: 0 })
+})
+
+test('views show the hottest first with rate, share, sparkline, hosts and state', async () => {
+  const hub = await TestCore.open([rule])
+  for (let n = 0; n < 55; n++) {
+    hub.report({ k1: 150, a: 30, b: 30 }, { hostId: 'h1', instanceId: 'i1' })
+    hub.report({ k1: 50, huge: 740 }, { hostId: 'h2', instanceId: 'i2' })
+    hub.clock.advance(100)
+  }
+  const keys = keyViews(hub.core, { limit: 10 })
+  expect(keys.map(({ key }) => key)).toEqual(['k1', 'huge', 'a', 'b'])
+  expect(keys[0]).toMatchObject({ state: 'hot', hosts: 2, ruleId: 'r', writesPerSecond: 0, errorPerSecond: 0 })
+  expect(keys[0]!.ratePerSecond).toBeGreaterThan(1700)
+  expect(keys[0]!.share).toBeCloseTo(0.2, 1)
+  expect(keys[0]!.sparkline.slice(-3)).toEqual([2000, 2000, 2000])
+  expect(keys[1]).toMatchObject({ state: 'cold', reason: 'cold: no rule matches this key', strategy: null })
+  expect(keyViews(hub.core, { limit: 10, state: 'hot' }).map(({ key }) => key)).toEqual(['k1'])
+  await hub.core.stored()
+  const detail = await keyDetail(hub.core, 'main', 'k1')
+  expect(detail!.topHosts.map(({ hostId, ratePerSecond }) => [hostId, ratePerSecond])).toEqual([
+    ['h1', 1500],
+    ['h2', 500],
+  ])
+  expect(detail!.events.map(({ kind }) => kind)).toEqual(['hot'])
+  expect(await keyDetail(hub.core, 'main', 'never')).toBeUndefined()
+})
+
+test('processes that fall silent are forgotten', async () => {
+  const hub = await TestCore.open([], { hostTimeoutMs: 5000 })
+  hub.report({ a: 1 })
+  expect(overview(hub.core).sensors).toEqual({ connected: 0, hosts: 1, services: 1 })
+  hub.clock.advance(7000)
+  expect(overview(hub.core).sensors).toEqual({ connected: 0, hosts: 0, services: 0 })
+})

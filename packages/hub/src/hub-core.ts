@@ -1,0 +1,322 @@
+import {
+  type AuditEntry,
+  type ClaimPayload,
+  type HistoryEvent,
+  type Invalidation,
+  keyBytes,
+  parseKeyText,
+  type Rule,
+  RuleSet,
+  type StatusPayload,
+  type TimerHandle,
+} from '@firebreak/core'
+import { Collector } from './collect/collector.ts'
+import { IngestGovernor } from './collect/ingest-governor.ts'
+import { AccessTotals } from './decide/access-totals.ts'
+import { AlarmBoard } from './decide/alarm-board.ts'
+import { Decider } from './decide/decider.ts'
+import { TableDelivery } from './deliver/table-delivery.ts'
+import { HeatRecorder } from './heat/heat-recorder.ts'
+import { SlotHeat } from './heat/slot-heat.ts'
+import { TieredHeatEngine } from './heat/tiered-heat-engine.ts'
+import { HostRegister, type Instance } from './hosts/host-register.ts'
+import { type HubCoreOptions, type ResolvedCoreOptions, resolveCoreOptions } from './hub-options.ts'
+import { InvalidationLane } from './lane/invalidation-lane.ts'
+import type { HubState, HubStore } from './store/hub-store.ts'
+import { StoreWriter } from './store/store-writer.ts'
+import { KeyEffects } from './traffic/key-effects.ts'
+import { TrafficMeter } from './traffic/traffic-meter.ts'
+
+/** Versions are reserved in the store by the thousand, so that a delta does not wait for a disk. */
+const versionBlock = 1000
+const housekeepingMs = 1000
+
+/**
+ * The hub without a network: reports, statuses and claims come in, table changes and invalidations go out to whoever
+ * joined. It is driven by an injected clock and injected timers; `HubServer` puts HTTP and WebSocket around it.
+ */
+export class HubCore {
+  readonly options: ResolvedCoreOptions
+  readonly engine: TieredHeatEngine
+  readonly decider: Decider
+  readonly delivery: TableDelivery
+  readonly collector: Collector
+  readonly hosts: HostRegister
+  readonly traffic = new TrafficMeter()
+  readonly effects = new KeyEffects()
+  readonly slots = new SlotHeat()
+  readonly recorder = new HeatRecorder()
+  readonly alarms = new AlarmBoard()
+  readonly governor: IngestGovernor
+  readonly lane: InvalidationLane
+  readonly store: HubStore
+  readonly #totals: AccessTotals
+  readonly #writer: StoreWriter
+  readonly #rules = new Map<string, Rule>()
+  readonly #broadcasts = new Set<(bytes: Uint8Array) => void>()
+  readonly #timers: TimerHandle[] = []
+  #ruleSet = new RuleSet([])
+  #rulesVersion: number
+  #reservedVersion: number
+  #lastRefused = 0
+
+  /** Loads what the store has and makes a hub of it. */
+  static async open(store: HubStore, options: HubCoreOptions = {}): Promise<HubCore> {
+    const state = await store.load()
+    await store.reserveVersions(state.versionFloor + versionBlock)
+    return new HubCore(store, state, resolveCoreOptions(options))
+  }
+
+  private constructor(store: HubStore, state: HubState, options: ResolvedCoreOptions) {
+    this.options = options
+    this.store = store
+    this.#writer = new StoreWriter(store, options.timers, (error) => this.#onStoreTrouble(error))
+    this.engine = new TieredHeatEngine({ maxTrackedKeys: options.maxTrackedKeys })
+    this.hosts = new HostRegister(options)
+    this.governor = new IngestGovernor(options)
+    this.lane = new InvalidationLane((bytes) => {
+      for (const broadcast of this.#broadcasts) broadcast(bytes)
+    })
+    this.#totals = new AccessTotals(options.nodeOfSlot)
+    this.#reservedVersion = state.versionFloor + versionBlock
+    this.delivery = new TableDelivery({
+      epoch: state.epoch,
+      version: state.versionFloor + 1,
+      isOff: state.isOff,
+      persist: (set, removed) => this.#writer.saveEntries(set, removed),
+      onVersion: (version) => this.#reserve(version),
+    })
+    this.decider = new Decider({
+      ...options,
+      sink: this.delivery,
+      totals: this.#totals,
+      processCount: (services) => this.hosts.countOf(services),
+      record: (event) => this.#record(event),
+    })
+    const { engine, decider, delivery, slots, hosts, traffic, governor } = this
+    const parts = { engine, decider, delivery, slots, hosts, traffic, governor, totals: this.#totals }
+    this.collector = new Collector({ ...options, ...parts }, this.#ruleSet)
+    this.#rulesVersion = state.rulesVersion
+    for (const rule of state.rules) this.#rules.set(rule.id, rule)
+    this.#applyRules()
+    this.#restore(state)
+  }
+
+  /** Begins to evaluate and to keep house. */
+  start(): void {
+    const { timers, tickMs } = this.options
+    this.#timers.push(timers.setInterval(() => this.#tick(), tickMs))
+    this.#timers.push(timers.setInterval(() => this.#keepHouse(), housekeepingMs))
+  }
+
+  now(): number {
+    return this.options.clock.now()
+  }
+
+  rules(): { readonly rules: readonly Rule[]; readonly version: number } {
+    const rules = [...this.#rules.values()].sort((a, b) => b.priority - a.priority || (a.id < b.id ? -1 : 1))
+    return { rules, version: this.#rulesVersion }
+  }
+
+  rule(id: string): Rule | undefined {
+    return this.#rules.get(id)
+  }
+
+  /** Adds or replaces a rule; it is in force, stored and audited when this resolves. */
+  async putRule(rule: Rule, who: string): Promise<void> {
+    const before = this.#rules.get(rule.id) ?? null
+    this.#rulesVersion = await this.store.saveRule(rule)
+    this.#rules.set(rule.id, rule)
+    this.#applyRules()
+    await this.#audit(who, `${before === null ? 'add' : 'change'} rule ${rule.id}`, before, rule)
+  }
+
+  /** False where there is no such rule. */
+  async deleteRule(id: string, who: string): Promise<boolean> {
+    const before = this.#rules.get(id)
+    if (before === undefined) return false
+    this.#rulesVersion = await this.store.deleteRule(id)
+    this.#rules.delete(id)
+    this.#applyRules()
+    await this.#audit(who, `delete rule ${id}`, before, null)
+    return true
+  }
+
+  /** The kill switch. The fleet is told first; a store that is away must not keep protection on. */
+  async setOff(isOff: boolean, who: string): Promise<void> {
+    const before = this.delivery.isOff
+    this.delivery.setOff(isOff)
+    this.delivery.flush()
+    await this.store.saveSwitch(isOff)
+    if (before !== isOff) await this.#audit(who, isOff ? 'switch off' : 'switch on', { isOff: before }, { isOff })
+  }
+
+  /** What a sensor's shield did since its last status. */
+  takeStatus(instance: Instance, status: StatusPayload): void {
+    const now = this.now()
+    const { counters } = status
+    const { reads, writes, localHits, copyReads, limited } = counters
+    const redis = Math.max(0, reads - localHits - copyReads - limited)
+    const from = instance.lastStatusAt ?? now - 1000
+    this.traffic.add(from, now, { redis, local: localHits, copies: copyReads, limited, writes })
+    instance.lastStatusAt = now
+    instance.lastSeenAt = now
+    instance.tableVersion = status.version
+    instance.isOff = status.isOff
+    instance.droppedReports += counters.droppedReports
+    instance.watchers = status.watchers
+    for (const effect of status.keys) this.effects.add(effect, now)
+  }
+
+  /** A process acted on its own crossing: confirmed by the table, or taken back. */
+  takeClaim(instance: Instance, claim: ClaimPayload): void {
+    const now = this.now()
+    const key = parseKeyText(claim.key)
+    if (key === undefined || !Number.isFinite(claim.heat)) return
+    const { serviceId } = instance
+    const bytes = keyBytes(key)
+    const heat = this.engine.find(claim.redisClusterId, bytes, 0, bytes.length, now)
+    const track = heat && this.engine.trackOf(heat, this.#ruleSet.scope(claim.redisClusterId, serviceId))
+    const isConfirmed = track?.rule?.id === claim.ruleId && this.decider.confirmClaim(track, claim.heat, now)
+    if (isConfirmed && !track.services.has(serviceId)) this.delivery.addService(track, serviceId)
+    if (!isConfirmed) {
+      this.delivery.takeBack(serviceId, claim.redisClusterId, key)
+      const text = `a claim of ${instance.hostId} under rule \`${claim.ruleId}\` was taken back`
+      const { redisClusterId, ruleId } = claim
+      this.#record({ at: now, kind: 'rollback', redisClusterId, key: claim.key, ruleId, text })
+    }
+    this.delivery.flush()
+  }
+
+  publishInvalidation(invalidation: Omit<Invalidation, 'sequence'>): number {
+    return this.lane.publish(invalidation)
+  }
+
+  /** Joins a listener to the invalidation lane; gives how to leave. */
+  onInvalidation(broadcast: (bytes: Uint8Array) => void): () => void {
+    this.#broadcasts.add(broadcast)
+    return () => void this.#broadcasts.delete(broadcast)
+  }
+
+  /** Writes what is to be written and lets the store go. */
+  async close(): Promise<void> {
+    for (const timer of this.#timers) timer.cancel()
+    this.delivery.flush()
+    await this.#writer.close()
+    await this.store.close()
+  }
+
+  /** Resolves once the store has everything that was decided so far. */
+  stored(): Promise<void> {
+    return this.#writer.drained()
+  }
+
+  #applyRules(): void {
+    const set = new RuleSet(this.#rules.values())
+    this.#ruleSet = set
+    this.engine.setRules(set.rules)
+    this.collector.setRules(set)
+    this.#totals.setRules(set.rules)
+    this.governor.setRules(set.rules)
+    const now = this.now()
+    this.decider.setRules(set.rules)
+    for (const track of [...this.decider.active()]) {
+      // Of the services that share a track, some may have a rule of their own now.
+      const ruleOf = (service: string) => set.rules[set.match(track.redisClusterId, service, track.key)]
+      const rule = [...track.services].map(ruleOf).find((found) => found?.id === track.rule?.id)
+      for (const service of track.services) {
+        if (rule !== undefined && ruleOf(service) !== rule) this.delivery.removeService(track, service)
+      }
+      this.decider.reconsider(track, rule, now)
+    }
+    this.delivery.setRules(set)
+    this.delivery.flush()
+  }
+
+  #restore({ entries }: HubState): void {
+    const now = this.now()
+    for (const { entry, services } of entries) {
+      const bytes = keyBytes(entry.key)
+      const heat = this.engine.find(entry.redisClusterId, bytes, 0, bytes.length, now)
+      const track = heat && this.engine.trackOf(heat, this.#ruleSet.scope(entry.redisClusterId, services[0] ?? ''))
+      if (track === undefined || track.rule?.id !== entry.ruleId || entry.until < now) {
+        this.#writer.saveEntries([], [entry])
+        continue
+      }
+      for (const service of services) track.addService(service)
+      this.decider.restore(track, entry, now, this.options.restartGraceMs)
+      this.engine.consider(heat!, track, now)
+    }
+    this.delivery.flush()
+  }
+
+  #tick(): void {
+    this.decider.tick(this.now())
+    this.delivery.flush()
+  }
+
+  #keepHouse(): void {
+    const now = this.now()
+    this.engine.sweep(now)
+    this.hosts.expire(now)
+    this.traffic.forget(now)
+    this.effects.forget(now)
+    const { redis, local, copies, limited, writes } = this.traffic.latest(now)
+    this.recorder.record(this.engine, redis + local + copies + limited + writes, now)
+    this.governor.adjust(this.hosts.counts().connected, this.options.loadOf(), now)
+    this.#watch(now)
+  }
+
+  /** Raises and ends the alarms that follow from what the hub sees. */
+  #watch(now: number): void {
+    const broken = new Set<string>()
+    for (const { watchers, hostId, serviceId } of this.hosts.all()) {
+      for (const { redisClusterId, state, detail } of watchers) {
+        if (state !== 'expired' && state !== 'refused') continue
+        const id = `watcher:${serviceId}/${hostId}/${redisClusterId}`
+        broken.add(id)
+        const cause = `${serviceId} on ${hostId} cannot hear changes of ${redisClusterId}: ${detail}`
+        this.alarms.raise({ id, severity: 'warning', cause, retry: 'the shield reconnects by itself' }, now)
+      }
+    }
+    this.alarms.keepOnly('watcher', broken)
+    const refused = Object.values(this.collector.refused).reduce((sum, count) => sum + count, 0)
+    if (refused > this.#lastRefused) {
+      const cause = `${(refused - this.#lastRefused).toLocaleString('en-US')} reports were refused in the last second`
+      this.alarms.raise({ id: 'reports', severity: 'warning', cause, retry: 'see ingest.refused by cause' }, now)
+    } else {
+      this.alarms.clear('reports')
+    }
+    this.#lastRefused = refused
+  }
+
+  #reserve(version: number): void {
+    if (version < this.#reservedVersion) return
+    this.#reservedVersion = version + versionBlock
+    const upTo = this.#reservedVersion
+    this.#writer.write((store) => store.reserveVersions(upTo))
+  }
+
+  #record(event: HistoryEvent): void {
+    this.#writer.addHistory(event)
+    const { kind, redisClusterId, key, ruleId, text } = event
+    this.options.logger.info({ kind, redisClusterId, key, ruleId }, text)
+  }
+
+  async #audit(who: string, what: string, before: unknown, after: unknown): Promise<void> {
+    const entry: AuditEntry = { at: this.now(), who, what, before, after }
+    this.options.logger.info({ who, before, after }, what)
+    await this.store.appendAudit(entry)
+  }
+
+  #onStoreTrouble(error: Error | undefined): void {
+    if (error === undefined) {
+      this.alarms.clear('store')
+      return
+    }
+    const cause = `the ${this.store.name} store failed: ${error.message}`
+    this.options.logger.warn({ store: this.store.name, error: error.message }, 'a write to the store failed')
+    const retry = 'the write is tried again every second; decisions go on from memory'
+    this.alarms.raise({ id: 'store', severity: 'critical', cause, retry }, this.now())
+  }
+}

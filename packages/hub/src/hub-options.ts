@@ -1,0 +1,98 @@
+import { type Clock, steadyClock, systemTimers, type Timers } from '@firebreak/core'
+import { makeLoadMeter } from './collect/process-load.ts'
+import type { NodeOfSlot } from './decide/access-totals.ts'
+import { chooseFirstStrategy, type StrategyChooser } from './decide/choose-strategy.ts'
+
+/** Where the hub tells what it does; pino's shape. */
+export interface HubLogger {
+  info(data: object, message: string): void
+  warn(data: object, message: string): void
+}
+
+const silent: HubLogger = { info() {}, warn() {} }
+
+/** What the hub's heart can be told: everything but the network. */
+export interface HubCoreOptions {
+  /** Names this hub to sensors and people. @default 'hub-' and 8 random hex digits */
+  readonly hubId?: string
+  /** How often sensors are asked to report. @default 100 */
+  readonly reportIntervalMs?: number
+  /** The slowest interval that sensors are asked for when there are many. @default 5000 */
+  readonly maxReportIntervalMs?: number
+  /** Reports a second that the hub wants to take; beyond it sensors are slowed. @default 10000 */
+  readonly maxReportsPerSecond?: number
+  /** Entries a second that the hub wants to take; beyond it sensors sample. @default 300000 */
+  readonly maxEntriesPerSecond?: number
+  /** An older report is refused. @default 10000 */
+  readonly maxReportAgeMs?: number
+  /** A larger report is refused. @default 4194304 */
+  readonly maxReportBytes?: number
+  /** How often sensors hear from the hub. @default 1000 */
+  readonly heartbeatMs?: number
+  /** A process that has not been heard of for this long is gone. @default 15000 */
+  readonly hostTimeoutMs?: number
+  /** Processes that are known at once. @default 100000 */
+  readonly maxInstances?: number
+  /** A key's first report arms its evaluation after this … @default 200 */
+  readonly settleMs?: number
+  /** … and a random part of this. @default 100 */
+  readonly settleJitterMs?: number
+  /** How often keys that are not cold are evaluated. @default 100 */
+  readonly tickMs?: number
+  /** How long an entry of the table lives if the hub no longer extends it. @default 60000 */
+  readonly entryTtlMs?: number
+  /** How long keys that were hot before a restart stay so without being seen again. @default 5000 */
+  readonly restartGraceMs?: number
+  /** Keys of a cluster that are counted at once, some 100 bytes each. @default 2000000 */
+  readonly maxTrackedKeys?: number
+  /** Makes a hot key's strategy. @default the first of its level */
+  readonly chooseStrategy?: StrategyChooser
+  /** Names the node of a slot, for shares of a node. @default a cluster is one node */
+  readonly nodeOfSlot?: NodeOfSlot
+  /** What part of the time since its last call the process was busy, 0 to 1. @default the event loop's utilization */
+  readonly loadOf?: () => number
+  /** @default a clock that never steps */
+  readonly clock?: Clock
+  /** @default the runtime's */
+  readonly timers?: Timers
+  /** @default none */
+  readonly logger?: HubLogger
+  /** @default Math.random */
+  readonly random?: () => number
+}
+
+export type ResolvedCoreOptions = Required<HubCoreOptions>
+
+/** The options with all defaults. */
+export function resolveCoreOptions(options: HubCoreOptions): ResolvedCoreOptions {
+  const random = options.random ?? Math.random
+  const digits = Math.floor(random() * 2 ** 32)
+    .toString(16)
+    .padStart(8, '0')
+  return {
+    hubId: `hub-${digits}`,
+    reportIntervalMs: 100,
+    maxReportIntervalMs: 5000,
+    maxReportsPerSecond: 10_000,
+    maxEntriesPerSecond: 300_000,
+    maxReportAgeMs: 10_000,
+    maxReportBytes: 4 * 1024 * 1024,
+    heartbeatMs: 1000,
+    hostTimeoutMs: 15_000,
+    maxInstances: 100_000,
+    settleMs: 200,
+    settleJitterMs: 100,
+    tickMs: 100,
+    entryTtlMs: 60_000,
+    restartGraceMs: 5000,
+    maxTrackedKeys: 2_000_000,
+    chooseStrategy: chooseFirstStrategy,
+    nodeOfSlot: () => '',
+    loadOf: makeLoadMeter(),
+    clock: steadyClock,
+    timers: systemTimers,
+    logger: silent,
+    random,
+    ...options,
+  }
+}

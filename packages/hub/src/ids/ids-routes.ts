@@ -1,0 +1,81 @@
+import { FirebreakError } from '@firebreak/core'
+import { decodeSnowflake, type IdService, timePath } from '@firebreak/ids'
+import type { FastifyInstance, FastifyReply } from 'fastify'
+
+/** What the id routes serve. */
+export interface IdsRoutesOptions {
+  readonly service: IdService
+}
+
+interface GetRequest {
+  Params: { key: string }
+  Querystring: { count?: string }
+}
+
+const text = 'text/plain; charset=utf-8'
+
+/**
+ * Ids over HTTP, after Leaf:
+ *
+ * - `GET /api/segment/get/{tag}` and `GET /api/snowflake/get/{key}`: one id as text, `?count=` a JSON array of texts
+ * - `GET /api/snowflake/decode/{id}`: time, worker and sequence
+ * - `GET /api/snowflake/time`: this node's clock, for its peers
+ * - `GET /api/ids/status`, `/api/ids/buffers`, `/api/ids/databases`: for the console
+ */
+export async function idsRoutes(app: FastifyInstance, { service }: IdsRoutesOptions): Promise<void> {
+  app.setErrorHandler((error, _request, reply) => sendError(reply, error))
+
+  app.get<GetRequest>('/api/segment/get/:key', (request, reply) => {
+    const { count } = request.query
+    const { key } = request.params
+    if (count !== undefined) return service.segmentMany(key, toCount(count))
+    const id = service.segment(key)
+    if (typeof id === 'string') return reply.type(text).send(id)
+    return id.then((late) => reply.type(text).send(late))
+  })
+
+  app.get<GetRequest>('/api/snowflake/get/:key', (request, reply) => {
+    const { count } = request.query
+    if (count !== undefined) return reply.send(service.snowflakeMany(toCount(count)))
+    return reply.type(text).send(service.nextSnowflake())
+  })
+
+  app.get<{ Params: { id: string } }>('/api/snowflake/decode/:id', async ({ params }) =>
+    service.snowflake === undefined ? decodeSnowflake(params.id) : service.snowflake.decode(params.id),
+  )
+
+  app.get(timePath, async () => ({ time: service.snowflake?.nowMs() ?? Date.now() }))
+
+  app.get('/api/ids/status', async () => ({
+    given: service.given,
+    snowflake: service.snowflake?.status() ?? null,
+    segments: service.segments === undefined ? null : { tags: service.segments.buffers().length },
+  }))
+
+  app.get('/api/ids/buffers', async () => service.segments?.buffers() ?? [])
+
+  app.get<{ Querystring: { refresh?: string } }>('/api/ids/databases', async ({ query }) => {
+    if (query.refresh !== undefined) await service.segments?.refresh()
+    return service.segments?.databases() ?? []
+  })
+}
+
+function toCount(count: string): number {
+  return /^\d{1,9}$/.test(count) ? Number(count) : Number.NaN
+}
+
+/** The status of an error: the caller's mistake, something that is not there, or a service that cannot serve now. */
+const statuses: Record<string, number> = {
+  FB_OPTION_INVALID: 400,
+  FB_IDS_ID_INVALID: 400,
+  FB_IDS_TAG_UNKNOWN: 404,
+}
+
+function sendError(reply: FastifyReply, error: unknown): FastifyReply {
+  if (error instanceof FirebreakError) {
+    return reply.code(statuses[error.code] ?? 503).send({ code: error.code, message: error.message })
+  }
+  const status = (error as { statusCode?: number }).statusCode ?? 500
+  const message = status < 500 ? (error as Error).message : 'the id service met an unexpected error'
+  return reply.code(status).send({ code: 'FB_INTERNAL', message })
+}

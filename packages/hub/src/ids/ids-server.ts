@@ -1,0 +1,110 @@
+import { timingSafeEqual } from 'node:crypto'
+import { createServer } from 'node:http'
+import { InvalidOptionError } from '@firebreak/core'
+import { IdService, RespIdServer, type SegmentIds, type SnowflakeNode, timePath } from '@firebreak/ids'
+import fastify, { type FastifyInstance } from 'fastify'
+import { idsRoutes } from './ids-routes.ts'
+import { singleIdServer } from './single-id-path.ts'
+
+/** An id service of its own: HTTP and RESP. */
+export interface IdsServerOptions {
+  /** Where to listen; anywhere but on loopback only with a token. @default '127.0.0.1' */
+  readonly host?: string
+  /** For HTTP. @default a free port */
+  readonly port?: number
+  /** For RESP; undefined for none. */
+  readonly respPort?: number
+  /** What clients must show: `Authorization: Bearer …` over HTTP, AUTH over RESP. @default none */
+  readonly token?: string
+  readonly segments?: SegmentIds
+  /**
+   * Starts the snowflake node once HTTP is up and its port is known: peers ask for the time there. A rejection closes
+   * the service.
+   */
+  readonly startSnowflake?: (port: number) => Promise<SnowflakeNode>
+}
+
+/** A running id service. */
+export interface IdsServer {
+  readonly service: IdService
+  readonly host: string
+  readonly port: number
+  readonly respPort: number | undefined
+  /** Stops listening, then stops what gives the ids. */
+  close(): Promise<void>
+}
+
+/** What anybody may ask: health checks carry no token, and peers must know the time. */
+const openPaths: ReadonlySet<string> = new Set(['/livez', '/readyz', timePath])
+
+/** Starts HTTP and RESP, then joins the other nodes. */
+export async function startIdsServer(options: IdsServerOptions): Promise<IdsServer> {
+  const { host = '127.0.0.1', token, segments } = options
+  if (!isLoopback(host) && token === undefined) {
+    throw new InvalidOptionError('token', token, `given where the service listens on ${host}, which is not loopback`)
+  }
+  const service = new IdService(segments === undefined ? {} : { segments })
+  const app = fastify({
+    forceCloseConnections: true,
+    // With a token every request goes through the hook that looks at it.
+    serverFactory: (handler) => (token === undefined ? singleIdServer(service, handler) : createServer(handler)),
+  })
+  if (token !== undefined) requireToken(app, token)
+  app.get('/livez', async () => ({ status: 'up' }))
+  app.get('/readyz', async (_request, reply) => {
+    const troubles = troublesOf(service, options)
+    return reply.code(troubles.length === 0 ? 200 : 503).send({ isReady: troubles.length === 0, troubles })
+  })
+  await app.register(idsRoutes, { service })
+  let resp: RespIdServer | undefined
+  const close = async () => {
+    await Promise.all([app.close(), resp?.close()])
+    await service.snowflake?.close()
+    await segments?.close()
+  }
+  try {
+    await app.listen({ host, port: options.port ?? 0 })
+    const { port } = app.server.address() as { port: number }
+    if (options.startSnowflake !== undefined) service.snowflake = await options.startSnowflake(port)
+    if (options.respPort !== undefined) {
+      resp = await RespIdServer.start({
+        service,
+        host,
+        port: options.respPort,
+        ...(token === undefined ? {} : { token }),
+      })
+    }
+    return { service, host, port, respPort: resp?.port, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/** Why the service cannot give all of its kinds of ids now. */
+function troublesOf({ snowflake, segments }: IdService, options: IdsServerOptions): string[] {
+  const status = snowflake?.status()
+  const troubles: string[] = []
+  if (options.startSnowflake !== undefined && status === undefined) troubles.push('snowflake: not joined yet')
+  if (status?.error !== undefined) troubles.push(`snowflake: ${status.error.message}`)
+  // A database that is down is no trouble while its buffers last.
+  for (const { tag, left, ready, error } of segments?.buffers() ?? []) {
+    if (error !== undefined && left + ready === 0) troubles.push(`segment ${tag}: ${error}`)
+  }
+  return troubles
+}
+
+function requireToken(app: FastifyInstance, token: string): void {
+  const wanted = Buffer.from(`Bearer ${token}`)
+  app.addHook('onRequest', async (request, reply) => {
+    if (openPaths.has(request.url.split('?', 1)[0]!)) return
+    const given = Buffer.from(request.headers.authorization ?? '')
+    if (given.length === wanted.length && timingSafeEqual(given, wanted)) return
+    const message = 'the Authorization header must be "Bearer" and the service’s token'
+    await reply.code(401).send({ code: 'FB_TOKEN_REFUSED', message })
+  })
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127\./.test(host)
+}

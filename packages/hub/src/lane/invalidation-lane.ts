@@ -1,0 +1,28 @@
+import { encodeInvalidation, type Invalidation } from '@firebreak/core'
+
+/** Sends bytes to every sensor that is connected. */
+export type Broadcast = (bytes: Uint8Array) => void
+
+/**
+ * The hub's lane of invalidations: one sequence for all sensors. Every sensor gets every message, whatever clusters it
+ * uses: with a sequence per cluster or key a lost message could not be told from one that was never meant.
+ */
+export class InvalidationLane {
+  #head = 0
+  readonly #broadcast: Broadcast
+
+  constructor(broadcast: Broadcast) {
+    this.#broadcast = broadcast
+  }
+
+  /** The sequence of the newest message; in every heartbeat. */
+  get head(): number {
+    return this.#head
+  }
+
+  publish(invalidation: Omit<Invalidation, 'sequence'>): number {
+    this.#head++
+    this.#broadcast(encodeInvalidation({ ...invalidation, sequence: this.#head }))
+    return this.#head
+  }
+}

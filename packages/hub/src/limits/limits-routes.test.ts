@@ -1,0 +1,144 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parsePolicyText, RuleService } from '@firebreak/limits'
+import { temporaryFolder } from '@firebreak/testkit'
+import { type FastifyInstance, fastify } from 'fastify'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { limitsRoutes } from './limits-routes.ts'
+
+const rules = `[rules]
+rule : [direct] [ip=10.0.0.0/8] [time=1; count=0] [result=2; return=103]
+rule : [count] [act=ask; uid=+] [time=3600; count=2] [result=2; return=201]
+rule : [count] [act=ask; uid=+] [time=3600; count=3] [result=2; return=202]
+rule : [leak] [act=index; uid=+] [time=60; count=2; erase1=1; erase2=2] [result=2; return=301]
+`
+let app: FastifyInstance
+let service: RuleService
+let file: string
+beforeEach(async () => {
+  file = join(temporaryFolder('limits'), 'policy.conf')
+  writeFileSync(file, rules)
+  service = new RuleService()
+  service.load(parsePolicyText(rules), file)
+  app = fastify()
+  await app.register(limitsRoutes, {
+    service,
+    readPolicy: async () => ({ text: (await import('node:fs')).readFileSync(file, 'utf8'), file }),
+  })
+})
+afterEach(() => app.close())
+
+const get = async (url: string) => (await app.inject(`/v1/limits/${url}`)).json()
+const post = async (url: string, payload: unknown, type = 'application/json') => {
+  const body = typeof payload === 'string' ? payload : JSON.stringify(payload)
+  const response = await app.inject({
+    method: 'POST',
+    url: `/v1/limits/${url}`,
+    payload: body,
+    headers: { 'content-type': type },
+  })
+  return { status: response.statusCode, body: response.json() }
+}
+
+test('browse, update and value', async () => {
+  expect(await get('browse?act=ask&uid=1')).toMatchObject({ Ret_type: 1, Ret_code: 0, Version: 1 })
+  expect(await get('browse?act=none')).toMatchObject({ Ret_type: 0, Version: 1 })
+  expect(await get('browse?ip=10.2.3.4')).toMatchObject({ Ret_type: 2, Ret_code: 103, Str_reason: 'Deny' })
+  expect(await get('update?act=ask&uid=1')).toEqual({ err_no: 0, err_msg: 'OK', Version: 1 })
+  expect(await get('update?act=ask&uid=1')).toMatchObject({ err_no: 0 })
+  expect(await get('browse?act=ask&uid=1')).toMatchObject({ Ret_type: 2, Ret_code: 201 })
+  expect(await get('value?rule_no=201&act=ask&uid=1')).toMatchObject({ err_no: 0, cache_val: 2 })
+  expect((await app.inject('/v1/limits/value?rule_no=999&uid=1')).statusCode).toBe(404)
+})
+
+test('browse writes through: checks and counts at once, denied calls not', async () => {
+  for (const expected of [1, 1, 2, 2]) {
+    expect(await get('browse?act=ask&uid=7&_writeThrough=yes')).toMatchObject({ Ret_type: expected })
+  }
+  expect(await get('value?rule_no=201&act=ask&uid=7')).toMatchObject({ cache_val: 2 })
+  const { body } = await post('browse', { act: 'ask', uid: 7 })
+  expect(body).toMatchObject({ Ret_code: 201 })
+  expect((await post('browse', 'act=ask&uid=7', 'application/x-www-form-urlencoded')).body).toMatchObject({
+    Ret_code: 201,
+  })
+})
+
+test('browse_complete gives every rule that is over', async () => {
+  for (let call = 0; call < 3; call++) await get('update?act=ask&uid=1')
+  const all = (await get('browse_complete?act=ask&uid=1&ip=10.0.0.1')) as { Ret_code: number }[]
+  expect(all.map(({ Ret_code }) => Ret_code)).toEqual([103, 201, 202])
+  expect(await get('browse_complete?act=ask&uid=2')).toMatchObject([{ Ret_type: 1 }])
+  expect(await get('browse_complete?act=none')).toMatchObject([{ Ret_type: 0 }])
+})
+
+test('multi_browse answers many at once, in both forms', async () => {
+  const jobs = encodeURIComponent(
+    JSON.stringify([
+      { ID: 'a', Arg: 'act=ask&uid=1' },
+      { ID: 'b', Arg: 'ip=10.0.0.1' },
+    ]),
+  )
+  expect(await get(`multi_browse?argsJson=${jobs}`)).toMatchObject([
+    { ID: 'a', Result: { Ret_type: 1 } },
+    { ID: 'b', Result: { Ret_code: 103 } },
+  ])
+  expect((await post('multi_browse', [{ id: 1, parameters: { ip: '10.0.0.1' } }])).body).toMatchObject([
+    { ID: 1, Result: { Ret_type: 2 } },
+  ])
+  expect((await post('multi_browse', [{ wrong: 1 }])).status).toBe(400)
+})
+
+test('feedback takes entries back once per request id', async () => {
+  for (let call = 0; call < 2; call++) await get('update?act=index&uid=1')
+  expect(await get('browse?act=index&uid=1')).toMatchObject({ Ret_code: 301 })
+  expect(await get('feedback?act=index&uid=1&_feedbackType=erase1&_requestId=r')).toMatchObject({ changed: 1 })
+  expect(await get('feedback?act=index&uid=1&_feedbackType=erase1&_requestId=r')).toMatchObject({ changed: 0 })
+  expect(await get('value?rule_no=301&act=index&uid=1')).toMatchObject({ cache_val: 1 })
+  await get('feedback?act=index&uid=1&_feedbackType=erase2')
+  expect(await get('value?rule_no=301&act=index&uid=1')).toMatchObject({ cache_val: 0 })
+})
+
+test('rules with their counts, alive and metrics', async () => {
+  await get('browse?ip=10.0.0.1')
+  expect(await get('rules')).toMatchObject({ Version: 1, rules: [{ return: 103, applied: 1, over: 1 }, {}, {}, {}] })
+  expect(await get('alive')).toMatchObject({ errno: 0 })
+  const metrics = (await app.inject('/v1/limits/metrics')).body
+  expect(metrics).toContain('firebreak_limit_rule_calls_total{return="103",shadow="false",outcome="over"} 1')
+})
+
+test('a reload is versioned; a broken file is refused with file:line and the old policy stays', async () => {
+  await get('update?act=ask&uid=1')
+  writeFileSync(file, rules.replace('count=2', 'count=1'))
+  expect((await post('reload', {})).body).toEqual({ Version: 2 })
+  expect(await get('browse?act=ask&uid=1')).toMatchObject({ Ret_code: 201, Version: 2 })
+  writeFileSync(file, rules.replace('count=2', 'cuont=2'))
+  const refused = await post('reload', {})
+  expect(refused).toMatchObject({ status: 422, body: { code: 'FB_POLICY_INVALID', line: 3 } })
+  expect((refused.body as { detail: string }).detail).toContain(`${file}:3:`)
+  expect(await get('browse?act=ask&uid=1')).toMatchObject({ Ret_code: 201, Version: 2 })
+})
+
+test('dump, policy, convert, history, diff and rollback', async () => {
+  const yaml = (await app.inject('/v1/limits/dump?format=yaml')).body
+  expect(yaml).toContain('method: leak')
+  const text = (await app.inject('/v1/limits/dump')).body
+  expect(text).toContain('rule : [leak] [act=index; uid=+] [time=60; count=2; erase1=1; erase2=2]')
+  const converted = await app.inject({
+    method: 'POST',
+    url: '/v1/limits/convert?to=text',
+    payload: yaml,
+    headers: { 'content-type': 'application/yaml' },
+  })
+  expect(converted.body).toBe(text)
+  expect((await post('policy', { rules: [] })).body).toEqual({ Version: 2 })
+  expect(await get('diff?from=1&to=2')).toMatchObject({ addedRules: [], removedRules: { length: 4 } })
+  expect((await post('rollback', { version: 1 })).body).toEqual({ Version: 3 })
+  expect(await get('history')).toMatchObject([
+    { version: 1, rules: 4, isCurrent: false },
+    { version: 2, rules: 0 },
+    { version: 3, rules: 4, isCurrent: true, origin: 'rollback to 1' },
+  ])
+  expect((await post('rollback', { version: 77 })).status).toBe(404)
+  const refused = await post('policy', { dicts: { d: { file: '/etc/hostname' } }, rules: [] })
+  expect(refused).toMatchObject({ status: 422, body: { detail: expect.stringContaining('not files') } })
+})

@@ -1,0 +1,62 @@
+import { timingSafeEqual } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { InvalidOptionError } from '@firebreak/core'
+import { parsePolicy, RuleService, type RuleStore } from '@firebreak/limits'
+import { fastify } from 'fastify'
+import { limitsRoutes } from './limits-routes.ts'
+
+/** How the rule service runs alone. */
+export interface LimitsServerOptions {
+  /** The policy's file, in any of its forms; `reload` reads it again. @default no rules */
+  readonly policyFile?: string
+  /** Where counters live. @default in this process */
+  readonly store?: RuleStore
+  /** @default '127.0.0.1' */
+  readonly host?: string
+  /** 0 takes a free one. @default 4980 */
+  readonly port?: number
+  /** Asked for as `Authorization: Bearer …` by every call but `alive`; needed where the host is not loopback. */
+  readonly token?: string
+}
+
+/** A running rule service. */
+export interface LimitsServer {
+  readonly url: string
+  readonly service: RuleService
+  /** Reads the policy file again; throws where it is broken, and the old one stays. */
+  reload(): number
+  close(): Promise<void>
+}
+
+/** Starts the rule service alone. */
+export async function startLimitsServer(options: LimitsServerOptions = {}): Promise<LimitsServer> {
+  const { host = '127.0.0.1', port = 4980, policyFile, token } = options
+  if (token === undefined && !['127.0.0.1', '::1', 'localhost'].includes(host)) {
+    throw new InvalidOptionError('token', undefined, `given where the host is not loopback (it is ${host})`)
+  }
+  const service = new RuleService(options.store === undefined ? {} : { store: options.store })
+  const readPolicy =
+    policyFile === undefined ? undefined : () => ({ text: readFileSync(policyFile, 'utf8'), file: policyFile })
+  const reload = () => {
+    const source = readPolicy?.()
+    return source === undefined ? service.version : service.load(parsePolicy(source.text, source.file), source.file)
+  }
+  reload()
+  const app = fastify({ forceCloseConnections: true })
+  if (token !== undefined) {
+    const wanted = Buffer.from(`Bearer ${token}`)
+    app.addHook('onRequest', async (request, reply) => {
+      if (request.url.startsWith('/v1/limits/alive')) return
+      const given = Buffer.from(request.headers.authorization ?? '')
+      if (given.length === wanted.length && timingSafeEqual(given, wanted)) return
+      await reply
+        .code(401)
+        .header('www-authenticate', 'Bearer')
+        .type('application/problem+json')
+        .send({ status: 401, title: 'A token is needed' })
+    })
+  }
+  await app.register(limitsRoutes, { service, ...(readPolicy && { readPolicy }) })
+  const url = await app.listen({ host, port })
+  return { url, service, reload, close: () => app.close() }
+}

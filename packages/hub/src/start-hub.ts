@@ -1,0 +1,135 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Invalidation, Rule } from '@firebreak/core'
+import { parseRule } from '@firebreak/core'
+import type { FastifyBaseLogger } from 'fastify'
+import { pino } from 'pino'
+import { HubConfigError, NotLoopbackError } from './errors.ts'
+import { type HubTokens, isLoopback } from './http/access-guard.ts'
+import { type HubPlugin, HubServer } from './http/hub-server.ts'
+import { HubCore } from './hub-core.ts'
+import type { HubCoreOptions } from './hub-options.ts'
+import type { HubStore } from './store/hub-store.ts'
+import { MemoryStore } from './store/memory-store.ts'
+import { SqliteStore } from './store/sqlite-store.ts'
+
+/** How a hub is started. */
+export interface HubOptions extends HubCoreOptions {
+  /** Where to listen; an address beyond loopback needs `tokens`. @default '127.0.0.1' */
+  readonly host?: string
+  /** 0: a free one. @default 0 */
+  readonly port?: number
+  /** Where rules, history and audit are kept (`hub.sqlite`). @default none: in memory only */
+  readonly dataFolder?: string
+  /** A store of the caller's own, instead of `dataFolder`. */
+  readonly store?: HubStore
+  /** Rules, as users write them, that a store without any rule begins with. @default [] */
+  readonly initialRules?: readonly unknown[]
+  /** The built console. @default none: a page that says so */
+  readonly consoleFolder?: string
+  /** App tokens and people's tokens. @default none: everybody on this machine may do everything */
+  readonly tokens?: HubTokens
+  /** Names, beside loopback and own addresses, under which browsers reach the hub. @default [] */
+  readonly allowedHosts?: readonly string[]
+  /** PEM files; with `caFile`, callers must show a certificate of it. @default plain HTTP */
+  readonly tls?: { readonly certFile: string; readonly keyFile: string; readonly caFile?: string }
+  /** Services of other rooms, behind the hub's checks. @default [] */
+  readonly plugins?: readonly HubPlugin[]
+  /** @default pino at level `logLevel` on stderr */
+  readonly logger?: FastifyBaseLogger
+  /** @default 'info' */
+  readonly logLevel?: string
+}
+
+/** A running hub. */
+export interface Hub {
+  readonly url: string
+  readonly host: string
+  readonly port: number
+  /** The hub without its network, for embedding and tests. */
+  readonly core: HubCore
+  /** Sends an invalidation to every sensor; gives its sequence. */
+  publishInvalidation(invalidation: Omit<Invalidation, 'sequence'>): number
+  /** Tells everybody, writes what is to be written, and stops. */
+  close(): Promise<void>
+}
+
+/** The version that the API's document and the log name. */
+const version = (JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string })
+  .version
+
+/** Starts a hub in this process. */
+export async function startHub(options: HubOptions = {}): Promise<Hub> {
+  const { host = '127.0.0.1', port = 0, tokens, dataFolder } = options
+  if (!isLoopback(host) && !hasSecrets(tokens)) throw new NotLoopbackError(host)
+  // Everything that can be wrong in the options, before anything is opened.
+  const initialRules = (options.initialRules ?? []).map(parseRule)
+  const tls = readTls(options.tls)
+  const logger = options.logger ?? makeLogger(options.logLevel ?? 'info')
+  const store =
+    options.store ?? (dataFolder === undefined ? new MemoryStore() : new SqliteStore(join(dataFolder, 'hub.sqlite')))
+  const core = await HubCore.open(store, { ...options, logger })
+  await seedRules(core, initialRules)
+  const server = new HubServer(core, {
+    host,
+    port,
+    tokens: hasSecrets(tokens) ? tokens : undefined,
+    allowedHosts: options.allowedHosts ?? [],
+    consoleFolder: options.consoleFolder,
+    tls,
+    logger,
+    plugins: options.plugins ?? [],
+    version,
+  })
+  let boundPort: number
+  try {
+    boundPort = await server.listen()
+  } catch (error) {
+    await core.close()
+    throw error
+  }
+  core.start()
+  const scheme = options.tls === undefined ? 'http' : 'https'
+  const url = `${scheme}://${host.includes(':') ? `[${host}]` : host}:${boundPort}`
+  logger.info({ url, hubId: core.options.hubId, store: store.name, epoch: core.delivery.epoch }, 'the hub listens')
+  let closing: Promise<void> | undefined
+  return {
+    url,
+    host,
+    port: boundPort,
+    core,
+    publishInvalidation: (invalidation) => core.publishInvalidation(invalidation),
+    close() {
+      closing ??= server.close().then(() => core.close())
+      return closing
+    },
+  }
+}
+
+function hasSecrets(tokens: HubTokens | undefined): tokens is HubTokens {
+  return tokens !== undefined && tokens.apps.length + tokens.people.length > 0
+}
+
+async function seedRules(core: HubCore, rules: readonly Rule[]): Promise<void> {
+  // The version tells a store that never had a rule from one whose rules were all deleted.
+  if (core.rules().version > 0) return
+  for (const rule of rules) await core.putRule(rule, 'start')
+}
+
+function readTls(tls: HubOptions['tls']): { cert: Buffer; key: Buffer; ca?: Buffer } | undefined {
+  if (tls === undefined) return undefined
+  const read = (field: string, file: string) => {
+    try {
+      return readFileSync(file)
+    } catch (cause) {
+      throw new HubConfigError(`tls.${field}`, `tls.${field}: ${(cause as Error).message}`, { cause })
+    }
+  }
+  const ca = tls.caFile === undefined ? {} : { ca: read('caFile', tls.caFile) }
+  return { cert: read('certFile', tls.certFile), key: read('keyFile', tls.keyFile), ...ca }
+}
+
+function makeLogger(level: string): FastifyBaseLogger {
+  // On stderr: a command's stdout is its result.
+  return pino({ level, base: { name: 'firebreak-hub' } }, pino.destination(2)) as unknown as FastifyBaseLogger
+}

@@ -1,0 +1,73 @@
+import type { AuditEntry, HistoryEvent, Rule, TableEntry } from '@firebreak/core'
+
+/** What a hub starts from. */
+export interface HubState {
+  /** Names this store; a store that was reset has another. */
+  readonly epoch: string
+  /** No version up to this one may be given out again. */
+  readonly versionFloor: number
+  readonly isOff: boolean
+  readonly rules: readonly Rule[]
+  /** Counts the changes of the rules. */
+  readonly rulesVersion: number
+  /** Keys that were hot; those whose `until` has passed may be among them. */
+  readonly entries: readonly StoredEntry[]
+}
+
+/** A line of the strategy table and the services it was sent to. */
+export interface StoredEntry {
+  readonly entry: TableEntry
+  readonly services: readonly string[]
+}
+
+export interface HistoryQuery {
+  /** Only events from this time on. */
+  readonly since?: number
+  readonly redisClusterId?: string
+  /** The key's text. */
+  readonly key?: string
+  readonly limit: number
+}
+
+/**
+ * What outlives a hub: rules, history, audit, the switch, and the table. All stores pass one contract suite
+ * (`store/store-contract.ts`); calls may come while earlier ones are under way, and take effect in their order.
+ */
+export interface HubStore {
+  /** For logs and health: `memory`, `sqlite` …. */
+  readonly name: string
+  load(): Promise<HubState>
+  /** Adds or replaces a rule; gives the new version of the rules. */
+  saveRule(rule: Rule): Promise<number>
+  /** Gives the new version; the same one where there was no such rule. */
+  deleteRule(id: string): Promise<number>
+  saveSwitch(isOff: boolean): Promise<void>
+  /** From now on no version up to `version` is given out again. */
+  reserveVersions(version: number): Promise<void>
+  saveEntries(set: readonly StoredEntry[], removed: readonly EntryName[]): Promise<void>
+  appendHistory(events: readonly HistoryEvent[]): Promise<void>
+  /** Newest first. */
+  history(query: HistoryQuery): Promise<readonly HistoryEvent[]>
+  appendAudit(entry: AuditEntry): Promise<void>
+  /** Newest first. */
+  audit(limit: number): Promise<readonly AuditEntry[]>
+  close(): Promise<void>
+}
+
+/** Names an entry of the table: one key may have one per rule. */
+export interface EntryName {
+  readonly redisClusterId: string
+  /** The key's name. */
+  readonly key: string
+  readonly ruleId: string
+}
+
+/** How much is kept. */
+export interface StoreLimits {
+  /** @default 100000 */
+  readonly maxHistory?: number
+  /** @default 100000 */
+  readonly maxAudit?: number
+}
+
+export const storeDefaults = { maxHistory: 100_000, maxAudit: 100_000 } as const

@@ -1,0 +1,98 @@
+import { randomUUID } from 'node:crypto'
+import type { AuditEntry, HistoryEvent, Rule } from '@firebreak/core'
+import {
+  type EntryName,
+  type HistoryQuery,
+  type HubState,
+  type HubStore,
+  type StoredEntry,
+  type StoreLimits,
+  storeDefaults,
+} from './hub-store.ts'
+
+/** A store that forgets everything with its process; each has an epoch of its own. */
+export class MemoryStore implements HubStore {
+  readonly name = 'memory'
+  readonly #epoch = randomUUID()
+  readonly #rules = new Map<string, Rule>()
+  readonly #entries = new Map<string, StoredEntry>()
+  readonly #limits: Required<StoreLimits>
+  #history: HistoryEvent[] = []
+  #audit: AuditEntry[] = []
+  #rulesVersion = 0
+  #versionFloor = 0
+  #isOff = false
+
+  constructor(limits: StoreLimits = {}) {
+    this.#limits = { ...storeDefaults, ...limits }
+  }
+
+  async load(): Promise<HubState> {
+    return {
+      epoch: this.#epoch,
+      versionFloor: this.#versionFloor,
+      isOff: this.#isOff,
+      rules: [...this.#rules.values()].sort((a, b) => (a.id < b.id ? -1 : 1)),
+      rulesVersion: this.#rulesVersion,
+      entries: [...this.#entries.values()],
+    }
+  }
+
+  async saveRule(rule: Rule): Promise<number> {
+    this.#rules.set(rule.id, rule)
+    return ++this.#rulesVersion
+  }
+
+  async deleteRule(id: string): Promise<number> {
+    if (this.#rules.delete(id)) this.#rulesVersion++
+    return this.#rulesVersion
+  }
+
+  async saveSwitch(isOff: boolean): Promise<void> {
+    this.#isOff = isOff
+  }
+
+  async reserveVersions(version: number): Promise<void> {
+    this.#versionFloor = Math.max(this.#versionFloor, version)
+  }
+
+  async saveEntries(set: readonly StoredEntry[], removed: readonly EntryName[]): Promise<void> {
+    for (const name of removed) this.#entries.delete(nameOf(name))
+    for (const stored of set) this.#entries.set(nameOf(stored.entry), stored)
+  }
+
+  async appendHistory(events: readonly HistoryEvent[]): Promise<void> {
+    this.#history.push(...events)
+    const { maxHistory } = this.#limits
+    // Cut in large steps: a slice per event would copy the whole list each time.
+    if (this.#history.length > maxHistory * 1.1) this.#history = this.#history.slice(-maxHistory)
+  }
+
+  async history({ since = 0, redisClusterId, key, limit }: HistoryQuery): Promise<readonly HistoryEvent[]> {
+    return this.#history
+      .slice(-this.#limits.maxHistory)
+      .filter(
+        (event) =>
+          event.at >= since &&
+          (redisClusterId === undefined || event.redisClusterId === redisClusterId) &&
+          (key === undefined || event.key === key),
+      )
+      .reverse()
+      .slice(0, limit)
+  }
+
+  async appendAudit(entry: AuditEntry): Promise<void> {
+    this.#audit.push(entry)
+    if (this.#audit.length > this.#limits.maxAudit) this.#audit.shift()
+  }
+
+  async audit(limit: number): Promise<readonly AuditEntry[]> {
+    return this.#audit.toReversed().slice(0, limit)
+  }
+
+  async close(): Promise<void> {}
+}
+
+function nameOf({ redisClusterId, key, ruleId }: EntryName): string {
+  return `${redisClusterId}\u0000${ruleId}\u0000${key}`
+}

@@ -1,0 +1,38 @@
+-- The tables of a hub's SQLite store. Times are milliseconds since 1970; JSON columns hold what the API shows.
+-- Keys are JSON strings, because a name may hold U+0000, at which SQLite's text functions end.
+
+CREATE TABLE IF NOT EXISTS state (
+  name TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS rules (
+  id TEXT PRIMARY KEY,
+  rule TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS entries (
+  name TEXT PRIMARY KEY,
+  stored TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS history (
+  id INTEGER PRIMARY KEY,
+  at REAL NOT NULL,
+  kind TEXT NOT NULL,
+  redis_cluster_id TEXT NOT NULL,
+  key TEXT NOT NULL,
+  rule_id TEXT NOT NULL,
+  text TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX IF NOT EXISTS history_by_key ON history (redis_cluster_id, key, id);
+
+CREATE TABLE IF NOT EXISTS audit (
+  id INTEGER PRIMARY KEY,
+  at REAL NOT NULL,
+  who TEXT NOT NULL,
+  what TEXT NOT NULL,
+  before TEXT NOT NULL,
+  after TEXT NOT NULL
+) STRICT;

@@ -1,0 +1,167 @@
+import { randomUUID } from 'node:crypto'
+import { mkdirSync, readFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import type { AuditEntry, HistoryEvent, Rule } from '@firebreak/core'
+import { StoreError } from '../errors.ts'
+import {
+  type EntryName,
+  type HistoryQuery,
+  type HubState,
+  type HubStore,
+  type StoredEntry,
+  type StoreLimits,
+  storeDefaults,
+} from './hub-store.ts'
+
+const schema = readFileSync(new URL('./schema.sql', import.meta.url), 'utf8')
+const statements = readStatements(readFileSync(new URL('./statements.sql', import.meta.url), 'utf8'))
+
+/** One file holds one hub's store. */
+export class SqliteStore implements HubStore {
+  readonly name = 'sqlite'
+  readonly #database: DatabaseSync
+  readonly #prepared = new Map<string, StatementSync>()
+  readonly #limits: Required<StoreLimits>
+
+  constructor(file: string, limits: StoreLimits = {}) {
+    this.#limits = { ...storeDefaults, ...limits }
+    try {
+      mkdirSync(dirname(file), { recursive: true })
+      this.#database = new DatabaseSync(file)
+      // A crash of the machine may lose the last moments, never the file; a crash of the hub loses nothing.
+      this.#database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000')
+      this.#database.exec(schema)
+      this.#run('raiseState', { name: 'rulesVersion', value: '0' })
+      if (this.#state('epoch') === undefined) this.#run('setState', { name: 'epoch', value: randomUUID() })
+    } catch (cause) {
+      throw new StoreError(`the store ${file} cannot be opened: ${(cause as Error).message}`, { cause })
+    }
+  }
+
+  async load(): Promise<HubState> {
+    return {
+      epoch: this.#state('epoch')!,
+      versionFloor: Number(this.#state('versionFloor') ?? 0),
+      isOff: this.#state('isOff') === 'true',
+      rules: this.#all('listRules').map(({ rule }) => JSON.parse(String(rule)) as Rule),
+      rulesVersion: Number(this.#state('rulesVersion')),
+      entries: this.#all('listEntries').map(({ stored }) => JSON.parse(String(stored)) as StoredEntry),
+    }
+  }
+
+  async saveRule(rule: Rule): Promise<number> {
+    return this.#transaction(() => {
+      this.#run('saveRule', { id: rule.id, rule: JSON.stringify(rule) })
+      return this.#nextRulesVersion()
+    })
+  }
+
+  async deleteRule(id: string): Promise<number> {
+    return this.#transaction(() => {
+      const { changes } = this.#run('deleteRule', { id })
+      return Number(changes) > 0 ? this.#nextRulesVersion() : Number(this.#state('rulesVersion'))
+    })
+  }
+
+  async saveSwitch(isOff: boolean): Promise<void> {
+    this.#run('setState', { name: 'isOff', value: String(isOff) })
+  }
+
+  async reserveVersions(version: number): Promise<void> {
+    this.#run('raiseState', { name: 'versionFloor', value: String(version) })
+  }
+
+  async saveEntries(set: readonly StoredEntry[], removed: readonly EntryName[]): Promise<void> {
+    this.#transaction(() => {
+      for (const name of removed) this.#run('deleteEntry', { name: nameOf(name) })
+      for (const stored of set) {
+        this.#run('saveEntry', { name: nameOf(stored.entry), stored: JSON.stringify(stored) })
+      }
+    })
+  }
+
+  async appendHistory(events: readonly HistoryEvent[]): Promise<void> {
+    this.#transaction(() => {
+      for (const { at, kind, redisClusterId, key, ruleId, text } of events) {
+        this.#run('addHistory', { at, kind, redisClusterId, key, ruleId, text })
+      }
+      this.#run('trimHistory', { keep: this.#limits.maxHistory })
+    })
+  }
+
+  async history({ since = 0, redisClusterId, key, limit }: HistoryQuery): Promise<readonly HistoryEvent[]> {
+    const rows = this.#all('listHistory', { since, redisClusterId: redisClusterId ?? null, key: key ?? null, limit })
+    return rows.map((row) => ({ ...row })) as unknown as HistoryEvent[]
+  }
+
+  async appendAudit({ at, who, what, before, after }: AuditEntry): Promise<void> {
+    const [beforeJson, afterJson] = [before, after].map((value) => JSON.stringify(value ?? null))
+    this.#run('addAudit', { at, who, what, before: beforeJson!, after: afterJson! })
+    this.#run('trimAudit', { keep: this.#limits.maxAudit })
+  }
+
+  async audit(limit: number): Promise<readonly AuditEntry[]> {
+    return this.#all('listAudit', { limit }).map(({ at, who, what, before, after }) => ({
+      at: Number(at),
+      who: String(who),
+      what: String(what),
+      before: JSON.parse(String(before)) as unknown,
+      after: JSON.parse(String(after)) as unknown,
+    }))
+  }
+
+  async close(): Promise<void> {
+    if (this.#database.isOpen) this.#database.close()
+  }
+
+  #nextRulesVersion(): number {
+    const version = Number(this.#state('rulesVersion')) + 1
+    this.#run('setState', { name: 'rulesVersion', value: String(version) })
+    return version
+  }
+
+  #state(name: string): string | undefined {
+    const row = this.#all('getState', { name })[0]
+    return row === undefined ? undefined : String(row['value'])
+  }
+
+  #run(name: string, values: Record<string, SQLInputValue>): { changes: number | bigint } {
+    return this.#statement(name).run(values)
+  }
+
+  #all(name: string, values: Record<string, SQLInputValue> = {}): Record<string, unknown>[] {
+    return this.#statement(name).all(values) as Record<string, unknown>[]
+  }
+
+  #statement(name: string): StatementSync {
+    let statement = this.#prepared.get(name)
+    if (statement === undefined) {
+      statement = this.#database.prepare(statements.get(name)!)
+      this.#prepared.set(name, statement)
+    }
+    return statement
+  }
+
+  #transaction<Result>(work: () => Result): Result {
+    this.#database.exec('BEGIN IMMEDIATE')
+    try {
+      const result = work()
+      this.#database.exec('COMMIT')
+      return result
+    } catch (error) {
+      this.#database.exec('ROLLBACK')
+      throw error
+    }
+  }
+}
+
+/** Statements by the names above them. */
+function readStatements(text: string): ReadonlyMap<string, string> {
+  const parts = text.split(/^-- name: (\w+)$/m).slice(1)
+  return new Map(parts.flatMap((part, index) => (index % 2 === 0 ? [[part, parts[index + 1]!.trim()] as const] : [])))
+}
+
+function nameOf({ redisClusterId, key, ruleId }: EntryName): string {
+  return JSON.stringify([redisClusterId, ruleId, key])
+}

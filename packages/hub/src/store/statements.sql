@@ -1,0 +1,53 @@
+-- The statements of a hub's SQLite store; each stands under its name.
+
+-- name: getState
+SELECT value FROM state WHERE name = :name;
+
+-- name: setState
+INSERT INTO state (name, value) VALUES (:name, :value) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- name: raiseState
+INSERT INTO state (name, value) VALUES (:name, :value)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE CAST(value AS REAL) < CAST(excluded.value AS REAL);
+
+-- name: listRules
+SELECT rule FROM rules ORDER BY id;
+
+-- name: saveRule
+INSERT INTO rules (id, rule) VALUES (:id, :rule) ON CONFLICT (id) DO UPDATE SET rule = excluded.rule;
+
+-- name: deleteRule
+DELETE FROM rules WHERE id = :id;
+
+-- name: listEntries
+SELECT stored FROM entries ORDER BY name;
+
+-- name: saveEntry
+INSERT INTO entries (name, stored) VALUES (:name, :stored) ON CONFLICT (name) DO UPDATE SET stored = excluded.stored;
+
+-- name: deleteEntry
+DELETE FROM entries WHERE name = :name;
+
+-- name: addHistory
+INSERT INTO history (at, kind, redis_cluster_id, key, rule_id, text)
+VALUES (:at, :kind, :redisClusterId, :key, :ruleId, :text);
+
+-- name: trimHistory
+DELETE FROM history WHERE id <= (SELECT max(id) FROM history) - :keep;
+
+-- name: listHistory
+SELECT at, kind, redis_cluster_id AS redisClusterId, key, rule_id AS ruleId, text
+FROM history
+WHERE at >= :since
+  AND (:redisClusterId IS NULL OR redis_cluster_id = :redisClusterId)
+  AND (:key IS NULL OR key = :key)
+ORDER BY id DESC LIMIT :limit;
+
+-- name: addAudit
+INSERT INTO audit (at, who, what, before, after) VALUES (:at, :who, :what, :before, :after);
+
+-- name: trimAudit
+DELETE FROM audit WHERE id <= (SELECT max(id) FROM audit) - :keep;
+
+-- name: listAudit
+SELECT at, who, what, before, after FROM audit ORDER BY id DESC LIMIT :limit;

@@ -1,0 +1,143 @@
+import { join } from 'node:path'
+import { defaultLocalCache, parseRule, type TableEntry } from '@firebreak/core'
+import { temporaryFolder } from '@firebreak/testkit'
+import { describe, expect, test } from 'vitest'
+import type { HubStore, StoreLimits } from './hub-store.ts'
+import { MemoryStore } from './memory-store.ts'
+import { SqliteStore } from './sqlite-store.ts'
+
+const folder = temporaryFolder('store')
+let files = 0
+
+/** Every store passes this; a new one adds a line. */
+const stores: readonly [string, (limits?: StoreLimits) => HubStore][] = [
+  ['memory', (limits) => new MemoryStore(limits)],
+  ['sqlite', (limits) => new SqliteStore(join(folder, `${files++}`, 'hub.sqlite'), limits)],
+]
+
+const rule = (id: string, threshold = 1) => parseRule({ id, key: 'k', threshold })
+const event = (at: number, key = 'k') =>
+  ({ at, kind: 'hot', redisClusterId: 'main', key, ruleId: 'r', text: `t${at}` }) as const
+const entry = (key: string, changes: Partial<TableEntry> = {}): TableEntry => ({
+  redisClusterId: 'main',
+  key,
+  strategy: defaultLocalCache,
+  ruleId: 'r',
+  reason: 'hot',
+  since: 1,
+  until: 2,
+  ...changes,
+})
+
+describe.each(stores)('the %s store', (_name, make) => {
+  test('begins empty, with an epoch of its own', async () => {
+    const [one, other] = [make(), make()]
+    const state = await one.load()
+    expect(state).toMatchObject({ versionFloor: 0, isOff: false, rules: [], rulesVersion: 0, entries: [] })
+    expect(state.epoch).not.toBe('')
+    expect((await other.load()).epoch).not.toBe(state.epoch)
+    expect((await one.load()).epoch).toBe(state.epoch)
+    await one.close()
+    await other.close()
+  })
+
+  test('keeps rules by id and counts their changes', async () => {
+    const store = make()
+    expect(await store.saveRule(rule('b'))).toBe(1)
+    expect(await store.saveRule(rule('a'))).toBe(2)
+    expect(await store.saveRule(rule('b', 9))).toBe(3)
+    expect(await store.deleteRule('none')).toBe(3)
+    const state = await store.load()
+    expect(state.rules).toEqual([rule('a'), rule('b', 9)])
+    expect(state.rulesVersion).toBe(3)
+    expect(await store.deleteRule('a')).toBe(4)
+    expect((await store.load()).rules).toEqual([rule('b', 9)])
+    await store.close()
+  })
+
+  test('keeps the switch and never lowers the reserved version', async () => {
+    const store = make()
+    await store.saveSwitch(true)
+    await store.reserveVersions(2000)
+    await store.reserveVersions(900)
+    expect(await store.load()).toMatchObject({ isOff: true, versionFloor: 2000 })
+    await store.saveSwitch(false)
+    expect((await store.load()).isOff).toBe(false)
+    await store.close()
+  })
+
+  test('keeps entries by cluster, key and rule, keys of any bytes included', async () => {
+    const store = make()
+    const binary = '\u0000b\u00ff\u0000x'
+    await store.saveEntries(
+      [entry('a'), entry('a', { ruleId: 'other' }), entry('a', { redisClusterId: 'two' }), entry(binary)].map(
+        (item) => ({
+          entry: item,
+          services: ['shop'],
+        }),
+      ),
+      [],
+    )
+    await store.saveEntries([{ entry: entry('a', { until: 99 }), services: ['shop', 'web'] }], [entry(binary)])
+    const { entries } = await store.load()
+    expect(entries).toHaveLength(3)
+    expect(entries).toContainEqual({ entry: entry('a', { until: 99 }), services: ['shop', 'web'] })
+    await store.saveEntries([{ entry: entry(binary), services: [] }], [])
+    expect((await store.load()).entries.map((stored) => stored.entry.key)).toContain(binary)
+    await store.close()
+  })
+
+  test('gives history newest first, by time, key and limit, and forgets the oldest', async () => {
+    const store = make({ maxHistory: 10 })
+    await store.appendHistory([event(1), event(2, 'x'), event(3)])
+    expect(await store.history({ limit: 10 })).toEqual([event(3), event(2, 'x'), event(1)])
+    expect(await store.history({ limit: 1 })).toEqual([event(3)])
+    expect(await store.history({ since: 2, limit: 10 })).toEqual([event(3), event(2, 'x')])
+    expect(await store.history({ redisClusterId: 'main', key: 'x', limit: 10 })).toEqual([event(2, 'x')])
+    for (let at = 4; at < 40; at++) await store.appendHistory([event(at)])
+    expect((await store.history({ limit: 100 })).map(({ at }) => at)).toEqual([39, 38, 37, 36, 35, 34, 33, 32, 31, 30])
+    await store.close()
+  })
+
+  test('gives the audit newest first with before and after', async () => {
+    const store = make({ maxAudit: 3 })
+    const one = { at: 1, who: 'ann', what: 'add rule a', before: null, after: { id: 'a' } }
+    await store.appendAudit(one)
+    await store.appendAudit({ ...one, at: 2, before: { isOff: true }, after: [1] })
+    expect(await store.audit(10)).toEqual([{ ...one, at: 2, before: { isOff: true }, after: [1] }, one])
+    expect(await store.audit(1)).toHaveLength(1)
+    for (let at = 3; at < 9; at++) await store.appendAudit({ ...one, at })
+    expect((await store.audit(10)).map(({ at }) => at)).toEqual([8, 7, 6])
+    await store.close()
+  })
+})
+
+test('a sqlite store survives a restart whole', async () => {
+  const file = join(folder, 'again', 'hub.sqlite')
+  const first = new SqliteStore(file)
+  const { epoch } = await first.load()
+  await first.saveRule(rule('a'))
+  await first.saveSwitch(true)
+  await first.reserveVersions(50)
+  await first.saveEntries([{ entry: entry('k'), services: ['shop'] }], [])
+  await first.appendHistory([event(1)])
+  await first.appendAudit({ at: 1, who: 'a', what: 'b', before: 1, after: 2 })
+  await first.close()
+  const second = new SqliteStore(file)
+  expect(await second.load()).toEqual({
+    epoch,
+    versionFloor: 50,
+    isOff: true,
+    rules: [rule('a')],
+    rulesVersion: 1,
+    entries: [{ entry: entry('k'), services: ['shop'] }],
+  })
+  expect([(await second.history({ limit: 9 })).length, (await second.audit(9)).length]).toEqual([1, 1])
+  await second.close()
+})
+
+test('a store that cannot be opened says which and why', () => {
+  expect(() => new SqliteStore('/dev/null/x/hub.sqlite')).toThrow(
+    /the store \/dev\/null\/x\/hub.sqlite cannot be opened/,
+  )
+})

@@ -1,0 +1,118 @@
+import type { HistoryEvent, Timers } from '@firebreak/core'
+import type { EntryName, HubStore, StoredEntry } from './hub-store.ts'
+
+/** Writes and history events that wait while the store is away; beyond it the oldest are let go, counted. */
+const maxPending = 10_000
+const retryMs = 1000
+
+type Work = (store: HubStore) => Promise<unknown>
+
+/**
+ * Writes to the store in order and off the way of decisions: a store that is slow or away delays nobody, and is told of by
+ * `onTrouble`. A write that fails is tried again until it succeeds. History events that come together are written together.
+ */
+export class StoreWriter {
+  readonly #store: HubStore
+  readonly #timers: Timers
+  readonly #onTrouble: (error: Error | undefined) => void
+  readonly #queue: Work[] = []
+  readonly #history: HistoryEvent[] = []
+  #pump: Promise<void> | undefined
+  #isHistoryQueued = false
+  #isClosing = false
+  #endWait: (() => void) | undefined
+  #lostCount = 0
+
+  constructor(store: HubStore, timers: Timers, onTrouble: (error: Error | undefined) => void) {
+    this.#store = store
+    this.#timers = timers
+    this.#onTrouble = onTrouble
+  }
+
+  /** Writes and events that found no room. */
+  get lostCount(): number {
+    return this.#lostCount
+  }
+
+  addHistory(event: HistoryEvent): void {
+    this.#history.push(event)
+    this.#bound(this.#history)
+    if (this.#isHistoryQueued) return
+    this.#isHistoryQueued = true
+    this.write((store) => this.#writeHistory(store))
+  }
+
+  saveEntries(set: readonly StoredEntry[], removed: readonly EntryName[]): void {
+    this.write((store) => store.saveEntries(set, removed))
+  }
+
+  write(work: Work): void {
+    this.#queue.push(work)
+    this.#bound(this.#queue)
+    this.#start()
+  }
+
+  /** Resolves once everything so far is written. */
+  async drained(): Promise<void> {
+    await this.#pump
+  }
+
+  /** Like `drained`, but a store that fails now is not waited for. */
+  async close(): Promise<void> {
+    this.#isClosing = true
+    this.#endWait?.()
+    await this.#pump
+  }
+
+  async #writeHistory(store: HubStore): Promise<void> {
+    const events = this.#history.slice()
+    await store.appendHistory(events)
+    this.#history.splice(0, events.length)
+    this.#isHistoryQueued = false
+    if (this.#history.length > 0) {
+      this.#isHistoryQueued = true
+      this.#queue.push((again) => this.#writeHistory(again))
+    }
+  }
+
+  #start(): void {
+    this.#pump ??= this.#run().then(() => {
+      this.#pump = undefined
+      // What was written while the last one ended.
+      if (this.#queue.length > 0 && !this.#isClosing) this.#start()
+    })
+  }
+
+  async #run(): Promise<void> {
+    // Not in this turn: a decision must leave for the sensors before the disk is asked.
+    await new Promise<void>((resolve) => setImmediate(resolve))
+    while (this.#queue.length > 0) {
+      const work = this.#queue[0]!
+      try {
+        await work(this.#store)
+        if (this.#queue[0] === work) this.#queue.shift()
+        this.#onTrouble(undefined)
+      } catch (error) {
+        this.#onTrouble(error as Error)
+        if (this.#isClosing) return
+        await this.#wait()
+      }
+    }
+  }
+
+  async #wait(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const timer = this.#timers.setTimeout(resolve, retryMs)
+      this.#endWait = () => {
+        timer.cancel()
+        resolve()
+      }
+    })
+  }
+
+  #bound(list: unknown[]): void {
+    if (list.length <= maxPending) return
+    list.shift()
+    this.#lostCount++
+  }
+}

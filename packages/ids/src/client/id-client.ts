@@ -1,0 +1,154 @@
+import { type Clock, InvalidOptionError, steadyClock } from '@firebreak/core'
+import { IdsError, messageOf } from '../errors.ts'
+
+/** How ids are fetched from an id service. */
+export interface IdClientOptions {
+  /** The service's address, as `http://127.0.0.1:8080`; several are tried in turn. */
+  readonly url: string | readonly string[]
+  /** A segment's tag; without one the ids are snowflakes. */
+  readonly tag?: string
+  /** How many ids one request fetches. @default 1000 */
+  readonly batch?: number
+  /** The next batch is fetched when fewer than this share is left. @default 0.5 */
+  readonly refillAt?: number
+  /** Fetched ids are dropped after this, so that the times in snowflakes are not too old. @default never */
+  readonly maxAgeMs?: number
+  /** The service's token. @default none */
+  readonly token?: string
+  /** For one request. @default 3000 */
+  readonly requestTimeoutMs?: number
+  /** @default the steady clock */
+  readonly clock?: Clock
+}
+
+interface Waiter {
+  resolve(id: string): void
+  reject(error: Error): void
+}
+
+/**
+ * A client of an id service that fetches ids ahead: most calls are answered from memory, and a service that is away for
+ * a moment is not noticed. Callers who find the memory empty share the running request. Ids that were fetched and not
+ * used are gaps.
+ */
+export class IdClient {
+  readonly #urls: readonly string[]
+  readonly #path: string
+  readonly #batch: number
+  readonly #refillBelow: number
+  readonly #maxAgeMs: number
+  readonly #token: string | undefined
+  readonly #requestTimeoutMs: number
+  readonly #clock: Clock
+  #ids: string[] = []
+  #at = 0
+  #ready: string[] | undefined
+  #fetchedAt = 0
+  #isFetching = false
+  #waiters: Waiter[] = []
+  #nextUrl = 0
+
+  constructor(options: IdClientOptions) {
+    this.#urls = [options.url].flat().map((url) => url.replace(/\/+$/, ''))
+    this.#batch = options.batch ?? 1000
+    const share = options.refillAt ?? 0.5
+    if (!Number.isInteger(this.#batch) || this.#batch < 1) {
+      throw new InvalidOptionError('batch', options.batch, 'a whole number above 0')
+    }
+    if (!(share >= 0 && share <= 1)) throw new InvalidOptionError('refillAt', options.refillAt, 'from 0 to 1')
+    const kind = options.tag === undefined ? 'snowflake/get/client' : `segment/get/${encodeURIComponent(options.tag)}`
+    this.#path = `/api/${kind}?count=${this.#batch}`
+    this.#refillBelow = this.#batch * share
+    this.#maxAgeMs = options.maxAgeMs ?? Number.POSITIVE_INFINITY
+    this.#token = options.token
+    this.#requestTimeoutMs = options.requestTimeoutMs ?? 3000
+    this.#clock = options.clock ?? steadyClock
+  }
+
+  /** How many ids are in memory. */
+  get left(): number {
+    return this.#ids.length - this.#at + (this.#ready?.length ?? 0)
+  }
+
+  /** An id that is in memory, or undefined: then `next`. */
+  take(): string | undefined {
+    if (this.#maxAgeMs !== Number.POSITIVE_INFINITY) this.#dropOld()
+    if (this.#at === this.#ids.length) {
+      if (this.#ready === undefined) return undefined
+      this.#ids = this.#ready
+      this.#at = 0
+      this.#ready = undefined
+    }
+    const id = this.#ids[this.#at++]!
+    if (this.#ready === undefined && this.#ids.length - this.#at < this.#refillBelow) this.#fetch()
+    return id
+  }
+
+  /** The next id. */
+  async next(): Promise<string> {
+    const id = this.take()
+    if (id !== undefined) return id
+    return new Promise((resolve, reject) => {
+      this.#waiters.push({ resolve, reject })
+      this.#fetch()
+    })
+  }
+
+  #dropOld(): void {
+    if (this.#clock.now() - this.#fetchedAt <= this.#maxAgeMs) return
+    this.#ids = []
+    this.#at = 0
+    this.#ready = undefined
+  }
+
+  #fetch(): void {
+    if (this.#isFetching) return
+    this.#isFetching = true
+    this.#request().then(
+      (ids) => {
+        this.#isFetching = false
+        this.#fetchedAt = this.#clock.now()
+        this.#ready = ids
+        while (this.#waiters.length > 0) {
+          const id = this.take()
+          if (id === undefined) return this.#fetch()
+          this.#waiters.shift()!.resolve(id)
+        }
+      },
+      (error: Error) => {
+        this.#isFetching = false
+        for (const waiter of this.#waiters.splice(0)) waiter.reject(error)
+      },
+    )
+  }
+
+  async #request(): Promise<string[]> {
+    let lastError: unknown
+    for (let tried = 0; tried < this.#urls.length; tried++) {
+      const url = this.#urls[this.#nextUrl % this.#urls.length]!
+      try {
+        return await this.#requestFrom(url)
+      } catch (error) {
+        this.#nextUrl++
+        lastError = error
+      }
+    }
+    throw new IdsError(
+      'FB_IDS_SERVICE_DOWN',
+      `no id service of ${this.#urls.join(', ')} gave ids (${messageOf(lastError)})`,
+      { path: this.#path },
+      { cause: lastError },
+    )
+  }
+
+  async #requestFrom(url: string): Promise<string[]> {
+    const response = await fetch(url + this.#path, {
+      signal: AbortSignal.timeout(this.#requestTimeoutMs),
+      headers: this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` },
+    })
+    const body = (await response.json()) as unknown
+    if (!response.ok) throw new Error((body as { message?: string }).message ?? `status ${response.status}`)
+    if (!Array.isArray(body) || body.length === 0) throw new Error('an answer without ids')
+    return body as string[]
+  }
+}

@@ -1,0 +1,104 @@
+import { createHash } from 'node:crypto'
+import { closeSync, constants, fdatasyncSync, fstatSync, mkdirSync, openSync, readSync, writeSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { IdsError, messageOf } from '../errors.ts'
+import { holdFileLock } from './file-lock.ts'
+
+/** What a node keeps on its own disk. */
+export interface CachedWorker {
+  readonly workerId: number
+  readonly ip: string
+  readonly port: number
+  /** The owner in the registry's record when this was last known to be ours. */
+  readonly owner: string
+  /** The clock when this was written. */
+  readonly timestamp: number
+  /** No id of a later time was given. */
+  readonly mark: number
+  /** When the registry last confirmed the worker id. */
+  readonly reportedAt: number
+}
+
+/** What a read found. */
+export type CacheRead =
+  | { readonly kind: 'valid'; readonly worker: CachedWorker }
+  | { readonly kind: 'missing' | 'broken' | 'foreign'; readonly why: string }
+
+const recordBytes = 512
+const fields = ['workerId', 'port', 'timestamp', 'mark', 'reportedAt'] as const
+
+/**
+ * Worker id and high-water mark in a local file: one line of JSON, padded to 512 bytes, a disk's smallest unit, and
+ * overwritten in place, so that a write is there whole or not at all; a digest shows damage. The line names the file's
+ * own inode and birth: a copy of the file has others and is not believed, wherever it was copied to. A lock beside it, which
+ * the system drops with the process, keeps a second node from using the same file.
+ */
+export class CacheFile {
+  readonly path: string
+  readonly #descriptor: number
+  readonly #identity: string
+  readonly #unlock: () => void
+  #isClosed = false
+
+  private constructor(path: string, descriptor: number, unlock: () => void) {
+    this.path = path
+    this.#descriptor = descriptor
+    // A freed inode is soon used again, so the birth belongs to it.
+    const { ino, birthtimeNs } = fstatSync(descriptor, { bigint: true })
+    this.#identity = `${ino}.${birthtimeNs}`
+    this.#unlock = unlock
+  }
+
+  /** Opens (and makes) the file and locks it; `FB_IDS_CACHE_LOCKED` where another node has it. */
+  static open(path: string): CacheFile {
+    mkdirSync(dirname(path), { recursive: true })
+    const unlock = holdFileLock(`${path}.lock`)
+    try {
+      return new CacheFile(path, openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600), unlock)
+    } catch (cause) {
+      unlock()
+      const sentence = `the cache file ${path} cannot be opened (${messageOf(cause)})`
+      throw new IdsError('FB_IDS_CACHE_BROKEN', sentence, { path }, { cause })
+    }
+  }
+
+  read(): CacheRead {
+    const bytes = Buffer.alloc(recordBytes + 1)
+    const length = readSync(this.#descriptor, bytes, 0, bytes.length, 0)
+    if (length === 0) return { kind: 'missing', why: 'it is empty' }
+    if (length !== recordBytes) return { kind: 'broken', why: `it has ${length} bytes instead of ${recordBytes}` }
+    let value: Record<string, unknown>
+    try {
+      value = JSON.parse(bytes.toString('utf8', 0, length)) as Record<string, unknown>
+    } catch {
+      return { kind: 'broken', why: 'it is no JSON' }
+    }
+    const { digest, identity, ...worker } = value
+    if (digest !== digestOf({ ...worker, identity })) return { kind: 'broken', why: 'its digest is wrong' }
+    if (!fields.every((field) => Number.isSafeInteger(worker[field]))) {
+      return { kind: 'broken', why: 'a number is missing' }
+    }
+    if (identity !== this.#identity) return { kind: 'foreign', why: 'it is a copy of another file' }
+    return { kind: 'valid', worker: worker as unknown as CachedWorker }
+  }
+
+  /** Writes and waits for the disk. */
+  write(worker: CachedWorker): void {
+    const value = { ...worker, identity: this.#identity }
+    const line = `${JSON.stringify({ ...value, digest: digestOf(value) }).padEnd(recordBytes - 1)}\n`
+    writeSync(this.#descriptor, line, 0)
+    fdatasyncSync(this.#descriptor)
+  }
+
+  close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    closeSync(this.#descriptor)
+    this.#unlock()
+  }
+}
+
+function digestOf(value: Record<string, unknown>): string {
+  const sorted = Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+  return createHash('sha256').update(JSON.stringify(sorted)).digest('hex').slice(0, 16)
+}

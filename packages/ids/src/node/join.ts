@@ -1,0 +1,154 @@
+import { formatAddress } from '../address/node-address.ts'
+import { IdsError, messageOf } from '../errors.ts'
+import type { RegisteredWorker, WorkerRecord, WorkerRegistry } from '../workers/worker-registry.ts'
+import type { CachedWorker, CacheRead } from './cache-file.ts'
+import type { ResolvedNodeOptions } from './node-options.ts'
+import { askPeerClocks } from './peer-clocks.ts'
+
+/** A worker id that this node may use now. */
+export interface Joined {
+  readonly workerId: number
+  /** Ids must be of later times than this. */
+  readonly afterMs: number
+  /** The owner in the registry's record. */
+  readonly owner: string
+  /** When the registry confirmed the worker id, by this node's clock. */
+  readonly reportedAt: number
+  /** False where the registry was down and the file spoke for it. */
+  readonly isConfirmed: boolean
+}
+
+const peerTimeoutMs = 1000
+
+const unusable = {
+  missing: ['MISSING', 'was never written'],
+  broken: ['BROKEN', 'is damaged'],
+  foreign: ['FOREIGN', 'is not this node’s'],
+} as const
+
+/**
+ * Gets a worker id from the registry.
+ *
+ * Whose record may a node go on with? Two processes must never share a worker id, also when they were given one address
+ * by mistake and one of them is cut off from the registry, running on its file. So an address alone proves nothing: a
+ * record is taken over when this node's own file names the same owner, or when its owner had no file and thus stopped at
+ * the mark. Otherwise the node takes a new worker id; the old record is recycled one day.
+ */
+export async function joinRegistry(
+  registry: WorkerRegistry,
+  cache: CacheRead,
+  options: ResolvedNodeOptions,
+  waitMs: number,
+): Promise<Joined> {
+  const cached = cache.kind === 'valid' ? cache.worker : undefined
+  await registry.claim({ waitMs, ...(cached === undefined ? {} : { predecessor: cached.owner }) })
+  const own = await registry.own()
+  for (const { record } of own)
+    refuseClockBehind(record.timestamp, `the registry’s record of ${formatAddress(record)}`, options)
+  if (cached !== undefined) refuseClockBehind(cached.timestamp, 'the cache file', options)
+
+  const isCached = ({ workerId, record }: RegisteredWorker) =>
+    workerId === cached?.workerId && record.owner === cached.owner
+  const mine =
+    own.find(({ record }) => record.owner === registry.owner) ??
+    own.find(isCached) ??
+    own.find(({ record }) => !record.runsAlone)
+  if (mine === undefined) {
+    await refuseClockOffPeers(registry, options)
+    const workerId = await registry.register(newRecord(registry, options))
+    const reportedAt = options.clock.now()
+    return { workerId, afterMs: 0, owner: registry.owner, reportedAt, isConfirmed: true }
+  }
+  const afterMs = mine.record.owner === registry.owner ? 0 : markOf(mine, isCached(mine) ? cached : undefined)
+  await registry.adopt(mine, newRecord(registry, options))
+  const reportedAt = options.clock.now()
+  return { workerId: mine.workerId, afterMs, owner: registry.owner, reportedAt, isConfirmed: true }
+}
+
+/**
+ * How far ids of an earlier process went at most. Its file is written more often than the registry, and binds; a file that
+ * is older than the record was put back from somewhere.
+ */
+function markOf({ record }: RegisteredWorker, cached: CachedWorker | undefined): number {
+  if (cached === undefined) return record.mark
+  return cached.timestamp >= record.timestamp ? cached.mark : Math.max(cached.mark, record.mark)
+}
+
+/** Goes on with the file's worker id while the registry is down, or says why not; never with a made-up one. */
+export function joinFromFile(cache: CacheRead, registryError: unknown, options: ResolvedNodeOptions): Joined {
+  const why = `the registry is down (${messageOf(registryError)})`
+  const refuse = (code: 'MISSING' | 'BROKEN' | 'FOREIGN' | 'STALE', what: string) =>
+    new IdsError(
+      `FB_IDS_CACHE_${code}`,
+      `${why} and ${what}; start again when the registry is back`,
+      {},
+      { cause: registryError },
+    )
+  if (options.cacheFile === undefined) throw refuse('MISSING', 'no cacheFile is configured')
+  const place = `the cache file ${options.cacheFile}`
+  if (cache.kind !== 'valid') {
+    const [code, what] = unusable[cache.kind]
+    throw refuse(code, `${place} ${what} (${cache.why})`)
+  }
+  const { worker } = cache
+  const nowMs = options.clock.now()
+  if (nowMs - worker.reportedAt > options.recycleAfterMs / 2) {
+    throw refuse('STALE', `${place} was last confirmed at ${new Date(worker.reportedAt).toISOString()}`)
+  }
+  refuseClockBehind(worker.timestamp, 'the cache file', options)
+  const { workerId, owner, reportedAt } = worker
+  return { workerId, afterMs: worker.mark, owner, reportedAt, isConfirmed: false }
+}
+
+/** A fixed worker id, with the file's mark where there is a file. */
+export function joinStatic(workerId: number, cache: CacheRead, options: ResolvedNodeOptions): Joined {
+  const nowMs = options.clock.now()
+  if (cache.kind === 'broken') {
+    const sentence = `the cache file ${options.cacheFile} is damaged (${cache.why}); remove it when the clock is surely right`
+    throw new IdsError('FB_IDS_CACHE_BROKEN', sentence)
+  }
+  const cached: CachedWorker | undefined =
+    cache.kind === 'valid' && cache.worker.workerId === workerId ? cache.worker : undefined
+  if (cached !== undefined) refuseClockBehind(cached.timestamp, 'the cache file', options)
+  return { workerId, afterMs: cached?.mark ?? 0, owner: '', reportedAt: nowMs, isConfirmed: true }
+}
+
+/** What this node writes into the registry now; its time never goes back, also where the clock does. */
+export function newRecord(registry: WorkerRegistry, options: ResolvedNodeOptions, lastMs = 0): WorkerRecord {
+  const timestamp = Math.max(Math.floor(options.clock.now()), lastMs)
+  const { ip, port } = options.address
+  const runsAlone = options.cacheFile !== undefined
+  return { ip, port, timestamp, mark: timestamp + options.registryAheadMs, owner: registry.owner, runsAlone }
+}
+
+function refuseClockBehind(seenMs: number, where: string, options: ResolvedNodeOptions): void {
+  const behindMs = seenMs - options.clock.now()
+  if (behindMs <= options.maxBackwardMs) return
+  throw new IdsError(
+    'FB_IDS_CLOCK_REFUSED',
+    `the clock is ${Math.round(behindMs)} ms behind the time in ${where}; set it right and start again`,
+    { behindMs: Math.round(behindMs) },
+  )
+}
+
+/** A new node has no past to check its clock against: its live peers are asked. */
+async function refuseClockOffPeers(registry: WorkerRegistry, options: ResolvedNodeOptions): Promise<void> {
+  const peers = await registry.peers()
+  if (peers.length === 0) return
+  const clocks = await askPeerClocks(peers, options.clock, peerTimeoutMs)
+  const { answered, silent, averageOffsetMs, medianOffsetMs } = clocks
+  options.onLog(
+    `clock against ${answered} of ${peers.length} peers: ${averageOffsetMs} ms from their average, ${medianOffsetMs} ms from their median`,
+  )
+  if (answered === 0) {
+    const message = `none of the ${peers.length} live peers told its time (${silent.join(', ')}); the clock of this new node is unchecked`
+    options.onAlarm({ code: 'FB_IDS_PEERS_DISAGREE', message })
+    return
+  }
+  if (Math.abs(averageOffsetMs) <= options.peerThresholdMs) return
+  throw new IdsError(
+    'FB_IDS_PEERS_DISAGREE',
+    `the clock is ${averageOffsetMs} ms from the average of ${answered} live peers (${medianOffsetMs} ms from their median), more than peerThresholdMs (${options.peerThresholdMs}); set it right and start again`,
+    { averageOffsetMs, medianOffsetMs, answered },
+  )
+}

@@ -1,0 +1,77 @@
+import { IdsError, messageOf } from '../errors.ts'
+import type { TimeMark } from '../snowflake/snowflake.ts'
+import type { CacheFile } from './cache-file.ts'
+import type { Joined } from './join.ts'
+import type { ResolvedNodeOptions } from './node-options.ts'
+
+/**
+ * A node's stored mark: the file's where there is one, else the registry's, else none. Neither the mark nor the time
+ * beside it ever goes back, also when the clock does: an earlier run's mark still binds.
+ */
+export class NodeMark implements TimeMark {
+  untilMs = 0
+  readonly #options: ResolvedNodeOptions
+  readonly #file: CacheFile | undefined
+  #joined: Joined
+  #timestamp = 0
+
+  constructor(options: ResolvedNodeOptions, file: CacheFile | undefined, joined: Joined) {
+    this.#options = options
+    this.#file = file
+    this.#joined = joined
+    this.adopt(joined)
+  }
+
+  /** A mark for a worker id that was just joined. */
+  adopt(joined: Joined): void {
+    if (this.#file !== undefined) this.renew(joined)
+    else if (this.#options.registry === undefined) this.untilMs = Number.MAX_SAFE_INTEGER
+    else this.confirm(joined.reportedAt + this.#options.registryAheadMs)
+  }
+
+  extend(nowMs: number): void {
+    if (this.#file === undefined) {
+      const sentence = `ids have reached the mark at ${this.untilMs} that the registry holds, which cannot be moved while the registry is down; a cacheFile would help`
+      throw new IdsError('FB_IDS_MARK_REACHED', sentence, { untilMs: this.untilMs, nowMs })
+    }
+    this.#write(nowMs, Math.max(nowMs + this.#options.markAheadMs, this.untilMs))
+  }
+
+  /** Writes a later mark in time, where the file's is the one that counts. */
+  renew(joined: Joined): void {
+    this.#joined = joined
+    const nowMs = Math.floor(this.#options.clock.now())
+    this.#write(nowMs, Math.max(nowMs + this.#options.markAheadMs, this.untilMs, joined.afterMs))
+  }
+
+  /** The registry holds this mark now. */
+  confirm(markMs: number): void {
+    if (this.#file === undefined) this.untilMs = Math.max(this.untilMs, markMs)
+  }
+
+  /** The last mark of a clean stop: a restart need not wait. */
+  settle(stoppedAt: number): void {
+    if (this.#file !== undefined) this.#write(stoppedAt, stoppedAt)
+  }
+
+  #write(nowMs: number, mark: number): void {
+    const { ip, port } = this.#options.address
+    const { workerId, owner, reportedAt } = this.#joined
+    this.#timestamp = Math.max(this.#timestamp, nowMs)
+    try {
+      this.#file!.write({
+        workerId,
+        ip,
+        port,
+        owner,
+        timestamp: this.#timestamp,
+        mark,
+        reportedAt: Math.floor(reportedAt),
+      })
+    } catch (cause) {
+      const sentence = `the mark cannot be written to ${this.#file!.path} (${messageOf(cause)}); no id is given beyond the last one`
+      throw new IdsError('FB_IDS_MARK_REACHED', sentence, { untilMs: this.untilMs }, { cause })
+    }
+    this.untilMs = mark
+  }
+}

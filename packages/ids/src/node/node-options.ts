@@ -1,0 +1,109 @@
+import { type Clock, InvalidOptionError, wallClock } from '@firebreak/core'
+import { checkAddress, type NodeAddress } from '../address/node-address.ts'
+import { checkWorkerId, defaultEpochMs } from '../snowflake/layout.ts'
+import { defaultRecycleAfterMs, type WorkerRegistry } from '../workers/worker-registry.ts'
+
+/** Something that a person should look at: the node refused to start, stopped giving ids, or lost its registry. */
+export interface IdsAlarm {
+  readonly code: string
+  readonly message: string
+}
+
+/** How a snowflake node gets its worker id and keeps its promises. */
+export interface SnowflakeNodeOptions {
+  /** Where the worker id comes from. @default none: `workerId` is needed then */
+  readonly registry?: WorkerRegistry
+  /** A fixed worker id, 0 to 1023, for those who want no registry. */
+  readonly workerId?: number
+  /** This node's address, as the registry was given it. Needed with a registry. */
+  readonly address?: NodeAddress
+  /**
+   * Where worker id and mark are kept on the local disk. With it a node starts and runs while its registry is down.
+   * @default none: the node stops when its registry is away for longer than `registryAheadMs`
+   */
+  readonly cacheFile?: string
+  /** Milliseconds since 1970 at which ids start. @default 1288834974657 */
+  readonly epochMs?: number
+  /** A step back of the clock up to this is waited out. @default 5 */
+  readonly maxBackwardMs?: number
+  /** How far ahead the file's mark is written; a restart after a crash waits for it. @default 1000 */
+  readonly markAheadMs?: number
+  /** How often the time is written to the registry. @default 3000 */
+  readonly reportEveryMs?: number
+  /** How far ahead the registry's mark is written. @default 9000 */
+  readonly registryAheadMs?: number
+  /** How far a new node's clock may be from the average of its live peers. @default 1000 */
+  readonly peerThresholdMs?: number
+  /** How long a start waits for the claim of a node that died with this address. @default 9000 */
+  readonly claimWaitMs?: number
+  /** As the registry's: a node cut off from it stops after half of this. @default 86400000 (a day) */
+  readonly recycleAfterMs?: number
+  /** Told of everything that needs a person. @default process.emitWarning */
+  readonly onAlarm?: (alarm: IdsAlarm) => void
+  /** Told what the node does, a sentence each. @default nothing */
+  readonly onLog?: (message: string) => void
+  /** @default the wall clock */
+  readonly clock?: Clock
+}
+
+/** The options with every default filled in. */
+export interface ResolvedNodeOptions {
+  readonly registry: WorkerRegistry | undefined
+  readonly workerId: number | undefined
+  readonly address: NodeAddress
+  readonly cacheFile: string | undefined
+  readonly epochMs: number
+  readonly maxBackwardMs: number
+  readonly markAheadMs: number
+  readonly reportEveryMs: number
+  readonly registryAheadMs: number
+  readonly peerThresholdMs: number
+  readonly claimWaitMs: number
+  readonly recycleAfterMs: number
+  readonly onAlarm: (alarm: IdsAlarm) => void
+  readonly onLog: (message: string) => void
+  readonly clock: Clock
+}
+
+/** Checks the options and fills the defaults in. */
+export function resolveNodeOptions(options: SnowflakeNodeOptions): ResolvedNodeOptions {
+  const { registry, workerId, address } = options
+  if ((registry === undefined) === (workerId === undefined)) {
+    throw new InvalidOptionError(
+      'workerId',
+      workerId,
+      'given where there is no registry, and not given where there is one',
+    )
+  }
+  if (workerId !== undefined) checkWorkerId(workerId)
+  if (registry !== undefined && address === undefined) {
+    throw new InvalidOptionError('address', address, 'given where there is a registry')
+  }
+  const reportEveryMs = positive('reportEveryMs', options.reportEveryMs ?? 3000)
+  const registryAheadMs = positive('registryAheadMs', options.registryAheadMs ?? 9000)
+  if (registryAheadMs <= reportEveryMs) {
+    throw new InvalidOptionError('registryAheadMs', registryAheadMs, `more than reportEveryMs (${reportEveryMs})`)
+  }
+  return {
+    registry,
+    workerId,
+    address: address === undefined ? { ip: '127.0.0.1', port: 0 } : checkAddress(address),
+    cacheFile: options.cacheFile,
+    epochMs: options.epochMs ?? defaultEpochMs,
+    maxBackwardMs: options.maxBackwardMs ?? 5,
+    markAheadMs: positive('markAheadMs', options.markAheadMs ?? 1000),
+    reportEveryMs,
+    registryAheadMs,
+    peerThresholdMs: positive('peerThresholdMs', options.peerThresholdMs ?? 1000),
+    claimWaitMs: options.claimWaitMs ?? 9000,
+    recycleAfterMs: positive('recycleAfterMs', options.recycleAfterMs ?? defaultRecycleAfterMs),
+    onAlarm: options.onAlarm ?? (({ code, message }) => process.emitWarning(message, { type: 'FirebreakIds', code })),
+    onLog: options.onLog ?? (() => {}),
+    clock: options.clock ?? wallClock,
+  }
+}
+
+function positive(option: string, value: number): number {
+  if (Number.isFinite(value) && value > 0) return value
+  throw new InvalidOptionError(option, value, 'a number of milliseconds above 0')
+}

@@ -1,0 +1,36 @@
+import { createServer, type Server } from 'node:http'
+import { freePort } from '@firebreak/testkit'
+import { afterEach, expect, test } from 'vitest'
+import { askPeerClocks, timePath } from './peer-clocks.ts'
+
+const servers: Server[] = []
+afterEach(() => {
+  for (const server of servers.splice(0)) server.close()
+})
+
+async function peerAt(offsetMs: number) {
+  const server = createServer((request, response) => {
+    if (request.url === timePath) response.end(JSON.stringify({ time: Date.now() + offsetMs }))
+    else response.writeHead(404).end('{}')
+  })
+  servers.push(server)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return { ip: '127.0.0.1', port: (server.address() as { port: number }).port }
+}
+
+test('average and median of the peers that answer, and the names of those that do not', async () => {
+  const peers = await Promise.all([peerAt(0), peerAt(0), peerAt(-30_000)])
+  const silent = { ip: '127.0.0.1', port: await freePort() }
+  const clocks = await askPeerClocks([...peers, silent], { now: () => Date.now() }, 2000)
+  expect(clocks.answered).toBe(3)
+  expect(clocks.silent).toEqual([`127.0.0.1:${silent.port}`])
+  // One mad clock moves the average by 10 s and leaves the median alone.
+  expect(Math.abs(clocks.averageOffsetMs - 10_000)).toBeLessThan(900)
+  expect(Math.abs(clocks.medianOffsetMs)).toBeLessThan(900)
+})
+
+test('of an even number of peers the median is the middle of the two in the middle', async () => {
+  const peers = await Promise.all([peerAt(0), peerAt(-20_000)])
+  const clocks = await askPeerClocks(peers, { now: () => Date.now() }, 2000)
+  expect(Math.abs(clocks.medianOffsetMs - 10_000)).toBeLessThan(900)
+})

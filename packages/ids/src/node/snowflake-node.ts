@@ -1,0 +1,294 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { formatAddress } from '../address/node-address.ts'
+import { IdsError, type IdsErrorCode, messageOf } from '../errors.ts'
+import { type DecodedSnowflake, decodeSnowflake } from '../snowflake/layout.ts'
+import { Snowflake } from '../snowflake/snowflake.ts'
+import { CacheFile, type CacheRead } from './cache-file.ts'
+import { type Joined, joinFromFile, joinRegistry, joinStatic, newRecord } from './join.ts'
+import { NodeMark } from './node-mark.ts'
+import { type ResolvedNodeOptions, resolveNodeOptions, type SnowflakeNodeOptions } from './node-options.ts'
+
+/** What a node says about itself, for health checks and the console. */
+export interface SnowflakeStatus {
+  readonly state: 'serving' | 'refusing'
+  /** Why it refuses. */
+  readonly error?: { readonly code: string; readonly message: string }
+  readonly workerId: number
+  readonly epochMs: number
+  /** The time of the last id; 0 before the first. */
+  readonly lastMs: number
+  /** No id of a later time is given before a later mark is stored. */
+  readonly markMs: number
+  readonly cacheFile: string | undefined
+  readonly registry:
+    | { readonly kind: string; readonly isUp: boolean; readonly address: string; readonly reportedAt: number }
+    | undefined
+}
+
+/** Errors of a cycle after which no id may be given; after any other the registry counts as down. */
+const stopping: ReadonlySet<string> = new Set([
+  'FB_IDS_ADDRESS_TAKEN',
+  'FB_IDS_CLOCK_REFUSED',
+  'FB_IDS_PEERS_DISAGREE',
+  'FB_IDS_WORKER_LOST',
+  'FB_IDS_WORKERS_FULL',
+] satisfies IdsErrorCode[])
+
+/**
+ * A snowflake generator with a worker id of its own, safe against crashes, clocks and registries.
+ *
+ * Ids go up to a mark that was stored before: in the cache file where there is one (renewed twice per `markAheadMs`, and
+ * in the middle of `next` where that was too late), else in the registry. After a crash the next process on this file or
+ * record starts beyond the mark, whatever its clock says, or refuses. One cycle every `reportEveryMs` keeps the claim on
+ * the address and writes time and mark to the registry; what it meets decides the state:
+ *
+ * - registry down: a node with a file goes on (for half of `recycleAfterMs`), one without stops at its mark;
+ * - address taken or worker id lost: no more ids, an alarm, and a new try to join with every cycle.
+ */
+export class SnowflakeNode {
+  readonly #options: ResolvedNodeOptions
+  readonly #file: CacheFile | undefined
+  readonly #mark: NodeMark
+  #snowflake: Snowflake
+  #joined: Joined
+  #refusal: IdsError | undefined
+  #isRegistryUp: boolean
+  #cycle: Promise<void> | undefined
+  #timers: NodeJS.Timeout[] = []
+  #isClosed = false
+
+  private constructor(options: ResolvedNodeOptions, file: CacheFile | undefined, joined: Joined) {
+    this.#options = options
+    this.#file = file
+    this.#joined = joined
+    this.#isRegistryUp = joined.isConfirmed
+    this.#mark = new NodeMark(options, file, joined)
+    this.#snowflake = this.#newSnowflake(joined)
+  }
+
+  /** Joins and gives a node that serves; rejects, after an alarm, where that would not be safe. */
+  static async start(given: SnowflakeNodeOptions): Promise<SnowflakeNode> {
+    const options = resolveNodeOptions(given)
+    const file = options.cacheFile === undefined ? undefined : CacheFile.open(options.cacheFile)
+    try {
+      const joined = await join(options, readCache(file, options), options.claimWaitMs)
+      const node = new SnowflakeNode(options, file, joined)
+      await node.#begin()
+      return node
+    } catch (error) {
+      file?.close()
+      await options.registry?.close()
+      options.onAlarm({ code: (error as IdsError).code ?? 'FB_IDS_REGISTRY_DOWN', message: messageOf(error) })
+      throw error
+    }
+  }
+
+  get workerId(): number {
+    return this.#joined.workerId
+  }
+
+  /** The next id as decimal text; throws an IdsError where none may be given now. */
+  next(): string {
+    if (this.#refusal !== undefined) throw this.#refusal
+    return this.#snowflake.next()
+  }
+
+  /** The next id as a number that loses no digit. */
+  nextBigInt(): bigint {
+    if (this.#refusal !== undefined) throw this.#refusal
+    return this.#snowflake.nextBigInt()
+  }
+
+  /** The next `count` ids. */
+  nextMany(count: number): string[] {
+    if (this.#refusal !== undefined) throw this.#refusal
+    return this.#snowflake.nextMany(count)
+  }
+
+  decode(id: string | bigint): DecodedSnowflake {
+    return decodeSnowflake(id, this.#options.epochMs)
+  }
+
+  /** This node's clock, as its peers ask for it. */
+  nowMs(): number {
+    return this.#options.clock.now()
+  }
+
+  status(): SnowflakeStatus {
+    const { registry, address, cacheFile, epochMs } = this.#options
+    const error = this.#trouble()
+    return {
+      state: error === undefined ? 'serving' : 'refusing',
+      ...(error === undefined ? {} : { error: { code: error.code, message: error.message } }),
+      workerId: this.workerId,
+      epochMs,
+      lastMs: this.#snowflake.lastMs,
+      markMs: this.#mark.untilMs,
+      cacheFile,
+      registry: registry && {
+        kind: registry.kind,
+        isUp: this.#isRegistryUp,
+        address: formatAddress(address),
+        reportedAt: this.#joined.reportedAt,
+      },
+    }
+  }
+
+  /** Stops giving ids, writes how far they went, and gives the address up. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    for (const timer of this.#timers) clearInterval(timer)
+    const wasServing = this.#refusal === undefined
+    this.#refusal = new IdsError('FB_IDS_CLOSED', 'this snowflake node is closed')
+    await this.#cycle
+    const { registry, clock } = this.#options
+    const stoppedAt = Math.max(Math.floor(clock.now()), this.#snowflake.lastMs)
+    if (wasServing) {
+      this.#mark.settle(stoppedAt)
+      if (registry !== undefined && this.#isRegistryUp) {
+        const record = { ...newRecord(registry, this.#options), timestamp: stoppedAt, mark: stoppedAt }
+        await registry.report(this.workerId, record).catch(() => {})
+      }
+    }
+    await registry?.close()
+    this.#file?.close()
+  }
+
+  /** Waits for the mark of an earlier run to pass, then starts the timers. */
+  async #begin(): Promise<void> {
+    const { clock, registry, reportEveryMs, markAheadMs, maxBackwardMs, onLog } = this.#options
+    const { afterMs } = this.#joined
+    let leftMs = afterMs - clock.now()
+    if (leftMs >= 0) onLog(`waiting ${Math.ceil(leftMs)} ms for the mark of the last run to pass`)
+    // The clock may be set meanwhile, in either direction: look often.
+    while (leftMs >= 0) {
+      await sleep(Math.min(100, leftMs + 1))
+      const stillMs = afterMs - clock.now()
+      if (stillMs > leftMs + maxBackwardMs) {
+        const sentence = `the clock went back while worker ${this.workerId} waited for the mark of its last run`
+        throw new IdsError('FB_IDS_CLOCK_REFUSED', sentence, { behindMs: Math.round(stillMs) })
+      }
+      leftMs = stillMs
+    }
+    const { workerId, isConfirmed } = this.#joined
+    onLog(`worker ${workerId}, ${isConfirmed ? 'confirmed' : 'from the cache file: the registry is down'}`)
+    if (!isConfirmed)
+      this.#alarm('FB_IDS_REGISTRY_DOWN', `the registry is down; worker ${workerId} is from the cache file`)
+    const every = (periodMs: number, job: () => void) => {
+      const timer = setInterval(job, periodMs)
+      timer.unref()
+      this.#timers.push(timer)
+    }
+    if (this.#file !== undefined) every(markAheadMs / 2, () => this.#renewMark())
+    if (registry !== undefined) every(reportEveryMs, () => this.#startCycle())
+  }
+
+  #renewMark(): void {
+    try {
+      this.#mark.renew(this.#joined)
+    } catch {
+      // Tried again when the mark is reached: `next` then says what is wrong.
+    }
+  }
+
+  /** One cycle at a time: a registry that hangs must not gather a queue of them. */
+  #startCycle(): void {
+    this.#cycle ??= this.#report().finally(() => {
+      this.#cycle = undefined
+    })
+  }
+
+  async #report(): Promise<void> {
+    const { registry, onLog } = this.#options
+    try {
+      if (this.#refusal !== undefined || !this.#joined.isConfirmed) await this.#rejoin()
+      else {
+        await registry!.claim({ waitMs: 0 })
+        const record = newRecord(registry!, this.#options, this.#snowflake.lastMs)
+        await registry!.report(this.workerId, record)
+        this.#joined = { ...this.#joined, reportedAt: record.timestamp }
+        this.#mark.confirm(record.mark)
+      }
+      if (!this.#isRegistryUp) onLog(`the ${registry!.kind} registry is back`)
+      this.#isRegistryUp = true
+    } catch (error) {
+      this.#failed(error as IdsError)
+    }
+  }
+
+  /** Back after the registry was down at the start, or after the worker id was lost. */
+  async #rejoin(): Promise<void> {
+    const before = this.#joined
+    const joined = await joinRegistry(this.#options.registry!, readCache(this.#file, this.#options), this.#options, 0)
+    this.#joined = joined
+    // The same worker id, running all the while: the generator knows its last id better than any mark.
+    if (joined.workerId !== before.workerId || this.#refusal !== undefined) {
+      const afterMs = Math.max(joined.afterMs, joined.workerId === before.workerId ? this.#snowflake.lastMs : 0)
+      this.#snowflake = this.#newSnowflake({ ...joined, afterMs })
+      this.#options.onLog(`worker ${joined.workerId} instead of ${before.workerId}`)
+    }
+    this.#mark.adopt(joined)
+    this.#refusal = undefined
+  }
+
+  #failed(error: IdsError): void {
+    const { recycleAfterMs, clock, registry } = this.#options
+    const wasUp = this.#isRegistryUp
+    this.#isRegistryUp = false
+    if (stopping.has(error.code)) {
+      if (this.#refusal?.code !== error.code) this.#alarm(error.code, error.message)
+      this.#refusal = error
+      return
+    }
+    if (wasUp)
+      this.#alarm(
+        error.code,
+        `${error.message}; ids go on from the ${this.#file === undefined ? 'last mark' : 'cache file'}`,
+      )
+    const aloneMs = clock.now() - this.#joined.reportedAt
+    if (aloneMs > recycleAfterMs / 2 && this.#refusal === undefined) {
+      const sentence = `the ${registry!.kind} registry has not confirmed worker ${this.workerId} for ${Math.round(aloneMs)} ms; another node may get its id`
+      this.#refusal = new IdsError('FB_IDS_CACHE_STALE', sentence, { aloneMs: Math.round(aloneMs) })
+      this.#alarm('FB_IDS_CACHE_STALE', sentence)
+    }
+  }
+
+  /** What the next call of `next` would throw. */
+  #trouble(): IdsError | undefined {
+    if (this.#refusal !== undefined) return this.#refusal
+    try {
+      this.#snowflake.check()
+    } catch (error) {
+      return error as IdsError
+    }
+    return undefined
+  }
+
+  #newSnowflake({ workerId, afterMs }: Joined): Snowflake {
+    const { epochMs, maxBackwardMs, clock } = this.#options
+    return new Snowflake({ workerId, epochMs, maxBackwardMs, clock, afterMs, mark: this.#mark })
+  }
+
+  #alarm(code: string, message: string): void {
+    this.#options.onAlarm({ code, message })
+  }
+}
+
+function readCache(file: CacheFile | undefined, { address, cacheFile }: ResolvedNodeOptions): CacheRead {
+  const cache: CacheRead = file?.read() ?? { kind: 'missing', why: 'there is none' }
+  if (cache.kind !== 'valid') return cache
+  const { ip, port } = cache.worker
+  if (ip === address.ip && port === address.port) return cache
+  return { kind: 'foreign', why: `${cacheFile} is of ${formatAddress({ ip, port })}` }
+}
+
+async function join(options: ResolvedNodeOptions, cache: CacheRead, waitMs: number): Promise<Joined> {
+  if (options.registry === undefined) return joinStatic(options.workerId!, cache, options)
+  try {
+    return await joinRegistry(options.registry, cache, options, waitMs)
+  } catch (error) {
+    if ((error as IdsError).code !== 'FB_IDS_REGISTRY_DOWN') throw error
+    return joinFromFile(cache, error, options)
+  }
+}

@@ -1,0 +1,68 @@
+import { InvalidOptionError } from '@firebreak/core'
+import { IdsError } from '../errors.ts'
+import { mariadbSegmentStore } from './mariadb-store.ts'
+import { postgresSegmentStore } from './postgres-store.ts'
+import type { SegmentStore } from './segment-store.ts'
+import { sqliteSegmentStore } from './sqlite-store.ts'
+
+const connectTimeoutMs = 5000
+
+/**
+ * Opens the store that an address names: `mysql://…` or `mariadb://…` (needs `mysql2`), `postgres://…` (needs `pg`), or
+ * `sqlite:FILE`.
+ */
+export async function openSegmentStore(address: string): Promise<SegmentStore> {
+  const scheme = address.match(/^([a-z]+):/)?.[1]
+  switch (scheme) {
+    case 'mysql':
+    case 'mariadb': {
+      const url = parseUrl(address)
+      const { createPool } = await driver('mysql2', () => import('mysql2/promise'))
+      const pool = createPool({
+        host: url.hostname,
+        port: Number(url.port || 3306),
+        user: decodeURIComponent(url.username),
+        password: decodeURIComponent(url.password),
+        database: decodeURIComponent(url.pathname.slice(1)),
+        connectionLimit: 10,
+        connectTimeout: connectTimeoutMs,
+      })
+      return mariadbSegmentStore(pool, withoutPassword(url))
+    }
+    case 'postgres':
+    case 'postgresql': {
+      const url = parseUrl(address)
+      const { default: pg } = await driver('pg', () => import('pg'))
+      const pool = new pg.Pool({ connectionString: address, max: 10, connectionTimeoutMillis: connectTimeoutMs })
+      // An idle connection that the server closes is not an error of ours: the next transaction opens another.
+      pool.on('error', () => {})
+      return postgresSegmentStore(pool, withoutPassword(url))
+    }
+    case 'sqlite':
+      return sqliteSegmentStore(address.slice('sqlite:'.length))
+    default:
+      throw new InvalidOptionError('database', address, 'mysql://…, mariadb://…, postgres://… or sqlite:FILE')
+  }
+}
+
+function parseUrl(address: string): URL {
+  if (URL.canParse(address) && new URL(address).hostname !== '') return new URL(address)
+  throw new InvalidOptionError('database', address, 'a URL as mysql://user:password@host/name')
+}
+
+function withoutPassword(url: URL): string {
+  return `${url.protocol}//${url.host}${url.pathname}`
+}
+
+async function driver<T>(name: string, load: () => Promise<T>): Promise<T> {
+  try {
+    return await load()
+  } catch (cause) {
+    throw new IdsError(
+      'FB_IDS_DRIVER_MISSING',
+      `the package "${name}" is needed: npm install ${name}`,
+      { driver: name },
+      { cause },
+    )
+  }
+}

@@ -1,0 +1,239 @@
+import type { Clock, TimerHandle, Timers } from '@firebreak/core'
+import { IdsError, messageOf } from '../errors.ts'
+import { DecimalCounter } from '../snowflake/decimal-counter.ts'
+import type { AllocatedSegment, SegmentStore } from './segment-store.ts'
+import { nextStep } from './step-policy.ts'
+
+/** What a buffer needs to know. */
+export interface BufferOptions {
+  /** How long callers wait for a running load before they get an error. */
+  readonly waitTimeoutMs: number
+  /** How soon a failed load is tried again. */
+  readonly retryMs: number
+  /** How many callers may wait at once. */
+  readonly maxWaiters: number
+  /** A clock that never steps. */
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly onFailure: (error: IdsError) => void
+  readonly onRecovery: () => void
+}
+
+/** A buffer for the console. */
+export interface BufferStatus {
+  readonly tag: string
+  readonly store: string
+  /** The next id of the current segment and the first one after it, as text; equal before the first load. */
+  readonly next: string
+  readonly end: string
+  readonly left: number
+  /** Ids of the segment that is ready behind it. */
+  readonly ready: number
+  /** How many ids the last load brought, and the table's own step. */
+  readonly step: number
+  readonly tableStep: number
+  readonly isLoading: boolean
+  readonly waiting: number
+  /** How long the last load took. */
+  readonly loadMs: number
+  readonly loads: number
+  readonly error: string | undefined
+}
+
+interface Waiter {
+  resolve(id: string): void
+  reject(error: IdsError): void
+}
+
+/**
+ * Two segments of one tag: ids come from the current one, and when a tenth of it is used the next is fetched, so that
+ * callers never see the database as long as it answers within the other nine tenths.
+ *
+ * Callers who find both segments empty queue on the running load, first come first served; a load that brings fewer ids
+ * than there are callers is followed by the next at once. Nobody waits on a database that does not answer: when a load
+ * fails, or runs longer than `waitTimeoutMs`, all waiting callers get `FB_IDS_DATABASE_DOWN`, and so does every new one
+ * at once, until a load succeeds. Failed loads are repeated by a timer, with or without callers.
+ */
+export class SegmentBuffer {
+  readonly tag: string
+  readonly #store: SegmentStore
+  readonly #options: BufferOptions
+  readonly #digits = new DecimalCounter()
+  #left = 0
+  #end = 0n
+  /** The next segment is fetched when fewer ids than this are left; -1 when that has been done. */
+  #refillBelow = 0
+  #ready: AllocatedSegment | undefined
+  #step = 0
+  #tableStep: number
+  #isLoading = false
+  #isOverdue = false
+  #loadedAt: number | undefined
+  #loadMs = 0
+  #loads = 0
+  #failure: IdsError | undefined
+  #waiters: Waiter[] = []
+  #retry: TimerHandle | undefined
+  #closed: IdsError | undefined
+
+  constructor(tag: string, tableStep: number, store: SegmentStore, options: BufferOptions) {
+    this.tag = tag
+    this.#tableStep = tableStep
+    this.#store = store
+    this.#options = options
+  }
+
+  get store(): SegmentStore {
+    return this.#store
+  }
+
+  /** An id that is in memory, or undefined: then `wait`. */
+  take(): string | undefined {
+    if (this.#left === 0 && !this.#switchOver()) return undefined
+    if (--this.#left < this.#refillBelow) this.#refill()
+    return this.#digits.next()
+  }
+
+  /** The next id, when a load has brought it. */
+  wait(): Promise<string> {
+    if (this.#closed !== undefined) return Promise.reject(this.#closed)
+    if (this.#failure !== undefined && (!this.#isLoading || this.#isOverdue)) return Promise.reject(this.#failure)
+    if (this.#waiters.length >= this.#options.maxWaiters) {
+      const sentence = `${this.#waiters.length} callers wait for ids of "${this.tag}" already; raise its step or maxWaiters`
+      return Promise.reject(new IdsError('FB_IDS_OVERLOADED', sentence, { tag: this.tag }))
+    }
+    return new Promise((resolve, reject) => {
+      this.#waiters.push({ resolve, reject })
+      this.#load()
+    })
+  }
+
+  /** The table's step, as it was read again. */
+  set tableStep(step: number) {
+    this.#tableStep = step
+  }
+
+  status(): BufferStatus {
+    return {
+      tag: this.tag,
+      store: this.#store.name,
+      next: String(this.#end - BigInt(this.#left)),
+      end: String(this.#end),
+      left: this.#left,
+      ready: this.#ready?.size ?? 0,
+      step: this.#step,
+      tableStep: this.#tableStep,
+      isLoading: this.#isLoading,
+      waiting: this.#waiters.length,
+      loadMs: Math.round(this.#loadMs),
+      loads: this.#loads,
+      error: this.#failure?.message,
+    }
+  }
+
+  /** No more ids; those who wait get the error. */
+  close(error: IdsError): void {
+    this.#closed = error
+    this.#retry?.cancel()
+    this.#left = 0
+    this.#ready = undefined
+    this.#rejectAll(error)
+  }
+
+  #switchOver(): boolean {
+    if (this.#ready === undefined) return false
+    this.#begin(this.#ready)
+    this.#ready = undefined
+    return true
+  }
+
+  #begin({ maxId, size }: AllocatedSegment): void {
+    this.#digits.reset(maxId - BigInt(size))
+    this.#end = maxId
+    this.#left = size
+    // A tenth of one id is one id: the load starts with the first.
+    this.#refillBelow = Math.max(1, Math.floor(size * 0.9))
+  }
+
+  #refill(): void {
+    this.#refillBelow = -1
+    if (this.#ready === undefined) this.#load()
+  }
+
+  #load(): void {
+    if (this.#isLoading || this.#closed !== undefined) return
+    this.#retry?.cancel()
+    this.#isLoading = true
+    this.#isOverdue = false
+    const { clock, timers, waitTimeoutMs } = this.#options
+    const startedAt = clock.now()
+    const overdue = timers.setTimeout(() => {
+      this.#isOverdue = true
+      this.#fail(new Error(`it has not answered for ${waitTimeoutMs} ms`))
+    }, waitTimeoutMs)
+    const size = this.#nextSize(startedAt)
+    this.#store.allocate(this.tag, size).then(
+      (segment) => {
+        overdue.cancel()
+        this.#isLoading = false
+        this.#loadMs = clock.now() - startedAt
+        this.#loaded(segment, startedAt)
+      },
+      (error: unknown) => {
+        overdue.cancel()
+        this.#isLoading = false
+        if (this.#closed !== undefined) return
+        this.#fail(error)
+        this.#retry = timers.setTimeout(() => this.#load(), this.#options.retryMs)
+      },
+    )
+  }
+
+  /** How many ids to ask for; undefined for the table's own step. */
+  #nextSize(now: number): number | undefined {
+    return this.#loadedAt === undefined ? undefined : nextStep(this.#step, this.#tableStep, now - this.#loadedAt)
+  }
+
+  #loaded(segment: AllocatedSegment, startedAt: number): void {
+    if (this.#closed !== undefined) return
+    this.#loads++
+    this.#loadedAt = startedAt
+    this.#step = segment.size
+    this.#tableStep = segment.tableStep
+    if (this.#failure !== undefined) {
+      this.#failure = undefined
+      this.#options.onRecovery()
+    }
+    if (this.#left === 0 && this.#ready === undefined) this.#begin(segment)
+    else this.#ready = segment
+    let served = 0
+    while (served < this.#waiters.length) {
+      const id = this.take()
+      if (id === undefined) break
+      this.#waiters[served++]!.resolve(id)
+    }
+    this.#waiters = this.#waiters.slice(served)
+    if (this.#waiters.length > 0) this.#load()
+  }
+
+  #fail(cause: unknown): void {
+    const isKnown = cause instanceof IdsError
+    const error = isKnown
+      ? cause
+      : new IdsError(
+          'FB_IDS_DATABASE_DOWN',
+          `${this.#store.name} gave no segment for "${this.tag}" (${messageOf(cause)}); ids go on when it answers again`,
+          { tag: this.tag, store: this.#store.name },
+          { cause },
+        )
+    if (this.#failure === undefined) this.#options.onFailure(error)
+    this.#failure = error
+    this.#rejectAll(error)
+  }
+
+  #rejectAll(error: IdsError): void {
+    const waiters = this.#waiters
+    this.#waiters = []
+    for (const waiter of waiters) waiter.reject(error)
+  }
+}

@@ -1,0 +1,252 @@
+import {
+  type Clock,
+  InvalidOptionError,
+  steadyClock,
+  systemTimers,
+  type TimerHandle,
+  type Timers,
+} from '@firebreak/core'
+import { IdsError, messageOf } from '../errors.ts'
+import type { IdsAlarm } from '../node/node-options.ts'
+import { type BufferOptions, type BufferStatus, SegmentBuffer } from './segment-buffer.ts'
+import { type SegmentStore, type TagRow, tagUnknown } from './segment-store.ts'
+
+/** How segment ids are made. */
+export interface SegmentIdsOptions {
+  /** The databases with a table `leaf_alloc`; each tag is in one of them. */
+  readonly stores: readonly SegmentStore[]
+  /** How often the tags are read again. @default 60000 */
+  readonly refreshEveryMs?: number
+  /** How long callers wait for a load before they get an error. @default 1000 */
+  readonly waitTimeoutMs?: number
+  /** How soon a failed load is tried again. @default 200 */
+  readonly retryMs?: number
+  /** How many callers of a tag may wait at once. @default 1000000 */
+  readonly maxWaiters?: number
+  /** Told of everything that needs a person. @default process.emitWarning */
+  readonly onAlarm?: (alarm: IdsAlarm) => void
+  /** A clock that never steps, for how long segments last. @default the steady clock */
+  readonly clock?: Clock
+  /** @default the system's */
+  readonly timers?: Timers
+}
+
+/** One database for the console. */
+export interface StoreStatus {
+  readonly name: string
+  readonly isUp: boolean
+  readonly error: string | undefined
+  /** Its rows as they were read last. */
+  readonly rows: readonly (Omit<TagRow, 'maxId'> & { readonly maxId: string })[]
+}
+
+interface StoreState {
+  readonly store: SegmentStore
+  rows: readonly TagRow[]
+  /** Whether its table was ever read. */
+  isKnown: boolean
+  error: string | undefined
+}
+
+const unknownTagRefreshMs = 1000
+
+/**
+ * Ids by tag from segments of a database: increasing per process, unique over all that share the table.
+ *
+ * The tags of all databases are read at the start, every `refreshEveryMs`, and when a caller names one that is not
+ * known (at most once a second). A tag that two databases have is served from the first of them and raises an alarm:
+ * another server may read them in another order.
+ */
+export class SegmentIds {
+  readonly #stores: readonly StoreState[]
+  readonly #buffers = new Map<string, SegmentBuffer>()
+  readonly #bufferOptions: BufferOptions
+  readonly #onAlarm: (alarm: IdsAlarm) => void
+  readonly #clock: Clock
+  readonly #refresher: TimerHandle
+  readonly #doubles = new Set<string>()
+  #refreshing: Promise<void> | undefined
+  #refreshedAt = Number.NEGATIVE_INFINITY
+  #isClosed = false
+
+  private constructor(options: SegmentIdsOptions) {
+    if (options.stores.length === 0) throw new InvalidOptionError('stores', options.stores, 'one database at least')
+    this.#stores = options.stores.map((store) => ({ store, rows: [], isKnown: false, error: undefined }))
+    this.#onAlarm =
+      options.onAlarm ?? (({ code, message }) => process.emitWarning(message, { type: 'FirebreakIds', code }))
+    this.#clock = options.clock ?? steadyClock
+    const timers = options.timers ?? systemTimers
+    this.#bufferOptions = {
+      waitTimeoutMs: options.waitTimeoutMs ?? 1000,
+      retryMs: options.retryMs ?? 200,
+      maxWaiters: options.maxWaiters ?? 1_000_000,
+      clock: this.#clock,
+      timers,
+      onFailure: ({ code, message }) => this.#onAlarm({ code, message }),
+      onRecovery: () => {},
+    }
+    this.#refresher = timers.setInterval(() => void this.refresh(), options.refreshEveryMs ?? 60_000)
+  }
+
+  /** Reads the tags of every database that answers; those that do not are tried again when they are needed. */
+  static async start(options: SegmentIdsOptions): Promise<SegmentIds> {
+    const ids = new SegmentIds(options)
+    await ids.refresh()
+    return ids
+  }
+
+  /** An id that is in memory, or undefined where one must be waited for with `next`. */
+  take(tag: string): string | undefined {
+    return this.#buffers.get(tag)?.take()
+  }
+
+  /** The next id of a tag. */
+  async next(tag: string): Promise<string> {
+    const buffer = this.#buffers.get(tag) ?? (await this.#findBuffer(tag))
+    return buffer.take() ?? buffer.wait()
+  }
+
+  /** The next `count` ids of a tag, increasing but not always without gaps. */
+  async nextMany(tag: string, count: number): Promise<string[]> {
+    const buffer = this.#buffers.get(tag) ?? (await this.#findBuffer(tag))
+    const ids: string[] = []
+    while (ids.length < count) ids.push(buffer.take() ?? (await buffer.wait()))
+    return ids
+  }
+
+  /** Adds a tag to one of the databases: the named one, or the one with the fewest tags. */
+  async addTag(
+    tag: string,
+    options: { step: number; maxId?: bigint; description?: string; store?: string },
+  ): Promise<void> {
+    const { step, maxId = 1n, description = '' } = options
+    if (!/^[\w.:/@-]{1,128}$/.test(tag)) {
+      throw new InvalidOptionError('tag', tag, '1 to 128 letters, digits, or any of _ . : / @ -')
+    }
+    if (!Number.isInteger(step) || step < 1 || step > 2 ** 31 - 1) {
+      throw new InvalidOptionError('step', step, 'a whole number from 1 to 2147483647')
+    }
+    await this.refresh()
+    const candidates = this.#stores.filter(({ store }) => options.store === undefined || store.name === options.store)
+    const weight = ({ rows, error }: StoreState) => (error === undefined ? rows.length : Number.POSITIVE_INFINITY)
+    const target = candidates.sort((a, b) => (weight(a) < weight(b) ? -1 : 1))[0]
+    if (target === undefined) throw new InvalidOptionError('store', options.store, 'the name of a database')
+    if (this.#buffers.has(tag)) {
+      throw new IdsError('FB_IDS_TAG_EXISTS', `the tag "${tag}" is in ${this.#buffers.get(tag)!.store.name} already`, {
+        tag,
+      })
+    }
+    try {
+      await target.store.add(tag, step, maxId, description)
+    } finally {
+      // Also where another process was faster: its row is then known here at once.
+      await this.refresh()
+    }
+  }
+
+  /** The buffers, by tag. */
+  buffers(): BufferStatus[] {
+    return [...this.#buffers.values()].map((buffer) => buffer.status()).sort((a, b) => (a.tag < b.tag ? -1 : 1))
+  }
+
+  /** The databases and their rows as they were read last. */
+  databases(): StoreStatus[] {
+    return this.#stores.map(({ store, rows, error }) => ({
+      name: store.name,
+      isUp: error === undefined,
+      error,
+      rows: rows.map((row) => ({ ...row, maxId: String(row.maxId) })),
+    }))
+  }
+
+  /** Reads the tags again; calls at the same time share one reading. */
+  refresh(): Promise<void> {
+    this.#refreshing ??= this.#readAll().finally(() => {
+      this.#refreshing = undefined
+    })
+    return this.#refreshing
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#refresher.cancel()
+    await this.#refreshing
+    const error = new IdsError('FB_IDS_CLOSED', 'segment ids are closed')
+    for (const buffer of this.#buffers.values()) buffer.close(error)
+    await Promise.all(this.#stores.map(({ store }) => store.close()))
+  }
+
+  async #findBuffer(tag: string): Promise<SegmentBuffer> {
+    if (this.#isClosed) throw new IdsError('FB_IDS_CLOSED', 'segment ids are closed')
+    if (this.#clock.now() - this.#refreshedAt >= unknownTagRefreshMs) await this.refresh()
+    const buffer = this.#buffers.get(tag)
+    if (buffer !== undefined) return buffer
+    const unread = this.#stores.find(({ isKnown }) => !isKnown)
+    if (unread === undefined) throw tagUnknown(tag)
+    const sentence = `"${tag}" is in no database that answers, and ${unread.store.name} does not (${unread.error})`
+    throw new IdsError('FB_IDS_DATABASE_DOWN', sentence, { tag, store: unread.store.name })
+  }
+
+  async #readAll(): Promise<void> {
+    await Promise.all(this.#stores.map((state) => this.#read(state)))
+    this.#refreshedAt = this.#clock.now()
+    if (this.#isClosed) return
+    const seen = new Set<string>()
+    for (const { store, rows } of this.#stores) {
+      for (const row of rows) {
+        if (seen.has(row.tag)) this.#tellDouble(row.tag, store)
+        else this.#know(row, store)
+        seen.add(row.tag)
+      }
+    }
+    // A row that is gone from a database that answered is gone; one that does not answer proves nothing.
+    for (const [tag, buffer] of this.#buffers) {
+      if (seen.has(tag)) continue
+      this.#buffers.delete(tag)
+      buffer.close(tagUnknown(tag))
+    }
+  }
+
+  #know(row: TagRow, store: SegmentStore): void {
+    const buffer = this.#buffers.get(row.tag)
+    if (buffer?.store === store) buffer.tableStep = row.step
+    else if (buffer === undefined) {
+      this.#buffers.set(row.tag, new SegmentBuffer(row.tag, row.step, store, this.#bufferOptions))
+    } else if (
+      this.#stores.some((state) => state.store === buffer.store && state.rows.some(({ tag }) => tag === row.tag))
+    ) {
+      // Served from a later database since the earlier one was down: it stays there.
+      this.#tellDouble(row.tag, store)
+    } else {
+      buffer.close(tagUnknown(row.tag))
+      this.#buffers.set(row.tag, new SegmentBuffer(row.tag, row.step, store, this.#bufferOptions))
+    }
+  }
+
+  #tellDouble(tag: string, store: SegmentStore): void {
+    if (this.#doubles.has(tag)) return
+    this.#doubles.add(tag)
+    const served = this.#buffers.get(tag)?.store.name
+    const message = `the tag "${tag}" is in ${served} and in ${store.name}: ids will repeat; remove one of the rows`
+    this.#onAlarm({ code: 'FB_IDS_TAG_EXISTS', message })
+  }
+
+  async #read(state: StoreState): Promise<void> {
+    try {
+      // A user without the right to make tables, or a process that makes it at the same time, may find it all the same.
+      const prepared = state.isKnown ? undefined : await state.store.prepare().catch((error: unknown) => ({ error }))
+      state.rows = await state.store.rows().catch((error: unknown) => {
+        throw prepared?.error ?? error
+      })
+      state.isKnown = true
+      state.error = undefined
+    } catch (error) {
+      if (state.error === undefined) {
+        const message = `the tags of ${state.store.name} cannot be read (${messageOf(error)})`
+        this.#onAlarm({ code: 'FB_IDS_DATABASE_DOWN', message })
+      }
+      state.error = messageOf(error)
+    }
+  }
+}

@@ -1,0 +1,147 @@
+import { readFileSync } from 'node:fs'
+import { IdsError } from '../errors.ts'
+
+/** A row of `leaf_alloc`. */
+export interface TagRow {
+  readonly tag: string
+  /** Ids below this are given to somebody. */
+  readonly maxId: bigint
+  readonly step: number
+  readonly description: string
+  /** As the database writes it. */
+  readonly updatedAt: string
+}
+
+/** The ids `maxId - size` to `maxId - 1`, which are now nobody else's. */
+export interface AllocatedSegment {
+  readonly maxId: bigint
+  readonly size: number
+  /** The table's step, which may have been changed by hand. */
+  readonly tableStep: number
+}
+
+/** Where segments come from: the table `leaf_alloc` of one database. */
+export interface SegmentStore {
+  /** For people: kind and place, without a password. */
+  readonly name: string
+  /** Makes the table unless it is there. */
+  prepare(): Promise<void>
+  rows(): Promise<TagRow[]>
+  /** Moves the tag's `max_id` by `size` (by the table's step where it is undefined) and reads it, in one transaction. */
+  allocate(tag: string, size: number | undefined): Promise<AllocatedSegment>
+  /** Adds a row; `FB_IDS_TAG_EXISTS` where the tag is there. */
+  add(tag: string, step: number, maxId: bigint, description: string): Promise<void>
+  close(): Promise<void>
+}
+
+/** One statement of a transaction, with `?` for its values. */
+export interface SqlStatement {
+  readonly sql: string
+  readonly values: readonly (string | number)[]
+}
+
+/** What a statement gave. Numbers come back as text: a BIGINT does not fit into a JavaScript number. */
+export interface SqlResult {
+  readonly rows: readonly Readonly<Record<string, unknown>>[]
+  readonly changed: number
+}
+
+/** What differs between databases. */
+export interface SqlDatabase {
+  readonly name: string
+  readonly schema: string
+  /** The type that turns a number into text in `CAST(x AS …)`. */
+  readonly textType: string
+  /** Runs the statements in one transaction. */
+  transaction(statements: readonly SqlStatement[]): Promise<SqlResult[]>
+  /** True for the error of a second row with the same tag. */
+  isDuplicate(error: unknown): boolean
+  close(): Promise<void>
+}
+
+/** The schema that lies beside this module. */
+export function readSchema(name: 'mariadb' | 'postgres' | 'sqlite'): string {
+  return readFileSync(new URL(`./${name}.sql`, import.meta.url), 'utf8')
+}
+
+/** Runs statements between BEGIN and COMMIT on one connection. */
+export async function inTransaction(
+  statements: readonly SqlStatement[],
+  query: (sql: string, values: (string | number)[]) => Promise<SqlResult>,
+): Promise<SqlResult[]> {
+  await query('BEGIN', [])
+  const results: SqlResult[] = []
+  for (const { sql, values } of statements) results.push(await query(sql, [...values]))
+  await query('COMMIT', [])
+  return results
+}
+
+/** `leaf_alloc` over any SQL database. */
+export class SqlSegmentStore implements SegmentStore {
+  readonly name: string
+  readonly #database: SqlDatabase
+
+  constructor(database: SqlDatabase) {
+    this.#database = database
+    this.name = database.name
+  }
+
+  async prepare(): Promise<void> {
+    await this.#database.transaction([{ sql: this.#database.schema, values: [] }])
+  }
+
+  async rows(): Promise<TagRow[]> {
+    const columns = `biz_tag, ${this.#text('max_id')} AS max_id, ${this.#text('step')} AS step, description`
+    const sql = `SELECT ${columns}, ${this.#text('update_time')} AS update_time FROM leaf_alloc ORDER BY biz_tag`
+    const [result] = await this.#database.transaction([{ sql, values: [] }])
+    return result!.rows.map((row) => ({
+      tag: String(row['biz_tag']),
+      maxId: BigInt(String(row['max_id'])),
+      step: Number(row['step']),
+      description: String(row['description'] ?? ''),
+      updatedAt: String(row['update_time']),
+    }))
+  }
+
+  async allocate(tag: string, size: number | undefined): Promise<AllocatedSegment> {
+    const step = size === undefined ? 'step' : '?'
+    const [updated, read] = await this.#database.transaction([
+      {
+        sql: `UPDATE leaf_alloc SET max_id = max_id + ${step}, update_time = CURRENT_TIMESTAMP WHERE biz_tag = ?`,
+        values: size === undefined ? [tag] : [size, tag],
+      },
+      {
+        sql: `SELECT ${this.#text('max_id')} AS max_id, ${this.#text('step')} AS step FROM leaf_alloc WHERE biz_tag = ?`,
+        values: [tag],
+      },
+    ])
+    const row = read!.rows[0]
+    if (updated!.changed === 0 || row === undefined) throw tagUnknown(tag)
+    const tableStep = Number(row['step'])
+    return { maxId: BigInt(String(row['max_id'])), size: size ?? tableStep, tableStep }
+  }
+
+  async add(tag: string, step: number, maxId: bigint, description: string): Promise<void> {
+    const sql = 'INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES (?, ?, ?, ?)'
+    try {
+      // The text of a BIGINT becomes one again in the database.
+      await this.#database.transaction([{ sql, values: [tag, String(maxId), step, description] }])
+    } catch (cause) {
+      if (!this.#database.isDuplicate(cause)) throw cause
+      throw new IdsError('FB_IDS_TAG_EXISTS', `the tag "${tag}" is in ${this.name} already`, { tag }, { cause })
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#database.close()
+  }
+
+  #text(column: string): string {
+    return `CAST(${column} AS ${this.#database.textType})`
+  }
+}
+
+/** No database has a row for this tag. */
+export function tagUnknown(tag: string): IdsError {
+  return new IdsError('FB_IDS_TAG_UNKNOWN', `there is no tag "${tag}" in leaf_alloc; add a row for it`, { tag })
+}

@@ -1,0 +1,121 @@
+import { join } from 'node:path'
+import {
+  type MariadbServer,
+  type PostgresServer,
+  startMariadb,
+  startPostgres,
+  temporaryFolder,
+} from '@firebreak/testkit'
+import { createPool } from 'mysql2/promise'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { mariadbSegmentStore } from './mariadb-store.ts'
+import { openSegmentStore } from './open-store.ts'
+import { SegmentIds } from './segment-ids.ts'
+import type { SegmentStore } from './segment-store.ts'
+
+let mariadb: MariadbServer
+let postgres: PostgresServer
+beforeAll(async () => {
+  ;[mariadb, postgres] = await Promise.all([startMariadb(), startPostgres()])
+})
+afterAll(() => Promise.all([mariadb.stop(), postgres.stop()]))
+
+const addresses: Record<string, () => string> = {
+  mariadb: () => mariadb.url,
+  postgres: () => postgres.url,
+  sqlite: () => `sqlite:${join(temporaryFolder('segments'), 'ids.db')}`,
+}
+
+describe.each(Object.keys(addresses))('%s', (kind) => {
+  let store: SegmentStore
+  let second: SegmentStore
+  beforeAll(async () => {
+    const address = addresses[kind]!()
+    store = await openSegmentStore(address)
+    await store.prepare()
+    await store.prepare()
+    second = await openSegmentStore(address)
+  })
+  afterAll(() => Promise.all([store.close(), second.close()]))
+
+  test('the table is leaf_alloc(biz_tag, max_id, step, description, update_time)', async () => {
+    await store.add('order', 1000, 1n, 'orders of the shop')
+    const row = (await store.rows()).find(({ tag }) => tag === 'order')
+    expect(row).toMatchObject({ tag: 'order', maxId: 1n, step: 1000, description: 'orders of the shop' })
+    expect(row!.updatedAt).toMatch(/^20\d\d-\d\d-\d\d/)
+    await expect(store.add('order', 5, 1n, '')).rejects.toMatchObject({ code: 'FB_IDS_TAG_EXISTS' })
+  })
+
+  test('an allocation moves max_id by the table’s step or the wanted size and gives it back', async () => {
+    await store.add('moves', 10, 1n, '')
+    expect(await store.allocate('moves', undefined)).toEqual({ maxId: 11n, size: 10, tableStep: 10 })
+    expect(await store.allocate('moves', 25)).toEqual({ maxId: 36n, size: 25, tableStep: 10 })
+    expect((await store.rows()).find(({ tag }) => tag === 'moves')?.maxId).toBe(36n)
+    await expect(store.allocate('nothing', 5)).rejects.toMatchObject({ code: 'FB_IDS_TAG_UNKNOWN' })
+  })
+
+  test('BIGINT is never rounded', async () => {
+    await store.add('huge', 3, 9_007_199_254_740_993n, '')
+    expect((await store.allocate('huge', undefined)).maxId).toBe(9_007_199_254_740_996n)
+    await store.add('end', 3, 9_223_372_036_854_775_801n, '')
+    expect((await store.allocate('end', 5)).maxId).toBe(9_223_372_036_854_775_806n)
+    expect((await store.rows()).find(({ tag }) => tag === 'end')?.maxId).toBe(9_223_372_036_854_775_806n)
+    await expect(store.allocate('end', 5)).rejects.toThrow()
+    expect((await store.allocate('end', 1)).maxId).toBe(9_223_372_036_854_775_807n)
+  })
+
+  test('allocations of two connections at once never overlap', async () => {
+    await store.add('shared', 7, 1n, '')
+    const segments = await Promise.all(
+      Array.from({ length: 60 }, (_, index) => (index % 2 === 0 ? store : second).allocate('shared', undefined)),
+    )
+    const ends = segments.map(({ maxId }) => Number(maxId)).sort((a, b) => a - b)
+    expect(ends).toEqual(Array.from({ length: 60 }, (_, index) => 1 + 7 * (index + 1)))
+  })
+
+  test('many processes that make the table and the same tag at once all serve it at once', async () => {
+    const address = addresses[kind]!()
+    // SQLite's address is a new file each time.
+    if (kind !== 'sqlite') await (kind === 'mariadb' ? mariadb : postgres).sql('DROP TABLE leaf_alloc')
+    const all = await Promise.all(
+      Array.from({ length: 8 }, async () => {
+        const ids = await SegmentIds.start({ stores: [await openSegmentStore(address)], onAlarm: () => {} })
+        await ids.addTag('race', { step: 10 }).catch((error: { code: string }) => {
+          expect(error.code).toBe('FB_IDS_TAG_EXISTS')
+        })
+        return ids
+      }),
+    )
+    const given = (await Promise.all(all.map((ids) => ids.nextMany('race', 30)))).flat()
+    expect(new Set(given).size).toBe(8 * 30)
+    await Promise.all(all.map((ids) => ids.close()))
+  })
+
+  test('tags differ by case and take any letters', async () => {
+    await store.add('Fall', 1, 1n, 'großer Fall')
+    await store.add('fall', 1, 100n, '')
+    expect((await store.allocate('Fall', undefined)).maxId).toBe(2n)
+    expect((await store.allocate('fall', undefined)).maxId).toBe(101n)
+  })
+})
+
+test('a mysql2 pool with its own defaults does not round either', async () => {
+  const pool = createPool({ uri: mariadb.url })
+  const store = mariadbSegmentStore(pool)
+  await store.prepare()
+  await store.add('pool', 2, 9_007_199_254_740_993n, '')
+  expect((await store.allocate('pool', undefined)).maxId).toBe(9_007_199_254_740_995n)
+  await store.close()
+})
+
+test('an address of no known kind is refused', async () => {
+  for (const address of ['oracle://x', 'nothing', 'mysql:']) {
+    await expect(openSegmentStore(address)).rejects.toMatchObject({ code: 'FB_OPTION_INVALID' })
+  }
+})
+
+test('the name of a store has no password', async () => {
+  const store = await openSegmentStore('mysql://user:secret@127.0.0.1:3/db')
+  expect(store.name).toBe('mysql://127.0.0.1:3/db')
+  await store.close()
+})

@@ -1,0 +1,167 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { ErrorReply, encodeReply, MapReply, type RespValue, type RespVersion } from '@firebreak/core'
+import { IdsError, messageOf } from '../errors.ts'
+import type { Given, IdService } from './id-service.ts'
+
+/** What a connection has said about itself. */
+export interface RespConnectionState {
+  version: RespVersion
+  isAllowed: boolean
+  isQuitting: boolean
+}
+
+const ok = '+OK\r\n'
+
+/**
+ * The id commands of Redis' language. A tag is a counter to `INCR` and a list that never ends to `LPOP`:
+ *
+ * - `INCR key` gives the next id as an integer. Clients that read integers as floats round ids above 2^53: there
+ * - `LPOP key [count]` gives the same as text, one or many.
+ *
+ * The key `snowflake`, alone or with `:anything` behind it, is the snowflake; every other key is a segment's tag.
+ */
+export class RespCommands {
+  readonly #service: IdService
+  readonly #token: string | undefined
+
+  constructor(service: IdService, token: string | undefined) {
+    this.#service = service
+    this.#token = token
+  }
+
+  newConnection(): RespConnectionState {
+    return { version: 2, isAllowed: this.#token === undefined, isQuitting: false }
+  }
+
+  /** The reply to one request, as it goes over the wire. */
+  answer(name: string, args: readonly string[], state: RespConnectionState): Given<string> {
+    try {
+      if (!state.isAllowed && !['AUTH', 'HELLO', 'QUIT'].includes(name)) {
+        return '-NOAUTH Authentication required.\r\n'
+      }
+      switch (name) {
+        case 'INCR':
+          return args.length === 1 ? this.#increment(args[0]!) : wrongCount(name)
+        case 'LPOP':
+          return args.length === 1 || args.length === 2 ? this.#pop(args[0]!, args[1]) : wrongCount(name)
+        default:
+          return this.#other(name, args, state)
+      }
+    } catch (error) {
+      return errorLine(error)
+    }
+  }
+
+  #increment(key: string): Given<string> {
+    const id = this.#next(key)
+    return typeof id === 'string' ? `:${id}\r\n` : id.then((text) => `:${text}\r\n`, errorLine)
+  }
+
+  #pop(key: string, count: string | undefined): Given<string> {
+    if (count === undefined) {
+      const id = this.#next(key)
+      return typeof id === 'string' ? bulk(id) : id.then(bulk, errorLine)
+    }
+    const wanted = /^\d{1,9}$/.test(count) ? Number(count) : Number.NaN
+    const list = (ids: string[]) => `*${ids.length}\r\n${ids.map(bulk).join('')}`
+    if (isSnowflakeKey(key)) return list(this.#service.snowflakeMany(wanted))
+    return this.#service.segmentMany(key, wanted).then(list, errorLine)
+  }
+
+  #next(key: string): Given<string> {
+    return isSnowflakeKey(key) ? this.#service.nextSnowflake() : this.#service.segment(key)
+  }
+
+  /** What client libraries say before and beside their work. */
+  #other(name: string, args: readonly string[], state: RespConnectionState): string {
+    switch (name) {
+      case 'PING':
+        return args[0] === undefined ? '+PONG\r\n' : bulk(args[0])
+      case 'ECHO':
+        return args[0] === undefined ? wrongCount(name) : bulk(args[0])
+      case 'AUTH':
+        return this.#authenticate(args.at(-1), state) ? ok : wrongPassword
+      case 'HELLO':
+        return this.#hello(args, state)
+      case 'QUIT':
+        state.isQuitting = true
+        return ok
+      case 'SELECT':
+        return args[0] === '0' ? ok : '-ERR DB index is out of range\r\n'
+      case 'CLIENT':
+        return args[0]?.toUpperCase() === 'ID' ? ':1\r\n' : ok
+      case 'COMMAND':
+        return '*0\r\n'
+      case 'INFO':
+        return bulk(this.#info())
+      default:
+        return encode(new ErrorReply(`ERR unknown command '${name.slice(0, 64)}'; ids come from INCR and LPOP`), state)
+    }
+  }
+
+  #hello(args: readonly string[], state: RespConnectionState): string {
+    const [version = String(state.version), ...rest] = args
+    if (version !== '2' && version !== '3') return '-NOPROTO unsupported protocol version\r\n'
+    const auth = rest.findIndex((word) => word.toUpperCase() === 'AUTH')
+    if (auth >= 0 && !this.#authenticate(rest[auth + 2], state)) return wrongPassword
+    if (!state.isAllowed) return '-NOAUTH HELLO must be called with the client already authenticated\r\n'
+    state.version = version === '3' ? 3 : 2
+    // Client libraries look at the version to know which commands there are.
+    const about = {
+      server: 'firebreak-ids',
+      version: '7.0.0',
+      proto: state.version,
+      id: 1,
+      mode: 'standalone',
+      role: 'master',
+    }
+    const items = Object.entries(about).flatMap(([field, value]): RespValue[] => [
+      Buffer.from(field),
+      typeof value === 'string' ? Buffer.from(value) : value,
+    ])
+    return encode(new MapReply([...items, Buffer.from('modules'), []]), state)
+  }
+
+  #authenticate(password: string | undefined, state: RespConnectionState): boolean {
+    state.isAllowed = this.#token === undefined || isSame(password ?? '', this.#token)
+    return state.isAllowed
+  }
+
+  #info(): string {
+    const { snowflake, segments, given } = this.#service
+    const status = snowflake?.status()
+    const lines = ['# Server', 'redis_version:7.0.0', 'redis_mode:standalone', '# Ids', `ids_given:${given}`]
+    if (status !== undefined) lines.push(`snowflake_state:${status.state}`, `snowflake_worker:${status.workerId}`)
+    if (segments !== undefined) lines.push(`segment_tags:${segments.buffers().length}`)
+    return `${lines.join('\r\n')}\r\n`
+  }
+}
+
+const wrongPassword = '-WRONGPASS invalid username-password pair or user is disabled.\r\n'
+
+/** Takes as long for a good guess as for a bad one. */
+function isSame(given: string, wanted: string): boolean {
+  const digest = (text: string) => createHash('sha256').update(text).digest()
+  return timingSafeEqual(digest(given), digest(wanted))
+}
+
+function isSnowflakeKey(key: string): boolean {
+  return key === 'snowflake' || key.startsWith('snowflake:')
+}
+
+function bulk(text: string): string {
+  return `$${Buffer.byteLength(text)}\r\n${text}\r\n`
+}
+
+function wrongCount(name: string): string {
+  return `-ERR wrong number of arguments for '${name.toLowerCase()}' command\r\n`
+}
+
+function encode(value: RespValue, state: RespConnectionState): string {
+  return Buffer.from(encodeReply(value, state.version)).toString()
+}
+
+function errorLine(error: unknown): string {
+  const code = error instanceof IdsError ? `${error.code}: ` : ''
+  return `-ERR ${code}${messageOf(error).replace(/[\r\n]+/g, ' ')}\r\n`
+}

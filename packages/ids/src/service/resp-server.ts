@@ -1,0 +1,143 @@
+import { createServer, type Server, type Socket } from 'node:net'
+import { RequestError, RequestParser } from '@firebreak/core'
+import type { IdService } from './id-service.ts'
+import { RespCommands, type RespConnectionState } from './resp-commands.ts'
+
+/** How ids are served to Redis clients. */
+export interface RespIdServerOptions {
+  readonly service: IdService
+  /** @default a free port */
+  readonly port?: number
+  /** @default '127.0.0.1' */
+  readonly host?: string
+  /** The password that clients must send with AUTH. @default none */
+  readonly token?: string
+  /** Connections beyond this are closed at once. @default 10000 */
+  readonly maxConnections?: number
+}
+
+const maxRequestBytes = 64 * 1024
+/** Replies beyond this are sent, and waited for, before the next request is looked at. */
+const maxUnsentBytes = 256 * 1024
+const nothing = Buffer.alloc(0)
+
+/** A server that any Redis client in any language can get ids from. */
+export class RespIdServer {
+  readonly #server: Server
+  readonly #commands: RespCommands
+  readonly #connections = new Set<Connection>()
+
+  private constructor(options: RespIdServerOptions) {
+    this.#commands = new RespCommands(options.service, options.token)
+    this.#server = createServer({ noDelay: true }, (socket) => {
+      const connection = new Connection(socket, this.#commands, () => this.#connections.delete(connection))
+      this.#connections.add(connection)
+    })
+    this.#server.maxConnections = options.maxConnections ?? 10_000
+  }
+
+  static async start(options: RespIdServerOptions): Promise<RespIdServer> {
+    const server = new RespIdServer(options)
+    await new Promise<void>((resolve, reject) => {
+      server.#server.once('error', reject)
+      server.#server.listen(options.port ?? 0, options.host ?? '127.0.0.1', resolve)
+    })
+    return server
+  }
+
+  get port(): number {
+    return (this.#server.address() as { port: number }).port
+  }
+
+  async close(): Promise<void> {
+    const closed = new Promise((resolve) => this.#server.close(resolve))
+    for (const connection of this.#connections) connection.end()
+    await closed
+  }
+}
+
+/** One client: requests are answered in their order, and all that came in one piece go back in one piece. */
+class Connection {
+  readonly #socket: Socket
+  readonly #commands: RespCommands
+  readonly #parser = new RequestParser({ maxBulkBytes: maxRequestBytes, maxArguments: 1024 })
+  readonly #state: RespConnectionState
+  #unread: Buffer = nothing
+  #isAnswering = false
+
+  constructor(socket: Socket, commands: RespCommands, onClose: () => void) {
+    this.#socket = socket
+    this.#commands = commands
+    this.#state = commands.newConnection()
+    socket.on('data', (chunk) => {
+      this.#unread = this.#unread.length === 0 ? chunk : Buffer.concat([this.#unread, chunk])
+      if (!this.#isAnswering) void this.#answer()
+    })
+    socket.on('error', () => socket.destroy())
+    socket.on('close', onClose)
+  }
+
+  end(): void {
+    this.#socket.destroySoon()
+  }
+
+  async #answer(): Promise<void> {
+    this.#isAnswering = true
+    let replies = ''
+    let at = 0
+    try {
+      while (!this.#state.isQuitting && !this.#socket.destroyed) {
+        const end = this.#parser.parse(this.#unread, at, this.#unread.length)
+        if (end === 0) break
+        at = end
+        const { length } = this.#parser
+        if (length === 0) continue
+        const args: string[] = []
+        for (let index = 1; index < length; index++) args.push(this.#argument(index))
+        const reply = this.#commands.answer(this.#argument(0).toUpperCase(), args, this.#state)
+        if (typeof reply === 'string') replies += reply
+        else {
+          // The database is asked: what is known goes out before the wait, and nothing comes in.
+          if (replies !== '') this.#socket.write(replies)
+          replies = await this.#whilePaused(reply)
+        }
+        if (replies.length > maxUnsentBytes) {
+          await this.#send(replies)
+          replies = ''
+          // The other connections have their turn.
+          await new Promise((resolve) => setImmediate(resolve))
+        }
+      }
+    } catch (error) {
+      if (!(error instanceof RequestError)) throw error
+      replies += `-${error.reply}\r\n`
+      this.#state.isQuitting = true
+    }
+    this.#unread = at === this.#unread.length ? nothing : this.#unread.subarray(at)
+    if (this.#state.isQuitting) this.#socket.end(replies)
+    else if (replies !== '') await this.#send(replies)
+    this.#isAnswering = false
+  }
+
+  /** Writes; a client that does not read its replies is waited for, and not read from either. */
+  #send(replies: string): Promise<void> | undefined {
+    if (this.#socket.write(replies) || this.#socket.destroyed) return undefined
+    const drained = new Promise<void>((resolve) => {
+      this.#socket.once('drain', resolve)
+      this.#socket.once('close', resolve)
+    })
+    return this.#whilePaused(drained)
+  }
+
+  async #whilePaused<T>(event: Promise<T>): Promise<T> {
+    this.#socket.pause()
+    const value = await event
+    this.#socket.resume()
+    return value
+  }
+
+  #argument(index: number): string {
+    const bytes = this.#parser.bytes.subarray(this.#parser.startOf(index), this.#parser.endOf(index))
+    return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
+  }
+}

@@ -1,0 +1,139 @@
+import { randomUUID } from 'node:crypto'
+import { formatAddress, type NodeAddress } from '../address/node-address.ts'
+import { IdsError } from '../errors.ts'
+
+/** What a registry keeps for ever about a worker id. */
+export interface WorkerRecord {
+  readonly ip: string
+  readonly port: number
+  /** The node's clock when it wrote this. */
+  readonly timestamp: number
+  /** The node gives no id of a later time before it has written a later mark. After a clean stop: the timestamp. */
+  readonly mark: number
+  /** The process that wrote this, by a random name. */
+  readonly owner: string
+  /** The node has a cache file and goes on without the registry, past the mark. */
+  readonly runsAlone: boolean
+}
+
+/** A record with its worker id, and what the registry needs to change exactly this state of it. */
+export interface RegisteredWorker {
+  readonly workerId: number
+  readonly record: WorkerRecord
+  readonly version: string
+}
+
+/**
+ * Where nodes get their worker ids. ZooKeeper, etcd and Redis pass one contract suite.
+ *
+ * A node first *claims* its address: an entry that lives as long as the process is heard of, so that two nodes with one
+ * address cannot both come up. Records outlive it: a worker id belongs to an address until it is recycled.
+ */
+export interface WorkerRegistry {
+  readonly kind: 'zookeeper' | 'etcd' | 'redis'
+  /** A random name of this process, in all that it writes. */
+  readonly owner: string
+  /** Takes the address, or makes sure that it is still taken. `FB_IDS_ADDRESS_TAKEN` where another live node has it. */
+  claim(options: ClaimOptions): Promise<void>
+  /** Every record of this address. */
+  own(): Promise<RegisteredWorker[]>
+  /** The addresses of the other live nodes. */
+  peers(): Promise<NodeAddress[]>
+  /** Takes a worker id that nobody has; recycles one where all are taken. `FB_IDS_WORKERS_FULL` where none is safe. */
+  register(record: WorkerRecord): Promise<number>
+  /** Takes a record of this address over, unless it changed since it was read. */
+  adopt(worker: RegisteredWorker, record: WorkerRecord): Promise<void>
+  /** Writes the time and mark. `FB_IDS_WORKER_LOST` where the record is gone or somebody else's. */
+  report(workerId: number, record: WorkerRecord): Promise<void>
+  /** Gives the address up. */
+  close(): Promise<void>
+}
+
+/** How an address is claimed. */
+export interface ClaimOptions {
+  /** How long to wait for a dead process' claim to lapse. */
+  readonly waitMs: number
+  /** The owner of a process that is known to be dead, as its file's lock shows: its claim is taken at once. */
+  readonly predecessor?: string
+}
+
+/** What all registries are told. */
+export interface RegistryOptions {
+  readonly address: NodeAddress
+  /** How long a claim outlives its silent process. @default 6000 */
+  readonly sessionTimeoutMs?: number
+  /** How long a worker id is unheard of before another node may have it. @default 86400000 (a day) */
+  readonly recycleAfterMs?: number
+  /** What all names in the registry start with, for several fleets on one. @default none */
+  readonly root?: string
+}
+
+export const defaultSessionTimeoutMs = 6000
+export const defaultRecycleAfterMs = 86_400_000
+
+/** A new random name for this process. */
+export function newOwner(): string {
+  return randomUUID()
+}
+
+/** Reads a record; Leaf's own `{ip, port, timestamp}` is one too. Undefined where it is none. */
+export function parseRecord(text: string): WorkerRecord | undefined {
+  let value: Partial<WorkerRecord> & { port?: unknown; timestamp?: unknown }
+  try {
+    value = JSON.parse(text) as Partial<WorkerRecord>
+  } catch {
+    return undefined
+  }
+  const { ip, timestamp, mark = timestamp, owner = '', runsAlone = true } = value ?? {}
+  // Leaf writes the port as text.
+  const port = Number(value?.port)
+  if (typeof ip !== 'string' || !Number.isInteger(port)) return undefined
+  if (!Number.isSafeInteger(timestamp) || !Number.isSafeInteger(mark) || typeof owner !== 'string') return undefined
+  return { ip, port, timestamp: timestamp!, mark: mark!, owner, runsAlone: runsAlone !== false }
+}
+
+/**
+ * The worker that may be recycled, the longest unheard of first; undefined where none is safe.
+ *
+ * Safe means: no live node has its address, and by this node's clock its mark lies `recycleAfterMs` back. The other side
+ * of the bargain is in `SnowflakeNode`: cut off from the registry, it stops after half of that time. So the two clocks
+ * may disagree by the other half.
+ */
+export function pickRecyclable(
+  workers: readonly RegisteredWorker[],
+  live: readonly string[],
+  nowMs: number,
+  recycleAfterMs: number,
+): RegisteredWorker | undefined {
+  return workers
+    .filter(({ record }) => !live.includes(formatAddress(record)) && nowMs - record.mark > recycleAfterMs)
+    .sort((a, b) => a.record.mark - b.record.mark || a.workerId - b.workerId)[0]
+}
+
+/** No worker id is free and none may be recycled. */
+export function workersFull(recycleAfterMs: number): IdsError {
+  return new IdsError(
+    'FB_IDS_WORKERS_FULL',
+    `all 1,024 worker ids are taken and none has been unheard of for ${recycleAfterMs} ms; remove records of nodes that are gone for good`,
+    { recycleAfterMs },
+  )
+}
+
+/** Another live node has this address. */
+export function addressTaken(address: NodeAddress, owner: string): IdsError {
+  const text = formatAddress(address)
+  return new IdsError(
+    'FB_IDS_ADDRESS_TAKEN',
+    `a live node has the address ${text} already; give each node its own ip and port`,
+    { address: text, owner },
+  )
+}
+
+/** The record of this worker id is gone or belongs to somebody else. */
+export function workerLost(workerId: number, address: NodeAddress): IdsError {
+  return new IdsError(
+    'FB_IDS_WORKER_LOST',
+    `worker id ${workerId} no longer belongs to ${formatAddress(address)}; it was recycled, removed or taken over`,
+    { workerId },
+  )
+}

@@ -1,0 +1,211 @@
+import { checkAddress, formatAddress, type NodeAddress, parseAddress } from '../address/node-address.ts'
+import { workerCount } from '../snowflake/layout.ts'
+import { isZooKeeperError, type ZooKeeperOperation } from '../zookeeper/operations.ts'
+import { ZooKeeperClient, type ZooKeeperClientOptions } from '../zookeeper/zookeeper-client.ts'
+import {
+  addressTaken,
+  type ClaimOptions,
+  defaultRecycleAfterMs,
+  defaultSessionTimeoutMs,
+  newOwner,
+  parseRecord,
+  pickRecyclable,
+  type RegisteredWorker,
+  type RegistryOptions,
+  type WorkerRecord,
+  type WorkerRegistry,
+  workerLost,
+  workersFull,
+} from './worker-registry.ts'
+
+/** How nodes register in ZooKeeper. */
+export interface ZooKeeperRegistryOptions extends RegistryOptions, ZooKeeperClientOptions {}
+
+/**
+ * Leaf's tree:
+ *
+ *     ROOT/leaf_forever/10.0.0.7:8080-0000000003   persistent, sequential: worker id 3
+ *     ROOT/leaf_temporary/10.0.0.7:8080            ephemeral: the live nodes
+ *
+ * The worker id is the number at the end of the name, always. ZooKeeper's counter passes 1023 one day; then a number is
+ * recycled by one transaction that deletes the old node as it was read and makes a node of the new address with the same
+ * number. A number whose node somebody deleted by hand is free. Both also change `leaf_forever` itself at a version, so
+ * that of two nodes which choose the same number only one succeeds.
+ */
+export class ZooKeeperRegistry implements WorkerRegistry {
+  readonly kind = 'zookeeper'
+  readonly owner: string = newOwner()
+  readonly #client: ZooKeeperClient
+  readonly #address: NodeAddress
+  readonly #name: string
+  readonly #forever: string
+  readonly #temporary: string
+  readonly #recycleAfterMs: number
+  readonly #paths = new Map<number, string>()
+
+  constructor(options: ZooKeeperRegistryOptions) {
+    this.#address = checkAddress(options.address)
+    this.#name = formatAddress(this.#address)
+    const root = (options.root ?? '').replace(/\/+$/, '')
+    this.#forever = `${root}/leaf_forever`
+    this.#temporary = `${root}/leaf_temporary`
+    this.#recycleAfterMs = options.recycleAfterMs ?? defaultRecycleAfterMs
+    this.#client = new ZooKeeperClient({
+      ...options,
+      sessionTimeoutMs: options.sessionTimeoutMs ?? defaultSessionTimeoutMs,
+    })
+  }
+
+  async claim({ waitMs, predecessor }: ClaimOptions): Promise<void> {
+    await this.#client.connect()
+    const path = `${this.#temporary}/${this.#name}`
+    const deadline = performance.now() + waitMs
+    for (;;) {
+      // Read first: this comes every few seconds, and a create that fails costs the ensemble a write.
+      const found = await this.#client.getData(path)
+      if (found === undefined) {
+        if (await this.#createClaim(path)) return
+        continue
+      }
+      const owner = ownerOf(found.data)
+      if (owner === this.owner && found.stat.ephemeralOwner === this.#client.sessionId) return
+      if (owner === this.owner || (predecessor !== undefined && owner === predecessor)) {
+        // Of an expired session of ours, or of a process that is dead: it would go by itself, later.
+        await this.#client.delete(path, found.stat.version).catch(() => {})
+        continue
+      }
+      if (performance.now() >= deadline) throw addressTaken(this.#address, owner)
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
+
+  /** False where somebody was faster, or the tree was not there and now is. */
+  async #createClaim(path: string): Promise<boolean> {
+    const { ip, port } = this.#address
+    try {
+      await this.#client.create(path, JSON.stringify({ ip, port, owner: this.owner }), 'ephemeral')
+      return true
+    } catch (error) {
+      if (isZooKeeperError(error, 'NO_NODE')) {
+        await this.#client.ensure(this.#forever)
+        await this.#client.ensure(this.#temporary)
+      } else if (!isZooKeeperError(error, 'NODE_EXISTS')) throw error
+      return false
+    }
+  }
+
+  async own(): Promise<RegisteredWorker[]> {
+    const names = await this.#client.getChildren(this.#forever)
+    return this.#read(names.filter((name) => name.startsWith(`${this.#name}-`)))
+  }
+
+  async peers(): Promise<NodeAddress[]> {
+    const names = await this.#client.getChildren(this.#temporary)
+    return names.filter((name) => name !== this.#name).flatMap((name) => parseAddress(name) ?? [])
+  }
+
+  async register(record: WorkerRecord): Promise<number> {
+    const created = await this.#client.create(
+      `${this.#forever}/${this.#name}-`,
+      JSON.stringify(record),
+      'persistent-sequential',
+    )
+    const workerId = numberOf(created)
+    if (workerId < workerCount) {
+      this.#paths.set(workerId, created)
+      return workerId
+    }
+    await this.#client.delete(created)
+    return this.#recycle(record)
+  }
+
+  async adopt(worker: RegisteredWorker, record: WorkerRecord): Promise<void> {
+    await this.#write(worker.workerId, record, Number(worker.version))
+  }
+
+  async report(workerId: number, record: WorkerRecord): Promise<void> {
+    const found = await this.#client.getData(this.#pathOf(workerId))
+    if (found === undefined || parseRecord(found.data)?.owner !== this.owner) throw workerLost(workerId, this.#address)
+    await this.#write(workerId, record, found.stat.version)
+  }
+
+  async close(): Promise<void> {
+    await this.#client.close()
+  }
+
+  async #write(workerId: number, record: WorkerRecord, version: number): Promise<void> {
+    try {
+      await this.#client.setData(this.#pathOf(workerId), JSON.stringify(record), version)
+    } catch (error) {
+      if (isZooKeeperError(error, 'NO_NODE') || isZooKeeperError(error, 'BAD_VERSION')) {
+        throw workerLost(workerId, this.#address)
+      }
+      throw error
+    }
+  }
+
+  #pathOf(workerId: number): string {
+    return this.#paths.get(workerId) ?? `${this.#forever}/${nodeName(this.#name, workerId)}`
+  }
+
+  async #read(names: readonly string[]): Promise<RegisteredWorker[]> {
+    const workers = await Promise.all(
+      names.map(async (name): Promise<RegisteredWorker | undefined> => {
+        const workerId = numberOf(name)
+        const found = workerId < workerCount ? await this.#client.getData(`${this.#forever}/${name}`) : undefined
+        const record = found && parseRecord(found.data)
+        if (found === undefined || record === undefined) return undefined
+        return { workerId, record, version: String(found.stat.version) }
+      }),
+    )
+    return workers.filter((worker) => worker !== undefined).sort((a, b) => a.workerId - b.workerId)
+  }
+
+  /** Takes a number that was freed by hand, or that of a node unheard of for long. */
+  async #recycle(record: WorkerRecord): Promise<number> {
+    for (;;) {
+      const parent = await this.#client.exists(this.#forever)
+      const names = await this.#client.getChildren(this.#forever)
+      const taken = new Map(names.map((name) => [numberOf(name), name]))
+      const free = Array.from({ length: workerCount }, (_, index) => index).find((index) => !taken.has(index))
+      const steps: ZooKeeperOperation[] = [{ kind: 'setData', path: this.#forever, data: '', version: parent!.version }]
+      let workerId = free
+      if (workerId === undefined) {
+        const live = await this.#client.getChildren(this.#temporary)
+        const old = pickRecyclable(await this.#read(names), live, record.timestamp, this.#recycleAfterMs)
+        if (old === undefined) throw workersFull(this.#recycleAfterMs)
+        workerId = old.workerId
+        const path = `${this.#forever}/${taken.get(workerId)}`
+        steps.push({ kind: 'delete', path, version: Number(old.version) })
+      }
+      const path = `${this.#forever}/${nodeName(this.#name, workerId)}`
+      steps.push({ kind: 'create', path, data: JSON.stringify(record), mode: 'persistent' })
+      try {
+        await this.#client.multi(steps)
+        this.#paths.set(workerId, path)
+        return workerId
+      } catch (error) {
+        // Somebody else was faster, or the old node came back: look again.
+        const wasLate = ['BAD_VERSION', 'NO_NODE', 'NODE_EXISTS'].some((name) => isZooKeeperError(error, name))
+        if (!wasLate) throw error
+      }
+    }
+  }
+}
+
+function nodeName(address: string, workerId: number): string {
+  return `${address}-${String(workerId).padStart(10, '0')}`
+}
+
+/** The sequence number at the end of a node's name; more than any worker id where it is none. */
+function numberOf(path: string): number {
+  return Number(path.match(/-(\d{10})$/)?.[1] ?? Number.POSITIVE_INFINITY)
+}
+
+function ownerOf(data: string): string {
+  try {
+    return String((JSON.parse(data) as { owner?: unknown }).owner ?? '')
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,59 @@
+import { describeValue, FirebreakError } from '@firebreak/core'
+
+/** The cost of a call is not a whole number from 0 up. */
+export class LimitCostError extends FirebreakError {
+  readonly cost: unknown
+
+  constructor(cost: unknown) {
+    super('FB_LIMIT_COST', `the cost is ${describeValue(cost)}; it must be a whole number from 0 up`)
+    this.cost = cost
+  }
+}
+
+/** A `wait` ended without its turn: the deadline is sooner than the limit can admit it, or the line is full. */
+export class LimitWaitError extends FirebreakError {
+  readonly key: string
+  /** When it could have been admitted, as far as known; null where never. */
+  readonly retryAfterMs: number | null
+
+  constructor(
+    code: 'FB_LIMIT_WAIT_TOO_LONG' | 'FB_LIMIT_WAIT_FULL' | 'FB_LIMIT_WAIT_NEVER',
+    message: string,
+    key: string,
+    retryAfterMs: number | null,
+  ) {
+    super(code, message)
+    this.key = key
+    this.retryAfterMs = retryAfterMs
+  }
+}
+
+/** Limits of one `all` call lie on different cluster slots, or on different servers. */
+export class LimitAtomicError extends FirebreakError {
+  constructor(message: string) {
+    super('FB_LIMIT_ATOMIC', message)
+  }
+}
+
+/** A middleware was refused by its limit; carried by those frameworks that answer through exceptions. */
+export class TooManyRequestsError extends FirebreakError {
+  readonly status = 429
+  readonly retryAfterSeconds: number
+
+  constructor(retryAfterSeconds: number) {
+    super('FB_LIMIT_EXCEEDED', `too many requests; try again in ${retryAfterSeconds} s`)
+    this.retryAfterSeconds = retryAfterSeconds
+  }
+}
+
+/** A policy is not valid; the sentence begins with file:line where it came from a file. */
+export class PolicyError extends FirebreakError {
+  readonly file: string
+  readonly line: number | undefined
+
+  constructor(file: string, line: number | undefined, message: string) {
+    super('FB_POLICY_INVALID', `${file}${line === undefined ? '' : `:${line}`}: ${message}`)
+    this.file = file
+    this.line = line
+  }
+}

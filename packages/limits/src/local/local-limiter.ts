@@ -1,0 +1,137 @@
+import { type Clock, systemTimers, type Timers } from '@firebreak/core'
+import type { Answer, LimiterCounts } from '../answer.ts'
+import { LimitCostError } from '../errors.ts'
+import type { LimitSpec } from '../spec/spec.ts'
+import { capacityOf, spanMs, specId } from '../spec/specs.ts'
+import { requireWhole } from '../spec/whole-ratio.ts'
+import { WaitingLine, type WaitOptions } from '../wait/waiting-line.ts'
+import { type Algorithm, denied } from './algorithm.ts'
+import { Blocks } from './blocks.ts'
+import { KeyTable } from './key-table.ts'
+import { makeAlgorithm } from './make-algorithm.ts'
+import { RecentIds } from './recent-ids.ts'
+import { turnClock } from './turn-clock.ts'
+
+/** How a limiter in this process is made. */
+export interface LocalLimiterOptions {
+  /** Where it reads the time. @default the wall clock, read once in a burst of one turn (see `TurnClock`) */
+  readonly clock?: Clock
+  /** The most keys it remembers; beyond, those nearest to unused start anew. @default 100000 */
+  readonly maxKeys?: number
+  /** The name in answers of `all` and in metrics. @default made of the spec */
+  readonly name?: string
+  /** The most calls of `wait` that stand in line at once. @default 1000 */
+  readonly maxWaiting?: number
+  /** How `wait` sleeps. @default the system's timers */
+  readonly timers?: Timers
+}
+
+/** A limiter whose state is in this process; every call but `wait` is synchronous. */
+export class LocalLimiter {
+  readonly spec: LimitSpec
+  readonly name: string
+  readonly counts: LimiterCounts = { allowed: 0, denied: 0, unavailable: 0, evicted: 0 }
+  readonly #clock: Clock
+  readonly #algorithm: Algorithm
+  readonly #table: KeyTable
+  readonly #blocks: Blocks
+  readonly #refunded: RecentIds
+  readonly #line: WaitingLine
+
+  constructor(spec: LimitSpec, options: LocalLimiterOptions = {}) {
+    const { clock = turnClock, maxKeys = 100_000, name = specId(spec), maxWaiting = 1000 } = options
+    requireWhole('maxKeys', maxKeys, 1, 2 ** 24)
+    this.spec = spec
+    this.name = name
+    this.#clock = clock
+    this.#algorithm = makeAlgorithm(spec)
+    this.#table = new KeyTable(this.#algorithm, maxKeys)
+    this.#blocks = new Blocks(maxKeys)
+    this.#refunded = new RecentIds(Math.max(spanMs(spec), 60_000))
+    this.#line = new WaitingLine({
+      take: (key, cost) => this.take(key, cost),
+      refund: (key, cost) => this.refund(key, cost),
+      timers: options.timers ?? systemTimers,
+      maxWaiting,
+    })
+  }
+
+  /** Keys remembered now. */
+  get size(): number {
+    return this.#table.size
+  }
+
+  /** Asks for `cost` units; charged only where admitted. */
+  take(key: string, cost = 1, requestId?: string): Answer {
+    const answer = this.#decide(key, cost, true, requestId)
+    if (answer.allowed) this.counts.allowed++
+    else this.counts.denied++
+    return answer
+  }
+
+  /** What `take(key, cost)` would say, without charging; with the cost 0 how things stand. */
+  peek(key: string, cost = 0): Answer {
+    return this.#decide(key, cost, false)
+  }
+
+  /** Gives `units` back, once per request id where one is given. False where that id came before. */
+  refund(key: string, units = 1, requestId?: string): boolean {
+    requireCost(units)
+    if (units === 0) return true
+    const nowMs = Math.floor(this.#clock.now())
+    // A hold of `concurrency` is given back by its name, which cannot happen twice.
+    const isMarked = requestId !== undefined && this.spec.kind !== 'concurrency'
+    if (isMarked && !this.#refunded.isFirst(`${key}\0${requestId}`, nowMs)) return false
+    const slot = this.#table.find(key)
+    if (slot !== undefined) this.#algorithm.refund(slot, nowMs, units, requestId)
+    return true
+  }
+
+  /** Forgets a key: unused and not blocked. */
+  reset(key: string): void {
+    this.#table.remove(key)
+    this.#blocks.delete(key)
+  }
+
+  /** Denies a key for so long, whatever its limit says. */
+  block(key: string, forMs: number): void {
+    requireWhole('forMs', forMs, 0)
+    this.#blocks.set(key, Math.floor(this.#clock.now()), forMs)
+  }
+
+  /** Waits for its turn instead of being denied: first come first served for each key, bounded in time and number. */
+  async wait(key: string, cost = 1, options: WaitOptions = {}): Promise<Answer> {
+    requireCost(cost)
+    return this.#line.wait(key, cost, options)
+  }
+
+  #decide(key: string, cost: number, charges: boolean, requestId?: string): Answer {
+    requireCost(cost)
+    const nowMs = Math.floor(this.#clock.now())
+    if (!this.#blocks.isEmpty) {
+      const leftMs = this.#blocks.leftMs(key, nowMs)
+      if (leftMs > 0) return denied(0, cost > capacityOf(this.spec) ? null : leftMs, leftMs)
+    }
+    let slot = this.#table.find(key)
+    if (slot === undefined) {
+      slot = this.#table.add(key, nowMs)
+      this.counts.evicted = this.#table.evicted
+    }
+    return this.#algorithm.take(slot, nowMs, cost, charges, requestId)
+  }
+}
+
+/** A limiter in this process. */
+export function localLimiter(spec: LimitSpec, options?: LocalLimiterOptions): LocalLimiter {
+  return new LocalLimiter(spec, options)
+}
+
+/** Whether a cost is a whole number from 0 up. */
+export function isCost(cost: number): boolean {
+  return cost === 1 || (cost >= 0 && Number.isSafeInteger(cost))
+}
+
+/** Throws unless it is. */
+export function requireCost(cost: number): void {
+  if (!isCost(cost)) throw new LimitCostError(cost)
+}

@@ -1,0 +1,80 @@
+import type { Answer } from '../answer.ts'
+import { Calendar } from '../calendar/calendar.ts'
+import type { CalendarWindowSpec, FixedWindowSpec } from '../spec/spec.ts'
+import { type Algorithm, admitted, denied, grown } from './algorithm.ts'
+
+/**
+ * A count per window: fixed windows of the epoch or from the first hit, and those of the calendar. Two numbers a key:
+ * the count and the end of its window, which also names the window.
+ *
+ * A clock found before the window in use has stepped back: the count moves to the clock's window.
+ */
+export class Window implements Algorithm {
+  readonly #limit: number
+  /** The end of the window that holds an instant, were it to begin then. */
+  readonly #endOf: (nowMs: number) => number
+  /** For each slot the count and the end of its window. */
+  #state = new Float64Array(0)
+
+  constructor(spec: FixedWindowSpec | CalendarWindowSpec) {
+    this.#limit = spec.limit
+    this.#endOf = endFinder(spec)
+  }
+
+  grow(slots: number): void {
+    this.#state = grown(this.#state, slots * 2)
+  }
+
+  take(slot: number, nowMs: number, cost: number, charges: boolean): Answer {
+    const limit = this.#limit
+    const used = this.#settle(slot, nowMs)
+    if (used + cost > limit) {
+      const resetMs = used > 0 ? this.#state[slot * 2 + 1]! - nowMs : 0
+      return denied(limit - used, cost > limit ? null : resetMs, resetMs)
+    }
+    const after = used + cost
+    if (after === 0) return admitted(limit, 0, 0)
+    const end = used > 0 ? this.#state[slot * 2 + 1]! : this.#endOf(nowMs)
+    if (charges) {
+      this.#state[slot * 2 + 1] = end
+      this.#state[slot * 2] = after
+    }
+    return admitted(limit - after, end - nowMs, 0)
+  }
+
+  refund(slot: number, nowMs: number, units: number): void {
+    this.#state[slot * 2] = Math.max(0, this.#settle(slot, nowMs) - units)
+  }
+
+  unusedAtMs(slot: number): number {
+    return this.#state[slot * 2] === 0 ? 0 : this.#state[slot * 2 + 1]!
+  }
+
+  clear(slot: number): void {
+    this.#state[slot * 2] = 0
+  }
+
+  /** The count of the window that holds now. */
+  #settle(slot: number, nowMs: number): number {
+    const end = this.#state[slot * 2 + 1]!
+    if (nowMs >= end) return 0
+    // A window from now on cannot end before one that began earlier, unless the clock went back.
+    const latestEnd = this.#endOf(nowMs)
+    if (latestEnd < end) this.#state[slot * 2 + 1] = latestEnd
+    return this.#state[slot * 2]!
+  }
+}
+
+function endFinder(spec: FixedWindowSpec | CalendarWindowSpec): (nowMs: number) => number {
+  if (spec.kind === 'calendarWindow') {
+    const calendar = new Calendar(spec.unit, spec.timeZone)
+    return (nowMs) => calendar.windowOf(nowMs).end
+  }
+  const { windowMs } = spec
+  if (spec.anchor === 'firstHit') return (nowMs) => nowMs + windowMs
+  let end = 0
+  return (nowMs) => {
+    if (nowMs >= end || nowMs < end - windowMs) end = nowMs - (nowMs % windowMs) + windowMs
+    return end
+  }
+}

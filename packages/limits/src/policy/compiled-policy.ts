@@ -1,0 +1,97 @@
+import { Calendar } from '../calendar/calendar.ts'
+import { escapeSegment } from '../redis/limit-keys.ts'
+import { compileCondition, compileValues, type Matcher } from './condition.ts'
+import { writeRule } from './parse-policy.ts'
+import type { Policy, PolicyRule, ResultRow } from './policy.ts'
+
+/** The parameters of a call. */
+export type CallParameters = Readonly<Record<string, string | undefined>>
+
+/** An answer made ready once: the row with the rule's number and the policy's version, also as JSON. */
+export interface PreparedAnswer {
+  readonly row: ResultRow
+  readonly json: string
+  readonly isDenied: boolean
+}
+
+/** A rule ready to be matched. */
+export class CompiledRule {
+  readonly rule: PolicyRule
+  /** What its answer is where it decides. */
+  readonly answer: PreparedAnswer
+  /** Calls it applied to, and how many of them found it over. */
+  readonly counts = { applied: 0, over: 0 }
+  readonly #tests: readonly { readonly key: string; readonly matches: Matcher }[]
+  readonly #countedBy: readonly string[]
+  readonly #identity: string
+
+  constructor(rule: PolicyRule, answer: PreparedAnswer, dicts: ReadonlyMap<string, Matcher>) {
+    this.rule = rule
+    this.answer = answer
+    this.#tests = rule.conditions.map((condition) => ({
+      key: condition.key,
+      matches: compileCondition(condition, dicts),
+    }))
+    this.#countedBy = rule.conditions
+      .filter(({ together }) => !together)
+      .map(({ key }) => key)
+      .sort()
+    this.#identity = identityOf(rule)
+  }
+
+  applies(parameters: CallParameters): boolean {
+    for (const { key, matches } of this.#tests) {
+      const value = parameters[key]?.trim()
+      if (value === undefined || value === '' || !matches(value)) return false
+    }
+    return true
+  }
+
+  /** The name of the counter of a call: escaped, so that no value can be mistaken for two. */
+  counterKey(parameters: CallParameters): string {
+    let key = this.#identity
+    for (const name of this.#countedBy) key += `:${escapeSegment(parameters[name]!.trim())}`
+    return key
+  }
+}
+
+/**
+ * What makes a rule's counters its own: all that decides what they count. A changed limit, result or feedback keeps
+ * them, also across a reload; two rules that differ in their number never share one.
+ */
+function identityOf(rule: PolicyRule): string {
+  const text = writeRule({ ...rule, count: 0, erase1: 0, erase2: 0, result: 0, shadow: false })
+  let digest = 0xcbf29ce484222325n
+  for (const letter of text) {
+    digest = BigInt.asUintN(64, (digest ^ BigInt(letter.codePointAt(0)!)) * 0x100000001b3n)
+  }
+  return `r${rule.returnCode}.${digest.toString(36)}`
+}
+
+/** A policy ready to decide, under its version. */
+export class CompiledPolicy {
+  readonly policy: Policy
+  readonly version: number
+  readonly rules: readonly CompiledRule[]
+  readonly days: Calendar
+  /** Where no rule applies, and where some do and none is over. */
+  readonly unmatched: PreparedAnswer
+  readonly passed: PreparedAnswer
+
+  constructor(policy: Policy, version: number) {
+    this.policy = policy
+    this.version = version
+    this.days = new Calendar('day', policy.timeZone)
+    const dicts = new Map(Object.entries(policy.dicts).map(([name, { values }]) => [name, compileValues(values)]))
+    this.rules = policy.rules.map(
+      (rule) => new CompiledRule(rule, this.#prepare(policy.results[rule.result]!, rule.returnCode), dicts),
+    )
+    this.unmatched = this.#prepare(policy.results[0]!, 0)
+    this.passed = this.#prepare(policy.results[1]!, 0)
+  }
+
+  #prepare(result: ResultRow, returnCode: number): PreparedAnswer {
+    const row = { ...result, Ret_code: returnCode, Version: this.version }
+    return { row, json: JSON.stringify(row), isDenied: result.Ret_type >= 2 }
+  }
+}

@@ -1,0 +1,110 @@
+import { type IpRange, parseIpAgain, parseIpRange } from './ip-range.ts'
+
+/** What one parameter of a call must be for a rule to apply; a call without the parameter never fits. */
+export type Condition =
+  | { readonly key: string; readonly op: 'any'; readonly together: boolean }
+  | { readonly key: string; readonly op: 'is' | 'not'; readonly values: readonly string[]; readonly together: boolean }
+  | { readonly key: string; readonly op: 'below' | 'above'; readonly bound: number; readonly together: boolean }
+  | { readonly key: string; readonly op: 'in' | 'notIn'; readonly dict: string; readonly together: boolean }
+
+/** Tests a value that is not empty. */
+export type Matcher = (value: string) => boolean
+
+/** Parses one condition of a policy file: `k=a,b{~}`, `k!=a`, `k=+`, `k<n`, `k>n`, `k @ dict`, `k !@ dict`; throws a sentence. */
+export function parseCondition(text: string): Condition {
+  const dict = /^([^\s@!=<>]+)\s*(!?)@\s*(\S+)$/.exec(text)
+  if (dict !== null) return { key: dict[1]!, op: dict[2] === '!' ? 'notIn' : 'in', dict: dict[3]!, together: false }
+  const match = /^([^\s@!=<>]+)\s*(!=|=|<|>)\s*(.*)$/.exec(text)
+  if (match === null) {
+    throw new Error(`"${text}" is no condition; write k=a,b, k!=a, k=+, k<n, k>n, k @ dict or k !@ dict`)
+  }
+  const key = match[1]!
+  const op = match[2]!
+  const together = /\{~\}\s*$/.test(match[3]!)
+  const value = match[3]!.replace(/\{~\}\s*$/, '').trim()
+  if (op === '<' || op === '>') {
+    const bound = Number(value)
+    if (value === '' || !Number.isSafeInteger(bound)) {
+      throw new Error(`"${text}": ${value || 'nothing'} is not a whole number`)
+    }
+    return { key, op: op === '<' ? 'below' : 'above', bound, together }
+  }
+  if (op === '=' && value === '+') return { key, op: 'any', together }
+  const values = value.split(',').map((part) => part.trim())
+  if (values.some((part) => part === '')) throw new Error(`"${text}" has an empty value`)
+  return { key, op: op === '=' ? 'is' : 'not', values, together }
+}
+
+/** Writes a condition as a policy file has it. */
+export function writeCondition(condition: Condition): string {
+  const { key, op } = condition
+  const tail = condition.together ? '{~}' : ''
+  switch (op) {
+    case 'any':
+      return `${key}=+${tail}`
+    case 'is':
+      return `${key}=${condition.values.join(',')}${tail}`
+    case 'not':
+      return `${key}!=${condition.values.join(',')}${tail}`
+    case 'below':
+      return `${key}<${condition.bound}${tail}`
+    case 'above':
+      return `${key}>${condition.bound}${tail}`
+    case 'in':
+      return `${key} @ ${condition.dict}`
+    case 'notIn':
+      return `${key} !@ ${condition.dict}`
+  }
+}
+
+/** Compiles a condition; `dicts` must hold the one it names. */
+export function compileCondition(condition: Condition, dicts: ReadonlyMap<string, Matcher>): Matcher {
+  switch (condition.op) {
+    case 'any':
+      return () => true
+    case 'is':
+      return compileValues(condition.values)
+    case 'not': {
+      const isOne = compileValues(condition.values)
+      return (value) => !isOne(value)
+    }
+    case 'below':
+      return (value) => /^-?\d+$/.test(value) && Number(value) < condition.bound
+    case 'above':
+      return (value) => /^-?\d+$/.test(value) && Number(value) > condition.bound
+    case 'in':
+      return dicts.get(condition.dict)!
+    case 'notIn': {
+      const isIn = dicts.get(condition.dict)!
+      return (value) => !isIn(value)
+    }
+  }
+}
+
+/** A test for any of the values: literals, whole-number ranges `1-100`, and addresses in all their forms. */
+export function compileValues(values: Iterable<string>): Matcher {
+  const literals = new Set<string>()
+  const numbers: { low: number; high: number }[] = []
+  const addresses: IpRange[] = []
+  for (const value of values) {
+    const address = parseIpRange(value)
+    const range = /^(-?\d+)\s*-\s*(-?\d+)$/.exec(value)
+    if (address !== undefined) addresses.push(address)
+    else if (range !== null) numbers.push({ low: Number(range[1]), high: Number(range[2]) })
+    else literals.add(value)
+  }
+  if (numbers.length === 0 && addresses.length === 0) return (value) => literals.has(value)
+  return (value) => {
+    if (literals.has(value)) return true
+    if (numbers.length > 0 && /^-?\d+$/.test(value)) {
+      const number = Number(value)
+      if (numbers.some(({ low, high }) => number >= low && number <= high)) return true
+    }
+    if (addresses.length === 0) return false
+    const ip = parseIpAgain(value)
+    return (
+      ip !== undefined &&
+      addresses.some(({ family, low, high }) => family === ip.family && ip.value >= low && ip.value <= high)
+    )
+  }
+}

@@ -1,0 +1,152 @@
+import { type Clock, wallClock } from '@firebreak/core'
+import type { Calendar } from '../calendar/calendar.ts'
+import { RecentIds } from '../local/recent-ids.ts'
+import { daySeconds, type PolicyRule } from './policy.ts'
+import {
+  type CounterState,
+  type RuleCounter,
+  type RuleStore,
+  type StoreAnswer,
+  type StoreCall,
+  timeMs,
+} from './rule-store.ts'
+
+/** The numbers of one counter; which of them are used depends on its rule's method. */
+interface Numbers {
+  used: number
+  endsAt: number
+  usedToday: number
+  dayEndsAt: number
+  /** Times of a leak rule, oldest first. */
+  times: number[]
+}
+
+/** Entries of a leak rule that are kept beyond its count, so that some can be taken back. */
+const spareEntries = 1000
+
+/** Counters of rules in this process: at most `maxCounters`, those without meaning are swept two at a time. */
+export class MemoryRuleStore implements RuleStore {
+  readonly #clock: Clock
+  readonly #maxCounters: number
+  readonly #counters = new Map<string, Numbers>()
+  readonly #taken = new RecentIds(daySeconds * 1000)
+  #hand = this.#counters.entries()
+
+  constructor(options: { clock?: Clock; maxCounters?: number } = {}) {
+    this.#clock = options.clock ?? wallClock
+    this.#maxCounters = options.maxCounters ?? 1_000_000
+  }
+
+  get size(): number {
+    return this.#counters.size
+  }
+
+  decide({ mode, counters, deciding, isDeniedOtherwise, days }: StoreCall): StoreAnswer {
+    const now = Math.floor(this.#clock.now())
+    let isDenied = isDeniedOtherwise
+    let isDecided = false
+    const states: CounterState[] = []
+    for (let index = 0; index < counters.length; index++) {
+      const { key, rule, denies } = counters[index]!
+      const state = stateOf(rule, this.#counters.get(key), now, days)
+      states.push(state)
+      if (state.isOver && !isDecided && index < deciding && !rule.shadow) {
+        isDecided = true
+        isDenied = denies
+      }
+    }
+    const isCounted = mode === 'add' || (mode === 'through' && !isDenied)
+    if (isCounted) for (const counter of counters) if (counter.rule.count > 0) this.#add(counter, now, days)
+    return { isCounted, states }
+  }
+
+  takeBack({ key, rule }: RuleCounter, entries: number, requestId: string | undefined, days: Calendar): boolean {
+    const now = Math.floor(this.#clock.now())
+    if (requestId !== undefined && !this.#taken.isFirst(`${key} ${requestId}`, now)) return false
+    const numbers = this.#counters.get(key)
+    if (numbers === undefined) return true
+    settle(rule, numbers, now, days)
+    numbers.used = Math.max(0, numbers.used - entries)
+    numbers.usedToday = Math.max(0, numbers.usedToday - entries)
+    numbers.times.length = Math.max(0, numbers.times.length - entries)
+    return true
+  }
+
+  checkAlive(): void {}
+
+  #add({ key, rule }: RuleCounter, now: number, days: Calendar): void {
+    let numbers = this.#counters.get(key)
+    if (numbers === undefined) {
+      numbers = { used: 0, endsAt: 0, usedToday: 0, dayEndsAt: 0, times: [] }
+      this.#makeRoom(now)
+      this.#counters.set(key, numbers)
+    } else settle(rule, numbers, now, days)
+    if (rule.method === 'leak') {
+      numbers.times.push(now)
+      numbers.endsAt = now + timeMs(rule)
+      if (numbers.times.length > rule.count + spareEntries) numbers.times.shift()
+      return
+    }
+    if (rule.method === 'base') {
+      if (numbers.usedToday === 0) numbers.dayEndsAt = days.windowOf(now).end
+      // Only what comes after the first `base` of the day counts against the limit.
+      if (++numbers.usedToday <= rule.base) return
+    }
+    if (numbers.used++ === 0) numbers.endsAt = windowEnd(rule, now, days)
+  }
+
+  /** Sweeps two counters that mean nothing any more, and drops one where all of them do and the store is full. */
+  #makeRoom(now: number): void {
+    for (let step = 0; step < 2; step++) {
+      const entry = this.#next()
+      if (entry !== undefined && Math.max(entry[1].endsAt, entry[1].dayEndsAt) <= now) this.#counters.delete(entry[0])
+    }
+    if (this.#counters.size < this.#maxCounters) return
+    const entry = this.#next()
+    if (entry !== undefined) this.#counters.delete(entry[0])
+  }
+
+  #next(): [string, Numbers] | undefined {
+    let step = this.#hand.next()
+    if (step.done) {
+      this.#hand = this.#counters.entries()
+      step = this.#hand.next()
+    }
+    return step.done ? undefined : step.value
+  }
+}
+
+/** The end of a window that begins now: a day of the calendar where the rule's time is a day. */
+function windowEnd(rule: PolicyRule, now: number, days: Calendar): number {
+  return rule.timeSeconds === daySeconds ? days.windowOf(now).end : now + timeMs(rule)
+}
+
+function stateOf(rule: PolicyRule, numbers: Numbers | undefined, now: number, days: Calendar): CounterState {
+  if (numbers === undefined) return unused
+  settle(rule, numbers, now, days)
+  const used = rule.method === 'leak' ? numbers.times.length : numbers.used
+  const { usedToday } = numbers
+  const isOver = rule.count > 0 && used >= rule.count && (rule.method !== 'base' || usedToday >= rule.base)
+  return { isOver, used, usedToday }
+}
+
+const unused: CounterState = { isOver: false, used: 0, usedToday: 0 }
+
+/** Brings numbers to now: what has ended is none, what ends later than it could was counted before a clock stepped back. */
+function settle(rule: PolicyRule, numbers: Numbers, now: number, days: Calendar): void {
+  if (rule.method === 'leak') {
+    const { times } = numbers
+    const oldest = now - timeMs(rule)
+    for (let index = times.length - 1; index >= 0 && times[index]! > now; index--) times[index] = now
+    let ended = 0
+    while (ended < times.length && times[ended]! <= oldest) ended++
+    if (ended > 0) times.splice(0, ended)
+    return
+  }
+  if (now >= numbers.endsAt) numbers.used = 0
+  else numbers.endsAt = Math.min(numbers.endsAt, windowEnd(rule, now, days))
+  if (numbers.usedToday > 0) {
+    if (now >= numbers.dayEndsAt) numbers.usedToday = 0
+    else numbers.dayEndsAt = Math.min(numbers.dayEndsAt, days.windowOf(now).end)
+  }
+}

@@ -1,0 +1,95 @@
+import type { Condition } from './condition.ts'
+
+/** How a rule counts: not at all, in a window from its first call, so only after `base` in the day, or in the last seconds. */
+export type RuleMethod = 'direct' | 'count' | 'base' | 'leak'
+
+/** One rule of a policy. */
+export interface PolicyRule {
+  readonly method: RuleMethod
+  readonly conditions: readonly Condition[]
+  readonly timeSeconds: number
+  /** 0 is unlimited. */
+  readonly count: number
+  readonly base: number
+  /** How many entries a feedback takes back. */
+  readonly erase1: number
+  readonly erase2: number
+  /** Which row of the results is answered. */
+  readonly result: number
+  /** The rule's number in answers. */
+  readonly returnCode: number
+  /** Counted and shown, but never decides. */
+  readonly shadow: boolean
+}
+
+/** A row of the results: what is answered. `Ret_type` of 2 and above means that the call is not admitted. */
+export interface ResultRow {
+  readonly Ret_type: number
+  readonly [field: string]: unknown
+}
+
+/** A whole policy as data; dicts are given with their values. */
+export interface Policy {
+  readonly timeZone: string
+  readonly dicts: Readonly<Record<string, PolicyDict>>
+  readonly rules: readonly PolicyRule[]
+  readonly results: Readonly<Record<number, ResultRow>>
+}
+
+/** A named list of values, and the file it came from. */
+export interface PolicyDict {
+  readonly file: string | undefined
+  readonly values: readonly string[]
+}
+
+/** Where the days of a policy begin unless it says otherwise. */
+export const defaultTimeZone = 'Asia/Shanghai'
+
+/** A time of this many seconds is a day of the calendar. */
+export const daySeconds = 86_400
+
+const row = (type: number, reason: string, errorNumber: number): ResultRow => ({
+  Ret_type: type,
+  Ret_code: 0,
+  Err_no: errorNumber,
+  Err_msg: '',
+  Str_reason: reason,
+  Need_vcode: 0,
+  Vcode_len: 0,
+  Vcode_type: 0,
+  Other: '',
+  Version: 0,
+})
+
+/** The rows that every policy has: 0 no rule applies, 1 rules apply and none is over, 2 denied. */
+export const defaultResults: Readonly<Record<number, ResultRow>> = {
+  0: row(0, 'Allow', 0),
+  1: row(1, 'Allow', 0),
+  2: row(2, 'Deny', 10),
+}
+
+/** A policy without any rule. */
+export const emptyPolicy: Policy = { timeZone: defaultTimeZone, dicts: {}, rules: [], results: defaultResults }
+
+/** What is wrong with a rule, or undefined; `results` and `dicts` are those of its policy. */
+export function ruleProblem(
+  rule: PolicyRule,
+  results: Readonly<Record<number, ResultRow>>,
+  dicts: Readonly<Record<string, PolicyDict>>,
+): string | undefined {
+  for (const name of ['timeSeconds', 'count', 'base', 'erase1', 'erase2', 'result', 'returnCode'] as const) {
+    if (!Number.isSafeInteger(rule[name]) || rule[name] < 0) return `${name} must be a whole number from 0 up`
+  }
+  if (rule.conditions.length === 0) return 'a rule needs at least one condition'
+  if (rule.method !== 'direct' && rule.timeSeconds === 0) return `a ${rule.method} rule needs time= in seconds`
+  if (rule.method === 'base' && rule.base === 0) return 'a base rule needs base='
+  if (results[rule.result] === undefined) return `result=${rule.result} is not in [result]`
+  for (const condition of rule.conditions) {
+    if ((condition.op === 'in' || condition.op === 'notIn') && dicts[condition.dict] === undefined) {
+      return `the dict ${condition.dict} is not in [dicts]`
+    }
+  }
+  const keys = rule.conditions.map(({ key }) => key)
+  const twice = keys.find((key, index) => keys.indexOf(key) !== index)
+  return twice === undefined ? undefined : `the parameter ${twice} stands in two conditions`
+}

@@ -1,0 +1,114 @@
+import type { Timers } from '@firebreak/core'
+import { type Redis, replyErrorCode } from '@firebreak/redis'
+
+/** When Redis counts as away, and how soon it is asked again. */
+export interface AvailabilityOptions {
+  /** A call that takes longer has failed. */
+  readonly deadlineMs: number
+  /** So many failures one after the other open the circuit. */
+  readonly failures: number
+  /** How often an open circuit asks whether Redis is back. */
+  readonly probeMs: number
+  readonly timers: Timers
+  onError(error: unknown): void
+}
+
+/** A call did not come back within its deadline; whether it ran is not known, so it is never repeated. */
+export class DeadlineError extends Error {}
+
+/** Unanswered probes that a client may hold in its queue while it is not connected. */
+const maxProbes = 32
+
+/**
+ * A deadline for each call and a circuit breaker over all of them.
+ *
+ * While the circuit is open nothing is sent but a PING every `probeMs` (a probe must not charge anybody), and one more
+ * as soon as the client says that it is connected again; the first PONG closes it.
+ */
+export class Availability {
+  readonly #redis: Redis
+  readonly #options: AvailabilityOptions
+  #failures = 0
+  #isOpen = false
+  #probes = 0
+  #unwatch: () => void = () => {}
+
+  constructor(redis: Redis, options: AvailabilityOptions) {
+    this.#redis = redis
+    this.#options = options
+  }
+
+  /** True while Redis counts as away. */
+  get isOpen(): boolean {
+    return this.#isOpen
+  }
+
+  /** Makes one call under the deadline; rejects where it fails, and counts that. */
+  call<T>(run: () => Promise<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      let isSettled = false
+      const fail = (error: unknown) => {
+        if (isSettled) return
+        isSettled = true
+        timer.cancel()
+        this.#failed(error)
+        reject(error)
+      }
+      const { deadlineMs, timers } = this.#options
+      const timer = timers.setTimeout(() => fail(new DeadlineError(`no reply within ${deadlineMs} ms`)), deadlineMs)
+      run().then((value) => {
+        if (isSettled) return
+        isSettled = true
+        timer.cancel()
+        this.#failures = 0
+        resolve(value)
+      }, fail)
+    })
+  }
+
+  #failed(error: unknown): void {
+    this.#options.onError(error)
+    // A server that answers, be it with an error about this key, is not away.
+    const code = replyErrorCode(error)
+    if (code !== undefined && !awayCodes.has(code)) return
+    this.#failures++
+    if (this.#failures >= this.#options.failures && !this.#isOpen) this.#open()
+  }
+
+  #open(): void {
+    this.#isOpen = true
+    this.#unwatch = this.#redis.onReconnect(() => this.#probe())
+    const { timers, probeMs } = this.#options
+    const timer = timers.setInterval(() => {
+      if (this.#isOpen) this.#probe()
+      else timer.cancel()
+    }, probeMs)
+    this.#probe()
+  }
+
+  #probe(): void {
+    if (this.#probes >= maxProbes) return
+    this.#probes++
+    const send =
+      this.#redis.topology === 'cluster' ? this.#redis.send(['GET', 'firebreak:probe']) : this.#redis.send(['PING'])
+    send.then(
+      () => {
+        this.#probes--
+        this.#close()
+      },
+      () => {
+        this.#probes--
+      },
+    )
+  }
+
+  #close(): void {
+    if (!this.#isOpen) return
+    this.#isOpen = false
+    this.#failures = 0
+    this.#unwatch()
+  }
+}
+
+/** Replies of a server that is there but cannot serve. */
+const awayCodes = new Set(['LOADING', 'MASTERDOWN', 'CLUSTERDOWN', 'READONLY', 'OOM', 'BUSY', 'NOREPLICAS', 'MISCONF'])

@@ -1,0 +1,65 @@
+import { steadyClock } from '@firebreak/core'
+import type { Answer } from '../answer.ts'
+
+interface Denial {
+  readonly cost: number
+  readonly until: number
+  readonly resetAt: number
+  readonly remaining: number
+}
+
+/**
+ * Denials that still hold: until `retryAfterMs` has passed the same call is denied again, whoever asks, so Redis need
+ * not be. Time is counted from when the call was sent, so that it never holds longer than Redis would have said.
+ *
+ * What can end a denial early (a refund, a reset) clears it in this process at once; from another process it is seen
+ * when the denial has run out.
+ */
+export class DeniedMemory {
+  readonly #denials = new Map<string, Denial>()
+  readonly #maxKeys: number
+
+  constructor(maxKeys: number) {
+    this.#maxKeys = maxKeys
+  }
+
+  remember(key: string, cost: number, sentAt: number, answer: Answer): void {
+    if (answer.allowed || answer.retryAfterMs === null || answer.retryAfterMs <= 1) return
+    if (this.#denials.size >= this.#maxKeys && !this.#denials.has(key)) {
+      for (const oldest of this.#denials.keys()) {
+        this.#denials.delete(oldest)
+        break
+      }
+    }
+    this.#denials.set(key, {
+      cost,
+      until: sentAt + answer.retryAfterMs,
+      resetAt: sentAt + answer.resetMs,
+      remaining: answer.remaining,
+    })
+  }
+
+  /** The answer to a call that is known to be denied; undefined where Redis must be asked. */
+  answer(key: string, cost: number): Answer | undefined {
+    if (this.#denials.size === 0) return undefined
+    const denial = this.#denials.get(key)
+    if (denial === undefined || denial.cost !== cost) return undefined
+    const now = steadyClock.now()
+    if (denial.until <= now) {
+      this.#denials.delete(key)
+      return undefined
+    }
+    return {
+      allowed: false,
+      remaining: denial.remaining,
+      retryAfterMs: Math.ceil(denial.until - now),
+      resetMs: Math.ceil(denial.resetAt - now),
+      delayMs: 0,
+      source: 'denied-memory',
+    }
+  }
+
+  forget(key: string): void {
+    this.#denials.delete(key)
+  }
+}

@@ -1,0 +1,35 @@
+-- The draining debt: token bucket, leaky bucket, leaky queue, GCRA (see drain-plan.ts).
+-- State: the doubles at, debt. Parameters: capacity, unit, rate.
+algorithms.drain = {
+  parameters = 3,
+  keepsStrings = true,
+  open = function(s, p, value)
+    s.capacity, s.unit, s.rate, s.debt, s.dirty = p[1], p[2], p[3], 0, false
+    if value then
+      local at, debt = unpackNumbers('>dd', value)
+      if now < at then
+        s.debt, s.dirty = debt, true
+      else
+        s.debt = max(0, debt - (now - at) * s.rate)
+      end
+    end
+  end,
+  fit = function(s, cost) return floor((s.capacity - s.debt) / (cost * s.unit)) end,
+  charge = function(s, units)
+    s.debt = s.debt + units * s.unit
+    s.dirty = true
+  end,
+  refund = function(s, units)
+    s.debt = max(0, s.debt - units * s.unit)
+    s.dirty = true
+  end,
+  level = function(s) return s.debt end,
+  reset = function(s) return ceil(s.debt / s.rate) end,
+  retry = function(s, cost)
+    if cost * s.unit > s.capacity then return -1 end
+    return ceil((s.debt + cost * s.unit - s.capacity) / s.rate)
+  end,
+  save = function(s)
+    if s.dirty then keep(s, pack('>dd', now, s.debt), ceil(s.debt / s.rate)) end
+  end,
+}

@@ -1,0 +1,50 @@
+-- A count per window: fixed windows of the epoch or from the first hit, and those of the calendar.
+-- State: the doubles end, count.
+-- Parameters: limit, window in ms (0 where the calendar's edges follow), anchor (0 the epoch, 1 the first hit),
+-- and three edges of the calendar: two windows, of which one must hold the present.
+algorithms.window = {
+  parameters = 6,
+  keepsStrings = true,
+  open = function(s, p, value)
+    s.limit, s.count, s.dirty = p[1], 0, false
+    if p[2] == 0 then
+      -- Redis knows no time zones: the edges are the client's, which of them holds the present is Redis' own.
+      s.stop = now < p[5] and p[5] or p[6]
+    elseif p[3] == 1 then
+      s.stop = now + p[2]
+    else
+      s.stop = now - now % p[2] + p[2]
+    end
+    if value then
+      local stop, count = unpackNumbers('>dd', value)
+      if now < stop then
+        s.count = count
+        if s.stop < stop then
+          s.dirty = true
+        else
+          s.stop = stop
+        end
+      end
+    end
+  end,
+  -- False where the client's edges of the calendar do not hold the present: nothing was done, and it asks again.
+  knows = function(p) return p[2] ~= 0 or (now >= p[4] and now < p[6]) end,
+  fit = function(s, cost) return floor((s.limit - s.count) / cost) end,
+  charge = function(s, units)
+    s.count = s.count + units
+    s.dirty = true
+  end,
+  refund = function(s, units)
+    s.count = max(0, s.count - units)
+    s.dirty = true
+  end,
+  level = function(s) return s.count end,
+  reset = function(s) return s.count > 0 and s.stop - now or 0 end,
+  retry = function(s, cost)
+    if cost > s.limit then return -1 end
+    return s.stop - now
+  end,
+  save = function(s)
+    if s.dirty then keep(s, pack('>dd', s.stop, s.count), s.count > 0 and s.stop - now or 0) end
+  end,
+}

@@ -1,0 +1,75 @@
+import { type RedisServer, scale, startRedis } from '@firebreak/testkit'
+import fc from 'fast-check'
+import { Redis as Ioredis } from 'ioredis'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { localLimiter } from '../local/local-limiter.ts'
+import type { LimitSpec } from '../spec/spec.ts'
+import { spanMs } from '../spec/specs.ts'
+import { history, specs } from '../testing/histories.ts'
+import { redisLimiter } from './redis-limiter.ts'
+
+let server: RedisServer
+let client: Ioredis
+let keys = 0
+beforeAll(async () => {
+  server = await startRedis()
+  client = new Ioredis(server.port)
+})
+afterAll(async () => {
+  client.disconnect()
+  await server.stop()
+})
+
+const startMs = Date.UTC(2026, 2, 28, 21, 30)
+
+function casesOf(spec: fc.Arbitrary<LimitSpec>) {
+  return spec.chain((made) => {
+    const reachMs = made.kind === 'calendarWindow' ? 7_200_000 : spanMs(made)
+    return fc.tuple(fc.constant(made), history(reachMs, { stepsBack: true, refunds: true }))
+  })
+}
+
+test.each(Object.entries(specs))(
+  '%s on Redis answers as the one in process to every history, whatever the clock does',
+  async (_, spec) => {
+    await fc.assert(
+      fc.asyncProperty(casesOf(spec), async ([made, steps]) => {
+        const clock = { at: startMs, now: () => clock.at }
+        const local = localLimiter(made, { clock })
+        const shared = redisLimiter(made, client, { testClock: clock, deadlineMs: 20_000 })
+        const key = `k${keys++}`
+        for (const { moveMs, call, cost } of steps) {
+          clock.at += moveMs
+          if (call === 'refund') {
+            local.refund(key, cost)
+            await shared.refund(key, cost)
+          } else {
+            const wanted = call === 'peek' ? local.peek(key) : local.take(key, cost)
+            const given = await (call === 'peek' ? shared.peek(key) : shared.take(key, cost))
+            expect(given).toEqual({ ...wanted, source: 'redis' })
+          }
+        }
+      }),
+      { numRuns: scale(40, 1000) },
+    )
+  },
+)
+
+test.each(Object.entries(specs))(
+  '%s: calls of one turn are one script call and are answered as if they had come one by one',
+  async (_, spec) => {
+    await fc.assert(
+      fc.asyncProperty(casesOf(spec), async ([made, steps]) => {
+        const clock = { now: () => startMs }
+        const local = localLimiter(made, { clock })
+        const shared = redisLimiter(made, client, { testClock: clock, deadlineMs: 20_000 })
+        const names = [`a${keys}`, `b${keys++}`]
+        const takes = steps.map(({ cost, moveMs }) => ({ key: names[moveMs & 1]!, cost }))
+        const wanted = takes.map(({ key, cost }) => ({ ...local.take(key, cost), source: 'redis' }))
+        const given = await Promise.all(takes.map(({ key, cost }) => shared.take(key, cost)))
+        expect(given).toEqual(wanted)
+      }),
+      { numRuns: scale(40, 1000) },
+    )
+  },
+)

@@ -1,0 +1,270 @@
+import { randomBytes } from 'node:crypto'
+import { InvalidOptionError, systemTimers, type Timers } from '@firebreak/core'
+import { type Redis, type RedisArgument, type RedisClient, type RedisScript, toRedis } from '@firebreak/redis'
+import type { Answer, LimiterCounts } from '../answer.ts'
+import { LimitCostError } from '../errors.ts'
+import { isCost, LocalLimiter, requireCost } from '../local/local-limiter.ts'
+import type { LimitSpec } from '../spec/spec.ts'
+import { capacityOf, spanMs, specId } from '../spec/specs.ts'
+import { requireWhole } from '../spec/whole-ratio.ts'
+import { WaitingLine, type WaitOptions } from '../wait/waiting-line.ts'
+import { Availability } from './availability.ts'
+import { DeniedMemory } from './denied-memory.ts'
+import { type LeaseOptions, Leases } from './leases.ts'
+import { LimitKeys } from './limit-keys.ts'
+import { type RedisPlan, redisPlan } from './redis-plan.ts'
+import { scriptOf } from './scripts.ts'
+import { ServerScripts } from './server-scripts.ts'
+import { TakeBatcher } from './take-batcher.ts'
+
+/** How a limiter on Redis is made. */
+export interface RedisLimiterOptions {
+  /** The beginning of its keys. @default 'fb:limit' */
+  readonly prefix?: string
+  /** The name in answers of `all` and in metrics. @default made of the spec */
+  readonly name?: string
+  /** How long Redis may take to answer. @default 50 */
+  readonly deadlineMs?: number
+  /**
+   * What is answered while Redis is away: admit, deny, or limit within this process.
+   * @default 'open'
+   */
+  readonly onUnavailable?: 'open' | 'closed' | 'local'
+  /** Failures one after the other after which Redis is only probed. @default 3 */
+  readonly breakerFailures?: number
+  /** How often it is probed then. @default 200 */
+  readonly probeMs?: number
+  /** Deny a denied key again without asking, until its `retryAfterMs`. @default true (never for `concurrency`) */
+  readonly rememberDenied?: boolean
+  /** Take units ahead and give them out without a call; see `Leases` for the bound. @default none */
+  readonly lease?: LeaseOptions
+  /** The most keys that memory of denials, leases and the `local` policy hold. @default 100000 */
+  readonly maxKeys?: number
+  /** The most calls of `wait` that stand in line at once. @default 1000 */
+  readonly maxWaiting?: number
+  /** Hears each failed call, for logs. */
+  readonly onError?: (error: unknown) => void
+  /** @default the system's timers */
+  readonly timers?: Timers
+  /** For tests only: the time that scripts are handed. Production always uses Redis' own. @internal */
+  readonly testClock?: { now(): number }
+}
+
+/** A limiter whose state is on Redis, shared by all that use its prefix and spec. */
+export class RedisLimiter {
+  readonly spec: LimitSpec
+  readonly name: string
+  readonly counts: LimiterCounts = { allowed: 0, denied: 0, unavailable: 0, evicted: 0 }
+  /** For `all`. @internal */
+  readonly plan: RedisPlan
+  /** @internal */
+  readonly keys: LimitKeys
+  /** @internal */
+  readonly redis: Redis
+  /** @internal */
+  readonly scripts: ServerScripts
+  readonly #options: RedisLimiterOptions
+  readonly #availability: Availability
+  readonly #takes: TakeBatcher
+  /** For peeks and leases, which are nobody's call. */
+  readonly #looks: TakeBatcher
+  readonly #denied: DeniedMemory | undefined
+  readonly #leases: Leases | undefined
+  readonly #local: LocalLimiter | undefined
+  readonly #line: WaitingLine
+  readonly #takeScript: RedisScript
+
+  constructor(spec: LimitSpec, client: RedisClient, options: RedisLimiterOptions = {}) {
+    const { prefix = 'fb:limit', deadlineMs = 50, onUnavailable = 'open', maxKeys = 100_000 } = options
+    if (!['open', 'closed', 'local'].includes(onUnavailable)) {
+      throw new InvalidOptionError('onUnavailable', onUnavailable, 'one of open, closed, local')
+    }
+    requireWhole('deadlineMs', deadlineMs, 1)
+    requireWhole('maxKeys', maxKeys, 1, 2 ** 24)
+    if (options.lease !== undefined) requireWhole('lease.units', options.lease.units, 1, capacityOf(spec))
+    this.spec = spec
+    this.name = options.name ?? specId(spec)
+    this.redis = toRedis(client)
+    this.plan = redisPlan(spec)
+    this.keys = new LimitKeys(prefix, spec)
+    this.#options = options
+    this.scripts = new ServerScripts(this.redis, { deadlineMs, testClock: options.testClock })
+    const timers = options.timers ?? systemTimers
+    this.#availability = new Availability(this.redis, {
+      deadlineMs,
+      failures: options.breakerFailures ?? 3,
+      probeMs: options.probeMs ?? 200,
+      timers,
+      onError: options.onError ?? (() => {}),
+    })
+    this.#takeScript = scriptOf('take', [this.plan.algorithm])
+    const batcherOptions = {
+      plan: this.plan,
+      sharesCalls: this.redis.topology !== 'cluster',
+      redisKeys: (key: string) => this.redisKeys(key),
+      run: (keys: readonly string[], args: readonly RedisArgument[]) => this.#runTake(keys, args),
+    }
+    this.#takes = new TakeBatcher({
+      ...batcherOptions,
+      answered: (key, cost, sentAt, answer) => {
+        this.#count(answer)
+        if (!answer.allowed) this.#denied?.remember(key, cost, sentAt, answer)
+      },
+      fallback: (key, cost, requestId) => this.#count(this.unavailable(key, cost, requestId)),
+    })
+    this.#looks = new TakeBatcher({
+      ...batcherOptions,
+      answered: () => {},
+      fallback: (key) => this.unavailable(key, 0),
+    })
+    const remembers = (options.rememberDenied ?? true) && spec.kind !== 'concurrency' && !options.testClock
+    if (remembers) this.#denied = new DeniedMemory(maxKeys)
+    if (options.lease !== undefined) this.#leases = new Leases(options.lease, maxKeys)
+    if (onUnavailable === 'local') this.#local = new LocalLimiter(spec, { maxKeys })
+    this.#line = new WaitingLine({
+      take: (key, cost) => this.take(key, cost),
+      refund: (key, cost) => this.refund(key, cost),
+      timers,
+      maxWaiting: options.maxWaiting ?? 1000,
+    })
+  }
+
+  /** True while Redis counts as away and the policy answers. */
+  get isUnavailable(): boolean {
+    return this.#availability.isOpen
+  }
+
+  /** Asks for `cost` units; charged only where admitted. Never rejects because of Redis. */
+  take(key: string, cost = 1, requestId?: string): Promise<Answer> {
+    if (!isCost(cost)) return Promise.reject(new LimitCostError(cost))
+    const known = this.#denied?.answer(key, cost)
+    if (known !== undefined) return Promise.resolve(this.#count(known))
+    if (this.#availability.isOpen) return Promise.resolve(this.#count(this.unavailable(key, cost, requestId)))
+    if (this.#leases !== undefined && cost > 0 && cost < this.#leases.units) return this.#takeAhead(key, cost)
+    return this.#takeNow(key, cost, requestId)
+  }
+
+  /** How things stand; charges nothing. */
+  peek(key: string): Promise<Answer> {
+    if (this.#availability.isOpen) return Promise.resolve(this.unavailable(key, 0))
+    return this.#looks.take(key, 0, '')
+  }
+
+  /** Gives `units` back, once per request id where one is given. False where that id came before or Redis is away. */
+  async refund(key: string, units = 1, requestId?: string): Promise<boolean> {
+    requireCost(units)
+    if (units === 0) return true
+    this.#denied?.forget(key)
+    if (this.#availability.isOpen) return this.#local?.refund(key, units, requestId) ?? false
+    const keys = [this.keys.state(key)]
+    // A hold of `concurrency` is given back by its name, which cannot happen twice.
+    const isMarked = requestId !== undefined && this.spec.kind !== 'concurrency'
+    if (isMarked) keys.push(this.keys.refundMark(key, requestId))
+    const markMs = Math.max(spanMs(this.spec), 60_000)
+    const reply = await this.guarded(() =>
+      this.scripts.run(scriptOf('refund', [this.plan.algorithm]), keys, (serverNowMs) => [
+        this.plan.algorithm,
+        ...this.plan.parameters(serverNowMs),
+        units,
+        requestId ?? '',
+        markMs,
+      ]),
+    )
+    return reply?.[0] === 1
+  }
+
+  /** Forgets a key: unused and not blocked. */
+  async reset(key: string): Promise<void> {
+    this.#denied?.forget(key)
+    this.#leases?.forget(key)
+    this.#local?.reset(key)
+    await this.guarded(() => this.redis.send(['DEL', ...this.redisKeys(key)]))
+  }
+
+  /** Denies a key for so long, whatever its limit says. */
+  async block(key: string, forMs: number): Promise<void> {
+    requireWhole('forMs', forMs, 0)
+    this.#denied?.forget(key)
+    this.#leases?.forget(key)
+    this.#local?.block(key, forMs)
+    await this.guarded(() => this.scripts.run(scriptOf('block', []), this.redisKeys(key).slice(-1), () => [forMs]))
+  }
+
+  /** Waits for its turn instead of being denied: first come first served in this process, bounded in time and number. */
+  async wait(key: string, cost = 1, options: WaitOptions = {}): Promise<Answer> {
+    requireCost(cost)
+    return this.#line.wait(key, cost, options)
+  }
+
+  /** The state's key, and the block's where the state is not a string that can hold it. @internal */
+  redisKeys(key: string): readonly string[] {
+    const { algorithm } = this.plan
+    const state = this.keys.state(key)
+    return algorithm === 'log' || algorithm === 'concurrency' ? [state, this.keys.block(key)] : [state]
+  }
+
+  /** Makes a call under the circuit breaker; undefined where Redis is away. @internal */
+  async guarded<T>(call: () => Promise<T>): Promise<T | undefined> {
+    if (this.#availability.isOpen) return undefined
+    try {
+      return await this.#availability.call(call)
+    } catch {
+      return undefined
+    }
+  }
+
+  #runTake(keys: readonly string[], args: readonly RedisArgument[]): Promise<readonly number[]> {
+    const { algorithm } = this.plan
+    return this.#availability.call(() =>
+      this.scripts.run(this.#takeScript, keys, (serverNowMs) => [
+        algorithm,
+        ...this.plan.parameters(serverNowMs),
+        ...args,
+      ]),
+    )
+  }
+
+  #takeNow(key: string, cost: number, requestId?: string): Promise<Answer> {
+    if (this.plan.algorithm !== 'concurrency') return this.#takes.take(key, cost, '')
+    return this.#takes.take(key, cost, requestId ?? randomBytes(9).toString('base64url'))
+  }
+
+  /** Serves from a lease, fetching one where there is none: callers of one key share the fetch. */
+  async #takeAhead(key: string, cost: number): Promise<Answer> {
+    const leases = this.#leases!
+    for (let attempt = 0; attempt < 3; attempt++) {
+      const leased = leases.use(key, cost)
+      if (leased !== undefined) return this.#count(leased)
+      const fetched = await leases.fetch(key, () => this.#looks.take(key, leases.units, ''))
+      if (fetched.source !== 'redis') return this.#count(this.unavailable(key, cost))
+      if (!fetched.allowed) break
+    }
+    return this.#takeNow(key, cost)
+  }
+
+  #count(answer: Answer): Answer {
+    if (answer.allowed) this.counts.allowed++
+    else this.counts.denied++
+    return answer
+  }
+
+  /** The policy's answer while Redis is away. @internal */
+  unavailable(key: string, cost: number, requestId = ''): Answer {
+    this.counts.unavailable++
+    if (this.#local !== undefined) return this.#local.take(key, cost, requestId)
+    const isOpen = this.#options.onUnavailable !== 'closed' && cost <= this.plan.maxCost
+    return {
+      allowed: isOpen,
+      remaining: 0,
+      retryAfterMs: isOpen ? 0 : cost > this.plan.maxCost ? null : (this.#options.probeMs ?? 200),
+      resetMs: 0,
+      delayMs: 0,
+      source: isOpen ? 'open' : 'closed',
+    }
+  }
+}
+
+/** A limiter on Redis; `client` is an ioredis or node-redis client, or Firebreak's own `Redis`. */
+export function redisLimiter(spec: LimitSpec, client: RedisClient, options?: RedisLimiterOptions): RedisLimiter {
+  return new RedisLimiter(spec, client, options)
+}

@@ -1,0 +1,51 @@
+import type { OrderStore } from './order-store.ts'
+import { readSchema } from './schema.ts'
+import { type SqlConnection, SqlOrderStore, type SqlRow } from './sql-order-store.ts'
+
+/** What is used of a `pg` pool. */
+export interface PostgresPool {
+  connect(): Promise<PostgresConnection>
+  end(): Promise<void>
+}
+
+interface PostgresConnection {
+  query(sql: string, values?: unknown[]): Promise<{ rows: unknown[]; rowCount: number | null }>
+  release(destroy?: boolean): void
+}
+
+/** Orders in PostgreSQL, over a pool of the `pg` package. */
+export function postgresOrderStore(pool: PostgresPool): OrderStore {
+  return new SqlOrderStore({
+    schema: readSchema('postgres'),
+    insertIgnore: (table, columns) =>
+      `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')}) ON CONFLICT DO NOTHING`,
+    async transaction(work) {
+      const client = await pool.connect()
+      let isBroken = false
+      const connection: SqlConnection = {
+        async query(sql, values) {
+          let index = 0
+          const { rows, rowCount } = await client.query(
+            sql.replaceAll('?', () => `$${++index}`),
+            [...values],
+          )
+          return { rows: rows as SqlRow[], changed: rowCount ?? 0 }
+        },
+      }
+      try {
+        await client.query('BEGIN')
+        const result = await work(connection)
+        await client.query('COMMIT')
+        return result
+      } catch (error) {
+        await client.query('ROLLBACK').catch(() => {
+          isBroken = true
+        })
+        throw error
+      } finally {
+        client.release(isBroken)
+      }
+    },
+    close: () => pool.end(),
+  })
+}

@@ -1,0 +1,53 @@
+import { resolve } from 'node:path'
+import type { OrderStore } from './order-store.ts'
+import { readSchema } from './schema.ts'
+import { type SqlConnection, type SqlDatabase, SqlOrderStore, type SqlRow } from './sql-order-store.ts'
+
+const turns = new Map<string | symbol, Promise<unknown>>()
+
+/** Orders in an SQLite file (`:memory:` for tests); the default, it needs no server. */
+export async function sqliteOrderStore(path: string): Promise<OrderStore> {
+  // Loaded here and not at the top: library packages run on Node 20 too, where this module does not exist.
+  const { DatabaseSync } = await import('node:sqlite')
+  const database = new DatabaseSync(path, { timeout: 10_000 })
+  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
+  const connection: SqlConnection = {
+    async query(sql, values) {
+      const statement = database.prepare(sql)
+      if (/^\s*SELECT/i.test(sql)) return { rows: statement.all(...values) as SqlRow[], changed: 0 }
+      return { rows: [], changed: Number(statement.run(...values).changes) }
+    },
+  }
+  // SQLite waits by blocking the thread, so transactions of one process must never meet: they take turns by file. Other
+  // processes are waited for in BEGIN IMMEDIATE.
+  const turn = path === ':memory:' ? Symbol(path) : resolve(path)
+  const sqlDatabase: SqlDatabase = {
+    schema: readSchema('sqlite'),
+    insertIgnore: (table, columns) =>
+      `INSERT OR IGNORE INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
+    transaction(work) {
+      const run = async () => {
+        database.exec('BEGIN IMMEDIATE')
+        try {
+          const result = await work(connection)
+          database.exec('COMMIT')
+          return result
+        } catch (error) {
+          database.exec('ROLLBACK')
+          throw error
+        }
+      }
+      const result = (turns.get(turn) ?? Promise.resolve()).then(run)
+      turns.set(
+        turn,
+        result.catch(() => {}),
+      )
+      return result
+    },
+    async close() {
+      await turns.get(turn)
+      database.close()
+    },
+  }
+  return new SqlOrderStore(sqlDatabase)
+}

@@ -1,0 +1,28 @@
+import type { Lease } from '../watcher/lease.ts'
+
+/**
+ * One command's reply, kept as the bytes that Redis sent (RESP3) and as what its consumers made of them. A proxy sends
+ * the bytes; a client hands out a JavaScript value, which it decodes once and keeps here under the number of its form,
+ * so that a hit decodes and copies nothing.
+ */
+export class CachedReply {
+  readonly bytes: Uint8Array
+  /** By the shield's clock. */
+  readonly expiresAt: number
+  readonly lease: Lease
+  /** What consumers made of the bytes, by the number of their form (see `nextReplyForm`). */
+  readonly forms: unknown[] = []
+
+  constructor(bytes: Uint8Array, expiresAt: number, lease: Lease) {
+    this.bytes = bytes
+    this.expiresAt = expiresAt
+    this.lease = lease
+  }
+}
+
+let formCount = 0
+
+/** A number for a way of decoding replies, unique in this process. */
+export function nextReplyForm(): number {
+  return formCount++
+}

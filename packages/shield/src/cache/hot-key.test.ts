@@ -1,0 +1,144 @@
+import { type BoundedCache, defaultLocalCache } from '@firebreak/core'
+import { expect, test } from 'vitest'
+import type { ReadingHandler, TrackingWatcher } from '../watcher/tracking-watcher.ts'
+import type { Upstream } from '../watcher/upstream.ts'
+import type { CachedReply } from './cached-reply.ts'
+import { HotKey } from './hot-key.ts'
+import { KeySpace } from './key-space.ts'
+import { readCommand } from './read-command.ts'
+import { ReplyCaches } from './reply-caches.ts'
+
+/** A hot key whose watcher answers when the test says so. */
+function setUp(strategy = defaultLocalCache) {
+  let now = 1000
+  const reads: ReadingHandler[] = []
+  const lease = { aliveUntil: Number.POSITIVE_INFINITY }
+  const watcher = {
+    node: 'n',
+    canRead: true,
+    lease,
+    state: 'live',
+    read: (_: number, __: Uint8Array, ___: Uint8Array, handler: ReadingHandler) => void reads.push(handler),
+  } as unknown as TrackingWatcher
+  const caches = new ReplyCaches()
+  const space = new KeySpace('', 0, {} as Upstream, {
+    now: () => now,
+    random: () => 0,
+    warn: () => {},
+    processId: 'test',
+    watcherAt: () => watcher,
+    ttlMs: (_, pttlMs) => (pttlMs < 0 ? 60_000 : pttlMs),
+    kept: (hot) => caches.kept(hot, now),
+    released: (hot) => caches.released(hot),
+  })
+  const make = (name: string) => new HotKey(name, space, { strategy, ruleId: 'r', until: 1e12, isClaim: false })
+  const answer = (text: string, pttlMs = -1) =>
+    reads.shift()!({ reply: Buffer.from(`$${text.length}\r\n${text}\r\n`), pttlMs }, now)
+  return { hot: make('k'), make, reads, answer, lease, at: (time: number) => (now = time), now: () => now }
+}
+
+const get = readCommand('GET', ['k'], 0)
+const text = (reply: CachedReply | undefined) => (reply === undefined ? undefined : Buffer.from(reply.bytes).toString())
+
+test('readers of one command share one load, other commands have their own, and all hang on one entry', () => {
+  const { hot, reads, answer, now } = setUp()
+  const seen: (string | undefined)[] = []
+  for (let count = 0; count < 3; count++) hot.load(get, now(), (reply) => seen.push(text(reply)))
+  hot.load(readCommand('STRLEN', ['k'], 0), now(), () => {})
+  expect(reads).toHaveLength(2)
+  answer('v')
+  expect(seen).toEqual(['$1\r\nv\r\n', '$1\r\nv\r\n', '$1\r\nv\r\n'])
+  answer('1')
+  expect(hot.replyCount).toBe(2)
+  hot.dropReplies()
+  expect(hot.hit('GET', now())).toBeUndefined()
+  expect(hot.hit('STRLEN', now())).toBeUndefined()
+})
+
+test('a load that a change has overtaken is handed to its readers, not kept, and not joined by later ones', () => {
+  const { hot, reads, answer, now } = setUp()
+  const seen: (string | undefined)[] = []
+  hot.load(get, now(), (reply) => seen.push(text(reply)))
+  hot.drop()
+  hot.load(get, now(), (reply) => seen.push(text(reply)))
+  expect(reads).toHaveLength(2)
+  answer('old')
+  expect(hot.hit('GET', now())).toBeUndefined()
+  answer('new')
+  expect(seen).toEqual(['$3\r\nold\r\n', '$3\r\nnew\r\n'])
+  expect(text(hot.hit('GET', now()))).toBe('$3\r\nnew\r\n')
+})
+
+test('an own write sends those who wait to Redis before it, and nobody loads until it is acknowledged', () => {
+  const { hot, answer, now } = setUp()
+  const seen: (string | undefined)[] = []
+  hot.load(get, now(), (reply) => seen.push(text(reply)))
+  hot.pendingWrites++
+  hot.abandon()
+  expect(seen).toEqual([undefined])
+  expect(hot.load(get, now(), () => {})).toBe(false)
+  answer('late')
+  expect(seen).toHaveLength(1)
+  hot.pendingWrites--
+  expect(hot.hit('GET', now())).toBeUndefined()
+  expect(hot.load(get, now(), () => {})).toBe(true)
+})
+
+test('nothing is served past its time or its lease', () => {
+  const { hot, answer, lease, now } = setUp()
+  hot.load(get, now(), () => {})
+  answer('v', 50)
+  expect(hot.hit('GET', now() + 49)).toBeDefined()
+  expect(hot.hit('GET', now() + 50)).toBeUndefined()
+  lease.aliveUntil = now() + 10
+  expect(hot.hit('GET', now() + 9)).toBeDefined()
+  expect(hot.hit('GET', now() + 10)).toBeUndefined()
+})
+
+test('a key whose own time is over at the reading is not kept', () => {
+  const { hot, answer, now } = setUp()
+  hot.load(get, now(), () => {})
+  answer('v', 0)
+  expect(hot.replyCount).toBe(0)
+})
+
+test('the same strategy again extends, another one drops', () => {
+  const { hot, answer, now } = setUp()
+  hot.load(get, now(), () => {})
+  answer('v')
+  hot.setHandling({ strategy: { ...defaultLocalCache }, ruleId: 'r', until: 2e12, isClaim: false })
+  expect(hot.replyCount).toBe(1)
+  hot.setHandling({ strategy: { strategy: 'Observe' }, ruleId: 'r', until: 2e12, isClaim: false })
+  expect(hot.replyCount).toBe(0)
+  expect(hot.load(get, now(), () => {})).toBe(false)
+})
+
+test('a strategy’s bound on entries and bytes holds over its keys', () => {
+  const { make, answer, now } = setUp({ ...defaultLocalCache, cacheSize: 2, expireStrategy: 'LRU' })
+  const keys = ['a', 'b', 'c'].map(make)
+  for (const hot of keys) {
+    hot.load(get, now(), () => {})
+    answer('v')
+  }
+  expect(keys.map(({ replyCount }) => replyCount)).toEqual([0, 1, 1])
+  expect(keys[1]!.cache).toBe(keys[2]!.cache)
+  expect((keys[1]!.cache as BoundedCache<HotKey>).size).toBe(2)
+})
+
+test('replies larger than the whole cache make the key bypass it for a while', () => {
+  const { hot, answer, now } = setUp({ ...defaultLocalCache, maxBytes: 1000 })
+  hot.load(get, now(), () => {})
+  answer('x'.repeat(2000))
+  expect(hot.replyCount).toBe(0)
+  expect(hot.load(get, now(), () => {})).toBe(false)
+  expect(hot.load(get, now() + 1000, () => {})).toBe(true)
+})
+
+test('two arguments that only look alike when put together are two commands', () => {
+  const ids = [
+    readCommand('GETRANGE', ['k', '1', '23'], 0).id,
+    readCommand('GETRANGE', ['k', '12', '3'], 0).id,
+    readCommand('GETRANGE', ['k', '1 2:3', ''], 0).id,
+  ]
+  expect(new Set(ids).size).toBe(3)
+})

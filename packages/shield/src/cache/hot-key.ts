@@ -1,0 +1,270 @@
+import { type BoundedCache, keyBytes, keySlotOfBytes, type Strategy } from '@firebreak/core'
+import { CopySet, type CopySetHost } from '../copies/copy-set.ts'
+import type { KeyReading } from '../watcher/key-read.ts'
+import { endlessLease } from '../watcher/lease.ts'
+import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
+import { CachedReply } from './cached-reply.ts'
+import type { KeySpace } from './key-space.ts'
+import type { ReadCommand } from './read-command.ts'
+
+/** Gets a load's reply; undefined where the caller has to ask Redis itself. Called in the order of the readers. */
+export type LoadedHandler = (reply: CachedReply | undefined) => void
+
+/** A load in flight: many readers, one read of Redis. */
+interface Load {
+  readers: LoadedHandler[]
+  isPoisoned: boolean
+}
+
+/** Why a key is handled, and how. */
+export interface Handling {
+  readonly strategy: Strategy
+  readonly ruleId: string
+  /** Hub time at which it lapses. */
+  readonly until: number
+  /** True where this process alone found the key hot and no hub has confirmed it yet. */
+  readonly isClaim: boolean
+}
+
+/**
+ * A hot key in one key space: its strategy, the replies kept under it (one entry, so that one invalidation drops them
+ * all), the loads in flight, and what all of this saved.
+ *
+ * *Poison.* A load that was sent before a change became known may bring the old value. The change takes it off the list,
+ * so that later readers start a new one, and marks it, so that its reply is handed to those who waited already (their
+ * read began before) but is not kept.
+ *
+ * *Own writes.* Redis answers a connection's commands in order, and applications rely on it: `get(k); set(k)` reads the
+ * old value and `set(k); get(k)` the new one, waited for or not. Our reads go over another connection, so (1) readers
+ * who still wait are sent to the application's connection before a write goes out there, and (2) from then until its
+ * acknowledgement the key's reads take that connection too.
+ */
+export class HotKey {
+  readonly name: string
+  readonly bytes: Uint8Array
+  readonly slot: number
+  readonly space: KeySpace
+  handling: Handling
+  /** Own writes that are not acknowledged. */
+  pendingWrites = 0
+  localHits = 0
+  redisReads = 0
+  /** Reads that a copy answered. */
+  copyReads = 0
+  bytesSaved = 0
+  loadCount = 0
+  loadMs = 0
+  /** Set while the key's replies are larger than the cache: reads go to Redis until then. */
+  bypassUntil = Number.NEGATIVE_INFINITY
+  /** The key's name in the cache that bounds it. */
+  readonly cacheId: string
+  /** The cache that bounds the replies, and the key's slot in it while it has any. */
+  cache: BoundedCache<HotKey> | undefined
+  cacheSlot = 0
+  /** The key's copies, where its strategy is RedundantKeys. */
+  copies: CopySet | undefined
+  /** The node whose watcher guards the replies. */
+  node: string | undefined
+  readonly #replies = new Map<string, CachedReply>()
+  readonly #loads = new Map<string, Load>()
+  #byteCount = 0
+
+  constructor(name: string, space: KeySpace, handling: Handling) {
+    this.name = name
+    this.bytes = keyBytes(name)
+    this.slot = keySlotOfBytes(this.bytes)
+    this.space = space
+    this.cacheId = `${space.id} ${name}`
+    this.handling = handling
+    this.#makeCopies()
+  }
+
+  /** True where reads of this key may be answered from memory. */
+  get isCached(): boolean {
+    return this.handling.strategy.strategy === 'LocalCache'
+  }
+
+  /** True where reads of this key are answered by the shield: from memory or by copies. */
+  get isServed(): boolean {
+    return this.isCached || this.copies !== undefined
+  }
+
+  /** False where the strategy says that a value is served until its TTL, whatever happens to the key. */
+  get isConsistent(): boolean {
+    const { strategy } = this.handling
+    return strategy.strategy === 'LocalCache' && strategy.consistent
+  }
+
+  /** Extends or changes what is done; the same strategy again never wipes what is kept. */
+  setHandling(handling: Handling): void {
+    const before = this.handling.strategy
+    this.handling = handling
+    const isSame = before === handling.strategy || JSON.stringify(before) === JSON.stringify(handling.strategy)
+    if (isSame) return
+    this.drop()
+    this.#makeCopies()
+  }
+
+  /** The key is no longer hot: what is kept of it goes, here and on the servers. */
+  close(): void {
+    this.drop()
+    this.copies?.close()
+    this.copies = undefined
+  }
+
+  #makeCopies(): void {
+    this.copies?.close()
+    const { strategy } = this.handling
+    this.copies = strategy.strategy === 'RedundantKeys' ? new CopySet(this.#copyHost(), strategy) : undefined
+  }
+
+  #copyHost(): CopySetHost {
+    const { space } = this
+    return {
+      keyName: this.name,
+      keySlot: this.slot,
+      database: space.database,
+      processId: space.processId,
+      now: () => space.now(),
+      random: () => space.random(),
+      nodeOf: (slot) => space.upstream.nodeOf(slot),
+      watcherAt: (slot) => space.watcherAt(slot),
+      wrap: (bytes) => new CachedReply(ownBytes(bytes), 0, endlessLease),
+      readOriginal: (command, onRead) => this.#load(command, onRead),
+      warn: (code, message) => space.warn(code, message),
+      countCopyRead: () => {
+        this.copyReads++
+      },
+    }
+  }
+
+  /** Starts the effect's counters anew. */
+  resetEffect(): void {
+    this.localHits = 0
+    this.redisReads = 0
+    this.copyReads = 0
+    this.bytesSaved = 0
+    this.loadCount = 0
+    this.loadMs = 0
+  }
+
+  /** Bytes of the replies that are kept. */
+  get byteCount(): number {
+    return this.#byteCount
+  }
+
+  get replyCount(): number {
+    return this.#replies.size
+  }
+
+  /** The reply to a command, if one may be served at this moment; it is counted as a local hit. */
+  hit(commandId: string, now: number): CachedReply | undefined {
+    const reply = this.#replies.get(commandId)
+    if (reply === undefined || now >= reply.expiresAt || now >= reply.lease.aliveUntil) return undefined
+    this.localHits++
+    this.bytesSaved += reply.bytes.length
+    this.cache!.touch(this.cacheSlot)
+    return reply
+  }
+
+  /**
+   * Reads Redis for the caller and whoever else asks meanwhile; `onLoaded` gets the reply. False where that cannot be
+   * done now: then the caller asks Redis itself.
+   */
+  load(command: ReadCommand, now: number, onLoaded: LoadedHandler): boolean {
+    if (this.pendingWrites > 0) return false
+    if (this.copies !== undefined) return this.copies.read(command, onLoaded)
+    if (!this.isCached || now < this.bypassUntil) return false
+    return this.#load(command, onLoaded)
+  }
+
+  #load(command: ReadCommand, onLoaded: LoadedHandler): boolean {
+    const running = this.#loads.get(command.id)
+    if (running !== undefined) {
+      running.readers.push(onLoaded)
+      return true
+    }
+    const watcher = this.space.watcherOf(this)
+    if (watcher === undefined || !watcher.canRead) return false
+    const load: Load = { readers: [onLoaded], isPoisoned: false }
+    this.#loads.set(command.id, load)
+    this.redisReads++
+    this.node = watcher.node
+    watcher.read(this.space.database, this.bytes, command.encode(), (reading, sentAt) => {
+      if (this.#loads.get(command.id) === load) this.#loads.delete(command.id)
+      const reply = reading === undefined ? undefined : this.#take(command.id, load, reading, sentAt, watcher)
+      finish(load, reply)
+    })
+    return true
+  }
+
+  /** Sends every waiting reader to Redis, drops every reply: an own write is about to go out. */
+  abandon(): void {
+    const loads = [...this.#loads.values()]
+    this.drop()
+    for (const load of loads) finish(load, undefined)
+  }
+
+  /** Drops every reply and poisons every load: a change became known by another way than the watcher. */
+  drop(): void {
+    for (const load of this.#loads.values()) load.isPoisoned = true
+    this.#loads.clear()
+    this.dropReplies()
+  }
+
+  /**
+   * Drops every reply. Enough for what the watcher itself tells: it reads and listens on one connection, so a load whose
+   * reply comes behind the news was answered behind the change.
+   */
+  dropReplies(): void {
+    if (this.#replies.size === 0) return
+    this.forget()
+    this.space.released(this)
+  }
+
+  /** Drops the replies without telling the cache, which let them go. */
+  forget(): void {
+    this.#replies.clear()
+    this.#byteCount = 0
+  }
+
+  #take(
+    commandId: string,
+    load: Load,
+    { reply: bytes, pttlMs }: KeyReading,
+    sentAt: number,
+    watcher: TrackingWatcher,
+  ): CachedReply {
+    this.loadCount++
+    this.loadMs += this.space.now() - sentAt
+    const ttlMs = this.space.ttlMs(this, pttlMs, watcher)
+    const reply = new CachedReply(ownBytes(bytes), sentAt + ttlMs, this.isConsistent ? watcher.lease : endlessLease)
+    if (!load.isPoisoned && ttlMs > 0 && this.isCached && this.pendingWrites === 0) this.#keep(commandId, reply)
+    return reply
+  }
+
+  #keep(commandId: string, reply: CachedReply): void {
+    const before = this.#replies.get(commandId)
+    this.#byteCount += replyCost(commandId, reply) - (before === undefined ? 0 : replyCost(commandId, before))
+    this.#replies.set(commandId, reply)
+    this.space.kept(this)
+  }
+}
+
+/** A copy in memory of its own: the reply is a view on the socket's chunk, which it would keep alive. */
+function ownBytes(view: Uint8Array): Uint8Array {
+  const copy = Buffer.allocUnsafeSlow(view.length)
+  copy.set(view)
+  return copy
+}
+
+// Some 200 bytes for the objects around a reply, and as much again for what a consumer decodes.
+function replyCost(commandId: string, reply: CachedReply): number {
+  return reply.bytes.length * 2 + commandId.length * 2 + 200
+}
+
+function finish(load: Load, reply: CachedReply | undefined): void {
+  const { readers } = load
+  load.readers = []
+  for (const reader of readers) reader(reply)
+}

@@ -1,0 +1,82 @@
+import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
+import type { Upstream } from '../watcher/upstream.ts'
+import type { HotKey } from './hot-key.ts'
+
+/** What a key space needs of its cluster. */
+export interface KeySpaceHost {
+  now(): number
+  /** A number from 0 to 1. */
+  random(): number
+  /** Tells people of trouble, once. */
+  warn(code: string, message: string): void
+  /** Names this process among those that refresh copies. */
+  readonly processId: string
+  /** The watcher of the node that owns a slot; undefined while that is not known. */
+  watcherAt(space: KeySpace, slot: number): TrackingWatcher | undefined
+  /** How long a reply may be served, from when it was asked for. */
+  ttlMs(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): number
+  /** The key's replies grew: the cache that bounds them counts them. */
+  kept(hot: HotKey): void
+  /** The key has no replies any more. */
+  released(hot: HotKey): void
+}
+
+/**
+ * The keys of one database as one identity may read them. A key of the same name in another database, or read by a user
+ * with other rights, is another entry.
+ */
+export class KeySpace {
+  readonly id: string
+  /** As whom the keys are read; empty for the application itself. */
+  readonly identity: string
+  readonly database: number
+  /** Where and as whom the keys are read. */
+  readonly upstream: Upstream
+  /** The hot keys by name; this is the one look-up that a cold access pays. */
+  readonly hot = new Map<string, HotKey>()
+  readonly #host: KeySpaceHost
+
+  constructor(identity: string, database: number, upstream: Upstream, host: KeySpaceHost) {
+    this.identity = identity
+    this.id = `${database} ${identity}`
+    this.database = database
+    this.upstream = upstream
+    this.#host = host
+  }
+
+  now(): number {
+    return this.#host.now()
+  }
+
+  random(): number {
+    return this.#host.random()
+  }
+
+  warn(code: string, message: string): void {
+    this.#host.warn(code, message)
+  }
+
+  get processId(): string {
+    return this.#host.processId
+  }
+
+  watcherOf(hot: HotKey): TrackingWatcher | undefined {
+    return this.#host.watcherAt(this, hot.slot)
+  }
+
+  watcherAt(slot: number): TrackingWatcher | undefined {
+    return this.#host.watcherAt(this, slot)
+  }
+
+  ttlMs(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): number {
+    return this.#host.ttlMs(hot, pttlMs, watcher)
+  }
+
+  kept(hot: HotKey): void {
+    this.#host.kept(hot)
+  }
+
+  released(hot: HotKey): void {
+    this.#host.released(hot)
+  }
+}

@@ -1,0 +1,50 @@
+import { BoundedCache, type LocalCacheStrategy } from '@firebreak/core'
+import type { HotKey } from './hot-key.ts'
+
+/** How long a key's reads bypass the cache after its replies alone were larger than all of it. */
+const tooLargeBypassMs = 1000
+
+/** The caches of a cluster, one for each set of bounds that a strategy names; keys under the same bounds share one. */
+export class ReplyCaches {
+  readonly #caches = new Map<string, BoundedCache<HotKey>>()
+
+  /** Counts a key's replies where its strategy bounds them, which may let other keys go. */
+  kept(hot: HotKey, now: number): void {
+    const { strategy } = hot.handling
+    if (strategy.strategy !== 'LocalCache') return
+    const cache = this.#cacheOf(strategy)
+    if (hot.cache !== undefined && hot.cache !== cache) hot.cache.delete(hot.cacheId)
+    hot.cache = cache
+    if (cache.set(hot.cacheId, hot, hot.byteCount)) {
+      hot.cacheSlot = cache.slotOf(hot.cacheId)!
+      return
+    }
+    hot.forget()
+    hot.bypassUntil = now + tooLargeBypassMs
+  }
+
+  released(hot: HotKey): void {
+    hot.cache?.delete(hot.cacheId)
+  }
+
+  get size(): number {
+    let size = 0
+    for (const cache of this.#caches.values()) size += cache.size
+    return size
+  }
+
+  #cacheOf({ cacheSize, maxBytes, expireStrategy }: LocalCacheStrategy): BoundedCache<HotKey> {
+    const id = `${cacheSize} ${maxBytes} ${expireStrategy}`
+    let cache = this.#caches.get(id)
+    if (cache === undefined) {
+      cache = new BoundedCache<HotKey>({
+        maxEntries: cacheSize,
+        maxBytes,
+        policy: expireStrategy,
+        onEvict: (_, evicted) => evicted.forget(),
+      })
+      this.#caches.set(id, cache)
+    }
+    return cache
+  }
+}

@@ -1,0 +1,393 @@
+import {
+  AccessCounter,
+  type Clock,
+  type Invalidation,
+  type KeyEffect,
+  keyText,
+  type Rule,
+  type TableEntry,
+  type Timers,
+  type WatcherStatus,
+} from '@firebreak/core'
+import { type Handling, HotKey } from './cache/hot-key.ts'
+import { KeySpace, type KeySpaceHost } from './cache/key-space.ts'
+import { ReplyCaches } from './cache/reply-caches.ts'
+import { AccessBuffer } from './counting/access-buffer.ts'
+import { type Crossing, FastPath } from './counting/fast-path.ts'
+import { Redactor } from './counting/redactor.ts'
+import { Tally } from './status/tally.ts'
+import type { Trouble } from './trouble/trouble.ts'
+import { TrackingWatcher } from './watcher/tracking-watcher.ts'
+import type { Upstream } from './watcher/upstream.ts'
+
+/** What a cluster's shield is made of. */
+export interface ClusterShieldOptions {
+  readonly redisClusterId: string
+  readonly serviceId: string
+  /** Names this process among those of the fleet. */
+  readonly processId: string
+  readonly upstream: Upstream
+  readonly leaseMs: number
+  readonly fallbackTtlMs: number
+  readonly maxKeys: number
+  readonly redactKey: ((key: string) => string) | undefined
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly random: () => number
+  readonly trouble: Trouble
+  /** One key grows fast: a report is wanted at once. */
+  readonly onBurst: () => void
+}
+
+const claimHoldMs = 3000
+/** How often the owner of a cached key's slot is asked, on a cluster. */
+const slotPollMs = 500
+/** Keys told of in one status. */
+const maxEffects = 5000
+const asItIs = (name: string) => name
+
+/**
+ * The shield of one Redis (a server, a Sentinel group, a cluster): counts its accesses, knows which of its keys are hot,
+ * keeps their replies and the watchers that guard them. Hooks of a client and connections of a proxy work on it.
+ */
+export class ClusterShield implements KeySpaceHost {
+  readonly redisClusterId: string
+  readonly tally = new Tally()
+  /** False while the kill switch is thrown: hooks pass everything through, uncounted. */
+  isActive = true
+  /** True while some key of this Redis is hot; hooks need not look further while it is not. */
+  hasHotKeys = false
+  readonly #options: ClusterShieldOptions
+  readonly #counter: AccessCounter
+  readonly #accesses: AccessBuffer
+  readonly #fastPath: FastPath
+  readonly #redactor: Redactor | undefined
+  readonly #spaces = new Map<string, KeySpace>()
+  readonly #caches = new ReplyCaches()
+  readonly #watchers = new Map<string, TrackingWatcher>()
+  readonly #claims = new Map<string, Handling>()
+  readonly #hotListeners = new Set<() => void>()
+  #handlings: ReadonlyMap<string, Handling> = new Map()
+  #probedAt = Number.NEGATIVE_INFINITY
+
+  constructor(options: ClusterShieldOptions) {
+    this.redisClusterId = options.redisClusterId
+    this.#options = options
+    this.#counter = new AccessCounter({ maxKeys: options.maxKeys })
+    this.#accesses = new AccessBuffer(this.#counter, options.onBurst)
+    this.#fastPath = new FastPath(options.serviceId, options.redisClusterId)
+    this.#redactor = options.redactKey === undefined ? undefined : new Redactor(options.redactKey)
+  }
+
+  /** Accesses of the interval that runs. */
+  get countSoFar(): number {
+    return this.#accesses.count
+  }
+
+  now(): number {
+    return this.#options.clock.now()
+  }
+
+  random(): number {
+    return this.#options.random()
+  }
+
+  warn(code: string, message: string): void {
+    this.#options.trouble.note(code, message)
+  }
+
+  get processId(): string {
+    return this.#options.processId
+  }
+
+  /** The key space of a database, as the application reads it or as another identity with its own upstream does. */
+  space(database: number, identity?: { readonly id: string; readonly upstream: Upstream }): KeySpace {
+    const identityId = identity?.id ?? ''
+    const known = this.#spaces.get(`${database} ${identityId}`)
+    if (known !== undefined) return known
+    const space = new KeySpace(identityId, database, identity?.upstream ?? this.#options.upstream, this)
+    this.#spaces.set(space.id, space)
+    this.#apply(space)
+    return space
+  }
+
+  /** Counts one access of a key. */
+  count(name: string, isWrite: boolean, bytes = 0): void {
+    this.#accesses.add(name, isWrite, bytes)
+  }
+
+  /** An own write of a hot key goes out: its reads bypass the cache until `endWrite`. */
+  beginWrite(hot: HotKey): void {
+    hot.pendingWrites++
+    hot.abandon()
+  }
+
+  /** The write was acknowledged, or it is not known what became of it. */
+  endWrite(hot: HotKey): void {
+    hot.pendingWrites--
+    hot.drop()
+    hot.copies?.written()
+  }
+
+  /** Drops everything that is kept and poisons what is in flight. */
+  flush(): void {
+    this.tally.flushes++
+    for (const space of this.#spaces.values()) for (const hot of space.hot.values()) hot.drop()
+  }
+
+  /** An own command that changes keys without naming them is about to go out: as `flush`, and nobody waits for us. */
+  abandon(): void {
+    this.tally.flushes++
+    for (const space of this.#spaces.values()) for (const hot of space.hot.values()) hot.abandon()
+  }
+
+  /** A message of the hub's invalidation lane. */
+  invalidate({ kind, items, database }: Invalidation): void {
+    if (kind === 'flush' && database < 0) this.flush()
+    for (const space of this.#spaces.values()) {
+      if (database >= 0 && space.database !== database) continue
+      if (kind === 'flush') for (const hot of space.hot.values()) hot.drop()
+      for (const { key } of items) this.#dropKey(space, key, (hot) => hot.drop())
+    }
+  }
+
+  setRules(rules: readonly Rule[]): void {
+    this.#fastPath.setRules(rules)
+    this.#accesses.burstCount = this.#fastPath.burstCount
+  }
+
+  /** What is hot now, by the table and by what this process claims itself. Entries of other clusters are passed over. */
+  setTable(entries: Iterable<TableEntry>, hubNow: number): void {
+    const handlings = new Map<string, Handling>()
+    for (const { redisClusterId, key, strategy, ruleId, until } of entries) {
+      if (redisClusterId !== this.redisClusterId || until <= hubNow) continue
+      const names = this.#redactor?.inside(key) ?? [key]
+      for (const name of names) handlings.set(name, { strategy, ruleId, until, isClaim: false })
+    }
+    for (const [name, claim] of this.#claims) {
+      if (claim.until <= hubNow || handlings.has(name)) this.#claims.delete(name)
+      else handlings.set(name, claim)
+    }
+    this.#handlings = handlings
+    for (const space of this.#spaces.values()) this.#apply(space)
+    if (this.hasHotKeys === handlings.size > 0) return
+    this.hasHotKeys = handlings.size > 0
+    for (const listener of this.#hotListeners) listener()
+  }
+
+  /** Calls back whenever `hasHotKeys` changes; the returned function ends this. */
+  onHotKeys(listener: () => void): () => void {
+    this.#hotListeners.add(listener)
+    return () => void this.#hotListeners.delete(listener)
+  }
+
+  /** True where keys were seen whose outside names the table may have. */
+  takeNews(): boolean {
+    const hasNews = this.#redactor?.hasNews === true
+    if (this.#redactor !== undefined) this.#redactor.hasNews = false
+    return hasNews
+  }
+
+  /** Ends the interval: each key's counts to `visit` under its outside name, and crossings to `onCrossing`. */
+  drain(
+    visit: (key: string, count: number, writes: number, bytes: number) => void,
+    onCrossing: (name: string, outside: string, crossing: Crossing) => void,
+  ): number {
+    this.#accesses.flush()
+    const drained = this.#counter.swap()
+    // Only while an interval before is half read, which none ever is here.
+    if (drained === undefined) return 0
+    this.#accesses.restart()
+    const now = this.now()
+    const outside = this.#redactor === undefined ? asItIs : (name: string) => this.#redactor!.outside(name)
+    const onKey = (name: string, count: number, writes: number, bytes: number) => {
+      const key = outside(name)
+      visit(key, count, writes, bytes)
+      const crossing = this.#fastPath.observe(key, count, writes, now)
+      if (crossing !== undefined) onCrossing(name, key, crossing)
+    }
+    while (drained.take(4096, onKey));
+    this.#fastPath.sweep(now)
+    this.tally.reads += drained.totalCount - drained.totalWrites
+    this.tally.writes += drained.totalWrites
+    return drained.totalCount
+  }
+
+  /** Handles a key that this process alone made hot; true where it was not handled before. */
+  claim(name: string, { strategy, ruleId }: Crossing, hubNow: number): boolean {
+    const known = this.#handlings.get(name)
+    if (known !== undefined && !known.isClaim) return false
+    this.#claims.set(name, { strategy, ruleId, until: hubNow + claimHoldMs, isClaim: true })
+    return known === undefined
+  }
+
+  /** Looks after the watchers, often: idle ones rest, a key whose node changed is dropped. */
+  tick(): void {
+    this.#accesses.flush()
+    const used = new Set<string>()
+    const slots = new Map<number, HotKey>()
+    for (const space of this.#spaces.values()) {
+      for (const hot of space.hot.values()) {
+        if (hot.copies !== undefined) {
+          for (const slot of hot.copies.slots) {
+            const watcher = space.watcherAt(slot)
+            if (watcher !== undefined) used.add(watcherId(space, watcher.node))
+          }
+          hot.copies.tick()
+        }
+        if (!hot.isCached) continue
+        const node = space.upstream.nodeOf(hot.slot)
+        if (hot.replyCount > 0 && node !== hot.node) hot.drop()
+        const watcher = space.watcherOf(hot)
+        if (watcher !== undefined) used.add(watcherId(space, watcher.node))
+        if (space.upstream.isCluster && hot.replyCount > 0) slots.set(hot.slot, hot)
+      }
+    }
+    for (const [id, watcher] of this.#watchers) watcher.setIdle(!used.has(id))
+    if (this.now() - this.#probedAt < slotPollMs) return
+    this.#probedAt = this.now()
+    for (const hot of slots.values()) this.#probe(hot)
+  }
+
+  /** Asks the node of a cached key whether the slot is still its own: a cached NIL whose slot moves gets no push. */
+  #probe(hot: HotKey): void {
+    hot.space.watcherOf(hot)?.probe(hot.bytes, () => {
+      hot.space.upstream.refresh?.()
+      for (const other of hot.space.hot.values()) if (other.slot === hot.slot) other.drop()
+    })
+  }
+
+  /** What each hot key's strategy did since the last call. */
+  takeEffects(): KeyEffect[] {
+    const effects: KeyEffect[] = []
+    for (const space of this.#spaces.values()) {
+      for (const hot of space.hot.values()) {
+        this.tally.takeKey(hot)
+        const isTold = (hot.localHits > 0 || hot.redisReads > 0 || hot.copyReads > 0) && effects.length < maxEffects
+        if (isTold) effects.push(this.#effectOf(hot))
+        hot.resetEffect()
+      }
+    }
+    return effects
+  }
+
+  watcherStatuses(): WatcherStatus[] {
+    return [...this.#watchers.values()].map((watcher) => ({
+      redisClusterId: this.redisClusterId,
+      kind: watcher.state === 'fallback' ? 'fallback' : 'tracking',
+      state: statusOf(watcher),
+      detail: watcher.detail === '' ? watcher.node : `${watcher.node}: ${watcher.detail}`,
+    }))
+  }
+
+  watcherAt(space: KeySpace, slot: number): TrackingWatcher | undefined {
+    const node = space.upstream.nodeOf(slot)
+    if (node === undefined) return undefined
+    const id = watcherId(space, node)
+    let watcher = this.#watchers.get(id)
+    if (watcher === undefined) {
+      const { leaseMs, clock, timers, random, trouble } = this.#options
+      watcher = new TrackingWatcher({
+        node,
+        upstream: space.upstream,
+        leaseMs,
+        clock,
+        timers,
+        random,
+        trouble,
+        onInvalidated: (names) => this.#invalidated(names),
+        onFlush: () => this.#nodeLost(node),
+      })
+      this.#watchers.set(id, watcher)
+    }
+    return watcher
+  }
+
+  ttlMs(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): number {
+    const { strategy } = hot.handling
+    if (strategy.strategy !== 'LocalCache') return 0
+    const ruleMs = strategy.expireTime * 1000
+    const ownMs = pttlMs >= 0 ? pttlMs : Number.POSITIVE_INFINITY
+    const isUnguarded = strategy.consistent && watcher.state === 'fallback'
+    return Math.min(ruleMs, ownMs, isUnguarded ? this.#options.fallbackTtlMs : Number.POSITIVE_INFINITY)
+  }
+
+  kept(hot: HotKey): void {
+    this.#caches.kept(hot, this.now())
+  }
+
+  released(hot: HotKey): void {
+    this.#caches.released(hot)
+  }
+
+  close(): void {
+    this.isActive = false
+    for (const space of this.#spaces.values()) for (const hot of space.hot.values()) hot.close()
+    for (const watcher of this.#watchers.values()) watcher.stop()
+    this.#watchers.clear()
+    this.flush()
+  }
+
+  #effectOf(hot: HotKey): KeyEffect {
+    return {
+      redisClusterId: this.redisClusterId,
+      key: keyText(this.#redactor?.outside(hot.name) ?? hot.name),
+      localHits: hot.localHits,
+      redisReads: hot.redisReads,
+      bytesSaved: hot.bytesSaved,
+      ...(hot.loadCount > 0 && { readMs: hot.loadMs / hot.loadCount }),
+      limited: 0,
+      errors: 0,
+    }
+  }
+
+  #apply(space: KeySpace): void {
+    for (const [name, hot] of space.hot) {
+      if (this.#handlings.has(name)) continue
+      this.tally.takeKey(hot)
+      hot.close()
+      space.hot.delete(name)
+    }
+    for (const [name, handling] of this.#handlings) {
+      const hot = space.hot.get(name)
+      if (hot === undefined) space.hot.set(name, new HotKey(name, space, handling))
+      else hot.setHandling(handling)
+    }
+  }
+
+  #invalidated(names: readonly string[]): void {
+    // Tracking does not say which database: the key is dropped in all.
+    for (const space of this.#spaces.values()) {
+      for (const name of names) {
+        this.#dropKey(space, name, (hot) => {
+          hot.copies?.changed()
+          if (hot.isConsistent) hot.dropReplies()
+        })
+      }
+    }
+  }
+
+  #dropKey(space: KeySpace, name: string, drop: (hot: HotKey) => void): void {
+    const hot = space.hot.get(name)
+    if (hot === undefined) return
+    this.tally.invalidations++
+    drop(hot)
+  }
+
+  #nodeLost(node: string): void {
+    this.tally.flushes++
+    for (const space of this.#spaces.values()) {
+      for (const hot of space.hot.values()) if (hot.node === node && hot.isConsistent) hot.dropReplies()
+    }
+  }
+}
+
+function watcherId(space: KeySpace, node: string): string {
+  return `${space.identity} ${node}`
+}
+
+function statusOf(watcher: TrackingWatcher): WatcherStatus['state'] {
+  if (watcher.isExpired) return 'expired'
+  if (watcher.state === 'refused') return 'refused'
+  return watcher.state === 'live' || watcher.state === 'fallback' ? 'live' : 'connecting'
+}

@@ -1,0 +1,36 @@
+/** Fewer accesses than this in an interval, and the next report may wait. */
+const quietCount = 5
+const longestFactor = 5
+const shortestGapMs = 10
+
+/**
+ * When to report: every `intervalMs`, up to five times as seldom while next to nothing is counted, and at once (but not
+ * more often than every 10 ms) when one key grows fast.
+ */
+export class Cadence {
+  intervalMs = 100
+  #lastAt: number
+  #isBursting = false
+
+  constructor(now: number) {
+    this.#lastAt = now
+  }
+
+  /** One key grows fast: the next `isDue` comes sooner. */
+  burst(): void {
+    this.#isBursting = true
+  }
+
+  isDue(now: number, countSoFar: number): boolean {
+    const passed = now - this.#lastAt
+    if (this.#isBursting) return passed >= shortestGapMs
+    // A timer of the interval may fire a little early.
+    if (passed < this.intervalMs * 0.9) return false
+    return countSoFar >= quietCount || (countSoFar > 0 && passed >= this.intervalMs * longestFactor)
+  }
+
+  reported(now: number): void {
+    this.#lastAt = now
+    this.#isBursting = false
+  }
+}

@@ -1,0 +1,67 @@
+import { defaultLocalCache } from '@firebreak/core'
+import { testRule } from '@firebreak/testkit'
+import { expect, test } from 'vitest'
+import { FastPath } from './fast-path.ts'
+
+function fastPath(...rules: Parameters<FastPath['setRules']>[0][number][]): FastPath {
+  const path = new FastPath('shop', 'main')
+  path.setRules(rules)
+  return path
+}
+
+test('a key crosses when the accesses of its window reach the threshold, and not by older ones', () => {
+  const path = fastPath(testRule(1000))
+  for (let at = 100; at <= 900; at += 100) expect(path.observe('k', 100, 0, at)).toBeUndefined()
+  expect(path.observe('k', 100, 0, 1000)).toEqual({ ruleId: 'test', heat: 1000, strategy: defaultLocalCache })
+  const slow = fastPath(testRule(1000))
+  for (let at = 100; at <= 5000; at += 100) expect(slow.observe('k', 99, 0, at)).toBeUndefined()
+})
+
+test('the matching rule of the highest priority decides, also when it is off duty or says no', () => {
+  const prefix = (text: string) => ({ kind: 'prefix', prefix: text }) as const
+  const shadow = testRule(10, { id: 'a', priority: 5, pattern: prefix('p:'), mode: 'shadow' })
+  const except = testRule(10, { id: 'b', except: [prefix('never:')] })
+  const path = fastPath(shadow, except)
+  expect(path.observe('p:1', 50, 0, 100)).toBeUndefined()
+  expect(path.observe('never:1', 50, 0, 100)).toBeUndefined()
+  expect(path.observe('other', 50, 0, 100)?.ruleId).toBe('b')
+})
+
+test('rules of other services and clusters, and rules that are off, do not count', () => {
+  const path = fastPath(
+    testRule(10, { serviceId: 'other' }),
+    testRule(10, { redisClusterId: 'other' }),
+    testRule(10, { mode: 'off' }),
+  )
+  expect(path.observe('k', 1000, 0, 100)).toBeUndefined()
+  expect(path.burstCount).toBe(Number.POSITIVE_INFINITY)
+})
+
+test('a level measures what it says, and the highest one that is reached counts', () => {
+  const level = (measure: 'reads' | 'writes', enter: number, expireTime: number) => ({
+    measure,
+    enter,
+    exit: 1,
+    strategies: [{ ...defaultLocalCache, expireTime }],
+  })
+  const path = fastPath(testRule(10, { levels: [level('reads', 50, 1), level('reads', 100, 2)] }))
+  expect(path.observe('a', 60, 20, 100)).toBeUndefined()
+  expect(path.observe('b', 60, 0, 100)?.strategy.expireTime).toBe(1)
+  expect(path.observe('c', 150, 10, 100)?.strategy.expireTime).toBe(2)
+})
+
+test('a level without a LocalCache is the hub’s to carry out', () => {
+  const observe = { measure: 'accesses', enter: 10, exit: 5, strategies: [{ strategy: 'Observe' }] } as const
+  expect(fastPath(testRule(10, { levels: [observe] })).observe('k', 100, 0, 100)).toBeUndefined()
+})
+
+test('candidates are bounded and forgotten after a window', () => {
+  const path = new FastPath('shop', 'main', 2)
+  path.setRules([testRule(100)])
+  for (const key of ['a', 'b', 'c']) path.observe(key, 60, 0, 100)
+  expect(path.observe('c', 60, 0, 200)).toBeUndefined()
+  expect(path.observe('a', 60, 0, 200)?.heat).toBe(120)
+  path.sweep(5000)
+  path.observe('c', 60, 0, 5000)
+  expect(path.observe('c', 60, 0, 5100)?.heat).toBe(120)
+})

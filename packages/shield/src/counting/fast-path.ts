@@ -1,0 +1,111 @@
+import { compilePattern, type KeyMatcher, type LocalCacheStrategy, type Rule } from '@firebreak/core'
+
+/** A key that this process alone has pushed over a rule's threshold. */
+export interface Crossing {
+  readonly ruleId: string
+  readonly heat: number
+  readonly strategy: LocalCacheStrategy
+}
+
+interface CompiledRule {
+  readonly rule: Rule
+  readonly matches: KeyMatcher
+}
+
+/** What one candidate counted, interval by interval. */
+interface Candidate {
+  readonly intervals: { readonly at: number; readonly count: number; readonly writes: number }[]
+}
+
+/**
+ * The rules of the table, evaluated in the process that counts, so that a key which one process alone makes hot is
+ * handled there without the way to the hub and back.
+ *
+ * Only candidates have a window: a key enters when one interval alone has a twentieth of some threshold. What it had
+ * before that is not in the window, so a crossing is seen at most a little late here and never wrongly; the hub, which
+ * sees everything, decides anyway. At most `maxCandidates` are watched; further ones wait for the hub.
+ */
+export class FastPath {
+  readonly #serviceId: string
+  readonly #redisClusterId: string
+  readonly #maxCandidates: number
+  readonly #candidates = new Map<string, Candidate>()
+  #rules: readonly CompiledRule[] = []
+  #candidateCount = Number.POSITIVE_INFINITY
+  #burstCount = Number.POSITIVE_INFINITY
+  #longestWindowMs = 0
+
+  constructor(serviceId: string, redisClusterId: string, maxCandidates = 1024) {
+    this.#serviceId = serviceId
+    this.#redisClusterId = redisClusterId
+    this.#maxCandidates = maxCandidates
+  }
+
+  /** A key with this many accesses in one interval is worth a report at once. */
+  get burstCount(): number {
+    return this.#burstCount
+  }
+
+  setRules(rules: readonly Rule[]): void {
+    const applying = rules.filter(
+      ({ mode, serviceId, redisClusterId }) =>
+        mode !== 'off' &&
+        (serviceId === '*' || serviceId === this.#serviceId) &&
+        (redisClusterId === '*' || redisClusterId === this.#redisClusterId),
+    )
+    this.#rules = applying.toSorted(byRank).map(compile)
+    const lowest = Math.min(...applying.flatMap(({ levels }) => levels.map(({ enter }) => enter ?? Infinity)))
+    this.#candidateCount = Math.max(1, lowest / 20)
+    this.#burstCount = Math.max(16, Math.ceil(lowest / 8))
+    this.#longestWindowMs = Math.max(0, ...applying.map(({ windowMs }) => windowMs))
+    if (applying.length === 0) this.#candidates.clear()
+  }
+
+  /** Takes a key's counts of the interval that ends now; the crossing, where it is over a threshold by itself. */
+  observe(key: string, count: number, writes: number, now: number): Crossing | undefined {
+    // Nearly every key of an interval ends here.
+    if (count < this.#candidateCount && this.#candidates.size === 0) return undefined
+    let candidate = this.#candidates.get(key)
+    if (candidate === undefined) {
+      if (count < this.#candidateCount || this.#candidates.size >= this.#maxCandidates) return undefined
+      candidate = { intervals: [] }
+      this.#candidates.set(key, candidate)
+    }
+    candidate.intervals.push({ at: now, count, writes })
+    while (candidate.intervals[0]!.at <= now - this.#longestWindowMs) candidate.intervals.shift()
+    return this.#judge(key, candidate, now)
+  }
+
+  /** Forgets candidates that nobody touched for a window. */
+  sweep(now: number): void {
+    for (const [key, { intervals }] of this.#candidates) {
+      const last = intervals.at(-1)
+      if (last === undefined || last.at <= now - this.#longestWindowMs) this.#candidates.delete(key)
+    }
+  }
+
+  #judge(key: string, { intervals }: Candidate, now: number): Crossing | undefined {
+    const found = this.#rules.find(({ matches }) => matches(key))
+    if (found === undefined || found.rule.mode !== 'on') return undefined
+    const { id, windowMs, levels } = found.rule
+    const within = intervals.filter(({ at }) => at > now - windowMs)
+    const accesses = within.reduce((sum, { count }) => sum + count, 0)
+    const writes = within.reduce((sum, interval) => sum + interval.writes, 0)
+    const heats = { accesses, reads: accesses - writes, writes, bytes: 0 }
+    // Levels rise; the highest that is reached counts.
+    const level = levels.findLast(({ enter, measure }) => enter !== undefined && heats[measure ?? 'accesses'] >= enter)
+    const strategy = level?.strategies.find((template) => template.strategy === 'LocalCache')
+    if (level === undefined || strategy === undefined) return undefined
+    return { ruleId: id, heat: heats[level.measure ?? 'accesses'], strategy: strategy as LocalCacheStrategy }
+  }
+}
+
+function byRank(a: Rule, b: Rule): number {
+  return b.priority - a.priority || (a.id < b.id ? -1 : 1)
+}
+
+function compile(rule: Rule): CompiledRule {
+  const matches = compilePattern(rule.pattern)
+  const exceptions = (rule.except ?? []).map(compilePattern)
+  return { rule, matches: (name) => matches(name) && !exceptions.some((except) => except(name)) }
+}

@@ -1,0 +1,47 @@
+/**
+ * What keys are called outside this process. The hub answers in those names, so the way back must be known: of every
+ * name that was sent, the last ones are remembered, in two generations of a bounded size.
+ *
+ * A redaction that gives many keys one name makes them one key for the hub: their heat is summed, and what it decides
+ * holds for each of them.
+ */
+export class Redactor {
+  readonly #redact: (key: string) => string
+  readonly #maxNames: number
+  #outside = new Map<string, string>()
+  #inside = new Map<string, Set<string>>()
+  #olderInside = new Map<string, Set<string>>()
+  /** True since a name was seen for the first time; the reader sets it back. */
+  hasNews = false
+
+  constructor(redact: (key: string) => string, maxNames = 65_536) {
+    this.#redact = redact
+    this.#maxNames = maxNames
+  }
+
+  /** The name outside of a key's name inside. */
+  outside(name: string): string {
+    const known = this.#outside.get(name)
+    if (known !== undefined) return known
+    const redacted = String(this.#redact(name))
+    if (this.#outside.size >= this.#maxNames) {
+      this.#olderInside = this.#inside
+      this.#inside = new Map()
+      this.#outside = new Map()
+    }
+    this.#outside.set(name, redacted)
+    const names = this.#inside.get(redacted)
+    if (names === undefined) this.#inside.set(redacted, new Set([name]))
+    else names.add(name)
+    this.hasNews = true
+    return redacted
+  }
+
+  /** The names inside of a name outside, as far as they are remembered. */
+  inside(redacted: string): Iterable<string> {
+    const names = this.#inside.get(redacted)
+    const older = this.#olderInside.get(redacted)
+    if (older === undefined) return names ?? []
+    return names === undefined ? older : new Set([...older, ...names])
+  }
+}

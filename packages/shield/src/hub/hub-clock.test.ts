@@ -1,0 +1,23 @@
+import { FakeClock } from '@firebreak/testkit'
+import { expect, test } from 'vitest'
+import { HubClock } from './hub-clock.ts'
+
+test('the offset is learnt from the message that travelled least', () => {
+  const clock = new FakeClock(1_000_000)
+  const hub = new HubClock(clock)
+  const offset = 3_600_000
+  for (const transitMs of [80, 5, 200, 40]) {
+    const sentAt = clock.now() + offset
+    clock.advance(transitMs)
+    hub.heard(sentAt)
+  }
+  expect(hub.now() - clock.now()).toBe(offset - 5)
+})
+
+test('a hub whose clock was set back is believed once the window has passed', () => {
+  const clock = new FakeClock(1_000_000)
+  const hub = new HubClock(clock, 0, 4)
+  hub.heard(clock.now() + 5000)
+  for (let count = 0; count < 4; count++) hub.heard(clock.now() - 5000)
+  expect(hub.offsetMs).toBe(-5000)
+})

@@ -1,0 +1,41 @@
+import type { Clock } from '@firebreak/core'
+
+/**
+ * What time it is at the hub. Each message says the hub's time when it was sent, so hub time − our time at arrival is the
+ * offset less the time of travel; the largest of the recent ones is the best. A hub whose clock is set back is believed
+ * once the larger samples have left the window.
+ */
+export class HubClock implements Clock {
+  readonly #clock: Clock
+  readonly #samples: number[] = []
+  readonly #windowSize: number
+  #offsetMs: number
+
+  constructor(clock: Clock, offsetMs = 0, windowSize = 16) {
+    this.#clock = clock
+    this.#offsetMs = offsetMs
+    this.#windowSize = windowSize
+  }
+
+  /** Hub time less our own. */
+  get offsetMs(): number {
+    return this.#offsetMs
+  }
+
+  now(): number {
+    return this.#clock.now() + this.#offsetMs
+  }
+
+  /** Takes the time that a message of the hub carried. */
+  heard(hubTime: number): void {
+    this.#samples.push(hubTime - this.#clock.now())
+    if (this.#samples.length > this.#windowSize) this.#samples.shift()
+    this.#offsetMs = Math.max(...this.#samples)
+  }
+
+  /** Starts anew, with another hub; the last offset holds until that one was heard. */
+  restart(offsetMs = this.#offsetMs): void {
+    this.#samples.length = 0
+    this.#offsetMs = offsetMs
+  }
+}

@@ -1,0 +1,230 @@
+import { connect as connectTcp, isIP, type NetConnectOpts } from 'node:net'
+import { type ConnectionOptions, connect as connectTls } from 'node:tls'
+import {
+  type Clock,
+  decodeFrame,
+  encodeFrame,
+  encodeJsonFrame,
+  type Frame,
+  type HelloPayload,
+  type JsonFrameType,
+  type JsonPayloads,
+  type TimerHandle,
+  type Timers,
+} from '@firebreak/core'
+import { type ClientOptions, WebSocket } from 'ws'
+import type { Trouble } from '../trouble/trouble.ts'
+import { HttpReporter } from './http-reporter.ts'
+import { type HubAddress, parseHubUrl } from './hub-address.ts'
+import { encodePending, type PendingReport, type Reporter } from './pending-report.ts'
+import { ReportQueue } from './report-queue.ts'
+
+/** What a link is made of. */
+export interface HubLinkOptions {
+  /** The hubs' URLs; the link holds one connection to one of them. */
+  readonly urls: readonly string[]
+  readonly token: string | undefined
+  readonly reporter: Reporter
+  readonly maxQueuedReports: number
+  readonly maxQueuedEntries: number
+  readonly clock: Clock
+  readonly wallClock: Clock
+  readonly timers: Timers
+  readonly random: () => number
+  readonly trouble: Trouble
+  /** The first frame of each connection. */
+  readonly hello: () => HelloPayload
+  readonly onFrame: (frame: Frame) => void
+  readonly onDown: () => void
+}
+
+const firstRetryMs = 50
+const lastRetryMs = 750
+const maxBufferedBytes = 4 << 20
+const maxFrameBytes = 64 << 20
+
+/**
+ * The one WebSocket of a process to one of its hubs. It reconnects by itself, to the next hub each time, after a random
+ * wait that grows to 0.75 s; while there is none, reports wait in a bounded queue, or go out over HTTP as text where a
+ * hub's WebSocket cannot be reached but its HTTP can. Nothing here is ever waited for.
+ */
+export class HubLink {
+  readonly queue: ReportQueue
+  readonly #options: HubLinkOptions
+  readonly #addresses: readonly HubAddress[]
+  readonly #http: HttpReporter
+  #socket: WebSocket | undefined
+  #isOpen = false
+  #isClosed = false
+  #hubIndex: number
+  #failures = 0
+  #retry: TimerHandle | undefined
+  #watchdog: TimerHandle | undefined
+  #heardAt: number
+  #silenceMs = 5000
+  #reportSequence = 0
+
+  constructor(options: HubLinkOptions) {
+    this.#options = options
+    this.#addresses = options.urls.map(parseHubUrl)
+    this.#hubIndex = Math.floor(options.random() * Math.max(1, this.#addresses.length))
+    this.queue = new ReportQueue(options.maxQueuedReports, options.maxQueuedEntries)
+    this.#http = new HttpReporter(options.reporter, options.token, options.wallClock)
+    this.#heardAt = options.clock.now()
+  }
+
+  /** True while a hub is connected. */
+  get isOpen(): boolean {
+    return this.#isOpen
+  }
+
+  /** When a hub was last heard, by our clock; at first when the link was made. */
+  get heardAt(): number {
+    return this.#heardAt
+  }
+
+  start(): void {
+    if (this.#addresses.length === 0) return
+    this.#connect()
+    this.#watchdog = this.#options.timers.setInterval(() => this.#watch(), 500)
+  }
+
+  /** The hub said how often it sends a heartbeat: three missed ones are a lost hub. */
+  expectHeartbeat(everyMs: number): void {
+    this.#silenceMs = Math.max(1000, everyMs * 3)
+  }
+
+  /** Queues a report and sends what can be sent. */
+  report(report: PendingReport): void {
+    if (this.#addresses.length === 0) return
+    this.queue.push(report)
+    this.flush()
+  }
+
+  /** Sends queued reports as far as the connection takes them. */
+  flush(): void {
+    if (!this.#isOpen) {
+      if (this.#failures >= 2) this.#http.send(this.queue, this.#currentAddress())
+      return
+    }
+    while (this.queue.length > 0 && this.#socket!.bufferedAmount < maxBufferedBytes) {
+      const { reporter, wallClock } = this.#options
+      const payload = encodePending(this.queue.shift()!, reporter, wallClock.now())
+      this.#write(encodeFrame('report', ++this.#reportSequence, payload))
+    }
+  }
+
+  /** Sends a frame now; false, and nothing sent, where there is no hub or it does not take any. */
+  send<Type extends JsonFrameType>(type: Type, payload: JsonPayloads[Type]): boolean {
+    if (!this.#isOpen || this.#socket!.bufferedAmount >= maxBufferedBytes) return false
+    this.#write(encodeJsonFrame(type, 0, payload))
+    return true
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#retry?.cancel()
+    this.#watchdog?.cancel()
+    this.#isOpen = false
+    this.#socket?.close()
+    this.#socket = undefined
+  }
+
+  #write(bytes: Uint8Array): void {
+    this.#socket!.send(bytes, { binary: true }, ignoreError)
+  }
+
+  #currentAddress(): HubAddress {
+    return this.#addresses[this.#hubIndex % this.#addresses.length]!
+  }
+
+  #connect(): void {
+    const { sensorUrl } = this.#currentAddress()
+    let socket: WebSocket
+    try {
+      socket = new WebSocket(sensorUrl, {
+        handshakeTimeout: 2000,
+        maxPayload: maxFrameBytes,
+        perMessageDeflate: false,
+        ...(this.#options.token !== undefined && { headers: { authorization: `Bearer ${this.#options.token}` } }),
+        createConnection: sensorUrl.startsWith('wss:') ? connectTlsUnreferenced : connectUnreferenced,
+      } as ClientOptions)
+    } catch (error) {
+      this.#ended(undefined, error)
+      return
+    }
+    this.#socket = socket
+    socket.on('open', () => {
+      if (this.#socket !== socket) return
+      this.#isOpen = true
+      this.#heardAt = this.#options.clock.now()
+      this.#write(encodeJsonFrame('hello', 0, this.#options.hello()))
+      this.flush()
+    })
+    socket.on('message', (data, isBinary) => this.#received(socket, data as Buffer, isBinary))
+    let failure: unknown
+    socket.on('error', (error) => {
+      failure = error
+    })
+    socket.on('close', () => this.#ended(socket, failure))
+  }
+
+  #received(socket: WebSocket, data: Buffer, isBinary: boolean): void {
+    if (this.#socket !== socket || !isBinary) return
+    this.#heardAt = this.#options.clock.now()
+    try {
+      const frame = decodeFrame(data)
+      // Only a hub that takes us in counts as reached: one that refuses us is not asked again at once.
+      if (frame.type === 'welcome') {
+        this.#failures = 0
+        this.#options.trouble.clear('hub-unreachable')
+      }
+      this.#options.onFrame(frame)
+    } catch (error) {
+      this.#options.trouble.note('hub-frame', `a frame of the hub was not understood: ${messageOf(error)}`, error)
+    }
+  }
+
+  #ended(socket: WebSocket | undefined, failure: unknown): void {
+    if (this.#isClosed || (socket !== undefined && this.#socket !== socket)) return
+    const wasOpen = this.#isOpen
+    this.#socket = undefined
+    this.#isOpen = false
+    this.#failures++
+    if (this.#failures >= 2)
+      this.#options.trouble.note(
+        'hub-unreachable',
+        `no hub can be reached (${messageOf(failure)}); Redis calls go on as they are, hot keys are handled by the last table`,
+        failure,
+      )
+    this.#hubIndex++
+    if (wasOpen) this.#options.onDown()
+    const ceiling = Math.min(lastRetryMs, firstRetryMs * 2 ** Math.min(10, this.#failures - 1))
+    const waitMs = ceiling * (0.5 + this.#options.random() / 2)
+    this.#retry = this.#options.timers.setTimeout(() => this.#connect(), waitMs)
+  }
+
+  #watch(): void {
+    if (!this.#isOpen || this.#options.clock.now() - this.#heardAt <= this.#silenceMs) return
+    // A frozen hub closes nothing: `terminate` ends our side at once and `close` follows.
+    this.#socket?.terminate()
+  }
+}
+
+// `path` is the URL's, which `connect` would take for a socket in the file system.
+function connectUnreferenced(options: NetConnectOpts) {
+  return connectTcp({ ...options, path: undefined, noDelay: true } as NetConnectOpts).unref()
+}
+
+function connectTlsUnreferenced(options: ConnectionOptions) {
+  const servername = options.servername ?? (isIP(options.host ?? '') ? '' : options.host)
+  return connectTls({ ...options, path: undefined, servername } as ConnectionOptions).unref()
+}
+
+function ignoreError(): void {
+  // The socket's `close` tells.
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message || error.name : 'the connection was closed'
+}

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest'
+import { Lane } from './lane.ts'
+
+test('messages in order are no gap, a missing one is', () => {
+  const lane = new Lane()
+  lane.connected('a')
+  expect([lane.heard(7), lane.received(8), lane.received(9), lane.heard(9)]).toEqual([false, false, false, false])
+  expect(lane.received(11)).toBe(true)
+  expect(lane.received(12)).toBe(false)
+  expect(lane.heard(14)).toBe(true)
+  expect(lane.heard(14)).toBe(false)
+})
+
+test('back at the same hub only what was sent meanwhile is a gap', () => {
+  const lane = new Lane()
+  lane.connected('a')
+  lane.heard(3)
+  lane.disconnected()
+  lane.connected('a')
+  expect(lane.heard(3)).toBe(false)
+  lane.disconnected()
+  lane.connected('a')
+  expect(lane.heard(4)).toBe(true)
+})
+
+test('another hub has another lane: what its one has carried is unknown', () => {
+  const lane = new Lane()
+  lane.connected('a')
+  lane.heard(3)
+  lane.disconnected()
+  lane.connected('b')
+  expect(lane.heard(3)).toBe(true)
+})

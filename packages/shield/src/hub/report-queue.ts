@@ -1,0 +1,50 @@
+import type { PendingReport } from './pending-report.ts'
+
+/**
+ * Reports that wait for a hub. They are lossy by design: the queue is bounded in reports and entries, the oldest goes
+ * first, and what went is counted.
+ */
+export class ReportQueue {
+  readonly #maxReports: number
+  readonly #maxEntries: number
+  readonly #reports: PendingReport[] = []
+  #entries = 0
+  #dropped = 0
+
+  constructor(maxReports: number, maxEntries: number) {
+    this.#maxReports = maxReports
+    this.#maxEntries = maxEntries
+  }
+
+  get length(): number {
+    return this.#reports.length
+  }
+
+  /** How many reports were ever dropped. */
+  get dropped(): number {
+    return this.#dropped
+  }
+
+  push(report: PendingReport): void {
+    this.#reports.push(report)
+    this.#entries += entryCount(report)
+    while (this.#reports.length > this.#maxReports || (this.#entries > this.#maxEntries && this.#reports.length > 1)) {
+      this.shift()
+      this.#dropped++
+    }
+  }
+
+  peek(): PendingReport | undefined {
+    return this.#reports[0]
+  }
+
+  shift(): PendingReport | undefined {
+    const report = this.#reports.shift()
+    if (report !== undefined) this.#entries -= entryCount(report)
+    return report
+  }
+}
+
+function entryCount(report: PendingReport): number {
+  return report.sections.reduce((sum, section) => sum + section.entryCount, 0)
+}

@@ -1,0 +1,100 @@
+import { homedir, hostname } from 'node:os'
+import { join } from 'node:path'
+import { type Clock, InvalidOptionError, steadyClock, systemTimers, type Timers, wallClock } from '@firebreak/core'
+import { parseHubUrl } from './hub/hub-address.ts'
+import type { Warning } from './trouble/trouble.ts'
+
+/** How a process' shield works; every field has a default. */
+export interface ShieldOptions {
+  /**
+   * The hubs' URLs; one connection goes to one of them. None: hot keys are not known, only the kill switch of the
+   * environment works.
+   * @default FIREBREAK_HUB (URLs with commas between), else `['http://127.0.0.1:7070']`
+   */
+  readonly hubs?: readonly string[]
+  /** An app token, where the hubs ask for one. @default FIREBREAK_TOKEN */
+  readonly token?: string
+  /** The service that this process belongs to; rules and tables are per service. @default FIREBREAK_SERVICE, else the package's name */
+  readonly serviceId?: string
+  /** The machine. @default FIREBREAK_HOST, else the host's name */
+  readonly hostId?: string
+  /** The process. @default host, process id and a random part */
+  readonly instanceId?: string
+  /** What this is, for the hub's host list. @default 'shield/0.1.0' */
+  readonly agent?: string
+  /** Where the last good table is kept; false: nowhere. @default a file of the service in the user's cache folder */
+  readonly tableFile?: string | false
+  /**
+   * What a key is called outside this process, in reports, statuses and claims. It must give the same name each time;
+   * keys that get one name are counted and handled as one.
+   */
+  readonly redactKey?: (key: string) => string
+  /** Nothing is served once the last answered request of the watcher was sent longer ago than this. @default 300 */
+  readonly leaseMs?: number
+  /** How long a value lives where the server refuses tracking. @default 100 */
+  readonly fallbackTtlMs?: number
+  /** Keys counted exactly in an interval. @default 65536 */
+  readonly maxKeys?: number
+  /** Reports that wait while no hub is there; beyond, the oldest goes. @default 64 */
+  readonly maxQueuedReports?: number
+  /** Entries of waiting reports, all together. @default 262144 */
+  readonly maxQueuedEntries?: number
+  /** Gets each kind of trouble once. @default a process warning */
+  readonly onWarning?: (warning: Warning) => void
+  readonly clock?: Clock
+  readonly wallClock?: Clock
+  readonly timers?: Timers
+  readonly random?: () => number
+}
+
+/** `ShieldOptions` with every default filled in. */
+export interface ResolvedShieldOptions
+  extends Required<Omit<ShieldOptions, 'token' | 'redactKey' | 'onWarning' | 'tableFile'>> {
+  readonly token: string | undefined
+  readonly redactKey: ((key: string) => string) | undefined
+  readonly onWarning: ((warning: Warning) => void) | undefined
+  readonly tableFile: string | undefined
+}
+
+/** Checks the options and fills the defaults in. */
+export function resolveShieldOptions(options: ShieldOptions): ResolvedShieldOptions {
+  const env = process.env
+  const random = options.random ?? Math.random
+  const hostId = options.hostId ?? env['FIREBREAK_HOST'] ?? hostname()
+  const serviceId = options.serviceId ?? env['FIREBREAK_SERVICE'] ?? env['npm_package_name'] ?? 'service'
+  const hubs = options.hubs ?? env['FIREBREAK_HUB']?.split(',').map((url) => url.trim()) ?? ['http://127.0.0.1:7070']
+  hubs.forEach(parseHubUrl)
+  for (const name of ['serviceId', 'hostId', 'instanceId'] as const) {
+    if (options[name] === '') throw new InvalidOptionError(name, '', 'a text that is not empty')
+  }
+  return {
+    hubs,
+    token: options.token ?? env['FIREBREAK_TOKEN'],
+    serviceId,
+    hostId,
+    instanceId: options.instanceId ?? `${hostId}-${process.pid}-${Math.floor(random() * 2 ** 32).toString(36)}`,
+    agent: options.agent ?? 'shield/0.1.0',
+    tableFile: options.tableFile === false ? undefined : (options.tableFile ?? defaultTableFile(serviceId)),
+    redactKey: options.redactKey,
+    leaseMs: above('leaseMs', options.leaseMs ?? 300, 10),
+    fallbackTtlMs: above('fallbackTtlMs', options.fallbackTtlMs ?? 100, 0),
+    maxKeys: above('maxKeys', options.maxKeys ?? 65_536, 1),
+    maxQueuedReports: above('maxQueuedReports', options.maxQueuedReports ?? 64, 1),
+    maxQueuedEntries: above('maxQueuedEntries', options.maxQueuedEntries ?? 262_144, 1),
+    onWarning: options.onWarning,
+    clock: options.clock ?? steadyClock,
+    wallClock: options.wallClock ?? wallClock,
+    timers: options.timers ?? systemTimers,
+    random,
+  }
+}
+
+function above(option: string, value: number, least: number): number {
+  if (!Number.isFinite(value) || value < least) throw new InvalidOptionError(option, value, `a number from ${least} on`)
+  return value
+}
+
+function defaultTableFile(serviceId: string): string {
+  const folder = process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache')
+  return join(folder, 'firebreak', `table-${encodeURIComponent(serviceId)}.json`)
+}

@@ -1,0 +1,347 @@
+import {
+  decodeInvalidation,
+  decodeJsonPayload,
+  entryFromJson,
+  type Frame,
+  type HeartbeatPayload,
+  type HelloPayload,
+  keyText,
+  rateLimitLapseMs,
+  StrategyTable,
+  type TableEntry,
+  type TableSnapshot,
+  ThresholdSampler,
+  type TimerHandle,
+  type WelcomePayload,
+} from '@firebreak/core'
+import { ClusterShield } from './cluster-shield.ts'
+import { Cadence } from './counting/cadence.ts'
+import { HubClock } from './hub/hub-clock.ts'
+import { HubLink } from './hub/hub-link.ts'
+import { Lane } from './hub/lane.ts'
+import { type PendingSection, SectionWriter } from './hub/pending-report.ts'
+import { type ResolvedShieldOptions, resolveShieldOptions, type ShieldOptions } from './shield-options.ts'
+import { buildStatus } from './status/build-status.ts'
+import { TableFile } from './table/table-file.ts'
+import { Trouble } from './trouble/trouble.ts'
+import type { Upstream } from './watcher/upstream.ts'
+
+const statusMs = 1000
+const tickMs = 50
+
+/**
+ * The shield of a process: one link to a hub, one strategy table, and a `ClusterShield` for each Redis that the process
+ * uses. It counts, reports, and carries out what the table says; what it cannot do it leaves to plain Redis.
+ */
+export class Shield {
+  readonly options: ResolvedShieldOptions
+  readonly trouble: Trouble
+  readonly #clusters = new Map<string, ClusterShield>()
+  readonly #table = new StrategyTable()
+  readonly #link: HubLink
+  readonly #hubClock: HubClock
+  readonly #cadence: Cadence
+  readonly #sampler: ThresholdSampler
+  readonly #file: TableFile | undefined
+  readonly #lane = new Lane()
+  #isOff = false
+  #resyncAskedAt = Number.NEGATIVE_INFINITY
+  #timer: TimerHandle | undefined
+  #isBurstPlanned = false
+  #statusAt: number
+  #refreshedAt = 0
+  #reportedTrouble = 0
+  #reportedDrops = 0
+
+  constructor(options: ShieldOptions = {}) {
+    this.options = resolveShieldOptions(options)
+    const { clock, wallClock, timers, random, hubs, token, maxQueuedReports, maxQueuedEntries } = this.options
+    this.trouble = new Trouble(this.options.onWarning)
+    this.#hubClock = new HubClock(clock)
+    this.#cadence = new Cadence(clock.now())
+    this.#sampler = new ThresholdSampler(random)
+    this.#statusAt = clock.now()
+    this.#link = new HubLink({
+      urls: hubs,
+      token,
+      reporter: this.options,
+      maxQueuedReports,
+      maxQueuedEntries,
+      clock,
+      wallClock,
+      timers,
+      random,
+      trouble: this.trouble,
+      hello: () => this.#hello(),
+      onFrame: (frame) => this.#received(frame),
+      onDown: () => this.#lane.disconnected(),
+    })
+    const { tableFile } = this.options
+    this.#file = tableFile === undefined ? undefined : new TableFile(tableFile, this.trouble)
+    this.#restore()
+    this.#link.start()
+    this.#timer = timers.setInterval(() => this.#tick(), tickMs)
+  }
+
+  /** True while the kill switch is thrown. */
+  get isOff(): boolean {
+    return this.#isOff
+  }
+
+  /** True while a hub is connected. */
+  get isConnected(): boolean {
+    return this.#link.isOpen
+  }
+
+  get tableVersion(): { readonly epoch: string; readonly version: number } {
+    return { epoch: this.#table.epoch, version: this.#table.version }
+  }
+
+  /** Reports that were ever dropped, and trouble of our own so far. */
+  get losses(): { readonly droppedReports: number; readonly troubles: number } {
+    return { droppedReports: this.#link.queue.dropped, troubles: this.trouble.count }
+  }
+
+  /** The shield of one Redis; clients of the same `redisClusterId` share it. */
+  cluster(redisClusterId: string, upstream: Upstream): ClusterShield {
+    const known = this.#clusters.get(redisClusterId)
+    if (known !== undefined) return known
+    const { serviceId, leaseMs, fallbackTtlMs, maxKeys, redactKey, clock, timers, random } = this.options
+    const cluster = new ClusterShield({
+      redisClusterId,
+      serviceId,
+      processId: this.options.instanceId,
+      upstream,
+      leaseMs,
+      fallbackTtlMs,
+      maxKeys,
+      redactKey,
+      clock,
+      timers,
+      random,
+      trouble: this.trouble,
+      onBurst: () => this.#burst(),
+    })
+    cluster.isActive = !this.#isOff
+    cluster.setRules(this.#table.rules)
+    this.#clusters.set(redisClusterId, cluster)
+    this.#refresh()
+    return cluster
+  }
+
+  /** Sends what was counted, ends the link and the watchers; clients are plain afterwards. */
+  close(): void {
+    if (this.#timer === undefined) return
+    this.#timer.cancel()
+    this.#timer = undefined
+    this.#report()
+    this.#sendStatus()
+    if (this.#table.epoch !== '') this.#file?.writeNow(this.#saved())
+    for (const cluster of this.#clusters.values()) cluster.close()
+    this.#clusters.clear()
+    this.#link.close()
+  }
+
+  #hello(): HelloPayload {
+    const { serviceId, hostId, instanceId, agent, token, wallClock } = this.options
+    return {
+      serviceId,
+      hostId,
+      instanceId,
+      agent,
+      redisClusterIds: [...this.#clusters.keys()],
+      epoch: this.#table.epoch,
+      version: this.#table.version,
+      sentAt: wallClock.now(),
+      ...(token !== undefined && { token }),
+    }
+  }
+
+  #received(frame: Frame): void {
+    switch (frame.type) {
+      case 'welcome':
+        this.#welcomed(decodeJsonPayload<'welcome'>(frame))
+        return
+      case 'snapshot': {
+        const snapshot = decodeJsonPayload<'snapshot'>(frame)
+        this.#resyncAskedAt = Number.NEGATIVE_INFINITY
+        this.#table.applySnapshot({ ...snapshot, entries: entriesFromJson(snapshot.entries) })
+        this.#tableChanged()
+        return
+      }
+      case 'delta': {
+        const delta = decodeJsonPayload<'delta'>(frame)
+        const removed = entriesFromJson(delta.removed as readonly TableEntry[])
+        const result = this.#table.applyDelta({ ...delta, set: entriesFromJson(delta.set), removed })
+        if (result.kind === 'gap') this.#resync(`a delta from version ${delta.from} does not fit`)
+        else if (result.kind === 'applied') this.#tableChanged()
+        return
+      }
+      case 'heartbeat':
+        this.#beat(decodeJsonPayload<'heartbeat'>(frame))
+        return
+      case 'invalidate': {
+        const invalidation = decodeInvalidation(frame)
+        if (this.#lane.received(invalidation.sequence)) this.#flushAll()
+        this.#clusters.get(invalidation.redisClusterId)?.invalidate(invalidation)
+        return
+      }
+      case 'refused': {
+        const { code, reason } = decodeJsonPayload<'refused'>(frame)
+        this.trouble.note('hub-refused', `the hub refused this process: ${reason} (${code})`)
+        return
+      }
+    }
+  }
+
+  #welcomed({ hubId, hubTime, heartbeatMs, intervalMs, samplingFloor }: WelcomePayload): void {
+    this.#hubClock.restart()
+    this.#hubClock.heard(hubTime)
+    this.#resyncAskedAt = Number.NEGATIVE_INFINITY
+    this.#lane.connected(hubId)
+    this.#link.expectHeartbeat(heartbeatMs)
+    this.#setPace(intervalMs, samplingFloor)
+  }
+
+  #beat({ hubTime, epoch, version, laneHead, isOff, intervalMs, samplingFloor }: HeartbeatPayload): void {
+    this.#hubClock.heard(hubTime)
+    this.#setPace(intervalMs, samplingFloor)
+    this.#setOff(isOff)
+    if (this.#lane.heard(laneHead)) this.#flushAll()
+    const isBehind = epoch !== this.#table.epoch || version > this.#table.version
+    if (isBehind) this.#resync(`the hub has version ${version}, this process ${this.#table.version}`)
+  }
+
+  #setPace(intervalMs: number, samplingFloor: number): void {
+    if (intervalMs > 0) this.#cadence.intervalMs = intervalMs
+    if (samplingFloor >= 1) this.#sampler.factor = Math.floor(samplingFloor)
+  }
+
+  #resync(reason: string): void {
+    const now = this.options.clock.now()
+    if (now - this.#resyncAskedAt < 1000) return
+    if (this.#link.send('resync', { reason })) this.#resyncAskedAt = now
+  }
+
+  #tableChanged(): void {
+    this.#setOff(this.#table.isOff)
+    for (const cluster of this.#clusters.values()) cluster.setRules(this.#table.rules)
+    this.#refresh()
+    this.#file?.write(this.#saved())
+  }
+
+  /** Works out anew what is hot: entries lapse at their `until`, and a RateLimit without a hub. */
+  #refresh(): void {
+    const { clock } = this.options
+    this.#refreshedAt = clock.now()
+    const isAlone = !this.#link.isOpen && clock.now() - this.#link.heardAt > rateLimitLapseMs
+    let entries = [...this.#table.entries()]
+    if (isAlone) entries = entries.filter(({ strategy }) => strategy.strategy !== 'RateLimit')
+    for (const cluster of this.#clusters.values()) cluster.setTable(entries, this.#hubClock.now())
+  }
+
+  #setOff(isOff: boolean): void {
+    if (this.#isOff === isOff) return
+    this.#isOff = isOff
+    for (const cluster of this.#clusters.values()) {
+      cluster.isActive = !isOff
+      cluster.flush()
+    }
+    // The hub sees at once that this process has followed.
+    this.#sendStatus()
+  }
+
+  #flushAll(): void {
+    for (const cluster of this.#clusters.values()) cluster.flush()
+  }
+
+  #burst(): void {
+    this.#cadence.burst()
+    if (this.#isBurstPlanned) return
+    this.#isBurstPlanned = true
+    this.options.timers.setTimeout(() => {
+      this.#isBurstPlanned = false
+      this.#reportIfDue()
+    }, 1)
+  }
+
+  #tick(): void {
+    const now = this.options.clock.now()
+    for (const cluster of this.#clusters.values()) cluster.tick()
+    this.#reportIfDue()
+    this.#link.flush()
+    if (now - this.#refreshedAt >= 1000) this.#refresh()
+    if (now - this.#statusAt >= statusMs) this.#sendStatus()
+  }
+
+  #reportIfDue(): void {
+    if (this.#isOff) return
+    let count = 0
+    for (const cluster of this.#clusters.values()) count += cluster.countSoFar
+    if (this.#cadence.isDue(this.options.clock.now(), count)) this.#report()
+  }
+
+  #report(): void {
+    this.#cadence.reported(this.options.clock.now())
+    const sections = [...this.#clusters.values()].map((cluster) => this.#drain(cluster))
+    const counted = sections.filter(({ totalCount }) => totalCount > 0)
+    if (counted.length > 0) this.#link.report({ collectTs: this.options.wallClock.now(), sections: counted })
+  }
+
+  #drain(cluster: ClusterShield): PendingSection {
+    const { redisClusterId } = cluster
+    const section = new SectionWriter(redisClusterId)
+    const sampler = this.#sampler
+    let hasClaims = false
+    const totalCount = cluster.drain(
+      (key, count, writes, bytes) => {
+        if (sampler.sample(count, writes, bytes)) section.add(key, sampler.count, sampler.writes, sampler.bytes)
+      },
+      (name, outside, crossing) => {
+        if (!cluster.claim(name, crossing, this.#hubClock.now())) return
+        hasClaims = true
+        const { ruleId, heat } = crossing
+        this.#link.send('claim', { redisClusterId, key: keyText(outside), ruleId, heat })
+      },
+    )
+    if (hasClaims || cluster.takeNews()) this.#refresh()
+    return section.finish(totalCount)
+  }
+
+  #sendStatus(): void {
+    this.#statusAt = this.options.clock.now()
+    const { droppedReports, troubles } = this.losses
+    const status = buildStatus(this.#clusters.values(), {
+      sentAt: this.options.wallClock.now(),
+      ...this.tableVersion,
+      isOff: this.#isOff,
+      droppedReports: droppedReports - this.#reportedDrops,
+      errors: troubles - this.#reportedTrouble,
+    })
+    if (!this.#link.send('status', status)) return
+    this.#reportedDrops = droppedReports
+    this.#reportedTrouble = troubles
+  }
+
+  #saved(): { snapshot: TableSnapshot; hubOffsetMs: number } {
+    // The file outlives this process' steady clock: the offset is to the wall clock.
+    const { clock, wallClock } = this.options
+    return {
+      snapshot: this.#table.snapshot(),
+      hubOffsetMs: this.#hubClock.offsetMs + clock.now() - wallClock.now(),
+    }
+  }
+
+  #restore(): void {
+    const saved = this.#file?.read()
+    if (saved === undefined) return
+    const { clock, wallClock } = this.options
+    this.#hubClock.restart(saved.hubOffsetMs + wallClock.now() - clock.now())
+    this.#table.applySnapshot(saved.snapshot)
+    this.#isOff = saved.snapshot.isOff
+  }
+}
+
+function entriesFromJson(entries: readonly TableEntry[]): TableEntry[] {
+  return entries.map(entryFromJson).filter((entry) => entry !== undefined)
+}

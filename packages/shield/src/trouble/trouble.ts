@@ -1,0 +1,46 @@
+/** Something of Firebreak's own that does not work; the application's Redis calls go on without it. */
+export interface Warning {
+  /** A stable name of the kind of trouble, as `hub-unreachable`. */
+  readonly kind: string
+  readonly message: string
+  readonly cause?: unknown
+}
+
+/**
+ * Where the shield's own trouble goes. Nothing of it may fail or delay a Redis call, so it is counted, told once for
+ * each kind, and told again only after the kind was well in between.
+ */
+export class Trouble {
+  readonly #listener: (warning: Warning) => void
+  readonly #told = new Set<string>()
+  #count = 0
+
+  constructor(listener: (warning: Warning) => void = emitProcessWarning) {
+    this.#listener = listener
+  }
+
+  /** All trouble so far. */
+  get count(): number {
+    return this.#count
+  }
+
+  note(kind: string, message: string, cause?: unknown): void {
+    this.#count++
+    if (this.#told.has(kind)) return
+    this.#told.add(kind)
+    try {
+      this.#listener({ kind, message, ...(cause !== undefined && { cause }) })
+    } catch {
+      // A listener that throws is the application's; it must not break the call we are in.
+    }
+  }
+
+  /** The kind is well again: its next trouble is told anew. */
+  clear(kind: string): void {
+    this.#told.delete(kind)
+  }
+}
+
+function emitProcessWarning({ kind, message }: Warning): void {
+  process.emitWarning(message, { type: 'FirebreakWarning', code: kind })
+}

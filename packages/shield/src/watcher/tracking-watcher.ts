@@ -1,0 +1,333 @@
+import {
+  type Clock,
+  encodeCommand,
+  keyName,
+  type RespValue,
+  type TimerHandle,
+  type Timers,
+  textOf,
+} from '@firebreak/core'
+import type { Trouble } from '../trouble/trouble.ts'
+import { encodeKeyRead, type KeyReading, keyReadReplies, parseKeyRead } from './key-read.ts'
+import { endlessLease, type Lease } from './lease.ts'
+import { RespConnection } from './resp-connection.ts'
+import type { Upstream } from './upstream.ts'
+
+/**
+ * `live`: tracked; `fallback`: tracking was refused, values live `fallbackTtlMs`; `refused`: the server does not let us
+ * in; `down`: the connection was lost. In the last two nothing can be read.
+ */
+export type WatcherState = 'connecting' | 'live' | 'fallback' | 'refused' | 'down'
+
+/** What a watcher is made of and whom it tells. */
+export interface TrackingWatcherOptions {
+  readonly node: string
+  readonly upstream: Upstream
+  readonly leaseMs: number
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly random: () => number
+  readonly trouble: Trouble
+  /** These keys changed. */
+  readonly onInvalidated: (names: readonly string[]) => void
+  /** Everything that was read through this watcher is to be dropped. */
+  readonly onFlush: (cause: string) => void
+}
+
+/** Gets a key's reading, synchronously in the parser; undefined where it could not be read. */
+export type ReadingHandler = (reading: KeyReading | undefined, sentAt: number) => void
+
+interface Read {
+  handler: ((reply: Uint8Array | undefined, sentAt: number) => void) | undefined
+  readonly sentAt: number
+}
+
+const ping = encodeCommand(['PING'])
+const track = encodeCommand(['CLIENT', 'TRACKING', 'ON'])
+const errorMarker = 0x2d
+const movedPattern = /^-(MOVED|ASK|CLUSTERDOWN|TRYAGAIN)/
+
+/**
+ * The default watcher: one connection of our own to one node, in RESP3, with `CLIENT TRACKING ON`. Hot keys are read on
+ * this very connection, so the server sends the reply and a later `invalidate` in the order in which they happened; both
+ * are handled synchronously as they are parsed. A push that comes before a reply was caused before it, so it cannot
+ * outdate that reply; none that comes after it can be missed while the connection stands.
+ *
+ * Whether it stands is what the lease is for. PING goes out every third of a lease, and every answered request moves the
+ * end of the lease to the moment it was *sent* plus the lease: pushes are in the same stream, so at an answer all that
+ * happened before the request was handled has arrived. A black hole therefore ends serving by itself, and reads that
+ * hang in it are given back to the application, which asks Redis on its own connection.
+ */
+export class TrackingWatcher {
+  readonly node: string
+  readonly #options: TrackingWatcherOptions
+  readonly #lease: Lease = { aliveUntil: Number.NEGATIVE_INFINITY }
+  #state: WatcherState = 'connecting'
+  #detail = ''
+  #connection: RespConnection | undefined
+  #database: number | undefined
+  #reads = new Set<Read>()
+  #pings: TimerHandle | undefined
+  #retry: TimerHandle | undefined
+  #openedAt = 0
+  #failures = 0
+  #isStopped = false
+  #isIdle = false
+
+  constructor(options: TrackingWatcherOptions) {
+    this.node = options.node
+    this.#options = options
+    this.#connect()
+  }
+
+  get state(): WatcherState {
+    return this.#state
+  }
+
+  /** Why it is in its state, in words. */
+  get detail(): string {
+    return this.#detail
+  }
+
+  /** What a value read here is guarded by. */
+  get lease(): Lease {
+    return this.#state === 'fallback' ? endlessLease : this.#lease
+  }
+
+  /** True while keys can be read here. */
+  get canRead(): boolean {
+    if (this.#state === 'fallback') return true
+    // The first read after an idle time renews the lease by its own answer.
+    return this.#state === 'live' && (this.#isIdle || this.#options.clock.now() < this.#lease.aliveUntil)
+  }
+
+  /** True where a lease ended although the connection stands. */
+  get isExpired(): boolean {
+    return this.#state === 'live' && !this.#isIdle && this.#options.clock.now() >= this.#lease.aliveUntil
+  }
+
+  /** Without hot keys there is nothing to guard: the connection stays, the pings stop. */
+  setIdle(isIdle: boolean): void {
+    if (this.#isIdle === isIdle) return
+    this.#isIdle = isIdle
+    if (!isIdle && this.#state === 'live') this.#ping()
+  }
+
+  /** Reads a key with its remaining time. */
+  read(database: number, key: Uint8Array, command: Uint8Array, handler: ReadingHandler): void {
+    const handle = (reply: Uint8Array | undefined, sentAt: number) =>
+      handler(reply === undefined ? undefined : parseKeyRead(reply), sentAt)
+    this.transact(database, encodeKeyRead(key, command), keyReadReplies, handle)
+  }
+
+  /**
+   * Sends encoded commands in a database; `handler` gets the last of `replyCount` replies, synchronously in the parser,
+   * and undefined where the connection was lost, the database refused, or a lease went by without an answer.
+   */
+  transact(
+    database: number,
+    bytes: Uint8Array,
+    replyCount: number,
+    handler: (reply: Uint8Array | undefined, sentAt: number) => void,
+  ): void {
+    const connection = this.#connection!
+    const read: Read = { handler, sentAt: this.#options.clock.now() }
+    this.#reads.add(read)
+    let isRefused = false
+    if (this.#database !== database) {
+      this.#database = database
+      connection.send(encodeCommand(['SELECT', database]), [
+        (reply) => {
+          if (reply === undefined || reply[0] !== errorMarker) return
+          isRefused = true
+          this.#database = undefined
+        },
+      ])
+    }
+    const onEarly = (reply: Uint8Array | undefined) => {
+      if (reply !== undefined && reply[0] === errorMarker) this.#readRefused(reply)
+    }
+    const onLast = (reply: Uint8Array | undefined) => {
+      onEarly(reply)
+      if (reply !== undefined) this.#extendLease(connection)
+      this.#finish(read, isRefused ? undefined : reply)
+    }
+    const handlers = Array.from({ length: replyCount }, (_, index) => (index === replyCount - 1 ? onLast : onEarly))
+    connection.send(bytes, handlers)
+  }
+
+  /** Calls back where the node says that the key's slot is not its own. */
+  probe(key: Uint8Array, onMoved: () => void): void {
+    if (!this.canRead) return
+    this.#connection!.send(encodeCommand(['PTTL', key]), [
+      (reply) => {
+        if (reply !== undefined && movedPattern.test(lineOf(reply))) onMoved()
+      },
+    ])
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    this.#retry?.cancel()
+    this.#lost()
+    this.#connection?.destroy()
+  }
+
+  #connect(): void {
+    if (this.#isStopped) return
+    const { upstream, clock } = this.#options
+    this.#openedAt = clock.now()
+    // A refusal stays to be seen until it is known to be over.
+    if (this.#state !== 'refused') this.#state = 'connecting'
+    let connection: RespConnection
+    try {
+      connection = new RespConnection(upstream.connect(this.node), {
+        clock,
+        onPush: (items) => this.#pushed(connection, items),
+        onClose: (error) => this.#closed(connection, error),
+      })
+    } catch (error) {
+      this.#closed(undefined, error)
+      return
+    }
+    this.#connection = connection
+    this.#database = 0
+    this.#pings?.cancel()
+    this.#pings = this.#options.timers.setInterval(() => this.#tick(), this.#options.leaseMs / 3)
+    this.#greet(connection)
+  }
+
+  /** HELLO 3 with the credentials, then tracking; a server without RESP3 gets AUTH alone and the fallback. */
+  #greet(connection: RespConnection): void {
+    const { username, password } = this.#options.upstream.credentials()
+    const auth = password === undefined ? [] : ['AUTH', username ?? 'default', password]
+    connection.send(encodeCommand(['HELLO', '3', ...auth]), [
+      (reply) => {
+        if (reply === undefined) return
+        if (reply[0] !== errorMarker) this.#track(connection)
+        else if (/^-(NOAUTH|WRONGPASS|NOPERM)/.test(lineOf(reply))) this.#refused(connection, lineOf(reply))
+        else this.#greetOldServer(connection, lineOf(reply), username, password)
+      },
+    ])
+  }
+
+  #track(connection: RespConnection): void {
+    connection.send(track, [
+      (reply) => {
+        if (reply === undefined) return
+        if (reply[0] === errorMarker) this.#fallBack(lineOf(reply))
+        else {
+          this.#state = 'live'
+          this.#detail = ''
+          this.#failures = 0
+          this.#extendLease(connection)
+          this.#options.trouble.clear('tracking-refused')
+        }
+      },
+    ])
+  }
+
+  #greetOldServer(connection: RespConnection, why: string, username?: string, password?: string): void {
+    if (password === undefined) {
+      this.#fallBack(why)
+      return
+    }
+    connection.send(encodeCommand(['AUTH', ...(username === undefined ? [] : [username]), password]), [
+      (reply) => {
+        if (reply === undefined) return
+        if (reply[0] === errorMarker) this.#refused(connection, lineOf(reply))
+        else this.#fallBack(why)
+      },
+    ])
+  }
+
+  #fallBack(why: string): void {
+    this.#state = 'fallback'
+    this.#detail = `tracking was refused: ${why.slice(1)}`
+    this.#failures = 0
+    this.#options.trouble.note(
+      'tracking-refused',
+      `${this.node} refuses CLIENT TRACKING (${why.slice(1)}); cached values live fallbackTtlMs only`,
+    )
+  }
+
+  #refused(connection: RespConnection, why: string): void {
+    this.#detail = `the connection was refused: ${why.slice(1)}`
+    this.#options.trouble.note('watcher-refused', `the shield cannot read from ${this.node}: ${why.slice(1)}`)
+    this.#failures = Math.max(this.#failures, 6)
+    this.#state = 'refused'
+    connection.destroy()
+  }
+
+  #readRefused(reply: Uint8Array): void {
+    if (movedPattern.test(lineOf(reply))) this.#options.upstream.refresh?.()
+  }
+
+  #tick(): void {
+    const { clock, leaseMs } = this.#options
+    const now = clock.now()
+    if (this.#state === 'connecting' || this.#state === 'refused') {
+      if (now - this.#openedAt > Math.max(1000, leaseMs * 3)) this.#connection?.destroy()
+      return
+    }
+    // Nobody waits longer than a lease for us.
+    for (const read of this.#reads) if (now - read.sentAt > leaseMs) this.#finish(read, undefined)
+    if (this.#state !== 'live' || (this.#isIdle && this.#reads.size === 0)) return
+    this.#ping()
+    // A silent connection may be dead without a sign: a new one heals sooner than TCP gives up.
+    if (!this.#isIdle && now - this.#lease.aliveUntil > leaseMs * 2) this.#connection?.destroy()
+  }
+
+  #ping(): void {
+    const connection = this.#connection!
+    connection.send(ping, [(reply) => void (reply !== undefined && this.#extendLease(connection))])
+  }
+
+  #extendLease(connection: RespConnection): void {
+    if (this.#connection !== connection || this.#state !== 'live') return
+    const until = connection.answeredSentAt + this.#options.leaseMs
+    if (until > this.#lease.aliveUntil) this.#lease.aliveUntil = until
+  }
+
+  #finish(read: Read, reply: Uint8Array | undefined): void {
+    const { handler } = read
+    if (handler === undefined) return
+    read.handler = undefined
+    this.#reads.delete(read)
+    handler(reply, read.sentAt)
+  }
+
+  #pushed(connection: RespConnection, items: readonly RespValue[]): void {
+    if (this.#connection !== connection || !isWord(items[0], 'invalidate')) return
+    const keys = items[1]
+    if (Array.isArray(keys)) this.#options.onInvalidated(keys.map((key) => keyName(key as string | Uint8Array)))
+    else this.#options.onFlush('the server flushed its data')
+  }
+
+  #closed(connection: RespConnection | undefined, error: unknown): void {
+    if (this.#connection !== connection || this.#isStopped) return
+    this.#connection = undefined
+    this.#lost()
+    if (this.#state !== 'refused') this.#detail = error instanceof Error ? error.message : 'the connection was closed'
+    const ceiling = Math.min(1000, 20 * 2 ** Math.min(6, this.#failures++))
+    this.#retry = this.#options.timers.setTimeout(() => this.#connect(), ceiling * (0.5 + this.#options.random() / 2))
+  }
+
+  #lost(): void {
+    if (this.#state !== 'refused') this.#state = 'down'
+    this.#lease.aliveUntil = Number.NEGATIVE_INFINITY
+    this.#pings?.cancel()
+    for (const read of this.#reads) this.#finish(read, undefined)
+    this.#options.onFlush('the watcher was lost')
+  }
+}
+
+function lineOf(reply: Uint8Array): string {
+  const end = reply.indexOf(0x0d)
+  return textOf(reply, 0, end < 0 ? reply.length : end)
+}
+
+function isWord(value: RespValue | undefined, word: string): boolean {
+  if (typeof value === 'string') return value === word
+  return value instanceof Uint8Array && textOf(value, 0, value.length) === word
+}

@@ -1,0 +1,28 @@
+import type { Duplex } from 'node:stream'
+
+/** How the shield's own connections prove who they are. */
+export interface Credentials {
+  readonly username?: string
+  readonly password?: string
+}
+
+/** A stream to one node; `connect` (or `secureConnect`) tells when it stands. */
+export interface NodeSocket extends Duplex {
+  readonly connecting?: boolean
+}
+
+/**
+ * What a shield needs of the application's Redis, whichever library it is: which node owns a slot, and a plain
+ * connection to that node for the shield alone. A proxy or another client implements this and nothing else.
+ */
+export interface Upstream {
+  /** True where slots are spread over nodes; else one node owns them all. */
+  readonly isCluster: boolean
+  /** The master that owns a slot as the application sees it now, `host:port`; undefined while that is not known. */
+  nodeOf(slot: number): string | undefined
+  /** Opens a new connection to a node, encrypted where the application's own is. */
+  connect(node: string): NodeSocket
+  credentials(): Credentials
+  /** A node said that a slot is elsewhere: the map of slots is to be read again. */
+  refresh?(): void
+}

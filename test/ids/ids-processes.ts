@@ -1,0 +1,110 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type GuardedChild, startSource, temporaryFolder } from '@firebreak/testkit'
+import type { IssuerOrders } from './issuer.ts'
+
+/** Moves a process' wall clock, and only that; change it while the process runs. */
+export class FakedClock {
+  readonly #file: string
+
+  constructor(offsetMs = 0) {
+    this.#file = join(temporaryFolder('clock'), 'offset')
+    this.set(offsetMs)
+  }
+
+  set(offsetMs: number): void {
+    writeFileSync(this.#file, `${offsetMs >= 0 ? '+' : ''}${offsetMs / 1000}s`)
+  }
+
+  get env(): Record<string, string> {
+    return {
+      LD_PRELOAD: libfaketime(),
+      FAKETIME_TIMESTAMP_FILE: this.#file,
+      FAKETIME_NO_CACHE: '1',
+      FAKETIME_DONT_FAKE_MONOTONIC: '1',
+    }
+  }
+}
+
+function libfaketime(): string {
+  const folders = readdirSync('/usr/lib').map((name) => `/usr/lib/${name}/faketime/libfaketime.so.1`)
+  const found = folders.find((path) => existsSync(path))
+  if (found === undefined) throw new Error('libfaketime is not there: apt-get install faketime')
+  return found
+}
+
+/** Starts a process that issues snowflakes; `atStart` is called when it is about to read its clock. */
+export async function startIssuer(orders: IssuerOrders, clock?: FakedClock, atStart = () => {}): Promise<GuardedChild> {
+  const env = { ...process.env, ...clock?.env }
+  const child = startSource(new URL('./issuer.ts', import.meta.url), [JSON.stringify(orders)], {
+    env,
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  await child.printed(/ready/)
+  atStart()
+  child.process.stdin!.write('go\n')
+  return child
+}
+
+/** The ids that issuers wrote, whole ones only: a killed process may leave a part of the last. */
+export function readIds(path: string): BigUint64Array {
+  const bytes = readFileSync(path)
+  const copy = new Uint8Array(bytes.length - (bytes.length % 8))
+  copy.set(bytes.subarray(0, copy.length))
+  return new BigUint64Array(copy.buffer)
+}
+
+/** How many ids occur more than once, over all lists. */
+export function countDuplicates(lists: readonly BigUint64Array[]): number {
+  const all = new BigUint64Array(lists.reduce((sum, { length }) => sum + length, 0))
+  let at = 0
+  for (const list of lists) {
+    all.set(list, at)
+    at += list.length
+  }
+  all.sort()
+  let duplicates = 0
+  for (let index = 1; index < all.length; index++) if (all[index] === all[index - 1]) duplicates++
+  return duplicates
+}
+
+/** A running `firebreak ids`. */
+export interface IdsProcess {
+  readonly child: GuardedChild
+  readonly url: string
+  readonly respPort: number
+  /** The worker id, undefined without snowflakes. */
+  readonly workerId: number | undefined
+}
+
+const main = fileURLToPath(new URL('../../packages/cli/src/main.ts', import.meta.url))
+
+/** Starts `firebreak ids` on free ports, in a folder of its own; does not wait. */
+export function spawnIds(args: readonly string[], options: { folder?: string; clock?: FakedClock } = {}): GuardedChild {
+  const cwd = options.folder ?? temporaryFolder('ids')
+  const ports = [...(args.includes('--port') ? [] : ['--port', '0']), '--resp-port', '0']
+  return startSource(main, ['ids', ...ports, ...args], { cwd, env: { ...process.env, ...options.clock?.env } })
+}
+
+/** Starts `firebreak ids` and waits until it serves. */
+export async function startIds(
+  args: readonly string[],
+  options: { folder?: string; clock?: FakedClock } = {},
+): Promise<IdsProcess> {
+  const child = spawnIds(args, options)
+  const match = await child.printed(/ids: (http:\/\/\S+), redis:\/\/127\.0\.0\.1:(\d+), (?:worker (\d+)|no)/)
+  const [, url, respPort, workerId] = match
+  return {
+    child,
+    url: url!,
+    respPort: Number(respPort),
+    workerId: workerId === undefined ? undefined : Number(workerId),
+  }
+}
+
+/** One GET: its status and body. */
+export async function get(url: string): Promise<{ status: number; body: string }> {
+  const response = await fetch(url)
+  return { status: response.status, body: await response.text() }
+}

@@ -10,13 +10,20 @@ import {
   type StatusPayload,
   type TimerHandle,
 } from '@firebreak/core'
+import type { BoardExchange } from './board/board-exchange.ts'
+import type { BoardSync } from './board/heat-board.ts'
+import { joinBoard } from './board/join-board.ts'
+import type { SharedDecider } from './board/shared-decider.ts'
+import { measuringOf, type TrackName } from './board/track-id.ts'
 import { Collector } from './collect/collector.ts'
 import { IngestGovernor } from './collect/ingest-governor.ts'
 import { AccessTotals } from './decide/access-totals.ts'
 import { AlarmBoard } from './decide/alarm-board.ts'
 import { Decider } from './decide/decider.ts'
+import type { HeatDecider } from './decide/heat-decider.ts'
 import { TableDelivery } from './deliver/table-delivery.ts'
 import { HeatRecorder } from './heat/heat-recorder.ts'
+import type { HeatTrack } from './heat/heat-track.ts'
 import { SlotHeat } from './heat/slot-heat.ts'
 import { TieredHeatEngine } from './heat/tiered-heat-engine.ts'
 import { HostRegister, type Instance } from './hosts/host-register.ts'
@@ -30,6 +37,8 @@ import { TrafficMeter } from './traffic/traffic-meter.ts'
 /** Versions are reserved in the store by the thousand, so that a delta does not wait for a disk. */
 const versionBlock = 1000
 const housekeepingMs = 1000
+/** How long it is told that a shared store lost its data and was written again. */
+const resetShownMs = 60_000
 
 /**
  * The hub without a network: reports, statuses and claims come in, table changes and invalidations go out to whoever
@@ -38,7 +47,7 @@ const housekeepingMs = 1000
 export class HubCore {
   readonly options: ResolvedCoreOptions
   readonly engine: TieredHeatEngine
-  readonly decider: Decider
+  readonly decider: HeatDecider
   readonly delivery: TableDelivery
   readonly collector: Collector
   readonly hosts: HostRegister
@@ -59,12 +68,20 @@ export class HubCore {
   #rulesVersion: number
   #reservedVersion: number
   #lastRefused = 0
+  /** Where several hubs share the store. */
+  readonly #shared: { readonly decider: SharedDecider; readonly exchange: BoardExchange } | undefined
+  #storeEpoch: string
+  #resetAt = Number.NEGATIVE_INFINITY
+  #isBoardAway = false
+  #hubCount = 1
 
   /** Loads what the store has and makes a hub of it. */
   static async open(store: HubStore, options: HubCoreOptions = {}): Promise<HubCore> {
     const state = await store.load()
     await store.reserveVersions(state.versionFloor + versionBlock)
-    return new HubCore(store, state, resolveCoreOptions(options))
+    const core = new HubCore(store, state, resolveCoreOptions(options))
+    await core.#shared?.exchange.open()
+    return core
   }
 
   private constructor(store: HubStore, state: HubState, options: ResolvedCoreOptions) {
@@ -79,20 +96,33 @@ export class HubCore {
     })
     this.#totals = new AccessTotals(options.nodeOfSlot)
     this.#reservedVersion = state.versionFloor + versionBlock
+    this.#storeEpoch = state.epoch
+    const { board } = store
     this.delivery = new TableDelivery({
-      epoch: state.epoch,
+      // Hubs that share a store each count versions for themselves: a sensor that moves to another believes its epoch.
+      epoch: board === undefined ? state.epoch : `${state.epoch}/${options.hubId}/${Math.floor(this.now())}`,
       version: state.versionFloor + 1,
       isOff: state.isOff,
-      persist: (set, removed) => this.#writer.saveEntries(set, removed),
+      persist: board === undefined ? (set, removed) => this.#writer.saveEntries(set, removed) : () => {},
       onVersion: (version) => this.#reserve(version),
     })
-    this.decider = new Decider({
+    const deciding = {
       ...options,
       sink: this.delivery,
       totals: this.#totals,
-      processCount: (services) => this.hosts.countOf(services),
-      record: (event) => this.#record(event),
-    })
+      processCount: (services: ReadonlySet<string>) => this.hosts.countOf(services),
+      record: (event: HistoryEvent) => this.#record(event),
+    }
+    this.#shared =
+      board &&
+      joinBoard(board, deciding, options, {
+        findTrack: (name) => this.#findTrack(name),
+        onHot: (track) => this.#showTrack(track),
+        onSync: (sync) => this.#onSync(sync),
+        onDecided: () => this.delivery.flush(),
+        onTrouble: (error) => this.#onBoardTrouble(error),
+      })
+    this.decider = this.#shared?.decider ?? new Decider(deciding)
     const { engine, decider, delivery, slots, hosts, traffic, governor } = this
     const parts = { engine, decider, delivery, slots, hosts, traffic, governor, totals: this.#totals }
     this.collector = new Collector({ ...options, ...parts }, this.#ruleSet)
@@ -107,6 +137,12 @@ export class HubCore {
     const { timers, tickMs } = this.options
     this.#timers.push(timers.setInterval(() => this.#tick(), tickMs))
     this.#timers.push(timers.setInterval(() => this.#keepHouse(), housekeepingMs))
+    this.#shared?.exchange.start()
+  }
+
+  /** Hubs that share the store, this one included. */
+  get hubCount(): number {
+    return this.#hubCount
   }
 
   now(): number {
@@ -125,9 +161,14 @@ export class HubCore {
   /** Adds or replaces a rule; it is in force, stored and audited when this resolves. */
   async putRule(rule: Rule, who: string): Promise<void> {
     const before = this.#rules.get(rule.id) ?? null
-    this.#rulesVersion = await this.store.saveRule(rule)
-    this.#rules.set(rule.id, rule)
-    this.#applyRules()
+    const version = await this.store.saveRule(rule)
+    if (this.#isShared(version)) {
+      await this.#loadRules()
+    } else {
+      this.#rulesVersion = version
+      this.#rules.set(rule.id, rule)
+      this.#applyRules()
+    }
     await this.#audit(who, `${before === null ? 'add' : 'change'} rule ${rule.id}`, before, rule)
   }
 
@@ -135,9 +176,14 @@ export class HubCore {
   async deleteRule(id: string, who: string): Promise<boolean> {
     const before = this.#rules.get(id)
     if (before === undefined) return false
-    this.#rulesVersion = await this.store.deleteRule(id)
-    this.#rules.delete(id)
-    this.#applyRules()
+    const version = await this.store.deleteRule(id)
+    if (this.#isShared(version)) {
+      await this.#loadRules()
+    } else {
+      this.#rulesVersion = version
+      this.#rules.delete(id)
+      this.#applyRules()
+    }
     await this.#audit(who, `delete rule ${id}`, before, null)
     return true
   }
@@ -202,6 +248,7 @@ export class HubCore {
   async close(): Promise<void> {
     for (const timer of this.#timers) timer.cancel()
     this.delivery.flush()
+    await this.#shared?.exchange.close()
     await this.#writer.close()
     await this.store.close()
   }
@@ -288,6 +335,81 @@ export class HubCore {
       this.alarms.clear('reports')
     }
     this.#lastRefused = refused
+  }
+
+  async #loadRules(): Promise<void> {
+    const { rules, rulesVersion } = await this.store.load()
+    this.#rules.clear()
+    for (const rule of rules) this.#rules.set(rule.id, rule)
+    this.#rulesVersion = rulesVersion
+    this.#applyRules()
+  }
+
+  /** What the hubs of a shared store have in common: who they are, their rules, their switch. */
+  async #onSync({ epoch, rulesVersion, isOff, otherHubs }: BoardSync): Promise<void> {
+    this.#hubCount = otherHubs.size + 1
+    this.engine.setHubCount(this.#hubCount)
+    this.#shared!.decider.setHubCount(this.#hubCount)
+    this.#totals.setOthers([...otherHubs.values()])
+    if (epoch !== this.#storeEpoch) {
+      await this.#recover()
+      return
+    }
+    if (rulesVersion !== this.#rulesVersion) await this.#loadRules()
+    if (isOff !== this.delivery.isOff) this.delivery.setOff(isOff)
+  }
+
+  /** The shared store lost everything: this hub, or another, writes it again from memory. */
+  async #recover(): Promise<void> {
+    const { rules, version } = this.rules()
+    const isWriter = await this.store.restore!({ rules, rulesVersion: version, isOff: this.delivery.isOff })
+    this.#storeEpoch = (await this.store.load()).epoch
+    await this.#loadRules()
+    this.#shared!.exchange.distrust()
+    this.#resetAt = this.now()
+    this.options.logger.warn({ store: this.store.name, isWriter }, 'the store lost its data and was written again')
+  }
+
+  #findTrack({ redisClusterId, ruleId, measuring, key }: TrackName): HeatTrack | undefined {
+    const wanted = this.#rules.get(ruleId)
+    if (wanted === undefined || measuringOf(wanted) !== measuring) return undefined
+    const bytes = keyBytes(key)
+    const heat = this.engine.find(redisClusterId, bytes, 0, bytes.length, this.now())
+    const serviceId = wanted.serviceId === '*' ? '' : wanted.serviceId
+    const track = heat && this.engine.trackOf(heat, this.#ruleSet.scope(redisClusterId, serviceId))
+    return track?.rule?.id === ruleId ? track : undefined
+  }
+
+  #showTrack(track: HeatTrack): void {
+    const heat = this.engine.get(track.redisClusterId, track.key)
+    if (heat !== undefined) this.engine.consider(heat, track, this.now())
+  }
+
+  #onBoardTrouble(error: Error | undefined): void {
+    const now = this.now()
+    if (error !== undefined) {
+      const cause = `the Redis that the hubs share failed: ${error.message}`
+      const retry = 'hot keys stay hot and each hub decides by what it sees alone; it is tried again all the time'
+      this.alarms.raise({ id: 'board', severity: 'critical', cause, retry }, now)
+      if (!this.#isBoardAway) this.options.logger.warn({ error: error.message }, 'the Redis that the hubs share failed')
+    } else if (this.#isBoardAway) {
+      this.alarms.clear('board')
+      this.options.logger.info({}, 'the Redis that the hubs share is back')
+    }
+    this.#isBoardAway = error !== undefined
+    if (now - this.#resetAt < resetShownMs) {
+      const cause = 'the Redis that the hubs share lost its data; history and audit before that are gone'
+      const retry =
+        'rules, switch and hot keys were written again from the hubs’ memory; give it a disk (appendonly yes)'
+      this.alarms.raise({ id: 'board-reset', severity: 'warning', cause, retry }, now)
+    } else {
+      this.alarms.clear('board-reset')
+    }
+  }
+
+  /** True where other hubs may have changed rules too, so that ours alone does not make the version. */
+  #isShared(version: number): boolean {
+    return this.store.board !== undefined && version !== this.#rulesVersion + 1
   }
 
   #reserve(version: number): void {

@@ -11,6 +11,7 @@ import { HubCore } from './hub-core.ts'
 import type { HubCoreOptions } from './hub-options.ts'
 import type { HubStore } from './store/hub-store.ts'
 import { MemoryStore } from './store/memory-store.ts'
+import { openRedisStore } from './store/open-redis-store.ts'
 import { SqliteStore } from './store/sqlite-store.ts'
 
 /** How a hub is started. */
@@ -21,6 +22,8 @@ export interface HubOptions extends HubCoreOptions {
   readonly port?: number
   /** Where rules, history and audit are kept (`hub.sqlite`). @default none: in memory only */
   readonly dataFolder?: string
+  /** A Redis or Redis Cluster that several hubs share, instead of `dataFolder`: `redis://host:port[,host:port…]`. @default none */
+  readonly storeUrl?: string
   /** A store of the caller's own, instead of `dataFolder`. */
   readonly store?: HubStore
   /** Rules, as users write them, that a store without any rule begins with. @default [] */
@@ -60,14 +63,13 @@ const version = (JSON.parse(readFileSync(new URL('../package.json', import.meta.
 
 /** Starts a hub in this process. */
 export async function startHub(options: HubOptions = {}): Promise<Hub> {
-  const { host = '127.0.0.1', port = 0, tokens, dataFolder } = options
+  const { host = '127.0.0.1', port = 0, tokens } = options
   if (!isLoopback(host) && !hasSecrets(tokens)) throw new NotLoopbackError(host)
   // Everything that can be wrong in the options, before anything is opened.
   const initialRules = (options.initialRules ?? []).map(parseRule)
   const tls = readTls(options.tls)
   const logger = options.logger ?? makeLogger(options.logLevel ?? 'info')
-  const store =
-    options.store ?? (dataFolder === undefined ? new MemoryStore() : new SqliteStore(join(dataFolder, 'hub.sqlite')))
+  const store = options.store ?? (await openStore(options))
   const core = await HubCore.open(store, { ...options, logger })
   await seedRules(core, initialRules)
   const server = new HubServer(core, {
@@ -104,6 +106,16 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
       return closing
     },
   }
+}
+
+async function openStore({ storeUrl, dataFolder }: HubOptions): Promise<HubStore> {
+  if (storeUrl === undefined) {
+    return dataFolder === undefined ? new MemoryStore() : new SqliteStore(join(dataFolder, 'hub.sqlite'))
+  }
+  if (dataFolder !== undefined) {
+    throw new HubConfigError('storeUrl', 'storeUrl and dataFolder are both set: a hub has one store')
+  }
+  return openRedisStore(storeUrl)
 }
 
 function hasSecrets(tokens: HubTokens | undefined): tokens is HubTokens {

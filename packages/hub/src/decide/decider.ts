@@ -10,9 +10,11 @@ import {
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { AccessTotals } from './access-totals.ts'
 import type { StrategyChooser } from './choose-strategy.ts'
+import type { HeatDecider } from './heat-decider.ts'
 import type { HotState } from './hot-state.ts'
 import { isEntered, isHeld, readLevel } from './read-level.ts'
-import { coldReason, coolingReason, hotReason, type LevelReading, warmingReason } from './reason.ts'
+import { coolingReason, hotReason, type LevelReading } from './reason.ts'
+import { trackReason } from './track-reason.ts'
 
 /** Where decisions go: the strategy table. */
 export interface DecisionSink {
@@ -44,7 +46,7 @@ type ActiveState = Exclude<HotState, { phase: 'warming' }>
  * A count that crosses its threshold is seen on arrival (`onHeat`) and decided at once. Everything else is decided by
  * evaluation: shares, which make sense only once every host has reported, levels left, keys cooled, entries extended.
  */
-export class Decider {
+export class Decider implements HeatDecider {
   readonly #options: DeciderOptions
   /**
    * A key's first report arms its evaluation after `settleMs` plus a random part of `settleJitterMs`, so that every host
@@ -145,15 +147,7 @@ export class Decider {
 
   /** Why the key is where it is, in words. */
   reasonOf(track: HeatTrack, now: number): string {
-    const { rule, state } = track
-    if (rule === undefined || state === undefined) return coldReason(rule)
-    const index = state.phase === 'warming' ? 0 : state.level
-    const level = rule.levels[index]!
-    const reading = readLevel(track, level, now, this.#options.totals)
-    if (state.phase === 'warming') return warmingReason(rule, level, reading)
-    const shadow = rule.mode === 'shadow' ? ' (shadow: nothing is delivered)' : ''
-    if (state.phase === 'cooling') return `${coolingReason(rule, level, reading)}${shadow}`
-    return `${isEntered(level, reading) ? hotReason(rule, level, reading) : state.entry.reason}${shadow}`
+    return trackReason(track, this.#options.totals, now)
   }
 
   #arm(track: HeatTrack): void {

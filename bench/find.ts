@@ -6,9 +6,9 @@ import { sourceArgs, startRedis } from '@firebreak/testkit'
 import { Bench, interleaved, isQuick, median, medianRatio, rounds, say } from './harness/bench.ts'
 
 const bench = new Bench('find')
-const keyCount = isQuick ? 150_000 : 1_000_000
+const keyCount = isQuick ? 200_000 : 1_000_000
 const dumpKeys = 1_000_000
-const main = fileURLToPath(new URL('../packages/cli/src/main.ts', import.meta.url))
+const scanner = fileURLToPath(new URL('./find/scan.ts', import.meta.url))
 
 /** Fills a server with keys of all types: half short strings, the rest hashes, lists, sets, sorted sets, long strings. */
 const fill = `
@@ -64,8 +64,7 @@ function otherClient(port: number, key: string) {
 }
 
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
-const finder = (port: number, ...args: string[]) =>
-  timed(process.execPath, [...sourceArgs, main, 'find', ...args, '--port', String(port), '--quiet', '--json'])
+const finder = (kind: 'hot' | 'big') => timed(process.execPath, [...sourceArgs, scanner, kind, String(server.port)])
 
 const server = await filled(keyCount, ['--maxmemory-policy', 'allkeys-lfu'])
 say(`${keyCount} keys are in`)
@@ -84,9 +83,9 @@ async function beside(kind: 'hot' | 'big', work: () => Promise<number>): Promise
 const cli = async (flag: string) => keyCount / ((await timed('redis-cli', ['-p', String(server.port), flag])) / 1000)
 
 const speeds = await interleaved(rounds(3, 5), {
-  hot: () => beside('hot', () => finder(server.port, 'hot', '--scan', '--resample', '0')),
+  hot: () => beside('hot', () => finder('hot')),
   hotkeys: () => cli('--hotkeys'),
-  big: () => beside('big', () => finder(server.port, 'big', '--scan')),
+  big: () => beside('big', () => finder('big')),
   memkeys: () => cli('--memkeys'),
 })
 client.stop()

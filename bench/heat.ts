@@ -18,7 +18,8 @@ import { Bench, interleaved, isQuick, median, medianRatio, rounds, say } from '.
  *   added; 5 % of the entries are of keys over the threshold. The rival decodes the
  *   same bytes with the same reader, makes the key a string and keeps `{ ring, total }` in a `Map`. Speed is by CPU
  *   time of this process, garbage collection on other threads included.
- * - `growth-…`: both grow to 10 M keys (`--quick`: 4 M); a pause is the smaller of wall and CPU time of 256 insertions.
+ * - `growth-…`: both grow to 10 M keys (`--quick`: 3 M); a pause is the smaller of wall and CPU time of 256 insertions.
+ *   By hand past what a `Map` can hold: `FIREBREAK_KEYS=20000000 FIREBREAK_ONLY=growth npm run -s bench -- heat`.
  * - `count-vs-map`: accesses of `orm-night` in intervals of 50,000, each read to its end.
  */
 const bench = new Bench('heat')
@@ -127,7 +128,7 @@ function makeReports(distinct: number, entryCount: number): Buffer[] {
 
 async function ingest(): Promise<void> {
   const distinct = 1_000_000
-  const entryCount = rounds(2_000_000, 5_000_000)
+  const entryCount = rounds(1_500_000, 5_000_000)
   say(`ingest: ${entryCount} entries over ${distinct} keys`)
   const reports = makeReports(distinct, entryCount)
   const filling = distinct / perReport
@@ -191,26 +192,40 @@ function longestPause(count: number, add: (blob: Buffer, start: number) => void)
   return longest
 }
 
-function growth(): void {
-  const count = rounds(4_000_000, 10_000_000)
+async function growth(): Promise<void> {
+  const count = Number(process.env['FIREBREAK_KEYS'] ?? rounds(3_000_000, 10_000_000))
   say(`growth: ${count} keys`)
-  globalThis.gc?.()
-  const before = memory()
-  const window = new HeatWindow({ rules: oneRule(4000), startMs: 0, slices, maxBytes: 4 * 2 ** 30 })
+  const before = await settledMemory()
+  const window = new HeatWindow({ rules: oneRule(4000), startMs: 0, slices, maxBytes: 8 * 2 ** 30, maxKeys: count })
   const dictPause = longestPause(count, (blob, start) => window.add(blob, start, start + keyLength, 1, 0, 0, 0))
-  globalThis.gc?.()
-  const bytesPerKey = (memory() - before) / window.size
   if (window.size !== count) throw new Error(`${window.size} keys instead of ${count}`)
+  const bytesPerKey = ((await settledMemory()) - before) / count
   say(`  dict ${dictPause.toFixed(1)} ms, ${bytesPerKey.toFixed(1)} bytes a key`)
   const map = new Map<string, number>()
+  let mapEnd = ''
   const mapPause = longestPause(count, (blob, start) => {
+    if (mapEnd !== '') return
     const key = blob.toString('latin1', start, start + keyLength)
-    map.set(key, (map.get(key) ?? 0) + 1)
+    try {
+      map.set(key, (map.get(key) ?? 0) + 1)
+    } catch (error) {
+      mapEnd = `, and ended at ${map.size} keys: ${(error as Error).message}`
+    }
   })
-  say(`  map  ${mapPause.toFixed(1)} ms`)
-  bench.report({ id: 'growth-max-pause-ms', value: dictPause, unit: 'ms', note: `Map: ${mapPause.toFixed(0)} ms` })
+  const mapNote = `Map: ${mapPause.toFixed(0)} ms${mapEnd}`
+  say(`  ${mapNote}`)
+  bench.report({ id: 'growth-max-pause-ms', value: dictPause, unit: 'ms', note: `to ${count} keys; ${mapNote}` })
   bench.report({ id: 'growth-pause-vs-map', ratio: mapPause / dictPause, of: 'Map', to: 'dict' })
   bench.report({ id: 'bytes-per-key', value: bytesPerKey, unit: 'bytes', note: `at ${count} keys, window included` })
+}
+
+/** Memory in use, once what earlier parts left behind is really gone. */
+async function settledMemory(): Promise<number> {
+  for (let round = 0; round < 4; round++) {
+    globalThis.gc?.()
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  return memory()
 }
 
 function memory(): number {
@@ -220,7 +235,7 @@ function memory(): number {
 
 async function counting(): Promise<void> {
   const { ids, keys } = loadTrace('orm-night')
-  const accesses = Math.min(ids.length, rounds(2_000_000, 5_000_000))
+  const accesses = Math.min(ids.length, rounds(1_500_000, 5_000_000))
   const interval = 50_000
   say(`counting: ${accesses} accesses`)
   let longestStep = 0
@@ -230,7 +245,7 @@ async function counting(): Promise<void> {
   }
   // One for all rounds, as a process has one.
   const counter = new AccessCounter()
-  const speeds = await interleaved(rounds(7, 15), {
+  const speeds = await interleaved(rounds(5, 15), {
     counter() {
       globalThis.gc?.()
       const usage = process.cpuUsage()
@@ -266,12 +281,10 @@ async function counting(): Promise<void> {
   })
 
   // One interval as large as an interval gets, read in steps.
-  globalThis.gc?.()
-  const before = memory()
+  const before = await settledMemory()
   const full = new AccessCounter()
   for (let id = 0; id < 65_536; id++) full.add(keys[id % keys.length]!, false, 10)
-  globalThis.gc?.()
-  const counterBytes = (memory() - before) / full.keyCount
+  const counterBytes = ((await settledMemory()) - before) / full.keyCount
   const timed = <T>(step: () => T): T => {
     const usage = process.cpuUsage()
     const started = performance.now()
@@ -292,7 +305,8 @@ async function counting(): Promise<void> {
 
 say(isQuick ? 'quick run' : 'whole run')
 // The counter first: it stands for a client's process, whose heap is not full of a hub's keys.
-await counting()
-await ingest()
-growth()
+const only = process.env['FIREBREAK_ONLY']
+if (only === undefined || only === 'counting') await counting()
+if (only === undefined || only === 'ingest') await ingest()
+if (only === undefined || only === 'growth') await growth()
 bench.done()

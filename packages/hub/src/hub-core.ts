@@ -17,8 +17,8 @@ import { AlarmBoard } from './decide/alarm-board.ts'
 import { Decider } from './decide/decider.ts'
 import { TableDelivery } from './deliver/table-delivery.ts'
 import { HeatRecorder } from './heat/heat-recorder.ts'
-import { MapHeatEngine } from './heat/map-heat-engine.ts'
 import { SlotHeat } from './heat/slot-heat.ts'
+import { TieredHeatEngine } from './heat/tiered-heat-engine.ts'
 import { HostRegister, type Instance } from './hosts/host-register.ts'
 import { type HubCoreOptions, type ResolvedCoreOptions, resolveCoreOptions } from './hub-options.ts'
 import { InvalidationLane } from './lane/invalidation-lane.ts'
@@ -37,7 +37,7 @@ const housekeepingMs = 1000
  */
 export class HubCore {
   readonly options: ResolvedCoreOptions
-  readonly engine: MapHeatEngine
+  readonly engine: TieredHeatEngine
   readonly decider: Decider
   readonly delivery: TableDelivery
   readonly collector: Collector
@@ -71,7 +71,7 @@ export class HubCore {
     this.options = options
     this.store = store
     this.#writer = new StoreWriter(store, options.timers, (error) => this.#onStoreTrouble(error))
-    this.engine = new MapHeatEngine({ maxTrackedKeys: options.maxTrackedKeys })
+    this.engine = new TieredHeatEngine({ maxTrackedKeys: options.maxTrackedKeys })
     this.hosts = new HostRegister(options)
     this.governor = new IngestGovernor(options)
     this.lane = new InvalidationLane((bytes) => {
@@ -243,7 +243,7 @@ export class HubCore {
         this.#writer.saveEntries([], [entry])
         continue
       }
-      for (const service of services) track.services.add(service)
+      for (const service of services) track.addService(service)
       this.decider.restore(track, entry, now, this.options.restartGraceMs)
       this.engine.consider(heat!, track, now)
     }

@@ -43,7 +43,7 @@ export interface HubCoreOptions {
   readonly entryTtlMs?: number
   /** How long keys that were hot before a restart stay so without being seen again. @default 5000 */
   readonly restartGraceMs?: number
-  /** Keys whose heat is tracked at once. @default 1000000 */
+  /** Keys of a cluster that are counted at once, some 100 bytes each. @default 2000000 */
   readonly maxTrackedKeys?: number
   /** Makes a hot key's strategy. @default the first of its level */
   readonly chooseStrategy?: StrategyChooser
@@ -85,7 +85,7 @@ export function resolveCoreOptions(options: HubCoreOptions): ResolvedCoreOptions
     tickMs: 100,
     entryTtlMs: 60_000,
     restartGraceMs: 5000,
-    maxTrackedKeys: 1_000_000,
+    maxTrackedKeys: 2_000_000,
     chooseStrategy: chooseFirstStrategy,
     nodeOfSlot: () => '',
     loadOf: makeLoadMeter(),

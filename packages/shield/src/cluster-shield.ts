@@ -24,6 +24,8 @@ import type { Upstream } from './watcher/upstream.ts'
 export interface ClusterShieldOptions {
   readonly redisClusterId: string
   readonly serviceId: string
+  /** Names this process among those of the fleet. */
+  readonly processId: string
   readonly upstream: Upstream
   readonly leaseMs: number
   readonly fallbackTtlMs: number
@@ -86,6 +88,18 @@ export class ClusterShield implements KeySpaceHost {
     return this.#options.clock.now()
   }
 
+  random(): number {
+    return this.#options.random()
+  }
+
+  warn(code: string, message: string): void {
+    this.#options.trouble.note(code, message)
+  }
+
+  get processId(): string {
+    return this.#options.processId
+  }
+
   /** The key space of a database, as the application reads it or as another identity with its own upstream does. */
   space(database: number, identity?: { readonly id: string; readonly upstream: Upstream }): KeySpace {
     const identityId = identity?.id ?? ''
@@ -112,6 +126,7 @@ export class ClusterShield implements KeySpaceHost {
   endWrite(hot: HotKey): void {
     hot.pendingWrites--
     hot.drop()
+    hot.copies?.written()
   }
 
   /** Drops everything that is kept and poisons what is in flight. */
@@ -213,10 +228,17 @@ export class ClusterShield implements KeySpaceHost {
     const slots = new Map<number, HotKey>()
     for (const space of this.#spaces.values()) {
       for (const hot of space.hot.values()) {
+        if (hot.copies !== undefined) {
+          for (const slot of hot.copies.slots) {
+            const watcher = space.watcherAt(slot)
+            if (watcher !== undefined) used.add(watcherId(space, watcher.node))
+          }
+          hot.copies.tick()
+        }
         if (!hot.isCached) continue
         const node = space.upstream.nodeOf(hot.slot)
         if (hot.replyCount > 0 && node !== hot.node) hot.drop()
-        const watcher = this.watcherOf(hot)
+        const watcher = space.watcherOf(hot)
         if (watcher !== undefined) used.add(watcherId(space, watcher.node))
         if (space.upstream.isCluster && hot.replyCount > 0) slots.set(hot.slot, hot)
       }
@@ -229,7 +251,7 @@ export class ClusterShield implements KeySpaceHost {
 
   /** Asks the node of a cached key whether the slot is still its own: a cached NIL whose slot moves gets no push. */
   #probe(hot: HotKey): void {
-    this.watcherOf(hot)?.probe(hot.bytes, () => {
+    hot.space.watcherOf(hot)?.probe(hot.bytes, () => {
       hot.space.upstream.refresh?.()
       for (const other of hot.space.hot.values()) if (other.slot === hot.slot) other.drop()
     })
@@ -241,7 +263,7 @@ export class ClusterShield implements KeySpaceHost {
     for (const space of this.#spaces.values()) {
       for (const hot of space.hot.values()) {
         this.tally.takeKey(hot)
-        const isTold = (hot.localHits > 0 || hot.redisReads > 0) && effects.length < maxEffects
+        const isTold = (hot.localHits > 0 || hot.redisReads > 0 || hot.copyReads > 0) && effects.length < maxEffects
         if (isTold) effects.push(this.#effectOf(hot))
         hot.resetEffect()
       }
@@ -258,9 +280,8 @@ export class ClusterShield implements KeySpaceHost {
     }))
   }
 
-  watcherOf(hot: HotKey): TrackingWatcher | undefined {
-    const { space } = hot
-    const node = space.upstream.nodeOf(hot.slot)
+  watcherAt(space: KeySpace, slot: number): TrackingWatcher | undefined {
+    const node = space.upstream.nodeOf(slot)
     if (node === undefined) return undefined
     const id = watcherId(space, node)
     let watcher = this.#watchers.get(id)
@@ -301,6 +322,7 @@ export class ClusterShield implements KeySpaceHost {
 
   close(): void {
     this.isActive = false
+    for (const space of this.#spaces.values()) for (const hot of space.hot.values()) hot.close()
     for (const watcher of this.#watchers.values()) watcher.stop()
     this.#watchers.clear()
     this.flush()
@@ -323,7 +345,7 @@ export class ClusterShield implements KeySpaceHost {
     for (const [name, hot] of space.hot) {
       if (this.#handlings.has(name)) continue
       this.tally.takeKey(hot)
-      hot.drop()
+      hot.close()
       space.hot.delete(name)
     }
     for (const [name, handling] of this.#handlings) {
@@ -338,6 +360,7 @@ export class ClusterShield implements KeySpaceHost {
     for (const space of this.#spaces.values()) {
       for (const name of names) {
         this.#dropKey(space, name, (hot) => {
+          hot.copies?.changed()
           if (hot.isConsistent) hot.dropReplies()
         })
       }

@@ -110,6 +110,7 @@ export class Shield {
     const cluster = new ClusterShield({
       redisClusterId,
       serviceId,
+      processId: this.options.instanceId,
       upstream,
       leaseMs,
       fallbackTtlMs,

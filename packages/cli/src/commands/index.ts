@@ -1,11 +1,15 @@
 import type { Command } from '../command/command.ts'
 import { completionCommand } from './completion.ts'
 import { drill } from './drill.ts'
+import { exportCommand } from './export.ts'
 import { find } from './find/find.ts'
+import { hosts } from './hosts.ts'
 import { hub } from './hub.ts'
 import { ids } from './ids/ids.ts'
+import { keys } from './keys.ts'
 import { limitsCommand } from './limits.ts'
 import { manCommand } from './man.ts'
+import { rules } from './rules.ts'
 import { off, on } from './switch.ts'
 import { top } from './top.ts'
 import { up } from './up.ts'
@@ -15,10 +19,14 @@ export const commands: readonly Command[] = [
   up,
   hub,
   top,
+  keys,
+  hosts,
+  rules,
   find,
   drill,
   off,
   on,
+  exportCommand,
   limitsCommand,
   ids,
   completionCommand(() => commands),

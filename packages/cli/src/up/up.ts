@@ -1,5 +1,6 @@
+import { mkdirSync } from 'node:fs'
 import { pageFolder } from '@firebreak/console'
-import { type Hub, startHub } from '@firebreak/hub'
+import { type Hub, type HubServices, openHubServices, startHub } from '@firebreak/hub'
 import { openRedis, type RedisSource } from '../redis-source/redis-source.ts'
 import { removeRunning, writeRunning } from './running-file.ts'
 
@@ -27,10 +28,14 @@ const defaultPort = 7070
 /** Starts a Redis where none is named, then the hub with its console. */
 export async function startUp(options: UpOptions): Promise<Up> {
   const redis = await openRedis({ url: options.redisUrl })
+  let services: HubServices | undefined
   let hub: Hub
   try {
-    hub = await startHubOnPort(options)
+    mkdirSync(options.dataFolder, { recursive: true })
+    services = await openHubServices({ dataFolder: options.dataFolder, workerId: 0 })
+    hub = await startHubOnPort(options, services)
   } catch (error) {
+    await services?.close()
     await redis.stop()
     throw error
   }
@@ -41,13 +46,17 @@ export async function startUp(options: UpOptions): Promise<Up> {
     async close() {
       removeRunning(options.dataFolder)
       await hub.close()
+      await services.close()
       await redis.stop()
     },
   }
 }
 
-async function startHubOnPort({ hubPort, dataFolder, logLevel = 'warn' }: UpOptions): Promise<Hub> {
-  const hubOptions = { dataFolder, consoleFolder: pageFolder, initialRules: [firstRule], logLevel }
+async function startHubOnPort(
+  { hubPort, dataFolder, logLevel = 'warn' }: UpOptions,
+  { plugins }: HubServices,
+): Promise<Hub> {
+  const hubOptions = { dataFolder, consoleFolder: pageFolder, initialRules: [firstRule], logLevel, plugins }
   if (hubPort !== undefined) return startHub({ ...hubOptions, port: hubPort })
   try {
     return await startHub({ ...hubOptions, port: defaultPort })

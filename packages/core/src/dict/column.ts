@@ -1,4 +1,4 @@
-import { chunkShift, type DictFollower } from './dict.ts'
+import { chunkShift, type DictFollower } from './entry-pool.ts'
 
 const chunkEntries = 1 << chunkShift
 

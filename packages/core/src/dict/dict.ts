@@ -1,4 +1,6 @@
 import { InvalidOptionError } from '../errors/firebreak-error.ts'
+import { BucketTable } from './bucket-table.ts'
+import { chunkMask, chunkShift, type DictFollower, EntryPool } from './entry-pool.ts'
 import { hashBytes } from './hash-bytes.ts'
 import { KeyArena, maxKeyBytes, pageBytes } from './key-arena.ts'
 
@@ -11,11 +13,11 @@ import { KeyArena, maxKeyBytes, pageBytes } from './key-arena.ts'
  * empty. When the load passes a limit, the second is made with twice the buckets, and from then on **every operation
  * moves a few buckets** from the first to the second, until the first is empty and the second takes its place. No
  * operation ever does more than a constant amount of that work. (`dict.c` must also bound its walk over empty buckets;
- * here a step *is* a number of buckets, empty or not.)
+ * here a step *is* a number of buckets, empty or not.) Unlike in `dict.c`, a key has one place at any time: its bucket of
+ * the first table where that is not moved yet, else its bucket of the second. So a look-up walks one chain, an insertion
+ * may still go to the first table, and both tables can be made and given back piece by piece (`BucketTable`).
  *
- * Layout. A table is an `Int32Array` of chain heads: 0 is an empty bucket, n + 1 is entry n. Fresh typed arrays are
- * zero, and large ones come from the system as untouched pages, so making one takes microseconds, not a copy. Entries
- * lie in chunks of 16,384, and an entry is one run of 32-bit words:
+ * Layout. Entries lie in chunks of 16,384, and an entry is one run of 32-bit words:
  *
  *     word   0      1      2        3 …
  *            next   hash   key ref  the user's own words (`payloadWords`)
@@ -34,7 +36,7 @@ import { KeyArena, maxKeyBytes, pageBytes } from './key-arena.ts'
  * What it does not do. It does not shrink below its first size. A chain is walked without limit: a stranger who knows
  * the seed could build a long one, so servers pass a random `hashSeed`. Memory is bounded by `maxBytes`: an insertion
  * that would pass it is refused (-1) and the caller decides whom to forget; where only the doubling of the table would
- * pass it, chains get longer instead. Tables are freed by the garbage collector, so the bound is on what is reachable.
+ * pass it, chains get longer instead. Memory is freed by the garbage collector, so the bound is on what is reachable.
  */
 export interface DictOptions {
   /** 32-bit words that each entry has for its user. @default 0 */
@@ -52,10 +54,6 @@ const headWords = 3
 const hashWord = 1
 const refWord = 2
 
-export const chunkShift = 14
-const chunkEntries = 1 << chunkShift
-const chunkMask = chunkEntries - 1
-
 const maxLoad = 1
 const minLoad = 1 / 8
 const bucketsPerStep = 8
@@ -65,44 +63,24 @@ const maxBuckets = 2 ** 30
 export const maxPreload = 64
 const preloadEntries = new Int32Array(maxPreload)
 
-const noTable = new Int32Array(0)
-const noWords = new Int32Array(0)
-const noFloats = new Float32Array(0)
-
-/** Something beside the dict that is indexed like it and follows its deletions; see `Column`. */
-export interface DictFollower {
-  /** The entry is gone and its index may be given to another key. */
-  forget(index: number): void
-  /** None of the chunk's entries exist. */
-  releaseChunk(chunk: number): void
-}
+const noTable = new BucketTable(0)
 
 /** A progressively rehashed dict from byte keys to dense indices. */
 export class Dict {
   readonly payloadWords: number
   readonly maxBytes: number
   readonly hashSeed: number
-  /** The chunks' words, for users on a hot path; see `wordsOf` and `payloadAt`. */
-  readonly words: Int32Array[] = []
-  /** The same words seen as floats. */
-  readonly floats: Float32Array[] = []
+  readonly #words: Int32Array[]
+  readonly #floats: Float32Array[]
   readonly #stride: number
-  readonly #initialBuckets: number
+  readonly #entries: EntryPool
   readonly #arena = new KeyArena()
-  #table: Int32Array
+  readonly #initialBuckets: number
+  #table: BucketTable
   /** The table being filled while rehashing, else `noTable`. */
-  #nextTable: Int32Array = noTable
+  #nextTable: BucketTable = noTable
   /** Buckets of `#table` below this are moved. */
   #rehashAt = 0
-  #size = 0
-  /** Per chunk: head of its free list (index + 1), entries ever used, and entries alive. */
-  readonly #freeHeads: number[] = []
-  readonly #used: number[] = []
-  readonly #live: number[] = []
-  /** No chunk below this has room. */
-  #roomFrom = 0
-  #chunkCount = 0
-  readonly #followers: DictFollower[] = []
   #wasInserted = false
 
   constructor(options: DictOptions = {}) {
@@ -117,30 +95,28 @@ export class Dict {
     this.maxBytes = maxBytes
     this.hashSeed = hashSeed
     this.#stride = headWords + payloadWords
+    this.#entries = new EntryPool(this.#stride)
+    this.#words = this.#entries.words
+    this.#floats = this.#entries.floats
     this.#initialBuckets = initialBuckets
-    this.#table = new Int32Array(initialBuckets)
-    const smallest = this.bytes + this.#chunkBytes + 2 * pageBytes
+    this.#table = new BucketTable(initialBuckets)
+    const smallest = initialBuckets * 4 + this.#entries.chunkBytes + 2 * pageBytes
     if (!(maxBytes >= smallest)) throw new InvalidOptionError('maxBytes', maxBytes, `at least ${smallest}`)
   }
 
   /** Entries. */
   get size(): number {
-    return this.#size
+    return this.#entries.size
   }
 
-  /** Every index is below this. */
-  get indexLimit(): number {
-    return this.words.length << chunkShift
-  }
-
-  /** Memory of the tables, entries and keys. */
+  /** Memory of the tables, entries and keys; tables count whole, though they are made and given back in pieces. */
   get bytes(): number {
-    return (this.#table.length + this.#nextTable.length) * 4 + this.#chunkCount * this.#chunkBytes + this.#arena.bytes
+    return (this.#table.length + this.#nextTable.length) * 4 + this.#entries.bytes + this.#arena.bytes
   }
 
   /** True where a user who wants to forget something for each new key should begin to: insertions may soon be refused. */
   get isNearlyFull(): boolean {
-    return this.bytes > this.maxBytes * 0.9 - this.#chunkBytes - 2 * pageBytes
+    return this.bytes > this.maxBytes * 0.9 - this.#entries.chunkBytes - 2 * pageBytes
   }
 
   get isRehashing(): boolean {
@@ -163,13 +139,18 @@ export class Dict {
   /** The index of the key that stands in `bytes` from `start` to `end`, or -1; `hash` is what `hash()` gives for it. */
   find(bytes: Uint8Array, start: number, end: number, hash: number): number {
     if (this.#nextTable !== noTable) this.#rehashStep(bucketsPerStep)
-    const bucket = hash & (this.#table.length - 1)
-    if (bucket >= this.#rehashAt) {
-      const found = this.#findInChain(this.#table[bucket]!, bytes, start, end, hash)
-      if (found >= 0) return found
+    const stride = this.#stride
+    let entry = this.#headOf(hash)
+    while (entry !== 0) {
+      const index = entry - 1
+      const words = this.#words[index >>> chunkShift]!
+      const at = (index & chunkMask) * stride
+      if (words[at + hashWord] === hash && this.#arena.equals(words[at + refWord]! >>> 0, bytes, start, end)) {
+        return index
+      }
+      entry = words[at]!
     }
-    if (this.#nextTable === noTable) return -1
-    return this.#findInChain(this.#nextTable[hash & (this.#nextTable.length - 1)]!, bytes, start, end, hash)
+    return -1
   }
 
   /**
@@ -179,16 +160,10 @@ export class Dict {
    * the time (`npm run -s bench -- heat`).
    */
   preload(hashes: Int32Array, count: number): number {
-    const { words } = this
+    const words = this.#words
     const stride = this.#stride
     const entries = preloadEntries
-    const table = this.#table
-    const nextTable = this.#nextTable
-    for (let nth = 0; nth < count; nth++) {
-      const bucket = hashes[nth]! & (table.length - 1)
-      const isMoved = bucket < this.#rehashAt
-      entries[nth] = isMoved ? nextTable[hashes[nth]! & (nextTable.length - 1)]! : table[bucket]!
-    }
+    for (let nth = 0; nth < count; nth++) entries[nth] = this.#headOf(hashes[nth]!)
     let sum = 0
     for (let nth = 0; nth < count; nth++) {
       const index = entries[nth]! - 1
@@ -215,19 +190,17 @@ export class Dict {
     this.#wasInserted = false
     if (found >= 0) return found
     if (end - start > maxKeyBytes) return -1
-    const chunk = this.#chunkWithRoom(end - start)
-    if (chunk < 0) return -1
+    if (!this.#hasRoomFor(end - start)) return -1
     this.#growIfLoaded()
-    const index = this.#takeIndex(chunk)
-    const words = this.words[chunk]!
+    const index = this.#entries.take()
+    const words = this.wordsOf(index)
     const at = (index & chunkMask) * this.#stride
-    const table = this.#nextTable === noTable ? this.#table : this.#nextTable
+    const table = this.#tableOf(hash)
     const bucket = hash & (table.length - 1)
-    words[at] = table[bucket]!
+    words[at] = table.get(bucket)
     words[at + hashWord] = hash
     words[at + refWord] = this.#arena.add(bytes, start, end)
-    table[bucket] = index + 1
-    this.#size++
+    table.set(bucket, index + 1)
     this.#wasInserted = true
     return index
   }
@@ -241,19 +214,11 @@ export class Dict {
 
   /** Deletes the entry at an index that is in use. */
   deleteAt(index: number): void {
-    const chunk = index >>> chunkShift
-    const words = this.words[chunk]!
+    const words = this.wordsOf(index)
     const at = (index & chunkMask) * this.#stride
     this.#unlink(index, words[at]!, words[at + hashWord]!)
     this.#arena.free(words[at + refWord]! >>> 0)
-    words.fill(0, at, at + this.#stride)
-    words[at] = this.#freeHeads[chunk]!
-    this.#freeHeads[chunk] = index + 1
-    this.#live[chunk]!--
-    this.#size--
-    for (const follower of this.#followers) follower.forget(index)
-    if (chunk < this.#roomFrom) this.#roomFrom = chunk
-    if (this.#live[chunk] === 0) this.#releaseChunk(chunk)
+    this.#entries.free(index)
     if (this.#nextTable !== noTable) this.#rehashStep(bucketsPerStep)
     else this.#shrinkIfSparse()
     this.#cleanStep()
@@ -261,47 +226,21 @@ export class Dict {
 
   /** Forgets everything at once and goes back to the first size; unlike all else here it takes time by its size. */
   clear(): void {
-    for (let chunk = 0; chunk < this.words.length; chunk++) {
-      if (this.words[chunk] === noWords) continue
-      if (chunk > 0) {
-        this.#live[chunk] = 0
-        this.#releaseChunk(chunk)
-        continue
-      }
-      // The first chunk is kept: a dict that is cleared over and over asks the system for nothing.
-      this.words[0]!.fill(0, 0, this.#used[0]! * this.#stride)
-      for (const follower of this.#followers) follower.releaseChunk(0)
-      this.#freeHeads[0] = this.#used[0] = this.#live[0] = 0
-    }
+    this.#entries.clear()
     this.#arena.clear()
-    if (this.#table.length === this.#initialBuckets) this.#table.fill(0)
-    else this.#table = new Int32Array(this.#initialBuckets)
+    this.#table = new BucketTable(this.#initialBuckets)
     this.#nextTable = noTable
-    this.#rehashAt = this.#size = this.#roomFrom = 0
+    this.#rehashAt = 0
   }
 
   /** The first index in use at or after `from`, or -1: a safe cursor for walks in steps. */
   next(from: number): number {
-    let index = from
-    while (index < this.indexLimit) {
-      const chunk = index >>> chunkShift
-      const used = (chunk << chunkShift) + this.#used[chunk]!
-      if (this.#live[chunk]! > 0) {
-        const words = this.words[chunk]!
-        for (; index < used; index++) if (words[(index & chunkMask) * this.#stride + refWord] !== 0) return index
-      }
-      index = (chunk + 1) << chunkShift
-    }
-    return -1
+    return this.#entries.next(from)
   }
 
   /** An index in use near a place that a random whole number names; -1 where there is none. */
   pick(random: number): number {
-    if (this.#size === 0) return -1
-    const chunk = random % this.words.length
-    const used = this.#used[chunk]!
-    const found = this.next((chunk << chunkShift) + (used === 0 ? 0 : (random >>> 8) % used))
-    return found >= 0 ? found : this.next(0)
+    return this.#entries.pick(random)
   }
 
   /** All indices in use; the dict may change meanwhile. */
@@ -310,27 +249,26 @@ export class Dict {
   }
 
   has(index: number): boolean {
-    const words = this.words[index >>> chunkShift]
-    return words !== undefined && words.length > 0 && words[(index & chunkMask) * this.#stride + refWord] !== 0
+    return this.#entries.has(index)
   }
 
   /** A view of an entry's key; it holds until the next change of the dict. */
   keyAt(index: number): Uint8Array {
-    return this.#arena.view(this.words[index >>> chunkShift]![(index & chunkMask) * this.#stride + refWord]! >>> 0)
+    return this.#arena.view(this.#words[index >>> chunkShift]![(index & chunkMask) * this.#stride + refWord]! >>> 0)
   }
 
   hashAt(index: number): number {
-    return this.words[index >>> chunkShift]![(index & chunkMask) * this.#stride + hashWord]!
+    return this.#words[index >>> chunkShift]![(index & chunkMask) * this.#stride + hashWord]!
   }
 
   /** The words in which the entry lies; its payload begins at `payloadAt(index)`. */
   wordsOf(index: number): Int32Array {
-    return this.words[index >>> chunkShift]!
+    return this.#words[index >>> chunkShift]!
   }
 
   /** The same as floats: a payload word is either. */
   floatsOf(index: number): Float32Array {
-    return this.floats[index >>> chunkShift]!
+    return this.#floats[index >>> chunkShift]!
   }
 
   payloadAt(index: number): number {
@@ -347,7 +285,7 @@ export class Dict {
 
   /** Lets a column follow the dict's deletions. */
   attach<T extends DictFollower>(follower: T): T {
-    this.#followers.push(follower)
+    this.#entries.followers.push(follower)
     return follower
   }
 
@@ -357,59 +295,45 @@ export class Dict {
     return this.#nextTable !== noTable
   }
 
-  get #chunkBytes(): number {
-    return chunkEntries * this.#stride * 4
+  /** The table that has the place of this hash now. */
+  #tableOf(hash: number): BucketTable {
+    return (hash & (this.#table.length - 1)) < this.#rehashAt ? this.#nextTable : this.#table
   }
 
-  #findInChain(head: number, bytes: Uint8Array, start: number, end: number, hash: number): number {
-    const stride = this.#stride
-    let entry = head
-    while (entry !== 0) {
-      const index = entry - 1
-      const words = this.words[index >>> chunkShift]!
-      const at = (index & chunkMask) * stride
-      if (words[at + hashWord] === hash && this.#arena.equals(words[at + refWord]! >>> 0, bytes, start, end)) {
-        return index
-      }
-      entry = words[at]!
-    }
-    return -1
+  #headOf(hash: number): number {
+    const table = this.#tableOf(hash)
+    return table.get(hash & (table.length - 1))
   }
 
   #unlink(index: number, next: number, hash: number): void {
-    const bucket = hash & (this.#table.length - 1)
-    if (bucket >= this.#rehashAt && this.#unlinkFrom(this.#table, bucket, index, next)) return
-    this.#unlinkFrom(this.#nextTable, hash & (this.#nextTable.length - 1), index, next)
-  }
-
-  #unlinkFrom(table: Int32Array, bucket: number, index: number, next: number): boolean {
-    let entry = table[bucket]!
+    const table = this.#tableOf(hash)
+    const bucket = hash & (table.length - 1)
+    let entry = table.get(bucket)
     if (entry === index + 1) {
-      table[bucket] = next
-      return true
+      table.set(bucket, next)
+      return
     }
     while (entry !== 0) {
-      const words = this.words[(entry - 1) >>> chunkShift]!
+      const words = this.#words[(entry - 1) >>> chunkShift]!
       const at = ((entry - 1) & chunkMask) * this.#stride
-      if (words[at] === index + 1) {
-        words[at] = next
-        return true
-      }
       entry = words[at]!
+      if (entry === index + 1) {
+        words[at] = next
+        return
+      }
     }
-    return false
   }
 
   #growIfLoaded(): void {
-    if (this.#nextTable !== noTable || this.#size < this.#table.length * maxLoad) return
+    if (this.#nextTable !== noTable || this.#entries.size < this.#table.length * maxLoad) return
     const buckets = this.#table.length * 2
-    if (buckets <= maxBuckets && this.bytes + buckets * 4 <= this.maxBytes) this.#nextTable = new Int32Array(buckets)
+    if (buckets <= maxBuckets && this.bytes + buckets * 4 <= this.maxBytes) this.#nextTable = new BucketTable(buckets)
   }
 
   #shrinkIfSparse(): void {
-    if (this.#table.length <= this.#initialBuckets || this.#size >= this.#table.length * minLoad) return
+    if (this.#table.length <= this.#initialBuckets || this.#entries.size >= this.#table.length * minLoad) return
     // A quarter: the load after is at most a half, so that a dict at the limit does not swing between two sizes.
-    this.#nextTable = new Int32Array(Math.max(this.#initialBuckets, this.#table.length / 4))
+    this.#nextTable = new BucketTable(Math.max(this.#initialBuckets, this.#table.length / 4))
   }
 
   #rehashStep(buckets: number): void {
@@ -417,69 +341,36 @@ export class Dict {
     const to = this.#nextTable
     const mask = to.length - 1
     const stride = this.#stride
-    const end = Math.min(from.length, this.#rehashAt + buckets)
-    for (let bucket = this.#rehashAt; bucket < end; bucket++) {
-      let entry = from[bucket]!
-      if (entry === 0) continue
-      from[bucket] = 0
+    const first = this.#rehashAt
+    const end = Math.min(from.length, first + buckets)
+    for (let bucket = first; bucket < end; bucket++) {
+      let entry = from.get(bucket)
       while (entry !== 0) {
-        const words = this.words[(entry - 1) >>> chunkShift]!
+        const words = this.#words[(entry - 1) >>> chunkShift]!
         const at = ((entry - 1) & chunkMask) * stride
         const next = words[at]!
         const target = words[at + hashWord]! & mask
-        words[at] = to[target]!
-        to[target] = entry
+        words[at] = to.get(target)
+        to.set(target, entry)
         entry = next
       }
     }
     this.#rehashAt = end
-    if (end < from.length) return
-    this.#table = to
-    this.#nextTable = noTable
-    this.#rehashAt = 0
+    from.releaseBetween(first, end)
+    if (end === from.length) {
+      this.#table = to
+      this.#nextTable = noTable
+      this.#rehashAt = 0
+    }
   }
 
-  /** A chunk with a free entry, where entry and key fit under the bound; else -1. */
-  #chunkWithRoom(keyLength: number): number {
+  /** True where an entry and a key of this length fit under the bound. */
+  #hasRoomFor(keyLength: number): boolean {
     const needsPage = !this.#arena.hasRoomFor(keyLength)
-    let wanted = needsPage ? pageBytes : 0
-    let chunk = this.#roomFrom
-    while (chunk < this.words.length && this.#live[chunk] === chunkEntries) chunk++
-    this.#roomFrom = chunk
-    const needsChunk = chunk === this.words.length || this.words[chunk] === noWords
-    if (needsChunk) wanted += this.#chunkBytes
+    const wanted = (needsPage ? pageBytes : 0) + (this.#entries.needsChunk ? this.#entries.chunkBytes : 0)
+    if (wanted === 0) return true
     // A page is kept in reserve, for the cleaning of others.
-    const isOverBound = this.bytes + wanted + pageBytes > this.maxBytes
-    if (wanted > 0 && (isOverBound || (needsPage && this.#arena.isFull))) return -1
-    if (needsChunk) this.#openChunk(chunk)
-    return chunk
-  }
-
-  #openChunk(chunk: number): void {
-    const words = new Int32Array(chunkEntries * this.#stride)
-    this.words[chunk] = words
-    this.floats[chunk] = new Float32Array(words.buffer)
-    this.#freeHeads[chunk] = 0
-    this.#used[chunk] = 0
-    this.#live[chunk] = 0
-    this.#chunkCount++
-  }
-
-  #releaseChunk(chunk: number): void {
-    this.words[chunk] = noWords
-    this.floats[chunk] = noFloats
-    this.#freeHeads[chunk] = 0
-    this.#used[chunk] = 0
-    this.#chunkCount--
-    for (const follower of this.#followers) follower.releaseChunk(chunk)
-  }
-
-  #takeIndex(chunk: number): number {
-    this.#live[chunk]!++
-    const head = this.#freeHeads[chunk]!
-    if (head === 0) return (chunk << chunkShift) + this.#used[chunk]!++
-    this.#freeHeads[chunk] = this.words[chunk]![((head - 1) & chunkMask) * this.#stride]!
-    return head - 1
+    return this.bytes + wanted + pageBytes <= this.maxBytes && !(needsPage && this.#arena.isFull)
   }
 
   /** Moves a few live keys out of the arena's dirtiest page. */
@@ -495,7 +386,7 @@ export class Dict {
     const key = this.#arena.view(ref)
     const index = this.find(key, 0, key.length, this.hash(key, 0, key.length))
     if (index < 0) return
-    const words = this.words[index >>> chunkShift]!
+    const words = this.#words[index >>> chunkShift]!
     const at = (index & chunkMask) * this.#stride + refWord
     if (words[at]! >>> 0 !== ref) return
     words[at] = this.#arena.add(key, 0, key.length)

@@ -62,9 +62,14 @@ class StringTable implements IntervalTable<string> {
 
   take(maxKeys: number, visit: AccessVisitor<string>): void {
     this.#keys ??= this.places.keys()
+    const { words } = this
     const end = Math.min(this.size, this.#taken + maxKeys) * wordsPerKey
-    for (let place = this.#taken * wordsPerKey; place < end; place += wordsPerKey) {
-      visit(this.#keys.next().value!, this.words[place]!, this.words[place + 1]!, this.words[place + 2]!)
+    let place = this.#taken * wordsPerKey
+    // Leaving the loop does not end a Map's iterator: the next call goes on where this one stops.
+    for (const key of this.#keys) {
+      visit(key, words[place]!, words[place + 1]!, words[place + 2]!)
+      place += wordsPerKey
+      if (place >= end) break
     }
     this.#taken = end / wordsPerKey
   }
@@ -99,6 +104,11 @@ export class AccessCounter {
   /** Keys of the current interval that are counted exactly. */
   get keyCount(): number {
     return this.#table.size
+  }
+
+  /** Accesses of the current interval; summed up when asked for, in some 0.1 ms for the most keys. */
+  get totalCount(): number {
+    return this.#table.sums()[0] + (this.#overflow?.keys.totalCount ?? 0)
   }
 
   /** Counts one access; gives what was counted of the key in this interval. */

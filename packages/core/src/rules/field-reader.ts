@@ -95,6 +95,13 @@ export class FieldReader {
   }
 
   fail(name: string, message: string): never {
+    // A field that is missing because it was misspelt: the misspelt one is what helps.
+    if (this.#fields[name] === undefined) {
+      for (const given of Object.keys(this.#fields)) {
+        if (this.#asked.has(given) || didYouMean(given, [name]) === undefined) continue
+        throw this.#failure(this.at(given), `there is no field ${this.at(given)}; did you mean ${name}?`)
+      }
+    }
     throw this.#failure(this.at(name), message)
   }
 

@@ -77,7 +77,8 @@ test('it matches exactly what JavaScript matches', () => {
       }
       const ours = compileLinearRegex(regex)
       for (const sample of texts) {
-        expect([regex, sample, ours(sample)]).toEqual([regex, sample, theirs.test(sample)])
+        // Compared by hand: tens of thousands of `expect` take longer than the matching.
+        if (ours(sample) !== theirs.test(sample)) expect.fail(`${regex} and ${JSON.stringify(sample)}: ${ours(sample)}`)
         compared++
       }
     }),

@@ -199,10 +199,12 @@ export class Collector {
     const { engine, decider, delivery, totals, slots } = this.#parts
     const { instance, at, now } = intake
     intake.entries++
-    const heat = engine.find(redisClusterId, bytes, start, end, now)
+    const heat = engine.add(redisClusterId, bytes, start, end, count, now)
+    const slot = engine.lastSlot
+    if (slot < 0) return
+    slots.add(redisClusterId, slot, count, now)
+    totals.addEntry(redisClusterId, slot, at, count)
     if (heat === undefined) return
-    slots.add(redisClusterId, heat.slot, count, now)
-    totals.addEntry(redisClusterId, heat.slot, at, count)
     const track = engine.trackOf(heat, scope)
     track.add(at, count, writes, byteCount)
     if (!track.services.has(instance.serviceId)) delivery.addService(track, instance.serviceId)

@@ -93,8 +93,8 @@ export const configFields: readonly ConfigField[] = [
   {
     name: 'maxTrackedKeys',
     type: count(20_000_000),
-    default: '1000000',
-    summary: 'keys whose heat is tracked at once',
+    default: '2000000',
+    summary: 'keys of a cluster that are counted at once',
   },
 ]
 

@@ -1,8 +1,15 @@
-import { type HistoryEvent, keyText, type Rule, type RuleLevel, type TableEntry } from '@firebreak/core'
+import {
+  type Clock,
+  type HistoryEvent,
+  keyText,
+  type Rule,
+  type RuleLevel,
+  type TableEntry,
+  TimingWheel,
+} from '@firebreak/core'
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { AccessTotals } from './access-totals.ts'
 import type { StrategyChooser } from './choose-strategy.ts'
-import { EvaluationSchedule } from './evaluation-schedule.ts'
 import type { HotState } from './hot-state.ts'
 import { isEntered, isHeld, readLevel } from './read-level.ts'
 import { coldReason, coolingReason, hotReason, type LevelReading, warmingReason } from './reason.ts'
@@ -15,6 +22,7 @@ export interface DecisionSink {
 }
 
 export interface DeciderOptions {
+  readonly clock: Clock
   readonly settleMs: number
   readonly settleJitterMs: number
   /** How long an entry lives without being extended. */
@@ -38,14 +46,19 @@ type ActiveState = Exclude<HotState, { phase: 'warming' }>
  */
 export class Decider {
   readonly #options: DeciderOptions
-  readonly #schedule: EvaluationSchedule
+  /**
+   * A key's first report arms its evaluation after `settleMs` plus a random part of `settleJitterMs`, so that every host
+   * has reported by then and evaluations never come all at once.
+   */
+  readonly #wheel: TimingWheel<HeatTrack>
   /** All tracks that are not cold. */
   readonly #active = new Set<HeatTrack>()
   #rules: ReadonlySet<Rule> = new Set()
 
   constructor(options: DeciderOptions) {
     this.#options = options
-    this.#schedule = new EvaluationSchedule(options.tickMs)
+    const { clock, tickMs } = options
+    this.#wheel = new TimingWheel({ clock, tickMs, onDue: (track) => this.#settled(track) })
   }
 
   active(): Iterable<HeatTrack> {
@@ -62,15 +75,18 @@ export class Decider {
     const { rule, state } = track
     if (rule === undefined) return
     if (state === undefined || state.phase === 'warming') {
-      this.#arm(track, now)
+      // A key is evaluated once after its first report, and again only where that can change something.
+      let needsEvaluation = !track.isSettled
       for (let index = rule.levels.length - 1; index >= 0; index--) {
         const level = rule.levels[index]!
         const reading = readLevel(track, level, now)
+        needsEvaluation ||= level.enterShare !== undefined || reading.heat >= level.exit
         if (isEntered(level, reading)) {
           this.#enter(track, rule, index, hotReason(rule, level, reading), now)
           return
         }
       }
+      if (needsEvaluation) this.#arm(track)
       return
     }
     const next = this.#enteredLevel(track, rule, now)
@@ -93,9 +109,7 @@ export class Decider {
 
   /** Evaluates what is due, and all keys that are not cold. */
   tick(now: number): void {
-    for (const track of this.#schedule.due(now)) {
-      if (track.rule !== undefined && this.#rules.has(track.rule)) this.#evaluate(track, now)
-    }
+    this.#wheel.advance()
     for (const track of this.#active) this.#evaluate(track, now)
   }
 
@@ -142,10 +156,17 @@ export class Decider {
     return `${isEntered(level, reading) ? hotReason(rule, level, reading) : state.entry.reason}${shadow}`
   }
 
-  #arm(track: HeatTrack, now: number): void {
-    if (track.evaluateAt !== 0) return
+  #arm(track: HeatTrack): void {
+    if (track.isArmed) return
     const { settleMs, settleJitterMs, random } = this.#options
-    this.#schedule.arm(track, now + settleMs + random() * settleJitterMs)
+    // Where all timers are taken the next report tries again.
+    track.isArmed = this.#wheel.set(settleMs + random() * settleJitterMs, track) >= 0
+  }
+
+  #settled(track: HeatTrack): void {
+    track.isArmed = false
+    track.isSettled = true
+    if (track.rule !== undefined && this.#rules.has(track.rule)) this.#evaluate(track, this.#options.clock.now())
   }
 
   #evaluate(track: HeatTrack, now: number): void {

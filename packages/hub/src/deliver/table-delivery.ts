@@ -75,7 +75,7 @@ export class TableDelivery implements DecisionSink {
 
   /** A service touches the key for the first time. */
   addService(track: HeatTrack, serviceId: string): void {
-    track.services.add(serviceId)
+    track.addService(serviceId)
     const entry = this.#entries.get(track)
     if (entry === undefined) return
     this.#toSave.set(track, entry)
@@ -84,7 +84,7 @@ export class TableDelivery implements DecisionSink {
 
   /** A service has another rule for the key now. */
   removeService(track: HeatTrack, serviceId: string): void {
-    track.services.delete(serviceId)
+    track.removeService(serviceId)
     const entry = this.#entries.get(track)
     if (entry === undefined) return
     this.#toSave.set(track, entry)

@@ -1,9 +1,24 @@
-import type { HeatMeasure, Rule } from '@firebreak/core'
+import type { HeatMeasure, Rule, RuleScope } from '@firebreak/core'
 import type { HotState } from '../decide/hot-state.ts'
 import { SlidingWindow } from './sliding-window.ts'
 
 /** Where no rule matches a key, its rate is shown all the same, over this window. */
 const plainWindowMs = 1000
+
+/** Most of a million keys are touched by one service: they share the set that names it. */
+const noServices: ReadonlySet<string> = new Set()
+const singles = new Map<string, ReadonlySet<string>>()
+const maxSingles = 10_000
+
+function onlyService(serviceId: string): ReadonlySet<string> {
+  let only = singles.get(serviceId)
+  if (only === undefined) {
+    if (singles.size >= maxSingles) singles.clear()
+    only = new Set([serviceId])
+    singles.set(serviceId, only)
+  }
+  return only
+}
 
 /**
  * One key's heat under one rule: the windows of what the rule measures, and where the key stands. Services whose rules
@@ -16,11 +31,16 @@ export class HeatTrack {
   readonly slot: number
   rule: Rule | undefined
   /** Services whose accesses are counted here. */
-  readonly services = new Set<string>()
+  services: ReadonlySet<string> = noServices
+  /** The scope whose rules this track is for, and further ones that match the key the same way. */
+  scope: RuleScope | undefined
+  furtherScopes: RuleScope[] | undefined
   /** Undefined: cold. */
   state: HotState | undefined
-  /** When an evaluation is armed for, by hub time; 0: none. */
-  evaluateAt = 0
+  /** True while an evaluation is to come. */
+  isArmed = false
+  /** True once its first evaluation came. */
+  isSettled = false
   readonly #accesses: SlidingWindow
   readonly #writes: SlidingWindow | undefined
   readonly #bytes: SlidingWindow | undefined
@@ -38,6 +58,28 @@ export class HeatTrack {
     if (measures.has('bytes')) this.#bytes = new SlidingWindow(windowMs)
   }
 
+  addService(serviceId: string): void {
+    this.services = this.services.size === 0 ? onlyService(serviceId) : new Set([...this.services, serviceId])
+  }
+
+  removeService(serviceId: string): void {
+    this.services = new Set([...this.services].filter((service) => service !== serviceId))
+  }
+
+  isOf(scope: RuleScope): boolean {
+    return this.scope === scope || (this.furtherScopes?.includes(scope) ?? false)
+  }
+
+  addScope(scope: RuleScope): void {
+    if (this.scope === undefined) this.scope = scope
+    else this.furtherScopes = [...(this.furtherScopes ?? []), scope]
+  }
+
+  clearScopes(): void {
+    this.scope = undefined
+    this.furtherScopes = undefined
+  }
+
   get windowMs(): number {
     return this.rule?.windowMs ?? plainWindowMs
   }
@@ -46,6 +88,14 @@ export class HeatTrack {
     this.#accesses.add(at, count)
     this.#writes?.add(at, writes)
     this.#bytes?.add(at, bytes)
+  }
+
+  /** Takes over accesses that were counted elsewhere, evenly over a window that ends now. */
+  addPast(heat: number, windowMs: number, now: number): void {
+    const steps = 20
+    for (let step = 0; step < steps; step++) {
+      this.#accesses.add(now - ((step + 0.5) * windowMs) / steps, heat / steps)
+    }
   }
 
   /** The heat in the rule's window. */

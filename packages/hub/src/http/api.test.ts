@@ -50,7 +50,7 @@ test('rules are put, listed, replaced and deleted, each with an audit entry of b
 })
 
 test.each([
-  ['PUT', '/v1/rules/x', { key: 'a', treshold: 1 }, 400, 'FB_RULE_INVALID', 'threshold'],
+  ['PUT', '/v1/rules/x', { key: 'a', treshold: 1 }, 400, 'FB_RULE_INVALID', 'treshold'],
   ['PUT', '/v1/rules/x', { key: 'a', threshold: 1, strategi: 'Observe' }, 400, 'FB_RULE_INVALID', 'strategi'],
   ['PUT', '/v1/rules/x', { id: 'y', key: 'a', threshold: 1 }, 400, 'FB_RULE_INVALID', 'id'],
   ['PUT', '/v1/rules/x', { regex: '(a)\\1', threshold: 1 }, 400, 'FB_RULE_INVALID', 'regex'],
@@ -62,7 +62,7 @@ test.each([
   ['GET', '/v1/keys/main/none', undefined, 404, 'FB_NOT_FOUND', 'key'],
   ['GET', '/v1/nothing', undefined, 404, 'FB_NOT_FOUND', undefined],
   ['POST', '/v1/nothing', {}, 404, 'FB_NOT_FOUND', undefined],
-  ['POST', '/v1/rules/x/dry-run', { key: 'a', treshold: 4 }, 400, 'FB_RULE_INVALID', 'threshold'],
+  ['POST', '/v1/rules/x/dry-run', { key: 'a', treshold: 4 }, 400, 'FB_RULE_INVALID', 'treshold'],
 ] as const)(
   '%s %s with %j is answered with a code, a sentence and the field',
   async (method, path, body, status, code, field) => {

@@ -5,8 +5,14 @@ import type { HotKey } from './hot-key.ts'
 /** What a key space needs of its cluster. */
 export interface KeySpaceHost {
   now(): number
-  /** The watcher of the node that owns the key; undefined while that is not known. */
-  watcherOf(hot: HotKey): TrackingWatcher | undefined
+  /** A number from 0 to 1. */
+  random(): number
+  /** Tells people of trouble, once. */
+  warn(code: string, message: string): void
+  /** Names this process among those that refresh copies. */
+  readonly processId: string
+  /** The watcher of the node that owns a slot; undefined while that is not known. */
+  watcherAt(space: KeySpace, slot: number): TrackingWatcher | undefined
   /** How long a reply may be served, from when it was asked for. */
   ttlMs(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): number
   /** The key's replies grew: the cache that bounds them counts them. */
@@ -42,8 +48,24 @@ export class KeySpace {
     return this.#host.now()
   }
 
+  random(): number {
+    return this.#host.random()
+  }
+
+  warn(code: string, message: string): void {
+    this.#host.warn(code, message)
+  }
+
+  get processId(): string {
+    return this.#host.processId
+  }
+
   watcherOf(hot: HotKey): TrackingWatcher | undefined {
-    return this.#host.watcherOf(hot)
+    return this.#host.watcherAt(this, hot.slot)
+  }
+
+  watcherAt(slot: number): TrackingWatcher | undefined {
+    return this.#host.watcherAt(this, slot)
   }
 
   ttlMs(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): number {

@@ -1,0 +1,8 @@
+// One scan in a process of its own, as redis-cli is one: `node scan.ts hot|big PORT`.
+import { findBigByScan, findHotByScan } from '@firebreak/find'
+
+const [kind, port] = process.argv.slice(2)
+const target = { port: Number(port) }
+const { isComplete, keys } =
+  kind === 'hot' ? await findHotByScan({ target, resampleMs: 0 }) : await findBigByScan({ target })
+if (!isComplete || keys.length === 0) throw new Error('the scan found nothing')

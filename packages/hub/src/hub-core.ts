@@ -19,8 +19,10 @@ import { Collector } from './collect/collector.ts'
 import { IngestGovernor } from './collect/ingest-governor.ts'
 import { AccessTotals } from './decide/access-totals.ts'
 import { AlarmBoard } from './decide/alarm-board.ts'
+import { chooseByLoad, type LoadOfKey } from './decide/choose-strategy.ts'
 import { Decider } from './decide/decider.ts'
 import type { HeatDecider } from './decide/heat-decider.ts'
+import { StrategyTrials } from './decide/strategy-trials.ts'
 import { TableDelivery } from './deliver/table-delivery.ts'
 import { HeatRecorder } from './heat/heat-recorder.ts'
 import type { HeatTrack } from './heat/heat-track.ts'
@@ -36,6 +38,8 @@ import { TrafficMeter } from './traffic/traffic-meter.ts'
 
 /** Versions are reserved in the store by the thousand, so that a delta does not wait for a disk. */
 const versionBlock = 1000
+/** A key that was new when it became hot is looked at again once its load is known. */
+const reconsiderMs = 5000
 const housekeepingMs = 1000
 /** How long it is told that a shared store lost its data and was written again. */
 const resetShownMs = 60_000
@@ -53,6 +57,9 @@ export class HubCore {
   readonly hosts: HostRegister
   readonly traffic = new TrafficMeter()
   readonly effects = new KeyEffects()
+  readonly #trials = new StrategyTrials()
+  /** Masters of each cluster, as its sensors see them. */
+  readonly #nodeCounts = new Map<string, number>()
   readonly slots = new SlotHeat()
   readonly recorder = new HeatRecorder()
   readonly alarms = new AlarmBoard()
@@ -111,6 +118,12 @@ export class HubCore {
       sink: this.delivery,
       totals: this.#totals,
       processCount: (services: ReadonlySet<string>) => this.hosts.countOf(services),
+      chooseStrategy:
+        options.chooseStrategy ??
+        chooseByLoad(
+          (redisClusterId, key) => this.#loadOf(redisClusterId, key),
+          (redisClusterId, key, name) => this.#trials.isGivenUp(redisClusterId, key, name, this.now()),
+        ),
       record: (event: HistoryEvent) => this.#record(event),
     }
     this.#shared =
@@ -212,6 +225,8 @@ export class HubCore {
     instance.droppedReports += counters.droppedReports
     instance.watchers = status.watchers
     for (const effect of status.keys) this.effects.add(effect, now)
+    for (const [redisClusterId, count] of Object.entries(status.nodeCounts ?? {}))
+      this.#nodeCounts.set(redisClusterId, count)
   }
 
   /** A process acted on its own crossing: confirmed by the table, or taken back. */
@@ -308,10 +323,38 @@ export class HubCore {
     this.hosts.expire(now)
     this.traffic.forget(now)
     this.effects.forget(now)
+    this.#judgeStrategies(now)
     const { redis, local, copies, limited, writes } = this.traffic.latest(now)
     this.recorder.record(this.engine, redis + local + copies + limited + writes, now)
     this.governor.adjust(this.hosts.counts().connected, this.options.loadOf(), now)
     this.#watch(now)
+  }
+
+  /** What the choice of a strategy weighs; undefined while the key is too new to tell. */
+  #loadOf(redisClusterId: string, key: string): ReturnType<LoadOfKey> {
+    const recent = this.engine.get(redisClusterId, key)?.detail?.recent(this.now())
+    if (recent === undefined || recent.accesses === 0) return undefined
+    return {
+      readsPerSecond: recent.accesses - recent.writes,
+      writesPerSecond: recent.writes,
+      bytesPerAccess: recent.bytes / recent.accesses,
+      nodeCount: this.#nodeCounts.get(redisClusterId) ?? 1,
+    }
+  }
+
+  /** Looks whether what is done for hot keys helps; what does not is rolled back, and told. */
+  #judgeStrategies(now: number): void {
+    // Hubs that share a store decide together, by what is posted there.
+    if (!(this.decider instanceof Decider)) return
+    for (const { track, entry, since } of [...this.decider.handled()]) {
+      const { redisClusterId, key } = track
+      const name = entry.strategy.strategy
+      const effect = this.effects.effect(redisClusterId, key, now)
+      const verdict = effect && this.#trials.judge(redisClusterId, key, name, now - since, effect, now)
+      if (verdict !== undefined) this.decider.rechoose(track, now, verdict.why)
+      else if (now - since >= reconsiderMs) this.decider.rechoose(track, now)
+    }
+    this.delivery.flush()
   }
 
   /** Raises and ends the alarms that follow from what the hub sees. */

@@ -12,6 +12,7 @@ import {
 import { type Handling, HotKey } from './cache/hot-key.ts'
 import { KeySpace, type KeySpaceHost } from './cache/key-space.ts'
 import { ReplyCaches } from './cache/reply-caches.ts'
+import { nodesOf } from './copies/place-copies.ts'
 import { AccessBuffer } from './counting/access-buffer.ts'
 import { type Crossing, FastPath } from './counting/fast-path.ts'
 import { Redactor } from './counting/redactor.ts'
@@ -82,6 +83,12 @@ export class ClusterShield implements KeySpaceHost {
   /** Accesses of the interval that runs. */
   get countSoFar(): number {
     return this.#accesses.count
+  }
+
+  /** Masters of this Redis, as the application sees them now; 1 while that is not known. */
+  get nodeCount(): number {
+    const { upstream } = this.#options
+    return upstream.isCluster ? Math.max(1, nodesOf((slot) => upstream.nodeOf(slot)).length) : 1
   }
 
   now(): number {

@@ -18,6 +18,7 @@ import {
   textOfBulk,
 } from './decode-reply.ts'
 import type { IoredisClient, IoredisCommand, PipelineStream } from './ioredis-client.ts'
+import { onSettled } from './on-settled.ts'
 import { OpenTransaction } from './open-transaction.ts'
 
 /** The promise of a GET's text, kept with the reply: every hit hands out the same one. */
@@ -394,22 +395,4 @@ function writtenBytes(args: readonly (string | Buffer)[], from: number): number 
 /** A command in a pipeline can be answered here only while the pipeline's own connection can be written to. */
 function isAnswerable(stream: PipelineStream | undefined): boolean {
   return stream === undefined || (stream.isPipeline === true && stream.destination?.redis?.status === 'ready')
-}
-
-/** Calls back when the command is answered or given up, before the application learns of it. */
-function onSettled(command: IoredisCommand, callback: () => void): void {
-  const { resolve, reject } = command
-  let isDone = false
-  const once = () => {
-    if (!isDone) callback()
-    isDone = true
-  }
-  command.resolve = (value) => {
-    once()
-    return resolve.call(command, value)
-  }
-  command.reject = (error) => {
-    once()
-    return reject.call(command, error)
-  }
 }

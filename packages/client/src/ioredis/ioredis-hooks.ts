@@ -43,14 +43,17 @@ export class IoredisHooks {
   readonly #prefix: string | undefined
   readonly #spaces: KeySpace[] = []
   readonly #args = new ListArgs()
-  readonly #onClose: () => void
+  readonly #onClose = () => this.#transaction.reset()
+  readonly #onReady = () => {
+    this.#hasQueued = false
+  }
   readonly #bareSend: IoredisClient['sendCommand']
   readonly #bareGet: IoredisClient['get']
   readonly #bareGetBuffer: IoredisClient['getBuffer']
   /** The last command of one key, its first argument. */
   #lastName = ''
   #isLastWrite = false
-  /** True once a command had to wait for the connection; until the next ready moment they come again. */
+  /** True from when a command had to wait for the connection until `ready`, by when all that waited were sent again. */
   #hasQueued = false
   /** Own commands that change keys without naming them and are not acknowledged. */
   #pendingFlushes = 0
@@ -69,7 +72,6 @@ export class IoredisHooks {
     this.#bareSend = client.sendCommand
     this.#bareGet = client.get
     this.#bareGetBuffer = client.getBuffer
-    this.#onClose = () => this.#transaction.reset()
   }
 
   /** Puts the hooks in place; the returned function takes them away again. */
@@ -96,6 +98,7 @@ export class IoredisHooks {
     Object.assign(client, { sendCommand })
     setMethods()
     client.on('close', this.#onClose)
+    client.on('ready', this.#onReady)
     return () => {
       stopListening()
       const own = { get: [get, hotGet], getBuffer: [getBuffer, hotGetBuffer], sendCommand: [sendCommand] } as const
@@ -104,6 +107,7 @@ export class IoredisHooks {
         if (functions.includes(client[name])) delete (client as Partial<IoredisClient>)[name]
       }
       client.off('close', this.#onClose)
+      client.off('ready', this.#onReady)
       this.#transaction.reset()
     }
   }

@@ -1,4 +1,4 @@
-import { type CommandRow, commandOf, forEachKey, isCacheable, keyName, ListArgs } from '@firebreak/core'
+import { type CommandRow, commandOf, forEachKey, isCacheable, ListArgs } from '@firebreak/core'
 import {
   type CachedReply,
   type ClusterShield,
@@ -9,6 +9,7 @@ import {
   readCommand,
   type Shield,
 } from '@firebreak/shield'
+import { nameOf, writtenBytes } from './command-keys.ts'
 import {
   bufferOfBulk,
   decodeReply,
@@ -382,18 +383,6 @@ const ignoreReply = () => {}
 
 function getCommandOf(hot: HotKey): ReadCommand {
   return readCommand('GET', [hot.bytes], 0)
-}
-
-function nameOf(key: string | Buffer): string {
-  // Only a key that begins with U+0000 can have another name than itself.
-  return typeof key === 'string' && key.charCodeAt(0) !== 0 ? key : keyName(key)
-}
-
-/** About how many bytes a write sends beside its key. */
-function writtenBytes(args: readonly (string | Buffer)[], from: number): number {
-  let bytes = 0
-  for (let index = from; index < args.length; index++) bytes += args[index]!.length
-  return bytes
 }
 
 /** A command in a pipeline can be answered here only while the pipeline's own connection can be written to. */

@@ -31,6 +31,7 @@ import { TieredHeatEngine } from './heat/tiered-heat-engine.ts'
 import { HostRegister, type Instance } from './hosts/host-register.ts'
 import { type HubCoreOptions, type ResolvedCoreOptions, resolveCoreOptions } from './hub-options.ts'
 import { InvalidationLane } from './lane/invalidation-lane.ts'
+import type { PrewarmJob, PrewarmResult } from './prewarm/prewarmer.ts'
 import type { HubState, HubStore } from './store/hub-store.ts'
 import { StoreWriter } from './store/store-writer.ts'
 import { KeyEffects } from './traffic/key-effects.ts'
@@ -208,6 +209,35 @@ export class HubCore {
     this.delivery.flush()
     await this.store.saveSwitch(isOff)
     if (before !== isOff) await this.#audit(who, isOff ? 'switch off' : 'switch on', { isOff: before }, { isOff })
+  }
+
+  /** Makes keys hot before they are: each by the rule that matches it, held for the job's time. */
+  prewarm({ redisClusterId, keys, services, forMs, who }: PrewarmJob): PrewarmResult {
+    const now = this.now()
+    const targets =
+      services.length > 0 ? services : [...new Set([...this.hosts.all()].map(({ serviceId }) => serviceId))]
+    const unmatched: string[] = []
+    for (const key of keys) {
+      const bytes = keyBytes(key)
+      const heat = this.engine.find(redisClusterId, bytes, 0, bytes.length, now)
+      const track = heat && this.engine.trackOf(heat, this.#ruleSet.scope(redisClusterId, targets[0] ?? ''))
+      if (heat === undefined || track?.rule === undefined || track.rule.mode !== 'on') {
+        unmatched.push(key)
+        continue
+      }
+      for (const service of targets) if (!track.services.has(service)) track.addService(service)
+      if (this.decider instanceof Decider) this.decider.warm(track, `pre-warmed by ${who}`, now, forMs)
+      // Hubs that share a store make it hot together, as if a process had crossed the threshold, and by the rule's own hold.
+      else this.decider.confirmClaim(track, track.rule.levels[0]!.enter, now)
+      this.engine.consider(heat, track, now)
+    }
+    this.delivery.flush()
+    return { warmed: keys.length - unmatched.length, unmatched }
+  }
+
+  /** Something failed that nobody waits for. */
+  raiseAlarm(id: string, cause: string): void {
+    this.alarms.raise({ id, severity: 'warning', cause, retry: 'it is not tried again' }, this.now())
   }
 
   /** What a sensor's shield did since its last status. */

@@ -128,6 +128,15 @@ export class Decider implements HeatDecider {
     this.#options.sink.set(track, restored)
   }
 
+  /** Makes a key hot before it is, and keeps it so for `holdMs` without a single access. */
+  warm(track: HeatTrack, reason: string, now: number, holdMs: number): void {
+    const { rule } = track
+    if (rule === undefined || rule.mode !== 'on') return
+    const entry = this.#entry(track, rule, rule.levels[0]!, reason, now, now)
+    this.restore(track, entry, now, holdMs)
+    this.#record(track, 'prewarm', now, reason)
+  }
+
   /** The rule of an active track is another now, or is gone. */
   reconsider(track: HeatTrack, rule: Rule | undefined, now: number): void {
     const { state } = track

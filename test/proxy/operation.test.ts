@@ -1,8 +1,9 @@
-import { execFileSync } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
+import { promisify } from 'node:util'
 import { type FirebreakProxy, type ProxyOptions, startProxy } from '@firebreak/proxy'
 import { FaultProxy, type RedisServer, startRedis, temporaryFolder, waitFor } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
@@ -193,8 +194,8 @@ test('a unix socket in front, and one behind', async () => {
   const behind = await startRedis({ args: ['--unixsocket', join(folder, 'redis.sock')] })
   const path = join(folder, 'proxy.sock')
   await start({ upstream: `unix://${join(folder, 'redis.sock')}`, path })
-  const answer = execFileSync('redis-cli', ['-s', path, 'ECHO', 'hello']).toString()
-  expect(answer.trim()).toBe('hello')
+  const { stdout } = await promisify(execFile)('redis-cli', ['-s', path, 'ECHO', 'hello'])
+  expect(stdout.trim()).toBe('hello')
   await behind.stop()
 })
 

@@ -55,10 +55,8 @@ function startWorker(options: ProxyOptions): Promise<{ worker: Worker; port: num
   const file = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
   return new Promise((resolve, reject) => {
     const worker = new Worker(file, { workerData: options })
-    worker.once('message', (message: { port: number } | { error: string }) => {
-      if ('port' in message) resolve({ worker, port: message.port })
-      else reject(new ProxyStartError(message.error))
-    })
-    worker.once('error', (cause) => reject(new ProxyStartError(`a worker ended: ${cause.message}`, { cause })))
+    worker.once('message', (port: number) => resolve({ worker, port }))
+    worker.once('error', (cause) => reject(new ProxyStartError(`a thread cannot start: ${cause.message}`, { cause })))
+    worker.once('exit', (code) => reject(new ProxyStartError(`a thread ended with ${code} before it listened`)))
   })
 }

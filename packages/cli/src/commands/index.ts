@@ -9,6 +9,7 @@ import { ids } from './ids/ids.ts'
 import { keys } from './keys.ts'
 import { limitsCommand } from './limits.ts'
 import { manCommand } from './man.ts'
+import { proxy } from './proxy.ts'
 import { rules } from './rules.ts'
 import { off, on } from './switch.ts'
 import { top } from './top.ts'
@@ -18,6 +19,7 @@ import { up } from './up.ts'
 export const commands: readonly Command[] = [
   up,
   hub,
+  proxy,
   top,
   keys,
   hosts,

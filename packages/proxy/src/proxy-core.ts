@@ -6,6 +6,10 @@ import { ProxyUsers } from './client/proxy-users.ts'
 import { Session } from './client/session.ts'
 import type { ClusterSettings } from './cluster/cluster-dispatch.ts'
 import { ClusterTopology } from './cluster/cluster-topology.ts'
+import { proxyCommands } from './commands/proxy-command.ts'
+import type { Observed } from './observe/firebreak-command.ts'
+import type { LatencyTable } from './observe/latency-table.ts'
+import { SlowLog } from './observe/slow-log.ts'
 import type { ResolvedProxyOptions } from './options.ts'
 import { ProxyShield } from './shield/proxy-shield.ts'
 import { ProxyUpstream, type Whereabouts } from './shield/proxy-upstream.ts'
@@ -13,10 +17,11 @@ import { netTransports } from './transport/net-transport.ts'
 import type { ConnectTarget, Transport, TransportKind } from './transport/transport.ts'
 import type { UpstreamMode } from './upstream/find-mode.ts'
 import { type ConnectionState, nobody } from './upstream/identity.ts'
+import type { ReplyTarget } from './upstream/shared-lane.ts'
 import { type NodeSettings, UpstreamNode } from './upstream/upstream-node.ts'
 
 /** The part of a proxy that runs once per thread: its clients and its connections to Redis. */
-export class ProxyCore implements ClientHost, Whereabouts {
+export class ProxyCore implements ClientHost, Whereabouts, Observed {
   readonly turn: Turn = { nowMs: performance.now() }
   readonly freshState: ConnectionState = { identity: nobody, version: 2, database: 0 }
   readonly cluster: ClusterSettings | undefined
@@ -28,6 +33,9 @@ export class ProxyCore implements ClientHost, Whereabouts {
   readonly slowReaderMs: number
   readonly users: ProxyUsers | undefined
   readonly clients = new Set<ClientConnection>()
+  readonly slowLog: SlowLog
+  /** True while all clients together leave more than `maxTotalOutputBytes` unread. */
+  isFull = false
   readonly counters = { connections: 0, refused: 0, slowReaders: 0, idleClosed: 0 }
   /** True while a CLIENT PAUSE may hold up connections. */
   isIsolated = false
@@ -45,13 +53,16 @@ export class ProxyCore implements ClientHost, Whereabouts {
     this.maxOutputBytes = options.maxOutputBytes
     this.maxInFlight = options.maxInFlight
     this.slowReaderMs = options.slowReaderMs
+    this.slowLog = new SlowLog(options.slowLogLength)
     this.users = options.users === undefined ? undefined : new ProxyUsers(options.users, options.identity)
     const settings: NodeSettings = {
       transports,
       connectWaitMs: mode === 'cluster' ? Math.min(options.connectWaitMs, 300) : options.connectWaitMs,
       maxIdleConnections: options.maxIdleConnections,
       idleConnectionMs: options.idleConnectionMs,
-      onLatency: () => {},
+      turn: this.turn,
+      slowMs: options.slowLogMs,
+      onSlow: (node, commandId, elapsedMs, asker) => this.#slow(node, commandId, elapsedMs, asker),
     }
     if (mode === 'cluster') {
       const topology = new ClusterTopology(options.targets, this.serviceState, settings)
@@ -65,7 +76,7 @@ export class ProxyCore implements ClientHost, Whereabouts {
       const upstream = new ProxyUpstream(this, options.identity)
       this.shield = new ProxyShield(this.#shield.cluster(redisClusterId, upstream), this, options.identity)
     }
-    this.#sweep = setInterval(() => this.#tick(), 1000)
+    this.#sweep = setInterval(() => this.#tick(), 100)
     this.#sweep.unref()
   }
 
@@ -140,11 +151,20 @@ export class ProxyCore implements ClientHost, Whereabouts {
       `firebreak_upstream_shared:${count((node) => node.sharedCount)}`,
       `firebreak_upstream_owned:${count((node) => node.ownedCount)}`,
       `firebreak_upstream_idle:${count((node) => node.idleCount)}`,
+      `firebreak_output_full:${this.isFull ? 1 : 0}`,
       `firebreak_slow_readers_closed:${this.counters.slowReaders}`,
       `firebreak_idle_closed:${this.counters.idleClosed}`,
+      `firebreak_slow_requests:${this.slowLog.total}`,
       ...this.#shieldInfo(),
     ]
     return `${lines.join('\r\n')}\r\n`
+  }
+
+  namedClients(): string {
+    let lines = ''
+    for (const client of this.clients)
+      if (client.session.name !== '' && client.pinned === undefined) lines += client.listLine()
+    return lines
   }
 
   onClientGone(client: ClientConnection): void {
@@ -154,6 +174,23 @@ export class ProxyCore implements ClientHost, Whereabouts {
   onSlowReader(client: ClientConnection): void {
     this.counters.slowReaders++
     client.destroy()
+  }
+
+  get observed(): Observed {
+    return this
+  }
+
+  *latencies(): Generator<readonly [string, LatencyTable]> {
+    for (const node of this.#nodes()) yield [node.address, node.latency]
+  }
+
+  /** Ends clients as they come to rest, all others after `forMs`. */
+  async drain(forMs: number): Promise<void> {
+    const deadline = performance.now() + forMs
+    while (this.clients.size > 0 && performance.now() < deadline) {
+      for (const client of [...this.clients]) if (client.isIdle) client.endAfterReplies()
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
   }
 
   close(): void {
@@ -189,7 +226,29 @@ export class ProxyCore implements ClientHost, Whereabouts {
     return { ...place, id: createHash('sha1').update(`${place.host}:${place.port}`).digest('hex') }
   }
 
+  #slow(node: UpstreamNode, commandId: number, elapsedMs: number, asker: ReplyTarget): void {
+    const client = asker instanceof ClientConnection ? asker : undefined
+    this.slowLog.add({
+      atMs: Date.now(),
+      elapsedMs,
+      command: proxyCommands[commandId]!.name,
+      node: node.address,
+      client: client?.peer ?? '',
+      clientName: client?.session.name ?? '',
+    })
+  }
+
+  #weigh(): void {
+    let unread = 0
+    for (const client of this.clients) unread += client.unreadBytes
+    const { maxTotalOutputBytes } = this.#options
+    const wasFull = this.isFull
+    this.isFull = unread > (wasFull ? maxTotalOutputBytes / 2 : maxTotalOutputBytes)
+    if (wasFull && !this.isFull) for (const client of this.clients) client.onDrain()
+  }
+
   #tick(): void {
+    this.#weigh()
     for (const node of this.#nodes()) node.sweep()
     const { idleTimeoutMs } = this.#options
     if (idleTimeoutMs === 0) return

@@ -1,8 +1,9 @@
-import { BufferArgs, encodeCommand, mayBlock, RequestError, RequestParser } from '@firebreak/core'
+import { BufferArgs, encodeCommand, encodeReply, mayBlock, RequestError, RequestParser } from '@firebreak/core'
 import type { KeySpace } from '@firebreak/shield'
 import { ClusterDispatch, type ClusterSettings } from '../cluster/cluster-dispatch.ts'
 import { multiCommand, type ProxyCommand, proxyCommandOf } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
+import { firebreakCommand } from '../observe/firebreak-command.ts'
 import { Outlet } from '../transport/outlet.ts'
 import type { Transport, TransportOwner } from '../transport/transport.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
@@ -17,6 +18,12 @@ import type { Session } from './session.ts'
 import { carryOut, markOf } from './session-commands.ts'
 
 const asterisk = 0x2a
+// How much further behind a reader may be before those who share a connection with it have to wait along.
+const sharedFactor = 8
+const heavyBytes = 1024 * 1024
+const heavyMs = 10_000
+// What a client may leave unread even while all together leave too much.
+const fairBytes = 64 * 1024
 const ping = encodeCommand(['PING'])
 const multiBytes = encodeCommand(['MULTI'])
 const askingBytes = encodeCommand(['ASKING'])
@@ -44,6 +51,8 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   #remembered: { readonly bytes: Buffer; readonly mark: ReplyMark | undefined } | undefined
   #waitsForAnswer = false
   #keySpace: KeySpace | undefined
+  #replyBytes = 0
+  #heavyUntilMs = 0
   /** Set when a request that stood in a limit's line comes again: it was paid for, or is refused with this. */
   limitPass: 'paid' | Buffer | undefined
   #pinned: PinnedLane | undefined
@@ -56,13 +65,14 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   #unstalled: (() => void)[] = []
   #stallTimer: NodeJS.Timeout | undefined
   lastActiveMs: number
+  readonly #sinceMs: number
 
   constructor(host: ClientHost, session: Session) {
     this.host = host
     this.session = session
     this.parser = new RequestParser({ maxBulkBytes: host.maxRequestBytes })
     this.args = new BufferArgs(this.parser)
-    this.lastActiveMs = host.turn.nowMs
+    this.lastActiveMs = this.#sinceMs = host.turn.nowMs
   }
 
   attach(transport: Transport): void {
@@ -80,6 +90,21 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
 
   get peer(): string {
     return this.#transport.peer
+  }
+
+  /** This client as a line of CLIENT LIST. Its id is none of the server's. */
+  listLine(): string {
+    const { name, database, version, username } = this.session
+    const seconds = (sinceMs: number) => Math.floor((this.host.turn.nowMs - sinceMs) / 1000)
+    const times = `age=${seconds(this.#sinceMs)} idle=${seconds(this.lastActiveMs)}`
+    const sizes = 'qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0'
+    const memory = `omem=${this.unreadBytes} tot-mem=0`
+    return `id=0 addr=${this.peer} laddr= fd=-1 name=${name} ${times} flags=N db=${database} sub=0 psub=0 ssub=0 multi=-1 ${sizes} ${memory} events=r cmd=NULL user=${username} redir=-1 resp=${version}\n`
+  }
+
+  /** Bytes that were answered and that the client has not taken. */
+  get unreadBytes(): number {
+    return this.outlet.queuedBytes + this.slots.waitingBytes
   }
 
   /** True when nothing is owed and nothing is begun. */
@@ -104,7 +129,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   }
 
   onDrain(): void {
-    if (this.isStalled()) return
+    if (this.isBehind()) return
     clearTimeout(this.#stallTimer)
     this.#stallTimer = undefined
     const callbacks = this.#unstalled
@@ -131,10 +156,22 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   onReply(slot: number, bytes: Uint8Array, start: number, end: number, isLast: boolean): void {
     if (this.#isClosed) return
     this.slots.reply(slot, bytes, start, end, isLast)
+    if (!isLast || this.#replyBytes > 0) this.#weigh(end - start, isLast)
     if (!isLast) return
     if (this.slots.owed === 0) {
       if (this.#isWaiting || this.#isEnding || this.#isPaused) this.#drained()
     } else if (this.#isPaused && this.slots.owed === this.host.maxInFlight >> 1) this.#goOn()
+  }
+
+  /** A client that gets large replies gets them over a connection of its own for a while: it may be slow to read them. */
+  #weigh(bytes: number, isLast: boolean): void {
+    this.#replyBytes += bytes
+    if (this.#replyBytes > heavyBytes) this.#heavyUntilMs = this.host.turn.nowMs + heavyMs
+    if (isLast) this.#replyBytes = 0
+  }
+
+  get #isHeavy(): boolean {
+    return this.#heavyUntilMs > this.host.turn.nowMs
   }
 
   onLost(slot: number, error: UpstreamLostError, wasSent: boolean): void {
@@ -198,17 +235,27 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   }
 
   isStalled(): boolean {
-    return !this.#isClosed && this.outlet.queuedBytes + this.slots.waitingBytes > this.host.maxOutputBytes
+    return !this.#isClosed && (this.unreadBytes > this.host.maxOutputBytes * sharedFactor || this.#isUnfair)
+  }
+
+  isBehind(): boolean {
+    return !this.#isClosed && (this.unreadBytes > this.host.maxOutputBytes || this.#isUnfair)
+  }
+
+  /** True where it leaves more than its share unread while all together leave too much. */
+  get #isUnfair(): boolean {
+    return this.host.isFull && this.unreadBytes > fairBytes
   }
 
   whenUnstalled(callback: () => void): void {
-    if (!this.isStalled()) {
-      callback()
-      return
-    }
-    this.#unstalled.push(callback)
-    // Others may wait behind a reader that never reads.
-    this.#stallTimer ??= setTimeout(() => this.host.onSlowReader(this), this.host.slowReaderMs)
+    this.whenCaughtUp(callback)
+    // Others wait behind a reader that may never read.
+    if (!this.#isClosed) this.#stallTimer ??= setTimeout(() => this.host.onSlowReader(this), this.host.slowReaderMs)
+  }
+
+  whenCaughtUp(callback: () => void): void {
+    if (this.isBehind()) this.#unstalled.push(callback)
+    else callback()
   }
 
   /** Answers a slot with a whole reply. */
@@ -341,7 +388,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   #take(bytes: Buffer, start: number, end: number): number {
     let at = start
     const { parser } = this
-    if (this.outlet.queuedBytes > this.host.maxOutputBytes || this.slots.owed > this.host.maxInFlight) this.#pause()
+    if (this.isBehind() || this.slots.owed > this.host.maxInFlight) this.#pause()
     while (at < end && !this.#isBlocked) {
       let next: number
       try {
@@ -369,7 +416,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
     const command = proxyCommandOf(this.args)
     if (this.host.cluster !== undefined) return this.#dispatchToCluster(this.host.cluster, command, bytes, start, end)
     if (this.#pinned !== undefined) return this.dispatchPinned(this.#pinned, command, bytes, start, end)
-    if (command.isShared && !this.host.isIsolated && this.session.isKnown) {
+    if (command.isShared && !this.host.isIsolated && this.session.isKnown && !this.#isHeavy) {
       let target: ReplyTarget = this
       const { shield } = this.host
       if (shield?.isActive) {
@@ -418,6 +465,11 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
     switch (command.way) {
       case 'session':
         return carryOut(this, command, bytes, start, end)
+      case 'own': {
+        const words = this.argumentList().map((word) => Buffer.from(word).toString())
+        this.answerNow(encodeReply(firebreakCommand(words.slice(1), this.host.observed), this.session.version))
+        return true
+      }
       case 'info': {
         const request = this.requestBytes(bytes, start, end)
         const reply = new InfoReply(this, this.slots.take())
@@ -432,7 +484,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
           this.#lane = this.host.node.lane(this.session.snapshot(), 'scripts')
         return this.#seeAndSend(this.#lane, command, bytes, start, end)
       case 'shared':
-        if (this.host.isIsolated || (command.mayBlock && mayBlock(command.row!, this.args)))
+        if (this.host.isIsolated || this.#isHeavy || (command.mayBlock && mayBlock(command.row!, this.args)))
           return this.borrow(command, bytes, start, end)
         return this.#seeAndSend(this.commandLane(), command, bytes, start, end)
       default:
@@ -472,8 +524,10 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
 
   /** Sends the request at hand over the connection of its own. */
   dispatchPinned(pinned: PinnedLane, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+    if (command.way === 'own' && !pinned.hasSentMulti) return this.dispatchRare(command, bytes, start, end)
     const isLocal = command.name === 'QUIT' || command.name === 'RESET' || command.name.endsWith('TNAME')
-    if (isLocal && !(pinned.hasSentMulti && command.name.endsWith('TNAME'))) {
+    const isServers = command.name.endsWith('TNAME') && (pinned.hasSentMulti || pinned.stays)
+    if (isLocal && !isServers) {
       if (command.name === 'RESET' && this.slots.owed > 0) return this.waitForReplies()
       return carryOut(this, command, bytes, start, end)
     }
@@ -521,7 +575,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
     this.#isPaused = true
     this.#transport.pause()
     this.outlet.flush()
-    if (!this.isStalled() && this.slots.owed <= this.host.maxInFlight) {
+    if (!this.isBehind() && this.slots.owed <= this.host.maxInFlight) {
       this.#isPaused = false
       this.#transport.resume()
     }
@@ -530,7 +584,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   /** Goes on with requests after whatever held them up. */
   #goOn(): void {
     if (this.#isClosed || this.#isEnding) return
-    if (this.#isPaused && !this.isStalled() && this.slots.owed <= this.host.maxInFlight) this.#isPaused = false
+    if (this.#isPaused && !this.isBehind() && this.slots.owed <= this.host.maxInFlight) this.#isPaused = false
     if (this.#isBlocked) return
     this.#takeInput()
     if (!this.#isBlocked && !this.#isEnding) this.#transport.resume()

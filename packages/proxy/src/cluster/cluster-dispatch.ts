@@ -79,6 +79,7 @@ export class ClusterDispatch {
         client.answerNow(encodeReply(clusterOfOne(command.name, this.#settings.only()), client.session.version))
         return true
       case 'info':
+      case 'own':
         return client.dispatchRare(command, bytes, start, end)
       case 'script':
       case 'shared':

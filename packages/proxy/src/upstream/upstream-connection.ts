@@ -22,6 +22,8 @@ export interface UpstreamSettings {
   readonly transports: TransportKind
   /** How long a connection may take, retries included, before what waits for it fails. */
   readonly connectWaitMs: number
+  /** Told the time whenever Redis sends something. */
+  readonly turn?: { nowMs: number }
 }
 
 const retryMs = 25
@@ -96,6 +98,8 @@ export class UpstreamConnection implements TransportOwner {
   }
 
   onData(bytes: Buffer, length: number): void {
+    const { turn } = this.#settings
+    if (turn !== undefined) turn.nowMs = performance.now()
     if (this.isRaw && this.#isReady) {
       this.receiver.onReply(bytes, 0, length, false, 0)
       return

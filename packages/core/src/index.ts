@@ -171,6 +171,7 @@ export {
   type RefusedPayload,
   type ShieldCounters,
   type StatusPayload,
+  type WatchedCluster,
   type WatcherStatus,
   type WelcomePayload,
 } from './wire/frame.ts'

@@ -45,6 +45,8 @@ export interface HubCoreOptions {
   readonly restartGraceMs?: number
   /** Keys of a cluster that are counted at once, some 100 bytes each. @default 2000000 */
   readonly maxTrackedKeys?: number
+  /** Addresses that get a POST when an alarm begins and when it ends. @default [] */
+  readonly alarmWebhooks?: readonly string[]
   /** Makes a hot key's strategy. @default the first of its level */
   readonly chooseStrategy?: StrategyChooser
   /** Names the node of a slot, for shares of a node. @default a cluster is one node */
@@ -86,6 +88,7 @@ export function resolveCoreOptions(options: HubCoreOptions): ResolvedCoreOptions
     entryTtlMs: 60_000,
     restartGraceMs: 5000,
     maxTrackedKeys: 2_000_000,
+    alarmWebhooks: [],
     chooseStrategy: chooseFirstStrategy,
     nodeOfSlot: () => '',
     loadOf: makeLoadMeter(),

@@ -12,6 +12,7 @@ import type { HubCoreOptions } from './hub-options.ts'
 import type { HubStore } from './store/hub-store.ts'
 import { MemoryStore } from './store/memory-store.ts'
 import { SqliteStore } from './store/sqlite-store.ts'
+import type { WatcherSetting } from './watchers/watcher-settings.ts'
 
 /** How a hub is started. */
 export interface HubOptions extends HubCoreOptions {
@@ -33,6 +34,8 @@ export interface HubOptions extends HubCoreOptions {
   readonly allowedHosts?: readonly string[]
   /** PEM files; with `caFile`, callers must show a certificate of it. @default plain HTTP */
   readonly tls?: { readonly certFile: string; readonly keyFile: string; readonly caFile?: string }
+  /** Sources of changes: replica streams, append-only files, binlogs. @default [] */
+  readonly watchers?: readonly WatcherSetting[]
   /** Services of other rooms, behind the hub's checks. @default [] */
   readonly plugins?: readonly HubPlugin[]
   /** @default pino at level `logLevel` on stderr */
@@ -89,6 +92,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     throw error
   }
   core.start()
+  await core.watchers.start(options.watchers ?? [])
   const scheme = options.tls === undefined ? 'http' : 'https'
   const url = `${scheme}://${host.includes(':') ? `[${host}]` : host}:${boundPort}`
   logger.info({ url, hubId: core.options.hubId, store: store.name, epoch: core.delivery.epoch }, 'the hub listens')

@@ -30,7 +30,7 @@ export interface HistoryQuery {
 }
 
 /**
- * What outlives a hub: rules, history, audit, the switch, and the table. All stores pass one contract suite
+ * What outlives a hub: rules, history, audit, the switch, the table, and sources' positions. All stores pass one contract suite
  * (`store/store-contract.ts`); calls may come while earlier ones are under way, and take effect in their order.
  */
 export interface HubStore {
@@ -51,6 +51,9 @@ export interface HubStore {
   appendAudit(entry: AuditEntry): Promise<void>
   /** Newest first. */
   audit(limit: number): Promise<readonly AuditEntry[]>
+  /** How far a source of changes was read, as it wrote it itself; undefined where it never did. */
+  position(source: string): Promise<string | undefined>
+  savePosition(source: string, position: string): Promise<void>
   close(): Promise<void>
 }
 

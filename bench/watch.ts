@@ -5,12 +5,14 @@ import { parseRowMapping, ReplicaStream } from '@firebreak/watch'
 import { Redis } from 'ioredis'
 import { createConnection } from 'mysql2/promise'
 import { Bench, interleaved, isQuick, median, medianRatio, quantile, rounds, say } from './harness/bench.ts'
+import { PlainLoad } from './watch/plain-load.ts'
 
 /**
  * What watching costs Redis: CPU seconds of redis-server per operation (INFO's used_cpu) with and without it, turn by
- * turn on the same servers; and how long a commit takes through binlog, Redis and lane to a client.
+ * turn, under the load of fifty plain connections; and how long a commit takes through binlog, Redis and lane to a client.
  */
 const bench = new Bench('watch')
+const small = 'x'.repeat(100)
 
 async function cpuSeconds(redis: Redis): Promise<number> {
   const info = await redis.info('cpu')
@@ -25,24 +27,12 @@ async function cpuPerOperation(redis: Redis, operations: number, work: () => Pro
   return ((await cpuSeconds(redis)) - before) / operations
 }
 
-/** Pipelines of 50: enough to keep the server busy, few enough for its answers to stay small. */
-async function load(
-  redis: Redis,
-  operations: number,
-  add: (pipeline: ReturnType<Redis['pipeline']>, n: number) => void,
-) {
-  for (let at = 0; at < operations; ) {
-    const pipeline = redis.pipeline()
-    for (let count = 0; count < 50; count++) add(pipeline, at++)
-    await pipeline.exec()
-  }
-}
-
 async function tracking(server: RedisServer): Promise<void> {
   say('tracking: 9 reads of 10 among 10,000 keys, the rest writes of them, 100 keys hot and tracked')
   const redis = new Redis(server.port)
+  const load = await PlainLoad.open(server.port)
   const keys = Array.from({ length: 10_000 }, (_, index) => `k${index}`)
-  await load(redis, keys.length, (pipeline, n) => void pipeline.set(keys[n]!, 'x'.repeat(100)))
+  await load.run(keys.length, (n) => ['SET', keys[n]!, small])
   const hub = await TestHub.start()
   hub.heat('main', keys.slice(0, 100), { until: hub.now() + 3_600_000 })
   const options = {
@@ -69,20 +59,23 @@ async function tracking(server: RedisServer): Promise<void> {
       guarded = undefined
     }
   }
-  // The hot keys of a protected fleet are written now and then, and each write is read again by who tracks it.
-  const operations = rounds(20_000, 60_000)
+  const operations = rounds(10_000, 40_000)
   const run = async (isTracked: boolean) => {
     await setTracked(isTracked)
-    return cpuPerOperation(redis, operations, async () => {
-      await load(redis, operations, (pipeline, n) => {
+    // Whoever tracks the hot keys reads them all the time, so that each write of one costs a push and a read.
+    const reading = setInterval(() => {
+      for (const key of keys.slice(0, 100)) void guarded?.get(key)
+    }, 10)
+    const cost = await cpuPerOperation(redis, operations, () =>
+      load.run(operations, (n) => {
         const key = keys[(n * 7919) % keys.length]!
-        if (n % 10 === 0) pipeline.set(key, 'y'.repeat(100))
-        else pipeline.get(key)
-        if (n % 100 === 0 && guarded !== undefined) void guarded.get(keys[n % 100]!)
-      })
-    })
+        return n % 10 === 0 ? ['SET', key, small] : ['GET', key]
+      }),
+    )
+    clearInterval(reading)
+    return cost
   }
-  const costs = await interleaved(rounds(9, 21), { tracked: () => run(true), plain: () => run(false) })
+  const costs = await interleaved(rounds(21, 41), { tracked: () => run(true), plain: () => run(false) })
   bench.report({
     id: 'tracking-cpu-ratio',
     ratio: medianRatio(costs.tracked, costs.plain),
@@ -91,47 +84,47 @@ async function tracking(server: RedisServer): Promise<void> {
   })
   await setTracked(false)
   await hub.kill()
+  load.close()
   redis.disconnect()
 }
 
-async function replica(server: RedisServer): Promise<void> {
+/** A server that a stream follows all the time, against one that never had a replica and so keeps no backlog. */
+async function replica(followed: RedisServer, plain: RedisServer): Promise<void> {
   say('replica stream: SET of 100 bytes')
-  const redis = new Redis(server.port)
-  let stream: ReplicaStream | undefined
   let seen = 0
-  const setFollowed = async (isFollowed: boolean) => {
-    await stream?.close()
-    stream = undefined
-    // The backlog alone costs something and stays; both sides have it.
-    if (!isFollowed) return
-    const address = { host: server.host, port: server.port }
-    stream = new ReplicaStream({ address }, { onChange: () => void seen++ })
-    stream.start()
-    const before = seen
-    await waitFor(() => stream!.state.kind === 'live', { timeoutMs: 20_000 })
-    await redis.set('mark', '1')
-    // The first change of a stream is its flush.
-    await waitFor(() => seen >= before + 2)
+  const address = { host: followed.host, port: followed.port }
+  const stream = new ReplicaStream({ address }, { onChange: () => void seen++ })
+  stream.start()
+  await waitFor(() => stream.state.kind === 'live', { timeoutMs: 20_000 })
+  const mark = new Redis(followed.port)
+  // The first change of a stream is its flush; the second shows that it flows.
+  await waitFor(async () => (await mark.set('mark', '1')) && seen >= 2)
+  mark.disconnect()
+  const operations = rounds(10_000, 40_000)
+  const contestant = async (server: RedisServer) => {
+    const redis = new Redis(server.port)
+    const load = await PlainLoad.open(server.port)
+    const run = () =>
+      cpuPerOperation(redis, operations, () => load.run(operations, (n) => ['SET', `k${n % 10_000}`, small]))
+    await run()
+    const close = () => {
+      load.close()
+      redis.disconnect()
+    }
+    return { run, close }
   }
-  const operations = rounds(20_000, 60_000)
-  const run = async (isFollowed: boolean) => {
-    await setFollowed(isFollowed)
-    const before = seen
-    return cpuPerOperation(redis, operations, async () => {
-      await load(redis, operations, (pipeline, n) => void pipeline.set(`k${n % 10_000}`, 'x'.repeat(100)))
-      if (isFollowed) await waitFor(() => seen >= before + operations)
-    })
-  }
-  const costs = await interleaved(rounds(7, 21), { followed: () => run(true), plain: () => run(false) })
+  const [one, other] = [await contestant(followed), await contestant(plain)]
+  const costs = await interleaved(rounds(15, 41), { followed: one.run, plain: other.run })
   bench.report({
     id: 'replica-cpu-ratio',
     ratio: medianRatio(costs.followed, costs.plain),
     of: "redis-server's CPU per write while a replica stream is read",
-    to: 'while none is',
+    to: 'of a server without any replica',
     note: `${seen.toLocaleString('en-US')} changes seen`,
   })
-  await stream?.close()
-  redis.disconnect()
+  one.close()
+  other.close()
+  await stream.close()
 }
 
 async function binlog(server: RedisServer): Promise<void> {
@@ -187,7 +180,9 @@ async function binlog(server: RedisServer): Promise<void> {
 
 const server = await startRedis({ args: ['--repl-diskless-sync-delay', '0', '--repl-backlog-size', '8mb'] })
 await tracking(server)
-await replica(server)
+const plain = await startRedis()
+await replica(server, plain)
+await plain.stop()
 await binlog(server)
 const version = (await server.cli('INFO', 'server')).match(/redis_version:(\S+)/)![1]!
 await server.stop()

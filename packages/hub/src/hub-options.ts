@@ -45,6 +45,8 @@ export interface HubCoreOptions {
   readonly restartGraceMs?: number
   /** Keys of a cluster that are counted at once, some 100 bytes each. @default 2000000 */
   readonly maxTrackedKeys?: number
+  /** Addresses that get a POST when an alarm begins and when it ends. @default [] */
+  readonly alarmWebhooks?: readonly string[]
   /** Makes a hot key's strategy. @default by the key's load, among those of its level */
   readonly chooseStrategy?: StrategyChooser
   /** Names the node of a slot, for shares of a node. @default a cluster is one node */
@@ -87,6 +89,7 @@ export function resolveCoreOptions(options: HubCoreOptions): ResolvedCoreOptions
     entryTtlMs: 60_000,
     restartGraceMs: 5000,
     maxTrackedKeys: 2_000_000,
+    alarmWebhooks: [],
     nodeOfSlot: () => '',
     loadOf: makeLoadMeter(),
     clock: steadyClock,

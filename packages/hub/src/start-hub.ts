@@ -15,6 +15,7 @@ import type { HubStore } from './store/hub-store.ts'
 import { MemoryStore } from './store/memory-store.ts'
 import { openRedisStore } from './store/open-redis-store.ts'
 import { SqliteStore } from './store/sqlite-store.ts'
+import type { WatcherSetting } from './watchers/watcher-settings.ts'
 
 /** How a hub is started. */
 export interface HubOptions extends HubCoreOptions {
@@ -40,6 +41,8 @@ export interface HubOptions extends HubCoreOptions {
   readonly tls?: { readonly certFile: string; readonly keyFile: string; readonly caFile?: string }
   /** Puts a value into the protected Redis, for pre-warming with values. @default none: such jobs are refused */
   readonly writeValue?: (redisClusterId: string, key: string, value: string) => Promise<void>
+  /** Sources of changes: replica streams, append-only files, binlogs. @default [] */
+  readonly watchers?: readonly WatcherSetting[]
   /** Services of other rooms, behind the hub's checks. @default [] */
   readonly plugins?: readonly HubPlugin[]
   /** @default pino at level `logLevel` on stderr */
@@ -104,6 +107,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     throw error
   }
   core.start()
+  await core.watchers.start(options.watchers ?? [])
   const scheme = options.tls === undefined ? 'http' : 'https'
   const url = `${scheme}://${host.includes(':') ? `[${host}]` : host}:${boundPort}`
   logger.info({ url, hubId: core.options.hubId, store: store.name, epoch: core.delivery.epoch }, 'the hub listens')

@@ -9,15 +9,19 @@ import {
   type Timers,
   type WatcherStatus,
 } from '@firebreak/core'
+import { guardOf } from './cache/guard.ts'
 import { type Handling, HotKey } from './cache/hot-key.ts'
 import { KeySpace, type KeySpaceHost } from './cache/key-space.ts'
 import { ReplyCaches } from './cache/reply-caches.ts'
+import { Canary } from './canary/canary.ts'
 import { nodesOf } from './copies/place-copies.ts'
 import { AccessBuffer } from './counting/access-buffer.ts'
 import { type Crossing, FastPath } from './counting/fast-path.ts'
 import { Redactor } from './counting/redactor.ts'
 import { Tally } from './status/tally.ts'
 import type { Trouble } from './trouble/trouble.ts'
+import { LaneLease } from './watcher/lane-lease.ts'
+import { endlessLease, type Lease } from './watcher/lease.ts'
 import { TrackingWatcher } from './watcher/tracking-watcher.ts'
 import type { Upstream } from './watcher/upstream.ts'
 
@@ -30,6 +34,7 @@ export interface ClusterShieldOptions {
   readonly upstream: Upstream
   readonly leaseMs: number
   readonly fallbackTtlMs: number
+  readonly canaryMs: number
   readonly maxKeys: number
   readonly redactKey: ((key: string) => string) | undefined
   readonly clock: Clock
@@ -54,6 +59,8 @@ const asItIs = (name: string) => name
 export class ClusterShield implements KeySpaceHost {
   readonly redisClusterId: string
   readonly tally = new Tally()
+  /** What the hub's lane guards where tracking is refused. */
+  readonly laneLease = new LaneLease()
   /** False while the kill switch is thrown: hooks pass everything through, uncounted. */
   isActive = true
   /** True while some key of this Redis is hot; hooks need not look further while it is not. */
@@ -68,6 +75,7 @@ export class ClusterShield implements KeySpaceHost {
   readonly #watchers = new Map<string, TrackingWatcher>()
   readonly #claims = new Map<string, Handling>()
   readonly #hotListeners = new Set<() => void>()
+  readonly #canary: Canary
   #handlings: ReadonlyMap<string, Handling> = new Map()
   #probedAt = Number.NEGATIVE_INFINITY
 
@@ -78,6 +86,7 @@ export class ClusterShield implements KeySpaceHost {
     this.#accesses = new AccessBuffer(this.#counter, options.onBurst)
     this.#fastPath = new FastPath(options.serviceId, options.redisClusterId)
     this.#redactor = options.redactKey === undefined ? undefined : new Redactor(options.redactKey)
+    this.#canary = new Canary({ ...options, everyMs: options.canaryMs })
   }
 
   /** Accesses of the interval that runs. */
@@ -154,7 +163,7 @@ export class ClusterShield implements KeySpaceHost {
     for (const space of this.#spaces.values()) {
       if (database >= 0 && space.database !== database) continue
       if (kind === 'flush') for (const hot of space.hot.values()) hot.drop()
-      for (const { key } of items) this.#dropKey(space, key, (hot) => hot.drop())
+      for (const { key, value, ttlMs } of items) this.#dropKey(space, key, (hot) => laneChanged(hot, value, ttlMs))
     }
   }
 
@@ -251,6 +260,7 @@ export class ClusterShield implements KeySpaceHost {
       }
     }
     for (const [id, watcher] of this.#watchers) watcher.setIdle(!used.has(id))
+    this.#canary.tick(() => this.#hotKeys())
     if (this.now() - this.#probedAt < slotPollMs) return
     this.#probedAt = this.now()
     for (const hot of slots.values()) this.#probe(hot)
@@ -270,8 +280,8 @@ export class ClusterShield implements KeySpaceHost {
     for (const space of this.#spaces.values()) {
       for (const hot of space.hot.values()) {
         this.tally.takeKey(hot)
-        const isTold = (hot.localHits > 0 || hot.redisReads > 0 || hot.copyReads > 0) && effects.length < maxEffects
-        if (isTold) effects.push(this.#effectOf(hot))
+        const isWorthIt = hot.localHits > 0 || hot.redisReads > 0 || hot.copyReads > 0 || hot.staleMs !== undefined
+        if (isWorthIt && effects.length < maxEffects) effects.push(this.#effectOf(hot))
         hot.resetEffect()
       }
     }
@@ -279,9 +289,10 @@ export class ClusterShield implements KeySpaceHost {
   }
 
   watcherStatuses(): WatcherStatus[] {
+    const isLaneAlive = this.now() < this.laneLease.aliveUntil
     return [...this.#watchers.values()].map((watcher) => ({
       redisClusterId: this.redisClusterId,
-      kind: watcher.state === 'fallback' ? 'fallback' : 'tracking',
+      kind: watcher.state !== 'fallback' ? 'tracking' : isLaneAlive ? 'lane' : 'fallback',
       state: statusOf(watcher),
       detail: watcher.detail === '' ? watcher.node : `${watcher.node}: ${watcher.detail}`,
     }))
@@ -310,13 +321,13 @@ export class ClusterShield implements KeySpaceHost {
     return watcher
   }
 
-  ttlMs(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): number {
+  guard(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): { lease: Lease; ttlMs: number } {
     const { strategy } = hot.handling
-    if (strategy.strategy !== 'LocalCache') return 0
-    const ruleMs = strategy.expireTime * 1000
+    if (strategy.strategy !== 'LocalCache') return { lease: endlessLease, ttlMs: 0 }
+    const { leaseMs, fallbackTtlMs } = this.#options
+    const { lease, maxMs } = guardOf(strategy, { watcher, leaseMs, lane: this.laneLease, fallbackTtlMs }, this.now())
     const ownMs = pttlMs >= 0 ? pttlMs : Number.POSITIVE_INFINITY
-    const isUnguarded = strategy.consistent && watcher.state === 'fallback'
-    return Math.min(ruleMs, ownMs, isUnguarded ? this.#options.fallbackTtlMs : Number.POSITIVE_INFINITY)
+    return { lease, ttlMs: Math.min(strategy.expireTime * 1000, ownMs, maxMs) }
   }
 
   kept(hot: HotKey): void {
@@ -330,6 +341,7 @@ export class ClusterShield implements KeySpaceHost {
   close(): void {
     this.isActive = false
     for (const space of this.#spaces.values()) for (const hot of space.hot.values()) hot.close()
+    this.#canary.close()
     for (const watcher of this.#watchers.values()) watcher.stop()
     this.#watchers.clear()
     this.flush()
@@ -345,7 +357,12 @@ export class ClusterShield implements KeySpaceHost {
       ...(hot.loadCount > 0 && { readMs: hot.loadMs / hot.loadCount }),
       limited: 0,
       errors: 0,
+      ...(hot.staleMs !== undefined && { staleMs: hot.staleMs, ruleId: hot.handling.ruleId }),
     }
+  }
+
+  *#hotKeys(): Generator<HotKey> {
+    for (const space of this.#spaces.values()) for (const hot of space.hot.values()) if (hot.replyCount > 0) yield hot
   }
 
   #apply(space: KeySpace): void {
@@ -387,6 +404,16 @@ export class ClusterShield implements KeySpaceHost {
       for (const hot of space.hot.values()) if (hot.node === node && hot.isConsistent) hot.dropReplies()
     }
   }
+}
+
+/**
+ * A carried value may be older than what was read since, so it is served only where the strategy lets values be old;
+ * what is consistent is dropped and read again.
+ */
+function laneChanged(hot: HotKey, value: Uint8Array | undefined, ttlMs = Number.POSITIVE_INFINITY): void {
+  const { strategy } = hot.handling
+  if (value === undefined || strategy.strategy !== 'LocalCache' || strategy.consistent) hot.drop()
+  else hot.renew(value, Math.min(strategy.expireTime * 1000, strategy.maxStalenessMs ?? ttlMs, ttlMs))
 }
 
 function watcherId(space: KeySpace, node: string): string {

@@ -110,6 +110,15 @@ export interface HeartbeatPayload {
   readonly isOff: boolean
   readonly intervalMs: number
   readonly samplingFloor: number
+  /** Clusters whose every write the hub's sources see. */
+  readonly watched?: readonly WatchedCluster[]
+}
+
+/** How far the hub's sources have seen every write of a cluster. */
+export interface WatchedCluster {
+  readonly redisClusterId: string
+  /** All that was written until this long before the heartbeat's `hubTime` is on the lane before the heartbeat. */
+  readonly completeAgoMs: number
 }
 
 /** Sent by the sensor about once a second: it lives, what it applied, and what its shield did since the last one. */
@@ -156,6 +165,8 @@ export interface KeyEffect {
   readonly errors: number
   /** Largest observed staleness, where the canary looked. */
   readonly staleMs?: number
+  /** The rule by which the key is hot; beside `staleMs`. */
+  readonly ruleId?: string
 }
 
 export interface WatcherStatus {

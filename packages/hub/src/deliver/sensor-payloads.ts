@@ -32,7 +32,8 @@ const keyEffect = z.object({
   readMs: z.number().min(0).optional(),
   limited: count,
   errors: count,
-  staleMs: z.number().optional(),
+  staleMs: z.number().min(0).optional(),
+  ruleId: z.string().max(256).optional(),
 })
 
 export const statusPayload = z.object({

@@ -1,6 +1,6 @@
 import { encodeCommand, ReplyScanner } from '@firebreak/core'
 import { UpstreamLostError } from '../errors.ts'
-import { Outlet } from '../transport/outlet.ts'
+import { beginEvent, flushClients, Outlet } from '../transport/outlet.ts'
 import type { ConnectTarget, Transport, TransportKind, TransportOwner } from '../transport/transport.ts'
 import type { ConnectionState } from './identity.ts'
 
@@ -36,7 +36,7 @@ const retryMs = 25
  * have passed: nothing was sent, so nothing can happen twice.
  */
 export class UpstreamConnection implements TransportOwner {
-  readonly outlet = new Outlet()
+  readonly outlet = new Outlet('redis')
   readonly state: ConnectionState
   readonly target: ConnectTarget
   receiver: ReplyReceiver
@@ -98,6 +98,12 @@ export class UpstreamConnection implements TransportOwner {
   }
 
   onData(bytes: Buffer, length: number): void {
+    beginEvent()
+    this.#receive(bytes, length)
+    flushClients()
+  }
+
+  #receive(bytes: Buffer, length: number): void {
     const { turn } = this.#settings
     if (turn !== undefined) turn.nowMs = performance.now()
     if (this.isRaw && this.#isReady) {

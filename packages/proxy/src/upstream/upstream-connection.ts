@@ -49,6 +49,7 @@ export class UpstreamConnection implements TransportOwner {
   #greeting: Buffer[] = []
   #isRefused = false
   #selectsFirst = false
+  #lastReason = 'it does not answer'
   #noPermission: Buffer | undefined
   /** What comes is not looked at: the stream of a master is no RESP reply. */
   isRaw = false
@@ -138,6 +139,7 @@ export class UpstreamConnection implements TransportOwner {
       return
     }
     this.#scanner = new ReplyScanner({ maxBulkBytes: 2 ** 40 })
+    this.#lastReason = reason
     this.#retry = setTimeout(() => this.#connect(), retryMs)
   }
 
@@ -145,7 +147,7 @@ export class UpstreamConnection implements TransportOwner {
     clearTimeout(this.#deadline)
     this.#deadline = setTimeout(
       () => {
-        if (!this.#isReady) this.lose('it does not answer')
+        if (!this.#isReady) this.lose(this.#lastReason)
       },
       Math.max(1, this.#settings.connectWaitMs - (performance.now() - this.#since)),
     )

@@ -220,7 +220,7 @@ test('TLS in front and behind', async () => {
   await waitFor(() => received.endsWith(`$300000\r\n${value}\r\n`))
   expect(received.startsWith('+OK\r\n$1\r\nx\r\n+OK\r\n')).toBe(true)
   socket.destroy()
-  const wrong = await start({ upstream: `rediss://localhost:${secure.port}`, mode: 'single', connectWaitMs: 300 })
+  const wrong = await start({ upstream: `rediss://localhost:${secure.port}`, mode: 'single', connectWaitMs: 1500 })
   const redis = await client(wrong.port)
   expect(await redis.ask('PING')).toMatch(/^-ERR Firebreak: no connection to Redis .*self-signed/)
 })

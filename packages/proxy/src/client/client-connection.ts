@@ -4,7 +4,7 @@ import { ClusterDispatch, type ClusterSettings } from '../cluster/cluster-dispat
 import { multiCommand, type ProxyCommand, proxyCommandOf } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import { firebreakCommand } from '../observe/firebreak-command.ts'
-import { Outlet } from '../transport/outlet.ts'
+import { beginEvent, flushClients, flushIfAlone, Outlet } from '../transport/outlet.ts'
 import type { Transport, TransportOwner } from '../transport/transport.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
 import type { ReplyTarget, SharedLane } from '../upstream/shared-lane.ts'
@@ -40,7 +40,7 @@ const crossSlotReply = Buffer.from("-CROSSSLOT Keys in request don't hash to the
 export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwner {
   readonly host: ClientHost
   readonly session: Session
-  readonly outlet = new Outlet()
+  readonly outlet = new Outlet('client')
   readonly slots: ReplySlots = new ReplySlots(this.outlet)
   readonly args: BufferArgs
   readonly parser: RequestParser
@@ -113,6 +113,13 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   }
 
   onData(bytes: Buffer, length: number): void {
+    beginEvent()
+    this.#receive(bytes, length)
+    flushClients()
+    flushIfAlone()
+  }
+
+  #receive(bytes: Buffer, length: number): void {
     this.lastActiveMs = this.host.turn.nowMs = performance.now()
     if (this.#isEnding) return
     if (this.#pinned?.isPipe === true) {

@@ -46,6 +46,16 @@ describe('a cluster', () => {
 
   beforeAll(async () => {
     cluster = await startCluster({ masters: 3, replicas: 1 })
+    for (const node of cluster.nodes) {
+      await waitFor(
+        async () => {
+          const [nodes, replication] = [await node.cli('CLUSTER', 'NODES'), await node.cli('INFO', 'replication')]
+          const replicas = nodes.split('\n').filter((line) => /slave [0-9a-f]{40}/.test(line))
+          return replicas.length === 3 && !replication.includes('master_link_status:down')
+        },
+        { timeoutMs: 30_000, what: `node ${node.port} to know whose replica is whose` },
+      )
+    }
   })
   afterAll(() => cluster.stop())
 
@@ -55,16 +65,26 @@ describe('a cluster', () => {
     return client
   }
 
-  /** Ports of the slot's master and of its replica. */
-  async function ownersOf(slot: number): Promise<[number, number]> {
+  /** Ports of the slot's master and of its replica, once the first node knows who they are. */
+  const ownersOf = (slot: number) =>
+    waitFor(
+      async () => {
+        const owners = await seenOwnersOf(slot)
+        return owners !== undefined && (await redisCli(owners[0], 'ROLE')).startsWith('master') && owners
+      },
+      { timeoutMs: 30_000, what: `the owners of slot ${slot}` },
+    )
+
+  async function seenOwnersOf(slot: number): Promise<[number, number] | undefined> {
     const lines = (await cluster.nodes[0]!.cli('CLUSTER', 'NODES')).split('\n').map((line) => line.split(' '))
     const portOf = (line: string[]) => Number(line[1]!.match(/:(\d+)/)![1])
     const covers = (range: string) => {
       const [from, to = from] = range.split('-').map(Number)
       return slot >= from! && slot <= to!
     }
-    const master = lines.find((line) => line[2]!.includes('master') && line.slice(8).some(covers))!
-    return [portOf(master), portOf(lines.find((line) => line[3] === master[0])!)]
+    const master = lines.find((line) => line[2]?.includes('master') && line.slice(8).some(covers))
+    const replica = lines.find((line) => master !== undefined && line[3] === master[0])
+    return master === undefined || replica === undefined ? undefined : [portOf(master), portOf(replica)]
   }
 
   test('each node has one connection of the shield, tracked, and only of keys that are hot', async () => {
@@ -105,8 +125,16 @@ describe('a cluster', () => {
       })()
       const reading = reader.until(() => isDone)
       const [master, replica] = await ownersOf(keySlot('k'))
-      expect(await redisCli(replica, 'CLUSTER', 'FAILOVER')).toBe('OK')
-      await waitFor(async () => (await redisCli(master, 'ROLE')).startsWith('slave'), { timeoutMs: 30_000 })
+      await waitFor(async () => (await redisCli(replica, 'INFO', 'replication')).includes('master_link_status:up'))
+      // The other masters may have just voted and refuse to do so again at once: then the replica asks again.
+      await waitFor(
+        async () => {
+          await redisCli(replica, 'CLUSTER', 'FAILOVER')
+          const hasHappened = async () => (await redisCli(master, 'ROLE')).startsWith('slave')
+          return waitFor(hasHappened, { timeoutMs: 6000 }).catch(() => false)
+        },
+        { timeoutMs: 40_000, what: 'a failover' },
+      )
       const acked = oracle.acked
       await waitFor(() => oracle.acked > acked + 20, { timeoutMs: 30_000 })
       isDone = true
@@ -126,15 +154,18 @@ describe('a cluster', () => {
     fixture.hub.heat('main', [key])
     await serves(redis, key, null)
     const [from] = await ownersOf(slot)
-    const target = cluster.nodes.find(({ port }) => port !== from)!
-    const nodes = await target.cli('CLUSTER', 'NODES')
-    const masters = nodes.split('\n').filter((line) => line.includes('master') && !line.includes(`:${from}@`))
-    const [id, address] = masters[0]!.split(' ')
-    const to = Number(address!.match(/:(\d+)/)![1])
-    // The new owner first, then the others, as every tool for it does. No key moves, so nobody is sent a push.
-    for (const port of [to, from, ...cluster.nodes.map((node) => node.port)])
-      await redisCli(port, 'CLUSTER', 'SETSLOT', String(slot), 'NODE', id!).catch(() => '')
-    await redisCli(to, 'SET', key, 'new')
+    const [to] = await ownersOf((slot + 8192) % 16_384)
+    expect(to).not.toBe(from)
+    const [fromId, toId] = [await redisCli(from, 'CLUSTER', 'MYID'), await redisCli(to, 'CLUSTER', 'MYID')]
+    // As every tool for it does. No key moves, so nobody is sent a push.
+    for (const [port, ...words] of [
+      [to, 'IMPORTING', fromId],
+      [from, 'MIGRATING', toId],
+      [to, 'NODE', toId],
+      [from, 'NODE', toId],
+    ] as const)
+      expect(await redisCli(port, 'CLUSTER', 'SETSLOT', String(slot), ...words)).toBe('OK')
+    expect(await redisCli(to, 'SET', key, 'new')).toBe('OK')
     const writtenAt = performance.now()
     await waitFor(async () => (await redis.get(key)) === 'new', { everyMs: 1 })
     // The poll of 500 ms, its turn of 50 ms, and a probe, a new map and a read.

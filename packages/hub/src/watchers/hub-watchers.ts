@@ -19,6 +19,8 @@ interface Running {
 
 /** How often the place in a replica stream is written down; a restart goes on from there. */
 const positionMs = 1000
+/** A change of a key that has just changed may wait so long before it is on the lane. */
+const coalesceMs = 5
 
 /** The sources of changes that a hub runs, from its settings: started and ended with it, told of in API and metrics. */
 export class HubWatchers {
@@ -60,7 +62,7 @@ export class HubWatchers {
     const now = this.#core.now()
     return [...completeAt]
       .filter(([, at]) => Number.isFinite(at))
-      .map(([redisClusterId, at]) => ({ redisClusterId, completeAgoMs: Math.max(0, now - at) }))
+      .map(([redisClusterId, at]) => ({ redisClusterId, completeAgoMs: Math.max(0, now - at) + coalesceMs }))
   }
 
   views(): WatcherView[] {
@@ -138,7 +140,7 @@ export class HubWatchers {
 
   #lane({ redisClusterId }: WatcherSetting) {
     const publish: PublishInvalidation = (invalidation) => void this.#core.publishInvalidation(invalidation)
-    return { redisClusterId, publish, timers: this.#core.options.timers }
+    return { redisClusterId, publish, coalesceMs, timers: this.#core.options.timers }
   }
 
   #host(): WatcherHost {

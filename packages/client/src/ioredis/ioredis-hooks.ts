@@ -1,4 +1,4 @@
-import { type CommandRow, commandOf, forEachKey, isCacheable, keyName, ListArgs } from '@firebreak/core'
+import { type CommandRow, commandOf, forEachKey, isCacheable, ListArgs } from '@firebreak/core'
 import {
   type CachedReply,
   type ClusterShield,
@@ -9,6 +9,7 @@ import {
   readCommand,
   type Shield,
 } from '@firebreak/shield'
+import { nameOf, writtenBytes } from './command-keys.ts'
 import {
   bufferOfBulk,
   decodeReply,
@@ -18,6 +19,7 @@ import {
   textOfBulk,
 } from './decode-reply.ts'
 import type { IoredisClient, IoredisCommand, PipelineStream } from './ioredis-client.ts'
+import { onSettled } from './on-settled.ts'
 import { OpenTransaction } from './open-transaction.ts'
 
 /** The promise of a GET's text, kept with the reply: every hit hands out the same one. */
@@ -42,14 +44,17 @@ export class IoredisHooks {
   readonly #prefix: string | undefined
   readonly #spaces: KeySpace[] = []
   readonly #args = new ListArgs()
-  readonly #onClose: () => void
+  readonly #onClose = () => this.#transaction.reset()
+  readonly #onReady = () => {
+    this.#hasQueued = false
+  }
   readonly #bareSend: IoredisClient['sendCommand']
   readonly #bareGet: IoredisClient['get']
   readonly #bareGetBuffer: IoredisClient['getBuffer']
   /** The last command of one key, its first argument. */
   #lastName = ''
   #isLastWrite = false
-  /** True once a command had to wait for the connection; until the next ready moment they come again. */
+  /** True from when a command had to wait for the connection until `ready`, by when all that waited were sent again. */
   #hasQueued = false
   /** Own commands that change keys without naming them and are not acknowledged. */
   #pendingFlushes = 0
@@ -68,7 +73,6 @@ export class IoredisHooks {
     this.#bareSend = client.sendCommand
     this.#bareGet = client.get
     this.#bareGetBuffer = client.getBuffer
-    this.#onClose = () => this.#transaction.reset()
   }
 
   /** Puts the hooks in place; the returned function takes them away again. */
@@ -95,6 +99,7 @@ export class IoredisHooks {
     Object.assign(client, { sendCommand })
     setMethods()
     client.on('close', this.#onClose)
+    client.on('ready', this.#onReady)
     return () => {
       stopListening()
       const own = { get: [get, hotGet], getBuffer: [getBuffer, hotGetBuffer], sendCommand: [sendCommand] } as const
@@ -103,6 +108,7 @@ export class IoredisHooks {
         if (functions.includes(client[name])) delete (client as Partial<IoredisClient>)[name]
       }
       client.off('close', this.#onClose)
+      client.off('ready', this.#onReady)
       this.#transaction.reset()
     }
   }
@@ -379,37 +385,7 @@ function getCommandOf(hot: HotKey): ReadCommand {
   return readCommand('GET', [hot.bytes], 0)
 }
 
-function nameOf(key: string | Buffer): string {
-  // Only a key that begins with U+0000 can have another name than itself.
-  return typeof key === 'string' && key.charCodeAt(0) !== 0 ? key : keyName(key)
-}
-
-/** About how many bytes a write sends beside its key. */
-function writtenBytes(args: readonly (string | Buffer)[], from: number): number {
-  let bytes = 0
-  for (let index = from; index < args.length; index++) bytes += args[index]!.length
-  return bytes
-}
-
 /** A command in a pipeline can be answered here only while the pipeline's own connection can be written to. */
 function isAnswerable(stream: PipelineStream | undefined): boolean {
   return stream === undefined || (stream.isPipeline === true && stream.destination?.redis?.status === 'ready')
-}
-
-/** Calls back when the command is answered or given up, before the application learns of it. */
-function onSettled(command: IoredisCommand, callback: () => void): void {
-  const { resolve, reject } = command
-  let isDone = false
-  const once = () => {
-    if (!isDone) callback()
-    isDone = true
-  }
-  command.resolve = (value) => {
-    once()
-    return resolve.call(command, value)
-  }
-  command.reject = (error) => {
-    once()
-    return reject.call(command, error)
-  }
 }

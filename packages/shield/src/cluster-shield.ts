@@ -4,18 +4,22 @@ import {
   type Invalidation,
   type KeyEffect,
   keyText,
+  type RateLimitStrategy,
   type Rule,
   type TableEntry,
   type Timers,
   type WatcherStatus,
 } from '@firebreak/core'
+import type { Redis } from '@firebreak/redis'
 import { type Handling, HotKey } from './cache/hot-key.ts'
 import { KeySpace, type KeySpaceHost } from './cache/key-space.ts'
 import { ReplyCaches } from './cache/reply-caches.ts'
 import { AccessBuffer } from './counting/access-buffer.ts'
 import { type Crossing, FastPath } from './counting/fast-path.ts'
 import { Redactor } from './counting/redactor.ts'
+import { KeyLimit, type LimitBounds, limitKeyPrefix } from './limit/key-limit.ts'
 import { Tally } from './status/tally.ts'
+import { watcherStatus } from './status/watcher-status.ts'
 import type { Trouble } from './trouble/trouble.ts'
 import { TrackingWatcher } from './watcher/tracking-watcher.ts'
 import type { Upstream } from './watcher/upstream.ts'
@@ -30,6 +34,7 @@ export interface ClusterShieldOptions {
   readonly leaseMs: number
   readonly fallbackTtlMs: number
   readonly maxKeys: number
+  readonly limits: LimitBounds
   readonly redactKey: ((key: string) => string) | undefined
   readonly clock: Clock
   readonly timers: Timers
@@ -57,6 +62,8 @@ export class ClusterShield implements KeySpaceHost {
   isActive = true
   /** True while some key of this Redis is hot; hooks need not look further while it is not. */
   hasHotKeys = false
+  /** Where limits that all processes share are counted. */
+  limitRedis: Redis | undefined
   readonly #options: ClusterShieldOptions
   readonly #counter: AccessCounter
   readonly #accesses: AccessBuffer
@@ -263,7 +270,9 @@ export class ClusterShield implements KeySpaceHost {
     for (const space of this.#spaces.values()) {
       for (const hot of space.hot.values()) {
         this.tally.takeKey(hot)
-        const isTold = (hot.localHits > 0 || hot.redisReads > 0 || hot.copyReads > 0) && effects.length < maxEffects
+        const { localHits, redisReads, copyReads, limit } = hot
+        const hasEffect = localHits > 0 || redisReads > 0 || copyReads > 0 || (limit?.limited ?? 0) > 0
+        const isTold = hasEffect && effects.length < maxEffects
         if (isTold) effects.push(this.#effectOf(hot))
         hot.resetEffect()
       }
@@ -272,12 +281,7 @@ export class ClusterShield implements KeySpaceHost {
   }
 
   watcherStatuses(): WatcherStatus[] {
-    return [...this.#watchers.values()].map((watcher) => ({
-      redisClusterId: this.redisClusterId,
-      kind: watcher.state === 'fallback' ? 'fallback' : 'tracking',
-      state: statusOf(watcher),
-      detail: watcher.detail === '' ? watcher.node : `${watcher.node}: ${watcher.detail}`,
-    }))
+    return [...this.#watchers.values()].map((watcher) => watcherStatus(this.redisClusterId, watcher))
   }
 
   watcherAt(space: KeySpace, slot: number): TrackingWatcher | undefined {
@@ -312,6 +316,12 @@ export class ClusterShield implements KeySpaceHost {
     return Math.min(ruleMs, ownMs, isUnguarded ? this.#options.fallbackTtlMs : Number.POSITIVE_INFINITY)
   }
 
+  makeLimit(key: string, strategy: RateLimitStrategy): KeyLimit | undefined {
+    if (key.startsWith(limitKeyPrefix)) return undefined
+    const { limits, timers } = this.#options
+    return new KeyLimit({ key, strategy, redis: this.limitRedis, timers, ...limits })
+  }
+
   kept(hot: HotKey): void {
     this.#caches.kept(hot, this.now())
   }
@@ -336,7 +346,7 @@ export class ClusterShield implements KeySpaceHost {
       redisReads: hot.redisReads,
       bytesSaved: hot.bytesSaved,
       ...(hot.loadCount > 0 && { readMs: hot.loadMs / hot.loadCount }),
-      limited: 0,
+      limited: hot.limit?.limited ?? 0,
       errors: 0,
     }
   }
@@ -384,10 +394,4 @@ export class ClusterShield implements KeySpaceHost {
 
 function watcherId(space: KeySpace, node: string): string {
   return `${space.identity} ${node}`
-}
-
-function statusOf(watcher: TrackingWatcher): WatcherStatus['state'] {
-  if (watcher.isExpired) return 'expired'
-  if (watcher.state === 'refused') return 'refused'
-  return watcher.state === 'live' || watcher.state === 'fallback' ? 'live' : 'connecting'
 }

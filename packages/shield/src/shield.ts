@@ -107,6 +107,7 @@ export class Shield {
     const known = this.#clusters.get(redisClusterId)
     if (known !== undefined) return known
     const { serviceId, leaseMs, fallbackTtlMs, maxKeys, redactKey, clock, timers, random } = this.options
+    const { limitProcesses: processes, maxLimitWaiting: maxWaiting, maxLimitWaitMs: maxWaitMs } = this.options
     const cluster = new ClusterShield({
       redisClusterId,
       serviceId,
@@ -115,6 +116,7 @@ export class Shield {
       leaseMs,
       fallbackTtlMs,
       maxKeys,
+      limits: { processes, maxWaiting, maxWaitMs },
       redactKey,
       clock,
       timers,

@@ -1,3 +1,5 @@
+import type { RateLimitStrategy } from '@firebreak/core'
+import type { KeyLimit } from '../limit/key-limit.ts'
 import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
 import type { Upstream } from '../watcher/upstream.ts'
 import type { HotKey } from './hot-key.ts'
@@ -15,6 +17,8 @@ export interface KeySpaceHost {
   watcherAt(space: KeySpace, slot: number): TrackingWatcher | undefined
   /** How long a reply may be served, from when it was asked for. */
   ttlMs(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): number
+  /** The limit on a hot key; undefined where it is none of the application's keys. */
+  makeLimit(name: string, strategy: RateLimitStrategy): KeyLimit | undefined
   /** The key's replies grew: the cache that bounds them counts them. */
   kept(hot: HotKey): void
   /** The key has no replies any more. */
@@ -70,6 +74,10 @@ export class KeySpace {
 
   ttlMs(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): number {
     return this.#host.ttlMs(hot, pttlMs, watcher)
+  }
+
+  makeLimit(name: string, strategy: RateLimitStrategy): KeyLimit | undefined {
+    return this.#host.makeLimit(name, strategy)
   }
 
   kept(hot: HotKey): void {

@@ -21,10 +21,10 @@ export async function benchBrowse(bench: Bench): Promise<void> {
   await app.listen({ host: '127.0.0.1', port: 0 })
   const { port } = app.server.address() as { port: number }
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
-  const calls = rounds(2000, 15_000)
+  const calls = rounds(2500, 15_000)
   let user = 0
   try {
-    const speeds = await interleaved(rounds(7, 11), {
+    const speeds = await interleaved(rounds(11, 15), {
       browse: () => speedOf(agent, port, calls, () => `/v1/limits/browse?act=ask&uid=${user++ % 5000}&ip=192.168.1.9`),
       bare: () => speedOf(agent, port, calls, () => `/ok?act=ask&uid=${user++ % 5000}&ip=192.168.1.9`),
     })

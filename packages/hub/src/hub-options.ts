@@ -1,7 +1,7 @@
 import { type Clock, steadyClock, systemTimers, type Timers } from '@firebreak/core'
 import { makeLoadMeter } from './collect/process-load.ts'
 import type { NodeOfSlot } from './decide/access-totals.ts'
-import { chooseFirstStrategy, type StrategyChooser } from './decide/choose-strategy.ts'
+import type { StrategyChooser } from './decide/choose-strategy.ts'
 
 /** Where the hub tells what it does; pino's shape. */
 export interface HubLogger {
@@ -47,7 +47,7 @@ export interface HubCoreOptions {
   readonly maxTrackedKeys?: number
   /** Addresses that get a POST when an alarm begins and when it ends. @default [] */
   readonly alarmWebhooks?: readonly string[]
-  /** Makes a hot key's strategy. @default the first of its level */
+  /** Makes a hot key's strategy. @default by the key's load, among those of its level */
   readonly chooseStrategy?: StrategyChooser
   /** Names the node of a slot, for shares of a node. @default a cluster is one node */
   readonly nodeOfSlot?: NodeOfSlot
@@ -63,7 +63,8 @@ export interface HubCoreOptions {
   readonly random?: () => number
 }
 
-export type ResolvedCoreOptions = Required<HubCoreOptions>
+export type ResolvedCoreOptions = Required<Omit<HubCoreOptions, 'chooseStrategy'>> &
+  Pick<HubCoreOptions, 'chooseStrategy'>
 
 /** The options with all defaults. */
 export function resolveCoreOptions(options: HubCoreOptions): ResolvedCoreOptions {
@@ -89,7 +90,6 @@ export function resolveCoreOptions(options: HubCoreOptions): ResolvedCoreOptions
     restartGraceMs: 5000,
     maxTrackedKeys: 2_000_000,
     alarmWebhooks: [],
-    chooseStrategy: chooseFirstStrategy,
     nodeOfSlot: () => '',
     loadOf: makeLoadMeter(),
     clock: steadyClock,

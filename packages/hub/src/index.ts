@@ -29,6 +29,8 @@ export { type HubServices, type HubServicesOptions, openHubServices } from './se
 export { type Hub, type HubOptions, startHub } from './start-hub.ts'
 export type { EntryName, HistoryQuery, HubState, HubStore, StoredEntry, StoreLimits } from './store/hub-store.ts'
 export { MemoryStore } from './store/memory-store.ts'
+export { openRedisStore } from './store/open-redis-store.ts'
+export { RedisStore, type RedisStoreOptions } from './store/redis-store.ts'
 export { SqliteStore } from './store/sqlite-store.ts'
 export { HubWatchers } from './watchers/hub-watchers.ts'
 export { LanePublisher, type LanePublisherOptions, type PublishInvalidation } from './watchers/lane-publisher.ts'

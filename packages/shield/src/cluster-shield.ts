@@ -4,7 +4,6 @@ import {
   type Invalidation,
   type KeyEffect,
   keyText,
-  type ReportEntry,
   type Rule,
   type TableEntry,
   type Timers,
@@ -15,6 +14,8 @@ import { type Handling, HotKey } from './cache/hot-key.ts'
 import { KeySpace, type KeySpaceHost } from './cache/key-space.ts'
 import { ReplyCaches } from './cache/reply-caches.ts'
 import { Canary } from './canary/canary.ts'
+import { nodesOf } from './copies/place-copies.ts'
+import { AccessBuffer } from './counting/access-buffer.ts'
 import { type Crossing, FastPath } from './counting/fast-path.ts'
 import { Redactor } from './counting/redactor.ts'
 import { Tally } from './status/tally.ts'
@@ -28,6 +29,8 @@ import type { Upstream } from './watcher/upstream.ts'
 export interface ClusterShieldOptions {
   readonly redisClusterId: string
   readonly serviceId: string
+  /** Names this process among those of the fleet. */
+  readonly processId: string
   readonly upstream: Upstream
   readonly leaseMs: number
   readonly fallbackTtlMs: number
@@ -60,32 +63,57 @@ export class ClusterShield implements KeySpaceHost {
   readonly laneLease = new LaneLease()
   /** False while the kill switch is thrown: hooks pass everything through, uncounted. */
   isActive = true
-  /** Accesses of the interval that runs. */
-  countSoFar = 0
+  /** True while some key of this Redis is hot; hooks need not look further while it is not. */
+  hasHotKeys = false
   readonly #options: ClusterShieldOptions
   readonly #counter: AccessCounter
+  readonly #accesses: AccessBuffer
   readonly #fastPath: FastPath
   readonly #redactor: Redactor | undefined
   readonly #spaces = new Map<string, KeySpace>()
   readonly #caches = new ReplyCaches()
   readonly #watchers = new Map<string, TrackingWatcher>()
   readonly #claims = new Map<string, Handling>()
+  readonly #hotListeners = new Set<() => void>()
   readonly #canary: Canary
   #handlings: ReadonlyMap<string, Handling> = new Map()
-  #burstCount = Number.POSITIVE_INFINITY
   #probedAt = Number.NEGATIVE_INFINITY
 
   constructor(options: ClusterShieldOptions) {
     this.redisClusterId = options.redisClusterId
     this.#options = options
     this.#counter = new AccessCounter({ maxKeys: options.maxKeys })
+    this.#accesses = new AccessBuffer(this.#counter, options.onBurst)
     this.#fastPath = new FastPath(options.serviceId, options.redisClusterId)
     this.#redactor = options.redactKey === undefined ? undefined : new Redactor(options.redactKey)
     this.#canary = new Canary({ ...options, everyMs: options.canaryMs })
   }
 
+  /** Accesses of the interval that runs. */
+  get countSoFar(): number {
+    return this.#accesses.count
+  }
+
+  /** Masters of this Redis, as the application sees them now; 1 while that is not known. */
+  get nodeCount(): number {
+    const { upstream } = this.#options
+    return upstream.isCluster ? Math.max(1, nodesOf((slot) => upstream.nodeOf(slot)).length) : 1
+  }
+
   now(): number {
     return this.#options.clock.now()
+  }
+
+  random(): number {
+    return this.#options.random()
+  }
+
+  warn(code: string, message: string): void {
+    this.#options.trouble.note(code, message)
+  }
+
+  get processId(): string {
+    return this.#options.processId
   }
 
   /** The key space of a database, as the application reads it or as another identity with its own upstream does. */
@@ -101,8 +129,7 @@ export class ClusterShield implements KeySpaceHost {
 
   /** Counts one access of a key. */
   count(name: string, isWrite: boolean, bytes = 0): void {
-    this.countSoFar++
-    if (this.#counter.add(name, isWrite, bytes) === this.#burstCount) this.#options.onBurst()
+    this.#accesses.add(name, isWrite, bytes)
   }
 
   /** An own write of a hot key goes out: its reads bypass the cache until `endWrite`. */
@@ -115,6 +142,7 @@ export class ClusterShield implements KeySpaceHost {
   endWrite(hot: HotKey): void {
     hot.pendingWrites--
     hot.drop()
+    hot.copies?.written()
   }
 
   /** Drops everything that is kept and poisons what is in flight. */
@@ -141,7 +169,7 @@ export class ClusterShield implements KeySpaceHost {
 
   setRules(rules: readonly Rule[]): void {
     this.#fastPath.setRules(rules)
-    this.#burstCount = this.#fastPath.burstCount
+    this.#accesses.burstCount = this.#fastPath.burstCount
   }
 
   /** What is hot now, by the table and by what this process claims itself. Entries of other clusters are passed over. */
@@ -158,6 +186,15 @@ export class ClusterShield implements KeySpaceHost {
     }
     this.#handlings = handlings
     for (const space of this.#spaces.values()) this.#apply(space)
+    if (this.hasHotKeys === handlings.size > 0) return
+    this.hasHotKeys = handlings.size > 0
+    for (const listener of this.#hotListeners) listener()
+  }
+
+  /** Calls back whenever `hasHotKeys` changes; the returned function ends this. */
+  onHotKeys(listener: () => void): () => void {
+    this.#hotListeners.add(listener)
+    return () => void this.#hotListeners.delete(listener)
   }
 
   /** True where keys were seen whose outside names the table may have. */
@@ -169,18 +206,19 @@ export class ClusterShield implements KeySpaceHost {
 
   /** Ends the interval: each key's counts to `visit` under its outside name, and crossings to `onCrossing`. */
   drain(
-    visit: (entry: ReportEntry) => void,
+    visit: (key: string, count: number, writes: number, bytes: number) => void,
     onCrossing: (name: string, outside: string, crossing: Crossing) => void,
   ): number {
+    this.#accesses.flush()
     const drained = this.#counter.swap()
     // Only while an interval before is half read, which none ever is here.
     if (drained === undefined) return 0
-    this.countSoFar = 0
+    this.#accesses.restart()
     const now = this.now()
     const outside = this.#redactor === undefined ? asItIs : (name: string) => this.#redactor!.outside(name)
     const onKey = (name: string, count: number, writes: number, bytes: number) => {
       const key = outside(name)
-      visit({ key, count, writes, bytes })
+      visit(key, count, writes, bytes)
       const crossing = this.#fastPath.observe(key, count, writes, now)
       if (crossing !== undefined) onCrossing(name, key, crossing)
     }
@@ -201,14 +239,22 @@ export class ClusterShield implements KeySpaceHost {
 
   /** Looks after the watchers, often: idle ones rest, a key whose node changed is dropped. */
   tick(): void {
+    this.#accesses.flush()
     const used = new Set<string>()
     const slots = new Map<number, HotKey>()
     for (const space of this.#spaces.values()) {
       for (const hot of space.hot.values()) {
+        if (hot.copies !== undefined) {
+          for (const slot of hot.copies.slots) {
+            const watcher = space.watcherAt(slot)
+            if (watcher !== undefined) used.add(watcherId(space, watcher.node))
+          }
+          hot.copies.tick()
+        }
         if (!hot.isCached) continue
         const node = space.upstream.nodeOf(hot.slot)
         if (hot.replyCount > 0 && node !== hot.node) hot.drop()
-        const watcher = this.watcherOf(hot)
+        const watcher = space.watcherOf(hot)
         if (watcher !== undefined) used.add(watcherId(space, watcher.node))
         if (space.upstream.isCluster && hot.replyCount > 0) slots.set(hot.slot, hot)
       }
@@ -222,7 +268,7 @@ export class ClusterShield implements KeySpaceHost {
 
   /** Asks the node of a cached key whether the slot is still its own: a cached NIL whose slot moves gets no push. */
   #probe(hot: HotKey): void {
-    this.watcherOf(hot)?.probe(hot.bytes, () => {
+    hot.space.watcherOf(hot)?.probe(hot.bytes, () => {
       hot.space.upstream.refresh?.()
       for (const other of hot.space.hot.values()) if (other.slot === hot.slot) other.drop()
     })
@@ -234,7 +280,7 @@ export class ClusterShield implements KeySpaceHost {
     for (const space of this.#spaces.values()) {
       for (const hot of space.hot.values()) {
         this.tally.takeKey(hot)
-        const isWorthIt = hot.localHits > 0 || hot.redisReads > 0 || hot.staleMs !== undefined
+        const isWorthIt = hot.localHits > 0 || hot.redisReads > 0 || hot.copyReads > 0 || hot.staleMs !== undefined
         if (isWorthIt && effects.length < maxEffects) effects.push(this.#effectOf(hot))
         hot.resetEffect()
       }
@@ -252,9 +298,8 @@ export class ClusterShield implements KeySpaceHost {
     }))
   }
 
-  watcherOf(hot: HotKey): TrackingWatcher | undefined {
-    const { space } = hot
-    const node = space.upstream.nodeOf(hot.slot)
+  watcherAt(space: KeySpace, slot: number): TrackingWatcher | undefined {
+    const node = space.upstream.nodeOf(slot)
     if (node === undefined) return undefined
     const id = watcherId(space, node)
     let watcher = this.#watchers.get(id)
@@ -295,6 +340,7 @@ export class ClusterShield implements KeySpaceHost {
 
   close(): void {
     this.isActive = false
+    for (const space of this.#spaces.values()) for (const hot of space.hot.values()) hot.close()
     this.#canary.close()
     for (const watcher of this.#watchers.values()) watcher.stop()
     this.#watchers.clear()
@@ -323,7 +369,7 @@ export class ClusterShield implements KeySpaceHost {
     for (const [name, hot] of space.hot) {
       if (this.#handlings.has(name)) continue
       this.tally.takeKey(hot)
-      hot.drop()
+      hot.close()
       space.hot.delete(name)
     }
     for (const [name, handling] of this.#handlings) {
@@ -338,6 +384,7 @@ export class ClusterShield implements KeySpaceHost {
     for (const space of this.#spaces.values()) {
       for (const name of names) {
         this.#dropKey(space, name, (hot) => {
+          hot.copies?.changed()
           if (hot.isConsistent) hot.dropReplies()
         })
       }

@@ -130,6 +130,8 @@ export interface StatusPayload {
   readonly counters: ShieldCounters
   /** Of each hot key with something to tell. */
   readonly keys: readonly KeyEffect[]
+  /** Masters of each Redis, as the sensor sees them. */
+  readonly nodeCounts?: Readonly<Record<string, number>>
   /** Watchers' state in words the console shows, by Redis cluster. */
   readonly watchers: readonly WatcherStatus[]
 }

@@ -11,7 +11,7 @@ import {
   type TextReportVersion,
 } from '@firebreak/core'
 import type { AccessTotals } from '../decide/access-totals.ts'
-import type { Decider } from '../decide/decider.ts'
+import type { HeatDecider } from '../decide/heat-decider.ts'
 import type { TableDelivery } from '../deliver/table-delivery.ts'
 import type { HeatEngine } from '../heat/heat-engine.ts'
 import type { SlotHeat } from '../heat/slot-heat.ts'
@@ -22,7 +22,7 @@ import type { IngestGovernor } from './ingest-governor.ts'
 export interface CollectorParts {
   readonly clock: Clock
   readonly engine: HeatEngine
-  readonly decider: Decider
+  readonly decider: HeatDecider
   readonly delivery: TableDelivery
   readonly totals: AccessTotals
   readonly slots: SlotHeat

@@ -25,6 +25,12 @@ export const configFields: readonly ConfigField[] = [
   { name: 'host', type: text, default: '127.0.0.1', summary: 'where to listen; beyond loopback only with tokens' },
   { name: 'port', type: { kind: 'number', min: 0, max: 65_535 }, default: '7070', summary: '0: a free one' },
   { name: 'dataFolder', type: text, default: 'none', summary: 'where rules, history and audit are kept' },
+  {
+    name: 'storeUrl',
+    type: text,
+    default: 'none',
+    summary: 'redis://host:port[,host:port…]: a Redis or Redis Cluster that several hubs share, instead of dataFolder',
+  },
   { name: 'consoleFolder', type: text, default: 'none', summary: 'the built console' },
   { name: 'rulesFile', type: text, default: 'none', summary: 'rules that an empty store begins with (YAML or JSON)' },
   { name: 'tokensFile', type: text, default: 'none', summary: 'app tokens and people’s tokens (YAML or JSON)' },

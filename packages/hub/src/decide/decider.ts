@@ -10,9 +10,11 @@ import {
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { AccessTotals } from './access-totals.ts'
 import type { StrategyChooser } from './choose-strategy.ts'
+import type { HeatDecider } from './heat-decider.ts'
 import type { HotState } from './hot-state.ts'
 import { isEntered, isHeld, readLevel } from './read-level.ts'
-import { coldReason, coolingReason, hotReason, type LevelReading, warmingReason } from './reason.ts'
+import { coolingReason, hotReason, type LevelReading } from './reason.ts'
+import { trackReason } from './track-reason.ts'
 
 /** Where decisions go: the strategy table. */
 export interface DecisionSink {
@@ -44,7 +46,7 @@ type ActiveState = Exclude<HotState, { phase: 'warming' }>
  * A count that crosses its threshold is seen on arrival (`onHeat`) and decided at once. Everything else is decided by
  * evaluation: shares, which make sense only once every host has reported, levels left, keys cooled, entries extended.
  */
-export class Decider {
+export class Decider implements HeatDecider {
   readonly #options: DeciderOptions
   /**
    * A key's first report arms its evaluation after `settleMs` plus a random part of `settleJitterMs`, so that every host
@@ -126,6 +128,15 @@ export class Decider {
     this.#options.sink.set(track, restored)
   }
 
+  /** Makes a key hot before it is, and keeps it so for `holdMs` without a single access. */
+  warm(track: HeatTrack, reason: string, now: number, holdMs: number): void {
+    const { rule } = track
+    if (rule === undefined || rule.mode !== 'on') return
+    const entry = this.#entry(track, rule, rule.levels[0]!, reason, now, now)
+    this.restore(track, entry, now, holdMs)
+    this.#record(track, 'prewarm', now, reason)
+  }
+
   /** The rule of an active track is another now, or is gone. */
   reconsider(track: HeatTrack, rule: Rule | undefined, now: number): void {
     const { state } = track
@@ -145,15 +156,7 @@ export class Decider {
 
   /** Why the key is where it is, in words. */
   reasonOf(track: HeatTrack, now: number): string {
-    const { rule, state } = track
-    if (rule === undefined || state === undefined) return coldReason(rule)
-    const index = state.phase === 'warming' ? 0 : state.level
-    const level = rule.levels[index]!
-    const reading = readLevel(track, level, now, this.#options.totals)
-    if (state.phase === 'warming') return warmingReason(rule, level, reading)
-    const shadow = rule.mode === 'shadow' ? ' (shadow: nothing is delivered)' : ''
-    if (state.phase === 'cooling') return `${coolingReason(rule, level, reading)}${shadow}`
-    return `${isEntered(level, reading) ? hotReason(rule, level, reading) : state.entry.reason}${shadow}`
+    return trackReason(track, this.#options.totals, now)
   }
 
   #arm(track: HeatTrack): void {
@@ -257,6 +260,33 @@ export class Decider {
     this.#record(track, 'strategy', now, `${entry.strategy.strategy} at level ${index + 1}: ${reason}`)
   }
 
+  /** All keys that are hot, with what is done for them. */
+  *handled(): Generator<{ track: HeatTrack; entry: TableEntry; since: number }> {
+    for (const track of this.#active) {
+      const { state } = track
+      if (state !== undefined && state.phase !== 'warming') yield { track, entry: state.entry, since: state.levelSince }
+    }
+  }
+
+  /** Chooses anew for a hot key: by what is known of its load by now, or because its strategy was given up (`why`). */
+  rechoose(track: HeatTrack, now: number, why?: string): void {
+    const { rule, state } = track
+    if (rule === undefined || state === undefined || state.phase === 'warming') return
+    const level = rule.levels[state.level]!
+    const reading = readLevel(track, level, now, this.#options.totals)
+    const reason = isEntered(level, reading) ? hotReason(rule, level, reading) : state.entry.reason
+    const entry = this.#entry(track, rule, level, reason, state.since, now)
+    if (entry.strategy.strategy === state.entry.strategy.strategy) return
+    track.state = { ...state, levelSince: now, entry }
+    if (rule.mode === 'on') this.#options.sink.set(track, entry)
+    this.#record(
+      track,
+      why === undefined ? 'strategy' : 'rollback',
+      now,
+      why === undefined ? entry.reason : `${why}; now ${entry.strategy.strategy}`,
+    )
+  }
+
   #leave(track: HeatTrack, now: number, kind: 'cooled' | 'rollback', text: string): void {
     const wasHot = track.state !== undefined && track.state.phase !== 'warming'
     track.state = undefined
@@ -275,8 +305,15 @@ export class Decider {
   #entry(track: HeatTrack, rule: Rule, level: RuleLevel, reason: string, since: number, now: number): TableEntry {
     const { chooseStrategy, processCount, entryTtlMs } = this.#options
     const { redisClusterId, key } = track
-    const strategy = chooseStrategy({ redisClusterId, key, rule, level, processCount: processCount(track.services) })
-    return { redisClusterId, key, strategy, ruleId: rule.id, reason, since, until: now + entryTtlMs }
+    const { strategy, why } = chooseStrategy({
+      redisClusterId,
+      key,
+      rule,
+      level,
+      processCount: processCount(track.services),
+    })
+    const whole = why === undefined ? reason : `${reason}; ${why}`
+    return { redisClusterId, key, strategy, ruleId: rule.id, reason: whole, since, until: now + entryTtlMs }
   }
 
   #record(track: HeatTrack, kind: HistoryEvent['kind'], at: number, text: string): void {

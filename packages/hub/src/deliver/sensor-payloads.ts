@@ -56,6 +56,7 @@ export const statusPayload = z.object({
   }),
   keys: z.array(keyEffect).max(10_000).default([]),
   watchers: z.array(watcher).max(1000).default([]),
+  nodeCounts: z.record(z.string(), z.number().int().min(1).max(16_384)).optional(),
 })
 
 export const claimPayload = z.object({

@@ -1,6 +1,9 @@
 import { HeatWindow, keyName, type Rule, RuleSet, type WindowRules } from '@firebreak/core'
 
-/** From this part of its threshold on a key is near: counted exactly, for each service, with its state and its hosts. */
+/**
+ * From this part of its threshold on a key is near: counted exactly, for each service, with its state and its hosts. Where
+ * many hubs share the sensors, from less: a key is told to the others from T/(2·hubs) on.
+ */
 const nearPart = 1 / 8
 const plainWindowMs = 1000
 
@@ -20,6 +23,8 @@ export interface FarKeysOptions {
   readonly now: number
   /** Against keys that were chosen to collide. */
   readonly hashSeed: number
+  /** Hubs that share the sensors. */
+  readonly hubCount: number
 }
 
 /**
@@ -34,9 +39,9 @@ export class FarKeys<Near> {
   #lines: readonly NearLine[]
   #wasNew = false
 
-  constructor({ redisClusterId, rules, maxKeys, now, hashSeed }: FarKeysOptions) {
+  constructor({ redisClusterId, rules, maxKeys, now, hashSeed, hubCount }: FarKeysOptions) {
     this.#redisClusterId = redisClusterId
-    this.#lines = [noRule, ...rules.map(nearLineOf)]
+    this.#lines = linesOf(rules, hubCount)
     this.#window = new HeatWindow({
       rules: this.#windowRules(rules),
       startMs: now,
@@ -102,8 +107,8 @@ export class FarKeys<Near> {
     return this.#lines[this.#window.ruleOf(index)]!.heat
   }
 
-  setRules(rules: readonly Rule[]): void {
-    this.#lines = [noRule, ...rules.map(nearLineOf)]
+  setRules(rules: readonly Rule[], hubCount: number): void {
+    this.#lines = linesOf(rules, hubCount)
     this.#window.setRules(this.#windowRules(rules))
   }
 
@@ -124,9 +129,14 @@ export class FarKeys<Near> {
   }
 }
 
+function linesOf(rules: readonly Rule[], hubCount: number): readonly NearLine[] {
+  const part = Math.min(nearPart, 1 / (2 * hubCount))
+  return [noRule, ...rules.map((rule) => nearLineOf(rule, part))]
+}
+
 /** A count of accesses bounds no writes, bytes or shares, nor one service's part: such keys are near at once. */
-function nearLineOf({ windowMs, levels, serviceId }: Rule): NearLine {
+function nearLineOf({ windowMs, levels, serviceId }: Rule, part: number): NearLine {
   const isByAccesses = levels.every(({ measure, enterShare }) => measure === 'accesses' && enterShare === undefined)
-  const heat = isByAccesses && serviceId === '*' ? Math.min(...levels.map(({ enter }) => enter)) * nearPart : 0
+  const heat = isByAccesses && serviceId === '*' ? Math.min(...levels.map(({ enter }) => enter)) * part : 0
   return { windowMs, heat }
 }

@@ -66,6 +66,7 @@ export class TieredHeatEngine implements HeatEngine {
   readonly #maxTrackedKeys: number
   readonly #maxCandidates: number
   #rules: readonly Rule[] = []
+  #hubCount = 1
   #generation = 0
   #size = 0
   #overflowCount = 0
@@ -186,7 +187,14 @@ export class TieredHeatEngine implements HeatEngine {
   setRules(rules: readonly Rule[]): void {
     this.#rules = rules
     this.#generation++
-    for (const far of this.#far.values()) far.setRules(rules)
+    for (const far of this.#far.values()) far.setRules(rules, this.#hubCount)
+  }
+
+  /** How many hubs share the sensors; with many, keys are near from a smaller part of their threshold on. */
+  setHubCount(hubCount: number): void {
+    if (hubCount === this.#hubCount) return
+    this.#hubCount = hubCount
+    for (const far of this.#far.values()) far.setRules(this.#rules, hubCount)
   }
 
   get(redisClusterId: string, key: string): NearKey | undefined {
@@ -279,7 +287,14 @@ export class TieredHeatEngine implements HeatEngine {
     let far = this.#far.get(redisClusterId)
     if (far === undefined && this.#far.size < maxClusters) {
       const maxKeys = this.#maxTrackedKeys
-      far = new FarKeys({ redisClusterId, rules: this.#rules, maxKeys, now, hashSeed: this.#hashSeed })
+      far = new FarKeys({
+        redisClusterId,
+        rules: this.#rules,
+        maxKeys,
+        now,
+        hashSeed: this.#hashSeed,
+        hubCount: this.#hubCount,
+      })
       this.#far.set(redisClusterId, far)
     }
     return far

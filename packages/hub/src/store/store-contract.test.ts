@@ -1,18 +1,39 @@
 import { join } from 'node:path'
 import { defaultLocalCache, parseRule, type TableEntry } from '@firebreak/core'
-import { temporaryFolder } from '@firebreak/testkit'
-import { describe, expect, test } from 'vitest'
+import { toRedis } from '@firebreak/redis'
+import { type RedisCluster, type RedisServer, startCluster, startRedis, temporaryFolder } from '@firebreak/testkit'
+import { Cluster, Redis as Ioredis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { HubStore, StoreLimits } from './hub-store.ts'
 import { MemoryStore } from './memory-store.ts'
+import { RedisStore } from './redis-store.ts'
 import { SqliteStore } from './sqlite-store.ts'
 
 const folder = temporaryFolder('store')
 let files = 0
+let server: RedisServer
+let cluster: RedisCluster
+let client: Ioredis
+let clusterClient: Cluster
+
+beforeAll(async () => {
+  ;[server, cluster] = await Promise.all([startRedis(), startCluster({ masters: 3 })])
+  client = new Ioredis(server.port)
+  clusterClient = new Cluster([...cluster.addresses])
+}, 60_000)
+
+afterAll(async () => {
+  client.disconnect()
+  clusterClient.disconnect()
+  await Promise.all([server.stop(), cluster.stop()])
+})
 
 /** Every store passes this; a new one adds a line. */
 const stores: readonly [string, (limits?: StoreLimits) => HubStore][] = [
   ['memory', (limits) => new MemoryStore(limits)],
   ['sqlite', (limits) => new SqliteStore(join(folder, `${files++}`, 'hub.sqlite'), limits)],
+  ['redis', (limits) => new RedisStore(toRedis(client), { ...limits, prefix: `test-${files++}` })],
+  ['redis cluster', (limits) => new RedisStore(toRedis(clusterClient), { ...limits, prefix: `test-${files++}` })],
 ]
 
 const rule = (id: string, threshold = 1) => parseRule({ id, key: 'k', threshold })

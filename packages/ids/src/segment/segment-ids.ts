@@ -136,8 +136,12 @@ export class SegmentIds {
         tag,
       })
     }
-    await target.store.add(tag, step, maxId, description)
-    await this.refresh()
+    try {
+      await target.store.add(tag, step, maxId, description)
+    } finally {
+      // Also where another process was faster: its row is then known here at once.
+      await this.refresh()
+    }
   }
 
   /** The buffers, by tag. */
@@ -230,8 +234,11 @@ export class SegmentIds {
 
   async #read(state: StoreState): Promise<void> {
     try {
-      if (!state.isKnown) await state.store.prepare()
-      state.rows = await state.store.rows()
+      // A user without the right to make tables, or a process that makes it at the same time, may find it all the same.
+      const prepared = state.isKnown ? undefined : await state.store.prepare().catch((error: unknown) => ({ error }))
+      state.rows = await state.store.rows().catch((error: unknown) => {
+        throw prepared?.error ?? error
+      })
       state.isKnown = true
       state.error = undefined
     } catch (error) {

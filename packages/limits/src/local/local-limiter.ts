@@ -79,7 +79,9 @@ export class LocalLimiter {
     requireCost(units)
     if (units === 0) return true
     const nowMs = Math.floor(this.#clock.now())
-    if (requestId !== undefined && !this.#refunded.isFirst(`${key}\0${requestId}`, nowMs)) return false
+    // A hold of `concurrency` is given back by its name, which cannot happen twice.
+    const isMarked = requestId !== undefined && this.spec.kind !== 'concurrency'
+    if (isMarked && !this.#refunded.isFirst(`${key}\0${requestId}`, nowMs)) return false
     const slot = this.#table.find(key)
     if (slot !== undefined) this.#algorithm.refund(slot, nowMs, units, requestId)
     return true
@@ -98,7 +100,7 @@ export class LocalLimiter {
   }
 
   /** Waits for its turn instead of being denied: first come first served for each key, bounded in time and number. */
-  wait(key: string, cost = 1, options: WaitOptions = {}): Promise<Answer> {
+  async wait(key: string, cost = 1, options: WaitOptions = {}): Promise<Answer> {
     requireCost(cost)
     return this.#line.wait(key, cost, options)
   }
@@ -124,7 +126,12 @@ export function localLimiter(spec: LimitSpec, options?: LocalLimiterOptions): Lo
   return new LocalLimiter(spec, options)
 }
 
-/** Throws unless a cost is a whole number from 0 up. */
+/** Whether a cost is a whole number from 0 up. */
+export function isCost(cost: number): boolean {
+  return cost === 1 || (cost >= 0 && Number.isSafeInteger(cost))
+}
+
+/** Throws unless it is. */
 export function requireCost(cost: number): void {
-  if (cost !== 1 && (!(cost >= 0) || !Number.isSafeInteger(cost))) throw new LimitCostError(cost)
+  if (!isCost(cost)) throw new LimitCostError(cost)
 }

@@ -23,7 +23,10 @@ function setUp(strategy = defaultLocalCache) {
   const caches = new ReplyCaches()
   const space = new KeySpace('', 0, {} as Upstream, {
     now: () => now,
-    watcherOf: () => watcher,
+    random: () => 0,
+    warn: () => {},
+    processId: 'test',
+    watcherAt: () => watcher,
     guard: (_, pttlMs) => ({ lease, ttlMs: pttlMs < 0 ? 60_000 : pttlMs }),
     kept: (hot) => caches.kept(hot, now),
     released: (hot) => caches.released(hot),

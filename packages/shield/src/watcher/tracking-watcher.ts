@@ -38,7 +38,7 @@ export interface TrackingWatcherOptions {
 export type ReadingHandler = (reading: KeyReading | undefined, sentAt: number) => void
 
 interface Read {
-  handler: ReadingHandler | undefined
+  handler: ((reply: Uint8Array | undefined, sentAt: number) => void) | undefined
   readonly sentAt: number
 }
 
@@ -122,6 +122,21 @@ export class TrackingWatcher {
 
   /** Reads a key with its remaining time. */
   read(database: number, key: Uint8Array, command: Uint8Array, handler: ReadingHandler): void {
+    const handle = (reply: Uint8Array | undefined, sentAt: number) =>
+      handler(reply === undefined ? undefined : parseKeyRead(reply), sentAt)
+    this.transact(database, encodeKeyRead(key, command), keyReadReplies, handle)
+  }
+
+  /**
+   * Sends encoded commands in a database; `handler` gets the last of `replyCount` replies, synchronously in the parser,
+   * and undefined where the connection was lost, the database refused, or a lease went by without an answer.
+   */
+  transact(
+    database: number,
+    bytes: Uint8Array,
+    replyCount: number,
+    handler: (reply: Uint8Array | undefined, sentAt: number) => void,
+  ): void {
     const connection = this.#connection!
     const read: Read = { handler, sentAt: this.#options.clock.now() }
     this.#reads.add(read)
@@ -136,17 +151,16 @@ export class TrackingWatcher {
         },
       ])
     }
-    const onQueued = (reply: Uint8Array | undefined) => {
+    const onEarly = (reply: Uint8Array | undefined) => {
       if (reply !== undefined && reply[0] === errorMarker) this.#readRefused(reply)
     }
-    const onExec = (reply: Uint8Array | undefined) => {
+    const onLast = (reply: Uint8Array | undefined) => {
+      onEarly(reply)
       if (reply !== undefined) this.#extendLease(connection)
-      this.#finish(read, reply === undefined || isRefused ? undefined : parseKeyRead(reply))
+      this.#finish(read, isRefused ? undefined : reply)
     }
-    const handlers = Array.from({ length: keyReadReplies }, (_, index) =>
-      index === keyReadReplies - 1 ? onExec : onQueued,
-    )
-    connection.send(encodeKeyRead(key, command), handlers)
+    const handlers = Array.from({ length: replyCount }, (_, index) => (index === replyCount - 1 ? onLast : onEarly))
+    connection.send(bytes, handlers)
   }
 
   /** Calls back where the node says that the key's slot is not its own. */
@@ -306,12 +320,12 @@ export class TrackingWatcher {
     if (until > this.#lease.aliveUntil) this.#lease.aliveUntil = until
   }
 
-  #finish(read: Read, reading: KeyReading | undefined): void {
+  #finish(read: Read, reply: Uint8Array | undefined): void {
     const { handler } = read
     if (handler === undefined) return
     read.handler = undefined
     this.#reads.delete(read)
-    handler(reading, read.sentAt)
+    handler(reply, read.sentAt)
   }
 
   #pushed(connection: RespConnection, items: readonly RespValue[]): void {

@@ -1,10 +1,11 @@
 import { peek } from '@firebreak/client'
 import { FaultProxy, type RedisServer, scale, startRedis, waitFor } from '@firebreak/testkit'
-import { Redis } from 'ioredis'
+import type { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { Fixture } from '../client/fixture.ts'
 import { Slowness } from './slowness.ts'
 import { largest, VersionOracle, VersionReader } from './version-oracle.ts'
+import { watchedThrough } from './watched-through.ts'
 
 /** A server of its own for each test, and one that nobody disturbs to measure the machine with. */
 let control: RedisServer
@@ -29,15 +30,6 @@ afterEach(async () => {
 })
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
-
-/** A protected client whose watcher passes the proxy while its own connection goes straight. */
-async function watchedThrough(proxy: FaultProxy, leaseMs = 300): Promise<Redis> {
-  const redis = new Redis(server.port)
-  redis.on('error', () => {})
-  await new Promise((resolve) => redis.once('ready', resolve))
-  Object.assign(redis.options, { port: proxy.port })
-  return fixture.adopt(redis, { leaseMs })
-}
 
 /** Writes and reads versions of one key while `disturb` runs and until the reader serves the newest from memory again. */
 async function disturbed(redis: Redis, disturb: (oracle: VersionOracle) => Promise<void>) {
@@ -65,7 +57,7 @@ async function disturbed(redis: Redis, disturb: (oracle: VersionOracle) => Promi
 
 test('a channel that is killed twenty times leaves nothing stale, and no version comes back', async () => {
   const proxy = await FaultProxy.start(server.port)
-  const redis = await watchedThrough(proxy)
+  const redis = await watchedThrough(fixture, server.port, proxy)
   const reader = await disturbed(redis, async () => {
     for (let kill = 0; kill < 20; kill++) {
       const connections = proxy.connectionCount
@@ -116,7 +108,7 @@ test('a Redis that stands still and goes on: nothing stale after it', async () =
 test('a black hole: nothing is older than the lease, the bypass shows, and it heals', async () => {
   const leaseMs = 300
   const proxy = await FaultProxy.start(server.port)
-  const redis = await watchedThrough(proxy, leaseMs)
+  const redis = await watchedThrough(fixture, server.port, proxy, { leaseMs })
   for (let round = 0; round < scale(2, 10); round++) {
     const statuses = fixture.hub.statuses.length
     const reader = await disturbed(redis, async () => {

@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import { Fixture } from '../client/fixture.ts'
 import { Slowness } from './slowness.ts'
 import { largest, VersionOracle, VersionReader } from './version-oracle.ts'
+import { watchedThrough } from './watched-through.ts'
 
 let server: RedisServer
 let fixture: Fixture
@@ -57,10 +58,7 @@ test('maxStalenessMs is kept by bypass, where the watcher alone would serve long
   const [maxStalenessMs, leaseMs] = [50, 3000]
   const proxy = await FaultProxy.start(server.port)
   const slowness = new Slowness(server.port)
-  const redis = new Redis(server.port)
-  await new Promise((resolve) => redis.once('ready', resolve))
-  Object.assign(redis.options, { port: proxy.port })
-  await fixture.adopt(redis, { leaseMs })
+  const redis = await watchedThrough(fixture, server.port, proxy, { leaseMs })
   const oracle = new VersionOracle()
   await oracle.write((value) => fixture.plain.set('k', value))
   fixture.hub.heat('main', ['k'], { strategy: { ...defaultLocalCache, maxStalenessMs } })

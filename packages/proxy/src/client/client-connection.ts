@@ -1,6 +1,7 @@
 import { BufferArgs, encodeCommand, encodeReply, mayBlock, RequestError, RequestParser } from '@firebreak/core'
 import type { KeySpace } from '@firebreak/shield'
 import { ClusterDispatch, type ClusterSettings } from '../cluster/cluster-dispatch.ts'
+import { clusterOfOne } from '../cluster/cluster-of-one.ts'
 import { multiCommand, type ProxyCommand, proxyCommandOf } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import { firebreakCommand } from '../observe/firebreak-command.ts'
@@ -475,6 +476,12 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
       case 'own': {
         const words = this.argumentList().map((word) => Buffer.from(word).toString())
         this.answerNow(encodeReply(firebreakCommand(words.slice(1), this.host.observed), this.session.version))
+        return true
+      }
+      case 'cluster': {
+        const only = this.host.onlyNode()
+        if (only === undefined) return this.#seeAndSend(this.commandLane(), command, bytes, start, end)
+        this.answerNow(encodeReply(clusterOfOne(command.name, only), this.session.version))
         return true
       }
       case 'info': {

@@ -9,7 +9,12 @@ let proxy: FirebreakProxy
 let client: RawClient
 
 beforeAll(async () => {
-  cluster = await startCluster({ masters: 3, replicas: 1 })
+  cluster = await startCluster({ masters: 3, replicas: 1, args: ['--repl-diskless-sync-delay', '0'] })
+  // A replica that never had its master's data is never elected.
+  await waitFor(async () => {
+    const views = await Promise.all(cluster.nodes.map((node) => node.cli('INFO', 'replication')))
+    return views.every((view) => view.includes('role:master') || view.includes('master_link_status:up'))
+  })
   proxy = await startProxy({
     upstream: cluster.addresses.map(({ host, port }) => `${host}:${port}`).join(','),
     port: 0,

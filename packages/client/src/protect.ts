@@ -3,10 +3,19 @@ import { ClientUnsupportedError } from './errors.ts'
 import type { IoredisClient } from './ioredis/ioredis-client.ts'
 import { IoredisHooks } from './ioredis/ioredis-hooks.ts'
 import { defaultClusterId, IoredisUpstream } from './ioredis/ioredis-upstream.ts'
+import { isNodeRedis } from './node-redis/node-redis-client.ts'
+import { NodeRedisHooks } from './node-redis/node-redis-hooks.ts'
+import { NodeRedisUpstream, nodeRedisClusterId } from './node-redis/node-redis-upstream.ts'
 import type { ProtectOptions } from './protect-options.ts'
 
+/** What the hooks of every client library can do. */
+interface Hooks {
+  install(): () => void
+  peek(key: string): string | null | undefined
+}
+
 interface Protection {
-  readonly hooks: IoredisHooks
+  readonly hooks: Hooks
   readonly shield: Shield
   end(): void
 }
@@ -27,12 +36,12 @@ const sharedShields: SharedShield[] = []
  */
 export function protect<Client extends object>(client: Client, options: ProtectOptions = {}): Client {
   if (isOffByEnvironment() || protections.has(client)) return client
-  if (!isIoredis(client)) throw new ClientUnsupportedError(client)
-  const { redisClusterId = defaultClusterId(client), shield: ownShield, ...shieldOptions } = options
-  const agent = shieldOptions.agent ?? 'client/0.1.0 ioredis'
+  const library = libraryOf(client)
+  const { redisClusterId = library.defaultClusterId, shield: ownShield, ...shieldOptions } = options
+  const agent = shieldOptions.agent ?? `client/0.1.0 ${library.name}`
   const shared = ownShield === undefined ? shareShield({ ...shieldOptions, agent }) : undefined
   const shield = ownShield ?? shared!.shield
-  const hooks = new IoredisHooks(client, shield, shield.cluster(redisClusterId, new IoredisUpstream(client)))
+  const hooks = library.makeHooks(shield, redisClusterId)
   const uninstall = hooks.install()
   protections.set(client, {
     hooks,
@@ -66,6 +75,31 @@ export function peek(client: object, key: string): string | null | undefined {
 
 function isOffByEnvironment(): boolean {
   return ['off', '0', 'false', 'no'].includes((process.env['FIREBREAK'] ?? '').toLowerCase())
+}
+
+interface Library {
+  readonly name: string
+  readonly defaultClusterId: string
+  makeHooks(shield: Shield, redisClusterId: string): Hooks
+}
+
+function libraryOf(client: object): Library {
+  if (isIoredis(client)) {
+    return {
+      name: 'ioredis',
+      defaultClusterId: defaultClusterId(client),
+      makeHooks: (shield, id) => new IoredisHooks(client, shield, shield.cluster(id, new IoredisUpstream(client))),
+    }
+  }
+  if (!isNodeRedis(client)) throw new ClientUnsupportedError(client)
+  return {
+    name: 'node-redis',
+    defaultClusterId: nodeRedisClusterId(client),
+    makeHooks(shield, id) {
+      const upstream = new NodeRedisUpstream(client)
+      return new NodeRedisHooks(client, shield, shield.cluster(id, upstream), (connection) => upstream.saw(connection))
+    },
+  }
 }
 
 function isIoredis(client: object): client is IoredisClient {

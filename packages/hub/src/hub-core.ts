@@ -1,4 +1,5 @@
 import {
+  type AlarmView,
   type AuditEntry,
   type ClaimPayload,
   type HistoryEvent,
@@ -10,26 +11,44 @@ import {
   type StatusPayload,
   type TimerHandle,
 } from '@firebreak/core'
+import { AlarmWebhooks } from './alarms/alarm-webhooks.ts'
+import type { BoardExchange } from './board/board-exchange.ts'
+import type { BoardSync } from './board/heat-board.ts'
+import { joinBoard } from './board/join-board.ts'
+import type { SharedDecider } from './board/shared-decider.ts'
+import { measuringOf, type TrackName } from './board/track-id.ts'
 import { Collector } from './collect/collector.ts'
 import { IngestGovernor } from './collect/ingest-governor.ts'
 import { AccessTotals } from './decide/access-totals.ts'
 import { AlarmBoard } from './decide/alarm-board.ts'
+import { chooseByLoad, type LoadOfKey } from './decide/choose-strategy.ts'
 import { Decider } from './decide/decider.ts'
+import type { HeatDecider } from './decide/heat-decider.ts'
+import { StrategyTrials } from './decide/strategy-trials.ts'
 import { TableDelivery } from './deliver/table-delivery.ts'
 import { HeatRecorder } from './heat/heat-recorder.ts'
-import { MapHeatEngine } from './heat/map-heat-engine.ts'
+import type { HeatTrack } from './heat/heat-track.ts'
 import { SlotHeat } from './heat/slot-heat.ts'
+import { TieredHeatEngine } from './heat/tiered-heat-engine.ts'
 import { HostRegister, type Instance } from './hosts/host-register.ts'
 import { type HubCoreOptions, type ResolvedCoreOptions, resolveCoreOptions } from './hub-options.ts'
 import { InvalidationLane } from './lane/invalidation-lane.ts'
+import type { PrewarmJob, PrewarmResult } from './prewarm/prewarmer.ts'
+import { StalenessBoard } from './staleness/staleness-board.ts'
 import type { HubState, HubStore } from './store/hub-store.ts'
 import { StoreWriter } from './store/store-writer.ts'
 import { KeyEffects } from './traffic/key-effects.ts'
 import { TrafficMeter } from './traffic/traffic-meter.ts'
+import { HubWatchers } from './watchers/hub-watchers.ts'
 
 /** Versions are reserved in the store by the thousand, so that a delta does not wait for a disk. */
 const versionBlock = 1000
+/** A key that was new when it became hot is looked at again once its load is known. */
+const reconsiderMs = 5000
 const housekeepingMs = 1000
+/** How long it is told that a shared store lost its data and was written again. */
+const resetShownMs = 60_000
+const staleAlarmMs = 60_000
 
 /**
  * The hub without a network: reports, statuses and claims come in, table changes and invalidations go out to whoever
@@ -37,16 +56,23 @@ const housekeepingMs = 1000
  */
 export class HubCore {
   readonly options: ResolvedCoreOptions
-  readonly engine: MapHeatEngine
-  readonly decider: Decider
+  readonly engine: TieredHeatEngine
+  readonly decider: HeatDecider
   readonly delivery: TableDelivery
   readonly collector: Collector
   readonly hosts: HostRegister
   readonly traffic = new TrafficMeter()
   readonly effects = new KeyEffects()
+  readonly #trials = new StrategyTrials()
+  /** Masters of each cluster, as its sensors see them. */
+  readonly #nodeCounts = new Map<string, number>()
   readonly slots = new SlotHeat()
   readonly recorder = new HeatRecorder()
   readonly alarms = new AlarmBoard()
+  readonly staleness = new StalenessBoard()
+  /** Sources of changes; none run until they are started. */
+  readonly watchers: HubWatchers
+  readonly webhooks: AlarmWebhooks
   readonly governor: IngestGovernor
   readonly lane: InvalidationLane
   readonly store: HubStore
@@ -59,40 +85,72 @@ export class HubCore {
   #rulesVersion: number
   #reservedVersion: number
   #lastRefused = 0
+  /** Where several hubs share the store. */
+  readonly #shared: { readonly decider: SharedDecider; readonly exchange: BoardExchange } | undefined
+  #storeEpoch: string
+  #resetAt = Number.NEGATIVE_INFINITY
+  #isBoardAway = false
+  #hubCount = 1
+  /** Until when the alarm of a rule's staleness is left to be seen. */
+  readonly #staleUntil = new Map<string, number>()
 
   /** Loads what the store has and makes a hub of it. */
   static async open(store: HubStore, options: HubCoreOptions = {}): Promise<HubCore> {
     const state = await store.load()
     await store.reserveVersions(state.versionFloor + versionBlock)
-    return new HubCore(store, state, resolveCoreOptions(options))
+    const core = new HubCore(store, state, resolveCoreOptions(options))
+    await core.#shared?.exchange.open()
+    return core
   }
 
   private constructor(store: HubStore, state: HubState, options: ResolvedCoreOptions) {
     this.options = options
     this.store = store
     this.#writer = new StoreWriter(store, options.timers, (error) => this.#onStoreTrouble(error))
-    this.engine = new MapHeatEngine({ maxTrackedKeys: options.maxTrackedKeys })
+    this.engine = new TieredHeatEngine({ maxTrackedKeys: options.maxTrackedKeys })
     this.hosts = new HostRegister(options)
     this.governor = new IngestGovernor(options)
     this.lane = new InvalidationLane((bytes) => {
       for (const broadcast of this.#broadcasts) broadcast(bytes)
     })
+    this.watchers = new HubWatchers(this)
+    this.webhooks = new AlarmWebhooks({ ...options, urls: options.alarmWebhooks })
+    this.alarms.onChange((event, alarm) => this.#tellAlarm(event, alarm))
     this.#totals = new AccessTotals(options.nodeOfSlot)
     this.#reservedVersion = state.versionFloor + versionBlock
+    this.#storeEpoch = state.epoch
+    const { board } = store
     this.delivery = new TableDelivery({
-      epoch: state.epoch,
+      // Hubs that share a store each count versions for themselves: a sensor that moves to another believes its epoch.
+      epoch: board === undefined ? state.epoch : `${state.epoch}/${options.hubId}/${Math.floor(this.now())}`,
       version: state.versionFloor + 1,
       isOff: state.isOff,
-      persist: (set, removed) => this.#writer.saveEntries(set, removed),
+      persist: board === undefined ? (set, removed) => this.#writer.saveEntries(set, removed) : () => {},
       onVersion: (version) => this.#reserve(version),
     })
-    this.decider = new Decider({
+    const deciding = {
       ...options,
       sink: this.delivery,
       totals: this.#totals,
-      processCount: (services) => this.hosts.countOf(services),
-      record: (event) => this.#record(event),
-    })
+      processCount: (services: ReadonlySet<string>) => this.hosts.countOf(services),
+      chooseStrategy:
+        options.chooseStrategy ??
+        chooseByLoad(
+          (redisClusterId, key) => this.#loadOf(redisClusterId, key),
+          (redisClusterId, key, name) => this.#trials.isGivenUp(redisClusterId, key, name, this.now()),
+        ),
+      record: (event: HistoryEvent) => this.#record(event),
+    }
+    this.#shared =
+      board &&
+      joinBoard(board, deciding, options, {
+        findTrack: (name) => this.#findTrack(name),
+        onHot: (track) => this.#showTrack(track),
+        onSync: (sync) => this.#onSync(sync),
+        onDecided: () => this.delivery.flush(),
+        onTrouble: (error) => this.#onBoardTrouble(error),
+      })
+    this.decider = this.#shared?.decider ?? new Decider(deciding)
     const { engine, decider, delivery, slots, hosts, traffic, governor } = this
     const parts = { engine, decider, delivery, slots, hosts, traffic, governor, totals: this.#totals }
     this.collector = new Collector({ ...options, ...parts }, this.#ruleSet)
@@ -107,6 +165,12 @@ export class HubCore {
     const { timers, tickMs } = this.options
     this.#timers.push(timers.setInterval(() => this.#tick(), tickMs))
     this.#timers.push(timers.setInterval(() => this.#keepHouse(), housekeepingMs))
+    this.#shared?.exchange.start()
+  }
+
+  /** Hubs that share the store, this one included. */
+  get hubCount(): number {
+    return this.#hubCount
   }
 
   now(): number {
@@ -125,9 +189,14 @@ export class HubCore {
   /** Adds or replaces a rule; it is in force, stored and audited when this resolves. */
   async putRule(rule: Rule, who: string): Promise<void> {
     const before = this.#rules.get(rule.id) ?? null
-    this.#rulesVersion = await this.store.saveRule(rule)
-    this.#rules.set(rule.id, rule)
-    this.#applyRules()
+    const version = await this.store.saveRule(rule)
+    if (this.#isShared(version)) {
+      await this.#loadRules()
+    } else {
+      this.#rulesVersion = version
+      this.#rules.set(rule.id, rule)
+      this.#applyRules()
+    }
     await this.#audit(who, `${before === null ? 'add' : 'change'} rule ${rule.id}`, before, rule)
   }
 
@@ -135,9 +204,14 @@ export class HubCore {
   async deleteRule(id: string, who: string): Promise<boolean> {
     const before = this.#rules.get(id)
     if (before === undefined) return false
-    this.#rulesVersion = await this.store.deleteRule(id)
-    this.#rules.delete(id)
-    this.#applyRules()
+    const version = await this.store.deleteRule(id)
+    if (this.#isShared(version)) {
+      await this.#loadRules()
+    } else {
+      this.#rulesVersion = version
+      this.#rules.delete(id)
+      this.#applyRules()
+    }
     await this.#audit(who, `delete rule ${id}`, before, null)
     return true
   }
@@ -149,6 +223,35 @@ export class HubCore {
     this.delivery.flush()
     await this.store.saveSwitch(isOff)
     if (before !== isOff) await this.#audit(who, isOff ? 'switch off' : 'switch on', { isOff: before }, { isOff })
+  }
+
+  /** Makes keys hot before they are: each by the rule that matches it, held for the job's time. */
+  prewarm({ redisClusterId, keys, services, forMs, who }: PrewarmJob): PrewarmResult {
+    const now = this.now()
+    const targets =
+      services.length > 0 ? services : [...new Set([...this.hosts.all()].map(({ serviceId }) => serviceId))]
+    const unmatched: string[] = []
+    for (const key of keys) {
+      const bytes = keyBytes(key)
+      const heat = this.engine.find(redisClusterId, bytes, 0, bytes.length, now)
+      const track = heat && this.engine.trackOf(heat, this.#ruleSet.scope(redisClusterId, targets[0] ?? ''))
+      if (heat === undefined || track?.rule === undefined || track.rule.mode !== 'on') {
+        unmatched.push(key)
+        continue
+      }
+      for (const service of targets) if (!track.services.has(service)) track.addService(service)
+      if (this.decider instanceof Decider) this.decider.warm(track, `pre-warmed by ${who}`, now, forMs)
+      // Hubs that share a store make it hot together, as if a process had crossed the threshold, and by the rule's own hold.
+      else this.decider.confirmClaim(track, track.rule.levels[0]!.enter, now)
+      this.engine.consider(heat, track, now)
+    }
+    this.delivery.flush()
+    return { warmed: keys.length - unmatched.length, unmatched }
+  }
+
+  /** Something failed that nobody waits for. */
+  raiseAlarm(id: string, cause: string): void {
+    this.alarms.raise({ id, severity: 'warning', cause, retry: 'it is not tried again' }, this.now())
   }
 
   /** What a sensor's shield did since its last status. */
@@ -165,7 +268,13 @@ export class HubCore {
     instance.isOff = status.isOff
     instance.droppedReports += counters.droppedReports
     instance.watchers = status.watchers
-    for (const effect of status.keys) this.effects.add(effect, now)
+    for (const effect of status.keys) {
+      this.effects.add(effect, now)
+      const { ruleId, staleMs } = effect
+      if (ruleId !== undefined && staleMs !== undefined) this.#observe(ruleId, staleMs, now)
+    }
+    for (const [redisClusterId, count] of Object.entries(status.nodeCounts ?? {}))
+      this.#nodeCounts.set(redisClusterId, count)
   }
 
   /** A process acted on its own crossing: confirmed by the table, or taken back. */
@@ -201,7 +310,10 @@ export class HubCore {
   /** Writes what is to be written and lets the store go. */
   async close(): Promise<void> {
     for (const timer of this.#timers) timer.cancel()
+    await this.watchers.close()
+    this.webhooks.close()
     this.delivery.flush()
+    await this.#shared?.exchange.close()
     await this.#writer.close()
     await this.store.close()
   }
@@ -261,25 +373,44 @@ export class HubCore {
     this.hosts.expire(now)
     this.traffic.forget(now)
     this.effects.forget(now)
+    this.#judgeStrategies(now)
+    this.staleness.forget(now)
     const { redis, local, copies, limited, writes } = this.traffic.latest(now)
     this.recorder.record(this.engine, redis + local + copies + limited + writes, now)
     this.governor.adjust(this.hosts.counts().connected, this.options.loadOf(), now)
     this.#watch(now)
   }
 
+  /** What the choice of a strategy weighs; undefined while the key is too new to tell. */
+  #loadOf(redisClusterId: string, key: string): ReturnType<LoadOfKey> {
+    const recent = this.engine.get(redisClusterId, key)?.detail?.recent(this.now())
+    if (recent === undefined || recent.accesses === 0) return undefined
+    return {
+      readsPerSecond: recent.accesses - recent.writes,
+      writesPerSecond: recent.writes,
+      bytesPerAccess: recent.bytes / recent.accesses,
+      nodeCount: this.#nodeCounts.get(redisClusterId) ?? 1,
+    }
+  }
+
+  /** Looks whether what is done for hot keys helps; what does not is rolled back, and told. */
+  #judgeStrategies(now: number): void {
+    // Hubs that share a store decide together, by what is posted there.
+    if (!(this.decider instanceof Decider)) return
+    for (const { track, entry, since } of [...this.decider.handled()]) {
+      const { redisClusterId, key } = track
+      const name = entry.strategy.strategy
+      const effect = this.effects.effect(redisClusterId, key, now)
+      const verdict = effect && this.#trials.judge(redisClusterId, key, name, now - since, effect, now)
+      if (verdict !== undefined) this.decider.rechoose(track, now, verdict.why)
+      else if (now - since >= reconsiderMs) this.decider.rechoose(track, now)
+    }
+    this.delivery.flush()
+  }
+
   /** Raises and ends the alarms that follow from what the hub sees. */
   #watch(now: number): void {
-    const broken = new Set<string>()
-    for (const { watchers, hostId, serviceId } of this.hosts.all()) {
-      for (const { redisClusterId, state, detail } of watchers) {
-        if (state !== 'expired' && state !== 'refused') continue
-        const id = `watcher:${serviceId}/${hostId}/${redisClusterId}`
-        broken.add(id)
-        const cause = `${serviceId} on ${hostId} cannot hear changes of ${redisClusterId}: ${detail}`
-        this.alarms.raise({ id, severity: 'warning', cause, retry: 'the shield reconnects by itself' }, now)
-      }
-    }
-    this.alarms.keepOnly('watcher', broken)
+    this.#watchShields(now)
     const refused = Object.values(this.collector.refused).reduce((sum, count) => sum + count, 0)
     if (refused > this.#lastRefused) {
       const cause = `${(refused - this.#lastRefused).toLocaleString('en-US')} reports were refused in the last second`
@@ -288,6 +419,122 @@ export class HubCore {
       this.alarms.clear('reports')
     }
     this.#lastRefused = refused
+  }
+
+  async #loadRules(): Promise<void> {
+    const { rules, rulesVersion } = await this.store.load()
+    this.#rules.clear()
+    for (const rule of rules) this.#rules.set(rule.id, rule)
+    this.#rulesVersion = rulesVersion
+    this.#applyRules()
+  }
+
+  /** What the hubs of a shared store have in common: who they are, their rules, their switch. */
+  async #onSync({ epoch, rulesVersion, isOff, otherHubs }: BoardSync): Promise<void> {
+    this.#hubCount = otherHubs.size + 1
+    this.engine.setHubCount(this.#hubCount)
+    this.#shared!.decider.setHubCount(this.#hubCount)
+    this.#totals.setOthers([...otherHubs.values()])
+    if (epoch !== this.#storeEpoch) {
+      await this.#recover()
+      return
+    }
+    if (rulesVersion !== this.#rulesVersion) await this.#loadRules()
+    if (isOff !== this.delivery.isOff) this.delivery.setOff(isOff)
+  }
+
+  /** The shared store lost everything: this hub, or another, writes it again from memory. */
+  async #recover(): Promise<void> {
+    const { rules, version } = this.rules()
+    const isWriter = await this.store.restore!({ rules, rulesVersion: version, isOff: this.delivery.isOff })
+    this.#storeEpoch = (await this.store.load()).epoch
+    await this.#loadRules()
+    this.#shared!.exchange.distrust()
+    this.#resetAt = this.now()
+    this.options.logger.warn({ store: this.store.name, isWriter }, 'the store lost its data and was written again')
+  }
+
+  #findTrack({ redisClusterId, ruleId, measuring, key }: TrackName): HeatTrack | undefined {
+    const wanted = this.#rules.get(ruleId)
+    if (wanted === undefined || measuringOf(wanted) !== measuring) return undefined
+    const bytes = keyBytes(key)
+    const heat = this.engine.find(redisClusterId, bytes, 0, bytes.length, this.now())
+    const serviceId = wanted.serviceId === '*' ? '' : wanted.serviceId
+    const track = heat && this.engine.trackOf(heat, this.#ruleSet.scope(redisClusterId, serviceId))
+    return track?.rule?.id === ruleId ? track : undefined
+  }
+
+  #showTrack(track: HeatTrack): void {
+    const heat = this.engine.get(track.redisClusterId, track.key)
+    if (heat !== undefined) this.engine.consider(heat, track, this.now())
+  }
+
+  #onBoardTrouble(error: Error | undefined): void {
+    const now = this.now()
+    if (error !== undefined) {
+      const cause = `the Redis that the hubs share failed: ${error.message}`
+      const retry = 'hot keys stay hot and each hub decides by what it sees alone; it is tried again all the time'
+      this.alarms.raise({ id: 'board', severity: 'critical', cause, retry }, now)
+      if (!this.#isBoardAway) this.options.logger.warn({ error: error.message }, 'the Redis that the hubs share failed')
+    } else if (this.#isBoardAway) {
+      this.alarms.clear('board')
+      this.options.logger.info({}, 'the Redis that the hubs share is back')
+    }
+    this.#isBoardAway = error !== undefined
+    if (now - this.#resetAt < resetShownMs) {
+      const cause = 'the Redis that the hubs share lost its data; history and audit before that are gone'
+      const retry =
+        'rules, switch and hot keys were written again from the hubs’ memory; give it a disk (appendonly yes)'
+      this.alarms.raise({ id: 'board-reset', severity: 'warning', cause, retry }, now)
+    } else {
+      this.alarms.clear('board-reset')
+    }
+  }
+
+  /** True where other hubs may have changed rules too, so that ours alone does not make the version. */
+  #isShared(version: number): boolean {
+    return this.store.board !== undefined && version !== this.#rulesVersion + 1
+  }
+
+  #watchShields(now: number): void {
+    const broken = new Set<string>()
+    for (const { watchers, hostId, serviceId } of this.hosts.all()) {
+      for (const { redisClusterId, kind, state, detail } of watchers) {
+        const isDeaf = state === 'expired' || state === 'refused'
+        if (!isDeaf && kind !== 'fallback') continue
+        const id = `watcher:${serviceId}/${hostId}/${redisClusterId}`
+        broken.add(id)
+        const cause = isDeaf
+          ? `${serviceId} on ${hostId} cannot hear changes of ${redisClusterId}: ${detail}`
+          : `${serviceId} on ${hostId} keeps values of ${redisClusterId} for fallbackTtlMs only: ${detail}`
+        const retry = isDeaf ? 'the shield reconnects by itself' : 'tracking is asked for at every reconnect'
+        this.alarms.raise({ id, severity: 'warning', cause, retry }, now)
+      }
+    }
+    this.alarms.keepOnly('watcher', broken)
+    for (const [ruleId, until] of this.#staleUntil) {
+      if (until > now) continue
+      this.#staleUntil.delete(ruleId)
+      this.alarms.clear(`stale:${ruleId}`)
+    }
+  }
+
+  /** A canary looked at a value of a rule; one that is staler than the rule allows is an alarm. */
+  #observe(ruleId: string, staleMs: number, now: number): void {
+    this.staleness.add(ruleId, staleMs, now)
+    const allowedMs = this.#rules.get(ruleId)?.maxStalenessMs
+    if (allowedMs === undefined || staleMs <= allowedMs) return
+    const cause = `a value under rule \`${ruleId}\` was ${Math.round(staleMs)} ms stale; ${allowedMs} ms are allowed`
+    const retry = 'the shield reads the key from Redis for 10 s, then caches it again'
+    this.alarms.raise({ id: `stale:${ruleId}`, severity: 'warning', cause, retry }, now)
+    this.#staleUntil.set(ruleId, now + staleAlarmMs)
+  }
+
+  #tellAlarm(event: 'raised' | 'cleared', alarm: AlarmView): void {
+    const at = this.now()
+    this.webhooks.send({ event, hubId: this.options.hubId, at, alarm })
+    const text = `${event}: ${alarm.cause}`
+    this.#record({ at, kind: 'alarm', redisClusterId: '', key: '', ruleId: '', text })
   }
 
   #reserve(version: number): void {

@@ -9,9 +9,13 @@ import { type HubTokens, isLoopback } from './http/access-guard.ts'
 import { type HubPlugin, HubServer } from './http/hub-server.ts'
 import { HubCore } from './hub-core.ts'
 import type { HubCoreOptions } from './hub-options.ts'
+import { prewarmRoutes } from './prewarm/prewarm-routes.ts'
+import { Prewarmer } from './prewarm/prewarmer.ts'
 import type { HubStore } from './store/hub-store.ts'
 import { MemoryStore } from './store/memory-store.ts'
+import { openRedisStore } from './store/open-redis-store.ts'
 import { SqliteStore } from './store/sqlite-store.ts'
+import type { WatcherSetting } from './watchers/watcher-settings.ts'
 
 /** How a hub is started. */
 export interface HubOptions extends HubCoreOptions {
@@ -21,6 +25,8 @@ export interface HubOptions extends HubCoreOptions {
   readonly port?: number
   /** Where rules, history and audit are kept (`hub.sqlite`). @default none: in memory only */
   readonly dataFolder?: string
+  /** A Redis or Redis Cluster that several hubs share, instead of `dataFolder`: `redis://host:port[,host:port…]`. @default none */
+  readonly storeUrl?: string
   /** A store of the caller's own, instead of `dataFolder`. */
   readonly store?: HubStore
   /** Rules, as users write them, that a store without any rule begins with. @default [] */
@@ -33,6 +39,10 @@ export interface HubOptions extends HubCoreOptions {
   readonly allowedHosts?: readonly string[]
   /** PEM files; with `caFile`, callers must show a certificate of it. @default plain HTTP */
   readonly tls?: { readonly certFile: string; readonly keyFile: string; readonly caFile?: string }
+  /** Puts a value into the protected Redis, for pre-warming with values. @default none: such jobs are refused */
+  readonly writeValue?: (redisClusterId: string, key: string, value: string) => Promise<void>
+  /** Sources of changes: replica streams, append-only files, binlogs. @default [] */
+  readonly watchers?: readonly WatcherSetting[]
   /** Services of other rooms, behind the hub's checks. @default [] */
   readonly plugins?: readonly HubPlugin[]
   /** @default pino at level `logLevel` on stderr */
@@ -60,16 +70,23 @@ const version = (JSON.parse(readFileSync(new URL('../package.json', import.meta.
 
 /** Starts a hub in this process. */
 export async function startHub(options: HubOptions = {}): Promise<Hub> {
-  const { host = '127.0.0.1', port = 0, tokens, dataFolder } = options
+  const { host = '127.0.0.1', port = 0, tokens } = options
   if (!isLoopback(host) && !hasSecrets(tokens)) throw new NotLoopbackError(host)
   // Everything that can be wrong in the options, before anything is opened.
   const initialRules = (options.initialRules ?? []).map(parseRule)
   const tls = readTls(options.tls)
   const logger = options.logger ?? makeLogger(options.logLevel ?? 'info')
-  const store =
-    options.store ?? (dataFolder === undefined ? new MemoryStore() : new SqliteStore(join(dataFolder, 'hub.sqlite')))
+  const store = options.store ?? (await openStore(options))
   const core = await HubCore.open(store, { ...options, logger })
   await seedRules(core, initialRules)
+  const prewarmer = new Prewarmer({
+    warm: (job) => core.prewarm(job),
+    writeValue: options.writeValue,
+    file: options.dataFolder === undefined ? undefined : join(options.dataFolder, 'prewarm.json'),
+    onFailure: ({ keys }, error) =>
+      core.raiseAlarm('prewarm', `${keys.length} keys could not be pre-warmed: ${error.message}`),
+    timers: core.options.timers,
+  })
   const server = new HubServer(core, {
     host,
     port,
@@ -79,6 +96,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     tls,
     logger,
     plugins: options.plugins ?? [],
+    routes: prewarmRoutes(prewarmer),
     version,
   })
   let boundPort: number
@@ -89,6 +107,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     throw error
   }
   core.start()
+  await core.watchers.start(options.watchers ?? [])
   const scheme = options.tls === undefined ? 'http' : 'https'
   const url = `${scheme}://${host.includes(':') ? `[${host}]` : host}:${boundPort}`
   logger.info({ url, hubId: core.options.hubId, store: store.name, epoch: core.delivery.epoch }, 'the hub listens')
@@ -100,10 +119,21 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     core,
     publishInvalidation: (invalidation) => core.publishInvalidation(invalidation),
     close() {
+      prewarmer.close()
       closing ??= server.close().then(() => core.close())
       return closing
     },
   }
+}
+
+async function openStore({ storeUrl, dataFolder }: HubOptions): Promise<HubStore> {
+  if (storeUrl === undefined) {
+    return dataFolder === undefined ? new MemoryStore() : new SqliteStore(join(dataFolder, 'hub.sqlite'))
+  }
+  if (dataFolder !== undefined) {
+    throw new HubConfigError('storeUrl', 'storeUrl and dataFolder are both set: a hub has one store')
+  }
+  return openRedisStore(storeUrl)
 }
 
 function hasSecrets(tokens: HubTokens | undefined): tokens is HubTokens {

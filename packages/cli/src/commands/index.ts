@@ -9,6 +9,7 @@ import { ids } from './ids/ids.ts'
 import { keys } from './keys.ts'
 import { limitsCommand } from './limits.ts'
 import { manCommand } from './man.ts'
+import { prewarm } from './prewarm.ts'
 import { proxy } from './proxy.ts'
 import { rules } from './rules.ts'
 import { off, on } from './switch.ts'
@@ -24,6 +25,7 @@ export const commands: readonly Command[] = [
   keys,
   hosts,
   rules,
+  prewarm,
   find,
   drill,
   off,

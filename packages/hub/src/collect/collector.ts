@@ -11,7 +11,7 @@ import {
   type TextReportVersion,
 } from '@firebreak/core'
 import type { AccessTotals } from '../decide/access-totals.ts'
-import type { Decider } from '../decide/decider.ts'
+import type { HeatDecider } from '../decide/heat-decider.ts'
 import type { TableDelivery } from '../deliver/table-delivery.ts'
 import type { HeatEngine } from '../heat/heat-engine.ts'
 import type { SlotHeat } from '../heat/slot-heat.ts'
@@ -22,7 +22,7 @@ import type { IngestGovernor } from './ingest-governor.ts'
 export interface CollectorParts {
   readonly clock: Clock
   readonly engine: HeatEngine
-  readonly decider: Decider
+  readonly decider: HeatDecider
   readonly delivery: TableDelivery
   readonly totals: AccessTotals
   readonly slots: SlotHeat
@@ -199,10 +199,12 @@ export class Collector {
     const { engine, decider, delivery, totals, slots } = this.#parts
     const { instance, at, now } = intake
     intake.entries++
-    const heat = engine.find(redisClusterId, bytes, start, end, now)
+    const heat = engine.add(redisClusterId, bytes, start, end, count, now)
+    const slot = engine.lastSlot
+    if (slot < 0) return
+    slots.add(redisClusterId, slot, count, now)
+    totals.addEntry(redisClusterId, slot, at, count)
     if (heat === undefined) return
-    slots.add(redisClusterId, heat.slot, count, now)
-    totals.addEntry(redisClusterId, heat.slot, at, count)
     const track = engine.trackOf(heat, scope)
     track.add(at, count, writes, byteCount)
     if (!track.services.has(instance.serviceId)) delivery.addService(track, instance.serviceId)

@@ -4,6 +4,8 @@ export type ConfigKind =
   | { readonly kind: 'number'; readonly min: number; readonly max: number }
   | { readonly kind: 'choice'; readonly choices: readonly string[] }
   | { readonly kind: 'list' }
+  /** A list of objects, or the name of a YAML or JSON file that holds it. */
+  | { readonly kind: 'objects' }
 
 /** One setting of the hub: its field in the file, its flag (`--kebab-case`) and its variable follow from its name. */
 export interface ConfigField {
@@ -23,6 +25,12 @@ export const configFields: readonly ConfigField[] = [
   { name: 'host', type: text, default: '127.0.0.1', summary: 'where to listen; beyond loopback only with tokens' },
   { name: 'port', type: { kind: 'number', min: 0, max: 65_535 }, default: '7070', summary: '0: a free one' },
   { name: 'dataFolder', type: text, default: 'none', summary: 'where rules, history and audit are kept' },
+  {
+    name: 'storeUrl',
+    type: text,
+    default: 'none',
+    summary: 'redis://host:port[,host:port…]: a Redis or Redis Cluster that several hubs share, instead of dataFolder',
+  },
   { name: 'consoleFolder', type: text, default: 'none', summary: 'the built console' },
   { name: 'rulesFile', type: text, default: 'none', summary: 'rules that an empty store begins with (YAML or JSON)' },
   { name: 'tokensFile', type: text, default: 'none', summary: 'app tokens and people’s tokens (YAML or JSON)' },
@@ -93,8 +101,20 @@ export const configFields: readonly ConfigField[] = [
   {
     name: 'maxTrackedKeys',
     type: count(20_000_000),
-    default: '500000',
-    summary: 'keys whose heat is tracked at once',
+    default: '2000000',
+    summary: 'keys of a cluster that are counted at once',
+  },
+  {
+    name: 'watchers',
+    type: { kind: 'objects' },
+    default: 'none',
+    summary: 'sources of changes: a list in the file, or a YAML or JSON file with that list',
+  },
+  {
+    name: 'alarmWebhooks',
+    type: { kind: 'list' },
+    default: 'none',
+    summary: 'addresses that get a POST when an alarm begins and ends',
   },
 ]
 

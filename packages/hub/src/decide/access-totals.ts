@@ -17,6 +17,7 @@ export class AccessTotals {
   #serviceWindowsMs: readonly number[] = []
   #nodeWindowsMs: readonly number[] = []
   readonly #windows = new Map<string, SlidingWindow>()
+  readonly #others = new Map<string, number>()
 
   constructor(nodeOfSlot: NodeOfSlot = () => '') {
     this.#nodeOfSlot = nodeOfSlot
@@ -47,16 +48,34 @@ export class AccessTotals {
 
   ofServices(redisClusterId: string, services: Iterable<string>, windowMs: number, now: number): number {
     let sum = 0
-    for (const service of services) sum += this.#window('service', redisClusterId, service, windowMs)?.sum(now) ?? 0
+    for (const service of services) sum += this.#sum('service', redisClusterId, service, windowMs, now)
     return sum
   }
 
   ofNode(redisClusterId: string, slot: number, windowMs: number, now: number): number {
-    return this.#window('node', redisClusterId, this.#nodeOfSlot(redisClusterId, slot), windowMs)?.sum(now) ?? 0
+    return this.#sum('node', redisClusterId, this.#nodeOfSlot(redisClusterId, slot), windowMs, now)
+  }
+
+  /** This hub's own totals by name, for the other hubs. */
+  own(now: number): Record<string, number> {
+    return Object.fromEntries([...this.#windows].map(([id, window]) => [id, Math.round(window.sum(now))]))
+  }
+
+  /** What other hubs counted, by the same names. */
+  setOthers(totals: readonly Readonly<Record<string, number>>[]): void {
+    this.#others.clear()
+    for (const hub of totals) {
+      for (const [id, sum] of Object.entries(hub)) this.#others.set(id, (this.#others.get(id) ?? 0) + sum)
+    }
+  }
+
+  #sum(kind: string, redisClusterId: string, name: string, windowMs: number, now: number): number {
+    const own = this.#window(kind, redisClusterId, name, windowMs)?.sum(now) ?? 0
+    return own + (this.#others.get(idOf(kind, redisClusterId, name, windowMs)) ?? 0)
   }
 
   #window(kind: string, redisClusterId: string, name: string, windowMs: number): SlidingWindow | undefined {
-    const id = `${kind}\u0000${redisClusterId}\u0000${name}\u0000${windowMs}`
+    const id = idOf(kind, redisClusterId, name, windowMs)
     let window = this.#windows.get(id)
     if (window === undefined) {
       if (this.#windows.size >= maxTotals) return undefined
@@ -65,4 +84,8 @@ export class AccessTotals {
     }
     return window
   }
+}
+
+function idOf(kind: string, redisClusterId: string, name: string, windowMs: number): string {
+  return `${kind}\u0000${redisClusterId}\u0000${name}\u0000${windowMs}`
 }

@@ -1,11 +1,20 @@
-import { type HistoryEvent, keyText, type Rule, type RuleLevel, type TableEntry } from '@firebreak/core'
+import {
+  type Clock,
+  type HistoryEvent,
+  keyText,
+  type Rule,
+  type RuleLevel,
+  type TableEntry,
+  TimingWheel,
+} from '@firebreak/core'
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { AccessTotals } from './access-totals.ts'
 import type { StrategyChooser } from './choose-strategy.ts'
-import { EvaluationSchedule } from './evaluation-schedule.ts'
+import type { HeatDecider } from './heat-decider.ts'
 import type { HotState } from './hot-state.ts'
 import { isEntered, isHeld, readLevel } from './read-level.ts'
-import { coldReason, coolingReason, hotReason, type LevelReading, warmingReason } from './reason.ts'
+import { coolingReason, hotReason, type LevelReading } from './reason.ts'
+import { trackReason } from './track-reason.ts'
 
 /** Where decisions go: the strategy table. */
 export interface DecisionSink {
@@ -15,6 +24,7 @@ export interface DecisionSink {
 }
 
 export interface DeciderOptions {
+  readonly clock: Clock
   readonly settleMs: number
   readonly settleJitterMs: number
   /** How long an entry lives without being extended. */
@@ -36,16 +46,21 @@ type ActiveState = Exclude<HotState, { phase: 'warming' }>
  * A count that crosses its threshold is seen on arrival (`onHeat`) and decided at once. Everything else is decided by
  * evaluation: shares, which make sense only once every host has reported, levels left, keys cooled, entries extended.
  */
-export class Decider {
+export class Decider implements HeatDecider {
   readonly #options: DeciderOptions
-  readonly #schedule: EvaluationSchedule
+  /**
+   * A key's first report arms its evaluation after `settleMs` plus a random part of `settleJitterMs`, so that every host
+   * has reported by then and evaluations never come all at once.
+   */
+  readonly #wheel: TimingWheel<HeatTrack>
   /** All tracks that are not cold. */
   readonly #active = new Set<HeatTrack>()
   #rules: ReadonlySet<Rule> = new Set()
 
   constructor(options: DeciderOptions) {
     this.#options = options
-    this.#schedule = new EvaluationSchedule(options.tickMs)
+    const { clock, tickMs } = options
+    this.#wheel = new TimingWheel({ clock, tickMs, onDue: (track) => this.#settled(track) })
   }
 
   active(): Iterable<HeatTrack> {
@@ -73,7 +88,7 @@ export class Decider {
           return
         }
       }
-      if (needsEvaluation) this.#arm(track, now)
+      if (needsEvaluation) this.#arm(track)
       return
     }
     const next = this.#enteredLevel(track, rule, now)
@@ -96,10 +111,7 @@ export class Decider {
 
   /** Evaluates what is due, and all keys that are not cold. */
   tick(now: number): void {
-    for (const track of this.#schedule.due(now)) {
-      track.isSettled = true
-      if (track.rule !== undefined && this.#rules.has(track.rule)) this.#evaluate(track, now)
-    }
+    this.#wheel.advance()
     for (const track of this.#active) this.#evaluate(track, now)
   }
 
@@ -114,6 +126,15 @@ export class Decider {
     track.state = { phase: 'hot', since: entry.since, level: 0, levelSince, entry: restored, ratePerSecondBefore: 0 }
     this.#active.add(track)
     this.#options.sink.set(track, restored)
+  }
+
+  /** Makes a key hot before it is, and keeps it so for `holdMs` without a single access. */
+  warm(track: HeatTrack, reason: string, now: number, holdMs: number): void {
+    const { rule } = track
+    if (rule === undefined || rule.mode !== 'on') return
+    const entry = this.#entry(track, rule, rule.levels[0]!, reason, now, now)
+    this.restore(track, entry, now, holdMs)
+    this.#record(track, 'prewarm', now, reason)
   }
 
   /** The rule of an active track is another now, or is gone. */
@@ -135,21 +156,20 @@ export class Decider {
 
   /** Why the key is where it is, in words. */
   reasonOf(track: HeatTrack, now: number): string {
-    const { rule, state } = track
-    if (rule === undefined || state === undefined) return coldReason(rule)
-    const index = state.phase === 'warming' ? 0 : state.level
-    const level = rule.levels[index]!
-    const reading = readLevel(track, level, now, this.#options.totals)
-    if (state.phase === 'warming') return warmingReason(rule, level, reading)
-    const shadow = rule.mode === 'shadow' ? ' (shadow: nothing is delivered)' : ''
-    if (state.phase === 'cooling') return `${coolingReason(rule, level, reading)}${shadow}`
-    return `${isEntered(level, reading) ? hotReason(rule, level, reading) : state.entry.reason}${shadow}`
+    return trackReason(track, this.#options.totals, now)
   }
 
-  #arm(track: HeatTrack, now: number): void {
-    if (track.evaluateAt !== 0) return
+  #arm(track: HeatTrack): void {
+    if (track.isArmed) return
     const { settleMs, settleJitterMs, random } = this.#options
-    this.#schedule.arm(track, now + settleMs + random() * settleJitterMs)
+    // Where all timers are taken the next report tries again.
+    track.isArmed = this.#wheel.set(settleMs + random() * settleJitterMs, track) >= 0
+  }
+
+  #settled(track: HeatTrack): void {
+    track.isArmed = false
+    track.isSettled = true
+    if (track.rule !== undefined && this.#rules.has(track.rule)) this.#evaluate(track, this.#options.clock.now())
   }
 
   #evaluate(track: HeatTrack, now: number): void {
@@ -240,6 +260,33 @@ export class Decider {
     this.#record(track, 'strategy', now, `${entry.strategy.strategy} at level ${index + 1}: ${reason}`)
   }
 
+  /** All keys that are hot, with what is done for them. */
+  *handled(): Generator<{ track: HeatTrack; entry: TableEntry; since: number }> {
+    for (const track of this.#active) {
+      const { state } = track
+      if (state !== undefined && state.phase !== 'warming') yield { track, entry: state.entry, since: state.levelSince }
+    }
+  }
+
+  /** Chooses anew for a hot key: by what is known of its load by now, or because its strategy was given up (`why`). */
+  rechoose(track: HeatTrack, now: number, why?: string): void {
+    const { rule, state } = track
+    if (rule === undefined || state === undefined || state.phase === 'warming') return
+    const level = rule.levels[state.level]!
+    const reading = readLevel(track, level, now, this.#options.totals)
+    const reason = isEntered(level, reading) ? hotReason(rule, level, reading) : state.entry.reason
+    const entry = this.#entry(track, rule, level, reason, state.since, now)
+    if (entry.strategy.strategy === state.entry.strategy.strategy) return
+    track.state = { ...state, levelSince: now, entry }
+    if (rule.mode === 'on') this.#options.sink.set(track, entry)
+    this.#record(
+      track,
+      why === undefined ? 'strategy' : 'rollback',
+      now,
+      why === undefined ? entry.reason : `${why}; now ${entry.strategy.strategy}`,
+    )
+  }
+
   #leave(track: HeatTrack, now: number, kind: 'cooled' | 'rollback', text: string): void {
     const wasHot = track.state !== undefined && track.state.phase !== 'warming'
     track.state = undefined
@@ -258,8 +305,15 @@ export class Decider {
   #entry(track: HeatTrack, rule: Rule, level: RuleLevel, reason: string, since: number, now: number): TableEntry {
     const { chooseStrategy, processCount, entryTtlMs } = this.#options
     const { redisClusterId, key } = track
-    const strategy = chooseStrategy({ redisClusterId, key, rule, level, processCount: processCount(track.services) })
-    return { redisClusterId, key, strategy, ruleId: rule.id, reason, since, until: now + entryTtlMs }
+    const { strategy, why } = chooseStrategy({
+      redisClusterId,
+      key,
+      rule,
+      level,
+      processCount: processCount(track.services),
+    })
+    const whole = why === undefined ? reason : `${reason}; ${why}`
+    return { redisClusterId, key, strategy, ruleId: rule.id, reason: whole, since, until: now + entryTtlMs }
   }
 
   #record(track: HeatTrack, kind: HistoryEvent['kind'], at: number, text: string): void {

@@ -1,6 +1,6 @@
 import { type DryRunView, keyBytes, type Rule, RuleSet } from '@firebreak/core'
 import type { RecordedSecond } from '../heat/heat-recorder.ts'
-import { MapHeatEngine } from '../heat/map-heat-engine.ts'
+import { TieredHeatEngine } from '../heat/tiered-heat-engine.ts'
 import { AccessTotals, type NodeOfSlot } from './access-totals.ts'
 import { chooseFirstStrategy } from './choose-strategy.ts'
 import { Decider } from './decider.ts'
@@ -15,12 +15,14 @@ const parts = 10
  */
 export function dryRun(rule: Rule, seconds: readonly RecordedSecond[], nodeOfSlot: NodeOfSlot): DryRunView {
   const set = new RuleSet([{ ...rule, mode: 'on', serviceId: '*' }])
-  const engine = new MapHeatEngine()
+  const engine = new TieredHeatEngine()
   engine.setRules(set.rules)
   const totals = new AccessTotals(nodeOfSlot)
   totals.setRules(set.rules)
   let firings = 0
+  let now = seconds[0]?.at ?? 0
   const decider = new Decider({
+    clock: { now: () => now },
     settleMs: 0,
     settleJitterMs: 0,
     entryTtlMs: Number.MAX_SAFE_INTEGER,
@@ -62,7 +64,8 @@ export function dryRun(rule: Rule, seconds: readonly RecordedSecond[], nodeOfSlo
       hotBytes += bytes
     })
     reads += Math.max(0, total - writesOfSecond)
-    decider.tick(at + 1000)
+    now = at + 1000
+    decider.tick(now)
   }
   const readShare = reads === 0 ? 0 : Math.min(1, hotReads / reads)
   const times = firings === 1 ? 'once' : `${firings} times`

@@ -9,11 +9,15 @@ export function readLevel(track: HeatTrack, level: RuleLevel, now: number, total
   if (level.enterShare === undefined || totals === undefined) return { heat, share: undefined }
   if (heat < (level.shareMinimum ?? 0)) return { heat, share: 0 }
   const accesses = level.measure === 'accesses' ? heat : track.heat('accesses', now)
-  const all =
-    level.shareOf === 'node'
-      ? totals.ofNode(track.redisClusterId, track.slot, track.windowMs, now)
-      : totals.ofServices(track.redisClusterId, track.services, track.windowMs, now)
+  const all = readTotal(track, level, now, totals)
   return { heat, share: all === 0 ? 0 : Math.min(1, accesses / all) }
+}
+
+/** All accesses of what the level's share is a share of. */
+export function readTotal(track: HeatTrack, level: RuleLevel, now: number, totals: AccessTotals): number {
+  return level.shareOf === 'node'
+    ? totals.ofNode(track.redisClusterId, track.slot, track.windowMs, now)
+    : totals.ofServices(track.redisClusterId, track.services, track.windowMs, now)
 }
 
 export function isEntered(level: RuleLevel, { heat, share }: LevelReading): boolean {

@@ -17,7 +17,21 @@ export interface KeyHeat {
  * reads, and the views show the candidates.
  */
 export interface HeatEngine {
-  /** The key's heat, made where it is new; undefined where the bound leaves no room for another key. */
+  /**
+   * Counts accesses of a key; gives its heat where it is near a threshold or among the hottest, for the caller to add to
+   * its track, and undefined where it is far, or finds no room.
+   */
+  add(
+    redisClusterId: string,
+    bytes: Uint8Array,
+    start: number,
+    end: number,
+    count: number,
+    now: number,
+  ): KeyHeat | undefined
+  /** The slot of the key that was added last; −1 where it found no room. */
+  readonly lastSlot: number
+  /** The key's heat, near from now on whatever it is; undefined where the bound leaves no room. */
   find(redisClusterId: string, bytes: Uint8Array, start: number, end: number, now: number): KeyHeat | undefined
   /** The track that counts for a service's rules, matched once and remembered with the key. */
   trackOf(heat: KeyHeat, scope: RuleScope): HeatTrack

@@ -20,6 +20,15 @@ function onlyService(serviceId: string): ReadonlySet<string> {
   return only
 }
 
+/** A track's windows, slice by slice; writes and bytes only where the rule measures them. */
+export interface TrackSlices {
+  readonly sliceMs: number
+  readonly headAgeMs: number
+  readonly accesses: readonly number[]
+  readonly writes?: readonly number[]
+  readonly bytes?: readonly number[]
+}
+
 /**
  * One key's heat under one rule: the windows of what the rule measures, and where the key stands. Services whose rules
  * for the key differ have a track each; everybody else shares one.
@@ -37,13 +46,14 @@ export class HeatTrack {
   furtherScopes: RuleScope[] | undefined
   /** Undefined: cold. */
   state: HotState | undefined
-  /** When an evaluation is armed for, by hub time; 0: none. */
-  evaluateAt = 0
+  /** True while an evaluation is to come. */
+  isArmed = false
   /** True once its first evaluation came. */
   isSettled = false
   readonly #accesses: SlidingWindow
   readonly #writes: SlidingWindow | undefined
   readonly #bytes: SlidingWindow | undefined
+  #others: { accesses: number; writes: number; bytes: number; until: number } | undefined
 
   constructor(redisClusterId: string, key: string, slot: number, rule: Rule | undefined) {
     this.redisClusterId = redisClusterId
@@ -90,8 +100,41 @@ export class HeatTrack {
     this.#bytes?.add(at, bytes)
   }
 
-  /** The heat in the rule's window. */
+  /** Takes over accesses that were counted elsewhere, evenly over a window that ends now. */
+  addPast(heat: number, windowMs: number, now: number): void {
+    const steps = 20
+    for (let step = 0; step < steps; step++) {
+      this.#accesses.add(now - ((step + 0.5) * windowMs) / steps, heat / steps)
+    }
+  }
+
+  /** What other hubs have of the key; it counts until they are asked again, or for a while. */
+  setOthers(accesses: number, writes: number, bytes: number, until: number): void {
+    this.#others = { accesses, writes, bytes, until }
+  }
+
+  /** The heat in the rule's window, over all hubs. */
   heat(measure: HeatMeasure, now: number): number {
+    const own = this.ownHeat(measure, now)
+    const others = this.#others
+    if (others === undefined || now > others.until) return own
+    return own + (measure === 'reads' ? others.accesses - others.writes : others[measure])
+  }
+
+  /** The windows slice by slice, newest first, for the other hubs. */
+  slices(now: number): TrackSlices {
+    const { headAgeMs, counts } = this.#accesses.slices(now)
+    return {
+      sliceMs: this.#accesses.sliceMs,
+      headAgeMs,
+      accesses: counts,
+      ...(this.#writes && { writes: this.#writes.slices(now).counts }),
+      ...(this.#bytes && { bytes: this.#bytes.slices(now).counts }),
+    }
+  }
+
+  /** What this hub counted by itself. */
+  ownHeat(measure: HeatMeasure, now: number): number {
     switch (measure) {
       case 'accesses':
         return this.#accesses.sum(now)

@@ -40,6 +40,19 @@ export class SlidingWindow {
     return this.#total - oldest * passed
   }
 
+  get sliceMs(): number {
+    return this.#sliceMs
+  }
+
+  /** The slices, newest first, and how long ago the newest began. */
+  slices(now: number): { readonly headAgeMs: number; readonly counts: number[] } {
+    const tick = Math.floor(now / this.#sliceMs)
+    if (tick > this.#head) this.#rotate(tick)
+    const size = this.#slices.length
+    const counts = this.#slices.map((_, age) => this.#slices[(this.#head - age + size) % size]!)
+    return { headAgeMs: now - this.#head * this.#sliceMs, counts }
+  }
+
   #rotate(tick: number): void {
     const size = this.#slices.length
     if (tick - this.#head >= size) {

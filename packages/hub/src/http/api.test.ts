@@ -50,7 +50,7 @@ test('rules are put, listed, replaced and deleted, each with an audit entry of b
 })
 
 test.each([
-  ['PUT', '/v1/rules/x', { key: 'a', treshold: 1 }, 400, 'FB_RULE_INVALID', 'threshold'],
+  ['PUT', '/v1/rules/x', { key: 'a', treshold: 1 }, 400, 'FB_RULE_INVALID', 'treshold'],
   ['PUT', '/v1/rules/x', { key: 'a', threshold: 1, strategi: 'Observe' }, 400, 'FB_RULE_INVALID', 'strategi'],
   ['PUT', '/v1/rules/x', { id: 'y', key: 'a', threshold: 1 }, 400, 'FB_RULE_INVALID', 'id'],
   ['PUT', '/v1/rules/x', { regex: '(a)\\1', threshold: 1 }, 400, 'FB_RULE_INVALID', 'regex'],
@@ -62,7 +62,7 @@ test.each([
   ['GET', '/v1/keys/main/none', undefined, 404, 'FB_NOT_FOUND', 'key'],
   ['GET', '/v1/nothing', undefined, 404, 'FB_NOT_FOUND', undefined],
   ['POST', '/v1/nothing', {}, 404, 'FB_NOT_FOUND', undefined],
-  ['POST', '/v1/rules/x/dry-run', { key: 'a', treshold: 4 }, 400, 'FB_RULE_INVALID', 'threshold'],
+  ['POST', '/v1/rules/x/dry-run', { key: 'a', treshold: 4 }, 400, 'FB_RULE_INVALID', 'treshold'],
 ] as const)(
   '%s %s with %j is answered with a code, a sentence and the field',
   async (method, path, body, status, code, field) => {
@@ -135,6 +135,7 @@ test('the OpenAPI document names every route of the hub, from the schemas that c
       .flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method} ${path}`))
       .sort(),
   ).toEqual([
+    'delete /v1/prewarm/{id}',
     'delete /v1/rules/{id}',
     'get /v1/alarms',
     'get /v1/audit',
@@ -143,11 +144,15 @@ test('the OpenAPI document names every route of the hub, from the schemas that c
     'get /v1/keys',
     'get /v1/keys/{cluster}/{key}',
     'get /v1/overview',
+    'get /v1/prewarm',
     'get /v1/rules',
     'get /v1/rules/{id}',
     'get /v1/slots',
+    'get /v1/staleness',
     'get /v1/table',
     'get /v1/tokens',
+    'get /v1/watchers',
+    'post /v1/prewarm',
     'post /v1/reports',
     'post /v1/rules/{id}/dry-run',
     'post /v1/switch',

@@ -1,4 +1,5 @@
 import type { AuditEntry, HistoryEvent, Rule, TableEntry } from '@firebreak/core'
+import type { HeatBoard } from '../board/heat-board.ts'
 
 /** What a hub starts from. */
 export interface HubState {
@@ -30,8 +31,9 @@ export interface HistoryQuery {
 }
 
 /**
- * What outlives a hub: rules, history, audit, the switch, and the table. All stores pass one contract suite
- * (`store/store-contract.ts`); calls may come while earlier ones are under way, and take effect in their order.
+ * What outlives a hub: rules, history, audit, the switch, the table, and sources' positions. All stores pass one
+ * contract suite (`store/store-contract.test.ts`); calls may come while earlier ones are under way, and take effect in
+ * their order.
  */
 export interface HubStore {
   /** For logs and health: `memory`, `sqlite` …. */
@@ -51,6 +53,13 @@ export interface HubStore {
   appendAudit(entry: AuditEntry): Promise<void>
   /** Newest first. */
   audit(limit: number): Promise<readonly AuditEntry[]>
+  /** Where several hubs share the store: the board on which they add up heat and decide together. */
+  readonly board?: HeatBoard
+  /** Writes rules and switch into a shared store that lost everything; false where another hub did. */
+  restore?(state: Pick<HubState, 'rules' | 'rulesVersion' | 'isOff'>): Promise<boolean>
+  /** How far a source of changes was read, as it wrote it itself; undefined where it never did. */
+  position(source: string): Promise<string | undefined>
+  savePosition(source: string, position: string): Promise<void>
   close(): Promise<void>
 }
 

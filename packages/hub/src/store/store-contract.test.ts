@@ -1,18 +1,39 @@
 import { join } from 'node:path'
 import { defaultLocalCache, parseRule, type TableEntry } from '@firebreak/core'
-import { temporaryFolder } from '@firebreak/testkit'
-import { describe, expect, test } from 'vitest'
+import { toRedis } from '@firebreak/redis'
+import { type RedisCluster, type RedisServer, startCluster, startRedis, temporaryFolder } from '@firebreak/testkit'
+import { Cluster, Redis as Ioredis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { HubStore, StoreLimits } from './hub-store.ts'
 import { MemoryStore } from './memory-store.ts'
+import { RedisStore } from './redis-store.ts'
 import { SqliteStore } from './sqlite-store.ts'
 
 const folder = temporaryFolder('store')
 let files = 0
+let server: RedisServer
+let cluster: RedisCluster
+let client: Ioredis
+let clusterClient: Cluster
+
+beforeAll(async () => {
+  ;[server, cluster] = await Promise.all([startRedis(), startCluster({ masters: 3 })])
+  client = new Ioredis(server.port)
+  clusterClient = new Cluster([...cluster.addresses])
+}, 60_000)
+
+afterAll(async () => {
+  client.disconnect()
+  clusterClient.disconnect()
+  await Promise.all([server.stop(), cluster.stop()])
+})
 
 /** Every store passes this; a new one adds a line. */
 const stores: readonly [string, (limits?: StoreLimits) => HubStore][] = [
   ['memory', (limits) => new MemoryStore(limits)],
   ['sqlite', (limits) => new SqliteStore(join(folder, `${files++}`, 'hub.sqlite'), limits)],
+  ['redis', (limits) => new RedisStore(toRedis(client), { ...limits, prefix: `test-${files++}` })],
+  ['redis cluster', (limits) => new RedisStore(toRedis(clusterClient), { ...limits, prefix: `test-${files++}` })],
 ]
 
 const rule = (id: string, threshold = 1) => parseRule({ id, key: 'k', threshold })
@@ -30,6 +51,17 @@ const entry = (key: string, changes: Partial<TableEntry> = {}): TableEntry => ({
 })
 
 describe.each(stores)('the %s store', (_name, make) => {
+  test('keeps the position of each source', async () => {
+    const store = make()
+    expect(await store.position('binlog of shop')).toBeUndefined()
+    await store.savePosition('binlog of shop', '0-1-5')
+    await store.savePosition('replica stream of main', '{"offset":7}')
+    await store.savePosition('binlog of shop', '0-1-6')
+    expect(await store.position('binlog of shop')).toBe('0-1-6')
+    expect(await store.position('replica stream of main')).toBe('{"offset":7}')
+    await store.close()
+  })
+
   test('begins empty, with an epoch of its own', async () => {
     const [one, other] = [make(), make()]
     const state = await one.load()

@@ -151,7 +151,7 @@ export class ProxyShield {
     const { strategy } = hot.handling
     if (strategy.strategy === 'RateLimit') return this.#limit(client, row, hot, keyIndex, isWrite, strategy, target)
     if (isWrite) return this.#guard([hot], target)
-    if (!hot.isCached || this.#pendingFlushes > 0 || !isCacheable(row, client.args)) return target
+    if (!hot.isServed || this.#pendingFlushes > 0 || !isCacheable(row, client.args)) return target
     return this.#serve(client, command, row, hot, keyIndex) ? 'answered' : target
   }
 
@@ -270,13 +270,11 @@ function readOf(client: ClientConnection, row: CommandRow, keyIndex: number): Re
   // Copies: a load may be sent after the client's chunk is gone.
   const list = client.argumentList().map((argument) => Buffer.from(argument))
   const skipped = row.name.includes(' ') ? 2 : 1
-  if (skipped === 1) return readCommand(row.name, list.slice(1), keyIndex - 1)
-  const read = readCommand(row.name, list.slice(2), keyIndex - 2)
-  return { id: read.id, encode: () => encodeCommand(list) }
+  return readCommand(row.name, list.slice(skipped), keyIndex - skipped)
 }
 
 function getOf(hot: HotKey): ReadCommand {
-  return { id: 'GET', encode: () => encodeCommand(['GET', hot.bytes]) }
+  return readCommand('GET', [hot.bytes], 0)
 }
 
 function asResp2(commandName: string, reply: CachedReply): Uint8Array {

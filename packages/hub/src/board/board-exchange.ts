@@ -1,0 +1,202 @@
+import type { Clock, TimerHandle, Timers } from '@firebreak/core'
+import type { BoardNews, BoardSync, BoardTotals, HeatBoard, PostSettings } from './heat-board.ts'
+import type { PendingPost, SharedDecider } from './shared-decider.ts'
+
+export interface BoardExchangeOptions {
+  readonly board: HeatBoard
+  readonly decider: SharedDecider
+  readonly settings: PostSettings
+  readonly clock: Clock
+  readonly timers: Timers
+  /** What the hub received within this is posted together. */
+  readonly tickMs: number
+  readonly totals: (now: number) => BoardTotals
+  /** The hubs, the rules and the switch, before anything else of a turn. */
+  readonly onSync: (sync: BoardSync) => Promise<void>
+  /** Decisions were carried out. */
+  readonly onDecided: () => void
+  /** Told after each turn; undefined: all went well. */
+  readonly onTrouble: (error: Error | undefined) => void
+}
+
+/** Where this hub stands in a bucket's outbox. */
+interface Bucket {
+  last: string
+  sequence: number
+  /** Its table must be loaded before anything else. */
+  mustLoad: boolean
+  /** The board may have lost decisions, so that what it has not is not for that reason cold. */
+  mayHaveLost: boolean
+}
+
+/** A script that takes more at once would hold up everybody else. */
+const maxPostsPerCall = 200
+/** Outboxes are read so often in a tick. */
+const pollsPerTick = 2
+
+/**
+ * One hub's traffic with the board: in each turn it tells that it lives, posts what its decider has to tell, and reads what
+ * was decided. Turns never overlap, so decisions are carried out in the order of their outbox. A bucket that fails is loaded
+ * whole before it is used again.
+ */
+export class BoardExchange {
+  readonly #options: BoardExchangeOptions
+  readonly #buckets: readonly Bucket[]
+  #timer: TimerHandle | undefined
+  #turn: Promise<void> | undefined
+  #isUrged = false
+  #isClosed = false
+  #syncedAt = Number.NEGATIVE_INFINITY
+  #bestRoundTripMs = Number.POSITIVE_INFINITY
+
+  constructor(options: BoardExchangeOptions) {
+    this.#options = options
+    this.#buckets = Array.from({ length: options.board.bucketCount }, () => ({
+      last: '0-0',
+      sequence: 0,
+      mustLoad: true,
+      mayHaveLost: false,
+    }))
+  }
+
+  /** Loads the table. */
+  async open(): Promise<void> {
+    await this.#run()
+  }
+
+  start(): void {
+    const { timers, tickMs } = this.#options
+    this.#timer = timers.setInterval(() => this.#wake(), tickMs / pollsPerTick)
+  }
+
+  /** A turn as soon as one is possible. */
+  urge(): void {
+    if (this.#isUrged) return
+    this.#isUrged = true
+    setImmediate(() => this.#wake())
+  }
+
+  /** The store lost everything, or somebody made it anew. */
+  distrust(): void {
+    for (const bucket of this.#buckets) {
+      bucket.mustLoad = true
+      bucket.mayHaveLost = true
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#timer?.cancel()
+    await this.#turn
+  }
+
+  #wake(): void {
+    if (this.#turn !== undefined || this.#isClosed) return
+    this.#turn = this.#run().finally(() => {
+      this.#turn = undefined
+      if (this.#isUrged) setImmediate(() => this.#wake())
+    })
+  }
+
+  async #run(): Promise<void> {
+    const { clock, tickMs, decider, onTrouble, onDecided } = this.#options
+    const now = clock.now()
+    const isTick = now - this.#syncedAt >= tickMs
+    const isUrged = this.#isUrged
+    this.#isUrged = false
+    const failures: unknown[] = []
+    if (isTick) {
+      this.#syncedAt = now
+      await this.#sync().catch((error: unknown) => failures.push(error))
+    }
+    const posts = isTick || isUrged ? decider.takePosts(now) : new Map<number, PendingPost[]>()
+    await Promise.all(
+      this.#buckets.map((bucket, index) =>
+        this.#visit(bucket, index, posts.get(index) ?? []).catch((error: unknown) => {
+          failures.push(error)
+          bucket.mustLoad = true
+          bucket.mayHaveLost = true
+          decider.setAway(index, true)
+        }),
+      ),
+    )
+    onDecided()
+    onTrouble(failures[0] as Error | undefined)
+  }
+
+  async #sync(): Promise<void> {
+    const { board, settings, clock, totals, decider, onSync } = this.#options
+    const sentAt = clock.now()
+    const sync = await board.sync(settings.hubId, totals(sentAt))
+    const roundTripMs = clock.now() - sentAt
+    // The quickest answer tells best what the time is there; a slow one only where there is no better.
+    if (roundTripMs <= this.#bestRoundTripMs * 1.5) {
+      this.#bestRoundTripMs = Math.min(this.#bestRoundTripMs, roundTripMs)
+      decider.setClockOffset(sentAt + roundTripMs / 2 - sync.boardTime)
+    }
+    await onSync(sync)
+  }
+
+  async #visit(bucket: Bucket, index: number, posts: readonly PendingPost[]): Promise<void> {
+    const { board, decider } = this.#options
+    if (bucket.mustLoad) {
+      decider.notPosted(posts)
+      await this.#load(bucket, index)
+      return
+    }
+    await this.#post(index, posts)
+    for (;;) {
+      const news = await board.poll(index, bucket.last)
+      decider.due(news.due)
+      if (!this.#carryOut(bucket, news)) bucket.mustLoad = true
+      // Read to the end: there may be more than one answer holds.
+      if (bucket.mustLoad || news.decisions.length === 0) return
+    }
+  }
+
+  async #load(bucket: Bucket, index: number): Promise<void> {
+    const { board, decider } = this.#options
+    const table = await board.load(index)
+    decider.reconcile(index, table, !bucket.mayHaveLost)
+    decider.setAway(index, false)
+    bucket.last = table.last
+    bucket.sequence = table.sequence
+    bucket.mustLoad = false
+    bucket.mayHaveLost = false
+    this.urge()
+  }
+
+  async #post(index: number, posts: readonly PendingPost[]): Promise<void> {
+    const { board, decider, settings, clock } = this.#options
+    for (let start = 0; start < posts.length; start += maxPostsPerCall) {
+      const some = posts.slice(start, start + maxPostsPerCall)
+      try {
+        const answer = await board.post(
+          index,
+          settings,
+          some.map(({ post }) => post),
+        )
+        decider.posted(some, answer, clock.now())
+      } catch (error) {
+        decider.notPosted(posts.slice(start))
+        throw error
+      }
+    }
+  }
+
+  /** False where a decision is missing, or is about a rule that is not known here yet. */
+  #carryOut(bucket: Bucket, { decisions, sequences, last }: BoardNews): boolean {
+    const { decider, clock } = this.#options
+    for (const [index, decision] of decisions.entries()) {
+      const sequence = sequences[index]!
+      if (sequence !== bucket.sequence + 1) {
+        bucket.mayHaveLost = sequence <= bucket.sequence
+        return false
+      }
+      if (!decider.apply(decision, clock.now())) return false
+      bucket.sequence = sequence
+    }
+    bucket.last = last
+    return true
+  }
+}

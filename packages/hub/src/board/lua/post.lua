@@ -1,0 +1,173 @@
+-- Takes one hub's whole windows of some keys of a bucket, adds up what all hubs have of them on this server's clock,
+-- decides (enter, change of level, hold, exit), and appends each decision to the outbox: one atomic step.
+--
+-- A window is written whole and not added to, so that a post that comes twice counts once, and so that a server that lost
+-- everything has all of it again one tick later. The slices of a hub that died leave the window one after the other.
+--
+-- KEYS 1 hot keys, a hash of states by id; 2 timers, a sorted set of ids; 3 outbox, a stream; 4 its sequence;
+--      then for each post the key's heat, a hash with a field per hub
+-- ARGV 1 JSON {hubId, entryTtlMs, graceMs, recheckMs, maxOutbox}; then for each post JSON as `HeatPost` in heat-board.ts
+-- Returns {time of this server in ms, decisions made, then for each post its {accesses, writes, bytes} over all hubs}.
+local settings = cjson.decode(ARGV[1])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local hotKey, timersKey, outboxKey, sequenceKey = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+-- How long the counts of a silent key outlive its window.
+local heatGraceMs = 5000
+local decisions = 0
+
+-- What of one hub's slices, newest first, lies in the window that ends now; of the oldest only the part inside.
+local function sumOf(slices, headStart, sliceMs, windowMs)
+  local sum = 0
+  for index, count in ipairs(slices or {}) do
+    local sliceEnd = headStart - (index - 1) * sliceMs + sliceMs
+    sum = sum + count * math.min(1, math.max(0, (sliceEnd - now + windowMs) / sliceMs))
+  end
+  return sum
+end
+
+-- Writes this hub's window and gives the heat over all hubs.
+local function count(post, heatKey)
+  if #post.accesses > 0 then
+    local window = { head = now - post.headAgeMs, a = post.accesses, w = post.writes, b = post.bytes }
+    redis.call('HSET', heatKey, settings.hubId, cjson.encode(window))
+    redis.call('PEXPIRE', heatKey, post.windowMs + heatGraceMs)
+  end
+  local heat = { accesses = 0, writes = 0, bytes = 0 }
+  local fields = redis.call('HGETALL', heatKey)
+  for index = 1, #fields, 2 do
+    local window = cjson.decode(fields[index + 1])
+    heat.accesses = heat.accesses + sumOf(window.a, window.head, post.sliceMs, post.windowMs)
+    heat.writes = heat.writes + sumOf(window.w, window.head, post.sliceMs, post.windowMs)
+    heat.bytes = heat.bytes + sumOf(window.b, window.head, post.sliceMs, post.windowMs)
+  end
+  heat.reads = heat.accesses - heat.writes
+  return heat
+end
+
+-- A level's heat and share; a process that saw the key cross its threshold alone is believed.
+local function read(post, level, heat)
+  local value = heat[level.measure]
+  if post.claimHeat and level.measure == 'accesses' then value = math.max(value, post.claimHeat) end
+  local share
+  -- Shares make sense only once all hubs have told: when a key's timer comes, and while it is hot.
+  if level.all and level.all > 0 and (post.isDue or post.isHot) then
+    share = value >= level.shareMinimum and math.min(1, heat.accesses / level.all) or 0
+  end
+  return value, share
+end
+
+-- The highest level up to `last` that the key reaches; 'enter' or 'exit' says by which of its bounds. 0: none.
+local function reached(post, heat, last, bound)
+  for index = last, 1, -1 do
+    local level = post.levels[index]
+    local value, share = read(post, level, heat)
+    local shareBound = level[bound .. 'Share']
+    if value >= level[bound] or (share and shareBound and share >= shareBound) then return index end
+  end
+  return 0
+end
+
+local function decide(kind, post, heat, state)
+  local level = post.levels[state.level] or post.levels[1]
+  local value, share = 0, nil
+  if level then value, share = read(post, level, heat) end
+  -- What the level was entered by: the reason that people read for as long as it holds.
+  if kind == 'hot' or kind == 'strategy' or kind == 'restored' then state.heat, state.share = value, share end
+  local decision = { id = post.id, kind = kind, at = now, by = settings.hubId, heat = value, share = share,
+    isClaim = post.claimHeat ~= nil, text = post.drop, state = state }
+  redis.call('XADD', outboxKey, 'MAXLEN', '~', settings.maxOutbox, '*',
+    'n', redis.call('INCR', sequenceKey), 'decision', cjson.encode(decision))
+  decisions = decisions + 1
+  if kind == 'cooled' or kind == 'rollback' then
+    redis.call('HDEL', hotKey, post.id)
+  else
+    redis.call('HSET', hotKey, post.id, cjson.encode(state))
+  end
+end
+
+-- Services that touch the key through this hub and were not known to.
+local function addServices(state, services)
+  local known, isNew = {}, false
+  for _, service in ipairs(state.services) do known[service] = true end
+  for _, service in ipairs(services) do
+    if not known[service] then
+      state.services[#state.services + 1] = service
+      isNew = true
+    end
+  end
+  return isNew
+end
+
+local function moveTo(state, level, post)
+  state.level, state.levelSince, state.strategy = level, now, post.strategies[level]
+  return state
+end
+
+local function evaluate(post, heat, state)
+  local entered = reached(post, heat, #post.levels, 'enter')
+  if not state and post.adopt then
+    -- Hot before this server lost it: held for a while, since the counts of the others are still to come.
+    state = { level = post.adopt.level, since = post.adopt.since, until_ = now + settings.entryTtlMs,
+      levelSince = now + settings.graceMs - post.minHoldMs, strategy = post.adopt.strategy, services = post.services }
+    decide('restored', post, heat, state)
+    return state
+  end
+  if not state then
+    if entered == 0 then return nil end
+    state = { level = entered, since = now, levelSince = now, until_ = now + settings.entryTtlMs,
+      strategy = post.strategies[entered], services = post.services }
+    decide('hot', post, heat, state)
+    return state
+  end
+  local isServiceNew = addServices(state, post.services)
+  if entered > state.level then
+    decide('strategy', post, heat, moveTo(state, entered, post))
+    return state
+  end
+  local held = reached(post, heat, math.min(state.level, #post.levels), 'exit')
+  local mayLeave = now - state.levelSince >= post.minHoldMs
+  if held == 0 and mayLeave then
+    decide('cooled', post, heat, state)
+    return nil
+  end
+  if held > 0 and held < state.level and mayLeave then
+    decide('strategy', post, heat, moveTo(state, held, post))
+  elseif state.until_ - now < settings.entryTtlMs / 2 then
+    state.until_ = now + settings.entryTtlMs
+    decide('extended', post, heat, state)
+  elseif isServiceNew then
+    decide('services', post, heat, state)
+  end
+  return state
+end
+
+local answer = { now, 0 }
+for index = 2, #ARGV do
+  local post = cjson.decode(ARGV[index])
+  local heatKey = KEYS[index + 3]
+  local stored = redis.call('HGET', hotKey, post.id)
+  local state = stored and cjson.decode(stored)
+  if post.drop then
+    if state then decide('rollback', post, { accesses = 0, reads = 0, writes = 0, bytes = 0 }, state) end
+    redis.call('ZREM', timersKey, post.id)
+    redis.call('DEL', heatKey)
+    answer[index + 1] = { 0, 0, 0 }
+  else
+    local isFirst = redis.call('EXISTS', heatKey) == 0
+    post.isHot = state ~= false
+    local heat = count(post, heatKey)
+    state = evaluate(post, heat, state)
+    -- A hot key is looked at again even where nobody posts it any more; a new one once all hubs have told of it.
+    if state then
+      redis.call('ZADD', timersKey, now + settings.recheckMs, post.id)
+    elseif post.isDue then
+      redis.call('ZREM', timersKey, post.id)
+    elseif isFirst or post.hasShare then
+      redis.call('ZADD', timersKey, 'NX', now + post.settleMs, post.id)
+    end
+    answer[index + 1] = { tostring(heat.accesses), tostring(heat.writes), tostring(heat.bytes) }
+  end
+end
+answer[2] = decisions
+return answer

@@ -1,0 +1,68 @@
+import type { HeatMeasure, Rule } from '@firebreak/core'
+import type { AccessTotals } from '../decide/access-totals.ts'
+import type { StrategyChooser } from '../decide/choose-strategy.ts'
+import { readTotal } from '../decide/read-level.ts'
+import type { HeatTrack } from '../heat/heat-track.ts'
+import type { HeatPost, PostLevel } from './heat-board.ts'
+
+export interface PostParts {
+  readonly totals: AccessTotals
+  readonly chooseStrategy: StrategyChooser
+  readonly processCount: (services: ReadonlySet<string>) => number
+  readonly settleMs: number
+  readonly settleJitterMs: number
+  readonly random: () => number
+}
+
+/** A track's windows and its rule, as the board takes them. */
+export function makePost(id: string, track: HeatTrack, rule: Rule, parts: PostParts, now: number): HeatPost {
+  const { sliceMs, headAgeMs, accesses, writes, bytes } = track.slices(now)
+  const { redisClusterId, key, services } = track
+  const processCount = parts.processCount(services)
+  return {
+    id,
+    windowMs: track.windowMs,
+    sliceMs,
+    headAgeMs: Math.round(headAgeMs),
+    accesses: withoutZeros(accesses),
+    ...(writes && { writes: withoutZeros(writes) }),
+    ...(bytes && { bytes: withoutZeros(bytes) }),
+    levels: rule.levels.map((level): PostLevel => {
+      const { measure, enter, exit, enterShare, exitShare, shareMinimum } = level
+      if (enterShare === undefined) return { measure, enter, exit }
+      const all = readTotal(track, level, now, parts.totals)
+      const rest = exitShare === undefined ? {} : { exitShare }
+      return { measure, enter, exit, all, enterShare, shareMinimum: shareMinimum ?? 0, ...rest }
+    }),
+    minHoldMs: rule.minHoldMs,
+    strategies: rule.levels.map((level) =>
+      JSON.stringify(parts.chooseStrategy({ redisClusterId, key, rule, level, processCount }).strategy),
+    ),
+    services: [...services],
+    ...(rule.levels.some(({ enterShare }) => enterShare !== undefined) && { hasShare: true }),
+    settleMs: Math.round(parts.settleMs + parts.random() * parts.settleJitterMs),
+  }
+}
+
+/** True where this hub has so much of the key that the others must know: T/(2·hubs), see `HeatBoard`. */
+export function isWorthPosting(
+  track: HeatTrack,
+  rule: Rule,
+  hubCount: number,
+  totals: AccessTotals,
+  now: number,
+): boolean {
+  const own = (measure: HeatMeasure) => track.ownHeat(measure, now) * 2 * hubCount
+  return rule.levels.some((level) => {
+    if (own(level.measure) >= level.enter) return true
+    if (level.enterShare === undefined) return false
+    const all = readTotal(track, level, now, totals)
+    return all > 0 && own('accesses') >= level.enterShare * all
+  })
+}
+
+/** Counts with two decimals, which is all that windows know, and without the empty slices at the old end. */
+function withoutZeros(counts: readonly number[]): number[] {
+  const end = counts.findLastIndex((count) => count > 0)
+  return counts.slice(0, end + 1).map((count) => Math.round(count * 100) / 100)
+}

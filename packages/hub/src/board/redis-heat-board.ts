@@ -1,0 +1,137 @@
+import { keySlot } from '@firebreak/core'
+import { loadScript, type Redis } from '@firebreak/redis'
+import type {
+  BoardDecision,
+  BoardNews,
+  BoardState,
+  BoardSync,
+  BoardTable,
+  BoardTotals,
+  HeatBoard,
+  HeatPost,
+  PostAnswer,
+  PostSettings,
+} from './heat-board.ts'
+
+const script = (name: string) => loadScript(new URL(`./lua/${name}.lua`, import.meta.url))
+const postScript = script('post')
+const pollScript = script('poll')
+const loadTableScript = script('load')
+const syncScript = script('sync')
+
+/** Enough to lie on all nodes of a usual cluster; each is asked 20 times a second by each hub. All hubs must agree. */
+const bucketCount = 12
+const maxOutbox = 10_000
+const maxDecisions = 500
+const maxTimers = 200
+/** A timer whose hub does nothing is another's after this. */
+const timerLeaseMs = 1000
+/** A hub that was silent for this long is gone. */
+const hubTimeoutMs = 3000
+
+export interface RedisHeatBoardOptions {
+  readonly prefix: string
+  readonly stateKey: string
+  readonly hubsKey: string
+}
+
+interface BucketKeys {
+  readonly hot: string
+  readonly timers: string
+  readonly outbox: string
+  readonly sequence: string
+  heat(id: string): string
+}
+
+/** As the scripts write it: `until` is a word of Lua. */
+type RawState = Omit<BoardState, 'until' | 'services'> & { until_: number; services: unknown }
+
+/** The board on Redis: all keys of a bucket have one hash tag, so that one script may touch them, on a cluster too. */
+export class RedisHeatBoard implements HeatBoard {
+  readonly bucketCount = bucketCount
+  readonly #redis: Redis
+  readonly #options: RedisHeatBoardOptions
+  readonly #buckets: readonly BucketKeys[]
+
+  constructor(redis: Redis, options: RedisHeatBoardOptions) {
+    this.#redis = redis
+    this.#options = options
+    this.#buckets = Array.from({ length: bucketCount }, (_, index) => {
+      const key = (name: string) => `{${options.prefix}:heat:${index}}:${name}`
+      return {
+        hot: key('hot'),
+        timers: key('timers'),
+        outbox: key('outbox'),
+        sequence: key('sequence'),
+        heat: (id: string) => key(`key:${id}`),
+      }
+    })
+  }
+
+  bucketOf(id: string): number {
+    return keySlot(id.replaceAll(/[{}]/g, '')) % bucketCount
+  }
+
+  async sync(hubId: string, totals: BoardTotals): Promise<BoardSync> {
+    const { hubsKey, stateKey } = this.#options
+    const answer = await this.#redis.run(syncScript, [hubsKey, stateKey], [hubId, JSON.stringify(totals), hubTimeoutMs])
+    const [boardTime, epoch, rulesVersion, isOff, ...hubs] = answer as [number, string, number, number, ...string[]]
+    const otherHubs = new Map<string, BoardTotals>()
+    for (let index = 0; index < hubs.length; index += 2) {
+      otherHubs.set(hubs[index]!, JSON.parse(hubs[index + 1]!) as BoardTotals)
+    }
+    return { boardTime, epoch, rulesVersion, isOff: isOff === 1, otherHubs }
+  }
+
+  async post(bucket: number, settings: PostSettings, posts: readonly HeatPost[]): Promise<PostAnswer> {
+    const { hot, timers, outbox, sequence, heat } = this.#buckets[bucket]!
+    const keys = [hot, timers, outbox, sequence, ...posts.map(({ id }) => heat(id))]
+    const args = [JSON.stringify({ ...settings, maxOutbox }), ...posts.map((post) => JSON.stringify(post))]
+    const answer = await this.#redis.run(postScript, keys, args)
+    const [boardTime, decisionCount, ...heats] = answer as [number, number, ...string[][]]
+    return {
+      boardTime,
+      decisionCount,
+      heats: heats.map(([accesses, writes, bytes]) => ({
+        accesses: Number(accesses),
+        writes: Number(writes),
+        bytes: Number(bytes),
+      })),
+    }
+  }
+
+  async poll(bucket: number, after: string): Promise<BoardNews> {
+    const { timers, outbox } = this.#buckets[bucket]!
+    const args = [after, maxDecisions, maxTimers, timerLeaseMs]
+    const answer = await this.#redis.run(pollScript, [timers, outbox], args)
+    const [boardTime, due, entries] = answer as [number, string[], [string, string, string][]]
+    return {
+      boardTime,
+      due,
+      decisions: entries.map(([, , text]) => toDecision(text)),
+      sequences: entries.map(([, sequence]) => Number(sequence)),
+      last: entries.at(-1)?.[0] ?? after,
+    }
+  }
+
+  async load(bucket: number): Promise<BoardTable> {
+    const { hot, outbox, sequence } = this.#buckets[bucket]!
+    const answer = await this.#redis.run(loadTableScript, [hot, outbox, sequence], [])
+    const [boardTime, last, newest, ...pairs] = answer as [number, string, number, ...string[]]
+    const states = new Map<string, BoardState>()
+    for (let index = 0; index < pairs.length; index += 2) {
+      states.set(pairs[index]!, toState(JSON.parse(pairs[index + 1]!) as RawState))
+    }
+    return { boardTime, last, sequence: newest, states }
+  }
+}
+
+function toDecision(text: string): BoardDecision {
+  const raw = JSON.parse(text) as Omit<BoardDecision, 'state'> & { state: RawState }
+  return { ...raw, state: toState(raw.state) }
+}
+
+function toState({ until_, services, ...rest }: RawState): BoardState {
+  // Lua does not tell an empty list from an empty object.
+  return { ...rest, until: until_, services: Array.isArray(services) ? (services as string[]) : [] }
+}

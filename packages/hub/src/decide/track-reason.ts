@@ -1,0 +1,16 @@
+import type { HeatTrack } from '../heat/heat-track.ts'
+import type { AccessTotals } from './access-totals.ts'
+import { isEntered, readLevel } from './read-level.ts'
+import { coldReason, coolingReason, hotReason, warmingReason } from './reason.ts'
+
+/** Why a key is where it is, in words. */
+export function trackReason(track: HeatTrack, totals: AccessTotals, now: number): string {
+  const { rule, state } = track
+  if (rule === undefined || state === undefined) return coldReason(rule)
+  const level = rule.levels[state.phase === 'warming' ? 0 : state.level]!
+  const reading = readLevel(track, level, now, totals)
+  if (state.phase === 'warming') return warmingReason(rule, level, reading)
+  const shadow = rule.mode === 'shadow' ? ' (shadow: nothing is delivered)' : ''
+  if (state.phase === 'cooling') return `${coolingReason(rule, level, reading)}${shadow}`
+  return `${isEntered(level, reading) ? hotReason(rule, level, reading) : state.entry.reason}${shadow}`
+}

@@ -1,0 +1,171 @@
+import { randomUUID } from 'node:crypto'
+import type { AuditEntry, HistoryEvent, Rule } from '@firebreak/core'
+import { loadScript, type Redis, type RedisReply } from '@firebreak/redis'
+import type { HeatBoard } from '../board/heat-board.ts'
+import { RedisHeatBoard } from '../board/redis-heat-board.ts'
+import {
+  type EntryName,
+  type HistoryQuery,
+  type HubState,
+  type HubStore,
+  type StoredEntry,
+  type StoreLimits,
+  storeDefaults,
+} from './hub-store.ts'
+
+const script = (name: string) => loadScript(new URL(`./lua/${name}.lua`, import.meta.url))
+const changeRule = script('change-rule')
+const reserveVersions = script('reserve-versions')
+const restore = script('restore')
+
+/** History is searched in steps of so many events. */
+const historyStep = 1000
+
+export interface RedisStoreOptions extends StoreLimits {
+  /** The beginning of all keys; hubs with the same one share everything. @default 'firebreak' */
+  readonly prefix?: string
+  /** Lets the connection go when the store is closed. @default the caller keeps it */
+  readonly disconnect?: () => void
+}
+
+/**
+ * A store on a Redis or a Redis Cluster that several hubs share. Rules, switch, history and audit carry one hash tag, so
+ * that a change of a rule and its version are one step; the heat of keys lies in the board's buckets, over all nodes.
+ */
+export class RedisStore implements HubStore {
+  readonly name = 'redis'
+  readonly board: HeatBoard
+  readonly #redis: Redis
+  readonly #limits: Required<StoreLimits>
+  readonly #keys: { state: string; rules: string; entries: string; history: string; audit: string; positions: string }
+  readonly #disconnect: () => void
+
+  constructor(redis: Redis, options: RedisStoreOptions = {}) {
+    const { prefix = 'firebreak', disconnect = () => {}, ...limits } = options
+    this.#redis = redis
+    this.#limits = { ...storeDefaults, ...limits }
+    this.#disconnect = disconnect
+    const key = (name: string) => `{${prefix}:hub}:${name}`
+    this.#keys = {
+      state: key('state'),
+      rules: key('rules'),
+      entries: key('entries'),
+      history: key('history'),
+      audit: key('audit'),
+      positions: key('positions'),
+    }
+    this.board = new RedisHeatBoard(redis, { prefix, stateKey: this.#keys.state, hubsKey: key('hubs') })
+  }
+
+  async load(): Promise<HubState> {
+    const { state: stateKey, rules, entries } = this.#keys
+    await this.#redis.send(['HSETNX', stateKey, 'epoch', randomUUID()])
+    const [state, ruleValues, entryValues] = await Promise.all([
+      this.#redis.send(['HGETALL', stateKey]).then(toMap),
+      this.#redis.send(['HVALS', rules]) as Promise<string[]>,
+      this.#redis.send(['HVALS', entries]) as Promise<string[]>,
+    ])
+    return {
+      epoch: state.get('epoch') ?? '',
+      versionFloor: Number(state.get('versionFloor') ?? 0),
+      isOff: state.get('isOff') === '1',
+      rules: ruleValues.map((text) => JSON.parse(text) as Rule).sort((a, b) => (a.id < b.id ? -1 : 1)),
+      rulesVersion: Number(state.get('rulesVersion') ?? 0),
+      entries: entryValues.map((text) => JSON.parse(text) as StoredEntry),
+    }
+  }
+
+  async saveRule(rule: Rule): Promise<number> {
+    const { rules, state } = this.#keys
+    return Number(await this.#redis.run(changeRule, [rules, state], [rule.id, JSON.stringify(rule)]))
+  }
+
+  async deleteRule(id: string): Promise<number> {
+    const { rules, state } = this.#keys
+    return Number(await this.#redis.run(changeRule, [rules, state], [id, '']))
+  }
+
+  async saveSwitch(isOff: boolean): Promise<void> {
+    await this.#redis.send(['HSET', this.#keys.state, 'isOff', isOff ? '1' : '0'])
+  }
+
+  async reserveVersions(version: number): Promise<void> {
+    await this.#redis.run(reserveVersions, [this.#keys.state], [version])
+  }
+
+  async saveEntries(set: readonly StoredEntry[], removed: readonly EntryName[]): Promise<void> {
+    const { entries } = this.#keys
+    if (removed.length > 0) await this.#redis.send(['HDEL', entries, ...removed.map(nameOf)])
+    const values = set.flatMap((stored) => [nameOf(stored.entry), JSON.stringify(stored)])
+    if (values.length > 0) await this.#redis.send(['HSET', entries, ...values])
+  }
+
+  async appendHistory(events: readonly HistoryEvent[]): Promise<void> {
+    if (events.length === 0) return
+    const { history } = this.#keys
+    await Promise.all([
+      this.#redis.send(['LPUSH', history, ...events.map((event) => JSON.stringify(event))]),
+      this.#redis.send(['LTRIM', history, 0, this.#limits.maxHistory - 1]),
+    ])
+  }
+
+  async history({ since = 0, redisClusterId, key, limit }: HistoryQuery): Promise<readonly HistoryEvent[]> {
+    const found: HistoryEvent[] = []
+    for (let start = 0; found.length < limit; start += historyStep) {
+      const range = ['LRANGE', this.#keys.history, start, start + historyStep - 1] as const
+      const texts = (await this.#redis.send(range)) as string[]
+      for (const text of texts) {
+        const event = JSON.parse(text) as HistoryEvent
+        const isOfKey = key === undefined || event.key === key
+        const isOfCluster = redisClusterId === undefined || event.redisClusterId === redisClusterId
+        if (event.at >= since && isOfKey && isOfCluster) found.push(event)
+      }
+      if (texts.length < historyStep) break
+    }
+    return found.slice(0, limit)
+  }
+
+  async appendAudit(entry: AuditEntry): Promise<void> {
+    const { audit } = this.#keys
+    await Promise.all([
+      this.#redis.send(['LPUSH', audit, JSON.stringify(entry)]),
+      this.#redis.send(['LTRIM', audit, 0, this.#limits.maxAudit - 1]),
+    ])
+  }
+
+  async audit(limit: number): Promise<readonly AuditEntry[]> {
+    if (limit < 1) return []
+    const texts = (await this.#redis.send(['LRANGE', this.#keys.audit, 0, limit - 1])) as string[]
+    return texts.map((text) => JSON.parse(text) as AuditEntry)
+  }
+
+  async position(source: string): Promise<string | undefined> {
+    return ((await this.#redis.send(['HGET', this.#keys.positions, source])) as string | null) ?? undefined
+  }
+
+  async savePosition(source: string, position: string): Promise<void> {
+    await this.#redis.send(['HSET', this.#keys.positions, source, position])
+  }
+
+  async restore({ rules, rulesVersion, isOff }: Pick<HubState, 'rules' | 'rulesVersion' | 'isOff'>): Promise<boolean> {
+    const { rules: rulesKey, state } = this.#keys
+    const values = rules.flatMap((rule) => [rule.id, JSON.stringify(rule)])
+    const args = [randomUUID(), rulesVersion, isOff ? '1' : '0', ...values]
+    return (await this.#redis.run(restore, [rulesKey, state], args)) === 1
+  }
+
+  async close(): Promise<void> {
+    this.#disconnect()
+  }
+}
+
+/** A reply of HGETALL, which is flat in RESP2 and an object in RESP3. */
+function toMap(reply: RedisReply): ReadonlyMap<string, string> {
+  if (!Array.isArray(reply)) return new Map(Object.entries(reply as Record<string, string>))
+  const flat = reply as string[]
+  return new Map(flat.flatMap((field, index) => (index % 2 === 0 ? [[field, flat[index + 1]!] as const] : [])))
+}
+
+function nameOf({ redisClusterId, key, ruleId }: EntryName): string {
+  return JSON.stringify([redisClusterId, ruleId, key])
+}

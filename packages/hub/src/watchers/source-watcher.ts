@@ -1,0 +1,104 @@
+import type { AlarmView } from '@firebreak/core'
+import type { Change, ChangeListener, ChangeSource, SourceState } from '@firebreak/watch'
+import { LanePublisher, type LanePublisherOptions } from './lane-publisher.ts'
+
+/** What a watcher needs of the hub. */
+export interface WatcherHost {
+  raiseAlarm(alarm: Pick<AlarmView, 'id' | 'severity' | 'cause' | 'retry'>): void
+  clearAlarm(id: string): void
+}
+
+/** What a watcher did, for the metrics. */
+export interface WatcherCounts {
+  changes: number
+  flushes: number
+  problems: number
+}
+
+/** A change source of one Redis, its place on the lane, and its alarm. */
+export class SourceWatcher {
+  readonly name: string
+  readonly counts: WatcherCounts = { changes: 0, flushes: 0, problems: 0 }
+  readonly #source: ChangeSource
+  readonly #lane: LanePublisher
+  readonly #host: WatcherHost
+  #lastProblem = ''
+
+  /** `name` is shown to people: `replica stream of main`. */
+  constructor(
+    name: string,
+    lane: LanePublisherOptions,
+    host: WatcherHost,
+    open: (listener: ChangeListener) => ChangeSource,
+  ) {
+    this.name = name
+    this.#lane = new LanePublisher(lane)
+    this.#host = host
+    this.#source = open({
+      onChange: (change) => this.#changed(change),
+      onState: (state) => this.#stateChanged(state),
+      onProblem: (problem) => {
+        this.counts.problems++
+        this.#lastProblem = problem.message
+      },
+    })
+  }
+
+  get state(): SourceState {
+    return this.#source.state
+  }
+
+  start(): void {
+    this.#source.start()
+  }
+
+  async close(): Promise<void> {
+    await this.#source.close()
+    this.#lane.close()
+    this.#host.clearAlarm(this.#alarmId)
+  }
+
+  get #alarmId(): string {
+    return `source:${this.name}`
+  }
+
+  #changed(change: Change): void {
+    if (change.kind === 'flush') {
+      this.counts.flushes++
+      this.#lane.flush(change.database)
+      return
+    }
+    this.counts.changes += change.keys.length
+    this.#lane.changed(change.database, change.keys)
+  }
+
+  #stateChanged(state: SourceState): void {
+    switch (state.kind) {
+      case 'live':
+      case 'closed':
+        this.#host.clearAlarm(this.#alarmId)
+        return
+      case 'connecting':
+        this.#raise(
+          'warning',
+          `${state.reason}${this.#lastProblem === '' ? '' : ` (${this.#lastProblem})`}`,
+          'it reconnects by itself; what was missed is flushed',
+        )
+        return
+      case 'lagging':
+        this.#raise(
+          'warning',
+          `it is ${state.behindBytes} bytes behind`,
+          'it catches up by itself; tracking and leases still hold',
+        )
+        return
+      case 'failed':
+        this.#raise('critical', state.reason, 'it is not tried again: change the settings and restart the hub')
+        return
+    }
+  }
+
+  #raise(severity: AlarmView['severity'], reason: string, retry: string): void {
+    this.#host.raiseAlarm({ id: this.#alarmId, severity, cause: `${this.name}: ${reason}`, retry })
+  }
+}

@@ -4,7 +4,12 @@ import type { CommandIo } from '../command/command.ts'
 import { proxy, proxyOptionsOf } from './proxy.ts'
 
 test('flags win over their env twins, and what is not given is left to the defaults', () => {
-  const env = { FIREBREAK_PROXY_PORT: '7000', FIREBREAK_PROXY_WORKERS: '2', REDIS_URL: 'redis://r:1', FIREBREAK_HUB: 'http://h' }
+  const env = {
+    FIREBREAK_PROXY_PORT: '7000',
+    FIREBREAK_PROXY_WORKERS: '2',
+    REDIS_URL: 'redis://r:1',
+    FIREBREAK_HUB: 'http://h',
+  }
   const options = proxyOptionsOf({ port: '7001', user: ['a:b:c'], service: 'shop' }, { env })
   expect(options).toEqual({
     upstream: 'redis://r:1',
@@ -15,9 +20,12 @@ test('flags win over their env twins, and what is not given is left to the defau
   })
 })
 
-test.each([[{ port: 'x' }], [{ mode: 'many' }], [{ 'tls-cert': 'f' }], [{ user: ['nobody'] }]])('%o is refused', (values) => {
-  expect(() => proxyOptionsOf(values, { env: {} })).toThrow(/--/)
-})
+test.each([[{ port: 'x' }], [{ mode: 'many' }], [{ 'tls-cert': 'f' }], [{ user: ['nobody'] }]])(
+  '%o is refused',
+  (values) => {
+    expect(() => proxyOptionsOf(values, { env: {} })).toThrow(/--/)
+  },
+)
 
 test('it serves until it is told to end', async () => {
   const server = await startRedis()

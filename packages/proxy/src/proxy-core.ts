@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { Shield } from '@firebreak/shield'
 import { ClientConnection } from './client/client-connection.ts'
 import type { ClientHost, Turn } from './client/client-host.ts'
+import { listLine } from './client/list-line.ts'
 import { ProxyUsers } from './client/proxy-users.ts'
 import { Session } from './client/session.ts'
 import type { ClusterSettings } from './cluster/cluster-dispatch.ts'
@@ -176,7 +177,7 @@ export class ProxyCore implements ClientHost, Whereabouts, Observed {
   namedClients(): string {
     let lines = ''
     for (const client of this.clients)
-      if (client.session.name !== '' && client.pinned === undefined) lines += client.listLine()
+      if (client.session.name !== '' && client.pinned === undefined) lines += listLine(client)
     return lines
   }
 

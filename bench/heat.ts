@@ -18,7 +18,7 @@ import { Bench, interleaved, isQuick, median, medianRatio, rounds, say } from '.
  *   added; 5 % of the entries are of keys over the threshold. The rival decodes the
  *   same bytes with the same reader, makes the key a string and keeps `{ ring, total }` in a `Map`. Speed is by CPU
  *   time of this process, garbage collection on other threads included.
- * - `growth-…`: both grow to 10 M keys (`--quick`: 4 M); a pause is the smaller of wall and CPU time of 256 insertions.
+ * - `growth-…`: both grow to 10 M keys (`--quick`: 3 M); a pause is the smaller of wall and CPU time of 256 insertions.
  *   By hand past what a `Map` can hold: `FIREBREAK_KEYS=20000000 FIREBREAK_ONLY=growth npm run -s bench -- heat`.
  * - `count-vs-map`: accesses of `orm-night` in intervals of 50,000, each read to its end.
  */
@@ -128,7 +128,7 @@ function makeReports(distinct: number, entryCount: number): Buffer[] {
 
 async function ingest(): Promise<void> {
   const distinct = 1_000_000
-  const entryCount = rounds(2_000_000, 5_000_000)
+  const entryCount = rounds(1_500_000, 5_000_000)
   say(`ingest: ${entryCount} entries over ${distinct} keys`)
   const reports = makeReports(distinct, entryCount)
   const filling = distinct / perReport
@@ -193,7 +193,7 @@ function longestPause(count: number, add: (blob: Buffer, start: number) => void)
 }
 
 async function growth(): Promise<void> {
-  const count = Number(process.env['FIREBREAK_KEYS'] ?? rounds(4_000_000, 10_000_000))
+  const count = Number(process.env['FIREBREAK_KEYS'] ?? rounds(3_000_000, 10_000_000))
   say(`growth: ${count} keys`)
   const before = await settledMemory()
   const window = new HeatWindow({ rules: oneRule(4000), startMs: 0, slices, maxBytes: 8 * 2 ** 30, maxKeys: count })
@@ -235,7 +235,7 @@ function memory(): number {
 
 async function counting(): Promise<void> {
   const { ids, keys } = loadTrace('orm-night')
-  const accesses = Math.min(ids.length, rounds(2_000_000, 5_000_000))
+  const accesses = Math.min(ids.length, rounds(1_500_000, 5_000_000))
   const interval = 50_000
   say(`counting: ${accesses} accesses`)
   let longestStep = 0
@@ -245,7 +245,7 @@ async function counting(): Promise<void> {
   }
   // One for all rounds, as a process has one.
   const counter = new AccessCounter()
-  const speeds = await interleaved(rounds(7, 15), {
+  const speeds = await interleaved(rounds(5, 15), {
     counter() {
       globalThis.gc?.()
       const usage = process.cpuUsage()

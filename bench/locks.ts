@@ -1,10 +1,11 @@
 // How long does a lock take when it is free, and how long does it lie idle between two holders?
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { Locks } from '@firebreak/locks'
 import { type GuardedChild, startRedis, startSource } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { Bench, interleaved, median, medianRatio, rounds, say } from './harness/bench.ts'
-import { contend, handoffs, type Stay } from './locks/contend.ts'
+import { contend, contendReturning, handoffs, type Stay } from './locks/contend.ts'
 import { type ContestantName, openContestants } from './locks/contestants.ts'
 
 const bench = new Bench('locks')
@@ -17,6 +18,10 @@ const raw = new Redis(server.port)
 const deleteMine = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
 const sha1 = (await raw.script('LOAD', deleteMine)) as string
 
+const client = new Redis(server.port)
+const locks = new Locks(client)
+const lock = locks.getLock('free-firebreak')
+
 async function perSecond(count: number, once: () => Promise<unknown>): Promise<number> {
   const startedAt = performance.now()
   for (let index = 0; index < count; index++) await once()
@@ -28,14 +33,19 @@ function pair(contestant: ContestantName): () => Promise<unknown> {
   return async () => (await take[contestant](name))()
 }
 
-const pairs = rounds(1500, 4000)
-const free = await interleaved(rounds(9, 15), {
+// Many short rounds: a noisy moment then spoils few of them.
+const pairs = 300
+const free = await interleaved(rounds(41, 101), {
   raw: () =>
     perSecond(pairs, async () => {
       await raw.set('free-raw', 'owner', 'PX', 30_000, 'NX')
       await raw.evalsha(sha1, 1, 'free-raw', 'owner')
     }),
-  firebreak: () => perSecond(pairs, pair('firebreak')),
+  firebreak: () =>
+    perSecond(pairs, async () => {
+      const handle = await lock.lock()
+      await handle.unlock()
+    }),
   'redis-semaphore': () => perSecond(pairs / 3, pair('redis-semaphore')),
   redlock: () => perSecond(pairs / 3, pair('redlock')),
 })
@@ -50,8 +60,12 @@ bench.report({
 })
 
 const waiters = 20
-const batches = rounds(8, 20)
-const handoffRounds = rounds(5, 7)
+const batches = rounds(6, 20)
+const handoffRounds = rounds(3, 7)
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length
+}
 
 /** The mean hand-off over several batches; in each a first holder keeps the lock until all waiters have come. */
 async function meanHandoff(contestant: ContestantName, run: (name: string) => Promise<Stay[]>): Promise<number> {
@@ -64,7 +78,7 @@ async function meanHandoff(contestant: ContestantName, run: (name: string) => Pr
     await release()
     gaps.push(...handoffs(await running))
   }
-  const meanMs = gaps.reduce((sum, gapMs) => sum + gapMs, 0) / gaps.length
+  const meanMs = mean(gaps)
   say(`  ${contestant}: ${gaps.length} hand-offs, mean ${meanMs.toFixed(3)} ms`)
   return meanMs
 }
@@ -79,6 +93,20 @@ const one = await interleaved(handoffRounds, {
 // It polls every 200 ms: one round is enough to see where it stands.
 const redlockInOne = await inOneProcess('redlock')()
 
+say('one process, 20 tasks that come back at once')
+const returningMs = rounds(400, 1500)
+const sameTaskShares: number[] = []
+const returningInOne = (contestant: ContestantName) => async () => {
+  const name = `returning-${contestant}-${++names}`
+  const { stays, sameTask } = await contendReturning(take[contestant], name, waiters, returningMs)
+  if (contestant === 'redis-semaphore') sameTaskShares.push(sameTask / stays.length)
+  return mean(handoffs(stays))
+}
+const returningOne = await interleaved(handoffRounds, {
+  firebreak: returningInOne('firebreak'),
+  'redis-semaphore': returningInOne('redis-semaphore'),
+})
+
 say('four processes, 5 waiters each')
 const processes: GuardedChild[] = Array.from({ length: 4 }, () =>
   startSource(new URL('./locks/contender.ts', import.meta.url), [String(server.port)], {
@@ -86,16 +114,26 @@ const processes: GuardedChild[] = Array.from({ length: 4 }, () =>
   }),
 )
 await Promise.all(processes.map(({ process }) => once(process, 'message')))
+async function runInFour(contestant: ContestantName, name: string, order: object = {}): Promise<Stay[]> {
+  const answers = processes.map(({ process }) => once(process, 'message') as Promise<[Stay[]]>)
+  for (const { process } of processes) process.send({ contestant, name, waiters: waiters / processes.length, ...order })
+  return (await Promise.all(answers)).flatMap(([stays]) => stays)
+}
 const inFourProcesses = (contestant: ContestantName) => () =>
-  meanHandoff(contestant, async (name) => {
-    const answers = processes.map(({ process }) => once(process, 'message') as Promise<[Stay[]]>)
-    for (const { process } of processes) process.send({ contestant, name, waiters: waiters / processes.length })
-    return (await Promise.all(answers)).flatMap(([stays]) => stays)
-  })
+  meanHandoff(contestant, (name) => runInFour(contestant, name))
 const four = await interleaved(handoffRounds, {
   firebreak: inFourProcesses('firebreak'),
   'firebreak-fair': inFourProcesses('firebreak-fair'),
   'redis-semaphore': inFourProcesses('redis-semaphore'),
+})
+
+say('four processes, 5 tasks each that come back at once')
+const returningInFour = (contestant: ContestantName) => async () =>
+  mean(handoffs(await runInFour(contestant, `returning-${contestant}-${++names}`, { returningMs })))
+const returningFour = await interleaved(handoffRounds, {
+  firebreak: returningInFour('firebreak'),
+  'firebreak-fair': returningInFour('firebreak-fair'),
+  'redis-semaphore': returningInFour('redis-semaphore'),
 })
 
 bench.report({ id: 'handoff-1-process-redlock', value: redlockInOne, unit: 'ms' })
@@ -125,6 +163,29 @@ bench.report({
   to,
 })
 
+// The same with tasks that come back at once: see bench/locks/contend.ts.
+const returning = 'mean hand-off, tasks come back at once'
+const note = `redis-semaphore's releaser retook it itself in ${Math.round(median(sameTaskShares) * 100)} % of cases`
+bench.report({
+  id: 'returning-1-process-vs-semaphore',
+  ratio: medianRatio(returningOne.firebreak, returningOne['redis-semaphore']),
+  of: returning,
+  to,
+  note,
+})
+bench.report({
+  id: 'returning-4-processes-vs-semaphore',
+  ratio: medianRatio(returningFour.firebreak, returningFour['redis-semaphore']),
+  of: returning,
+  to,
+})
+bench.report({
+  id: 'returning-4-processes-fair-vs-semaphore',
+  ratio: medianRatio(returningFour['firebreak-fair'], returningFour['redis-semaphore']),
+  of: `${returning}, fair lock`,
+  to,
+})
+
 function version(name: string): string {
   return (
     JSON.parse(readFileSync(new URL(`../node_modules/${name}/package.json`, import.meta.url), 'utf8')) as {
@@ -140,6 +201,7 @@ bench.done({
   redlock: version('redlock'),
 })
 for (const child of processes) child.process.disconnect()
-await close()
+await Promise.all([close(), locks.close()])
+client.disconnect()
 raw.disconnect()
 await server.stop()

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { protect, unprotect } from '@firebreak/client'
 import { pageFolder } from '@firebreak/console'
-import { type Hub, startHub } from '@firebreak/hub'
+import { type Hub, type HubServices, openHubServices, startHub } from '@firebreak/hub'
 import { type RedisServer, startRedis, temporaryFolder, waitFor } from '@firebreak/testkit'
 import chromium from '@sparticuz/chromium'
 import { Redis } from 'ioredis'
@@ -11,6 +11,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 let server: RedisServer
 let hub: Hub
+let services: HubServices
 let redis: Redis
 let browser: Browser
 let page: Page
@@ -21,7 +22,13 @@ beforeAll(async () => {
   expect(existsSync(join(pageFolder, 'index.html')), 'the console is built (npm run build)').toBe(true)
   server = await startRedis()
   const rule = { id: 'product', prefix: 'product', threshold: 200, windowMs: 1000, strategy: 'LocalCache' }
-  hub = await startHub({ initialRules: [rule], consoleFolder: pageFolder, logLevel: 'fatal' })
+  services = await openHubServices({ workerId: 7 })
+  hub = await startHub({
+    initialRules: [rule],
+    consoleFolder: pageFolder,
+    logLevel: 'fatal',
+    plugins: services.plugins,
+  })
   redis = protect(new Redis(server.port), { hubs: [hub.url], serviceId: 'shop', tableFile: false })
   await redis.set('product:100', 'a thing')
   load = setInterval(() => {
@@ -45,6 +52,7 @@ afterAll(async () => {
   unprotect(redis)
   redis.disconnect()
   await hub?.close()
+  await services?.close()
   await server?.stop()
 })
 
@@ -92,6 +100,44 @@ test('the history tells what became hot, and the audit who changed what', async 
   await page.click('nav >> text=History')
   await page.locator('td', { hasText: 'product:100' }).first().waitFor()
   await page.locator('tr', { hasText: 'stock' }).first().waitFor()
+})
+
+test('the services beside the loop have their pages', async () => {
+  const policy = '[rules]\nrule : [count] [uid=+] [time=5;count=3] [result=1;return=403]\n[result]\n1 : {}\n'
+  await fetch(`${hub.url}/v1/limits/policy`, {
+    method: 'POST',
+    headers: { 'content-type': 'text/plain' },
+    body: policy,
+  })
+  const finding = {
+    version: 1,
+    id: '7d4c1b1e-3a52-4a39-9d3f-0c7a54a7a001',
+    kind: 'big',
+    method: 'scan',
+    startedAtMs: Date.now(),
+    tookMs: 5,
+    source: ['127.0.0.1:1'],
+    topology: 'standalone',
+    isComplete: true,
+    scanned: 10,
+    keys: [{ key: 'huge-list', type: 'list', bytes: 123456, elements: 999 }],
+    notes: [],
+  }
+  await fetch(`${hub.url}/v1/findings`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(finding),
+  })
+  await page.click('nav >> text=Findings')
+  await page.locator('td', { hasText: 'huge-list' }).waitFor()
+  await page.click('nav >> text=Slots')
+  await page.locator('svg.slots line').first().waitFor({ state: 'attached' })
+  await page.click('nav >> text=Limits')
+  await page.locator('h2', { hasText: 'version' }).waitFor()
+  await page.click('nav >> text=Locks')
+  await page.locator('text=0 held').waitFor()
+  await page.click('nav >> text=Ids')
+  await page.locator('text=worker 7').waitFor()
 })
 
 test('the kill switch in the page turns the shield off and on', async () => {

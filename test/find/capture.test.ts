@@ -40,18 +40,22 @@ async function captureWhile(work: () => Promise<unknown>) {
     return commands > 0
   })
   const before = await calls()
+  const seenBefore = commands
   await work()
   const expected = (await calls()) - before
-  // Packets come out of the kernel in their own time; a last command that is seen comes after all others.
-  await server.cli('ECHO', 'the end')
+  // Packets come out of the kernel in their own time: all have come, or none for seconds.
   const settled = { at: performance.now(), commands }
-  await waitFor(() => {
-    if (settled.commands !== commands) {
-      settled.at = performance.now()
-      settled.commands = commands
-    }
-    return performance.now() - settled.at > 500
-  })
+  await waitFor(
+    () => {
+      if (settled.commands !== commands) {
+        settled.at = performance.now()
+        settled.commands = commands
+      }
+      const quietMs = performance.now() - settled.at
+      return quietMs > (commands >= seenBefore + expected ? 300 : 5000)
+    },
+    { timeoutMs: 60_000 },
+  )
   ended.abort()
   return { finding: await looking, expected }
 }

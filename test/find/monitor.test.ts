@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
-import { findHotByMonitor, findSlots } from '@firebreak/find'
+import { encodeCommand } from '@firebreak/core'
+import { findHotByMonitor, findSlots, RedisConnection } from '@firebreak/find'
 import { type RedisCluster, type RedisServer, startCluster, startRedis, startSource, waitFor } from '@firebreak/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { accessPlanted, plantedNames } from './planted.ts'
@@ -62,18 +63,20 @@ test('a reader that stands still is cut off by the guard before the server grows
   await waitFor(isMonitored, { timeoutMs: 30_000, what: () => child.output() })
   // As Ctrl-Z does: the process holds its connection and reads no more.
   child.signal('SIGSTOP')
-  const value = 'x'.repeat(100_000)
   const before = Number(/used_memory:(\d+)/.exec(await server.cli('INFO', 'memory'))![1])
+  const writer = await RedisConnection.open({ port: server.port })
+  const commands = Buffer.concat(Array.from({ length: 20 }, () => encodeCommand(['SET', 'big', 'x'.repeat(100_000)])))
   let sent = 0
   await waitFor(
     async () => {
       if (!(await isMonitored())) return true
-      for (let index = 0; index < 20; index++) await server.cli('SET', 'big', value)
+      await writer.batch(commands, 20, () => {})
       sent += 20
       return false
     },
     { timeoutMs: 60_000, what: () => `the guard to end MONITOR after ${sent} commands` },
   )
+  writer.close()
   const after = Number(/used_memory:(\d+)/.exec(await server.cli('INFO', 'memory'))![1])
   expect(after - before).toBeLessThan(64 << 20)
   child.signal('SIGCONT')
@@ -97,6 +100,24 @@ test('a reader that is killed leaves no MONITOR behind', async () => {
   child.signal('SIGKILL')
   await child.exited
   await waitFor(async () => !(await isMonitored()))
+})
+
+test('MONITOR that could not be ended from the server is not started', async () => {
+  await server.cli(
+    'ACL',
+    'SETUSER',
+    'watcher',
+    'on',
+    '>secret',
+    '~*',
+    '+monitor',
+    '+info',
+    '+client|id',
+    '+client|setname',
+  )
+  const target = { port: server.port, username: 'watcher', password: 'secret' }
+  await expect(findHotByMonitor({ target, durationMs: 100 })).rejects.toMatchObject({ code: 'FB_FIND_MONITOR' })
+  expect(await isMonitored()).toBe(false)
 })
 
 test('slots: the skewed node, then its slot, then its key', async () => {

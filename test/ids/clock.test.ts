@@ -2,9 +2,12 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { decodeSnowflake } from '@firebreak/ids'
 import { freePort, scale, startZooKeeper, temporaryFolder, waitFor, type ZooKeeperServer } from '@firebreak/testkit'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { countDuplicates, FakedClock, get, readIds, spawnIds, startIds, startIssuer } from './ids-processes.ts'
 import type { IssuerOrders } from './issuer.ts'
+
+// Many processes start here, one after the other: on a busy machine that takes its time.
+vi.setConfig({ testTimeout: 240_000 })
 
 let zooKeeper: ZooKeeperServer
 beforeAll(async () => {
@@ -57,7 +60,7 @@ test(
     expect(ids.length).toBeGreaterThan(rounds * 20_000)
     expect(countDuplicates([ids])).toBe(0)
   },
-  scale(60_000, 600_000),
+  scale(240_000, 600_000),
 )
 
 describe('a running node', () => {

@@ -41,7 +41,7 @@ export async function startIssuer(orders: IssuerOrders, clock?: FakedClock, atSt
     env,
     stdio: ['pipe', 'pipe', 'pipe'],
   })
-  await child.printed(/ready/)
+  await child.printed(/ready/, 90_000)
   atStart()
   child.process.stdin!.write('go\n')
   return child
@@ -93,7 +93,7 @@ export async function startIds(
   options: { folder?: string; clock?: FakedClock } = {},
 ): Promise<IdsProcess> {
   const child = spawnIds(args, options)
-  const match = await child.printed(/ids: (http:\/\/\S+), redis:\/\/127\.0\.0\.1:(\d+), (?:worker (\d+)|no)/)
+  const match = await child.printed(/ids: (http:\/\/\S+), redis:\/\/127\.0\.0\.1:(\d+), (?:worker (\d+)|no)/, 90_000)
   const [, url, respPort, workerId] = match
   return {
     child,

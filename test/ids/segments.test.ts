@@ -6,8 +6,11 @@ import {
   startPostgres,
   waitFor,
 } from '@firebreak/testkit'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { countDuplicates, get, type IdsProcess, startIds } from './ids-processes.ts'
+
+// Many processes start here, one after the other: on a busy machine that takes its time.
+vi.setConfig({ testTimeout: 240_000 })
 
 let mariadb: MariadbServer
 let postgres: PostgresServer

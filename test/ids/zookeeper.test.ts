@@ -1,8 +1,11 @@
 import { copyFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { freePort, startZooKeeper, temporaryFolder, waitFor, type ZooKeeperServer } from '@firebreak/testkit'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { get, type IdsProcess, spawnIds, startIds } from './ids-processes.ts'
+
+// Many processes start here, one after the other: on a busy machine that takes its time.
+vi.setConfig({ testTimeout: 240_000 })
 
 let zooKeeper: ZooKeeperServer
 beforeAll(async () => {
@@ -38,8 +41,10 @@ test.concurrent('ZooKeeper killed while nodes run, absent at a start, and back: 
     '--cache-file',
     join(folder, cache),
   ]
-  const staying = await startIds(args('staying.json', String(await freePort())), { folder })
-  const restarted = await startIds(args('restarted.json', port), { folder })
+  const [staying, restarted] = await Promise.all([
+    startIds(args('staying.json', String(await freePort())), { folder }),
+    startIds(args('restarted.json', port), { folder }),
+  ])
   expect(staying.workerId).not.toBe(restarted.workerId)
   const seen = new Set<bigint>([await idOf(staying), await idOf(restarted)])
 
@@ -60,10 +65,10 @@ test.concurrent('ZooKeeper killed while nodes run, absent at a start, and back: 
 
   // Down at a start with a copied file, and with none.
   copyFileSync(join(folder, 'restarted.json'), join(folder, 'copied.json'))
-  const copied = spawnIds(args('copied.json', port).with(5, String(await freePort())), { folder })
+  const copied = spawnIds(args('copied.json', String(await freePort())), { folder })
+  const empty = spawnIds(args('none.json', String(await freePort())), { folder })
   expect(await copied.exited).toBe(1)
   expect(copied.output()).toContain('FB_IDS_CACHE_FOREIGN')
-  const empty = spawnIds(args('none.json', String(await freePort())), { folder })
   expect(await empty.exited).toBe(1)
   expect(empty.output()).toContain('FB_IDS_CACHE_MISSING')
 

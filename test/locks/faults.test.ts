@@ -3,6 +3,8 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { Guard, overlaps, startWorker, steadyNow, type Worker } from './fleet.ts'
 
 const repeats = scale(2, 20)
+/** Twenty repeats of a fault take minutes on a busy machine. */
+const timeout = scale(60_000, 600_000)
 let server: RedisServer
 const workers: Worker[] = []
 
@@ -29,7 +31,7 @@ async function holderAndWaiter(name: string): Promise<{ holder: Worker; waiter: 
   return { holder, waiter: { ...waiter, heard: (event) => waiter.heard(event, waiterFrom) }, token: token!, from }
 }
 
-describe('never two holders at once', () => {
+describe('never two holders at once', { timeout }, () => {
   test('in 4 processes with 5 waiters each', async () => {
     await start(4, 5000)
     for (let repeat = 0; repeat < repeats; repeat++) {
@@ -90,7 +92,7 @@ describe('never two holders at once', () => {
   })
 
   test('when Redis is paused under a lease', async () => {
-    await start(3, 900)
+    await start(3, 4000)
     for (let repeat = 0; repeat < repeats; repeat++) {
       const name = `paused ${repeat}`
       const from = workers.map(({ events }) => events.length)
@@ -108,8 +110,8 @@ describe('never two holders at once', () => {
   })
 })
 
-describe('where nobody can prevent two believers, the stale one is told at once and refused', () => {
-  const leaseMs = 300
+describe('where nobody can prevent two believers, the stale one is told at once and refused', { timeout }, () => {
+  const leaseMs = 500
 
   test('a holder that was stopped for two leases', async () => {
     await start(2, leaseMs)
@@ -191,7 +193,7 @@ describe('where nobody can prevent two believers, the stale one is told at once 
   }
 })
 
-test('no wait is longer than a second in alternating lock/unlock pairs of two processes', async () => {
+test('no wait is longer than a second in alternating lock/unlock pairs of two processes', { timeout }, async () => {
   await start(2, 10_000)
   for (const worker of workers) worker.tell({ do: 'alternate', name: 'pairs', rounds: scale(1500, 10_000) })
   const results = await Promise.all(workers.map((worker) => worker.heard('alternated')))

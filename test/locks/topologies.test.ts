@@ -1,6 +1,6 @@
 import { Locks } from '@firebreak/locks'
 import { type RedisClient, toRedis } from '@firebreak/redis'
-import { startCluster, startSentinel, waitFor } from '@firebreak/testkit'
+import { startCluster, startRedis, startSentinel, waitFor } from '@firebreak/testkit'
 import { Redis as Ioredis, Cluster as IoredisCluster } from 'ioredis'
 import { createCluster, createSentinel } from 'redis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -114,9 +114,9 @@ describe.each(Object.entries({ cluster, sentinel }))('%s', (topology, start) => 
 test('on a cluster locks are renewed slot by slot, and a name that cannot keep its keys together is refused', async () => {
   const arrangement = await cluster()
   const { client, close } = await arrangement.clients['ioredis']!()
-  const locks = new Locks(client, { leaseMs: 300 })
+  const locks = new Locks(client, { leaseMs: 6000 })
   const handles = await Promise.all(Array.from({ length: 30 }, (_, index) => locks.getLock(`many ${index}`).lock()))
-  await waitFor(() => locks.metrics().renewals >= 150)
+  await waitFor(() => locks.metrics().renewals >= 60)
   expect(handles.every(({ isHeld }) => isHeld)).toBe(true)
   expect(() => locks.getLock('a}b')).toThrow(/option name/)
   expect((await locks.getLock('{tag} x').lock()).isHeld).toBe(true)
@@ -126,13 +126,15 @@ test('on a cluster locks are renewed slot by slot, and a name that cannot keep i
 })
 
 test('a lock that too few replicas confirmed is given back', async () => {
-  const started = await startSentinel({ sentinels: 1 })
-  const client = new Ioredis(started.servers[0]!.port)
-  const locks = new Locks(client, { replicas: { count: 1, timeoutMs: 100 } })
+  const master = await startRedis({ args: ['--repl-diskless-sync-delay', '0'] })
+  const replica = await startRedis({ args: ['--replicaof', '127.0.0.1', String(master.port)] })
+  await waitFor(async () => (await replica.cli('INFO', 'replication')).includes('master_link_status:up'))
+  const client = new Ioredis(master.port)
+  const locks = new Locks(client, { replicas: { count: 1, timeoutMs: 5000 } })
   const handle = await locks.getLock('replicated').lock()
-  expect(await started.servers[1]!.cli('HEXISTS', 'replicated', handle.owner)).toBe('1')
+  expect(await replica.cli('HEXISTS', 'replicated', handle.owner)).toBe('1')
   await handle.unlock()
-  const strict = new Locks(client, { replicas: { count: 2, timeoutMs: 50 } })
+  const strict = new Locks(client, { replicas: { count: 2, timeoutMs: 300 } })
   await expect(strict.getLock('too much').lock()).rejects.toMatchObject({
     code: 'FB_LOCK_NOT_REPLICATED',
     acknowledged: 1,
@@ -140,5 +142,5 @@ test('a lock that too few replicas confirmed is given back', async () => {
   expect(await toRedis(client).send(['EXISTS', 'too much'])).toBe(0)
   await Promise.all([locks.close(), strict.close()])
   client.disconnect()
-  await started.stop()
+  await Promise.all([master.stop(), replica.stop()])
 })

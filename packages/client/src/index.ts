@@ -1,3 +1,7 @@
+export { KeyLimitedError } from '@firebreak/shield'
+export { type SplitCounter, type SplitCounterOptions, splitCounter } from './counter/split-counter.ts'
 export { ClientUnsupportedError } from './errors.ts'
+export { type GetOrLoadOptions, getOrLoad, type Loader } from './load/get-or-load.ts'
+export { type FirebreakHandle, openFirebreak, type PluginOptions } from './plugins/firebreak-handle.ts'
 export { peek, protect, shieldOf, unprotect } from './protect.ts'
 export type { ProtectOptions } from './protect-options.ts'

@@ -1,12 +1,22 @@
-import { Shield, type ShieldOptions } from '@firebreak/shield'
+import { type RedisClient, toRedis } from '@firebreak/redis'
+import { type ClusterShield, Shield, type ShieldOptions, type Upstream } from '@firebreak/shield'
 import { ClientUnsupportedError } from './errors.ts'
 import type { IoredisClient } from './ioredis/ioredis-client.ts'
 import { IoredisHooks } from './ioredis/ioredis-hooks.ts'
 import { defaultClusterId, IoredisUpstream } from './ioredis/ioredis-upstream.ts'
+import { isNodeRedis } from './node-redis/node-redis-client.ts'
+import { NodeRedisHooks } from './node-redis/node-redis-hooks.ts'
+import { NodeRedisUpstream, nodeRedisClusterId } from './node-redis/node-redis-upstream.ts'
 import type { ProtectOptions } from './protect-options.ts'
 
+/** What the hooks of every client library can do. */
+interface Hooks {
+  install(): () => void
+  peek(key: string): string | null | undefined
+}
+
 interface Protection {
-  readonly hooks: IoredisHooks
+  readonly hooks: Hooks
   readonly shield: Shield
   end(): void
 }
@@ -27,12 +37,14 @@ const sharedShields: SharedShield[] = []
  */
 export function protect<Client extends object>(client: Client, options: ProtectOptions = {}): Client {
   if (isOffByEnvironment() || protections.has(client)) return client
-  if (!isIoredis(client)) throw new ClientUnsupportedError(client)
-  const { redisClusterId = defaultClusterId(client), shield: ownShield, ...shieldOptions } = options
-  const agent = shieldOptions.agent ?? 'client/0.1.0 ioredis'
+  const library = libraryOf(client)
+  const { redisClusterId = library.defaultClusterId, shield: ownShield, ...shieldOptions } = options
+  const agent = shieldOptions.agent ?? `client/0.1.0 ${library.name}`
   const shared = ownShield === undefined ? shareShield({ ...shieldOptions, agent }) : undefined
   const shield = ownShield ?? shared!.shield
-  const hooks = new IoredisHooks(client, shield, shield.cluster(redisClusterId, new IoredisUpstream(client)))
+  const cluster = shield.cluster(redisClusterId, library.upstream)
+  cluster.limitRedis ??= toRedis(client as unknown as RedisClient)
+  const hooks = library.makeHooks(shield, cluster)
   const uninstall = hooks.install()
   protections.set(client, {
     hooks,
@@ -66,6 +78,33 @@ export function peek(client: object, key: string): string | null | undefined {
 
 function isOffByEnvironment(): boolean {
   return ['off', '0', 'false', 'no'].includes((process.env['FIREBREAK'] ?? '').toLowerCase())
+}
+
+interface Library {
+  readonly name: string
+  readonly defaultClusterId: string
+  readonly upstream: Upstream
+  makeHooks(shield: Shield, cluster: ClusterShield): Hooks
+}
+
+function libraryOf(client: object): Library {
+  if (isIoredis(client)) {
+    return {
+      name: 'ioredis',
+      defaultClusterId: defaultClusterId(client),
+      upstream: new IoredisUpstream(client),
+      makeHooks: (shield, cluster) => new IoredisHooks(client, shield, cluster),
+    }
+  }
+  if (!isNodeRedis(client)) throw new ClientUnsupportedError(client)
+  const upstream = new NodeRedisUpstream(client)
+  return {
+    name: 'node-redis',
+    defaultClusterId: nodeRedisClusterId(client),
+    upstream,
+    makeHooks: (shield, cluster) =>
+      new NodeRedisHooks(client, shield, cluster, (connection) => upstream.saw(connection)),
+  }
 }
 
 function isIoredis(client: object): client is IoredisClient {

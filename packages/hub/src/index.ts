@@ -1,3 +1,4 @@
+export { type AlarmNotice, AlarmWebhooks, type AlarmWebhooksOptions } from './alarms/alarm-webhooks.ts'
 export { type ConfigField, configFields, flagOf, variableOf } from './config/config-fields.ts'
 export {
   type ConfigSource,
@@ -16,6 +17,7 @@ export {
 } from './decide/choose-strategy.ts'
 export { type EngineNodeView, EngineSensor, type EngineSensorOptions, type EngineView } from './engine/engine-sensor.ts'
 export { ApiProblem, HubConfigError, NotLoopbackError, StoreError } from './errors.ts'
+export { type FindingRoutesOptions, findingRoutes } from './findings/finding-routes.ts'
 export type { HubTokens, Role } from './http/access-guard.ts'
 export type { HubPlugin } from './http/hub-server.ts'
 export { HubCore } from './hub-core.ts'
@@ -24,9 +26,21 @@ export { type IdsRoutesOptions, idsRoutes } from './ids/ids-routes.ts'
 export { type IdsServer, type IdsServerOptions, startIdsServer } from './ids/ids-server.ts'
 export { type LimitsRoutesOptions, limitsRoutes } from './limits/limits-routes.ts'
 export { type LimitsServer, type LimitsServerOptions, startLimitsServer } from './limits/limits-server.ts'
+export { type HubServices, type HubServicesOptions, openHubServices } from './services/hub-services.ts'
 export { type Hub, type HubOptions, startHub } from './start-hub.ts'
 export type { EntryName, HistoryQuery, HubState, HubStore, StoredEntry, StoreLimits } from './store/hub-store.ts'
 export { MemoryStore } from './store/memory-store.ts'
 export { openRedisStore } from './store/open-redis-store.ts'
 export { RedisStore, type RedisStoreOptions } from './store/redis-store.ts'
 export { SqliteStore } from './store/sqlite-store.ts'
+export { HubWatchers } from './watchers/hub-watchers.ts'
+export { LanePublisher, type LanePublisherOptions, type PublishInvalidation } from './watchers/lane-publisher.ts'
+export { httpLoader, type RowLoader, RowRefresher, type RowRefresherOptions } from './watchers/row-refresher.ts'
+export { SourceWatcher, type WatcherCounts, type WatcherHost } from './watchers/source-watcher.ts'
+export {
+  type AofWatcherSetting,
+  type BinlogWatcherSetting,
+  parseWatchers,
+  type ReplicaWatcherSetting,
+  type WatcherSetting,
+} from './watchers/watcher-settings.ts'

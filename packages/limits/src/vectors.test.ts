@@ -287,6 +287,10 @@ describe.each(['local', 'redis'] as const)('%s', (engine) => {
     expect((await limiter.peek('k')).remaining).toBe(0)
     await limiter.refund('k', 1, 'a')
     expect((await limiter.peek('k')).remaining).toBe(1)
+    // The same name may hold again.
+    expect((await limiter.take('k', 1, 'a')).allowed).toBe(true)
+    await limiter.refund('k', 1, 'a')
+    expect((await limiter.peek('k')).remaining).toBe(1)
     await limiter.take('k', 1, 'c')
     clock.at += 1000
     await limiter.take('k', 1, 'd')
@@ -294,10 +298,11 @@ describe.each(['local', 'redis'] as const)('%s', (engine) => {
     expect((await limiter.peek('k')).remaining).toBe(0)
   })
 
-  test('costs that are negative, fractional or no number throw', () => {
+  test('costs that are negative, fractional or no number throw', async () => {
     const { limiter } = open(fixedWindow({ limit: 2, windowMs: 1000 }))
     for (const cost of [-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY, '2' as never]) {
-      expect(() => limiter.take('k', cost)).toThrow(/whole number from 0 up/)
+      await expect(async () => limiter.take('k', cost)).rejects.toThrow(/whole number from 0 up/)
+      await expect(async () => limiter.refund('k', cost)).rejects.toThrow(/whole number from 0 up/)
     }
   })
 

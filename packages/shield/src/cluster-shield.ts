@@ -4,19 +4,28 @@ import {
   type Invalidation,
   type KeyEffect,
   keyText,
-  type ReportEntry,
+  type RateLimitStrategy,
   type Rule,
   type TableEntry,
   type Timers,
   type WatcherStatus,
 } from '@firebreak/core'
+import type { Redis } from '@firebreak/redis'
+import { guardOf } from './cache/guard.ts'
 import { type Handling, HotKey } from './cache/hot-key.ts'
 import { KeySpace, type KeySpaceHost } from './cache/key-space.ts'
 import { ReplyCaches } from './cache/reply-caches.ts'
+import { Canary } from './canary/canary.ts'
+import { nodesOf } from './copies/place-copies.ts'
+import { AccessBuffer } from './counting/access-buffer.ts'
 import { type Crossing, FastPath } from './counting/fast-path.ts'
 import { Redactor } from './counting/redactor.ts'
+import { KeyLimit, type LimitBounds, limitKeyPrefix } from './limit/key-limit.ts'
 import { Tally } from './status/tally.ts'
+import { watcherStatus } from './status/watcher-status.ts'
 import type { Trouble } from './trouble/trouble.ts'
+import { LaneLease } from './watcher/lane-lease.ts'
+import { endlessLease, type Lease } from './watcher/lease.ts'
 import { TrackingWatcher } from './watcher/tracking-watcher.ts'
 import type { Upstream } from './watcher/upstream.ts'
 
@@ -24,10 +33,14 @@ import type { Upstream } from './watcher/upstream.ts'
 export interface ClusterShieldOptions {
   readonly redisClusterId: string
   readonly serviceId: string
+  /** Names this process among those of the fleet. */
+  readonly processId: string
   readonly upstream: Upstream
   readonly leaseMs: number
   readonly fallbackTtlMs: number
+  readonly canaryMs: number
   readonly maxKeys: number
+  readonly limits: LimitBounds
   readonly redactKey: ((key: string) => string) | undefined
   readonly clock: Clock
   readonly timers: Timers
@@ -51,32 +64,63 @@ const asItIs = (name: string) => name
 export class ClusterShield implements KeySpaceHost {
   readonly redisClusterId: string
   readonly tally = new Tally()
+  /** What the hub's lane guards where tracking is refused. */
+  readonly laneLease = new LaneLease()
   /** False while the kill switch is thrown: hooks pass everything through, uncounted. */
   isActive = true
-  /** Accesses of the interval that runs. */
-  countSoFar = 0
+  /** True while some key of this Redis is hot; hooks need not look further while it is not. */
+  hasHotKeys = false
+  /** Where limits that all processes share are counted. */
+  limitRedis: Redis | undefined
   readonly #options: ClusterShieldOptions
   readonly #counter: AccessCounter
+  readonly #accesses: AccessBuffer
   readonly #fastPath: FastPath
   readonly #redactor: Redactor | undefined
   readonly #spaces = new Map<string, KeySpace>()
   readonly #caches = new ReplyCaches()
   readonly #watchers = new Map<string, TrackingWatcher>()
   readonly #claims = new Map<string, Handling>()
+  readonly #hotListeners = new Set<() => void>()
+  readonly #canary: Canary
   #handlings: ReadonlyMap<string, Handling> = new Map()
-  #burstCount = Number.POSITIVE_INFINITY
   #probedAt = Number.NEGATIVE_INFINITY
 
   constructor(options: ClusterShieldOptions) {
     this.redisClusterId = options.redisClusterId
     this.#options = options
     this.#counter = new AccessCounter({ maxKeys: options.maxKeys })
+    this.#accesses = new AccessBuffer(this.#counter, options.onBurst)
     this.#fastPath = new FastPath(options.serviceId, options.redisClusterId)
     this.#redactor = options.redactKey === undefined ? undefined : new Redactor(options.redactKey)
+    this.#canary = new Canary({ ...options, everyMs: options.canaryMs })
+  }
+
+  /** Accesses of the interval that runs. */
+  get countSoFar(): number {
+    return this.#accesses.count
+  }
+
+  /** Masters of this Redis, as the application sees them now; 1 while that is not known. */
+  get nodeCount(): number {
+    const { upstream } = this.#options
+    return upstream.isCluster ? Math.max(1, nodesOf((slot) => upstream.nodeOf(slot)).length) : 1
   }
 
   now(): number {
     return this.#options.clock.now()
+  }
+
+  random(): number {
+    return this.#options.random()
+  }
+
+  warn(code: string, message: string): void {
+    this.#options.trouble.note(code, message)
+  }
+
+  get processId(): string {
+    return this.#options.processId
   }
 
   /** The key space of a database, as the application reads it or as another identity with its own upstream does. */
@@ -92,8 +136,7 @@ export class ClusterShield implements KeySpaceHost {
 
   /** Counts one access of a key. */
   count(name: string, isWrite: boolean, bytes = 0): void {
-    this.countSoFar++
-    if (this.#counter.add(name, isWrite, bytes) === this.#burstCount) this.#options.onBurst()
+    this.#accesses.add(name, isWrite, bytes)
   }
 
   /** An own write of a hot key goes out: its reads bypass the cache until `endWrite`. */
@@ -106,6 +149,7 @@ export class ClusterShield implements KeySpaceHost {
   endWrite(hot: HotKey): void {
     hot.pendingWrites--
     hot.drop()
+    hot.copies?.written()
   }
 
   /** Drops everything that is kept and poisons what is in flight. */
@@ -126,13 +170,13 @@ export class ClusterShield implements KeySpaceHost {
     for (const space of this.#spaces.values()) {
       if (database >= 0 && space.database !== database) continue
       if (kind === 'flush') for (const hot of space.hot.values()) hot.drop()
-      for (const { key } of items) this.#dropKey(space, key, (hot) => hot.drop())
+      for (const { key, value, ttlMs } of items) this.#dropKey(space, key, (hot) => laneChanged(hot, value, ttlMs))
     }
   }
 
   setRules(rules: readonly Rule[]): void {
     this.#fastPath.setRules(rules)
-    this.#burstCount = this.#fastPath.burstCount
+    this.#accesses.burstCount = this.#fastPath.burstCount
   }
 
   /** What is hot now, by the table and by what this process claims itself. Entries of other clusters are passed over. */
@@ -149,6 +193,15 @@ export class ClusterShield implements KeySpaceHost {
     }
     this.#handlings = handlings
     for (const space of this.#spaces.values()) this.#apply(space)
+    if (this.hasHotKeys === handlings.size > 0) return
+    this.hasHotKeys = handlings.size > 0
+    for (const listener of this.#hotListeners) listener()
+  }
+
+  /** Calls back whenever `hasHotKeys` changes; the returned function ends this. */
+  onHotKeys(listener: () => void): () => void {
+    this.#hotListeners.add(listener)
+    return () => void this.#hotListeners.delete(listener)
   }
 
   /** True where keys were seen whose outside names the table may have. */
@@ -160,18 +213,19 @@ export class ClusterShield implements KeySpaceHost {
 
   /** Ends the interval: each key's counts to `visit` under its outside name, and crossings to `onCrossing`. */
   drain(
-    visit: (entry: ReportEntry) => void,
+    visit: (key: string, count: number, writes: number, bytes: number) => void,
     onCrossing: (name: string, outside: string, crossing: Crossing) => void,
   ): number {
+    this.#accesses.flush()
     const drained = this.#counter.swap()
     // Only while an interval before is half read, which none ever is here.
     if (drained === undefined) return 0
-    this.countSoFar = 0
+    this.#accesses.restart()
     const now = this.now()
     const outside = this.#redactor === undefined ? asItIs : (name: string) => this.#redactor!.outside(name)
     const onKey = (name: string, count: number, writes: number, bytes: number) => {
       const key = outside(name)
-      visit({ key, count, writes, bytes })
+      visit(key, count, writes, bytes)
       const crossing = this.#fastPath.observe(key, count, writes, now)
       if (crossing !== undefined) onCrossing(name, key, crossing)
     }
@@ -192,19 +246,28 @@ export class ClusterShield implements KeySpaceHost {
 
   /** Looks after the watchers, often: idle ones rest, a key whose node changed is dropped. */
   tick(): void {
+    this.#accesses.flush()
     const used = new Set<string>()
     const slots = new Map<number, HotKey>()
     for (const space of this.#spaces.values()) {
       for (const hot of space.hot.values()) {
+        if (hot.copies !== undefined) {
+          for (const slot of hot.copies.slots) {
+            const watcher = space.watcherAt(slot)
+            if (watcher !== undefined) used.add(watcherId(space, watcher.node))
+          }
+          hot.copies.tick()
+        }
         if (!hot.isCached) continue
         const node = space.upstream.nodeOf(hot.slot)
         if (hot.replyCount > 0 && node !== hot.node) hot.drop()
-        const watcher = this.watcherOf(hot)
+        const watcher = space.watcherOf(hot)
         if (watcher !== undefined) used.add(watcherId(space, watcher.node))
         if (space.upstream.isCluster && hot.replyCount > 0) slots.set(hot.slot, hot)
       }
     }
     for (const [id, watcher] of this.#watchers) watcher.setIdle(!used.has(id))
+    this.#canary.tick(() => this.#hotKeys())
     if (this.now() - this.#probedAt < slotPollMs) return
     this.#probedAt = this.now()
     for (const hot of slots.values()) this.#probe(hot)
@@ -212,7 +275,7 @@ export class ClusterShield implements KeySpaceHost {
 
   /** Asks the node of a cached key whether the slot is still its own: a cached NIL whose slot moves gets no push. */
   #probe(hot: HotKey): void {
-    this.watcherOf(hot)?.probe(hot.bytes, () => {
+    hot.space.watcherOf(hot)?.probe(hot.bytes, () => {
       hot.space.upstream.refresh?.()
       for (const other of hot.space.hot.values()) if (other.slot === hot.slot) other.drop()
     })
@@ -224,8 +287,9 @@ export class ClusterShield implements KeySpaceHost {
     for (const space of this.#spaces.values()) {
       for (const hot of space.hot.values()) {
         this.tally.takeKey(hot)
-        const isTold = (hot.localHits > 0 || hot.redisReads > 0) && effects.length < maxEffects
-        if (isTold) effects.push(this.#effectOf(hot))
+        const { localHits, redisReads, copyReads, staleMs, limit } = hot
+        const wasBusy = localHits > 0 || redisReads > 0 || copyReads > 0 || (limit?.limited ?? 0) > 0
+        if ((wasBusy || staleMs !== undefined) && effects.length < maxEffects) effects.push(this.#effectOf(hot))
         hot.resetEffect()
       }
     }
@@ -233,17 +297,12 @@ export class ClusterShield implements KeySpaceHost {
   }
 
   watcherStatuses(): WatcherStatus[] {
-    return [...this.#watchers.values()].map((watcher) => ({
-      redisClusterId: this.redisClusterId,
-      kind: watcher.state === 'fallback' ? 'fallback' : 'tracking',
-      state: statusOf(watcher),
-      detail: watcher.detail === '' ? watcher.node : `${watcher.node}: ${watcher.detail}`,
-    }))
+    const isLaneAlive = this.now() < this.laneLease.aliveUntil
+    return [...this.#watchers.values()].map((watcher) => watcherStatus(this.redisClusterId, watcher, isLaneAlive))
   }
 
-  watcherOf(hot: HotKey): TrackingWatcher | undefined {
-    const { space } = hot
-    const node = space.upstream.nodeOf(hot.slot)
+  watcherAt(space: KeySpace, slot: number): TrackingWatcher | undefined {
+    const node = space.upstream.nodeOf(slot)
     if (node === undefined) return undefined
     const id = watcherId(space, node)
     let watcher = this.#watchers.get(id)
@@ -265,13 +324,19 @@ export class ClusterShield implements KeySpaceHost {
     return watcher
   }
 
-  ttlMs(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): number {
+  guard(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): { lease: Lease; ttlMs: number } {
     const { strategy } = hot.handling
-    if (strategy.strategy !== 'LocalCache') return 0
-    const ruleMs = strategy.expireTime * 1000
+    if (strategy.strategy !== 'LocalCache') return { lease: endlessLease, ttlMs: 0 }
+    const { leaseMs, fallbackTtlMs } = this.#options
+    const { lease, maxMs } = guardOf(strategy, { watcher, leaseMs, lane: this.laneLease, fallbackTtlMs }, this.now())
     const ownMs = pttlMs >= 0 ? pttlMs : Number.POSITIVE_INFINITY
-    const isUnguarded = strategy.consistent && watcher.state === 'fallback'
-    return Math.min(ruleMs, ownMs, isUnguarded ? this.#options.fallbackTtlMs : Number.POSITIVE_INFINITY)
+    return { lease, ttlMs: Math.min(strategy.expireTime * 1000, ownMs, maxMs) }
+  }
+
+  makeLimit(key: string, strategy: RateLimitStrategy): KeyLimit | undefined {
+    if (key.startsWith(limitKeyPrefix)) return undefined
+    const { limits, timers } = this.#options
+    return new KeyLimit({ key, strategy, redis: this.limitRedis, timers, ...limits })
   }
 
   kept(hot: HotKey): void {
@@ -284,6 +349,8 @@ export class ClusterShield implements KeySpaceHost {
 
   close(): void {
     this.isActive = false
+    for (const space of this.#spaces.values()) for (const hot of space.hot.values()) hot.close()
+    this.#canary.close()
     for (const watcher of this.#watchers.values()) watcher.stop()
     this.#watchers.clear()
     this.flush()
@@ -297,16 +364,21 @@ export class ClusterShield implements KeySpaceHost {
       redisReads: hot.redisReads,
       bytesSaved: hot.bytesSaved,
       ...(hot.loadCount > 0 && { readMs: hot.loadMs / hot.loadCount }),
-      limited: 0,
+      limited: hot.limit?.limited ?? 0,
       errors: 0,
+      ...(hot.staleMs !== undefined && { staleMs: hot.staleMs, ruleId: hot.handling.ruleId }),
     }
+  }
+
+  *#hotKeys(): Generator<HotKey> {
+    for (const space of this.#spaces.values()) for (const hot of space.hot.values()) if (hot.replyCount > 0) yield hot
   }
 
   #apply(space: KeySpace): void {
     for (const [name, hot] of space.hot) {
       if (this.#handlings.has(name)) continue
       this.tally.takeKey(hot)
-      hot.drop()
+      hot.close()
       space.hot.delete(name)
     }
     for (const [name, handling] of this.#handlings) {
@@ -321,6 +393,7 @@ export class ClusterShield implements KeySpaceHost {
     for (const space of this.#spaces.values()) {
       for (const name of names) {
         this.#dropKey(space, name, (hot) => {
+          hot.copies?.changed()
           if (hot.isConsistent) hot.dropReplies()
         })
       }
@@ -342,12 +415,16 @@ export class ClusterShield implements KeySpaceHost {
   }
 }
 
-function watcherId(space: KeySpace, node: string): string {
-  return `${space.identity} ${node}`
+/**
+ * A carried value may be older than what was read since, so it is served only where the strategy lets values be old;
+ * what is consistent is dropped and read again.
+ */
+function laneChanged(hot: HotKey, value: Uint8Array | undefined, ttlMs = Number.POSITIVE_INFINITY): void {
+  const { strategy } = hot.handling
+  if (value === undefined || strategy.strategy !== 'LocalCache' || strategy.consistent) hot.drop()
+  else hot.renew(value, Math.min(strategy.expireTime * 1000, strategy.maxStalenessMs ?? ttlMs, ttlMs))
 }
 
-function statusOf(watcher: TrackingWatcher): WatcherStatus['state'] {
-  if (watcher.isExpired) return 'expired'
-  if (watcher.state === 'refused') return 'refused'
-  return watcher.state === 'live' || watcher.state === 'fallback' ? 'live' : 'connecting'
+function watcherId(space: KeySpace, node: string): string {
+  return `${space.identity} ${node}`
 }

@@ -33,12 +33,23 @@ export interface ShieldOptions {
   readonly leaseMs?: number
   /** How long a value lives where the server refuses tracking. @default 100 */
   readonly fallbackTtlMs?: number
+  /**
+   * About how often one cached value is compared with Redis, on a connection of its own, to measure staleness; 0: never.
+   * @default 5000
+   */
+  readonly canaryMs?: number
   /** Keys counted exactly in an interval. @default 65536 */
   readonly maxKeys?: number
   /** Reports that wait while no hub is there; beyond, the oldest goes. @default 64 */
   readonly maxQueuedReports?: number
   /** Entries of waiting reports, all together. @default 262144 */
   readonly maxQueuedEntries?: number
+  /** How many processes share a RateLimit that each counts for itself: everyone admits this part of it. @default 1 */
+  readonly limitProcesses?: number
+  /** Accesses of one limited key that may wait for their turn; beyond, they are refused. @default 1000 */
+  readonly maxLimitWaiting?: number
+  /** How long an access may wait for its turn; one that would wait longer is refused at once. @default 1000 */
+  readonly maxLimitWaitMs?: number
   /** Gets each kind of trouble once. @default a process warning */
   readonly onWarning?: (warning: Warning) => void
   readonly clock?: Clock
@@ -78,9 +89,13 @@ export function resolveShieldOptions(options: ShieldOptions): ResolvedShieldOpti
     redactKey: options.redactKey,
     leaseMs: above('leaseMs', options.leaseMs ?? 300, 10),
     fallbackTtlMs: above('fallbackTtlMs', options.fallbackTtlMs ?? 100, 0),
+    canaryMs: above('canaryMs', options.canaryMs ?? 5000, 0),
     maxKeys: above('maxKeys', options.maxKeys ?? 65_536, 1),
     maxQueuedReports: above('maxQueuedReports', options.maxQueuedReports ?? 64, 1),
     maxQueuedEntries: above('maxQueuedEntries', options.maxQueuedEntries ?? 262_144, 1),
+    limitProcesses: above('limitProcesses', options.limitProcesses ?? 1, 1),
+    maxLimitWaiting: above('maxLimitWaiting', options.maxLimitWaiting ?? 1000, 1),
+    maxLimitWaitMs: above('maxLimitWaitMs', options.maxLimitWaitMs ?? 1000, 1),
     onWarning: options.onWarning,
     clock: options.clock ?? steadyClock,
     wallClock: options.wallClock ?? wallClock,

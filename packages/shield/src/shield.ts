@@ -6,8 +6,6 @@ import {
   type HeartbeatPayload,
   type HelloPayload,
   keyText,
-  type ReportEntry,
-  type ReportSection,
   rateLimitLapseMs,
   StrategyTable,
   type TableEntry,
@@ -21,6 +19,7 @@ import { Cadence } from './counting/cadence.ts'
 import { HubClock } from './hub/hub-clock.ts'
 import { HubLink } from './hub/hub-link.ts'
 import { Lane } from './hub/lane.ts'
+import { type PendingSection, SectionWriter } from './hub/pending-report.ts'
 import { type ResolvedShieldOptions, resolveShieldOptions, type ShieldOptions } from './shield-options.ts'
 import { buildStatus } from './status/build-status.ts'
 import { TableFile } from './table/table-file.ts'
@@ -46,6 +45,7 @@ export class Shield {
   readonly #file: TableFile | undefined
   readonly #lane = new Lane()
   #isOff = false
+  #heartbeatMs = 1000
   #resyncAskedAt = Number.NEGATIVE_INFINITY
   #timer: TimerHandle | undefined
   #isBurstPlanned = false
@@ -65,6 +65,7 @@ export class Shield {
     this.#link = new HubLink({
       urls: hubs,
       token,
+      reporter: this.options,
       maxQueuedReports,
       maxQueuedEntries,
       clock,
@@ -106,14 +107,18 @@ export class Shield {
   cluster(redisClusterId: string, upstream: Upstream): ClusterShield {
     const known = this.#clusters.get(redisClusterId)
     if (known !== undefined) return known
-    const { serviceId, leaseMs, fallbackTtlMs, maxKeys, redactKey, clock, timers, random } = this.options
+    const { serviceId, leaseMs, fallbackTtlMs, canaryMs, maxKeys, redactKey, clock, timers, random } = this.options
+    const { limitProcesses: processes, maxLimitWaiting: maxWaiting, maxLimitWaitMs: maxWaitMs } = this.options
     const cluster = new ClusterShield({
       redisClusterId,
       serviceId,
+      processId: this.options.instanceId,
       upstream,
       leaseMs,
       fallbackTtlMs,
+      canaryMs,
       maxKeys,
+      limits: { processes, maxWaiting, maxWaitMs },
       redactKey,
       clock,
       timers,
@@ -199,16 +204,28 @@ export class Shield {
     this.#resyncAskedAt = Number.NEGATIVE_INFINITY
     this.#lane.connected(hubId)
     this.#link.expectHeartbeat(heartbeatMs)
+    this.#heartbeatMs = heartbeatMs
     this.#setPace(intervalMs, samplingFloor)
   }
 
-  #beat({ hubTime, epoch, version, laneHead, isOff, intervalMs, samplingFloor }: HeartbeatPayload): void {
+  #beat(heartbeat: HeartbeatPayload): void {
+    const { hubTime, epoch, version, laneHead, isOff, intervalMs, samplingFloor } = heartbeat
     this.#hubClock.heard(hubTime)
     this.#setPace(intervalMs, samplingFloor)
     this.#setOff(isOff)
     if (this.#lane.heard(laneHead)) this.#flushAll()
+    this.#renewLaneLeases(heartbeat)
     const isBehind = epoch !== this.#table.epoch || version > this.#table.version
     if (isBehind) this.#resync(`the hub has version ${version}, this process ${this.#table.version}`)
+  }
+
+  /** The hub's sources have seen every write of these clusters up to a moment of the hub's time. */
+  #renewLaneLeases({ hubTime, watched = [] }: HeartbeatPayload): void {
+    for (const { redisClusterId, completeAgoMs } of watched) {
+      const completeAt = hubTime - this.#hubClock.offsetMs - completeAgoMs
+      const lengthMs = this.options.leaseMs + 2 * this.#heartbeatMs
+      this.#clusters.get(redisClusterId)?.laneLease.renew(completeAt, lengthMs)
+    }
   }
 
   #setPace(intervalMs: number, samplingFloor: number): void {
@@ -282,26 +299,19 @@ export class Shield {
 
   #report(): void {
     this.#cadence.reported(this.options.clock.now())
-    const sections: ReportSection[] = []
-    for (const cluster of this.#clusters.values()) {
-      const section = this.#drain(cluster)
-      if (section.totalCount! > 0) sections.push(section)
-    }
-    if (sections.length === 0) return
-    const { serviceId, hostId, instanceId, wallClock } = this.options
-    const collectTs = wallClock.now()
-    this.#link.report({ collectTs, sendTs: collectTs, serviceId, hostId, instanceId, sections })
+    const sections = [...this.#clusters.values()].map((cluster) => this.#drain(cluster))
+    const counted = sections.filter(({ totalCount }) => totalCount > 0)
+    if (counted.length > 0) this.#link.report({ collectTs: this.options.wallClock.now(), sections: counted })
   }
 
-  #drain(cluster: ClusterShield): ReportSection {
+  #drain(cluster: ClusterShield): PendingSection {
     const { redisClusterId } = cluster
-    const entries: ReportEntry[] = []
+    const section = new SectionWriter(redisClusterId)
     const sampler = this.#sampler
     let hasClaims = false
     const totalCount = cluster.drain(
-      ({ key, count, writes, bytes }) => {
-        if (!sampler.sample(count, writes, bytes)) return
-        entries.push({ key, count: sampler.count, writes: sampler.writes, bytes: sampler.bytes })
+      (key, count, writes, bytes) => {
+        if (sampler.sample(count, writes, bytes)) section.add(key, sampler.count, sampler.writes, sampler.bytes)
       },
       (name, outside, crossing) => {
         if (!cluster.claim(name, crossing, this.#hubClock.now())) return
@@ -311,7 +321,7 @@ export class Shield {
       },
     )
     if (hasClaims || cluster.takeNews()) this.#refresh()
-    return { redisClusterId, totalCount, entries }
+    return section.finish(totalCount)
   }
 
   #sendStatus(): void {

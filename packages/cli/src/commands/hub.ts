@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { pageFolder } from '@firebreak/console'
-import { configFields, flagOf, resolveHubConfig, startHub, variableOf } from '@firebreak/hub'
+import { configFields, flagOf, openHubServices, resolveHubConfig, startHub, variableOf } from '@firebreak/hub'
 import type { Command } from '../command/command.ts'
 import { whenEnded } from '../command/when-ended.ts'
 import { defaultHubPort } from '../hub-api/hub-api.ts'
@@ -27,10 +27,19 @@ SIGTERM and Ctrl-C end it after what is under way.
     const options = Object.fromEntries(flags.map((flag) => [flag, { type: 'string' as const }]))
     const { values } = parseArgs({ args: [...args], options })
     const { options: hubOptions } = resolveHubConfig({ flags: values, env: io.env })
-    const running = await startHub({ port: defaultHubPort, consoleFolder: pageFolder, ...hubOptions })
+    const services = await openHubServices(
+      hubOptions.dataFolder === undefined ? {} : { dataFolder: hubOptions.dataFolder },
+    )
+    const running = await startHub({
+      port: defaultHubPort,
+      consoleFolder: pageFolder,
+      ...hubOptions,
+      plugins: services.plugins,
+    })
     io.stdout.write(`hub ${running.url}\n`)
     await whenEnded(io.signal)
     await running.close()
+    await services.close()
     return 0
   },
 }

@@ -102,9 +102,6 @@ async function serve(value: (flag: (typeof flags)[number]) => string | undefined
     ...(host !== undefined && { host }),
     ...(token !== undefined && { token }),
   })
-  io.stdout.write(
-    `rule service on ${server.url}/v1/limits/ with ${server.service.policy.rules.length} rules, counters ${redisUrl === undefined ? 'in this process' : 'on Redis'}\n`,
-  )
   const onHangUp = () => {
     try {
       io.stdout.write(`policy version ${server.reload()}\n`)
@@ -113,6 +110,9 @@ async function serve(value: (flag: (typeof flags)[number]) => string | undefined
     }
   }
   process.on('SIGHUP', onHangUp)
+  io.stdout.write(
+    `rule service on ${server.url}/v1/limits/ with ${server.service.policy.rules.length} rules, counters ${redisUrl === undefined ? 'in this process' : 'on Redis'}\n`,
+  )
   await new Promise<void>((resolve) => {
     if (io.signal.aborted) resolve()
     else io.signal.addEventListener('abort', () => resolve(), { once: true })

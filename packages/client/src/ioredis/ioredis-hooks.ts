@@ -1,14 +1,16 @@
-import { type CommandRow, commandOf, forEachKey, isCacheable, keyName, ListArgs } from '@firebreak/core'
+import { type CommandRow, commandOf, forEachKey, isCacheable, ListArgs } from '@firebreak/core'
 import {
   type CachedReply,
   type ClusterShield,
   type HotKey,
+  KeyLimitedError,
   type KeySpace,
   nextReplyForm,
   type ReadCommand,
   readCommand,
   type Shield,
 } from '@firebreak/shield'
+import { nameOf, writtenBytes } from './command-keys.ts'
 import {
   bufferOfBulk,
   decodeReply,
@@ -17,7 +19,9 @@ import {
   replyMappingOf,
   textOfBulk,
 } from './decode-reply.ts'
-import type { IoredisClient, IoredisCommand, PipelineStream } from './ioredis-client.ts'
+import { type AfterLimit, holdBack } from './hold-back.ts'
+import { type IoredisClient, type IoredisCommand, isAnswerable, type PipelineStream } from './ioredis-client.ts'
+import { onSettled } from './on-settled.ts'
 import { OpenTransaction } from './open-transaction.ts'
 
 /** The promise of a GET's text, kept with the reply: every hit hands out the same one. */
@@ -42,8 +46,18 @@ export class IoredisHooks {
   readonly #prefix: string | undefined
   readonly #spaces: KeySpace[] = []
   readonly #args = new ListArgs()
-  readonly #onClose: () => void
+  readonly #onClose = () => this.#transaction.reset()
+  readonly #onReady = () => {
+    this.#hasQueued = false
+  }
   readonly #bareSend: IoredisClient['sendCommand']
+  readonly #bareGet: IoredisClient['get']
+  readonly #bareGetBuffer: IoredisClient['getBuffer']
+  /** The last command of one key, its first argument. */
+  #lastName = ''
+  #isLastWrite = false
+  /** True from when a command had to wait for the connection until `ready`, by when all that waited were sent again. */
+  #hasQueued = false
   /** Own commands that change keys without naming them and are not acknowledged. */
   #pendingFlushes = 0
   /** True while a load that failed goes to Redis the plain way. */
@@ -59,47 +73,44 @@ export class IoredisHooks {
     // A prefix of bytes is applied by ioredis; the method hooks leave such a client to the send path.
     this.#prefix = typeof keyPrefix === 'string' ? keyPrefix : undefined
     this.#bareSend = client.sendCommand
-    this.#onClose = () => this.#transaction.reset()
+    this.#bareGet = client.get
+    this.#bareGetBuffer = client.getBuffer
   }
 
   /** Puts the hooks in place; the returned function takes them away again. */
   install(): () => void {
     const client = this.#client
-    const bareGet = client.get
-    const bareGetBuffer = client.getBuffer
-    const hooks = this
-    const hooked = {
-      sendCommand(command: IoredisCommand, stream?: PipelineStream, node?: unknown): unknown {
-        return hooks.#send(command, stream, node)
-      },
-      // Plain parameters and no closure before it is known that the key is hot: this runs for every cold GET.
-      get(key: unknown, callback?: unknown): Promise<string | null> {
-        if (callback === undefined) {
-          const hot = hooks.#hotKey(key)
-          const served = hot === undefined ? undefined : hooks.#getText(hot, () => bareGet.call(client, key))
-          if (served !== undefined) return served
-          return bareGet.call(client, key)
-        }
-        return bareGet.call(client, key, callback)
-      },
-      getBuffer(key: unknown, callback?: unknown): Promise<Buffer | null> {
-        if (callback === undefined) {
-          const hot = hooks.#hotKey(key)
-          const served = hot === undefined ? undefined : hooks.#getBuffer(hot, () => bareGetBuffer.call(client, key))
-          if (served !== undefined) return served
-          return bareGetBuffer.call(client, key)
-        }
-        return bareGetBuffer.call(client, key, callback)
-      },
+    const { get, getBuffer } = client
+    const sendCommand = this.#makeSend()
+    const hotGet = (key: unknown, callback?: unknown): Promise<string | null> => {
+      if (callback !== undefined) return get.call(client, key, callback)
+      const hot = this.#hotKey(key)
+      return (hot && this.#getText(hot, key)) ?? get.call(client, key)
     }
-    Object.assign(client, hooked)
+    const hotGetBuffer = (key: unknown, callback?: unknown): Promise<Buffer | null> => {
+      if (callback !== undefined) return getBuffer.call(client, key, callback)
+      const hot = this.#hotKey(key)
+      return (hot && this.#getBuffer(hot, key)) ?? getBuffer.call(client, key)
+    }
+    // While nothing is hot the methods are ioredis' own: a cold GET pays for the send path only.
+    const setMethods = () => {
+      const isHot = this.#cluster.hasHotKeys
+      Object.assign(client, { get: isHot ? hotGet : get, getBuffer: isHot ? hotGetBuffer : getBuffer })
+    }
+    const stopListening = this.#cluster.onHotKeys(setMethods)
+    Object.assign(client, { sendCommand })
+    setMethods()
     client.on('close', this.#onClose)
+    client.on('ready', this.#onReady)
     return () => {
-      for (const name of Object.keys(hooked) as (keyof typeof hooked)[]) {
+      stopListening()
+      const own = { get: [get, hotGet], getBuffer: [getBuffer, hotGetBuffer], sendCommand: [sendCommand] } as const
+      for (const [name, functions] of Object.entries(own) as ['get', readonly unknown[]][]) {
         // Somebody may have wrapped ours since: theirs stays, and ours passes through once the shield is closed.
-        if (client[name] === hooked[name]) delete (client as Partial<IoredisClient>)[name]
+        if (functions.includes(client[name])) delete (client as Partial<IoredisClient>)[name]
       }
       client.off('close', this.#onClose)
+      client.off('ready', this.#onReady)
       this.#transaction.reset()
     }
   }
@@ -117,10 +128,9 @@ export class IoredisHooks {
   /** The hot key that a method was given, where reads of it may be answered here. */
   #hotKey(key: unknown): HotKey | undefined {
     if (!this.#cluster.isActive || typeof key !== 'string' || this.#prefix === undefined) return undefined
-    const { hot } = this.#space()
-    if (hot.size === 0) return undefined
-    const found = hot.get(nameOf(this.#prefix === '' ? key : this.#prefix + key))
-    return found !== undefined && this.#mayServe(found) ? found : undefined
+    const found = this.#space().hot.get(nameOf(this.#prefix === '' ? key : this.#prefix + key))
+    // A limited key is the send path's.
+    return found !== undefined && found.limit === undefined && this.#mayServe(found) ? found : undefined
   }
 
   #mayServe(hot: HotKey): boolean {
@@ -133,10 +143,13 @@ export class IoredisHooks {
     )
   }
 
-  #getText(hot: HotKey, bare: () => Promise<string | null>): Promise<string | null> | undefined {
+  #getText(hot: HotKey, key: unknown): Promise<string | null> | undefined {
     const now = this.#cluster.now()
     const reply = hot.hit(getCommand.id, now)
-    if (reply === undefined) return this.#load(hot, now, bare, (loaded) => textOfBulk(loaded.bytes))
+    if (reply === undefined) {
+      const bare = () => this.#bareGet.call(this.#client, key)
+      return this.#load(hot, now, bare, (loaded) => textOfBulk(loaded.bytes))
+    }
     this.#cluster.count(hot.name, false, reply.bytes.length)
     const known = reply.forms[textPromiseForm]
     if (known !== undefined) return known as Promise<string | null>
@@ -145,10 +158,13 @@ export class IoredisHooks {
     return promise
   }
 
-  #getBuffer(hot: HotKey, bare: () => Promise<Buffer | null>): Promise<Buffer | null> | undefined {
+  #getBuffer(hot: HotKey, key: unknown): Promise<Buffer | null> | undefined {
     const now = this.#cluster.now()
     const reply = hot.hit(getCommand.id, now)
-    if (reply === undefined) return this.#load(hot, now, bare, (loaded) => bufferOfBulk(loaded.bytes))
+    if (reply === undefined) {
+      const bare = () => this.#bareGetBuffer.call(this.#client, key)
+      return this.#load(hot, now, bare, (loaded) => bufferOfBulk(loaded.bytes))
+    }
     this.#cluster.count(hot.name, false, reply.bytes.length)
     return Promise.resolve(bufferOfBulk(reply.bytes) as Buffer | null)
   }
@@ -186,36 +202,78 @@ export class IoredisHooks {
     }
   }
 
-  #send(command: IoredisCommand, stream: PipelineStream | undefined, node: unknown): unknown {
-    if (this.#cluster.isActive) {
-      try {
-        if (this.#intercept(command, stream, node)) return command.promise
-      } catch (error) {
-        this.#shield.trouble.note('hook', 'a command could not be counted; it went to Redis as it was', error)
-      }
+  /**
+   * The hook of the send path. A command that is like the last one (of one key, nothing hot, the connection ready) is
+   * most of what an application sends, and only has to be counted: it gets there without leaving this function.
+   */
+  #makeSend(): IoredisClient['sendCommand'] {
+    const client = this.#client
+    const cluster = this.#cluster
+    const bareSend = this.#bareSend
+    return (command, stream, node) => {
+      if (!cluster.isActive) return bareSend.call(client, command, stream, node)
+      const key = command.args[0]
+      const isUsual =
+        command.name === this.#lastName &&
+        !cluster.hasHotKeys &&
+        client.status === 'ready' &&
+        !this.#hasQueued &&
+        command.isTraced !== true &&
+        typeof key === 'string' &&
+        key.charCodeAt(0) !== 0
+      if (isUsual) cluster.count(key, this.#isLastWrite, this.#isLastWrite ? writtenBytes(command.args, 1) : 0)
+      else if (this.#tryIntercept(command, stream, node)) return command.promise
+      return bareSend.call(client, command, stream, node)
     }
-    return this.#bareSend.call(this.#client, command, stream, node)
+  }
+
+  #tryIntercept(command: IoredisCommand, stream: PipelineStream | undefined, node: unknown): boolean {
+    try {
+      return this.#intercept(command, stream, node)
+    } catch (error) {
+      this.#shield.trouble.note('hook', 'a command could not be counted; it went to Redis as it was', error)
+      return false
+    }
   }
 
   /** Counts a command and sees to its hot keys; true where it is answered here. */
   #intercept(command: MarkedCommand, stream: PipelineStream | undefined, node: unknown): boolean {
     const { args } = command
-    const row = commandOf(command.name, args[0])
+    const row = this.#rowOf(command.name, args[0])
     if (row === undefined || command.isTraced === true || command[isQueued] === true) return false
-    if (this.#client.status !== 'ready') command[isQueued] = true
+    if (this.#client.status !== 'ready') {
+      command[isQueued] = true
+      this.#hasQueued = true
+    }
     if (!row.hasSingleKey) return this.#interceptOther(command, stream, node, row)
     const key = args[row.firstKey - 1]
     if (key === undefined) return false
     const name = nameOf(key)
     const isWrite = row.access !== 'read'
     this.#cluster.count(name, isWrite, isWrite ? writtenBytes(args, row.firstKey) : 0)
-    const { hot } = this.#space()
-    if (hot.size === 0) return false
-    const found = hot.get(name)
+    if (!this.#cluster.hasHotKeys) return false
+    const found = this.#space().hot.get(name)
     if (found === undefined) return false
-    if (!isWrite) return row.cacheable && this.#serve(command, stream, node, row, found, row.firstKey - 1)
-    this.#write(command, found)
-    return false
+    const serve = () => !isWrite && row.cacheable && this.#serve(command, stream, node, row, found, row.firstKey - 1)
+    if (found.limit !== undefined && !this.#transaction.isOpen) {
+      const after: AfterLimit = {
+        goOn: () => void (serve() || this.#bareSend.call(this.#client, command, stream, node)),
+        last: () => found.limit?.last(readCommand(row.name, args, row.firstKey - 1).id),
+        answer: (reply) => this.#answer(command, reply),
+      }
+      if (holdBack(found.limit.admit(stream === undefined), command, stream, after)) return true
+    }
+    if (isWrite) this.#write(command, found)
+    return serve()
+  }
+
+  #rowOf(name: string, subcommand: string | Buffer | undefined): CommandRow | undefined {
+    const row = commandOf(name, subcommand)
+    if (row?.hasSingleKey && row.firstKey === 1) {
+      this.#lastName = name
+      this.#isLastWrite = row.access !== 'read'
+    }
+    return row
   }
 
   /** Commands with no key, or with more than one place for keys. */
@@ -234,17 +292,22 @@ export class IoredisHooks {
     const args = this.#args.set(command.args, command.name)
     let lastHot: HotKey | undefined
     let lastIndex = 0
+    let refusal: KeyLimitedError | undefined
     forEachKey(row, args, (index, access) => {
       const name = nameOf(command.args[index - 1]!)
       this.#cluster.count(name, access === 'write')
       const found = hot.get(name)
       if (found === undefined) return
+      // A command of several keys does not wait: it would hold the others.
+      const verdict = this.#transaction.isOpen ? undefined : found.limit?.admit(false)
+      if (verdict instanceof KeyLimitedError) refusal ??= verdict
       if (access === 'write') this.#write(command, found)
       else {
         lastHot = found
         lastIndex = index - 1
       }
     })
+    if (refusal !== undefined) return holdBack(refusal, command, stream)
     if (lastHot === undefined || !isCacheable(row, args)) return false
     return this.#serve(command, stream, node, row, lastHot, lastIndex)
   }
@@ -336,39 +399,4 @@ const ignoreReply = () => {}
 
 function getCommandOf(hot: HotKey): ReadCommand {
   return readCommand('GET', [hot.bytes], 0)
-}
-
-function nameOf(key: string | Buffer): string {
-  // Only a key that begins with U+0000 can have another name than itself.
-  return typeof key === 'string' && key.charCodeAt(0) !== 0 ? key : keyName(key)
-}
-
-/** About how many bytes a write sends beside its key. */
-function writtenBytes(args: readonly (string | Buffer)[], from: number): number {
-  let bytes = 0
-  for (let index = from; index < args.length; index++) bytes += args[index]!.length
-  return bytes
-}
-
-/** A command in a pipeline can be answered here only while the pipeline's own connection can be written to. */
-function isAnswerable(stream: PipelineStream | undefined): boolean {
-  return stream === undefined || (stream.isPipeline === true && stream.destination?.redis?.status === 'ready')
-}
-
-/** Calls back when the command is answered or given up, before the application learns of it. */
-function onSettled(command: IoredisCommand, callback: () => void): void {
-  const { resolve, reject } = command
-  let isDone = false
-  const once = () => {
-    if (!isDone) callback()
-    isDone = true
-  }
-  command.resolve = (value) => {
-    once()
-    return resolve.call(command, value)
-  }
-  command.reject = (error) => {
-    once()
-    return reject.call(command, error)
-  }
 }

@@ -1,6 +1,7 @@
 import { scale } from '@firebreak/testkit'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { InvalidOptionError } from '../errors/firebreak-error.ts'
 import { AccessCounter, type AccessCounterOptions } from './access-counter.ts'
 import type { AccessDrain } from './access-drain.ts'
 import { ByteAccessCounter } from './byte-access-counter.ts'
@@ -10,6 +11,7 @@ type Row = [key: string, count: number, writes: number, bytes: number]
 interface TestedCounter {
   add(key: string, isWrite?: boolean, bytes?: number): number
   swap(): AccessDrain<string | Uint8Array> | undefined
+  readonly totalCount: number
 }
 
 function byteCounter(options: AccessCounterOptions): TestedCounter {
@@ -20,6 +22,9 @@ function byteCounter(options: AccessCounterOptions): TestedCounter {
       return counter.add(buffer, 1, buffer.length - 1, counter.hash(buffer, 1, buffer.length - 1), isWrite, bytes)
     },
     swap: () => counter.swap(),
+    get totalCount() {
+      return counter.totalCount
+    },
   }
 }
 
@@ -102,6 +107,7 @@ describe.each([
       if (id % 5 === 0) counter.add('heavy', true, 7)
     }
     counter.add('first3')
+    expect(counter.totalCount).toBe(6101)
     const drain = counter.swap()!
     expect(drain.totalCount).toBe(6101)
     expect(drain.totalWrites).toBe(1000)
@@ -115,6 +121,21 @@ describe.each([
     expect(count).toBeLessThanOrEqual(1000)
     expect([writes, bytes]).toEqual([count, count! * 7])
   })
+})
+
+test('a key that passed the bound is counted exactly all the same, and countOf tells of both kinds', () => {
+  const counter = new AccessCounter({ maxKeys: 1, overflowKeys: 4 })
+  for (const key of ['a', 'b', 'a', 'b', 'b']) counter.add(key)
+  expect(['a', 'b', 'c'].map((key) => counter.countOf(key))).toEqual([2, 3, 0])
+  expect(() => new AccessCounter({ maxKeys: 0 })).toThrow(InvalidOptionError)
+})
+
+test('bytes of one key stop at 4 GiB an interval instead of beginning anew', () => {
+  const counter = new AccessCounter()
+  for (let nth = 0; nth < 3; nth++) counter.add('big', false, 2 ** 31)
+  const bytes: number[] = []
+  counter.swap()!.take(1, (_, __, ___, byteCount) => bytes.push(byteCount))
+  expect(bytes).toEqual([2 ** 32 - 1])
 })
 
 test('a known key takes no memory', () => {

@@ -106,6 +106,11 @@ export class AccessCounter {
     return this.#table.size
   }
 
+  /** Accesses of the current interval; summed up when asked for, in some 0.1 ms for the most keys. */
+  get totalCount(): number {
+    return this.#table.sums()[0] + (this.#overflow?.keys.totalCount ?? 0)
+  }
+
   /** Counts one access; gives what was counted of the key in this interval. */
   add(key: string, isWrite = false, bytes = 0): number {
     const place = this.#places.get(key)

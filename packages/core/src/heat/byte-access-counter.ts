@@ -87,6 +87,10 @@ export class ByteAccessCounter {
     return this.#table.size
   }
 
+  get totalCount(): number {
+    return this.#table.sums()[0] + (this.#overflow?.keys.totalCount ?? 0)
+  }
+
   hash(bytes: Uint8Array, start: number, end: number): number {
     return this.#table.dict.hash(bytes, start, end)
   }

@@ -164,6 +164,14 @@ test('a warm key has its accesses, writes, bytes and top hosts; a cold one has n
   expect(window.details(index)).toMatchObject({ heat: 60, count: 60, writes: 1, bytes: 0 })
 })
 
+test('the heat that is shown carries its error: none where all was sent, three deviations where it was sampled', () => {
+  const { window, add } = makeWindow()
+  const index = add('a', 400)
+  expect(window.details(index)!.error).toBe(0)
+  window.samplingFactor = 2
+  expect(window.details(index)!.error).toBe(60)
+})
+
 test('the top is in order of heat, ties by key', () => {
   const { window, add } = makeWindow()
   for (const [key, count] of Object.entries({ pear: 80, fig: 90, apple: 80, cold: 2, zoo: 200 })) add(key, count)

@@ -5,6 +5,7 @@ import { Candidate, type HostHeat } from './candidate.ts'
 import { HeatRings } from './heat-rings.ts'
 import { coldState, type HeatState, type HeatThresholds, isHandled, nextHeatState } from './heat-state.ts'
 import { SlotHeat } from './slot-heat.ts'
+import { samplingDeviation } from './threshold-sampling.ts'
 import { byCountThenKey } from './top-k.ts'
 import type { WindowRules } from './window-rules.ts'
 
@@ -66,6 +67,8 @@ export interface KeyHeat {
   readonly count: number
   readonly writes: number
   readonly bytes: number
+  /** How far sampling may have moved the heat, up or down: three standard deviations. */
+  readonly error: number
   readonly hosts: readonly HostHeat[]
 }
 
@@ -79,6 +82,8 @@ export class HeatWindow {
   readonly maxCandidates: number
   readonly dict: Dict
   readonly slots: SlotHeat
+  /** The factor that sensors sample with, for the error of what is shown. */
+  samplingFactor = 1
   readonly #options: HeatWindowOptions
   readonly #startMs: number
   readonly #rings: HeatRings
@@ -197,7 +202,8 @@ export class HeatWindow {
     const rule = this.ruleOf(index)
     const sums = candidate.sums(this.#rings.rules.slice[rule]!)
     const hosts = candidate.topHosts(hostCount)
-    return { index, key: this.keyOf(index), rule, heat, state: candidate.state, ...sums, hosts }
+    const error = 3 * samplingDeviation(heat, this.samplingFactor)
+    return { index, key: this.keyOf(index), rule, heat, state: candidate.state, ...sums, error, hosts }
   }
 
   /** The hottest candidates by accesses in their windows; ties by key. */

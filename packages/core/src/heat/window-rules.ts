@@ -37,6 +37,9 @@ export interface WindowRules {
 /** Rules that a key's entry has room for. */
 export const maxWindowRules = 8192
 
+/** Slices are numbered with 32 bits: at this length they last for over a year. */
+const minSliceMs = 20
+
 /** Rules unpacked into columns, for a loop that must not chase objects. */
 export class CompiledRules {
   readonly source: WindowRules
@@ -67,7 +70,9 @@ export class CompiledRules {
     this.slice = new Int32Array(length)
     this.place = new Int32Array(length)
     for (const { windowMs, thresholds } of rules) {
-      if (!(windowMs >= 10)) throw new InvalidOptionError('windowMs', windowMs, 'at least 10')
+      if (!(windowMs >= slices * minSliceMs)) {
+        throw new InvalidOptionError('windowMs', windowMs, `at least ${slices * minSliceMs}, for ${slices} slices`)
+      }
       checkHeatThresholds(thresholds)
     }
   }

@@ -18,7 +18,10 @@ export interface TimerHandle {
 export const wallClock: Clock = { now: () => Date.now() }
 
 /** A clock that never steps: wall time at start plus what has passed since, for durations, leases and TTLs. */
-export const steadyClock: Clock = { now: () => performance.timeOrigin + performance.now() }
+export const steadyClock: Clock = { now: () => timeOrigin + performance.now() }
+
+// Read once: the getter costs more than the time itself, and locks and limits read it on every call.
+const { timeOrigin } = performance
 
 // An SDK must never keep the application's process alive; in a browser a timer is a number without `unref`.
 function handle(timer: unknown, cancel: () => void): TimerHandle {

@@ -7,7 +7,7 @@ export interface StreamSink {
 
 /** Bounds of putting segments back in order. */
 export interface ReassemblyOptions {
-  /** Connections followed at once; beyond, the one that was silent longest is dropped. @default 65536 */
+  /** Connections followed at once; beyond, the one that was opened first is dropped. @default 65536 */
   readonly maxFlows?: number
   /** Bytes that wait for a missing segment before it is given up, per connection. @default 1 MiB */
   readonly maxWaitingBytes?: number

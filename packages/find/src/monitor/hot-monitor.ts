@@ -3,6 +3,7 @@ import { AccessCounter, type AccessCounterOptions } from '../access/access-count
 import { RedisConnection } from '../connect/connection.ts'
 import { number } from '../connect/replies.ts'
 import type { ServerNode } from '../connect/topology.ts'
+import { FindError } from '../errors.ts'
 import { type Finding, newFinding } from '../findings/finding.ts'
 import { heaviest } from '../keys/merge-big-keys.ts'
 import { pause } from '../scan/pause.ts'
@@ -62,6 +63,7 @@ export async function findHotByMonitor(options: MonitorOptions): Promise<Finding
 /** Watches one server; also used by `find slots`, which wants the slots of what was seen. */
 export async function watchOne(node: ServerNode, side: RedisConnection, options: MonitorOptions) {
   const { durationMs = 10_000, burstMs = 500, restMs = 500, maxBytes = 64 << 20, signal } = options
+  await requireStop(node, side)
   const counter = new AccessCounter(options)
   const endsAt = performance.now() + durationMs
   const notes: string[] = []
@@ -86,6 +88,19 @@ export async function watchOne(node: ServerNode, side: RedisConnection, options:
   if (budget.bytes >= maxBytes) notes.push(`watching ${node.address} ended after ${maxBytes} bytes (--max-bytes)`)
   if (signal?.aborted) isComplete = false
   return { node, counter, seconds, bursts, killed, bytes: budget.bytes, notes, isComplete }
+}
+
+/** What cannot be ended from the server's side is not started. */
+async function requireStop(node: ServerNode, side: RedisConnection): Promise<void> {
+  try {
+    await side.send(['CLIENT', 'KILL', 'ID', Number.MAX_SAFE_INTEGER])
+  } catch (cause) {
+    throw new FindError(
+      'FB_FIND_MONITOR',
+      `MONITOR on ${node.address} could not be ended if this process stood still: the user may not CLIENT KILL. Grant +client|kill +client|list +client|id +monitor, or look with --capture or --scan`,
+      { cause },
+    )
+  }
 }
 
 async function burst(

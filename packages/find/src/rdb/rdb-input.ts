@@ -14,6 +14,12 @@ export class RdbInput {
   /** Where the next byte is read, in `bytes`; past `end` while skipping bytes that have not come yet. */
   position = 0
   end = 0
+  /** Of the string whose head was read last. */
+  headKind: 'plain' | 'integer' | 'compressed' = 'plain'
+  /** Its length as the server has it, and how many bytes follow in the dump. */
+  headLength = 0
+  headStored = 0
+  headInteger = 0
   readonly totalBytes: number | undefined
   #base = 0
   #checked = 0
@@ -92,6 +98,76 @@ export class RdbInput {
     }
     this.position += count
     if (this.#isEnded && this.position > this.end) this.#truncated()
+  }
+
+  /** A length or count. */
+  length(): number {
+    const at = this.offset
+    const value = this.#number()
+    if (value < 0) this.fail('a length is expected, but an encoded string stands here', at)
+    if (value > Number.MAX_SAFE_INTEGER) this.fail(`a length of ${value} is not possible`, at)
+    return value
+  }
+
+  /** A number of up to 64 bits, as near as a double comes. */
+  number(): number {
+    const at = this.offset
+    const value = this.#number()
+    if (value < 0) this.fail('a number is expected, but an encoded string stands here', at)
+    return value
+  }
+
+  /** A number, or −1 minus the encoding where a specially encoded string begins. */
+  #number(): number {
+    const first = this.byte()
+    switch (first >> 6) {
+      case 0:
+        return first & 63
+      case 1:
+        return ((first & 63) << 8) | this.byte()
+      case 3:
+        return -1 - (first & 63)
+    }
+    if (first === 0x80) {
+      this.need(4)
+      this.position += 4
+      return this.bytes.readUInt32BE(this.position - 4)
+    }
+    if (first !== 0x81) this.fail(`${first} does not begin a length`, this.offset - 1)
+    this.need(8)
+    this.position += 8
+    return this.bytes.readUInt32BE(this.position - 8) * 2 ** 32 + this.bytes.readUInt32BE(this.position - 4)
+  }
+
+  /** Reads what stands before a string's bytes. */
+  readHead(): void {
+    const at = this.offset
+    const value = this.#number()
+    if (value >= 0) {
+      if (value > Number.MAX_SAFE_INTEGER) this.fail(`a string of ${value} bytes is not possible`, at)
+      this.headKind = 'plain'
+      this.headLength = value
+      this.headStored = value
+      return
+    }
+    if (value === -4) {
+      this.headKind = 'compressed'
+      this.headStored = this.length()
+      this.headLength = this.length()
+      // A back reference of 3 bytes makes at most 264.
+      if (this.headLength > this.headStored * 264) {
+        this.fail(`${this.headStored} compressed bytes cannot hold ${this.headLength}`, at)
+      }
+      return
+    }
+    const bytes = value === -1 ? 1 : value === -2 ? 2 : value === -3 ? 4 : 0
+    if (bytes === 0) this.fail(`string encoding ${-1 - value} is not known`, at)
+    this.need(bytes)
+    this.headKind = 'integer'
+    this.headInteger = this.bytes.readIntLE(this.position, bytes)
+    this.position += bytes
+    this.headLength = String(this.headInteger).length
+    this.headStored = 0
   }
 
   /** Fails where the bytes up to `count` from here are not there although the input has ended. */

@@ -192,7 +192,7 @@ export class RdbParser {
         this.#phase = 'checksum'
         return true
       case 254:
-        record.database = this.#values.length()
+        record.database = this.input.length()
         return true
       case 253:
         input.need(4)
@@ -211,7 +211,7 @@ export class RdbParser {
         record.frequency = input.byte()
         return true
       case 248:
-        record.idleSeconds = this.#values.length()
+        record.idleSeconds = this.input.length()
         return true
       case 243:
         return this.#pass(this.isValkey ? valkeySlotImport : redisKeyMetadata)
@@ -306,22 +306,21 @@ export class RdbParser {
    */
   #text(): Buffer | undefined {
     const { input } = this
-    const values = this.#values
     const start = input.position
     if (!input.has(32)) return undefined
-    values.readHead()
-    if (values.headKind === 'integer') return Buffer.from(String(values.headInteger), 'latin1')
-    const wanted = Math.min(values.headLength, this.#maxKeyBytes)
-    const stored = values.headKind === 'compressed' ? Math.min(values.headStored, 2 * wanted + 2) : wanted
+    input.readHead()
+    if (input.headKind === 'integer') return Buffer.from(String(input.headInteger), 'latin1')
+    const wanted = Math.min(input.headLength, this.#maxKeyBytes)
+    const stored = input.headKind === 'compressed' ? Math.min(input.headStored, 2 * wanted + 2) : wanted
     if (!input.has(stored)) {
       input.position = start
       return undefined
     }
     input.need(stored)
     const from = input.position
-    input.skip(values.headStored)
-    if (wanted < values.headLength) this.#visitor.note?.(`a key of ${values.headLength} bytes was cut`)
-    if (values.headKind === 'plain') {
+    input.skip(input.headStored)
+    if (wanted < input.headLength) this.#visitor.note?.(`a key of ${input.headLength} bytes was cut`)
+    if (input.headKind === 'plain') {
       if (wanted > this.#textCopy.length) this.#textCopy = Buffer.alloc(2 * wanted)
       input.bytes.copy(this.#textCopy, 0, from, from + wanted)
       return this.#textCopy.subarray(0, wanted)

@@ -29,12 +29,6 @@ export class ValueReader {
   /** Of a plain string value: its encoding and memory. */
   stringEncoding: string | undefined
   stringBytes: number | undefined
-  /** Of the string whose head was read last. */
-  headKind: 'plain' | 'integer' | 'compressed' = 'plain'
-  /** Its length as the server has it, and how many bytes follow in the dump. */
-  headLength = 0
-  headStored = 0
-  headInteger = 0
   readonly #input: RdbInput
   readonly #maxBlobBytes: number
   readonly #note: (text: string) => void
@@ -99,25 +93,25 @@ export class ValueReader {
     const depth = this.#depth
     switch (step.op) {
       case 'string':
-        this.readHead()
-        input.skip(this.headStored)
-        this.#addString(this.headLength)
+        input.readHead()
+        input.skip(input.headStored)
+        this.#addString(input.headLength)
         break
       case 'name':
-        this.readHead()
-        input.skip(this.headStored)
+        input.readHead()
+        input.skip(input.headStored)
         break
       case 'value':
         this.#stringValue()
         break
       case 'number':
-        this.number()
+        input.number()
         break
       case 'elements':
-        this.tally.elements = this.length()
+        this.tally.elements = input.length()
         break
       case 'fieldTtl':
-        if (this.number() !== 0) this.fieldsWithTtl++
+        if (input.number() !== 0) this.fieldsWithTtl++
         break
       case 'fieldTtl64':
         input.need(8)
@@ -134,7 +128,7 @@ export class ValueReader {
         break
       }
       case 'times': {
-        const count = this.length()
+        const count = input.length()
         if (step.counts !== undefined) this.tally[step.counts] += count
         this.#index[depth]!++
         if (count > 0) this.#enter(step.body, count)
@@ -177,15 +171,15 @@ export class ValueReader {
 
   #stringValue(): void {
     const input = this.#input
-    this.readHead()
-    const length = this.headLength
+    input.readHead()
+    const length = input.headLength
     const isInteger =
-      this.headKind === 'integer' || (this.headKind === 'plain' && length <= 20 && this.#isIntegerText(length))
+      input.headKind === 'integer' || (input.headKind === 'plain' && length <= 20 && this.#isIntegerText(length))
     this.tally.elements = 1
     this.tally.largestBytes = length
     this.stringBytes = stringValueMemory(length, isInteger)
     this.stringEncoding = isInteger ? 'int' : length <= 44 ? 'embstr' : 'raw'
-    input.skip(this.headStored)
+    input.skip(input.headStored)
   }
 
   /** Integers beyond 32 bits are written as text; a server keeps them as integers again. */
@@ -206,16 +200,17 @@ export class ValueReader {
   }
 
   #listNode(): boolean {
-    const container = this.length()
+    const input = this.#input
+    const container = input.length()
     if (container === 1) {
-      this.readHead()
-      this.#input.skip(this.headStored)
-      this.#addBlob(this.headLength)
+      input.readHead()
+      input.skip(input.headStored)
+      this.#addBlob(input.headLength)
       this.tally.elements++
-      this.tally.largestBytes = Math.max(this.tally.largestBytes, this.headLength)
+      this.tally.largestBytes = Math.max(this.tally.largestBytes, input.headLength)
       return true
     }
-    if (container !== 2) this.#input.fail(`a list node of kind ${container} is not known`)
+    if (container !== 2) input.fail(`a list node of kind ${container} is not known`)
     return this.#blob('listpack', 1, false)
   }
 
@@ -229,8 +224,8 @@ export class ValueReader {
   #blob(container: Container, perElement: number, hasFieldTtls: boolean): boolean {
     const input = this.#input
     const at = input.offset
-    this.readHead()
-    const { headKind: kind, headLength: length, headStored: stored } = this
+    input.readHead()
+    const { headKind: kind, headLength: length, headStored: stored } = input
     const wanted = headerBytes[container]
     if (kind === 'integer' || length < wanted) input.fail(`a ${container} of ${length} bytes is too short`, at)
     const head = this.#content(Math.min(length, wanted))
@@ -268,11 +263,11 @@ export class ValueReader {
   #content(wanted: number): Uint8Array | undefined {
     const input = this.#input
     const from = input.position
-    if (this.headKind === 'plain') {
+    if (input.headKind === 'plain') {
       input.need(wanted)
       return input.bytes.subarray(from, from + wanted)
     }
-    const stored = Math.min(this.headStored, lzfPrefix(wanted))
+    const stored = Math.min(input.headStored, lzfPrefix(wanted))
     input.need(stored)
     return decompressLzf(input.bytes, from, from + stored, wanted)
   }
@@ -293,13 +288,13 @@ export class ValueReader {
   #moduleValue(): boolean {
     const input = this.#input
     const at = input.offset
-    const code = this.length()
+    const code = input.length()
     switch (code) {
       case 0:
         return true
       case 1:
       case 2:
-        this.number()
+        input.number()
         return false
       case 3:
         input.skip(4)
@@ -308,9 +303,9 @@ export class ValueReader {
         input.skip(8)
         return false
       case 5:
-        this.readHead()
-        input.skip(this.headStored)
-        this.#addString(this.headLength)
+        input.readHead()
+        input.skip(input.headStored)
+        this.#addString(input.headLength)
         return false
       default:
         return input.fail(`a module wrote a value of kind ${code}, which is not known`, at)
@@ -321,77 +316,5 @@ export class ValueReader {
     if (this.#noted.has(text) || this.#noted.size >= 100) return
     this.#noted.add(text)
     this.#note(text)
-  }
-
-  /** A length or count. */
-  length(): number {
-    const at = this.#input.offset
-    const value = this.#number()
-    if (value < 0) this.#input.fail('a length is expected, but an encoded string stands here', at)
-    if (value > Number.MAX_SAFE_INTEGER) this.#input.fail(`a length of ${value} is not possible`, at)
-    return value
-  }
-
-  /** A number of up to 64 bits, as near as a double comes. */
-  number(): number {
-    const at = this.#input.offset
-    const value = this.#number()
-    if (value < 0) this.#input.fail('a number is expected, but an encoded string stands here', at)
-    return value
-  }
-
-  /** A number, or −1 minus the encoding where a specially encoded string begins. */
-  #number(): number {
-    const input = this.#input
-    const first = input.byte()
-    switch (first >> 6) {
-      case 0:
-        return first & 63
-      case 1:
-        return ((first & 63) << 8) | input.byte()
-      case 3:
-        return -1 - (first & 63)
-    }
-    if (first === 0x80) {
-      input.need(4)
-      input.position += 4
-      return input.bytes.readUInt32BE(input.position - 4)
-    }
-    if (first !== 0x81) input.fail(`${first} does not begin a length`, input.offset - 1)
-    input.need(8)
-    input.position += 8
-    return input.bytes.readUInt32BE(input.position - 8) * 2 ** 32 + input.bytes.readUInt32BE(input.position - 4)
-  }
-
-  /** Reads what stands before a string's bytes. */
-  readHead(): void {
-    const input = this.#input
-    const at = input.offset
-    const value = this.#number()
-    if (value >= 0) {
-      if (value > Number.MAX_SAFE_INTEGER) input.fail(`a string of ${value} bytes is not possible`, at)
-      this.headKind = 'plain'
-      this.headLength = value
-      this.headStored = value
-      return
-    }
-    if (value === -4) {
-      this.headKind = 'compressed'
-      this.headStored = this.length()
-      this.headLength = this.length()
-      // A back reference of 3 bytes makes at most 264.
-      if (this.headLength > this.headStored * 264) {
-        input.fail(`${this.headStored} compressed bytes cannot hold ${this.headLength}`, at)
-      }
-      return
-    }
-    const bytes = value === -1 ? 1 : value === -2 ? 2 : value === -3 ? 4 : 0
-    if (bytes === 0) input.fail(`string encoding ${-1 - value} is not known`, at)
-    input.need(bytes)
-    this.headKind = 'integer'
-    this.headInteger = input.bytes.readIntLE(input.position, bytes)
-    input.position += bytes
-    this.headLength = String(this.headInteger).length
-    this.headStored = 0
   }
 }

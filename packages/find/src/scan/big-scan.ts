@@ -61,6 +61,7 @@ export async function findBigByScan(options: BigScanOptions): Promise<Finding> {
 }
 
 async function scanOne(node: ServerNode, connection: RedisConnection, options: BigScanOptions, progress: ProgressSum) {
+  const { commandsPerWrite } = options
   const notes: string[] = []
   const isQuiet = await silence(connection)
   const countsElements = options.countsElements ?? (isQuiet || node.role === 'replica')
@@ -83,9 +84,9 @@ async function scanOne(node: ServerNode, connection: RedisConnection, options: B
         { probe: typeProbe, take: (_key, reply, index) => page.type(index, reply) },
         { probe: usageProbe, take: (_key, reply, index) => page.usage(index, reply) },
       ],
-      options.chunk,
+      commandsPerWrite,
     )
-    if (countsElements) await countElements(connection, page, options.chunk)
+    if (countsElements) await countElements(connection, page, commandsPerWrite)
     page.collect(collector)
     progress.add(keys.length)
   })
@@ -156,7 +157,11 @@ class Page {
 
 const nothingMore = () => ({})
 
-async function countElements(connection: RedisConnection, page: Page, chunk: number | undefined): Promise<void> {
+async function countElements(
+  connection: RedisConnection,
+  page: Page,
+  commandsPerWrite: number | undefined,
+): Promise<void> {
   for (const [type, probe] of Object.entries(lengthCommands)) {
     const indexes = page.types.flatMap((one, index) => (one === type ? [index] : []))
     if (indexes.length === 0) continue
@@ -171,7 +176,7 @@ async function countElements(connection: RedisConnection, page: Page, chunk: num
           },
         },
       ],
-      chunk,
+      commandsPerWrite,
     )
   }
 }

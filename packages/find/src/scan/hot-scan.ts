@@ -71,7 +71,7 @@ async function scanOne(
     },
   }
   const { isComplete } = await scanNode(connection, options, async (keys) => {
-    await probeKeys(connection, keys, [probe], options.chunk)
+    await probeKeys(connection, keys, [probe], options.commandsPerWrite)
     scanned += keys.length
     progress.add(keys.length)
   })

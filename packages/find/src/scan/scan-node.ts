@@ -4,12 +4,10 @@ import { list, number, text } from '../connect/replies.ts'
 import { pause } from './pause.ts'
 import type { Probe } from './probe.ts'
 
-/** Keys of one page and one write. */
-const defaultChunk = 1024
+/** Buckets of one SCAN, and commands of one write. */
+const defaultPage = 96
 /** A server that hangs is not waited for as long again. */
 const longestPauseMs = 50
-/** The pause after a page, as a share of the time that the page took. */
-const pauseShare = 0.5
 
 /** How the keys of a server are gone through. */
 export interface ScanOptions {
@@ -17,11 +15,11 @@ export interface ScanOptions {
   readonly match?: string
   /** Only keys of this type, filtered by the server (6.0 and later). */
   readonly type?: string
-  /** SCAN's COUNT: buckets the server looks at in one go, while nobody else is served. @default 1024 */
+  /** SCAN's COUNT: buckets the server looks at in one go, while nobody else is served. @default 96 */
   readonly count?: number
-  /** Keys that are asked about in one write. @default 1024 */
-  readonly chunk?: number
-  /** Pauses after each page for half as long as it took. @default true */
+  /** Commands in one write: what the server answers before it turns to the next client. @default 96 */
+  readonly commandsPerWrite?: number
+  /** Pauses after each page for as long as it took: half the speed, and other clients notice nothing. @default false */
   readonly isGentle?: boolean
   /** Keys a second and server at most. @default no limit */
   readonly keysPerSecond?: number
@@ -38,19 +36,19 @@ export interface KeyProbe {
 /**
  * Goes through a server's keys with SCAN, and asks a question about each.
  *
- * One page of keys, then the questions about all of them, then a pause half as long as both took. Having more in
- * flight would be faster, but at the others' cost: Redis reads up to 16 KB of a client's input at once and answers all
- * of it before it turns to the next client, so whoever always has more waiting takes the server for itself. With the
- * pause it is free for half of the time or more, so the median of other clients' GETs hardly moves; without it, and with
- * two pages in flight, it was five times as high. A server that is busy with others answers later, and so gets longer
- * pauses: the scan gives way by itself. (`npm run -s bench -- find` measures speed and median together.)
+ * One small page of keys, then one small write with the questions about them, then the next page. More in flight, or
+ * larger pieces, would be faster, but at the others' cost: Redis reads up to 16 KB of a client's input at once and
+ * answers all of it before it turns to the next client, so a large piece is a long wait for everybody else, and whoever
+ * always has more waiting takes the server for itself. With pieces of 96 commands a GET of another client waits for
+ * about as long as it takes itself; with two pages of 512 in flight its median was ten times as high.
+ * (`npm run -s bench -- find` measures speed and median together.)
  */
 export async function scanNode(
   connection: RedisConnection,
   options: ScanOptions,
   page: (keys: readonly Uint8Array[]) => Promise<void>,
 ): Promise<{ isComplete: boolean }> {
-  const { signal, keysPerSecond, isGentle = true } = options
+  const { signal, keysPerSecond, isGentle = false } = options
   const startedAt = performance.now()
   let keys = 0
   let cursor = '0'
@@ -62,14 +60,14 @@ export async function scanNode(
     const found = list(reply[1]) as readonly Uint8Array[]
     if (found.length > 0) await page(found)
     keys += found.length
-    if (isGentle) await pause(Math.min(longestPauseMs, (performance.now() - pageAt) * pauseShare), signal)
+    if (isGentle) await pause(Math.min(longestPauseMs, performance.now() - pageAt), signal)
     if (keysPerSecond !== undefined) await pause(startedAt + (keys / keysPerSecond) * 1000 - performance.now(), signal)
   } while (cursor !== '0')
   return { isComplete: true }
 }
 
 async function scan(connection: RedisConnection, cursor: string, options: ScanOptions): Promise<readonly RespValue[]> {
-  const args: (string | number)[] = ['SCAN', cursor, 'COUNT', options.count ?? defaultChunk]
+  const args: (string | number)[] = ['SCAN', cursor, 'COUNT', options.count ?? defaultPage]
   if (options.match !== undefined) args.push('MATCH', options.match)
   if (options.type !== undefined) args.push('TYPE', options.type)
   let answer: RespValue = null
@@ -80,13 +78,14 @@ async function scan(connection: RedisConnection, cursor: string, options: ScanOp
   return list(answer)
 }
 
-/** Asks questions about the keys of a page, `chunk` keys a write. */
+/** Asks questions about the keys of a page, `commandsPerWrite` of them in one write. */
 export async function probeKeys(
   connection: RedisConnection,
   keys: readonly Uint8Array[],
   probes: readonly KeyProbe[],
-  chunk: number = defaultChunk,
+  commandsPerWrite: number = defaultPage,
 ): Promise<void> {
+  const chunk = Math.max(1, Math.floor(commandsPerWrite / probes.length))
   for (let from = 0; from < keys.length; from += chunk) {
     const to = Math.min(keys.length, from + chunk)
     await Promise.all(

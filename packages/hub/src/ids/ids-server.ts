@@ -1,8 +1,10 @@
 import { timingSafeEqual } from 'node:crypto'
+import { createServer } from 'node:http'
 import { InvalidOptionError } from '@firebreak/core'
 import { IdService, RespIdServer, type SegmentIds, type SnowflakeNode, timePath } from '@firebreak/ids'
 import fastify, { type FastifyInstance } from 'fastify'
 import { idsRoutes } from './ids-routes.ts'
+import { singleIdServer } from './single-id-path.ts'
 
 /** An id service of its own: HTTP and RESP. */
 export interface IdsServerOptions {
@@ -42,7 +44,11 @@ export async function startIdsServer(options: IdsServerOptions): Promise<IdsServ
     throw new InvalidOptionError('token', token, `given where the service listens on ${host}, which is not loopback`)
   }
   const service = new IdService(segments === undefined ? {} : { segments })
-  const app = fastify({ forceCloseConnections: true })
+  const app = fastify({
+    forceCloseConnections: true,
+    // With a token every request goes through the hook that looks at it.
+    serverFactory: (handler) => (token === undefined ? singleIdServer(service, handler) : createServer(handler)),
+  })
   if (token !== undefined) requireToken(app, token)
   app.get('/livez', async () => ({ status: 'up' }))
   app.get('/readyz', async (_request, reply) => {

@@ -139,4 +139,6 @@ test('dump, policy, convert, history, diff and rollback', async () => {
     { version: 3, rules: 4, isCurrent: true, origin: 'rollback to 1' },
   ])
   expect((await post('rollback', { version: 77 })).status).toBe(404)
+  const refused = await post('policy', { dicts: { d: { file: '/etc/hostname' } }, rules: [] })
+  expect(refused).toMatchObject({ status: 422, body: { detail: expect.stringContaining('not files') } })
 })

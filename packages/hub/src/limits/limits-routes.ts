@@ -34,9 +34,11 @@ const jobsSchema = z.array(
 export async function limitsRoutes(app: FastifyInstance, options: LimitsRoutesOptions): Promise<void> {
   const { service } = options
 
-  app.addContentTypeParser(['text/plain', 'application/yaml', 'text/yaml'], { parseAs: 'string' }, (_, body, done) =>
-    done(null, body),
-  )
+  // In a hub the surrounding server reads plain text already.
+  for (const type of ['text/plain', 'application/yaml', 'text/yaml']) {
+    if (app.hasContentTypeParser(type)) continue
+    app.addContentTypeParser(type, { parseAs: 'string' }, (_, body, done) => done(null, body))
+  }
   app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_, body, done) =>
     done(null, Object.fromEntries(new URLSearchParams(body as string))),
   )
@@ -126,7 +128,7 @@ export async function limitsRoutes(app: FastifyInstance, options: LimitsRoutesOp
 
   app.post('/v1/limits/policy', (request) => {
     const text = typeof request.body === 'string' ? request.body : JSON.stringify(request.body)
-    return { Version: service.load(parsePolicy(text, 'body'), 'api') }
+    return { Version: service.load(parsePolicy(text, 'body', refuseFiles), 'api') }
   })
 
   app.post('/v1/limits/reload', async (_, reply) => {
@@ -142,7 +144,7 @@ export async function limitsRoutes(app: FastifyInstance, options: LimitsRoutesOp
   app.post('/v1/limits/convert', (request, reply) => {
     const format = formatSchema.parse((request.query as { to?: string }).to)
     const text = typeof request.body === 'string' ? request.body : JSON.stringify(request.body)
-    return reply.type(typeOf[format]).send(writeAs[format](parsePolicy(text, 'body')))
+    return reply.type(typeOf[format]).send(writeAs[format](parsePolicy(text, 'body', refuseFiles)))
   })
 
   app.get('/v1/limits/history', () =>
@@ -166,6 +168,11 @@ export async function limitsRoutes(app: FastifyInstance, options: LimitsRoutesOp
   })
 
   app.get('/v1/limits/metrics', (_, reply) => reply.type('text/plain; version=0.0.4').send(metricsOf(service)))
+}
+
+/** A policy that came over the network reads no file of this machine. */
+function refuseFiles(): never {
+  throw new Error('a policy sent to the service gives the values of its dicts, not files')
 }
 
 const writeAs = {

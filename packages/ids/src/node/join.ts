@@ -59,12 +59,19 @@ export async function joinRegistry(
     const reportedAt = options.clock.now()
     return { workerId, afterMs: 0, owner: registry.owner, reportedAt, isConfirmed: true }
   }
-  // The file is written more often than the registry, and binds; one that is older than the record was put back.
-  const isFileCurrent = isCached(mine) && cached!.timestamp >= mine.record.timestamp
-  const afterMs = isFileCurrent ? cached!.mark : Math.max(mine.record.mark, cached?.mark ?? 0)
+  const afterMs = mine.record.owner === registry.owner ? 0 : markOf(mine, isCached(mine) ? cached : undefined)
   await registry.adopt(mine, newRecord(registry, options))
   const reportedAt = options.clock.now()
   return { workerId: mine.workerId, afterMs, owner: registry.owner, reportedAt, isConfirmed: true }
+}
+
+/**
+ * How far ids of an earlier process went at most. Its file is written more often than the registry, and binds; a file that
+ * is older than the record was put back from somewhere.
+ */
+function markOf({ record }: RegisteredWorker, cached: CachedWorker | undefined): number {
+  if (cached === undefined) return record.mark
+  return cached.timestamp >= record.timestamp ? cached.mark : Math.max(cached.mark, record.mark)
 }
 
 /** Goes on with the file's worker id while the registry is down, or says why not; never with a made-up one. */

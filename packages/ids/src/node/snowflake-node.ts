@@ -53,7 +53,7 @@ export class SnowflakeNode {
   #joined: Joined
   #refusal: IdsError | undefined
   #isRegistryUp: boolean
-  #cycle: Promise<void> = Promise.resolve()
+  #cycle: Promise<void> | undefined
   #timers: NodeJS.Timeout[] = []
   #isClosed = false
 
@@ -192,8 +192,11 @@ export class SnowflakeNode {
     }
   }
 
+  /** One cycle at a time: a registry that hangs must not gather a queue of them. */
   #startCycle(): void {
-    this.#cycle = this.#cycle.then(() => (this.#isClosed ? undefined : this.#report()))
+    this.#cycle ??= this.#report().finally(() => {
+      this.#cycle = undefined
+    })
   }
 
   async #report(): Promise<void> {

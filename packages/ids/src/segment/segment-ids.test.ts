@@ -1,4 +1,6 @@
-import { FakeClock, waitFor } from '@firebreak/testkit'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { FakeClock, temporaryFolder, waitFor } from '@firebreak/testkit'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { IdsAlarm } from '../node/node-options.ts'
 import { SegmentIds, type SegmentIdsOptions } from './segment-ids.ts'
@@ -133,6 +135,18 @@ test('no more callers than maxWaiters wait', async () => {
   expect(settled[4]).toMatchObject({ reason: { code: 'FB_IDS_OVERLOADED' } })
 })
 
+test('a load that takes long is not felt while the current segment lasts', async () => {
+  const { ids, store } = await withTag(100)
+  await ids.next('t')
+  store.held = []
+  // None of these asks for a promise: all are in memory, the load hangs all the while.
+  for (let id = 2; id <= 100; id++) expect(ids.take('t')).toBe(String(id))
+  await waitFor(() => store.held!.length === 1)
+  const late = ids.next('t')
+  store.release()
+  expect(await late).toBe('101')
+})
+
 describe('a database that is down', () => {
   test('lets exactly the buffered ids out, then fails at once, and goes on by itself when it is back', async () => {
     const { ids, store, alarms } = await withTag(100)
@@ -184,15 +198,25 @@ describe('a database that is down', () => {
 describe('tags', () => {
   test('are read again every 60 s: new ones come, changed steps count, removed ones go', async () => {
     const clock = new FakeClock()
-    const store = sqliteSegmentStore(':memory:')
+    const path = join(temporaryFolder('tags'), 'ids.db')
+    const store = sqliteSegmentStore(path)
     const ids = await SegmentIds.start({ stores: [store], timers: clock })
     opened.push(ids)
-    await store.add('late', 5, 1n, '')
-    clock.advance(59_999)
-    expect(ids.buffers()).toEqual([])
-    clock.advance(1)
-    await waitFor(() => ids.buffers().length === 1)
+    const editor = new DatabaseSync(path)
+    const minute = async (isSeen: () => boolean) => {
+      clock.advance(59_999)
+      expect(isSeen()).toBe(false)
+      clock.advance(1)
+      await waitFor(isSeen)
+    }
+    editor.exec("INSERT INTO leaf_alloc (biz_tag, step) VALUES ('late', 5)")
+    await minute(() => ids.buffers().length === 1)
     expect(ids.buffers()[0]).toMatchObject({ tag: 'late', tableStep: 5 })
+    editor.exec("UPDATE leaf_alloc SET step = 50 WHERE biz_tag = 'late'")
+    await minute(() => ids.buffers()[0]?.tableStep === 50)
+    editor.exec("DELETE FROM leaf_alloc WHERE biz_tag = 'late'")
+    await minute(() => ids.buffers().length === 0)
+    editor.close()
   })
 
   test('that nobody knows are an error, after a look into the databases', async () => {

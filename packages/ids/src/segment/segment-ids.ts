@@ -126,17 +126,22 @@ export class SegmentIds {
     if (!Number.isInteger(step) || step < 1 || step > 2 ** 31 - 1) {
       throw new InvalidOptionError('step', step, 'a whole number from 1 to 2147483647')
     }
-    const candidates = this.#stores.filter(({ store }) => options.store === undefined || store.name === options.store)
-    const target = candidates.sort((a, b) => a.rows.length - b.rows.length)[0]
-    if (target === undefined) throw new InvalidOptionError('store', options.store, 'the name of a database')
     await this.refresh()
+    const candidates = this.#stores.filter(({ store }) => options.store === undefined || store.name === options.store)
+    const weight = ({ rows, error }: StoreState) => (error === undefined ? rows.length : Number.POSITIVE_INFINITY)
+    const target = candidates.sort((a, b) => (weight(a) < weight(b) ? -1 : 1))[0]
+    if (target === undefined) throw new InvalidOptionError('store', options.store, 'the name of a database')
     if (this.#buffers.has(tag)) {
       throw new IdsError('FB_IDS_TAG_EXISTS', `the tag "${tag}" is in ${this.#buffers.get(tag)!.store.name} already`, {
         tag,
       })
     }
-    await target.store.add(tag, step, maxId, description)
-    await this.refresh()
+    try {
+      await target.store.add(tag, step, maxId, description)
+    } finally {
+      // Also where another process was faster: its row is then known here at once.
+      await this.refresh()
+    }
   }
 
   /** The buffers, by tag. */
@@ -229,8 +234,11 @@ export class SegmentIds {
 
   async #read(state: StoreState): Promise<void> {
     try {
-      if (!state.isKnown) await state.store.prepare()
-      state.rows = await state.store.rows()
+      // A user without the right to make tables, or a process that makes it at the same time, may find it all the same.
+      const prepared = state.isKnown ? undefined : await state.store.prepare().catch((error: unknown) => ({ error }))
+      state.rows = await state.store.rows().catch((error: unknown) => {
+        throw prepared?.error ?? error
+      })
       state.isKnown = true
       state.error = undefined
     } catch (error) {

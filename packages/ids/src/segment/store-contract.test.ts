@@ -1,4 +1,3 @@
-import { registerHooks } from 'node:module'
 import { join } from 'node:path'
 import {
   type MariadbServer,
@@ -11,16 +10,8 @@ import { createPool } from 'mysql2/promise'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { mariadbSegmentStore } from './mariadb-store.ts'
 import { openSegmentStore } from './open-store.ts'
+import { SegmentIds } from './segment-ids.ts'
 import type { SegmentStore } from './segment-store.ts'
-
-// Vitest starts its workers with `--conditions import`, so that `require('pg-pool')` inside of pg gets an ES module, on
-// which pg falls. Here pg's own packages are resolved as a plain Node does it.
-registerHooks({
-  resolve(specifier, context, next) {
-    if (!/^pg(-|$)/.test(specifier)) return next(specifier, context)
-    return next(specifier, { ...context, conditions: context.conditions.filter((name) => name !== 'import') })
-  },
-})
 
 let mariadb: MariadbServer
 let postgres: PostgresServer
@@ -80,6 +71,24 @@ describe.each(Object.keys(addresses))('%s', (kind) => {
     )
     const ends = segments.map(({ maxId }) => Number(maxId)).sort((a, b) => a - b)
     expect(ends).toEqual(Array.from({ length: 60 }, (_, index) => 1 + 7 * (index + 1)))
+  })
+
+  test('many processes that make the table and the same tag at once all serve it at once', async () => {
+    const address = addresses[kind]!()
+    // SQLite's address is a new file each time.
+    if (kind !== 'sqlite') await (kind === 'mariadb' ? mariadb : postgres).sql('DROP TABLE leaf_alloc')
+    const all = await Promise.all(
+      Array.from({ length: 8 }, async () => {
+        const ids = await SegmentIds.start({ stores: [await openSegmentStore(address)], onAlarm: () => {} })
+        await ids.addTag('race', { step: 10 }).catch((error: { code: string }) => {
+          expect(error.code).toBe('FB_IDS_TAG_EXISTS')
+        })
+        return ids
+      }),
+    )
+    const given = (await Promise.all(all.map((ids) => ids.nextMany('race', 30)))).flat()
+    expect(new Set(given).size).toBe(8 * 30)
+    await Promise.all(all.map((ids) => ids.close()))
   })
 
   test('tags differ by case and take any letters', async () => {

@@ -31,8 +31,10 @@ export class IdService {
 
   /** The next segment id of a tag. */
   segment(tag: string): Given<string> {
+    const id = this.takeSegment(tag)
+    if (id !== undefined) return id
     this.given++
-    return this.#segments().take(tag) ?? this.#segments().next(tag)
+    return this.#segments().next(tag)
   }
 
   segmentMany(tag: string, count: number): Promise<string[]> {
@@ -42,13 +44,30 @@ export class IdService {
 
   /** The next snowflake id; the key is for the caller's own use, all keys share the worker's ids. */
   nextSnowflake(): string {
+    const id = this.#node().next()
     this.given++
-    return this.#node().next()
+    return id
   }
 
   snowflakeMany(count: number): string[] {
     this.given += this.#checkCount(count)
     return this.#node().nextMany(count)
+  }
+
+  /** A segment id that is in memory; undefined where `segment` must be asked, or has an error to tell. */
+  takeSegment(tag: string): string | undefined {
+    const id = this.segments?.take(tag)
+    if (id !== undefined) this.given++
+    return id
+  }
+
+  /** A snowflake id; undefined where `nextSnowflake` has an error to tell. */
+  takeSnowflake(): string | undefined {
+    try {
+      return this.nextSnowflake()
+    } catch {
+      return undefined
+    }
   }
 
   #checkCount(count: number): number {

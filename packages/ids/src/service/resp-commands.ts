@@ -1,3 +1,4 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
 import { ErrorReply, encodeReply, MapReply, type RespValue, type RespVersion } from '@firebreak/core'
 import { IdsError, messageOf } from '../errors.ts'
 import type { Given, IdService } from './id-service.ts'
@@ -99,7 +100,7 @@ export class RespCommands {
   }
 
   #hello(args: readonly string[], state: RespConnectionState): string {
-    const [version = '2', ...rest] = args
+    const [version = String(state.version), ...rest] = args
     if (version !== '2' && version !== '3') return '-NOPROTO unsupported protocol version\r\n'
     const auth = rest.findIndex((word) => word.toUpperCase() === 'AUTH')
     if (auth >= 0 && !this.#authenticate(rest[auth + 2], state)) return wrongPassword
@@ -122,7 +123,7 @@ export class RespCommands {
   }
 
   #authenticate(password: string | undefined, state: RespConnectionState): boolean {
-    state.isAllowed = this.#token === undefined || password === this.#token
+    state.isAllowed = this.#token === undefined || isSame(password ?? '', this.#token)
     return state.isAllowed
   }
 
@@ -137,6 +138,12 @@ export class RespCommands {
 }
 
 const wrongPassword = '-WRONGPASS invalid username-password pair or user is disabled.\r\n'
+
+/** Takes as long for a good guess as for a bad one. */
+function isSame(given: string, wanted: string): boolean {
+  const digest = (text: string) => createHash('sha256').update(text).digest()
+  return timingSafeEqual(digest(given), digest(wanted))
+}
 
 function isSnowflakeKey(key: string): boolean {
   return key === 'snowflake' || key.startsWith('snowflake:')

@@ -115,6 +115,34 @@ test('what is no RESP is answered with an error and the connection ends', async 
   expect(await raw('QUIT\r\nINCR a\r\n', 'closed')).toBe('+OK\r\n')
 })
 
+test('a client that asks for much and reads nothing is not answered without bound', async () => {
+  const socket = connect(server.port, '127.0.0.1')
+  socket.pause()
+  const before = service.given
+  socket.write('LPOP snowflake 5000\r\n'.repeat(3000))
+  // Some batches fill the buffers of both sides; then the server waits.
+  await expect.poll(() => service.given).toBeGreaterThan(before)
+  let seen = -1
+  await expect
+    .poll(
+      () => {
+        const isStill = service.given === seen
+        seen = service.given
+        return isStill
+      },
+      { interval: 300, timeout: 20_000 },
+    )
+    .toBe(true)
+  expect(service.given - before).toBeLessThan(3000 * 5000)
+  let received = 0
+  socket.on('data', (chunk) => {
+    received += chunk.length
+  })
+  socket.resume()
+  await expect.poll(() => received, { timeout: 30_000 }).toBeGreaterThan(20_000_000)
+  socket.destroy()
+})
+
 test('with a token nothing is given before AUTH', async () => {
   const guarded = await RespIdServer.start({ service, token: 'secret' })
   expect(await raw('INCR a\r\nLPOP snowflake\r\nPING\r\nQUIT\r\n', 'closed', guarded.port)).toMatch(

@@ -17,6 +17,8 @@ export interface RespIdServerOptions {
 }
 
 const maxRequestBytes = 64 * 1024
+/** Replies beyond this are sent, and waited for, before the next request is looked at. */
+const maxUnsentBytes = 256 * 1024
 const nothing = Buffer.alloc(0)
 
 /** A server that any Redis client in any language can get ids from. */
@@ -84,7 +86,7 @@ class Connection {
     let replies = ''
     let at = 0
     try {
-      for (;;) {
+      while (!this.#state.isQuitting && !this.#socket.destroyed) {
         const end = this.#parser.parse(this.#unread, at, this.#unread.length)
         if (end === 0) break
         at = end
@@ -97,29 +99,41 @@ class Connection {
         else {
           // The database is asked: what is known goes out before the wait, and nothing comes in.
           if (replies !== '') this.#socket.write(replies)
-          this.#socket.pause()
-          replies = await reply
-          this.#socket.resume()
+          replies = await this.#whilePaused(reply)
         }
-        if (this.#state.isQuitting) break
+        if (replies.length > maxUnsentBytes) {
+          await this.#send(replies)
+          replies = ''
+          // The other connections have their turn.
+          await new Promise((resolve) => setImmediate(resolve))
+        }
       }
     } catch (error) {
       if (!(error instanceof RequestError)) throw error
       replies += `-${error.reply}\r\n`
       this.#state.isQuitting = true
     }
-    this.#unread = at === 0 ? this.#unread : at === this.#unread.length ? nothing : this.#unread.subarray(at)
-    const hasRoom = replies === '' || this.#socket.write(replies)
+    this.#unread = at === this.#unread.length ? nothing : this.#unread.subarray(at)
+    if (this.#state.isQuitting) this.#socket.end(replies)
+    else if (replies !== '') await this.#send(replies)
     this.#isAnswering = false
-    if (this.#state.isQuitting || this.#unread.length > maxRequestBytes * 2) {
-      this.#socket.destroySoon()
-      return
-    }
-    // A client that does not read its replies is not read from either.
-    if (!hasRoom) {
-      this.#socket.pause()
-      this.#socket.once('drain', () => this.#socket.resume())
-    }
+  }
+
+  /** Writes; a client that does not read its replies is waited for, and not read from either. */
+  #send(replies: string): Promise<void> | undefined {
+    if (this.#socket.write(replies) || this.#socket.destroyed) return undefined
+    const drained = new Promise<void>((resolve) => {
+      this.#socket.once('drain', resolve)
+      this.#socket.once('close', resolve)
+    })
+    return this.#whilePaused(drained)
+  }
+
+  async #whilePaused<T>(event: Promise<T>): Promise<T> {
+    this.#socket.pause()
+    const value = await event
+    this.#socket.resume()
+    return value
   }
 
   #argument(index: number): string {

@@ -58,20 +58,15 @@ export class ZooKeeperRegistry implements WorkerRegistry {
 
   async claim({ waitMs, predecessor }: ClaimOptions): Promise<void> {
     await this.#client.connect()
-    await this.#client.ensure(this.#forever)
-    await this.#client.ensure(this.#temporary)
     const path = `${this.#temporary}/${this.#name}`
-    const data = JSON.stringify({ ip: this.#address.ip, port: this.#address.port, owner: this.owner })
     const deadline = performance.now() + waitMs
     for (;;) {
-      try {
-        await this.#client.create(path, data, 'ephemeral')
-        return
-      } catch (error) {
-        if (!isZooKeeperError(error, 'NODE_EXISTS')) throw error
-      }
+      // Read first: this comes every few seconds, and a create that fails costs the ensemble a write.
       const found = await this.#client.getData(path)
-      if (found === undefined) continue
+      if (found === undefined) {
+        if (await this.#createClaim(path)) return
+        continue
+      }
       const owner = ownerOf(found.data)
       if (owner === this.owner && found.stat.ephemeralOwner === this.#client.sessionId) return
       if (owner === this.owner || (predecessor !== undefined && owner === predecessor)) {
@@ -81,6 +76,21 @@ export class ZooKeeperRegistry implements WorkerRegistry {
       }
       if (performance.now() >= deadline) throw addressTaken(this.#address, owner)
       await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  }
+
+  /** False where somebody was faster, or the tree was not there and now is. */
+  async #createClaim(path: string): Promise<boolean> {
+    const { ip, port } = this.#address
+    try {
+      await this.#client.create(path, JSON.stringify({ ip, port, owner: this.owner }), 'ephemeral')
+      return true
+    } catch (error) {
+      if (isZooKeeperError(error, 'NO_NODE')) {
+        await this.#client.ensure(this.#forever)
+        await this.#client.ensure(this.#temporary)
+      } else if (!isZooKeeperError(error, 'NODE_EXISTS')) throw error
+      return false
     }
   }
 

@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 
 async function connected(options: Partial<ConstructorParameters<typeof ZooKeeperClient>[0]> = {}) {
-  const client = new ZooKeeperClient({ servers: server.address, sessionTimeoutMs: 1000, ...options })
+  const client = new ZooKeeperClient({ servers: server.address, sessionTimeoutMs: 4000, ...options })
   await client.connect()
   return client
 }
@@ -70,7 +70,7 @@ test('an ephemeral node ends with its session: at once by close, after the timeo
   await polite.close()
   expect(await watcher.exists('/polite')).toBe(undefined)
 
-  const silent = await connected({ servers: `127.0.0.1:${proxy.port}` })
+  const silent = await connected({ servers: `127.0.0.1:${proxy.port}`, sessionTimeoutMs: 1000 })
   const events: string[] = []
   silent.onSession((event) => events.push(event))
   await silent.create('/silent', '', 'ephemeral')

@@ -17,7 +17,8 @@ export interface TimeWindow {
 export class Calendar {
   readonly #unit: CalendarUnit
   readonly #format: Intl.DateTimeFormat
-  #last: TimeWindow = { start: 0, end: 0 }
+  /** The windows asked for last, the newest first: one costs some sixty looks at the calendar. */
+  readonly #recent: TimeWindow[] = []
 
   constructor(unit: CalendarUnit, timeZone: string) {
     this.#unit = unit
@@ -35,12 +36,14 @@ export class Calendar {
 
   /** The window that holds an instant. */
   windowOf(nowMs: number): TimeWindow {
-    const last = this.#last
-    if (nowMs >= last.start && nowMs < last.end) return last
+    for (const window of this.#recent) if (nowMs >= window.start && nowMs < window.end) return window
     const end = this.#edge(nowMs, 1)
     // The last instant before the window, plus one.
     const start = this.#edge(nowMs, -1) + 1
-    return (this.#last = { start, end })
+    const window = { start, end }
+    this.#recent.unshift(window)
+    if (this.#recent.length > keptWindows) this.#recent.pop()
+    return window
   }
 
   /** The first instant with another label, going forward or backward. */
@@ -89,6 +92,9 @@ export class Calendar {
     }
   }
 }
+
+/** Today, tomorrow, and where a clock that jumps has been. */
+const keptWindows = 4
 
 /** Shorter than any window of the unit, so that a walk cannot step over one. */
 const stepMs: Record<CalendarUnit, number> = {

@@ -1,4 +1,4 @@
-import { type Clock, systemTimers, type Timers, wallClock } from '@firebreak/core'
+import { type Clock, systemTimers, type Timers } from '@firebreak/core'
 import type { Answer, LimiterCounts } from '../answer.ts'
 import { LimitCostError } from '../errors.ts'
 import type { LimitSpec } from '../spec/spec.ts'
@@ -10,10 +10,11 @@ import { Blocks } from './blocks.ts'
 import { KeyTable } from './key-table.ts'
 import { makeAlgorithm } from './make-algorithm.ts'
 import { RecentIds } from './recent-ids.ts'
+import { turnClock } from './turn-clock.ts'
 
 /** How a limiter in this process is made. */
 export interface LocalLimiterOptions {
-  /** Where it reads the time. @default the wall clock */
+  /** Where it reads the time. @default the wall clock, read once in a burst of one turn (see `TurnClock`) */
   readonly clock?: Clock
   /** The most keys it remembers; beyond, those nearest to unused start anew. @default 100000 */
   readonly maxKeys?: number
@@ -38,7 +39,7 @@ export class LocalLimiter {
   readonly #line: WaitingLine
 
   constructor(spec: LimitSpec, options: LocalLimiterOptions = {}) {
-    const { clock = wallClock, maxKeys = 100_000, name = specId(spec), maxWaiting = 1000 } = options
+    const { clock = turnClock, maxKeys = 100_000, name = specId(spec), maxWaiting = 1000 } = options
     requireWhole('maxKeys', maxKeys, 1, 2 ** 24)
     this.spec = spec
     this.name = name
@@ -78,7 +79,9 @@ export class LocalLimiter {
     requireCost(units)
     if (units === 0) return true
     const nowMs = Math.floor(this.#clock.now())
-    if (requestId !== undefined && !this.#refunded.isFirst(`${key}\0${requestId}`, nowMs)) return false
+    // A hold of `concurrency` is given back by its name, which cannot happen twice.
+    const isMarked = requestId !== undefined && this.spec.kind !== 'concurrency'
+    if (isMarked && !this.#refunded.isFirst(`${key}\0${requestId}`, nowMs)) return false
     const slot = this.#table.find(key)
     if (slot !== undefined) this.#algorithm.refund(slot, nowMs, units, requestId)
     return true
@@ -97,7 +100,7 @@ export class LocalLimiter {
   }
 
   /** Waits for its turn instead of being denied: first come first served for each key, bounded in time and number. */
-  wait(key: string, cost = 1, options: WaitOptions = {}): Promise<Answer> {
+  async wait(key: string, cost = 1, options: WaitOptions = {}): Promise<Answer> {
     requireCost(cost)
     return this.#line.wait(key, cost, options)
   }
@@ -123,7 +126,12 @@ export function localLimiter(spec: LimitSpec, options?: LocalLimiterOptions): Lo
   return new LocalLimiter(spec, options)
 }
 
-/** Throws unless a cost is a whole number from 0 up. */
+/** Whether a cost is a whole number from 0 up. */
+export function isCost(cost: number): boolean {
+  return cost === 1 || (cost >= 0 && Number.isSafeInteger(cost))
+}
+
+/** Throws unless it is. */
 export function requireCost(cost: number): void {
-  if (cost !== 1 && (!(cost >= 0) || !Number.isSafeInteger(cost))) throw new LimitCostError(cost)
+  if (!isCost(cost)) throw new LimitCostError(cost)
 }

@@ -60,7 +60,7 @@ test.each(Object.entries(specs))(
           } else check(made, oracle, now, call === 'peek' ? 0 : cost, limiter.take('k', call === 'peek' ? 0 : cost))
         }
       }),
-      { numRuns: scale(300, 5000) },
+      { numRuns: scale(300, 3000) },
     )
   },
 )

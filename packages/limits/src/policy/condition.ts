@@ -1,4 +1,4 @@
-import { type IpRange, parseIp, parseIpRange } from './ip-range.ts'
+import { type IpRange, parseIpAgain, parseIpRange } from './ip-range.ts'
 
 /** What one parameter of a call must be for a rule to apply; a call without the parameter never fits. */
 export type Condition =
@@ -101,7 +101,7 @@ export function compileValues(values: Iterable<string>): Matcher {
       if (numbers.some(({ low, high }) => number >= low && number <= high)) return true
     }
     if (addresses.length === 0) return false
-    const ip = parseIp(value)
+    const ip = parseIpAgain(value)
     return (
       ip !== undefined &&
       addresses.some(({ family, low, high }) => family === ip.family && ip.value >= low && ip.value <= high)

@@ -37,6 +37,18 @@ export function parseIp(text: string): IpAddress | undefined {
   return { family: 6, value }
 }
 
+let lastText = ''
+let lastAddress: IpAddress | undefined
+
+/** The same, remembering the last one: the rules of a policy all look at one call's address. */
+export function parseIpAgain(text: string): IpAddress | undefined {
+  if (text !== lastText) {
+    lastAddress = parseIp(text)
+    lastText = text
+  }
+  return lastAddress
+}
+
 function ipv4Value(text: string): bigint {
   return text.split('.').reduce((sum, part) => (sum << 8n) | BigInt(part), 0n)
 }

@@ -153,8 +153,8 @@ export function readDict(path: string, policyFile: string, readText: ReadText): 
   let text: string
   try {
     text = readText(place)
-  } catch {
-    throw new Error(`the dict file ${path} cannot be read`)
+  } catch (error) {
+    throw new Error(`the dict file ${path} cannot be read: ${(error as Error).message}`)
   }
   const values = text
     .split(/\r?\n/)

@@ -137,9 +137,12 @@ describe.each(Object.keys(stores))('on %s', (name) => {
 
   test('50 concurrent calls at a limit of 3 are admitted exactly 3 times', async () => {
     for (const method of ['count', 'leak']) {
-      const { through } = open(`rule : [${method}] [uid=+] [time=3600; count=3] [result=2; return=1]`)
+      const { through, service } = open(`rule : [${method}] [uid=+] [time=3600; count=3] [result=2; return=1]`)
       const codes = await Promise.all(Array.from({ length: 50 }, () => through({ uid: 'x' })))
       expect(codes.filter((code) => code === 0)).toHaveLength(3)
+      // Nor does looking, however many look at once, take anything out of a list.
+      await Promise.all(Array.from({ length: 50 }, () => service.browse({ uid: 'x' })))
+      expect(await service.value(1, { uid: 'x' })).toMatchObject({ used: 3 })
     }
   })
 

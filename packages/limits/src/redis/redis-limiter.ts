@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { InvalidOptionError, systemTimers, type Timers } from '@firebreak/core'
 import { type Redis, type RedisArgument, type RedisClient, type RedisScript, toRedis } from '@firebreak/redis'
 import type { Answer, LimiterCounts } from '../answer.ts'
-import { LocalLimiter, requireCost } from '../local/local-limiter.ts'
+import { LimitCostError } from '../errors.ts'
+import { isCost, LocalLimiter, requireCost } from '../local/local-limiter.ts'
 import type { LimitSpec } from '../spec/spec.ts'
 import { capacityOf, spanMs, specId } from '../spec/specs.ts'
 import { requireWhole } from '../spec/whole-ratio.ts'
@@ -135,7 +136,7 @@ export class RedisLimiter {
 
   /** Asks for `cost` units; charged only where admitted. Never rejects because of Redis. */
   take(key: string, cost = 1, requestId?: string): Promise<Answer> {
-    requireCost(cost)
+    if (!isCost(cost)) return Promise.reject(new LimitCostError(cost))
     const known = this.#denied?.answer(key, cost)
     if (known !== undefined) return Promise.resolve(this.#count(known))
     if (this.#availability.isOpen) return Promise.resolve(this.#count(this.unavailable(key, cost, requestId)))
@@ -190,7 +191,7 @@ export class RedisLimiter {
   }
 
   /** Waits for its turn instead of being denied: first come first served in this process, bounded in time and number. */
-  wait(key: string, cost = 1, options: WaitOptions = {}): Promise<Answer> {
+  async wait(key: string, cost = 1, options: WaitOptions = {}): Promise<Answer> {
     requireCost(cost)
     return this.#line.wait(key, cost, options)
   }
@@ -224,8 +225,8 @@ export class RedisLimiter {
   }
 
   #takeNow(key: string, cost: number, requestId?: string): Promise<Answer> {
-    const id = this.spec.kind === 'concurrency' ? (requestId ?? randomBytes(9).toString('base64url')) : ''
-    return this.#takes.take(key, cost, id)
+    if (this.plan.algorithm !== 'concurrency') return this.#takes.take(key, cost, '')
+    return this.#takes.take(key, cost, requestId ?? randomBytes(9).toString('base64url'))
   }
 
   /** Serves from a lease, fetching one where there is none: callers of one key share the fetch. */

@@ -3,19 +3,13 @@ import type { RedisArgument } from '@firebreak/redis'
 import type { Answer } from '../answer.ts'
 import { admittedAnswer, deniedAnswer, type RedisPlan } from './redis-plan.ts'
 
-/** One call that waits for its answer. */
-interface Waiter {
-  resolve(answer: Answer): void
-  reject(error: unknown): void
-}
-
 /** The calls for one key since the last flush: runs of equal cost, in order, and who waits for each call. */
 interface KeyCalls {
   readonly key: string
   readonly costs: number[]
   readonly calls: number[]
   readonly ids: string[]
-  readonly waiters: Waiter[]
+  readonly waiters: ((answer: Answer) => void)[]
 }
 
 /** What a batcher needs of its limiter. */
@@ -36,7 +30,7 @@ export interface BatcherOptions {
 /** Script calls of one limiter on their way at once; what comes meanwhile forms the next batch. */
 const maxInFlight = 8
 /** Keys in one script call; a script holds up the server for all others. */
-const maxKeysPerCall = 32
+const maxKeysPerCall = 50
 
 /**
  * Same-turn calls become one script call.
@@ -59,7 +53,7 @@ export class TakeBatcher {
   }
 
   take(key: string, cost: number, requestId: string): Promise<Answer> {
-    return new Promise<Answer>((resolve, reject) => {
+    return new Promise<Answer>((resolve) => {
       let calls = this.#pending.get(key)
       if (calls === undefined) {
         calls = { key, costs: [], calls: [], ids: [], waiters: [] }
@@ -73,7 +67,7 @@ export class TakeBatcher {
         calls.calls.push(1)
         calls.ids.push(requestId)
       }
-      calls.waiters.push({ resolve, reject })
+      calls.waiters.push(resolve)
     })
   }
 
@@ -153,7 +147,7 @@ export class TakeBatcher {
             ? admittedAnswer(plan, cost, admitted - 1 - index, level, resetMs)
             : deniedAnswer(plan, cost, level, retryMs, resetMs)
         this.#options.answered(key, cost, sentAt, answer)
-        waiters[waiter++]!.resolve(answer)
+        waiters[waiter++]!(answer)
       }
       position += 4
     }
@@ -164,12 +158,7 @@ export class TakeBatcher {
     let waiter = 0
     for (let run = 0; run < costs.length; run++) {
       for (let index = 0; index < calls[run]!; index++) {
-        const { resolve, reject } = waiters[waiter++]!
-        try {
-          resolve(this.#options.fallback(key, costs[run]!, ids[run]!))
-        } catch (error) {
-          reject(error)
-        }
+        waiters[waiter++]!(this.#options.fallback(key, costs[run]!, ids[run]!))
       }
     }
   }

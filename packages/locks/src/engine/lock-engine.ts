@@ -1,32 +1,17 @@
 import { EventEmitter } from 'node:events'
 import type { Redis } from '@firebreak/redis'
-import {
-  type LockLostError,
-  LockNotReplicatedError,
-  LockQueueFullError,
-  LocksClosedError,
-  type LossReason,
-} from '../errors.ts'
-import { Hold, type HoldRequest } from '../lease/hold.ts'
+import { type LockLostError, LockNotReplicatedError, LocksClosedError, type LossReason } from '../errors.ts'
+import { Hold, type HoldOrigin, type HoldRequest } from '../lease/hold.ts'
 import { Watchdog } from '../lease/watchdog.ts'
 import type { LockKind, LockProtocol } from '../lock/protocol.ts'
 import { LockMetrics } from '../metrics/lock-metrics.ts'
 import type { ResolvedLocksOptions } from '../options.ts'
 import { GiveUp } from '../wait/give-up.ts'
-import { WaitLine } from '../wait/wait-line.ts'
-import { Waiter } from '../wait/waiter.ts'
-import { WaiterHeartbeat } from '../wait/waiter-heartbeat.ts'
+import type { Waiter } from '../wait/waiter.ts'
 import { WakeChannels } from '../wait/wake-channels.ts'
-import { persist } from './transient.ts'
-
-/** One request for a lock by one owner. */
-export interface AcquireRequest extends HoldRequest {
-  /** 0: one try. Infinity: for ever. */
-  readonly waitMs: number
-  readonly signal?: AbortSignal | undefined
-  /** Ask again and again with growing pauses instead of subscribing. */
-  readonly isSpinning?: boolean
-}
+import type { AcquireRequest } from './acquire-request.ts'
+import { repeat } from './transient.ts'
+import { WaitingRoom, type WaitingTask } from './waiting-room.ts'
 
 /** A lock that was lost, as the event tells it. */
 export interface LostLock {
@@ -36,13 +21,6 @@ export interface LostLock {
   readonly token: number
   readonly reason: LossReason
   readonly error: LockLostError
-}
-
-/** One task that waits, for snapshots. */
-export interface WaitingTask {
-  readonly protocol: LockProtocol
-  readonly owner: string
-  readonly since: number
 }
 
 /**
@@ -56,26 +34,27 @@ export class LockEngine {
   readonly events = new EventEmitter<{ lost: [LostLock] }>()
   readonly watchdog: Watchdog
   readonly channels: WakeChannels
-  readonly #heartbeat: WaiterHeartbeat
-  readonly #lines = new Map<string, WaitLine>()
+  readonly #room: WaitingRoom
   /** What known owners hold, by lock and owner. */
   readonly #holds = new Map<string, Hold>()
   /** First acquisitions of known owners that are under way, by lock and owner. */
   readonly #pending = new Map<string, Promise<Hold | undefined>>()
-  readonly #waiting = new Set<WaitingTask>()
-  readonly #closing = new AbortController()
   readonly #stopWatching: () => void
   #seenToken = 0
   /** The highest token seen before the last reconnect: Redis can only have forgotten what was before one. */
   #tokenFloor = 0
   #reconnects = 0
+  #isClosed = false
 
   constructor(redis: Redis, options: ResolvedLocksOptions) {
     this.redis = redis
     this.options = options
     this.watchdog = new Watchdog(redis, options, (hold, reason) => this.#lose(hold, reason))
     this.channels = new WakeChannels(redis, options.channelLingerMs, options.timers)
-    this.#heartbeat = new WaiterHeartbeat(options.waiterTtlMs / 3, options.timers)
+    this.#room = new WaitingRoom(options, this.channels, {
+      try: (protocol, request, giveUp) => this.#try(protocol, request, giveUp, this.now()),
+      persist: (call, giveUp) => this.#persist(call, this.now() + options.leaseMs / 3, giveUp),
+    })
     this.#stopWatching = redis.onReconnect(() => {
       this.#reconnects++
       this.#tokenFloor = this.#seenToken
@@ -107,7 +86,7 @@ export class LockEngine {
   }
 
   waiting(): ReadonlySet<WaitingTask> {
-    return this.#waiting
+    return this.#room.tasks()
   }
 
   /** A first acquisition of this owner that is under way. */
@@ -126,22 +105,21 @@ export class LockEngine {
   /** Takes the lock for an owner that does not have it; undefined when its time was over first. */
   async acquire(protocol: LockProtocol, request: AcquireRequest): Promise<Hold | undefined> {
     request.signal?.throwIfAborted()
-    if (this.#closing.signal.aborted) throw new LocksClosedError()
+    if (this.#isClosed) throw new LocksClosedError()
     const startedAt = this.now()
     const isBounded =
       request.waitMs > 0 && (request.waitMs !== Number.POSITIVE_INFINITY || request.signal !== undefined)
     const giveUp = isBounded ? new GiveUp(request.waitMs, request.signal, this.options.timers) : undefined
     try {
-      const hasLine = (this.#lines.get(protocol.id)?.size ?? 0) > 0
       // Who comes while others wait stands behind them, unless it would not wait at all.
-      if (!hasLine || request.waitMs <= 0) {
-        const result = await this.#try(protocol, request, giveUp)
+      if (request.waitMs <= 0 || !this.#room.hasWaiters(protocol)) {
+        const result = await this.#try(protocol, request, giveUp, startedAt)
         if (result instanceof Hold) return result
         if (request.waitMs <= 0 || result === 'gave-up') return this.#refuse(protocol, request)
       }
       const hold = request.isSpinning
-        ? await this.#spin(protocol, request, giveUp)
-        : await this.#wait(protocol, request, giveUp, startedAt)
+        ? await this.#room.spin(protocol, request, giveUp)
+        : await this.#room.wait(protocol, request, giveUp, startedAt)
       if (hold === undefined) return this.#refuse(protocol, request)
       this.metrics.contended++
       this.metrics.wait.record(this.now() - startedAt)
@@ -170,34 +148,36 @@ export class LockEngine {
   }
 
   /** Leaves one entry; true when the lock was ours until now. */
-  async release(hold: Hold): Promise<boolean> {
+  release(hold: Hold): Promise<boolean> {
     const now = this.now()
     if (!hold.isHeldAt(now)) {
       if (hold.state === 'held') this.#lose(hold, 'expired')
-      return false
+      return Promise.resolve(false)
     }
-    const { protocol, owner } = hold
     const count = --hold.count
-    if (count > 0) {
-      const isOurs = await this.#persist(() => protocol.setCount(owner, count, 0), hold.deadline)
-      if (!isOurs && hold.state === 'held') this.#lose(hold, 'taken')
-      return isOurs
-    }
+    if (count > 0) return this.#leave(hold, count)
+    const { protocol } = hold
     this.#forget(hold)
     hold.state = 'released'
     this.metrics.released++
     this.metrics.hold.record(now - hold.acquiredAt)
     const canHandOver = protocol.handOver !== undefined && hold.handoffs < this.options.maxLocalHandoffs
-    const heir = canHandOver ? this.#lines.get(protocol.id)?.heir : undefined
+    const heir = canHandOver ? this.#room.heirOf(protocol) : undefined
     return heir === undefined ? this.#free(hold) : this.#handOver(hold, heir)
   }
 
   async close(): Promise<void> {
-    this.#closing.abort(new LocksClosedError())
+    this.#isClosed = true
     this.#stopWatching()
     this.watchdog.close()
-    this.#heartbeat.close()
+    this.#room.close()
     await this.channels.close()
+  }
+
+  async #leave(hold: Hold, count: number): Promise<boolean> {
+    const isOurs = await this.#persist(() => hold.protocol.setCount(hold.owner, count, 0), hold.deadline)
+    if (!isOurs && hold.state === 'held') this.#lose(hold, 'taken')
+    return isOurs
   }
 
   /**
@@ -238,7 +218,8 @@ export class LockEngine {
       return false
     }
     this.metrics.handedOver++
-    const handed = this.#begin(protocol, heir.request, token, sentAt, hold.handoffs + 1)
+    const origin = { token, sentAt, acquiredAt: this.now(), handoffs: hold.handoffs + 1 }
+    const handed = this.#begin(protocol, heir.request, origin)
     if (heir.hasGivenUp) await this.release(handed)
     else heir.hand(handed)
     return true
@@ -249,8 +230,9 @@ export class LockEngine {
     protocol: LockProtocol,
     request: AcquireRequest,
     giveUp: GiveUp | undefined,
+    now: number,
   ): Promise<Hold | number | 'gave-up'> {
-    const until = this.now() + this.options.leaseMs / 3
+    const until = now + this.options.leaseMs / 3
     const attempt = this.#persist(() => this.#attempt(protocol, request), until, giveUp)
     if (giveUp === undefined) return attempt
     return giveUp.race(attempt, (late) => {
@@ -264,10 +246,15 @@ export class LockEngine {
     const tokenFloor = this.#tokenFloor
     const attempt = await protocol.acquire({ owner, leaseMs, tokenFloor, willWait: request.waitMs > 0 })
     if ('waitMs' in attempt) return attempt.waitMs
-    const hold = this.#begin(protocol, request, attempt.token, sentAt, 0)
+    const now = this.now()
+    if (now >= sentAt + leaseMs) {
+      // The answer took longer than the lease: what it says is over. Redis may have begun to count later.
+      protocol.release(owner).catch(() => {})
+      return 0
+    }
+    const hold = this.#begin(protocol, request, { token: attempt.token, sentAt, acquiredAt: now, handoffs: 0 })
     if (this.options.replicas !== undefined) await this.#awaitReplicas(hold)
-    // The answer took longer than the lease: what it says is over.
-    return hold.isHeldAt(this.now()) ? hold : 0
+    return hold
   }
 
   async #awaitReplicas(hold: Hold): Promise<void> {
@@ -279,89 +266,6 @@ export class LockEngine {
     throw new LockNotReplicatedError(hold.protocol.name, acknowledged, count)
   }
 
-  async #wait(
-    protocol: LockProtocol,
-    request: AcquireRequest,
-    giveUp: GiveUp | undefined,
-    since: number,
-  ): Promise<Hold | undefined> {
-    if (this.#waiting.size >= this.options.maxWaiting)
-      throw new LockQueueFullError(protocol.name, this.options.maxWaiting)
-    const line = this.#openLine(protocol)
-    const waiter = new Waiter(request, this.options.timers)
-    const task: WaitingTask = { protocol, owner: request.owner, since }
-    const onClose = () => waiter.giveUp()
-    this.#closing.signal.addEventListener('abort', onClose)
-    giveUp?.onGiveUp(onClose)
-    line.join(waiter)
-    this.#waiting.add(task)
-    let hold: Hold | undefined
-    try {
-      hold = await this.#waitInLine(line, waiter, request, giveUp)
-    } finally {
-      this.#waiting.delete(task)
-      this.#closing.signal.removeEventListener('abort', onClose)
-      line.leave(waiter, hold?.leaseMs)
-      if (line.size === 0) this.#closeLine(line)
-    }
-    if (hold === undefined) this.#closing.signal.throwIfAborted()
-    return hold
-  }
-
-  async #waitInLine(
-    line: WaitLine,
-    waiter: Waiter,
-    request: AcquireRequest,
-    giveUp: GiveUp | undefined,
-  ): Promise<Hold | undefined> {
-    const ready = this.#persist(() => line.ready(), this.now() + this.options.leaseMs / 3, giveUp)
-    if ((await (giveUp === undefined ? ready : giveUp.race(ready, () => {}))) === 'gave-up') return undefined
-    // What happened before the subscription stood was not told: look once.
-    if (line.looks(waiter)) waiter.look()
-    let pauseMs = Number.POSITIVE_INFINITY
-    for (;;) {
-      const reason = await waiter.pause(pauseMs)
-      if (reason === 'gave-up') return undefined
-      if (reason === 'handed') return waiter.handed
-      const result = await this.#try(line.protocol, request, giveUp)
-      if (result === 'gave-up') return undefined
-      if (result instanceof Hold) return result
-      // A holder without an end was written by somebody else's hand; look now and then.
-      pauseMs = Math.min(result, this.options.leaseMs)
-    }
-  }
-
-  /** For very many locks that are seldom waited for: no subscription, pauses that double with jitter. */
-  async #spin(protocol: LockProtocol, request: AcquireRequest, giveUp: GiveUp | undefined): Promise<Hold | undefined> {
-    const waiter = new Waiter(request, this.options.timers)
-    giveUp?.onGiveUp(() => waiter.giveUp())
-    for (let pauseMs = 1; ; pauseMs = Math.min(pauseMs * 2, 128)) {
-      if ((await waiter.pause(pauseMs * (0.5 + Math.random() / 2))) === 'gave-up') return undefined
-      const result = await this.#try(protocol, request, giveUp)
-      if (result === 'gave-up') return undefined
-      if (result instanceof Hold) return result
-      if (this.#closing.signal.aborted) throw new LocksClosedError()
-    }
-  }
-
-  #openLine(protocol: LockProtocol): WaitLine {
-    const id = protocol.id
-    const known = this.#lines.get(id)
-    if (known !== undefined) return known
-    const line = new WaitLine(protocol, this.channels)
-    this.#lines.set(id, line)
-    if (protocol.keepWaiting !== undefined) this.#heartbeat.add(line)
-    return line
-  }
-
-  #closeLine(line: WaitLine): void {
-    const id = line.protocol.id
-    if (this.#lines.get(id) !== line) return
-    this.#lines.delete(id)
-    this.#heartbeat.remove(line)
-    line.close()
-  }
-
   #refuse(protocol: LockProtocol, request: AcquireRequest): undefined {
     this.metrics.refused++
     if (request.waitMs > 0) protocol.abandon?.(request.owner).catch(() => {})
@@ -369,11 +273,11 @@ export class LockEngine {
     return undefined
   }
 
-  #begin(protocol: LockProtocol, request: HoldRequest, token: number, sentAt: number, handoffs: number): Hold {
-    if (token > this.#seenToken) this.#seenToken = token
-    const hold = new Hold(protocol, request, { token, sentAt, acquiredAt: this.now(), handoffs })
+  #begin(protocol: LockProtocol, request: HoldRequest, origin: HoldOrigin): Hold {
+    const hold = new Hold(protocol, request, origin)
+    if (hold.token > this.#seenToken) this.#seenToken = hold.token
     this.metrics.acquired++
-    if (request.isKnown) this.#holds.set(`${protocol.id} ${hold.owner}`, hold)
+    if (hold.isKnown) this.#holds.set(`${protocol.id} ${hold.owner}`, hold)
     this.watchdog.add(hold)
     return hold
   }
@@ -395,8 +299,12 @@ export class LockEngine {
     return error
   }
 
+  /** Nearly every call succeeds at once: only one that did not is persisted with. */
   #persist<T>(call: () => Promise<T>, until: number, giveUp?: GiveUp): Promise<T> {
-    const hasEnded = () => giveUp?.reason !== undefined || this.#closing.signal.aborted
-    return persist(call, { until, hasEnded, clock: this.options.clock, timers: this.options.timers })
+    return call().catch((error) => {
+      const { clock, timers } = this.options
+      const hasEnded = () => giveUp?.reason !== undefined || this.#isClosed
+      return repeat(call, error, { until, hasEnded, clock, timers })
+    })
   }
 }

@@ -1,4 +1,4 @@
-import type { Clock, Timers } from '@firebreak/core'
+import { type Clock, FirebreakError, type Timers } from '@firebreak/core'
 import { replyErrorCode } from '@firebreak/redis'
 
 /** Server errors that pass by themselves: a failover, a restart, a resharding. */
@@ -6,6 +6,7 @@ const passing = new Set(['LOADING', 'READONLY', 'CLUSTERDOWN', 'MASTERDOWN', 'TR
 
 /** True for an error that says nothing about the request itself: the connection broke, the server is not ready. */
 export function isTransient(error: unknown): boolean {
+  if (error instanceof FirebreakError) return error.code === 'FB_SLOT_UNSERVED'
   if (error instanceof TypeError || error instanceof RangeError) return false
   const code = replyErrorCode(error)
   return code === undefined || passing.has(code)
@@ -21,15 +22,17 @@ export interface Persistence {
   readonly timers: Timers
 }
 
-/** Repeats an idempotent call over transient errors, with growing pauses. */
-export async function persist<T>(call: () => Promise<T>, persistence: Persistence): Promise<T> {
+/** Repeats an idempotent call that failed, as long as its errors are transient, with growing pauses. */
+export async function repeat<T>(call: () => Promise<T>, firstError: unknown, persistence: Persistence): Promise<T> {
+  let error = firstError
   for (let pauseMs = 10; ; pauseMs = Math.min(pauseMs * 2, 500)) {
+    const isOver = persistence.hasEnded() || persistence.clock.now() + pauseMs >= persistence.until
+    if (isOver || !isTransient(error)) throw error
+    await new Promise<void>((resolve) => persistence.timers.setTimeout(resolve, pauseMs))
     try {
       return await call()
-    } catch (error) {
-      const isOver = persistence.hasEnded() || persistence.clock.now() + pauseMs >= persistence.until
-      if (isOver || !isTransient(error)) throw error
+    } catch (next) {
+      error = next
     }
-    await new Promise<void>((resolve) => persistence.timers.setTimeout(resolve, pauseMs))
   }
 }

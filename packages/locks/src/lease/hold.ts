@@ -13,7 +13,7 @@ export interface HoldRequest {
 }
 
 /** How a hold came about. */
-interface HoldOrigin {
+export interface HoldOrigin {
   readonly token: number
   readonly sentAt: number
   readonly acquiredAt: number

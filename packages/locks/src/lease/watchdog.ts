@@ -57,8 +57,10 @@ export class Watchdog {
   }
 
   add(hold: Hold): void {
-    const now = this.#options.clock.now()
-    if (this.#holds.size === 0 && this.#nextRoundAt <= now) this.#nextRoundAt = now + this.#periodMs
+    // Idle until now: start the grid anew.
+    if (this.#holds.size === 0 && this.#nextRoundAt <= hold.acquiredAt) {
+      this.#nextRoundAt = hold.acquiredAt + this.#periodMs
+    }
     this.#holds.add(hold)
     this.#arm(hold.isRenewed ? Math.min(this.#nextRoundAt, hold.deadline) : hold.deadline)
   }

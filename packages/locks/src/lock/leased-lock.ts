@@ -1,4 +1,5 @@
-import type { AcquireRequest, LockEngine } from '../engine/lock-engine.ts'
+import type { AcquireRequest } from '../engine/acquire-request.ts'
+import type { LockEngine } from '../engine/lock-engine.ts'
 import { isTransient } from '../engine/transient.ts'
 import { LockNotOwnedError, LockTimeoutError } from '../errors.ts'
 import type { Hold } from '../lease/hold.ts'
@@ -64,14 +65,20 @@ export class LeasedLock {
 
   /** Waits for the lock, however long it takes. */
   async lock(options: LockOptions = {}): Promise<LockHandle> {
+    const hold = await this.takeHold(Number.POSITIVE_INFINITY, options)
     // Without an end to the waiting, only an abort comes back without a lock, and that throws.
-    return (await this.#take(Number.POSITIVE_INFINITY, options))!
+    return new LockHandle(this.engine, hold!)
   }
 
   /** Waits for at most `waitMs`; undefined when the lock was not free in that time. */
-  tryLock(waitMs = 0, leaseMs?: number, options: Omit<LockOptions, 'leaseMs'> = {}): Promise<LockHandle | undefined> {
+  async tryLock(
+    waitMs = 0,
+    leaseMs?: number,
+    options: Omit<LockOptions, 'leaseMs'> = {},
+  ): Promise<LockHandle | undefined> {
     if (!(waitMs >= 0)) requireInteger('waitMs', waitMs, 0)
-    return this.#take(waitMs, leaseMs === undefined ? options : { ...options, leaseMs })
+    const hold = await this.takeHold(waitMs, leaseMs === undefined ? options : { ...options, leaseMs })
+    return hold === undefined ? undefined : new LockHandle(this.engine, hold)
   }
 
   /** Runs `fn` under the lock and unlocks, however it ends. */
@@ -116,11 +123,6 @@ export class LeasedLock {
   #holdOf(found: ResolvedOwner): Hold | undefined {
     const { hold } = found
     return hold?.isHeldAt(this.engine.now()) ? hold : this.engine.holdOf(this.protocol, found.owner)
-  }
-
-  async #take(waitMs: number, options: LockOptions): Promise<LockHandle | undefined> {
-    const hold = await this.takeHold(waitMs, options)
-    return hold === undefined ? undefined : new LockHandle(this.engine, hold)
   }
 
   /** What `lock` and `tryLock` wrap into a handle, for kinds that are made of several locks. */

@@ -61,7 +61,8 @@ export class ReentrantProtocol implements LockProtocol {
   }
 
   async acquire({ owner, leaseMs, tokenFloor }: AcquireCall): Promise<Attempt> {
-    return readAttempt(await this.#redis.run(acquireScript, this.#acquireKeys, [owner, leaseMs, tokenFloor]))
+    const args = tokenFloor === 0 ? [owner, leaseMs] : [owner, leaseMs, tokenFloor]
+    return readAttempt(await this.#redis.run(acquireScript, this.#acquireKeys, args))
   }
 
   setCount(owner: string, count: number, leaseMs: number): Promise<boolean> {

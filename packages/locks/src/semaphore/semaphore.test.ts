@@ -38,8 +38,12 @@ describe('semaphore', () => {
         inside--
       })
     await Promise.all(Array.from({ length: 40 }, (_, index) => task(index)))
-    expect(most).toBe(3)
-    expect(await clients[0]!.getSemaphore(name, 3).available()).toBe(3)
+    expect(most).toBeLessThanOrEqual(3)
+    const semaphore = clients[0]!.getSemaphore(name, 3)
+    expect(await semaphore.available()).toBe(3)
+    const permits = [await semaphore.tryAcquire(), await semaphore.tryAcquire(), await semaphore.tryAcquire()]
+    expect(permits.every((permit) => permit?.isHeld)).toBe(true)
+    expect(await clients[1]!.getSemaphore(name, 3).tryAcquire()).toBe(undefined)
   })
 
   test('a permit whose holder died comes back when its lease ends, and its late release takes nobody’s', async () => {
@@ -56,13 +60,13 @@ describe('semaphore', () => {
   })
 
   test('a permit without a lease of its own is renewed; a second one is another permit', async () => {
-    const locks = open({ leaseMs: 150 })
+    const locks = open({ leaseMs: 2400 })
     const semaphore = locks.getSemaphore(freshName(), 2)
     await semaphore.withPermit(async (outer) => {
       await semaphore.withPermit(async (inner) => {
         expect(inner.owner).not.toBe(outer.owner)
         expect(await semaphore.available()).toBe(0)
-        await waitFor(() => locks.metrics().renewals >= 5)
+        await waitFor(() => locks.metrics().renewals >= 4)
         expect(await semaphore.available()).toBe(0)
         expect(outer.isHeld && inner.isHeld).toBe(true)
       })
@@ -157,7 +161,7 @@ describe('multi-lock', () => {
   })
 
   test('is lost with any of its locks', async () => {
-    const locks = open({ leaseMs: 150 })
+    const locks = open({ leaseMs: 600 })
     const [a, b] = [freshName(), freshName()] as const
     const handle = await locks.getMultiLock([a, b]).lock()
     const { signal } = handle

@@ -18,7 +18,7 @@ import { defineScript, loadScript, type RedisScript } from '@firebreak/redis'
  * What is left is a Redis emptied and its clock set back, and no process that had a lock before asking again.
  *
  * The counter is one INCR for all but the first acquisition of a second; reading the clock and keeping a maximum on
- * each would take three calls (about 4 of 65 microseconds of a lock and its unlock: `bench/locks.ts`).
+ * each would take three calls, on the one path where every call shows (`uncontended-vs-raw` of `bench/locks.ts`).
  *
  * Microseconds since 1970 stay below 2^53 until the year 2255, so a token is a safe integer in JavaScript, a double
  * in Lua and a BIGINT in SQL.

@@ -71,18 +71,22 @@ function watchReady(client: IoredisLike, listener: () => void): () => void {
 
 /** A cluster is back whenever one of its nodes is: it replaces a lost connection by a new node object. */
 function watchNodes(cluster: IoredisLike, listener: () => void): () => void {
-  const stops: (() => void)[] = []
-  const watch = (node: IoredisLike) => stops.push(watchReady(node, listener))
-  for (const node of cluster.nodes!('all')) watch(node)
-  const onAdded = ((node: IoredisLike) => {
+  const watched = new Map<IoredisLike, () => void>()
+  const onAdded = (node: IoredisLike) => {
     const onReady = () => listener()
     node.on('ready', onReady)
-    stops.push(() => node.off('ready', onReady))
-  }) as unknown as Listener
-  cluster.on('+node', onAdded)
-  stops.push(() => cluster.off('+node', onAdded))
+    watched.set(node, () => node.off('ready', onReady))
+  }
+  const onRemoved = (node: IoredisLike) => {
+    watched.get(node)?.()
+    watched.delete(node)
+  }
+  const events = { '+node': onAdded as unknown as Listener, '-node': onRemoved as unknown as Listener }
+  for (const node of cluster.nodes!('all')) watched.set(node, watchReady(node, listener))
+  for (const [event, onEvent] of Object.entries(events)) cluster.on(event, onEvent)
   return () => {
-    for (const stop of stops) stop()
+    for (const [event, onEvent] of Object.entries(events)) cluster.off(event, onEvent)
+    for (const stop of watched.values()) stop()
   }
 }
 

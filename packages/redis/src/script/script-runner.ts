@@ -24,9 +24,9 @@ export class ScriptRunner {
     args: readonly RedisArgument[],
     options: SendOptions = {},
   ): Promise<RedisReply> {
-    const routed = keys.length > 0 ? { ...options, key: keys[0]! } : options
+    const routed = keys.length > 0 ? { asBytes: options.asBytes ?? false, key: keys[0]! } : options
     try {
-      return await this.#send(['EVALSHA', script.sha1, keys.length, ...keys, ...args], routed)
+      return await this.#send(['evalsha', script.sha1, keys.length, ...keys, ...args], routed)
     } catch (error) {
       if (replyErrorCode(error) !== 'NOSCRIPT') throw error
     }
@@ -53,12 +53,12 @@ export class ScriptRunner {
     options: SendOptions,
     how: 'EVAL' | 'EVALSHA',
   ): Promise<RedisReply> {
-    if (how === 'EVAL') return this.#send(['EVAL', script.source, keys.length, ...keys, ...args], options)
+    if (how === 'EVAL') return this.#send(['eval', script.source, keys.length, ...keys, ...args], options)
     try {
-      return await this.#send(['EVALSHA', script.sha1, keys.length, ...keys, ...args], options)
+      return await this.#send(['evalsha', script.sha1, keys.length, ...keys, ...args], options)
     } catch (error) {
       if (replyErrorCode(error) !== 'NOSCRIPT') throw error
-      return this.#send(['EVAL', script.source, keys.length, ...keys, ...args], options)
+      return this.#send(['eval', script.source, keys.length, ...keys, ...args], options)
     }
   }
 }

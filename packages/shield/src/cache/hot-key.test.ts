@@ -23,9 +23,13 @@ function setUp(strategy = defaultLocalCache) {
   const caches = new ReplyCaches()
   const space = new KeySpace('', 0, {} as Upstream, {
     now: () => now,
-    watcherOf: () => watcher,
-    ttlMs: (_, pttlMs) => (pttlMs < 0 ? 60_000 : pttlMs),
+    random: () => 0,
+    warn: () => {},
+    processId: 'test',
+    watcherAt: () => watcher,
+    guard: (_, pttlMs) => ({ lease, ttlMs: pttlMs < 0 ? 60_000 : pttlMs }),
     kept: (hot) => caches.kept(hot, now),
+    makeLimit: () => undefined,
     released: (hot) => caches.released(hot),
   })
   const make = (name: string) => new HotKey(name, space, { strategy, ruleId: 'r', until: 1e12, isClaim: false })
@@ -138,4 +142,22 @@ test('two arguments that only look alike when put together are two commands', ()
     readCommand('GETRANGE', ['k', '1 2:3', ''], 0).id,
   ]
   expect(new Set(ids).size).toBe(3)
+})
+
+test('a carried value takes the place of a cached one, and a load in flight does not bring the older back', () => {
+  const { hot, answer, now } = setUp({ ...defaultLocalCache, consistent: false })
+  hot.load(get, now(), () => {})
+  answer('old')
+  hot.load(readCommand('STRLEN', ['k'], 0), now(), () => {})
+  hot.renew(Buffer.from('new'), 60_000)
+  expect(text(hot.hit('GET', now()))).toBe('$3\r\nnew\r\n')
+  answer('3')
+  expect(hot.replyCount).toBe(1)
+  expect(hot.hit('GET', now() + 60_000)).toBeUndefined()
+})
+
+test('a carried value is not kept for a key that nobody reads', () => {
+  const { hot } = setUp({ ...defaultLocalCache, consistent: false })
+  hot.renew(Buffer.from('new'), 60_000)
+  expect(hot.replyCount).toBe(0)
 })

@@ -1,4 +1,6 @@
 import { type BoundedCache, keyBytes, keySlotOfBytes, type Strategy } from '@firebreak/core'
+import { CopySet, type CopySetHost } from '../copies/copy-set.ts'
+import type { KeyLimit } from '../limit/key-limit.ts'
 import type { KeyReading } from '../watcher/key-read.ts'
 import { endlessLease } from '../watcher/lease.ts'
 import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
@@ -48,9 +50,13 @@ export class HotKey {
   pendingWrites = 0
   localHits = 0
   redisReads = 0
+  /** Reads that a copy answered. */
+  copyReads = 0
   bytesSaved = 0
   loadCount = 0
   loadMs = 0
+  /** Largest staleness that the canary saw since the last status; undefined where it did not look. */
+  staleMs: number | undefined
   /** Set while the key's replies are larger than the cache: reads go to Redis until then. */
   bypassUntil = Number.NEGATIVE_INFINITY
   /** The key's name in the cache that bounds it. */
@@ -58,6 +64,10 @@ export class HotKey {
   /** The cache that bounds the replies, and the key's slot in it while it has any. */
   cache: BoundedCache<HotKey> | undefined
   cacheSlot = 0
+  /** The key's copies, where its strategy is RedundantKeys. */
+  copies: CopySet | undefined
+  /** The limit on the key, where its strategy is RateLimit. */
+  limit: KeyLimit | undefined
   /** The node whose watcher guards the replies. */
   node: string | undefined
   readonly #replies = new Map<string, CachedReply>()
@@ -71,11 +81,17 @@ export class HotKey {
     this.space = space
     this.cacheId = `${space.id} ${name}`
     this.handling = handling
+    this.#equip()
   }
 
   /** True where reads of this key may be answered from memory. */
   get isCached(): boolean {
     return this.handling.strategy.strategy === 'LocalCache'
+  }
+
+  /** True where reads of this key are answered by the shield: from memory or by copies. */
+  get isServed(): boolean {
+    return this.isCached || this.copies !== undefined || this.limit?.keepsLast === true
   }
 
   /** False where the strategy says that a value is served until its TTL, whatever happens to the key. */
@@ -89,16 +105,56 @@ export class HotKey {
     const before = this.handling.strategy
     this.handling = handling
     const isSame = before === handling.strategy || JSON.stringify(before) === JSON.stringify(handling.strategy)
-    if (!isSame) this.drop()
+    if (isSame) return
+    this.drop()
+    this.#equip()
+  }
+
+  /** The key is no longer hot: what is kept of it goes, here and on the servers. */
+  close(): void {
+    this.drop()
+    this.copies?.close()
+    this.copies = undefined
+  }
+
+  /** Makes what the strategy needs beside the cache. */
+  #equip(): void {
+    this.copies?.close()
+    const { strategy } = this.handling
+    this.limit = strategy.strategy === 'RateLimit' ? this.space.makeLimit(this.name, strategy) : undefined
+    this.copies = strategy.strategy === 'RedundantKeys' ? new CopySet(this.#copyHost(), strategy) : undefined
+  }
+
+  #copyHost(): CopySetHost {
+    const { space } = this
+    return {
+      keyName: this.name,
+      keySlot: this.slot,
+      database: space.database,
+      processId: space.processId,
+      now: () => space.now(),
+      random: () => space.random(),
+      nodeOf: (slot) => space.upstream.nodeOf(slot),
+      watcherAt: (slot) => space.watcherAt(slot),
+      wrap: (bytes) => new CachedReply(ownBytes(bytes), 0, endlessLease),
+      readOriginal: (command, onRead) => this.#load(command, onRead),
+      warn: (code, message) => space.warn(code, message),
+      countCopyRead: () => {
+        this.copyReads++
+      },
+    }
   }
 
   /** Starts the effect's counters anew. */
   resetEffect(): void {
     this.localHits = 0
     this.redisReads = 0
+    this.copyReads = 0
     this.bytesSaved = 0
     this.loadCount = 0
     this.loadMs = 0
+    this.staleMs = undefined
+    if (this.limit !== undefined) this.limit.limited = 0
   }
 
   /** Bytes of the replies that are kept. */
@@ -108,6 +164,17 @@ export class HotKey {
 
   get replyCount(): number {
     return this.#replies.size
+  }
+
+  /** What is kept for a command, served or not. */
+  replyTo(commandId: string): CachedReply | undefined {
+    return this.#replies.get(commandId)
+  }
+
+  /** A reply whose command has the key as its only argument, so that it can be asked for again. */
+  bareReply(): { readonly commandId: string; readonly reply: CachedReply } | undefined {
+    for (const [commandId, reply] of this.#replies) if (!commandId.includes(' ')) return { commandId, reply }
+    return undefined
   }
 
   /** The reply to a command, if one may be served at this moment; it is counted as a local hit. */
@@ -125,7 +192,14 @@ export class HotKey {
    * done now: then the caller asks Redis itself.
    */
   load(command: ReadCommand, now: number, onLoaded: LoadedHandler): boolean {
-    if (this.pendingWrites > 0 || !this.isCached || now < this.bypassUntil) return false
+    if (this.pendingWrites > 0) return false
+    if (this.copies !== undefined) return this.copies.read(command, onLoaded)
+    if (this.limit?.keepsLast) return this.#load(command, onLoaded)
+    if (!this.isCached || now < this.bypassUntil) return false
+    return this.#load(command, onLoaded)
+  }
+
+  #load(command: ReadCommand, onLoaded: LoadedHandler): boolean {
     const running = this.#loads.get(command.id)
     if (running !== undefined) {
       running.readers.push(onLoaded)
@@ -159,6 +233,15 @@ export class HotKey {
     this.dropReplies()
   }
 
+  /** The key's new value came with the news of its change: it takes the place of the one that is kept. */
+  renew(value: Uint8Array, ttlMs: number): void {
+    const isKept = this.#replies.has('GET')
+    this.drop()
+    if (!isKept || ttlMs <= 0 || !this.isCached || this.pendingWrites > 0) return
+    const bytes = Buffer.concat([Buffer.from(`$${value.length}\r\n`), value, Buffer.from('\r\n')])
+    this.#keep('GET', new CachedReply(bytes, this.space.now() + ttlMs, endlessLease))
+  }
+
   /**
    * Drops every reply. Enough for what the watcher itself tells: it reads and listens on one connection, so a load whose
    * reply comes behind the news was answered behind the change.
@@ -184,8 +267,9 @@ export class HotKey {
   ): CachedReply {
     this.loadCount++
     this.loadMs += this.space.now() - sentAt
-    const ttlMs = this.space.ttlMs(this, pttlMs, watcher)
-    const reply = new CachedReply(ownBytes(bytes), sentAt + ttlMs, this.isConsistent ? watcher.lease : endlessLease)
+    const { lease, ttlMs } = this.space.guard(this, pttlMs, watcher)
+    const reply = new CachedReply(ownBytes(bytes), sentAt + ttlMs, lease)
+    this.limit?.keep(commandId, reply)
     if (!load.isPoisoned && ttlMs > 0 && this.isCached && this.pendingWrites === 0) this.#keep(commandId, reply)
     return reply
   }

@@ -1,14 +1,26 @@
+import type { RateLimitStrategy } from '@firebreak/core'
+import type { KeyLimit } from '../limit/key-limit.ts'
+import type { Lease } from '../watcher/lease.ts'
 import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
 import type { Upstream } from '../watcher/upstream.ts'
+
 import type { HotKey } from './hot-key.ts'
 
 /** What a key space needs of its cluster. */
 export interface KeySpaceHost {
   now(): number
-  /** The watcher of the node that owns the key; undefined while that is not known. */
-  watcherOf(hot: HotKey): TrackingWatcher | undefined
-  /** How long a reply may be served, from when it was asked for. */
-  ttlMs(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): number
+  /** A number from 0 to 1. */
+  random(): number
+  /** Tells people of trouble, once. */
+  warn(code: string, message: string): void
+  /** Names this process among those that refresh copies. */
+  readonly processId: string
+  /** The watcher of the node that owns a slot; undefined while that is not known. */
+  watcherAt(space: KeySpace, slot: number): TrackingWatcher | undefined
+  /** What a reply is served under, and how long at most from when it was asked for. */
+  guard(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): { readonly lease: Lease; readonly ttlMs: number }
+  /** The limit on a hot key; undefined where it is none of the application's keys. */
+  makeLimit(name: string, strategy: RateLimitStrategy): KeyLimit | undefined
   /** The key's replies grew: the cache that bounds them counts them. */
   kept(hot: HotKey): void
   /** The key has no replies any more. */
@@ -42,12 +54,32 @@ export class KeySpace {
     return this.#host.now()
   }
 
-  watcherOf(hot: HotKey): TrackingWatcher | undefined {
-    return this.#host.watcherOf(hot)
+  random(): number {
+    return this.#host.random()
   }
 
-  ttlMs(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): number {
-    return this.#host.ttlMs(hot, pttlMs, watcher)
+  warn(code: string, message: string): void {
+    this.#host.warn(code, message)
+  }
+
+  get processId(): string {
+    return this.#host.processId
+  }
+
+  watcherOf(hot: HotKey): TrackingWatcher | undefined {
+    return this.#host.watcherAt(this, hot.slot)
+  }
+
+  watcherAt(slot: number): TrackingWatcher | undefined {
+    return this.#host.watcherAt(this, slot)
+  }
+
+  guard(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): { readonly lease: Lease; readonly ttlMs: number } {
+    return this.#host.guard(hot, pttlMs, watcher)
+  }
+
+  makeLimit(name: string, strategy: RateLimitStrategy): KeyLimit | undefined {
+    return this.#host.makeLimit(name, strategy)
   }
 
   kept(hot: HotKey): void {

@@ -5,6 +5,8 @@ export interface ReadCommand {
   /** The command in capitals and its arguments but the key. */
   readonly id: string
   encode(): Uint8Array
+  /** The same command on another key. */
+  encodeFor(key: Uint8Array): Uint8Array
 }
 
 /** The read command of a name and its arguments, the key among them at `keyIndex` (0 is the first argument). */
@@ -16,7 +18,9 @@ export function readCommand(name: string, args: readonly CommandArgument[], keyI
     // Lengths keep `a, bc` and `ab, c` apart.
     id += ` ${text.length}:${text}`
   }
-  return { id, encode: () => encodeCommand([name, ...args]) }
+  // A subcommand's name is two words.
+  const encode = (all: readonly CommandArgument[]) => encodeCommand([...name.split(' '), ...all])
+  return { id, encode: () => encode(args), encodeFor: (key) => encode(args.with(keyIndex, key)) }
 }
 
 // Bytes as Latin-1 and text as it is never meet: the mark tells them apart, at worst one reply is kept twice.

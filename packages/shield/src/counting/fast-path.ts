@@ -63,6 +63,8 @@ export class FastPath {
 
   /** Takes a key's counts of the interval that ends now; the crossing, where it is over a threshold by itself. */
   observe(key: string, count: number, writes: number, now: number): Crossing | undefined {
+    // Nearly every key of an interval ends here.
+    if (count < this.#candidateCount && this.#candidates.size === 0) return undefined
     let candidate = this.#candidates.get(key)
     if (candidate === undefined) {
       if (count < this.#candidateCount || this.#candidates.size >= this.#maxCandidates) return undefined

@@ -1,5 +1,6 @@
 import { type Clock, formatTextReport } from '@firebreak/core'
 import type { HubAddress } from './hub-address.ts'
+import { decodePending, type Reporter } from './pending-report.ts'
 import type { ReportQueue } from './report-queue.ts'
 
 const timeoutMs = 2000
@@ -8,9 +9,11 @@ const timeoutMs = 2000
 export class HttpReporter {
   readonly #token: string | undefined
   readonly #clock: Clock
+  readonly #reporter: Reporter
   #isSending = false
 
-  constructor(token: string | undefined, clock: Clock) {
+  constructor(reporter: Reporter, token: string | undefined, clock: Clock) {
+    this.#reporter = reporter
     this.#token = token
     this.#clock = clock
   }
@@ -26,7 +29,7 @@ export class HttpReporter {
 
   async #sendAll(queue: ReportQueue, url: string): Promise<void> {
     for (let report = queue.peek(); report !== undefined; report = queue.peek()) {
-      const body = formatTextReport({ ...report, sendTs: this.#clock.now() }, 2)
+      const body = formatTextReport(decodePending(report, this.#reporter, this.#clock.now()), 2)
       const isTaken = await this.#post(url, body)
       if (!isTaken) return
       // A full queue may have dropped it meanwhile; then the head is another one.

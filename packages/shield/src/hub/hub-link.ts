@@ -3,14 +3,12 @@ import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import {
   type Clock,
   decodeFrame,
-  encodeBinaryReport,
   encodeFrame,
   encodeJsonFrame,
   type Frame,
   type HelloPayload,
   type JsonFrameType,
   type JsonPayloads,
-  type Report,
   type TimerHandle,
   type Timers,
 } from '@firebreak/core'
@@ -19,6 +17,7 @@ import type { Trouble } from '../trouble/trouble.ts'
 import { HttpReporter } from './http-reporter.ts'
 import { type HubAddress, isNatsUrl, parseHubUrl, parseNatsUrl } from './hub-address.ts'
 import { NatsReporter } from './nats-reporter.ts'
+import { encodePending, type PendingReport, type Reporter } from './pending-report.ts'
 import { ReportQueue } from './report-queue.ts'
 
 /** What a link is made of. */
@@ -26,6 +25,7 @@ export interface HubLinkOptions {
   /** The hubs' URLs; the link holds one connection to one of them. `nats://…` among them: where reports go. */
   readonly urls: readonly string[]
   readonly token: string | undefined
+  readonly reporter: Reporter
   readonly maxQueuedReports: number
   readonly maxQueuedEntries: number
   readonly clock: Clock
@@ -71,7 +71,7 @@ export class HubLink {
     this.#addresses = options.urls.filter((url) => !isNatsUrl(url)).map(parseHubUrl)
     this.#hubIndex = Math.floor(options.random() * Math.max(1, this.#addresses.length))
     this.queue = new ReportQueue(options.maxQueuedReports, options.maxQueuedEntries)
-    this.#http = new HttpReporter(options.token, options.wallClock)
+    this.#http = new HttpReporter(options.reporter, options.token, options.wallClock)
     this.#heardAt = options.clock.now()
     const natsServers = options.urls.filter(isNatsUrl).map(parseNatsUrl)
     this.#nats = natsServers.length === 0 ? undefined : new NatsReporter({ ...options, servers: natsServers })
@@ -100,7 +100,7 @@ export class HubLink {
   }
 
   /** Queues a report and sends what can be sent. */
-  report(report: Report): void {
+  report(report: PendingReport): void {
     if (this.#addresses.length === 0 && this.#nats === undefined) return
     this.queue.push(report)
     this.flush()
@@ -118,8 +118,9 @@ export class HubLink {
       return
     }
     while (this.queue.length > 0 && this.#socket!.bufferedAmount < maxBufferedBytes) {
-      const report = { ...this.queue.shift()!, sendTs: this.#options.wallClock.now() }
-      this.#write(encodeFrame('report', ++this.#reportSequence, encodeBinaryReport(report)))
+      const { reporter, wallClock } = this.#options
+      const payload = encodePending(this.queue.shift()!, reporter, wallClock.now())
+      this.#write(encodeFrame('report', ++this.#reportSequence, payload))
     }
   }
 

@@ -1,19 +1,14 @@
-import {
-  type Clock,
-  encodeBinaryReport,
-  encodeFrame,
-  natsReports,
-  type TimerHandle,
-  type Timers,
-} from '@firebreak/core'
+import { type Clock, encodeFrame, natsReports, type TimerHandle, type Timers } from '@firebreak/core'
 import type { JetStreamClient } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import type { Trouble } from '../trouble/trouble.ts'
 import type { NatsAddress } from './hub-address.ts'
+import { encodePending, type Reporter } from './pending-report.ts'
 import type { ReportQueue } from './report-queue.ts'
 
 export interface NatsReporterOptions {
   readonly servers: readonly NatsAddress[]
+  readonly reporter: Reporter
   readonly wallClock: Clock
   readonly timers: Timers
   readonly trouble: Trouble
@@ -58,12 +53,13 @@ export class NatsReporter {
   /** Takes reports from the queue as long as there is room. */
   send(queue: ReportQueue, nextSequence: () => number): void {
     while (queue.length > 0 && this.#unconfirmed < maxUnconfirmed && this.isOpen) {
-      const report = { ...queue.shift()!, sendTs: this.#options.wallClock.now() }
+      const report = queue.shift()!
       const sequence = nextSequence()
-      const frame = encodeFrame('report', sequence, encodeBinaryReport(report))
+      const { reporter, wallClock } = this.#options
+      const frame = encodeFrame('report', sequence, encodePending(report, reporter, wallClock.now()))
       this.#unconfirmed++
       // The time too: a process that begins anew counts from the start.
-      void this.#publish(frame, `${report.instanceId}/${sequence}/${report.collectTs}`).finally(() => {
+      void this.#publish(frame, `${reporter.instanceId}/${sequence}/${report.collectTs}`).finally(() => {
         this.#unconfirmed--
         if (queue.length > 0) this.#onReady()
       })

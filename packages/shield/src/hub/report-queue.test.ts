@@ -1,22 +1,11 @@
-import type { Report } from '@firebreak/core'
 import { expect, test } from 'vitest'
+import { type PendingReport, SectionWriter } from './pending-report.ts'
 import { ReportQueue } from './report-queue.ts'
 
-function report(collectTs: number, entryCount = 1): Report {
-  const entries = Array.from({ length: entryCount }, (_, index) => ({
-    key: `k${index}`,
-    count: 1,
-    writes: 0,
-    bytes: 0,
-  }))
-  return {
-    collectTs,
-    sendTs: collectTs,
-    serviceId: 's',
-    hostId: 'h',
-    instanceId: 'i',
-    sections: [{ redisClusterId: 'main', entries }],
-  }
+function report(collectTs: number, entryCount = 1): PendingReport {
+  const section = new SectionWriter('main')
+  for (let index = 0; index < entryCount; index++) section.add(`k${index}`, 1, 0, 0)
+  return { collectTs, sections: [section.finish(entryCount)] }
 }
 
 test('a full queue drops its oldest report and counts it', () => {

@@ -1,4 +1,4 @@
-import type { Report } from '@firebreak/core'
+import type { PendingReport } from './pending-report.ts'
 
 /**
  * Reports that wait for a hub. They are lossy by design: the queue is bounded in reports and entries, the oldest goes
@@ -7,7 +7,7 @@ import type { Report } from '@firebreak/core'
 export class ReportQueue {
   readonly #maxReports: number
   readonly #maxEntries: number
-  readonly #reports: Report[] = []
+  readonly #reports: PendingReport[] = []
   #entries = 0
   #dropped = 0
 
@@ -25,7 +25,7 @@ export class ReportQueue {
     return this.#dropped
   }
 
-  push(report: Report): void {
+  push(report: PendingReport): void {
     this.#reports.push(report)
     this.#entries += entryCount(report)
     while (this.#reports.length > this.#maxReports || (this.#entries > this.#maxEntries && this.#reports.length > 1)) {
@@ -34,17 +34,17 @@ export class ReportQueue {
     }
   }
 
-  peek(): Report | undefined {
+  peek(): PendingReport | undefined {
     return this.#reports[0]
   }
 
-  shift(): Report | undefined {
+  shift(): PendingReport | undefined {
     const report = this.#reports.shift()
     if (report !== undefined) this.#entries -= entryCount(report)
     return report
   }
 }
 
-function entryCount(report: Report): number {
-  return report.sections.reduce((sum, section) => sum + section.entries.length, 0)
+function entryCount(report: PendingReport): number {
+  return report.sections.reduce((sum, section) => sum + section.entryCount, 0)
 }

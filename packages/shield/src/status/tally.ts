@@ -18,6 +18,7 @@ export class Tally {
   takeKey(hot: HotKey): void {
     this.localHits += hot.localHits
     this.loads += hot.loadCount
+    this.copyReads += hot.copyReads
   }
 
   /** Adds this tally to a sum and starts anew. */

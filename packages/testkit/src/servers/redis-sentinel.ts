@@ -25,16 +25,17 @@ export async function startSentinel(
 ): Promise<RedisSentinel> {
   const { replicas = 1, sentinels: sentinelCount = 3, downAfterMs = 1000 } = options
   const name = 'main'
-  const master = await startRedis()
+  // Any of them may become the master; a replica then starts at once.
+  const args = ['--repl-diskless-sync-delay', '0']
+  const master = await startRedis({ args })
   const servers = [master]
   for (let index = 0; index < replicas; index++) {
-    servers.push(
-      await startRedis({ args: ['--replicaof', '127.0.0.1', String(master.port), '--repl-diskless-sync-delay', '0'] }),
-    )
+    const replica = await startRedis({ args: ['--replicaof', '127.0.0.1', String(master.port), ...args] })
+    await waitFor(async () => (await replica.cli('INFO', 'replication')).includes('master_link_status:up'), {
+      what: `the replica on port ${replica.port} to have its master's data`,
+    })
+    servers.push(replica)
   }
-  await waitFor(async () => (await master.cli('INFO', 'replication')).includes(`connected_slaves:${replicas}`), {
-    what: 'the replicas to connect',
-  })
   const watchers = await Promise.all(
     Array.from({ length: sentinelCount }, () =>
       startSentinelProcess([

@@ -30,8 +30,8 @@ export const lookFlags: readonly FlagSpec[] = [
 
 const scanFlags: readonly FlagSpec[] = [
   { name: 'throttle', value: 'N', help: 'keys a second and server at most' },
-  { name: 'count', value: 'N', help: "SCAN's COUNT", default: '1024' },
-  { name: 'full-speed', help: 'no pauses for other clients' },
+  { name: 'count', value: 'N', help: "SCAN's COUNT (default 96)" },
+  { name: 'gentle', help: 'pause for as long as each page took: half the speed, and nobody notices' },
 ]
 
 const monitorFlags: readonly FlagSpec[] = [

@@ -67,11 +67,10 @@ function duration(values: FlagValues): number {
 /** How hard a scan goes. */
 export function scanOptions(values: FlagValues) {
   const throttle = values.get('throttle')
-  const count = wholeNumber('count', values.get('count') ?? '1024', 1, 100_000)
+  const count = values.get('count')
   return {
-    count,
-    chunk: count,
-    isGentle: !values.has('full-speed'),
+    ...(count === undefined ? {} : { count: wholeNumber('count', count, 1, 100_000) }),
+    isGentle: values.has('gentle'),
     ...(throttle === undefined ? {} : { keysPerSecond: wholeNumber('throttle', throttle, 1, 100_000_000) }),
   }
 }

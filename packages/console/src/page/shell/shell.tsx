@@ -4,6 +4,11 @@ import { HistoryPage } from '../history/history-page.tsx'
 import { HostsPage } from '../hosts/hosts-page.tsx'
 import { NowPage } from '../overview/now-page.tsx'
 import { RulesPage } from '../rules/rules-page.tsx'
+import { FindingsPage } from '../services/findings-page.tsx'
+import { IdsPage } from '../services/ids-page.tsx'
+import { LimitsPage } from '../services/limits-page.tsx'
+import { LocksPage } from '../services/locks-page.tsx'
+import { SlotsPage } from '../slots/slots-page.tsx'
 import { KillSwitch } from './kill-switch.tsx'
 import { route } from './route.ts'
 
@@ -18,6 +23,11 @@ const pages: readonly PageLink[] = [
   { name: 'rules', title: 'Rules', Page: RulesPage },
   { name: 'hosts', title: 'Hosts', Page: HostsPage },
   { name: 'history', title: 'History', Page: HistoryPage },
+  { name: 'slots', title: 'Slots', Page: SlotsPage },
+  { name: 'findings', title: 'Findings', Page: FindingsPage },
+  { name: 'limits', title: 'Limits', Page: LimitsPage },
+  { name: 'locks', title: 'Locks', Page: LocksPage },
+  { name: 'ids', title: 'Ids', Page: IdsPage },
 ]
 
 /** The frame around every page: name, navigation, the link to the hub, the kill switch. */

@@ -15,7 +15,7 @@ while position <= #ARGV do
   position = position + 2
 end
 
-local values = redis.call('MGET', unpack(KEYS))
+local values = call('MGET', unpack(KEYS))
 local index = 1
 local isAdmitted = true
 for _, limit in ipairs(limits) do

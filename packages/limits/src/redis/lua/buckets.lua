@@ -59,10 +59,10 @@ algorithms.buckets = {
     if not s.dirty then return end
     local parts, last = {}, 0
     for age = 1, s.span do
-      parts[age] = string.format('%.0f', s.counts[age])
+      parts[age] = format('%.0f', s.counts[age])
       if s.counts[age] > 0 then last = age end
     end
-    local value = string.format('%.0f:%s', s.bucket, table.concat(parts, ',', 1, max(last, 1)))
+    local value = format('%.0f:%s', s.bucket, table.concat(parts, ',', 1, max(last, 1)))
     keep(s, value, algorithms.buckets.reset(s))
   end,
 }

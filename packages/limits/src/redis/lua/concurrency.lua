@@ -7,47 +7,47 @@ algorithms.concurrency = {
   open = function(s, p)
     local key = s.key
     s.limit, s.lease = p[1], p[2]
-    redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
-    local later = redis.call('ZRANGEBYSCORE', key, string.format('(%.0f', now + s.lease), '+inf')
-    for _, member in ipairs(later) do redis.call('ZADD', key, now + s.lease, member) end
+    call('ZREMRANGEBYSCORE', key, '-inf', now)
+    local later = call('ZRANGEBYSCORE', key, format('(%.0f', now + s.lease), '+inf')
+    for _, member in ipairs(later) do call('ZADD', key, now + s.lease, member) end
     s.dirty = #later > 0
-    s.used = redis.call('ZCARD', key)
+    s.used = call('ZCARD', key)
   end,
   fit = function(s, cost) return floor((s.limit - s.used) / cost) end,
   charge = function(s, units, id)
     local first = 0
-    while redis.call('ZSCORE', s.key, string.format('%s:%.0f', id, first)) do first = first + 1 end
+    while call('ZSCORE', s.key, format('%s:%.0f', id, first)) do first = first + 1 end
     for unit = first, first + units - 1 do
-      redis.call('ZADD', s.key, now + s.lease, string.format('%s:%.0f', id, unit))
+      call('ZADD', s.key, now + s.lease, format('%s:%.0f', id, unit))
     end
     s.used = s.used + units
     s.dirty = true
   end,
   refund = function(s, units, id)
     if id == '' then
-      redis.call('ZREMRANGEBYRANK', s.key, 0, units - 1)
+      call('ZREMRANGEBYRANK', s.key, 0, units - 1)
     else
       local unit = 0
-      while units > 0 and redis.call('ZREM', s.key, string.format('%s:%.0f', id, unit)) == 1 do
+      while units > 0 and call('ZREM', s.key, format('%s:%.0f', id, unit)) == 1 do
         unit, units = unit + 1, units - 1
       end
     end
-    s.used = redis.call('ZCARD', s.key)
+    s.used = call('ZCARD', s.key)
     s.dirty = true
   end,
   level = function(s) return s.used end,
   reset = function(s)
-    local last = redis.call('ZRANGE', s.key, -1, -1, 'WITHSCORES')
+    local last = call('ZRANGE', s.key, -1, -1, 'WITHSCORES')
     return last[2] and tonumber(last[2]) - now or 0
   end,
   retry = function(s, cost)
     if cost > s.limit then return -1 end
     local rank = s.used + cost - s.limit - 1
-    return tonumber(redis.call('ZRANGE', s.key, rank, rank, 'WITHSCORES')[2]) - now
+    return tonumber(call('ZRANGE', s.key, rank, rank, 'WITHSCORES')[2]) - now
   end,
   save = function(s)
     if s.dirty and s.used > 0 then
-      redis.call('PEXPIRE', s.key, algorithms.concurrency.reset(s) + grace)
+      call('PEXPIRE', s.key, algorithms.concurrency.reset(s) + grace)
     end
   end,
 }

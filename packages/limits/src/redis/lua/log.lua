@@ -4,11 +4,11 @@
 -- Parameters: limit, window in ms.
 local function readLog(s)
   s.used, s.total, s.base = 0, 0, 0
-  local last = redis.call('ZRANGE', s.key, -1, -1, 'WITHSCORES')
+  local last = call('ZRANGE', s.key, -1, -1, 'WITHSCORES')
   if #last == 0 then return end
-  local first = redis.call('ZRANGE', s.key, 0, 0)[1]
-  s.total = tonumber(string.sub(last[1], 1, 16))
-  s.base = tonumber(string.sub(first, 1, 16)) - tonumber(string.sub(first, 18))
+  local first = call('ZRANGE', s.key, 0, 0)[1]
+  s.total = tonumber(sub(last[1], 1, 16))
+  s.base = tonumber(sub(first, 1, 16)) - tonumber(sub(first, 18))
   s.used, s.lastAt = s.total - s.base, tonumber(last[2])
 end
 
@@ -17,28 +17,28 @@ algorithms.log = {
   open = function(s, p)
     local key = s.key
     s.limit, s.window = p[1], p[2]
-    local later = redis.call('ZRANGEBYSCORE', key, string.format('(%.0f', now), '+inf')
-    for _, member in ipairs(later) do redis.call('ZADD', key, now, member) end
+    local later = call('ZRANGEBYSCORE', key, format('(%.0f', now), '+inf')
+    for _, member in ipairs(later) do call('ZADD', key, now, member) end
     s.dirty = #later > 0
-    redis.call('ZREMRANGEBYSCORE', key, '-inf', now - s.window)
+    call('ZREMRANGEBYSCORE', key, '-inf', now - s.window)
     readLog(s)
   end,
   fit = function(s, cost) return floor((s.limit - s.used) / cost) end,
   charge = function(s, units)
     s.total, s.used, s.lastAt = s.total + units, s.used + units, now
-    redis.call('ZADD', s.key, now, string.format('%016.0f:%.0f', s.total, units))
+    call('ZADD', s.key, now, format('%016.0f:%.0f', s.total, units))
     s.dirty = true
   end,
   refund = function(s, units)
     local target = max(s.base, s.total - units)
     while s.total > target do
-      local last = redis.call('ZRANGE', s.key, -1, -1, 'WITHSCORES')
-      local cost = tonumber(string.sub(last[1], 18))
-      redis.call('ZREM', s.key, last[1])
+      local last = call('ZRANGE', s.key, -1, -1, 'WITHSCORES')
+      local cost = tonumber(sub(last[1], 18))
+      call('ZREM', s.key, last[1])
       local back = min(cost, s.total - target)
       s.total = s.total - back
       if back < cost then
-        redis.call('ZADD', s.key, last[2], string.format('%016.0f:%.0f', s.total, cost - back))
+        call('ZADD', s.key, last[2], format('%016.0f:%.0f', s.total, cost - back))
       end
     end
     readLog(s)
@@ -50,17 +50,17 @@ algorithms.log = {
     if cost > s.limit then return -1 end
     -- The oldest entry by whose end enough is free: binary search by rank.
     local wanted = s.base + s.used + cost - s.limit
-    local low, high = 0, redis.call('ZCARD', s.key) - 1
+    local low, high = 0, call('ZCARD', s.key) - 1
     while low < high do
       local middle = floor((low + high) / 2)
-      local member = redis.call('ZRANGE', s.key, middle, middle)[1]
-      if tonumber(string.sub(member, 1, 16)) >= wanted then high = middle else low = middle + 1 end
+      local member = call('ZRANGE', s.key, middle, middle)[1]
+      if tonumber(sub(member, 1, 16)) >= wanted then high = middle else low = middle + 1 end
     end
-    return tonumber(redis.call('ZRANGE', s.key, low, low, 'WITHSCORES')[2]) + s.window - now
+    return tonumber(call('ZRANGE', s.key, low, low, 'WITHSCORES')[2]) + s.window - now
   end,
   save = function(s)
     if s.dirty and s.used > 0 then
-      redis.call('PEXPIRE', s.key, s.lastAt + s.window - now + grace)
+      call('PEXPIRE', s.key, s.lastAt + s.window - now + grace)
     end
   end,
 }

@@ -9,9 +9,9 @@ local p = parametersOf(algorithm, 4)
 if algorithm.knows and not algorithm.knows(p) then return { now } end
 local position = 3 + algorithm.parameters
 local units, id, markMs = tonumber(ARGV[position + 1]), ARGV[position + 2], ARGV[position + 3]
-if KEYS[2] and not redis.call('SET', KEYS[2], '1', 'NX', 'PX', markMs) then return { now, 0 } end
+if KEYS[2] and not call('SET', KEYS[2], '1', 'NX', 'PX', markMs) then return { now, 0 } end
 local s = { key = KEYS[1] }
-algorithm.open(s, p, algorithm.keepsStrings and takeBlock(s, redis.call('GET', s.key)))
+algorithm.open(s, p, algorithm.keepsStrings and takeBlock(s, call('GET', s.key)))
 algorithm.refund(s, units, id)
 algorithm.save(s)
 return { now, 1 }

@@ -31,7 +31,7 @@ local methods = {}
 methods.count = {
   open = function(c)
     c.used, c.stop = 0, windowEnd(c)
-    local value = redis.call('GET', c.key)
+    local value = call('GET', c.key)
     if value then
       useWindow(c, unpackNumbers('>dd', value))
     end
@@ -46,7 +46,7 @@ methods.count = {
 methods.base = {
   open = function(c)
     c.day, c.dayStop, c.used, c.stop = 0, dayEnd, 0, windowEnd(c)
-    local value = redis.call('GET', c.key)
+    local value = call('GET', c.key)
     if value then
       local dayStop, day, stop, used = unpackNumbers('>dddd', value)
       if now < dayStop then c.day = day end
@@ -69,41 +69,41 @@ methods.leak = {
     if isList then
       local index = 0
       while true do
-        local at = redis.call('LINDEX', key, index)
+        local at = call('LINDEX', key, index)
         if not at or tonumber(at) <= now then break end
-        redis.call('LSET', key, index, now)
+        call('LSET', key, index, now)
         index = index + 1
       end
       while true do
-        local at = redis.call('LINDEX', key, -1)
+        local at = call('LINDEX', key, -1)
         if not at or tonumber(at) > oldest then break end
-        redis.call('RPOP', key)
+        call('RPOP', key)
       end
-      c.used = redis.call('LLEN', key)
+      c.used = call('LLEN', key)
     else
-      for _, member in ipairs(redis.call('ZRANGEBYSCORE', key, string.format('(%.0f', now), '+inf')) do
-        redis.call('ZADD', key, now, member)
+      for _, member in ipairs(call('ZRANGEBYSCORE', key, format('(%.0f', now), '+inf')) do
+        call('ZADD', key, now, member)
       end
-      redis.call('ZREMRANGEBYSCORE', key, '-inf', oldest)
-      c.used = redis.call('ZCARD', key)
+      call('ZREMRANGEBYSCORE', key, '-inf', oldest)
+      c.used = call('ZCARD', key)
     end
   end,
   add = function(c, units)
     if units < 0 then
-      if isList then redis.call('LTRIM', c.key, -units, -1) else redis.call('ZREMRANGEBYRANK', c.key, units, -1) end
+      if isList then call('LTRIM', c.key, -units, -1) else call('ZREMRANGEBYRANK', c.key, units, -1) end
       c.used = max(0, c.used + units)
       return
     end
     if isList then
-      redis.call('LPUSH', c.key, now)
+      call('LPUSH', c.key, now)
       -- More than the count never matters but for what may be taken back.
-      redis.call('LTRIM', c.key, 0, c.count + 999)
+      call('LTRIM', c.key, 0, c.count + 999)
     else
       local place = c.used
-      while redis.call('ZADD', c.key, 'NX', now, string.format('%.0f:%.0f', now, place)) == 0 do place = place + 1 end
-      redis.call('ZREMRANGEBYRANK', c.key, 0, -(c.count + 1001))
+      while call('ZADD', c.key, 'NX', now, format('%.0f:%.0f', now, place)) == 0 do place = place + 1 end
+      call('ZREMRANGEBYRANK', c.key, 0, -(c.count + 1001))
     end
-    redis.call('PEXPIRE', c.key, c.time + grace)
+    call('PEXPIRE', c.key, c.time + grace)
     c.used = c.used + 1
   end,
   isOver = function(c) return c.used >= c.count end,
@@ -131,7 +131,7 @@ end
 
 local isCounted = mode == 'add' or (mode == 'through' and not isDenied)
 if mode == 'back' then
-  isCounted = not KEYS[2] or redis.call('SET', KEYS[2], '1', 'NX', 'PX', ARGV[position + 1])
+  isCounted = not KEYS[2] or call('SET', KEYS[2], '1', 'NX', 'PX', ARGV[position + 1])
   if isCounted then counters[1].method.add(counters[1], -tonumber(ARGV[position])) end
 end
 local reply = { now, isCounted and 1 or 0 }

@@ -3,8 +3,8 @@
 -- KEYS  for each key its state, and its block where the algorithm does not keep strings
 -- ARGV  [1], [2] the time (see time.lua); [3] the algorithm; its parameters; then the cost of all calls, where all have
 --       the same and no names, or 0. With a cost there follows for each key the number of calls, or nothing where each
---       has one. With 0 there follows for each key the number of runs, and for each run the cost, how many calls of this cost stand one after the
---       other, and, where the algorithm names its calls, the request's id
+--       has one. With 0 there follows for each key the number of runs, and for each run the cost, how many calls of
+--       this cost stand one after the other, and, where the algorithm names its calls, the request's id
 -- Returns { now, then for each run: calls admitted, level after them, ms until one more of them is admitted (-1 never,
 --       0 where all were), ms until unused }; level -1 where the key is blocked; { now } alone where the call may not
 --       run at this time.
@@ -16,7 +16,7 @@ local p = parametersOf(algorithm, 4)
 if algorithm.knows and not algorithm.knows(p) then return { now } end
 
 -- One MGET for all: a call from Lua costs more than the reading does. (Of a key that holds no string it reads nothing.)
-local values = redis.call('MGET', unpack(KEYS))
+local values = call('MGET', unpack(KEYS))
 local named, fit, charge, save = algorithm.named, algorithm.fit, algorithm.charge, algorithm.save
 local level, retry, reset = algorithm.level, algorithm.retry, algorithm.reset
 local reply = { now }
@@ -42,8 +42,8 @@ end
 
 local position = 4 + algorithm.parameters
 local sameCost = tonumber(ARGV[position])
-local index = 1
-while index <= #KEYS do
+local index, last = 1, #KEYS
+while index <= last do
   index = openLimit(s, algorithm, p, index, values)
   position = position + 1
   if sameCost > 0 then

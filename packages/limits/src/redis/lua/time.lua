@@ -7,10 +7,12 @@
 -- Numbers are whole and at most 2^53, which doubles hold exactly. `tostring` and `..` would keep 14 digits of them, so
 -- states are packed as doubles; as arguments of `redis.call` numbers keep 17 digits.
 
+local call, byte, sub, format = redis.call, string.byte, string.sub, string.format
+
 local given = ARGV[1]
 local now
 if given == '' then
-  local time = redis.call('TIME')
+  local time = call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 else
   now = tonumber(given)
@@ -35,23 +37,23 @@ end
 -- Takes the block off a value: sets how much longer it lasts, and gives the state behind it.
 local function takeBlock(s, value)
   s.blocked, s.block, s.blockMoved = 0, '', false
-  if not value or string.byte(value) ~= 33 then return value end
-  local untilMs, forMs = unpackNumbers('>dd', string.sub(value, 2, 17))
+  if not value or byte(value) ~= 33 then return value end
+  local untilMs, forMs = unpackNumbers('>dd', sub(value, 2, 17))
   -- A clock that stepped back makes no block longer.
   s.blockMoved = untilMs > now + forMs
   untilMs = min(untilMs, now + forMs)
   if untilMs > now then s.blocked, s.block = untilMs - now, packBlock(untilMs, forMs) end
-  return #value > 17 and string.sub(value, 18) or false
+  return #value > 17 and sub(value, 18) or false
 end
 
 -- Keeps a string state and the block before it, or removes it where nothing is left to keep.
 local function keep(s, value, forMs)
   if s.blocked > 0 then
-    redis.call('SET', s.key, forMs > 0 and s.block .. value or s.block, 'PX', max(forMs, s.blocked) + grace)
+    call('SET', s.key, forMs > 0 and s.block .. value or s.block, 'PX', max(forMs, s.blocked) + grace)
   elseif forMs > 0 then
-    redis.call('SET', s.key, value, 'PX', forMs + grace)
+    call('SET', s.key, value, 'PX', forMs + grace)
   else
-    redis.call('DEL', s.key)
+    call('DEL', s.key)
   end
 end
 
@@ -82,7 +84,7 @@ local function openLimit(s, algorithm, p, index, values)
     return index + 1
   end
   takeBlock(s, values[index + 1])
-  if s.blockMoved then redis.call('SET', KEYS[index + 1], s.block, 'PX', s.blocked + grace) end
+  if s.blockMoved then call('SET', KEYS[index + 1], s.block, 'PX', s.blocked + grace) end
   algorithm.open(s, p)
   return index + 2
 end

@@ -1,0 +1,54 @@
+import { InvalidOptionError } from '@firebreak/core'
+import { type RedisClient, toRedis } from '@firebreak/redis'
+
+/** How a counter is split. */
+export interface SplitCounterOptions {
+  /** Keys that share the increments. @default 16 */
+  readonly parts?: number
+  /** Milliseconds after which a part that is no longer written ends; 0: never. @default 0 */
+  readonly ttlMs?: number
+  /** @default Math.random */
+  readonly random?: () => number
+}
+
+/** A write-hot counter, spread over several keys and so over several nodes. */
+export interface SplitCounter {
+  /** Adds to one part, chosen at random. */
+  increment(by?: number): Promise<void>
+  /** The sum of all parts; each is read by itself, so increments meanwhile may or may not be in it. */
+  value(): Promise<number>
+  /** Removes all parts. */
+  reset(): Promise<void>
+  readonly keys: readonly string[]
+}
+
+/**
+ * Splits a counter that is written too often for one node. It is an explicit call, not a strategy: an increment no longer
+ * answers with the new value, and whoever reads the plain key does not see it.
+ */
+export function splitCounter(client: RedisClient, key: string, options: SplitCounterOptions = {}): SplitCounter {
+  const { parts = 16, ttlMs = 0, random = Math.random } = options
+  if (!Number.isSafeInteger(parts) || parts < 1 || parts > 1024)
+    throw new InvalidOptionError('parts', parts, 'a whole number from 1 to 1024')
+  const redis = toRedis(client)
+  // Braces would hold all parts on one node.
+  const base = key.replaceAll('{', '(').replaceAll('}', ')')
+  const keys = Array.from({ length: parts }, (_, index) => `${base}:part:${index}`)
+  return {
+    keys,
+    async increment(by = 1) {
+      if (!Number.isSafeInteger(by)) throw new InvalidOptionError('by', by, 'a whole number')
+      const part = keys[Math.floor(random() * parts)]!
+      const sent = redis.send(['INCRBY', part, by])
+      if (ttlMs > 0) await redis.send(['PEXPIRE', part, ttlMs])
+      await sent
+    },
+    async value() {
+      const values = await Promise.all(keys.map((part) => redis.send(['GET', part])))
+      return values.reduce((sum: number, value) => sum + Number(value ?? 0), 0)
+    },
+    async reset() {
+      await Promise.all(keys.map((part) => redis.send(['UNLINK', part])))
+    },
+  }
+}

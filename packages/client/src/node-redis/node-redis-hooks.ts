@@ -1,0 +1,147 @@
+import { type ClusterShield, type HotKey, type KeySpace, nextReplyForm, type Shield } from '@firebreak/shield'
+import { nameOf } from '../ioredis/command-keys.ts'
+import { bufferOfBulk, textOfBulk } from '../ioredis/decode-reply.ts'
+import { type ClientState, ConnectionHooks } from './connection-hooks.ts'
+import { Connections, override } from './connections.ts'
+import {
+  isNodeRedisCluster,
+  isNodeRedisSentinel,
+  type NodeRedisBase,
+  type NodeRedisClient,
+  type NodeRedisConnection,
+} from './node-redis-client.ts'
+
+/** The promise of a GET's text, kept with the reply: every hit hands out the same one. */
+const textPromiseForm = nextReplyForm()
+const getId = 'GET'
+const blobString = 36
+
+/**
+ * The hooks on one node-redis client, cluster or sentinel. Every command passes the queue of a connection (see
+ * `ConnectionHooks`); GET, the read of nearly every hot key, is answered in the method already, before node-redis has
+ * parsed its arguments and looked for a connection (`bench/cache.ts` has the figure).
+ */
+export class NodeRedisHooks {
+  readonly #client: NodeRedisClient
+  readonly #shield: Shield
+  readonly #cluster: ClusterShield
+  readonly #state: ClientState = { pendingFlushes: 0, isBypassing: false }
+  readonly #connections: Connections
+  readonly #hooked = new Map<NodeRedisConnection, { readonly hooks: ConnectionHooks; readonly uninstall: () => void }>()
+  readonly #onConnection: (connection: NodeRedisConnection) => void
+  /** Of a client that is one connection. */
+  #only: ConnectionHooks | undefined
+
+  /** `onConnection` learns of every connection that a command took. */
+  constructor(
+    client: NodeRedisClient,
+    shield: Shield,
+    cluster: ClusterShield,
+    onConnection: (connection: NodeRedisConnection) => void,
+  ) {
+    this.#client = client
+    this.#shield = shield
+    this.#cluster = cluster
+    this.#onConnection = onConnection
+    this.#connections = new Connections((connection) => this.#adopt(connection))
+  }
+
+  /** Puts the hooks in place; the returned function takes them away again. */
+  install(): () => void {
+    const unfollow = this.#connections.follow(this.#client)
+    const self = this.#client._self as NodeRedisBase & { GET: NodeRedisBase['get'] }
+    const hooks = this
+    const bare = self.get
+    const get: NodeRedisBase['get'] = function (...args) {
+      return hooks.#get(this, args) ?? bare.apply(this, args)
+    }
+    // While nothing is hot the methods are node-redis' own.
+    let uninstallGet = () => {}
+    const setMethods = () => {
+      uninstallGet()
+      uninstallGet = this.#cluster.hasHotKeys ? override(self, { get, GET: get }) : () => {}
+    }
+    const stopListening = this.#cluster.onHotKeys(setMethods)
+    setMethods()
+    return () => {
+      stopListening()
+      uninstallGet()
+      unfollow()
+      for (const { uninstall } of this.#hooked.values()) uninstall()
+      this.#hooked.clear()
+    }
+  }
+
+  /** The value of a hot string key if memory has it at this moment; undefined asks for a normal read. */
+  peek(key: string): string | null | undefined {
+    const hot = this.#hotKey(key)
+    if (hot === undefined) return undefined
+    const reply = hot.hit(getId, this.#cluster.now())
+    if (reply === undefined) return undefined
+    this.#cluster.count(hot.name, false, reply.bytes.length)
+    return textOfBulk(reply.bytes)
+  }
+
+  #adopt(connection: NodeRedisConnection): void {
+    if (this.#hooked.has(connection)) return
+    const isAlone = !isNodeRedisCluster(this.#client) && !isNodeRedisSentinel(this.#client)
+    const hooks = new ConnectionHooks(connection, this.#shield, this.#cluster, this.#state, isAlone)
+    const uninstall = hooks.install()
+    this.#hooked.set(connection, { hooks, uninstall })
+    this.#onConnection(connection)
+    if (isAlone) this.#only = hooks
+    else connection.on('end', () => this.#forget(connection))
+  }
+
+  /** A connection of a cluster or sentinel has ended for good. */
+  #forget(connection: NodeRedisConnection): void {
+    this.#hooked.get(connection)?.uninstall()
+    this.#hooked.delete(connection)
+  }
+
+  /** A GET's answer where memory has it; what else there is to do with it is the send path's. */
+  #get(caller: NodeRedisBase, args: readonly unknown[]): Promise<unknown> | undefined {
+    const hot = args.length === 1 ? this.#hotKey(args[0]) : undefined
+    if (hot === undefined) return undefined
+    const options = caller._commandOptions ?? caller.commandOptions
+    const mapped = options?.typeMapping?.[blobString]
+    if (options?.abortSignal !== undefined || (mapped !== undefined && mapped !== Buffer)) return undefined
+    const reply = hot.hit(getId, this.#cluster.now())
+    if (reply === undefined) return undefined
+    if (mapped === Buffer) {
+      const value = bufferOfBulk(reply.bytes)
+      this.#cluster.count(hot.name, false, reply.bytes.length)
+      return Promise.resolve(value)
+    }
+    this.#cluster.count(hot.name, false, reply.bytes.length)
+    return (reply.forms[textPromiseForm] ??= Promise.resolve(textOfBulk(reply.bytes))) as Promise<unknown>
+  }
+
+  /** The hot key that a method was given, where reads of it may be answered here. */
+  #hotKey(key: unknown): HotKey | undefined {
+    const cluster = this.#cluster
+    if (!cluster.isActive || typeof key !== 'string') return undefined
+    const { _keyPrefix: prefix } = this.#client
+    if (prefix !== undefined && typeof prefix !== 'string') return undefined
+    const space = this.#only === undefined ? this.#sharedSpace() : this.#only.space
+    const hot = space?.hot.get(nameOf(prefix === undefined ? key : prefix + key))
+    return hot !== undefined && this.#mayServe(hot) ? hot : undefined
+  }
+
+  /** The key space of a cluster or sentinel: its connections all have the same. */
+  #sharedSpace(): KeySpace | undefined {
+    for (const { hooks } of this.#hooked.values()) return hooks.space
+    return undefined
+  }
+
+  #mayServe(hot: HotKey): boolean {
+    if (this.#only !== undefined) return this.#only.mayServe(hot)
+    return (
+      hot.pendingWrites === 0 &&
+      this.#connections.unsentWrites === 0 &&
+      this.#state.pendingFlushes === 0 &&
+      !this.#state.isBypassing &&
+      this.#client.isOpen
+    )
+  }
+}

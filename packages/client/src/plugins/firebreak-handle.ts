@@ -1,0 +1,33 @@
+import type { RedisClient } from '@firebreak/redis'
+import { type SplitCounter, type SplitCounterOptions, splitCounter } from '../counter/split-counter.ts'
+import { type GetOrLoadOptions, getOrLoad, type Loader } from '../load/get-or-load.ts'
+import { peek, protect, unprotect } from '../protect.ts'
+import type { ProtectOptions } from '../protect-options.ts'
+
+/** A client to protect, and how. */
+export interface PluginOptions extends ProtectOptions {
+  readonly client: RedisClient & object
+}
+
+/** What plug-ins hand to the application. */
+export interface FirebreakHandle {
+  /** The protected client; the same object that was given. */
+  readonly client: RedisClient & object
+  peek(key: string): string | null | undefined
+  getOrLoad(key: string, loader: Loader, options: GetOrLoadOptions): Promise<string | null>
+  splitCounter(key: string, options?: SplitCounterOptions): SplitCounter
+  /** Ends the protection; the client stays open. */
+  close(): void
+}
+
+/** Protects a client and binds what belongs to it. */
+export function openFirebreak({ client, ...options }: PluginOptions): FirebreakHandle {
+  const protectedClient = protect(client, options)
+  return {
+    client: protectedClient,
+    peek: (key) => peek(protectedClient, key),
+    getOrLoad: (key, loader, loadOptions) => getOrLoad(protectedClient, key, loader, loadOptions),
+    splitCounter: (key, counterOptions) => splitCounter(protectedClient, key, counterOptions),
+    close: () => unprotect(protectedClient),
+  }
+}

@@ -1,0 +1,160 @@
+import type { Clock } from '@firebreak/core'
+import type { HeldLockRow, LockReport, WaitingTaskRow } from '@firebreak/locks'
+
+/** Who reported a row. */
+interface Reporter {
+  readonly serviceId: string
+  readonly hostId: string
+  readonly instanceId: string
+}
+
+/** One lock of one name and kind, over all processes that hold it or wait for it. */
+export interface LockOverview {
+  readonly name: string
+  readonly kind: HeldLockRow['kind']
+  readonly holders: (Reporter & Omit<HeldLockRow, 'name' | 'kind'>)[]
+  readonly waiters: (Reporter & Omit<WaitingTaskRow, 'name' | 'kind'>)[]
+}
+
+/** What all processes together have been through. */
+export interface LockTotals {
+  readonly held: number
+  readonly waiting: number
+  readonly acquired: number
+  readonly contended: number
+  readonly handedOver: number
+  readonly refused: number
+  readonly lostExpired: number
+  readonly lostTaken: number
+  readonly waitMsSum: number
+  readonly waitMsMax: number
+  readonly holdMsSum: number
+  readonly holdMsMax: number
+}
+
+/** One process that reports, with its own totals. */
+export interface LockInstance extends Reporter, LockTotals {
+  /** Milliseconds since its last report. */
+  readonly ageMs: number
+}
+
+interface Entry {
+  readonly report: LockReport
+  readonly receivedAt: number
+}
+
+/** The newest report of each process; a process that stops reporting is forgotten when its report has run out. */
+export class LockBoard {
+  readonly #clock: Clock
+  readonly #maxInstances: number
+  readonly #entries = new Map<string, Entry>()
+  /** Reports refused because there were too many processes. */
+  refused = 0
+
+  constructor(clock: Clock, maxInstances: number) {
+    this.#clock = clock
+    this.#maxInstances = maxInstances
+  }
+
+  /** False when the board is full. */
+  put(report: LockReport): boolean {
+    this.#expire()
+    if (!this.#entries.has(report.instanceId) && this.#entries.size >= this.#maxInstances) {
+      this.refused++
+      return false
+    }
+    this.#entries.set(report.instanceId, { report, receivedAt: this.#clock.now() })
+    return true
+  }
+
+  /** The locks whose name starts so, the most waited for first. */
+  locks(prefix = ''): LockOverview[] {
+    this.#expire()
+    const byName = new Map<string, LockOverview>()
+    const overview = ({ name, kind }: { readonly name: string; readonly kind: LockOverview['kind'] }) => {
+      const id = `${kind} ${name}`
+      const known = byName.get(id) ?? { name, kind, holders: [], waiters: [] }
+      byName.set(id, known)
+      return known
+    }
+    for (const { report } of this.#entries.values()) {
+      const { serviceId, hostId, instanceId } = report
+      for (const { name, kind, ...row } of report.held) {
+        if (name.startsWith(prefix)) overview({ name, kind }).holders.push({ serviceId, hostId, instanceId, ...row })
+      }
+      for (const { name, kind, ...row } of report.waiting) {
+        if (name.startsWith(prefix)) overview({ name, kind }).waiters.push({ serviceId, hostId, instanceId, ...row })
+      }
+    }
+    return [...byName.values()].sort(
+      (a, b) => b.waiters.length - a.waiters.length || (a.name < b.name ? -1 : a.name > b.name ? 1 : 0),
+    )
+  }
+
+  instances(): LockInstance[] {
+    this.#expire()
+    const now = this.#clock.now()
+    return [...this.#entries.values()].map(({ report, receivedAt }) => ({
+      serviceId: report.serviceId,
+      hostId: report.hostId,
+      instanceId: report.instanceId,
+      ageMs: now - receivedAt,
+      ...totalsOf(report),
+    }))
+  }
+
+  totals(): LockTotals {
+    this.#expire()
+    return [...this.#entries.values()].map(({ report }) => totalsOf(report)).reduce(addTotals, noTotals)
+  }
+
+  #expire(): void {
+    const now = this.#clock.now()
+    for (const [instanceId, { report, receivedAt }] of this.#entries) {
+      if (now - receivedAt > report.validMs) this.#entries.delete(instanceId)
+    }
+  }
+}
+
+const noTotals: LockTotals = {
+  held: 0,
+  waiting: 0,
+  acquired: 0,
+  contended: 0,
+  handedOver: 0,
+  refused: 0,
+  lostExpired: 0,
+  lostTaken: 0,
+  waitMsSum: 0,
+  waitMsMax: 0,
+  holdMsSum: 0,
+  holdMsMax: 0,
+}
+
+function totalsOf({ heldCount, waitingCount, metrics }: LockReport): LockTotals {
+  return {
+    held: heldCount,
+    waiting: waitingCount,
+    acquired: metrics.acquired,
+    contended: metrics.contended,
+    handedOver: metrics.handedOver,
+    refused: metrics.refused,
+    lostExpired: metrics.lost.expired,
+    lostTaken: metrics.lost.taken,
+    waitMsSum: metrics.wait.sumMs,
+    waitMsMax: metrics.wait.maxMs,
+    holdMsSum: metrics.hold.sumMs,
+    holdMsMax: metrics.hold.maxMs,
+  }
+}
+
+function addTotals(a: LockTotals, b: LockTotals): LockTotals {
+  const sum = Object.fromEntries(
+    Object.entries(a).map(([field, value]) => [field, value + b[field as keyof LockTotals]]),
+  ) as unknown as LockTotals
+  return {
+    ...sum,
+    waitMsMax: Math.max(a.waitMsMax, b.waitMsMax),
+    holdMsMax: Math.max(a.holdMsMax, b.holdMsMax),
+  }
+}

@@ -1,0 +1,60 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { IdService, openSegmentStore, SegmentIds, SnowflakeNode } from '@firebreak/ids'
+import { parsePolicy, RuleService } from '@firebreak/limits'
+import { findingRoutes } from '../findings/finding-routes.ts'
+import type { HubPlugin } from '../http/hub-server.ts'
+import { idsRoutes } from '../ids/ids-routes.ts'
+import { limitsRoutes } from '../limits/limits-routes.ts'
+import { lockRoutes } from '../locks/lock-routes.ts'
+
+/** Which services a hub offers beside the loop. */
+export interface HubServicesOptions {
+  /** Where ids are kept (`ids.sqlite`, `snowflake.json`). @default in memory: a restart begins anew */
+  readonly dataFolder?: string
+  /** A policy file of rate limits. @default no rules */
+  readonly policyFile?: string
+  /** The worker id of snowflakes, 0 to 1023; each hub its own. @default no snowflakes */
+  readonly workerId?: number
+}
+
+/** The services as plug-ins of `startHub`. */
+export interface HubServices {
+  readonly plugins: readonly HubPlugin[]
+  close(): Promise<void>
+}
+
+/** Opens the rate-limit rules, the ids, the board of locks and the findings. */
+export async function openHubServices(options: HubServicesOptions = {}): Promise<HubServices> {
+  const { dataFolder, policyFile, workerId } = options
+  const limits = new RuleService({})
+  const readPolicy =
+    policyFile === undefined ? undefined : () => ({ text: readFileSync(policyFile, 'utf8'), file: policyFile })
+  const policy = readPolicy?.()
+  if (policy !== undefined) limits.load(parsePolicy(policy.text, policy.file), policy.file)
+  const store = await openSegmentStore(
+    dataFolder === undefined ? 'sqlite::memory:' : `sqlite:${join(dataFolder, 'ids.sqlite')}`,
+  )
+  const segments = await SegmentIds.start({ stores: [store] })
+  const snowflake =
+    workerId === undefined
+      ? undefined
+      : await SnowflakeNode.start({
+          workerId,
+          ...(dataFolder !== undefined && { cacheFile: join(dataFolder, 'snowflake.json') }),
+        })
+  const ids = new IdService({ segments, ...(snowflake !== undefined && { snowflake }) })
+  return {
+    plugins: [
+      async (app) =>
+        void (await app.register(limitsRoutes, { service: limits, ...(readPolicy !== undefined && { readPolicy }) })),
+      async (app) => void (await app.register(idsRoutes, { service: ids })),
+      async (app) => void (await app.register(lockRoutes, {})),
+      async (app) => void (await app.register(findingRoutes, {})),
+    ],
+    async close() {
+      await snowflake?.close()
+      await segments.close()
+    },
+  }
+}

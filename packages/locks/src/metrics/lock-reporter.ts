@@ -1,0 +1,81 @@
+import { hostname } from 'node:os'
+import { systemTimers, type TimerHandle, type Timers } from '@firebreak/core'
+import type { Locks } from '../locks.ts'
+import type { LocksSnapshot } from './locks-snapshot.ts'
+
+/** What a process tells the hub about its locks: the body of `POST /v1/locks`. */
+export interface LockReport extends LocksSnapshot {
+  readonly version: 1
+  readonly serviceId: string
+  readonly hostId: string
+  /** How long this report is good for: the hub forgets a process that sent no newer one. */
+  readonly validMs: number
+}
+
+/** How a process reports its locks. */
+export interface LockReporterOptions {
+  /** The hub, as `http://127.0.0.1:7077`. */
+  readonly hubUrl: string
+  readonly serviceId: string
+  /** @default the machine's host name */
+  readonly hostId?: string
+  /** The application's token, where the hub asks for one. */
+  readonly token?: string
+  /** @default 2000 */
+  readonly everyMs?: number
+  /** @default the global fetch */
+  readonly fetch?: typeof globalThis.fetch
+  /** @default systemTimers */
+  readonly timers?: Timers
+}
+
+/** Posts a snapshot of a process' locks to the hub now and then. Lossy by design: a report that fails is only counted. */
+export class LockReporter {
+  /** Reports that the hub accepted. */
+  sent = 0
+  /** Reports that did not reach it or were refused. */
+  failed = 0
+  readonly #locks: Locks
+  readonly #options: LockReporterOptions
+  readonly #everyMs: number
+  readonly #timer: TimerHandle
+  #isSending = false
+
+  constructor(locks: Locks, options: LockReporterOptions) {
+    this.#locks = locks
+    this.#options = options
+    this.#everyMs = options.everyMs ?? 2000
+    this.#timer = (options.timers ?? systemTimers).setInterval(() => void this.report(), this.#everyMs)
+  }
+
+  /** Sends one report now; a report that is under way is not overtaken. */
+  async report(): Promise<void> {
+    if (this.#isSending) return
+    this.#isSending = true
+    const { hubUrl, serviceId, hostId = hostname(), token, fetch = globalThis.fetch } = this.#options
+    const snapshot = this.#locks.snapshot()
+    const body: LockReport = { version: 1, serviceId, hostId, validMs: this.#everyMs * 3, ...snapshot }
+    try {
+      const response = await fetch(new URL('/v1/locks', hubUrl), {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+        },
+        body: JSON.stringify(body),
+        signal: AbortSignal.timeout(Math.max(1000, this.#everyMs)),
+      })
+      await response.body?.cancel()
+      if (response.ok) this.sent++
+      else this.failed++
+    } catch {
+      this.failed++
+    } finally {
+      this.#isSending = false
+    }
+  }
+
+  stop(): void {
+    this.#timer.cancel()
+  }
+}

@@ -1,0 +1,163 @@
+import { type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
+import { Redis as Ioredis } from 'ioredis'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { Locks, type LocksOptions } from '../index.ts'
+
+let server: RedisServer
+let client: Ioredis
+const opened: Locks[] = []
+beforeAll(async () => {
+  server = await startRedis()
+  client = new Ioredis(server.port)
+})
+afterEach(() => Promise.all(opened.splice(0).map((locks) => locks.close())))
+afterAll(async () => {
+  client.disconnect()
+  await server.stop()
+})
+
+function open(options: LocksOptions = {}): Locks {
+  const locks = new Locks(client, options)
+  opened.push(locks)
+  return locks
+}
+
+/** Somebody else's hold, which nobody of this process releases. */
+async function holdElsewhere(name: string, leaseMs = 60_000): Promise<void> {
+  await client.hset(name, 'elsewhere:1', 1)
+  await client.pexpire(name, leaseMs)
+}
+
+const channelOf = (name: string) => `redisson_lock__channel:{${name}}`
+const subscribersOf = async (name: string) => Number((await client.pubsub('NUMSUB', channelOf(name)))[1])
+
+async function scriptCalls(): Promise<number> {
+  return Number((await client.info('commandstats')).match(/cmdstat_evalsha:calls=(\d+)/)?.[1] ?? 0)
+}
+
+async function pause(ms: number): Promise<void> {
+  const startedAt = performance.now()
+  await waitFor(() => performance.now() - startedAt > ms)
+}
+
+describe('waiting', () => {
+  test('nobody polls: twenty waiters have one subscription and ask nothing while they wait', async () => {
+    const locks = open()
+    const name = 'silence'
+    await holdElsewhere(name)
+    const waiting = Array.from({ length: 20 }, () => locks.getLock(name).lock())
+    await waitFor(async () => (await subscribersOf(name)) === 1 && locks.snapshot().waitingCount === 20)
+    await pause(100)
+    const before = await scriptCalls()
+    await pause(400)
+    expect(await scriptCalls()).toBe(before)
+    await client.multi().del(name).publish(channelOf(name), '0').exec()
+    const first = await Promise.race(waiting)
+    // One task was woken by the message and asked once.
+    expect(await scriptCalls()).toBe(before + 1)
+    expect(locks.snapshot().waitingCount).toBe(19)
+    await first.unlock()
+    for (const handle of waiting.slice(1)) await (await handle).unlock()
+  })
+
+  test('a channel is left when its last waiter has been gone for a while, and joined again', async () => {
+    const locks = open({ channelLingerMs: 50 })
+    const name = 'lingering'
+    for (let round = 0; round < 2; round++) {
+      const holder = await locks.getLock(name).lock()
+      const waiting = [locks.getLock(name).lock(), locks.getLock(name).lock()]
+      await waitFor(async () => (await subscribersOf(name)) === 1)
+      await holder.unlock()
+      for (const handle of waiting) await (await handle).unlock()
+      await waitFor(async () => (await subscribersOf(name)) === 0)
+    }
+  })
+
+  test('after a reconnect everybody looks once, for messages that were missed', async () => {
+    const locks = open()
+    const name = 'missed'
+    await holdElsewhere(name)
+    const waiting = locks.getLock(name).lock()
+    await waitFor(async () => (await subscribersOf(name)) === 1)
+    await client.del(name)
+    await server.cli('CLIENT', 'KILL', 'TYPE', 'pubsub')
+    const startedAt = performance.now()
+    await (await waiting).unlock()
+    expect(performance.now() - startedAt).toBeLessThan(30_000)
+  })
+
+  test('looks again when the holder’s lease has run out without a word', async () => {
+    const locks = open()
+    await holdElsewhere('silent death', 300)
+    const handle = await locks.getLock('silent death').lock()
+    expect(await client.hkeys('silent death')).toEqual([handle.owner])
+  })
+
+  test('a waiter that gives up passes the word on to the next', async () => {
+    const locks = open()
+    const name = 'passed on'
+    await holdElsewhere(name)
+    const leaving = new AbortController()
+    const first = expect(locks.getLock(name).lock({ signal: leaving.signal })).rejects.toThrow('leaving')
+    await waitFor(() => locks.snapshot().waitingCount === 1)
+    const second = locks.getLock(name).lock()
+    await waitFor(() => locks.snapshot().waitingCount === 2)
+    // Free, but told to nobody; only the one who moves up looks.
+    await client.del(name)
+    leaving.abort(new Error('leaving'))
+    await first
+    expect((await second).isHeld).toBe(true)
+  })
+
+  test('a lock handed from task to task is offered to other processes again and again', async () => {
+    const [here, there] = [open({ maxLocalHandoffs: 4 }), open()]
+    const name = 'generous'
+    const holder = await here.getLock(name).lock()
+    const served: string[] = []
+    const tasks = Array.from({ length: 300 }, () => here.withLock(name, () => served.push('here')))
+    const other = there.withLock(name, () => served.push('there'))
+    await waitFor(() => here.snapshot().waitingCount === 300 && there.snapshot().waitingCount === 1)
+    await holder.unlock()
+    await Promise.all([...tasks, other])
+    expect(served.indexOf('there')).toBeLessThan(300)
+    const { handedOver, acquired } = here.metrics()
+    expect(handedOver).toBeGreaterThan(0)
+    expect(acquired - handedOver).toBeGreaterThan(1)
+  })
+
+  test('more waiters than allowed are refused', async () => {
+    const locks = open({ maxWaiting: 2 })
+    const name = 'crowded'
+    const holder = await locks.getLock(name).lock()
+    const waiting = [locks.getLock(name).lock(), locks.getLock(name).lock()]
+    await waitFor(() => locks.snapshot().waitingCount === 2)
+    await expect(locks.getLock(name).lock()).rejects.toMatchObject({ code: 'FB_LOCK_QUEUE_FULL' })
+    await holder.unlock()
+    for (const handle of waiting) await (await handle).unlock()
+  })
+
+  test('metrics tell waiting, holding, contention, refusals and hand-offs', async () => {
+    const locks = open()
+    const lock = locks.getLock('measured')
+    const holder = await lock.lock()
+    expect(await lock.tryLock()).toBe(undefined)
+    const waiting = lock.lock()
+    await waitFor(() => locks.snapshot().waitingCount === 1)
+    await pause(30)
+    await holder.unlock()
+    await (await waiting).unlock()
+    const { acquired, contended, handedOver, refused, released, wait, hold, lost } = locks.metrics()
+    expect({ acquired, contended, handedOver, refused, released, lost }).toEqual({
+      acquired: 2,
+      contended: 1,
+      handedOver: 1,
+      refused: 1,
+      released: 2,
+      lost: { expired: 0, taken: 0 },
+    })
+    expect([wait.count, hold.count]).toEqual([1, 2])
+    expect(wait.maxMs).toBeGreaterThanOrEqual(25)
+    expect(hold.sumMs).toBeGreaterThanOrEqual(25)
+    expect(wait.buckets.reduce((sum, count) => sum + count)).toBe(1)
+  })
+})

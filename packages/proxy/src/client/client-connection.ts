@@ -1,0 +1,572 @@
+import { BufferArgs, encodeCommand, encodeReply, mayBlock, RequestError, RequestParser } from '@firebreak/core'
+import type { KeySpace } from '@firebreak/shield'
+import { ClusterDispatch, type ClusterSettings } from '../cluster/cluster-dispatch.ts'
+import { clusterOfOne } from '../cluster/cluster-of-one.ts'
+import { multiCommand, type ProxyCommand, proxyCommandOf } from '../commands/proxy-command.ts'
+import type { UpstreamLostError } from '../errors.ts'
+import { firebreakCommand } from '../observe/firebreak-command.ts'
+import { beginEvent, flushClients, flushIfAlone, Outlet } from '../transport/outlet.ts'
+import type { Transport, TransportOwner } from '../transport/transport.ts'
+import type { ConnectionState } from '../upstream/identity.ts'
+import type { ReplyTarget, SharedLane } from '../upstream/shared-lane.ts'
+import type { UpstreamNode } from '../upstream/upstream-node.ts'
+import { Backlog } from './backlog.ts'
+import type { ClientHost } from './client-host.ts'
+import { InfoReply } from './info-reply.ts'
+import { Input } from './input.ts'
+import { lostReply } from './lost-reply.ts'
+import { PinnedLane, type PinnedOwner, type ReplyMark } from './pinned-lane.ts'
+import { ReplySlots } from './reply-slots.ts'
+import type { Session } from './session.ts'
+import { carryOut, markOf } from './session-commands.ts'
+
+const asterisk = 0x2a
+const ping = encodeCommand(['PING'])
+const multiBytes = encodeCommand(['MULTI'])
+const askingBytes = encodeCommand(['ASKING'])
+const crossSlotReply = Buffer.from("-CROSSSLOT Keys in request don't hash to the same slot\r\n")
+
+/**
+ * One client of the proxy: takes its requests off the wire, sends each the way it has to go, and writes the replies in
+ * the order of the requests.
+ *
+ * Most requests go over a lane that clients share. What needs a connection of its own waits until all earlier requests
+ * are answered, so that the server sees this client's requests in their order whatever connection they come on; then
+ * everything goes over the pinned lane until that is free again.
+ */
+export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwner {
+  readonly host: ClientHost
+  readonly session: Session
+  readonly outlet = new Outlet('client')
+  readonly slots: ReplySlots = new ReplySlots(this.outlet)
+  readonly args: BufferArgs
+  readonly parser: RequestParser
+  readonly #input = new Input()
+  #transport!: Transport
+  #lane: SharedLane | undefined
+  #cluster: ClusterDispatch | undefined
+  #remembered: { readonly bytes: Buffer; readonly mark: ReplyMark | undefined } | undefined
+  #waitsForAnswer = false
+  #keySpace: KeySpace | undefined
+  /** Set when a request that stood in a limit's line comes again: it was paid for, or is refused with this. */
+  limitPass: 'paid' | Buffer | undefined
+  #pinned: PinnedLane | undefined
+  /** Input waits until nothing is owed, or until what holds it lets go. */
+  #isWaiting = false
+  #isHeld = false
+  #isPaused = false
+  #isEnding = false
+  #isClosed = false
+  readonly #backlog: Backlog
+  lastActiveMs: number
+  readonly #sinceMs: number
+
+  constructor(host: ClientHost, session: Session) {
+    this.host = host
+    this.session = session
+    this.parser = new RequestParser({ maxBulkBytes: host.maxRequestBytes })
+    this.args = new BufferArgs(this.parser)
+    this.lastActiveMs = this.#sinceMs = host.turn.nowMs
+    this.#backlog = new Backlog(host, this.outlet, this.slots, () => host.onSlowReader(this))
+  }
+
+  attach(transport: Transport): void {
+    this.#transport = transport
+    this.outlet.open(transport)
+  }
+
+  get pinned(): PinnedLane | undefined {
+    return this.#pinned
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  get peer(): string {
+    return this.#transport.peer
+  }
+
+  get ageMs(): number {
+    return this.host.turn.nowMs - this.#sinceMs
+  }
+
+  get idleMs(): number {
+    return this.host.turn.nowMs - this.lastActiveMs
+  }
+
+  /** Bytes that were answered and that the client has not taken. */
+  get unreadBytes(): number {
+    return this.#backlog.bytes
+  }
+
+  /** True when nothing is owed and nothing is begun. */
+  get isIdle(): boolean {
+    return this.slots.owed === 0 && this.#pinned === undefined && !this.#isHeld
+  }
+
+  onData(bytes: Buffer, length: number): void {
+    beginEvent()
+    this.#receive(bytes, length)
+    flushClients()
+    flushIfAlone()
+  }
+
+  #receive(bytes: Buffer, length: number): void {
+    this.lastActiveMs = this.host.turn.nowMs = performance.now()
+    if (this.#isEnding) return
+    if (this.#pinned?.isPipe === true) {
+      this.#pinned.forward(bytes, 0, length)
+      return
+    }
+    if (this.#input.isEmpty && !this.#isBlocked) {
+      const taken = this.#take(bytes, 0, length)
+      if (taken < length && !this.#isEnding) this.#input.add(bytes, taken, length, this.parser.missingBytes)
+    } else {
+      this.#input.add(bytes, 0, length, this.parser.missingBytes)
+      this.#takeInput()
+    }
+  }
+
+  onDrain(): void {
+    if (this.#backlog.drained()) this.#goOn()
+  }
+
+  onClose(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.#isEnding = true
+    this.#input.clear()
+    this.slots.clear()
+    this.#pinned?.release()
+    this.#pinned = undefined
+    this.#backlog.close()
+    this.host.onClientGone(this)
+  }
+
+  onReply(slot: number, bytes: Uint8Array, start: number, end: number, isLast: boolean): void {
+    if (this.#isClosed) return
+    this.slots.reply(slot, bytes, start, end, isLast)
+    this.#backlog.weigh(end - start, isLast)
+    if (!isLast) return
+    if (this.slots.owed === 0) {
+      if (this.#isWaiting || this.#isEnding || this.#isPaused) this.#drained()
+    } else if (this.#isPaused && this.slots.owed === this.host.maxInFlight >> 1) this.#goOn()
+  }
+
+  onLost(slot: number, error: UpstreamLostError, wasSent: boolean): void {
+    if (this.#isClosed) return
+    if (this.slots.hasBegun && slot === this.slots.head) {
+      this.destroy()
+      return
+    }
+    this.answer(slot, lostReply(error, wasSent))
+  }
+
+  onPinnedReply(slot: number, bytes: Uint8Array, start: number, end: number, isLast: boolean): void {
+    if (isLast) this.#remembered = undefined
+    this.onReply(slot, bytes, start, end, isLast)
+  }
+
+  onPinnedPush(bytes: Uint8Array, start: number, end: number): void {
+    if (!this.#isClosed) this.outlet.put(bytes, start, end)
+  }
+
+  onPinnedFree(): void {
+    this.#pinned?.release()
+    this.#pinned = undefined
+    this.#goOn()
+  }
+
+  /** What the server knew of the client is gone with the connection: the client is closed, as Redis would close it. */
+  onPinnedLost({ refusal }: UpstreamLostError): void {
+    if (this.#isClosed) return
+    const pinned = this.#pinned
+    this.#pinned = undefined
+    if (pinned !== undefined) pinned.node.dispose(pinned.connection)
+    if (refusal !== undefined && !this.slots.hasBegun) {
+      while (this.slots.owed > 0) this.answer(this.slots.head, refusal)
+      return
+    }
+    this.outlet.flush()
+    this.#isEnding = true
+    this.#transport.end()
+  }
+
+  /** Of a cluster: a node that is not the right one for a request, or not any more. */
+  onPinnedError(_slot: number, reply: Buffer): Buffer | undefined {
+    const pinned = this.#pinned
+    const redirect =
+      this.#cluster === undefined || pinned === undefined ? undefined : this.#cluster.redirected(pinned, reply)
+    if (redirect === undefined || pinned === undefined) {
+      this.#remembered = undefined
+      return reply
+    }
+    const request = this.#remembered
+    if (request === undefined || pinned.inFlight > 1) return crossSlotReply
+    // Nothing has begun on that connection but, maybe, an empty transaction: it begins anew on the right node.
+    const slot = this.slots.head
+    this.unpin()
+    const next = this.pinTo(redirect.node)
+    if (pinned.hasSentMulti) next.sendHidden(multiBytes, { command: multiCommand })
+    if (redirect.isAsking) next.sendHidden(askingBytes)
+    next.send(request.bytes, 0, request.bytes.length, slot, request.mark)
+    return undefined
+  }
+
+  isStalled(): boolean {
+    return this.#backlog.isStalled
+  }
+
+  isBehind(): boolean {
+    return this.#backlog.isBehind
+  }
+
+  whenUnstalled(callback: () => void): void {
+    this.#backlog.whenUnstalled(callback)
+  }
+
+  whenCaughtUp(callback: () => void): void {
+    this.#backlog.whenCaughtUp(callback)
+  }
+
+  /** Answers a slot with a whole reply. */
+  answer(slot: number, reply: Uint8Array): void {
+    this.onReply(slot, reply, 0, reply.length, true)
+  }
+
+  /** Answers the request at hand from here, in its turn. */
+  answerNow(reply: Uint8Array): void {
+    this.answer(this.slots.take(), reply)
+  }
+
+  /** Takes no more requests and closes once all that is owed has gone out. */
+  endAfterReplies(): void {
+    this.#isEnding = true
+    this.#input.clear()
+    if (this.slots.owed === 0) this.#drained()
+  }
+
+  destroy(): void {
+    this.#transport.destroy()
+    this.onClose()
+  }
+
+  /** No request is taken until `letGo`. */
+  hold(): void {
+    this.#isHeld = true
+  }
+
+  letGo(): void {
+    if (!this.#isHeld) return
+    this.#isHeld = false
+    this.#goOn()
+  }
+
+  /** User, protocol or database have changed: other connections from now on. */
+  stateChanged(): void {
+    this.#lane = undefined
+    this.#keySpace = undefined
+  }
+
+  /** Pins a connection to this client that nobody has used, to show credentials on. */
+  pinFresh(): PinnedLane {
+    return this.#pin(this.host.node, this.host.freshState, true)
+  }
+
+  /** Pins a connection of its own to this client. */
+  pinTo(node: UpstreamNode): PinnedLane {
+    return this.#pin(node, this.session.snapshot(), false)
+  }
+
+  #pin(node: UpstreamNode, state: ConnectionState, isFresh: boolean): PinnedLane {
+    let pinned: PinnedLane
+    const connection = node.own(
+      state,
+      {
+        onReply: (bytes, start, end, isLast, type) => pinned.onReply(bytes, start, end, isLast, type),
+        onLost: (error) => pinned.onLost(error),
+      },
+      isFresh,
+    )
+    pinned = new PinnedLane(node, connection, this)
+    this.#pinned = pinned
+    return pinned
+  }
+
+  /** Gives up the connection of its own, whatever state it has. */
+  unpin(): void {
+    const pinned = this.#pinned
+    this.#pinned = undefined
+    if (pinned !== undefined) pinned.node.dispose(pinned.connection)
+  }
+
+  /** The bytes of the request at hand as an array of bulk strings, whatever the client typed. */
+  requestBytes(bytes: Buffer, start: number, end: number): { bytes: Uint8Array; start: number; end: number } {
+    if (bytes[start] === asterisk) return { bytes, start, end }
+    const own = encodeCommand(this.argumentList())
+    return { bytes: own, start: 0, end: own.length }
+  }
+
+  argumentList(): Uint8Array[] {
+    const { parser } = this
+    return Array.from({ length: parser.length }, (_, index) => this.argument(index)) as Uint8Array[]
+  }
+
+  argument(index: number): Uint8Array {
+    return this.parser.bytes.subarray(this.parser.startOf(index), this.parser.endOf(index))
+  }
+
+  /** Sends the request at hand over a shared lane for a state. */
+  sendShared(
+    lane: SharedLane,
+    command: ProxyCommand,
+    bytes: Buffer,
+    start: number,
+    end: number,
+    target: ReplyTarget = this,
+  ): void {
+    const request = this.requestBytes(bytes, start, end)
+    const slot = this.slots.take()
+    lane.send(request.bytes, request.start, request.end, target, slot, command.id, this.host.turn.nowMs)
+  }
+
+  /** Sends a request whose slot was taken before. */
+  sendInto(slot: number, command: ProxyCommand, request: Uint8Array): void {
+    if (this.#cluster !== undefined) this.#cluster.sendInto(slot, command, request)
+    else this.commandLane().send(request, 0, request.length, this, slot, command.id, performance.now())
+  }
+
+  /** The keys that this client can read, and which of them are hot. */
+  keySpace(): KeySpace {
+    return (this.#keySpace ??= this.host.shield!.spaceOf(this.session.identity, this.session.database))
+  }
+
+  get #isBlocked(): boolean {
+    return this.#isWaiting || this.#isHeld || this.#isPaused
+  }
+
+  #takeInput(): void {
+    const input = this.#input
+    while (!input.isEmpty && !this.#isBlocked && !this.#isEnding) {
+      const { start } = input
+      const taken = this.#take(input.bytes, start, input.end)
+      input.consume(taken)
+      if (taken === start) break
+    }
+  }
+
+  /** Takes the requests that are there; gives the offset behind the last one. */
+  #take(bytes: Buffer, start: number, end: number): number {
+    let at = start
+    const { parser } = this
+    if (this.#backlog.isBehind || this.slots.owed > this.host.maxInFlight) this.#pause()
+    while (at < end && !this.#isBlocked) {
+      let next: number
+      try {
+        next = parser.parse(bytes, at, end)
+      } catch (error) {
+        if (!(error instanceof RequestError)) throw error
+        this.answerNow(Buffer.from(`-${error.reply}\r\n`))
+        this.endAfterReplies()
+        return end
+      }
+      if (next === 0) break
+      if (parser.length > 0 && !this.#dispatch(bytes, at, next)) return at
+      at = next
+      if (this.#isEnding) return end
+      if (this.#pinned?.isPipe === true) {
+        this.#pinned.forward(bytes, at, end)
+        return end
+      }
+    }
+    return at
+  }
+
+  /** Sends one request its way; false where it has to wait. */
+  #dispatch(bytes: Buffer, start: number, end: number): boolean {
+    const command = proxyCommandOf(this.args)
+    if (this.host.cluster !== undefined) return this.#dispatchToCluster(this.host.cluster, command, bytes, start, end)
+    if (this.#pinned !== undefined) return this.dispatchPinned(this.#pinned, command, bytes, start, end)
+    if (command.isShared && !this.host.isIsolated && this.session.isKnown && !this.#backlog.isHeavy) {
+      let target: ReplyTarget = this
+      const { shield } = this.host
+      if (shield?.isActive) {
+        const seen = shield.see(this, command, this)
+        if (seen === 'answered') return true
+        if (seen === 'held') return false
+        target = seen
+      }
+      const lane = this.commandLane()
+      if (bytes[start] === asterisk) {
+        lane.send(bytes, start, end, target, this.slots.take(), command.id, this.host.turn.nowMs)
+      } else this.sendShared(lane, command, bytes, start, end, target)
+      return true
+    }
+    return this.dispatchRare(command, bytes, start, end)
+  }
+
+  #dispatchToCluster(
+    cluster: ClusterSettings,
+    command: ProxyCommand,
+    bytes: Buffer,
+    start: number,
+    end: number,
+  ): boolean {
+    if (!this.session.isKnown && command.way !== 'session') {
+      this.answerNow(noAuth)
+      return true
+    }
+    this.#cluster ??= new ClusterDispatch(this, cluster)
+    return this.#cluster.dispatch(command, bytes, start, end)
+  }
+
+  /** Where this client's plain commands go now. */
+  commandLane(): SharedLane {
+    const lane = this.#lane
+    if (lane !== undefined && !lane.isRetired && (this.slots.owed > 0 || lane.use === 'commands')) return lane
+    return (this.#lane = this.host.node.lane(this.session.snapshot()))
+  }
+
+  /** What is not plainly sent on. */
+  dispatchRare(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+    if (!this.session.isKnown && command.way !== 'session') {
+      this.answerNow(noAuth)
+      return true
+    }
+    switch (command.way) {
+      case 'session':
+        return carryOut(this, command, bytes, start, end)
+      case 'own': {
+        const words = this.argumentList().map((word) => Buffer.from(word).toString())
+        this.answerNow(encodeReply(firebreakCommand(words.slice(1), this.host.observed), this.session.version))
+        return true
+      }
+      case 'cluster': {
+        const only = this.host.onlyNode()
+        if (only === undefined) return this.#seeAndSend(this.commandLane(), command, bytes, start, end)
+        this.answerNow(encodeReply(clusterOfOne(command.name, only), this.session.version))
+        return true
+      }
+      case 'info': {
+        const request = this.requestBytes(bytes, start, end)
+        const reply = new InfoReply(this, this.slots.take())
+        const lane = this.commandLane()
+        lane.send(request.bytes, request.start, request.end, reply, 0, command.id, this.host.turn.nowMs)
+        return true
+      }
+      case 'script':
+        if (this.host.isIsolated) return this.borrow(command, bytes, start, end)
+        if (this.slots.owed > 0 && this.#lane?.use !== 'scripts') return this.waitForReplies()
+        if (this.slots.owed === 0 || this.#lane === undefined || this.#lane.isRetired)
+          this.#lane = this.host.node.lane(this.session.snapshot(), 'scripts')
+        return this.#seeAndSend(this.#lane, command, bytes, start, end)
+      case 'shared':
+        if (this.host.isIsolated || this.#backlog.isHeavy || (command.mayBlock && mayBlock(command.row!, this.args)))
+          return this.borrow(command, bytes, start, end)
+        return this.#seeAndSend(this.commandLane(), command, bytes, start, end)
+      default:
+        return this.borrow(command, bytes, start, end)
+    }
+  }
+
+  #seeAndSend(lane: SharedLane, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+    const { shield } = this.host
+    const seen = shield?.isActive === true ? shield.see(this, command, this) : this
+    if (seen === 'held') return false
+    if (seen !== 'answered') this.sendShared(lane, command, bytes, start, end, seen)
+    return true
+  }
+
+  /** Takes a connection of its own for a request and all that follow it until it is free again. */
+  borrow(command: ProxyCommand, bytes: Buffer, start: number, end: number, node = this.host.node): boolean {
+    if (this.slots.owed > 0) return this.waitForReplies()
+    const pinned = this.#pinned ?? this.pinTo(node)
+    if (this.session.name !== '' && (command.name === 'DEBUG' || command.name.startsWith('CLIENT '))) {
+      pinned.sendHidden(encodeCommand(['CLIENT', 'SETNAME', this.session.name]))
+      pinned.isTainted = true
+    }
+    // WAIT is about the writes of its connection; any command moves a connection's place to the newest write of all.
+    if (command.name === 'WAIT' || command.name === 'WAITAOF') pinned.sendHidden(ping)
+    if (this.#cluster !== undefined) this.remember(command, bytes, start, end)
+    return this.dispatchPinned(pinned, command, bytes, start, end)
+  }
+
+  /** Keeps the request at hand until it is answered, for a cluster may send it on to another node. */
+  remember(command: ProxyCommand, bytes: Buffer, start: number, end: number): void {
+    const request = this.requestBytes(bytes, start, end)
+    const copy = Buffer.from(request.bytes.subarray(request.start, request.end))
+    this.#remembered = { bytes: copy, mark: markOf(this, command) }
+    this.#waitsForAnswer = true
+  }
+
+  /** Sends the request at hand over the connection of its own. */
+  dispatchPinned(pinned: PinnedLane, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+    if (command.way === 'own' && !pinned.hasSentMulti) return this.dispatchRare(command, bytes, start, end)
+    const isLocal = command.name === 'QUIT' || command.name === 'RESET' || command.name.endsWith('TNAME')
+    const isServers = command.name.endsWith('TNAME') && (pinned.hasSentMulti || pinned.stays)
+    if (isLocal && !isServers) {
+      if (command.name === 'RESET' && this.slots.owed > 0) return this.waitForReplies()
+      return carryOut(this, command, bytes, start, end)
+    }
+    if (command.way === 'pipe') {
+      if (this.slots.owed > 0) return this.waitForReplies()
+      const request = this.requestBytes(bytes, start, end)
+      pinned.becomePipe()
+      pinned.forward(request.bytes, request.start, request.end)
+      return true
+    }
+    if (command.way === 'stay') pinned.stays = pinned.isTainted = true
+    const { shield } = this.host
+    if (shield?.isActive === true) shield.seePinned(this, command, pinned)
+    this.sendPinned(pinned, bytes, start, end, markOf(this, command))
+    return true
+  }
+
+  /** Sends the request at hand over a connection of its own. */
+  sendPinned(pinned: PinnedLane, bytes: Buffer, start: number, end: number, mark: ReplyMark | undefined): void {
+    const request = this.requestBytes(bytes, start, end)
+    pinned.send(request.bytes, request.start, request.end, this.slots.take(), mark)
+    if (!this.#waitsForAnswer) return
+    this.#waitsForAnswer = false
+    this.waitForReplies()
+  }
+
+  /** The request at hand has to wait until all before it are answered. */
+  waitForReplies(): false {
+    this.#isWaiting = true
+    this.#transport.pause()
+    return false
+  }
+
+  #drained(): void {
+    if (this.#isEnding) {
+      this.outlet.flush()
+      this.#transport.end()
+      return
+    }
+    this.#isWaiting = false
+    this.#goOn()
+  }
+
+  #pause(): void {
+    this.#isPaused = true
+    this.#transport.pause()
+    this.outlet.flush()
+    if (!this.#backlog.isBehind && this.slots.owed <= this.host.maxInFlight) {
+      this.#isPaused = false
+      this.#transport.resume()
+    }
+  }
+
+  /** Goes on with requests after whatever held them up. */
+  #goOn(): void {
+    if (this.#isClosed || this.#isEnding) return
+    if (this.#isPaused && !this.#backlog.isBehind && this.slots.owed <= this.host.maxInFlight) this.#isPaused = false
+    if (this.#isBlocked) return
+    this.#takeInput()
+    if (!this.#isBlocked && !this.#isEnding) this.#transport.resume()
+  }
+}
+
+const noAuth = Buffer.from('-NOAUTH Authentication required.\r\n')

@@ -1,0 +1,44 @@
+import type { UpstreamLostError } from '../errors.ts'
+import type { ReplyTarget } from '../upstream/shared-lane.ts'
+import type { ClientConnection } from './client-connection.ts'
+import { longerText } from './longer-text.ts'
+import { isWord } from './words.ts'
+
+/** Which INFO asks for our section too. */
+const wanting = ['firebreak', 'default', 'all', 'everything']
+
+/** The reply to INFO, with the Firebreak section behind the server's. */
+export class InfoReply implements ReplyTarget {
+  readonly #client: ClientConnection
+  readonly #slot: number
+  readonly #wantsSection: boolean
+  readonly #pieces: Buffer[] = []
+
+  constructor(client: ClientConnection, slot: number) {
+    this.#client = client
+    this.#slot = slot
+    const sections = client.argumentList().slice(1)
+    this.#wantsSection =
+      sections.length === 0 || sections.some((word) => wanting.some((wanted) => isWord(word, wanted)))
+  }
+
+  onReply(_tag: number, bytes: Buffer, start: number, end: number, isLast: boolean, type: number): void {
+    const isText = type === 0x24 || type === 0x3d
+    if (!this.#wantsSection || !isText) {
+      this.#client.onReply(this.#slot, bytes, start, end, isLast)
+      return
+    }
+    this.#pieces.push(Buffer.from(bytes.subarray(start, end)))
+    if (isLast) this.#client.answer(this.#slot, this.#withSection(Buffer.concat(this.#pieces)))
+  }
+
+  onLost(_tag: number, error: UpstreamLostError, wasSent: boolean): void {
+    this.#client.onLost(this.#slot, error, wasSent)
+  }
+
+  #withSection(reply: Buffer): Buffer {
+    // An empty INFO (a section that the server does not know) needs no blank line before ours.
+    const gap = reply.length > 12 ? '\r\n' : ''
+    return longerText(reply, `${gap}${this.#client.host.infoSection()}`)
+  }
+}

@@ -1,0 +1,324 @@
+import type { ProxyCommand } from '../commands/proxy-command.ts'
+import type { UpstreamLostError } from '../errors.ts'
+import type { UpstreamConnection } from '../upstream/upstream-connection.ts'
+import type { UpstreamNode } from '../upstream/upstream-node.ts'
+import { confirmationKinds, messageKinds, subscriptionReplyOf } from './subscription-reply.ts'
+
+/** The client that a connection is pinned to. */
+export interface PinnedOwner {
+  /** A piece of the reply for a slot. */
+  onPinnedReply(slot: number, bytes: Uint8Array, start: number, end: number, isLast: boolean): void
+  /** Bytes that answer nothing: a message, a push, all of a pipe. */
+  onPinnedPush(bytes: Uint8Array, start: number, end: number): void
+  /** Nothing needs the connection any more. */
+  onPinnedFree(): void
+  onPinnedLost(error: UpstreamLostError): void
+  /** Of a cluster: an error came. What the client gets in its place, or undefined where the request goes on elsewhere. */
+  onPinnedError?(slot: number, reply: Buffer): Buffer | undefined
+  /** True while the client leaves more unread than it may. */
+  isBehind(): boolean
+  whenCaughtUp(callback: () => void): void
+}
+
+/** What the reply to a request means for the connection's state. */
+export interface ReplyMark {
+  readonly command: ProxyCommand
+  /** Of SUBSCRIBE and its like: how many channels it names. */
+  readonly channels?: number
+  /** Called with the reply where it is no error and not QUEUED. */
+  readonly onDone?: () => void
+  /** What the client gets instead of a reply of one text. */
+  readonly rewrite?: (reply: Buffer) => Buffer
+}
+
+interface Expected {
+  readonly slot: number
+  readonly mark: ReplyMark | undefined
+  /** Confirmations to come; -1 before it is the first in line. */
+  left: number
+}
+
+const hidden = -1
+const plus = 0x2b
+const minus = 0x2d
+const array = 0x2a
+const push = 0x3e
+const bulk = 0x24
+const verbatim = 0x3d
+
+/**
+ * A connection to Redis that one client has for itself, and the state that keeps it from sharing: a transaction, watched
+ * keys, subscriptions, tracking. The state is learnt from the replies, never guessed from the requests, so a command that
+ * the server refused leaves none. Where all of it has ended the connection is free again.
+ */
+export class PinnedLane {
+  readonly node: UpstreamNode
+  readonly connection: UpstreamConnection
+  readonly #owner: PinnedOwner
+  readonly #expected: Expected[] = []
+  #first = 0
+  #isInTransaction = false
+  #isWatching = false
+  #isTracking = false
+  #channels = 0
+  #patterns = 0
+  #shardChannels = 0
+  /** Pinned until the client goes: something changed that cannot be undone. */
+  stays = false
+  /** Nobody else may have the connection after this client. */
+  isTainted = false
+  #isPipe = false
+  #pieces: Buffer[] | undefined
+  #onSettled: (() => void)[] = []
+  /** MULTI was sent and not ended, as far as requests tell. */
+  hasSentMulti = false
+
+  constructor(node: UpstreamNode, connection: UpstreamConnection, owner: PinnedOwner) {
+    this.node = node
+    this.connection = connection
+    this.#owner = owner
+  }
+
+  get isPipe(): boolean {
+    return this.#isPipe
+  }
+
+  get isSubscribed(): boolean {
+    return this.#channels + this.#patterns + this.#shardChannels > 0
+  }
+
+  get isInTransaction(): boolean {
+    return this.#isInTransaction
+  }
+
+  get inFlight(): number {
+    return this.#expected.length - this.#first
+  }
+
+  /** True when the connection is as it was made and owes nothing. */
+  get isFree(): boolean {
+    return this.inFlight === 0 && !this.stays && !this.#isPipe && !this.#hasState
+  }
+
+  get #hasState(): boolean {
+    return this.#isInTransaction || this.#isWatching || this.#isTracking || this.isSubscribed
+  }
+
+  /** Sends a request whose reply goes to `slot`. */
+  send(bytes: Uint8Array, start: number, end: number, slot: number, mark?: ReplyMark): void {
+    this.#expected.push({ slot, mark, left: -1 })
+    const name = mark?.command.mark
+    if (name === 'multi') this.hasSentMulti = true
+    else if (name === 'exec' || name === 'discard') this.hasSentMulti = false
+    this.connection.outlet.put(bytes, start, end)
+  }
+
+  /** Sends a request whose reply nobody gets; with it MULTI of a transaction that the client thinks is open already. */
+  sendHidden(bytes: Uint8Array, mark?: ReplyMark): void {
+    this.#expected.push({ slot: hidden, mark, left: -1 })
+    if (mark?.command.mark === 'multi') this.hasSentMulti = true
+    this.connection.outlet.put(bytes, 0, bytes.length)
+  }
+
+  /** From now on bytes go both ways as they are. */
+  becomePipe(): void {
+    this.settle()
+    this.#isPipe = true
+    this.connection.isRaw = true
+    this.stays = true
+    this.isTainted = true
+  }
+
+  /** Bytes of a pipe. */
+  forward(bytes: Uint8Array, start: number, end: number): void {
+    this.connection.outlet.put(bytes, start, end)
+  }
+
+  onReply(bytes: Buffer, start: number, end: number, isLast: boolean, type: number): void {
+    this.#route(bytes, start, end, isLast, type)
+    if (end - start >= 4096 && this.#owner.isBehind()) {
+      this.connection.pause()
+      this.#owner.whenCaughtUp(() => this.connection.resume())
+    }
+  }
+
+  onLost(error: UpstreamLostError): void {
+    this.settle()
+    this.#owner.onPinnedLost(error)
+  }
+
+  /** The connection goes back to the node, or is closed where it cannot be another's. */
+  release(): void {
+    this.settle()
+    if (this.isTainted || !this.isFree || !this.connection.isReady) this.node.dispose(this.connection)
+    else this.node.giveBack(this.connection)
+  }
+
+  #route(bytes: Buffer, start: number, end: number, isLast: boolean, type: number): void {
+    if (this.#isPipe) {
+      this.#owner.onPinnedPush(bytes, start, end)
+      return
+    }
+    const expected = this.#expected[this.#first]
+    const mayBeMessage = type === push || (type === array && (this.isSubscribed || isSubscribing(expected)))
+    if (mayBeMessage || this.#pieces !== undefined || this.#needsWhole(expected, type)) {
+      if (!isLast || this.#pieces !== undefined) {
+        this.#pieces ??= []
+        this.#pieces.push(Buffer.from(bytes.subarray(start, end)))
+        if (!isLast) return
+      }
+      const whole = this.#pieces === undefined ? bytes.subarray(start, end) : Buffer.concat(this.#pieces)
+      this.#pieces = undefined
+      if (mayBeMessage) this.#message(whole, type)
+      else this.#answer(expected, whole, 0, whole.length, true, type)
+    } else this.#answer(expected, bytes, start, end, isLast, type)
+  }
+
+  /** Short replies that say something about the connection's state are looked at in one piece. */
+  #needsWhole(expected: Expected | undefined, type: number): boolean {
+    if (type === minus && this.#owner.onPinnedError !== undefined) return true
+    if (expected?.mark?.rewrite !== undefined) return true
+    return expected?.mark !== undefined && (type === plus || type === minus)
+  }
+
+  #answer(
+    expected: Expected | undefined,
+    bytes: Buffer,
+    start: number,
+    end: number,
+    isLast: boolean,
+    type: number,
+  ): void {
+    if (expected === undefined) {
+      this.#owner.onPinnedPush(bytes, start, end)
+      return
+    }
+    if (type === minus && this.#owner.onPinnedError !== undefined && expected.slot !== hidden) {
+      const reply = this.#owner.onPinnedError(expected.slot, bytes.subarray(start, end))
+      if (reply === undefined) return
+      bytes = reply
+      start = 0
+      end = reply.length
+    }
+    if (isLast && expected.mark?.rewrite !== undefined && (type === bulk || type === verbatim)) {
+      bytes = expected.mark.rewrite(bytes.subarray(start, end))
+      start = 0
+      end = bytes.length
+    }
+    if (isLast) {
+      this.#shift()
+      if (expected.mark !== undefined) this.#learn(expected.mark, bytes, start, end, type)
+      if (this.inFlight === 0 && !this.#isInTransaction) this.settle()
+    }
+    if (expected.slot !== hidden) this.#owner.onPinnedReply(expected.slot, bytes, start, end, isLast)
+    if (isLast && this.isFree) this.#owner.onPinnedFree()
+  }
+
+  #message(whole: Buffer, type: number): void {
+    const expected = this.#expected[this.#first]
+    const { kind, count } = subscriptionReplyOf(whole)
+    if (messageKinds.has(kind) || (type === push && !confirmationKinds.has(kind))) {
+      this.#owner.onPinnedPush(whole, 0, whole.length)
+      return
+    }
+    if (!confirmationKinds.has(kind)) {
+      this.#answer(expected, whole, 0, whole.length, true, type)
+      return
+    }
+    const isAsked = isSubscribing(expected) && expected!.mark!.command.name.toLowerCase() === kind
+    if (isAsked && expected!.left < 0) expected!.left = this.#confirmationsOf(expected!.mark!)
+    this.#count(kind, count)
+    if (!isAsked) {
+      this.#owner.onPinnedPush(whole, 0, whole.length)
+      return
+    }
+    const isLast = --expected!.left === 0
+    if (isLast) this.#shift()
+    this.#owner.onPinnedReply(expected!.slot, whole, 0, whole.length, isLast)
+    if (isLast && this.isFree) this.#owner.onPinnedFree()
+  }
+
+  #confirmationsOf({ command, channels = 0 }: ReplyMark): number {
+    if (channels > 0) return channels
+    const { name } = command
+    const open = name.startsWith('P')
+      ? this.#patterns
+      : name.startsWith('SU')
+        ? this.#shardOrChannels(name)
+        : this.#channels
+    return Math.max(1, open)
+  }
+
+  #shardOrChannels(name: string): number {
+    return name === 'SUNSUBSCRIBE' ? this.#shardChannels : this.#channels
+  }
+
+  #count(kind: string, count: number): void {
+    if (kind === 'ssubscribe' || kind === 'sunsubscribe') this.#shardChannels = count
+    else if (kind.startsWith('p')) this.#patterns = count - this.#channels
+    else this.#channels = count - this.#patterns
+  }
+
+  #shift(): void {
+    this.#first++
+    if (this.#first === this.#expected.length) {
+      this.#expected.length = 0
+      this.#first = 0
+    } else if (this.#first > 1024) {
+      this.#expected.splice(0, this.#first)
+      this.#first = 0
+    }
+  }
+
+  #learn(mark: ReplyMark, bytes: Buffer, start: number, end: number, type: number): void {
+    const kind = mark.command.mark
+    const text =
+      type === plus || type === minus ? bytes.subarray(start, Math.min(end, start + 64)).toString('latin1') : ''
+    if (text.startsWith('+QUEUED')) {
+      // It takes effect with EXEC, if at all: the client keeps this connection, whose state only the server knows.
+      if (kind === 'subscribe' || kind === 'unsubscribe') this.becomePipe()
+      else if (kind !== 'unwatch' && kind !== 'watch') this.stays = true
+      if (this.stays) this.isTainted = true
+      return
+    }
+    if (type === minus) {
+      if (kind === 'exec' && !text.includes('EXEC without MULTI')) this.#endTransaction()
+      return
+    }
+    if (kind === 'multi') this.#isInTransaction = true
+    else if (kind === 'exec' || kind === 'discard') this.#endTransaction()
+    else if (kind === 'watch') this.#isWatching = true
+    else if (kind === 'unwatch') this.#isWatching = false
+    else if (kind === 'unknown') this.stays = this.isTainted = true
+    mark.onDone?.()
+  }
+
+  /** Calls back once all that was sent so far is answered and no transaction is open, or the connection is given up. */
+  whenSettled(callback: () => void): void {
+    if (this.#isPipe) callback()
+    else this.#onSettled.push(callback)
+  }
+
+  /** Whoever waits for this connection is told: nothing more is to come. */
+  settle(): void {
+    const callbacks = this.#onSettled
+    if (callbacks.length === 0) return
+    this.#onSettled = []
+    for (const callback of callbacks) callback()
+  }
+
+  /** CLIENT TRACKING was turned on or off. */
+  setTracking(isOn: boolean): void {
+    this.#isTracking = isOn
+  }
+
+  #endTransaction(): void {
+    this.#isInTransaction = false
+    this.#isWatching = false
+  }
+}
+
+function isSubscribing(expected: Expected | undefined): boolean {
+  const mark = expected?.mark?.command.mark
+  return mark === 'subscribe' || mark === 'unsubscribe'
+}

@@ -1,0 +1,104 @@
+/** Where a client's replies go once it is their turn. */
+export interface ReplySink {
+  put(bytes: Uint8Array, start: number, end: number): void
+}
+
+interface WaitingReply {
+  readonly pieces: Uint8Array[]
+  isWhole: boolean
+}
+
+/**
+ * Brings a client's replies into the order of its requests.
+ *
+ * Each request takes a slot. A piece of the reply whose turn it is goes straight through; a reply that comes before its
+ * turn (from another node, from memory) is copied and waits. Numbers start over whenever nothing is owed.
+ */
+export class ReplySlots {
+  readonly #sink: ReplySink
+  #head = 0
+  #tail = 0
+  #waiting: Map<number, WaitingReply> | undefined
+  /** Bytes of replies that wait for their turn. */
+  waitingBytes = 0
+  /** True when a part of the reply whose turn it is has gone out. */
+  hasBegun = false
+
+  constructor(sink: ReplySink) {
+    this.#sink = sink
+  }
+
+  get owed(): number {
+    return this.#tail - this.#head
+  }
+
+  /** The slot whose turn it is. */
+  get head(): number {
+    return this.#head
+  }
+
+  /** The slot that `take` will give. */
+  get next(): number {
+    return this.#tail
+  }
+
+  /** Takes the next slot. */
+  take(): number {
+    return this.#tail++
+  }
+
+  reply(slot: number, bytes: Uint8Array, start: number, end: number, isLast: boolean): void {
+    if (slot !== this.#head) {
+      this.#keep(slot, bytes, start, end, isLast)
+      return
+    }
+    this.#sink.put(bytes, start, end)
+    if (!isLast) {
+      this.hasBegun = true
+      return
+    }
+    this.hasBegun = false
+    this.#head++
+    if (this.#waiting !== undefined) this.#passOn()
+    if (this.#head === this.#tail) this.#head = this.#tail = 0
+  }
+
+  /** Forgets what is owed. */
+  clear(): void {
+    this.#head = this.#tail = 0
+    this.#waiting = undefined
+    this.waitingBytes = 0
+    this.hasBegun = false
+  }
+
+  #keep(slot: number, bytes: Uint8Array, start: number, end: number, isLast: boolean): void {
+    this.#waiting ??= new Map()
+    let reply = this.#waiting.get(slot)
+    if (reply === undefined) {
+      reply = { pieces: [], isWhole: false }
+      this.#waiting.set(slot, reply)
+    }
+    reply.pieces.push(Buffer.from(bytes.subarray(start, end)))
+    reply.isWhole = isLast
+    this.waitingBytes += end - start
+  }
+
+  #passOn(): void {
+    const waiting = this.#waiting!
+    for (;;) {
+      const reply = waiting.get(this.#head)
+      if (reply === undefined) break
+      for (const piece of reply.pieces) {
+        this.#sink.put(piece, 0, piece.length)
+        this.waitingBytes -= piece.length
+      }
+      waiting.delete(this.#head)
+      if (!reply.isWhole) {
+        this.hasBegun = reply.pieces.length > 0
+        break
+      }
+      this.#head++
+    }
+    if (waiting.size === 0) this.#waiting = undefined
+  }
+}

@@ -1,0 +1,334 @@
+import { encodeCommand, encodeReply } from '@firebreak/core'
+import type { ProxyCommand } from '../commands/proxy-command.ts'
+import type { UpstreamLostError } from '../errors.ts'
+import { type Identity, identityOf } from '../upstream/identity.ts'
+import type { ReplyTarget } from '../upstream/shared-lane.ts'
+import type { ClientConnection } from './client-connection.ts'
+import { longerText } from './longer-text.ts'
+import type { ReplyMark } from './pinned-lane.ts'
+import { isWord, wholeNumber } from './words.ts'
+
+const ok = Buffer.from('+OK\r\n')
+const resetDone = Buffer.from('+RESET\r\n')
+const badName = Buffer.from('-ERR Client names cannot contain spaces, newlines or special characters.\r\n')
+const wrongPassword = Buffer.from('-WRONGPASS invalid username-password pair or user is disabled.\r\n')
+const noAuth = Buffer.from('-NOAUTH Authentication required.\r\n')
+const helloNoAuth = Buffer.from(
+  '-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time\r\n',
+)
+const maxDatabase = 2 ** 31 - 1
+
+/**
+ * Carries out a command about the client itself: who it is, which protocol and database. False where it has to wait.
+ *
+ * Nothing of it is decided here that Redis can decide: a database or protocol is taken once a connection with it exists,
+ * credentials once the server has taken them, and what the server refuses is answered in its own words.
+ */
+export function carryOut(
+  client: ClientConnection,
+  command: ProxyCommand,
+  bytes: Buffer,
+  start: number,
+  end: number,
+): boolean {
+  const { session, args } = client
+  switch (command.name) {
+    case 'QUIT':
+      client.answerNow(ok)
+      client.endAfterReplies()
+      return true
+    case 'RESET':
+      if (args.length !== 1) return toServer(client, command, bytes, start, end)
+      if (client.slots.owed > 0) return client.waitForReplies()
+      client.unpin()
+      session.reset()
+      client.stateChanged()
+      client.answerNow(resetDone)
+      return true
+    case 'CLIENT SETNAME':
+      if (args.length !== 3) return toServer(client, command, bytes, start, end)
+      return setName(client, client.argument(2))
+    case 'CLIENT GETNAME':
+      if (args.length !== 2) return toServer(client, command, bytes, start, end)
+      client.answerNow(
+        session.name === '' ? encodeReply(null, session.version) : encodeReply(Buffer.from(session.name, 'latin1'), 2),
+      )
+      return true
+    case 'SELECT':
+      return select(client, command, bytes, start, end)
+    case 'AUTH':
+      return authenticate(client, command, bytes, start, end)
+    case 'HELLO':
+      return hello(client, command, bytes, start, end)
+    default:
+      return toServer(client, command, bytes, start, end)
+  }
+}
+
+/** What a reply on a connection of the client's own will say about that connection or the client. */
+export function markOf(client: ClientConnection, command: ProxyCommand): ReplyMark | undefined {
+  const { session, args, host } = client
+  switch (command.mark) {
+    case undefined:
+      return undefined
+    case 'subscribe':
+    case 'unsubscribe':
+      return { command, channels: args.length - 1 }
+    case 'select': {
+      const database = args.length === 2 ? wholeNumber(client.argument(1)) : undefined
+      const onDone = () => {
+        if (database === undefined) return
+        session.database = database
+        stateMoved(client)
+      }
+      return { command, onDone }
+    }
+    case 'auth': {
+      const identity = credentialsOf(client)
+      return {
+        command,
+        onDone: () => {
+          if (identity !== undefined) session.identity = identity
+          stateMoved(client)
+        },
+      }
+    }
+    case 'hello': {
+      const request = helloOf(client)
+      return {
+        command,
+        onDone: () => {
+          if (request?.identity !== undefined) session.identity = request.identity
+          if (request?.version !== undefined) session.version = request.version
+          if (request?.name !== undefined) session.name = request.name
+          stateMoved(client)
+        },
+      }
+    }
+    case 'tracking': {
+      const isOn = args.length > 2 && isWord(client.argument(2), 'on')
+      const { pinned } = client
+      return {
+        command,
+        onDone: () => {
+          pinned!.isTainted = true
+          pinned!.setTracking(isOn)
+        },
+      }
+    }
+    case 'list':
+      return args.length === 2 ? { command, rewrite: (reply) => longerText(reply, host.namedClients()) } : undefined
+    case 'name': {
+      const name = args.length === 3 ? Buffer.from(client.argument(2)).toString('latin1') : ''
+      return { command, onDone: () => void (session.name = name) }
+    }
+    case 'pause': {
+      const forMs = command.name === 'CLIENT PAUSE' && args.length > 2 ? wholeNumber(client.argument(2)) : 0
+      return { command, onDone: () => host.isolate(forMs ?? 0) }
+    }
+    default:
+      return { command }
+  }
+}
+
+/** The connection that the client has for itself is no longer as it was made. */
+function stateMoved(client: ClientConnection): void {
+  if (client.pinned !== undefined) client.pinned.isTainted = true
+  client.stateChanged()
+}
+
+/** Over a shared connection: the server will refuse it, or it changes nothing there. */
+function toServer(client: ClientConnection, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+  if (!client.session.isKnown) client.answerNow(noAuth)
+  else if (client.pinned !== undefined) client.sendPinned(client.pinned, bytes, start, end, markOf(client, command))
+  else client.sendShared(client.commandLane(), command, bytes, start, end)
+  return true
+}
+
+function setName(client: ClientConnection, name: Uint8Array): boolean {
+  if (!isName(name)) client.answerNow(badName)
+  else {
+    client.session.name = Buffer.from(name).toString('latin1')
+    client.answerNow(ok)
+  }
+  return true
+}
+
+function isName(name: Uint8Array): boolean {
+  return name.every((byte) => byte >= 0x21 && byte <= 0x7e)
+}
+
+function select(client: ClientConnection, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+  const { session, args, host } = client
+  if (!session.isKnown) {
+    client.answerNow(noAuth)
+    return true
+  }
+  const database = args.length === 2 ? wholeNumber(client.argument(1)) : undefined
+  if (database === undefined || database < 0 || database > maxDatabase)
+    return toServer(client, command, bytes, start, end)
+  if (client.slots.owed > 0) return client.waitForReplies()
+  const lane = host.node.lane({ ...session.snapshot(), database })
+  const request = client.requestBytes(bytes, start, end)
+  const commit = () => {
+    session.database = database
+  }
+  lane.send(request.bytes, request.start, request.end, new Committing(client, commit), 0, command.id, host.turn.nowMs)
+  return true
+}
+
+function authenticate(
+  client: ClientConnection,
+  command: ProxyCommand,
+  bytes: Buffer,
+  start: number,
+  end: number,
+): boolean {
+  const { args, host, session } = client
+  if (host.users !== undefined) {
+    if (args.length !== 2 && args.length !== 3) {
+      client.answerNow(Buffer.from("-ERR wrong number of arguments for 'auth' command\r\n"))
+      return true
+    }
+    if (client.slots.owed > 0) return client.waitForReplies()
+    const username = args.length === 3 ? Buffer.from(client.argument(1)).toString() : 'default'
+    const identity = host.users.identify(username, client.argument(args.length - 1))
+    if (identity === undefined) client.answerNow(wrongPassword)
+    else {
+      becomeKnown(client, username, identity)
+      client.answerNow(ok)
+    }
+    return true
+  }
+  if (args.length !== 2 && args.length !== 3) return toServer(client, command, bytes, start, end)
+  if (client.slots.owed > 0) return client.waitForReplies()
+  session.isKnown = true
+  throughFreshConnection(client, command, bytes, start, end)
+  return true
+}
+
+function becomeKnown(client: ClientConnection, username: string, identity: Identity): void {
+  const { session } = client
+  session.identity = identity
+  session.username = username
+  session.isKnown = true
+  client.stateChanged()
+}
+
+/** Credentials are shown to the server each time, on a connection that nobody has used before. */
+function throughFreshConnection(
+  client: ClientConnection,
+  command: ProxyCommand,
+  bytes: Buffer,
+  start: number,
+  end: number,
+): void {
+  const pinned = client.pinFresh()
+  pinned.isTainted = true
+  client.sendPinned(pinned, bytes, start, end, markOf(client, command))
+}
+
+function credentialsOf(client: ClientConnection): Identity | undefined {
+  const { args } = client
+  if (args.length === 2) return identityOf(undefined, Buffer.from(client.argument(1)))
+  if (args.length === 3) return identityOf(Buffer.from(client.argument(1)), Buffer.from(client.argument(2)))
+  return undefined
+}
+
+interface HelloRequest {
+  readonly version: 2 | 3
+  readonly identity: Identity | undefined
+  readonly username: Buffer | undefined
+  readonly password: Buffer | undefined
+  readonly name: string | undefined
+}
+
+/** What HELLO asks for, or undefined where the server would refuse it. */
+function helloOf(client: ClientConnection): HelloRequest | undefined {
+  const words = client.argumentList().slice(1)
+  const [proto, ...options] = words
+  const version = proto === undefined ? undefined : wholeNumber(proto)
+  if (version !== 2 && version !== 3) return undefined
+  let username: Buffer | undefined
+  let password: Buffer | undefined
+  let name: string | undefined
+  for (let index = 0; index < options.length; index++) {
+    const left = options.length - 1 - index
+    if (isWord(options[index]!, 'auth') && left >= 2) {
+      username = Buffer.from(options[index + 1]!)
+      password = Buffer.from(options[index + 2]!)
+      index += 2
+    } else if (isWord(options[index]!, 'setname') && left >= 1) {
+      if (!isName(options[index + 1]!)) return undefined
+      name = Buffer.from(options[index + 1]!).toString('latin1')
+      index++
+    } else return undefined
+  }
+  const identity = password === undefined ? undefined : identityOf(username, password)
+  return { version, identity, username, password, name }
+}
+
+function hello(client: ClientConnection, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+  const { session, args, host } = client
+  if (args.length === 1) {
+    if (!session.isKnown) client.answerNow(helloNoAuth)
+    else return toServer(client, command, bytes, start, end)
+    return true
+  }
+  if (client.slots.owed > 0) return client.waitForReplies()
+  const request = helloOf(client)
+  if (request === undefined || (request.identity !== undefined && host.users === undefined)) {
+    // Refused, or with credentials: not on a connection that others use.
+    throughFreshConnection(client, command, bytes, start, end)
+    return true
+  }
+  if (request.identity !== undefined) {
+    const username = request.username!.toString()
+    const identity = host.users!.identify(username, request.password!)
+    if (identity === undefined) {
+      client.answerNow(wrongPassword)
+      return true
+    }
+    becomeKnown(client, username, identity)
+  } else if (!session.isKnown) {
+    client.answerNow(helloNoAuth)
+    return true
+  }
+  const { version, name } = request
+  const lane = host.node.lane({ ...session.snapshot(), version })
+  const plain = encodeCommand(['HELLO', String(version)])
+  const commit = () => {
+    session.version = version
+    if (name !== undefined) session.name = name
+  }
+  lane.send(plain, 0, plain.length, new Committing(client, commit), 0, command.id, host.turn.nowMs)
+  return true
+}
+
+/** Waits for the reply that says whether a client's state has changed; no request is taken before it. */
+class Committing implements ReplyTarget {
+  readonly #client: ClientConnection
+  readonly #slot: number
+  readonly #commit: () => void
+
+  constructor(client: ClientConnection, commit: () => void) {
+    this.#client = client
+    this.#slot = client.slots.take()
+    this.#commit = commit
+    client.hold()
+  }
+
+  onReply(_tag: number, bytes: Buffer, start: number, end: number, isLast: boolean, type: number): void {
+    if (isLast && type !== 0x2d) {
+      this.#commit()
+      this.#client.stateChanged()
+    }
+    this.#client.onReply(this.#slot, bytes, start, end, isLast)
+    if (isLast) this.#client.letGo()
+  }
+
+  onLost(_tag: number, error: UpstreamLostError, wasSent: boolean): void {
+    this.#client.onLost(this.#slot, error, wasSent)
+    this.#client.letGo()
+  }
+}

@@ -1,0 +1,324 @@
+import {
+  BufferArgs,
+  encodeCommand,
+  encodeReply,
+  firstKeyIndex,
+  forEachKey,
+  keySlotOfBytes,
+  mayBlock,
+  RequestParser,
+} from '@firebreak/core'
+import type { ClientConnection } from '../client/client-connection.ts'
+import type { PinnedLane } from '../client/pinned-lane.ts'
+import { carryOut } from '../client/session-commands.ts'
+import { multiCommand, type ProxyCommand } from '../commands/proxy-command.ts'
+import type { ReplyTarget } from '../upstream/shared-lane.ts'
+import type { Topology } from '../upstream/topology.ts'
+import type { UpstreamNode } from '../upstream/upstream-node.ts'
+import { clusterOfOne, type OnlyNode } from './cluster-of-one.ts'
+import { ClusterRequest } from './cluster-request.ts'
+import { JoinedReply, type JoinedSink, type JoinKind } from './joined-reply.ts'
+import { KeysStream } from './keys-stream.ts'
+import { redirectOf } from './redirect.ts'
+import { joinCursor, splitCursor } from './scan-cursor.ts'
+import { isSplittable, type SplitPart, splitRequest } from './split.ts'
+
+const ok = Buffer.from('+OK\r\n')
+const noItems = Buffer.from('*0\r\n')
+const badCursor = Buffer.from('-ERR invalid cursor\r\n')
+const multi = encodeCommand(['MULTI'])
+
+/** Commands without keys that are for every master. */
+const everywhere: Record<string, JoinKind> = {
+  DBSIZE: 'sum',
+  FLUSHALL: 'all',
+  FLUSHDB: 'all',
+  'SCRIPT LOAD': 'all',
+  'SCRIPT FLUSH': 'all',
+  'SCRIPT EXISTS': 'least',
+  'FUNCTION LOAD': 'all',
+  'FUNCTION DELETE': 'all',
+  'FUNCTION FLUSH': 'all',
+  'FUNCTION RESTORE': 'all',
+  'CONFIG SET': 'all',
+  'CONFIG RESETSTAT': 'all',
+  'CONFIG REWRITE': 'all',
+}
+
+/** What the requests of all clients of a cluster share. */
+export interface ClusterSettings {
+  readonly topology: Topology
+  readonly retryForMs: number
+  readonly only: () => OnlyNode
+}
+
+/** Sends one client's requests to the right nodes of a cluster, so that the client sees one Redis. */
+export class ClusterDispatch {
+  readonly #client: ClientConnection
+  readonly #settings: ClusterSettings
+  /** MULTI was answered, and no node has been chosen for the transaction yet. */
+  #hasOpenMulti = false
+
+  constructor(client: ClientConnection, settings: ClusterSettings) {
+    this.#client = client
+    this.#settings = settings
+  }
+
+  /** Sends the request at hand its way; false where it has to wait. */
+  dispatch(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+    const client = this.#client
+    const { pinned } = client
+    const { isSpread } = this.#settings.topology
+    if (this.#hasOpenMulti) return this.#inOpenMulti(command, bytes, start, end)
+    if (pinned !== undefined && !this.#mayLeave(pinned, command)) {
+      return client.dispatchPinned(pinned, command, bytes, start, end)
+    }
+    switch (command.way) {
+      case 'session':
+        return carryOut(client, command, bytes, start, end)
+      case 'cluster':
+        if (!isSpread) return this.#route(command, bytes, start, end)
+        client.answerNow(encodeReply(clusterOfOne(command.name, this.#settings.only()), client.session.version))
+        return true
+      case 'info':
+      case 'own':
+        return client.dispatchRare(command, bytes, start, end)
+      case 'script':
+      case 'shared':
+        if (command.mayBlock && mayBlock(command.row!, client.args)) return this.#borrow(command, bytes, start, end)
+        return this.#route(command, bytes, start, end)
+      default:
+        break
+    }
+    if (!isSpread) return this.#borrow(command, bytes, start, end)
+    if (command.name === 'MULTI' && client.args.length === 1) {
+      this.#hasOpenMulti = true
+      client.answerNow(ok)
+      return true
+    }
+    if (command.name === 'READONLY' || command.name === 'READWRITE' || command.name === 'ASKING') {
+      client.answerNow(ok)
+      return true
+    }
+    return this.#borrow(command, bytes, start, end)
+  }
+
+  /** A client that only watches keys, say, may ask another node for something else meanwhile. */
+  #mayLeave(pinned: PinnedLane, command: ProxyCommand): boolean {
+    if (pinned.hasSentMulti || pinned.isInTransaction || pinned.isPipe || pinned.isSubscribed) return false
+    if (command.way !== 'shared' && command.way !== 'script') return false
+    const slot = this.#slotOf(command)
+    return slot >= 0 && this.#settings.topology.nodeOf(slot) !== pinned.node
+  }
+
+  #inOpenMulti(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+    const client = this.#client
+    if (command.name === 'EXEC' || command.name === 'DISCARD') {
+      this.#hasOpenMulti = false
+      client.answerNow(command.name === 'EXEC' ? noItems : ok)
+      return true
+    }
+    if (command.name === 'QUIT' || command.name === 'RESET') {
+      this.#hasOpenMulti = false
+      return carryOut(client, command, bytes, start, end)
+    }
+    if (client.slots.owed > 0) return client.waitForReplies()
+    this.#hasOpenMulti = false
+    const pinned = client.pinTo(this.#nodeOf(command))
+    pinned.sendHidden(multi, { command: multiCommand })
+    client.remember(command, bytes, start, end)
+    return client.dispatchPinned(pinned, command, bytes, start, end)
+  }
+
+  #borrow(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+    const client = this.#client
+    if (client.slots.owed > 0) return client.waitForReplies()
+    return client.borrow(command, bytes, start, end, this.#nodeOf(command))
+  }
+
+  /** Where an error reply sends a request that went over a connection of the client's own, if anywhere. */
+  redirected(
+    pinned: PinnedLane,
+    reply: Uint8Array,
+  ): { readonly node: UpstreamNode; readonly isAsking: boolean } | undefined {
+    const redirect = redirectOf(reply)
+    if (redirect === undefined || redirect.kind === 'later') return undefined
+    const { topology } = this.#settings
+    const { kind, slot, host, port } = redirect
+    if (kind === 'moved') return { node: topology.moved(slot, host, port, pinned.node), isAsking: false }
+    return { node: topology.nodeAt(host, port, pinned.node), isAsking: true }
+  }
+
+  #route(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+    const client = this.#client
+    const { name } = command
+    const request = client.requestBytes(bytes, start, end)
+    const { shield } = client.host
+    const seen = shield?.isActive === true ? shield.see(client, command, client) : client
+    if (seen === 'held') return false
+    if (seen === 'answered') return true
+    if (!this.#settings.topology.isSpread) {
+      this.#send(command, copyOf(request), -1, this.#nodeOf(command), seen, client.slots.take())
+      return true
+    }
+    if (name === 'KEYS') return this.#keys(copyOf(request))
+    if (name === 'SCAN' && client.args.length >= 2) return this.#scan(command)
+    const join = everywhere[name]
+    if (join !== undefined) {
+      this.#sendEverywhere(command, join, copyOf(request), seen)
+      return true
+    }
+    if (isSplittable(name)) {
+      const split = this.#isCrossSlot(command) ? splitRequest(name, client.argumentList()) : undefined
+      if (split !== undefined) {
+        this.#sendParts(command, split.parts, split.join, seen)
+        return true
+      }
+    }
+    const slot = this.#slotOf(command)
+    this.#send(command, copyOf(request), slot, this.#nodeOf(command), seen, client.slots.take())
+    return true
+  }
+
+  #send(
+    command: ProxyCommand,
+    bytes: Uint8Array,
+    slot: number,
+    node: UpstreamNode,
+    sink: ReplyTarget,
+    tag: number,
+  ): void {
+    const client = this.#client
+    const { topology, retryForMs } = this.#settings
+    const { row } = command
+    new ClusterRequest({
+      topology,
+      state: client.session.snapshot(),
+      bytes,
+      slot,
+      node,
+      use: command.way === 'script' ? 'scripts' : 'commands',
+      commandId: command.id,
+      nowMs: client.host.turn.nowMs,
+      isRetrySafe: row !== undefined && (row.access === 'read' || row.flags.has('connection')),
+      retryForMs,
+      sink,
+      tag,
+      onDetour: () => client.waitForReplies(),
+    }).send()
+  }
+
+  #sendParts(command: ProxyCommand, parts: readonly SplitPart[], join: JoinKind, target: ReplyTarget): void {
+    const joined = new JoinedReply(
+      join,
+      parts.length,
+      this.#joinedSink(target),
+      parts.map(({ places }) => places),
+    )
+    for (const [index, { slot, bytes }] of parts.entries()) {
+      this.#send(command, bytes, slot, this.#settings.topology.nodeOf(slot), joined, index)
+    }
+  }
+
+  #sendEverywhere(command: ProxyCommand, join: JoinKind, bytes: Uint8Array, target: ReplyTarget): void {
+    const { masters } = this.#settings.topology
+    const joined = new JoinedReply(join, masters.length, this.#joinedSink(target))
+    for (const [index, node] of masters.entries()) this.#send(command, bytes, -1, node, joined, index)
+  }
+
+  #joinedSink(target: ReplyTarget): JoinedSink {
+    const slot = this.#client.slots.take()
+    return {
+      answer: (reply) => target.onReply(slot, reply, 0, reply.length, true, reply[0]!),
+      onLost: (error, wasSent) => target.onLost(slot, error, wasSent),
+    }
+  }
+
+  /** Sends a request whose slot was taken before, to the node of its key. */
+  sendInto(slot: number, command: ProxyCommand, request: Uint8Array): void {
+    const parser = new RequestParser()
+    parser.parse(request, 0, request.length)
+    const index = firstKeyIndex(command.row!, new BufferArgs(parser))
+    const hashSlot = keySlotOfBytes(request, parser.startOf(index), parser.endOf(index))
+    const client = this.#client
+    this.#send(command, request, hashSlot, this.#settings.topology.nodeOf(hashSlot), client, slot)
+  }
+
+  #keys(request: Uint8Array): boolean {
+    const client = this.#client
+    if (client.slots.owed > 0) return client.waitForReplies()
+    const slot = client.slots.take()
+    const { masters } = this.#settings.topology
+    const stream = new KeysStream(masters, client.session.snapshot(), request, {
+      onPiece: (bytes, start, end, isLast) => {
+        if (client.isClosed) stream.cancel()
+        else client.onReply(slot, bytes, start, end, isLast)
+      },
+      onLost: (error) => client.onLost(slot, error, true),
+    })
+    return true
+  }
+
+  #scan(command: ProxyCommand): boolean {
+    const client = this.#client
+    const { masters } = this.#settings.topology
+    const args = client.argumentList()
+    const place = splitCursor(Buffer.from(args[1]!).toString('latin1'))
+    const node = place === undefined ? undefined : masters[place.node]
+    if (place === undefined || node === undefined) {
+      client.answerNow(badCursor)
+      return true
+    }
+    const bytes = encodeCommand([args[0]!, String(place.cursor), ...args.slice(2)])
+    const slot = client.slots.take()
+    const pieces: Buffer[] = []
+    const sink: ReplyTarget = {
+      onReply: (_tag, reply, start, end, isLast) => {
+        pieces.push(Buffer.from(reply.subarray(start, end)))
+        if (isLast) client.answer(slot, withCursor(Buffer.concat(pieces), place.node, masters.length))
+      },
+      onLost: (_tag, error, wasSent) => client.onLost(slot, error, wasSent),
+    }
+    this.#send(command, bytes, -1, node, sink, 0)
+    return true
+  }
+
+  /** The slot of a command's first key or shard channel, or -1. */
+  #slotOf(command: ProxyCommand): number {
+    const { args, parser } = this.#client
+    const { row } = command
+    if (row === undefined) return -1
+    const index = row.flags.has('sharded') && args.length > 1 ? 1 : firstKeyIndex(row, args)
+    return index === 0 ? -1 : keySlotOfBytes(parser.bytes, parser.startOf(index), parser.endOf(index))
+  }
+
+  #nodeOf(command: ProxyCommand): UpstreamNode {
+    const { topology } = this.#settings
+    const slot = this.#slotOf(command)
+    return slot < 0 ? topology.masters[0]! : topology.nodeOf(slot)
+  }
+
+  #isCrossSlot(command: ProxyCommand): boolean {
+    const { args, parser } = this.#client
+    let first = -1
+    let isCross = false
+    forEachKey(command.row!, args, (index) => {
+      const slot = keySlotOfBytes(parser.bytes, parser.startOf(index), parser.endOf(index))
+      if (first < 0) first = slot
+      else if (slot !== first) isCross = true
+    })
+    return isCross
+  }
+}
+
+function copyOf({ bytes, start, end }: { bytes: Uint8Array; start: number; end: number }): Uint8Array {
+  return Buffer.from(bytes.subarray(start, end))
+}
+
+/** A reply to SCAN with the cursor of the whole in the place of the node's. */
+function withCursor(reply: Buffer, node: number, nodeCount: number): Uint8Array {
+  const match = /^\*2\r\n\$\d+\r\n(\d+)\r\n/.exec(reply.toString('latin1', 0, Math.min(reply.length, 64)))
+  if (match === null) return reply
+  const cursor = String(joinCursor(node, BigInt(match[1]!), nodeCount))
+  return Buffer.concat([Buffer.from(`*2\r\n$${cursor.length}\r\n${cursor}\r\n`), reply.subarray(match[0].length)])
+}

@@ -1,0 +1,133 @@
+import { encodeCommand } from '@firebreak/core'
+import type { UpstreamLostError } from '../errors.ts'
+import type { ConnectionState } from '../upstream/identity.ts'
+import type { LaneUse, ReplyTarget } from '../upstream/shared-lane.ts'
+import type { Topology } from '../upstream/topology.ts'
+import type { UpstreamNode } from '../upstream/upstream-node.ts'
+import { redirectOf } from './redirect.ts'
+
+/** What a request to a cluster is made of. */
+export interface ClusterRequestOptions {
+  readonly topology: Topology
+  readonly state: ConnectionState
+  /** The request; kept until it is answered. */
+  readonly bytes: Uint8Array
+  /** Its hash slot, or -1 for `node`. */
+  readonly slot: number
+  readonly node?: UpstreamNode
+  readonly use: LaneUse
+  readonly commandId: number
+  readonly nowMs: number
+  /** True where it may be sent again though it may have been carried out: it only reads. */
+  readonly isRetrySafe: boolean
+  readonly retryForMs: number
+  /** Who gets the reply, under `tag`. */
+  readonly sink: ReplyTarget
+  readonly tag: number
+  /** The request goes somewhere else than it was sent first: what comes behind it must not overtake it. */
+  readonly onDetour: () => void
+}
+
+const asking = encodeCommand(['ASKING'])
+const minus = 0x2d
+const laterMs = 20
+
+/**
+ * One request to a cluster, until it is answered: follows MOVED and ASK, waits where the cluster asks to, and goes again
+ * over another connection where one was lost and nothing can happen twice.
+ */
+export class ClusterRequest implements ReplyTarget {
+  readonly #options: ClusterRequestOptions
+  readonly #deadlineMs: number
+  #node: UpstreamNode
+  #pieces: Buffer[] = []
+  #hasBegun = false
+  #redirects = 0
+
+  constructor(options: ClusterRequestOptions) {
+    this.#options = options
+    this.#deadlineMs = options.nowMs + options.retryForMs
+    this.#node = this.#owner()
+  }
+
+  send(): void {
+    this.#put(this.#node, false)
+  }
+
+  onReply(_tag: number, bytes: Buffer, start: number, end: number, isLast: boolean, type: number): void {
+    const { sink, tag } = this.#options
+    if (type !== minus) {
+      this.#hasBegun = true
+      sink.onReply(tag, bytes, start, end, isLast, type)
+      return
+    }
+    this.#pieces.push(Buffer.from(bytes.subarray(start, end)))
+    if (!isLast) return
+    const reply = Buffer.concat(this.#pieces)
+    this.#pieces = []
+    if (!this.#follow(reply)) sink.onReply(tag, reply, 0, reply.length, true, type)
+  }
+
+  onLost(_tag: number, error: UpstreamLostError, wasSent: boolean): void {
+    const { sink, tag, isRetrySafe, topology } = this.#options
+    const mayRetry = error.refusal === undefined && (!wasSent || isRetrySafe) && !this.#hasBegun
+    if (!mayRetry || performance.now() > this.#deadlineMs) {
+      sink.onLost(tag, error, wasSent)
+      return
+    }
+    this.#options.onDetour()
+    this.#pieces = []
+    void topology.refresh().then(() => this.#later())
+  }
+
+  isStalled(): boolean {
+    return this.#options.sink.isStalled?.() ?? false
+  }
+
+  whenUnstalled(callback: () => void): void {
+    this.#options.sink.whenUnstalled!(callback)
+  }
+
+  /** Does what an error of the cluster asks for; false where the error is the client's. */
+  #follow(reply: Buffer): boolean {
+    const { topology } = this.#options
+    const redirect = redirectOf(reply)
+    if (redirect === undefined || performance.now() > this.#deadlineMs) return false
+    this.#options.onDetour()
+    if (redirect.kind === 'later') {
+      void topology.refresh()
+      this.#later()
+      return true
+    }
+    // Two nodes that each think the other has the slot will agree soon, or never.
+    if (++this.#redirects > 5) {
+      this.#redirects = 0
+      void topology.refresh().then(() => this.#later())
+      return true
+    }
+    const { kind, slot, host, port } = redirect
+    if (kind === 'moved') this.#put(topology.moved(slot, host, port, this.#node), false)
+    else this.#put(topology.nodeAt(host, port, this.#node), true)
+    return true
+  }
+
+  #later(): void {
+    setTimeout(() => this.#put(this.#owner(), false), laterMs)
+  }
+
+  #owner(): UpstreamNode {
+    const { topology, slot, node } = this.#options
+    if (slot >= 0 || node === undefined || !topology.isSpread) return topology.nodeOf(Math.max(0, slot))
+    return node.isClosed ? topology.masters[0]! : node
+  }
+
+  #put(node: UpstreamNode, isAsking: boolean): void {
+    const { state, use, bytes, commandId, nowMs } = this.#options
+    this.#node = node
+    const lane = node.lane(state, use)
+    if (isAsking) lane.send(asking, 0, asking.length, unheard, 0, 0, nowMs)
+    lane.send(bytes, 0, bytes.length, this, 0, commandId, nowMs)
+  }
+}
+
+const unheard: ReplyTarget = { onReply: () => {}, onLost: () => {} }

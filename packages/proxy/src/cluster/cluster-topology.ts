@@ -1,0 +1,149 @@
+import type { ConnectTarget } from '../transport/transport.ts'
+import { askOnce } from '../upstream/ask-once.ts'
+import type { ConnectionState } from '../upstream/identity.ts'
+import type { Topology } from '../upstream/topology.ts'
+import { type NodeSettings, UpstreamNode } from '../upstream/upstream-node.ts'
+import { SlotMap, slotRangesOf } from './slot-map.ts'
+
+const refreshGapMs = 50
+const demotedGraceMs = 1000
+
+/**
+ * Knows the nodes of a cluster and who serves which slot: from CLUSTER SLOTS of any node that answers, and at once from
+ * every MOVED.
+ */
+export class ClusterTopology implements Topology {
+  readonly isSpread = true
+  readonly #seeds: readonly ConnectTarget[]
+  readonly #state: ConnectionState
+  readonly #settings: NodeSettings
+  readonly #nodes = new Map<string, UpstreamNode>()
+  readonly #map = new SlotMap<UpstreamNode>()
+  #masters: UpstreamNode[] = []
+  #refreshing: Promise<void> | undefined
+  #refreshedMs = 0
+  #timer: NodeJS.Timeout
+  #isClosed = false
+  readonly #demoted = new Map<UpstreamNode, NodeJS.Timeout>()
+  /** Called whenever slots have other owners. */
+  onChange: (() => void) | undefined
+
+  constructor(seeds: readonly ConnectTarget[], state: ConnectionState, settings: NodeSettings) {
+    this.#seeds = seeds
+    this.#state = state
+    this.#settings = settings
+    for (const seed of seeds) this.#nodeAt(seed.host, seed.port)
+    this.#timer = setInterval(() => void this.refresh(), 5000)
+    this.#timer.unref()
+  }
+
+  /** The masters in the order of their first slots; before any map is known, the first seed. */
+  get masters(): readonly UpstreamNode[] {
+    return this.#masters.length > 0 ? this.#masters : [this.#nodeAt(this.#seeds[0]!.host, this.#seeds[0]!.port)]
+  }
+
+  get nodes(): Iterable<UpstreamNode> {
+    return this.#nodes.values()
+  }
+
+  nodeOf(slot: number): UpstreamNode {
+    return this.#map.ownerOf(slot) ?? this.masters[0]!
+  }
+
+  /** A node said who has a slot now. The asker's own host stands in for an empty one. */
+  moved(slot: number, host: string, port: number, asked: UpstreamNode): UpstreamNode {
+    const node = this.#nodeAt(host === '' ? asked.target.host : host, port)
+    if (this.#map.ownerOf(slot) !== node) {
+      this.#map.setOwner(slot, node)
+      this.onChange?.()
+    }
+    void this.refresh()
+    return node
+  }
+
+  nodeAt(host: string, port: number, asked: UpstreamNode): UpstreamNode {
+    return this.#nodeAt(host === '' ? asked.target.host : host, port)
+  }
+
+  /** Asks the nodes, one after the other, until one tells the slots. */
+  refresh(): Promise<void> {
+    if (this.#isClosed) return Promise.resolve()
+    this.#refreshing ??= this.#refresh().finally(() => {
+      this.#refreshing = undefined
+    })
+    return this.#refreshing
+  }
+
+  close(): void {
+    this.#isClosed = true
+    clearInterval(this.#timer)
+    for (const timer of this.#demoted.values()) clearTimeout(timer)
+    for (const node of this.#nodes.values()) node.close()
+  }
+
+  async #refresh(): Promise<void> {
+    const waitMs = this.#refreshedMs + refreshGapMs - performance.now()
+    if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs))
+    const targets = [
+      ...this.#masters.map(({ target }) => target),
+      ...this.#seeds,
+      ...[...this.#nodes.values()].map(({ target }) => target),
+    ]
+    const tried = new Set<string>()
+    for (const target of targets) {
+      const id = `${target.host}:${target.port}`
+      if (tried.has(id) || this.#isClosed) continue
+      tried.add(id)
+      try {
+        const reply = await askOnce(target, this.#state, { ...this.#settings, connectWaitMs: 300 }, [
+          'CLUSTER',
+          'SLOTS',
+        ])
+        const ranges = slotRangesOf(reply, target.host)
+        if (ranges.length === 0) continue
+        this.#take(ranges.map(({ first, last, host, port }) => ({ first, last, node: this.#nodeAt(host, port) })))
+        this.#refreshedMs = performance.now()
+        return
+      } catch {
+        // The next one may know.
+      }
+    }
+    this.#refreshedMs = performance.now()
+  }
+
+  #take(ranges: readonly { first: number; last: number; node: UpstreamNode }[]): void {
+    const before = this.#masters
+    const owners = this.#map.owners()
+    this.#map.replace(ranges)
+    this.#masters = this.#map.owners()
+    for (const node of this.#masters) this.#keep(node)
+    for (const node of before) if (!this.#masters.includes(node)) this.#drop(node)
+    if (owners.length !== this.#masters.length || owners.some((node, index) => node !== this.#masters[index]))
+      this.onChange?.()
+  }
+
+  #keep(node: UpstreamNode): void {
+    clearTimeout(this.#demoted.get(node))
+    this.#demoted.delete(node)
+  }
+
+  /** A node that serves no slot any more may hang with requests that nobody will answer. */
+  #drop(node: UpstreamNode): void {
+    const timer = setTimeout(() => {
+      this.#demoted.delete(node)
+      node.loseAll('it serves no slot any more')
+    }, demotedGraceMs)
+    timer.unref()
+    this.#demoted.set(node, timer)
+  }
+
+  #nodeAt(host: string, port: number): UpstreamNode {
+    const id = `${host}:${port}`
+    let node = this.#nodes.get(id)
+    if (node === undefined) {
+      node = new UpstreamNode({ ...this.#seeds[0]!, host, port }, this.#settings)
+      this.#nodes.set(id, node)
+    }
+    return node
+  }
+}

@@ -1,0 +1,93 @@
+import { ReplyScanner } from '@firebreak/core'
+import type { UpstreamLostError } from '../errors.ts'
+import type { ReplyTarget } from '../upstream/shared-lane.ts'
+
+/**
+ * How the replies of several nodes become one:
+ * `sum` adds integers; `all` is an error if any is, else the first; `least` takes the smallest integer at each place;
+ * `places` puts each item of each array where its key stood.
+ */
+export type JoinKind = 'sum' | 'all' | 'least' | 'places'
+
+/** Who gets the whole. */
+export interface JoinedSink {
+  answer(reply: Buffer): void
+  onLost(error: UpstreamLostError, wasSent: boolean): void
+}
+
+/** Gathers the replies to the parts of one request; part i is asked for with tag i. */
+export class JoinedReply implements ReplyTarget {
+  readonly #kind: JoinKind
+  readonly #sink: JoinedSink
+  /** Of `places`: for each part, where its items stand in the whole. */
+  readonly #places: readonly (readonly number[])[]
+  readonly #replies: Buffer[][]
+  #missing: number
+  #lost: { readonly error: UpstreamLostError; readonly wasSent: boolean } | undefined
+
+  constructor(kind: JoinKind, parts: number, sink: JoinedSink, places: readonly (readonly number[])[] = []) {
+    this.#kind = kind
+    this.#sink = sink
+    this.#places = places
+    this.#replies = Array.from({ length: parts }, () => [])
+    this.#missing = parts
+  }
+
+  onReply(part: number, bytes: Buffer, start: number, end: number, isLast: boolean): void {
+    this.#replies[part]!.push(Buffer.from(bytes.subarray(start, end)))
+    if (isLast && --this.#missing === 0) this.#finish()
+  }
+
+  onLost(_part: number, error: UpstreamLostError, wasSent: boolean): void {
+    // A part that may have been carried out decides what is said of the whole.
+    if (this.#lost === undefined || wasSent) this.#lost = { error, wasSent }
+    if (--this.#missing === 0) this.#finish()
+  }
+
+  #finish(): void {
+    if (this.#lost !== undefined) {
+      this.#sink.onLost(this.#lost.error, this.#lost.wasSent)
+      return
+    }
+    const replies = this.#replies.map((pieces) => Buffer.concat(pieces))
+    const failure = replies.find((reply) => reply[0] === 0x2d)
+    this.#sink.answer(failure ?? this.#join(replies))
+  }
+
+  #join(replies: readonly Buffer[]): Buffer {
+    switch (this.#kind) {
+      case 'all':
+        return replies[0]!
+      case 'sum':
+        return Buffer.from(`:${replies.reduce((sum, reply) => sum + integerOf(reply), 0)}\r\n`)
+      case 'least': {
+        const rows = replies.map((reply) => itemsOf(reply).map(integerOf))
+        const least = rows[0]!.map((_, index) => Math.min(...rows.map((row) => row[index]!)))
+        return Buffer.from(`*${least.length}\r\n${least.map((value) => `:${value}\r\n`).join('')}`)
+      }
+      case 'places': {
+        const items: Buffer[] = []
+        for (const [part, reply] of replies.entries()) {
+          for (const [index, item] of itemsOf(reply).entries()) items[this.#places[part]![index]!] = item
+        }
+        return Buffer.concat([Buffer.from(`*${items.length}\r\n`), ...items])
+      }
+    }
+  }
+}
+
+function integerOf(reply: Buffer): number {
+  return Number(reply.toString('latin1', 1, reply.length - 2))
+}
+
+/** The items of an array reply, each as its bytes. */
+function itemsOf(reply: Buffer): Buffer[] {
+  const scanner = new ReplyScanner()
+  const items: Buffer[] = []
+  for (let at = reply.indexOf(0x0a) + 1; at < reply.length; ) {
+    const end = scanner.scan(reply, at, reply.length)
+    items.push(reply.subarray(at, end))
+    at = end
+  }
+  return items
+}

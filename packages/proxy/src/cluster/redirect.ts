@@ -1,0 +1,21 @@
+/** What an error reply of a cluster node tells the asker to do. */
+export type Redirect =
+  | { readonly kind: 'moved' | 'ask'; readonly slot: number; readonly host: string; readonly port: number }
+  | { readonly kind: 'later' }
+
+const place = /^-(MOVED|ASK) (\d+) (.*):(\d+)\r\n/
+
+/**
+ * Reads MOVED, ASK, and what a node says that is not, or not yet, what it was taken for (TRYAGAIN, CLUSTERDOWN, LOADING,
+ * READONLY of a master that was demoted); undefined for an error that is the client's. None of them was carried out.
+ */
+export function redirectOf(reply: Uint8Array): Redirect | undefined {
+  const text = Buffer.from(reply.buffer, reply.byteOffset, Math.min(reply.length, 300)).toString('latin1')
+  const match = place.exec(text)
+  if (match !== null) {
+    const [, kind, slot, host, port] = match
+    return { kind: kind === 'MOVED' ? 'moved' : 'ask', slot: Number(slot), host: host!, port: Number(port) }
+  }
+  if (/^-(TRYAGAIN|CLUSTERDOWN|LOADING|MASTERDOWN|READONLY)\b/.test(text)) return { kind: 'later' }
+  return undefined
+}

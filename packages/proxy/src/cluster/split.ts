@@ -1,0 +1,52 @@
+import { encodeCommand, keySlotOfBytes } from '@firebreak/core'
+import type { JoinKind } from './joined-reply.ts'
+
+/** Commands on many keys that are carried out as several, one per slot. */
+const splittable: Record<string, { readonly step: number; readonly join: JoinKind }> = {
+  MGET: { step: 1, join: 'places' },
+  MSET: { step: 2, join: 'all' },
+  DEL: { step: 1, join: 'sum' },
+  UNLINK: { step: 1, join: 'sum' },
+  EXISTS: { step: 1, join: 'sum' },
+  TOUCH: { step: 1, join: 'sum' },
+}
+
+/** A part of a request, for the keys of one slot. */
+export interface SplitPart {
+  readonly slot: number
+  readonly bytes: Uint8Array
+  /** Where its keys stood, counted in keys. */
+  readonly places: readonly number[]
+}
+
+/** The parts of a request over several slots, or undefined where it is not one that can be split. */
+export function splitRequest(
+  name: string,
+  args: readonly Uint8Array[],
+): { readonly parts: readonly SplitPart[]; readonly join: JoinKind } | undefined {
+  const rule = splittable[name]
+  if (rule === undefined) return undefined
+  if ((args.length - 1) % rule.step !== 0) {
+    // A key without a value: for the server to refuse, which looks at slots before it looks at MSET's arguments.
+    const bytes = encodeCommand(args.slice(0, 2))
+    return { parts: [{ slot: keySlotOfBytes(args[1]!), bytes, places: [0] }], join: rule.join }
+  }
+  const bySlot = new Map<number, { args: Uint8Array[]; places: number[] }>()
+  for (let index = 1; index < args.length; index += rule.step) {
+    const slot = keySlotOfBytes(args[index]!)
+    let part = bySlot.get(slot)
+    if (part === undefined) {
+      part = { args: [args[0]!], places: [] }
+      bySlot.set(slot, part)
+    }
+    part.args.push(...args.slice(index, index + rule.step))
+    part.places.push((index - 1) / rule.step)
+  }
+  const parts = [...bySlot].map(([slot, part]) => ({ slot, bytes: encodeCommand(part.args), places: part.places }))
+  return { parts, join: rule.join }
+}
+
+/** True where a command may be split at all. */
+export function isSplittable(name: string): boolean {
+  return splittable[name] !== undefined
+}

@@ -1,0 +1,285 @@
+import { createHash } from 'node:crypto'
+import { Shield } from '@firebreak/shield'
+import { ClientConnection } from './client/client-connection.ts'
+import type { ClientHost, Turn } from './client/client-host.ts'
+import { listLine } from './client/list-line.ts'
+import { ProxyUsers } from './client/proxy-users.ts'
+import { Session } from './client/session.ts'
+import type { ClusterSettings } from './cluster/cluster-dispatch.ts'
+import type { OnlyNode } from './cluster/cluster-of-one.ts'
+import { ClusterTopology } from './cluster/cluster-topology.ts'
+import { proxyCommands } from './commands/proxy-command.ts'
+import type { Observed } from './observe/firebreak-command.ts'
+import type { LatencyTable } from './observe/latency-table.ts'
+import { SlowLog } from './observe/slow-log.ts'
+import type { ResolvedProxyOptions } from './options.ts'
+import { SentinelTopology } from './sentinel/sentinel-topology.ts'
+import { ProxyShield } from './shield/proxy-shield.ts'
+import { ProxyUpstream, type Whereabouts } from './shield/proxy-upstream.ts'
+import { netTransports } from './transport/net-transport.ts'
+import type { ConnectTarget, Transport, TransportKind } from './transport/transport.ts'
+import type { UpstreamMode } from './upstream/find-mode.ts'
+import { type ConnectionState, identityOf, nobody } from './upstream/identity.ts'
+import type { ReplyTarget } from './upstream/shared-lane.ts'
+import type { Topology } from './upstream/topology.ts'
+import { type NodeSettings, UpstreamNode } from './upstream/upstream-node.ts'
+
+/** The part of a proxy that runs once per thread: its clients and its connections to Redis. */
+export class ProxyCore implements ClientHost, Whereabouts, Observed {
+  readonly turn: Turn = { nowMs: performance.now() }
+  readonly freshState: ConnectionState = { identity: nobody, version: 2, database: 0 }
+  readonly cluster: ClusterSettings | undefined
+  readonly shield: ProxyShield | undefined
+  readonly #shield: Shield | undefined
+  readonly maxRequestBytes: number
+  readonly maxOutputBytes: number
+  readonly maxInFlight: number
+  readonly slowReaderMs: number
+  readonly users: ProxyUsers | undefined
+  readonly clients = new Set<ClientConnection>()
+  readonly slowLog: SlowLog
+  /** True while all clients together leave more than `maxTotalOutputBytes` unread. */
+  isFull = false
+  readonly counters = { connections: 0, refused: 0, slowReaders: 0, idleClosed: 0 }
+  /** True while a CLIENT PAUSE may hold up connections. */
+  isIsolated = false
+  readonly #options: ResolvedProxyOptions
+  readonly #mode: UpstreamMode
+  readonly #topology: Topology | undefined
+  readonly #node: UpstreamNode
+  #isolation: NodeJS.Timeout | undefined
+  readonly #sweep: NodeJS.Timeout
+  /** The port that the proxy listens on, for those who ask where it is. */
+  port = 0
+
+  constructor(options: ResolvedProxyOptions, mode: UpstreamMode, transports: TransportKind = netTransports) {
+    this.#options = options
+    this.#mode = mode
+    this.maxRequestBytes = options.maxRequestBytes
+    this.maxOutputBytes = options.maxOutputBytes
+    this.maxInFlight = options.maxInFlight
+    this.slowReaderMs = options.slowReaderMs
+    this.slowLog = new SlowLog(options.slowLogLength)
+    this.users = options.users === undefined ? undefined : new ProxyUsers(options.users, options.identity)
+    const settings: NodeSettings = {
+      transports,
+      connectWaitMs: mode !== 'single' ? Math.min(options.connectWaitMs, 300) : options.connectWaitMs,
+      maxIdleConnections: options.maxIdleConnections,
+      idleConnectionMs: options.idleConnectionMs,
+      turn: this.turn,
+      slowMs: options.slowLogMs,
+      onSlow: (node, commandId, elapsedMs, asker) => this.#slow(node, commandId, elapsedMs, asker),
+    }
+    if (mode !== 'single') {
+      const topology =
+        mode === 'cluster'
+          ? new ClusterTopology(options.targets, this.serviceState, settings)
+          : new SentinelTopology({
+              sentinels: options.targets,
+              group: options.sentinelGroup,
+              state: { ...this.freshState, identity: identityOf(undefined, options.sentinelPassword) },
+              settings,
+            })
+      this.#topology = topology
+      this.cluster = { topology, retryForMs: options.retryForMs, only: () => this.#only() }
+    }
+    this.#node = new UpstreamNode(options.targets[0]!, settings)
+    if (options.shield !== undefined && !isOffByEnvironment()) {
+      const { redisClusterId = this.#node.address, ...shieldOptions } = options.shield
+      this.#shield = new Shield({ agent: 'proxy/0.1.0', ...shieldOptions })
+      const upstream = new ProxyUpstream(this, options.identity)
+      this.shield = new ProxyShield(this.#shield.cluster(redisClusterId, upstream), this, options.identity)
+    }
+    this.#sweep = setInterval(() => this.#tick(), 100)
+    this.#sweep.unref()
+  }
+
+  get node(): UpstreamNode {
+    return this.#topology?.masters[0] ?? this.#node
+  }
+
+  get isCluster(): boolean {
+    return this.#topology?.isSpread === true
+  }
+
+  targetOf(slot: number): ConnectTarget {
+    return (this.#topology?.nodeOf(slot) ?? this.#node).target
+  }
+
+  refresh(): void {
+    void this.#topology?.refresh()
+  }
+
+  /** The proxy's own state to Redis: as its address says. */
+  get serviceState(): ConnectionState {
+    return { identity: this.#options.identity, version: 2, database: 0 }
+  }
+
+  /** Resolves once the proxy knows where to send what. */
+  async ready(): Promise<void> {
+    await this.#topology?.refresh()
+  }
+
+  /** Takes a client that has connected; `attach` makes its transport. */
+  accept(attach: (client: ClientConnection) => Transport): void {
+    this.counters.connections++
+    const { identity, database } = this.#options
+    const users = this.users
+    const session =
+      users === undefined
+        ? new Session(identity, database, true)
+        : new Session(users.isOpen ? users.openIdentity : nobody, database, users.isOpen)
+    const client = new ClientConnection(this, session)
+    const transport = attach(client)
+    client.attach(transport)
+    if (this.clients.size >= this.#options.maxClients) {
+      this.counters.refused++
+      transport.write(Buffer.from('-ERR max number of clients reached\r\n'))
+      transport.end()
+      return
+    }
+    this.clients.add(client)
+  }
+
+  isolate(forMs: number): void {
+    clearTimeout(this.#isolation)
+    this.isIsolated = forMs > 0
+    if (forMs <= 0) return
+    const waitMs = Math.min(forMs + 100, 2 ** 31 - 1)
+    this.#isolation = setTimeout(() => {
+      this.isIsolated = false
+    }, waitMs)
+    this.#isolation.unref()
+  }
+
+  infoSection(): string {
+    const nodes = this.#nodes()
+    const count = (of: (node: UpstreamNode) => number) => nodes.reduce((sum, node) => sum + of(node), 0)
+    const lines = [
+      '# Firebreak',
+      'firebreak_version:0.1.0',
+      `firebreak_mode:${this.#mode}`,
+      `firebreak_clients:${this.clients.size}`,
+      `firebreak_connections_received:${this.counters.connections}`,
+      `firebreak_connections_refused:${this.counters.refused}`,
+      `firebreak_upstream_shared:${count((node) => node.sharedCount)}`,
+      `firebreak_upstream_owned:${count((node) => node.ownedCount)}`,
+      `firebreak_upstream_idle:${count((node) => node.idleCount)}`,
+      `firebreak_output_full:${this.isFull ? 1 : 0}`,
+      `firebreak_slow_readers_closed:${this.counters.slowReaders}`,
+      `firebreak_idle_closed:${this.counters.idleClosed}`,
+      `firebreak_slow_requests:${this.slowLog.total}`,
+      ...this.#shieldInfo(),
+    ]
+    return `${lines.join('\r\n')}\r\n`
+  }
+
+  namedClients(): string {
+    let lines = ''
+    for (const client of this.clients)
+      if (client.session.name !== '' && client.pinned === undefined) lines += listLine(client)
+    return lines
+  }
+
+  onlyNode(): OnlyNode | undefined {
+    return this.#options.asCluster || this.isCluster ? this.#only() : undefined
+  }
+
+  onClientGone(client: ClientConnection): void {
+    this.clients.delete(client)
+  }
+
+  onSlowReader(client: ClientConnection): void {
+    this.counters.slowReaders++
+    client.destroy()
+  }
+
+  get observed(): Observed {
+    return this
+  }
+
+  *latencies(): Generator<readonly [string, LatencyTable]> {
+    for (const node of this.#nodes()) yield [node.address, node.latency]
+  }
+
+  /** Ends clients as they come to rest, all others after `forMs`. */
+  async drain(forMs: number): Promise<void> {
+    const deadline = performance.now() + forMs
+    while (this.clients.size > 0 && performance.now() < deadline) {
+      for (const client of [...this.clients]) if (client.isIdle) client.endAfterReplies()
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+  }
+
+  close(): void {
+    clearInterval(this.#sweep)
+    this.#shield?.close()
+    clearTimeout(this.#isolation)
+    for (const client of [...this.clients]) client.destroy()
+    this.#topology?.close()
+    this.#node.close()
+  }
+
+  #nodes(): UpstreamNode[] {
+    return this.#topology === undefined ? [this.#node] : [...this.#topology.nodes]
+  }
+
+  #shieldInfo(): string[] {
+    const { shield } = this
+    if (shield === undefined) return ['firebreak_shield:none']
+    const { rejected, waited, stale } = shield.limited
+    return [
+      `firebreak_shield:${shield.isActive ? 'on' : 'off'}`,
+      `firebreak_hub:${this.#shield!.isConnected ? 'connected' : 'lost'}`,
+      `firebreak_local_hits:${shield.localHits}`,
+      `firebreak_limited_rejected:${rejected}`,
+      `firebreak_limited_waited:${waited}`,
+      `firebreak_limited_stale:${stale}`,
+    ]
+  }
+
+  #only(): OnlyNode {
+    const { announce, host } = this.#options
+    const place = announce ?? { host, port: this.port }
+    return { ...place, id: createHash('sha1').update(`${place.host}:${place.port}`).digest('hex') }
+  }
+
+  #slow(node: UpstreamNode, commandId: number, elapsedMs: number, asker: ReplyTarget): void {
+    const client = asker instanceof ClientConnection ? asker : undefined
+    this.slowLog.add({
+      atMs: Date.now(),
+      elapsedMs,
+      command: proxyCommands[commandId]!.name,
+      node: node.address,
+      client: client?.peer ?? '',
+      clientName: client?.session.name ?? '',
+    })
+  }
+
+  #weigh(): void {
+    let unread = 0
+    for (const client of this.clients) unread += client.unreadBytes
+    const { maxTotalOutputBytes } = this.#options
+    const wasFull = this.isFull
+    this.isFull = unread > (wasFull ? maxTotalOutputBytes / 2 : maxTotalOutputBytes)
+    if (wasFull && !this.isFull) for (const client of this.clients) client.onDrain()
+  }
+
+  #tick(): void {
+    this.#weigh()
+    for (const node of this.#nodes()) node.sweep()
+    const { idleTimeoutMs } = this.#options
+    if (idleTimeoutMs === 0) return
+    const oldest = performance.now() - idleTimeoutMs
+    for (const client of this.clients) {
+      if (client.isIdle && client.lastActiveMs < oldest) {
+        this.counters.idleClosed++
+        client.destroy()
+      }
+    }
+  }
+}
+
+function isOffByEnvironment(): boolean {
+  return ['off', '0', 'false', 'no'].includes((process.env['FIREBREAK'] ?? '').toLowerCase())
+}

@@ -1,0 +1,282 @@
+import { type CommandRow, encodeCommand, forEachKey, isCacheable, type RateLimitStrategy } from '@firebreak/core'
+import {
+  type CachedReply,
+  type ClusterShield,
+  type HotKey,
+  type KeySpace,
+  nextReplyForm,
+  type ReadCommand,
+  readCommand,
+} from '@firebreak/shield'
+import type { ClientConnection } from '../client/client-connection.ts'
+import type { PinnedLane } from '../client/pinned-lane.ts'
+import type { ProxyCommand } from '../commands/proxy-command.ts'
+import type { Identity } from '../upstream/identity.ts'
+import type { ReplyTarget } from '../upstream/shared-lane.ts'
+import { KeyLimits } from './key-limits.ts'
+import { KeyNames } from './key-names.ts'
+import { ProxyUpstream, type Whereabouts } from './proxy-upstream.ts'
+import { resp2Form } from './resp2-form.ts'
+import { StaleReplies } from './stale-replies.ts'
+import { WriteGuard } from './write-guard.ts'
+
+/** The RESP2 form of a cached reply is made once and kept with it. */
+const resp2 = nextReplyForm()
+
+/** What is done with a request: it is `answered` here, it is `held` and will come again, or its reply goes to a target. */
+export type Seen = 'answered' | 'held' | ReplyTarget
+
+/** Commands that change keys without naming them. */
+const flushes: ReadonlySet<string> = new Set(['FLUSHALL', 'FLUSHDB', 'SWAPDB'])
+
+/**
+ * The shield's place in the proxy: sees every request before it is sent, counts its keys, answers reads of hot keys from
+ * memory, and sees to it that nobody reads around a write.
+ *
+ * A client reads hot keys only as itself: its user and database are part of where a reply is kept, and the reply was
+ * read by a connection with its own credentials.
+ */
+export class ProxyShield {
+  readonly #cluster: ClusterShield
+  readonly #where: Whereabouts
+  readonly #ownIdentity: Identity
+  readonly #names = new KeyNames()
+  readonly #limits = new KeyLimits()
+  readonly #stale = new StaleReplies()
+  readonly #upstreams = new Map<string, ProxyUpstream>()
+  #pendingFlushes = 0
+  #turnMs = -1
+  #turnNow = 0
+  /** Reads answered from memory. */
+  localHits = 0
+  /** Requests that a limit refused, made wait, or answered with what was true before. */
+  readonly limited = { rejected: 0, waited: 0, stale: 0 }
+
+  constructor(cluster: ClusterShield, where: Whereabouts, ownIdentity: Identity) {
+    this.#cluster = cluster
+    this.#where = where
+    this.#ownIdentity = ownIdentity
+  }
+
+  /** False while the kill switch is thrown: the proxy is a plain one. */
+  get isActive(): boolean {
+    return this.#cluster.isActive
+  }
+
+  /** The keys of a client's database as its user may read them. */
+  spaceOf(identity: Identity, database: number): KeySpace {
+    if (identity.id === this.#ownIdentity.id) return this.#cluster.space(database)
+    let upstream = this.#upstreams.get(identity.id)
+    if (upstream === undefined) {
+      upstream = new ProxyUpstream(this.#where, identity)
+      this.#upstreams.set(identity.id, upstream)
+    }
+    return this.#cluster.space(database, { id: identity.id, upstream })
+  }
+
+  /** Sees the request at hand, which is about to go over a shared connection. */
+  see(client: ClientConnection, command: ProxyCommand, target: ReplyTarget): Seen {
+    const { row } = command
+    if (row === undefined) return target
+    const { parser, args } = client
+    if (client.limitPass !== undefined) return this.#waited(client, target)
+    if (!row.hasSingleKey) return this.#seeOther(client, command, row, target)
+    const index = row.firstKey
+    if (index >= args.length) return target
+    const name = this.#names.of(parser.bytes, parser.startOf(index), parser.endOf(index))
+    const isWrite = row.access !== 'read'
+    this.#cluster.count(name, isWrite, isWrite ? parser.endOf(args.length - 1) - parser.startOf(index) : 0)
+    const { hot } = client.keySpace()
+    if (hot.size === 0) return target
+    const found = hot.get(name)
+    return found === undefined ? target : this.#handle(client, command, row, found, index, isWrite, target)
+  }
+
+  /** Sees a request that goes over a connection of the client's own: it is counted, and writes are guarded. */
+  seePinned(client: ClientConnection, command: ProxyCommand, pinned: PinnedLane): void {
+    const { row } = command
+    if (row === undefined) return
+    const { parser, args } = client
+    if (flushes.has(row.name)) {
+      this.#pendingFlushes++
+      this.#cluster.abandon()
+      pinned.whenSettled(() => {
+        this.#pendingFlushes--
+        this.#cluster.flush()
+      })
+      return
+    }
+    const { hot } = client.keySpace()
+    forEachKey(row, args, (index, access) => {
+      const name = this.#names.of(parser.bytes, parser.startOf(index), parser.endOf(index))
+      this.#cluster.count(name, access === 'write')
+      const found = access === 'write' ? hot.get(name) : undefined
+      if (found === undefined) return
+      this.#cluster.beginWrite(found)
+      pinned.whenSettled(() => this.#cluster.endWrite(found))
+    })
+  }
+
+  #seeOther(client: ClientConnection, command: ProxyCommand, row: CommandRow, target: ReplyTarget): Seen {
+    if (row.keys.length === 0) return flushes.has(row.name) ? this.#flush(target) : target
+    const { parser, args } = client
+    const { hot } = client.keySpace()
+    const writes: HotKey[] = []
+    let lastHot: HotKey | undefined
+    let lastIndex = 0
+    forEachKey(row, args, (index, access) => {
+      const name = this.#names.of(parser.bytes, parser.startOf(index), parser.endOf(index))
+      this.#cluster.count(name, access === 'write')
+      const found = hot.size === 0 ? undefined : hot.get(name)
+      if (found === undefined) return
+      lastHot = found
+      lastIndex = index
+      if (access === 'write') writes.push(found)
+    })
+    if (lastHot === undefined) return target
+    if (writes.length > 1) return this.#guard(writes, target)
+    const isWrite = writes.length > 0
+    return this.#handle(client, command, row, lastHot, lastIndex, isWrite, target)
+  }
+
+  #handle(
+    client: ClientConnection,
+    command: ProxyCommand,
+    row: CommandRow,
+    hot: HotKey,
+    keyIndex: number,
+    isWrite: boolean,
+    target: ReplyTarget,
+  ): Seen {
+    const { strategy } = hot.handling
+    if (strategy.strategy === 'RateLimit') return this.#limit(client, row, hot, keyIndex, isWrite, strategy, target)
+    if (isWrite) return this.#guard([hot], target)
+    if (!hot.isServed || this.#pendingFlushes > 0 || !isCacheable(row, client.args)) return target
+    return this.#serve(client, command, row, hot, keyIndex) ? 'answered' : target
+  }
+
+  #serve(client: ClientConnection, command: ProxyCommand, row: CommandRow, hot: HotKey, keyIndex: number): boolean {
+    const now = this.#now(client.host.turn.nowMs)
+    const isGet = row.name === 'GET' && client.args.length === 2
+    const read = isGet ? undefined : readOf(client, row, keyIndex)
+    const reply = hot.hit(read?.id ?? 'GET', now)
+    const { version } = client.session
+    if (reply !== undefined) {
+      this.localHits++
+      client.answerNow(version === 3 ? reply.bytes : asResp2(row.name, reply))
+      return true
+    }
+    const slot = client.slots.next
+    const request = encodeCommand(client.argumentList())
+    const isLoading = hot.load(read ?? getOf(hot), now, (loaded) => {
+      if (client.isClosed) return
+      if (loaded !== undefined) client.answer(slot, version === 3 ? loaded.bytes : asResp2(row.name, loaded))
+      else client.sendInto(slot, command, request)
+    })
+    if (!isLoading) {
+      hot.redisReads++
+      this.#cluster.tally.bypasses++
+      return false
+    }
+    client.slots.take()
+    return true
+  }
+
+  /** The shield's time, read once a turn. */
+  #now(turnMs: number): number {
+    if (turnMs !== this.#turnMs) {
+      this.#turnMs = turnMs
+      this.#turnNow = this.#cluster.now()
+    }
+    return this.#turnNow
+  }
+
+  #limit(
+    client: ClientConnection,
+    row: CommandRow,
+    hot: HotKey,
+    keyIndex: number,
+    isWrite: boolean,
+    strategy: RateLimitStrategy,
+    target: ReplyTarget,
+  ): Seen {
+    const limiter = this.#limits.of(strategy)
+    const staleId =
+      strategy.onLimit === 'stale' && !isWrite
+        ? `${hot.space.id} ${client.session.version} ${hot.name} ${readOf(client, row, keyIndex).id}`
+        : undefined
+    const answer = limiter.take(hot.name)
+    if (answer.allowed) return staleId === undefined ? target : this.#stale.keeping(staleId, target)
+    const old = staleId === undefined ? undefined : this.#stale.get(staleId)
+    if (old !== undefined) {
+      this.limited.stale++
+      client.answerNow(old)
+      return 'answered'
+    }
+    if (strategy.onLimit === 'wait') {
+      client.hold()
+      limiter.wait(hot.name).then(
+        () => {
+          this.limited.waited++
+          client.limitPass = 'paid'
+          client.letGo()
+        },
+        () => {
+          client.limitPass = this.#refusal(strategy, answer.retryAfterMs)
+          client.letGo()
+        },
+      )
+      return 'held'
+    }
+    client.answerNow(this.#refusal(strategy, answer.retryAfterMs))
+    return 'answered'
+  }
+
+  /** The request has stood in a limit's line before: it goes on, or gets the refusal. */
+  #waited(client: ClientConnection, target: ReplyTarget): Seen {
+    const pass = client.limitPass!
+    client.limitPass = undefined
+    if (pass === 'paid') return target
+    client.answerNow(pass)
+    return 'answered'
+  }
+
+  #refusal({ limit, windowMs }: RateLimitStrategy, retryAfterMs: number | null): Buffer {
+    this.limited.rejected++
+    const when = retryAfterMs === null ? 'never' : `after ${Math.ceil(retryAfterMs)} ms`
+    return Buffer.from(
+      `-LIMITED Firebreak: this key is limited to ${limit} accesses in ${windowMs} ms; retry ${when}\r\n`,
+    )
+  }
+
+  #guard(hots: readonly HotKey[], target: ReplyTarget): ReplyTarget {
+    for (const hot of hots) this.#cluster.beginWrite(hot)
+    return new WriteGuard(target, () => {
+      for (const hot of hots) this.#cluster.endWrite(hot)
+    })
+  }
+
+  #flush(target: ReplyTarget): ReplyTarget {
+    this.#pendingFlushes++
+    this.#cluster.abandon()
+    return new WriteGuard(target, () => {
+      this.#pendingFlushes--
+      this.#cluster.flush()
+    })
+  }
+}
+
+function readOf(client: ClientConnection, row: CommandRow, keyIndex: number): ReadCommand {
+  // Copies: a load may be sent after the client's chunk is gone.
+  const list = client.argumentList().map((argument) => Buffer.from(argument))
+  const skipped = row.name.includes(' ') ? 2 : 1
+  return readCommand(row.name, list.slice(skipped), keyIndex - skipped)
+}
+
+function getOf(hot: HotKey): ReadCommand {
+  return readCommand('GET', [hot.bytes], 0)
+}
+
+function asResp2(commandName: string, reply: CachedReply): Uint8Array {
+  return (reply.forms[resp2] ??= resp2Form(commandName, reply.bytes)) as Uint8Array
+}

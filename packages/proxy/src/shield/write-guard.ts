@@ -1,0 +1,32 @@
+import type { UpstreamLostError } from '../errors.ts'
+import type { ReplyTarget } from '../upstream/shared-lane.ts'
+
+/** Passes a write's reply on, and tells when it is there, or will never be. */
+export class WriteGuard implements ReplyTarget {
+  readonly #target: ReplyTarget
+  readonly #onSettled: () => void
+
+  constructor(target: ReplyTarget, onSettled: () => void) {
+    this.#target = target
+    this.#onSettled = onSettled
+  }
+
+  onReply(tag: number, bytes: Buffer, start: number, end: number, isLast: boolean, type: number): void {
+    // Before the client learns of it: its next read must not find what was kept before the write.
+    if (isLast) this.#onSettled()
+    this.#target.onReply(tag, bytes, start, end, isLast, type)
+  }
+
+  onLost(tag: number, error: UpstreamLostError, wasSent: boolean): void {
+    this.#onSettled()
+    this.#target.onLost(tag, error, wasSent)
+  }
+
+  isStalled(): boolean {
+    return this.#target.isStalled?.() ?? false
+  }
+
+  whenUnstalled(callback: () => void): void {
+    this.#target.whenUnstalled?.(callback)
+  }
+}

@@ -1,0 +1,72 @@
+import { connect as connectTcp, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import type { ConnectTarget, Transport, TransportKind, TransportOwner } from './transport.ts'
+
+/** A connection over Node's public sockets: TCP, TLS and unix sockets alike. */
+export class NetTransport implements Transport {
+  readonly #socket: Socket
+  #isClosed = false
+
+  constructor(socket: Socket, owner: TransportOwner) {
+    this.#socket = socket
+    let failure: Error | undefined
+    socket.on('data', (chunk: Buffer) => owner.onData(chunk, chunk.length))
+    socket.on('drain', () => owner.onDrain())
+    socket.on('error', (error) => {
+      failure = error
+    })
+    // A peer that ends its side gets what it is still owed from whoever owns this; a proxy has nothing more to ask it.
+    socket.on('close', () => {
+      this.#isClosed = true
+      owner.onClose(failure)
+    })
+  }
+
+  get queuedBytes(): number {
+    return this.#socket.writableLength
+  }
+
+  get peer(): string {
+    const { remoteAddress, remotePort } = this.#socket
+    if (remoteAddress === undefined) return ''
+    return remoteAddress.includes(':') ? `[${remoteAddress}]:${remotePort}` : `${remoteAddress}:${remotePort}`
+  }
+
+  write(bytes: Buffer): boolean {
+    if (this.#isClosed) return true
+    this.#socket.write(bytes)
+    return this.#socket.writableLength === 0
+  }
+
+  pause(): void {
+    this.#socket.pause()
+  }
+
+  resume(): void {
+    this.#socket.resume()
+  }
+
+  end(): void {
+    this.#socket.end()
+    // The peer may never close its side.
+    this.#socket.destroySoon()
+  }
+
+  destroy(): void {
+    this.#socket.destroy()
+  }
+}
+
+/** Connections over Node's public sockets. */
+export const netTransports: TransportKind = {
+  connect(target: ConnectTarget, owner: TransportOwner, onConnect: () => void): Transport {
+    const { host, port, path, tls } = target
+    const place = path === undefined ? { host, port } : { path }
+    const socket =
+      tls === undefined
+        ? connectTcp({ ...place, noDelay: true }, onConnect)
+        : connectTls({ ...place, servername: /^[\d.]+$|:/.test(host) ? '' : host, ...tls }, onConnect)
+    socket.setNoDelay(true)
+    return new NetTransport(socket, owner)
+  },
+}

@@ -1,0 +1,225 @@
+import { encodeCommand, ReplyScanner } from '@firebreak/core'
+import { UpstreamLostError } from '../errors.ts'
+import { beginEvent, flushClients, Outlet } from '../transport/outlet.ts'
+import type { ConnectTarget, Transport, TransportKind, TransportOwner } from '../transport/transport.ts'
+import type { ConnectionState } from './identity.ts'
+
+/** Who gets what Redis sends on a connection. */
+export interface ReplyReceiver {
+  /**
+   * A piece of a reply came: the bytes from `start` to `end`, the last piece where `isLast`. `type` is the reply's first
+   * byte (0 while only attributes of it have come), `>` for a push.
+   */
+  onReply(bytes: Buffer, start: number, end: number, isLast: boolean, type: number): void
+  /** The connection is gone. Before it was ready nothing that was put has been sent. */
+  onLost(error: UpstreamLostError, wasReady: boolean): void
+  /** All that was put has left. */
+  onDrain?(): void
+}
+
+/** How connections to Redis are made. */
+export interface UpstreamSettings {
+  readonly transports: TransportKind
+  /** How long a connection may take, retries included, before what waits for it fails. */
+  readonly connectWaitMs: number
+  /** Told the time whenever Redis sends something. */
+  readonly turn?: { nowMs: number }
+}
+
+const retryMs = 25
+
+/**
+ * A connection to Redis that shows its user, protocol and database before anything else is sent on it.
+ *
+ * What is put before it is ready waits, and is never sent where the server refuses one of the three: a command must not
+ * run as somebody else or on another database. A connection that cannot be made is tried again until `connectWaitMs`
+ * have passed: nothing was sent, so nothing can happen twice.
+ */
+export class UpstreamConnection implements TransportOwner {
+  readonly outlet = new Outlet('redis')
+  readonly state: ConnectionState
+  readonly target: ConnectTarget
+  receiver: ReplyReceiver
+  readonly #settings: UpstreamSettings
+  #scanner = new ReplyScanner({ maxBulkBytes: 2 ** 40 })
+  #transport: Transport | undefined
+  #isReady = false
+  #isClosed = false
+  #greetings = 0
+  #greeting: Buffer[] = []
+  #isRefused = false
+  #selectsFirst = false
+  #lastReason = 'it does not answer'
+  #noPermission: Buffer | undefined
+  /** What comes is not looked at: the stream of a master is no RESP reply. */
+  isRaw = false
+  readonly #since = performance.now()
+  #retry: NodeJS.Timeout | undefined
+  #deadline: NodeJS.Timeout | undefined
+  /** Called once ready. */
+  onReady: (() => void) | undefined
+  /** The answer to the last command of the greeting, where there was one. */
+  greetingReply: Buffer | undefined
+
+  constructor(target: ConnectTarget, state: ConnectionState, receiver: ReplyReceiver, settings: UpstreamSettings) {
+    this.target = target
+    this.state = state
+    this.receiver = receiver
+    this.#settings = settings
+    this.#connect()
+  }
+
+  get isReady(): boolean {
+    return this.#isReady
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  get address(): string {
+    return this.target.path ?? `${this.target.host}:${this.target.port}`
+  }
+
+  pause(): void {
+    this.#transport?.pause()
+  }
+
+  resume(): void {
+    this.#transport?.resume()
+  }
+
+  /** Closes it without telling the receiver. */
+  destroy(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    clearTimeout(this.#retry)
+    clearTimeout(this.#deadline)
+    this.#transport?.destroy()
+  }
+
+  onData(bytes: Buffer, length: number): void {
+    beginEvent()
+    this.#receive(bytes, length)
+    flushClients()
+  }
+
+  #receive(bytes: Buffer, length: number): void {
+    const { turn } = this.#settings
+    if (turn !== undefined) turn.nowMs = performance.now()
+    if (this.isRaw && this.#isReady) {
+      this.receiver.onReply(bytes, 0, length, false, 0)
+      return
+    }
+    let at = 0
+    const scanner = this.#scanner
+    try {
+      while (at < length && !this.#isClosed) {
+        const end = scanner.scan(bytes, at, length)
+        const isLast = scanner.isDone
+        if (this.#isReady) this.receiver.onReply(bytes, at, end, isLast, scanner.type)
+        else this.#greeted(bytes, at, end, isLast, scanner.type)
+        at = end
+      }
+    } catch (error) {
+      this.lose(`it sent what is no reply: ${(error as Error).message}`)
+    }
+  }
+
+  onDrain(): void {
+    this.receiver.onDrain?.()
+  }
+
+  onClose(error: Error | undefined): void {
+    if (this.#isClosed) return
+    const elapsedMs = performance.now() - this.#since
+    const reason = error?.message ?? 'the connection was closed'
+    if (this.#isReady || this.#isRefused || elapsedMs + retryMs > this.#settings.connectWaitMs) {
+      this.lose(reason)
+      return
+    }
+    this.#scanner = new ReplyScanner({ maxBulkBytes: 2 ** 40 })
+    this.#lastReason = reason
+    this.#retry = setTimeout(() => this.#connect(), retryMs)
+  }
+
+  #connect(): void {
+    clearTimeout(this.#deadline)
+    this.#deadline = setTimeout(
+      () => {
+        if (!this.#isReady) this.lose(this.#lastReason)
+      },
+      Math.max(1, this.#settings.connectWaitMs - (performance.now() - this.#since)),
+    )
+    this.#transport = this.#settings.transports.connect(this.target, this, () => this.#greet())
+  }
+
+  #greet(): void {
+    if (this.#isClosed) return
+    const { identity, version, database } = this.state
+    const commands: (string | Uint8Array)[][] = []
+    const { username, password } = identity
+    if (version === 3) {
+      commands.push(password === undefined ? ['HELLO', '3'] : ['HELLO', '3', 'AUTH', username ?? 'default', password])
+    } else if (password !== undefined) {
+      commands.push(username === undefined ? ['AUTH', password] : ['AUTH', username, password])
+    }
+    if (database !== 0) {
+      const select = ['SELECT', String(database)]
+      if (this.#selectsFirst) commands.unshift(select)
+      else commands.push(select)
+    }
+    this.#greetings = commands.length
+    this.#greeting = []
+    if (commands.length === 0) this.#ready()
+    else this.#transport!.write(Buffer.concat(commands.map((command) => encodeCommand(command))))
+  }
+
+  #greeted(bytes: Buffer, start: number, end: number, isLast: boolean, type: number): void {
+    this.#greeting.push(Buffer.from(bytes.subarray(start, end)))
+    if (!isLast) return
+    const reply = Buffer.concat(this.#greeting)
+    this.#greeting = []
+    this.#greetings--
+    if (type === 0x2d) this.#greetingRefused(reply)
+    else {
+      if (this.greetingReply === undefined) this.greetingReply = reply
+      if (this.#greetings === 0) this.#ready()
+    }
+  }
+
+  #greetingRefused(reply: Buffer): void {
+    const text = reply.toString('latin1').slice(1).trim()
+    if (text.startsWith('LOADING ')) {
+      // For a while even HELLO is refused.
+      this.#transport!.destroy()
+    } else if (text.startsWith('NOPERM') && text.includes('select') && !this.#selectsFirst) {
+      // A user may stay on a database that it may not select: its client was there before it said who it is.
+      this.#selectsFirst = true
+      this.#noPermission = reply
+      this.#transport!.destroy()
+    } else {
+      this.#isRefused = true
+      this.lose(`it answered ${text}`, this.#noPermission ?? reply)
+    }
+  }
+
+  #ready(): void {
+    clearTimeout(this.#deadline)
+    this.#isReady = true
+    this.outlet.open(this.#transport!)
+    this.onReady?.()
+    this.onReady = undefined
+  }
+
+  /** Closes it and tells the receiver. */
+  lose(reason: string, refusal?: Buffer): void {
+    if (this.#isClosed) return
+    const wasReady = this.#isReady
+    this.destroy()
+    this.receiver.onLost(
+      new UpstreamLostError(this.address, reason, refusal === undefined ? {} : { refusal }),
+      wasReady,
+    )
+  }
+}

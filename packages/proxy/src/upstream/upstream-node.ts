@@ -1,0 +1,151 @@
+import { LatencyTable } from '../observe/latency-table.ts'
+import type { ConnectTarget } from '../transport/transport.ts'
+import type { ConnectionState } from './identity.ts'
+import { type LaneUse, type LatencySink, type ReplyTarget, SharedLane } from './shared-lane.ts'
+import { type ReplyReceiver, UpstreamConnection, type UpstreamSettings } from './upstream-connection.ts'
+
+/** How a node's connections are kept. */
+export interface NodeSettings extends UpstreamSettings {
+  /** Idle connections of one's own that are kept for the next who needs one. */
+  readonly maxIdleConnections: number
+  readonly idleConnectionMs: number
+  /** The time as the turn of the event loop that runs knows it. */
+  readonly turn: { nowMs: number }
+  /** A request took longer than this, in milliseconds. */
+  readonly slowMs: number
+  readonly onSlow: (node: UpstreamNode, commandId: number, elapsedMs: number, target: ReplyTarget) => void
+}
+
+interface IdleConnection {
+  readonly connection: UpstreamConnection
+  readonly sinceMs: number
+}
+
+/**
+ * The connections to one Redis: few that are shared, by user, protocol and database, and those that one client has for
+ * itself as long as it needs one.
+ */
+export class UpstreamNode {
+  readonly target: ConnectTarget
+  readonly #settings: NodeSettings
+  readonly #lanes = new Map<string, SharedLane>()
+  readonly #idle = new Map<string, IdleConnection[]>()
+  readonly #owned = new Set<UpstreamConnection>()
+  readonly latency = new LatencyTable()
+  readonly #onLatency: LatencySink
+  #isClosed = false
+
+  constructor(target: ConnectTarget, settings: NodeSettings) {
+    this.target = target
+    this.#settings = settings
+    const { turn, slowMs, onSlow } = settings
+    this.#onLatency = (commandId, sentMs, asker) => {
+      const elapsedMs = turn.nowMs - sentMs
+      this.latency.record(commandId, elapsedMs)
+      if (elapsedMs >= slowMs) onSlow(this, commandId, elapsedMs, asker)
+    }
+  }
+
+  get address(): string {
+    return this.target.path ?? `${this.target.host}:${this.target.port}`
+  }
+
+  /** Connections that clients have for themselves now. */
+  get ownedCount(): number {
+    return this.#owned.size
+  }
+
+  get sharedCount(): number {
+    return this.#lanes.size
+  }
+
+  get idleCount(): number {
+    let count = 0
+    for (const list of this.#idle.values()) count += list.length
+    return count
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
+  /** The shared connection for a state; made where there is none. */
+  lane(state: ConnectionState, use: LaneUse = 'commands'): SharedLane {
+    const id = `${use} ${stateId(state)}`
+    const known = this.#lanes.get(id)
+    if (known !== undefined) return known
+    const lane = new SharedLane(this.target, state, use, this.#settings, this.#onLatency, (retired) => {
+      if (this.#lanes.get(id) === retired) this.#lanes.delete(id)
+    })
+    this.#lanes.set(id, lane)
+    return lane
+  }
+
+  /** A connection for one client alone; `fresh` where it must not have been anybody's before. */
+  own(state: ConnectionState, receiver: ReplyReceiver, isFresh = false): UpstreamConnection {
+    const idle = isFresh ? undefined : this.#idle.get(stateId(state))?.pop()
+    if (idle !== undefined) idle.connection.receiver = receiver
+    const connection = idle?.connection ?? new UpstreamConnection(this.target, state, receiver, this.#settings)
+    this.#owned.add(connection)
+    return connection
+  }
+
+  /** Gives a connection back in the state it was made in; it is kept for the next, or closed. */
+  giveBack(connection: UpstreamConnection): void {
+    this.#owned.delete(connection)
+    if (connection.isClosed) return
+    const id = stateId(connection.state)
+    const list = this.#idle.get(id) ?? []
+    if (this.#isClosed || list.length >= this.#settings.maxIdleConnections) {
+      connection.destroy()
+      return
+    }
+    this.#idle.set(id, list)
+    const entry = { connection, sinceMs: performance.now() }
+    list.push(entry)
+    connection.receiver = {
+      onReply: () => {},
+      onLost: () => {
+        const index = list.indexOf(entry)
+        if (index >= 0) list.splice(index, 1)
+      },
+    }
+  }
+
+  /** Closes a connection that nobody can use again. */
+  dispose(connection: UpstreamConnection): void {
+    this.#owned.delete(connection)
+    connection.destroy()
+  }
+
+  /** Closes what was idle for too long; called about every second. */
+  sweep(): void {
+    const oldest = performance.now() - this.#settings.idleConnectionMs
+    for (const [id, list] of this.#idle) {
+      while (list.length > 0 && list[0]!.sinceMs < oldest) list.shift()!.connection.destroy()
+      if (list.length === 0) this.#idle.delete(id)
+    }
+  }
+
+  /** Gives up all connections; whoever waits on one is told. */
+  loseAll(reason: string): void {
+    for (const lane of [...this.#lanes.values()]) lane.lose(reason)
+    for (const connection of [...this.#owned]) connection.lose(reason)
+    for (const list of this.#idle.values()) for (const { connection } of list) connection.destroy()
+    this.#idle.clear()
+  }
+
+  /** Closes everything at once. */
+  close(): void {
+    this.#isClosed = true
+    for (const lane of [...this.#lanes.values()]) lane.close()
+    for (const list of this.#idle.values()) for (const { connection } of list) connection.destroy()
+    for (const connection of this.#owned) connection.destroy()
+    this.#idle.clear()
+    this.#owned.clear()
+  }
+}
+
+function stateId({ identity, version, database }: ConnectionState): string {
+  return `${version} ${database} ${identity.id}`
+}

@@ -1,0 +1,42 @@
+import { encodeCommand } from '@firebreak/core'
+import { markerOf } from './place-copies.ts'
+
+const multi = encodeCommand(['MULTI'])
+const exec = encodeCommand(['EXEC'])
+
+/** What a copy said: its reply, and of which version it is. */
+export interface CopyReading {
+  /** The reply's bytes, valid during the call only. */
+  readonly reply: Uint8Array
+  /** Undefined where there is no marker: nobody vouches for the copy. */
+  readonly version: number | undefined
+}
+
+/** The bytes that read a copy and its marker at one instant: MULTI, GET marker, the command, EXEC. */
+export function encodeCopyRead(copyName: string, command: Uint8Array): Uint8Array {
+  return Buffer.concat([multi, encodeCommand(['GET', markerOf(copyName)]), command, exec])
+}
+
+/** How many replies `encodeCopyRead` gets; the last is EXEC's. */
+export const copyReadReplies = 4
+
+/** What EXEC answered; undefined where it, or the command in it, is an error. */
+export function parseCopyRead(reply: Uint8Array, keyName: string): CopyReading | undefined {
+  if (reply[0] !== 0x2a || reply[1] !== 0x32) return undefined
+  const { marker, end } = readMarker(reply, 4)
+  const rest = reply.subarray(end)
+  if (rest[0] === 0x2d || rest[0] === 0x21) return undefined
+  const bar = marker?.indexOf('|') ?? -1
+  // A marker of another key: the name is taken, and not by us.
+  const isOurs = marker !== undefined && bar > 0 && marker.slice(bar + 1) === keyName
+  return { reply: rest, version: isOurs ? Number(marker.slice(0, bar)) : undefined }
+}
+
+/** A bulk string or null at an offset, and where it ends. */
+function readMarker(reply: Uint8Array, start: number): { marker: string | undefined; end: number } {
+  const lineEnd = reply.indexOf(0x0d, start)
+  const length = reply[start] === 0x24 ? Number(Buffer.from(reply.subarray(start + 1, lineEnd)).toString('latin1')) : -1
+  const from = lineEnd + 2
+  if (!(length >= 0)) return { marker: undefined, end: from }
+  return { marker: Buffer.from(reply.subarray(from, from + length)).toString('utf8'), end: from + length + 2 }
+}

@@ -1,0 +1,332 @@
+import { keyBytes, type RedundantKeysStrategy, ReplyDecoder, type RespValue } from '@firebreak/core'
+import type { CachedReply } from '../cache/cached-reply.ts'
+import type { ReadCommand } from '../cache/read-command.ts'
+import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
+import { copyReadReplies, encodeCopyRead, parseCopyRead } from './copy-read.ts'
+import { encodeScript } from './copy-script.ts'
+import { besideKey, markerOf, nodesOf, type PlacedCopy, placeCopies } from './place-copies.ts'
+
+/** Gets a reply; undefined where the caller has to ask Redis itself. */
+type CopyReader = (reply: CachedReply | undefined) => void
+
+interface WaitingReader {
+  readonly command: ReadCommand
+  readonly onRead: CopyReader
+}
+
+/** What a set of copies needs of its key and its shield. */
+export interface CopySetHost {
+  readonly keyName: string
+  readonly keySlot: number
+  readonly database: number
+  readonly processId: string
+  now(): number
+  random(): number
+  nodeOf(slot: number): string | undefined
+  /** The watcher of the node that owns a slot; undefined while that is not known. */
+  watcherAt(slot: number): TrackingWatcher | undefined
+  /** Makes a reply of bytes that are served once. */
+  wrap(bytes: Uint8Array): CachedReply
+  /** Reads the key itself. */
+  readOriginal(command: ReadCommand, onRead: CopyReader): boolean
+  warn(code: string, message: string): void
+  countCopyRead(): void
+}
+
+/** How long a copy is vouched for without its refresher; a dead one leaves nothing older than this behind. */
+const vouchMs = 1500
+const renewMs = 500
+const electionMs = 3000
+const counterMs = 3_600_000
+
+interface Picture {
+  readonly version: number
+  readonly pttlMs: number
+  readonly dump: Uint8Array | undefined
+}
+
+/**
+ * The copies of one hot key (strategy RedundantKeys), as one process sees them.
+ *
+ * *Reading.* A read goes to a random copy whose node can be reached, together with the copy's marker. The marker says
+ * whose copy it is and of which version. Without one, or with an older version than this process has seen or written, a
+ * new picture of the key is put to the copies first; so a client never goes back in time and always sees its own writes.
+ * The key itself is read only where no copy can be.
+ *
+ * *Refreshing.* One process is elected to follow the key: it takes pictures of it on its tracking connection, so the
+ * server tells it of the next change, whoever makes it, and writes each picture to all copies. Pictures are numbered at
+ * the instant they are taken, and a copy only ever gets a higher number: two refreshers after a split cannot undo each
+ * other. Markers live `vouchMs` and are renewed while the refresher's watcher is known alive; when it dies, readers are
+ * back at the key within that time, and another process is elected.
+ */
+export class CopySet {
+  readonly #host: CopySetHost
+  readonly #strategy: RedundantKeysStrategy
+  #copies: readonly PlacedCopy[] = []
+  #placedFor = ''
+  /** Only pictures of at least this version are read; infinite until there is one. */
+  #seenVersion = Number.POSITIVE_INFINITY
+  /** Counts what makes the pictures so far too old. */
+  #epoch = 0
+  #isCatchingUp = false
+  readonly #waiting: WaitingReader[] = []
+  #picture: Picture | undefined
+  #isRefresher = false
+  #isRefreshing = false
+  #mustRefresh = false
+  #electedAt = Number.NEGATIVE_INFINITY
+  #renewedAt = Number.NEGATIVE_INFINITY
+  readonly #foreign = new Set<string>()
+  #isClosed = false
+
+  constructor(host: CopySetHost, strategy: RedundantKeysStrategy) {
+    this.#host = host
+    this.#strategy = strategy
+    this.#place()
+  }
+
+  /** Names and nodes of the copies in use. */
+  get copies(): readonly PlacedCopy[] {
+    return this.#copies
+  }
+
+  get isRefresher(): boolean {
+    return this.#isRefresher
+  }
+
+  /** The slots whose nodes' watchers must stay awake for us. */
+  get slots(): readonly number[] {
+    return [this.#host.keySlot, ...this.#copies.map(({ slot }) => slot)]
+  }
+
+  /** Reads a copy, or the key where no copy will do; false where neither can be read here. */
+  read(command: ReadCommand, onRead: CopyReader): boolean {
+    return this.#read(command, onRead, false)
+  }
+
+  #read(command: ReadCommand, onRead: CopyReader, isSecondTry: boolean): boolean {
+    if (this.#seenVersion === Number.POSITIVE_INFINITY) return this.#wait(command, onRead)
+    const copy = this.#pick()
+    const watcher = copy === undefined ? undefined : this.#host.watcherAt(copy.slot)
+    if (copy === undefined || watcher === undefined) return this.#host.readOriginal(command, onRead)
+    const bytes = encodeCopyRead(copy.name, command.encodeFor(keyBytes(copy.name)))
+    watcher.transact(this.#host.database, bytes, copyReadReplies, (reply) => {
+      const reading = reply === undefined ? undefined : parseCopyRead(reply, this.#host.keyName)
+      if (reading?.version !== undefined && reading.version >= this.#seenVersion) {
+        this.#seenVersion = reading.version
+        this.#host.countCopyRead()
+        onRead(this.#host.wrap(reading.reply))
+        return
+      }
+      // A copy that ended or is behind is written anew, and read once more; a command that fails on it goes to the key.
+      const mayTryAgain = reading !== undefined && !isSecondTry
+      if (mayTryAgain) this.written()
+      const isSent = mayTryAgain ? this.#wait(command, onRead) : this.#host.readOriginal(command, onRead)
+      if (!isSent) onRead(undefined)
+    })
+    return true
+  }
+
+  /**
+   * Waits for the picture that is being taken. Reading the key meanwhile would show something newer than that picture, and
+   * the next read of a copy would go back in time: with many readers there would never be a picture new enough.
+   */
+  #wait(command: ReadCommand, onRead: CopyReader): boolean {
+    if (!this.#host.watcherAt(this.#host.keySlot)?.canRead) return false
+    this.#waiting.push({ command, onRead })
+    if (!this.#isCatchingUp) this.#catchUp()
+    return true
+  }
+
+  /** The server says that the key changed. */
+  changed(): void {
+    if (this.#isRefresher) this.#refresh()
+  }
+
+  /** This process wrote the key, or is to begin with its copies: only pictures that are taken from now on will do. */
+  written(): void {
+    this.#seenVersion = Number.POSITIVE_INFINITY
+    this.#epoch++
+    if (!this.#isCatchingUp) this.#catchUp()
+  }
+
+  #catchUp(): void {
+    this.#isCatchingUp = true
+    const epoch = this.#epoch
+    this.#ask(this.#host.keySlot, encodeScript('take', this.#originalKeys(), [counterMs]), (value) => {
+      this.#isCatchingUp = false
+      const picture = pictureOf(value)
+      if (this.#isClosed || picture === undefined) {
+        this.#serveWaiting((reader) => this.#host.readOriginal(reader.command, reader.onRead))
+        return
+      }
+      this.#putAll(picture)
+      if (epoch !== this.#epoch) {
+        this.#catchUp()
+        return
+      }
+      this.#seenVersion = picture.version
+      // Behind the puts on the same connections: they find the new picture.
+      this.#serveWaiting((reader) => this.#read(reader.command, reader.onRead, true))
+    })
+  }
+
+  #serveWaiting(serve: (reader: WaitingReader) => boolean): void {
+    for (const reader of this.#waiting.splice(0)) if (!serve(reader)) reader.onRead(undefined)
+  }
+
+  /** Looks after the election, the names and the markers; several times a second. */
+  tick(): void {
+    if (this.#isClosed) return
+    const now = this.#host.now()
+    this.#place()
+    if (this.#seenVersion === Number.POSITIVE_INFINITY && !this.#isCatchingUp) this.#catchUp()
+    if (now - this.#electedAt >= electionMs / 3) this.#elect(now)
+    if (this.#isRefresher && now - this.#renewedAt >= renewMs) this.#renew(now)
+  }
+
+  /** The key cooled: the refresher takes the copies away; they would also end by themselves. */
+  close(): void {
+    this.#isClosed = true
+    if (!this.#isRefresher) return
+    for (const copy of this.#copies) this.#remove(copy)
+    this.#isRefresher = false
+  }
+
+  #place(): void {
+    const nodeOf = (slot: number) => this.#host.nodeOf(slot)
+    const nodes = nodesOf(nodeOf)
+    const placedFor = nodes.sort().join() + nodeOf(this.#host.keySlot)
+    if (placedFor === this.#placedFor && this.#copies.every(({ slot, node }) => nodeOf(slot) === node)) return
+    this.#placedFor = placedFor
+    const before = this.#copies
+    this.#copies = placeCopies(this.#strategy.copies, nodeOf, nodes)
+    if (nodes.length === 1) {
+      this.#host.warn(
+        'copies-one-node',
+        `copies of ${this.#host.keyName} help nothing: there is one node only, and it serves them all`,
+      )
+    }
+    if (!this.#isRefresher) return
+    const names = new Set(this.#copies.map(({ name }) => name))
+    for (const copy of before) if (!names.has(copy.name)) this.#remove(copy)
+    this.#refresh()
+  }
+
+  #pick(): PlacedCopy | undefined {
+    const count = this.#copies.length
+    const start = Math.floor(this.#host.random() * count)
+    for (let step = 0; step < count; step++) {
+      const copy = this.#copies[(start + step) % count]!
+      if (!this.#foreign.has(copy.name) && this.#host.watcherAt(copy.slot)?.canRead) return copy
+    }
+    return undefined
+  }
+
+  #elect(now: number): void {
+    this.#electedAt = now
+    const key = besideKey(this.#host.keyName, 'refresher')
+    this.#ask(this.#host.keySlot, encodeScript('elect', [key], [this.#host.processId, electionMs]), (value) => {
+      if (this.#isClosed) return
+      const wasRefresher = this.#isRefresher
+      this.#isRefresher = value === 1
+      if (this.#isRefresher && !wasRefresher) this.#refresh()
+    })
+  }
+
+  /** Takes a picture and writes it to all copies; one at a time, and once more for changes meanwhile. */
+  #refresh(): void {
+    if (this.#isRefreshing) {
+      this.#mustRefresh = true
+      return
+    }
+    this.#isRefreshing = true
+    this.#ask(this.#host.keySlot, encodeScript('take', this.#originalKeys(), [counterMs]), (value) => {
+      this.#isRefreshing = false
+      const picture = pictureOf(value)
+      if (picture !== undefined && !this.#isClosed) {
+        this.#picture = picture
+        this.#renewedAt = this.#host.now()
+        this.#putAll(picture)
+      }
+      if (!this.#mustRefresh) return
+      this.#mustRefresh = false
+      this.#refresh()
+    })
+  }
+
+  #putAll(picture: Picture): void {
+    for (const copy of this.#copies) this.#put(copy, picture)
+  }
+
+  #put(copy: PlacedCopy, picture: Picture): void {
+    const args = [picture.version, this.#host.keyName, vouchFor(picture), this.#lifeFor(picture), picture.dump ?? '']
+    this.#ask(copy.slot, encodeScript('put', [copy.name, markerOf(copy.name)], args), (value) => {
+      if (value === 'foreign' || (value instanceof Uint8Array && Buffer.from(value).toString() === 'foreign')) {
+        this.#foreign.add(copy.name)
+        this.#host.warn(
+          'copies-foreign',
+          `${copy.name} is somebody’s own key: it is left alone and not used as a copy of ${this.#host.keyName}`,
+        )
+      }
+    })
+  }
+
+  /** Vouches for the copies once more, but only while we are sure to have heard of every change. */
+  #renew(now: number): void {
+    this.#renewedAt = now
+    const picture = this.#picture
+    const watcher = this.#host.watcherAt(this.#host.keySlot)
+    if (picture === undefined || watcher === undefined || !watcher.canRead || watcher.state !== 'live') return
+    if (picture.pttlMs >= 0) {
+      // A key that expires is pictured anew: its time is running.
+      this.#refresh()
+      return
+    }
+    const text = `${picture.version}|${this.#host.keyName}`
+    for (const copy of this.#copies) {
+      const args = [text, vouchFor(picture), this.#lifeFor(picture)]
+      this.#ask(copy.slot, encodeScript('renew', [copy.name, markerOf(copy.name)], args), (value) => {
+        if (value === 0 && this.#isRefresher && this.#picture === picture) this.#put(copy, picture)
+      })
+    }
+  }
+
+  #remove(copy: PlacedCopy): void {
+    this.#ask(copy.slot, encodeScript('drop', [copy.name, markerOf(copy.name)], [this.#host.keyName]), () => {})
+  }
+
+  #originalKeys(): string[] {
+    return [this.#host.keyName, besideKey(this.#host.keyName, 'version')]
+  }
+
+  /** The copy outlives its marker by a little, random so that copies do not end together. */
+  #lifeFor(picture: Picture): number {
+    return vouchFor(picture) + 5000 + Math.floor(this.#host.random() * this.#strategy.ttlJitterMs)
+  }
+
+  #ask(slot: number, bytes: Uint8Array, onValue: (value: RespValue | undefined) => void): void {
+    const watcher = this.#host.watcherAt(slot)
+    if (watcher === undefined || !watcher.canRead) {
+      onValue(undefined)
+      return
+    }
+    watcher.transact(this.#host.database, bytes, 1, (reply) => onValue(reply === undefined ? undefined : decode(reply)))
+  }
+}
+
+/** A marker never outlives its key. */
+function vouchFor({ pttlMs }: Picture): number {
+  return pttlMs >= 0 ? Math.max(1, Math.min(vouchMs, pttlMs)) : vouchMs
+}
+
+function decode(reply: Uint8Array): RespValue | undefined {
+  const decoder = new ReplyDecoder({ bulk: 'copy' })
+  decoder.feed(reply)
+  return decoder.next()
+}
+
+function pictureOf(value: RespValue | undefined): Picture | undefined {
+  if (!Array.isArray(value) || typeof value[0] !== 'number' || typeof value[1] !== 'number') return undefined
+  return { version: value[0], pttlMs: value[1], dump: value[2] instanceof Uint8Array ? value[2] : undefined }
+}

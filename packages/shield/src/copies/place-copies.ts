@@ -1,0 +1,61 @@
+import { keyBytes, keySlotOfBytes } from '@firebreak/core'
+
+/** One copy of a key: its name, and the node that it is on. */
+export interface PlacedCopy {
+  readonly name: string
+  readonly slot: number
+  readonly node: string
+}
+
+const maxTries = 200
+
+/**
+ * Gives each copy a name on the node whose turn it is, so that the copies are spread evenly over the nodes that there
+ * are now. A name that falls on another node gets `~1`, `~2` … until it fits; every process with the same map of slots
+ * finds the same names. Braces are rounded: a hash tag would hold all copies on the key's own node.
+ */
+export function placeCopies(
+  names: readonly string[],
+  nodeOf: (slot: number) => string | undefined,
+  nodes: readonly string[],
+): PlacedCopy[] {
+  const sorted = [...nodes].sort()
+  const placed: PlacedCopy[] = []
+  for (const [index, given] of names.entries()) {
+    const base = given.replaceAll('{', '(').replaceAll('}', ')')
+    const wanted = sorted[index % Math.max(1, sorted.length)]
+    for (let attempt = 0; attempt < maxTries; attempt++) {
+      const name = attempt === 0 ? base : `${base}~${attempt}`
+      const slot = keySlotOfBytes(keyBytes(name))
+      const node = nodeOf(slot)
+      if (node === undefined || (node !== wanted && attempt < maxTries - 1)) continue
+      placed.push({ name, slot, node })
+      break
+    }
+  }
+  return placed
+}
+
+/** The nodes that own slots, as the application sees them now. */
+export function nodesOf(nodeOf: (slot: number) => string | undefined): string[] {
+  const nodes = new Set<string>()
+  // Every 16th slot: a node with fewer neighbouring slots than that has hardly a share of the load to take.
+  for (let slot = 0; slot < 16384; slot += 16) {
+    const node = nodeOf(slot)
+    if (node !== undefined) nodes.add(node)
+  }
+  return [...nodes]
+}
+
+/** The key that says whose a copy is and of which version; on the copy's own node. */
+export function markerOf(copyName: string): string {
+  return `{${copyName}}:fb`
+}
+
+/**
+ * A key beside the original, on its own node: one with a hash tag keeps it, any other becomes one. (A name with `}` and
+ * no tag has no such neighbour on a cluster; Redis refuses the script then, and the key is read as it is.)
+ */
+export function besideKey(name: string, what: 'version' | 'refresher'): string {
+  return /^[^{]*\{[^}]+\}/.test(name) ? `${name}:fb-${what}` : `{${name}}:fb-${what}`
+}

@@ -1,0 +1,319 @@
+import { allCommands, defaultLocalCache, type RateLimitStrategy } from '@firebreak/core'
+import { type FirebreakProxy, startProxy } from '@firebreak/proxy'
+import { type RedisServer, scale, startRedis, TestHub, waitFor } from '@firebreak/testkit'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { RawClient } from './raw-client.ts'
+
+let server: RedisServer
+let hub: TestHub
+let proxy: FirebreakProxy
+let direct: RawClient
+const open: RawClient[] = []
+
+beforeAll(async () => {
+  server = await startRedis()
+  direct = await RawClient.connect(server.port)
+})
+
+afterAll(async () => {
+  await direct.close()
+  await server.stop()
+})
+
+beforeEach(async () => {
+  await direct.ask('FLUSHALL')
+  hub = await TestHub.start()
+  const shield = { hubs: [hub.url], redisClusterId: 'main', serviceId: 'test', tableFile: false } as const
+  proxy = await startProxy({ upstream: server.url, port: 0, shield })
+  await waitFor(() => hub.hellos.length > 0)
+})
+
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((client) => client.close()))
+  await proxy.close()
+  await hub.kill()
+})
+
+async function client(version: 2 | 3 = 2): Promise<RawClient> {
+  const made = await RawClient.connect(proxy.port)
+  open.push(made)
+  if (version === 3) await made.ask('HELLO', '3')
+  return made
+}
+
+async function localHits(redis: RawClient): Promise<number> {
+  return Number(/firebreak_local_hits:(\d+)/.exec(await redis.ask('INFO', 'firebreak'))![1])
+}
+
+/** Asks until the reply came from memory. */
+async function served(redis: RawClient, ...args: string[]): Promise<string> {
+  const before = await localHits(redis)
+  return waitFor(async () => {
+    const reply = await redis.ask(...args)
+    return (await localHits(redis)) > before ? reply : undefined
+  })
+}
+
+test('accesses of keys are counted by command, in pipelines, transactions and scripts', async () => {
+  const redis = await client()
+  const commands = [
+    ['SET', 'a', '1'],
+    ['GET', 'a'],
+    ['MGET', 'a', 'b'],
+    ['MULTI'],
+    ['INCR', 'a'],
+    ['EXEC'],
+    ['EVAL', 'return 1', '1', 's'],
+    ['BLPOP', 'l', '0.01'],
+  ]
+  for (const command of commands) await redis.ask(...command)
+  await waitFor(() => hub.counted('a').count === 4 && hub.counted('s').count === 1, {
+    what: () => JSON.stringify([hub.counted('a'), hub.counted('b'), hub.counted('s'), hub.counted('l')]),
+  })
+  expect(hub.counted('a')).toEqual({ count: 4, writes: 2 })
+  expect(hub.counted('b')).toEqual({ count: 1, writes: 0 })
+  expect(hub.counted('l').count).toBe(1)
+})
+
+test('a hot key is answered from memory, and Redis hardly sees it', async () => {
+  const redis = await client()
+  await redis.ask('SET', 'hot', 'value')
+  hub.heat('main', ['hot'])
+  expect(await served(redis, 'GET', 'hot')).toBe('$5\r\nvalue\r\n')
+  await direct.ask('CONFIG', 'RESETSTAT')
+  const reads = scale(2000, 20_000)
+  for (let index = 0; index < reads; index++) redis.send('GET', 'hot')
+  for (let index = 0; index < reads; index++) expect(await redis.next()).toBe('$5\r\nvalue\r\n')
+  const stats = await direct.ask('INFO', 'commandstats')
+  const gets = Number(/cmdstat_get:calls=(\d+)/.exec(stats)?.[1] ?? 0)
+  expect(gets).toBeLessThan(reads / 100)
+  await waitFor(() => hub.counted('hot').count >= reads)
+})
+
+test.each([2, 3] as const)(
+  'RESP%i: every cacheable command gives from memory the bytes that Redis gives',
+  async (version) => {
+    const redis = await client(version)
+    const plain = await RawClient.connect(server.port)
+    open.push(plain)
+    if (version === 3) await plain.ask('HELLO', '3')
+    const fill = [
+      'SET str hello',
+      'HSET hash f 1 g 2',
+      'RPUSH list a b c',
+      'SADD set a',
+      'ZADD zset 1 a 2.5 b 0.1 c',
+      'SETBIT bits 7 1',
+      'PFADD hll a b',
+      'GEOADD geo 13.36 38.11 a 15.08 37.5 b',
+      'XADD stream 1-1 f v',
+    ]
+    for (const line of fill) await direct.ask(...line.split(' '))
+    const cases: Record<string, string[]> = {
+      GET: ['str'],
+      GETRANGE: ['str 0 2'],
+      SUBSTR: ['str 0 2'],
+      STRLEN: ['str', 'none'],
+      MGET: ['str', 'none', 'list'],
+      BITCOUNT: ['bits', 'bits 0 -1'],
+      BITFIELD_RO: ['bits GET u8 0'],
+      BITPOS: ['bits 1'],
+      GETBIT: ['bits 7'],
+      PFCOUNT: ['hll'],
+      HEXISTS: ['hash f'],
+      HGET: ['hash f', 'hash none'],
+      HGETALL: ['hash', 'none'],
+      HKEYS: ['hash'],
+      HLEN: ['hash'],
+      HMGET: ['hash f none'],
+      HSTRLEN: ['hash f'],
+      HVALS: ['hash'],
+      LINDEX: ['list 0', 'list 9'],
+      LLEN: ['list'],
+      LPOS: ['list b', 'list z', 'list z COUNT 0'],
+      LRANGE: ['list 0 -1', 'none 0 1'],
+      SCARD: ['set'],
+      SDIFF: ['set'],
+      SINTER: ['set'],
+      SINTERCARD: ['1 set'],
+      SISMEMBER: ['set a'],
+      SMEMBERS: ['set', 'none'],
+      SMISMEMBER: ['set a z'],
+      SUNION: ['set'],
+      EXISTS: ['str', 'none'],
+      TYPE: ['str', 'none'],
+      ZCARD: ['zset'],
+      ZCOUNT: ['zset -inf +inf'],
+      ZDIFF: ['1 zset', '1 zset WITHSCORES'],
+      ZINTER: ['1 zset WITHSCORES'],
+      ZINTERCARD: ['1 zset'],
+      ZLEXCOUNT: ['zset - +'],
+      ZMSCORE: ['zset a none'],
+      ZRANGE: ['zset 0 -1', 'zset 0 -1 WITHSCORES', 'none 0 -1 WITHSCORES'],
+      ZRANGEBYLEX: ['zset - +'],
+      ZRANGEBYSCORE: ['zset 0 9', 'zset 0 9 WITHSCORES'],
+      ZRANK: ['zset b', 'zset none'],
+      ZREVRANGE: ['zset 0 -1 WITHSCORES'],
+      ZREVRANGEBYLEX: ['zset + -'],
+      ZREVRANGEBYSCORE: ['zset 9 0 WITHSCORES'],
+      ZREVRANK: ['zset b'],
+      ZSCORE: ['zset b', 'zset none', 'zset c'],
+      ZUNION: ['1 zset WITHSCORES'],
+      GEODIST: ['geo a b km', 'geo a none'],
+      GEOHASH: ['geo a none'],
+      GEOPOS: ['geo a none', 'none x'],
+      GEOSEARCH: ['geo FROMMEMBER a BYRADIUS 500 km ASC WITHDIST WITHCOORD WITHHASH'],
+      GEORADIUS_RO: ['geo 15 37 300 km WITHDIST ASC'],
+      GEORADIUSBYMEMBER_RO: ['geo a 300 km WITHDIST'],
+      XLEN: ['stream'],
+      XRANGE: ['stream - +'],
+      XREVRANGE: ['stream + -'],
+    }
+    hub.heat('main', ['str', 'hash', 'list', 'set', 'zset', 'bits', 'hll', 'geo', 'stream', 'none'])
+    await served(redis, 'GET', 'str')
+    const rows = allCommands().filter(({ cacheable, since }) => cacheable && since === undefined)
+    expect(rows.map(({ name }) => name).filter((name) => cases[name] === undefined)).toEqual([])
+    for (const { name } of rows) {
+      for (const args of cases[name]!) {
+        const command = [name, ...args.split(' ')]
+        const expected = await plain.ask(...command)
+        if (expected.startsWith('-')) expect(await redis.ask(...command), command.join(' ')).toBe(expected)
+        else expect(await served(redis, ...command), command.join(' ')).toBe(expected)
+      }
+    }
+  },
+)
+
+test('a write by anybody is seen: through this proxy at once, by others as soon as Redis tells', async () => {
+  const redis = await client()
+  const other = await client(3)
+  await redis.ask('SET', 'hot', '0')
+  hub.heat('main', ['hot'])
+  await served(redis, 'GET', 'hot')
+  for (let value = 1; value < scale(200, 2000); value++) {
+    const writer = value % 2 === 0 ? redis : other
+    await writer.ask('SET', 'hot', String(value))
+    const text = String(value)
+    expect(await redis.ask('GET', 'hot')).toBe(`$${text.length}\r\n${text}\r\n`)
+    expect(await other.ask('GET', 'hot')).toBe(`$${text.length}\r\n${text}\r\n`)
+  }
+  await direct.ask('SET', 'hot', 'outside')
+  await waitFor(async () => (await redis.ask('GET', 'hot')) === '$7\r\noutside\r\n')
+  // Read your own writes, also without waiting, in transactions, scripts and after FLUSHALL.
+  redis.send('SET', 'hot', 'a')
+  redis.send('GET', 'hot')
+  redis.send('MULTI')
+  redis.send('SET', 'hot', 'b')
+  redis.send('EXEC')
+  redis.send('GET', 'hot')
+  redis.send('EVAL', "return redis.call('SET', KEYS[1], 'c')", '1', 'hot')
+  redis.send('GET', 'hot')
+  redis.send('FLUSHALL')
+  redis.send('GET', 'hot')
+  const replies: string[] = []
+  for (let index = 0; index < 10; index++) replies.push(await redis.next())
+  expect(replies).toEqual([
+    '+OK\r\n',
+    '$1\r\na\r\n',
+    '+OK\r\n',
+    '+QUEUED\r\n',
+    '*1\r\n+OK\r\n',
+    '$1\r\nb\r\n',
+    '+OK\r\n',
+    '$1\r\nc\r\n',
+    '+OK\r\n',
+    '$-1\r\n',
+  ])
+})
+
+test('a user gets from memory only what it may read, and the errors are those of Redis', async () => {
+  await direct.ask(
+    'ACL',
+    'SETUSER',
+    'reader',
+    'on',
+    '>pass',
+    '~hot',
+    '+get',
+    '+hello',
+    '+info',
+    '+client',
+    '+multi',
+    '+exec',
+    '+pttl',
+    '+ping',
+  )
+  await direct.ask('ACL', 'SETUSER', 'stranger', 'on', '>pass', '~other', '+@all')
+  await direct.ask('SET', 'hot', 'secret')
+  hub.heat('main', ['hot'])
+  const anybody = await client()
+  expect(await served(anybody, 'GET', 'hot')).toBe('$6\r\nsecret\r\n')
+  const stranger = await client()
+  expect(await stranger.ask('AUTH', 'stranger', 'pass')).toBe('+OK\r\n')
+  for (let index = 0; index < 20; index++) expect(await stranger.ask('GET', 'hot')).toMatch(/^-NOPERM/)
+  const reader = await client()
+  expect(await reader.ask('AUTH', 'reader', 'pass')).toBe('+OK\r\n')
+  expect(await served(reader, 'GET', 'hot')).toBe('$6\r\nsecret\r\n')
+  expect(await reader.ask('STRLEN', 'hot')).toMatch(/^-NOPERM/)
+  // Another database is another key.
+  expect(await anybody.ask('SELECT', '1')).toBe('+OK\r\n')
+  for (let index = 0; index < 20; index++) expect(await anybody.ask('GET', 'hot')).toBe('$-1\r\n')
+})
+
+test.each([
+  ['reject', /^-LIMITED .*retry after \d+ ms/],
+  ['stale', /^\$1\r\nv/],
+  ['wait', /^\$1\r\nv/],
+] as const)('a limited key: %s', async (onLimit, expected) => {
+  const redis = await client()
+  await redis.ask('SET', 'hot', 'v')
+  const strategy: RateLimitStrategy = {
+    strategy: 'RateLimit',
+    algorithm: 'tokenBucket',
+    limit: 5,
+    windowMs: onLimit === 'wait' ? 50 : 60_000,
+    onLimit,
+    scope: 'process',
+  }
+  hub.heat('main', ['hot'], { strategy })
+  const limited = /firebreak_limited_(?:rejected|waited|stale):[1-9]/
+  await waitFor(async () => {
+    await redis.ask('GET', 'hot')
+    return limited.test(await redis.ask('INFO', 'firebreak'))
+  })
+  for (let index = 0; index < 8; index++) redis.send('GET', 'hot')
+  redis.send('GET', 'cold')
+  for (let index = 0; index < 8; index++) expect(await redis.next()).toMatch(expected)
+  expect(await redis.next()).toBe('$-1\r\n')
+})
+
+test('with the hub gone it is a plain proxy that still keeps what is hot correct; the switch turns it plain', async () => {
+  const redis = await client()
+  await redis.ask('SET', 'hot', '1')
+  hub.heat('main', ['hot'])
+  await served(redis, 'GET', 'hot')
+  hub.setOff(true)
+  await waitFor(async () => (await redis.ask('INFO', 'firebreak')).includes('firebreak_shield:off'))
+  const before = await localHits(redis)
+  await redis.ask('GET', 'hot')
+  expect(await localHits(redis)).toBe(before)
+  hub.setOff(false)
+  await served(redis, 'GET', 'hot')
+  await hub.kill()
+  await waitFor(async () => (await redis.ask('INFO', 'firebreak')).includes('firebreak_hub:lost'))
+  await direct.ask('SET', 'hot', '2')
+  await waitFor(async () => (await redis.ask('GET', 'hot')) === '$1\r\n2\r\n')
+  expect(await redis.ask('GET', 'another')).toBe('$-1\r\n')
+  await hub.listen()
+})
+
+test('nothing is served from memory once the watcher is lost', async () => {
+  const redis = await client()
+  await redis.ask('SET', 'hot', '1')
+  hub.heat('main', ['hot'], { strategy: { ...defaultLocalCache, expireTime: 600 } })
+  await served(redis, 'GET', 'hot')
+  // The watcher is killed; a write that it cannot tell of must be seen by the very next read.
+  await direct.ask('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+  await direct.ask('SET', 'hot', '2')
+  await waitFor(async () => (await redis.ask('GET', 'hot')) === '$1\r\n2\r\n', { timeoutMs: 2000, everyMs: 1 })
+})

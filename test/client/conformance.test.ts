@@ -89,7 +89,7 @@ describe.each(Object.keys(arrangements))('%s', (topology) => {
     const redisClusterId = `${topology} ${library}`
     let bare: AnyClient
     let guarded: AnyClient
-    const named = (name: string) => `${library}:${name}`
+    const named = (name: string) => `${redisClusterId}:${name}`
 
     beforeAll(async () => {
       const open = libraries[library]!

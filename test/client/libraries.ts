@@ -134,7 +134,12 @@ async function fromNodeRedis(client: unknown, kind: Place['kind']): Promise<AnyC
     raw: redis,
     call,
     get: (key) => redis.get(key),
-    getBuffer: (key) => redis.withTypeMapping({ 36: Buffer }).get(key),
+    getBuffer(key) {
+      const typeMapping = { 36: Buffer }
+      // The sentinel of version 5 takes a mapping for itself and keeps it.
+      if (kind !== 'sentinel') return redis.withTypeMapping(typeMapping).get(key)
+      return redis.sendCommand(false, ['GET', key], { typeMapping }) as Promise<Buffer | null>
+    },
     set: (key, value) => redis.set(key, value),
     reads: {
       GET: method('get'),

@@ -1,17 +1,8 @@
 import { peek, protect, unprotect } from '@firebreak/client'
 import { type RedisServer, scale, startRedis, TestHub, waitFor } from '@firebreak/testkit'
 import fc from 'fast-check'
-import { Redis as Redis6 } from 'ioredis'
-import { Redis as Redis5 } from 'ioredis5'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-
-/** What the test calls of a client, whichever version it is. */
-interface AnyClient {
-  call(name: string, ...args: string[]): Promise<unknown>
-  pipeline(commands: string[][]): { exec(): Promise<unknown> }
-  multi(commands: string[][]): { exec(): Promise<unknown> }
-  disconnect(): void
-}
+import { type AnyClient, dialects } from './libraries.ts'
 
 let server: RedisServer
 let hub: TestHub
@@ -75,65 +66,78 @@ const command = fc.oneof(
 )
 
 const step = fc.record({
-  kind: fc.constantFrom('call', 'call', 'call', 'method', 'pipeline', 'multi'),
+  // `other`: a bare client changes the keys behind the protected client's back.
+  kind: fc.constantFrom('call', 'call', 'call', 'method', 'pipeline', 'multi', 'other'),
   commands: fc.array(command as fc.Arbitrary<string[]>, { minLength: 1, maxLength: 4 }),
 })
 
 /** What came of a step: replies as they are, errors as their sentences. */
 async function run(client: AnyClient, { kind, commands }: { kind: string; commands: string[][] }): Promise<unknown> {
-  const settled = (reply: Promise<unknown>) => reply.catch((error: Error) => `error ${error.message}`)
-  if (kind === 'pipeline' || kind === 'multi') {
-    const pipeline = (client as unknown as Record<string, (list: string[][]) => { exec(): Promise<unknown> }>)[kind]!
-    const lowered = commands.map(([name, ...args]) => [name!.toLowerCase(), ...args])
-    return settled(pipeline.call(client, lowered).exec())
-  }
-  const replies = commands.map(([name, ...args]) => {
-    if (kind === 'call') return settled(client.call(name!, ...args))
-    const methods = client as unknown as Record<string, (...values: string[]) => Promise<unknown>>
-    return settled(methods[name!.toLowerCase()]!.apply(client, args))
+  const settled = (reply: Promise<unknown>) =>
+    reply.catch(({ message, replies }: Error & { replies?: unknown[] }) => ({ message, replies }))
+  if (kind === 'pipeline') return settled(client.pipeline(commands))
+  if (kind === 'multi') return settled(client.multi(commands))
+  const replies = commands.map((args) => {
+    const [name, key, ...more] = args
+    const method = kind === 'method' && more.length === 0 ? client.reads[name!] : undefined
+    return settled(method === undefined ? client.call(args) : method(key!))
   })
   return Promise.all(replies)
 }
 
-describe.each([
-  ['ioredis 6', (port: number, db: number) => new Redis6(port, { db })],
-  ['ioredis 6 with RESP2', (port: number, db: number) => new Redis6(port, { db, protocol: 2 })],
-  ['ioredis 6 with RESP3 replies', (port: number, db: number) => new Redis6(port, { db, replyMapping: 'resp3' })],
-  ['ioredis 5', (port: number, db: number) => new Redis5(port, { db })],
-] as [string, (port: number, db: number) => AnyClient][])('%s', (name, make) => {
+const reads = new Set('GET STRLEN GETRANGE HGETALL HMGET LRANGE SCARD ZRANGE XRANGE GEOPOS PFCOUNT'.split(' '))
+const syncKey = 'hot:sync'
+
+describe.each(Object.keys(dialects))('%s', (name) => {
   test('a protected client answers any commands on hot and cold keys as a bare one does', async () => {
     const clusterId = `same ${name}`
+    const open = (database: number) => dialects[name]!({ kind: 'standalone', port: server.port, database })
     // The same steps on two databases: FLUSHALL is sent as FLUSHDB.
-    const guarded = protect(make(server.port, 1), {
-      hubs: [hub.url],
-      serviceId: 'shop',
-      redisClusterId: clusterId,
-      tableFile: false,
-    })
-    const bare = make(server.port, 2)
-    hub.heat(clusterId, ['hot:1', 'hot:2', 'hot:3'])
-    await guarded.call('SET', 'hot:1', 'x')
+    const guarded = await open(1)
+    const bare = await open(2)
+    const intruder = await open(1)
+    protect(guarded.raw, { hubs: [hub.url], serviceId: 'shop', redisClusterId: clusterId, tableFile: false })
+    hub.heat(clusterId, ['hot:1', 'hot:2', 'hot:3', syncKey])
+    await guarded.set('hot:1', 'x')
     await waitFor(async () => {
-      await guarded.call('GET', 'hot:1')
-      return peek(guarded, 'hot:1') === 'x'
+      await guarded.get('hot:1')
+      return peek(guarded.raw, 'hot:1') === 'x'
     })
+    let intrusions = 0
+    /** The intruder's commands, and waits until the news of them has come: it comes in order. */
+    const intrude = async (commands: string[][]) => {
+      const expected = await run(bare, { kind: 'call', commands })
+      expect(await run(intruder, { kind: 'call', commands })).toEqual(expected)
+      const version = String(++intrusions)
+      await intruder.set(syncKey, version)
+      await bare.set(syncKey, version)
+      await waitFor(async () => (await guarded.get(syncKey)) === version, { everyMs: 1 })
+    }
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 30 }), async (steps) => {
-        await guarded.call('FLUSHDB')
-        await bare.call('FLUSHDB')
+        await guarded.call(['FLUSHDB'])
+        await bare.call(['FLUSHDB'])
         for (const { kind, commands } of steps) {
           const own = commands.map((words) => (words[0] === 'FLUSHALL' ? ['FLUSHDB'] : words))
+          if (kind === 'other') {
+            await intrude(own)
+            continue
+          }
           const expected = await run(bare, { kind, commands: own })
           expect(await run(guarded, { kind, commands: own })).toEqual(expected)
+          // What was loaded by the step is read from memory the second time.
+          for (const words of own.filter(([command]) => reads.has(command!))) {
+            const again = { kind: 'call', commands: [words] }
+            expect(await run(guarded, again)).toEqual(await run(bare, again))
+          }
         }
       }),
-      { numRuns: scale(60, 1000) },
+      { numRuns: scale(20, 1000) },
     )
     const effects = () =>
       hub.statuses.flatMap(({ keys: told }) => told).filter((told) => told.redisClusterId === clusterId)
     await waitFor(() => effects().reduce((sum, { localHits }) => sum + localHits, 0) > 20)
-    unprotect(guarded)
-    guarded.disconnect()
-    bare.disconnect()
+    unprotect(guarded.raw)
+    for (const client of [guarded, bare, intruder]) client.close()
   })
 })

@@ -1,3 +1,4 @@
+export { KeyLimitedError } from '@firebreak/shield'
 export { type SplitCounter, type SplitCounterOptions, splitCounter } from './counter/split-counter.ts'
 export { ClientUnsupportedError } from './errors.ts'
 export { type GetOrLoadOptions, getOrLoad, type Loader } from './load/get-or-load.ts'

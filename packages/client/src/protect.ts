@@ -1,4 +1,5 @@
-import { Shield, type ShieldOptions } from '@firebreak/shield'
+import { type RedisClient, toRedis } from '@firebreak/redis'
+import { type ClusterShield, Shield, type ShieldOptions, type Upstream } from '@firebreak/shield'
 import { ClientUnsupportedError } from './errors.ts'
 import type { IoredisClient } from './ioredis/ioredis-client.ts'
 import { IoredisHooks } from './ioredis/ioredis-hooks.ts'
@@ -41,7 +42,9 @@ export function protect<Client extends object>(client: Client, options: ProtectO
   const agent = shieldOptions.agent ?? `client/0.1.0 ${library.name}`
   const shared = ownShield === undefined ? shareShield({ ...shieldOptions, agent }) : undefined
   const shield = ownShield ?? shared!.shield
-  const hooks = library.makeHooks(shield, redisClusterId)
+  const cluster = shield.cluster(redisClusterId, library.upstream)
+  cluster.limitRedis ??= toRedis(client as unknown as RedisClient)
+  const hooks = library.makeHooks(shield, cluster)
   const uninstall = hooks.install()
   protections.set(client, {
     hooks,
@@ -80,7 +83,8 @@ function isOffByEnvironment(): boolean {
 interface Library {
   readonly name: string
   readonly defaultClusterId: string
-  makeHooks(shield: Shield, redisClusterId: string): Hooks
+  readonly upstream: Upstream
+  makeHooks(shield: Shield, cluster: ClusterShield): Hooks
 }
 
 function libraryOf(client: object): Library {
@@ -88,17 +92,18 @@ function libraryOf(client: object): Library {
     return {
       name: 'ioredis',
       defaultClusterId: defaultClusterId(client),
-      makeHooks: (shield, id) => new IoredisHooks(client, shield, shield.cluster(id, new IoredisUpstream(client))),
+      upstream: new IoredisUpstream(client),
+      makeHooks: (shield, cluster) => new IoredisHooks(client, shield, cluster),
     }
   }
   if (!isNodeRedis(client)) throw new ClientUnsupportedError(client)
+  const upstream = new NodeRedisUpstream(client)
   return {
     name: 'node-redis',
     defaultClusterId: nodeRedisClusterId(client),
-    makeHooks(shield, id) {
-      const upstream = new NodeRedisUpstream(client)
-      return new NodeRedisHooks(client, shield, shield.cluster(id, upstream), (connection) => upstream.saw(connection))
-    },
+    upstream,
+    makeHooks: (shield, cluster) =>
+      new NodeRedisHooks(client, shield, cluster, (connection) => upstream.saw(connection)),
   }
 }
 

@@ -2,22 +2,26 @@ import { createHash } from 'node:crypto'
 import { Shield } from '@firebreak/shield'
 import { ClientConnection } from './client/client-connection.ts'
 import type { ClientHost, Turn } from './client/client-host.ts'
+import { listLine } from './client/list-line.ts'
 import { ProxyUsers } from './client/proxy-users.ts'
 import { Session } from './client/session.ts'
 import type { ClusterSettings } from './cluster/cluster-dispatch.ts'
+import type { OnlyNode } from './cluster/cluster-of-one.ts'
 import { ClusterTopology } from './cluster/cluster-topology.ts'
 import { proxyCommands } from './commands/proxy-command.ts'
 import type { Observed } from './observe/firebreak-command.ts'
 import type { LatencyTable } from './observe/latency-table.ts'
 import { SlowLog } from './observe/slow-log.ts'
 import type { ResolvedProxyOptions } from './options.ts'
+import { SentinelTopology } from './sentinel/sentinel-topology.ts'
 import { ProxyShield } from './shield/proxy-shield.ts'
 import { ProxyUpstream, type Whereabouts } from './shield/proxy-upstream.ts'
 import { netTransports } from './transport/net-transport.ts'
 import type { ConnectTarget, Transport, TransportKind } from './transport/transport.ts'
 import type { UpstreamMode } from './upstream/find-mode.ts'
-import { type ConnectionState, nobody } from './upstream/identity.ts'
+import { type ConnectionState, identityOf, nobody } from './upstream/identity.ts'
 import type { ReplyTarget } from './upstream/shared-lane.ts'
+import type { Topology } from './upstream/topology.ts'
 import { type NodeSettings, UpstreamNode } from './upstream/upstream-node.ts'
 
 /** The part of a proxy that runs once per thread: its clients and its connections to Redis. */
@@ -40,7 +44,8 @@ export class ProxyCore implements ClientHost, Whereabouts, Observed {
   /** True while a CLIENT PAUSE may hold up connections. */
   isIsolated = false
   readonly #options: ResolvedProxyOptions
-  readonly #topology: ClusterTopology | undefined
+  readonly #mode: UpstreamMode
+  readonly #topology: Topology | undefined
   readonly #node: UpstreamNode
   #isolation: NodeJS.Timeout | undefined
   readonly #sweep: NodeJS.Timeout
@@ -49,6 +54,7 @@ export class ProxyCore implements ClientHost, Whereabouts, Observed {
 
   constructor(options: ResolvedProxyOptions, mode: UpstreamMode, transports: TransportKind = netTransports) {
     this.#options = options
+    this.#mode = mode
     this.maxRequestBytes = options.maxRequestBytes
     this.maxOutputBytes = options.maxOutputBytes
     this.maxInFlight = options.maxInFlight
@@ -57,15 +63,23 @@ export class ProxyCore implements ClientHost, Whereabouts, Observed {
     this.users = options.users === undefined ? undefined : new ProxyUsers(options.users, options.identity)
     const settings: NodeSettings = {
       transports,
-      connectWaitMs: mode === 'cluster' ? Math.min(options.connectWaitMs, 300) : options.connectWaitMs,
+      connectWaitMs: mode !== 'single' ? Math.min(options.connectWaitMs, 300) : options.connectWaitMs,
       maxIdleConnections: options.maxIdleConnections,
       idleConnectionMs: options.idleConnectionMs,
       turn: this.turn,
       slowMs: options.slowLogMs,
       onSlow: (node, commandId, elapsedMs, asker) => this.#slow(node, commandId, elapsedMs, asker),
     }
-    if (mode === 'cluster') {
-      const topology = new ClusterTopology(options.targets, this.serviceState, settings)
+    if (mode !== 'single') {
+      const topology =
+        mode === 'cluster'
+          ? new ClusterTopology(options.targets, this.serviceState, settings)
+          : new SentinelTopology({
+              sentinels: options.targets,
+              group: options.sentinelGroup,
+              state: { ...this.freshState, identity: identityOf(undefined, options.sentinelPassword) },
+              settings,
+            })
       this.#topology = topology
       this.cluster = { topology, retryForMs: options.retryForMs, only: () => this.#only() }
     }
@@ -85,7 +99,7 @@ export class ProxyCore implements ClientHost, Whereabouts, Observed {
   }
 
   get isCluster(): boolean {
-    return this.#topology !== undefined
+    return this.#topology?.isSpread === true
   }
 
   targetOf(slot: number): ConnectTarget {
@@ -144,7 +158,7 @@ export class ProxyCore implements ClientHost, Whereabouts, Observed {
     const lines = [
       '# Firebreak',
       'firebreak_version:0.1.0',
-      `firebreak_mode:${this.cluster === undefined ? 'single' : 'cluster'}`,
+      `firebreak_mode:${this.#mode}`,
       `firebreak_clients:${this.clients.size}`,
       `firebreak_connections_received:${this.counters.connections}`,
       `firebreak_connections_refused:${this.counters.refused}`,
@@ -163,8 +177,12 @@ export class ProxyCore implements ClientHost, Whereabouts, Observed {
   namedClients(): string {
     let lines = ''
     for (const client of this.clients)
-      if (client.session.name !== '' && client.pinned === undefined) lines += client.listLine()
+      if (client.session.name !== '' && client.pinned === undefined) lines += listLine(client)
     return lines
+  }
+
+  onlyNode(): OnlyNode | undefined {
+    return this.#options.asCluster || this.isCluster ? this.#only() : undefined
   }
 
   onClientGone(client: ClientConnection): void {
@@ -220,7 +238,7 @@ export class ProxyCore implements ClientHost, Whereabouts, Observed {
     ]
   }
 
-  #only(): { id: string; host: string; port: number } {
+  #only(): OnlyNode {
     const { announce, host } = this.#options
     const place = announce ?? { host, port: this.port }
     return { ...place, id: createHash('sha1').update(`${place.host}:${place.port}`).digest('hex') }

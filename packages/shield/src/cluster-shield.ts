@@ -4,11 +4,13 @@ import {
   type Invalidation,
   type KeyEffect,
   keyText,
+  type RateLimitStrategy,
   type Rule,
   type TableEntry,
   type Timers,
   type WatcherStatus,
 } from '@firebreak/core'
+import type { Redis } from '@firebreak/redis'
 import { guardOf } from './cache/guard.ts'
 import { type Handling, HotKey } from './cache/hot-key.ts'
 import { KeySpace, type KeySpaceHost } from './cache/key-space.ts'
@@ -18,7 +20,9 @@ import { nodesOf } from './copies/place-copies.ts'
 import { AccessBuffer } from './counting/access-buffer.ts'
 import { type Crossing, FastPath } from './counting/fast-path.ts'
 import { Redactor } from './counting/redactor.ts'
+import { KeyLimit, type LimitBounds, limitKeyPrefix } from './limit/key-limit.ts'
 import { Tally } from './status/tally.ts'
+import { watcherStatus } from './status/watcher-status.ts'
 import type { Trouble } from './trouble/trouble.ts'
 import { LaneLease } from './watcher/lane-lease.ts'
 import { endlessLease, type Lease } from './watcher/lease.ts'
@@ -36,6 +40,7 @@ export interface ClusterShieldOptions {
   readonly fallbackTtlMs: number
   readonly canaryMs: number
   readonly maxKeys: number
+  readonly limits: LimitBounds
   readonly redactKey: ((key: string) => string) | undefined
   readonly clock: Clock
   readonly timers: Timers
@@ -65,6 +70,8 @@ export class ClusterShield implements KeySpaceHost {
   isActive = true
   /** True while some key of this Redis is hot; hooks need not look further while it is not. */
   hasHotKeys = false
+  /** Where limits that all processes share are counted. */
+  limitRedis: Redis | undefined
   readonly #options: ClusterShieldOptions
   readonly #counter: AccessCounter
   readonly #accesses: AccessBuffer
@@ -280,8 +287,9 @@ export class ClusterShield implements KeySpaceHost {
     for (const space of this.#spaces.values()) {
       for (const hot of space.hot.values()) {
         this.tally.takeKey(hot)
-        const isWorthIt = hot.localHits > 0 || hot.redisReads > 0 || hot.copyReads > 0 || hot.staleMs !== undefined
-        if (isWorthIt && effects.length < maxEffects) effects.push(this.#effectOf(hot))
+        const { localHits, redisReads, copyReads, staleMs, limit } = hot
+        const wasBusy = localHits > 0 || redisReads > 0 || copyReads > 0 || (limit?.limited ?? 0) > 0
+        if ((wasBusy || staleMs !== undefined) && effects.length < maxEffects) effects.push(this.#effectOf(hot))
         hot.resetEffect()
       }
     }
@@ -290,12 +298,7 @@ export class ClusterShield implements KeySpaceHost {
 
   watcherStatuses(): WatcherStatus[] {
     const isLaneAlive = this.now() < this.laneLease.aliveUntil
-    return [...this.#watchers.values()].map((watcher) => ({
-      redisClusterId: this.redisClusterId,
-      kind: watcher.state !== 'fallback' ? 'tracking' : isLaneAlive ? 'lane' : 'fallback',
-      state: statusOf(watcher),
-      detail: watcher.detail === '' ? watcher.node : `${watcher.node}: ${watcher.detail}`,
-    }))
+    return [...this.#watchers.values()].map((watcher) => watcherStatus(this.redisClusterId, watcher, isLaneAlive))
   }
 
   watcherAt(space: KeySpace, slot: number): TrackingWatcher | undefined {
@@ -330,6 +333,12 @@ export class ClusterShield implements KeySpaceHost {
     return { lease, ttlMs: Math.min(strategy.expireTime * 1000, ownMs, maxMs) }
   }
 
+  makeLimit(key: string, strategy: RateLimitStrategy): KeyLimit | undefined {
+    if (key.startsWith(limitKeyPrefix)) return undefined
+    const { limits, timers } = this.#options
+    return new KeyLimit({ key, strategy, redis: this.limitRedis, timers, ...limits })
+  }
+
   kept(hot: HotKey): void {
     this.#caches.kept(hot, this.now())
   }
@@ -355,7 +364,7 @@ export class ClusterShield implements KeySpaceHost {
       redisReads: hot.redisReads,
       bytesSaved: hot.bytesSaved,
       ...(hot.loadCount > 0 && { readMs: hot.loadMs / hot.loadCount }),
-      limited: 0,
+      limited: hot.limit?.limited ?? 0,
       errors: 0,
       ...(hot.staleMs !== undefined && { staleMs: hot.staleMs, ruleId: hot.handling.ruleId }),
     }
@@ -418,10 +427,4 @@ function laneChanged(hot: HotKey, value: Uint8Array | undefined, ttlMs = Number.
 
 function watcherId(space: KeySpace, node: string): string {
   return `${space.identity} ${node}`
-}
-
-function statusOf(watcher: TrackingWatcher): WatcherStatus['state'] {
-  if (watcher.isExpired) return 'expired'
-  if (watcher.state === 'refused') return 'refused'
-  return watcher.state === 'live' || watcher.state === 'fallback' ? 'live' : 'connecting'
 }

@@ -44,6 +44,12 @@ export interface ShieldOptions {
   readonly maxQueuedReports?: number
   /** Entries of waiting reports, all together. @default 262144 */
   readonly maxQueuedEntries?: number
+  /** How many processes share a RateLimit that each counts for itself: everyone admits this part of it. @default 1 */
+  readonly limitProcesses?: number
+  /** Accesses of one limited key that may wait for their turn; beyond, they are refused. @default 1000 */
+  readonly maxLimitWaiting?: number
+  /** How long an access may wait for its turn; one that would wait longer is refused at once. @default 1000 */
+  readonly maxLimitWaitMs?: number
   /** Gets each kind of trouble once. @default a process warning */
   readonly onWarning?: (warning: Warning) => void
   readonly clock?: Clock
@@ -87,6 +93,9 @@ export function resolveShieldOptions(options: ShieldOptions): ResolvedShieldOpti
     maxKeys: above('maxKeys', options.maxKeys ?? 65_536, 1),
     maxQueuedReports: above('maxQueuedReports', options.maxQueuedReports ?? 64, 1),
     maxQueuedEntries: above('maxQueuedEntries', options.maxQueuedEntries ?? 262_144, 1),
+    limitProcesses: above('limitProcesses', options.limitProcesses ?? 1, 1),
+    maxLimitWaiting: above('maxLimitWaiting', options.maxLimitWaiting ?? 1000, 1),
+    maxLimitWaitMs: above('maxLimitWaitMs', options.maxLimitWaitMs ?? 1000, 1),
     onWarning: options.onWarning,
     clock: options.clock ?? steadyClock,
     wallClock: options.wallClock ?? wallClock,

@@ -108,6 +108,7 @@ export class Shield {
     const known = this.#clusters.get(redisClusterId)
     if (known !== undefined) return known
     const { serviceId, leaseMs, fallbackTtlMs, canaryMs, maxKeys, redactKey, clock, timers, random } = this.options
+    const { limitProcesses: processes, maxLimitWaiting: maxWaiting, maxLimitWaitMs: maxWaitMs } = this.options
     const cluster = new ClusterShield({
       redisClusterId,
       serviceId,
@@ -117,6 +118,7 @@ export class Shield {
       fallbackTtlMs,
       canaryMs,
       maxKeys,
+      limits: { processes, maxWaiting, maxWaitMs },
       redactKey,
       clock,
       timers,

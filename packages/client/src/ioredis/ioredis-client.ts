@@ -60,3 +60,8 @@ export interface IoredisOptions {
   readonly stringNumbers?: boolean
   readonly redisOptions?: IoredisOptions
 }
+
+/** A command in a pipeline can be answered here only while the pipeline's own connection can be written to. */
+export function isAnswerable(stream: PipelineStream | undefined): boolean {
+  return stream === undefined || (stream.isPipeline === true && stream.destination?.redis?.status === 'ready')
+}

@@ -3,6 +3,7 @@ import {
   type CachedReply,
   type ClusterShield,
   type HotKey,
+  KeyLimitedError,
   type KeySpace,
   nextReplyForm,
   type ReadCommand,
@@ -18,7 +19,8 @@ import {
   replyMappingOf,
   textOfBulk,
 } from './decode-reply.ts'
-import type { IoredisClient, IoredisCommand, PipelineStream } from './ioredis-client.ts'
+import { type AfterLimit, holdBack } from './hold-back.ts'
+import { type IoredisClient, type IoredisCommand, isAnswerable, type PipelineStream } from './ioredis-client.ts'
 import { onSettled } from './on-settled.ts'
 import { OpenTransaction } from './open-transaction.ts'
 
@@ -127,7 +129,8 @@ export class IoredisHooks {
   #hotKey(key: unknown): HotKey | undefined {
     if (!this.#cluster.isActive || typeof key !== 'string' || this.#prefix === undefined) return undefined
     const found = this.#space().hot.get(nameOf(this.#prefix === '' ? key : this.#prefix + key))
-    return found !== undefined && this.#mayServe(found) ? found : undefined
+    // A limited key is the send path's.
+    return found !== undefined && found.limit === undefined && this.#mayServe(found) ? found : undefined
   }
 
   #mayServe(hot: HotKey): boolean {
@@ -251,9 +254,17 @@ export class IoredisHooks {
     if (!this.#cluster.hasHotKeys) return false
     const found = this.#space().hot.get(name)
     if (found === undefined) return false
-    if (!isWrite) return row.cacheable && this.#serve(command, stream, node, row, found, row.firstKey - 1)
-    this.#write(command, found)
-    return false
+    const serve = () => !isWrite && row.cacheable && this.#serve(command, stream, node, row, found, row.firstKey - 1)
+    if (found.limit !== undefined && !this.#transaction.isOpen) {
+      const after: AfterLimit = {
+        goOn: () => void (serve() || this.#bareSend.call(this.#client, command, stream, node)),
+        last: () => found.limit?.last(readCommand(row.name, args, row.firstKey - 1).id),
+        answer: (reply) => this.#answer(command, reply),
+      }
+      if (holdBack(found.limit.admit(stream === undefined), command, stream, after)) return true
+    }
+    if (isWrite) this.#write(command, found)
+    return serve()
   }
 
   #rowOf(name: string, subcommand: string | Buffer | undefined): CommandRow | undefined {
@@ -281,17 +292,22 @@ export class IoredisHooks {
     const args = this.#args.set(command.args, command.name)
     let lastHot: HotKey | undefined
     let lastIndex = 0
+    let refusal: KeyLimitedError | undefined
     forEachKey(row, args, (index, access) => {
       const name = nameOf(command.args[index - 1]!)
       this.#cluster.count(name, access === 'write')
       const found = hot.get(name)
       if (found === undefined) return
+      // A command of several keys does not wait: it would hold the others.
+      const verdict = this.#transaction.isOpen ? undefined : found.limit?.admit(false)
+      if (verdict instanceof KeyLimitedError) refusal ??= verdict
       if (access === 'write') this.#write(command, found)
       else {
         lastHot = found
         lastIndex = index - 1
       }
     })
+    if (refusal !== undefined) return holdBack(refusal, command, stream)
     if (lastHot === undefined || !isCacheable(row, args)) return false
     return this.#serve(command, stream, node, row, lastHot, lastIndex)
   }
@@ -383,9 +399,4 @@ const ignoreReply = () => {}
 
 function getCommandOf(hot: HotKey): ReadCommand {
   return readCommand('GET', [hot.bytes], 0)
-}
-
-/** A command in a pipeline can be answered here only while the pipeline's own connection can be written to. */
-function isAnswerable(stream: PipelineStream | undefined): boolean {
-  return stream === undefined || (stream.isPipeline === true && stream.destination?.redis?.status === 'ready')
 }

@@ -4,6 +4,7 @@ import {
   type ClusterShield,
   type HotKey,
   type KeySpace,
+  type ReadCommand,
   readCommand,
   type Shield,
 } from '@firebreak/shield'
@@ -127,6 +128,7 @@ export class ConnectionHooks {
     const isAsked = this.#isAsking
     this.#isAsking = false
     const hotKeys = this.#space?.hot
+    let limited: HotKey[] | undefined
     let written: HotKey[] | undefined
     let read: HotKey | undefined
     let readIndex = 0
@@ -136,6 +138,7 @@ export class ConnectionHooks {
       this.#cluster.count(name, isWrite, isWrite && row.hasSingleKey ? writtenBytes(args, index + 1) : 0)
       const hot = this.#cluster.hasHotKeys ? hotKeys?.get(name) : undefined
       if (hot === undefined) return
+      if (hot.limit !== undefined && !this.transaction.isOpen) (limited ??= []).push(hot)
       if (isWrite) (written ??= []).push(hot)
       else {
         read = hot
@@ -144,11 +147,43 @@ export class ConnectionHooks {
     }
     if (row.hasSingleKey && row.firstKey < args.length && row.access !== 'none') visit(row.firstKey, row.access)
     else forEachKey(row, list, visit)
+    if (limited !== undefined) {
+      const keyIndex = written === undefined && isCacheable(row, list) ? readIndex : 0
+      const held = this.#holdBack(row, args, options, limited, keyIndex)
+      if (held !== undefined) return held
+    }
     if (written !== undefined) return this.#write(written)
     if (read === undefined || !isCacheable(row, list)) return undefined
     const hot: HotKey = read
     if (isAsked || !this.mayServe(hot) || options?.abortSignal !== undefined) return this.#bypass(hot)
     return this.#serve(row, args, options, hot, readIndex)
+  }
+
+  /** Does with a command what its keys' limits say; undefined where it may go on at once. `keyIndex`: 0 for a write. */
+  #holdBack(
+    row: CommandRow,
+    args: readonly NodeRedisArgument[],
+    options: NodeRedisCommandOptions | undefined,
+    limited: readonly HotKey[],
+    keyIndex: number,
+  ): Promise<unknown> | undefined {
+    // A command of several keys does not wait: it would hold the others.
+    const canWait = limited.length === 1 && options?.chainId === undefined
+    for (const hot of limited) {
+      const verdict = hot.limit!.admit(canWait)
+      if (verdict === undefined) continue
+      const refuse = (error: unknown) => {
+        const last = keyIndex === 0 ? undefined : hot.limit?.last(readOf(row, args, keyIndex).id)
+        if (last === undefined) throw error
+        return this.#replies.read(row.name, last.bytes, options?.typeMapping)
+      }
+      if (!(verdict instanceof Promise)) return Promise.reject(verdict).catch(refuse)
+      return verdict.then(() => {
+        const served = keyIndex === 0 ? undefined : this.#serve(row, args, options, hot, keyIndex)
+        return served instanceof Promise ? served : this.sendPlainly(args, options)
+      }, refuse)
+    }
+    return undefined
   }
 
   /** Whether a read of a hot key may be answered here at this moment. */
@@ -169,8 +204,7 @@ export class ConnectionHooks {
     hot: HotKey,
     keyIndex: number,
   ): Intercepted {
-    const words = row.name.includes(' ') ? 2 : 1
-    const read = readCommand(row.name, args.slice(words), keyIndex - words)
+    const read = readOf(row, args, keyIndex)
     const now = this.#cluster.now()
     const give = (reply: CachedReply) => this.#replies.read(row.name, reply.bytes, options?.typeMapping)
     const kept = hot.hit(read.id, now)
@@ -266,6 +300,11 @@ export class ConnectionHooks {
 
 /** Nothing to do, what to do when the command is answered, or the answer itself. */
 type Intercepted = undefined | { readonly end: () => void } | Promise<unknown>
+
+function readOf(row: CommandRow, args: readonly NodeRedisArgument[], keyIndex: number): ReadCommand {
+  const words = row.name.includes(' ') ? 2 : 1
+  return readCommand(row.name, args.slice(words), keyIndex - words)
+}
 
 const ignoreReply = () => {}
 

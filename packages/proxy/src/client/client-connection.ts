@@ -1,6 +1,7 @@
 import { BufferArgs, encodeCommand, encodeReply, mayBlock, RequestError, RequestParser } from '@firebreak/core'
 import type { KeySpace } from '@firebreak/shield'
 import { ClusterDispatch, type ClusterSettings } from '../cluster/cluster-dispatch.ts'
+import { clusterOfOne } from '../cluster/cluster-of-one.ts'
 import { multiCommand, type ProxyCommand, proxyCommandOf } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import { firebreakCommand } from '../observe/firebreak-command.ts'
@@ -9,21 +10,17 @@ import type { Transport, TransportOwner } from '../transport/transport.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
 import type { ReplyTarget, SharedLane } from '../upstream/shared-lane.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
+import { Backlog } from './backlog.ts'
 import type { ClientHost } from './client-host.ts'
 import { InfoReply } from './info-reply.ts'
 import { Input } from './input.ts'
+import { lostReply } from './lost-reply.ts'
 import { PinnedLane, type PinnedOwner, type ReplyMark } from './pinned-lane.ts'
 import { ReplySlots } from './reply-slots.ts'
 import type { Session } from './session.ts'
 import { carryOut, markOf } from './session-commands.ts'
 
 const asterisk = 0x2a
-// How much further behind a reader may be before those who share a connection with it have to wait along.
-const sharedFactor = 8
-const heavyBytes = 1024 * 1024
-const heavyMs = 10_000
-// What a client may leave unread even while all together leave too much.
-const fairBytes = 64 * 1024
 const ping = encodeCommand(['PING'])
 const multiBytes = encodeCommand(['MULTI'])
 const askingBytes = encodeCommand(['ASKING'])
@@ -51,8 +48,6 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   #remembered: { readonly bytes: Buffer; readonly mark: ReplyMark | undefined } | undefined
   #waitsForAnswer = false
   #keySpace: KeySpace | undefined
-  #replyBytes = 0
-  #heavyUntilMs = 0
   /** Set when a request that stood in a limit's line comes again: it was paid for, or is refused with this. */
   limitPass: 'paid' | Buffer | undefined
   #pinned: PinnedLane | undefined
@@ -62,8 +57,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   #isPaused = false
   #isEnding = false
   #isClosed = false
-  #unstalled: (() => void)[] = []
-  #stallTimer: NodeJS.Timeout | undefined
+  readonly #backlog: Backlog
   lastActiveMs: number
   readonly #sinceMs: number
 
@@ -73,6 +67,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
     this.parser = new RequestParser({ maxBulkBytes: host.maxRequestBytes })
     this.args = new BufferArgs(this.parser)
     this.lastActiveMs = this.#sinceMs = host.turn.nowMs
+    this.#backlog = new Backlog(host, this.outlet, this.slots, () => host.onSlowReader(this))
   }
 
   attach(transport: Transport): void {
@@ -92,19 +87,17 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
     return this.#transport.peer
   }
 
-  /** This client as a line of CLIENT LIST. Its id is none of the server's. */
-  listLine(): string {
-    const { name, database, version, username } = this.session
-    const seconds = (sinceMs: number) => Math.floor((this.host.turn.nowMs - sinceMs) / 1000)
-    const times = `age=${seconds(this.#sinceMs)} idle=${seconds(this.lastActiveMs)}`
-    const sizes = 'qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0'
-    const memory = `omem=${this.unreadBytes} tot-mem=0`
-    return `id=0 addr=${this.peer} laddr= fd=-1 name=${name} ${times} flags=N db=${database} sub=0 psub=0 ssub=0 multi=-1 ${sizes} ${memory} events=r cmd=NULL user=${username} redir=-1 resp=${version}\n`
+  get ageMs(): number {
+    return this.host.turn.nowMs - this.#sinceMs
+  }
+
+  get idleMs(): number {
+    return this.host.turn.nowMs - this.lastActiveMs
   }
 
   /** Bytes that were answered and that the client has not taken. */
   get unreadBytes(): number {
-    return this.outlet.queuedBytes + this.slots.waitingBytes
+    return this.#backlog.bytes
   }
 
   /** True when nothing is owed and nothing is begun. */
@@ -136,49 +129,29 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   }
 
   onDrain(): void {
-    if (this.isBehind()) return
-    clearTimeout(this.#stallTimer)
-    this.#stallTimer = undefined
-    const callbacks = this.#unstalled
-    this.#unstalled = []
-    for (const callback of callbacks) callback()
-    this.#goOn()
+    if (this.#backlog.drained()) this.#goOn()
   }
 
   onClose(): void {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#isEnding = true
-    clearTimeout(this.#stallTimer)
     this.#input.clear()
     this.slots.clear()
     this.#pinned?.release()
     this.#pinned = undefined
-    const callbacks = this.#unstalled
-    this.#unstalled = []
-    for (const callback of callbacks) callback()
+    this.#backlog.close()
     this.host.onClientGone(this)
   }
 
   onReply(slot: number, bytes: Uint8Array, start: number, end: number, isLast: boolean): void {
     if (this.#isClosed) return
     this.slots.reply(slot, bytes, start, end, isLast)
-    if (!isLast || this.#replyBytes > 0) this.#weigh(end - start, isLast)
+    this.#backlog.weigh(end - start, isLast)
     if (!isLast) return
     if (this.slots.owed === 0) {
       if (this.#isWaiting || this.#isEnding || this.#isPaused) this.#drained()
     } else if (this.#isPaused && this.slots.owed === this.host.maxInFlight >> 1) this.#goOn()
-  }
-
-  /** A client that gets large replies gets them over a connection of its own for a while: it may be slow to read them. */
-  #weigh(bytes: number, isLast: boolean): void {
-    this.#replyBytes += bytes
-    if (this.#replyBytes > heavyBytes) this.#heavyUntilMs = this.host.turn.nowMs + heavyMs
-    if (isLast) this.#replyBytes = 0
-  }
-
-  get #isHeavy(): boolean {
-    return this.#heavyUntilMs > this.host.turn.nowMs
   }
 
   onLost(slot: number, error: UpstreamLostError, wasSent: boolean): void {
@@ -187,7 +160,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
       this.destroy()
       return
     }
-    this.answer(slot, error.refusal ?? lostReply(error, wasSent))
+    this.answer(slot, lostReply(error, wasSent))
   }
 
   onPinnedReply(slot: number, bytes: Uint8Array, start: number, end: number, isLast: boolean): void {
@@ -242,27 +215,19 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   }
 
   isStalled(): boolean {
-    return !this.#isClosed && (this.unreadBytes > this.host.maxOutputBytes * sharedFactor || this.#isUnfair)
+    return this.#backlog.isStalled
   }
 
   isBehind(): boolean {
-    return !this.#isClosed && (this.unreadBytes > this.host.maxOutputBytes || this.#isUnfair)
-  }
-
-  /** True where it leaves more than its share unread while all together leave too much. */
-  get #isUnfair(): boolean {
-    return this.host.isFull && this.unreadBytes > fairBytes
+    return this.#backlog.isBehind
   }
 
   whenUnstalled(callback: () => void): void {
-    this.whenCaughtUp(callback)
-    // Others wait behind a reader that may never read.
-    if (!this.#isClosed) this.#stallTimer ??= setTimeout(() => this.host.onSlowReader(this), this.host.slowReaderMs)
+    this.#backlog.whenUnstalled(callback)
   }
 
   whenCaughtUp(callback: () => void): void {
-    if (this.isBehind()) this.#unstalled.push(callback)
-    else callback()
+    this.#backlog.whenCaughtUp(callback)
   }
 
   /** Answers a slot with a whole reply. */
@@ -395,7 +360,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   #take(bytes: Buffer, start: number, end: number): number {
     let at = start
     const { parser } = this
-    if (this.isBehind() || this.slots.owed > this.host.maxInFlight) this.#pause()
+    if (this.#backlog.isBehind || this.slots.owed > this.host.maxInFlight) this.#pause()
     while (at < end && !this.#isBlocked) {
       let next: number
       try {
@@ -423,7 +388,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
     const command = proxyCommandOf(this.args)
     if (this.host.cluster !== undefined) return this.#dispatchToCluster(this.host.cluster, command, bytes, start, end)
     if (this.#pinned !== undefined) return this.dispatchPinned(this.#pinned, command, bytes, start, end)
-    if (command.isShared && !this.host.isIsolated && this.session.isKnown && !this.#isHeavy) {
+    if (command.isShared && !this.host.isIsolated && this.session.isKnown && !this.#backlog.isHeavy) {
       let target: ReplyTarget = this
       const { shield } = this.host
       if (shield?.isActive) {
@@ -477,6 +442,12 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
         this.answerNow(encodeReply(firebreakCommand(words.slice(1), this.host.observed), this.session.version))
         return true
       }
+      case 'cluster': {
+        const only = this.host.onlyNode()
+        if (only === undefined) return this.#seeAndSend(this.commandLane(), command, bytes, start, end)
+        this.answerNow(encodeReply(clusterOfOne(command.name, only), this.session.version))
+        return true
+      }
       case 'info': {
         const request = this.requestBytes(bytes, start, end)
         const reply = new InfoReply(this, this.slots.take())
@@ -491,7 +462,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
           this.#lane = this.host.node.lane(this.session.snapshot(), 'scripts')
         return this.#seeAndSend(this.#lane, command, bytes, start, end)
       case 'shared':
-        if (this.host.isIsolated || this.#isHeavy || (command.mayBlock && mayBlock(command.row!, this.args)))
+        if (this.host.isIsolated || this.#backlog.isHeavy || (command.mayBlock && mayBlock(command.row!, this.args)))
           return this.borrow(command, bytes, start, end)
         return this.#seeAndSend(this.commandLane(), command, bytes, start, end)
       default:
@@ -582,7 +553,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
     this.#isPaused = true
     this.#transport.pause()
     this.outlet.flush()
-    if (!this.isBehind() && this.slots.owed <= this.host.maxInFlight) {
+    if (!this.#backlog.isBehind && this.slots.owed <= this.host.maxInFlight) {
       this.#isPaused = false
       this.#transport.resume()
     }
@@ -591,7 +562,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   /** Goes on with requests after whatever held them up. */
   #goOn(): void {
     if (this.#isClosed || this.#isEnding) return
-    if (this.#isPaused && !this.isBehind() && this.slots.owed <= this.host.maxInFlight) this.#isPaused = false
+    if (this.#isPaused && !this.#backlog.isBehind && this.slots.owed <= this.host.maxInFlight) this.#isPaused = false
     if (this.#isBlocked) return
     this.#takeInput()
     if (!this.#isBlocked && !this.#isEnding) this.#transport.resume()
@@ -599,10 +570,3 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
 }
 
 const noAuth = Buffer.from('-NOAUTH Authentication required.\r\n')
-
-function lostReply(error: UpstreamLostError, wasSent: boolean): Buffer {
-  if (!wasSent) return Buffer.from(`-ERR Firebreak: ${error.message.replaceAll(/[\r\n]+/g, ' ')}\r\n`)
-  return Buffer.from(
-    `-ERR Firebreak: the connection to Redis at ${error.address} was lost before the reply came; whether the command was carried out is unknown\r\n`,
-  )
-}

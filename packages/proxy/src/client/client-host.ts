@@ -1,4 +1,5 @@
 import type { ClusterSettings } from '../cluster/cluster-dispatch.ts'
+import type { OnlyNode } from '../cluster/cluster-of-one.ts'
 import type { Observed } from '../observe/firebreak-command.ts'
 import type { ProxyShield } from '../shield/proxy-shield.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
@@ -34,6 +35,8 @@ export interface ClientHost {
   readonly observed: Observed
   /** The proxy's own users; undefined where AUTH is the server's matter. */
   readonly users: ProxyUser | undefined
+  /** The proxy as a cluster of one, where it shows itself so. */
+  onlyNode(): OnlyNode | undefined
   /** CLIENT PAUSE or UNPAUSE was carried out. */
   isolate(forMs: number): void
   infoSection(): string

@@ -1,5 +1,6 @@
 import { type BoundedCache, keyBytes, keySlotOfBytes, type Strategy } from '@firebreak/core'
 import { CopySet, type CopySetHost } from '../copies/copy-set.ts'
+import type { KeyLimit } from '../limit/key-limit.ts'
 import type { KeyReading } from '../watcher/key-read.ts'
 import { endlessLease } from '../watcher/lease.ts'
 import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
@@ -65,6 +66,8 @@ export class HotKey {
   cacheSlot = 0
   /** The key's copies, where its strategy is RedundantKeys. */
   copies: CopySet | undefined
+  /** The limit on the key, where its strategy is RateLimit. */
+  limit: KeyLimit | undefined
   /** The node whose watcher guards the replies. */
   node: string | undefined
   readonly #replies = new Map<string, CachedReply>()
@@ -78,7 +81,7 @@ export class HotKey {
     this.space = space
     this.cacheId = `${space.id} ${name}`
     this.handling = handling
-    this.#makeCopies()
+    this.#equip()
   }
 
   /** True where reads of this key may be answered from memory. */
@@ -88,7 +91,7 @@ export class HotKey {
 
   /** True where reads of this key are answered by the shield: from memory or by copies. */
   get isServed(): boolean {
-    return this.isCached || this.copies !== undefined
+    return this.isCached || this.copies !== undefined || this.limit?.keepsLast === true
   }
 
   /** False where the strategy says that a value is served until its TTL, whatever happens to the key. */
@@ -104,7 +107,7 @@ export class HotKey {
     const isSame = before === handling.strategy || JSON.stringify(before) === JSON.stringify(handling.strategy)
     if (isSame) return
     this.drop()
-    this.#makeCopies()
+    this.#equip()
   }
 
   /** The key is no longer hot: what is kept of it goes, here and on the servers. */
@@ -114,9 +117,11 @@ export class HotKey {
     this.copies = undefined
   }
 
-  #makeCopies(): void {
+  /** Makes what the strategy needs beside the cache. */
+  #equip(): void {
     this.copies?.close()
     const { strategy } = this.handling
+    this.limit = strategy.strategy === 'RateLimit' ? this.space.makeLimit(this.name, strategy) : undefined
     this.copies = strategy.strategy === 'RedundantKeys' ? new CopySet(this.#copyHost(), strategy) : undefined
   }
 
@@ -149,6 +154,7 @@ export class HotKey {
     this.loadCount = 0
     this.loadMs = 0
     this.staleMs = undefined
+    if (this.limit !== undefined) this.limit.limited = 0
   }
 
   /** Bytes of the replies that are kept. */
@@ -188,6 +194,7 @@ export class HotKey {
   load(command: ReadCommand, now: number, onLoaded: LoadedHandler): boolean {
     if (this.pendingWrites > 0) return false
     if (this.copies !== undefined) return this.copies.read(command, onLoaded)
+    if (this.limit?.keepsLast) return this.#load(command, onLoaded)
     if (!this.isCached || now < this.bypassUntil) return false
     return this.#load(command, onLoaded)
   }
@@ -262,6 +269,7 @@ export class HotKey {
     this.loadMs += this.space.now() - sentAt
     const { lease, ttlMs } = this.space.guard(this, pttlMs, watcher)
     const reply = new CachedReply(ownBytes(bytes), sentAt + ttlMs, lease)
+    this.limit?.keep(commandId, reply)
     if (!load.isPoisoned && ttlMs > 0 && this.isCached && this.pendingWrites === 0) this.#keep(commandId, reply)
     return reply
   }

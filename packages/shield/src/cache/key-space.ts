@@ -1,3 +1,5 @@
+import type { RateLimitStrategy } from '@firebreak/core'
+import type { KeyLimit } from '../limit/key-limit.ts'
 import type { Lease } from '../watcher/lease.ts'
 import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
 import type { Upstream } from '../watcher/upstream.ts'
@@ -17,6 +19,8 @@ export interface KeySpaceHost {
   watcherAt(space: KeySpace, slot: number): TrackingWatcher | undefined
   /** What a reply is served under, and how long at most from when it was asked for. */
   guard(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): { readonly lease: Lease; readonly ttlMs: number }
+  /** The limit on a hot key; undefined where it is none of the application's keys. */
+  makeLimit(name: string, strategy: RateLimitStrategy): KeyLimit | undefined
   /** The key's replies grew: the cache that bounds them counts them. */
   kept(hot: HotKey): void
   /** The key has no replies any more. */
@@ -72,6 +76,10 @@ export class KeySpace {
 
   guard(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): { readonly lease: Lease; readonly ttlMs: number } {
     return this.#host.guard(hot, pttlMs, watcher)
+  }
+
+  makeLimit(name: string, strategy: RateLimitStrategy): KeyLimit | undefined {
+    return this.#host.makeLimit(name, strategy)
   }
 
   kept(hot: HotKey): void {

@@ -1,0 +1,15 @@
+import { FirebreakError } from '@firebreak/core'
+
+/** An access of a hot key was refused: its RateLimit is used up. */
+export class KeyLimitedError extends FirebreakError {
+  readonly key: string
+  /** After how many milliseconds the access would be admitted if nothing else came; null where that is not known. */
+  readonly retryAfterMs: number | null
+
+  constructor(key: string, retryAfterMs: number | null) {
+    const when = retryAfterMs === null ? 'later' : `in ${Math.ceil(retryAfterMs)} ms`
+    super('FB_KEY_LIMITED', `the hot key ${JSON.stringify(key)} is over its limit; try again ${when}`)
+    this.key = key
+    this.retryAfterMs = retryAfterMs
+  }
+}

@@ -1,0 +1,20 @@
+import type { CachedReply } from '../cache/cached-reply.ts'
+
+const maxReplies = 256
+const maxReplyBytes = 1024 * 1024
+
+/** The last replies to a key's reads by command, the oldest let go first. */
+export class LastReplies {
+  readonly #replies = new Map<string, CachedReply>()
+
+  get(commandId: string): CachedReply | undefined {
+    return this.#replies.get(commandId)
+  }
+
+  set(commandId: string, reply: CachedReply): void {
+    this.#replies.delete(commandId)
+    if (reply.bytes.length > maxReplyBytes) return
+    if (this.#replies.size >= maxReplies) this.#replies.delete(this.#replies.keys().next().value!)
+    this.#replies.set(commandId, reply)
+  }
+}

@@ -1,0 +1,157 @@
+import { KeyLimitedError, peek, protect, shieldOf, unprotect } from '@firebreak/client'
+import { keyText, type RateLimitStrategy } from '@firebreak/core'
+import { type RedisServer, startRedis, TestHub, waitFor } from '@firebreak/testkit'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { type AnyClient, libraries } from './libraries.ts'
+
+let server: RedisServer
+let hub: TestHub
+beforeAll(async () => {
+  server = await startRedis()
+  hub = await TestHub.start()
+})
+afterAll(async () => {
+  await hub.kill()
+  await server.stop()
+})
+
+const perMinute: RateLimitStrategy = {
+  strategy: 'RateLimit',
+  algorithm: 'fixedWindow',
+  limit: 5,
+  windowMs: 60_000,
+  onLimit: 'reject',
+  scope: 'process',
+}
+
+describe.each(Object.keys(libraries))('%s', (library) => {
+  const redisClusterId = `limit ${library}`
+  const clients: AnyClient[] = []
+  const place = () => ({ kind: 'standalone', port: server.port }) as const
+  const named = (name: string) => `${library}:${name}`
+
+  async function open(options: object = {}): Promise<AnyClient> {
+    const client = await libraries[library]!(place())
+    protect(client.raw, {
+      hubs: [hub.url],
+      serviceId: 'shop',
+      redisClusterId,
+      tableFile: false,
+      onWarning() {},
+      ...options,
+    })
+    clients.push(client)
+    await waitFor(() => shieldOf(client.raw)?.isConnected)
+    return client
+  }
+
+  afterEach(() => {
+    for (const client of clients.splice(0)) {
+      unprotect(client.raw)
+      client.close()
+    }
+  })
+
+  /** Puts the limit in force and waits until every client has it. */
+  async function limit(key: string, strategy: RateLimitStrategy, among: readonly AnyClient[]): Promise<void> {
+    hub.heat(redisClusterId, [key], { strategy })
+    await waitFor(() => among.every(({ raw }) => shieldOf(raw)!.tableVersion.version === hub.version))
+  }
+
+  async function outcomes(calls: readonly Promise<unknown>[]): Promise<{ values: unknown[]; errors: unknown[] }> {
+    const settled = await Promise.allSettled(calls)
+    return {
+      values: settled.filter(({ status }) => status === 'fulfilled').map((one) => (one as { value: unknown }).value),
+      errors: settled.filter(({ status }) => status === 'rejected').map((one) => (one as { reason: unknown }).reason),
+    }
+  }
+
+  test('reject: what is over the limit fails with an error that says when to try again', async () => {
+    const client = await open()
+    const key = named('reject')
+    await client.set(key, 'v')
+    await limit(key, perMinute, [client])
+    const { values, errors } = await outcomes(Array.from({ length: 12 }, () => client.get(key)))
+    expect(values).toEqual(['v', 'v', 'v', 'v', 'v'])
+    expect(errors).toHaveLength(7)
+    for (const error of errors) {
+      expect(error).toBeInstanceOf(KeyLimitedError)
+      expect(error).toMatchObject({ code: 'FB_KEY_LIMITED', key })
+      expect((error as KeyLimitedError).retryAfterMs).toBeGreaterThan(0)
+    }
+    await expect(client.set(key, 'too much')).rejects.toBeInstanceOf(KeyLimitedError)
+    const piped = await outcomes([client.pipeline([['GET', key], ['PING']])])
+    expect(JSON.stringify([piped.values, piped.errors.map(String)])).toMatch(/FB_KEY_LIMITED|over its limit/)
+    expect(await client.get(named('another'))).toBeNull()
+    const told = () => hub.statuses.flatMap(({ keys }) => keys).filter((effect) => effect.key === keyText(key))
+    await waitFor(() => told().reduce((sum, { limited }) => sum + limited, 0) === 9)
+    hub.cool(redisClusterId, [key])
+    await waitFor(async () => (await client.get(key).catch(() => undefined)) === 'v')
+  })
+
+  test('a transaction is not torn by a limit', async () => {
+    const client = await open()
+    const key = named('multi')
+    await limit(key, { ...perMinute, limit: 1 }, [client])
+    const replies = JSON.stringify(
+      await client.multi([
+        ['SET', key, 'a'],
+        ['GET', key],
+        ['SET', key, 'b'],
+      ]),
+    )
+    expect(replies).not.toContain('limit')
+    expect(replies).toContain('"a"')
+  })
+
+  test('process: each takes its share of the limit', async () => {
+    const client = await open({ limitProcesses: 2 })
+    const key = named('share')
+    await limit(key, { ...perMinute, limit: 8 }, [client])
+    const { values } = await outcomes(Array.from({ length: 12 }, () => client.get(key)))
+    expect(values).toHaveLength(4)
+  })
+
+  test('wait: accesses stand in a line, and beyond its bound they are refused', async () => {
+    const client = await open({ maxLimitWaiting: 6, maxLimitWaitMs: 60_000 })
+    const key = named('wait')
+    await client.set(key, 'v')
+    await limit(key, { ...perMinute, algorithm: 'tokenBucket', limit: 4, windowMs: 200, onLimit: 'wait' }, [client])
+    const { values, errors } = await outcomes(Array.from({ length: 14 }, () => client.get(key)))
+    expect(values).toEqual(Array.from({ length: 10 }, () => 'v'))
+    expect(errors).toHaveLength(4)
+    expect(errors[0]).toBeInstanceOf(KeyLimitedError)
+  })
+
+  test('stale: reads over the limit get the last reply, writes are refused', async () => {
+    const client = await open()
+    const bare = await libraries[library]!(place())
+    clients.push(bare)
+    const key = named('stale')
+    await bare.set(key, 'old')
+    // Replies are kept once the watcher's connection stands.
+    hub.heat(redisClusterId, [key])
+    await waitFor(async () => (await client.get(key)) !== null && peek(client.raw, key) === 'old')
+    await limit(key, { ...perMinute, limit: 4, onLimit: 'stale' }, [client])
+    for (let index = 0; index < 4; index++) expect(await client.get(key)).toBe('old')
+    await bare.set(key, 'new')
+    expect(await client.get(key)).toBe('old')
+    expect(await client.getBuffer(key)).toEqual(Buffer.from('old'))
+    await expect(client.set(key, 'refused')).rejects.toBeInstanceOf(KeyLimitedError)
+    // A read that was never answered has no last reply.
+    await expect(client.call(['STRLEN', key])).rejects.toBeInstanceOf(KeyLimitedError)
+  })
+
+  test('shared: all processes together get the limit exactly', async () => {
+    const both = [await open({ instanceId: 'one' }), await open({ instanceId: 'two' })]
+    const key = named('shared')
+    await both[0]!.set(key, 'v')
+    await limit(key, { ...perMinute, limit: 10, scope: 'shared' }, both)
+    const { values, errors } = await outcomes(
+      both.flatMap((client) => Array.from({ length: 15 }, () => client.get(key))),
+    )
+    expect(values).toHaveLength(10)
+    expect(errors).toHaveLength(20)
+    expect(errors[0]).toBeInstanceOf(KeyLimitedError)
+  })
+})

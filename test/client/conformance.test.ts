@@ -1,4 +1,5 @@
 import { peek, protect, shieldOf, unprotect } from '@firebreak/client'
+import { defaultLocalCache, keyText } from '@firebreak/core'
 import {
   type RedisServer,
   redisCli,
@@ -216,6 +217,30 @@ describe.each(Object.keys(arrangements))('%s', (topology) => {
       expect(await outcome(() => guarded.get(key))).toStrictEqual(listRefusal)
       await bare.set(key, 'text again')
       await waitFor(async () => (await guarded.get(key).catch(() => '')) === 'text again')
+    })
+
+    test('a value larger than the cache is read from Redis and not kept', async () => {
+      const key = named('large')
+      const value = 'x'.repeat(10_000)
+      await bare.set(key, value)
+      hub.heat(redisClusterId, [key], { strategy: { ...defaultLocalCache, maxBytes: 5000 } })
+      await waitFor(async () => {
+        expect(await guarded.get(key)).toBe(value)
+        const told = hub.statuses.flatMap(({ keys }) => keys)
+        return told.some((effect) => effect.key === keyText(key) && effect.redisReads > 0)
+      })
+      expect(await guarded.get(key)).toBe(value)
+      expect(peek(guarded.raw, key)).toBeUndefined()
+    })
+
+    test('200 readers at the instant of an invalidation make one read of Redis', async () => {
+      const key = await makeHot('crowd', 'old')
+      const before = await calls('get')
+      await bare.set(key, 'new')
+      await waitFor(() => peek(guarded.raw, key) === undefined, { everyMs: 1 })
+      const values = await Promise.all(Array.from({ length: 200 }, () => guarded.get(key)))
+      expect(new Set(values)).toEqual(new Set(['new']))
+      expect((await calls('get')) - before).toBe(1)
     })
 
     test('accesses are counted under their keys, reads and writes apart', async () => {

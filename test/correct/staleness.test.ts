@@ -73,7 +73,9 @@ test('maxStalenessMs is kept by bypass, where the watcher alone would serve long
     }
   })()
   await Promise.all([writer, reader.until(() => performance.now() > endAt)])
-  expect(reader.staleMs.length).toBeGreaterThan(0)
+  // The test disturbs what it means to: without a bound every read of that second would be stale.
+  expect(reader.reads).toBeGreaterThan(0)
+  expect(peek(redis, 'k')).toBeUndefined()
   expect(largest(reader.staleMs)).toBeLessThanOrEqual(maxStalenessMs + slowness.allow(50))
   slowness.stop()
   await proxy.close()

@@ -35,9 +35,10 @@ export class VersionOracle {
 
 /** One client that reads the versions of a key and notes everything that it should not have seen. */
 export class VersionReader {
-  /** Staleness of every read, in milliseconds. */
+  /** Reads that gave a version. */
+  reads = 0
+  /** Staleness of every read that was stale, in milliseconds. */
   readonly staleMs: number[] = []
-  readonly latencyMs: number[] = []
   failures = 0
   /** Times at which an older version came after a newer one. */
   backwards = 0
@@ -59,10 +60,11 @@ export class VersionReader {
       this.failures++
       return
     }
-    this.latencyMs.push(performance.now() - startedAt)
     // A key that is gone with its server's data is no older version.
     if (value === null) return
-    this.staleMs.push(this.#oracle.staleMs(value, startedAt))
+    this.reads++
+    const staleMs = this.#oracle.staleMs(value, startedAt)
+    if (staleMs > 0) this.staleMs.push(staleMs)
     const version = Number(value)
     if (version < this.#newest) this.backwards++
     this.#newest = Math.max(this.#newest, version)
@@ -77,10 +79,10 @@ export class VersionReader {
   }
 }
 
-/** The value below which the share `q` lies. */
-export function quantile(values: readonly number[], q: number): number {
-  const sorted = [...values].sort((a, b) => a - b)
-  return sorted[Math.max(0, Math.ceil(sorted.length * q) - 1)] ?? 0
+/** The staleness below which the share `q` of all reads lies; those that are not listed had none. */
+export function staleQuantile(staleMs: readonly number[], reads: number, q: number): number {
+  const sorted = [...staleMs].sort((a, b) => a - b)
+  return sorted[Math.ceil(reads * q) - 1 - (reads - staleMs.length)] ?? 0
 }
 
 export function largest(values: readonly number[]): number {

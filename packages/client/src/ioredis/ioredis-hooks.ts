@@ -10,6 +10,7 @@ import {
   readCommand,
   type Shield,
 } from '@firebreak/shield'
+import { replyText } from '../reply-text.ts'
 import { nameOf, writtenBytes } from './command-keys.ts'
 import {
   bufferOfBulk,
@@ -122,7 +123,7 @@ export class IoredisHooks {
     const reply = hot.hit(getCommand.id, this.#cluster.now())
     if (reply === undefined) return undefined
     this.#cluster.count(hot.name, false, reply.bytes.length)
-    return textOfBulk(reply.bytes)
+    return replyText(reply)
   }
 
   /** The hot key that a method was given, where reads of it may be answered here. */
@@ -153,7 +154,7 @@ export class IoredisHooks {
     this.#cluster.count(hot.name, false, reply.bytes.length)
     const known = reply.forms[textPromiseForm]
     if (known !== undefined) return known as Promise<string | null>
-    const promise = Promise.resolve(textOfBulk(reply.bytes) as string | null)
+    const promise = Promise.resolve(replyText(reply) as string | null)
     reply.forms[textPromiseForm] = promise
     return promise
   }

@@ -1,6 +1,7 @@
 import { type ClusterShield, type HotKey, type KeySpace, nextReplyForm, type Shield } from '@firebreak/shield'
 import { nameOf } from '../ioredis/command-keys.ts'
-import { bufferOfBulk, textOfBulk } from '../ioredis/decode-reply.ts'
+import { bufferOfBulk } from '../ioredis/decode-reply.ts'
+import { replyText } from '../reply-text.ts'
 import { type ClientState, ConnectionHooks } from './connection-hooks.ts'
 import { Connections, override } from './connections.ts'
 import {
@@ -79,7 +80,7 @@ export class NodeRedisHooks {
     const reply = hot.hit(getId, this.#cluster.now())
     if (reply === undefined) return undefined
     this.#cluster.count(hot.name, false, reply.bytes.length)
-    return textOfBulk(reply.bytes)
+    return replyText(reply)
   }
 
   #adopt(connection: NodeRedisConnection): void {
@@ -114,7 +115,7 @@ export class NodeRedisHooks {
       return Promise.resolve(value)
     }
     this.#cluster.count(hot.name, false, reply.bytes.length)
-    return (reply.forms[textPromiseForm] ??= Promise.resolve(textOfBulk(reply.bytes))) as Promise<unknown>
+    return (reply.forms[textPromiseForm] ??= Promise.resolve(replyText(reply))) as Promise<unknown>
   }
 
   /** The hot key that a method was given, where reads of it may be answered here. */

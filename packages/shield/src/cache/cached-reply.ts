@@ -10,6 +10,10 @@ export class CachedReply {
   /** By the shield's clock. */
   readonly expiresAt: number
   readonly lease: Lease
+  /** From then on one reader starts a new load while all are still served this reply; endless where none shall. */
+  refreshAt = Number.POSITIVE_INFINITY
+  /** Loads the reply anew. */
+  refresh: (() => void) | undefined
   /** What consumers made of the bytes, by the number of their form (see `nextReplyForm`). */
   readonly forms: unknown[] = []
 

@@ -11,6 +11,7 @@ import { ReplyCaches } from './reply-caches.ts'
 /** A hot key whose watcher answers when the test says so. */
 function setUp(strategy = defaultLocalCache) {
   let now = 1000
+  let rolled = 0
   const reads: ReadingHandler[] = []
   const lease = { aliveUntil: Number.POSITIVE_INFINITY }
   const watcher = {
@@ -23,7 +24,7 @@ function setUp(strategy = defaultLocalCache) {
   const caches = new ReplyCaches()
   const space = new KeySpace('', 0, {} as Upstream, {
     now: () => now,
-    random: () => 0,
+    random: () => rolled,
     warn: () => {},
     processId: 'test',
     watcherAt: () => watcher,
@@ -35,7 +36,16 @@ function setUp(strategy = defaultLocalCache) {
   const make = (name: string) => new HotKey(name, space, { strategy, ruleId: 'r', until: 1e12, isClaim: false })
   const answer = (text: string, pttlMs = -1) =>
     reads.shift()!({ reply: Buffer.from(`$${text.length}\r\n${text}\r\n`), pttlMs }, now)
-  return { hot: make('k'), make, reads, answer, lease, at: (time: number) => (now = time), now: () => now }
+  return {
+    hot: make('k'),
+    make,
+    reads,
+    answer,
+    lease,
+    at: (time: number) => (now = time),
+    roll: (value: number) => (rolled = value),
+    now: () => now,
+  }
 }
 
 const get = readCommand('GET', ['k'], 0)
@@ -160,4 +170,39 @@ test('a carried value is not kept for a key that nobody reads', () => {
   const { hot } = setUp({ ...defaultLocalCache, consistent: false })
   hot.renew(Buffer.from('new'), 60_000)
   expect(hot.replyCount).toBe(0)
+})
+
+test('a reply whose time is nearly over is loaded anew by one reader, while all are served', () => {
+  const { hot, reads, answer, at, now } = setUp()
+  hot.load(get, now(), () => {})
+  answer('v1')
+  at(1000 + 44_000)
+  expect(text(hot.hit('GET', now()))).toBe('$2\r\nv1\r\n')
+  expect(reads).toHaveLength(0)
+  at(1000 + 45_000)
+  for (let count = 0; count < 100; count++) expect(text(hot.hit('GET', now()))).toBe('$2\r\nv1\r\n')
+  expect(reads).toHaveLength(1)
+  answer('v2')
+  expect(text(hot.hit('GET', now()))).toBe('$2\r\nv2\r\n')
+  // The new reply has a whole life of its own.
+  at(1000 + 62_000)
+  expect(text(hot.hit('GET', now()))).toBe('$2\r\nv2\r\n')
+  expect(reads).toHaveLength(0)
+})
+
+test('processes do not load anew at one instant, and a key that ends is not loaded for its last moments', () => {
+  const { hot, reads, answer, at, now, roll } = setUp()
+  roll(1)
+  hot.load(get, now(), () => {})
+  answer('v1')
+  at(1000 + 53_000)
+  hot.hit('GET', now())
+  expect(reads).toHaveLength(0)
+  at(1000 + 54_000)
+  hot.hit('GET', now())
+  expect(reads).toHaveLength(1)
+  answer('v2', 150)
+  at(now() + 149)
+  expect(text(hot.hit('GET', now()))).toBe('$2\r\nv2\r\n')
+  expect(reads).toHaveLength(0)
 })

@@ -184,6 +184,7 @@ export class HotKey {
     this.localHits++
     this.bytesSaved += reply.bytes.length
     this.cache!.touch(this.cacheSlot)
+    if (now >= reply.refreshAt) refreshOnce(reply)
     return reply
   }
 
@@ -213,7 +214,7 @@ export class HotKey {
     this.node = watcher.node
     watcher.read(this.space.database, this.bytes, command.encode(), (reading, sentAt) => {
       if (this.#loads.get(command.id) === load) this.#loads.delete(command.id)
-      const reply = reading === undefined ? undefined : this.#take(command.id, load, reading, sentAt, watcher)
+      const reply = reading === undefined ? undefined : this.#take(command, load, reading, sentAt, watcher)
       finish(load, reply)
     })
     return true
@@ -259,7 +260,7 @@ export class HotKey {
   }
 
   #take(
-    commandId: string,
+    command: ReadCommand,
     load: Load,
     { reply: bytes, pttlMs }: KeyReading,
     sentAt: number,
@@ -269,8 +270,13 @@ export class HotKey {
     this.loadMs += this.space.now() - sentAt
     const { lease, ttlMs } = this.space.guard(this, pttlMs, watcher)
     const reply = new CachedReply(ownBytes(bytes), sentAt + ttlMs, lease)
-    this.limit?.keep(commandId, reply)
-    if (!load.isPoisoned && ttlMs > 0 && this.isCached && this.pendingWrites === 0) this.#keep(commandId, reply)
+    this.limit?.keep(command.id, reply)
+    if (ttlMs >= leastRefreshedTtlMs) {
+      // Processes that loaded at one instant must not load again at one.
+      reply.refreshAt = sentAt + ttlMs * (refreshFrom + this.space.random() * refreshJitter)
+      reply.refresh = () => this.load(command, this.space.now(), ignoreReply)
+    }
+    if (!load.isPoisoned && ttlMs > 0 && this.isCached && this.pendingWrites === 0) this.#keep(command.id, reply)
     return reply
   }
 
@@ -280,6 +286,18 @@ export class HotKey {
     this.#replies.set(commandId, reply)
     this.space.kept(this)
   }
+}
+
+/** A reply whose time is nearly over is loaded anew in this part of it, by one reader. */
+const refreshFrom = 0.75
+const refreshJitter = 0.15
+/** A shorter life is that of a key which ends: loading it again and again would not lengthen it. */
+const leastRefreshedTtlMs = 200
+const ignoreReply = () => {}
+
+function refreshOnce(reply: CachedReply): void {
+  reply.refreshAt = Number.POSITIVE_INFINITY
+  reply.refresh?.()
 }
 
 /** A copy in memory of its own: the reply is a view on the socket's chunk, which it would keep alive. */

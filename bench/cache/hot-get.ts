@@ -1,0 +1,20 @@
+import { performance } from 'node:perf_hooks'
+
+const concurrency = 100
+
+/** A client's GET, whichever library it is of. */
+export interface GetClient {
+  get(key: string): Promise<string | null>
+}
+
+/** GETs of one key a second through the normal API, 100 at a time. */
+export async function getsPerSecond(client: GetClient, key: string, total: number): Promise<number> {
+  let left = total
+  const worker = async () => {
+    while (left-- > 0) await client.get(key)
+  }
+  globalThis.gc?.()
+  const before = performance.now()
+  await Promise.all(Array.from({ length: concurrency }, worker))
+  return (total / (performance.now() - before)) * 1000
+}

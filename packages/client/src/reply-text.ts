@@ -1,0 +1,14 @@
+import { type CachedReply, nextReplyForm } from '@firebreak/shield'
+import { textOfBulk } from './ioredis/decode-reply.ts'
+
+const textForm = nextReplyForm()
+
+/** The text of a kept bulk string, made once for all who read it; null for a key that does not exist. */
+export function replyText(reply: CachedReply): string | null | undefined {
+  const { forms } = reply
+  const known = forms[textForm]
+  if (known !== undefined) return known as string | null
+  const text = textOfBulk(reply.bytes)
+  forms[textForm] = text
+  return text
+}

@@ -10,7 +10,11 @@ import {
   temporaryFolder,
   waitFor,
 } from '@firebreak/testkit'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+
+/** The whole command loads at start, which a busy machine takes long for. */
+const startMs = 120_000
+vi.setConfig({ testTimeout: 300_000 })
 
 const main = new URL('../../packages/cli/src/main.ts', import.meta.url)
 const folder = temporaryFolder('limits-service')
@@ -51,7 +55,7 @@ rule : [count] [act=load; uid=+] [time=3600; count=1000000000] [result=2; return
 async function start(...args: string[]): Promise<{ child: GuardedChild; url: string }> {
   const child = startSource(main, ['limits', '--port', '0', ...args])
   children.push(child)
-  const [, url] = await child.printed(/rule service on (http:\S+)\/v1\/limits\//)
+  const [, url] = await child.printed(/rule service on (http:\S+)\/v1\/limits\//, startMs)
   return { child, url: `${url}/v1/limits` }
 }
 

@@ -11,9 +11,11 @@ export type {
   KeyEffectView,
   KeyView,
   Overview,
+  RuleStalenessView,
   RulesView,
   SlotView,
   TrafficPoint,
+  WatcherView,
 } from './api/hub-api.ts'
 export { BoundedCache, type BoundedCacheOptions } from './cache/bounded-cache.ts'
 export { type ArgumentOffsets, BufferArgs, type CommandArgs, ListArgs } from './commands/command-args.ts'
@@ -171,6 +173,7 @@ export {
   type RefusedPayload,
   type ShieldCounters,
   type StatusPayload,
+  type WatchedCluster,
   type WatcherStatus,
   type WelcomePayload,
 } from './wire/frame.ts'

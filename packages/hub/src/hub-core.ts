@@ -1,4 +1,5 @@
 import {
+  type AlarmView,
   type AuditEntry,
   type ClaimPayload,
   type HistoryEvent,
@@ -10,6 +11,7 @@ import {
   type StatusPayload,
   type TimerHandle,
 } from '@firebreak/core'
+import { AlarmWebhooks } from './alarms/alarm-webhooks.ts'
 import type { BoardExchange } from './board/board-exchange.ts'
 import type { BoardSync } from './board/heat-board.ts'
 import { joinBoard } from './board/join-board.ts'
@@ -19,8 +21,10 @@ import { Collector } from './collect/collector.ts'
 import { IngestGovernor } from './collect/ingest-governor.ts'
 import { AccessTotals } from './decide/access-totals.ts'
 import { AlarmBoard } from './decide/alarm-board.ts'
+import { chooseByLoad, type LoadOfKey } from './decide/choose-strategy.ts'
 import { Decider } from './decide/decider.ts'
 import type { HeatDecider } from './decide/heat-decider.ts'
+import { StrategyTrials } from './decide/strategy-trials.ts'
 import { TableDelivery } from './deliver/table-delivery.ts'
 import { HeatRecorder } from './heat/heat-recorder.ts'
 import type { HeatTrack } from './heat/heat-track.ts'
@@ -29,16 +33,22 @@ import { TieredHeatEngine } from './heat/tiered-heat-engine.ts'
 import { HostRegister, type Instance } from './hosts/host-register.ts'
 import { type HubCoreOptions, type ResolvedCoreOptions, resolveCoreOptions } from './hub-options.ts'
 import { InvalidationLane } from './lane/invalidation-lane.ts'
+import type { PrewarmJob, PrewarmResult } from './prewarm/prewarmer.ts'
+import { StalenessBoard } from './staleness/staleness-board.ts'
 import type { HubState, HubStore } from './store/hub-store.ts'
 import { StoreWriter } from './store/store-writer.ts'
 import { KeyEffects } from './traffic/key-effects.ts'
 import { TrafficMeter } from './traffic/traffic-meter.ts'
+import { HubWatchers } from './watchers/hub-watchers.ts'
 
 /** Versions are reserved in the store by the thousand, so that a delta does not wait for a disk. */
 const versionBlock = 1000
+/** A key that was new when it became hot is looked at again once its load is known. */
+const reconsiderMs = 5000
 const housekeepingMs = 1000
 /** How long it is told that a shared store lost its data and was written again. */
 const resetShownMs = 60_000
+const staleAlarmMs = 60_000
 
 /**
  * The hub without a network: reports, statuses and claims come in, table changes and invalidations go out to whoever
@@ -53,9 +63,16 @@ export class HubCore {
   readonly hosts: HostRegister
   readonly traffic = new TrafficMeter()
   readonly effects = new KeyEffects()
+  readonly #trials = new StrategyTrials()
+  /** Masters of each cluster, as its sensors see them. */
+  readonly #nodeCounts = new Map<string, number>()
   readonly slots = new SlotHeat()
   readonly recorder = new HeatRecorder()
   readonly alarms = new AlarmBoard()
+  readonly staleness = new StalenessBoard()
+  /** Sources of changes; none run until they are started. */
+  readonly watchers: HubWatchers
+  readonly webhooks: AlarmWebhooks
   readonly governor: IngestGovernor
   readonly lane: InvalidationLane
   readonly store: HubStore
@@ -74,6 +91,8 @@ export class HubCore {
   #resetAt = Number.NEGATIVE_INFINITY
   #isBoardAway = false
   #hubCount = 1
+  /** Until when the alarm of a rule's staleness is left to be seen. */
+  readonly #staleUntil = new Map<string, number>()
 
   /** Loads what the store has and makes a hub of it. */
   static async open(store: HubStore, options: HubCoreOptions = {}): Promise<HubCore> {
@@ -94,6 +113,9 @@ export class HubCore {
     this.lane = new InvalidationLane((bytes) => {
       for (const broadcast of this.#broadcasts) broadcast(bytes)
     })
+    this.watchers = new HubWatchers(this)
+    this.webhooks = new AlarmWebhooks({ ...options, urls: options.alarmWebhooks })
+    this.alarms.onChange((event, alarm) => this.#tellAlarm(event, alarm))
     this.#totals = new AccessTotals(options.nodeOfSlot)
     this.#reservedVersion = state.versionFloor + versionBlock
     this.#storeEpoch = state.epoch
@@ -111,6 +133,12 @@ export class HubCore {
       sink: this.delivery,
       totals: this.#totals,
       processCount: (services: ReadonlySet<string>) => this.hosts.countOf(services),
+      chooseStrategy:
+        options.chooseStrategy ??
+        chooseByLoad(
+          (redisClusterId, key) => this.#loadOf(redisClusterId, key),
+          (redisClusterId, key, name) => this.#trials.isGivenUp(redisClusterId, key, name, this.now()),
+        ),
       record: (event: HistoryEvent) => this.#record(event),
     }
     this.#shared =
@@ -197,6 +225,35 @@ export class HubCore {
     if (before !== isOff) await this.#audit(who, isOff ? 'switch off' : 'switch on', { isOff: before }, { isOff })
   }
 
+  /** Makes keys hot before they are: each by the rule that matches it, held for the job's time. */
+  prewarm({ redisClusterId, keys, services, forMs, who }: PrewarmJob): PrewarmResult {
+    const now = this.now()
+    const targets =
+      services.length > 0 ? services : [...new Set([...this.hosts.all()].map(({ serviceId }) => serviceId))]
+    const unmatched: string[] = []
+    for (const key of keys) {
+      const bytes = keyBytes(key)
+      const heat = this.engine.find(redisClusterId, bytes, 0, bytes.length, now)
+      const track = heat && this.engine.trackOf(heat, this.#ruleSet.scope(redisClusterId, targets[0] ?? ''))
+      if (heat === undefined || track?.rule === undefined || track.rule.mode !== 'on') {
+        unmatched.push(key)
+        continue
+      }
+      for (const service of targets) if (!track.services.has(service)) track.addService(service)
+      if (this.decider instanceof Decider) this.decider.warm(track, `pre-warmed by ${who}`, now, forMs)
+      // Hubs that share a store make it hot together, as if a process had crossed the threshold, and by the rule's own hold.
+      else this.decider.confirmClaim(track, track.rule.levels[0]!.enter, now)
+      this.engine.consider(heat, track, now)
+    }
+    this.delivery.flush()
+    return { warmed: keys.length - unmatched.length, unmatched }
+  }
+
+  /** Something failed that nobody waits for. */
+  raiseAlarm(id: string, cause: string): void {
+    this.alarms.raise({ id, severity: 'warning', cause, retry: 'it is not tried again' }, this.now())
+  }
+
   /** What a sensor's shield did since its last status. */
   takeStatus(instance: Instance, status: StatusPayload): void {
     const now = this.now()
@@ -211,7 +268,13 @@ export class HubCore {
     instance.isOff = status.isOff
     instance.droppedReports += counters.droppedReports
     instance.watchers = status.watchers
-    for (const effect of status.keys) this.effects.add(effect, now)
+    for (const effect of status.keys) {
+      this.effects.add(effect, now)
+      const { ruleId, staleMs } = effect
+      if (ruleId !== undefined && staleMs !== undefined) this.#observe(ruleId, staleMs, now)
+    }
+    for (const [redisClusterId, count] of Object.entries(status.nodeCounts ?? {}))
+      this.#nodeCounts.set(redisClusterId, count)
   }
 
   /** A process acted on its own crossing: confirmed by the table, or taken back. */
@@ -247,6 +310,8 @@ export class HubCore {
   /** Writes what is to be written and lets the store go. */
   async close(): Promise<void> {
     for (const timer of this.#timers) timer.cancel()
+    await this.watchers.close()
+    this.webhooks.close()
     this.delivery.flush()
     await this.#shared?.exchange.close()
     await this.#writer.close()
@@ -308,25 +373,44 @@ export class HubCore {
     this.hosts.expire(now)
     this.traffic.forget(now)
     this.effects.forget(now)
+    this.#judgeStrategies(now)
+    this.staleness.forget(now)
     const { redis, local, copies, limited, writes } = this.traffic.latest(now)
     this.recorder.record(this.engine, redis + local + copies + limited + writes, now)
     this.governor.adjust(this.hosts.counts().connected, this.options.loadOf(), now)
     this.#watch(now)
   }
 
+  /** What the choice of a strategy weighs; undefined while the key is too new to tell. */
+  #loadOf(redisClusterId: string, key: string): ReturnType<LoadOfKey> {
+    const recent = this.engine.get(redisClusterId, key)?.detail?.recent(this.now())
+    if (recent === undefined || recent.accesses === 0) return undefined
+    return {
+      readsPerSecond: recent.accesses - recent.writes,
+      writesPerSecond: recent.writes,
+      bytesPerAccess: recent.bytes / recent.accesses,
+      nodeCount: this.#nodeCounts.get(redisClusterId) ?? 1,
+    }
+  }
+
+  /** Looks whether what is done for hot keys helps; what does not is rolled back, and told. */
+  #judgeStrategies(now: number): void {
+    // Hubs that share a store decide together, by what is posted there.
+    if (!(this.decider instanceof Decider)) return
+    for (const { track, entry, since } of [...this.decider.handled()]) {
+      const { redisClusterId, key } = track
+      const name = entry.strategy.strategy
+      const effect = this.effects.effect(redisClusterId, key, now)
+      const verdict = effect && this.#trials.judge(redisClusterId, key, name, now - since, effect, now)
+      if (verdict !== undefined) this.decider.rechoose(track, now, verdict.why)
+      else if (now - since >= reconsiderMs) this.decider.rechoose(track, now)
+    }
+    this.delivery.flush()
+  }
+
   /** Raises and ends the alarms that follow from what the hub sees. */
   #watch(now: number): void {
-    const broken = new Set<string>()
-    for (const { watchers, hostId, serviceId } of this.hosts.all()) {
-      for (const { redisClusterId, state, detail } of watchers) {
-        if (state !== 'expired' && state !== 'refused') continue
-        const id = `watcher:${serviceId}/${hostId}/${redisClusterId}`
-        broken.add(id)
-        const cause = `${serviceId} on ${hostId} cannot hear changes of ${redisClusterId}: ${detail}`
-        this.alarms.raise({ id, severity: 'warning', cause, retry: 'the shield reconnects by itself' }, now)
-      }
-    }
-    this.alarms.keepOnly('watcher', broken)
+    this.#watchShields(now)
     const refused = Object.values(this.collector.refused).reduce((sum, count) => sum + count, 0)
     if (refused > this.#lastRefused) {
       const cause = `${(refused - this.#lastRefused).toLocaleString('en-US')} reports were refused in the last second`
@@ -410,6 +494,47 @@ export class HubCore {
   /** True where other hubs may have changed rules too, so that ours alone does not make the version. */
   #isShared(version: number): boolean {
     return this.store.board !== undefined && version !== this.#rulesVersion + 1
+  }
+
+  #watchShields(now: number): void {
+    const broken = new Set<string>()
+    for (const { watchers, hostId, serviceId } of this.hosts.all()) {
+      for (const { redisClusterId, kind, state, detail } of watchers) {
+        const isDeaf = state === 'expired' || state === 'refused'
+        if (!isDeaf && kind !== 'fallback') continue
+        const id = `watcher:${serviceId}/${hostId}/${redisClusterId}`
+        broken.add(id)
+        const cause = isDeaf
+          ? `${serviceId} on ${hostId} cannot hear changes of ${redisClusterId}: ${detail}`
+          : `${serviceId} on ${hostId} keeps values of ${redisClusterId} for fallbackTtlMs only: ${detail}`
+        const retry = isDeaf ? 'the shield reconnects by itself' : 'tracking is asked for at every reconnect'
+        this.alarms.raise({ id, severity: 'warning', cause, retry }, now)
+      }
+    }
+    this.alarms.keepOnly('watcher', broken)
+    for (const [ruleId, until] of this.#staleUntil) {
+      if (until > now) continue
+      this.#staleUntil.delete(ruleId)
+      this.alarms.clear(`stale:${ruleId}`)
+    }
+  }
+
+  /** A canary looked at a value of a rule; one that is staler than the rule allows is an alarm. */
+  #observe(ruleId: string, staleMs: number, now: number): void {
+    this.staleness.add(ruleId, staleMs, now)
+    const allowedMs = this.#rules.get(ruleId)?.maxStalenessMs
+    if (allowedMs === undefined || staleMs <= allowedMs) return
+    const cause = `a value under rule \`${ruleId}\` was ${Math.round(staleMs)} ms stale; ${allowedMs} ms are allowed`
+    const retry = 'the shield reads the key from Redis for 10 s, then caches it again'
+    this.alarms.raise({ id: `stale:${ruleId}`, severity: 'warning', cause, retry }, now)
+    this.#staleUntil.set(ruleId, now + staleAlarmMs)
+  }
+
+  #tellAlarm(event: 'raised' | 'cleared', alarm: AlarmView): void {
+    const at = this.now()
+    this.webhooks.send({ event, hubId: this.options.hubId, at, alarm })
+    const text = `${event}: ${alarm.cause}`
+    this.#record({ at, kind: 'alarm', redisClusterId: '', key: '', ruleId: '', text })
   }
 
   #reserve(version: number): void {

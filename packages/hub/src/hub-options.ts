@@ -1,7 +1,7 @@
 import { type Clock, steadyClock, systemTimers, type Timers } from '@firebreak/core'
 import { makeLoadMeter } from './collect/process-load.ts'
 import type { NodeOfSlot } from './decide/access-totals.ts'
-import { chooseFirstStrategy, type StrategyChooser } from './decide/choose-strategy.ts'
+import type { StrategyChooser } from './decide/choose-strategy.ts'
 
 /** Where the hub tells what it does; pino's shape. */
 export interface HubLogger {
@@ -45,7 +45,9 @@ export interface HubCoreOptions {
   readonly restartGraceMs?: number
   /** Keys of a cluster that are counted at once, some 100 bytes each. @default 2000000 */
   readonly maxTrackedKeys?: number
-  /** Makes a hot key's strategy. @default the first of its level */
+  /** Addresses that get a POST when an alarm begins and when it ends. @default [] */
+  readonly alarmWebhooks?: readonly string[]
+  /** Makes a hot key's strategy. @default by the key's load, among those of its level */
   readonly chooseStrategy?: StrategyChooser
   /** Names the node of a slot, for shares of a node. @default a cluster is one node */
   readonly nodeOfSlot?: NodeOfSlot
@@ -61,7 +63,8 @@ export interface HubCoreOptions {
   readonly random?: () => number
 }
 
-export type ResolvedCoreOptions = Required<HubCoreOptions>
+export type ResolvedCoreOptions = Required<Omit<HubCoreOptions, 'chooseStrategy'>> &
+  Pick<HubCoreOptions, 'chooseStrategy'>
 
 /** The options with all defaults. */
 export function resolveCoreOptions(options: HubCoreOptions): ResolvedCoreOptions {
@@ -86,7 +89,7 @@ export function resolveCoreOptions(options: HubCoreOptions): ResolvedCoreOptions
     entryTtlMs: 60_000,
     restartGraceMs: 5000,
     maxTrackedKeys: 2_000_000,
-    chooseStrategy: chooseFirstStrategy,
+    alarmWebhooks: [],
     nodeOfSlot: () => '',
     loadOf: makeLoadMeter(),
     clock: steadyClock,

@@ -1,3 +1,4 @@
+export { type AlarmNotice, AlarmWebhooks, type AlarmWebhooksOptions } from './alarms/alarm-webhooks.ts'
 export { type ConfigField, configFields, flagOf, variableOf } from './config/config-fields.ts'
 export {
   type ConfigSource,
@@ -31,6 +32,14 @@ export { MemoryStore } from './store/memory-store.ts'
 export { openRedisStore } from './store/open-redis-store.ts'
 export { RedisStore, type RedisStoreOptions } from './store/redis-store.ts'
 export { SqliteStore } from './store/sqlite-store.ts'
+export { HubWatchers } from './watchers/hub-watchers.ts'
 export { LanePublisher, type LanePublisherOptions, type PublishInvalidation } from './watchers/lane-publisher.ts'
 export { httpLoader, type RowLoader, RowRefresher, type RowRefresherOptions } from './watchers/row-refresher.ts'
 export { SourceWatcher, type WatcherCounts, type WatcherHost } from './watchers/source-watcher.ts'
+export {
+  type AofWatcherSetting,
+  type BinlogWatcherSetting,
+  parseWatchers,
+  type ReplicaWatcherSetting,
+  type WatcherSetting,
+} from './watchers/watcher-settings.ts'

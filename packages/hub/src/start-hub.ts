@@ -9,10 +9,13 @@ import { type HubTokens, isLoopback } from './http/access-guard.ts'
 import { type HubPlugin, HubServer } from './http/hub-server.ts'
 import { HubCore } from './hub-core.ts'
 import type { HubCoreOptions } from './hub-options.ts'
+import { prewarmRoutes } from './prewarm/prewarm-routes.ts'
+import { Prewarmer } from './prewarm/prewarmer.ts'
 import type { HubStore } from './store/hub-store.ts'
 import { MemoryStore } from './store/memory-store.ts'
 import { openRedisStore } from './store/open-redis-store.ts'
 import { SqliteStore } from './store/sqlite-store.ts'
+import type { WatcherSetting } from './watchers/watcher-settings.ts'
 
 /** How a hub is started. */
 export interface HubOptions extends HubCoreOptions {
@@ -36,6 +39,10 @@ export interface HubOptions extends HubCoreOptions {
   readonly allowedHosts?: readonly string[]
   /** PEM files; with `caFile`, callers must show a certificate of it. @default plain HTTP */
   readonly tls?: { readonly certFile: string; readonly keyFile: string; readonly caFile?: string }
+  /** Puts a value into the protected Redis, for pre-warming with values. @default none: such jobs are refused */
+  readonly writeValue?: (redisClusterId: string, key: string, value: string) => Promise<void>
+  /** Sources of changes: replica streams, append-only files, binlogs. @default [] */
+  readonly watchers?: readonly WatcherSetting[]
   /** Services of other rooms, behind the hub's checks. @default [] */
   readonly plugins?: readonly HubPlugin[]
   /** @default pino at level `logLevel` on stderr */
@@ -72,6 +79,14 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   const store = options.store ?? (await openStore(options))
   const core = await HubCore.open(store, { ...options, logger })
   await seedRules(core, initialRules)
+  const prewarmer = new Prewarmer({
+    warm: (job) => core.prewarm(job),
+    writeValue: options.writeValue,
+    file: options.dataFolder === undefined ? undefined : join(options.dataFolder, 'prewarm.json'),
+    onFailure: ({ keys }, error) =>
+      core.raiseAlarm('prewarm', `${keys.length} keys could not be pre-warmed: ${error.message}`),
+    timers: core.options.timers,
+  })
   const server = new HubServer(core, {
     host,
     port,
@@ -81,6 +96,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     tls,
     logger,
     plugins: options.plugins ?? [],
+    routes: prewarmRoutes(prewarmer),
     version,
   })
   let boundPort: number
@@ -91,6 +107,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     throw error
   }
   core.start()
+  await core.watchers.start(options.watchers ?? [])
   const scheme = options.tls === undefined ? 'http' : 'https'
   const url = `${scheme}://${host.includes(':') ? `[${host}]` : host}:${boundPort}`
   logger.info({ url, hubId: core.options.hubId, store: store.name, epoch: core.delivery.epoch }, 'the hub listens')
@@ -102,6 +119,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     core,
     publishInvalidation: (invalidation) => core.publishInvalidation(invalidation),
     close() {
+      prewarmer.close()
       closing ??= server.close().then(() => core.close())
       return closing
     },

@@ -2,21 +2,30 @@ import { createHash } from 'node:crypto'
 import { Shield } from '@firebreak/shield'
 import { ClientConnection } from './client/client-connection.ts'
 import type { ClientHost, Turn } from './client/client-host.ts'
+import { listLine } from './client/list-line.ts'
 import { ProxyUsers } from './client/proxy-users.ts'
 import { Session } from './client/session.ts'
 import type { ClusterSettings } from './cluster/cluster-dispatch.ts'
+import type { OnlyNode } from './cluster/cluster-of-one.ts'
 import { ClusterTopology } from './cluster/cluster-topology.ts'
+import { proxyCommands } from './commands/proxy-command.ts'
+import type { Observed } from './observe/firebreak-command.ts'
+import type { LatencyTable } from './observe/latency-table.ts'
+import { SlowLog } from './observe/slow-log.ts'
 import type { ResolvedProxyOptions } from './options.ts'
+import { SentinelTopology } from './sentinel/sentinel-topology.ts'
 import { ProxyShield } from './shield/proxy-shield.ts'
 import { ProxyUpstream, type Whereabouts } from './shield/proxy-upstream.ts'
 import { netTransports } from './transport/net-transport.ts'
 import type { ConnectTarget, Transport, TransportKind } from './transport/transport.ts'
 import type { UpstreamMode } from './upstream/find-mode.ts'
-import { type ConnectionState, nobody } from './upstream/identity.ts'
+import { type ConnectionState, identityOf, nobody } from './upstream/identity.ts'
+import type { ReplyTarget } from './upstream/shared-lane.ts'
+import type { Topology } from './upstream/topology.ts'
 import { type NodeSettings, UpstreamNode } from './upstream/upstream-node.ts'
 
 /** The part of a proxy that runs once per thread: its clients and its connections to Redis. */
-export class ProxyCore implements ClientHost, Whereabouts {
+export class ProxyCore implements ClientHost, Whereabouts, Observed {
   readonly turn: Turn = { nowMs: performance.now() }
   readonly freshState: ConnectionState = { identity: nobody, version: 2, database: 0 }
   readonly cluster: ClusterSettings | undefined
@@ -28,11 +37,15 @@ export class ProxyCore implements ClientHost, Whereabouts {
   readonly slowReaderMs: number
   readonly users: ProxyUsers | undefined
   readonly clients = new Set<ClientConnection>()
+  readonly slowLog: SlowLog
+  /** True while all clients together leave more than `maxTotalOutputBytes` unread. */
+  isFull = false
   readonly counters = { connections: 0, refused: 0, slowReaders: 0, idleClosed: 0 }
   /** True while a CLIENT PAUSE may hold up connections. */
   isIsolated = false
   readonly #options: ResolvedProxyOptions
-  readonly #topology: ClusterTopology | undefined
+  readonly #mode: UpstreamMode
+  readonly #topology: Topology | undefined
   readonly #node: UpstreamNode
   #isolation: NodeJS.Timeout | undefined
   readonly #sweep: NodeJS.Timeout
@@ -41,20 +54,32 @@ export class ProxyCore implements ClientHost, Whereabouts {
 
   constructor(options: ResolvedProxyOptions, mode: UpstreamMode, transports: TransportKind = netTransports) {
     this.#options = options
+    this.#mode = mode
     this.maxRequestBytes = options.maxRequestBytes
     this.maxOutputBytes = options.maxOutputBytes
     this.maxInFlight = options.maxInFlight
     this.slowReaderMs = options.slowReaderMs
+    this.slowLog = new SlowLog(options.slowLogLength)
     this.users = options.users === undefined ? undefined : new ProxyUsers(options.users, options.identity)
     const settings: NodeSettings = {
       transports,
-      connectWaitMs: mode === 'cluster' ? Math.min(options.connectWaitMs, 300) : options.connectWaitMs,
+      connectWaitMs: mode !== 'single' ? Math.min(options.connectWaitMs, 300) : options.connectWaitMs,
       maxIdleConnections: options.maxIdleConnections,
       idleConnectionMs: options.idleConnectionMs,
-      onLatency: () => {},
+      turn: this.turn,
+      slowMs: options.slowLogMs,
+      onSlow: (node, commandId, elapsedMs, asker) => this.#slow(node, commandId, elapsedMs, asker),
     }
-    if (mode === 'cluster') {
-      const topology = new ClusterTopology(options.targets, this.serviceState, settings)
+    if (mode !== 'single') {
+      const topology =
+        mode === 'cluster'
+          ? new ClusterTopology(options.targets, this.serviceState, settings)
+          : new SentinelTopology({
+              sentinels: options.targets,
+              group: options.sentinelGroup,
+              state: { ...this.freshState, identity: identityOf(undefined, options.sentinelPassword) },
+              settings,
+            })
       this.#topology = topology
       this.cluster = { topology, retryForMs: options.retryForMs, only: () => this.#only() }
     }
@@ -65,7 +90,7 @@ export class ProxyCore implements ClientHost, Whereabouts {
       const upstream = new ProxyUpstream(this, options.identity)
       this.shield = new ProxyShield(this.#shield.cluster(redisClusterId, upstream), this, options.identity)
     }
-    this.#sweep = setInterval(() => this.#tick(), 1000)
+    this.#sweep = setInterval(() => this.#tick(), 100)
     this.#sweep.unref()
   }
 
@@ -74,7 +99,7 @@ export class ProxyCore implements ClientHost, Whereabouts {
   }
 
   get isCluster(): boolean {
-    return this.#topology !== undefined
+    return this.#topology?.isSpread === true
   }
 
   targetOf(slot: number): ConnectTarget {
@@ -133,18 +158,31 @@ export class ProxyCore implements ClientHost, Whereabouts {
     const lines = [
       '# Firebreak',
       'firebreak_version:0.1.0',
-      `firebreak_mode:${this.cluster === undefined ? 'single' : 'cluster'}`,
+      `firebreak_mode:${this.#mode}`,
       `firebreak_clients:${this.clients.size}`,
       `firebreak_connections_received:${this.counters.connections}`,
       `firebreak_connections_refused:${this.counters.refused}`,
       `firebreak_upstream_shared:${count((node) => node.sharedCount)}`,
       `firebreak_upstream_owned:${count((node) => node.ownedCount)}`,
       `firebreak_upstream_idle:${count((node) => node.idleCount)}`,
+      `firebreak_output_full:${this.isFull ? 1 : 0}`,
       `firebreak_slow_readers_closed:${this.counters.slowReaders}`,
       `firebreak_idle_closed:${this.counters.idleClosed}`,
+      `firebreak_slow_requests:${this.slowLog.total}`,
       ...this.#shieldInfo(),
     ]
     return `${lines.join('\r\n')}\r\n`
+  }
+
+  namedClients(): string {
+    let lines = ''
+    for (const client of this.clients)
+      if (client.session.name !== '' && client.pinned === undefined) lines += listLine(client)
+    return lines
+  }
+
+  onlyNode(): OnlyNode | undefined {
+    return this.#options.asCluster || this.isCluster ? this.#only() : undefined
   }
 
   onClientGone(client: ClientConnection): void {
@@ -154,6 +192,23 @@ export class ProxyCore implements ClientHost, Whereabouts {
   onSlowReader(client: ClientConnection): void {
     this.counters.slowReaders++
     client.destroy()
+  }
+
+  get observed(): Observed {
+    return this
+  }
+
+  *latencies(): Generator<readonly [string, LatencyTable]> {
+    for (const node of this.#nodes()) yield [node.address, node.latency]
+  }
+
+  /** Ends clients as they come to rest, all others after `forMs`. */
+  async drain(forMs: number): Promise<void> {
+    const deadline = performance.now() + forMs
+    while (this.clients.size > 0 && performance.now() < deadline) {
+      for (const client of [...this.clients]) if (client.isIdle) client.endAfterReplies()
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
   }
 
   close(): void {
@@ -183,13 +238,35 @@ export class ProxyCore implements ClientHost, Whereabouts {
     ]
   }
 
-  #only(): { id: string; host: string; port: number } {
+  #only(): OnlyNode {
     const { announce, host } = this.#options
     const place = announce ?? { host, port: this.port }
     return { ...place, id: createHash('sha1').update(`${place.host}:${place.port}`).digest('hex') }
   }
 
+  #slow(node: UpstreamNode, commandId: number, elapsedMs: number, asker: ReplyTarget): void {
+    const client = asker instanceof ClientConnection ? asker : undefined
+    this.slowLog.add({
+      atMs: Date.now(),
+      elapsedMs,
+      command: proxyCommands[commandId]!.name,
+      node: node.address,
+      client: client?.peer ?? '',
+      clientName: client?.session.name ?? '',
+    })
+  }
+
+  #weigh(): void {
+    let unread = 0
+    for (const client of this.clients) unread += client.unreadBytes
+    const { maxTotalOutputBytes } = this.#options
+    const wasFull = this.isFull
+    this.isFull = unread > (wasFull ? maxTotalOutputBytes / 2 : maxTotalOutputBytes)
+    if (wasFull && !this.isFull) for (const client of this.clients) client.onDrain()
+  }
+
   #tick(): void {
+    this.#weigh()
     for (const node of this.#nodes()) node.sweep()
     const { idleTimeoutMs } = this.#options
     if (idleTimeoutMs === 0) return

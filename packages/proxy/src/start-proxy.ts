@@ -1,49 +1,62 @@
-import { createServer, type Server, type Socket } from 'node:net'
-import { createServer as createTlsServer } from 'node:tls'
+import { Worker } from 'node:worker_threads'
 import { ProxyStartError } from './errors.ts'
-import { type ProxyOptions, resolveProxyOptions } from './options.ts'
-import { ProxyCore } from './proxy-core.ts'
-import { NetTransport, netTransports } from './transport/net-transport.ts'
-import { findMode } from './upstream/find-mode.ts'
+import { type ProxyOptions, type ResolvedProxyOptions, resolveProxyOptions } from './options.ts'
+import { runCore } from './run-core.ts'
 
 /** A proxy that listens. */
 export interface FirebreakProxy {
+  /** 0 for one on a unix socket. */
   readonly port: number
+  /** Takes no more clients, lets requests on their way end for `drainMs`, then closes everything. */
   close(): Promise<void>
 }
 
 /** Starts a proxy; resolves once it listens. */
 export async function startProxy(options: ProxyOptions): Promise<FirebreakProxy> {
   const resolved = resolveProxyOptions(options)
-  const { targets, identity, connectWaitMs } = resolved
-  const state = { identity, version: 2, database: 0 } as const
-  const mode =
-    resolved.mode === 'auto'
-      ? await findMode(targets, state, { transports: netTransports, connectWaitMs })
-      : resolved.mode
-  const core = new ProxyCore(resolved, mode)
-  await core.ready()
-  const onSocket = (socket: Socket) => {
-    socket.setNoDelay(true)
-    core.accept((client) => new NetTransport(socket, client))
-  }
-  const server: Server =
-    resolved.tls === undefined ? createServer({ noDelay: true }, onSocket) : createTlsServer(resolved.tls, onSocket)
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) =>
-      reject(new ProxyStartError(`the proxy cannot listen: ${error.message}`, { cause: error })),
+  if (resolved.workers > 1) return startWorkers(options, resolved)
+  const { port, close } = await runCore(resolved, false)
+  return { port, close }
+}
+
+/** Worker threads that share one port: the kernel spreads connections over them. */
+async function startWorkers(
+  options: ProxyOptions,
+  { workers: count, maxClients, port: wanted }: ResolvedProxyOptions,
+): Promise<FirebreakProxy> {
+  if (options.path !== undefined) throw new ProxyStartError('workers share a port; a unix socket has one thread only')
+  const workers: Worker[] = []
+  const close = async () => {
+    await Promise.all(
+      workers.map(async (worker) => {
+        const exited = new Promise((resolve) => worker.once('exit', resolve))
+        worker.postMessage('close')
+        await exited
+      }),
     )
-    const place = resolved.path === undefined ? { host: resolved.host, port: resolved.port } : { path: resolved.path }
-    server.listen({ ...place, backlog: 1024 }, resolve)
-  })
-  const address = server.address()
-  core.port = typeof address === 'object' && address !== null ? address.port : 0
-  return {
-    port: core.port,
-    async close() {
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-      core.close()
-      await closed
-    },
   }
+  try {
+    let port = wanted
+    for (let index = 0; index < count; index++) {
+      const data = { ...options, port, workers: 1, maxClients: Math.ceil(maxClients / count) }
+      const { worker, port: taken } = await startWorker(data)
+      workers.push(worker)
+      port = taken
+    }
+    return { port, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+function startWorker(options: ProxyOptions): Promise<{ worker: Worker; port: number }> {
+  // From source and from the build alike: the file beside this one.
+  const file = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
+  return new Promise((resolve, reject) => {
+    const worker = new Worker(file, { workerData: options })
+    worker.once('message', (port: number) => resolve({ worker, port }))
+    worker.once('error', (cause) => reject(new ProxyStartError(`a thread cannot start: ${cause.message}`, { cause })))
+    worker.once('exit', (code) => reject(new ProxyStartError(`a thread ended with ${code} before it listened`)))
+  })
 }

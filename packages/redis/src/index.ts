@@ -1,5 +1,6 @@
 export { fromIoredis, type IoredisLike } from './adapters/ioredis.ts'
 export { fromNodeRedis, type NodeRedisLike } from './adapters/node-redis.ts'
+export { type OwnRedis, openRedis } from './adapters/open-redis.ts'
 export { type RedisClient, toRedis } from './adapters/to-redis.ts'
 export {
   type Redis,

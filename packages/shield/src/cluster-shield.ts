@@ -11,9 +11,12 @@ import {
   type WatcherStatus,
 } from '@firebreak/core'
 import type { Redis } from '@firebreak/redis'
+import { guardOf } from './cache/guard.ts'
 import { type Handling, HotKey } from './cache/hot-key.ts'
 import { KeySpace, type KeySpaceHost } from './cache/key-space.ts'
 import { ReplyCaches } from './cache/reply-caches.ts'
+import { Canary } from './canary/canary.ts'
+import { nodesOf } from './copies/place-copies.ts'
 import { AccessBuffer } from './counting/access-buffer.ts'
 import { type Crossing, FastPath } from './counting/fast-path.ts'
 import { Redactor } from './counting/redactor.ts'
@@ -21,6 +24,8 @@ import { KeyLimit, type LimitBounds, limitKeyPrefix } from './limit/key-limit.ts
 import { Tally } from './status/tally.ts'
 import { watcherStatus } from './status/watcher-status.ts'
 import type { Trouble } from './trouble/trouble.ts'
+import { LaneLease } from './watcher/lane-lease.ts'
+import { endlessLease, type Lease } from './watcher/lease.ts'
 import { TrackingWatcher } from './watcher/tracking-watcher.ts'
 import type { Upstream } from './watcher/upstream.ts'
 
@@ -33,6 +38,7 @@ export interface ClusterShieldOptions {
   readonly upstream: Upstream
   readonly leaseMs: number
   readonly fallbackTtlMs: number
+  readonly canaryMs: number
   readonly maxKeys: number
   readonly limits: LimitBounds
   readonly redactKey: ((key: string) => string) | undefined
@@ -58,6 +64,8 @@ const asItIs = (name: string) => name
 export class ClusterShield implements KeySpaceHost {
   readonly redisClusterId: string
   readonly tally = new Tally()
+  /** What the hub's lane guards where tracking is refused. */
+  readonly laneLease = new LaneLease()
   /** False while the kill switch is thrown: hooks pass everything through, uncounted. */
   isActive = true
   /** True while some key of this Redis is hot; hooks need not look further while it is not. */
@@ -74,6 +82,7 @@ export class ClusterShield implements KeySpaceHost {
   readonly #watchers = new Map<string, TrackingWatcher>()
   readonly #claims = new Map<string, Handling>()
   readonly #hotListeners = new Set<() => void>()
+  readonly #canary: Canary
   #handlings: ReadonlyMap<string, Handling> = new Map()
   #probedAt = Number.NEGATIVE_INFINITY
 
@@ -84,11 +93,18 @@ export class ClusterShield implements KeySpaceHost {
     this.#accesses = new AccessBuffer(this.#counter, options.onBurst)
     this.#fastPath = new FastPath(options.serviceId, options.redisClusterId)
     this.#redactor = options.redactKey === undefined ? undefined : new Redactor(options.redactKey)
+    this.#canary = new Canary({ ...options, everyMs: options.canaryMs })
   }
 
   /** Accesses of the interval that runs. */
   get countSoFar(): number {
     return this.#accesses.count
+  }
+
+  /** Masters of this Redis, as the application sees them now; 1 while that is not known. */
+  get nodeCount(): number {
+    const { upstream } = this.#options
+    return upstream.isCluster ? Math.max(1, nodesOf((slot) => upstream.nodeOf(slot)).length) : 1
   }
 
   now(): number {
@@ -154,7 +170,7 @@ export class ClusterShield implements KeySpaceHost {
     for (const space of this.#spaces.values()) {
       if (database >= 0 && space.database !== database) continue
       if (kind === 'flush') for (const hot of space.hot.values()) hot.drop()
-      for (const { key } of items) this.#dropKey(space, key, (hot) => hot.drop())
+      for (const { key, value, ttlMs } of items) this.#dropKey(space, key, (hot) => laneChanged(hot, value, ttlMs))
     }
   }
 
@@ -251,6 +267,7 @@ export class ClusterShield implements KeySpaceHost {
       }
     }
     for (const [id, watcher] of this.#watchers) watcher.setIdle(!used.has(id))
+    this.#canary.tick(() => this.#hotKeys())
     if (this.now() - this.#probedAt < slotPollMs) return
     this.#probedAt = this.now()
     for (const hot of slots.values()) this.#probe(hot)
@@ -270,10 +287,9 @@ export class ClusterShield implements KeySpaceHost {
     for (const space of this.#spaces.values()) {
       for (const hot of space.hot.values()) {
         this.tally.takeKey(hot)
-        const { localHits, redisReads, copyReads, limit } = hot
-        const hasEffect = localHits > 0 || redisReads > 0 || copyReads > 0 || (limit?.limited ?? 0) > 0
-        const isTold = hasEffect && effects.length < maxEffects
-        if (isTold) effects.push(this.#effectOf(hot))
+        const { localHits, redisReads, copyReads, staleMs, limit } = hot
+        const wasBusy = localHits > 0 || redisReads > 0 || copyReads > 0 || (limit?.limited ?? 0) > 0
+        if ((wasBusy || staleMs !== undefined) && effects.length < maxEffects) effects.push(this.#effectOf(hot))
         hot.resetEffect()
       }
     }
@@ -281,7 +297,8 @@ export class ClusterShield implements KeySpaceHost {
   }
 
   watcherStatuses(): WatcherStatus[] {
-    return [...this.#watchers.values()].map((watcher) => watcherStatus(this.redisClusterId, watcher))
+    const isLaneAlive = this.now() < this.laneLease.aliveUntil
+    return [...this.#watchers.values()].map((watcher) => watcherStatus(this.redisClusterId, watcher, isLaneAlive))
   }
 
   watcherAt(space: KeySpace, slot: number): TrackingWatcher | undefined {
@@ -307,13 +324,13 @@ export class ClusterShield implements KeySpaceHost {
     return watcher
   }
 
-  ttlMs(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): number {
+  guard(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): { lease: Lease; ttlMs: number } {
     const { strategy } = hot.handling
-    if (strategy.strategy !== 'LocalCache') return 0
-    const ruleMs = strategy.expireTime * 1000
+    if (strategy.strategy !== 'LocalCache') return { lease: endlessLease, ttlMs: 0 }
+    const { leaseMs, fallbackTtlMs } = this.#options
+    const { lease, maxMs } = guardOf(strategy, { watcher, leaseMs, lane: this.laneLease, fallbackTtlMs }, this.now())
     const ownMs = pttlMs >= 0 ? pttlMs : Number.POSITIVE_INFINITY
-    const isUnguarded = strategy.consistent && watcher.state === 'fallback'
-    return Math.min(ruleMs, ownMs, isUnguarded ? this.#options.fallbackTtlMs : Number.POSITIVE_INFINITY)
+    return { lease, ttlMs: Math.min(strategy.expireTime * 1000, ownMs, maxMs) }
   }
 
   makeLimit(key: string, strategy: RateLimitStrategy): KeyLimit | undefined {
@@ -333,6 +350,7 @@ export class ClusterShield implements KeySpaceHost {
   close(): void {
     this.isActive = false
     for (const space of this.#spaces.values()) for (const hot of space.hot.values()) hot.close()
+    this.#canary.close()
     for (const watcher of this.#watchers.values()) watcher.stop()
     this.#watchers.clear()
     this.flush()
@@ -348,7 +366,12 @@ export class ClusterShield implements KeySpaceHost {
       ...(hot.loadCount > 0 && { readMs: hot.loadMs / hot.loadCount }),
       limited: hot.limit?.limited ?? 0,
       errors: 0,
+      ...(hot.staleMs !== undefined && { staleMs: hot.staleMs, ruleId: hot.handling.ruleId }),
     }
+  }
+
+  *#hotKeys(): Generator<HotKey> {
+    for (const space of this.#spaces.values()) for (const hot of space.hot.values()) if (hot.replyCount > 0) yield hot
   }
 
   #apply(space: KeySpace): void {
@@ -390,6 +413,16 @@ export class ClusterShield implements KeySpaceHost {
       for (const hot of space.hot.values()) if (hot.node === node && hot.isConsistent) hot.dropReplies()
     }
   }
+}
+
+/**
+ * A carried value may be older than what was read since, so it is served only where the strategy lets values be old;
+ * what is consistent is dropped and read again.
+ */
+function laneChanged(hot: HotKey, value: Uint8Array | undefined, ttlMs = Number.POSITIVE_INFINITY): void {
+  const { strategy } = hot.handling
+  if (value === undefined || strategy.strategy !== 'LocalCache' || strategy.consistent) hot.drop()
+  else hot.renew(value, Math.min(strategy.expireTime * 1000, strategy.maxStalenessMs ?? ttlMs, ttlMs))
 }
 
 function watcherId(space: KeySpace, node: string): string {

@@ -33,6 +33,11 @@ export interface ShieldOptions {
   readonly leaseMs?: number
   /** How long a value lives where the server refuses tracking. @default 100 */
   readonly fallbackTtlMs?: number
+  /**
+   * About how often one cached value is compared with Redis, on a connection of its own, to measure staleness; 0: never.
+   * @default 5000
+   */
+  readonly canaryMs?: number
   /** Keys counted exactly in an interval. @default 65536 */
   readonly maxKeys?: number
   /** Reports that wait while no hub is there; beyond, the oldest goes. @default 64 */
@@ -84,6 +89,7 @@ export function resolveShieldOptions(options: ShieldOptions): ResolvedShieldOpti
     redactKey: options.redactKey,
     leaseMs: above('leaseMs', options.leaseMs ?? 300, 10),
     fallbackTtlMs: above('fallbackTtlMs', options.fallbackTtlMs ?? 100, 0),
+    canaryMs: above('canaryMs', options.canaryMs ?? 5000, 0),
     maxKeys: above('maxKeys', options.maxKeys ?? 65_536, 1),
     maxQueuedReports: above('maxQueuedReports', options.maxQueuedReports ?? 64, 1),
     maxQueuedEntries: above('maxQueuedEntries', options.maxQueuedEntries ?? 262_144, 1),

@@ -45,6 +45,7 @@ export class Shield {
   readonly #file: TableFile | undefined
   readonly #lane = new Lane()
   #isOff = false
+  #heartbeatMs = 1000
   #resyncAskedAt = Number.NEGATIVE_INFINITY
   #timer: TimerHandle | undefined
   #isBurstPlanned = false
@@ -106,7 +107,7 @@ export class Shield {
   cluster(redisClusterId: string, upstream: Upstream): ClusterShield {
     const known = this.#clusters.get(redisClusterId)
     if (known !== undefined) return known
-    const { serviceId, leaseMs, fallbackTtlMs, maxKeys, redactKey, clock, timers, random } = this.options
+    const { serviceId, leaseMs, fallbackTtlMs, canaryMs, maxKeys, redactKey, clock, timers, random } = this.options
     const { limitProcesses: processes, maxLimitWaiting: maxWaiting, maxLimitWaitMs: maxWaitMs } = this.options
     const cluster = new ClusterShield({
       redisClusterId,
@@ -115,6 +116,7 @@ export class Shield {
       upstream,
       leaseMs,
       fallbackTtlMs,
+      canaryMs,
       maxKeys,
       limits: { processes, maxWaiting, maxWaitMs },
       redactKey,
@@ -202,16 +204,28 @@ export class Shield {
     this.#resyncAskedAt = Number.NEGATIVE_INFINITY
     this.#lane.connected(hubId)
     this.#link.expectHeartbeat(heartbeatMs)
+    this.#heartbeatMs = heartbeatMs
     this.#setPace(intervalMs, samplingFloor)
   }
 
-  #beat({ hubTime, epoch, version, laneHead, isOff, intervalMs, samplingFloor }: HeartbeatPayload): void {
+  #beat(heartbeat: HeartbeatPayload): void {
+    const { hubTime, epoch, version, laneHead, isOff, intervalMs, samplingFloor } = heartbeat
     this.#hubClock.heard(hubTime)
     this.#setPace(intervalMs, samplingFloor)
     this.#setOff(isOff)
     if (this.#lane.heard(laneHead)) this.#flushAll()
+    this.#renewLaneLeases(heartbeat)
     const isBehind = epoch !== this.#table.epoch || version > this.#table.version
     if (isBehind) this.#resync(`the hub has version ${version}, this process ${this.#table.version}`)
+  }
+
+  /** The hub's sources have seen every write of these clusters up to a moment of the hub's time. */
+  #renewLaneLeases({ hubTime, watched = [] }: HeartbeatPayload): void {
+    for (const { redisClusterId, completeAgoMs } of watched) {
+      const completeAt = hubTime - this.#hubClock.offsetMs - completeAgoMs
+      const lengthMs = this.options.leaseMs + 2 * this.#heartbeatMs
+      this.#clusters.get(redisClusterId)?.laneLease.renew(completeAt, lengthMs)
+    }
   }
 
   #setPace(intervalMs: number, samplingFloor: number): void {

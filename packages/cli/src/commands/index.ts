@@ -9,6 +9,8 @@ import { ids } from './ids/ids.ts'
 import { keys } from './keys.ts'
 import { limitsCommand } from './limits.ts'
 import { manCommand } from './man.ts'
+import { prewarm } from './prewarm.ts'
+import { proxy } from './proxy.ts'
 import { rules } from './rules.ts'
 import { off, on } from './switch.ts'
 import { top } from './top.ts'
@@ -18,10 +20,12 @@ import { up } from './up.ts'
 export const commands: readonly Command[] = [
   up,
   hub,
+  proxy,
   top,
   keys,
   hosts,
   rules,
+  prewarm,
   find,
   drill,
   off,

@@ -6,9 +6,9 @@ import { startUp, type Up } from '../up/up.ts'
 
 export const up: Command = {
   name: 'up',
-  summary: 'Everything at once: hub, console, and a Redis where none is named',
-  flags: ['port', 'redis', 'data', 'log-level'],
-  help: `Start the hub with its console, and a Redis where none is named.
+  summary: 'Everything at once: hub, console, a proxy, and a Redis where none is named',
+  flags: ['port', 'proxy-port', 'redis', 'data', 'log-level'],
+  help: `Start the hub with its console, a Redis where none is named, and a proxy before it.
 
 Examples:
   firebreak up
@@ -19,6 +19,7 @@ Options:
   --redis URL       the Redis (env REDIS_URL); with none, a redis-server or valkey-server on PATH is started, else the
                     embedded Valkey
   --port N          the hub's and the console's port (env FIREBREAK_PORT; default 7070, or a free one if that is taken)
+  --proxy-port N    the proxy's port (env FIREBREAK_PROXY_PORT; default 6380, or a free one if that is taken)
   --data FOLDER     where rules, history and audit are kept (env FIREBREAK_DATA; default firebreak-data)
   --log-level NAME  fatal, error, warn, info, debug (env FIREBREAK_LOG; default warn)
 Ctrl-C ends it all.
@@ -29,13 +30,15 @@ Ctrl-C ends it all.
       options: {
         redis: { type: 'string' },
         port: { type: 'string' },
+        'proxy-port': { type: 'string' },
         data: { type: 'string' },
         'log-level': { type: 'string' },
       },
     })
     const running = await startUp({
       redisUrl: values.redis ?? io.env['REDIS_URL'],
-      hubPort: port(values.port ?? io.env['FIREBREAK_PORT']),
+      hubPort: port('port', values.port ?? io.env['FIREBREAK_PORT']),
+      proxyPort: port('proxy-port', values['proxy-port'] ?? io.env['FIREBREAK_PROXY_PORT']),
       dataFolder: values.data ?? io.env['FIREBREAK_DATA'] ?? defaultDataFolder,
       logLevel: values['log-level'] ?? io.env['FIREBREAK_LOG'] ?? 'warn',
     })
@@ -47,19 +50,20 @@ Ctrl-C ends it all.
   },
 }
 
-function port(text: string | undefined): number | undefined {
+function port(flag: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   const number = Number(text)
   if (!Number.isInteger(number) || number < 0 || number > 65535)
-    throw new UsageError(`--port is "${text}"; it must be 0 to 65535`)
+    throw new UsageError(`--${flag} is "${text}"; it must be 0 to 65535`)
   return number
 }
 
-function greet({ hub, redis }: Up, io: CommandIo): void {
+function greet({ hub, redis, proxyUrl }: Up, io: CommandIo): void {
   io.stdout.write(`
 Firebreak is up.
 
   Console  ${hub.url}
+  Proxy    ${proxyUrl}   point any Redis client here
   Redis    ${redis.url}
            ${redis.description}
 

@@ -1,6 +1,8 @@
 import { mkdirSync } from 'node:fs'
 import { pageFolder } from '@firebreak/console'
 import { type Hub, type HubServices, openHubServices, startHub } from '@firebreak/hub'
+import { type FirebreakProxy, startProxy } from '@firebreak/proxy'
+import { Redis } from 'ioredis'
 import { openRedis, type RedisSource } from '../redis-source/redis-source.ts'
 import { removeRunning, writeRunning } from './running-file.ts'
 
@@ -9,6 +11,8 @@ export interface UpOptions {
   readonly dataFolder: string
   /** @default 7070, or a free one where that is taken */
   readonly hubPort?: number | undefined
+  /** @default 6380, or a free one where that is taken */
+  readonly proxyPort?: number | undefined
   readonly redisUrl?: string | undefined
   readonly logLevel?: string
 }
@@ -17,51 +21,72 @@ export interface UpOptions {
 export interface Up {
   readonly redis: RedisSource
   readonly hub: Hub
+  readonly proxyUrl: string
   close(): Promise<void>
 }
 
 /** A new hub begins with one rule, so that something happens: any key with a thousand accesses a second is cached. */
 const firstRule = { id: 'any-key', glob: '*', threshold: 1000, windowMs: 1000, strategy: 'LocalCache' }
 
-const defaultPort = 7070
+const defaultHubPort = 7070
+const defaultProxyPort = 6380
 
-/** Starts a Redis where none is named, then the hub with its console. */
+/** Starts a Redis where none is named, the hub with its console and services, and a proxy before the Redis. */
 export async function startUp(options: UpOptions): Promise<Up> {
-  const redis = await openRedis({ url: options.redisUrl })
-  let services: HubServices | undefined
-  let hub: Hub
+  const ends: (() => unknown)[] = []
+  const close = async () => {
+    removeRunning(options.dataFolder)
+    for (const end of ends.splice(0).reverse()) await end()
+  }
   try {
     mkdirSync(options.dataFolder, { recursive: true })
-    services = await openHubServices({ dataFolder: options.dataFolder, workerId: 0 })
-    hub = await startHubOnPort(options, services)
+    const redis = await openRedis({ url: options.redisUrl })
+    ends.push(() => redis.stop())
+    const writer = new Redis(redis.url, { lazyConnect: true, maxRetriesPerRequest: 1 })
+    writer.on('error', () => {})
+    ends.push(() => writer.disconnect())
+    const services = await openHubServices({ dataFolder: options.dataFolder, workerId: 0 })
+    ends.push(() => services.close())
+    const hub = await onPort(options.hubPort, defaultHubPort, (port) => startUpHub(options, services, writer, port))
+    ends.push(() => hub.close())
+    const shield = { hubs: [hub.url], serviceId: 'proxy', redisClusterId: 'default', tableFile: false as const }
+    const proxy: FirebreakProxy = await onPort(options.proxyPort, defaultProxyPort, (port) =>
+      startProxy({ upstream: redis.url, port, shield }),
+    )
+    ends.push(() => proxy.close())
+    const proxyUrl = `redis://127.0.0.1:${proxy.port}`
+    writeRunning(options.dataFolder, { pid: process.pid, hubUrl: hub.url, redisUrl: redis.url, proxyUrl })
+    return { redis, hub, proxyUrl, close }
   } catch (error) {
-    await services?.close()
-    await redis.stop()
+    await close()
     throw error
-  }
-  writeRunning(options.dataFolder, { pid: process.pid, hubUrl: hub.url, redisUrl: redis.url })
-  return {
-    redis,
-    hub,
-    async close() {
-      removeRunning(options.dataFolder)
-      await hub.close()
-      await services.close()
-      await redis.stop()
-    },
   }
 }
 
-async function startHubOnPort(
-  { hubPort, dataFolder, logLevel = 'warn' }: UpOptions,
+function startUpHub(
+  { dataFolder, logLevel = 'warn' }: UpOptions,
   { plugins }: HubServices,
+  writer: Redis,
+  port: number,
 ): Promise<Hub> {
-  const hubOptions = { dataFolder, consoleFolder: pageFolder, initialRules: [firstRule], logLevel, plugins }
-  if (hubPort !== undefined) return startHub({ ...hubOptions, port: hubPort })
+  return startHub({
+    dataFolder,
+    consoleFolder: pageFolder,
+    initialRules: [firstRule],
+    logLevel,
+    plugins,
+    port,
+    writeValue: async (_, key, value) => void (await writer.set(key, value)),
+  })
+}
+
+/** Starts something on the port that was asked for; with none, on the usual one, or on a free one where that is taken. */
+async function onPort<T>(asked: number | undefined, usual: number, start: (port: number) => Promise<T>): Promise<T> {
+  if (asked !== undefined) return start(asked)
   try {
-    return await startHub({ ...hubOptions, port: defaultPort })
+    return await start(usual)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
-    return startHub({ ...hubOptions, port: 0 })
+    return start(0)
   }
 }

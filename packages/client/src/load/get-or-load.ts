@@ -61,7 +61,13 @@ async function readOrLoad(
     if (absentTtlMs > 0 && (await redis.send(['EXISTS', beside.absent])) === 1) return null
     const token = randomUUID()
     const isOurs = (await redis.send(['SET', beside.lease, token, 'NX', 'PX', leaseMs])) === 'OK'
-    if (isOurs) return load(redis, key, loader, token, beside, { ttlMs, absentTtlMs })
+    if (isOurs) {
+      // Between our look and the lease another may have loaded, stored and let go.
+      const stored = (await redis.send(['GET', key])) as string | null
+      if (stored === null) return load(redis, key, loader, token, beside, { ttlMs, absentTtlMs })
+      await redis.run(releaseScript, [beside.lease], [token])
+      return stored
+    }
     await new Promise((resolve) => setTimeout(resolve, pollMs * (0.5 + Math.random())))
   }
 }

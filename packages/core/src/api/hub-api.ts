@@ -18,6 +18,8 @@ import type { WatcherStatus } from '../wire/frame.ts'
  *     GET    /v1/audit?limit=          { entries: AuditEntry[] }
  *     GET    /v1/slots                 { slots: SlotView[] }  the busiest slots
  *     GET    /v1/alarms                { alarms: AlarmView[] }
+ *     GET    /v1/watchers              { watchers: WatcherView[] }  sources of changes that the hub runs
+ *     GET    /v1/staleness             { rules: RuleStalenessView[] }  what the canaries saw
  *     POST   /v1/switch                { isOff: boolean }
  *     POST   /v1/reports               a text report
  *     WS     /v1/live                  one `Overview` as text per second (or when something changes)
@@ -144,6 +146,31 @@ export interface AlarmView {
   readonly cause: string
   readonly count: number
   readonly retry: string
+}
+
+/** A source of changes that the hub runs. */
+export interface WatcherView {
+  readonly name: string
+  readonly kind: 'replica' | 'aof' | 'binlog'
+  readonly redisClusterId: string
+  readonly state: 'connecting' | 'live' | 'lagging' | 'failed' | 'closed'
+  /** Why it is in its state, where that needs a word. */
+  readonly detail: string
+  /** What it did and what went wrong, since start. */
+  readonly counts: Readonly<Record<string, number>>
+}
+
+/** How stale the cached values of a rule were seen to be. */
+export interface RuleStalenessView {
+  readonly ruleId: string
+  /** How often a canary looked, since start; the figures are of the last 2,000 times. */
+  readonly observations: number
+  readonly p50Ms: number
+  readonly p99Ms: number
+  readonly maxMs: number
+  /** What the rule allows; null: what its watcher promises. */
+  readonly maxStalenessMs: number | null
+  readonly lastAt: number
 }
 
 export interface IngestView {

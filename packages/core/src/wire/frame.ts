@@ -110,6 +110,15 @@ export interface HeartbeatPayload {
   readonly isOff: boolean
   readonly intervalMs: number
   readonly samplingFloor: number
+  /** Clusters whose every write the hub's sources see. */
+  readonly watched?: readonly WatchedCluster[]
+}
+
+/** How far the hub's sources have seen every write of a cluster. */
+export interface WatchedCluster {
+  readonly redisClusterId: string
+  /** All that was written until this long before the heartbeat's `hubTime` is on the lane before the heartbeat. */
+  readonly completeAgoMs: number
 }
 
 /** Sent by the sensor about once a second: it lives, what it applied, and what its shield did since the last one. */
@@ -121,6 +130,8 @@ export interface StatusPayload {
   readonly counters: ShieldCounters
   /** Of each hot key with something to tell. */
   readonly keys: readonly KeyEffect[]
+  /** Masters of each Redis, as the sensor sees them. */
+  readonly nodeCounts?: Readonly<Record<string, number>>
   /** Watchers' state in words the console shows, by Redis cluster. */
   readonly watchers: readonly WatcherStatus[]
 }
@@ -154,6 +165,8 @@ export interface KeyEffect {
   readonly errors: number
   /** Largest observed staleness, where the canary looked. */
   readonly staleMs?: number
+  /** The rule by which the key is hot; beside `staleMs`. */
+  readonly ruleId?: string
 }
 
 export interface WatcherStatus {

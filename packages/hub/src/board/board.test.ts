@@ -193,7 +193,7 @@ test('a Redis that lost everything is written again from memory, and no hot key 
   const again = await own.restart()
   await waitFor(() => hubs.cores.every((core) => core.alarms.list().every(({ id }) => id !== 'board')))
   await waitFor(() => hubs.everywhere('k2'))
-  expect(hubs.cores.some((core) => core.alarms.list().some(({ id }) => id === 'board-reset'))).toBe(true)
+  await waitFor(() => hubs.cores.some((core) => core.alarms.list().some(({ id }) => id === 'board-reset')))
   expect(wasLost).toBe(false)
   const late = await hubs.add()
   expect(late.rules().rules.map(({ id }) => id)).toEqual(['r'])

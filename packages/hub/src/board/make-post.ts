@@ -36,7 +36,7 @@ export function makePost(id: string, track: HeatTrack, rule: Rule, parts: PostPa
     }),
     minHoldMs: rule.minHoldMs,
     strategies: rule.levels.map((level) =>
-      JSON.stringify(parts.chooseStrategy({ redisClusterId, key, rule, level, processCount })),
+      JSON.stringify(parts.chooseStrategy({ redisClusterId, key, rule, level, processCount }).strategy),
     ),
     services: [...services],
     ...(rule.levels.some(({ enterShare }) => enterShare !== undefined) && { hasShare: true }),

@@ -318,7 +318,7 @@ export class SharedDecider implements HeatDecider {
     const { chooseStrategy, processCount, entryTtlMs } = this.#options
     const { redisClusterId, key, services } = track
     const level = rule.levels[index]!
-    const strategy = chooseStrategy({ redisClusterId, key, rule, level, processCount: processCount(services) })
+    const { strategy } = chooseStrategy({ redisClusterId, key, rule, level, processCount: processCount(services) })
     const { heat } = readLevel(track, level, now)
     const at = now - this.#clockOffsetMs
     this.#setHot(id, {

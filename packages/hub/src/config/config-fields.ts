@@ -4,6 +4,8 @@ export type ConfigKind =
   | { readonly kind: 'number'; readonly min: number; readonly max: number }
   | { readonly kind: 'choice'; readonly choices: readonly string[] }
   | { readonly kind: 'list' }
+  /** A list of objects, or the name of a YAML or JSON file that holds it. */
+  | { readonly kind: 'objects' }
 
 /** One setting of the hub: its field in the file, its flag (`--kebab-case`) and its variable follow from its name. */
 export interface ConfigField {
@@ -101,6 +103,18 @@ export const configFields: readonly ConfigField[] = [
     type: count(20_000_000),
     default: '2000000',
     summary: 'keys of a cluster that are counted at once',
+  },
+  {
+    name: 'watchers',
+    type: { kind: 'objects' },
+    default: 'none',
+    summary: 'sources of changes: a list in the file, or a YAML or JSON file with that list',
+  },
+  {
+    name: 'alarmWebhooks',
+    type: { kind: 'list' },
+    default: 'none',
+    summary: 'addresses that get a POST when an alarm begins and ends',
   },
 ]
 

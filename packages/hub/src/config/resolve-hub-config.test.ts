@@ -43,6 +43,41 @@ test.each([
     'is missing',
   ],
   [{ flags: { 'tokens-file': file('e.yaml', 'apps: [{name: a, token: short}]') } }, 'apps[0].token', '16 characters'],
+  [
+    { flags: { config: file('g.yaml', 'watchers: [{kind: replika, redisClusterId: main}]') } },
+    'watchers[0].kind',
+    'did you mean replica?',
+  ],
+  [
+    { flags: { config: file('h.yaml', 'watchers: [{kind: replica, redisClusterId: main, address: {hots: a}}]') } },
+    'watchers[0].address.hots',
+    'did you mean host?',
+  ],
+  [
+    {
+      flags: {
+        watchers: file(
+          'i.yaml',
+          '[{kind: aof, redisClusterId: a, folder: f}, {kind: aof, redisClusterId: a, folder: g}]',
+        ),
+      },
+    },
+    'watchers[1].name',
+    'the second “AOF tail of a”',
+  ],
+  [
+    {
+      flags: {
+        config: file(
+          'j.yaml',
+          'watchers: [{kind: binlog, redisClusterId: a, connection: {user: u}, redis: "redis://h", mapping: {tables: {}}}]',
+        ),
+      },
+    },
+    'watchers[0].mapping',
+    'it names no table',
+  ],
+  [{ flags: { 'alarm-webhooks': 'ftp://x' } }, 'alarmWebhooks[0]', 'an http or https URL'],
   [{ flags: { 'tokens-file': file('f.yaml', 'app: []') } }, 'app', 'did you mean apps?'],
 ])('%j is refused with its name', (input, field, message) => {
   let caught: unknown
@@ -71,6 +106,36 @@ test('rules and tokens come from files', () => {
     apps: [{ name: 'shop', token: '0123456789abcdef' }],
     people: [{ name: 'ann', role: 'admin', token: 'fedcba9876543210' }],
   })
+})
+
+test('watchers of all kinds come from the file, with the mapping from another', () => {
+  const mappingFile = file(
+    'mapping.yaml',
+    'tables: {shop.product: [{key: "product:{id}", value: {json: all}, ttlSeconds: 60}]}',
+  )
+  const config = file(
+    'watchers.yaml',
+    `alarmWebhooks: ["https://alarms.example/hook"]
+watchers:
+  - {kind: replica, redisClusterId: main, address: {host: 10.0.0.1, port: 6380, password: p}, guards: true}
+  - {kind: aof, redisClusterId: other, folder: /var/lib/redis, maxValueBytes: 0}
+  - kind: binlog
+    redisClusterId: main
+    connection: {host: db, user: repl, password: q}
+    mappingFile: ${mappingFile}
+    redis: ["redis://10.0.0.1", "redis://10.0.0.2"]
+    loaderUrl: http://app/load
+`,
+  )
+  const { options } = resolveHubConfig({ flags: { config } })
+  expect(options.alarmWebhooks).toEqual(['https://alarms.example/hook'])
+  expect(options.watchers).toMatchObject([
+    { kind: 'replica', redisClusterId: 'main', address: { host: '10.0.0.1', port: 6380, password: 'p' }, guards: true },
+    { kind: 'aof', folder: '/var/lib/redis', maxValueBytes: 0 },
+    { kind: 'binlog', connection: { host: 'db', port: 3306, user: 'repl' }, loaderUrl: 'http://app/load' },
+  ])
+  const binlog = options.watchers!.find(({ kind }) => kind === 'binlog')
+  expect(binlog?.kind === 'binlog' && [...binlog.mapping.keys()]).toEqual(['shop.product'])
 })
 
 test('every setting stands in the reference with its flag, its variable and its default', () => {

@@ -4,6 +4,7 @@ import { parse as parseYaml } from 'yaml'
 import { HubConfigError } from '../errors.ts'
 import type { HubTokens } from '../http/access-guard.ts'
 import type { HubOptions } from '../start-hub.ts'
+import { parseWatchers } from '../watchers/watcher-settings.ts'
 import { type ConfigField, configFields, flagOf, variableOf } from './config-fields.ts'
 
 /** Where a setting came from. */
@@ -88,11 +89,14 @@ function convert({ type }: ConfigField, place: string, value: unknown): unknown 
       if (Array.isArray(items) && items.every((item) => typeof item === 'string' && item !== '')) return items
       throw failure(place, `${place} is ${describeValue(value)}; it must be a list of texts`)
     }
+    case 'objects':
+      return typeof value === 'string' ? readYaml(place, value) : value
   }
 }
 
 function toOptions(values: Record<string, unknown>): HubOptions {
-  const { rulesFile, tokensFile, tlsCertFile, tlsKeyFile, tlsCaFile, ...rest } = values as Record<string, string>
+  const { watchers, alarmWebhooks, ...plain } = values
+  const { rulesFile, tokensFile, tlsCertFile, tlsKeyFile, tlsCaFile, ...rest } = plain as Record<string, string>
   if ((tlsCertFile === undefined) !== (tlsKeyFile === undefined)) {
     const missing = tlsCertFile === undefined ? 'tlsCertFile' : 'tlsKeyFile'
     throw failure(missing, `${missing} is missing: TLS needs both tlsCertFile and tlsKeyFile`)
@@ -103,9 +107,18 @@ function toOptions(values: Record<string, unknown>): HubOptions {
     port: 7070,
     ...(rest as HubOptions),
     ...tls,
+    ...(watchers !== undefined && { watchers: parseWatchers(watchers) }),
+    ...(alarmWebhooks !== undefined && { alarmWebhooks: checkUrls(alarmWebhooks as readonly string[]) }),
     ...(rulesFile !== undefined && { initialRules: readRules(rulesFile) }),
     ...(tokensFile !== undefined && { tokens: readTokens(tokensFile) }),
   }
+}
+
+function checkUrls(urls: readonly string[]): readonly string[] {
+  const wrong = urls.findIndex((url) => !/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
+  // An address may hold a secret: it is not repeated.
+  if (wrong >= 0) throw failure(`alarmWebhooks[${wrong}]`, `alarmWebhooks[${wrong}] must be an http or https URL`)
+  return urls
 }
 
 /** Rules of a file: a list, or an object with `rules`. */

@@ -128,6 +128,15 @@ export class Decider implements HeatDecider {
     this.#options.sink.set(track, restored)
   }
 
+  /** Makes a key hot before it is, and keeps it so for `holdMs` without a single access. */
+  warm(track: HeatTrack, reason: string, now: number, holdMs: number): void {
+    const { rule } = track
+    if (rule === undefined || rule.mode !== 'on') return
+    const entry = this.#entry(track, rule, rule.levels[0]!, reason, now, now)
+    this.restore(track, entry, now, holdMs)
+    this.#record(track, 'prewarm', now, reason)
+  }
+
   /** The rule of an active track is another now, or is gone. */
   reconsider(track: HeatTrack, rule: Rule | undefined, now: number): void {
     const { state } = track
@@ -251,6 +260,33 @@ export class Decider implements HeatDecider {
     this.#record(track, 'strategy', now, `${entry.strategy.strategy} at level ${index + 1}: ${reason}`)
   }
 
+  /** All keys that are hot, with what is done for them. */
+  *handled(): Generator<{ track: HeatTrack; entry: TableEntry; since: number }> {
+    for (const track of this.#active) {
+      const { state } = track
+      if (state !== undefined && state.phase !== 'warming') yield { track, entry: state.entry, since: state.levelSince }
+    }
+  }
+
+  /** Chooses anew for a hot key: by what is known of its load by now, or because its strategy was given up (`why`). */
+  rechoose(track: HeatTrack, now: number, why?: string): void {
+    const { rule, state } = track
+    if (rule === undefined || state === undefined || state.phase === 'warming') return
+    const level = rule.levels[state.level]!
+    const reading = readLevel(track, level, now, this.#options.totals)
+    const reason = isEntered(level, reading) ? hotReason(rule, level, reading) : state.entry.reason
+    const entry = this.#entry(track, rule, level, reason, state.since, now)
+    if (entry.strategy.strategy === state.entry.strategy.strategy) return
+    track.state = { ...state, levelSince: now, entry }
+    if (rule.mode === 'on') this.#options.sink.set(track, entry)
+    this.#record(
+      track,
+      why === undefined ? 'strategy' : 'rollback',
+      now,
+      why === undefined ? entry.reason : `${why}; now ${entry.strategy.strategy}`,
+    )
+  }
+
   #leave(track: HeatTrack, now: number, kind: 'cooled' | 'rollback', text: string): void {
     const wasHot = track.state !== undefined && track.state.phase !== 'warming'
     track.state = undefined
@@ -269,8 +305,15 @@ export class Decider implements HeatDecider {
   #entry(track: HeatTrack, rule: Rule, level: RuleLevel, reason: string, since: number, now: number): TableEntry {
     const { chooseStrategy, processCount, entryTtlMs } = this.#options
     const { redisClusterId, key } = track
-    const strategy = chooseStrategy({ redisClusterId, key, rule, level, processCount: processCount(track.services) })
-    return { redisClusterId, key, strategy, ruleId: rule.id, reason, since, until: now + entryTtlMs }
+    const { strategy, why } = chooseStrategy({
+      redisClusterId,
+      key,
+      rule,
+      level,
+      processCount: processCount(track.services),
+    })
+    const whole = why === undefined ? reason : `${reason}; ${why}`
+    return { redisClusterId, key, strategy, ruleId: rule.id, reason: whole, since, until: now + entryTtlMs }
   }
 
   #record(track: HeatTrack, kind: HistoryEvent['kind'], at: number, text: string): void {

@@ -32,7 +32,8 @@ const keyEffect = z.object({
   readMs: z.number().min(0).optional(),
   limited: count,
   errors: count,
-  staleMs: z.number().optional(),
+  staleMs: z.number().min(0).optional(),
+  ruleId: z.string().max(256).optional(),
 })
 
 export const statusPayload = z.object({
@@ -55,6 +56,7 @@ export const statusPayload = z.object({
   }),
   keys: z.array(keyEffect).max(10_000).default([]),
   watchers: z.array(watcher).max(1000).default([]),
+  nodeCounts: z.record(z.string(), z.number().int().min(1).max(16_384)).optional(),
 })
 
 export const claimPayload = z.object({

@@ -179,6 +179,7 @@ export class SensorSession implements TableListener {
 /** The heartbeat of a service's sensors at this moment. */
 export function encodeHeartbeat(core: HubCore, serviceId: string): Uint8Array {
   const { delivery, governor, lane } = core
+  const watched = core.watchers.watched()
   return encodeJsonFrame('heartbeat', 0, {
     hubTime: core.now(),
     epoch: delivery.epoch,
@@ -186,6 +187,7 @@ export function encodeHeartbeat(core: HubCore, serviceId: string): Uint8Array {
     laneHead: lane.head,
     isOff: delivery.isOff,
     ...governor.pace,
+    ...(watched.length > 0 && { watched }),
   })
 }
 

@@ -135,6 +135,7 @@ test('the OpenAPI document names every route of the hub, from the schemas that c
       .flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method} ${path}`))
       .sort(),
   ).toEqual([
+    'delete /v1/prewarm/{id}',
     'delete /v1/rules/{id}',
     'get /v1/alarms',
     'get /v1/audit',
@@ -143,11 +144,15 @@ test('the OpenAPI document names every route of the hub, from the schemas that c
     'get /v1/keys',
     'get /v1/keys/{cluster}/{key}',
     'get /v1/overview',
+    'get /v1/prewarm',
     'get /v1/rules',
     'get /v1/rules/{id}',
     'get /v1/slots',
+    'get /v1/staleness',
     'get /v1/table',
     'get /v1/tokens',
+    'get /v1/watchers',
+    'post /v1/prewarm',
     'post /v1/reports',
     'post /v1/rules/{id}/dry-run',
     'post /v1/switch',

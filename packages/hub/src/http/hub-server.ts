@@ -8,7 +8,7 @@ import { ApiProblem } from '../errors.ts'
 import type { HubCore } from '../hub-core.ts'
 import { AccessGuard, type HubTokens, tokenOf } from './access-guard.ts'
 import { answerError } from './answer-error.ts'
-import { openApiOf, registerRoutes } from './api-route.ts'
+import { type ApiRoute, openApiOf, registerRoutes } from './api-route.ts'
 import { securityHeaders, serveConsole } from './console-files.ts'
 import { LiveSockets } from './live-sockets.ts'
 import { hubMetrics } from './metrics.ts'
@@ -26,6 +26,8 @@ export interface HubServerOptions {
   readonly tls: { readonly cert: Buffer; readonly key: Buffer; readonly ca?: Buffer } | undefined
   readonly logger: FastifyBaseLogger
   readonly plugins: readonly HubPlugin[]
+  /** Further routes of the hub's own API. */
+  readonly routes: readonly ApiRoute[]
   readonly version: string
 }
 
@@ -73,7 +75,7 @@ export class HubServer {
     })
     app.addContentTypeParser('text/plain', { parseAs: 'string' }, (_request, body, done) => done(null, body))
     this.#registerHealth()
-    const routes = hubRoutes(this.#core, this.#guard)
+    const routes = [...hubRoutes(this.#core, this.#guard), ...this.#options.routes]
     registerRoutes(app, routes, this.#guard)
     const document = openApiOf(routes, this.#options.version)
     app.get('/openapi.json', async () => document)

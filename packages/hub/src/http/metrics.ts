@@ -28,6 +28,14 @@ export function hubMetrics(core: HubCore): Registry {
   const answered = gauge('firebreak_reads_per_second', 'Reads of the last full second by who answered', ['by'])
   const groups = gauge('firebreak_group_accesses_per_second', 'Accesses of the hottest keys by prefix group', ['group'])
   const alarms = gauge('firebreak_alarms', 'Alarms that last, by severity', ['severity'])
+  const raised = gauge('firebreak_alarms_raised_total', 'Alarms that began since start')
+  const webhooks = gauge('firebreak_alarm_webhooks_total', 'Notices to alarm webhooks by result', ['result'])
+  const sources = gauge('firebreak_source_up', '1 while a source of changes is live', ['source'])
+  const sourceCounts = gauge('firebreak_source_events_total', 'What a source of changes did, by kind', [
+    'source',
+    'event',
+  ])
+  const staleness = gauge('firebreak_staleness_ms', 'Staleness that canaries saw, by rule', ['rule', 'quantile'])
   const interval = gauge('firebreak_report_interval_ms', 'How often sensors are asked to report')
   const floor = gauge('firebreak_sampling_floor', 'Counts below this are sampled')
 
@@ -45,6 +53,22 @@ export function hubMetrics(core: HubCore): Registry {
     isOff.set(core.delivery.isOff ? 1 : 0)
     const { redis, local, copies, limited } = core.traffic.latest(now)
     for (const [by, rate] of Object.entries({ redis, local, copies, limited })) answered.set({ by }, rate)
+    raised.set(core.alarms.raisedCount)
+    for (const [result, count] of Object.entries(core.webhooks.counts)) webhooks.set({ result }, count)
+    sources.reset()
+    for (const { name: source, state, counts } of core.watchers.views()) {
+      sources.set({ source }, state === 'live' ? 1 : 0)
+      for (const [event, count] of Object.entries(counts)) sourceCounts.set({ source, event }, count)
+    }
+    staleness.reset()
+    for (const { ruleId: rule, p50Ms, p99Ms, maxMs } of core.staleness.views((id) => core.rule(id))) {
+      for (const [quantile, value] of [
+        ['0.5', p50Ms],
+        ['0.99', p99Ms],
+        ['1', maxMs],
+      ] as const)
+        staleness.set({ rule, quantile }, value)
+    }
     interval.set(core.governor.pace.intervalMs)
     floor.set(core.governor.pace.samplingFloor)
     for (const severity of ['warning', 'critical'] as const) {

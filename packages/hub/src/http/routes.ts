@@ -128,6 +128,22 @@ export function hubRoutes(core: HubCore, guard: AccessGuard): ApiRoute[] {
       handle: () => ({ alarms: core.alarms.list() }),
     },
     {
+      method: 'GET',
+      path: '/v1/watchers',
+      summary: 'The sources of changes that this hub runs',
+      role: 'viewer',
+      answer: '{ watchers: WatcherView[] }',
+      handle: () => ({ watchers: core.watchers.views() }),
+    },
+    {
+      method: 'GET',
+      path: '/v1/staleness',
+      summary: 'How stale cached values were seen to be, by rule',
+      role: 'viewer',
+      answer: '{ rules: RuleStalenessView[] }',
+      handle: () => ({ rules: core.staleness.views((id) => core.rule(id)) }),
+    },
+    {
       method: 'POST',
       path: '/v1/switch',
       summary: 'The kill switch: every shield becomes a plain pass-through, or comes back',

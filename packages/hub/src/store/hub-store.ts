@@ -31,8 +31,9 @@ export interface HistoryQuery {
 }
 
 /**
- * What outlives a hub: rules, history, audit, the switch, and the table. All stores pass one contract suite
- * (`store/store-contract.test.ts`); calls may come while earlier ones are under way, and take effect in their order.
+ * What outlives a hub: rules, history, audit, the switch, the table, and sources' positions. All stores pass one
+ * contract suite (`store/store-contract.test.ts`); calls may come while earlier ones are under way, and take effect in
+ * their order.
  */
 export interface HubStore {
   /** For logs and health: `memory`, `sqlite` …. */
@@ -56,6 +57,9 @@ export interface HubStore {
   readonly board?: HeatBoard
   /** Writes rules and switch into a shared store that lost everything; false where another hub did. */
   restore?(state: Pick<HubState, 'rules' | 'rulesVersion' | 'isOff'>): Promise<boolean>
+  /** How far a source of changes was read, as it wrote it itself; undefined where it never did. */
+  position(source: string): Promise<string | undefined>
+  savePosition(source: string, position: string): Promise<void>
   close(): Promise<void>
 }
 

@@ -16,6 +16,7 @@ export class MemoryStore implements HubStore {
   readonly #epoch = randomUUID()
   readonly #rules = new Map<string, Rule>()
   readonly #entries = new Map<string, StoredEntry>()
+  readonly #positions = new Map<string, string>()
   readonly #limits: Required<StoreLimits>
   #history: HistoryEvent[] = []
   #audit: AuditEntry[] = []
@@ -88,6 +89,14 @@ export class MemoryStore implements HubStore {
 
   async audit(limit: number): Promise<readonly AuditEntry[]> {
     return this.#audit.toReversed().slice(0, limit)
+  }
+
+  async position(source: string): Promise<string | undefined> {
+    return this.#positions.get(source)
+  }
+
+  async savePosition(source: string, position: string): Promise<void> {
+    this.#positions.set(source, position)
   }
 
   async close(): Promise<void> {}

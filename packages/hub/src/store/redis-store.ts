@@ -37,7 +37,7 @@ export class RedisStore implements HubStore {
   readonly board: HeatBoard
   readonly #redis: Redis
   readonly #limits: Required<StoreLimits>
-  readonly #keys: { state: string; rules: string; entries: string; history: string; audit: string }
+  readonly #keys: { state: string; rules: string; entries: string; history: string; audit: string; positions: string }
   readonly #disconnect: () => void
 
   constructor(redis: Redis, options: RedisStoreOptions = {}) {
@@ -52,6 +52,7 @@ export class RedisStore implements HubStore {
       entries: key('entries'),
       history: key('history'),
       audit: key('audit'),
+      positions: key('positions'),
     }
     this.board = new RedisHeatBoard(redis, { prefix, stateKey: this.#keys.state, hubsKey: key('hubs') })
   }
@@ -136,6 +137,14 @@ export class RedisStore implements HubStore {
     if (limit < 1) return []
     const texts = (await this.#redis.send(['LRANGE', this.#keys.audit, 0, limit - 1])) as string[]
     return texts.map((text) => JSON.parse(text) as AuditEntry)
+  }
+
+  async position(source: string): Promise<string | undefined> {
+    return ((await this.#redis.send(['HGET', this.#keys.positions, source])) as string | null) ?? undefined
+  }
+
+  async savePosition(source: string, position: string): Promise<void> {
+    await this.#redis.send(['HSET', this.#keys.positions, source, position])
   }
 
   async restore({ rules, rulesVersion, isOff }: Pick<HubState, 'rules' | 'rulesVersion' | 'isOff'>): Promise<boolean> {

@@ -111,6 +111,14 @@ export class SqliteStore implements HubStore {
     }))
   }
 
+  async position(source: string): Promise<string | undefined> {
+    return this.#state(`position ${source}`)
+  }
+
+  async savePosition(source: string, position: string): Promise<void> {
+    this.#run('setState', { name: `position ${source}`, value: position })
+  }
+
   async close(): Promise<void> {
     if (this.#database.isOpen) this.#database.close()
   }

@@ -51,6 +51,17 @@ const entry = (key: string, changes: Partial<TableEntry> = {}): TableEntry => ({
 })
 
 describe.each(stores)('the %s store', (_name, make) => {
+  test('keeps the position of each source', async () => {
+    const store = make()
+    expect(await store.position('binlog of shop')).toBeUndefined()
+    await store.savePosition('binlog of shop', '0-1-5')
+    await store.savePosition('replica stream of main', '{"offset":7}')
+    await store.savePosition('binlog of shop', '0-1-6')
+    expect(await store.position('binlog of shop')).toBe('0-1-6')
+    expect(await store.position('replica stream of main')).toBe('{"offset":7}')
+    await store.close()
+  })
+
   test('begins empty, with an epoch of its own', async () => {
     const [one, other] = [make(), make()]
     const state = await one.load()

@@ -1,4 +1,5 @@
 import { entryId, type KeyEffect, type KeyEffectView, parseKeyText } from '@firebreak/core'
+import type { StrategyEffect } from '../decide/strategy-trials.ts'
 import { SlidingWindow } from '../heat/sliding-window.ts'
 
 /** Statuses come about once a second: over five of them the numbers stand still. */
@@ -8,6 +9,7 @@ const maxKeys = 10_000
 interface EffectOfKey {
   readonly localHits: SlidingWindow
   readonly redisReads: SlidingWindow
+  readonly errors: SlidingWindow
   bytesSaved: number
   millisecondsSaved: number
   lastAt: number
@@ -27,6 +29,7 @@ export class KeyEffects {
       known = {
         localHits: new SlidingWindow(windowMs),
         redisReads: new SlidingWindow(windowMs),
+        errors: new SlidingWindow(windowMs),
         bytesSaved: 0,
         millisecondsSaved: 0,
         lastAt: now,
@@ -35,9 +38,19 @@ export class KeyEffects {
     }
     known.localHits.add(now, effect.localHits)
     known.redisReads.add(now, effect.redisReads)
+    known.errors.add(now, effect.errors)
     known.bytesSaved += effect.bytesSaved
     known.millisecondsSaved += effect.localHits * (effect.readMs ?? 0)
     known.lastAt = now
+  }
+
+  /** What the strategy did in the last seconds, for its trial. */
+  effect(redisClusterId: string, key: string, now: number): StrategyEffect | undefined {
+    const known = this.#keys.get(entryId(redisClusterId, key))
+    if (known === undefined) return undefined
+    const local = known.localHits.sum(now)
+    const reads = local + known.redisReads.sum(now)
+    return { reads, helpedShare: reads === 0 ? 0 : local / reads, errors: known.errors.sum(now) }
   }
 
   view(redisClusterId: string, key: string, ratePerSecondBefore: number, now: number): KeyEffectView | null {

@@ -1,16 +1,20 @@
-import { BufferArgs, encodeCommand, mayBlock, RequestError, RequestParser } from '@firebreak/core'
+import { BufferArgs, encodeCommand, encodeReply, mayBlock, RequestError, RequestParser } from '@firebreak/core'
 import type { KeySpace } from '@firebreak/shield'
 import { ClusterDispatch, type ClusterSettings } from '../cluster/cluster-dispatch.ts'
+import { clusterOfOne } from '../cluster/cluster-of-one.ts'
 import { multiCommand, type ProxyCommand, proxyCommandOf } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
-import { Outlet } from '../transport/outlet.ts'
+import { firebreakCommand } from '../observe/firebreak-command.ts'
+import { beginEvent, flushClients, flushIfAlone, Outlet } from '../transport/outlet.ts'
 import type { Transport, TransportOwner } from '../transport/transport.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
 import type { ReplyTarget, SharedLane } from '../upstream/shared-lane.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
+import { Backlog } from './backlog.ts'
 import type { ClientHost } from './client-host.ts'
 import { InfoReply } from './info-reply.ts'
 import { Input } from './input.ts'
+import { lostReply } from './lost-reply.ts'
 import { PinnedLane, type PinnedOwner, type ReplyMark } from './pinned-lane.ts'
 import { ReplySlots } from './reply-slots.ts'
 import type { Session } from './session.ts'
@@ -33,7 +37,7 @@ const crossSlotReply = Buffer.from("-CROSSSLOT Keys in request don't hash to the
 export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwner {
   readonly host: ClientHost
   readonly session: Session
-  readonly outlet = new Outlet()
+  readonly outlet = new Outlet('client')
   readonly slots: ReplySlots = new ReplySlots(this.outlet)
   readonly args: BufferArgs
   readonly parser: RequestParser
@@ -53,16 +57,17 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   #isPaused = false
   #isEnding = false
   #isClosed = false
-  #unstalled: (() => void)[] = []
-  #stallTimer: NodeJS.Timeout | undefined
+  readonly #backlog: Backlog
   lastActiveMs: number
+  readonly #sinceMs: number
 
   constructor(host: ClientHost, session: Session) {
     this.host = host
     this.session = session
     this.parser = new RequestParser({ maxBulkBytes: host.maxRequestBytes })
     this.args = new BufferArgs(this.parser)
-    this.lastActiveMs = host.turn.nowMs
+    this.lastActiveMs = this.#sinceMs = host.turn.nowMs
+    this.#backlog = new Backlog(host, this.outlet, this.slots, () => host.onSlowReader(this))
   }
 
   attach(transport: Transport): void {
@@ -82,12 +87,32 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
     return this.#transport.peer
   }
 
+  get ageMs(): number {
+    return this.host.turn.nowMs - this.#sinceMs
+  }
+
+  get idleMs(): number {
+    return this.host.turn.nowMs - this.lastActiveMs
+  }
+
+  /** Bytes that were answered and that the client has not taken. */
+  get unreadBytes(): number {
+    return this.#backlog.bytes
+  }
+
   /** True when nothing is owed and nothing is begun. */
   get isIdle(): boolean {
     return this.slots.owed === 0 && this.#pinned === undefined && !this.#isHeld
   }
 
   onData(bytes: Buffer, length: number): void {
+    beginEvent()
+    this.#receive(bytes, length)
+    flushClients()
+    flushIfAlone()
+  }
+
+  #receive(bytes: Buffer, length: number): void {
     this.lastActiveMs = this.host.turn.nowMs = performance.now()
     if (this.#isEnding) return
     if (this.#pinned?.isPipe === true) {
@@ -104,33 +129,25 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   }
 
   onDrain(): void {
-    if (this.isStalled()) return
-    clearTimeout(this.#stallTimer)
-    this.#stallTimer = undefined
-    const callbacks = this.#unstalled
-    this.#unstalled = []
-    for (const callback of callbacks) callback()
-    this.#goOn()
+    if (this.#backlog.drained()) this.#goOn()
   }
 
   onClose(): void {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#isEnding = true
-    clearTimeout(this.#stallTimer)
     this.#input.clear()
     this.slots.clear()
     this.#pinned?.release()
     this.#pinned = undefined
-    const callbacks = this.#unstalled
-    this.#unstalled = []
-    for (const callback of callbacks) callback()
+    this.#backlog.close()
     this.host.onClientGone(this)
   }
 
   onReply(slot: number, bytes: Uint8Array, start: number, end: number, isLast: boolean): void {
     if (this.#isClosed) return
     this.slots.reply(slot, bytes, start, end, isLast)
+    this.#backlog.weigh(end - start, isLast)
     if (!isLast) return
     if (this.slots.owed === 0) {
       if (this.#isWaiting || this.#isEnding || this.#isPaused) this.#drained()
@@ -143,7 +160,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
       this.destroy()
       return
     }
-    this.answer(slot, error.refusal ?? lostReply(error, wasSent))
+    this.answer(slot, lostReply(error, wasSent))
   }
 
   onPinnedReply(slot: number, bytes: Uint8Array, start: number, end: number, isLast: boolean): void {
@@ -198,17 +215,19 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   }
 
   isStalled(): boolean {
-    return !this.#isClosed && this.outlet.queuedBytes + this.slots.waitingBytes > this.host.maxOutputBytes
+    return this.#backlog.isStalled
+  }
+
+  isBehind(): boolean {
+    return this.#backlog.isBehind
   }
 
   whenUnstalled(callback: () => void): void {
-    if (!this.isStalled()) {
-      callback()
-      return
-    }
-    this.#unstalled.push(callback)
-    // Others may wait behind a reader that never reads.
-    this.#stallTimer ??= setTimeout(() => this.host.onSlowReader(this), this.host.slowReaderMs)
+    this.#backlog.whenUnstalled(callback)
+  }
+
+  whenCaughtUp(callback: () => void): void {
+    this.#backlog.whenCaughtUp(callback)
   }
 
   /** Answers a slot with a whole reply. */
@@ -341,7 +360,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   #take(bytes: Buffer, start: number, end: number): number {
     let at = start
     const { parser } = this
-    if (this.outlet.queuedBytes > this.host.maxOutputBytes || this.slots.owed > this.host.maxInFlight) this.#pause()
+    if (this.#backlog.isBehind || this.slots.owed > this.host.maxInFlight) this.#pause()
     while (at < end && !this.#isBlocked) {
       let next: number
       try {
@@ -369,7 +388,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
     const command = proxyCommandOf(this.args)
     if (this.host.cluster !== undefined) return this.#dispatchToCluster(this.host.cluster, command, bytes, start, end)
     if (this.#pinned !== undefined) return this.dispatchPinned(this.#pinned, command, bytes, start, end)
-    if (command.isShared && !this.host.isIsolated && this.session.isKnown) {
+    if (command.isShared && !this.host.isIsolated && this.session.isKnown && !this.#backlog.isHeavy) {
       let target: ReplyTarget = this
       const { shield } = this.host
       if (shield?.isActive) {
@@ -418,6 +437,17 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
     switch (command.way) {
       case 'session':
         return carryOut(this, command, bytes, start, end)
+      case 'own': {
+        const words = this.argumentList().map((word) => Buffer.from(word).toString())
+        this.answerNow(encodeReply(firebreakCommand(words.slice(1), this.host.observed), this.session.version))
+        return true
+      }
+      case 'cluster': {
+        const only = this.host.onlyNode()
+        if (only === undefined) return this.#seeAndSend(this.commandLane(), command, bytes, start, end)
+        this.answerNow(encodeReply(clusterOfOne(command.name, only), this.session.version))
+        return true
+      }
       case 'info': {
         const request = this.requestBytes(bytes, start, end)
         const reply = new InfoReply(this, this.slots.take())
@@ -432,7 +462,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
           this.#lane = this.host.node.lane(this.session.snapshot(), 'scripts')
         return this.#seeAndSend(this.#lane, command, bytes, start, end)
       case 'shared':
-        if (this.host.isIsolated || (command.mayBlock && mayBlock(command.row!, this.args)))
+        if (this.host.isIsolated || this.#backlog.isHeavy || (command.mayBlock && mayBlock(command.row!, this.args)))
           return this.borrow(command, bytes, start, end)
         return this.#seeAndSend(this.commandLane(), command, bytes, start, end)
       default:
@@ -472,8 +502,10 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
 
   /** Sends the request at hand over the connection of its own. */
   dispatchPinned(pinned: PinnedLane, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+    if (command.way === 'own' && !pinned.hasSentMulti) return this.dispatchRare(command, bytes, start, end)
     const isLocal = command.name === 'QUIT' || command.name === 'RESET' || command.name.endsWith('TNAME')
-    if (isLocal && !(pinned.hasSentMulti && command.name.endsWith('TNAME'))) {
+    const isServers = command.name.endsWith('TNAME') && (pinned.hasSentMulti || pinned.stays)
+    if (isLocal && !isServers) {
       if (command.name === 'RESET' && this.slots.owed > 0) return this.waitForReplies()
       return carryOut(this, command, bytes, start, end)
     }
@@ -521,7 +553,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
     this.#isPaused = true
     this.#transport.pause()
     this.outlet.flush()
-    if (!this.isStalled() && this.slots.owed <= this.host.maxInFlight) {
+    if (!this.#backlog.isBehind && this.slots.owed <= this.host.maxInFlight) {
       this.#isPaused = false
       this.#transport.resume()
     }
@@ -530,7 +562,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   /** Goes on with requests after whatever held them up. */
   #goOn(): void {
     if (this.#isClosed || this.#isEnding) return
-    if (this.#isPaused && !this.isStalled() && this.slots.owed <= this.host.maxInFlight) this.#isPaused = false
+    if (this.#isPaused && !this.#backlog.isBehind && this.slots.owed <= this.host.maxInFlight) this.#isPaused = false
     if (this.#isBlocked) return
     this.#takeInput()
     if (!this.#isBlocked && !this.#isEnding) this.#transport.resume()
@@ -538,10 +570,3 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
 }
 
 const noAuth = Buffer.from('-NOAUTH Authentication required.\r\n')
-
-function lostReply(error: UpstreamLostError, wasSent: boolean): Buffer {
-  if (!wasSent) return Buffer.from(`-ERR Firebreak: ${error.message.replaceAll(/[\r\n]+/g, ' ')}\r\n`)
-  return Buffer.from(
-    `-ERR Firebreak: the connection to Redis at ${error.address} was lost before the reply came; whether the command was carried out is unknown\r\n`,
-  )
-}

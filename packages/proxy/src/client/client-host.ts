@@ -1,4 +1,6 @@
 import type { ClusterSettings } from '../cluster/cluster-dispatch.ts'
+import type { OnlyNode } from '../cluster/cluster-of-one.ts'
+import type { Observed } from '../observe/firebreak-command.ts'
 import type { ProxyShield } from '../shield/proxy-shield.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
@@ -27,11 +29,19 @@ export interface ClientHost {
   readonly maxOutputBytes: number
   readonly maxInFlight: number
   readonly slowReaderMs: number
+  /** True while all clients together leave too much unread. */
+  readonly isFull: boolean
+  /** What FIREBREAK tells about. */
+  readonly observed: Observed
   /** The proxy's own users; undefined where AUTH is the server's matter. */
   readonly users: ProxyUser | undefined
+  /** The proxy as a cluster of one, where it shows itself so. */
+  onlyNode(): OnlyNode | undefined
   /** CLIENT PAUSE or UNPAUSE was carried out. */
   isolate(forMs: number): void
   infoSection(): string
+  /** Lines for CLIENT LIST of clients that have a name and no connection of their own to carry it. */
+  namedClients(): string
   onClientGone(client: ClientConnection): void
   onSlowReader(client: ClientConnection): void
 }

@@ -1,6 +1,7 @@
 import type { UpstreamLostError } from '../errors.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import type { ClientConnection } from './client-connection.ts'
+import { longerText } from './longer-text.ts'
 import { isWord } from './words.ts'
 
 /** Which INFO asks for our section too. */
@@ -36,12 +37,8 @@ export class InfoReply implements ReplyTarget {
   }
 
   #withSection(reply: Buffer): Buffer {
-    const bodyStart = reply.indexOf(0x0a) + 1
-    const body = reply.subarray(bodyStart, reply.length - 2)
-    const gap = body.length > 4 ? '\r\n' : ''
-    const section = Buffer.from(`${gap}${this.#client.host.infoSection()}`)
-    const type = String.fromCharCode(reply[0]!)
-    const head = Buffer.from(`${type}${body.length + section.length}\r\n`)
-    return Buffer.concat([head, body, section, Buffer.from('\r\n')])
+    // An empty INFO (a section that the server does not know) needs no blank line before ours.
+    const gap = reply.length > 12 ? '\r\n' : ''
+    return longerText(reply, `${gap}${this.#client.host.infoSection()}`)
   }
 }

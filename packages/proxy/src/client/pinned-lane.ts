@@ -15,8 +15,9 @@ export interface PinnedOwner {
   onPinnedLost(error: UpstreamLostError): void
   /** Of a cluster: an error came. What the client gets in its place, or undefined where the request goes on elsewhere. */
   onPinnedError?(slot: number, reply: Buffer): Buffer | undefined
-  isStalled(): boolean
-  whenUnstalled(callback: () => void): void
+  /** True while the client leaves more unread than it may. */
+  isBehind(): boolean
+  whenCaughtUp(callback: () => void): void
 }
 
 /** What the reply to a request means for the connection's state. */
@@ -26,6 +27,8 @@ export interface ReplyMark {
   readonly channels?: number
   /** Called with the reply where it is no error and not QUEUED. */
   readonly onDone?: () => void
+  /** What the client gets instead of a reply of one text. */
+  readonly rewrite?: (reply: Buffer) => Buffer
 }
 
 interface Expected {
@@ -40,6 +43,8 @@ const plus = 0x2b
 const minus = 0x2d
 const array = 0x2a
 const push = 0x3e
+const bulk = 0x24
+const verbatim = 0x3d
 
 /**
  * A connection to Redis that one client has for itself, and the state that keeps it from sharing: a transaction, watched
@@ -131,9 +136,9 @@ export class PinnedLane {
 
   onReply(bytes: Buffer, start: number, end: number, isLast: boolean, type: number): void {
     this.#route(bytes, start, end, isLast, type)
-    if (end - start >= 4096 && this.#owner.isStalled()) {
+    if (end - start >= 4096 && this.#owner.isBehind()) {
       this.connection.pause()
-      this.#owner.whenUnstalled(() => this.connection.resume())
+      this.#owner.whenCaughtUp(() => this.connection.resume())
     }
   }
 
@@ -172,6 +177,7 @@ export class PinnedLane {
   /** Short replies that say something about the connection's state are looked at in one piece. */
   #needsWhole(expected: Expected | undefined, type: number): boolean {
     if (type === minus && this.#owner.onPinnedError !== undefined) return true
+    if (expected?.mark?.rewrite !== undefined) return true
     return expected?.mark !== undefined && (type === plus || type === minus)
   }
 
@@ -193,6 +199,11 @@ export class PinnedLane {
       bytes = reply
       start = 0
       end = reply.length
+    }
+    if (isLast && expected.mark?.rewrite !== undefined && (type === bulk || type === verbatim)) {
+      bytes = expected.mark.rewrite(bytes.subarray(start, end))
+      start = 0
+      end = bytes.length
     }
     if (isLast) {
       this.#shift()

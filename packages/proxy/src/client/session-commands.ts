@@ -4,6 +4,7 @@ import type { UpstreamLostError } from '../errors.ts'
 import { type Identity, identityOf } from '../upstream/identity.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import type { ClientConnection } from './client-connection.ts'
+import { longerText } from './longer-text.ts'
 import type { ReplyMark } from './pinned-lane.ts'
 import { isWord, wholeNumber } from './words.ts'
 
@@ -114,6 +115,12 @@ export function markOf(client: ClientConnection, command: ProxyCommand): ReplyMa
           pinned!.setTracking(isOn)
         },
       }
+    }
+    case 'list':
+      return args.length === 2 ? { command, rewrite: (reply) => longerText(reply, host.namedClients()) } : undefined
+    case 'name': {
+      const name = args.length === 3 ? Buffer.from(client.argument(2)).toString('latin1') : ''
+      return { command, onDone: () => void (session.name = name) }
     }
     case 'pause': {
       const forMs = command.name === 'CLIENT PAUSE' && args.length > 2 ? wholeNumber(client.argument(2)) : 0

@@ -13,10 +13,10 @@ import type { PinnedLane } from '../client/pinned-lane.ts'
 import { carryOut } from '../client/session-commands.ts'
 import { multiCommand, type ProxyCommand } from '../commands/proxy-command.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
+import type { Topology } from '../upstream/topology.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import { clusterOfOne, type OnlyNode } from './cluster-of-one.ts'
 import { ClusterRequest } from './cluster-request.ts'
-import type { ClusterTopology } from './cluster-topology.ts'
 import { JoinedReply, type JoinedSink, type JoinKind } from './joined-reply.ts'
 import { KeysStream } from './keys-stream.ts'
 import { redirectOf } from './redirect.ts'
@@ -47,7 +47,7 @@ const everywhere: Record<string, JoinKind> = {
 
 /** What the requests of all clients of a cluster share. */
 export interface ClusterSettings {
-  readonly topology: ClusterTopology
+  readonly topology: Topology
   readonly retryForMs: number
   readonly only: () => OnlyNode
 }
@@ -68,6 +68,7 @@ export class ClusterDispatch {
   dispatch(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
     const client = this.#client
     const { pinned } = client
+    const { isSpread } = this.#settings.topology
     if (this.#hasOpenMulti) return this.#inOpenMulti(command, bytes, start, end)
     if (pinned !== undefined && !this.#mayLeave(pinned, command)) {
       return client.dispatchPinned(pinned, command, bytes, start, end)
@@ -76,9 +77,11 @@ export class ClusterDispatch {
       case 'session':
         return carryOut(client, command, bytes, start, end)
       case 'cluster':
+        if (!isSpread) return this.#route(command, bytes, start, end)
         client.answerNow(encodeReply(clusterOfOne(command.name, this.#settings.only()), client.session.version))
         return true
       case 'info':
+      case 'own':
         return client.dispatchRare(command, bytes, start, end)
       case 'script':
       case 'shared':
@@ -87,6 +90,7 @@ export class ClusterDispatch {
       default:
         break
     }
+    if (!isSpread) return this.#borrow(command, bytes, start, end)
     if (command.name === 'MULTI' && client.args.length === 1) {
       this.#hasOpenMulti = true
       client.answerNow(ok)
@@ -153,6 +157,10 @@ export class ClusterDispatch {
     const seen = shield?.isActive === true ? shield.see(client, command, client) : client
     if (seen === 'held') return false
     if (seen === 'answered') return true
+    if (!this.#settings.topology.isSpread) {
+      this.#send(command, copyOf(request), -1, this.#nodeOf(command), seen, client.slots.take())
+      return true
+    }
     if (name === 'KEYS') return this.#keys(copyOf(request))
     if (name === 'SCAN' && client.args.length >= 2) return this.#scan(command)
     const join = everywhere[name]

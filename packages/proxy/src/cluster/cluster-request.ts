@@ -2,13 +2,13 @@ import { encodeCommand } from '@firebreak/core'
 import type { UpstreamLostError } from '../errors.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
 import type { LaneUse, ReplyTarget } from '../upstream/shared-lane.ts'
+import type { Topology } from '../upstream/topology.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
-import type { ClusterTopology } from './cluster-topology.ts'
 import { redirectOf } from './redirect.ts'
 
 /** What a request to a cluster is made of. */
 export interface ClusterRequestOptions {
-  readonly topology: ClusterTopology
+  readonly topology: Topology
   readonly state: ConnectionState
   /** The request; kept until it is answered. */
   readonly bytes: Uint8Array
@@ -117,7 +117,8 @@ export class ClusterRequest implements ReplyTarget {
 
   #owner(): UpstreamNode {
     const { topology, slot, node } = this.#options
-    return slot >= 0 || node === undefined || node.isClosed ? topology.nodeOf(Math.max(0, slot)) : node
+    if (slot >= 0 || node === undefined || !topology.isSpread) return topology.nodeOf(Math.max(0, slot))
+    return node.isClosed ? topology.masters[0]! : node
   }
 
   #put(node: UpstreamNode, isAsking: boolean): void {

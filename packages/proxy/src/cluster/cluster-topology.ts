@@ -1,6 +1,7 @@
 import type { ConnectTarget } from '../transport/transport.ts'
 import { askOnce } from '../upstream/ask-once.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
+import type { Topology } from '../upstream/topology.ts'
 import { type NodeSettings, UpstreamNode } from '../upstream/upstream-node.ts'
 import { SlotMap, slotRangesOf } from './slot-map.ts'
 
@@ -11,7 +12,8 @@ const demotedGraceMs = 1000
  * Knows the nodes of a cluster and who serves which slot: from CLUSTER SLOTS of any node that answers, and at once from
  * every MOVED.
  */
-export class ClusterTopology {
+export class ClusterTopology implements Topology {
+  readonly isSpread = true
   readonly #seeds: readonly ConnectTarget[]
   readonly #state: ConnectionState
   readonly #settings: NodeSettings

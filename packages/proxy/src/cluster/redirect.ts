@@ -5,7 +5,10 @@ export type Redirect =
 
 const place = /^-(MOVED|ASK) (\d+) (.*):(\d+)\r\n/
 
-/** Reads MOVED, ASK, TRYAGAIN and CLUSTERDOWN; undefined for an error that is the client's. */
+/**
+ * Reads MOVED, ASK, and what a node says that is not, or not yet, what it was taken for (TRYAGAIN, CLUSTERDOWN, LOADING,
+ * READONLY of a master that was demoted); undefined for an error that is the client's. None of them was carried out.
+ */
 export function redirectOf(reply: Uint8Array): Redirect | undefined {
   const text = Buffer.from(reply.buffer, reply.byteOffset, Math.min(reply.length, 300)).toString('latin1')
   const match = place.exec(text)
@@ -13,6 +16,6 @@ export function redirectOf(reply: Uint8Array): Redirect | undefined {
     const [, kind, slot, host, port] = match
     return { kind: kind === 'MOVED' ? 'moved' : 'ask', slot: Number(slot), host: host!, port: Number(port) }
   }
-  if (/^-(TRYAGAIN|CLUSTERDOWN|LOADING|MASTERDOWN)\b/.test(text)) return { kind: 'later' }
+  if (/^-(TRYAGAIN|CLUSTERDOWN|LOADING|MASTERDOWN|READONLY)\b/.test(text)) return { kind: 'later' }
   return undefined
 }

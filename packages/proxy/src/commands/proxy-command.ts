@@ -14,8 +14,19 @@ import { allCommands, type CommandArgs, type CommandRow, NameTable } from '@fire
  * | `pipe`    | as `stay`, and from then on replies are not matched to requests, for there may be none or many      |
  * | `session` | answered or carried out by the proxy: who, which protocol, which database                          |
  * | `cluster` | about the cluster: answered by the proxy where it shows itself as one                              |
+ * | `own`     | FIREBREAK: about the proxy itself                                                                  |
  */
-export type CommandWay = 'shared' | 'script' | 'info' | 'borrow' | 'pin' | 'stay' | 'pipe' | 'session' | 'cluster'
+export type CommandWay =
+  | 'shared'
+  | 'script'
+  | 'info'
+  | 'borrow'
+  | 'pin'
+  | 'stay'
+  | 'pipe'
+  | 'session'
+  | 'cluster'
+  | 'own'
 
 /** What the reply to a command on a connection of one's own says about that connection. */
 export type CommandMark =
@@ -32,6 +43,8 @@ export type CommandMark =
   | 'tracking'
   | 'unknown'
   | 'pause'
+  | 'list'
+  | 'name'
 
 /** A command as the proxy sees it. */
 export interface ProxyCommand {
@@ -81,6 +94,8 @@ const marks: Record<string, CommandMark> = {
   AUTH: 'auth',
   HELLO: 'hello',
   'CLIENT TRACKING': 'tracking',
+  'CLIENT LIST': 'list',
+  'CLIENT SETNAME': 'name',
   'CLIENT PAUSE': 'pause',
   'CLIENT UNPAUSE': 'pause',
 }
@@ -100,8 +115,18 @@ export const unknownCommand: ProxyCommand = {
   subcommands: undefined,
 }
 
+/** The proxy's own command. */
+const ownCommand: ProxyCommand = {
+  ...unknownCommand,
+  name: 'FIREBREAK',
+  id: 1,
+  way: 'own',
+  isWrite: false,
+  mark: undefined,
+}
+
 /** Every command, by id. */
-export const proxyCommands: readonly ProxyCommand[] = [unknownCommand, ...rows.map(makeCommand)]
+export const proxyCommands: readonly ProxyCommand[] = [unknownCommand, ownCommand, ...rows.map(makeCommand)]
 
 function makeCommand(row: CommandRow, index: number): ProxyCommand {
   const { name, flags } = row
@@ -109,7 +134,7 @@ function makeCommand(row: CommandRow, index: number): ProxyCommand {
   const mayBlock = flags.has('blocking')
   return {
     name,
-    id: index + 1,
+    id: index + 2,
     row,
     way,
     isShared: way === 'shared' && !mayBlock,

@@ -45,6 +45,8 @@ export class ProxyShield {
   readonly #stale = new StaleReplies()
   readonly #upstreams = new Map<string, ProxyUpstream>()
   #pendingFlushes = 0
+  #turnMs = -1
+  #turnNow = 0
   /** Reads answered from memory. */
   localHits = 0
   /** Requests that a limit refused, made wait, or answered with what was true before. */
@@ -154,7 +156,7 @@ export class ProxyShield {
   }
 
   #serve(client: ClientConnection, command: ProxyCommand, row: CommandRow, hot: HotKey, keyIndex: number): boolean {
-    const now = this.#cluster.now()
+    const now = this.#now(client.host.turn.nowMs)
     const isGet = row.name === 'GET' && client.args.length === 2
     const read = isGet ? undefined : readOf(client, row, keyIndex)
     const reply = hot.hit(read?.id ?? 'GET', now)
@@ -178,6 +180,15 @@ export class ProxyShield {
     }
     client.slots.take()
     return true
+  }
+
+  /** The shield's time, read once a turn. */
+  #now(turnMs: number): number {
+    if (turnMs !== this.#turnMs) {
+      this.#turnMs = turnMs
+      this.#turnNow = this.#cluster.now()
+    }
+    return this.#turnNow
   }
 
   #limit(

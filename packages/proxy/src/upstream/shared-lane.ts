@@ -19,7 +19,7 @@ export interface ReplyTarget {
 }
 
 /** Is told of each reply when its request was sent. */
-export type LatencySink = (node: string, commandId: number, sentMs: number, target: ReplyTarget) => void
+export type LatencySink = (commandId: number, sentMs: number, target: ReplyTarget) => void
 
 // Small replies are not worth a look at their reader's backlog.
 const largeBytes = 4096
@@ -121,7 +121,7 @@ export class SharedLane implements ReplyReceiver {
     if (isLast) {
       this.#targets[place] = undefined
       this.#head++
-      this.#onLatency(this.address, this.#commands[place]!, this.#times[place]!, target)
+      this.#onLatency(this.#commands[place]!, this.#times[place]!, target)
     }
     target.onReply(this.#tags[place]!, bytes, start, end, isLast, type)
     if (end - start >= largeBytes && target.isStalled?.() === true) this.#stall(target)

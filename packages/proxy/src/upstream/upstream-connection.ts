@@ -1,6 +1,6 @@
 import { encodeCommand, ReplyScanner } from '@firebreak/core'
 import { UpstreamLostError } from '../errors.ts'
-import { Outlet } from '../transport/outlet.ts'
+import { beginEvent, flushClients, Outlet } from '../transport/outlet.ts'
 import type { ConnectTarget, Transport, TransportKind, TransportOwner } from '../transport/transport.ts'
 import type { ConnectionState } from './identity.ts'
 
@@ -22,6 +22,8 @@ export interface UpstreamSettings {
   readonly transports: TransportKind
   /** How long a connection may take, retries included, before what waits for it fails. */
   readonly connectWaitMs: number
+  /** Told the time whenever Redis sends something. */
+  readonly turn?: { nowMs: number }
 }
 
 const retryMs = 25
@@ -34,7 +36,7 @@ const retryMs = 25
  * have passed: nothing was sent, so nothing can happen twice.
  */
 export class UpstreamConnection implements TransportOwner {
-  readonly outlet = new Outlet()
+  readonly outlet = new Outlet('redis')
   readonly state: ConnectionState
   readonly target: ConnectTarget
   receiver: ReplyReceiver
@@ -47,6 +49,7 @@ export class UpstreamConnection implements TransportOwner {
   #greeting: Buffer[] = []
   #isRefused = false
   #selectsFirst = false
+  #lastReason = 'it does not answer'
   #noPermission: Buffer | undefined
   /** What comes is not looked at: the stream of a master is no RESP reply. */
   isRaw = false
@@ -96,6 +99,14 @@ export class UpstreamConnection implements TransportOwner {
   }
 
   onData(bytes: Buffer, length: number): void {
+    beginEvent()
+    this.#receive(bytes, length)
+    flushClients()
+  }
+
+  #receive(bytes: Buffer, length: number): void {
+    const { turn } = this.#settings
+    if (turn !== undefined) turn.nowMs = performance.now()
     if (this.isRaw && this.#isReady) {
       this.receiver.onReply(bytes, 0, length, false, 0)
       return
@@ -128,6 +139,7 @@ export class UpstreamConnection implements TransportOwner {
       return
     }
     this.#scanner = new ReplyScanner({ maxBulkBytes: 2 ** 40 })
+    this.#lastReason = reason
     this.#retry = setTimeout(() => this.#connect(), retryMs)
   }
 
@@ -135,7 +147,7 @@ export class UpstreamConnection implements TransportOwner {
     clearTimeout(this.#deadline)
     this.#deadline = setTimeout(
       () => {
-        if (!this.#isReady) this.lose('it does not answer')
+        if (!this.#isReady) this.lose(this.#lastReason)
       },
       Math.max(1, this.#settings.connectWaitMs - (performance.now() - this.#since)),
     )

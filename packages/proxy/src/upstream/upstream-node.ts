@@ -1,6 +1,7 @@
+import { LatencyTable } from '../observe/latency-table.ts'
 import type { ConnectTarget } from '../transport/transport.ts'
 import type { ConnectionState } from './identity.ts'
-import { type LaneUse, type LatencySink, SharedLane } from './shared-lane.ts'
+import { type LaneUse, type LatencySink, type ReplyTarget, SharedLane } from './shared-lane.ts'
 import { type ReplyReceiver, UpstreamConnection, type UpstreamSettings } from './upstream-connection.ts'
 
 /** How a node's connections are kept. */
@@ -8,7 +9,11 @@ export interface NodeSettings extends UpstreamSettings {
   /** Idle connections of one's own that are kept for the next who needs one. */
   readonly maxIdleConnections: number
   readonly idleConnectionMs: number
-  readonly onLatency: LatencySink
+  /** The time as the turn of the event loop that runs knows it. */
+  readonly turn: { nowMs: number }
+  /** A request took longer than this, in milliseconds. */
+  readonly slowMs: number
+  readonly onSlow: (node: UpstreamNode, commandId: number, elapsedMs: number, target: ReplyTarget) => void
 }
 
 interface IdleConnection {
@@ -26,11 +31,19 @@ export class UpstreamNode {
   readonly #lanes = new Map<string, SharedLane>()
   readonly #idle = new Map<string, IdleConnection[]>()
   readonly #owned = new Set<UpstreamConnection>()
+  readonly latency = new LatencyTable()
+  readonly #onLatency: LatencySink
   #isClosed = false
 
   constructor(target: ConnectTarget, settings: NodeSettings) {
     this.target = target
     this.#settings = settings
+    const { turn, slowMs, onSlow } = settings
+    this.#onLatency = (commandId, sentMs, asker) => {
+      const elapsedMs = turn.nowMs - sentMs
+      this.latency.record(commandId, elapsedMs)
+      if (elapsedMs >= slowMs) onSlow(this, commandId, elapsedMs, asker)
+    }
   }
 
   get address(): string {
@@ -61,7 +74,7 @@ export class UpstreamNode {
     const id = `${use} ${stateId(state)}`
     const known = this.#lanes.get(id)
     if (known !== undefined) return known
-    const lane = new SharedLane(this.target, state, use, this.#settings, this.#settings.onLatency, (retired) => {
+    const lane = new SharedLane(this.target, state, use, this.#settings, this.#onLatency, (retired) => {
       if (this.#lanes.get(id) === retired) this.#lanes.delete(id)
     })
     this.#lanes.set(id, lane)

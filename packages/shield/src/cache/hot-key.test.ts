@@ -28,7 +28,7 @@ function setUp(strategy = defaultLocalCache) {
     warn: () => {},
     processId: 'test',
     watcherAt: () => watcher,
-    ttlMs: (_, pttlMs) => (pttlMs < 0 ? 60_000 : pttlMs),
+    guard: (_, pttlMs) => ({ lease, ttlMs: pttlMs < 0 ? 60_000 : pttlMs }),
     kept: (hot) => caches.kept(hot, now),
     makeLimit: () => undefined,
     released: (hot) => caches.released(hot),
@@ -187,4 +187,22 @@ test('processes do not load anew at one instant, and a key that ends is not load
   at(now() + 149)
   expect(text(hot.hit('GET', now()))).toBe('$2\r\nv2\r\n')
   expect(reads).toHaveLength(0)
+})
+
+test('a carried value takes the place of a cached one, and a load in flight does not bring the older back', () => {
+  const { hot, answer, now } = setUp({ ...defaultLocalCache, consistent: false })
+  hot.load(get, now(), () => {})
+  answer('old')
+  hot.load(readCommand('STRLEN', ['k'], 0), now(), () => {})
+  hot.renew(Buffer.from('new'), 60_000)
+  expect(text(hot.hit('GET', now()))).toBe('$3\r\nnew\r\n')
+  answer('3')
+  expect(hot.replyCount).toBe(1)
+  expect(hot.hit('GET', now() + 60_000)).toBeUndefined()
+})
+
+test('a carried value is not kept for a key that nobody reads', () => {
+  const { hot } = setUp({ ...defaultLocalCache, consistent: false })
+  hot.renew(Buffer.from('new'), 60_000)
+  expect(hot.replyCount).toBe(0)
 })

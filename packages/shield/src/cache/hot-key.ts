@@ -55,6 +55,8 @@ export class HotKey {
   bytesSaved = 0
   loadCount = 0
   loadMs = 0
+  /** Largest staleness that the canary saw since the last status; undefined where it did not look. */
+  staleMs: number | undefined
   /** Set while the key's replies are larger than the cache: reads go to Redis until then. */
   bypassUntil = Number.NEGATIVE_INFINITY
   /** The key's name in the cache that bounds it. */
@@ -151,6 +153,7 @@ export class HotKey {
     this.bytesSaved = 0
     this.loadCount = 0
     this.loadMs = 0
+    this.staleMs = undefined
     if (this.limit !== undefined) this.limit.limited = 0
   }
 
@@ -161,6 +164,17 @@ export class HotKey {
 
   get replyCount(): number {
     return this.#replies.size
+  }
+
+  /** What is kept for a command, served or not. */
+  replyTo(commandId: string): CachedReply | undefined {
+    return this.#replies.get(commandId)
+  }
+
+  /** A reply whose command has the key as its only argument, so that it can be asked for again. */
+  bareReply(): { readonly commandId: string; readonly reply: CachedReply } | undefined {
+    for (const [commandId, reply] of this.#replies) if (!commandId.includes(' ')) return { commandId, reply }
+    return undefined
   }
 
   /** The reply to a command, if one may be served at this moment; it is counted as a local hit. */
@@ -220,6 +234,15 @@ export class HotKey {
     this.dropReplies()
   }
 
+  /** The key's new value came with the news of its change: it takes the place of the one that is kept. */
+  renew(value: Uint8Array, ttlMs: number): void {
+    const isKept = this.#replies.has('GET')
+    this.drop()
+    if (!isKept || ttlMs <= 0 || !this.isCached || this.pendingWrites > 0) return
+    const bytes = Buffer.concat([Buffer.from(`$${value.length}\r\n`), value, Buffer.from('\r\n')])
+    this.#keep('GET', new CachedReply(bytes, this.space.now() + ttlMs, endlessLease))
+  }
+
   /**
    * Drops every reply. Enough for what the watcher itself tells: it reads and listens on one connection, so a load whose
    * reply comes behind the news was answered behind the change.
@@ -245,8 +268,8 @@ export class HotKey {
   ): CachedReply {
     this.loadCount++
     this.loadMs += this.space.now() - sentAt
-    const ttlMs = this.space.ttlMs(this, pttlMs, watcher)
-    const reply = new CachedReply(ownBytes(bytes), sentAt + ttlMs, this.isConsistent ? watcher.lease : endlessLease)
+    const { lease, ttlMs } = this.space.guard(this, pttlMs, watcher)
+    const reply = new CachedReply(ownBytes(bytes), sentAt + ttlMs, lease)
     this.limit?.keep(command.id, reply)
     if (ttlMs >= leastRefreshedTtlMs) {
       // Processes that loaded at one instant must not load again at one.

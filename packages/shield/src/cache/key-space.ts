@@ -1,7 +1,9 @@
 import type { RateLimitStrategy } from '@firebreak/core'
 import type { KeyLimit } from '../limit/key-limit.ts'
+import type { Lease } from '../watcher/lease.ts'
 import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
 import type { Upstream } from '../watcher/upstream.ts'
+
 import type { HotKey } from './hot-key.ts'
 
 /** What a key space needs of its cluster. */
@@ -15,8 +17,8 @@ export interface KeySpaceHost {
   readonly processId: string
   /** The watcher of the node that owns a slot; undefined while that is not known. */
   watcherAt(space: KeySpace, slot: number): TrackingWatcher | undefined
-  /** How long a reply may be served, from when it was asked for. */
-  ttlMs(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): number
+  /** What a reply is served under, and how long at most from when it was asked for. */
+  guard(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): { readonly lease: Lease; readonly ttlMs: number }
   /** The limit on a hot key; undefined where it is none of the application's keys. */
   makeLimit(name: string, strategy: RateLimitStrategy): KeyLimit | undefined
   /** The key's replies grew: the cache that bounds them counts them. */
@@ -72,8 +74,8 @@ export class KeySpace {
     return this.#host.watcherAt(this, slot)
   }
 
-  ttlMs(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): number {
-    return this.#host.ttlMs(hot, pttlMs, watcher)
+  guard(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): { readonly lease: Lease; readonly ttlMs: number } {
+    return this.#host.guard(hot, pttlMs, watcher)
   }
 
   makeLimit(name: string, strategy: RateLimitStrategy): KeyLimit | undefined {

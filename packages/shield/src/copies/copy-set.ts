@@ -6,6 +6,14 @@ import { copyReadReplies, encodeCopyRead, parseCopyRead } from './copy-read.ts'
 import { encodeScript } from './copy-script.ts'
 import { besideKey, markerOf, nodesOf, type PlacedCopy, placeCopies } from './place-copies.ts'
 
+/** Gets a reply; undefined where the caller has to ask Redis itself. */
+type CopyReader = (reply: CachedReply | undefined) => void
+
+interface WaitingReader {
+  readonly command: ReadCommand
+  readonly onRead: CopyReader
+}
+
 /** What a set of copies needs of its key and its shield. */
 export interface CopySetHost {
   readonly keyName: string
@@ -20,7 +28,7 @@ export interface CopySetHost {
   /** Makes a reply of bytes that are served once. */
   wrap(bytes: Uint8Array): CachedReply
   /** Reads the key itself. */
-  readOriginal(command: ReadCommand, onRead: (reply: CachedReply | undefined) => void): boolean
+  readOriginal(command: ReadCommand, onRead: CopyReader): boolean
   warn(code: string, message: string): void
   countCopyRead(): void
 }
@@ -41,8 +49,9 @@ interface Picture {
  * The copies of one hot key (strategy RedundantKeys), as one process sees them.
  *
  * *Reading.* A read goes to a random copy whose node can be reached, together with the copy's marker. The marker says
- * whose copy it is and of which version; without one, or with an older version than this process has seen or written, the
- * key itself is read, so that a client never goes back in time and always sees its own writes.
+ * whose copy it is and of which version. Without one, or with an older version than this process has seen or written, a
+ * new picture of the key is put to the copies first; so a client never goes back in time and always sees its own writes.
+ * The key itself is read only where no copy can be.
  *
  * *Refreshing.* One process is elected to follow the key: it takes pictures of it on its tracking connection, so the
  * server tells it of the next change, whoever makes it, and writes each picture to all copies. Pictures are numbered at
@@ -55,7 +64,12 @@ export class CopySet {
   readonly #strategy: RedundantKeysStrategy
   #copies: readonly PlacedCopy[] = []
   #placedFor = ''
-  #seenVersion = 0
+  /** Only pictures of at least this version are read; infinite until there is one. */
+  #seenVersion = Number.POSITIVE_INFINITY
+  /** Counts what makes the pictures so far too old. */
+  #epoch = 0
+  #isCatchingUp = false
+  readonly #waiting: WaitingReader[] = []
   #picture: Picture | undefined
   #isRefresher = false
   #isRefreshing = false
@@ -63,7 +77,6 @@ export class CopySet {
   #electedAt = Number.NEGATIVE_INFINITY
   #renewedAt = Number.NEGATIVE_INFINITY
   readonly #foreign = new Set<string>()
-  readonly #restoring = new Set<string>()
   #isClosed = false
 
   constructor(host: CopySetHost, strategy: RedundantKeysStrategy) {
@@ -87,7 +100,12 @@ export class CopySet {
   }
 
   /** Reads a copy, or the key where no copy will do; false where neither can be read here. */
-  read(command: ReadCommand, onRead: (reply: CachedReply | undefined) => void): boolean {
+  read(command: ReadCommand, onRead: CopyReader): boolean {
+    return this.#read(command, onRead, false)
+  }
+
+  #read(command: ReadCommand, onRead: CopyReader, isSecondTry: boolean): boolean {
+    if (this.#seenVersion === Number.POSITIVE_INFINITY) return this.#wait(command, onRead)
     const copy = this.#pick()
     const watcher = copy === undefined ? undefined : this.#host.watcherAt(copy.slot)
     if (copy === undefined || watcher === undefined) return this.#host.readOriginal(command, onRead)
@@ -100,9 +118,23 @@ export class CopySet {
         onRead(this.#host.wrap(reading.reply))
         return
       }
-      if (!this.#host.readOriginal(command, onRead)) onRead(undefined)
-      if (reading !== undefined) this.#restore(copy)
+      // A copy that ended or is behind is written anew, and read once more; a command that fails on it goes to the key.
+      const mayTryAgain = reading !== undefined && !isSecondTry
+      if (mayTryAgain) this.written()
+      const isSent = mayTryAgain ? this.#wait(command, onRead) : this.#host.readOriginal(command, onRead)
+      if (!isSent) onRead(undefined)
     })
+    return true
+  }
+
+  /**
+   * Waits for the picture that is being taken. Reading the key meanwhile would show something newer than that picture, and
+   * the next read of a copy would go back in time: with many readers there would never be a picture new enough.
+   */
+  #wait(command: ReadCommand, onRead: CopyReader): boolean {
+    if (!this.#host.watcherAt(this.#host.keySlot)?.canRead) return false
+    this.#waiting.push({ command, onRead })
+    if (!this.#isCatchingUp) this.#catchUp()
     return true
   }
 
@@ -111,16 +143,36 @@ export class CopySet {
     if (this.#isRefresher) this.#refresh()
   }
 
-  /** This process wrote the key, and the write was acknowledged: only later pictures will do from now on. */
+  /** This process wrote the key, or is to begin with its copies: only pictures that are taken from now on will do. */
   written(): void {
     this.#seenVersion = Number.POSITIVE_INFINITY
+    this.#epoch++
+    if (!this.#isCatchingUp) this.#catchUp()
+  }
+
+  #catchUp(): void {
+    this.#isCatchingUp = true
+    const epoch = this.#epoch
     this.#ask(this.#host.keySlot, encodeScript('take', this.#originalKeys(), [counterMs]), (value) => {
+      this.#isCatchingUp = false
       const picture = pictureOf(value)
-      // Without an answer the next one will do: until then the key itself is read.
-      if (picture === undefined) return
-      this.#seenVersion = picture.version
+      if (this.#isClosed || picture === undefined) {
+        this.#serveWaiting((reader) => this.#host.readOriginal(reader.command, reader.onRead))
+        return
+      }
       this.#putAll(picture)
+      if (epoch !== this.#epoch) {
+        this.#catchUp()
+        return
+      }
+      this.#seenVersion = picture.version
+      // Behind the puts on the same connections: they find the new picture.
+      this.#serveWaiting((reader) => this.#read(reader.command, reader.onRead, true))
     })
+  }
+
+  #serveWaiting(serve: (reader: WaitingReader) => boolean): void {
+    for (const reader of this.#waiting.splice(0)) if (!serve(reader)) reader.onRead(undefined)
   }
 
   /** Looks after the election, the names and the markers; several times a second. */
@@ -128,7 +180,7 @@ export class CopySet {
     if (this.#isClosed) return
     const now = this.#host.now()
     this.#place()
-    if (this.#seenVersion === Number.POSITIVE_INFINITY) this.written()
+    if (this.#seenVersion === Number.POSITIVE_INFINITY && !this.#isCatchingUp) this.#catchUp()
     if (now - this.#electedAt >= electionMs / 3) this.#elect(now)
     if (this.#isRefresher && now - this.#renewedAt >= renewMs) this.#renew(now)
   }
@@ -207,7 +259,7 @@ export class CopySet {
     for (const copy of this.#copies) this.#put(copy, picture)
   }
 
-  #put(copy: PlacedCopy, picture: Picture, onDone: () => void = () => {}): void {
+  #put(copy: PlacedCopy, picture: Picture): void {
     const args = [picture.version, this.#host.keyName, vouchFor(picture), this.#lifeFor(picture), picture.dump ?? '']
     this.#ask(copy.slot, encodeScript('put', [copy.name, markerOf(copy.name)], args), (value) => {
       if (value === 'foreign' || (value instanceof Uint8Array && Buffer.from(value).toString() === 'foreign')) {
@@ -217,18 +269,6 @@ export class CopySet {
           `${copy.name} is somebody’s own key: it is left alone and not used as a copy of ${this.#host.keyName}`,
         )
       }
-      onDone()
-    })
-  }
-
-  /** A copy is not there: one reader writes it back, at most once at a time from here. */
-  #restore(copy: PlacedCopy): void {
-    if (this.#isRefresher || this.#restoring.has(copy.name)) return
-    this.#restoring.add(copy.name)
-    this.#ask(this.#host.keySlot, encodeScript('take', this.#originalKeys(), [counterMs]), (value) => {
-      const picture = pictureOf(value)
-      if (picture === undefined) this.#restoring.delete(copy.name)
-      else this.#put(copy, picture, () => this.#restoring.delete(copy.name))
     })
   }
 

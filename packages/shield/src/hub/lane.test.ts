@@ -31,3 +31,22 @@ test('another hub has another lane: what its one has carried is unknown', () => 
   lane.connected('b')
   expect(lane.heard(3)).toBe(true)
 })
+
+test('a hub of the same name whose lane began anew has lost what it had to say', () => {
+  const lane = new Lane()
+  lane.connected('a')
+  lane.heard(57)
+  lane.disconnected()
+  lane.connected('a')
+  expect(lane.heard(0)).toBe(true)
+  expect([lane.received(1), lane.received(2)]).toEqual([false, false])
+})
+
+test('another hub is a gap also where its lane has carried nothing yet', () => {
+  const lane = new Lane()
+  lane.connected('a')
+  expect(lane.heard(0)).toBe(false)
+  lane.disconnected()
+  lane.connected('b')
+  expect(lane.heard(0)).toBe(true)
+})

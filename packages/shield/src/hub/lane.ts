@@ -20,14 +20,14 @@ export class Lane {
 
   /** A message came; true where one before it is missing. */
   received(sequence: number): boolean {
-    const hasGap = this.#sequence === undefined ? this.#isReconnected : sequence > this.#sequence + 1
-    this.#sequence = Math.max(sequence, this.#sequence ?? 0)
+    const hasGap = this.#sequence === undefined ? this.#isReconnected : sequence !== this.#sequence + 1
+    this.#sequence = sequence
     return hasGap
   }
 
   /** A heartbeat named the head; true where messages up to it are missing. */
   heard(head: number): boolean {
-    const hasGap = this.#sequence === undefined ? this.#isReconnected && head > 0 : head > this.#sequence
+    const hasGap = this.#sequence === undefined ? this.#isReconnected : head !== this.#sequence
     this.#sequence = head
     this.#isReconnected = false
     return hasGap

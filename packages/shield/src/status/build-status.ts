@@ -29,10 +29,12 @@ export function buildStatus(clusters: Iterable<ClusterShield>, head: StatusHead)
   }
   const keys = []
   const watchers = []
+  const nodeCounts: Record<string, number> = {}
   for (const cluster of clusters) {
     keys.push(...cluster.takeEffects())
     cluster.tally.drainInto(counters)
     watchers.push(...cluster.watcherStatuses())
+    nodeCounts[cluster.redisClusterId] = cluster.nodeCount
   }
-  return { ...identity, counters, keys, watchers }
+  return { ...identity, counters, keys, watchers, nodeCounts }
 }

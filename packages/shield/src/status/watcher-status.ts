@@ -1,11 +1,11 @@
 import type { WatcherStatus } from '@firebreak/core'
 import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
 
-/** How a watcher is, for the hub. */
-export function watcherStatus(redisClusterId: string, watcher: TrackingWatcher): WatcherStatus {
+/** How a watcher is, for the hub; where tracking is refused, the hub's lane may guard instead. */
+export function watcherStatus(redisClusterId: string, watcher: TrackingWatcher, isLaneAlive: boolean): WatcherStatus {
   return {
     redisClusterId,
-    kind: watcher.state === 'fallback' ? 'fallback' : 'tracking',
+    kind: watcher.state !== 'fallback' ? 'tracking' : isLaneAlive ? 'lane' : 'fallback',
     state: statusOf(watcher),
     detail: watcher.detail === '' ? watcher.node : `${watcher.node}: ${watcher.detail}`,
   }

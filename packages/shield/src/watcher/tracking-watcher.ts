@@ -42,9 +42,11 @@ interface Read {
   readonly sentAt: number
 }
 
-const ping = encodeCommand(['PING'])
 const track = encodeCommand(['CLIENT', 'TRACKING', 'ON'])
 const errorMarker = 0x2d
+/** A step of the greeting may take this long, and a pause between two tries: healed within a second, whenever that is. */
+const shortestStepMs = 400
+const longestRetryMs = 400
 const movedPattern = /^-(MOVED|ASK|CLUSTERDOWN|TRYAGAIN)/
 
 /**
@@ -67,9 +69,14 @@ export class TrackingWatcher {
   #connection: RespConnection | undefined
   #database: number | undefined
   #reads = new Set<Read>()
-  #pings: TimerHandle | undefined
+  #ticks: TimerHandle | undefined
+  #pings = 0
+  /** When a tick last found the lease held, and how many connections in a row ended because none did. */
+  #heldAt = 0
+  #lapses = 0
   #retry: TimerHandle | undefined
-  #openedAt = 0
+  /** When the greeting last came a step further. */
+  #progressAt = 0
   #failures = 0
   #isStopped = false
   #isIdle = false
@@ -176,12 +183,14 @@ export class TrackingWatcher {
   #connect(): void {
     if (this.#isStopped) return
     const { upstream, clock } = this.#options
-    this.#openedAt = clock.now()
+    this.#progressAt = clock.now()
     // A refusal stays to be seen until it is known to be over.
     if (this.#state !== 'refused') this.#state = 'connecting'
     let connection: RespConnection
     try {
-      connection = new RespConnection(upstream.connect(this.node), {
+      const socket = upstream.connect(this.node)
+      for (const event of ['connect', 'secureConnect']) socket.once(event, () => this.#progressed())
+      connection = new RespConnection(socket, {
         clock,
         onPush: (items) => this.#pushed(connection, items),
         onClose: (error) => this.#closed(connection, error),
@@ -192,8 +201,8 @@ export class TrackingWatcher {
     }
     this.#connection = connection
     this.#database = 0
-    this.#pings?.cancel()
-    this.#pings = this.#options.timers.setInterval(() => this.#tick(), this.#options.leaseMs / 3)
+    this.#ticks?.cancel()
+    this.#ticks = this.#options.timers.setInterval(() => this.#tick(), this.#options.leaseMs / 3)
     this.#greet(connection)
   }
 
@@ -204,6 +213,7 @@ export class TrackingWatcher {
     connection.send(encodeCommand(['HELLO', '3', ...auth]), [
       (reply) => {
         if (reply === undefined) return
+        this.#progressed()
         if (reply[0] !== errorMarker) this.#track(connection)
         else if (/^-(NOAUTH|WRONGPASS|NOPERM)/.test(lineOf(reply))) this.#refused(connection, lineOf(reply))
         else this.#greetOldServer(connection, lineOf(reply), username, password)
@@ -218,6 +228,7 @@ export class TrackingWatcher {
         if (reply[0] === errorMarker) this.#fallBack(lineOf(reply))
         else {
           this.#state = 'live'
+          this.#heldAt = this.#options.clock.now()
           this.#detail = ''
           this.#failures = 0
           this.#extendLease(connection)
@@ -225,6 +236,10 @@ export class TrackingWatcher {
         }
       },
     ])
+  }
+
+  #progressed(): void {
+    this.#progressAt = this.#options.clock.now()
   }
 
   #greetOldServer(connection: RespConnection, why: string, username?: string, password?: string): void {
@@ -267,20 +282,36 @@ export class TrackingWatcher {
     const { clock, leaseMs } = this.#options
     const now = clock.now()
     if (this.#state === 'connecting' || this.#state === 'refused') {
-      if (now - this.#openedAt > Math.max(1000, leaseMs * 3)) this.#connection?.destroy()
+      // A step that takes longer than a lease would leave nothing to serve; a new try heals sooner than TCP.
+      if (now - this.#progressAt > Math.max(shortestStepMs, leaseMs)) this.#connection?.destroy()
       return
     }
     // Nobody waits longer than a lease for us.
     for (const read of this.#reads) if (now - read.sentAt > leaseMs) this.#finish(read, undefined)
     if (this.#state !== 'live' || (this.#isIdle && this.#reads.size === 0)) return
     this.#ping()
-    // A silent connection may be dead without a sign: a new one heals sooner than TCP gives up.
-    if (!this.#isIdle && now - this.#lease.aliveUntil > leaseMs * 2) this.#connection?.destroy()
+    // A connection that holds no lease may be dead without a sign: a new one heals sooner than TCP gives up. Over a
+    // link that is slower than the lease it would be no better, so tries that bring nothing become rare.
+    if (this.#isIdle || now < this.#lease.aliveUntil) {
+      this.#heldAt = now
+      this.#lapses = 0
+    } else if (now - this.#heldAt > leaseMs * 2 * 2 ** Math.min(6, this.#lapses)) {
+      this.#lapses++
+      this.#connection?.destroy()
+    }
   }
 
   #ping(): void {
     const connection = this.#connection!
-    connection.send(ping, [(reply) => void (reply !== undefined && this.#extendLease(connection))])
+    const word = String(++this.#pings)
+    connection.send(encodeCommand(['PING', word]), [
+      (reply) => {
+        if (reply === undefined) return
+        // Somebody on the way has lost a request or a reply: from here on every answer would be another one's.
+        if (reply[0] !== errorMarker && lineOf(reply.subarray(reply.indexOf(0x0a) + 1)) !== word) connection.destroy()
+        else this.#extendLease(connection)
+      },
+    ])
   }
 
   #extendLease(connection: RespConnection): void {
@@ -309,14 +340,15 @@ export class TrackingWatcher {
     this.#connection = undefined
     this.#lost()
     if (this.#state !== 'refused') this.#detail = error instanceof Error ? error.message : 'the connection was closed'
-    const ceiling = Math.min(1000, 20 * 2 ** Math.min(6, this.#failures++))
+    const longestMs = this.#state === 'refused' ? 1000 : longestRetryMs
+    const ceiling = Math.min(longestMs, 20 * 2 ** Math.min(6, this.#failures++))
     this.#retry = this.#options.timers.setTimeout(() => this.#connect(), ceiling * (0.5 + this.#options.random() / 2))
   }
 
   #lost(): void {
     if (this.#state !== 'refused') this.#state = 'down'
     this.#lease.aliveUntil = Number.NEGATIVE_INFINITY
-    this.#pings?.cancel()
+    this.#ticks?.cancel()
     for (const read of this.#reads) this.#finish(read, undefined)
     this.#options.onFlush('the watcher was lost')
   }

@@ -1,7 +1,7 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { systemTimers, type TimerHandle, type Timers } from '@firebreak/core'
+import { type Clock, steadyClock, systemTimers, type TimerHandle, type Timers } from '@firebreak/core'
 import type { ChangeListener, ChangeSource, SourceState } from '../change/change.ts'
 import { ChangeReader } from '../change/change-reader.ts'
 import { WatchError } from '../errors.ts'
@@ -20,6 +20,7 @@ export interface AofTailOptions {
   readonly maxValueBytes?: number
   /** How often to look although the file system said nothing. @default 100 */
   readonly pollMs?: number
+  readonly clock?: Clock
   readonly timers?: Timers
 }
 
@@ -45,6 +46,7 @@ export class AofTail implements ChangeSource {
   #timer: TimerHandle | undefined
   #running: Promise<void> | undefined
   #isWoken = false
+  #completeAt = Number.NEGATIVE_INFINITY
   #state: SourceState = { kind: 'connecting', reason: 'not started' }
 
   constructor(options: AofTailOptions, listener: ChangeListener) {
@@ -53,6 +55,7 @@ export class AofTail implements ChangeSource {
       directoryName: 'appendonlydir',
       maxValueBytes: 1024,
       pollMs: 100,
+      clock: steadyClock,
       timers: systemTimers,
       ...options,
     }
@@ -62,6 +65,11 @@ export class AofTail implements ChangeSource {
 
   get state(): SourceState {
     return this.#state
+  }
+
+  /** When the last look began that read the file to its end: Redis writes it before it answers, so all is told. */
+  get completeAt(): number {
+    return this.#completeAt
   }
 
   start(): void {
@@ -93,7 +101,9 @@ export class AofTail implements ChangeSource {
     while (this.#isWoken && this.#state.kind !== 'closed') {
       this.#isWoken = false
       try {
+        const beganAt = this.#options.clock.now()
         await this.#catchUp()
+        this.#completeAt = beganAt
         this.#setState({ kind: 'live' })
       } catch (error) {
         await this.#startOver(error as NodeJS.ErrnoException)

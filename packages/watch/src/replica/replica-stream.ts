@@ -32,7 +32,8 @@ export interface ReplicaStreamOptions {
 }
 
 const noPosition: ReplicaPosition = { id: '?', offset: -1 }
-const ackMs = 1000
+/** The pause between acknowledgements: short at first, then a replica's usual second. */
+const ackMs = { first: 20, longest: 1000 }
 
 /**
  * Follows a master as a replica that keeps nothing: every write of every client, script and expiry, in order, and
@@ -188,12 +189,17 @@ export class ReplicaStream implements ChangeSource {
   #online(socket: Socket): void {
     this.#isOnline = true
     this.#failures = 0
-    const acknowledge = () => socket.write(encodeCommand(['REPLCONF', 'ACK', '0']))
-    acknowledge()
-    this.#ack?.cancel()
-    this.#ack = this.#options.timers.setInterval(acknowledge, ackMs)
+    this.#acknowledge(socket, ackMs.first)
     this.#poll.reached(this.#feed?.offset ?? 0)
     this.#judge()
+  }
+
+  /** After an RDB without a file the master sends nothing until an ACK comes, and it overhears one that is too early. */
+  #acknowledge(socket: Socket, pauseMs: number): void {
+    socket.write(encodeCommand(['REPLCONF', 'ACK', '0']))
+    this.#ack?.cancel()
+    const next = () => this.#acknowledge(socket, Math.min(ackMs.longest, pauseMs * 2))
+    this.#ack = this.#options.timers.setTimeout(next, pauseMs)
   }
 
   #refuse(error: Error): void {

@@ -1,0 +1,247 @@
+import { execFile } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import {
+  freePort,
+  type GuardedChild,
+  redisCli,
+  sourceArgs,
+  startChild,
+  startRedis,
+  TestHub,
+  temporaryFolder,
+  waitFor,
+} from '@firebreak/testkit'
+import { Bench, median, medianRatio, rounds, say } from './harness/bench.ts'
+
+// The proxy beside direct Redis and twemproxy (Debian's nutcracker), all asked by redis-benchmark in turn, round after
+// round. CPU is what the kernel charged the process under test, user and system, divided by the requests.
+
+const execute = promisify(execFile)
+const bench = new Bench('proxy')
+const clockTicksPerSecond = 100
+
+interface Contestant {
+  readonly port: number
+  readonly pid: number
+}
+
+interface Result {
+  readonly perSecond: number
+  readonly cpuUs: number
+  readonly p50Ms: number
+}
+
+function cpuSeconds(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond
+}
+
+async function run(
+  { port, pid }: Contestant,
+  options: { pipeline: number; requests: number; clients?: number; key?: string },
+): Promise<Result> {
+  const { pipeline, requests, clients = 50, key } = options
+  const command = key === undefined ? ['-r', '10000', 'GET', 'key:__rand_int__'] : ['GET', key]
+  const before = cpuSeconds(pid)
+  const args = ['-p', port, '-n', requests, '-c', clients, '-P', pipeline, '--csv', ...command].map(String)
+  const { stdout } = await execute('redis-benchmark', args, { maxBuffer: 1 << 24 })
+  const row = stdout.trim().split('\n').at(-1)!
+  const cells = row.match(/"[^"]*"/g)!.map((cell) => cell.slice(1, -1))
+  const [perSecond, , , p50Ms] = cells.slice(-7).map(Number)
+  return { perSecond: perSecond!, cpuUs: ((cpuSeconds(pid) - before) * 1e6) / requests, p50Ms: p50Ms! }
+}
+
+/** Each contestant in turn, in alternating order. */
+async function compare<Name extends string>(
+  contestants: Record<Name, Contestant>,
+  count: number,
+  options: Parameters<typeof run>[1],
+): Promise<Record<Name, { perSecond: number[]; cpuUs: number[]; p50Ms: number[] }>> {
+  const names = Object.keys(contestants) as Name[]
+  const results = Object.fromEntries(
+    names.map((name) => [name, { perSecond: [], cpuUs: [], p50Ms: [] }]),
+  ) as unknown as Record<Name, { perSecond: number[]; cpuUs: number[]; p50Ms: number[] }>
+  for (let index = 0; index < count; index++) {
+    for (const name of index % 2 === 0 ? names : [...names].reverse()) {
+      const { perSecond, cpuUs, p50Ms } = await run(contestants[name], options)
+      results[name].perSecond.push(perSecond)
+      results[name].cpuUs.push(cpuUs)
+      results[name].p50Ms.push(p50Ms)
+    }
+  }
+  for (const name of names) {
+    const { perSecond, cpuUs, p50Ms } = results[name]
+    say(
+      `P${options.pipeline} ${name}: ${Math.round(median(perSecond))}/s, ${median(cpuUs).toFixed(2)} µs CPU, p50 ${median(p50Ms)} ms`,
+    )
+  }
+  return results
+}
+
+const children: GuardedChild[] = []
+
+async function startTwemproxy(redisPort: number): Promise<Contestant> {
+  const [port, statsPort] = [await freePort(), await freePort()]
+  const file = join(temporaryFolder('nutcracker'), 'nutcracker.yml')
+  writeFileSync(
+    file,
+    `alpha:\n  listen: 127.0.0.1:${port}\n  hash: fnv1a_64\n  distribution: ketama\n  redis: true\n  servers:\n   - 127.0.0.1:${redisPort}:1\n`,
+  )
+  const child = startChild('nutcracker', ['-c', file, '-s', String(statsPort)])
+  children.push(child)
+  await waitFor(() =>
+    redisCli(port, 'GET', 'x').then(
+      () => true,
+      () => false,
+    ),
+  )
+  return { port, pid: child.pid }
+}
+
+async function startOurs(redisPort: number, options: Record<string, unknown> = {}): Promise<Contestant> {
+  const file = fileURLToPath(new URL('./proxy-process.ts', import.meta.url))
+  const settings = JSON.stringify({ upstream: `redis://127.0.0.1:${redisPort}`, port: 0, ...options })
+  const child = startChild(process.execPath, [...sourceArgs, file, settings])
+  children.push(child)
+  const [, port] = await child.printed(/listening (\d+)/)
+  return { port: Number(port), pid: child.pid }
+}
+
+const redis = await startRedis({ args: ['--enable-debug-command', 'yes'] })
+const hub = await TestHub.start()
+try {
+  await execute('redis-benchmark', [
+    '-p',
+    String(redis.port),
+    '-n',
+    '60000',
+    '-P',
+    '50',
+    '-r',
+    '10000',
+    '-q',
+    'SET',
+    'key:__rand_int__',
+    'x'.repeat(64),
+  ])
+  await redis.cli('SET', 'hot', 'x'.repeat(100))
+  const direct: Contestant = { port: redis.port, pid: redis.child.pid }
+  const twemproxy = await startTwemproxy(redis.port)
+  const ours = await startOurs(redis.port)
+  const raw = await startOurs(redis.port, { transport: 'raw' })
+  const shield = { hubs: [hub.url], redisClusterId: 'main', serviceId: 'bench', tableFile: false }
+  const counting = await startOurs(redis.port, { shield })
+  await waitFor(() => hub.hellos.length > 0)
+
+  // Nobody is measured cold: a process that was just started compiles while it answers.
+  for (const contestant of [direct, twemproxy, ours, raw, counting]) {
+    for (const pipeline of [1, 16])
+      await run(contestant, { pipeline, requests: rounds(30_000, 100_000) * Math.min(pipeline, 8) })
+  }
+  const count = rounds(3, 7)
+  const p1 = await compare({ direct, twemproxy, ours, raw }, count, { pipeline: 1, requests: rounds(20_000, 100_000) })
+  bench.report({
+    id: 'p1-cpu-vs-twemproxy',
+    ratio: medianRatio(p1.ours.cpuUs, p1.twemproxy.cpuUs),
+    of: 'CPU of the proxy',
+    to: 'twemproxy',
+  })
+  bench.report({
+    id: 'p1-raw-cpu-vs-twemproxy',
+    ratio: medianRatio(p1.raw.cpuUs, p1.twemproxy.cpuUs),
+    of: 'CPU of the proxy on raw handles',
+    to: 'twemproxy',
+  })
+  bench.report({
+    id: 'p1-vs-twemproxy',
+    ratio: medianRatio(p1.ours.perSecond, p1.twemproxy.perSecond),
+    of: 'the proxy',
+    to: 'twemproxy',
+  })
+
+  const p16 = await compare({ direct, twemproxy, ours }, count, { pipeline: 16, requests: rounds(200_000, 1_000_000) })
+  bench.report({
+    id: 'p16-cpu-vs-twemproxy',
+    ratio: medianRatio(p16.ours.cpuUs, p16.twemproxy.cpuUs),
+    of: 'CPU of the proxy',
+    to: 'twemproxy',
+  })
+  bench.report({
+    id: 'p16-vs-direct',
+    ratio: medianRatio(p16.ours.perSecond, p16.direct.perSecond),
+    of: 'the proxy',
+    to: 'direct Redis',
+  })
+  bench.report({
+    id: 'p16-vs-twemproxy',
+    ratio: medianRatio(p16.ours.perSecond, p16.twemproxy.perSecond),
+    of: 'the proxy',
+    to: 'twemproxy',
+  })
+
+  const p64 = await compare({ direct, ours }, count, { pipeline: 64, requests: rounds(300_000, 2_000_000) })
+  bench.report({
+    id: 'p64-vs-direct',
+    ratio: medianRatio(p64.ours.perSecond, p64.direct.perSecond),
+    of: 'the proxy',
+    to: 'direct Redis',
+  })
+
+  const counted = await compare({ ours, counting }, count, { pipeline: 16, requests: rounds(200_000, 1_000_000) })
+  bench.report({
+    id: 'counting-cost',
+    ratio: medianRatio(counted.counting.cpuUs, counted.ours.cpuUs),
+    of: 'CPU with counting',
+    to: 'without',
+  })
+
+  const one = await compare({ direct, twemproxy, ours }, count, {
+    pipeline: 1,
+    clients: 1,
+    requests: rounds(4000, 30_000),
+  })
+  const added = (proxied: readonly number[]) => median(proxied.map((p50, index) => p50 - one.direct.p50Ms[index]!))
+  bench.report({
+    id: 'added-p50-vs-twemproxy',
+    ratio: added(one.ours.p50Ms) / added(one.twemproxy.p50Ms),
+    of: 'added p50 of one connection',
+    to: 'twemproxy',
+  })
+
+  hub.heat('main', ['hot'])
+  await waitFor(async () => {
+    await redisCli(counting.port, 'GET', 'hot')
+    return /firebreak_local_hits:[1-9]/.test(await redisCli(counting.port, 'FIREBREAK', 'INFO'))
+  })
+  await run(counting, { pipeline: 16, requests: rounds(200_000, 500_000), key: 'hot' })
+  for (const [pipeline, requests] of [
+    [1, rounds(20_000, 100_000)],
+    [16, rounds(200_000, 1_000_000)],
+    [64, rounds(400_000, 2_000_000)],
+  ] as const) {
+    await redis.cli('CONFIG', 'RESETSTAT')
+    const hot = await compare({ direct, counting }, count, { pipeline, requests, key: 'hot' })
+    bench.report({
+      id: `hot-p${pipeline}-vs-direct`,
+      ratio: medianRatio(hot.counting.perSecond, hot.direct.perSecond),
+      of: 'a hot key from the proxy',
+      to: 'direct Redis',
+    })
+    const gets = Number(/cmdstat_get:calls=(\d+)/.exec(await redis.cli('INFO', 'commandstats'))?.[1] ?? 0)
+    const seen = (gets - requests * count) / (requests * count)
+    bench.report({
+      id: `hot-p${pipeline}-seen`,
+      value: Math.max(0, seen) * 100,
+      unit: '% of the proxy’s requests that Redis saw',
+    })
+  }
+} finally {
+  await Promise.all(children.map((child) => child.stop(500)))
+  await hub.kill()
+  await redis.stop()
+}
+bench.done({ redis: '7.0', twemproxy: 'nutcracker 0.5' })

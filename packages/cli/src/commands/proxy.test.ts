@@ -1,0 +1,48 @@
+import { startRedis, waitFor } from '@firebreak/testkit'
+import { expect, test } from 'vitest'
+import type { CommandIo } from '../command/command.ts'
+import { proxy, proxyOptionsOf } from './proxy.ts'
+
+test('flags win over their env twins, and what is not given is left to the defaults', () => {
+  const env = {
+    FIREBREAK_PROXY_PORT: '7000',
+    FIREBREAK_PROXY_WORKERS: '2',
+    REDIS_URL: 'redis://r:1',
+    FIREBREAK_HUB: 'http://h',
+  }
+  const options = proxyOptionsOf({ port: '7001', user: ['a:b:c'], service: 'shop' }, { env })
+  expect(options).toEqual({
+    upstream: 'redis://r:1',
+    port: 7001,
+    workers: 2,
+    users: [{ name: 'a', password: 'b:c' }],
+    shield: { hubs: ['http://h'], serviceId: 'shop' },
+  })
+})
+
+test.each([[{ port: 'x' }], [{ mode: 'many' }], [{ 'tls-cert': 'f' }], [{ user: ['nobody'] }]])(
+  '%o is refused',
+  (values) => {
+    expect(() => proxyOptionsOf(values, { env: {} })).toThrow(/--/)
+  },
+)
+
+test('it serves until it is told to end', async () => {
+  const server = await startRedis()
+  const ending = new AbortController()
+  let printed = ''
+  const io = {
+    env: {},
+    stdout: { write: (text: string) => (printed += text) },
+    signal: ending.signal,
+  } as unknown as CommandIo
+  const done = proxy.run(['--upstream', server.url, '--port', '0'], io)
+  const port = await waitFor(() => /listens on 127\.0\.0\.1:(\d+)/.exec(printed)?.[1])
+  const { connect } = await import('node:net')
+  const socket = connect(Number(port), '127.0.0.1', () => socket.write('PING\r\n'))
+  expect(String(await new Promise((resolve) => socket.once('data', resolve)))).toBe('+PONG\r\n')
+  socket.destroy()
+  ending.abort()
+  expect(await done).toBe(0)
+  await server.stop()
+})

@@ -1,0 +1,70 @@
+import { entryId, type StrategyName } from '@firebreak/core'
+
+/** What a strategy did for a key lately, from the shields' statuses. */
+export interface StrategyEffect {
+  /** Reads of the last seconds that the strategy could have helped. */
+  readonly reads: number
+  /** The part of them that it did help. */
+  readonly helpedShare: number
+  readonly errors: number
+}
+
+/** Why a strategy is given up; undefined: it stays. */
+export type Verdict = { readonly why: string } | undefined
+
+/** A strategy gets this long to show what it brings. */
+const trialMs = 8000
+/** What brought nothing is not tried again for so long. */
+const givenUpMs = 600_000
+/** Fewer reads than this in the last seconds prove nothing. */
+const enoughReads = 100
+const uselessShare = 0.05
+const maxErrorShare = 0.05
+const maxGivenUp = 10_000
+
+/** Looks whether strategies bring something, and remembers what did not. */
+export class StrategyTrials {
+  readonly #givenUp = new Map<string, number>()
+
+  /** True while a strategy of a key is not to be tried again. */
+  isGivenUp(redisClusterId: string, key: string, name: StrategyName, now: number): boolean {
+    const until = this.#givenUp.get(trialId(redisClusterId, key, name))
+    return until !== undefined && now < until
+  }
+
+  /** Judges a strategy that has been in force for `ageMs`; one without gain, or with errors, is given up from now on. */
+  judge(
+    redisClusterId: string,
+    key: string,
+    name: StrategyName,
+    ageMs: number,
+    effect: StrategyEffect,
+    now: number,
+  ): Verdict {
+    if (ageMs < trialMs || name === 'Observe') return undefined
+    const why = objection(name, effect)
+    if (why === undefined) return undefined
+    if (this.#givenUp.size >= maxGivenUp) this.#forget(now)
+    this.#givenUp.set(trialId(redisClusterId, key, name), now + givenUpMs)
+    return { why }
+  }
+
+  #forget(now: number): void {
+    for (const [id, until] of this.#givenUp) if (now >= until) this.#givenUp.delete(id)
+    // All of them are still in force: the oldest goes.
+    const oldest = this.#givenUp.keys().next().value
+    if (this.#givenUp.size >= maxGivenUp && oldest !== undefined) this.#givenUp.delete(oldest)
+  }
+}
+
+function objection(name: StrategyName, { reads, helpedShare, errors }: StrategyEffect): string | undefined {
+  if (errors > enoughReads * maxErrorShare && errors > reads * maxErrorShare) {
+    return `${name} is rolled back: it raised ${Math.round(errors)} errors in ${Math.round(reads)} reads`
+  }
+  if (name !== 'LocalCache' || reads < enoughReads || helpedShare >= uselessShare) return undefined
+  return `${name} is rolled back: it answered ${(helpedShare * 100).toFixed(1)} % of ${Math.round(reads)} reads only`
+}
+
+function trialId(redisClusterId: string, key: string, name: StrategyName): string {
+  return `${name} ${entryId(redisClusterId, key)}`
+}

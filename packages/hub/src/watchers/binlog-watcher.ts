@@ -1,0 +1,153 @@
+import { type AlarmView, FirebreakError } from '@firebreak/core'
+import type { Redis } from '@firebreak/redis'
+import { BinlogSource, type KeyRefresh, type SourceState, WatchError } from '@firebreak/watch'
+import { LanePublisher, type LanePublisherOptions } from './lane-publisher.ts'
+import { httpLoader, RowRefresher } from './row-refresher.ts'
+import type { WatcherHost } from './source-watcher.ts'
+import { forEachKeyOf } from './table-sweep.ts'
+import { type BinlogWatcherSetting, watcherName } from './watcher-settings.ts'
+
+/** What a binlog watcher needs beside its setting. */
+export interface BinlogWatcherParts {
+  readonly host: WatcherHost
+  readonly lane: LanePublisherOptions
+  readonly redis: Redis
+  readonly isHot: (key: string) => boolean
+  readonly checkpoint: { load(): Promise<string | undefined>; save(gtidSet: string): Promise<void> }
+}
+
+/** What it did and what went wrong, for the metrics. */
+export interface BinlogCounts {
+  changes: number
+  flushes: number
+  problems: number
+  mappingErrors: number
+  redisFailures: number
+}
+
+/** How long an alarm about something that is over is left to be seen. */
+const passedAlarmMs = 600_000
+
+/**
+ * Row changes of a database → Redis → the lane. Every step that breaks has an alarm of its own: the log itself, a row
+ * that the mapping cannot digest, a Redis that does not take the value, rows that were missed for good.
+ */
+export class BinlogWatcher {
+  readonly name: string
+  readonly counts: BinlogCounts = { changes: 0, flushes: 0, problems: 0, mappingErrors: 0, redisFailures: 0 }
+  readonly #setting: BinlogWatcherSetting
+  readonly #parts: BinlogWatcherParts
+  readonly #lane: LanePublisher
+  readonly #refresher: RowRefresher
+  readonly #source: BinlogSource
+  readonly #passed = new Map<string, ReturnType<typeof setTimeout>>()
+
+  constructor(setting: BinlogWatcherSetting, parts: BinlogWatcherParts) {
+    this.name = watcherName(setting)
+    this.#setting = setting
+    this.#parts = parts
+    const { redis, isHot, checkpoint } = parts
+    const { connection, mapping, database = 0, loaderUrl, serverId } = setting
+    this.#lane = new LanePublisher(parts.lane)
+    const loader = loaderUrl === undefined ? {} : { loader: httpLoader(loaderUrl) }
+    this.#refresher = new RowRefresher({ redis, lane: this.#lane, database, isHot, ...loader })
+    this.#source = new BinlogSource(
+      { connection, mapping, checkpoint, ...(serverId !== undefined && { serverId }) },
+      {
+        onRefreshes: (refreshes) => this.#refresh(refreshes),
+        onFlush: (tables, reason) => this.#flush(tables, reason),
+        onState: (state) => this.#stateChanged(state),
+        onProblem: (problem) => this.#problem(problem),
+      },
+    )
+  }
+
+  get state(): SourceState {
+    return this.#source.state
+  }
+
+  get refreshCounts(): RowRefresher['counts'] {
+    return this.#refresher.counts
+  }
+
+  start(): void {
+    this.#source.start()
+  }
+
+  async close(): Promise<void> {
+    await this.#source.close()
+    this.#lane.close()
+    for (const timer of this.#passed.values()) clearTimeout(timer)
+    for (const step of ['source', 'mapping', 'redis', 'missed']) this.#parts.host.clearAlarm(`${step}:${this.name}`)
+  }
+
+  async #refresh(refreshes: readonly KeyRefresh[]): Promise<void> {
+    await this.#onRedis(() => this.#refresher.apply(refreshes))
+    this.counts.changes += refreshes.length
+  }
+
+  /** Rows are gone, or were missed. Cold keys are deleted, hot ones buried or, where nobody knows better, left. */
+  async #flush(tables: readonly string[], reason: string): Promise<void> {
+    const { isHot, redis } = this.#parts
+    const isEmptied = /^(TRUNCATE|DROP)/.test(reason)
+    let left = 0
+    await this.#onRedis(() =>
+      forEachKeyOf(redis, this.#setting.mapping, tables, async (keys, tombstones) => {
+        const wanted = isEmptied ? keys : keys.filter((key) => !isHot(key))
+        left += keys.length - wanted.length
+        await this.#refresher.apply(
+          wanted.map((key) => ({ kind: 'gone', key, tombstone: tombstones.get(key)!, ttlSeconds: undefined })),
+        )
+      }),
+    )
+    this.counts.flushes++
+    this.#lane.flush(-1)
+    if (isEmptied || reason.includes('no checkpoint')) return
+    const rest = left === 0 ? '' : `; ${left} hot keys keep a value that may be old until their rows change`
+    this.#raise('missed', 'critical', `${reason}${rest}`, 'cold keys were deleted, clients flushed; reading goes on')
+    this.#clearLater('missed')
+  }
+
+  async #onRedis(work: () => Promise<void>): Promise<void> {
+    try {
+      await work()
+    } catch (error) {
+      this.counts.redisFailures++
+      const step = error instanceof FirebreakError && error.code === 'FB_HUB_LOADER' ? 'the loader' : 'Redis'
+      this.#raise(
+        'redis',
+        'critical',
+        `${step} failed: ${(error as Error).message}`,
+        'the transaction is tried again from the checkpoint, after 0.1 s and up to 5 s',
+      )
+      throw error
+    }
+    this.#parts.host.clearAlarm(`redis:${this.name}`)
+  }
+
+  #stateChanged(state: SourceState): void {
+    if (state.kind === 'connecting')
+      this.#raise('source', 'warning', state.reason, 'it reconnects from its checkpoint, after 0.1 s and up to 5 s')
+    else if (state.kind === 'failed')
+      this.#raise('source', 'critical', state.reason, 'it is not tried again: change the settings and restart the hub')
+    else this.#parts.host.clearAlarm(`source:${this.name}`)
+  }
+
+  #problem(problem: Error): void {
+    this.counts.problems++
+    if (!(problem instanceof WatchError) || problem.code !== 'FB_WATCH_MAPPING') return
+    this.counts.mappingErrors++
+    this.#raise('mapping', 'warning', problem.message, 'the row is passed over: change the mapping and restart the hub')
+    this.#clearLater('mapping')
+  }
+
+  #raise(step: string, severity: AlarmView['severity'], reason: string, retry: string): void {
+    this.#parts.host.raiseAlarm({ id: `${step}:${this.name}`, severity, cause: `${this.name}: ${reason}`, retry })
+  }
+
+  #clearLater(step: string): void {
+    clearTimeout(this.#passed.get(step))
+    const timer = setTimeout(() => this.#parts.host.clearAlarm(`${step}:${this.name}`), passedAlarmMs)
+    this.#passed.set(step, timer.unref())
+  }
+}

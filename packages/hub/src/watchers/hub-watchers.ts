@@ -1,0 +1,169 @@
+import type { TimerHandle, WatchedCluster, WatcherView } from '@firebreak/core'
+import { openRedis } from '@firebreak/redis'
+import { AofTail, type ChangeListener, ReplicaStream, type SourceState } from '@firebreak/watch'
+import type { HubCore } from '../hub-core.ts'
+import { BinlogWatcher } from './binlog-watcher.ts'
+import type { PublishInvalidation } from './lane-publisher.ts'
+import { SourceWatcher, type WatcherHost } from './source-watcher.ts'
+import { type BinlogWatcherSetting, type WatcherSetting, watcherName } from './watcher-settings.ts'
+
+interface Running {
+  readonly setting: WatcherSetting
+  readonly watcher: SourceWatcher | BinlogWatcher
+  /** When everything written until then was seen, by the hub's clock. */
+  completeAt(): number
+  /** Writes down where the source is. */
+  keepPosition?(): Promise<void>
+  readonly end?: () => void
+}
+
+/** How often the place in a replica stream is written down; a restart goes on from there. */
+const positionMs = 1000
+/** A change of a key that has just changed may wait so long before it is on the lane. */
+const coalesceMs = 5
+
+/** The sources of changes that a hub runs, from its settings: started and ended with it, told of in API and metrics. */
+export class HubWatchers {
+  readonly #core: HubCore
+  readonly #running: Running[] = []
+  #timer: TimerHandle | undefined
+
+  constructor(core: HubCore) {
+    this.#core = core
+  }
+
+  async start(settings: readonly WatcherSetting[]): Promise<void> {
+    for (const setting of settings) {
+      const running = await this.#open(setting)
+      this.#running.push(running)
+      running.watcher.start()
+    }
+    if (this.#running.length > 0)
+      this.#timer = this.#core.options.timers.setInterval(() => void this.#keepPositions(), positionMs)
+  }
+
+  async close(): Promise<void> {
+    this.#timer?.cancel()
+    await this.#keepPositions()
+    for (const { watcher, end } of this.#running.splice(0)) {
+      await watcher.close()
+      end?.()
+    }
+  }
+
+  /** The clusters whose guarding sources all live, and up to when they have seen everything; for heartbeats. */
+  watched(): WatchedCluster[] {
+    const completeAt = new Map<string, number>()
+    for (const { setting, completeAt: at } of this.#running) {
+      if (setting.kind === 'binlog' || setting.guards !== true) continue
+      const { redisClusterId } = setting
+      completeAt.set(redisClusterId, Math.min(at(), completeAt.get(redisClusterId) ?? Number.POSITIVE_INFINITY))
+    }
+    const now = this.#core.now()
+    return [...completeAt]
+      .filter(([, at]) => Number.isFinite(at))
+      .map(([redisClusterId, at]) => ({ redisClusterId, completeAgoMs: Math.max(0, now - at) + coalesceMs }))
+  }
+
+  views(): WatcherView[] {
+    return this.#running.map(({ setting, watcher }) => ({
+      name: watcher.name,
+      kind: setting.kind,
+      redisClusterId: setting.redisClusterId,
+      state: watcher.state.kind,
+      detail: detailOf(watcher.state),
+      counts: { ...watcher.counts, ...(watcher instanceof BinlogWatcher ? watcher.refreshCounts : {}) },
+    }))
+  }
+
+  async #open(setting: WatcherSetting): Promise<Running> {
+    switch (setting.kind) {
+      case 'replica': {
+        const { address, maxValueBytes, allowMinReplicas = false, allowSentinel = false } = setting
+        const saved = await this.#core.store.position(watcherName(setting))
+        const position = saved === undefined ? {} : { position: JSON.parse(saved) as ReplicaStream['position'] }
+        const { clock, timers, random } = this.#core.options
+        const shared = { address, allowMinReplicas, allowSentinel, clock, timers, random }
+        const value = maxValueBytes === undefined ? {} : { maxValueBytes }
+        let stream!: ReplicaStream
+        const watcher = this.#source(setting, (listener) => {
+          stream = new ReplicaStream({ ...shared, ...value, ...position }, listener)
+          return stream
+        })
+        return {
+          setting,
+          watcher,
+          completeAt: () => (stream.state.kind === 'live' ? stream.liveSentAt : Number.NEGATIVE_INFINITY),
+          keepPosition: async () => {
+            const { id, offset } = stream.position
+            if (offset >= 0) await this.#core.store.savePosition(watcher.name, JSON.stringify({ id, offset }))
+          },
+        }
+      }
+      case 'aof': {
+        const { kind: _, redisClusterId: __, name: ___, guards: ____, ...options } = setting
+        let tail!: AofTail
+        const watcher = this.#source(setting, (listener) => {
+          const { clock, timers } = this.#core.options
+          tail = new AofTail({ ...options, clock, timers }, listener)
+          return tail
+        })
+        return { setting, watcher, completeAt: () => tail.completeAt }
+      }
+      case 'binlog':
+        return this.#openBinlog(setting)
+    }
+  }
+
+  #source(setting: WatcherSetting, open: (listener: ChangeListener) => ReplicaStream | AofTail): SourceWatcher {
+    return new SourceWatcher(watcherName(setting), this.#lane(setting), this.#host(), open)
+  }
+
+  async #openBinlog(setting: BinlogWatcherSetting): Promise<Running> {
+    const name = watcherName(setting)
+    const { redis, close } = await openRedis(setting.redis, setting.database)
+    const { store, delivery } = this.#core
+    const watcher = new BinlogWatcher(setting, {
+      host: this.#host(),
+      lane: this.#lane(setting),
+      redis,
+      isHot: (key) => {
+        for (const entry of delivery.entries())
+          if (entry.key === key && entry.redisClusterId === setting.redisClusterId) return true
+        return false
+      },
+      checkpoint: { load: () => store.position(name), save: (gtidSet) => store.savePosition(name, gtidSet) },
+    })
+    // Of Redis' own writes a binlog knows nothing: it never guards.
+    return { setting, watcher, completeAt: () => Number.NEGATIVE_INFINITY, end: close }
+  }
+
+  #lane({ redisClusterId }: WatcherSetting) {
+    const publish: PublishInvalidation = (invalidation) => void this.#core.publishInvalidation(invalidation)
+    return { redisClusterId, publish, coalesceMs, timers: this.#core.options.timers }
+  }
+
+  #host(): WatcherHost {
+    const { alarms } = this.#core
+    return {
+      raiseAlarm: (alarm) => alarms.raise(alarm, this.#core.now()),
+      clearAlarm: (id) => alarms.clear(id),
+    }
+  }
+
+  async #keepPositions(): Promise<void> {
+    try {
+      for (const { keepPosition } of this.#running) await keepPosition?.()
+      this.#core.alarms.clear('positions')
+    } catch (error) {
+      const cause = `sources' positions cannot be written down: ${(error as Error).message}`
+      const retry = 'every second; a restart meanwhile flushes the clients'
+      this.#core.alarms.raise({ id: 'positions', severity: 'warning', cause, retry }, this.#core.now())
+    }
+  }
+}
+
+function detailOf(state: SourceState): string {
+  if (state.kind === 'lagging') return `${state.behindBytes} bytes behind`
+  return 'reason' in state ? state.reason : ''
+}

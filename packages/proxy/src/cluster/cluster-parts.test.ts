@@ -1,0 +1,97 @@
+import { keySlot, RequestParser } from '@firebreak/core'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { JoinedReply } from './joined-reply.ts'
+import { redirectOf } from './redirect.ts'
+import { joinCursor, splitCursor } from './scan-cursor.ts'
+import { SlotMap, slotRangesOf } from './slot-map.ts'
+import { splitRequest } from './split.ts'
+
+const words = (bytes: Uint8Array) => {
+  const parser = new RequestParser()
+  parser.parse(bytes, 0, bytes.length)
+  return Array.from({ length: parser.length }, (_, index) =>
+    Buffer.from(parser.bytes.subarray(parser.startOf(index), parser.endOf(index))).toString(),
+  )
+}
+
+test('a split MGET asks each slot for its own keys, and the joined reply has every value in its place', () => {
+  fc.assert(
+    fc.property(fc.array(fc.string({ maxLength: 5 }), { minLength: 1, maxLength: 30 }), (keys) => {
+      const { parts, join } = splitRequest(
+        'MGET',
+        ['MGET', ...keys].map((word) => Buffer.from(word)),
+      )!
+      let whole = ''
+      const sink = { answer: (reply: Buffer) => (whole = reply.toString()), onLost: () => {} }
+      const joined = new JoinedReply(
+        join,
+        parts.length,
+        sink,
+        parts.map(({ places }) => places),
+      )
+      for (const [index, { slot, bytes }] of [...parts.entries()].reverse()) {
+        const own = words(bytes).slice(1)
+        expect(own.every((key) => keySlot(key) === slot)).toBe(true)
+        const reply = Buffer.from(`*${own.length}\r\n${own.map((key) => bulk(key)).join('')}`)
+        joined.onReply(index, reply, 0, reply.length, true)
+      }
+      expect(whole).toBe(`*${keys.length}\r\n${keys.map(bulk).join('')}`)
+    }),
+  )
+})
+
+function bulk(text: string): string {
+  return `$${Buffer.byteLength(text)}\r\n${text}\r\n`
+}
+
+test('sums, the least at each place, and the first error of all parts', () => {
+  const join = (kind: 'sum' | 'all' | 'least', ...replies: string[]) => {
+    let whole = ''
+    const joined = new JoinedReply(kind, replies.length, {
+      answer: (reply) => (whole = reply.toString()),
+      onLost: () => {},
+    })
+    for (const [part, reply] of replies.entries()) joined.onReply(part, Buffer.from(reply), 0, reply.length, true)
+    return whole
+  }
+  expect(join('sum', ':3\r\n', ':4\r\n')).toBe(':7\r\n')
+  expect(join('all', '+OK\r\n', '+OK\r\n')).toBe('+OK\r\n')
+  expect(join('all', '+OK\r\n', '-ERR x\r\n')).toBe('-ERR x\r\n')
+  expect(join('least', '*2\r\n:1\r\n:1\r\n', '*2\r\n:1\r\n:0\r\n')).toBe('*2\r\n:1\r\n:0\r\n')
+})
+
+test('cursors of nodes become one cursor and back', () => {
+  fc.assert(
+    fc.property(fc.nat(2000), fc.bigInt(1n, 2n ** 52n - 1n), (node, cursor) => {
+      const joined = joinCursor(node, cursor, 2001)
+      expect(joined < 2n ** 63n).toBe(true)
+      expect(splitCursor(String(joined))).toEqual({ node, cursor })
+    }),
+  )
+  expect(joinCursor(0, 0n, 2)).toBe(1n << 52n)
+  expect(joinCursor(1, 0n, 2)).toBe(0n)
+  expect(splitCursor('-1')).toBeUndefined()
+})
+
+test('redirections are read, other errors are the client’s', () => {
+  const of = (text: string) => redirectOf(Buffer.from(`${text}\r\n`))
+  expect(of('-MOVED 3999 127.0.0.1:6381')).toEqual({ kind: 'moved', slot: 3999, host: '127.0.0.1', port: 6381 })
+  expect(of('-ASK 1 fe80::1:7000')).toEqual({ kind: 'ask', slot: 1, host: 'fe80::1', port: 7000 })
+  expect(of('-MOVED 1 :7000')).toEqual({ kind: 'moved', slot: 1, host: '', port: 7000 })
+  expect(of('-TRYAGAIN x')).toEqual({ kind: 'later' })
+  expect(of('-ERR MOVED')).toBeUndefined()
+  expect(of('-CROSSSLOT x')).toBeUndefined()
+})
+
+test('a map of slots has its owners in order, and says when a slot has none', () => {
+  const map = new SlotMap<string>()
+  map.replace([
+    { first: 100, last: 16383, node: 'b' },
+    { first: 0, last: 99, node: 'a' },
+  ])
+  expect([map.ownerOf(99), map.ownerOf(100), map.owners(), map.isWhole]).toEqual(['a', 'b', ['a', 'b'], true])
+  map.replace([{ first: 0, last: 5, node: 'c' }])
+  expect([map.ownerOf(6), map.isWhole]).toEqual([undefined, false])
+  expect(slotRangesOf([[0, 5, ['', 7000, 'id']]], 'asked')).toEqual([{ first: 0, last: 5, host: 'asked', port: 7000 }])
+})

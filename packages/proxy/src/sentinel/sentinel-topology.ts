@@ -1,0 +1,100 @@
+import type { ConnectTarget } from '../transport/transport.ts'
+import { askOnce } from '../upstream/ask-once.ts'
+import type { ConnectionState } from '../upstream/identity.ts'
+import type { Topology } from '../upstream/topology.ts'
+import { type NodeSettings, UpstreamNode } from '../upstream/upstream-node.ts'
+
+/** Where Sentinels are, and of which group. */
+export interface SentinelOptions {
+  readonly sentinels: readonly ConnectTarget[]
+  readonly group: string
+  /** Who the proxy is to the Sentinels. */
+  readonly state: ConnectionState
+  readonly settings: NodeSettings
+}
+
+const pollMs = 500
+const refreshGapMs = 50
+
+/**
+ * The master that Sentinels name: asked at the start, every half second, and whenever a connection is lost. When it is
+ * another one, the connections to the old are given up: what was not sent goes to the new one, reads are asked again,
+ * and a write that may have been carried out gets an error that says so.
+ */
+export class SentinelTopology implements Topology {
+  readonly isSpread = false
+  readonly #options: SentinelOptions
+  #node: UpstreamNode
+  #refreshing: Promise<void> | undefined
+  #refreshedMs = Number.NEGATIVE_INFINITY
+  readonly #timer: NodeJS.Timeout
+  #isClosed = false
+
+  constructor(options: SentinelOptions) {
+    this.#options = options
+    // Until a Sentinel has answered there is nobody to ask: a port where nobody listens.
+    this.#node = new UpstreamNode({ ...options.sentinels[0]!, port: 1 }, options.settings)
+    this.#timer = setInterval(() => void this.refresh(), pollMs)
+    this.#timer.unref()
+  }
+
+  get masters(): readonly UpstreamNode[] {
+    return [this.#node]
+  }
+
+  get nodes(): Iterable<UpstreamNode> {
+    return [this.#node]
+  }
+
+  nodeOf(): UpstreamNode {
+    return this.#node
+  }
+
+  moved(): UpstreamNode {
+    return this.#node
+  }
+
+  nodeAt(): UpstreamNode {
+    return this.#node
+  }
+
+  refresh(): Promise<void> {
+    if (this.#isClosed) return Promise.resolve()
+    this.#refreshing ??= this.#refresh().finally(() => {
+      this.#refreshing = undefined
+    })
+    return this.#refreshing
+  }
+
+  close(): void {
+    this.#isClosed = true
+    clearInterval(this.#timer)
+    this.#node.close()
+  }
+
+  async #refresh(): Promise<void> {
+    const waitMs = this.#refreshedMs + refreshGapMs - performance.now()
+    if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs))
+    const { sentinels, group, state, settings } = this.#options
+    for (const sentinel of sentinels) {
+      try {
+        const command = ['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', group]
+        const reply = await askOnce(sentinel, state, { ...settings, connectWaitMs: 300 }, command)
+        if (!Array.isArray(reply)) continue
+        this.#take(String(reply[0]), Number(reply[1]))
+        break
+      } catch {
+        // The next one may answer.
+      }
+    }
+    this.#refreshedMs = performance.now()
+  }
+
+  #take(host: string, port: number): void {
+    const { target } = this.#node
+    if (this.#isClosed || (target.host === host && target.port === port)) return
+    const before = this.#node
+    this.#node = new UpstreamNode({ ...target, host, port }, this.#options.settings)
+    before.loseAll('another server is the master now')
+  }
+}

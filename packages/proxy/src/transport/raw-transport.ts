@@ -1,0 +1,256 @@
+import type { AddressInfo } from 'node:net'
+import { netTransports } from './net-transport.ts'
+import type { ConnectTarget, Transport, TransportKind, TransportOwner } from './transport.ts'
+
+/**
+ * Connections over the handles that Node's own sockets are made of. Streams, events and their bookkeeping are a quarter
+ * of a small proxy's CPU (`bench/proxy.ts`: `p1-raw-cpu-vs-twemproxy`); here bytes come into one buffer for all
+ * connections, and a write that the kernel takes at once leaves nothing behind.
+ *
+ * These bindings are not part of Node's public interface. They are looked for, piece by piece; where one is missing or
+ * looks different, `rawTransports` is undefined and the proxy uses public sockets. TLS and unix sockets always do.
+ */
+interface TcpHandle {
+  onread: () => void
+  onconnection: ((status: number, handle: TcpHandle | undefined) => void) | undefined
+  readStart(): number
+  readStop(): number
+  useUserBuffer(buffer: Buffer): void
+  writeBuffer(request: WriteRequest, buffer: Buffer): number
+  shutdown(request: ShutdownRequest): number
+  setNoDelay(isOn: boolean): number
+  setKeepAlive(isOn: boolean, delaySeconds: number): number
+  close(callback?: () => void): void
+  connect(request: ConnectRequest, address: string, port: number): number
+  connect6(request: ConnectRequest, address: string, port: number): number
+  bind(address: string, port: number, flags?: number): number
+  bind6(address: string, port: number, flags?: number): number
+  listen(backlog: number): number
+  getpeername(out: Partial<AddressInfo>): number
+  getsockname(out: Partial<AddressInfo>): number
+}
+
+interface WriteRequest {
+  oncomplete: ((status: number) => void) | undefined
+  buffer: Buffer | undefined
+}
+
+interface ShutdownRequest {
+  oncomplete: ((status: number) => void) | undefined
+}
+
+interface ConnectRequest {
+  oncomplete: ((status: number) => void) | undefined
+}
+
+interface Bindings {
+  readonly TCP: new (kind: number) => TcpHandle
+  readonly TCPConnectWrap: new () => ConnectRequest
+  readonly constants: {
+    readonly SOCKET: number
+    readonly SERVER: number
+    readonly UV_TCP_REUSEPORT?: number
+  }
+  readonly WriteWrap: new () => WriteRequest
+  readonly ShutdownWrap: new () => ShutdownRequest
+  readonly streamBaseState: Int32Array
+  readonly kReadBytesOrError: number
+  readonly kLastWriteWasAsync: number
+}
+
+const bindings = findBindings()
+const readBuffer = bindings === undefined ? undefined : Buffer.allocUnsafeSlow(256 * 1024)
+
+function findBindings(): Bindings | undefined {
+  const { binding } = process as unknown as { binding?: (name: string) => Record<string, unknown> }
+  if (typeof binding !== 'function') return undefined
+  const { noDeprecation } = process
+  try {
+    process.noDeprecation = true
+    const found = { ...binding('tcp_wrap'), ...binding('stream_wrap') } as unknown as Bindings
+    const tcp = found.TCP?.prototype as Partial<TcpHandle> | undefined
+    const methods = ['readStart', 'useUserBuffer', 'writeBuffer', 'shutdown', 'connect', 'bind', 'listen'] as const
+    const isWhole =
+      methods.every((name) => typeof tcp?.[name] === 'function') &&
+      typeof found.TCPConnectWrap === 'function' &&
+      typeof found.WriteWrap === 'function' &&
+      typeof found.ShutdownWrap === 'function' &&
+      typeof found.kReadBytesOrError === 'number' &&
+      typeof found.kLastWriteWasAsync === 'number' &&
+      typeof found.streamBaseState?.length === 'number'
+    return isWhole ? found : undefined
+  } catch {
+    return undefined
+  } finally {
+    process.noDeprecation = noDeprecation ?? false
+  }
+}
+
+let spareRequest: WriteRequest | undefined
+const ignoreRead = () => {}
+
+class RawTransport implements Transport {
+  #handle: TcpHandle | undefined
+  readonly #owner: TransportOwner
+  #isReading = false
+  #isEnding = false
+  #pending = 0
+  queuedBytes = 0
+
+  constructor(handle: TcpHandle, owner: TransportOwner) {
+    this.#handle = handle
+    this.#owner = owner
+  }
+
+  get peer(): string {
+    const out: Partial<AddressInfo> = {}
+    if (this.#handle === undefined || this.#handle.getpeername(out) !== 0) return ''
+    return out.family === 'IPv6' ? `[${out.address}]:${out.port}` : `${out.address}:${out.port}`
+  }
+
+  start(): void {
+    const handle = this.#handle!
+    const { streamBaseState, kReadBytesOrError } = bindings!
+    handle.setNoDelay(true)
+    handle.useUserBuffer(readBuffer!)
+    handle.onread = () => {
+      const length = streamBaseState[kReadBytesOrError]!
+      if (length > 0) this.#owner.onData(readBuffer!, length)
+      else if (length < 0) this.#closed(undefined)
+    }
+    this.resume()
+  }
+
+  write(bytes: Buffer): boolean {
+    const handle = this.#handle
+    if (handle === undefined || this.#isEnding) return true
+    const request = spareRequest ?? new bindings!.WriteWrap()
+    spareRequest = undefined
+    const status = handle.writeBuffer(request, bytes)
+    if (status !== 0) {
+      // Told later, as a socket tells: the writer is in the middle of something.
+      setImmediate(() => this.#closed(new Error(`write failed with ${status}`)))
+      return true
+    }
+    if (bindings!.streamBaseState[bindings!.kLastWriteWasAsync] === 0) {
+      spareRequest = request
+      return true
+    }
+    this.#pending++
+    this.queuedBytes += bytes.length
+    request.buffer = bytes
+    request.oncomplete = (failure) => this.#written(request, bytes.length, failure)
+    return false
+  }
+
+  pause(): void {
+    if (this.#isReading) this.#handle?.readStop()
+    this.#isReading = false
+  }
+
+  resume(): void {
+    if (this.#isReading || this.#handle === undefined) return
+    this.#isReading = true
+    this.#handle.readStart()
+  }
+
+  end(): void {
+    this.#isEnding = true
+    if (this.#pending === 0) this.#shutDown()
+  }
+
+  destroy(): void {
+    this.#closed(undefined)
+  }
+
+  #shutDown(): void {
+    const handle = this.#handle
+    if (handle === undefined) return
+    const request = new bindings!.ShutdownWrap()
+    request.oncomplete = () => this.#closed(undefined)
+    if (handle.shutdown(request) !== 0) this.#closed(undefined)
+  }
+
+  #written(request: WriteRequest, length: number, status: number): void {
+    request.buffer = undefined
+    this.#pending--
+    this.queuedBytes -= length
+    if (this.#handle === undefined) return
+    if (status < 0) this.#closed(new Error(`write failed with ${status}`))
+    else if (this.#pending === 0) {
+      if (this.#isEnding) this.#shutDown()
+      this.#owner.onDrain()
+    }
+  }
+
+  #closed(error: Error | undefined): void {
+    const handle = this.#handle
+    if (handle === undefined) return
+    this.#handle = undefined
+    this.queuedBytes = 0
+    handle.onread = ignoreRead
+    handle.close()
+    this.#owner.onClose(error)
+  }
+}
+
+/** Raw connections, or undefined where this Node does not have what they need. */
+export const rawTransports: TransportKind | undefined =
+  bindings === undefined
+    ? undefined
+    : {
+        connect(target: ConnectTarget, owner: TransportOwner, onConnect: () => void): Transport {
+          const isAddress = /^[\d.]+$/.test(target.host)
+          if (!isAddress || target.path !== undefined || target.tls !== undefined) {
+            return netTransports.connect(target, owner, onConnect)
+          }
+          const handle = new bindings.TCP(bindings.constants.SOCKET)
+          const transport = new RawTransport(handle, owner)
+          const request = new bindings.TCPConnectWrap()
+          request.oncomplete = (status) => {
+            if (status !== 0) {
+              transport.destroy()
+              return
+            }
+            transport.start()
+            onConnect()
+          }
+          const status = handle.connect(request, target.host, target.port)
+          if (status !== 0) setImmediate(() => transport.destroy())
+          return transport
+        },
+      }
+
+/** A server over raw handles. */
+export interface RawServer {
+  readonly port: number
+  close(): void
+}
+
+/** Listens over raw handles; `accept` makes the owner of each connection. */
+export function listenRaw(
+  host: string,
+  port: number,
+  isPortShared: boolean,
+  accept: (attach: (owner: TransportOwner) => Transport) => void,
+): RawServer {
+  const { TCP, constants } = bindings!
+  const server = new TCP(constants.SERVER)
+  const flags = isPortShared ? (constants.UV_TCP_REUSEPORT ?? 0) : 0
+  const status = host.includes(':') ? server.bind6(host, port, flags) : server.bind(host, port, flags)
+  if (status !== 0) throw new Error(`cannot bind ${host}:${port} (${status})`)
+  server.onconnection = (failure, handle) => {
+    if (failure !== 0 || handle === undefined) return
+    let transport: RawTransport | undefined
+    accept((owner) => (transport = new RawTransport(handle, owner)))
+    transport?.start()
+  }
+  const listening = server.listen(1024)
+  if (listening !== 0) {
+    server.close()
+    throw new Error(`cannot listen on ${host}:${port} (${listening})`)
+  }
+  const out: Partial<AddressInfo> = {}
+  server.getsockname(out)
+  return { port: out.port!, close: () => server.close() }
+}

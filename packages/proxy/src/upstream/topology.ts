@@ -1,0 +1,18 @@
+import type { UpstreamNode } from './upstream-node.ts'
+
+/** Who serves which keys, as far as it is known now. */
+export interface Topology {
+  /** True where keys are spread over nodes by slot; false where one node has all of them, though not always the same. */
+  readonly isSpread: boolean
+  /** The nodes that take writes. */
+  readonly masters: readonly UpstreamNode[]
+  readonly nodes: Iterable<UpstreamNode>
+  nodeOf(slot: number): UpstreamNode
+  /** A node said who has a slot now; an empty host is the node's own. */
+  moved(slot: number, host: string, port: number, asked: UpstreamNode): UpstreamNode
+  /** The node at an address, for one request. */
+  nodeAt(host: string, port: number, asked: UpstreamNode): UpstreamNode
+  /** Finds out anew. */
+  refresh(): Promise<void>
+  close(): void
+}

@@ -1,0 +1,41 @@
+import { defaultLocalCache } from '@firebreak/core'
+import { expect, test } from 'vitest'
+import { LaneLease } from '../watcher/lane-lease.ts'
+import { endlessLease } from '../watcher/lease.ts'
+import { type Guards, guardOf } from './guard.ts'
+
+const tracked = { aliveUntil: 1300 }
+
+function guards(state: 'live' | 'fallback', lane = new LaneLease()): Guards {
+  const lease = state === 'live' ? tracked : endlessLease
+  return { watcher: { state, lease }, leaseMs: 300, lane, fallbackTtlMs: 100 }
+}
+
+test('tracking guards by its lease, and a small maxStalenessMs ends it sooner', () => {
+  expect(guardOf(defaultLocalCache, guards('live'), 1000)).toEqual({ lease: tracked, maxMs: Infinity })
+  const { lease } = guardOf({ ...defaultLocalCache, maxStalenessMs: 50 }, guards('live'), 1000)
+  expect(lease.aliveUntil).toBe(1050)
+  tracked.aliveUntil = 2300
+  expect(lease.aliveUntil).toBe(2050)
+  tracked.aliveUntil = 1300
+  expect(guardOf({ ...defaultLocalCache, maxStalenessMs: 500 }, guards('live'), 1000).lease).toBe(tracked)
+})
+
+test('where tracking is refused, the lane guards while it is known alive, and else the fallback', () => {
+  const lane = new LaneLease()
+  expect(guardOf(defaultLocalCache, guards('fallback', lane), 1000)).toEqual({ lease: endlessLease, maxMs: 100 })
+  lane.renew(900, 2300)
+  expect(guardOf(defaultLocalCache, guards('fallback', lane), 1000)).toEqual({ lease: lane, maxMs: Infinity })
+  const strict = guardOf({ ...defaultLocalCache, maxStalenessMs: 300 }, guards('fallback', lane), 1000)
+  expect(strict.lease.aliveUntil).toBe(1200)
+  expect(guardOf(defaultLocalCache, guards('fallback', lane), 3200)).toEqual({ lease: endlessLease, maxMs: 100 })
+  lane.renew(100, 2300)
+  expect(lane.aliveUntil).toBe(3200)
+})
+
+test('what is not consistent has no guard but its time', () => {
+  const strategy = { ...defaultLocalCache, consistent: false }
+  expect(guardOf(strategy, guards('live'), 1000)).toEqual({ lease: endlessLease, maxMs: Infinity })
+  expect(guardOf({ ...strategy, maxStalenessMs: 70 }, guards('live'), 1000)).toEqual({ lease: endlessLease, maxMs: 70 })
+  expect(guardOf({ ...defaultLocalCache, maxStalenessMs: 20 }, guards('fallback'), 1000).maxMs).toBe(20)
+})

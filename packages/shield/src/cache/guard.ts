@@ -1,0 +1,41 @@
+import type { LocalCacheStrategy } from '@firebreak/core'
+import type { LaneLease } from '../watcher/lane-lease.ts'
+import { endlessLease, type Lease } from '../watcher/lease.ts'
+import { ShortenedLease } from '../watcher/shortened-lease.ts'
+import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
+
+/** What a reply is served under: a lease, and how long at most. */
+export interface Guard {
+  readonly lease: Lease
+  readonly maxMs: number
+}
+
+/** The guards that a Redis has, and how long values live where none of them holds. */
+export interface Guards {
+  readonly watcher: Pick<TrackingWatcher, 'state' | 'lease'>
+  readonly leaseMs: number
+  readonly lane: LaneLease
+  readonly fallbackTtlMs: number
+}
+
+/**
+ * Who guards a reply that is read now. Tracking where it stands; where it is refused, the hub's lane if its sources see
+ * every write; else nobody, and the value lives `fallbackTtlMs`. A strategy that is not `consistent` asks for nobody.
+ * `maxStalenessMs` shortens whichever it is.
+ */
+export function guardOf(strategy: LocalCacheStrategy, guards: Guards, now: number): Guard {
+  const { watcher, leaseMs, lane, fallbackTtlMs } = guards
+  const { consistent, maxStalenessMs = Number.POSITIVE_INFINITY } = strategy
+  if (!consistent) return { lease: endlessLease, maxMs: maxStalenessMs }
+  if (watcher.state !== 'fallback') return shortened(watcher.lease, leaseMs, maxStalenessMs)
+  if (now < lane.aliveUntil) return shortened(lane, lane.lengthMs, maxStalenessMs)
+  return { lease: endlessLease, maxMs: Math.min(fallbackTtlMs, maxStalenessMs) }
+}
+
+function shortened(lease: Lease, lengthMs: number, maxStalenessMs: number): Guard {
+  const isShorter = maxStalenessMs < lengthMs
+  return {
+    lease: isShorter ? new ShortenedLease(lease, lengthMs - maxStalenessMs) : lease,
+    maxMs: Number.POSITIVE_INFINITY,
+  }
+}

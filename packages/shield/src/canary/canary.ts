@@ -1,0 +1,147 @@
+import { type Clock, encodeCommand, type TimerHandle, type Timers } from '@firebreak/core'
+import type { CachedReply } from '../cache/cached-reply.ts'
+import type { HotKey } from '../cache/hot-key.ts'
+import type { Trouble } from '../trouble/trouble.ts'
+import { ProbeConnection } from './probe-connection.ts'
+
+/** A reply that is being served, and the command that gave it. */
+export interface CanaryTarget {
+  readonly hot: HotKey
+  readonly commandId: string
+  readonly reply: CachedReply
+}
+
+/** How a canary works. */
+export interface CanaryOptions {
+  /** About how often one cached reply is compared with Redis; 0: never. */
+  readonly everyMs: number
+  readonly leaseMs: number
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly random: () => number
+  readonly trouble: Trouble
+}
+
+/** How long a key's reads go to Redis after it was found too stale. */
+const bypassMs = 10_000
+const errorMarkers = new Set([0x2d, 0x21])
+
+/**
+ * Measures staleness instead of believing in it: now and then it reads one cached key from Redis on a connection of its
+ * own, which shares nothing with the watcher, and compares the bytes. Where they differ, the cached reply is known to be
+ * stale, and the time until it is gone is the observed staleness. A reply that outlives what it may is dropped, and the
+ * key's reads go to Redis for a while.
+ */
+export class Canary {
+  readonly #options: CanaryOptions
+  #connection: ProbeConnection | undefined
+  #connectionId = ''
+  #nextAt: number
+  #isLooking = false
+  #isClosed = false
+  #timer: TimerHandle | undefined
+
+  constructor(options: CanaryOptions) {
+    this.#options = options
+    this.#nextAt = options.clock.now() + this.#pause()
+  }
+
+  /** Looks at one of the keys, where it is time for that. */
+  tick(hotKeys: () => Iterable<HotKey>): void {
+    const { everyMs, clock } = this.#options
+    if (everyMs <= 0 || this.#isLooking || clock.now() < this.#nextAt) return
+    this.#nextAt = clock.now() + this.#pause()
+    const target = this.#choose(hotKeys())
+    if (target !== undefined) this.#look(target)
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#timer?.cancel()
+    this.#connection?.close()
+  }
+
+  /** Processes that started together do not look together. */
+  #pause(): number {
+    return this.#options.everyMs * (0.5 + this.#options.random())
+  }
+
+  #choose(hotKeys: Iterable<HotKey>): CanaryTarget | undefined {
+    let chosen: CanaryTarget | undefined
+    let seen = 0
+    for (const hot of hotKeys) {
+      const target = hot.pendingWrites === 0 ? hot.bareReply() : undefined
+      if (target === undefined || !this.#isServed({ hot, ...target })) continue
+      seen++
+      if (this.#options.random() * seen < 1) chosen = { hot, ...target }
+    }
+    return chosen
+  }
+
+  #look(target: CanaryTarget): void {
+    const { hot, commandId, reply } = target
+    const { space } = hot
+    const node = space.upstream.nodeOf(hot.slot)
+    if (node === undefined) return
+    this.#isLooking = true
+    this.#connect(
+      `${space.identity} ${node}`,
+      () => new ProbeConnection(space.upstream, node, this.#options.clock),
+    ).read(space.database, encodeCommand([commandId, hot.bytes]), (bytes) => {
+      this.#isLooking = false
+      if (bytes === undefined || errorMarkers.has(bytes[0]!)) return
+      if (Buffer.compare(bytes, reply.bytes) === 0) noteStaleness(hot, 0)
+      else this.#awaitEnd(target, this.#options.clock.now())
+    })
+  }
+
+  #connect(id: string, open: () => ProbeConnection): ProbeConnection {
+    if (this.#connection === undefined || this.#connectionId !== id || this.#connection.isClosed) {
+      this.#connection?.close()
+      this.#connection = open()
+      this.#connectionId = id
+    }
+    return this.#connection
+  }
+
+  /** Redis has another value: how long is ours still served? */
+  #awaitEnd(target: CanaryTarget, knownAt: number): void {
+    const { hot } = target
+    const staleMs = this.#options.clock.now() - knownAt
+    if (!this.#isServed(target)) {
+      noteStaleness(hot, staleMs)
+      return
+    }
+    if (staleMs > this.#allowedMs(hot)) {
+      this.#refuse(hot, staleMs)
+      return
+    }
+    if (!this.#isClosed) this.#timer = this.#options.timers.setTimeout(() => this.#awaitEnd(target, knownAt), 1)
+  }
+
+  #isServed({ hot, commandId, reply }: CanaryTarget): boolean {
+    const now = this.#options.clock.now()
+    return hot.replyTo(commandId) === reply && now < reply.expiresAt && now < reply.lease.aliveUntil
+  }
+
+  #allowedMs(hot: HotKey): number {
+    const { strategy } = hot.handling
+    const ruleMs = strategy.strategy === 'LocalCache' ? strategy.maxStalenessMs : undefined
+    // Nothing is promised before a lease has run out, and nothing at all of what is not consistent.
+    return ruleMs ?? (hot.isConsistent ? this.#options.leaseMs * 3 : Number.POSITIVE_INFINITY)
+  }
+
+  #refuse(hot: HotKey, staleMs: number): void {
+    noteStaleness(hot, staleMs)
+    hot.drop()
+    hot.bypassUntil = this.#options.clock.now() + bypassMs
+    this.#options.trouble.note(
+      'stale-value',
+      `a value under rule ${hot.handling.ruleId} was still served ${Math.round(staleMs)} ms after Redis had another; its key is read from Redis for ${bypassMs / 1000} s`,
+    )
+  }
+}
+
+function noteStaleness(hot: HotKey, staleMs: number): void {
+  hot.staleMs = Math.max(hot.staleMs ?? 0, staleMs)
+}

@@ -80,6 +80,7 @@ export {
 } from './heat/window-rules.ts'
 export { keyBytes, keyName, keyText, parseKeyText, readableKey } from './keys/key-text.ts'
 export { BinaryReportCursor, encodeBinaryReport, parseBinaryReport, writeReportEntry } from './report/binary-report.ts'
+export { natsReports } from './report/nats-reports.ts'
 export {
   type Report,
   type ReportEntry,

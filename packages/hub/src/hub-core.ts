@@ -2,6 +2,9 @@ import {
   type AlarmView,
   type AuditEntry,
   type ClaimPayload,
+  decodeFrame,
+  decodeInvalidation,
+  encodeInvalidation,
   type HistoryEvent,
   type Invalidation,
   keyBytes,
@@ -12,11 +15,7 @@ import {
   type TimerHandle,
 } from '@firebreak/core'
 import { AlarmWebhooks } from './alarms/alarm-webhooks.ts'
-import type { BoardExchange } from './board/board-exchange.ts'
-import type { BoardSync } from './board/heat-board.ts'
-import { joinBoard } from './board/join-board.ts'
-import type { SharedDecider } from './board/shared-decider.ts'
-import { measuringOf, type TrackName } from './board/track-id.ts'
+import { SharedHub } from './board/shared-hub.ts'
 import { Collector } from './collect/collector.ts'
 import { IngestGovernor } from './collect/ingest-governor.ts'
 import { AccessTotals } from './decide/access-totals.ts'
@@ -27,7 +26,6 @@ import type { HeatDecider } from './decide/heat-decider.ts'
 import { StrategyTrials } from './decide/strategy-trials.ts'
 import { TableDelivery } from './deliver/table-delivery.ts'
 import { HeatRecorder } from './heat/heat-recorder.ts'
-import type { HeatTrack } from './heat/heat-track.ts'
 import { SlotHeat } from './heat/slot-heat.ts'
 import { TieredHeatEngine } from './heat/tiered-heat-engine.ts'
 import { HostRegister, type Instance } from './hosts/host-register.ts'
@@ -46,8 +44,6 @@ const versionBlock = 1000
 /** A key that was new when it became hot is looked at again once its load is known. */
 const reconsiderMs = 5000
 const housekeepingMs = 1000
-/** How long it is told that a shared store lost its data and was written again. */
-const resetShownMs = 60_000
 const staleAlarmMs = 60_000
 
 /**
@@ -86,11 +82,7 @@ export class HubCore {
   #reservedVersion: number
   #lastRefused = 0
   /** Where several hubs share the store. */
-  readonly #shared: { readonly decider: SharedDecider; readonly exchange: BoardExchange } | undefined
-  #storeEpoch: string
-  #resetAt = Number.NEGATIVE_INFINITY
-  #isBoardAway = false
-  #hubCount = 1
+  readonly #shared: SharedHub | undefined
   /** Until when the alarm of a rule's staleness is left to be seen. */
   readonly #staleUntil = new Map<string, number>()
 
@@ -99,7 +91,11 @@ export class HubCore {
     const state = await store.load()
     await store.reserveVersions(state.versionFloor + versionBlock)
     const core = new HubCore(store, state, resolveCoreOptions(options))
-    await core.#shared?.exchange.open()
+    await core.#shared?.open()
+    await store.lane?.open(
+      (bytes) => void core.lane.publish(decodeInvalidation(decodeFrame(bytes))),
+      () => core.lane.skip(),
+    )
     return core
   }
 
@@ -118,7 +114,6 @@ export class HubCore {
     this.alarms.onChange((event, alarm) => this.#tellAlarm(event, alarm))
     this.#totals = new AccessTotals(options.nodeOfSlot)
     this.#reservedVersion = state.versionFloor + versionBlock
-    this.#storeEpoch = state.epoch
     const { board } = store
     this.delivery = new TableDelivery({
       // Hubs that share a store each count versions for themselves: a sensor that moves to another believes its epoch.
@@ -141,15 +136,12 @@ export class HubCore {
         ),
       record: (event: HistoryEvent) => this.#record(event),
     }
-    this.#shared =
-      board &&
-      joinBoard(board, deciding, options, {
-        findTrack: (name) => this.#findTrack(name),
-        onHot: (track) => this.#showTrack(track),
-        onSync: (sync) => this.#onSync(sync),
-        onDecided: () => this.delivery.flush(),
-        onTrouble: (error) => this.#onBoardTrouble(error),
-      })
+    if (board !== undefined) {
+      const { engine, delivery, alarms } = this
+      const rulesOf = { rules: () => this.rules(), ruleSet: () => this.#ruleSet, loadRules: () => this.#loadRules() }
+      const parts = { store, board, options, deciding, engine, delivery, alarms, totals: this.#totals, ...rulesOf }
+      this.#shared = new SharedHub(parts, state.epoch)
+    }
     this.decider = this.#shared?.decider ?? new Decider(deciding)
     const { engine, decider, delivery, slots, hosts, traffic, governor } = this
     const parts = { engine, decider, delivery, slots, hosts, traffic, governor, totals: this.#totals }
@@ -165,12 +157,12 @@ export class HubCore {
     const { timers, tickMs } = this.options
     this.#timers.push(timers.setInterval(() => this.#tick(), tickMs))
     this.#timers.push(timers.setInterval(() => this.#keepHouse(), housekeepingMs))
-    this.#shared?.exchange.start()
+    this.#shared?.start()
   }
 
   /** Hubs that share the store, this one included. */
   get hubCount(): number {
-    return this.#hubCount
+    return this.#shared?.hubCount ?? 1
   }
 
   now(): number {
@@ -297,7 +289,11 @@ export class HubCore {
     this.delivery.flush()
   }
 
+  /** Tells the sensors of all hubs; those of this one first. */
   publishInvalidation(invalidation: Omit<Invalidation, 'sequence'>): number {
+    this.store.lane?.publish(encodeInvalidation({ ...invalidation, sequence: 0 })).catch((error: Error) => {
+      this.options.logger.warn({ error: error.message }, 'the other hubs were not told of an invalidation')
+    })
     return this.lane.publish(invalidation)
   }
 
@@ -313,7 +309,7 @@ export class HubCore {
     await this.watchers.close()
     this.webhooks.close()
     this.delivery.flush()
-    await this.#shared?.exchange.close()
+    await this.#shared?.close()
     await this.#writer.close()
     await this.store.close()
   }
@@ -427,68 +423,6 @@ export class HubCore {
     for (const rule of rules) this.#rules.set(rule.id, rule)
     this.#rulesVersion = rulesVersion
     this.#applyRules()
-  }
-
-  /** What the hubs of a shared store have in common: who they are, their rules, their switch. */
-  async #onSync({ epoch, rulesVersion, isOff, otherHubs }: BoardSync): Promise<void> {
-    this.#hubCount = otherHubs.size + 1
-    this.engine.setHubCount(this.#hubCount)
-    this.#shared!.decider.setHubCount(this.#hubCount)
-    this.#totals.setOthers([...otherHubs.values()])
-    if (epoch !== this.#storeEpoch) {
-      await this.#recover()
-      return
-    }
-    if (rulesVersion !== this.#rulesVersion) await this.#loadRules()
-    if (isOff !== this.delivery.isOff) this.delivery.setOff(isOff)
-  }
-
-  /** The shared store lost everything: this hub, or another, writes it again from memory. */
-  async #recover(): Promise<void> {
-    const { rules, version } = this.rules()
-    const isWriter = await this.store.restore!({ rules, rulesVersion: version, isOff: this.delivery.isOff })
-    this.#storeEpoch = (await this.store.load()).epoch
-    await this.#loadRules()
-    this.#shared!.exchange.distrust()
-    this.#resetAt = this.now()
-    this.options.logger.warn({ store: this.store.name, isWriter }, 'the store lost its data and was written again')
-  }
-
-  #findTrack({ redisClusterId, ruleId, measuring, key }: TrackName): HeatTrack | undefined {
-    const wanted = this.#rules.get(ruleId)
-    if (wanted === undefined || measuringOf(wanted) !== measuring) return undefined
-    const bytes = keyBytes(key)
-    const heat = this.engine.find(redisClusterId, bytes, 0, bytes.length, this.now())
-    const serviceId = wanted.serviceId === '*' ? '' : wanted.serviceId
-    const track = heat && this.engine.trackOf(heat, this.#ruleSet.scope(redisClusterId, serviceId))
-    return track?.rule?.id === ruleId ? track : undefined
-  }
-
-  #showTrack(track: HeatTrack): void {
-    const heat = this.engine.get(track.redisClusterId, track.key)
-    if (heat !== undefined) this.engine.consider(heat, track, this.now())
-  }
-
-  #onBoardTrouble(error: Error | undefined): void {
-    const now = this.now()
-    if (error !== undefined) {
-      const cause = `the Redis that the hubs share failed: ${error.message}`
-      const retry = 'hot keys stay hot and each hub decides by what it sees alone; it is tried again all the time'
-      this.alarms.raise({ id: 'board', severity: 'critical', cause, retry }, now)
-      if (!this.#isBoardAway) this.options.logger.warn({ error: error.message }, 'the Redis that the hubs share failed')
-    } else if (this.#isBoardAway) {
-      this.alarms.clear('board')
-      this.options.logger.info({}, 'the Redis that the hubs share is back')
-    }
-    this.#isBoardAway = error !== undefined
-    if (now - this.#resetAt < resetShownMs) {
-      const cause = 'the Redis that the hubs share lost its data; history and audit before that are gone'
-      const retry =
-        'rules, switch and hot keys were written again from the hubs’ memory; give it a disk (appendonly yes)'
-      this.alarms.raise({ id: 'board-reset', severity: 'warning', cause, retry }, now)
-    } else {
-      this.alarms.clear('board-reset')
-    }
   }
 
   /** True where other hubs may have changed rules too, so that ours alone does not make the version. */

@@ -15,6 +15,7 @@ export {
   type StrategyChoice,
   type StrategyChooser,
 } from './decide/choose-strategy.ts'
+export { type EngineNodeView, EngineSensor, type EngineSensorOptions, type EngineView } from './engine/engine-sensor.ts'
 export { ApiProblem, HubConfigError, NotLoopbackError, StoreError } from './errors.ts'
 export { type FindingRoutesOptions, findingRoutes } from './findings/finding-routes.ts'
 export type { HubTokens, Role } from './http/access-guard.ts'

@@ -4,6 +4,9 @@ import type { Invalidation, Rule } from '@firebreak/core'
 import { parseRule } from '@firebreak/core'
 import type { FastifyBaseLogger } from 'fastify'
 import { pino } from 'pino'
+import { NatsIngest } from './collect/nats-ingest.ts'
+import { engineRoutes } from './engine/engine-routes.ts'
+import { EngineSensor } from './engine/engine-sensor.ts'
 import { HubConfigError, NotLoopbackError } from './errors.ts'
 import { type HubTokens, isLoopback } from './http/access-guard.ts'
 import { type HubPlugin, HubServer } from './http/hub-server.ts'
@@ -27,6 +30,10 @@ export interface HubOptions extends HubCoreOptions {
   readonly dataFolder?: string
   /** A Redis or Redis Cluster that several hubs share, instead of `dataFolder`: `redis://host:port[,host:port…]`. @default none */
   readonly storeUrl?: string
+  /** A NATS JetStream from which reports are taken too: `nats://[user:password@]host:port`. @default none */
+  readonly natsUrl?: string
+  /** Protected servers that are asked for their own statistics: `clusterId=redis://host:port`. @default [] */
+  readonly engines?: readonly string[]
   /** A store of the caller's own, instead of `dataFolder`. */
   readonly store?: HubStore
   /** Rules, as users write them, that a store without any rule begins with. @default [] */
@@ -76,9 +83,13 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   const initialRules = (options.initialRules ?? []).map(parseRule)
   const tls = readTls(options.tls)
   const logger = options.logger ?? makeLogger(options.logLevel ?? 'info')
+  const engines = (options.engines ?? []).map(parseEngine)
   const store = options.store ?? (await openStore(options))
   const core = await HubCore.open(store, { ...options, logger })
   await seedRules(core, initialRules)
+  const sensors = engines.map(
+    (engine) => new EngineSensor({ ...engine, slots: core.slots, traffic: core.traffic, now: () => core.now() }),
+  )
   const prewarmer = new Prewarmer({
     warm: (job) => core.prewarm(job),
     writeValue: options.writeValue,
@@ -95,10 +106,11 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     consoleFolder: options.consoleFolder,
     tls,
     logger,
-    plugins: options.plugins ?? [],
+    plugins: [...(options.plugins ?? []), (app) => engineRoutes(app, { sensors })],
     routes: prewarmRoutes(prewarmer),
     version,
   })
+  const nats = options.natsUrl === undefined ? undefined : new NatsIngest(core, options.natsUrl)
   let boundPort: number
   try {
     boundPort = await server.listen()
@@ -107,6 +119,8 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     throw error
   }
   core.start()
+  nats?.start()
+  for (const sensor of sensors) sensor.start()
   await core.watchers.start(options.watchers ?? [])
   const scheme = options.tls === undefined ? 'http' : 'https'
   const url = `${scheme}://${host.includes(':') ? `[${host}]` : host}:${boundPort}`
@@ -120,7 +134,8 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     publishInvalidation: (invalidation) => core.publishInvalidation(invalidation),
     close() {
       prewarmer.close()
-      closing ??= server.close().then(() => core.close())
+      for (const sensor of sensors) sensor.close()
+      closing ??= Promise.all([server.close(), nats?.close()]).then(() => core.close())
       return closing
     },
   }
@@ -134,6 +149,15 @@ async function openStore({ storeUrl, dataFolder }: HubOptions): Promise<HubStore
     throw new HubConfigError('storeUrl', 'storeUrl and dataFolder are both set: a hub has one store')
   }
   return openRedisStore(storeUrl)
+}
+
+function parseEngine(text: string): { readonly redisClusterId: string; readonly url: string } {
+  const [, redisClusterId, url] = /^([^=]+)=(rediss?:\/\/.+)$/.exec(text) ?? []
+  // The text may hold a password: it must not be in the sentence.
+  if (redisClusterId === undefined || url === undefined) {
+    throw new HubConfigError('engines', 'engines: each must be clusterId=redis://host:port')
+  }
+  return { redisClusterId, url }
 }
 
 function hasSecrets(tokens: HubTokens | undefined): tokens is HubTokens {

@@ -1,14 +1,14 @@
 import { homedir, hostname } from 'node:os'
 import { join } from 'node:path'
 import { type Clock, InvalidOptionError, steadyClock, systemTimers, type Timers, wallClock } from '@firebreak/core'
-import { parseHubUrl } from './hub/hub-address.ts'
+import { isNatsUrl, parseHubUrl, parseNatsUrl } from './hub/hub-address.ts'
 import type { Warning } from './trouble/trouble.ts'
 
 /** How a process' shield works; every field has a default. */
 export interface ShieldOptions {
   /**
    * The hubs' URLs; one connection goes to one of them. None: hot keys are not known, only the kill switch of the
-   * environment works.
+   * environment works. A `nats://host:port` among them: reports go there, tables still come from a hub.
    * @default FIREBREAK_HUB (URLs with commas between), else `['http://127.0.0.1:7070']`
    */
   readonly hubs?: readonly string[]
@@ -74,7 +74,7 @@ export function resolveShieldOptions(options: ShieldOptions): ResolvedShieldOpti
   const hostId = options.hostId ?? env['FIREBREAK_HOST'] ?? hostname()
   const serviceId = options.serviceId ?? env['FIREBREAK_SERVICE'] ?? env['npm_package_name'] ?? 'service'
   const hubs = options.hubs ?? env['FIREBREAK_HUB']?.split(',').map((url) => url.trim()) ?? ['http://127.0.0.1:7070']
-  hubs.forEach(parseHubUrl)
+  for (const url of hubs) isNatsUrl(url) ? parseNatsUrl(url) : parseHubUrl(url)
   for (const name of ['serviceId', 'hostId', 'instanceId'] as const) {
     if (options[name] === '') throw new InvalidOptionError(name, '', 'a text that is not empty')
   }

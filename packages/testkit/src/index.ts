@@ -4,6 +4,7 @@ export { freePort, freePorts } from './net/free-port.ts'
 export { type GuardedChild, sourceArgs, startChild, startSource, temporaryFolder } from './process/child.ts'
 export { type EtcdServer, type EtcdServerOptions, startEtcd } from './servers/etcd-server.ts'
 export { type MariadbServer, type MariadbServerOptions, startMariadb } from './servers/mariadb-server.ts'
+export { type NatsServer, type NatsServerOptions, startNats } from './servers/nats-server.ts'
 export { type PostgresServer, type PostgresServerOptions, startPostgres } from './servers/postgres-server.ts'
 export { type RedisSentinel, startSentinel } from './servers/redis-sentinel.ts'
 export {

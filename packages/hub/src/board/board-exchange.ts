@@ -120,6 +120,8 @@ export class BoardExchange {
         }),
       ),
     )
+    // The turn that succeeds again begins with what is common: the store may be another one.
+    if (failures.length > 0) this.#syncedAt = Number.NEGATIVE_INFINITY
     onDecided()
     onTrouble(failures[0] as Error | undefined)
   }
@@ -186,14 +188,14 @@ export class BoardExchange {
 
   /** False where a decision is missing, or is about a rule that is not known here yet. */
   #carryOut(bucket: Bucket, { decisions, sequences, last }: BoardNews): boolean {
-    const { decider, clock } = this.#options
+    const { decider } = this.#options
     for (const [index, decision] of decisions.entries()) {
       const sequence = sequences[index]!
       if (sequence !== bucket.sequence + 1) {
         bucket.mayHaveLost = sequence <= bucket.sequence
         return false
       }
-      if (!decider.apply(decision, clock.now())) return false
+      if (!decider.apply(decision)) return false
       bucket.sequence = sequence
     }
     bucket.last = last

@@ -1,10 +1,11 @@
-import { type HistoryEvent, keyText, type Rule, type Strategy, type TableEntry } from '@firebreak/core'
+import type { Rule, Strategy, TableEntry } from '@firebreak/core'
 import type { DeciderOptions } from '../decide/decider.ts'
 import type { HeatDecider } from '../decide/heat-decider.ts'
 import { isEntered, isHeld, readLevel } from '../decide/read-level.ts'
-import { coolingReason, hotReason } from '../decide/reason.ts'
+import { hotReason } from '../decide/reason.ts'
 import { trackReason } from '../decide/track-reason.ts'
 import type { HeatTrack } from '../heat/heat-track.ts'
+import { DecisionHistory } from './decision-history.ts'
 import type { BoardDecision, BoardState, BoardTable, HeatBoard, HeatPost, PostAnswer } from './heat-board.ts'
 import { isWorthPosting, makePost } from './make-post.ts'
 import { measuringOf, parseTrackId, type TrackName, trackId } from './track-id.ts'
@@ -64,6 +65,7 @@ const noPost: Omit<HeatPost, 'id' | 'drop'> = {
  */
 export class SharedDecider implements HeatDecider {
   readonly #options: SharedDeciderOptions
+  readonly #history: DecisionHistory
   readonly #watched = new Map<HeatTrack, Watched>()
   readonly #active = new Map<string, HeatTrack>()
   /** Ids that no rule here is for any more, and why. */
@@ -74,6 +76,7 @@ export class SharedDecider implements HeatDecider {
 
   constructor(options: SharedDeciderOptions) {
     this.#options = options
+    this.#history = new DecisionHistory(options.record, options.totals)
   }
 
   active(): Iterable<HeatTrack> {
@@ -237,17 +240,19 @@ export class SharedDecider implements HeatDecider {
   }
 
   /** Carries a decision out; false where the key's rule is not in force here. */
-  apply(decision: BoardDecision, now: number): boolean {
+  apply(decision: BoardDecision): boolean {
     const { id, kind, state } = decision
+    const at = decision.at + this.#clockOffsetMs
+    const isOurs = decision.by === this.#options.boardId
     if (kind === 'cooled' || kind === 'rollback') {
       const track = this.#active.get(id)
       if (track !== undefined) this.#leave(id, track)
-      this.#recordEnd(decision, track, now)
+      if (isOurs) this.#history.end(decision, track, at)
       return true
     }
     const track = this.#setHot(id, state)
     if (track === undefined) return false
-    if (decision.by === this.#options.boardId) this.#recordHot(decision, track, now)
+    if (isOurs) this.#history.hot(decision, track, at)
     return true
   }
 
@@ -331,7 +336,7 @@ export class SharedDecider implements HeatDecider {
       heat,
     })
     const reason = hotReason(rule, level, { heat, share: undefined })
-    this.#record(track, rule.mode === 'on' ? 'hot' : 'shadow', now, `${reason}, by this hub alone`)
+    this.#history.add(track, rule.mode === 'on' ? 'hot' : 'shadow', now, `${reason}, by this hub alone`)
   }
 
   #setHot(id: string, state: BoardState): HeatTrack | undefined {
@@ -349,6 +354,11 @@ export class SharedDecider implements HeatDecider {
     const ratePerSecondBefore = before?.ratePerSecondBefore ?? (state.heat * 1000) / track.windowMs
     const levelSince = state.levelSince + this.#clockOffsetMs
     track.state = { phase: 'hot', since, level: index, levelSince, entry, ratePerSecondBefore }
+    // Services that only this hub has seen to touch the key: the board learns of them with the next post.
+    if ([...track.services].some((service) => !state.services.includes(service))) {
+      const watched = this.#watch(track, rule)
+      if (watched !== undefined) watched.isDirty = true
+    }
     for (const service of state.services) if (!track.services.has(service)) track.addService(service)
     this.#active.set(id, track)
     if (rule.mode === 'on') this.#options.sink.set(track, entry)
@@ -362,51 +372,5 @@ export class SharedDecider implements HeatDecider {
     const watched = this.#watched.get(track)
     if (watched !== undefined) watched.isUrged = false
     this.#options.sink.remove(track)
-  }
-
-  #recordHot(decision: BoardDecision, track: HeatTrack, now: number): void {
-    const rule = track.rule!
-    const { reason, strategy } = (track.state as { entry: TableEntry }).entry
-    switch (decision.kind) {
-      case 'hot':
-        this.#record(track, rule.mode === 'on' ? 'hot' : 'shadow', this.#timeOf(decision), reason)
-        if (decision.isClaim) this.#record(track, 'claim', now, `${reason}, seen by one process`)
-        return
-      case 'strategy':
-        this.#record(track, 'strategy', now, `${strategy.strategy} at level ${decision.state.level}: ${reason}`)
-        return
-      case 'extended':
-        this.#record(track, 'extended', now, `still hot: ${this.reasonOf(track, now)}`)
-    }
-  }
-
-  #recordEnd(decision: BoardDecision, track: HeatTrack | undefined, now: number): void {
-    if (decision.by !== this.#options.boardId) return
-    const { id, kind, heat, share, state } = decision
-    const { redisClusterId, ruleId, key } = parseTrackId(id)
-    const rule = track?.rule
-    const seconds = Math.round((decision.at - state.since) / 1000)
-    const cooled =
-      rule === undefined
-        ? `cooled after ${seconds} s`
-        : `cooled after ${seconds} s: ${coolingReason(rule, rule.levels[0]!, { heat, share })}`
-    const text = kind === 'cooled' ? cooled : (decision.text ?? '')
-    this.#options.record({
-      at: now,
-      kind: kind as HistoryEvent['kind'],
-      redisClusterId,
-      key: keyText(key),
-      ruleId,
-      text,
-    })
-  }
-
-  #timeOf(decision: BoardDecision): number {
-    return decision.at + this.#clockOffsetMs
-  }
-
-  #record(track: HeatTrack, kind: HistoryEvent['kind'], at: number, text: string): void {
-    const { redisClusterId, key, rule } = track
-    this.#options.record({ at, kind, redisClusterId, key: keyText(key), ruleId: rule?.id ?? '', text })
   }
 }

@@ -31,6 +31,18 @@ export const configFields: readonly ConfigField[] = [
     default: 'none',
     summary: 'redis://host:port[,host:port…]: a Redis or Redis Cluster that several hubs share, instead of dataFolder',
   },
+  {
+    name: 'natsUrl',
+    type: text,
+    default: 'none',
+    summary: 'nats://[user:password@]host:port: take reports from a NATS JetStream too',
+  },
+  {
+    name: 'engines',
+    type: { kind: 'list' },
+    default: 'none',
+    summary: 'clusterId=redis://host:port: protected servers that are asked for their own statistics',
+  },
   { name: 'consoleFolder', type: text, default: 'none', summary: 'the built console' },
   { name: 'rulesFile', type: text, default: 'none', summary: 'rules that an empty store begins with (YAML or JSON)' },
   { name: 'tokensFile', type: text, default: 'none', summary: 'app tokens and people’s tokens (YAML or JSON)' },

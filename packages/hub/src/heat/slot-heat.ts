@@ -29,6 +29,12 @@ export class SlotHeat {
     return views.sort((a, b) => b.ratePerSecond - a.ratePerSecond || a.slot - b.slot).slice(0, limit)
   }
 
+  /** All accesses of a cluster in the last full second. */
+  ratePerSecond(redisClusterId: string, now: number): number {
+    if (!this.#clusters.has(redisClusterId)) return 0
+    return this.#at(redisClusterId, now)!.previous.reduce((sum, count) => sum + count, 0)
+  }
+
   #at(redisClusterId: string, now: number): ClusterSlots | undefined {
     const second = Math.floor(now / 1000)
     let slots = this.#clusters.get(redisClusterId)

@@ -20,6 +20,11 @@ export class InvalidationLane {
     return this.#head
   }
 
+  /** Something may have been missed: the next message, or heartbeat, shows every sensor a gap, and it flushes. */
+  skip(): void {
+    this.#head++
+  }
+
   publish(invalidation: Omit<Invalidation, 'sequence'>): number {
     this.#head++
     this.#broadcast(encodeInvalidation({ ...invalidation, sequence: this.#head }))

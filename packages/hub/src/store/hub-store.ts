@@ -1,5 +1,6 @@
 import type { AuditEntry, HistoryEvent, Rule, TableEntry } from '@firebreak/core'
 import type { HeatBoard } from '../board/heat-board.ts'
+import type { LaneRelay } from '../lane/lane-relay.ts'
 
 /** What a hub starts from. */
 export interface HubState {
@@ -55,6 +56,8 @@ export interface HubStore {
   audit(limit: number): Promise<readonly AuditEntry[]>
   /** Where several hubs share the store: the board on which they add up heat and decide together. */
   readonly board?: HeatBoard
+  /** Where several hubs share the store: carries invalidations between them. */
+  readonly lane?: LaneRelay
   /** Writes rules and switch into a shared store that lost everything; false where another hub did. */
   restore?(state: Pick<HubState, 'rules' | 'rulesVersion' | 'isOff'>): Promise<boolean>
   /** How far a source of changes was read, as it wrote it itself; undefined where it never did. */

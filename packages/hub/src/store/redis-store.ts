@@ -3,6 +3,7 @@ import type { AuditEntry, HistoryEvent, Rule } from '@firebreak/core'
 import { loadScript, type Redis, type RedisReply } from '@firebreak/redis'
 import type { HeatBoard } from '../board/heat-board.ts'
 import { RedisHeatBoard } from '../board/redis-heat-board.ts'
+import { RedisLaneRelay } from '../lane/redis-lane-relay.ts'
 import {
   type EntryName,
   type HistoryQuery,
@@ -35,6 +36,7 @@ export interface RedisStoreOptions extends StoreLimits {
 export class RedisStore implements HubStore {
   readonly name = 'redis'
   readonly board: HeatBoard
+  readonly lane: RedisLaneRelay
   readonly #redis: Redis
   readonly #limits: Required<StoreLimits>
   readonly #keys: { state: string; rules: string; entries: string; history: string; audit: string; positions: string }
@@ -55,6 +57,7 @@ export class RedisStore implements HubStore {
       positions: key('positions'),
     }
     this.board = new RedisHeatBoard(redis, { prefix, stateKey: this.#keys.state, hubsKey: key('hubs') })
+    this.lane = new RedisLaneRelay(redis, key('lane'))
   }
 
   async load(): Promise<HubState> {
@@ -155,6 +158,7 @@ export class RedisStore implements HubStore {
   }
 
   async close(): Promise<void> {
+    await this.lane.close()
     this.#disconnect()
   }
 }

@@ -154,6 +154,24 @@ test('two arguments that only look alike when put together are two commands', ()
   expect(new Set(ids).size).toBe(3)
 })
 
+test('a carried value takes the place of a cached one, and a load in flight does not bring the older back', () => {
+  const { hot, answer, now } = setUp({ ...defaultLocalCache, consistent: false })
+  hot.load(get, now(), () => {})
+  answer('old')
+  hot.load(readCommand('STRLEN', ['k'], 0), now(), () => {})
+  hot.renew(Buffer.from('new'), 60_000)
+  expect(text(hot.hit('GET', now()))).toBe('$3\r\nnew\r\n')
+  answer('3')
+  expect(hot.replyCount).toBe(1)
+  expect(hot.hit('GET', now() + 60_000)).toBeUndefined()
+})
+
+test('a carried value is not kept for a key that nobody reads', () => {
+  const { hot } = setUp({ ...defaultLocalCache, consistent: false })
+  hot.renew(Buffer.from('new'), 60_000)
+  expect(hot.replyCount).toBe(0)
+})
+
 test('a reply whose time is nearly over is loaded anew by one reader, while all are served', () => {
   const { hot, reads, answer, at, now } = setUp()
   hot.load(get, now(), () => {})
@@ -187,22 +205,4 @@ test('processes do not load anew at one instant, and a key that ends is not load
   at(now() + 149)
   expect(text(hot.hit('GET', now()))).toBe('$2\r\nv2\r\n')
   expect(reads).toHaveLength(0)
-})
-
-test('a carried value takes the place of a cached one, and a load in flight does not bring the older back', () => {
-  const { hot, answer, now } = setUp({ ...defaultLocalCache, consistent: false })
-  hot.load(get, now(), () => {})
-  answer('old')
-  hot.load(readCommand('STRLEN', ['k'], 0), now(), () => {})
-  hot.renew(Buffer.from('new'), 60_000)
-  expect(text(hot.hit('GET', now()))).toBe('$3\r\nnew\r\n')
-  answer('3')
-  expect(hot.replyCount).toBe(1)
-  expect(hot.hit('GET', now() + 60_000)).toBeUndefined()
-})
-
-test('a carried value is not kept for a key that nobody reads', () => {
-  const { hot } = setUp({ ...defaultLocalCache, consistent: false })
-  hot.renew(Buffer.from('new'), 60_000)
-  expect(hot.replyCount).toBe(0)
 })

@@ -23,3 +23,28 @@ export function parseHubUrl(text: string): HubAddress {
     reportsUrl: `${isSecure ? 'https' : 'http'}://${base}/v1/reports`,
   }
 }
+
+/** True where a hub's URL names a NATS server: reports go there, tables still come from a hub. */
+export function isNatsUrl(text: string): boolean {
+  return /^nats:\/\//.test(text)
+}
+
+/** A NATS server from `nats://[user:password@]host[:port]`. */
+export function parseNatsUrl(text: string): NatsAddress {
+  let url: URL
+  try {
+    url = new URL(text)
+  } catch {
+    throw new InvalidOptionError('hubs', text, 'a URL as nats://127.0.0.1:4222')
+  }
+  const [user, password] = [url.username, url.password].map(decodeURIComponent) as [string, string]
+  const secret = password === '' ? { token: user } : { user, pass: password }
+  return { server: url.port === '' ? `${url.hostname}:4222` : url.host, ...(user !== '' && secret) }
+}
+
+export interface NatsAddress {
+  readonly server: string
+  readonly user?: string
+  readonly pass?: string
+  readonly token?: string
+}

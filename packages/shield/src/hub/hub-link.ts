@@ -15,13 +15,14 @@ import {
 import { type ClientOptions, WebSocket } from 'ws'
 import type { Trouble } from '../trouble/trouble.ts'
 import { HttpReporter } from './http-reporter.ts'
-import { type HubAddress, parseHubUrl } from './hub-address.ts'
+import { type HubAddress, isNatsUrl, parseHubUrl, parseNatsUrl } from './hub-address.ts'
+import { NatsReporter } from './nats-reporter.ts'
 import { encodePending, type PendingReport, type Reporter } from './pending-report.ts'
 import { ReportQueue } from './report-queue.ts'
 
 /** What a link is made of. */
 export interface HubLinkOptions {
-  /** The hubs' URLs; the link holds one connection to one of them. */
+  /** The hubs' URLs; the link holds one connection to one of them. `nats://…` among them: where reports go. */
   readonly urls: readonly string[]
   readonly token: string | undefined
   readonly reporter: Reporter
@@ -53,6 +54,7 @@ export class HubLink {
   readonly #options: HubLinkOptions
   readonly #addresses: readonly HubAddress[]
   readonly #http: HttpReporter
+  readonly #nats: NatsReporter | undefined
   #socket: WebSocket | undefined
   #isOpen = false
   #isClosed = false
@@ -66,11 +68,13 @@ export class HubLink {
 
   constructor(options: HubLinkOptions) {
     this.#options = options
-    this.#addresses = options.urls.map(parseHubUrl)
+    this.#addresses = options.urls.filter((url) => !isNatsUrl(url)).map(parseHubUrl)
     this.#hubIndex = Math.floor(options.random() * Math.max(1, this.#addresses.length))
     this.queue = new ReportQueue(options.maxQueuedReports, options.maxQueuedEntries)
     this.#http = new HttpReporter(options.reporter, options.token, options.wallClock)
     this.#heardAt = options.clock.now()
+    const natsServers = options.urls.filter(isNatsUrl).map(parseNatsUrl)
+    this.#nats = natsServers.length === 0 ? undefined : new NatsReporter({ ...options, servers: natsServers })
   }
 
   /** True while a hub is connected. */
@@ -84,6 +88,7 @@ export class HubLink {
   }
 
   start(): void {
+    this.#nats?.start(() => this.flush())
     if (this.#addresses.length === 0) return
     this.#connect()
     this.#watchdog = this.#options.timers.setInterval(() => this.#watch(), 500)
@@ -96,15 +101,20 @@ export class HubLink {
 
   /** Queues a report and sends what can be sent. */
   report(report: PendingReport): void {
-    if (this.#addresses.length === 0) return
+    if (this.#addresses.length === 0 && this.#nats === undefined) return
     this.queue.push(report)
     this.flush()
   }
 
   /** Sends queued reports as far as the connection takes them. */
   flush(): void {
+    // While NATS is away, reports go the way of everything else.
+    if (this.#nats?.isOpen) {
+      this.#nats.send(this.queue, () => ++this.#reportSequence)
+      return
+    }
     if (!this.#isOpen) {
-      if (this.#failures >= 2) this.#http.send(this.queue, this.#currentAddress())
+      if (this.#failures >= 2 && this.#addresses.length > 0) this.#http.send(this.queue, this.#currentAddress())
       return
     }
     while (this.queue.length > 0 && this.#socket!.bufferedAmount < maxBufferedBytes) {
@@ -123,6 +133,7 @@ export class HubLink {
 
   close(): void {
     this.#isClosed = true
+    this.#nats?.close()
     this.#retry?.cancel()
     this.#watchdog?.cancel()
     this.#isOpen = false

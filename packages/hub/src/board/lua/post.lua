@@ -29,7 +29,8 @@ end
 -- Writes this hub's window and gives the heat over all hubs.
 local function count(post, heatKey)
   if #post.accesses > 0 then
-    local window = { head = now - post.headAgeMs, a = post.accesses, w = post.writes, b = post.bytes }
+    local window = { head = now - post.headAgeMs, a = post.accesses, w = post.writes, b = post.bytes, all = {} }
+    for index, level in ipairs(post.levels) do window.all[index] = level.all or 0 end
     redis.call('HSET', heatKey, settings.hubId, cjson.encode(window))
     redis.call('PEXPIRE', heatKey, post.windowMs + heatGraceMs)
   end
@@ -37,7 +38,13 @@ local function count(post, heatKey)
   local fields = redis.call('HGETALL', heatKey)
   for index = 1, #fields, 2 do
     local window = cjson.decode(fields[index + 1])
-    heat.accesses = heat.accesses + sumOf(window.a, window.head, post.sliceMs, post.windowMs)
+    local accesses = sumOf(window.a, window.head, post.sliceMs, post.windowMs)
+    heat.accesses = heat.accesses + accesses
+    -- A hub that only got the timer does not know whose accesses a share is of: those that count the key do.
+    for level, all in ipairs(window.all) do
+      local mine = post.levels[level]
+      if mine and mine.all and accesses > 0 then mine.all = math.max(mine.all, all) end
+    end
     heat.writes = heat.writes + sumOf(window.w, window.head, post.sliceMs, post.windowMs)
     heat.bytes = heat.bytes + sumOf(window.b, window.head, post.sliceMs, post.windowMs)
   end

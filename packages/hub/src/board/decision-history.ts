@@ -1,0 +1,61 @@
+import { type HistoryEvent, keyText, type TableEntry } from '@firebreak/core'
+import type { AccessTotals } from '../decide/access-totals.ts'
+import { coolingReason } from '../decide/reason.ts'
+import { trackReason } from '../decide/track-reason.ts'
+import type { HeatTrack } from '../heat/heat-track.ts'
+import type { BoardDecision } from './heat-board.ts'
+import { parseTrackId } from './track-id.ts'
+
+/** Tells people of the board's decisions; of each, the hub whose post led to it tells, once for all hubs. */
+export class DecisionHistory {
+  readonly #record: (event: HistoryEvent) => void
+  readonly #totals: AccessTotals
+
+  constructor(record: (event: HistoryEvent) => void, totals: AccessTotals) {
+    this.#record = record
+    this.#totals = totals
+  }
+
+  /** A key became hot, or what is done with it changed; `at` is when, by this hub's clock. */
+  hot({ kind, isClaim, state }: BoardDecision, track: HeatTrack, at: number): void {
+    const rule = track.rule!
+    const { reason, strategy } = (track.state as { entry: TableEntry }).entry
+    switch (kind) {
+      case 'hot':
+        this.add(track, rule.mode === 'on' ? 'hot' : 'shadow', at, reason)
+        if (isClaim) this.add(track, 'claim', at, `${reason}, seen by one process`)
+        return
+      case 'strategy':
+        this.add(track, 'strategy', at, `${strategy.strategy} at level ${state.level}: ${reason}`)
+        return
+      case 'extended':
+        this.add(track, 'extended', at, `still hot: ${trackReason(track, this.#totals, at)}`)
+    }
+  }
+
+  /** A key is hot no longer; without a track where it was not known here. */
+  end(
+    { id, kind, heat, share, state, at: decidedAt, text }: BoardDecision,
+    track: HeatTrack | undefined,
+    at: number,
+  ): void {
+    const { redisClusterId, ruleId, key } = parseTrackId(id)
+    const rule = track?.rule
+    const why = rule === undefined ? '' : `: ${coolingReason(rule, rule.levels[0]!, { heat, share })}`
+    const cooled = `cooled after ${Math.round((decidedAt - state.since) / 1000)} s${why}`
+    const isCooled = kind === 'cooled'
+    this.#record({
+      at,
+      kind: isCooled ? 'cooled' : 'rollback',
+      redisClusterId,
+      key: keyText(key),
+      ruleId,
+      text: isCooled ? cooled : (text ?? ''),
+    })
+  }
+
+  add(track: HeatTrack, kind: HistoryEvent['kind'], at: number, text: string): void {
+    const { redisClusterId, key, rule } = track
+    this.#record({ at, kind, redisClusterId, key: keyText(key), ruleId: rule?.id ?? '', text })
+  }
+}

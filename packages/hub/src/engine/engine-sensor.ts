@@ -1,0 +1,132 @@
+import { systemTimers, type TimerHandle, type Timers } from '@firebreak/core'
+import { type Finding, type FoundKey, findHotByServer, findSlots, parseTarget, type SlotLoad } from '@firebreak/find'
+import type { SlotHeat } from '../heat/slot-heat.ts'
+import type { TrafficMeter } from '../traffic/traffic-meter.ts'
+
+/** One node's load as the server counts it, beside what sensors report of it. */
+export interface EngineNodeView {
+  readonly node: string
+  readonly operationsPerSecond: number
+  /** What sensors say reached it. */
+  readonly reportedPerSecond: number
+  /** The part of the load that no sensor reports, 0 to 1. */
+  readonly unreportedShare: number
+  readonly cpuMicrosecondsPerSecond?: number
+}
+
+/** What the servers of one cluster say of themselves. */
+export interface EngineView {
+  readonly redisClusterId: string
+  readonly at: number
+  readonly nodes: readonly EngineNodeView[]
+  /** The busiest slots, where the server counts by slot. */
+  readonly slots: readonly SlotLoad[]
+  /** The server's own hot keys, where it has HOTKEYS. */
+  readonly hotKeys: readonly FoundKey[]
+  readonly notes: readonly string[]
+}
+
+/** Ways to ask a server; replaced in tests by what newer servers are documented to answer. */
+export interface EngineQuestions {
+  slots(): Promise<Finding>
+  hotKeys(): Promise<Finding>
+}
+
+export interface EngineSensorOptions {
+  readonly redisClusterId: string
+  /** One server of the cluster: `redis://[user:password@]host:port`. */
+  readonly url: string
+  readonly slots: SlotHeat
+  readonly traffic: TrafficMeter
+  readonly now: () => number
+  /** @default 10000 */
+  readonly intervalMs?: number
+  /** How long the servers are watched each time. @default 1000 */
+  readonly durationMs?: number
+  /** @default find's */
+  readonly questions?: EngineQuestions
+  readonly timers?: Timers
+}
+
+/**
+ * Asks the servers of one cluster about themselves: operations of each node, `CLUSTER SLOT-STATS` and `HOTKEYS` where they
+ * have them. What they count and sensors do not report is load of clients that Firebreak does not see.
+ */
+export class EngineSensor {
+  readonly #options: EngineSensorOptions
+  readonly #questions: EngineQuestions
+  readonly #timers: Timers
+  #timer: TimerHandle | undefined
+  #isAsking = false
+  #view: EngineView | undefined
+
+  constructor(options: EngineSensorOptions) {
+    this.#options = options
+    this.#timers = options.timers ?? systemTimers
+    const target = parseTarget(options.url)
+    const { durationMs = 1000 } = options
+    this.#questions = options.questions ?? {
+      slots: () => findSlots({ target, durationMs }),
+      hotKeys: () => findHotByServer({ target, durationMs }),
+    }
+  }
+
+  /** Undefined before the first answer. */
+  get view(): EngineView | undefined {
+    return this.#view
+  }
+
+  start(): void {
+    void this.ask()
+    this.#timer = this.#timers.setInterval(() => void this.ask(), this.#options.intervalMs ?? 10_000)
+  }
+
+  close(): void {
+    this.#timer?.cancel()
+  }
+
+  /** Asks once; a server that does not answer leaves a note, never an error. */
+  async ask(): Promise<void> {
+    if (this.#isAsking) return
+    this.#isAsking = true
+    const notes: string[] = []
+    const note = (error: unknown) => {
+      notes.push((error as Error).message.split('\n')[0]!)
+      return undefined
+    }
+    const load = await this.#questions.slots().catch(note)
+    const hot = await this.#questions.hotKeys().catch(note)
+    this.#isAsking = false
+    const { redisClusterId, now } = this.#options
+    this.#view = {
+      redisClusterId,
+      at: now(),
+      nodes: load === undefined ? [] : this.#nodes(load),
+      slots: load?.slots ?? [],
+      hotKeys: hot?.keys ?? [],
+      notes: [...notes, ...(load?.notes ?? []), ...(hot?.notes ?? [])],
+    }
+  }
+
+  #nodes({ nodes = [] }: Finding): EngineNodeView[] {
+    const { slots, traffic, redisClusterId, now } = this.#options
+    const { redis, local, copies, limited, writes } = traffic.latest(now())
+    const all = redis + local + copies + limited + writes
+    // Sensors count all accesses; those that a shield answers by itself never reach the server.
+    const reachedPart = all === 0 ? 1 : (redis + copies + writes) / all
+    const reported = slots.ratePerSecond(redisClusterId, now()) * reachedPart
+    const operations = nodes.reduce((sum, node) => sum + node.operationsPerSecond, 0)
+    return nodes.map(({ node, operationsPerSecond, cpuMicrosecondsPerSecond }) => {
+      // A report does not say which node it is about: nodes have their part by their own count.
+      const part = operations === 0 ? 0 : reported * (operationsPerSecond / operations)
+      const unreported = Math.max(0, operationsPerSecond - part)
+      return {
+        node,
+        operationsPerSecond: Math.round(operationsPerSecond),
+        reportedPerSecond: Math.round(part),
+        unreportedShare: operationsPerSecond === 0 ? 0 : Number((unreported / operationsPerSecond).toFixed(3)),
+        ...(cpuMicrosecondsPerSecond !== undefined && { cpuMicrosecondsPerSecond }),
+      }
+    })
+  }
+}

@@ -1,0 +1,7 @@
+/** Carries invalidations between the hubs of a shared store, so that each reaches the sensors of all. */
+export interface LaneRelay {
+  /** Tells the other hubs; resolves once the relay has it. */
+  publish(bytes: Uint8Array): Promise<void>
+  /** Hears what other hubs tell; `onGap` where something may have been missed. */
+  open(onMessage: (bytes: Uint8Array) => void, onGap: () => void): Promise<void>
+}

@@ -1,0 +1,37 @@
+import { randomBytes } from 'node:crypto'
+import type { Redis, RedisSubscriber } from '@firebreak/redis'
+import type { LaneRelay } from './lane-relay.ts'
+
+/** The lane's relay on Redis' own pub/sub, sharded on a cluster. */
+export class RedisLaneRelay implements LaneRelay {
+  readonly #redis: Redis
+  readonly #channel: string
+  /** Tells our own messages, which come back to us, from those of others. */
+  readonly #name = randomBytes(8).toString('hex')
+  #subscriber: RedisSubscriber | undefined
+
+  constructor(redis: Redis, channel: string) {
+    this.#redis = redis
+    this.#channel = channel
+  }
+
+  async publish(bytes: Uint8Array): Promise<void> {
+    const command = this.#redis.topology === 'cluster' ? 'SPUBLISH' : 'PUBLISH'
+    await this.#redis.send([command, this.#channel, `${this.#name} ${Buffer.from(bytes).toString('base64')}`])
+  }
+
+  async open(onMessage: (bytes: Uint8Array) => void, onGap: () => void): Promise<void> {
+    const subscriber = await this.#redis.subscriber()
+    this.#subscriber = subscriber
+    // Messages between a lost connection and the next are gone.
+    subscriber.onReconnect(onGap)
+    await subscriber.subscribe(this.#channel, (message) => {
+      const [name, text] = message.split(' ', 2) as [string, string]
+      if (name !== this.#name) onMessage(Buffer.from(text, 'base64'))
+    })
+  }
+
+  async close(): Promise<void> {
+    await this.#subscriber?.close()
+  }
+}

@@ -1,0 +1,127 @@
+import { peek, protect, shieldOf } from '@firebreak/client'
+import { encodeBinaryReport, encodeFrame, natsReports, type Overview } from '@firebreak/core'
+import { startHub } from '@firebreak/hub'
+import { type NatsServer, startNats, startRedis, waitFor } from '@firebreak/testkit'
+import { jetstream, jetstreamManager } from '@nats-io/jetstream'
+import { connect, type NatsConnection } from '@nats-io/transport-node'
+import { Redis } from 'ioredis'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+const rule = { id: 'hot', prefix: 'hot-', threshold: 300, windowMs: 1000, minHoldMs: 20_000 }
+type Hub = Awaited<ReturnType<typeof startHub>>
+
+let nats: NatsServer
+let connection: NatsConnection
+const ends: (() => unknown)[] = []
+
+beforeEach(async () => {
+  nats = await startNats()
+  connection = await connect({ servers: nats.url.slice(7), maxReconnectAttempts: -1, reconnectTimeWait: 100 })
+})
+
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) await end()
+  await connection.close()
+  await nats.stop()
+})
+
+async function startNatsHub(options: object = {}): Promise<Hub> {
+  const hub = await startHub({ natsUrl: nats.url, initialRules: [rule], logLevel: 'silent', ...options })
+  ends.push(() => hub.close())
+  const manager = await jetstreamManager(connection)
+  await waitFor(async () => manager.consumers.info(natsReports.stream, natsReports.consumer).catch(() => undefined))
+  return hub
+}
+
+function frame(sequence: number, count: number, collectTs = Date.now()): Uint8Array {
+  const sections = [{ redisClusterId: 'main', entries: [{ key: 'hot-1', count, writes: 0, bytes: 0 }] }]
+  const ids = { serviceId: 'shop', hostId: 'h', instanceId: 'i' }
+  return encodeFrame('report', sequence, encodeBinaryReport({ collectTs, sendTs: collectTs, ...ids, sections }))
+}
+
+const refused = async (hub: Hub) => ((await (await fetch(`${hub.url}/v1/overview`)).json()) as Overview).ingest.refused
+
+/** Messages that no hub has confirmed. */
+async function waiting(): Promise<number> {
+  const manager = await jetstreamManager(connection)
+  const { num_pending, num_ack_pending } = await manager.consumers.info(natsReports.stream, natsReports.consumer)
+  return num_pending + num_ack_pending
+}
+
+test('reports go over NATS and tables come over WebSocket: a key gets hot without a report on the socket', async () => {
+  const hub = await startNatsHub()
+  const redis = await startRedis()
+  ends.push(() => redis.stop())
+  await redis.cli('SET', 'hot-1', 'a')
+  const client = protect(new Redis(redis.url), { hubs: [nats.url, hub.url], serviceId: 'shop', tableFile: false })
+  ends.push(() => {
+    shieldOf(client)?.close()
+    client.disconnect()
+  })
+  await waitFor(() => shieldOf(client)!.isConnected)
+  const timer = setInterval(() => {
+    for (let read = 0; read < 10; read++) client.get('hot-1').catch(() => {})
+  }, 10)
+  ends.push(() => clearInterval(timer))
+  const manager = await jetstreamManager(connection)
+  await waitFor(() => peek(client, 'hot-1') !== undefined)
+  await waitFor(async () => {
+    const { delivered } = await manager.consumers.info(natsReports.stream, natsReports.consumer)
+    return delivered.consumer_seq >= 3
+  })
+  expect(await refused(hub)).toEqual({})
+})
+
+test('a report that is delivered twice is counted once: by the stream, and by the hub behind it', async () => {
+  const hub = await startNatsHub()
+  const stream = jetstream(connection)
+  const bytes = frame(1, 200)
+  expect((await stream.publish(natsReports.subject, bytes, { msgID: 'i/1' })).duplicate).toBe(false)
+  expect((await stream.publish(natsReports.subject, bytes, { msgID: 'i/1' })).duplicate).toBe(true)
+  // Under another name the stream takes it again; the hub knows its sequence.
+  await stream.publish(natsReports.subject, bytes, { msgID: 'other' })
+  await waitFor(async () => (await refused(hub))['duplicate'] === 1)
+  expect(hub.core.delivery.size).toBe(0)
+  await stream.publish(natsReports.subject, frame(2, 200))
+  await waitFor(() => hub.core.delivery.size === 1)
+  await waitFor(async () => (await waiting()) === 0)
+})
+
+test('a report whose confirmation never came is delivered again, and recognised', async () => {
+  const hub = await startNatsHub({ maxReportAgeMs: 500 })
+  const manager = await jetstreamManager(connection)
+  // Somebody takes it, in the hubs' name, and dies before it confirms.
+  const greedy = await jetstream(connection).consumers.get(natsReports.stream, natsReports.consumer)
+  await hub.close()
+  await jetstream(connection).publish(natsReports.subject, frame(1, 400))
+  expect(await greedy.next({ expires: 5000 })).not.toBeNull()
+  const second = await startNatsHub({ maxReportAgeMs: 500 })
+  // It comes again when the wait is over; by then it is too old to be counted.
+  await waitFor(async () => (await refused(second))['expired'] === 1, { timeoutMs: 20_000 })
+  expect(second.core.delivery.size).toBe(0)
+  const info = await manager.consumers.info(natsReports.stream, natsReports.consumer)
+  expect(info.num_redelivered + info.delivered.consumer_seq).toBeGreaterThanOrEqual(2)
+  await waitFor(async () => (await waiting()) === 0)
+}, 30_000)
+
+test('a NATS server that was restarted is found again by sensor and hub, and what it held is taken', async () => {
+  const hub = await startNatsHub()
+  const stream = jetstream(connection)
+  await stream.publish(natsReports.subject, frame(1, 10))
+  await waitFor(() => hub.core.collector.reportCount === 1)
+  await nats.stop()
+  await waitFor(() => hub.core.alarms.list().some(({ id }) => id === 'nats'))
+  nats = await nats.restart()
+  await waitFor(() => hub.core.alarms.list().every(({ id }) => id !== 'nats'))
+  await waitFor(async () =>
+    stream.publish(natsReports.subject, frame(2, 400), { msgID: 'again' }).catch(() => undefined),
+  )
+  await waitFor(() => hub.core.delivery.size === 1, { timeoutMs: 40_000 })
+}, 60_000)
+
+test('what is no report is refused by cause and does not come again', async () => {
+  const hub = await startNatsHub()
+  await jetstream(connection).publish(natsReports.subject, 'nonsense')
+  await waitFor(async () => (await refused(hub))['unparsable'] === 1)
+  await waitFor(async () => (await waiting()) === 0)
+})

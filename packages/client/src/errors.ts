@@ -5,7 +5,7 @@ export class ClientUnsupportedError extends FirebreakError {
   constructor(client: unknown) {
     super(
       'FB_CLIENT_UNSUPPORTED',
-      `protect: ${describeValue(client)} is no ioredis (5, 6) or node-redis (5.10 or later, 6) client; pass one of these`,
+      `protect: ${describeValue(client)} is no ioredis (5, 6) or node-redis (5.12 or later, 6) client; pass one of these`,
     )
   }
 }

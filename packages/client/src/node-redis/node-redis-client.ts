@@ -106,7 +106,7 @@ export interface NodeRedisSentinel extends NodeRedisBase {
 
 export type NodeRedisClient = NodeRedisConnection | NodeRedisCluster | NodeRedisSentinel
 
-/** Whether this is a node-redis client (version 5.10 or later, or 6), cluster or sentinel that the hooks know. */
+/** Whether this is a node-redis client (version 5.12 or later, or 6), cluster or sentinel that the hooks know. */
 export function isNodeRedis(client: object): client is NodeRedisClient {
   const shape = client as Partial<NodeRedisConnection & NodeRedisCluster & NodeRedisSentinel>
   if (typeof shape.sendCommand !== 'function' || typeof shape._self !== 'object') return false

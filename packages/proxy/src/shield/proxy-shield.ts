@@ -1,4 +1,4 @@
-import { type CommandRow, encodeCommand, forEachKey, isCacheable, type RateLimitStrategy } from '@firebreak/core'
+import { type CommandRow, forEachKey, isCacheable, type RateLimitStrategy } from '@firebreak/core'
 import {
   type CachedReply,
   type ClusterShield,
@@ -7,6 +7,7 @@ import {
   nextReplyForm,
   type ReadCommand,
   readCommand,
+  resp2Form,
 } from '@firebreak/shield'
 import type { ClientConnection } from '../client/client-connection.ts'
 import type { PinnedLane } from '../client/pinned-lane.ts'
@@ -16,7 +17,6 @@ import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import { KeyLimits } from './key-limits.ts'
 import { KeyNames } from './key-names.ts'
 import { ProxyUpstream, type Whereabouts } from './proxy-upstream.ts'
-import { resp2Form } from './resp2-form.ts'
 import { StaleReplies } from './stale-replies.ts'
 import { WriteGuard } from './write-guard.ts'
 

@@ -1,4 +1,4 @@
-import { type CommandRow, forEachKey, isCacheable, type RateLimitStrategy } from '@firebreak/core'
+import { type CommandRow, encodeCommand, forEachKey, isCacheable, type RateLimitStrategy } from '@firebreak/core'
 import {
   type CachedReply,
   type ClusterShield,

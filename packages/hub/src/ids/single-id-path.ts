@@ -26,7 +26,8 @@ function answerSingle(service: IdService, request: IncomingMessage, response: Se
   if (url.startsWith(segmentPath)) id = service.takeSegment(url.slice(segmentPath.length))
   else if (url.startsWith(snowflakePath)) id = service.takeSnowflake()
   if (id === undefined) return false
-  response.setHeader('content-type', 'text/plain; charset=utf-8')
+  // A list of headers is written as it is; setHeader would keep each in an object first.
+  response.writeHead(200, ['content-type', 'text/plain; charset=utf-8', 'content-length', String(id.length)])
   response.end(id)
   return true
 }

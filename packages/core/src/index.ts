@@ -115,6 +115,7 @@ export { compileLinearRegex } from './rules/linear-regex.ts'
 export { parsePattern } from './rules/parse-pattern.ts'
 export { parseRule } from './rules/parse-rule.ts'
 export { parseStrategy } from './rules/parse-strategy.ts'
+export { patternText } from './rules/pattern-text.ts'
 export { RegexError } from './rules/regex-error.ts'
 export {
   type HeatMeasure,
@@ -124,7 +125,6 @@ export {
   ruleDefaults,
   type StrategyTemplate,
 } from './rules/rule.ts'
-
 export { RuleInvalidError } from './rules/rule-error.ts'
 export { type RuleScope, RuleSet } from './rules/rule-set.ts'
 export { keySlot, keySlotOfBytes, slotCount } from './slots/key-slot.ts'

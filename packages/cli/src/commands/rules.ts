@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { didYouMean, type KeyPattern, type Rule, type RulesView } from '@firebreak/core'
+import { didYouMean, patternText, type Rule, type RulesView } from '@firebreak/core'
 import { parse as parseYaml } from 'yaml'
 import { type Command, type CommandIo, UsageError } from '../command/command.ts'
 import { HubApi } from '../hub-api/hub-api.ts'
@@ -104,19 +104,4 @@ async function apply(api: HubApi, file: string, io: CommandIo): Promise<number> 
     io.stdout.write(`rule ${rule.id} is applied\n`)
   }
   return 0
-}
-
-function patternText(pattern: KeyPattern): string {
-  switch (pattern.kind) {
-    case 'exact':
-      return pattern.keys.join(',')
-    case 'prefix':
-      return `${pattern.prefix}*`
-    case 'suffix':
-      return `*${pattern.suffix}`
-    case 'glob':
-      return pattern.glob
-    case 'regex':
-      return `/${pattern.regex}/`
-  }
 }

@@ -1,4 +1,4 @@
-import type { KeyPattern, Rule, RuleLevel, RulesView } from '@firebreak/core'
+import { patternText, type Rule, type RuleLevel, type RulesView } from '@firebreak/core'
 import { useState } from 'preact/hooks'
 import { call } from '../data/api.ts'
 import { useLoaded } from '../data/loaded.ts'
@@ -118,21 +118,6 @@ function RuleForm({ onSubmit }: { readonly onSubmit: (id: string, rule: object) 
       </button>
     </form>
   )
-}
-
-function patternText(pattern: KeyPattern): string {
-  switch (pattern.kind) {
-    case 'exact':
-      return pattern.keys.join(', ')
-    case 'prefix':
-      return `${pattern.prefix}*`
-    case 'suffix':
-      return `*${pattern.suffix}`
-    case 'glob':
-      return pattern.glob
-    case 'regex':
-      return `/${pattern.regex}/`
-  }
 }
 
 function whenText(rule: Rule, level: RuleLevel): string {

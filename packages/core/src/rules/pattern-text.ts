@@ -1,0 +1,17 @@
+import type { KeyPattern } from './rule.ts'
+
+/** A pattern as people read it: `product_*`, `*:stock`, `/regex/`. */
+export function patternText(pattern: KeyPattern): string {
+  switch (pattern.kind) {
+    case 'exact':
+      return pattern.keys.join(', ')
+    case 'prefix':
+      return `${pattern.prefix}*`
+    case 'suffix':
+      return `*${pattern.suffix}`
+    case 'glob':
+      return pattern.glob
+    case 'regex':
+      return `/${pattern.regex}/`
+  }
+}

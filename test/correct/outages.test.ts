@@ -36,6 +36,8 @@ async function disturbed(redis: Redis, disturb: (oracle: VersionOracle) => Promi
   const oracle = new VersionOracle()
   await oracle.write((value) => fixture.plain.set('k', value))
   await fixture.makeHot(redis, 'k')
+  // A round before this one may have left its last version in memory, and versions begin at 1 again.
+  await waitFor(async () => (await redis.get('k')) === '1', { what: 'the first version of this round' })
   const reader = new VersionReader(oracle, () => redis.get('k'))
   let isDone = false
   const writer = (async () => {

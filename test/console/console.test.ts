@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { protect, unprotect } from '@firebreak/client'
 import { pageFolder } from '@firebreak/console'
 import { type Hub, type HubServices, openHubServices, startHub } from '@firebreak/hub'
-import { type RedisServer, startRedis, temporaryFolder, waitFor } from '@firebreak/testkit'
+import { freePort, type RedisServer, startRedis, temporaryFolder, waitFor } from '@firebreak/testkit'
 import chromium from '@sparticuz/chromium'
 import { Redis } from 'ioredis'
 import { type Browser, type Page, chromium as playwright } from 'playwright-core'
@@ -28,8 +28,17 @@ beforeAll(async () => {
     consoleFolder: pageFolder,
     logLevel: 'fatal',
     plugins: services.plugins,
+    watchers: [
+      { kind: 'replica', name: 'stream', redisClusterId: 'main', address: server },
+      {
+        kind: 'replica',
+        name: 'gone',
+        redisClusterId: 'other',
+        address: { host: '127.0.0.1', port: await freePort() },
+      },
+    ],
   })
-  redis = protect(new Redis(server.port), { hubs: [hub.url], serviceId: 'shop', tableFile: false })
+  redis = protect(new Redis(server.port), { hubs: [hub.url], serviceId: 'shop', tableFile: false, canaryMs: 200 })
   await redis.set('product:100', 'a thing')
   load = setInterval(() => {
     for (let index = 0; index < 10; index++) void redis.get('product:100')
@@ -94,6 +103,16 @@ test('the hosts page names the process and its watcher', async () => {
   await page.click('nav >> text=Hosts')
   const row = page.locator('tr', { hasText: 'shop' }).first()
   await waitFor(async () => (await row.innerText()).includes('tracking: live'))
+})
+
+test('the consistency page tells how old values were, which sources are read, and what is broken and tried', async () => {
+  await page.click('nav >> text=Consistency')
+  await page.locator('[aria-label=Staleness] tr', { hasText: 'product' }).first().waitFor()
+  const sources = page.locator('[aria-label="Sources of changes"]')
+  await waitFor(async () => (await sources.locator('tr', { hasText: 'stream' }).innerText()).includes('live'))
+  const alarm = page.locator('[aria-label=Alarms] tr', { hasText: 'gone' })
+  await waitFor(async () => (await alarm.first().innerText()).includes('ECONNREFUSED'))
+  await page.screenshot({ path: join(temporaryFolder('console'), 'consistency.png') })
 })
 
 test('the history tells what became hot, and the audit who changed what', async () => {

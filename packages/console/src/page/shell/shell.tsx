@@ -1,4 +1,5 @@
 import type { FunctionComponent } from 'preact'
+import { ConsistencyPage } from '../consistency/consistency-page.tsx'
 import { link, overview } from '../data/live.ts'
 import { HistoryPage } from '../history/history-page.tsx'
 import { HostsPage } from '../hosts/hosts-page.tsx'
@@ -23,6 +24,7 @@ const pages: readonly PageLink[] = [
   { name: 'rules', title: 'Rules', Page: RulesPage },
   { name: 'hosts', title: 'Hosts', Page: HostsPage },
   { name: 'history', title: 'History', Page: HistoryPage },
+  { name: 'consistency', title: 'Consistency', Page: ConsistencyPage },
   { name: 'slots', title: 'Slots', Page: SlotsPage },
   { name: 'findings', title: 'Findings', Page: FindingsPage },
   { name: 'limits', title: 'Limits', Page: LimitsPage },

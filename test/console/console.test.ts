@@ -167,6 +167,27 @@ test('the kill switch in the page turns the shield off and on', async () => {
   await page.locator('.verdict.safe').waitFor({ timeout: 20_000 })
 })
 
+test('a hub with tokens: the page asks for one, says what is refused, and shows what the role may see', async () => {
+  const person = { name: 'ann', role: 'viewer', token: 'a(long)secret/+=' } as const
+  const guarded = await startHub({
+    consoleFolder: pageFolder,
+    logLevel: 'fatal',
+    tokens: { apps: [], people: [person] },
+  })
+  const other = await browser.newPage({ locale: 'en-US' })
+  other.on('dialog', (dialog) => void dialog.accept())
+  await other.goto(guarded.url)
+  await other.fill('input[name=token]', 'wrong')
+  await other.click('text=Sign in')
+  await other.locator('.problem', { hasText: 'token' }).waitFor()
+  await other.fill('input[name=token]', person.token)
+  await other.click('text=Sign in')
+  await other.locator('.verdict h1').waitFor()
+  await other.click('text=Switch protection off')
+  await other.locator('.problem', { hasText: 'ann is viewer; this needs the role operator' }).waitFor()
+  await guarded.close()
+})
+
 test('a page that no longer hears from the hub says that its figures are old', async () => {
   await page.context().setOffline(true)
   await hub.close()

@@ -43,7 +43,7 @@ test.each([
     'is missing',
   ],
   [
-    { flags: { 'tokens-file': file('g.yaml', 'apps: [{name: a, token: two words are refused}]') } },
+    { flags: { 'tokens-file': file('blank.yaml', 'apps: [{name: a, token: two words are refused}]') } },
     'apps[0].token',
     'no blank',
   ],

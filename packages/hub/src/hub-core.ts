@@ -10,20 +10,21 @@ import {
   keyBytes,
   parseKeyText,
   type Rule,
-  RuleSet,
+  type RuleSet,
   type StatusPayload,
   type TimerHandle,
 } from '@firebreak/core'
 import { AlarmWebhooks } from './alarms/alarm-webhooks.ts'
+import { FleetAlarms } from './alarms/fleet-alarms.ts'
 import { SharedHub } from './board/shared-hub.ts'
 import { Collector } from './collect/collector.ts'
 import { IngestGovernor } from './collect/ingest-governor.ts'
 import { AccessTotals } from './decide/access-totals.ts'
 import { AlarmBoard } from './decide/alarm-board.ts'
-import { chooseByLoad, type LoadOfKey } from './decide/choose-strategy.ts'
+import { chooseByLoad } from './decide/choose-strategy.ts'
 import { Decider } from './decide/decider.ts'
 import type { HeatDecider } from './decide/heat-decider.ts'
-import { StrategyTrials } from './decide/strategy-trials.ts'
+import { StrategyReview } from './decide/strategy-review.ts'
 import { TableDelivery } from './deliver/table-delivery.ts'
 import { HeatRecorder } from './heat/heat-recorder.ts'
 import { SlotHeat } from './heat/slot-heat.ts'
@@ -32,6 +33,7 @@ import { HostRegister, type Instance } from './hosts/host-register.ts'
 import { type HubCoreOptions, type ResolvedCoreOptions, resolveCoreOptions } from './hub-options.ts'
 import { InvalidationLane } from './lane/invalidation-lane.ts'
 import type { PrewarmJob, PrewarmResult } from './prewarm/prewarmer.ts'
+import { RuleBook } from './rules/rule-book.ts'
 import { StalenessBoard } from './staleness/staleness-board.ts'
 import type { HubState, HubStore } from './store/hub-store.ts'
 import { StoreWriter } from './store/store-writer.ts'
@@ -41,10 +43,7 @@ import { HubWatchers } from './watchers/hub-watchers.ts'
 
 /** Versions are reserved in the store by the thousand, so that a delta does not wait for a disk. */
 const versionBlock = 1000
-/** A key that was new when it became hot is looked at again once its load is known. */
-const reconsiderMs = 5000
 const housekeepingMs = 1000
-const staleAlarmMs = 60_000
 
 /**
  * The hub without a network: reports, statuses and claims come in, table changes and invalidations go out to whoever
@@ -59,9 +58,6 @@ export class HubCore {
   readonly hosts: HostRegister
   readonly traffic = new TrafficMeter()
   readonly effects = new KeyEffects()
-  readonly #trials = new StrategyTrials()
-  /** Masters of each cluster, as its sensors see them. */
-  readonly #nodeCounts = new Map<string, number>()
   readonly slots = new SlotHeat()
   readonly recorder = new HeatRecorder()
   readonly alarms = new AlarmBoard()
@@ -74,17 +70,14 @@ export class HubCore {
   readonly store: HubStore
   readonly #totals: AccessTotals
   readonly #writer: StoreWriter
-  readonly #rules = new Map<string, Rule>()
+  readonly #book: RuleBook
+  readonly #review: StrategyReview
+  readonly #fleetAlarms: FleetAlarms
   readonly #broadcasts = new Set<(bytes: Uint8Array) => void>()
   readonly #timers: TimerHandle[] = []
-  #ruleSet = new RuleSet([])
-  #rulesVersion: number
   #reservedVersion: number
-  #lastRefused = 0
   /** Where several hubs share the store. */
   readonly #shared: SharedHub | undefined
-  /** Until when the alarm of a rule's staleness is left to be seen. */
-  readonly #staleUntil = new Map<string, number>()
 
   /** Loads what the store has and makes a hub of it. */
   static async open(store: HubStore, options: HubCoreOptions = {}): Promise<HubCore> {
@@ -105,6 +98,8 @@ export class HubCore {
     this.#writer = new StoreWriter(store, options.timers, (error) => this.#onStoreTrouble(error))
     this.engine = new TieredHeatEngine({ maxTrackedKeys: options.maxTrackedKeys })
     this.hosts = new HostRegister(options)
+    this.#book = new RuleBook(store, state, (rules) => this.#applyRules(rules))
+    this.#review = new StrategyReview(this.engine, this.effects)
     this.governor = new IngestGovernor(options)
     this.lane = new InvalidationLane((bytes) => {
       for (const broadcast of this.#broadcasts) broadcast(bytes)
@@ -131,24 +126,25 @@ export class HubCore {
       chooseStrategy:
         options.chooseStrategy ??
         chooseByLoad(
-          (redisClusterId, key) => this.#loadOf(redisClusterId, key),
-          (redisClusterId, key, name) => this.#trials.isGivenUp(redisClusterId, key, name, this.now()),
+          (redisClusterId, key) => this.#review.loadOf(redisClusterId, key, this.now()),
+          (redisClusterId, key, name) => this.#review.isGivenUp(redisClusterId, key, name, this.now()),
         ),
       record: (event: HistoryEvent) => this.#record(event),
     }
     if (board !== undefined) {
       const { engine, delivery, alarms } = this
-      const rulesOf = { rules: () => this.rules(), ruleSet: () => this.#ruleSet, loadRules: () => this.#loadRules() }
+      const rulesOf = { rules: () => this.rules(), ruleSet: () => this.#book.set, loadRules: () => this.#book.load() }
       const parts = { store, board, options, deciding, engine, delivery, alarms, totals: this.#totals, ...rulesOf }
       this.#shared = new SharedHub(parts, state.epoch)
     }
     this.decider = this.#shared?.decider ?? new Decider(deciding)
     const { engine, decider, delivery, slots, hosts, traffic, governor } = this
     const parts = { engine, decider, delivery, slots, hosts, traffic, governor, totals: this.#totals }
-    this.collector = new Collector({ ...options, ...parts }, this.#ruleSet)
-    this.#rulesVersion = state.rulesVersion
-    for (const rule of state.rules) this.#rules.set(rule.id, rule)
-    this.#applyRules()
+    this.collector = new Collector({ ...options, ...parts }, this.#book.set)
+    const { alarms, staleness } = this
+    const refused = () => this.collector.refused
+    this.#fleetAlarms = new FleetAlarms({ alarms, hosts, staleness, refused, ruleOf: (id) => this.rule(id) })
+    this.#applyRules(this.#book.set)
     this.#restore(state)
   }
 
@@ -170,40 +166,25 @@ export class HubCore {
   }
 
   rules(): { readonly rules: readonly Rule[]; readonly version: number } {
-    const rules = [...this.#rules.values()].sort((a, b) => b.priority - a.priority || (a.id < b.id ? -1 : 1))
-    return { rules, version: this.#rulesVersion }
+    return this.#book.list()
   }
 
   rule(id: string): Rule | undefined {
-    return this.#rules.get(id)
+    return this.#book.get(id)
   }
 
   /** Adds or replaces a rule; it is in force, stored and audited when this resolves. */
   async putRule(rule: Rule, who: string): Promise<void> {
-    const before = this.#rules.get(rule.id) ?? null
-    const version = await this.store.saveRule(rule)
-    if (this.#isShared(version)) {
-      await this.#loadRules()
-    } else {
-      this.#rulesVersion = version
-      this.#rules.set(rule.id, rule)
-      this.#applyRules()
-    }
+    const before = this.rule(rule.id) ?? null
+    await this.#book.put(rule)
     await this.#audit(who, `${before === null ? 'add' : 'change'} rule ${rule.id}`, before, rule)
   }
 
   /** False where there is no such rule. */
   async deleteRule(id: string, who: string): Promise<boolean> {
-    const before = this.#rules.get(id)
+    const before = this.rule(id)
     if (before === undefined) return false
-    const version = await this.store.deleteRule(id)
-    if (this.#isShared(version)) {
-      await this.#loadRules()
-    } else {
-      this.#rulesVersion = version
-      this.#rules.delete(id)
-      this.#applyRules()
-    }
+    await this.#book.delete(id)
     await this.#audit(who, `delete rule ${id}`, before, null)
     return true
   }
@@ -226,7 +207,7 @@ export class HubCore {
     for (const key of keys) {
       const bytes = keyBytes(key)
       const heat = this.engine.find(redisClusterId, bytes, 0, bytes.length, now)
-      const track = heat && this.engine.trackOf(heat, this.#ruleSet.scope(redisClusterId, targets[0] ?? ''))
+      const track = heat && this.engine.trackOf(heat, this.#book.set.scope(redisClusterId, targets[0] ?? ''))
       if (heat === undefined || track?.rule === undefined || track.rule.mode !== 'on') {
         unmatched.push(key)
         continue
@@ -263,10 +244,10 @@ export class HubCore {
     for (const effect of status.keys) {
       this.effects.add(effect, now)
       const { ruleId, staleMs } = effect
-      if (ruleId !== undefined && staleMs !== undefined) this.#observe(ruleId, staleMs, now)
+      if (ruleId !== undefined && staleMs !== undefined) this.#fleetAlarms.observe(ruleId, staleMs, now)
     }
     for (const [redisClusterId, count] of Object.entries(status.nodeCounts ?? {}))
-      this.#nodeCounts.set(redisClusterId, count)
+      this.#review.setNodeCount(redisClusterId, count)
   }
 
   /** A process acted on its own crossing: confirmed by the table, or taken back. */
@@ -277,7 +258,7 @@ export class HubCore {
     const { serviceId } = instance
     const bytes = keyBytes(key)
     const heat = this.engine.find(claim.redisClusterId, bytes, 0, bytes.length, now)
-    const track = heat && this.engine.trackOf(heat, this.#ruleSet.scope(claim.redisClusterId, serviceId))
+    const track = heat && this.engine.trackOf(heat, this.#book.set.scope(claim.redisClusterId, serviceId))
     const isConfirmed = track?.rule?.id === claim.ruleId && this.decider.confirmClaim(track, claim.heat, now)
     if (isConfirmed && !track.services.has(serviceId)) this.delivery.addService(track, serviceId)
     if (!isConfirmed) {
@@ -319,9 +300,7 @@ export class HubCore {
     return this.#writer.drained()
   }
 
-  #applyRules(): void {
-    const set = new RuleSet(this.#rules.values())
-    this.#ruleSet = set
+  #applyRules(set: RuleSet): void {
     this.engine.setRules(set.rules)
     this.collector.setRules(set)
     this.#totals.setRules(set.rules)
@@ -346,7 +325,7 @@ export class HubCore {
     for (const { entry, services } of entries) {
       const bytes = keyBytes(entry.key)
       const heat = this.engine.find(entry.redisClusterId, bytes, 0, bytes.length, now)
-      const track = heat && this.engine.trackOf(heat, this.#ruleSet.scope(entry.redisClusterId, services[0] ?? ''))
+      const track = heat && this.engine.trackOf(heat, this.#book.set.scope(entry.redisClusterId, services[0] ?? ''))
       if (track === undefined || track.rule?.id !== entry.ruleId || entry.until < now) {
         this.#writer.saveEntries([], [entry])
         continue
@@ -369,99 +348,14 @@ export class HubCore {
     this.hosts.expire(now)
     this.traffic.forget(now)
     this.effects.forget(now)
-    this.#judgeStrategies(now)
+    // Hubs that share a store decide together, by what is posted there.
+    if (this.decider instanceof Decider) this.#review.judge(this.decider, now)
+    this.delivery.flush()
     this.staleness.forget(now)
     const { redis, local, copies, limited, writes } = this.traffic.latest(now)
     this.recorder.record(this.engine, redis + local + copies + limited + writes, now)
     this.governor.adjust(this.hosts.counts().connected, this.options.loadOf(), now)
-    this.#watch(now)
-  }
-
-  /** What the choice of a strategy weighs; undefined while the key is too new to tell. */
-  #loadOf(redisClusterId: string, key: string): ReturnType<LoadOfKey> {
-    const recent = this.engine.get(redisClusterId, key)?.detail?.recent(this.now())
-    if (recent === undefined || recent.accesses === 0) return undefined
-    return {
-      readsPerSecond: recent.accesses - recent.writes,
-      writesPerSecond: recent.writes,
-      bytesPerAccess: recent.bytes / recent.accesses,
-      nodeCount: this.#nodeCounts.get(redisClusterId) ?? 1,
-    }
-  }
-
-  /** Looks whether what is done for hot keys helps; what does not is rolled back, and told. */
-  #judgeStrategies(now: number): void {
-    // Hubs that share a store decide together, by what is posted there.
-    if (!(this.decider instanceof Decider)) return
-    for (const { track, entry, since } of [...this.decider.handled()]) {
-      const { redisClusterId, key } = track
-      const name = entry.strategy.strategy
-      const effect = this.effects.effect(redisClusterId, key, now)
-      const verdict = effect && this.#trials.judge(redisClusterId, key, name, now - since, effect, now)
-      if (verdict !== undefined) this.decider.rechoose(track, now, verdict.why)
-      else if (now - since >= reconsiderMs) this.decider.rechoose(track, now)
-    }
-    this.delivery.flush()
-  }
-
-  /** Raises and ends the alarms that follow from what the hub sees. */
-  #watch(now: number): void {
-    this.#watchShields(now)
-    const refused = Object.values(this.collector.refused).reduce((sum, count) => sum + count, 0)
-    if (refused > this.#lastRefused) {
-      const cause = `${(refused - this.#lastRefused).toLocaleString('en-US')} reports were refused in the last second`
-      this.alarms.raise({ id: 'reports', severity: 'warning', cause, retry: 'see ingest.refused by cause' }, now)
-    } else {
-      this.alarms.clear('reports')
-    }
-    this.#lastRefused = refused
-  }
-
-  async #loadRules(): Promise<void> {
-    const { rules, rulesVersion } = await this.store.load()
-    this.#rules.clear()
-    for (const rule of rules) this.#rules.set(rule.id, rule)
-    this.#rulesVersion = rulesVersion
-    this.#applyRules()
-  }
-
-  /** True where other hubs may have changed rules too, so that ours alone does not make the version. */
-  #isShared(version: number): boolean {
-    return this.store.board !== undefined && version !== this.#rulesVersion + 1
-  }
-
-  #watchShields(now: number): void {
-    const broken = new Set<string>()
-    for (const { watchers, hostId, serviceId } of this.hosts.all()) {
-      for (const { redisClusterId, kind, state, detail } of watchers) {
-        const isDeaf = state === 'expired' || state === 'refused'
-        if (!isDeaf && kind !== 'fallback') continue
-        const id = `watcher:${serviceId}/${hostId}/${redisClusterId}`
-        broken.add(id)
-        const cause = isDeaf
-          ? `${serviceId} on ${hostId} cannot hear changes of ${redisClusterId}: ${detail}`
-          : `${serviceId} on ${hostId} keeps values of ${redisClusterId} for fallbackTtlMs only: ${detail}`
-        const retry = isDeaf ? 'the shield reconnects by itself' : 'tracking is asked for at every reconnect'
-        this.alarms.raise({ id, severity: 'warning', cause, retry }, now)
-      }
-    }
-    this.alarms.keepOnly('watcher', broken)
-    for (const [ruleId, until] of this.#staleUntil) {
-      if (until > now) continue
-      this.#staleUntil.delete(ruleId)
-      this.alarms.clear(`stale:${ruleId}`)
-    }
-  }
-
-  /** A canary looked at a value of a rule; one that is staler than the rule allows is an alarm. */
-  #observe(ruleId: string, staleMs: number, now: number): void {
-    this.staleness.add(ruleId, staleMs, now)
-    const allowedMs = this.#rules.get(ruleId)?.maxStalenessMs
-    if (allowedMs === undefined || staleMs <= allowedMs) return
-    const cause = `a value under rule \`${ruleId}\` was ${Math.round(staleMs)} ms stale; ${allowedMs} ms are allowed`
-    const retry = 'the shield reads the key from Redis for 10 s, then caches it again'
-    this.alarms.raise({ id: `stale:${ruleId}`, severity: 'warning', cause, retry }, now)
-    this.#staleUntil.set(ruleId, now + staleAlarmMs)
+    this.#fleetAlarms.watch(now)
   }
 
   #tellAlarm(event: 'raised' | 'cleared', alarm: AlarmView): void {

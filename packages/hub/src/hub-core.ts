@@ -10,7 +10,7 @@ import {
   keyBytes,
   parseKeyText,
   type Rule,
-  type RuleSet,
+  RuleSet,
   type StatusPayload,
   type TimerHandle,
 } from '@firebreak/core'
@@ -19,6 +19,8 @@ import { FleetAlarms } from './alarms/fleet-alarms.ts'
 import { SharedHub } from './board/shared-hub.ts'
 import { Collector } from './collect/collector.ts'
 import { IngestGovernor } from './collect/ingest-governor.ts'
+import { openWindows } from './collect/open-windows.ts'
+import type { ReportIntake } from './collect/report-intake.ts'
 import { AccessTotals } from './decide/access-totals.ts'
 import { AlarmBoard } from './decide/alarm-board.ts'
 import { chooseByLoad } from './decide/choose-strategy.ts'
@@ -28,15 +30,17 @@ import { StrategyReview } from './decide/strategy-review.ts'
 import { TableDelivery } from './deliver/table-delivery.ts'
 import { HeatRecorder } from './heat/heat-recorder.ts'
 import { SlotHeat } from './heat/slot-heat.ts'
-import { TieredHeatEngine } from './heat/tiered-heat-engine.ts'
+import type { TieredHeatEngine } from './heat/tiered-heat-engine.ts'
 import { HostRegister, type Instance } from './hosts/host-register.ts'
 import { type HubCoreOptions, type ResolvedCoreOptions, resolveCoreOptions } from './hub-options.ts'
 import { InvalidationLane } from './lane/invalidation-lane.ts'
 import type { PrewarmJob, PrewarmResult } from './prewarm/prewarmer.ts'
+import { warmKeys } from './prewarm/warm-keys.ts'
 import { RuleBook } from './rules/rule-book.ts'
 import { StalenessBoard } from './staleness/staleness-board.ts'
 import type { HubState, HubStore } from './store/hub-store.ts'
 import { StoreWriter } from './store/store-writer.ts'
+import { TurnClock } from './threads/turn-clock.ts'
 import { KeyEffects } from './traffic/key-effects.ts'
 import { TrafficMeter } from './traffic/traffic-meter.ts'
 import { HubWatchers } from './watchers/hub-watchers.ts'
@@ -55,6 +59,8 @@ export class HubCore {
   readonly decider: HeatDecider
   readonly delivery: TableDelivery
   readonly collector: Collector
+  readonly intake: ReportIntake
+  readonly #clock: TurnClock
   readonly hosts: HostRegister
   readonly traffic = new TrafficMeter()
   readonly effects = new KeyEffects()
@@ -75,6 +81,8 @@ export class HubCore {
   readonly #fleetAlarms: FleetAlarms
   readonly #broadcasts = new Set<(bytes: Uint8Array) => void>()
   readonly #timers: TimerHandle[] = []
+  /** The rules that the windows go by. */
+  #ruleSet = new RuleSet([])
   #reservedVersion: number
   /** Where several hubs share the store. */
   readonly #shared: SharedHub | undefined
@@ -96,9 +104,12 @@ export class HubCore {
     this.options = options
     this.store = store
     this.#writer = new StoreWriter(store, options.timers, (error) => this.#onStoreTrouble(error))
-    this.engine = new TieredHeatEngine({ maxTrackedKeys: options.maxTrackedKeys })
+    this.#clock = new TurnClock(options.clock)
+    this.#totals = new AccessTotals(options.nodeOfSlot)
+    const windows = openWindows({ ...options, totals: this.#totals })
+    this.engine = windows.engine
     this.hosts = new HostRegister(options)
-    this.#book = new RuleBook(store, state, (rules) => this.#applyRules(rules))
+    this.#book = new RuleBook(store, state, (rules) => this.intake.inTurn((now) => this.#applyRules(rules, now)))
     this.#review = new StrategyReview(this.engine, this.effects)
     this.governor = new IngestGovernor(options)
     this.lane = new InvalidationLane((bytes) => {
@@ -107,7 +118,6 @@ export class HubCore {
     this.watchers = new HubWatchers(this)
     this.webhooks = new AlarmWebhooks({ ...options, urls: options.alarmWebhooks })
     this.alarms.onChange((event, alarm) => this.#tellAlarm(event, alarm))
-    this.#totals = new AccessTotals(options.nodeOfSlot)
     this.#reservedVersion = state.versionFloor + versionBlock
     const { board } = store
     this.delivery = new TableDelivery({
@@ -120,31 +130,46 @@ export class HubCore {
     })
     const deciding = {
       ...options,
+      clock: this.#clock,
       sink: this.delivery,
       totals: this.#totals,
       processCount: (services: ReadonlySet<string>) => this.hosts.countOf(services),
       chooseStrategy:
         options.chooseStrategy ??
         chooseByLoad(
-          (redisClusterId, key) => this.#review.loadOf(redisClusterId, key, this.now()),
-          (redisClusterId, key, name) => this.#review.isGivenUp(redisClusterId, key, name, this.now()),
+          (redisClusterId, key) => this.#review.loadOf(redisClusterId, key, this.#clock.now()),
+          (redisClusterId, key, name) => this.#review.isGivenUp(redisClusterId, key, name, this.#clock.now()),
         ),
       record: (event: HistoryEvent) => this.#record(event),
     }
     if (board !== undefined) {
       const { engine, delivery, alarms } = this
-      const rulesOf = { rules: () => this.rules(), ruleSet: () => this.#book.set, loadRules: () => this.#book.load() }
+      const rulesOf = { rules: () => this.rules(), ruleSet: () => this.#ruleSet, loadRules: () => this.#book.load() }
       const parts = { store, board, options, deciding, engine, delivery, alarms, totals: this.#totals, ...rulesOf }
       this.#shared = new SharedHub(parts, state.epoch)
     }
     this.decider = this.#shared?.decider ?? new Decider(deciding)
-    const { engine, decider, delivery, slots, hosts, traffic, governor } = this
-    const parts = { engine, decider, delivery, slots, hosts, traffic, governor, totals: this.#totals }
-    this.collector = new Collector({ ...options, ...parts }, this.#book.set)
-    const { alarms, staleness } = this
+    const { engine, decider, delivery, slots, hosts, traffic, governor, alarms } = this
+    const clock = this.#clock
+    const { timers, maxBacklogBytes } = options
+    const intakeParts = {
+      engine,
+      decider,
+      delivery,
+      slots,
+      totals: this.#totals,
+      clock,
+      alarms,
+      timers,
+      maxBacklogBytes,
+    }
+    this.intake = windows.openIntake(intakeParts, this.#ruleSet)
+    const parts = { intake: this.intake, hosts, traffic, governor, totals: this.#totals }
+    this.collector = new Collector({ ...options, ...parts })
+    const { staleness } = this
     const refused = () => this.collector.refused
     this.#fleetAlarms = new FleetAlarms({ alarms, hosts, staleness, refused, ruleOf: (id) => this.rule(id) })
-    this.#applyRules(this.#book.set)
+    this.#applyRules(this.#book.set, this.now())
     this.#restore(state)
   }
 
@@ -152,8 +177,13 @@ export class HubCore {
   start(): void {
     const { timers, tickMs } = this.options
     this.#timers.push(timers.setInterval(() => this.#tick(), tickMs))
-    this.#timers.push(timers.setInterval(() => this.#keepHouse(), housekeepingMs))
+    this.#timers.push(timers.setInterval(() => void this.intake.inTurn((now) => this.#keepHouse(now)), housekeepingMs))
     this.#shared?.start()
+  }
+
+  /** Runs something when all that was reported before has been decided. */
+  inTurn(turn: (now: number) => void): Promise<void> {
+    return this.intake.inTurn(turn)
   }
 
   /** Hubs that share the store, this one included. */
@@ -199,27 +229,9 @@ export class HubCore {
   }
 
   /** Makes keys hot before they are: each by the rule that matches it, held for the job's time. */
-  prewarm({ redisClusterId, keys, services, forMs, who }: PrewarmJob): PrewarmResult {
-    const now = this.now()
-    const targets =
-      services.length > 0 ? services : [...new Set([...this.hosts.all()].map(({ serviceId }) => serviceId))]
-    const unmatched: string[] = []
-    for (const key of keys) {
-      const bytes = keyBytes(key)
-      const heat = this.engine.find(redisClusterId, bytes, 0, bytes.length, now)
-      const track = heat && this.engine.trackOf(heat, this.#book.set.scope(redisClusterId, targets[0] ?? ''))
-      if (heat === undefined || track?.rule === undefined || track.rule.mode !== 'on') {
-        unmatched.push(key)
-        continue
-      }
-      for (const service of targets) if (!track.services.has(service)) track.addService(service)
-      if (this.decider instanceof Decider) this.decider.warm(track, `pre-warmed by ${who}`, now, forMs)
-      // Hubs that share a store make it hot together, as if a process had crossed the threshold, and by the rule's own hold.
-      else this.decider.confirmClaim(track, track.rule.levels[0]!.enter, now)
-      this.engine.consider(heat, track, now)
-    }
-    this.delivery.flush()
-    return { warmed: keys.length - unmatched.length, unmatched }
+  prewarm(job: PrewarmJob): PrewarmResult {
+    const { engine, decider, delivery, hosts } = this
+    return warmKeys(job, { engine, decider, delivery, hosts, rules: this.#ruleSet, now: this.now() })
   }
 
   /** Something failed that nobody waits for. */
@@ -252,13 +264,16 @@ export class HubCore {
 
   /** A process acted on its own crossing: confirmed by the table, or taken back. */
   takeClaim(instance: Instance, claim: ClaimPayload): void {
-    const now = this.now()
+    void this.intake.inTurn((now) => this.#judgeClaim(instance, claim, now))
+  }
+
+  #judgeClaim(instance: Instance, claim: ClaimPayload, now: number): void {
     const key = parseKeyText(claim.key)
     if (key === undefined || !Number.isFinite(claim.heat)) return
     const { serviceId } = instance
     const bytes = keyBytes(key)
     const heat = this.engine.find(claim.redisClusterId, bytes, 0, bytes.length, now)
-    const track = heat && this.engine.trackOf(heat, this.#book.set.scope(claim.redisClusterId, serviceId))
+    const track = heat && this.engine.trackOf(heat, this.#ruleSet.scope(claim.redisClusterId, serviceId))
     const isConfirmed = track?.rule?.id === claim.ruleId && this.decider.confirmClaim(track, claim.heat, now)
     if (isConfirmed && !track.services.has(serviceId)) this.delivery.addService(track, serviceId)
     if (!isConfirmed) {
@@ -289,7 +304,8 @@ export class HubCore {
     for (const timer of this.#timers) timer.cancel()
     await this.watchers.close()
     this.webhooks.close()
-    this.delivery.flush()
+    await this.intake.inTurn(() => this.delivery.flush())
+    await this.intake.close()
     await this.#shared?.close()
     await this.#writer.close()
     await this.store.close()
@@ -300,12 +316,13 @@ export class HubCore {
     return this.#writer.drained()
   }
 
-  #applyRules(set: RuleSet): void {
-    this.engine.setRules(set.rules)
-    this.collector.setRules(set)
+  #applyRules(set: RuleSet, now: number): void {
+    this.#ruleSet = set
+    // Before the engine, which tells the threads whether slots are wanted.
     this.#totals.setRules(set.rules)
+    this.engine.setRules(set.rules)
+    this.intake.setRules(set)
     this.governor.setRules(set.rules)
-    const now = this.now()
     this.decider.setRules(set.rules)
     for (const track of [...this.decider.active()]) {
       // Of the services that share a track, some may have a rule of their own now.
@@ -325,7 +342,7 @@ export class HubCore {
     for (const { entry, services } of entries) {
       const bytes = keyBytes(entry.key)
       const heat = this.engine.find(entry.redisClusterId, bytes, 0, bytes.length, now)
-      const track = heat && this.engine.trackOf(heat, this.#book.set.scope(entry.redisClusterId, services[0] ?? ''))
+      const track = heat && this.engine.trackOf(heat, this.#ruleSet.scope(entry.redisClusterId, services[0] ?? ''))
       if (track === undefined || track.rule?.id !== entry.ruleId || entry.until < now) {
         this.#writer.saveEntries([], [entry])
         continue
@@ -338,12 +355,13 @@ export class HubCore {
   }
 
   #tick(): void {
-    this.decider.tick(this.now())
-    this.delivery.flush()
+    this.intake.inPassing((now) => {
+      this.decider.tick(now)
+      this.delivery.flush()
+    })
   }
 
-  #keepHouse(): void {
-    const now = this.now()
+  #keepHouse(now: number): void {
     this.engine.sweep(now)
     this.hosts.expire(now)
     this.traffic.forget(now)
@@ -354,8 +372,9 @@ export class HubCore {
     this.staleness.forget(now)
     const { redis, local, copies, limited, writes } = this.traffic.latest(now)
     this.recorder.record(this.engine, redis + local + copies + limited + writes, now)
-    this.governor.adjust(this.hosts.counts().connected, this.options.loadOf(), now)
+    this.governor.adjust(this.hosts.counts().connected, Math.max(this.options.loadOf(), this.intake.load()), now)
     this.#fleetAlarms.watch(now)
+    this.intake.watch(now)
   }
 
   #tellAlarm(event: 'raised' | 'cleared', alarm: AlarmView): void {

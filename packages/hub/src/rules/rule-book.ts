@@ -5,12 +5,12 @@ import type { HubState, HubStore } from '../store/hub-store.ts'
 export class RuleBook {
   readonly #store: HubStore
   readonly #rules = new Map<string, Rule>()
-  readonly #onChange: (rules: RuleSet) => void
+  readonly #onChange: (rules: RuleSet) => Promise<void>
   #version: number
   #set: RuleSet
 
-  /** `onChange` is told of every set of rules but the first. */
-  constructor(store: HubStore, { rules, rulesVersion }: HubState, onChange: (rules: RuleSet) => void) {
+  /** `onChange` puts every set of rules but the first in force. */
+  constructor(store: HubStore, { rules, rulesVersion }: HubState, onChange: (rules: RuleSet) => Promise<void>) {
     this.#store = store
     this.#onChange = onChange
     for (const rule of rules) this.#rules.set(rule.id, rule)
@@ -47,7 +47,7 @@ export class RuleBook {
     this.#rules.clear()
     for (const rule of rules) this.#rules.set(rule.id, rule)
     this.#version = rulesVersion
-    this.#compile()
+    await this.#compile()
   }
 
   async #changed(version: number, change: () => void): Promise<void> {
@@ -58,11 +58,11 @@ export class RuleBook {
     }
     this.#version = version
     change()
-    this.#compile()
+    await this.#compile()
   }
 
-  #compile(): void {
+  #compile(): Promise<void> {
     this.#set = new RuleSet(this.#rules.values())
-    this.#onChange(this.#set)
+    return this.#onChange(this.#set)
   }
 }

@@ -82,6 +82,7 @@ export class NearIntake {
 /** Everything in this thread: a crossing is decided and sent before `take` returns. */
 export class LocalIntake implements ReportIntake, NearSide<NearKey> {
   readonly hasRoom = true
+  readonly wantsPast = false
   readonly #parts: IntakeParts
   readonly #far: FarTier<NearKey>
   readonly #near: NearIntake
@@ -121,17 +122,14 @@ export class LocalIntake implements ReportIntake, NearSide<NearKey> {
     delivery.flush()
   }
 
-  isKnown(redisClusterId: string, bytes: Uint8Array, start: number, end: number): boolean {
-    return this.#parts.engine.isKnown(redisClusterId, bytes, start, end)
-  }
-
   onRow(row: FarRow<NearKey>): void {
     this.#near.take(this.#report!, this.#redisClusterId, this.#bytes, row)
   }
 
   onSlot(slot: number, count: number): void {
     if (this.#slotCounts !== undefined) this.#slotCounts[slot]! += count
-    this.#parts.totals.addEntry(this.#redisClusterId, slot, this.#report!.at, count)
+    const { totals } = this.#parts
+    if (totals.wantsSlots) totals.addEntry(this.#redisClusterId, slot, this.#report!.at, count)
   }
 
   inTurn(turn: (now: number) => void): Promise<void> {

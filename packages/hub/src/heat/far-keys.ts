@@ -22,6 +22,8 @@ export interface FarRow<Near> {
   count: number
   writes: number
   byteCount: number
+  /** The key's slices, newest first, this entry left out, and how long ago the newest began; where it may be wanted. */
+  readonly past: Float64Array
   /** The key's accesses in `windowMs`, those of this entry included. */
   heat: number
   windowMs: number
@@ -33,12 +35,16 @@ export interface FarRow<Near> {
 export interface NearSide<Near> {
   /** A key without a link needs a higher rate than this to be among the hottest. */
   readonly candidateLine: number
-  /** True where the key is near although it is new here: it was forgotten while it was. */
-  isKnown(redisClusterId: string, bytes: Uint8Array, start: number, end: number): boolean
+  /** Whether the past of linked keys is wanted too. */
+  readonly wantsPast: boolean
   onRow(row: FarRow<Near>): void
   /** Told of every entry that was counted, near or far. */
   onSlot(slot: number, count: number): void
 }
+
+/** Slices of a far key's window. */
+export const farSlices = 10
+export const pastFields: number = farSlices + 1
 
 /** Entries that are decoded together, so that the dict can fetch for all of them at once. */
 const batch = {
@@ -59,6 +65,8 @@ export class FarKeys<Near> {
   readonly #redisClusterId: string
   readonly #window: HeatWindow
   readonly #links: (Near | undefined)[] = []
+  /** What is near and not counted here at this moment, by the key's bytes as Latin-1: linked when it comes. */
+  readonly #absent = new Map<string, Near>()
   readonly #shard: number
   readonly #shardCount: number
   readonly #row: FarRow<Near> = {
@@ -68,6 +76,7 @@ export class FarKeys<Near> {
     count: 0,
     writes: 0,
     byteCount: 0,
+    past: new Float64Array(pastFields),
     heat: 0,
     windowMs: 0,
     nearHeat: 0,
@@ -84,13 +93,17 @@ export class FarKeys<Near> {
     this.#window = new HeatWindow({
       rules: this.#windowRules(),
       startMs: now,
+      slices: farSlices,
       maxKeys,
       hashSeed,
       onNewKey: () => {
         this.#wasNew = true
       },
       onForget: (index) => {
+        const near = this.#links[index]
+        if (near === undefined) return
         this.#links[index] = undefined
+        this.#absent.set(latin1(this.#window.dict.keyAt(index)), near)
       },
     })
   }
@@ -101,6 +114,11 @@ export class FarKeys<Near> {
 
   get memoryBytes(): number {
     return this.#window.dict.bytes
+  }
+
+  /** True where nothing is counted and nothing linked. */
+  get isEmpty(): boolean {
+    return this.size === 0 && this.#absent.size === 0
   }
 
   /** Entries whose key found no room, since start. */
@@ -131,10 +149,17 @@ export class FarKeys<Near> {
     }
   }
 
-  /** Links a key that is counted here; nothing where it is not. */
-  link(bytes: Uint8Array, near: Near | undefined): void {
-    const index = this.#window.find(bytes)
+  /** Links a key by its bytes as Latin-1. */
+  link(id: string, near: Near): void {
+    const index = this.#window.find(Buffer.from(id, 'latin1'))
     if (index >= 0) this.#links[index] = near
+    else this.#absent.set(id, near)
+  }
+
+  unlink(id: string): void {
+    this.#absent.delete(id)
+    const index = this.#window.find(Buffer.from(id, 'latin1'))
+    if (index >= 0) this.#links[index] = undefined
   }
 
   setLines(lines: NearLines): void {
@@ -159,15 +184,11 @@ export class FarKeys<Near> {
       return
     }
     side.onSlot(window.slotOf(index), count)
+    if (this.#wasNew && this.#absent.size > 0) this.#adopt(index, latin1(bytes, start, end))
     const near = this.#links[index]
     const line = this.#lines.lines[window.ruleOf(index)]!
     const heat = window.heatOf(index)
-    const isNear =
-      near !== undefined ||
-      isNearAt(heat, line.windowMs, line.heat, side.candidateLine) ||
-      // A key that was forgotten here while it was near is new to its index.
-      (this.#wasNew && side.isKnown(this.#redisClusterId, bytes, start, end))
-    if (!isNear) return
+    if (near === undefined && !isNearAt(heat, line.windowMs, line.heat, side.candidateLine)) return
     const row = this.#row
     row.near = near
     row.keyStart = start
@@ -178,7 +199,19 @@ export class FarKeys<Near> {
     row.heat = heat
     row.windowMs = line.windowMs
     row.nearHeat = line.heat
+    if (near === undefined || side.wantsPast) {
+      window.slicesOf(index, row.past)
+      row.past[0]! -= count
+    }
     side.onRow(row)
+  }
+
+  /** Links a key that was near before it was counted, or was forgotten here while it was near. */
+  #adopt(index: number, id: string): void {
+    const near = this.#absent.get(id)
+    if (near === undefined) return
+    this.#absent.delete(id)
+    this.#links[index] = near
   }
 
   #windowRules(): WindowRules {
@@ -208,5 +241,10 @@ function nameOf(bytes: Uint8Array, start: number, end: number): string {
     const byte = bytes[at]!
     if (byte > 0x7f || byte === 0) return keyName(bytes.subarray(start, end))
   }
+  return latin1(bytes, start, end)
+}
+
+/** Bytes as Latin-1, which V8 makes without decoding. */
+export function latin1(bytes: Uint8Array, start = 0, end: number = bytes.length): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('latin1')
 }

@@ -5,7 +5,7 @@ import { NearLines } from './near-lines.ts'
 /** What the engine needs of whoever counts the far keys: this thread, or several others. */
 export interface FarSide<Near> {
   /** The key is near from now on, if it was not: all of its entries are wanted. */
-  link(redisClusterId: string, id: string, near: Near): void
+  link(redisClusterId: string, id: string, near: Near, now: number): void
   /** It is far again. */
   unlink(redisClusterId: string, id: string): void
   setRules(rules: readonly Rule[], hubCount: number): void
@@ -67,12 +67,12 @@ export class FarTier<Near> implements FarSide<Near> {
     return keys
   }
 
-  link(redisClusterId: string, id: string, near: Near): void {
-    this.#clusters.get(redisClusterId)?.link(Buffer.from(id, 'latin1'), near)
+  link(redisClusterId: string, id: string, near: Near, now: number): void {
+    this.keysOf(redisClusterId, now)?.link(id, near)
   }
 
   unlink(redisClusterId: string, id: string): void {
-    this.#clusters.get(redisClusterId)?.link(Buffer.from(id, 'latin1'), undefined)
+    this.#clusters.get(redisClusterId)?.unlink(id)
   }
 
   setRules(rules: readonly Rule[], hubCount: number): void {
@@ -83,7 +83,7 @@ export class FarTier<Near> implements FarSide<Near> {
   sweep(now: number): void {
     for (const [redisClusterId, keys] of this.#clusters) {
       keys.sweep(now, sweepStep)
-      if (keys.size > 0) continue
+      if (!keys.isEmpty) continue
       this.#refusedCount += keys.overflowCount
       this.#clusters.delete(redisClusterId)
     }

@@ -1,10 +1,11 @@
 import { type Rule, type RuleScope, RuleSet } from '@firebreak/core'
 
 /**
- * From this part of its threshold on a key is near: counted exactly, for each service, with its state and its hosts. Where
- * many hubs share the sensors, from less: a key is told to the others from T/(2·hubs) on.
+ * From this part of its threshold on a key is near: counted for each service, with its state and its hosts. It must be
+ * below 1 (a far key's window covers 90 to 100 % of its rule's, `HeatWindow`); the less, the more keys have an object.
+ * Where many hubs share the sensors, it is divided: a key is told to the others from T/(2·hubs) on.
  */
-const nearPart = 1 / 8
+const nearPart = 1 / 2
 /** Where no rule matches, a key's rate is shown all the same, over this window. */
 export const plainWindowMs = 1000
 
@@ -24,7 +25,7 @@ export class NearLines {
 
   /** `hubCount`: hubs that share the sensors. */
   constructor(rules: readonly Rule[], hubCount: number) {
-    const part = Math.min(nearPart, 1 / (2 * hubCount))
+    const part = nearPart / hubCount
     // Whatever service reports the key: one whose winning rule is of a single service is near from the start.
     this.#anyService = new RuleSet(rules.map((rule) => ({ ...rule, serviceId: '*' })))
     this.lines = [noRule, ...rules.map((rule) => nearLineOf(rule, part))]
@@ -43,6 +44,8 @@ export class NearLines {
 /** A count of accesses bounds no writes, bytes or shares, nor one service's part: such keys are near at once. */
 function nearLineOf({ windowMs, levels, serviceId }: Rule, part: number): NearLine {
   const isByAccesses = levels.every(({ measure, enterShare }) => measure === 'accesses' && enterShare === undefined)
-  const heat = isByAccesses && serviceId === '*' ? Math.min(...levels.map(({ enter }) => enter)) * part : 0
+  // From where it is held on, a key is warming.
+  const near = levels.map(({ enter, exit }) => Math.min(enter * part, exit))
+  const heat = isByAccesses && serviceId === '*' ? Math.min(...near) : 0
   return { windowMs, heat }
 }

@@ -1,5 +1,5 @@
 import { keyBytes, keyName, keySlotOfBytes, type Rule, type RuleScope } from '@firebreak/core'
-import { type FarRow, isNearAt } from './far-keys.ts'
+import { type FarRow, farSlices, isNearAt, latin1 } from './far-keys.ts'
 import type { FarSide } from './far-tier.ts'
 import type { HeatEngine, KeyHeat } from './heat-engine.ts'
 import { HeatTrack } from './heat-track.ts'
@@ -22,8 +22,8 @@ export class NearKey implements KeyHeat {
   generation: number
   detail: KeyDetail | undefined
   lastSeenAt: number
-  /** What the key had while it was far, for its first track: accesses and the window that they lie in. */
-  past: { readonly heat: number; readonly windowMs: number } | undefined
+  /** What the key had while it was far, for its first track: slices, newest first, and how long ago the newest began. */
+  past: { readonly slices: Float64Array; readonly sliceMs: number } | undefined
 
   constructor(redisClusterId: string, id: string, key: string, generation: number, now: number) {
     this.redisClusterId = redisClusterId
@@ -52,7 +52,7 @@ const maxNearKeys = 500_000
 /**
  * The hub's windows in two tiers. Far keys, millions of them, are counted by core's windows (`FarTier`), in this thread or
  * in others. A key that comes near its threshold, or is among the hottest, gets an object here: a track for each set of rules, its state, its hosts,
- * its last minute. What it had before is spread evenly over the window that it lies in.
+ * its last minute. What it had before is taken over slice by slice.
  *
  * Bounded in both tiers: when one is full, a new key takes the place of the coldest of a few others that are cold; a key
  * that is not cold is never forgotten for it.
@@ -101,21 +101,14 @@ export class TieredHeatEngine implements HeatEngine {
   /** The key of an entry that the far side found to matter; undefined where it does not, or finds no room. */
   take(redisClusterId: string, bytes: Uint8Array, row: FarRow<NearKey>, now: number): NearKey | undefined {
     const { keyStart: start, keyEnd: end, heat, windowMs, nearHeat } = row
-    let near = row.near ?? this.#clusters.get(redisClusterId)?.get(idOf(bytes, start, end))
+    let near = row.near ?? this.#clusters.get(redisClusterId)?.get(latin1(bytes, start, end))
     if (near === undefined) {
       if (!isNearAt(heat, windowMs, nearHeat, this.#candidateLine)) return undefined
       near = this.find(redisClusterId, bytes, start, end, now)
-      if (near?.tracks.length === 0) near.past = { heat: heat - row.count, windowMs }
-    } else if (row.near === undefined) {
-      this.#far.link(redisClusterId, near.id, near)
+      if (near?.tracks.length === 0) near.past = { slices: row.past.slice(), sliceMs: windowMs / farSlices }
     }
     if (near !== undefined) near.lastSeenAt = now
     return near
-  }
-
-  /** True where the key has an object. */
-  isKnown(redisClusterId: string, bytes: Uint8Array, start: number, end: number): boolean {
-    return this.#clusters.get(redisClusterId)?.has(idOf(bytes, start, end)) ?? false
   }
 
   /** All keys that have an object. */
@@ -129,7 +122,7 @@ export class TieredHeatEngine implements HeatEngine {
       keys = new Map()
       this.#clusters.set(redisClusterId, keys)
     }
-    const id = idOf(bytes, start, end)
+    const id = latin1(bytes, start, end)
     let heat = keys.get(id)
     if (heat === undefined) {
       if (this.#size >= maxNearKeys && !this.#evictOne(now)) {
@@ -139,7 +132,7 @@ export class TieredHeatEngine implements HeatEngine {
       heat = new NearKey(redisClusterId, id, keyName(bytes.subarray(start, end)), this.#generation, now)
       keys.set(id, heat)
       this.#size++
-      this.#far.link(redisClusterId, id, heat)
+      this.#far.link(redisClusterId, id, heat, now)
     }
     heat.lastSeenAt = now
     return heat
@@ -155,7 +148,7 @@ export class TieredHeatEngine implements HeatEngine {
     if (track === undefined) {
       track = new HeatTrack(heat.redisClusterId, heat.key, heat.slot, rule)
       heat.tracks.push(track)
-      if (heat.past !== undefined) track.addPast(heat.past.heat, heat.past.windowMs, heat.lastSeenAt)
+      if (heat.past !== undefined) track.addPast(heat.past.slices, heat.past.sliceMs, heat.lastSeenAt)
       heat.past = undefined
     }
     track.rule = rule
@@ -189,7 +182,7 @@ export class TieredHeatEngine implements HeatEngine {
   }
 
   get(redisClusterId: string, key: string): NearKey | undefined {
-    return this.#clusters.get(redisClusterId)?.get(Buffer.from(keyBytes(key)).toString('latin1'))
+    return this.#clusters.get(redisClusterId)?.get(latin1(keyBytes(key)))
   }
 
   candidates(): Iterable<KeyHeat> {
@@ -280,11 +273,6 @@ export class TieredHeatEngine implements HeatEngine {
     }
     return undefined
   }
-}
-
-/** A key's bytes as Latin-1, which V8 makes without decoding. */
-function idOf(bytes: Uint8Array, start: number, end: number): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('latin1')
 }
 
 function rateOf(heat: KeyHeat, now: number): number {

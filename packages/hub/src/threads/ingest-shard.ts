@@ -1,7 +1,14 @@
 import { BinaryReportCursor, slotCount } from '@firebreak/core'
-import type { FarRow, NearSide } from '../heat/far-keys.ts'
+import { type FarRow, latin1, type NearSide } from '../heat/far-keys.ts'
 import { FarTier } from '../heat/far-tier.ts'
-import type { LinkName, SlotSums, ThreadAnswer, ThreadData, ThreadOrder } from './thread-messages.ts'
+import {
+  type LinkName,
+  rowFields,
+  type SlotSums,
+  type ThreadAnswer,
+  type ThreadData,
+  type ThreadOrder,
+} from './thread-messages.ts'
 
 /** A key that the main thread holds as near: its rows are all sent. */
 interface Link {
@@ -17,13 +24,24 @@ class Numbers {
   #numbers = new Float64Array(1024)
   #length = 0
 
+  get length(): number {
+    return this.#length
+  }
+
   push(...values: readonly number[]): void {
-    if (this.#length + values.length > this.#numbers.length) {
+    const at = this.#length
+    this.grow(values.length).set(values, at)
+  }
+
+  /** Makes the list longer by `count`; the caller fills it from the length before. */
+  grow(count: number): Float64Array {
+    this.#length += count
+    if (this.#length > this.#numbers.length) {
       const larger = new Float64Array(this.#numbers.length * 2)
       larger.set(this.#numbers)
       this.#numbers = larger
     }
-    for (const value of values) this.#numbers[this.#length++] = value
+    return this.#numbers
   }
 
   /** What was pushed since the last call, in a buffer of its own. */
@@ -56,8 +74,11 @@ export class IngestShard implements NearSide<Link> {
   #section = 0
   #redisClusterId = ''
   #bytes: Uint8Array = new Uint8Array(0)
+  #now = 0
   #slotCounts: Float64Array = new Float64Array(slotCount)
   candidateLine = 0
+  /** The main thread may have forgotten a key that is linked here, and want it again. */
+  readonly wantsPast = true
 
   constructor(data: ThreadData) {
     this.#far = new FarTier(data)
@@ -69,7 +90,7 @@ export class IngestShard implements NearSide<Link> {
       case 'batch':
         return this.#take(order)
       case 'link':
-        for (const name of order.links) this.#link(name)
+        for (const name of order.links) this.#link(name, order.now)
         return undefined
       case 'rules':
         this.#far.setRules(order.rules, order.hubCount)
@@ -82,17 +103,24 @@ export class IngestShard implements NearSide<Link> {
     }
   }
 
-  isKnown(redisClusterId: string, bytes: Uint8Array, start: number, end: number): boolean {
-    const links = this.#links.get(redisClusterId)
-    return links?.has(idOf(bytes, start, end)) ?? false
-  }
-
   onRow(row: FarRow<Link>): void {
     const { keyStart, keyEnd, count, writes, byteCount, heat, windowMs, nearHeat } = row
-    this.#rows.push(this.#report, this.#section, keyStart, keyEnd, count, writes, byteCount, heat, windowMs, nearHeat)
+    const { length } = this.#rows
+    const numbers = this.#rows.grow(rowFields)
+    numbers[length] = this.#report
+    numbers[length + 1] = this.#section
+    numbers[length + 2] = keyStart
+    numbers[length + 3] = keyEnd
+    numbers[length + 4] = count
+    numbers[length + 5] = writes
+    numbers[length + 6] = byteCount
+    numbers[length + 7] = heat
+    numbers[length + 8] = windowMs
+    numbers[length + 9] = nearHeat
+    numbers.set(row.past, length + 10)
     // Linked until the main thread says otherwise.
-    const link =
-      row.near ?? this.#link({ redisClusterId: this.#redisClusterId, id: idOf(this.#bytes, keyStart, keyEnd) })
+    const name = { redisClusterId: this.#redisClusterId, id: row.near ? '' : latin1(this.#bytes, keyStart, keyEnd) }
+    const link = row.near ?? this.#link(name, this.#now)
     link.batch = this.#batch
   }
 
@@ -119,6 +147,7 @@ export class IngestShard implements NearSide<Link> {
   #takeReport(bytes: Uint8Array, now: number): void {
     const cursor = new BinaryReportCursor(bytes)
     this.#bytes = bytes
+    this.#now = now
     for (this.#section = 0; cursor.nextSection(); this.#section++) {
       const { redisClusterId } = cursor
       const keys = this.#far.keysOf(redisClusterId, now)
@@ -129,7 +158,7 @@ export class IngestShard implements NearSide<Link> {
     }
   }
 
-  #link({ redisClusterId, id }: LinkName): Link {
+  #link({ redisClusterId, id }: LinkName, now: number): Link {
     let links = this.#links.get(redisClusterId)
     if (links === undefined) {
       links = new Map()
@@ -141,7 +170,7 @@ export class IngestShard implements NearSide<Link> {
       links.set(id, link)
     }
     link.batch = this.#batch
-    this.#far.link(redisClusterId, id, link)
+    this.#far.link(redisClusterId, id, link, now)
     return link
   }
 
@@ -181,8 +210,4 @@ export class IngestShard implements NearSide<Link> {
     this.#done = []
     return { number, rows: this.#rows.take(), slots: this.#slots.take(), slotSums, size, memoryBytes, overflowCount }
   }
-}
-
-function idOf(bytes: Uint8Array, start: number, end: number): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('latin1')
 }

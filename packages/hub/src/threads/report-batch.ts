@@ -4,6 +4,8 @@ import type { ThreadAnswer } from './thread-messages.ts'
 /** Reports that go to the threads together: with a message for each, small ones would cost more to send than to count. */
 export const blockBytes = 256 * 1024
 
+let scratch = new Uint8Array(1024)
+
 /** Reports in one shared block, and what the threads made of them. */
 export class ReportBatch {
   readonly number: number
@@ -42,9 +44,13 @@ export class ReportBatch {
     return Float64Array.from(this.#ranges)
   }
 
-  /** A copy of a part of a report's bytes. */
-  copy(report: number, start: number, end: number): Buffer {
+  /** A copy of a part of a report's bytes, in a buffer that is used again for the next. */
+  view(report: number, start: number, end: number): Uint8Array {
     const from = this.#ranges[report * 3]!
-    return Buffer.from(this.#bytes.subarray(from + start, from + end))
+    const length = end - start
+    if (length > scratch.length) scratch = new Uint8Array(length)
+    const view = scratch.subarray(0, length)
+    view.set(this.#bytes.subarray(from + start, from + end))
+    return view
   }
 }

@@ -1,4 +1,5 @@
 import type { Rule } from '@firebreak/core'
+import { pastFields } from '../heat/far-keys.ts'
 
 /** What a thread is started with. */
 export interface ThreadData {
@@ -29,7 +30,7 @@ export type ThreadOrder =
       /** Keys that are far again, unless the thread sent a row of theirs after this batch. */
       readonly unlinks: readonly (LinkName & { readonly after: number })[]
     }
-  | { readonly kind: 'link'; readonly links: readonly LinkName[] }
+  | { readonly kind: 'link'; readonly links: readonly LinkName[]; readonly now: number }
   | {
       readonly kind: 'rules'
       readonly rules: readonly Rule[]
@@ -60,7 +61,7 @@ export interface ThreadAnswer {
   readonly overflowCount: number
 }
 
-/** A row: which report of the batch, which section of it, then the fields of `FarRow`. */
-export const rowFields = 10
+/** A row: which report of the batch, which section of it, then the numbers of `FarRow`, its past last. */
+export const rowFields: number = 10 + pastFields
 /** Which report, which section, the slot, and the count. */
 export const slotFields = 4

@@ -1,4 +1,4 @@
-import type { Rule, Timers } from '@firebreak/core'
+import type { Clock, Rule, Timers } from '@firebreak/core'
 import type { FarSide } from '../heat/far-tier.ts'
 import type { NearKey, TieredHeatEngine } from '../heat/tiered-heat-engine.ts'
 import { IngestThreads } from './ingest-threads.ts'
@@ -22,6 +22,7 @@ interface Counts {
 interface Listener {
   readonly engine: TieredHeatEngine
   readonly timers: Timers
+  readonly clock: Clock
   readonly onAnswer: (shard: number, answer: ThreadAnswer) => void
   readonly onLost: (shard: number, error: Error) => void
 }
@@ -32,6 +33,7 @@ export class ThreadedFarSide implements FarSide<NearKey> {
   readonly #counts: (Counts | undefined)[] = []
   #threads: IngestThreads | undefined
   #engine: TieredHeatEngine | undefined
+  #clock: Clock | undefined
   #rules: readonly Rule[] = []
   #hubCount = 1
   #unlinks: (LinkName & { after: number })[] = []
@@ -60,8 +62,9 @@ export class ThreadedFarSide implements FarSide<NearKey> {
   }
 
   /** Starts the threads. */
-  start({ engine, timers, onAnswer, onLost }: Listener): void {
+  start({ engine, timers, clock, onAnswer, onLost }: Listener): void {
     this.#engine = engine
+    this.#clock = clock
     this.#threads = new IngestThreads({
       ...this.#options,
       timers,
@@ -98,8 +101,8 @@ export class ThreadedFarSide implements FarSide<NearKey> {
     return this.#post({ kind: 'batch', number, block, reports: batch.ranges(), candidateLine, unlinks })
   }
 
-  link(redisClusterId: string, id: string): void {
-    if (!this.#isApplying) this.#post({ kind: 'link', links: [{ redisClusterId, id }] })
+  link(redisClusterId: string, id: string, _near: NearKey, now: number): void {
+    if (!this.#isApplying) this.#post({ kind: 'link', links: [{ redisClusterId, id }], now })
   }
 
   unlink(redisClusterId: string, id: string): void {
@@ -121,7 +124,7 @@ export class ThreadedFarSide implements FarSide<NearKey> {
     if (this.#threads === undefined) return
     this.#threads.post(shard, this.#rulesOrder())
     const links = [...this.#engine!.near()].map(({ redisClusterId, id }) => ({ redisClusterId, id }))
-    this.#threads.post(shard, { kind: 'link', links })
+    this.#threads.post(shard, { kind: 'link', links, now: this.#clock!.now() })
   }
 
   #rulesOrder(): ThreadOrder {

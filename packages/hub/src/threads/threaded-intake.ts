@@ -1,10 +1,11 @@
 import type { RuleSet, Timers } from '@firebreak/core'
 import { type AdmittedReport, type IntakeParts, NearIntake, type ReportIntake } from '../collect/report-intake.ts'
 import type { AlarmBoard } from '../decide/alarm-board.ts'
-import type { FarRow } from '../heat/far-keys.ts'
+import { type FarRow, latin1, pastFields } from '../heat/far-keys.ts'
 import type { NearKey } from '../heat/tiered-heat-engine.ts'
+import { eachRow } from './each-row.ts'
 import { blockBytes, ReportBatch } from './report-batch.ts'
-import { rowFields, slotFields, type ThreadAnswer } from './thread-messages.ts'
+import { slotFields, type ThreadAnswer } from './thread-messages.ts'
 import type { ThreadedFarSide } from './threaded-far-side.ts'
 import type { TurnClock } from './turn-clock.ts'
 
@@ -42,6 +43,18 @@ export class ThreadedIntake implements ReportIntake {
   readonly #batches = new Map<number, ReportBatch>()
   readonly #spareBlocks: SharedArrayBuffer[] = []
   readonly #lostAt = new Map<number, number>()
+  readonly #row: FarRow<NearKey> = {
+    near: undefined,
+    keyStart: 0,
+    keyEnd: 0,
+    count: 0,
+    writes: 0,
+    byteCount: 0,
+    past: new Float64Array(pastFields),
+    heat: 0,
+    windowMs: 0,
+    nearHeat: 0,
+  }
   #lastBatch = 0
   #backlogBytes = 0
   #isFlushDue = false
@@ -55,6 +68,7 @@ export class ThreadedIntake implements ReportIntake {
       onLost: (shard, error) => this.#lost(shard, error),
       engine: parts.engine,
       timers: parts.timers,
+      clock: parts.clock,
     })
   }
 
@@ -166,7 +180,12 @@ export class ThreadedIntake implements ReportIntake {
         } else {
           const { at, run, isBarrier } = turn
           this.#turns.shift()
-          this.#parts.clock.runAt(at, run)
+          this.#parts.clock.at = at
+          try {
+            run()
+          } finally {
+            this.#parts.clock.at = undefined
+          }
           if (isBarrier) this.#flush()
         }
       }
@@ -200,21 +219,16 @@ export class ThreadedIntake implements ReportIntake {
 
   #takeRows(batch: ReportBatch): void {
     const { far, clock, delivery } = this.#parts
-    const row = { near: undefined, keyStart: 0 } as FarRow<NearKey>
     let last: AdmittedReport | undefined
-    for (const [rows, at] of inOrder(batch.answers)) {
-      const report = batch.reports[rows[at]!]!
-      if (last !== undefined && last !== report) delivery.flush()
-      last = report
-      const { redisClusterId } = report.sections[rows[at + 1]!]!
-      const key = batch.copy(rows[at]!, rows[at + 2]!, rows[at + 3]!)
-      row.keyEnd = key.length
-      ;[row.count, row.writes, row.byteCount] = [rows[at + 4]!, rows[at + 5]!, rows[at + 6]!]
-      ;[row.heat, row.windowMs, row.nearHeat] = [rows[at + 7]!, rows[at + 8]!, rows[at + 9]!]
-      clock.runAt(report.now, () => {
-        if (!this.#near.take(report, redisClusterId, key, row)) far.unlink(redisClusterId, key.toString('latin1'))
-      })
-    }
+    eachRow(batch, this.#row, (report, redisClusterId, key, row) => {
+      if (report !== last) {
+        if (last !== undefined) delivery.flush()
+        last = report
+        clock.at = report.now
+      }
+      if (!this.#near.take(report, redisClusterId, key, row)) far.unlink(redisClusterId, latin1(key))
+    })
+    clock.at = undefined
   }
 
   #lost(shard: number, error: Error): void {
@@ -237,25 +251,4 @@ export class ThreadedIntake implements ReportIntake {
       this.#parts.alarms.clear(`ingest-thread:${shard + 1}`)
     }
   }
-}
-
-/** The rows of all threads in the order of the entries that they are of. */
-function* inOrder(answers: readonly (ThreadAnswer | undefined)[]): Generator<[rows: Float64Array, at: number]> {
-  const lists = answers.filter((answer) => answer !== undefined).map(({ rows }) => rows)
-  const places = lists.map(() => 0)
-  for (;;) {
-    let first = -1
-    for (let nth = 0; nth < lists.length; nth++) {
-      if (places[nth]! >= lists[nth]!.length) continue
-      if (first < 0 || isBefore(lists[nth]!, places[nth]!, lists[first]!, places[first]!)) first = nth
-    }
-    if (first < 0) return
-    yield [lists[first]!, places[first]!]
-    places[first]! += rowFields
-  }
-}
-
-function isBefore(a: Float64Array, atA: number, b: Float64Array, atB: number): boolean {
-  // Sections follow each other, so the report and the key's place are enough.
-  return a[atA]! - b[atB]! < 0 || (a[atA] === b[atB] && a[atA + 2]! < b[atB + 2]!)
 }

@@ -130,10 +130,12 @@ export class IngestShard implements NearSide<Link> {
   }
 
   #take(order: Extract<ThreadOrder, { kind: 'batch' }>): ThreadAnswer {
-    const { number, block, reports, candidateLine, unlinks } = order
+    const { number, block, reports, candidateLine, unlinks, applied } = order
     this.#batch = number
     this.candidateLine = candidateLine
-    for (const { after, ...name } of unlinks) this.#unlink(name, after)
+    for (const [redisClusterId, ids] of unlinks) {
+      for (const id of ids) this.#unlink({ redisClusterId, id }, applied)
+    }
     // A copy of our own: shared bytes are slower to read, and text decoders refuse them.
     const bytes = new Uint8Array(reports.at(-2) ?? 0)
     bytes.set(new Uint8Array(block, 0, bytes.length))
@@ -174,10 +176,10 @@ export class IngestShard implements NearSide<Link> {
     return link
   }
 
-  #unlink({ redisClusterId, id }: LinkName, after: number): void {
+  #unlink({ redisClusterId, id }: LinkName, applied: number): void {
     const links = this.#links.get(redisClusterId)
     const link = links?.get(id)
-    if (links === undefined || link === undefined || link.batch > after) return
+    if (links === undefined || link === undefined || link.batch > applied) return
     links.delete(id)
     if (links.size === 0) this.#links.delete(redisClusterId)
     this.#far.unlink(redisClusterId, id)

@@ -27,8 +27,9 @@ export type ThreadOrder =
       readonly reports: Float64Array
       /** A key without a link needs a higher rate than this to be among the hottest. */
       readonly candidateLine: number
-      /** Keys that are far again, unless the thread sent a row of theirs after this batch. */
-      readonly unlinks: readonly (LinkName & { readonly after: number })[]
+      /** Keys by cluster that are far again, unless the thread sent a row of theirs after the batch `applied`. */
+      readonly unlinks: ReadonlyMap<string, readonly string[]>
+      readonly applied: number
     }
   | { readonly kind: 'link'; readonly links: readonly LinkName[]; readonly now: number }
   | {

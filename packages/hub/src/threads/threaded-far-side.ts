@@ -3,7 +3,7 @@ import type { FarSide } from '../heat/far-tier.ts'
 import type { NearKey, TieredHeatEngine } from '../heat/tiered-heat-engine.ts'
 import { IngestThreads } from './ingest-threads.ts'
 import type { ReportBatch } from './report-batch.ts'
-import type { LinkName, ThreadAnswer, ThreadOrder } from './thread-messages.ts'
+import type { ThreadAnswer, ThreadOrder } from './thread-messages.ts'
 
 export interface ThreadedFarSideOptions {
   readonly count: number
@@ -36,7 +36,8 @@ export class ThreadedFarSide implements FarSide<NearKey> {
   #clock: Clock | undefined
   #rules: readonly Rule[] = []
   #hubCount = 1
-  #unlinks: (LinkName & { after: number })[] = []
+  /** Keys by cluster that the threads may hold as near and the engine does not. */
+  readonly #unlinks = new Map<string, Set<string>>()
   /** The last batch whose rows were taken, or are being taken. */
   #appliedBatch = 0
   #isApplying = false
@@ -95,18 +96,23 @@ export class ThreadedFarSide implements FarSide<NearKey> {
   /** Sends a batch to all threads; which of them will answer. */
   send(batch: ReportBatch): Set<number> {
     const { number, block } = batch
-    const unlinks = this.#unlinks
-    this.#unlinks = []
+    const unlinks = new Map([...this.#unlinks].map(([redisClusterId, ids]) => [redisClusterId, [...ids]]))
+    this.#unlinks.clear()
     const { candidateLine } = this.#engine!
-    return this.#post({ kind: 'batch', number, block, reports: batch.ranges(), candidateLine, unlinks })
+    const applied = this.#appliedBatch
+    return this.#post({ kind: 'batch', number, block, reports: batch.ranges(), candidateLine, unlinks, applied })
   }
 
   link(redisClusterId: string, id: string, _near: NearKey, now: number): void {
+    this.#unlinks.get(redisClusterId)?.delete(id)
+    // While rows are taken, the threads have linked their keys by themselves.
     if (!this.#isApplying) this.#post({ kind: 'link', links: [{ redisClusterId, id }], now })
   }
 
   unlink(redisClusterId: string, id: string): void {
-    this.#unlinks.push({ redisClusterId, id, after: this.#appliedBatch })
+    const ids = this.#unlinks.get(redisClusterId)
+    if (ids === undefined) this.#unlinks.set(redisClusterId, new Set([id]))
+    else ids.add(id)
   }
 
   setRules(rules: readonly Rule[], hubCount: number): void {

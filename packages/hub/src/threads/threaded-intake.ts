@@ -23,6 +23,8 @@ type Turn =
   | { readonly kind: 'run'; readonly at: number; readonly isBarrier: boolean; readonly run: () => void }
 
 const maxSpareBlocks = 8
+/** Batches that the threads have at one time: enough to keep them busy, few enough that what they go by is not old. */
+const maxSentBatches = 4
 /** How long the alarm of a lost thread is left to be seen. */
 const lostShownMs = 60_000
 
@@ -142,12 +144,14 @@ export class ThreadedIntake implements ReportIntake {
     return batch
   }
 
-  /** Sends the batches before the first barrier. */
+  /** Sends batches, the first ones, none behind a barrier. */
   #flush(): void {
+    let batches = 0
     for (const turn of this.#turns) {
       if (turn.kind === 'run') {
         if (turn.isBarrier) return
       } else {
+        if (++batches > maxSentBatches) return
         turn.batch.waitingFor ??= this.#parts.far.send(turn.batch)
       }
     }
@@ -177,6 +181,7 @@ export class ThreadedIntake implements ReportIntake {
           if (turn.batch.waitingFor?.size !== 0) break
           this.#turns.shift()
           this.#apply(turn.batch)
+          this.#flush()
         } else {
           const { at, run, isBarrier } = turn
           this.#turns.shift()

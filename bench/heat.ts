@@ -10,6 +10,7 @@ import {
 } from '@firebreak/core'
 import { loadTrace } from '@firebreak/testkit'
 import { Bench, interleaved, isQuick, median, medianRatio, rounds, say } from './harness/bench.ts'
+import { HubIngest } from './heat/hub-ingest.ts'
 
 /**
  * The hub's ingest and the shield's counter, each against the obvious one on a `Map`.
@@ -18,6 +19,10 @@ import { Bench, interleaved, isQuick, median, medianRatio, rounds, say } from '.
  *   added; 5 % of the entries are of keys over the threshold. The rival decodes the
  *   same bytes with the same reader, makes the key a string and keeps `{ ring, total }` in a `Map`. Speed is by CPU
  *   time of this process, garbage collection on other threads included.
+ * - `hub-…`: the same reports through a whole hub but for its network: clock offsets, duplicates, rules by service, tracks,
+ *   hosts, slots, totals, decisions, the table.
+ * - `threads-2-…`: the same hub with two ingest threads. `threads-2-main-relief`: how many times less CPU the main thread
+ *   takes for an entry; `threads-2-vs-none`: entries by wall time, which needs three free cores to mean anything.
  * - `growth-…`: both grow to 10 M keys (`--quick`: 3 M); a pause is the smaller of wall and CPU time of 256 insertions.
  *   By hand past what a `Map` can hold: `FIREBREAK_KEYS=20000000 FIREBREAK_ONLY=growth npm run -s bench -- heat`.
  * - `count-vs-map`: accesses of `orm-night` in intervals of 50,000, each read to its end.
@@ -106,10 +111,13 @@ const hotKeys = 350
 function makeReports(distinct: number, entryCount: number): Buffer[] {
   const random = seeded(9)
   const reports: Buffer[] = []
+  // All of it happens in one and a half windows: slices rotate, and hardly a key is forgotten.
+  const reportMs = (1.5 * windowMs * perReport) / (distinct + entryCount)
   for (let first = 0; first < distinct + entryCount; first += perReport) {
     const writer = new ByteWriter(perReport * (keyLength + 3))
-    writer.varint(0)
-    writer.varint(0)
+    const atMs = Math.floor(reports.length * reportMs)
+    writer.varint(atMs)
+    writer.varint(atMs)
     for (const text of ['shop', `host-${reports.length % 100}`, 'one']) writer.text(text)
     writer.varint(1)
     writer.text('cache')
@@ -132,7 +140,6 @@ async function ingest(): Promise<void> {
   say(`ingest: ${entryCount} entries over ${distinct} keys`)
   const reports = makeReports(distinct, entryCount)
   const filling = distinct / perReport
-  // All of it happens in one and a half windows: slices rotate, and hardly a key is forgotten.
   const reportMs = (1.5 * windowMs) / reports.length
   // Some 0.8 of what a hot key gets in a window, and well above what any other does.
   const threshold = (entryCount / 20 / hotKeys) * 1.5
@@ -163,6 +170,14 @@ async function ingest(): Promise<void> {
       say(`  dict ${Math.round(speed)}/s, ${window.size} keys, ${crossings} crossings, ${window.candidateCount} warm`)
       return speed
     },
+    async hub() {
+      const hub = await HubIngest.open(threshold, windowMs)
+      const speed = run((report, nowMs) => hub.take(report, nowMs))
+      const { engine, delivery } = hub.core
+      say(`  hub  ${Math.round(speed)}/s, ${engine.size} keys, ${delivery.size} hot, ${engine.nearSize} near`)
+      await hub.close()
+      return speed
+    },
     map() {
       const hub = new MapHub(threshold)
       const speed = run((report, nowMs) => hub.take(report, nowMs))
@@ -171,7 +186,58 @@ async function ingest(): Promise<void> {
     },
   })
   bench.report({ id: 'ingest-entries-per-second', value: median(speeds.dict), unit: 'entries/s of CPU' })
+  bench.report({ id: 'hub-entries-per-second', value: median(speeds.hub), unit: 'entries/s of CPU' })
+  bench.report({ id: 'hub-vs-map', ratio: medianRatio(speeds.hub, speeds.map), of: 'whole hub', to: 'Map' })
   bench.report({ id: 'ingest-vs-map', ratio: medianRatio(speeds.dict, speeds.map), of: 'dict', to: 'Map' })
+}
+
+async function threads(): Promise<void> {
+  const distinct = 1_000_000
+  const entryCount = rounds(1_500_000, 3_000_000)
+  say(`threads: ${entryCount} entries over ${distinct} keys`)
+  const reports = makeReports(distinct, entryCount)
+  const reportMs = (1.5 * windowMs) / reports.length
+  const threshold = (entryCount / 20 / hotKeys) * 1.5
+  const mainCpu: Record<number, number[]> = { 0: [], 2: [] }
+  const run = async (count: 0 | 2) => {
+    const hub = await HubIngest.open(threshold, windowMs, count)
+    await hub.settled()
+    globalThis.gc?.()
+    let usage = process.threadCpuUsage()
+    let started = performance.now()
+    let taken = 0
+    for (const [nth, report] of reports.entries()) {
+      if (nth === distinct / perReport) {
+        await hub.settled()
+        usage = process.threadCpuUsage()
+        started = performance.now()
+        taken = 0
+      }
+      taken += await hub.feed(report, nth * reportMs)
+      // As a socket would: the loop turns between some reports.
+      if (nth % 20 === 0) await new Promise(setImmediate)
+    }
+    await hub.settled()
+    const seconds = (performance.now() - started) / 1000
+    const { user, system } = process.threadCpuUsage(usage)
+    mainCpu[count]!.push(taken / ((user + system) / 1e6))
+    say(`  ${count} threads: ${Math.round(taken / seconds)}/s, ${hub.core.delivery.size} hot`)
+    await hub.close()
+    return taken / seconds
+  }
+  const speeds = await interleaved(rounds(3, 5), { two: () => run(2), none: () => run(0) })
+  bench.report({
+    id: 'threads-2-main-relief',
+    ratio: medianRatio(mainCpu[2]!, mainCpu[0]!),
+    of: 'entries by CPU of the main thread, 2 threads',
+    to: 'none',
+  })
+  bench.report({
+    id: 'threads-2-vs-none',
+    ratio: medianRatio(speeds.two, speeds.none),
+    of: 'entries/s, 2 threads',
+    to: 'none',
+  })
 }
 
 /** The longest pause of 256 operations while `count` keys are added: the smaller of wall and CPU time. */
@@ -308,5 +374,6 @@ say(isQuick ? 'quick run' : 'whole run')
 const only = process.env['FIREBREAK_ONLY']
 if (only === undefined || only === 'counting') await counting()
 if (only === undefined || only === 'ingest') await ingest()
+if (only === undefined || only === 'threads') await threads()
 if (only === undefined || only === 'growth') await growth()
 bench.done()

@@ -50,6 +50,28 @@ test('a hub that is killed comes back with its epoch, its rules and its hot keys
   expect(after.table.version).toBeGreaterThan(before.table.version)
 })
 
+test('a hub with ingest threads is asked for by a flag, and decides as any other', async () => {
+  const main = new URL('../../packages/cli/src/main.ts', import.meta.url)
+  const child = startSource(main, ['hub', '--port', '0', '--log-level', 'error', '--ingest-threads', '2'])
+  children.push(child)
+  const [, url] = await child.printed(/hub (http:\S+)/)
+  await fetch(`${url}/v1/rules/product`, {
+    method: 'PUT',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(rule),
+  })
+  const sensor = await connect(url!)
+  const keys = Array.from({ length: 8 }, (_, key) => `product_${key}`)
+  sensor.report(Object.fromEntries(keys.map((key) => [key, 600])))
+  sensor.report(Object.fromEntries(keys.map((key) => [key, 600])))
+  await waitFor(() => keys.every((key) => sensor.table.get('main', key)))
+  const overview = await waitFor(async () => {
+    const answer = (await (await fetch(`${url}/v1/overview`)).json()) as Overview
+    return answer.ingest.trackedKeys === keys.length ? answer : undefined
+  })
+  expect(overview.ingest.refused).toEqual({})
+})
+
 test('a store that was reset makes a new epoch, which is believed although its versions are lower', async () => {
   const first = await startHubProcess({ dataFolder: temporaryFolder('hub') })
   const before = await connect(first.url)

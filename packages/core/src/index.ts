@@ -38,7 +38,7 @@ export {
 } from './commands/keys-of.ts'
 export { NameTable } from './commands/name-table.ts'
 export { Column, type ColumnArray } from './dict/column.ts'
-export { Dict, type DictOptions } from './dict/dict.ts'
+export { Dict, type DictOptions, maxPreload } from './dict/dict.ts'
 export type { DictFollower } from './dict/entry-pool.ts'
 export { hashBytes } from './dict/hash-bytes.ts'
 export { maxKeyBytes } from './dict/key-arena.ts'
@@ -79,7 +79,13 @@ export {
   type WindowRules,
 } from './heat/window-rules.ts'
 export { keyBytes, keyName, keyText, parseKeyText, readableKey } from './keys/key-text.ts'
-export { BinaryReportCursor, encodeBinaryReport, parseBinaryReport, writeReportEntry } from './report/binary-report.ts'
+export {
+  BinaryReportCursor,
+  encodeBinaryReport,
+  parseBinaryReport,
+  type SectionSurvey,
+  writeReportEntry,
+} from './report/binary-report.ts'
 export { natsReports } from './report/nats-reports.ts'
 export {
   type Report,

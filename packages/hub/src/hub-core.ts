@@ -15,36 +15,39 @@ import {
   type TimerHandle,
 } from '@firebreak/core'
 import { AlarmWebhooks } from './alarms/alarm-webhooks.ts'
+import { FleetAlarms } from './alarms/fleet-alarms.ts'
 import { SharedHub } from './board/shared-hub.ts'
 import { Collector } from './collect/collector.ts'
 import { IngestGovernor } from './collect/ingest-governor.ts'
+import { openWindows } from './collect/open-windows.ts'
+import type { ReportIntake } from './collect/report-intake.ts'
 import { AccessTotals } from './decide/access-totals.ts'
 import { AlarmBoard } from './decide/alarm-board.ts'
-import { chooseByLoad, type LoadOfKey } from './decide/choose-strategy.ts'
+import { chooseByLoad } from './decide/choose-strategy.ts'
 import { Decider } from './decide/decider.ts'
 import type { HeatDecider } from './decide/heat-decider.ts'
-import { StrategyTrials } from './decide/strategy-trials.ts'
+import { StrategyReview } from './decide/strategy-review.ts'
 import { TableDelivery } from './deliver/table-delivery.ts'
 import { HeatRecorder } from './heat/heat-recorder.ts'
 import { SlotHeat } from './heat/slot-heat.ts'
-import { TieredHeatEngine } from './heat/tiered-heat-engine.ts'
+import type { TieredHeatEngine } from './heat/tiered-heat-engine.ts'
 import { HostRegister, type Instance } from './hosts/host-register.ts'
 import { type HubCoreOptions, type ResolvedCoreOptions, resolveCoreOptions } from './hub-options.ts'
 import { InvalidationLane } from './lane/invalidation-lane.ts'
 import type { PrewarmJob, PrewarmResult } from './prewarm/prewarmer.ts'
+import { warmKeys } from './prewarm/warm-keys.ts'
+import { RuleBook } from './rules/rule-book.ts'
 import { StalenessBoard } from './staleness/staleness-board.ts'
 import type { HubState, HubStore } from './store/hub-store.ts'
 import { StoreWriter } from './store/store-writer.ts'
+import { TurnClock } from './threads/turn-clock.ts'
 import { KeyEffects } from './traffic/key-effects.ts'
 import { TrafficMeter } from './traffic/traffic-meter.ts'
 import { HubWatchers } from './watchers/hub-watchers.ts'
 
 /** Versions are reserved in the store by the thousand, so that a delta does not wait for a disk. */
 const versionBlock = 1000
-/** A key that was new when it became hot is looked at again once its load is known. */
-const reconsiderMs = 5000
 const housekeepingMs = 1000
-const staleAlarmMs = 60_000
 
 /**
  * The hub without a network: reports, statuses and claims come in, table changes and invalidations go out to whoever
@@ -56,12 +59,11 @@ export class HubCore {
   readonly decider: HeatDecider
   readonly delivery: TableDelivery
   readonly collector: Collector
+  readonly intake: ReportIntake
+  readonly #clock: TurnClock
   readonly hosts: HostRegister
   readonly traffic = new TrafficMeter()
   readonly effects = new KeyEffects()
-  readonly #trials = new StrategyTrials()
-  /** Masters of each cluster, as its sensors see them. */
-  readonly #nodeCounts = new Map<string, number>()
   readonly slots = new SlotHeat()
   readonly recorder = new HeatRecorder()
   readonly alarms = new AlarmBoard()
@@ -74,17 +76,16 @@ export class HubCore {
   readonly store: HubStore
   readonly #totals: AccessTotals
   readonly #writer: StoreWriter
-  readonly #rules = new Map<string, Rule>()
+  readonly #book: RuleBook
+  readonly #review: StrategyReview
+  readonly #fleetAlarms: FleetAlarms
   readonly #broadcasts = new Set<(bytes: Uint8Array) => void>()
   readonly #timers: TimerHandle[] = []
+  /** The rules that the windows go by. */
   #ruleSet = new RuleSet([])
-  #rulesVersion: number
   #reservedVersion: number
-  #lastRefused = 0
   /** Where several hubs share the store. */
   readonly #shared: SharedHub | undefined
-  /** Until when the alarm of a rule's staleness is left to be seen. */
-  readonly #staleUntil = new Map<string, number>()
 
   /** Loads what the store has and makes a hub of it. */
   static async open(store: HubStore, options: HubCoreOptions = {}): Promise<HubCore> {
@@ -103,8 +104,13 @@ export class HubCore {
     this.options = options
     this.store = store
     this.#writer = new StoreWriter(store, options.timers, (error) => this.#onStoreTrouble(error))
-    this.engine = new TieredHeatEngine({ maxTrackedKeys: options.maxTrackedKeys })
+    this.#clock = new TurnClock(options.clock)
+    this.#totals = new AccessTotals(options.nodeOfSlot)
+    const windows = openWindows({ ...options, totals: this.#totals })
+    this.engine = windows.engine
     this.hosts = new HostRegister(options)
+    this.#book = new RuleBook(store, state, (rules) => this.intake.inTurn((now) => this.#applyRules(rules, now)))
+    this.#review = new StrategyReview(this.engine, this.effects)
     this.governor = new IngestGovernor(options)
     this.lane = new InvalidationLane((bytes) => {
       for (const broadcast of this.#broadcasts) broadcast(bytes)
@@ -112,7 +118,6 @@ export class HubCore {
     this.watchers = new HubWatchers(this)
     this.webhooks = new AlarmWebhooks({ ...options, urls: options.alarmWebhooks })
     this.alarms.onChange((event, alarm) => this.#tellAlarm(event, alarm))
-    this.#totals = new AccessTotals(options.nodeOfSlot)
     this.#reservedVersion = state.versionFloor + versionBlock
     const { board } = store
     this.delivery = new TableDelivery({
@@ -125,30 +130,46 @@ export class HubCore {
     })
     const deciding = {
       ...options,
+      clock: this.#clock,
       sink: this.delivery,
       totals: this.#totals,
       processCount: (services: ReadonlySet<string>) => this.hosts.countOf(services),
       chooseStrategy:
         options.chooseStrategy ??
         chooseByLoad(
-          (redisClusterId, key) => this.#loadOf(redisClusterId, key),
-          (redisClusterId, key, name) => this.#trials.isGivenUp(redisClusterId, key, name, this.now()),
+          (redisClusterId, key) => this.#review.loadOf(redisClusterId, key, this.#clock.now()),
+          (redisClusterId, key, name) => this.#review.isGivenUp(redisClusterId, key, name, this.#clock.now()),
         ),
       record: (event: HistoryEvent) => this.#record(event),
     }
     if (board !== undefined) {
       const { engine, delivery, alarms } = this
-      const rulesOf = { rules: () => this.rules(), ruleSet: () => this.#ruleSet, loadRules: () => this.#loadRules() }
+      const rulesOf = { rules: () => this.rules(), ruleSet: () => this.#ruleSet, loadRules: () => this.#book.load() }
       const parts = { store, board, options, deciding, engine, delivery, alarms, totals: this.#totals, ...rulesOf }
       this.#shared = new SharedHub(parts, state.epoch)
     }
     this.decider = this.#shared?.decider ?? new Decider(deciding)
-    const { engine, decider, delivery, slots, hosts, traffic, governor } = this
-    const parts = { engine, decider, delivery, slots, hosts, traffic, governor, totals: this.#totals }
-    this.collector = new Collector({ ...options, ...parts }, this.#ruleSet)
-    this.#rulesVersion = state.rulesVersion
-    for (const rule of state.rules) this.#rules.set(rule.id, rule)
-    this.#applyRules()
+    const { engine, decider, delivery, slots, hosts, traffic, governor, alarms } = this
+    const clock = this.#clock
+    const { timers, maxBacklogBytes } = options
+    const intakeParts = {
+      engine,
+      decider,
+      delivery,
+      slots,
+      totals: this.#totals,
+      clock,
+      alarms,
+      timers,
+      maxBacklogBytes,
+    }
+    this.intake = windows.openIntake(intakeParts, this.#ruleSet)
+    const parts = { intake: this.intake, hosts, traffic, governor, totals: this.#totals }
+    this.collector = new Collector({ ...options, ...parts })
+    const { staleness } = this
+    const refused = () => this.collector.refused
+    this.#fleetAlarms = new FleetAlarms({ alarms, hosts, staleness, refused, ruleOf: (id) => this.rule(id) })
+    this.#applyRules(this.#book.set, this.now())
     this.#restore(state)
   }
 
@@ -156,8 +177,13 @@ export class HubCore {
   start(): void {
     const { timers, tickMs } = this.options
     this.#timers.push(timers.setInterval(() => this.#tick(), tickMs))
-    this.#timers.push(timers.setInterval(() => this.#keepHouse(), housekeepingMs))
+    this.#timers.push(timers.setInterval(() => void this.intake.inTurn((now) => this.#keepHouse(now)), housekeepingMs))
     this.#shared?.start()
+  }
+
+  /** Runs something when all that was reported before has been decided. */
+  inTurn(turn: (now: number) => void): Promise<void> {
+    return this.intake.inTurn(turn)
   }
 
   /** Hubs that share the store, this one included. */
@@ -170,40 +196,25 @@ export class HubCore {
   }
 
   rules(): { readonly rules: readonly Rule[]; readonly version: number } {
-    const rules = [...this.#rules.values()].sort((a, b) => b.priority - a.priority || (a.id < b.id ? -1 : 1))
-    return { rules, version: this.#rulesVersion }
+    return this.#book.list()
   }
 
   rule(id: string): Rule | undefined {
-    return this.#rules.get(id)
+    return this.#book.get(id)
   }
 
   /** Adds or replaces a rule; it is in force, stored and audited when this resolves. */
   async putRule(rule: Rule, who: string): Promise<void> {
-    const before = this.#rules.get(rule.id) ?? null
-    const version = await this.store.saveRule(rule)
-    if (this.#isShared(version)) {
-      await this.#loadRules()
-    } else {
-      this.#rulesVersion = version
-      this.#rules.set(rule.id, rule)
-      this.#applyRules()
-    }
+    const before = this.rule(rule.id) ?? null
+    await this.#book.put(rule)
     await this.#audit(who, `${before === null ? 'add' : 'change'} rule ${rule.id}`, before, rule)
   }
 
   /** False where there is no such rule. */
   async deleteRule(id: string, who: string): Promise<boolean> {
-    const before = this.#rules.get(id)
+    const before = this.rule(id)
     if (before === undefined) return false
-    const version = await this.store.deleteRule(id)
-    if (this.#isShared(version)) {
-      await this.#loadRules()
-    } else {
-      this.#rulesVersion = version
-      this.#rules.delete(id)
-      this.#applyRules()
-    }
+    await this.#book.delete(id)
     await this.#audit(who, `delete rule ${id}`, before, null)
     return true
   }
@@ -218,27 +229,9 @@ export class HubCore {
   }
 
   /** Makes keys hot before they are: each by the rule that matches it, held for the job's time. */
-  prewarm({ redisClusterId, keys, services, forMs, who }: PrewarmJob): PrewarmResult {
-    const now = this.now()
-    const targets =
-      services.length > 0 ? services : [...new Set([...this.hosts.all()].map(({ serviceId }) => serviceId))]
-    const unmatched: string[] = []
-    for (const key of keys) {
-      const bytes = keyBytes(key)
-      const heat = this.engine.find(redisClusterId, bytes, 0, bytes.length, now)
-      const track = heat && this.engine.trackOf(heat, this.#ruleSet.scope(redisClusterId, targets[0] ?? ''))
-      if (heat === undefined || track?.rule === undefined || track.rule.mode !== 'on') {
-        unmatched.push(key)
-        continue
-      }
-      for (const service of targets) if (!track.services.has(service)) track.addService(service)
-      if (this.decider instanceof Decider) this.decider.warm(track, `pre-warmed by ${who}`, now, forMs)
-      // Hubs that share a store make it hot together, as if a process had crossed the threshold, and by the rule's own hold.
-      else this.decider.confirmClaim(track, track.rule.levels[0]!.enter, now)
-      this.engine.consider(heat, track, now)
-    }
-    this.delivery.flush()
-    return { warmed: keys.length - unmatched.length, unmatched }
+  prewarm(job: PrewarmJob): PrewarmResult {
+    const { engine, decider, delivery, hosts } = this
+    return warmKeys(job, { engine, decider, delivery, hosts, rules: this.#ruleSet, now: this.now() })
   }
 
   /** Something failed that nobody waits for. */
@@ -263,15 +256,18 @@ export class HubCore {
     for (const effect of status.keys) {
       this.effects.add(effect, now)
       const { ruleId, staleMs } = effect
-      if (ruleId !== undefined && staleMs !== undefined) this.#observe(ruleId, staleMs, now)
+      if (ruleId !== undefined && staleMs !== undefined) this.#fleetAlarms.observe(ruleId, staleMs, now)
     }
     for (const [redisClusterId, count] of Object.entries(status.nodeCounts ?? {}))
-      this.#nodeCounts.set(redisClusterId, count)
+      this.#review.setNodeCount(redisClusterId, count)
   }
 
   /** A process acted on its own crossing: confirmed by the table, or taken back. */
   takeClaim(instance: Instance, claim: ClaimPayload): void {
-    const now = this.now()
+    void this.intake.inTurn((now) => this.#judgeClaim(instance, claim, now))
+  }
+
+  #judgeClaim(instance: Instance, claim: ClaimPayload, now: number): void {
     const key = parseKeyText(claim.key)
     if (key === undefined || !Number.isFinite(claim.heat)) return
     const { serviceId } = instance
@@ -308,7 +304,8 @@ export class HubCore {
     for (const timer of this.#timers) timer.cancel()
     await this.watchers.close()
     this.webhooks.close()
-    this.delivery.flush()
+    await this.intake.inTurn(() => this.delivery.flush())
+    await this.intake.close()
     await this.#shared?.close()
     await this.#writer.close()
     await this.store.close()
@@ -319,14 +316,13 @@ export class HubCore {
     return this.#writer.drained()
   }
 
-  #applyRules(): void {
-    const set = new RuleSet(this.#rules.values())
+  #applyRules(set: RuleSet, now: number): void {
     this.#ruleSet = set
-    this.engine.setRules(set.rules)
-    this.collector.setRules(set)
+    // Before the engine, which tells the threads whether slots are wanted.
     this.#totals.setRules(set.rules)
+    this.engine.setRules(set.rules)
+    this.intake.setRules(set)
     this.governor.setRules(set.rules)
-    const now = this.now()
     this.decider.setRules(set.rules)
     for (const track of [...this.decider.active()]) {
       // Of the services that share a track, some may have a rule of their own now.
@@ -359,109 +355,26 @@ export class HubCore {
   }
 
   #tick(): void {
-    this.decider.tick(this.now())
-    this.delivery.flush()
+    this.intake.inPassing((now) => {
+      this.decider.tick(now)
+      this.delivery.flush()
+    })
   }
 
-  #keepHouse(): void {
-    const now = this.now()
+  #keepHouse(now: number): void {
     this.engine.sweep(now)
     this.hosts.expire(now)
     this.traffic.forget(now)
     this.effects.forget(now)
-    this.#judgeStrategies(now)
+    // Hubs that share a store decide together, by what is posted there.
+    if (this.decider instanceof Decider) this.#review.judge(this.decider, now)
+    this.delivery.flush()
     this.staleness.forget(now)
     const { redis, local, copies, limited, writes } = this.traffic.latest(now)
     this.recorder.record(this.engine, redis + local + copies + limited + writes, now)
-    this.governor.adjust(this.hosts.counts().connected, this.options.loadOf(), now)
-    this.#watch(now)
-  }
-
-  /** What the choice of a strategy weighs; undefined while the key is too new to tell. */
-  #loadOf(redisClusterId: string, key: string): ReturnType<LoadOfKey> {
-    const recent = this.engine.get(redisClusterId, key)?.detail?.recent(this.now())
-    if (recent === undefined || recent.accesses === 0) return undefined
-    return {
-      readsPerSecond: recent.accesses - recent.writes,
-      writesPerSecond: recent.writes,
-      bytesPerAccess: recent.bytes / recent.accesses,
-      nodeCount: this.#nodeCounts.get(redisClusterId) ?? 1,
-    }
-  }
-
-  /** Looks whether what is done for hot keys helps; what does not is rolled back, and told. */
-  #judgeStrategies(now: number): void {
-    // Hubs that share a store decide together, by what is posted there.
-    if (!(this.decider instanceof Decider)) return
-    for (const { track, entry, since } of [...this.decider.handled()]) {
-      const { redisClusterId, key } = track
-      const name = entry.strategy.strategy
-      const effect = this.effects.effect(redisClusterId, key, now)
-      const verdict = effect && this.#trials.judge(redisClusterId, key, name, now - since, effect, now)
-      if (verdict !== undefined) this.decider.rechoose(track, now, verdict.why)
-      else if (now - since >= reconsiderMs) this.decider.rechoose(track, now)
-    }
-    this.delivery.flush()
-  }
-
-  /** Raises and ends the alarms that follow from what the hub sees. */
-  #watch(now: number): void {
-    this.#watchShields(now)
-    const refused = Object.values(this.collector.refused).reduce((sum, count) => sum + count, 0)
-    if (refused > this.#lastRefused) {
-      const cause = `${(refused - this.#lastRefused).toLocaleString('en-US')} reports were refused in the last second`
-      this.alarms.raise({ id: 'reports', severity: 'warning', cause, retry: 'see ingest.refused by cause' }, now)
-    } else {
-      this.alarms.clear('reports')
-    }
-    this.#lastRefused = refused
-  }
-
-  async #loadRules(): Promise<void> {
-    const { rules, rulesVersion } = await this.store.load()
-    this.#rules.clear()
-    for (const rule of rules) this.#rules.set(rule.id, rule)
-    this.#rulesVersion = rulesVersion
-    this.#applyRules()
-  }
-
-  /** True where other hubs may have changed rules too, so that ours alone does not make the version. */
-  #isShared(version: number): boolean {
-    return this.store.board !== undefined && version !== this.#rulesVersion + 1
-  }
-
-  #watchShields(now: number): void {
-    const broken = new Set<string>()
-    for (const { watchers, hostId, serviceId } of this.hosts.all()) {
-      for (const { redisClusterId, kind, state, detail } of watchers) {
-        const isDeaf = state === 'expired' || state === 'refused'
-        if (!isDeaf && kind !== 'fallback') continue
-        const id = `watcher:${serviceId}/${hostId}/${redisClusterId}`
-        broken.add(id)
-        const cause = isDeaf
-          ? `${serviceId} on ${hostId} cannot hear changes of ${redisClusterId}: ${detail}`
-          : `${serviceId} on ${hostId} keeps values of ${redisClusterId} for fallbackTtlMs only: ${detail}`
-        const retry = isDeaf ? 'the shield reconnects by itself' : 'tracking is asked for at every reconnect'
-        this.alarms.raise({ id, severity: 'warning', cause, retry }, now)
-      }
-    }
-    this.alarms.keepOnly('watcher', broken)
-    for (const [ruleId, until] of this.#staleUntil) {
-      if (until > now) continue
-      this.#staleUntil.delete(ruleId)
-      this.alarms.clear(`stale:${ruleId}`)
-    }
-  }
-
-  /** A canary looked at a value of a rule; one that is staler than the rule allows is an alarm. */
-  #observe(ruleId: string, staleMs: number, now: number): void {
-    this.staleness.add(ruleId, staleMs, now)
-    const allowedMs = this.#rules.get(ruleId)?.maxStalenessMs
-    if (allowedMs === undefined || staleMs <= allowedMs) return
-    const cause = `a value under rule \`${ruleId}\` was ${Math.round(staleMs)} ms stale; ${allowedMs} ms are allowed`
-    const retry = 'the shield reads the key from Redis for 10 s, then caches it again'
-    this.alarms.raise({ id: `stale:${ruleId}`, severity: 'warning', cause, retry }, now)
-    this.#staleUntil.set(ruleId, now + staleAlarmMs)
+    this.governor.adjust(this.hosts.counts().connected, Math.max(this.options.loadOf(), this.intake.load()), now)
+    this.#fleetAlarms.watch(now)
+    this.intake.watch(now)
   }
 
   #tellAlarm(event: 'raised' | 'cleared', alarm: AlarmView): void {

@@ -45,6 +45,13 @@ export interface HubCoreOptions {
   readonly restartGraceMs?: number
   /** Keys of a cluster that are counted at once, some 100 bytes each. @default 2000000 */
   readonly maxTrackedKeys?: number
+  /**
+   * Threads that count keys, each those whose hash falls to it, beside the one that decides; from some hundred thousand
+   * entries a second on they are worth it. 0: none. @default 0
+   */
+  readonly ingestThreads?: number
+  /** Bytes of reports that may be under way to and from the ingest threads; beyond it they are refused. @default 67108864 */
+  readonly maxBacklogBytes?: number
   /** Addresses that get a POST when an alarm begins and when it ends. @default [] */
   readonly alarmWebhooks?: readonly string[]
   /** Makes a hot key's strategy. @default by the key's load, among those of its level */
@@ -89,6 +96,8 @@ export function resolveCoreOptions(options: HubCoreOptions): ResolvedCoreOptions
     entryTtlMs: 60_000,
     restartGraceMs: 5000,
     maxTrackedKeys: 2_000_000,
+    ingestThreads: 0,
+    maxBacklogBytes: 64 * 1024 * 1024,
     alarmWebhooks: [],
     nodeOfSlot: () => '',
     loadOf: makeLoadMeter(),

@@ -110,6 +110,18 @@ export class HeatRings {
     return floats[at + totalWord]!
   }
 
+  /** An entry's slices, newest first, and after them how long ago the newest began. */
+  slicesOf(index: number, into: Float64Array): void {
+    this.heatOf(index)
+    const { dict, slices } = this
+    const rule = this.ruleOf(index)
+    const ring = dict.payloadAt(index) + ringWord
+    const floats = dict.floatsOf(index)
+    const slice = this.#rules.slice[rule]!
+    for (let age = 0; age < slices; age++) into[age] = floats[ring + ((slice - age + slices) % slices)]!
+    into[slices] = this.#elapsedMs - slice * this.#rules.sliceMs[rule]!
+  }
+
   /** The index of the entry's rule. */
   ruleOf(index: number): number {
     return (this.#metaOf(index) >>> ruleShift) & ruleMask

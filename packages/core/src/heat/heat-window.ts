@@ -171,6 +171,11 @@ export class HeatWindow {
     return this.#rings.heatOf(index)
   }
 
+  /** A key's slices, newest first, and after them how many milliseconds ago the newest began: `slices + 1` numbers. */
+  slicesOf(index: number, into: Float64Array): void {
+    this.#rings.slicesOf(index, into)
+  }
+
   /** The index of a key, or -1. */
   find(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
     return this.dict.find(bytes, start, end, this.dict.hash(bytes, start, end))

@@ -55,6 +55,14 @@ export function writeReportEntry(writer: ByteWriter, key: string, count: number,
   writer.varint(bytes)
 }
 
+/** A section of a report, without its entries. */
+export interface SectionSurvey {
+  readonly redisClusterId: string
+  readonly totalCount: number
+  readonly entryCount: number
+  readonly writes: number
+}
+
 /** Walks a binary report: header first, then section by section, entry by entry, all fields in place. */
 export class BinaryReportCursor {
   readonly collectTs: number
@@ -137,13 +145,29 @@ export class BinaryReportCursor {
 
   /** Walks the whole report once without using it: a report is taken whole or refused whole. */
   static validate(bytes: Uint8Array, start = 0): void {
+    BinaryReportCursor.survey(bytes, start)
+  }
+
+  /** What `validate` does, and what it saw: each section without its entries. */
+  static survey(bytes: Uint8Array, start = 0): SectionSurvey[] {
     const cursor = new BinaryReportCursor(bytes, start)
-    while (cursor.nextSection()) while (cursor.nextEntry());
+    const sections: SectionSurvey[] = []
+    while (cursor.nextSection()) {
+      const { redisClusterId, totalCount } = cursor
+      let entryCount = 0
+      let writes = 0
+      while (cursor.nextEntry()) {
+        entryCount++
+        writes += cursor.writes
+      }
+      sections.push({ redisClusterId, totalCount, entryCount, writes })
+    }
     cursor.check()
     if (!cursor.#reader.isAtEnd) {
       const { position } = cursor.#reader
       throw new ReportRefusedError('unparsable', `report refused, byte ${position}: bytes after its end`, position)
     }
+    return sections
   }
 }
 

@@ -1,31 +1,23 @@
 import {
   BinaryReportCursor,
   type Clock,
-  keyBytes,
+  encodeBinaryReport,
   parseTextReport,
   type ReportRefusal,
   ReportRefusedError,
-  type RuleScope,
-  type RuleSet,
-  sectionTotal,
+  type SectionSurvey,
   type TextReportVersion,
 } from '@firebreak/core'
 import type { AccessTotals } from '../decide/access-totals.ts'
-import type { HeatDecider } from '../decide/heat-decider.ts'
-import type { TableDelivery } from '../deliver/table-delivery.ts'
-import type { HeatEngine } from '../heat/heat-engine.ts'
-import type { SlotHeat } from '../heat/slot-heat.ts'
-import type { HostRegister, Instance } from '../hosts/host-register.ts'
+import type { HostRegister } from '../hosts/host-register.ts'
 import type { TrafficMeter } from '../traffic/traffic-meter.ts'
 import type { IngestGovernor } from './ingest-governor.ts'
+import type { AdmittedReport, ReportIntake } from './report-intake.ts'
 
 export interface CollectorParts {
   readonly clock: Clock
-  readonly engine: HeatEngine
-  readonly decider: HeatDecider
-  readonly delivery: TableDelivery
+  readonly intake: ReportIntake
   readonly totals: AccessTotals
-  readonly slots: SlotHeat
   readonly hosts: HostRegister
   readonly traffic: TrafficMeter
   readonly governor: IngestGovernor
@@ -39,32 +31,21 @@ export interface CollectorParts {
  */
 const maxHalfIntervalMs = 50
 
-/** Why reports were not counted: the refusals, and reports that came twice. */
-export type IngestCause = ReportRefusal | 'duplicate' | 'hosts-full'
-
-/** One report on its way into the windows. */
-interface Intake {
-  readonly instance: Instance
-  readonly now: number
-  /** The middle of the report's interval, by the hub's clock. */
-  readonly at: number
-  entries: number
-}
+/** Why reports were not counted: the refusals, reports that came twice, and those that there was no room for. */
+export type IngestCause = ReportRefusal | 'duplicate' | 'hosts-full' | 'overload'
 
 /**
  * Takes reports in: refuses what is broken, too large or too old, by cause; dates the rest by the sensor's learnt clock
- * offset; adds each entry to its key's window; and has a crossing decided and sent before it returns.
+ * offset; and hands it to the intake, which adds each entry to its key's window and has a crossing decided and sent.
  */
 export class Collector {
   readonly #parts: CollectorParts
   readonly #refused = new Map<IngestCause, number>()
-  #rules: RuleSet
   #reportCount = 0
   #entryCount = 0
 
-  constructor(parts: CollectorParts, rules: RuleSet) {
+  constructor(parts: CollectorParts) {
     this.#parts = parts
-    this.#rules = rules
   }
 
   get refused(): Readonly<Record<string, number>> {
@@ -80,30 +61,11 @@ export class Collector {
     return this.#entryCount
   }
 
-  setRules(rules: RuleSet): void {
-    this.#rules = rules
-  }
-
   /** A binary report, which begins at `start`; throws `ReportRefusedError`. */
   collectBinary(bytes: Uint8Array, start: number, sequence: number): void {
     this.#guarded(() => {
       this.#checkSize(bytes.length - start)
-      // Refused whole or taken whole: nothing is counted before all of it has been seen to parse.
-      BinaryReportCursor.validate(bytes, start)
-      const cursor = new BinaryReportCursor(bytes, start)
-      const intake = this.#admit(cursor, sequence)
-      if (intake === undefined) return
-      while (cursor.nextSection()) {
-        const scope = this.#startSection(intake, cursor.redisClusterId, cursor.totalCount)
-        let writes = 0
-        while (cursor.nextEntry()) {
-          writes += cursor.writes
-          const { keyStart, keyEnd, count, byteCount } = cursor
-          this.#entry(intake, cursor.redisClusterId, scope, bytes, keyStart, keyEnd, count, cursor.writes, byteCount)
-        }
-        this.#endSection(intake, cursor.totalCount, writes)
-      }
-      this.#finish(intake)
+      this.#collect(bytes, start, sequence)
     })
   }
 
@@ -111,21 +73,7 @@ export class Collector {
   collectText(text: string, version: TextReportVersion, sequence?: number): void {
     this.#guarded(() => {
       this.#checkSize(text.length)
-      const report = parseTextReport(text, version)
-      const intake = this.#admit(report, sequence)
-      if (intake === undefined) return
-      for (const section of report.sections) {
-        const total = sectionTotal(section)
-        const scope = this.#startSection(intake, section.redisClusterId, total)
-        let allWrites = 0
-        for (const { key, count, writes, bytes } of section.entries) {
-          allWrites += writes
-          const raw = keyBytes(key)
-          this.#entry(intake, section.redisClusterId, scope, raw, 0, raw.length, count, writes, bytes)
-        }
-        this.#endSection(intake, total, allWrites)
-      }
-      this.#finish(intake)
+      this.#collect(encodeBinaryReport(parseTextReport(text, version)), 0, sequence)
     })
   }
 
@@ -143,6 +91,23 @@ export class Collector {
     }
   }
 
+  #collect(bytes: Uint8Array, start: number, sequence: number | undefined): void {
+    const { governor, intake } = this.#parts
+    // Refused whole or taken whole: nothing is counted before all of it has been seen to parse.
+    const sections = BinaryReportCursor.survey(bytes, start)
+    const report = this.#admit(new BinaryReportCursor(bytes, start), sections, sequence)
+    if (report === undefined) return
+    let entries = 0
+    for (const section of sections) {
+      entries += section.entryCount
+      this.#countTotals(report, section)
+    }
+    this.#reportCount++
+    this.#entryCount += entries
+    governor.count(entries, report.now)
+    intake.take(report, bytes, start)
+  }
+
   #checkSize(length: number): void {
     const { maxReportBytes } = this.#parts
     if (length <= maxReportBytes) return
@@ -156,9 +121,14 @@ export class Collector {
   /** Finds the report's process and its age; undefined where the report came before. */
   #admit(
     head: { collectTs: number; sendTs: number; serviceId: string; hostId: string; instanceId: string },
+    sections: readonly SectionSurvey[],
     sequence: number | undefined,
-  ): Intake | undefined {
-    const { clock, hosts, governor, maxReportAgeMs } = this.#parts
+  ): AdmittedReport | undefined {
+    const { clock, hosts, governor, intake, maxReportAgeMs } = this.#parts
+    if (!intake.hasRoom) {
+      this.countRefusal('overload')
+      return undefined
+    }
     const now = clock.now()
     const instance = hosts.find(head.serviceId, head.hostId, head.instanceId, now)
     if (instance === undefined) {
@@ -176,54 +146,15 @@ export class Collector {
       this.countRefusal('duplicate')
       return undefined
     }
-    return { instance, now, at: now - ageMs - Math.min(maxHalfIntervalMs, governor.pace.intervalMs / 2), entries: 0 }
+    return { instance, now, at: now - ageMs - Math.min(maxHalfIntervalMs, governor.pace.intervalMs / 2), sections }
   }
 
-  #startSection({ instance, at }: Intake, redisClusterId: string, total: number): RuleScope {
-    this.#parts.totals.addReport(redisClusterId, instance.serviceId, at, total)
-    instance.accesses.add(at, total)
-    return this.#rules.scope(redisClusterId, instance.serviceId)
-  }
-
-  #entry(
-    intake: Intake,
-    redisClusterId: string,
-    scope: RuleScope,
-    bytes: Uint8Array,
-    start: number,
-    end: number,
-    count: number,
-    writes: number,
-    byteCount: number,
-  ): void {
-    const { engine, decider, delivery, totals, slots } = this.#parts
-    const { instance, at, now } = intake
-    intake.entries++
-    const heat = engine.add(redisClusterId, bytes, start, end, count, now)
-    const slot = engine.lastSlot
-    if (slot < 0) return
-    slots.add(redisClusterId, slot, count, now)
-    totals.addEntry(redisClusterId, slot, at, count)
-    if (heat === undefined) return
-    const track = engine.trackOf(heat, scope)
-    track.add(at, count, writes, byteCount)
-    if (!track.services.has(instance.serviceId)) delivery.addService(track, instance.serviceId)
-    decider.onHeat(track, now)
-    engine.consider(heat, track, now)
-    heat.detail?.add(at, count, writes, byteCount, instance.instanceId, instance)
-  }
-
-  #endSection({ instance, at }: Intake, total: number, writes: number): void {
+  #countTotals({ instance, at }: AdmittedReport, { redisClusterId, totalCount, writes }: SectionSurvey): void {
+    const { totals, traffic } = this.#parts
+    totals.addReport(redisClusterId, instance.serviceId, at, totalCount)
+    instance.accesses.add(at, totalCount)
     // A shield's status tells who answered; a sensor without one counts what went to Redis.
     if (instance.lastStatusAt !== undefined) return
-    this.#parts.traffic.add(at, at, { redis: total - writes, local: 0, copies: 0, limited: 0, writes })
-  }
-
-  #finish({ entries, now }: Intake): void {
-    const { governor, delivery } = this.#parts
-    this.#reportCount++
-    this.#entryCount += entries
-    governor.count(entries, now)
-    delivery.flush()
+    traffic.add(at, at, { redis: totalCount - writes, local: 0, copies: 0, limited: 0, writes })
   }
 }

@@ -117,6 +117,12 @@ export const configFields: readonly ConfigField[] = [
     summary: 'keys of a cluster that are counted at once',
   },
   {
+    name: 'ingestThreads',
+    type: { kind: 'number', min: 0, max: 64 },
+    default: '0',
+    summary: 'threads that count keys beside the one that decides; 0: none',
+  },
+  {
     name: 'watchers',
     type: { kind: 'objects' },
     default: 'none',

@@ -35,6 +35,11 @@ export class AccessTotals {
     this.#nodeWindowsMs = windowsFor('node')
   }
 
+  /** True where shares of a node are wanted, and with them every entry's slot. */
+  get wantsSlots(): boolean {
+    return this.#nodeWindowsMs.length > 0
+  }
+
   addReport(redisClusterId: string, serviceId: string, at: number, total: number): void {
     for (const windowMs of this.#serviceWindowsMs)
       this.#window('service', redisClusterId, serviceId, windowMs)?.add(at, total)

@@ -1,4 +1,5 @@
 import { type DryRunView, keyBytes, type Rule, RuleSet } from '@firebreak/core'
+import { FarTier } from '../heat/far-tier.ts'
 import type { RecordedSecond } from '../heat/heat-recorder.ts'
 import { TieredHeatEngine } from '../heat/tiered-heat-engine.ts'
 import { AccessTotals, type NodeOfSlot } from './access-totals.ts'
@@ -15,7 +16,8 @@ const parts = 10
  */
 export function dryRun(rule: Rule, seconds: readonly RecordedSecond[], nodeOfSlot: NodeOfSlot): DryRunView {
   const set = new RuleSet([{ ...rule, mode: 'on', serviceId: '*' }])
-  const engine = new TieredHeatEngine()
+  // Every recorded key is looked up by name: none is far.
+  const engine = new TieredHeatEngine(new FarTier({ maxKeys: 1, hashSeed: 0 }))
   engine.setRules(set.rules)
   const totals = new AccessTotals(nodeOfSlot)
   totals.setRules(set.rules)

@@ -1,30 +1,59 @@
-import { HeatWindow, keyName, type Rule, RuleSet, type WindowRules } from '@firebreak/core'
-
-/**
- * From this part of its threshold on a key is near: counted exactly, for each service, with its state and its hosts. Where
- * many hubs share the sensors, from less: a key is told to the others from T/(2·hubs) on.
- */
-const nearPart = 1 / 8
-const plainWindowMs = 1000
-
-/** What decides when the keys of one rule are near. */
-interface NearLine {
-  readonly windowMs: number
-  readonly heat: number
-}
-
-/** Where no rule matches, only the hottest are of interest. */
-const noRule: NearLine = { windowMs: plainWindowMs, heat: Number.POSITIVE_INFINITY }
+import { type BinaryReportCursor, HeatWindow, keyName, maxPreload, type WindowRules } from '@firebreak/core'
+import type { NearLines } from './near-lines.ts'
 
 export interface FarKeysOptions {
   readonly redisClusterId: string
-  readonly rules: readonly Rule[]
+  readonly lines: NearLines
   readonly maxKeys: number
   readonly now: number
   /** Against keys that were chosen to collide. */
   readonly hashSeed: number
-  /** Hubs that share the sensors. */
-  readonly hubCount: number
+  /** Which part of the keys is counted here, of how many. */
+  readonly shard: number
+  readonly shardCount: number
+}
+
+/** One entry of a report whose key is near, or may be; the same object for every entry. */
+export interface FarRow<Near> {
+  /** What the key is linked to; undefined where it is not near yet. */
+  near: Near | undefined
+  keyStart: number
+  keyEnd: number
+  count: number
+  writes: number
+  byteCount: number
+  /** The key's slices, newest first, this entry left out, and how long ago the newest began; where it may be wanted. */
+  readonly past: Float64Array
+  /** The key's accesses in `windowMs`, those of this entry included. */
+  heat: number
+  windowMs: number
+  /** The heat from which on its rule makes the key near. */
+  nearHeat: number
+}
+
+/** Who takes what is near. */
+export interface NearSide<Near> {
+  /** A key without a link needs a higher rate than this to be among the hottest. */
+  readonly candidateLine: number
+  /** Whether the past of linked keys is wanted too. */
+  readonly wantsPast: boolean
+  onRow(row: FarRow<Near>): void
+  /** Told of every entry that was counted, near or far. */
+  onSlot(slot: number, count: number): void
+}
+
+/** Slices of a far key's window. */
+export const farSlices = 10
+export const pastFields: number = farSlices + 1
+
+/** Entries that are decoded together, so that the dict can fetch for all of them at once. */
+const batch = {
+  hashes: new Int32Array(maxPreload),
+  starts: new Int32Array(maxPreload),
+  ends: new Int32Array(maxPreload),
+  counts: new Float64Array(maxPreload),
+  writes: new Float64Array(maxPreload),
+  byteCounts: new Float64Array(maxPreload),
 }
 
 /**
@@ -36,22 +65,45 @@ export class FarKeys<Near> {
   readonly #redisClusterId: string
   readonly #window: HeatWindow
   readonly #links: (Near | undefined)[] = []
-  #lines: readonly NearLine[]
+  /** What is near and not counted here at this moment, by the key's bytes as Latin-1: linked when it comes. */
+  readonly #absent = new Map<string, Near>()
+  readonly #shard: number
+  readonly #shardCount: number
+  readonly #row: FarRow<Near> = {
+    near: undefined,
+    keyStart: 0,
+    keyEnd: 0,
+    count: 0,
+    writes: 0,
+    byteCount: 0,
+    past: new Float64Array(pastFields),
+    heat: 0,
+    windowMs: 0,
+    nearHeat: 0,
+  }
+  #lines: NearLines
   #wasNew = false
+  #overflowCount = 0
 
-  constructor({ redisClusterId, rules, maxKeys, now, hashSeed, hubCount }: FarKeysOptions) {
+  constructor({ redisClusterId, lines, maxKeys, now, hashSeed, shard, shardCount }: FarKeysOptions) {
     this.#redisClusterId = redisClusterId
-    this.#lines = linesOf(rules, hubCount)
+    this.#lines = lines
+    this.#shard = shard
+    this.#shardCount = shardCount
     this.#window = new HeatWindow({
-      rules: this.#windowRules(rules),
+      rules: this.#windowRules(),
       startMs: now,
+      slices: farSlices,
       maxKeys,
       hashSeed,
       onNewKey: () => {
         this.#wasNew = true
       },
       onForget: (index) => {
+        const near = this.#links[index]
+        if (near === undefined) return
         this.#links[index] = undefined
+        this.#absent.set(latin1(this.#window.dict.keyAt(index)), near)
       },
     })
   }
@@ -64,52 +116,55 @@ export class FarKeys<Near> {
     return this.#window.dict.bytes
   }
 
-  /** Counts accesses; the key's index, −1 where there is no room. */
-  add(bytes: Uint8Array, start: number, end: number, count: number, now: number): number {
-    this.#wasNew = false
+  /** True where nothing is counted and nothing linked. */
+  get isEmpty(): boolean {
+    return this.size === 0 && this.#absent.size === 0
+  }
+
+  /** Entries whose key found no room, since start. */
+  get overflowCount(): number {
+    return this.#overflowCount
+  }
+
+  /** Counts the entries of the cursor's section that fall to this shard, and gives those that matter to `side`, in order. */
+  addSection(cursor: BinaryReportCursor, now: number, side: NearSide<Near>): void {
     this.#window.moveTo(now)
-    return this.#window.add(bytes, start, end, count, 0, 0, -1)
+    const { bytes } = cursor
+    const { dict } = this.#window
+    for (let hasMore = true; hasMore; ) {
+      let size = 0
+      while (size < maxPreload && (hasMore = cursor.nextEntry())) {
+        const hash = dict.hash(bytes, cursor.keyStart, cursor.keyEnd)
+        if (this.#shardCount > 1 && shardOf(hash, this.#shardCount) !== this.#shard) continue
+        batch.hashes[size] = hash
+        batch.starts[size] = cursor.keyStart
+        batch.ends[size] = cursor.keyEnd
+        batch.counts[size] = cursor.count
+        batch.writes[size] = cursor.writes
+        batch.byteCounts[size] = cursor.byteCount
+        size++
+      }
+      dict.preload(batch.hashes, size)
+      for (let nth = 0; nth < size; nth++) this.#add(bytes, nth, side)
+    }
   }
 
-  /** True where the last `add` was the key's first, or first since it was forgotten. */
-  get wasNew(): boolean {
-    return this.#wasNew
+  /** Links a key by its bytes as Latin-1. */
+  link(id: string, near: Near): void {
+    const index = this.#window.find(Buffer.from(id, 'latin1'))
+    if (index >= 0) this.#links[index] = near
+    else this.#absent.set(id, near)
   }
 
-  /** The index of a key that is counted, −1 where it is not. */
-  find(bytes: Uint8Array, start: number, end: number): number {
-    return this.#window.find(bytes, start, end)
+  unlink(id: string): void {
+    this.#absent.delete(id)
+    const index = this.#window.find(Buffer.from(id, 'latin1'))
+    if (index >= 0) this.#links[index] = undefined
   }
 
-  near(index: number): Near | undefined {
-    return this.#links[index]
-  }
-
-  link(index: number, near: Near | undefined): void {
-    this.#links[index] = near
-  }
-
-  slotOf(index: number): number {
-    return this.#window.slotOf(index)
-  }
-
-  heatOf(index: number): number {
-    return this.#window.heatOf(index)
-  }
-
-  /** The window in which `heatOf` counts. */
-  windowMsOf(index: number): number {
-    return this.#lines[this.#window.ruleOf(index)]!.windowMs
-  }
-
-  /** The heat from which on the key is near. */
-  nearHeatOf(index: number): number {
-    return this.#lines[this.#window.ruleOf(index)]!.heat
-  }
-
-  setRules(rules: readonly Rule[], hubCount: number): void {
-    this.#lines = linesOf(rules, hubCount)
-    this.#window.setRules(this.#windowRules(rules))
+  setLines(lines: NearLines): void {
+    this.#lines = lines
+    this.#window.setRules(this.#windowRules())
   }
 
   sweep(now: number, steps: number): void {
@@ -117,26 +172,79 @@ export class FarKeys<Near> {
     this.#window.sweep(steps)
   }
 
-  #windowRules(rules: readonly Rule[]): WindowRules {
-    // Whatever service reports the key: one whose winning rule is of a single service is near from the start.
-    const anyService = new RuleSet(rules.map((rule) => ({ ...rule, serviceId: '*' })))
-    const scope = anyService.scope(this.#redisClusterId, '')
+  #add(bytes: Uint8Array, nth: number, side: NearSide<Near>): void {
+    const window = this.#window
+    const start = batch.starts[nth]!
+    const end = batch.ends[nth]!
+    const count = batch.counts[nth]!
+    this.#wasNew = false
+    const index = window.add(bytes, start, end, count, 0, 0, -1, batch.hashes[nth]!)
+    if (index < 0) {
+      this.#overflowCount++
+      return
+    }
+    side.onSlot(window.slotOf(index), count)
+    if (this.#wasNew && this.#absent.size > 0) this.#adopt(index, latin1(bytes, start, end))
+    const near = this.#links[index]
+    const line = this.#lines.lines[window.ruleOf(index)]!
+    const heat = window.heatOf(index)
+    if (near === undefined && !isNearAt(heat, line.windowMs, line.heat, side.candidateLine)) return
+    const row = this.#row
+    row.near = near
+    row.keyStart = start
+    row.keyEnd = end
+    row.count = count
+    row.writes = batch.writes[nth]!
+    row.byteCount = batch.byteCounts[nth]!
+    row.heat = heat
+    row.windowMs = line.windowMs
+    row.nearHeat = line.heat
+    if (near === undefined || side.wantsPast) {
+      window.slicesOf(index, row.past)
+      row.past[0]! -= count
+    }
+    side.onRow(row)
+  }
+
+  /** Links a key that was near before it was counted, or was forgotten here while it was near. */
+  #adopt(index: number, id: string): void {
+    const near = this.#absent.get(id)
+    if (near === undefined) return
+    this.#absent.delete(id)
+    this.#links[index] = near
+  }
+
+  #windowRules(): WindowRules {
+    const { lines } = this.#lines
+    const scope = this.#lines.scope(this.#redisClusterId)
     const thresholds = { levels: [], minHoldMs: 0 }
     return {
-      rules: this.#lines.map(({ windowMs }) => ({ windowMs, thresholds, candidateAt: Number.POSITIVE_INFINITY })),
-      match: (bytes, start, end) => scope.match(keyName(bytes.subarray(start, end))) + 1,
+      rules: lines.map(({ windowMs }) => ({ windowMs, thresholds, candidateAt: Number.POSITIVE_INFINITY })),
+      match: (bytes, start, end) => scope.match(nameOf(bytes, start, end)) + 1,
     }
   }
 }
 
-function linesOf(rules: readonly Rule[], hubCount: number): readonly NearLine[] {
-  const part = Math.min(nearPart, 1 / (2 * hubCount))
-  return [noRule, ...rules.map((rule) => nearLineOf(rule, part))]
+/** True where a key is near by its rule, or among the hottest of all. */
+export function isNearAt(heat: number, windowMs: number, nearHeat: number, candidateLine: number): boolean {
+  return heat >= nearHeat || (heat * 1000) / windowMs > candidateLine
 }
 
-/** A count of accesses bounds no writes, bytes or shares, nor one service's part: such keys are near at once. */
-function nearLineOf({ windowMs, levels, serviceId }: Rule, part: number): NearLine {
-  const isByAccesses = levels.every(({ measure, enterShare }) => measure === 'accesses' && enterShare === undefined)
-  const heat = isByAccesses && serviceId === '*' ? Math.min(...levels.map(({ enter }) => enter)) * part : 0
-  return { windowMs, heat }
+/** The dict's tables use the low bits of the hash: the shard is of bits that depend on all of them. */
+function shardOf(hash: number, shardCount: number): number {
+  return (Math.imul(hash, 0x9e3779b1) >>> 16) % shardCount
+}
+
+/** `keyName` without a copy, for the usual key: every new one comes by here. */
+function nameOf(bytes: Uint8Array, start: number, end: number): string {
+  for (let at = start; at < end; at++) {
+    const byte = bytes[at]!
+    if (byte > 0x7f || byte === 0) return keyName(bytes.subarray(start, end))
+  }
+  return latin1(bytes, start, end)
+}
+
+/** Bytes as Latin-1, which V8 makes without decoding. */
+export function latin1(bytes: Uint8Array, start = 0, end: number = bytes.length): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('latin1')
 }

@@ -13,24 +13,10 @@ export interface KeyHeat {
 }
 
 /**
- * The hub's windows: finds a key's heat from its bytes and keeps it within a bound. The collector adds, the decider
- * reads, and the views show the candidates.
+ * The keys that are near a threshold or among the hottest: finds a key's heat from its bytes and keeps it within a bound.
+ * The intake adds to their tracks, the decider reads, and the views show the candidates.
  */
 export interface HeatEngine {
-  /**
-   * Counts accesses of a key; gives its heat where it is near a threshold or among the hottest, for the caller to add to
-   * its track, and undefined where it is far, or finds no room.
-   */
-  add(
-    redisClusterId: string,
-    bytes: Uint8Array,
-    start: number,
-    end: number,
-    count: number,
-    now: number,
-  ): KeyHeat | undefined
-  /** The slot of the key that was added last; −1 where it found no room. */
-  readonly lastSlot: number
   /** The key's heat, near from now on whatever it is; undefined where the bound leaves no room. */
   find(redisClusterId: string, bytes: Uint8Array, start: number, end: number, now: number): KeyHeat | undefined
   /** The track that counts for a service's rules, matched once and remembered with the key. */

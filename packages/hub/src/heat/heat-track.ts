@@ -100,11 +100,12 @@ export class HeatTrack {
     this.#bytes?.add(at, bytes)
   }
 
-  /** Takes over accesses that were counted elsewhere, evenly over a window that ends now. */
-  addPast(heat: number, windowMs: number, now: number): void {
-    const steps = 20
-    for (let step = 0; step < steps; step++) {
-      this.#accesses.add(now - ((step + 0.5) * windowMs) / steps, heat / steps)
+  /** Takes over accesses that were counted elsewhere: slices, newest first, and after them how long ago the newest began. */
+  addPast(slices: Float64Array, sliceMs: number, now: number): void {
+    const headAgeMs = slices.at(-1)!
+    for (let age = 0; age < slices.length - 1; age++) {
+      const middleMs = age === 0 ? headAgeMs / 2 : headAgeMs + (age - 0.5) * sliceMs
+      this.#accesses.add(now - middleMs, slices[age]!)
     }
   }
 

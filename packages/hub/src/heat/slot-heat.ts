@@ -14,8 +14,15 @@ export class SlotHeat {
   readonly #clusters = new Map<string, ClusterSlots>()
 
   add(redisClusterId: string, slot: number, count: number, now: number): void {
-    const slots = this.#at(redisClusterId, now)
-    if (slots !== undefined) slots.current[slot]! += count
+    const counts = this.counts(redisClusterId, now)
+    if (counts !== undefined) counts[slot]! += count
+  }
+
+  /** The counts of the second that `at` lies in, to add to; undefined where it is past, or there are too many clusters. */
+  counts(redisClusterId: string, at: number): Float64Array | undefined {
+    const slots = this.#at(redisClusterId, at)
+    const age = slots === undefined ? 2 : slots.second - Math.floor(at / 1000)
+    return age === 0 ? slots!.current : age === 1 ? slots!.previous : undefined
   }
 
   /** The busiest slots of the last full second; ties by slot. */

@@ -1,18 +1,18 @@
-import { randomInt } from 'node:crypto'
 import { keyBytes, keyName, keySlotOfBytes, type Rule, type RuleScope } from '@firebreak/core'
-import { FarKeys } from './far-keys.ts'
+import { type FarRow, farSlices, isNearAt, latin1 } from './far-keys.ts'
+import type { FarSide } from './far-tier.ts'
 import type { HeatEngine, KeyHeat } from './heat-engine.ts'
 import { HeatTrack } from './heat-track.ts'
 import { KeyDetail } from './key-detail.ts'
+import { NearLines } from './near-lines.ts'
 
 export interface HeatEngineOptions {
-  /** Keys of a cluster that are counted at once. @default 2000000 */
-  readonly maxTrackedKeys?: number
   /** Keys with a detail beside those that are not cold. @default 200 */
   readonly maxCandidates?: number
 }
 
-class NearKey implements KeyHeat {
+/** A key near its threshold, or among the hottest: an object of its own. */
+export class NearKey implements KeyHeat {
   readonly redisClusterId: string
   readonly key: string
   readonly slot: number
@@ -22,8 +22,8 @@ class NearKey implements KeyHeat {
   generation: number
   detail: KeyDetail | undefined
   lastSeenAt: number
-  /** What the key had while it was far, for its first track: accesses and the window that they lie in. */
-  past: { readonly heat: number; readonly windowMs: number } | undefined
+  /** What the key had while it was far, for its first track: slices, newest first, and how long ago the newest began. */
+  past: { readonly slices: Float64Array; readonly sliceMs: number } | undefined
 
   constructor(redisClusterId: string, id: string, key: string, generation: number, now: number) {
     this.redisClusterId = redisClusterId
@@ -43,48 +43,46 @@ class NearKey implements KeyHeat {
 const idleMs = 10_000
 /** Keys looked at in one sweep, and when a new key finds the table full. */
 const sweepStep = 2000
-const farSweepStep = 100_000
 const evictionSample = 16
 /** What a near key costs, measured on keys of some 20 bytes with one window; for the view, not for a bound. */
 const bytesPerKey = 800
 /** Near keys at one time; a rule of writes, bytes or shares makes all of its keys near. */
 const maxNearKeys = 500_000
-const maxClusters = 1000
 
 /**
- * The hub's windows in two tiers. Far keys, millions of them, are counted by core's windows (`FarKeys`). A key that comes
- * near its threshold, or is among the hottest, gets an object here: a track for each set of rules, its state, its hosts,
- * its last minute. What it had before is spread evenly over the window that it lies in.
+ * The hub's windows in two tiers. Far keys, millions of them, are counted by core's windows (`FarTier`), in this thread or
+ * in others. A key that comes near its threshold, or is among the hottest, gets an object here: a track for each set of rules, its state, its hosts,
+ * its last minute. What it had before is taken over slice by slice.
  *
  * Bounded in both tiers: when one is full, a new key takes the place of the coldest of a few others that are cold; a key
  * that is not cold is never forgotten for it.
  */
 export class TieredHeatEngine implements HeatEngine {
   readonly #clusters = new Map<string, Map<string, NearKey>>()
-  readonly #far = new Map<string, FarKeys<NearKey>>()
+  readonly #far: FarSide<NearKey>
   readonly #candidates = new Set<NearKey>()
-  readonly #maxTrackedKeys: number
   readonly #maxCandidates: number
   #rules: readonly Rule[] = []
   #hubCount = 1
+  #lines = new NearLines([], 1)
   #generation = 0
   #size = 0
   #overflowCount = 0
-  /** A cold key needs this rate to become a candidate; 0 while there is room. */
   #candidateLine = 0
   #hand: Iterator<NearKey> | undefined
-  readonly #hashSeed = randomInt(2 ** 31)
-  lastSlot = -1
 
-  constructor(options: HeatEngineOptions = {}) {
-    this.#maxTrackedKeys = options.maxTrackedKeys ?? 2_000_000
+  constructor(far: FarSide<NearKey>, options: HeatEngineOptions = {}) {
+    this.#far = far
     this.#maxCandidates = options.maxCandidates ?? 200
   }
 
+  /** A cold key needs a higher rate than this to become a candidate; 0 while there is room. It falls in `sweep` only. */
+  get candidateLine(): number {
+    return this.#candidateLine
+  }
+
   get size(): number {
-    let size = 0
-    for (const far of this.#far.values()) size += far.size
-    return size
+    return this.#far.size
   }
 
   /** Keys that have an object. */
@@ -93,43 +91,29 @@ export class TieredHeatEngine implements HeatEngine {
   }
 
   get memoryBytes(): number {
-    let bytes = this.#size * bytesPerKey
-    for (const far of this.#far.values()) bytes += far.memoryBytes
-    return bytes
+    return this.#size * bytesPerKey + this.#far.memoryBytes
   }
 
   get overflowCount(): number {
-    return this.#overflowCount
+    return this.#overflowCount + this.#far.overflowCount
   }
 
-  add(
-    redisClusterId: string,
-    bytes: Uint8Array,
-    start: number,
-    end: number,
-    count: number,
-    now: number,
-  ): NearKey | undefined {
-    const far = this.#farKeys(redisClusterId, now)
-    const index = far === undefined ? -1 : far.add(bytes, start, end, count, now)
-    if (far === undefined || index < 0) {
-      this.#overflowCount++
-      this.lastSlot = -1
-      return undefined
-    }
-    this.lastSlot = far.slotOf(index)
-    let near = far.near(index)
+  /** The key of an entry that the far side found to matter; undefined where it does not, or finds no room. */
+  take(redisClusterId: string, bytes: Uint8Array, row: FarRow<NearKey>, now: number): NearKey | undefined {
+    const { keyStart: start, keyEnd: end, heat, windowMs, nearHeat } = row
+    let near = row.near ?? this.#clusters.get(redisClusterId)?.get(latin1(bytes, start, end))
     if (near === undefined) {
-      const heat = far.heatOf(index)
-      const windowMs = far.windowMsOf(index)
-      const isNear = heat >= far.nearHeatOf(index) || (heat * 1000) / windowMs > this.#candidateLine
-      // A key that was forgotten below while it was near above is new to its index.
-      if (!isNear && !(far.wasNew && this.#isKnown(redisClusterId, bytes, start, end))) return undefined
+      if (!isNearAt(heat, windowMs, nearHeat, this.#candidateLine)) return undefined
       near = this.find(redisClusterId, bytes, start, end, now)
-      if (near?.tracks.length === 0) near.past = { heat: heat - count, windowMs }
+      if (near?.tracks.length === 0) near.past = { slices: row.past.slice(), sliceMs: windowMs / farSlices }
     }
     if (near !== undefined) near.lastSeenAt = now
     return near
+  }
+
+  /** All keys that have an object. */
+  *near(): Generator<NearKey> {
+    for (const keys of this.#clusters.values()) yield* keys.values()
   }
 
   find(redisClusterId: string, bytes: Uint8Array, start: number, end: number, now: number): NearKey | undefined {
@@ -138,7 +122,7 @@ export class TieredHeatEngine implements HeatEngine {
       keys = new Map()
       this.#clusters.set(redisClusterId, keys)
     }
-    const id = idOf(bytes, start, end)
+    const id = latin1(bytes, start, end)
     let heat = keys.get(id)
     if (heat === undefined) {
       if (this.#size >= maxNearKeys && !this.#evictOne(now)) {
@@ -148,11 +132,9 @@ export class TieredHeatEngine implements HeatEngine {
       heat = new NearKey(redisClusterId, id, keyName(bytes.subarray(start, end)), this.#generation, now)
       keys.set(id, heat)
       this.#size++
+      this.#far.link(redisClusterId, id, heat, now)
     }
     heat.lastSeenAt = now
-    const far = this.#farKeys(redisClusterId, now)
-    const index = far?.find(bytes, start, end) ?? -1
-    if (index >= 0) far!.link(index, heat)
     return heat
   }
 
@@ -166,7 +148,7 @@ export class TieredHeatEngine implements HeatEngine {
     if (track === undefined) {
       track = new HeatTrack(heat.redisClusterId, heat.key, heat.slot, rule)
       heat.tracks.push(track)
-      if (heat.past !== undefined) track.addPast(heat.past.heat, heat.past.windowMs, heat.lastSeenAt)
+      if (heat.past !== undefined) track.addPast(heat.past.slices, heat.past.sliceMs, heat.lastSeenAt)
       heat.past = undefined
     }
     track.rule = rule
@@ -181,24 +163,26 @@ export class TieredHeatEngine implements HeatEngine {
     if (track.state === undefined && !isHotter) return
     heat.detail = new KeyDetail()
     this.#candidates.add(heat)
-    if (this.#candidates.size > this.#maxCandidates * 2) this.#trimCandidates(now)
+    if (this.#candidates.size <= this.#maxCandidates * 2) return
+    // It may only rise here: other threads go by the line that they were told.
+    this.#candidateLine = Math.max(this.#candidateLine, this.#trimCandidates(now))
   }
 
   setRules(rules: readonly Rule[]): void {
     this.#rules = rules
     this.#generation++
-    for (const far of this.#far.values()) far.setRules(rules, this.#hubCount)
+    this.#setLines()
   }
 
   /** How many hubs share the sensors; with many, keys are near from a smaller part of their threshold on. */
   setHubCount(hubCount: number): void {
     if (hubCount === this.#hubCount) return
     this.#hubCount = hubCount
-    for (const far of this.#far.values()) far.setRules(this.#rules, hubCount)
+    this.#setLines()
   }
 
   get(redisClusterId: string, key: string): NearKey | undefined {
-    return this.#clusters.get(redisClusterId)?.get(Buffer.from(keyBytes(key)).toString('latin1'))
+    return this.#clusters.get(redisClusterId)?.get(latin1(keyBytes(key)))
   }
 
   candidates(): Iterable<KeyHeat> {
@@ -206,17 +190,14 @@ export class TieredHeatEngine implements HeatEngine {
   }
 
   sweep(now: number): void {
-    for (const [redisClusterId, far] of this.#far) {
-      far.sweep(now, farSweepStep)
-      if (far.size === 0 && !this.#clusters.has(redisClusterId)) this.#far.delete(redisClusterId)
-    }
+    this.#far.sweep(now)
     for (let step = 0; step < sweepStep; step++) {
       const heat = this.#nextOfHand()
       if (heat === undefined) break
       const windowMs = Math.max(0, ...heat.tracks.map((track) => track.windowMs))
       if (heat.isCold && now - heat.lastSeenAt > windowMs + idleMs) this.#forget(heat)
     }
-    this.#trimCandidates(now)
+    this.#candidateLine = this.#trimCandidates(now)
   }
 
   /** Tracks that the new rules still use are found again by rule and window; the others go with the old rules. */
@@ -229,26 +210,31 @@ export class TieredHeatEngine implements HeatEngine {
     })
   }
 
-  #trimCandidates(now: number): void {
+  #setLines(): void {
+    this.#lines = new NearLines(this.#rules, this.#hubCount)
+    this.#far.setRules(this.#rules, this.#hubCount)
+  }
+
+  /** Drops the details of all but the hottest cold keys; gives the rate that the last of those has, 0 while there is room. */
+  #trimCandidates(now: number): number {
     const cold = [...this.#candidates].filter((heat) => heat.isCold).map((heat) => ({ heat, rate: rateOf(heat, now) }))
     if (cold.length <= this.#maxCandidates) {
-      this.#candidateLine = 0
-      for (const { heat, rate } of cold) if (rate === 0 && now - heat.lastSeenAt > 60_000) this.#dropDetail(heat)
-      return
+      for (const { heat, rate } of cold) {
+        if (rate === 0 && now - heat.lastSeenAt > 60_000) this.#dropDetail(heat, rate)
+      }
+      return 0
     }
     cold.sort((a, b) => b.rate - a.rate || (a.heat.key < b.heat.key ? -1 : 1))
-    this.#candidateLine = cold[this.#maxCandidates - 1]!.rate
-    for (const { heat } of cold.slice(this.#maxCandidates)) this.#dropDetail(heat)
+    for (const { heat, rate } of cold.slice(this.#maxCandidates)) this.#dropDetail(heat, rate)
+    return cold[this.#maxCandidates - 1]!.rate
   }
 
   /** A key that is neither hot nor among the hottest is far again, unless its own rule keeps it near. */
-  #dropDetail(heat: NearKey): void {
+  #dropDetail(heat: NearKey, rate: number): void {
     heat.detail = undefined
     this.#candidates.delete(heat)
-    const far = this.#far.get(heat.redisClusterId)
-    const index = this.#farIndex(heat)
-    if (far === undefined || index < 0 || !heat.isCold) return
-    if (far.heatOf(index) < far.nearHeatOf(index)) this.#forget(heat)
+    const { heat: nearHeat, windowMs } = this.#lines.lineOf(heat.redisClusterId, heat.key)
+    if (rate < (nearHeat * 1000) / windowMs) this.#forget(heat)
   }
 
   #evictOne(now: number): boolean {
@@ -271,58 +257,22 @@ export class TieredHeatEngine implements HeatEngine {
   #forget(heat: NearKey): void {
     heat.detail = undefined
     this.#candidates.delete(heat)
-    const index = this.#farIndex(heat)
-    if (index >= 0) this.#far.get(heat.redisClusterId)!.link(index, undefined)
+    this.#far.unlink(heat.redisClusterId, heat.id)
     const keys = this.#clusters.get(heat.redisClusterId)
     if (keys?.delete(heat.id)) this.#size--
     if (keys?.size === 0) this.#clusters.delete(heat.redisClusterId)
   }
 
-  #farIndex(heat: NearKey): number {
-    const bytes = Buffer.from(heat.id, 'latin1')
-    return this.#far.get(heat.redisClusterId)?.find(bytes, 0, bytes.length) ?? -1
-  }
-
-  #farKeys(redisClusterId: string, now: number): FarKeys<NearKey> | undefined {
-    let far = this.#far.get(redisClusterId)
-    if (far === undefined && this.#far.size < maxClusters) {
-      const maxKeys = this.#maxTrackedKeys
-      far = new FarKeys({
-        redisClusterId,
-        rules: this.#rules,
-        maxKeys,
-        now,
-        hashSeed: this.#hashSeed,
-        hubCount: this.#hubCount,
-      })
-      this.#far.set(redisClusterId, far)
-    }
-    return far
-  }
-
-  #isKnown(redisClusterId: string, bytes: Uint8Array, start: number, end: number): boolean {
-    return this.#clusters.get(redisClusterId)?.has(idOf(bytes, start, end)) ?? false
-  }
-
   /** The clock hand: all keys, one after the other, for ever; a Map may change under its iterator. */
   #nextOfHand(): NearKey | undefined {
     for (let attempt = 0; attempt < 2; attempt++) {
-      this.#hand ??= this.#allKeys()
+      this.#hand ??= this.near()
       const next = this.#hand.next()
       if (!next.done) return next.value
       this.#hand = undefined
     }
     return undefined
   }
-
-  *#allKeys(): Iterator<NearKey> {
-    for (const keys of this.#clusters.values()) yield* keys.values()
-  }
-}
-
-/** A key's bytes as Latin-1, which V8 makes without decoding. */
-function idOf(bytes: Uint8Array, start: number, end: number): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('latin1')
 }
 
 function rateOf(heat: KeyHeat, now: number): number {

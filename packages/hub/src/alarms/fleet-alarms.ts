@@ -1,0 +1,81 @@
+import type { Rule } from '@firebreak/core'
+import type { AlarmBoard } from '../decide/alarm-board.ts'
+import type { HostRegister } from '../hosts/host-register.ts'
+import type { StalenessBoard } from '../staleness/staleness-board.ts'
+
+/** How long the alarm of a rule's staleness is left to be seen. */
+const staleAlarmMs = 60_000
+
+export interface FleetAlarmsParts {
+  readonly alarms: AlarmBoard
+  readonly hosts: HostRegister
+  readonly staleness: StalenessBoard
+  /** Reports refused since start, by cause. */
+  readonly refused: () => Readonly<Record<string, number>>
+  readonly ruleOf: (id: string) => Rule | undefined
+}
+
+/** Raises and ends the alarms that follow from what sensors tell: deaf shields, refused reports, stale values. */
+export class FleetAlarms {
+  readonly #parts: FleetAlarmsParts
+  readonly #staleUntil = new Map<string, number>()
+  #lastRefused = 0
+
+  constructor(parts: FleetAlarmsParts) {
+    this.#parts = parts
+  }
+
+  /** Once a second. */
+  watch(now: number): void {
+    this.#watchShields(now)
+    this.#watchRefusals(now)
+    for (const [ruleId, until] of this.#staleUntil) {
+      if (until > now) continue
+      this.#staleUntil.delete(ruleId)
+      this.#parts.alarms.clear(`stale:${ruleId}`)
+    }
+  }
+
+  /** A canary looked at a value of a rule; one that is staler than the rule allows is an alarm. */
+  observe(ruleId: string, staleMs: number, now: number): void {
+    const { staleness, ruleOf, alarms } = this.#parts
+    staleness.add(ruleId, staleMs, now)
+    const allowedMs = ruleOf(ruleId)?.maxStalenessMs
+    if (allowedMs === undefined || staleMs <= allowedMs) return
+    const cause = `a value under rule \`${ruleId}\` was ${Math.round(staleMs)} ms stale; ${allowedMs} ms are allowed`
+    const retry = 'the shield reads the key from Redis for 10 s, then caches it again'
+    alarms.raise({ id: `stale:${ruleId}`, severity: 'warning', cause, retry }, now)
+    this.#staleUntil.set(ruleId, now + staleAlarmMs)
+  }
+
+  #watchRefusals(now: number): void {
+    const { refused: refusedByCause, alarms } = this.#parts
+    const refused = Object.values(refusedByCause()).reduce((sum, count) => sum + count, 0)
+    if (refused > this.#lastRefused) {
+      const cause = `${(refused - this.#lastRefused).toLocaleString('en-US')} reports were refused in the last second`
+      alarms.raise({ id: 'reports', severity: 'warning', cause, retry: 'see ingest.refused by cause' }, now)
+    } else {
+      alarms.clear('reports')
+    }
+    this.#lastRefused = refused
+  }
+
+  #watchShields(now: number): void {
+    const { hosts, alarms } = this.#parts
+    const broken = new Set<string>()
+    for (const { watchers, hostId, serviceId } of hosts.all()) {
+      for (const { redisClusterId, kind, state, detail } of watchers) {
+        const isDeaf = state === 'expired' || state === 'refused'
+        if (!isDeaf && kind !== 'fallback') continue
+        const id = `watcher:${serviceId}/${hostId}/${redisClusterId}`
+        broken.add(id)
+        const cause = isDeaf
+          ? `${serviceId} on ${hostId} cannot hear changes of ${redisClusterId}: ${detail}`
+          : `${serviceId} on ${hostId} keeps values of ${redisClusterId} for fallbackTtlMs only: ${detail}`
+        const retry = isDeaf ? 'the shield reconnects by itself' : 'tracking is asked for at every reconnect'
+        alarms.raise({ id, severity: 'warning', cause, retry }, now)
+      }
+    }
+    alarms.keepOnly('watcher', broken)
+  }
+}

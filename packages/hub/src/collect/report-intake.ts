@@ -1,0 +1,153 @@
+import { BinaryReportCursor, type Clock, type RuleSet, type SectionSurvey } from '@firebreak/core'
+import type { AccessTotals } from '../decide/access-totals.ts'
+import type { HeatDecider } from '../decide/heat-decider.ts'
+import type { TableDelivery } from '../deliver/table-delivery.ts'
+import type { FarRow, NearSide } from '../heat/far-keys.ts'
+import type { FarTier } from '../heat/far-tier.ts'
+import type { SlotHeat } from '../heat/slot-heat.ts'
+import type { NearKey, TieredHeatEngine } from '../heat/tiered-heat-engine.ts'
+import type { Instance } from '../hosts/host-register.ts'
+
+/** A report that was let in. */
+export interface AdmittedReport {
+  readonly instance: Instance
+  readonly now: number
+  /** The middle of the report's interval, by the hub's clock. */
+  readonly at: number
+  readonly sections: readonly SectionSurvey[]
+}
+
+/** Brings reports into the windows and has them decided: in this thread, or with the help of others. */
+export interface ReportIntake {
+  /** The report begins at `start` and ends with the bytes, which are not kept. */
+  take(report: AdmittedReport, bytes: Uint8Array, start: number): void
+  /**
+   * Runs `turn` when every report before it is in the windows, and before any after it; at once where none is under way.
+   * `now` is the time of this call, whenever the turn comes.
+   */
+  inTurn(turn: (now: number) => void): Promise<void>
+  /** The same for a turn that changes nothing that other threads go by. */
+  inPassing(turn: (now: number) => void): void
+  setRules(rules: RuleSet): void
+  /** False while so much is under way that reports are refused. */
+  readonly hasRoom: boolean
+  /** Once a second: ends alarms whose cause is long gone. */
+  watch(now: number): void
+  /** The busiest other thread's part of the time since the last call, 0 to 1. */
+  load(): number
+  close(): Promise<void>
+}
+
+export interface IntakeParts {
+  readonly engine: TieredHeatEngine
+  readonly decider: HeatDecider
+  readonly delivery: TableDelivery
+  readonly totals: AccessTotals
+  readonly slots: SlotHeat
+  readonly clock: Clock
+}
+
+/** The last step of every entry whose key is near: its track, the decision, and what is shown of it. */
+export class NearIntake {
+  readonly #parts: Pick<IntakeParts, 'engine' | 'decider' | 'delivery'>
+  rules: RuleSet
+
+  constructor(parts: Pick<IntakeParts, 'engine' | 'decider' | 'delivery'>, rules: RuleSet) {
+    this.#parts = parts
+    this.rules = rules
+  }
+
+  /** False where the key does not matter after all. */
+  take(
+    { instance, at, now }: AdmittedReport,
+    redisClusterId: string,
+    bytes: Uint8Array,
+    row: FarRow<NearKey>,
+  ): boolean {
+    const { engine, decider, delivery } = this.#parts
+    const heat = engine.take(redisClusterId, bytes, row, now)
+    if (heat === undefined) return false
+    const { count, writes, byteCount } = row
+    const { serviceId, instanceId } = instance
+    const track = engine.trackOf(heat, this.rules.scope(redisClusterId, serviceId))
+    track.add(at, count, writes, byteCount)
+    if (!track.services.has(serviceId)) delivery.addService(track, serviceId)
+    decider.onHeat(track, now)
+    engine.consider(heat, track, now)
+    heat.detail?.add(at, count, writes, byteCount, instanceId, instance)
+    return true
+  }
+}
+
+/** Everything in this thread: a crossing is decided and sent before `take` returns. */
+export class LocalIntake implements ReportIntake, NearSide<NearKey> {
+  readonly hasRoom = true
+  readonly wantsPast = false
+  readonly #parts: IntakeParts
+  readonly #far: FarTier<NearKey>
+  readonly #near: NearIntake
+  /** The section that is being taken. */
+  #report: AdmittedReport | undefined
+  #bytes: Uint8Array = new Uint8Array(0)
+  #redisClusterId = ''
+  #slotCounts: Float64Array | undefined
+
+  constructor(parts: IntakeParts, far: FarTier<NearKey>, rules: RuleSet) {
+    this.#parts = parts
+    this.#far = far
+    this.#near = new NearIntake(parts, rules)
+  }
+
+  get candidateLine(): number {
+    return this.#parts.engine.candidateLine
+  }
+
+  setRules(rules: RuleSet): void {
+    this.#near.rules = rules
+  }
+
+  take(report: AdmittedReport, bytes: Uint8Array, start: number): void {
+    const { slots, delivery } = this.#parts
+    const cursor = new BinaryReportCursor(bytes, start)
+    this.#report = report
+    this.#bytes = bytes
+    while (cursor.nextSection()) {
+      const { redisClusterId } = cursor
+      this.#redisClusterId = redisClusterId
+      this.#slotCounts = slots.counts(redisClusterId, report.now)
+      const keys = this.#far.keysOf(redisClusterId, report.now)
+      if (keys === undefined) while (cursor.nextEntry());
+      else keys.addSection(cursor, report.now, this)
+    }
+    delivery.flush()
+  }
+
+  onRow(row: FarRow<NearKey>): void {
+    this.#near.take(this.#report!, this.#redisClusterId, this.#bytes, row)
+  }
+
+  onSlot(slot: number, count: number): void {
+    if (this.#slotCounts !== undefined) this.#slotCounts[slot]! += count
+    const { totals } = this.#parts
+    if (totals.wantsSlots) totals.addEntry(this.#redisClusterId, slot, this.#report!.at, count)
+  }
+
+  inTurn(turn: (now: number) => void): Promise<void> {
+    turn(this.#parts.clock.now())
+    return Promise.resolve()
+  }
+
+  inPassing(turn: (now: number) => void): void {
+    turn(this.#parts.clock.now())
+  }
+
+  watch(): void {}
+
+  load(): number {
+    return 0
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve()
+  }
+}

@@ -1,0 +1,55 @@
+import type { StrategyName } from '@firebreak/core'
+import type { HeatEngine } from '../heat/heat-engine.ts'
+import type { KeyEffects } from '../traffic/key-effects.ts'
+import type { LoadOfKey } from './choose-strategy.ts'
+import type { Decider } from './decider.ts'
+import { StrategyTrials } from './strategy-trials.ts'
+
+/** A key that was new when it became hot is looked at again once its load is known. */
+const reconsiderMs = 5000
+
+/** Looks whether what is done for hot keys helps; what does not is rolled back, and told. */
+export class StrategyReview {
+  readonly #engine: HeatEngine
+  readonly #effects: KeyEffects
+  readonly #trials = new StrategyTrials()
+  /** Masters of each cluster, as its sensors see them. */
+  readonly #nodeCounts = new Map<string, number>()
+
+  constructor(engine: HeatEngine, effects: KeyEffects) {
+    this.#engine = engine
+    this.#effects = effects
+  }
+
+  setNodeCount(redisClusterId: string, count: number): void {
+    this.#nodeCounts.set(redisClusterId, count)
+  }
+
+  /** What the choice of a strategy weighs; undefined while the key is too new to tell. */
+  loadOf(redisClusterId: string, key: string, now: number): ReturnType<LoadOfKey> {
+    const recent = this.#engine.get(redisClusterId, key)?.detail?.recent(now)
+    if (recent === undefined || recent.accesses === 0) return undefined
+    return {
+      readsPerSecond: recent.accesses - recent.writes,
+      writesPerSecond: recent.writes,
+      bytesPerAccess: recent.bytes / recent.accesses,
+      nodeCount: this.#nodeCounts.get(redisClusterId) ?? 1,
+    }
+  }
+
+  isGivenUp(redisClusterId: string, key: string, name: StrategyName, now: number): boolean {
+    return this.#trials.isGivenUp(redisClusterId, key, name, now)
+  }
+
+  /** Once a second, for all keys that are hot. */
+  judge(decider: Decider, now: number): void {
+    for (const { track, entry, since } of [...decider.handled()]) {
+      const { redisClusterId, key } = track
+      const name = entry.strategy.strategy
+      const effect = this.#effects.effect(redisClusterId, key, now)
+      const verdict = effect && this.#trials.judge(redisClusterId, key, name, now - since, effect, now)
+      if (verdict !== undefined) decider.rechoose(track, now, verdict.why)
+      else if (now - since >= reconsiderMs) decider.rechoose(track, now)
+    }
+  }
+}

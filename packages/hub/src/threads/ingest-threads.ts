@@ -1,0 +1,112 @@
+import { Worker } from 'node:worker_threads'
+import type { TimerHandle, Timers } from '@firebreak/core'
+import type { ThreadAnswer, ThreadData, ThreadOrder } from './thread-messages.ts'
+
+export interface IngestThreadsOptions {
+  readonly count: number
+  readonly maxKeys: number
+  readonly hashSeed: number
+  readonly timers: Timers
+  /** A thread answered. */
+  readonly onAnswer: (shard: number, answer: ThreadAnswer) => void
+  /** A thread ended by itself: what it had counted, and what it had not answered, is gone. Another takes its place. */
+  readonly onLost: (shard: number, error: Error) => void
+  /** A thread began that knows nothing yet. */
+  readonly onStarted: (shard: number) => void
+}
+
+/** A thread is replaced at once, … */
+const quietMs = 10_000
+/** … but after this where the one before it ended less than `quietMs` ago: one that cannot live must not eat the machine. */
+const retryMs = 1000
+
+interface Thread {
+  readonly worker: Worker
+  lastLoad: ReturnType<Worker['performance']['eventLoopUtilization']>
+}
+
+/** The ingest threads: started, fed, and replaced when one ends. */
+export class IngestThreads {
+  readonly #options: IngestThreadsOptions
+  readonly #threads: (Thread | undefined)[] = []
+  readonly #retries = new Set<TimerHandle>()
+  readonly #endedAt = new Map<number, number>()
+  #isClosed = false
+
+  constructor(options: IngestThreadsOptions) {
+    this.#options = options
+    for (let shard = 0; shard < options.count; shard++) this.#start(shard)
+  }
+
+  get count(): number {
+    return this.#options.count
+  }
+
+  /** False where the shard has no thread at this moment: nothing will answer. */
+  post(shard: number, order: ThreadOrder): boolean {
+    const thread = this.#threads[shard]
+    thread?.worker.postMessage(order)
+    return thread !== undefined
+  }
+
+  /** The busiest thread's part of the time since the last call, 0 to 1. */
+  load(): number {
+    let highest = 0
+    for (const thread of this.#threads) {
+      if (thread === undefined) continue
+      const { performance } = thread.worker
+      const now = performance.eventLoopUtilization()
+      highest = Math.max(highest, performance.eventLoopUtilization(now, thread.lastLoad).utilization)
+      thread.lastLoad = now
+    }
+    return highest
+  }
+
+  /** Ends a thread; another takes its place. */
+  async terminate(shard: number): Promise<void> {
+    await this.#threads[shard]?.worker.terminate()
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    for (const retry of this.#retries) retry.cancel()
+    await Promise.all(this.#threads.map((thread) => thread?.worker.terminate()))
+  }
+
+  #start(shard: number): void {
+    const { count: shardCount, maxKeys, hashSeed, onAnswer, onStarted } = this.#options
+    // From source and from the build alike: the file beside this one.
+    const file = new URL(import.meta.url.endsWith('.ts') ? './ingest-thread.ts' : './ingest-thread.js', import.meta.url)
+    const data: ThreadData = { shard, shardCount, maxKeys, hashSeed }
+    const worker = new Worker(file, { workerData: data, name: `ingest-${shard}` })
+    // The hub lives by its server and timers, not by its threads.
+    worker.unref()
+    const lastLoad = worker.performance.eventLoopUtilization()
+    this.#threads[shard] = { worker, lastLoad }
+    let error: Error | undefined
+    worker.on('message', (answer: ThreadAnswer) => onAnswer(shard, answer))
+    worker.on('error', (cause) => {
+      error = cause as Error
+    })
+    worker.on('exit', (code) => this.#ended(shard, error ?? new Error(`it ended with code ${code}`)))
+    onStarted(shard)
+  }
+
+  #ended(shard: number, error: Error): void {
+    this.#threads[shard] = undefined
+    if (this.#isClosed) return
+    this.#options.onLost(shard, error)
+    const now = performance.now()
+    const isFirst = now - (this.#endedAt.get(shard) ?? Number.NEGATIVE_INFINITY) > quietMs
+    this.#endedAt.set(shard, now)
+    if (isFirst) {
+      this.#start(shard)
+      return
+    }
+    const retry = this.#options.timers.setTimeout(() => {
+      this.#retries.delete(retry)
+      this.#start(shard)
+    }, retryMs)
+    this.#retries.add(retry)
+  }
+}

@@ -1,0 +1,259 @@
+import type { RuleSet, Timers } from '@firebreak/core'
+import { type AdmittedReport, type IntakeParts, NearIntake, type ReportIntake } from '../collect/report-intake.ts'
+import type { AlarmBoard } from '../decide/alarm-board.ts'
+import { type FarRow, latin1, pastFields } from '../heat/far-keys.ts'
+import type { NearKey } from '../heat/tiered-heat-engine.ts'
+import { eachRow } from './each-row.ts'
+import { blockBytes, ReportBatch } from './report-batch.ts'
+import { slotFields, type ThreadAnswer } from './thread-messages.ts'
+import type { ThreadedFarSide } from './threaded-far-side.ts'
+import type { TurnClock } from './turn-clock.ts'
+
+export interface ThreadedIntakeParts extends Omit<IntakeParts, 'clock'> {
+  readonly clock: TurnClock
+  readonly alarms: AlarmBoard
+  readonly timers: Timers
+  readonly far: ThreadedFarSide
+  readonly maxBacklogBytes: number
+}
+
+/** What has its turn: a batch of reports, or something of the hub's own. */
+type Turn =
+  | { readonly kind: 'batch'; readonly batch: ReportBatch }
+  | { readonly kind: 'run'; readonly at: number; readonly isBarrier: boolean; readonly run: () => void }
+
+const maxSpareBlocks = 8
+/** Batches that the threads have at one time: enough to keep them busy, few enough that what they go by is not old. */
+const maxSentBatches = 4
+/** How long the alarm of a lost thread is left to be seen. */
+const lostShownMs = 60_000
+
+/**
+ * Reports with the help of threads, and **the same decisions as without**.
+ *
+ * The main thread lets reports in, the threads count them (each the keys whose hash falls to it), and the rows of keys that
+ * are near come back to the main thread, which decides. Everything has its turn: batches of reports, ticks, sweeps, changes
+ * of rules and claims wait in one line, and a batch's turn comes when all threads have answered it; its rows are taken in
+ * the order in which the entries stood in the reports, at the reports' own times. What changes what the threads go by is a
+ * *barrier*: batches behind it are sent once it has run. So threads change when something is decided, by a millisecond or
+ * two, and never what.
+ */
+export class ThreadedIntake implements ReportIntake {
+  readonly #parts: ThreadedIntakeParts
+  readonly #near: NearIntake
+  readonly #turns: Turn[] = []
+  readonly #batches = new Map<number, ReportBatch>()
+  readonly #spareBlocks: SharedArrayBuffer[] = []
+  readonly #lostAt = new Map<number, number>()
+  readonly #row: FarRow<NearKey> = {
+    near: undefined,
+    keyStart: 0,
+    keyEnd: 0,
+    count: 0,
+    writes: 0,
+    byteCount: 0,
+    past: new Float64Array(pastFields),
+    heat: 0,
+    windowMs: 0,
+    nearHeat: 0,
+  }
+  #lastBatch = 0
+  #backlogBytes = 0
+  #isFlushDue = false
+  #isDraining = false
+
+  constructor(parts: ThreadedIntakeParts, rules: RuleSet) {
+    this.#parts = parts
+    this.#near = new NearIntake(parts, rules)
+    parts.far.start({
+      onAnswer: (shard, answer) => this.#answered(shard, answer),
+      onLost: (shard, error) => this.#lost(shard, error),
+      engine: parts.engine,
+      timers: parts.timers,
+      clock: parts.clock,
+    })
+  }
+
+  get far(): ThreadedFarSide {
+    return this.#parts.far
+  }
+
+  get hasRoom(): boolean {
+    return this.#backlogBytes < this.#parts.maxBacklogBytes
+  }
+
+  setRules(rules: RuleSet): void {
+    this.#near.rules = rules
+  }
+
+  take(report: AdmittedReport, bytes: Uint8Array, start: number): void {
+    const length = bytes.length - start
+    this.#backlogBytes += length
+    this.#openBatch(length).add(report, bytes.subarray(start))
+    if (this.#isFlushDue) return
+    this.#isFlushDue = true
+    // All that came in one turn of the event loop goes together.
+    setImmediate(() => {
+      this.#isFlushDue = false
+      this.#flush()
+      // Where no thread is left, nobody answers.
+      this.#drain()
+    })
+  }
+
+  inTurn(turn: (now: number) => void): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#enqueue(true, (now) => {
+        try {
+          resolve(turn(now))
+        } catch (error) {
+          reject(error as Error)
+        }
+      })
+    })
+  }
+
+  inPassing(turn: (now: number) => void): void {
+    this.#enqueue(false, turn)
+  }
+
+  load(): number {
+    return this.#parts.far.threads.load()
+  }
+
+  close(): Promise<void> {
+    return this.#parts.far.threads.close()
+  }
+
+  #enqueue(isBarrier: boolean, turn: (now: number) => void): void {
+    const at = this.#parts.clock.now()
+    this.#turns.push({ kind: 'run', at, isBarrier, run: () => turn(at) })
+    this.#flush()
+    this.#drain()
+  }
+
+  #openBatch(length: number): ReportBatch {
+    const last = this.#turns.at(-1)
+    if (last?.kind === 'batch' && last.batch.waitingFor === undefined && last.batch.hasRoomFor(length))
+      return last.batch
+    const isUsual = length <= blockBytes
+    const block = (isUsual && this.#spareBlocks.pop()) || new SharedArrayBuffer(Math.max(length, blockBytes))
+    const batch = new ReportBatch(++this.#lastBatch, block)
+    this.#batches.set(batch.number, batch)
+    this.#turns.push({ kind: 'batch', batch })
+    return batch
+  }
+
+  /** Sends batches, the first ones, none behind a barrier. */
+  #flush(): void {
+    let batches = 0
+    for (const turn of this.#turns) {
+      if (turn.kind === 'run') {
+        if (turn.isBarrier) return
+      } else {
+        if (++batches > maxSentBatches) return
+        turn.batch.waitingFor ??= this.#parts.far.send(turn.batch)
+      }
+    }
+  }
+
+  #answered(shard: number, answer: ThreadAnswer): void {
+    const { slots } = this.#parts
+    for (const { redisClusterId, at, pairs } of answer.slotSums) {
+      const counts = slots.counts(redisClusterId, at)
+      if (counts === undefined) continue
+      for (let nth = 0; nth < pairs.length; nth += 2) counts[pairs[nth]!]! += pairs[nth + 1]!
+    }
+    const batch = this.#batches.get(answer.number)
+    if (batch === undefined) return
+    batch.answers[shard] = answer
+    batch.waitingFor!.delete(shard)
+    this.#drain()
+  }
+
+  /** Takes all turns that can be taken, in their order. */
+  #drain(): void {
+    if (this.#isDraining) return
+    this.#isDraining = true
+    try {
+      for (let turn = this.#turns[0]; turn !== undefined; turn = this.#turns[0]) {
+        if (turn.kind === 'batch') {
+          if (turn.batch.waitingFor?.size !== 0) break
+          this.#turns.shift()
+          this.#apply(turn.batch)
+          this.#flush()
+        } else {
+          const { at, run, isBarrier } = turn
+          this.#turns.shift()
+          this.#parts.clock.at = at
+          try {
+            run()
+          } finally {
+            this.#parts.clock.at = undefined
+          }
+          if (isBarrier) this.#flush()
+        }
+      }
+    } finally {
+      this.#isDraining = false
+    }
+  }
+
+  #apply(batch: ReportBatch): void {
+    this.#parts.far.apply(batch, () => {
+      this.#takeSlots(batch)
+      this.#takeRows(batch)
+      this.#parts.delivery.flush()
+    })
+    this.#batches.delete(batch.number)
+    this.#backlogBytes -= batch.byteLength
+    const isUsual = batch.block.byteLength === blockBytes
+    if (isUsual && this.#spareBlocks.length < maxSpareBlocks) this.#spareBlocks.push(batch.block)
+  }
+
+  #takeSlots({ reports, answers }: ReportBatch): void {
+    for (const answer of answers) {
+      const slots = answer?.slots ?? []
+      for (let at = 0; at < slots.length; at += slotFields) {
+        const report = reports[slots[at]!]!
+        const { redisClusterId } = report.sections[slots[at + 1]!]!
+        this.#parts.totals.addEntry(redisClusterId, slots[at + 2]!, report.at, slots[at + 3]!)
+      }
+    }
+  }
+
+  #takeRows(batch: ReportBatch): void {
+    const { far, clock, delivery } = this.#parts
+    let last: AdmittedReport | undefined
+    eachRow(batch, this.#row, (report, redisClusterId, key, row) => {
+      if (report !== last) {
+        if (last !== undefined) delivery.flush()
+        last = report
+        clock.at = report.now
+      }
+      if (!this.#near.take(report, redisClusterId, key, row)) far.unlink(redisClusterId, latin1(key))
+    })
+    clock.at = undefined
+  }
+
+  #lost(shard: number, error: Error): void {
+    const { alarms, clock, far } = this.#parts
+    const now = clock.now()
+    const cause =
+      `ingest thread ${shard + 1} of ${far.threads.count} ended: ${error.message}; ` +
+      'its keys that are far from their thresholds are counted anew, what it had not answered is lost'
+    const retry = 'another thread takes its place; keys that are near or hot are held by the main thread'
+    alarms.raise({ id: `ingest-thread:${shard + 1}`, severity: 'critical', cause, retry }, now)
+    this.#lostAt.set(shard, now)
+    for (const batch of this.#batches.values()) batch.waitingFor?.delete(shard)
+    this.#drain()
+  }
+
+  watch(now: number): void {
+    for (const [shard, lostAt] of this.#lostAt) {
+      if (now - lostAt < lostShownMs) continue
+      this.#lostAt.delete(shard)
+      this.#parts.alarms.clear(`ingest-thread:${shard + 1}`)
+    }
+  }
+}

@@ -82,6 +82,9 @@ export class CopySet {
   #mustRefresh = false
   #electedAt = Number.NEGATIVE_INFINITY
   #renewedAt = Number.NEGATIVE_INFINITY
+  /** Copies whose names are no longer used, and until when others may still write them. */
+  #leaving: readonly PlacedCopy[] = []
+  #leavingUntil = 0
   readonly #foreign = new Set<string>()
   #isClosed = false
 
@@ -216,7 +219,9 @@ export class CopySet {
     }
     if (!this.#isRefresher) return
     const names = new Set(this.#copies.map(({ name }) => name))
-    for (const copy of before) if (!names.has(copy.name)) this.#remove(copy)
+    this.#leaving = before.filter(({ name }) => !names.has(name))
+    this.#leavingUntil = this.#host.now() + vouchMs
+    for (const copy of this.#leaving) this.#remove(copy)
     this.#refresh()
   }
 
@@ -295,6 +300,8 @@ export class CopySet {
   /** Vouches for the copies once more, but only while we are sure to have heard of every change. */
   #renew(now: number): void {
     this.#renewedAt = now
+    for (const copy of this.#leaving) this.#remove(copy)
+    if (now >= this.#leavingUntil) this.#leaving = []
     const picture = this.#picture
     const watcher = this.#host.watcherAt(this.#host.keySlot)
     if (picture === undefined || watcher === undefined || !watcher.canRead || watcher.state !== 'live') return

@@ -2,6 +2,7 @@ import { keySlot } from '@firebreak/core'
 import { type Hub, startHub } from '@firebreak/hub'
 import {
   type GuardedChild,
+  moveSlot,
   type RedisCluster,
   type RedisServer,
   scale,
@@ -84,29 +85,15 @@ test('4 processes that read a key with 20 copies load no node over 1.15 times th
   expect(Math.max(...loads) / mean).toBeLessThanOrEqual(1.15)
 })
 
-/** Moves a slot and its keys to another node, as every tool for it does. */
-async function moveSlot(slot: number, from: RedisServer, to: RedisServer): Promise<void> {
-  const [fromId, toId] = await Promise.all([from, to].map((node) => node.cli('CLUSTER', 'MYID')))
-  const set = (node: RedisServer, ...words: string[]) => node.cli('CLUSTER', 'SETSLOT', String(slot), ...words)
-  await set(to, 'IMPORTING', fromId!)
-  await set(from, 'MIGRATING', toId!)
-  const names = () => from.cli('CLUSTER', 'GETKEYSINSLOT', String(slot), '100')
-  for (let list = await names(); list !== ''; list = await names()) {
-    for (const name of list.split('\n'))
-      await from.cli('MIGRATE', to.host, String(to.port), name, '0', '5000', 'REPLACE')
-  }
-  for (const node of [to, from, ...servers.nodes]) await set(node, 'NODE', toId!)
-}
-
 test('resharding moves the copies: they are spread evenly again, none is left behind, and no read is wrong', async () => {
   const [first, second, third] = servers.nodes as [RedisServer, RedisServer, RedisServer]
   const moved = (await copies())[1]!.slice(0, scale(2, 5))
   // All the while somebody reads.
   const reading = readAll(scale(2000, 20_000), 'v1')
-  for (const name of moved) await moveSlot(keySlot(name), second, third)
+  for (const name of moved) await moveSlot(servers, keySlot(name), second, third)
   await waitFor(isSpread, { timeoutMs: 60_000, everyMs: 100, what: 'copies to be spread again' })
   // The key itself moves too.
-  await moveSlot(keySlot(key), first, third)
+  await moveSlot(servers, keySlot(key), first, third)
   await waitFor(async () => (await third.cli('GET', key)) === 'v1')
   expect(await reading).toEqual({ failed: 0, wrong: 0 })
   await third.cli('SET', key, 'v2')

@@ -11,9 +11,20 @@ import {
   createSentinel as createSentinel5,
 } from 'redis5'
 
+/** One server, and what else a client may be told. */
+export interface StandalonePlace {
+  readonly kind: 'standalone'
+  readonly port: number
+  readonly database?: number
+  /** Encrypted, to a server called `localhost` whose certificate this authority signed. */
+  readonly ca?: Buffer
+  /** Put before every key by the library itself; version 5 of node-redis knows none. */
+  readonly keyPrefix?: string
+}
+
 /** Servers as a client is told of them. */
 export type Place =
-  | { readonly kind: 'standalone'; readonly port: number; readonly database?: number }
+  | StandalonePlace
   | { readonly kind: 'cluster'; readonly addresses: readonly { host: string; port: number }[] }
   | {
       readonly kind: 'sentinel'
@@ -35,6 +46,8 @@ export interface AnyClient {
   reads: Readonly<Record<string, (key: string) => Replies>>
   pipeline(commands: readonly (readonly string[])[]): Replies
   multi(commands: readonly (readonly string[])[]): Replies
+  select(database: number): Replies
+  watch(key: string): Replies
   close(): void
 }
 
@@ -47,6 +60,8 @@ interface LikeIoredis {
   set(key: string, value: string): Replies
   pipeline(commands: string[][]): { exec(): Replies }
   multi(commands: string[][]): { exec(): Replies }
+  select(database: number): Replies
+  watch(key: string): Replies
   disconnect(): void
   [method: string]: (...args: never[]) => unknown
 }
@@ -88,6 +103,8 @@ function fromIoredis(client: unknown): AnyClient {
     },
     pipeline: (commands) => redis.pipeline(lowered(commands)).exec(),
     multi: (commands) => redis.multi(lowered(commands)).exec(),
+    select: (database) => redis.select(database),
+    watch: (key) => redis.watch(key),
     close: () => redis.disconnect(),
   }
 }
@@ -104,6 +121,8 @@ interface LikeNodeRedis {
   set(key: string, value: string): Replies
   withTypeMapping(mapping: Record<number, unknown>): { get(key: string): Promise<Buffer | null> }
   multi(): LikeMulti
+  select(database: number): Replies
+  watch(key: string): Replies
   connect(): Promise<unknown>
   destroy(): void
   on(event: 'error', listener: () => void): unknown
@@ -164,6 +183,8 @@ async function fromNodeRedis(client: unknown, kind: Place['kind']): Promise<AnyC
     },
     pipeline: (commands) => batch(commands).execAsPipeline(),
     multi: (commands) => batch(commands).exec(),
+    select: (database) => redis.select(database),
+    watch: (key) => redis.watch(key),
     close: () => redis.destroy(),
   }
 }
@@ -180,8 +201,10 @@ function openNodeRedis({ client, cluster, sentinel }: NodeRedisFactories, RESP?:
   return (place) => {
     switch (place.kind) {
       case 'standalone': {
-        const { port, database = 0 } = place
-        return fromNodeRedis(client({ socket: { host: '127.0.0.1', port }, database, ...resp }), place.kind)
+        const { port, database = 0, ca, keyPrefix } = place
+        const socket = ca === undefined ? { host: '127.0.0.1', port } : { host: 'localhost', port, tls: true, ca }
+        const prefix = keyPrefix === undefined ? {} : { keyPrefix }
+        return fromNodeRedis(client({ socket, database, ...prefix, ...resp }), place.kind)
       }
       case 'cluster': {
         const rootNodes = place.addresses.map((socket) => ({ socket }))
@@ -200,8 +223,11 @@ function openIoredis(
 ): Open {
   return async (place) => {
     switch (place.kind) {
-      case 'standalone':
-        return fromIoredis(new Redis({ port: place.port, db: place.database ?? 0, ...more }))
+      case 'standalone': {
+        const { port, database: db = 0, ca, keyPrefix } = place
+        const tls = ca === undefined ? {} : { host: 'localhost', tls: { ca } }
+        return fromIoredis(new Redis({ port, db, ...(keyPrefix !== undefined && { keyPrefix }), ...tls, ...more }))
+      }
       case 'cluster':
         return fromIoredis(new Cluster([...place.addresses]))
       case 'sentinel':

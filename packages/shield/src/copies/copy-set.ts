@@ -4,7 +4,7 @@ import type { ReadCommand } from '../cache/read-command.ts'
 import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
 import { copyReadReplies, encodeCopyRead, parseCopyRead } from './copy-read.ts'
 import { encodeScript } from './copy-script.ts'
-import { besideKey, markerOf, nodesOf, type PlacedCopy, placeCopies } from './place-copies.ts'
+import { besideKey, byNode, markerOf, nodesOf, ownershipOf, type PlacedCopy, placeCopies } from './place-copies.ts'
 
 /** Gets a reply; undefined where the caller has to ask Redis itself. */
 type CopyReader = (reply: CachedReply | undefined) => void
@@ -38,6 +38,11 @@ const vouchMs = 1500
 const renewMs = 500
 const electionMs = 3000
 const counterMs = 3_600_000
+/** Who asks in vain is no refresher for the moment, and asks again soon. */
+const electionRetryMs = 100
+const ownershipMarginMs = 60_000
+/** Random choices before the copies are gone through one by one. */
+const pickAttempts = 16
 
 interface Picture {
   readonly version: number
@@ -48,7 +53,7 @@ interface Picture {
 /**
  * The copies of one hot key (strategy RedundantKeys), as one process sees them.
  *
- * *Reading.* A read goes to a random copy whose node can be reached, together with the copy's marker. The marker says
+ * *Reading.* A read goes to a random copy on a random node that can be reached, together with the copy's marker. The marker says
  * whose copy it is and of which version. Without one, or with an older version than this process has seen or written, a
  * new picture of the key is put to the copies first; so a client never goes back in time and always sees its own writes.
  * The key itself is read only where no copy can be.
@@ -63,6 +68,7 @@ export class CopySet {
   readonly #host: CopySetHost
   readonly #strategy: RedundantKeysStrategy
   #copies: readonly PlacedCopy[] = []
+  #byNode: readonly (readonly PlacedCopy[])[] = []
   #placedFor = ''
   /** Only pictures of at least this version are read; infinite until there is one. */
   #seenVersion = Number.POSITIVE_INFINITY
@@ -76,6 +82,9 @@ export class CopySet {
   #mustRefresh = false
   #electedAt = Number.NEGATIVE_INFINITY
   #renewedAt = Number.NEGATIVE_INFINITY
+  /** Copies whose names are no longer used, and until when others may still write them. */
+  #leaving: readonly PlacedCopy[] = []
+  #leavingUntil = 0
   readonly #foreign = new Set<string>()
   #isClosed = false
 
@@ -201,6 +210,7 @@ export class CopySet {
     this.#placedFor = placedFor
     const before = this.#copies
     this.#copies = placeCopies(this.#strategy.copies, nodeOf, nodes)
+    this.#byNode = byNode(this.#copies)
     if (nodes.length === 1) {
       this.#host.warn(
         'copies-one-node',
@@ -209,18 +219,30 @@ export class CopySet {
     }
     if (!this.#isRefresher) return
     const names = new Set(this.#copies.map(({ name }) => name))
-    for (const copy of before) if (!names.has(copy.name)) this.#remove(copy)
+    this.#leaving = before.filter(({ name }) => !names.has(name))
+    this.#leavingUntil = this.#host.now() + vouchMs
+    for (const copy of this.#leaving) this.#remove(copy)
     this.#refresh()
   }
 
+  /**
+   * A copy that can be read. First a node, then one of its copies: so the nodes share the reads evenly, however many
+   * copies each of them has, and what a dead one does not take is spread over all others.
+   */
   #pick(): PlacedCopy | undefined {
-    const count = this.#copies.length
-    const start = Math.floor(this.#host.random() * count)
-    for (let step = 0; step < count; step++) {
-      const copy = this.#copies[(start + step) % count]!
-      if (!this.#foreign.has(copy.name) && this.#host.watcherAt(copy.slot)?.canRead) return copy
+    for (let attempt = 0; attempt < pickAttempts && this.#byNode.length > 0; attempt++) {
+      const copy = this.#oneOf(this.#oneOf(this.#byNode))
+      if (this.#isReadable(copy)) return copy
     }
-    return undefined
+    return this.#copies.find((copy) => this.#isReadable(copy))
+  }
+
+  #oneOf<Item>(items: readonly Item[]): Item {
+    return items[Math.floor(this.#host.random() * items.length)]!
+  }
+
+  #isReadable({ name, slot }: PlacedCopy): boolean {
+    return !this.#foreign.has(name) && this.#host.watcherAt(slot)?.canRead === true
   }
 
   #elect(now: number): void {
@@ -228,6 +250,7 @@ export class CopySet {
     const key = besideKey(this.#host.keyName, 'refresher')
     this.#ask(this.#host.keySlot, encodeScript('elect', [key], [this.#host.processId, electionMs]), (value) => {
       if (this.#isClosed) return
+      if (typeof value !== 'number') this.#electedAt = now - electionMs / 3 + electionRetryMs
       const wasRefresher = this.#isRefresher
       this.#isRefresher = value === 1
       if (this.#isRefresher && !wasRefresher) this.#refresh()
@@ -260,9 +283,11 @@ export class CopySet {
   }
 
   #put(copy: PlacedCopy, picture: Picture): void {
-    const args = [picture.version, this.#host.keyName, vouchFor(picture), this.#lifeFor(picture), picture.dump ?? '']
-    this.#ask(copy.slot, encodeScript('put', [copy.name, markerOf(copy.name)], args), (value) => {
-      if (value === 'foreign' || (value instanceof Uint8Array && Buffer.from(value).toString() === 'foreign')) {
+    const args = [picture.version, this.#host.keyName, ...this.#livesFor(picture), picture.dump ?? '']
+    this.#ask(copy.slot, encodeScript('put', keysOf(copy), args), (value) => {
+      const said = value instanceof Uint8Array ? Buffer.from(value).toString() : value
+      if (said === 'put' || said === 'newer') this.#foreign.delete(copy.name)
+      if (said === 'foreign') {
         this.#foreign.add(copy.name)
         this.#host.warn(
           'copies-foreign',
@@ -275,6 +300,8 @@ export class CopySet {
   /** Vouches for the copies once more, but only while we are sure to have heard of every change. */
   #renew(now: number): void {
     this.#renewedAt = now
+    for (const copy of this.#leaving) this.#remove(copy)
+    if (now >= this.#leavingUntil) this.#leaving = []
     const picture = this.#picture
     const watcher = this.#host.watcherAt(this.#host.keySlot)
     if (picture === undefined || watcher === undefined || !watcher.canRead || watcher.state !== 'live') return
@@ -285,24 +312,29 @@ export class CopySet {
     }
     const text = `${picture.version}|${this.#host.keyName}`
     for (const copy of this.#copies) {
-      const args = [text, vouchFor(picture), this.#lifeFor(picture)]
-      this.#ask(copy.slot, encodeScript('renew', [copy.name, markerOf(copy.name)], args), (value) => {
+      const args = [text, ...this.#livesFor(picture)]
+      this.#ask(copy.slot, encodeScript('renew', keysOf(copy), args), (value) => {
         if (value === 0 && this.#isRefresher && this.#picture === picture) this.#put(copy, picture)
       })
     }
   }
 
   #remove(copy: PlacedCopy): void {
-    this.#ask(copy.slot, encodeScript('drop', [copy.name, markerOf(copy.name)], [this.#host.keyName]), () => {})
+    this.#ask(copy.slot, encodeScript('drop', keysOf(copy), [this.#host.keyName]), () => {})
   }
 
   #originalKeys(): string[] {
     return [this.#host.keyName, besideKey(this.#host.keyName, 'version')]
   }
 
-  /** The copy outlives its marker by a little, random so that copies do not end together. */
-  #lifeFor(picture: Picture): number {
-    return vouchFor(picture) + 5000 + Math.floor(this.#host.random() * this.#strategy.ttlJitterMs)
+  /**
+   * How long the marker, the copy and the mark of ownership live. The copy outlives its marker by a little, random so that
+   * copies do not end together, and never its mark.
+   */
+  #livesFor(picture: Picture): [markerMs: number, copyMs: number, ownershipMs: number] {
+    const markerMs = vouchFor(picture)
+    const copyMs = markerMs + 5000 + Math.floor(this.#host.random() * this.#strategy.ttlJitterMs)
+    return [markerMs, copyMs, copyMs + ownershipMarginMs]
   }
 
   #ask(slot: number, bytes: Uint8Array, onValue: (value: RespValue | undefined) => void): void {
@@ -313,6 +345,10 @@ export class CopySet {
     }
     watcher.transact(this.#host.database, bytes, 1, (reply) => onValue(reply === undefined ? undefined : decode(reply)))
   }
+}
+
+function keysOf({ name }: PlacedCopy): string[] {
+  return [name, markerOf(name), ownershipOf(name)]
 }
 
 /** A marker never outlives its key. */

@@ -36,6 +36,11 @@ export function placeCopies(
   return placed
 }
 
+/** The copies of each node that has any. */
+export function byNode(copies: readonly PlacedCopy[]): PlacedCopy[][] {
+  return [...Map.groupBy(copies, ({ node }) => node).values()]
+}
+
 /** The nodes that own slots, as the application sees them now. */
 export function nodesOf(nodeOf: (slot: number) => string | undefined): string[] {
   const nodes = new Set<string>()
@@ -47,9 +52,17 @@ export function nodesOf(nodeOf: (slot: number) => string | undefined): string[] 
   return [...nodes]
 }
 
-/** The key that says whose a copy is and of which version; on the copy's own node. */
+/** The key that vouches for a copy and says of which version it is; on the copy's own node. */
 export function markerOf(copyName: string): string {
   return `{${copyName}}:fb`
+}
+
+/**
+ * The key that says whose a copy is. It outlives the copy, whereas the marker ends soon after its refresher does: a copy
+ * that nobody vouches for is still ours.
+ */
+export function ownershipOf(copyName: string): string {
+  return `{${copyName}}:fb-of`
 }
 
 /**

@@ -48,6 +48,8 @@ export class HotKey {
   handling: Handling
   /** Own writes that are not acknowledged. */
   pendingWrites = 0
+  /** Reads that were answered from memory and not yet counted as accesses. */
+  uncounted = 0
   localHits = 0
   redisReads = 0
   /** Reads that a copy answered. */

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { root } from './setup.mjs'
 
 const room = join(root, 'packages', 'console')
-const built = join(room, 'dist', 'page', 'index.html')
+const built = join(room, 'dist', 'site', 'index.html')
 
 function newest(folder) {
   let time = 0

@@ -55,7 +55,7 @@ const jobs = {
     const full = rest.includes('--full')
     const filters = rest.filter((word) => word !== '--full')
     const vitest = () => run(node, [bin('vitest'), 'run', ...filters], full ? { FIREBREAK_FULL: '1' } : {})
-    return inOrder(lint, typecheck, consolePage, vitest)
+    return inOrder(lint, typecheck, assets, consolePage, vitest)
   },
   bench: () => {
     const name = rest.find((word) => !word.startsWith('-'))

@@ -5,7 +5,7 @@ export default defineConfig({
   resolve: { conditions: ['firebreak-source', 'browser', 'import', 'module', 'default'] },
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   build: {
-    outDir: '../../dist/page',
+    outDir: '../../dist/site',
     emptyOutDir: true,
     sourcemap: false,
     assetsInlineLimit: 0,

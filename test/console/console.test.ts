@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { protect, unprotect } from '@firebreak/client'
 import { pageFolder } from '@firebreak/console'
 import { type Hub, type HubServices, openHubServices, startHub } from '@firebreak/hub'
-import { type RedisServer, startRedis, temporaryFolder, waitFor } from '@firebreak/testkit'
+import { freePort, type RedisServer, startRedis, temporaryFolder, waitFor } from '@firebreak/testkit'
 import chromium from '@sparticuz/chromium'
 import { Redis } from 'ioredis'
 import { type Browser, type Page, chromium as playwright } from 'playwright-core'
@@ -28,8 +28,17 @@ beforeAll(async () => {
     consoleFolder: pageFolder,
     logLevel: 'fatal',
     plugins: services.plugins,
+    watchers: [
+      { kind: 'replica', name: 'stream', redisClusterId: 'main', address: server },
+      {
+        kind: 'replica',
+        name: 'gone',
+        redisClusterId: 'other',
+        address: { host: '127.0.0.1', port: await freePort() },
+      },
+    ],
   })
-  redis = protect(new Redis(server.port), { hubs: [hub.url], serviceId: 'shop', tableFile: false })
+  redis = protect(new Redis(server.port), { hubs: [hub.url], serviceId: 'shop', tableFile: false, canaryMs: 200 })
   await redis.set('product:100', 'a thing')
   load = setInterval(() => {
     for (let index = 0; index < 10; index++) void redis.get('product:100')
@@ -96,6 +105,16 @@ test('the hosts page names the process and its watcher', async () => {
   await waitFor(async () => (await row.innerText()).includes('tracking: live'))
 })
 
+test('the consistency page tells how old values were, which sources are read, and what is broken and tried', async () => {
+  await page.click('nav >> text=Consistency')
+  await page.locator('[aria-label=Staleness] tr', { hasText: 'product' }).first().waitFor()
+  const sources = page.locator('[aria-label="Sources of changes"]')
+  await waitFor(async () => (await sources.locator('tr', { hasText: 'stream' }).innerText()).includes('live'))
+  const alarm = page.locator('[aria-label=Alarms] tr', { hasText: 'gone' })
+  await waitFor(async () => (await alarm.first().innerText()).includes('ECONNREFUSED'))
+  await page.screenshot({ path: join(temporaryFolder('console'), 'consistency.png') })
+})
+
 test('the history tells what became hot, and the audit who changed what', async () => {
   await page.click('nav >> text=History')
   await page.locator('td', { hasText: 'product:100' }).first().waitFor()
@@ -146,6 +165,27 @@ test('the kill switch in the page turns the shield off and on', async () => {
   await page.locator('.verdict.off').waitFor()
   await page.click('text=switch on')
   await page.locator('.verdict.safe').waitFor({ timeout: 20_000 })
+})
+
+test('a hub with tokens: the page asks for one, says what is refused, and shows what the role may see', async () => {
+  const person = { name: 'ann', role: 'viewer', token: 'a(long)secret/+=' } as const
+  const guarded = await startHub({
+    consoleFolder: pageFolder,
+    logLevel: 'fatal',
+    tokens: { apps: [], people: [person] },
+  })
+  const other = await browser.newPage({ locale: 'en-US' })
+  other.on('dialog', (dialog) => void dialog.accept())
+  await other.goto(guarded.url)
+  await other.fill('input[name=token]', 'wrong')
+  await other.click('text=Sign in')
+  await other.locator('.problem', { hasText: 'token' }).waitFor()
+  await other.fill('input[name=token]', person.token)
+  await other.click('text=Sign in')
+  await other.locator('.verdict h1').waitFor()
+  await other.click('text=Switch protection off')
+  await other.locator('.problem', { hasText: 'ann is viewer; this needs the role operator' }).waitFor()
+  await guarded.close()
 })
 
 test('a page that no longer hears from the hub says that its figures are old', async () => {

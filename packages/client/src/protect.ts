@@ -130,5 +130,14 @@ function releaseShield(shared: SharedShield): void {
 
 function isSame(a: ShieldOptions, b: ShieldOptions): boolean {
   const names = new Set([...Object.keys(a), ...Object.keys(b)]) as Set<keyof ShieldOptions>
-  return [...names].every((name) => a[name] === b[name] || (name === 'hubs' && String(a.hubs) === String(b.hubs)))
+  return [...names].every((name) => a[name] === b[name] || (isData(name) && isEqual(a[name], b[name])))
+}
+
+/** Options that are written down anew at each call. */
+function isData(name: keyof ShieldOptions): boolean {
+  return name === 'hubs' || name === 'diskTier'
+}
+
+function isEqual(a: unknown, b: unknown): boolean {
+  return JSON.stringify(a) === JSON.stringify(b)
 }

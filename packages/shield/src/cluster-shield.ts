@@ -3,7 +3,6 @@ import {
   hashBytes,
   type Invalidation,
   type KeyEffect,
-  keyText,
   type RateLimitStrategy,
   type Rule,
   type TableEntry,
@@ -14,19 +13,23 @@ import type { Redis } from '@firebreak/redis'
 import { guardOf } from './cache/guard.ts'
 import { type Handling, HotKey } from './cache/hot-key.ts'
 import { KeySpace, type KeySpaceHost } from './cache/key-space.ts'
+import { laneChanged } from './cache/lane-changed.ts'
 import { ReplyCaches } from './cache/reply-caches.ts'
 import { Canary } from './canary/canary.ts'
 import { nodesOf } from './copies/place-copies.ts'
 import { AccessLog, type AccessVisitor } from './counting/access-log.ts'
 import type { ByteAccesses } from './counting/byte-accesses.ts'
 import type { Crossing } from './counting/fast-path.ts'
+import { DiskReplies } from './disk/disk-replies.ts'
+import type { DiskTier } from './disk/disk-tier.ts'
 import { KeyLimit, type LimitBounds, limitKeyPrefix } from './limit/key-limit.ts'
+import { keyEffect } from './status/key-effect.ts'
 import { Tally } from './status/tally.ts'
-import { watcherStatus } from './status/watcher-status.ts'
 import type { Trouble } from './trouble/trouble.ts'
+import { ClusterWatchers } from './watcher/cluster-watchers.ts'
 import { LaneLease } from './watcher/lane-lease.ts'
 import { endlessLease, type Lease } from './watcher/lease.ts'
-import { TrackingWatcher } from './watcher/tracking-watcher.ts'
+import type { TrackingWatcher } from './watcher/tracking-watcher.ts'
 import type { Upstream } from './watcher/upstream.ts'
 
 /** What a cluster's shield is made of. */
@@ -46,6 +49,8 @@ export interface ClusterShieldOptions {
   readonly timers: Timers
   readonly random: () => number
   readonly trouble: Trouble
+  /** Where replies go that memory has no room for. */
+  readonly diskTier: DiskTier | undefined
   /** One key grows fast: a report is wanted at once. */
   readonly onBurst: () => void
 }
@@ -75,7 +80,7 @@ export class ClusterShield implements KeySpaceHost {
   readonly #accesses: AccessLog
   readonly #spaces = new Map<string, KeySpace>()
   readonly #caches = new ReplyCaches()
-  readonly #watchers = new Map<string, TrackingWatcher>()
+  readonly #watchers: ClusterWatchers
   readonly #claims = new Map<string, Handling>()
   readonly #hotListeners = new Set<() => void>()
   readonly #canary: Canary
@@ -86,6 +91,11 @@ export class ClusterShield implements KeySpaceHost {
     this.redisClusterId = options.redisClusterId
     this.#options = options
     this.#accesses = new AccessLog(options)
+    this.#watchers = new ClusterWatchers({
+      ...options,
+      onInvalidated: (names) => this.#invalidated(names),
+      onNodeLost: (node) => this.#nodeLost(node),
+    })
     this.#canary = new Canary({ ...options, everyMs: options.canaryMs })
   }
 
@@ -157,13 +167,15 @@ export class ClusterShield implements KeySpaceHost {
   /** Drops everything that is kept and poisons what is in flight. */
   flush(): void {
     this.tally.flushes++
-    for (const space of this.#spaces.values()) for (const hot of space.hot.values()) hot.drop()
+    this.#options.diskTier?.distrust()
+    for (const hot of this.#hotKeys()) hot.drop()
   }
 
   /** An own command that changes keys without naming them is about to go out: as `flush`, and nobody waits for us. */
   abandon(): void {
     this.tally.flushes++
-    for (const space of this.#spaces.values()) for (const hot of space.hot.values()) hot.abandon()
+    this.#options.diskTier?.distrust()
+    for (const hot of this.#hotKeys()) hot.abandon()
   }
 
   /** A message of the hub's invalidation lane. */
@@ -229,26 +241,26 @@ export class ClusterShield implements KeySpaceHost {
   /** Looks after the watchers, often: idle ones rest, a key whose node changed is dropped. */
   tick(): void {
     this.#accesses.flush()
-    const used = new Set<string>()
+    const used = new Set<TrackingWatcher>()
     const slots = new Map<number, HotKey>()
     for (const space of this.#spaces.values()) {
       for (const hot of space.hot.values()) {
         if (hot.copies !== undefined) {
           for (const slot of hot.copies.slots) {
             const watcher = space.watcherAt(slot)
-            if (watcher !== undefined) used.add(watcherId(space, watcher.node))
+            if (watcher !== undefined) used.add(watcher)
           }
           hot.copies.tick()
         }
         if (!hot.isCached) continue
         const node = space.upstream.nodeOf(hot.slot)
-        if (hot.replyCount > 0 && node !== hot.node) hot.drop()
+        if (hot.hasReplies && node !== hot.node) hot.drop()
         const watcher = space.watcherOf(hot)
-        if (watcher !== undefined) used.add(watcherId(space, watcher.node))
-        if (space.upstream.isCluster && hot.replyCount > 0) slots.set(hot.slot, hot)
+        if (watcher !== undefined) used.add(watcher)
+        if (space.upstream.isCluster && hot.hasReplies) slots.set(hot.slot, hot)
       }
     }
-    for (const [id, watcher] of this.#watchers) watcher.setIdle(!used.has(id))
+    this.#watchers.setUsed(used)
     this.#canary.tick(() => this.#hotKeys())
     if (this.now() - this.#probedAt < slotPollMs) return
     this.#probedAt = this.now()
@@ -266,44 +278,22 @@ export class ClusterShield implements KeySpaceHost {
   /** What each hot key's strategy did since the last call. */
   takeEffects(): KeyEffect[] {
     const effects: KeyEffect[] = []
-    for (const space of this.#spaces.values()) {
-      for (const hot of space.hot.values()) {
-        this.tally.takeKey(hot)
-        const { localHits, redisReads, copyReads, staleMs, limit } = hot
-        const wasBusy = localHits > 0 || redisReads > 0 || copyReads > 0 || (limit?.limited ?? 0) > 0
-        if ((wasBusy || staleMs !== undefined) && effects.length < maxEffects) effects.push(this.#effectOf(hot))
-        hot.resetEffect()
-      }
+    for (const hot of this.#hotKeys()) {
+      this.tally.takeKey(hot)
+      const outside = this.#accesses.outside(hot.name)
+      const effect = effects.length < maxEffects ? keyEffect(this.redisClusterId, outside, hot) : undefined
+      if (effect !== undefined) effects.push(effect)
+      hot.resetEffect()
     }
     return effects
   }
 
   watcherStatuses(): WatcherStatus[] {
-    const isLaneAlive = this.now() < this.laneLease.aliveUntil
-    return [...this.#watchers.values()].map((watcher) => watcherStatus(this.redisClusterId, watcher, isLaneAlive))
+    return this.#watchers.statuses(this.redisClusterId, this.now() < this.laneLease.aliveUntil)
   }
 
   watcherAt(space: KeySpace, slot: number): TrackingWatcher | undefined {
-    const node = space.upstream.nodeOf(slot)
-    if (node === undefined) return undefined
-    const id = watcherId(space, node)
-    let watcher = this.#watchers.get(id)
-    if (watcher === undefined) {
-      const { leaseMs, clock, timers, random, trouble } = this.#options
-      watcher = new TrackingWatcher({
-        node,
-        upstream: space.upstream,
-        leaseMs,
-        clock,
-        timers,
-        random,
-        trouble,
-        onInvalidated: (names) => this.#invalidated(names),
-        onFlush: () => this.#nodeLost(node),
-      })
-      this.#watchers.set(id, watcher)
-    }
-    return watcher
+    return this.#watchers.at(space, slot)
   }
 
   guard(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): { lease: Lease; ttlMs: number } {
@@ -321,6 +311,11 @@ export class ClusterShield implements KeySpaceHost {
     return new KeyLimit({ key, strategy, redis: this.limitRedis, timers, ...limits })
   }
 
+  makeDiskReplies({ id }: KeySpace, name: string): DiskReplies | undefined {
+    const { diskTier } = this.#options
+    return diskTier && new DiskReplies(diskTier, `${this.redisClusterId}\n${id}\n${name}`)
+  }
+
   kept(hot: HotKey): void {
     this.#caches.kept(hot, this.now())
   }
@@ -331,25 +326,10 @@ export class ClusterShield implements KeySpaceHost {
 
   close(): void {
     this.isActive = false
-    for (const space of this.#spaces.values()) for (const hot of space.hot.values()) hot.close()
+    for (const hot of this.#hotKeys()) hot.close()
     this.#canary.close()
-    for (const watcher of this.#watchers.values()) watcher.stop()
-    this.#watchers.clear()
+    this.#watchers.stop()
     this.flush()
-  }
-
-  #effectOf(hot: HotKey): KeyEffect {
-    return {
-      redisClusterId: this.redisClusterId,
-      key: keyText(this.#accesses.outside(hot.name)),
-      localHits: hot.localHits,
-      redisReads: hot.redisReads,
-      bytesSaved: hot.bytesSaved,
-      ...(hot.loadCount > 0 && { readMs: hot.loadMs / hot.loadCount }),
-      limited: hot.limit?.limited ?? 0,
-      errors: 0,
-      ...(hot.staleMs !== undefined && { staleMs: hot.staleMs, ruleId: hot.handling.ruleId }),
-    }
   }
 
   /** Hands a hot key's reads that were answered from memory to the counter. */
@@ -360,7 +340,7 @@ export class ClusterShield implements KeySpaceHost {
   }
 
   *#hotKeys(): Generator<HotKey> {
-    for (const space of this.#spaces.values()) for (const hot of space.hot.values()) if (hot.replyCount > 0) yield hot
+    for (const space of this.#spaces.values()) yield* space.hot.values()
   }
 
   #apply(space: KeySpace): void {
@@ -399,22 +379,7 @@ export class ClusterShield implements KeySpaceHost {
 
   #nodeLost(node: string): void {
     this.tally.flushes++
-    for (const space of this.#spaces.values()) {
-      for (const hot of space.hot.values()) if (hot.node === node && hot.isConsistent) hot.dropReplies()
-    }
+    this.#options.diskTier?.distrust()
+    for (const hot of this.#hotKeys()) if (hot.node === node && hot.isConsistent) hot.dropReplies()
   }
-}
-
-/**
- * A carried value may be older than what was read since, so it is served only where the strategy lets values be old;
- * what is consistent is dropped and read again.
- */
-function laneChanged(hot: HotKey, value: Uint8Array | undefined, ttlMs = Number.POSITIVE_INFINITY): void {
-  const { strategy } = hot.handling
-  if (value === undefined || strategy.strategy !== 'LocalCache' || strategy.consistent) hot.drop()
-  else hot.renew(value, Math.min(strategy.expireTime * 1000, strategy.maxStalenessMs ?? ttlMs, ttlMs))
-}
-
-function watcherId(space: KeySpace, node: string): string {
-  return `${space.identity} ${node}`
 }

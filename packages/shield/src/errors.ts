@@ -13,3 +13,12 @@ export class KeyLimitedError extends FirebreakError {
     this.retryAfterMs = retryAfterMs
   }
 }
+
+/** A disk tier was asked for without the package that it needs. */
+export class DiskDriverMissingError extends FirebreakError {
+  constructor(cause: unknown) {
+    super('FB_DISK_DRIVER_MISSING', 'diskTier needs the package lmdb, which cannot be loaded: npm install lmdb', {
+      cause,
+    })
+  }
+}

@@ -1,6 +1,7 @@
 import { homedir, hostname } from 'node:os'
 import { join } from 'node:path'
 import { type Clock, InvalidOptionError, steadyClock, systemTimers, type Timers, wallClock } from '@firebreak/core'
+import type { DiskTierOptions } from './disk/disk-tier-options.ts'
 import { isNatsUrl, parseHubUrl, parseNatsUrl } from './hub/hub-address.ts'
 import type { Warning } from './trouble/trouble.ts'
 
@@ -50,6 +51,8 @@ export interface ShieldOptions {
   readonly maxLimitWaiting?: number
   /** How long an access may wait for its turn; one that would wait longer is refused at once. @default 1000 */
   readonly maxLimitWaitMs?: number
+  /** Where replies go that memory has no room for (needs the package `lmdb`); undefined: they are let go. */
+  readonly diskTier?: DiskTierOptions
   /** Gets each kind of trouble once. @default a process warning */
   readonly onWarning?: (warning: Warning) => void
   readonly clock?: Clock
@@ -60,11 +63,12 @@ export interface ShieldOptions {
 
 /** `ShieldOptions` with every default filled in. */
 export interface ResolvedShieldOptions
-  extends Required<Omit<ShieldOptions, 'token' | 'redactKey' | 'onWarning' | 'tableFile'>> {
+  extends Required<Omit<ShieldOptions, 'token' | 'redactKey' | 'onWarning' | 'tableFile' | 'diskTier'>> {
   readonly token: string | undefined
   readonly redactKey: ((key: string) => string) | undefined
   readonly onWarning: ((warning: Warning) => void) | undefined
   readonly tableFile: string | undefined
+  readonly diskTier: DiskTierOptions | undefined
 }
 
 /** Checks the options and fills the defaults in. */
@@ -96,6 +100,7 @@ export function resolveShieldOptions(options: ShieldOptions): ResolvedShieldOpti
     limitProcesses: above('limitProcesses', options.limitProcesses ?? 1, 1),
     maxLimitWaiting: above('maxLimitWaiting', options.maxLimitWaiting ?? 1000, 1),
     maxLimitWaitMs: above('maxLimitWaitMs', options.maxLimitWaitMs ?? 1000, 1),
+    diskTier: options.diskTier,
     onWarning: options.onWarning,
     clock: options.clock ?? steadyClock,
     wallClock: options.wallClock ?? wallClock,

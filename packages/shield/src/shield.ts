@@ -16,6 +16,7 @@ import {
 } from '@firebreak/core'
 import { ClusterShield } from './cluster-shield.ts'
 import { Cadence } from './counting/cadence.ts'
+import { DiskTier } from './disk/disk-tier.ts'
 import { HubClock } from './hub/hub-clock.ts'
 import { HubLink } from './hub/hub-link.ts'
 import { Lane } from './hub/lane.ts'
@@ -36,6 +37,8 @@ const tickMs = 50
 export class Shield {
   readonly options: ResolvedShieldOptions
   readonly trouble: Trouble
+  /** Where replies go that memory has no room for; undefined where none was asked for. */
+  readonly diskTier: DiskTier | undefined
   readonly #clusters = new Map<string, ClusterShield>()
   readonly #table = new StrategyTable()
   readonly #link: HubLink
@@ -58,6 +61,8 @@ export class Shield {
     this.options = resolveShieldOptions(options)
     const { clock, wallClock, timers, random, hubs, token, maxQueuedReports, maxQueuedEntries } = this.options
     this.trouble = new Trouble(this.options.onWarning)
+    const { diskTier } = this.options
+    this.diskTier = diskTier === undefined ? undefined : new DiskTier(diskTier, this.trouble)
     this.#hubClock = new HubClock(clock)
     this.#cadence = new Cadence(clock.now())
     this.#sampler = new ThresholdSampler(random)
@@ -124,6 +129,7 @@ export class Shield {
       timers,
       random,
       trouble: this.trouble,
+      diskTier: this.diskTier,
       onBurst: () => this.#burst(),
     })
     cluster.isActive = !this.#isOff
@@ -141,6 +147,8 @@ export class Shield {
     this.#report()
     this.#sendStatus()
     if (this.#table.epoch !== '') this.#file?.writeNow(this.#saved())
+    // Before the keys are dropped: what is to survive stays.
+    void this.diskTier?.close()
     for (const cluster of this.#clusters.values()) cluster.close()
     this.#clusters.clear()
     this.#link.close()

@@ -10,11 +10,17 @@ export interface CommandIo {
   readonly signal: AbortSignal
 }
 
-/** One word of the `firebreak` command. */
-export interface Command {
+/** One word of the `firebreak` command, in the list of all. */
+export interface CommandEntry {
   readonly name: string
-  /** One line for the list of commands. */
+  /** One line for the list. */
   readonly summary: string
+  /** The command itself; only what is run or asked about is loaded, so that a look at a server starts at once. */
+  readonly load: () => Promise<Command>
+}
+
+/** What a command says about itself and does. */
+export interface Command {
   /** The whole help text: examples first, then every flag with its env twin and default. */
   readonly help: string
   /** Subcommands, for help and completion. */
@@ -23,6 +29,14 @@ export interface Command {
   readonly flags?: readonly string[]
   /** Runs with the words after the command's name; the exit code: 0 well, 1 failed, 2 wrong usage, 3 `--fail-on`. */
   run(args: readonly string[], io: CommandIo): Promise<number>
+}
+
+/** A command with its place in the list. */
+export type ListedCommand = CommandEntry & Command
+
+/** Loads every command: for the manual and for completion. */
+export function loadAll(entries: readonly CommandEntry[]): Promise<ListedCommand[]> {
+  return Promise.all(entries.map(async (entry) => ({ ...entry, ...(await entry.load()) })))
 }
 
 /** The command line was wrong: printed with a pointer to the help, exit code 2. */

@@ -1,20 +1,20 @@
 import { didYouMean } from '@firebreak/core'
-import { type Command, type CommandIo, UsageError } from './command.ts'
+import { type CommandEntry, type CommandIo, UsageError } from './command.ts'
 
 /** Finds the command that the words name and runs it; the exit code of the process. */
 export async function runCommand(
-  commands: readonly Command[],
+  commands: readonly CommandEntry[],
   words: readonly string[],
   io: CommandIo,
 ): Promise<number> {
   const [name, ...rest] = words
   if (name === undefined || name === 'help' || name === '--help' || name === '-h') {
     const wanted = commands.find((command) => command.name === rest[0])
-    io.stdout.write(wanted?.help ?? overview(commands))
+    io.stdout.write(wanted === undefined ? overview(commands) : (await wanted.load()).help)
     return 0
   }
-  const command = commands.find((candidate) => candidate.name === name)
-  if (command === undefined) {
+  const entry = commands.find((candidate) => candidate.name === name)
+  if (entry === undefined) {
     const close = didYouMean(
       name,
       commands.map((candidate) => candidate.name),
@@ -24,6 +24,7 @@ export async function runCommand(
     )
     return 2
   }
+  const command = await entry.load()
   if (rest.includes('--help') || rest.includes('-h')) {
     io.stdout.write(command.help)
     return 0
@@ -39,7 +40,7 @@ export async function runCommand(
   }
 }
 
-function overview(commands: readonly Command[]): string {
+function overview(commands: readonly CommandEntry[]): string {
   const width = Math.max(...commands.map(({ name }) => name.length), 4)
   const lines = commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`)
   return `Firebreak: hot-key protection for Redis\n\nUsage: firebreak COMMAND [OPTIONS]\n\n${lines.join('\n')}\n\nHelp on one: firebreak help COMMAND\n`

@@ -1,11 +1,9 @@
-import { type Command, UsageError } from '../command/command.ts'
+import { type Command, type CommandEntry, loadAll, UsageError } from '../command/command.ts'
 import { completionScript, type Shell, shells } from '../completion/completion-script.ts'
 
 /** `firebreak completion`, for the commands of the registry that it stands in. */
-export function completionCommand(registry: () => readonly Command[]): Command {
+export function completionCommand(registry: readonly CommandEntry[]): Command {
   return {
-    name: 'completion',
-    summary: 'A script that completes firebreak in bash, zsh or fish',
     subcommands: shells,
     help: `A script that completes firebreak's commands and flags in a shell.
 
@@ -21,7 +19,7 @@ Usage: firebreak completion bash|zsh|fish
       if (!shells.includes(shell as Shell)) {
         throw new UsageError(`"${shell ?? ''}" is no shell that is known; say bash, zsh or fish`)
       }
-      io.stdout.write(completionScript(shell as Shell, registry()))
+      io.stdout.write(completionScript(shell as Shell, await loadAll(registry)))
       return 0
     },
   }

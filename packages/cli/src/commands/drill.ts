@@ -5,8 +5,6 @@ import type { Spread } from '../drill/drill-figures.ts'
 import type { DrillResult } from '../drill/drill-run.ts'
 
 export const drill: Command = {
-  name: 'drill',
-  summary: 'Make a key hot on several real clients, and measure every step of what follows',
   flags: ['rounds', 'clients', 'threshold', 'redis', 'hub', 'json'],
   help: `Make a key hot on several real client processes, none of them over the threshold alone, and measure how long it
 takes from the moment the threshold is crossed until the key is detected, delivered, and served locally by all.

@@ -14,8 +14,6 @@ const parts = {
 }
 
 export const exportCommand: Command = {
-  name: 'export',
-  summary: 'Everything the hub knows as one JSON object: for a ticket, a backup, a diff',
   flags: ['hub'],
   help: `Everything the hub knows as one JSON object on stdout: ${Object.keys(parts).join(', ')}.
 

@@ -18,8 +18,6 @@ const columns: readonly Column<HostView>[] = [
 ]
 
 export const hosts: Command = {
-  name: 'hosts',
-  summary: 'The live processes that report to the hub',
   flags: ['hub', 'json', 'ndjson', 'csv'],
   help: `The live processes that report to the hub, what table they have and how their watchers stand.
 

@@ -8,8 +8,6 @@ import { defaultHubPort } from '../hub-api/hub-api.ts'
 const flags = ['config', ...configFields.map(({ name }) => flagOf(name))]
 
 export const hub: Command = {
-  name: 'hub',
-  summary: 'A hub with its console: collects reports, decides, delivers',
   flags,
   help: `Run a hub with its console.
 

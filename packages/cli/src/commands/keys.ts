@@ -18,8 +18,6 @@ const columns: readonly Column<KeyView>[] = [
 ]
 
 export const keys: Command = {
-  name: 'keys',
-  summary: 'The hottest keys that the hub knows, once, as a table or data',
   flags: ['hub', 'state', 'limit', 'json', 'ndjson', 'csv'],
   help: `The hottest keys that the hub knows.
 

@@ -38,8 +38,6 @@ const flags = ['policy', 'host', 'port', 'redis', 'leak-storage', 'prefix', 'tok
 
 /** The `limits` command. */
 export const limitsCommand: Command = {
-  name: 'limits',
-  summary: 'run the rate-limit rule service alone, check or convert a policy',
   help,
   subcommands: ['check', 'convert'],
   flags,

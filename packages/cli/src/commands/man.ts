@@ -1,12 +1,10 @@
 import { readFileSync } from 'node:fs'
-import type { Command } from '../command/command.ts'
+import { type Command, type CommandEntry, loadAll } from '../command/command.ts'
 import { manPage } from '../man/man-page.ts'
 
 /** `firebreak man`, for the commands of the registry that it stands in. */
-export function manCommand(registry: () => readonly Command[]): Command {
+export function manCommand(registry: readonly CommandEntry[]): Command {
   return {
-    name: 'man',
-    summary: 'The manual page',
     help: `The manual page of all commands, as troff.
 
 Examples:
@@ -17,7 +15,7 @@ Examples:
       const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
         version: string
       }
-      io.stdout.write(manPage(registry(), version))
+      io.stdout.write(manPage(await loadAll(registry), version))
       return 0
     },
   }

@@ -15,8 +15,6 @@ interface Added {
 }
 
 export const prewarm: Command = {
-  name: 'prewarm',
-  summary: 'Make named keys hot before the sale opens, now or at a time',
   flags: ['hub', 'cluster', 'at', 'for', 'service', 'value', 'list', 'cancel'],
   help: `Make named keys hot before anybody asks for them: every process serves them from its first read on as its rule says.
 

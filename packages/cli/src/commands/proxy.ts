@@ -28,8 +28,6 @@ const options = {
 
 /** `firebreak proxy`: a proxy alone, until Ctrl-C or SIGTERM. */
 export const proxy: Command = {
-  name: 'proxy',
-  summary: 'A proxy before a Redis, a Redis Cluster or Sentinels: hot keys for every language',
   flags: Object.keys(options),
   help: `A proxy before a Redis, a Redis Cluster or Sentinels, for clients in any language.
 

@@ -26,8 +26,6 @@ const columns: readonly Column<Rule>[] = [
 ]
 
 export const rules: Command = {
-  name: 'rules',
-  summary: 'The rules of the hub: list, show, apply from a file, remove',
   subcommands,
   flags: ['hub', 'json', 'ndjson', 'csv'],
   help: `The rules of the hub.

@@ -2,12 +2,10 @@ import { parseArgs } from 'node:util'
 import type { Command } from '../command/command.ts'
 import { HubApi } from '../hub-api/hub-api.ts'
 
-function switchCommand(name: 'off' | 'on', summary: string, said: string): Command {
+function switchCommand(name: 'off' | 'on', whatFor: string, said: string): Command {
   return {
-    name,
-    summary,
     flags: ['hub'],
-    help: `${summary}.
+    help: `${whatFor}.
 
 Examples:
   firebreak ${name}

@@ -5,8 +5,6 @@ import { HubApi } from '../hub-api/hub-api.ts'
 import { renderTop } from '../top/render-top.ts'
 
 export const top: Command = {
-  name: 'top',
-  summary: 'The hottest keys, live in the terminal',
   flags: ['hub', 'once', 'json', 'interval'],
   help: `The hottest keys, live in the terminal.
 

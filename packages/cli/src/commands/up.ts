@@ -5,8 +5,6 @@ import { defaultDataFolder } from '../up/running-file.ts'
 import { startUp, type Up } from '../up/up.ts'
 
 export const up: Command = {
-  name: 'up',
-  summary: 'Everything at once: hub, console, a proxy, and a Redis where none is named',
   flags: ['port', 'proxy-port', 'redis', 'data', 'log-level'],
   help: `Start the hub with its console, a Redis where none is named, and a proxy before it.
 

@@ -1,11 +1,11 @@
-import type { Command } from '../command/command.ts'
+import type { ListedCommand } from '../command/command.ts'
 
 /** Shells that a script can be made for. */
 export const shells = ['bash', 'zsh', 'fish'] as const
 export type Shell = (typeof shells)[number]
 
 /** A completion script made out of the registry: commands, their subcommands, their flags. */
-export function completionScript(shell: Shell, commands: readonly Command[]): string {
+export function completionScript(shell: Shell, commands: readonly ListedCommand[]): string {
   switch (shell) {
     case 'bash':
       return bashScript(commands)
@@ -16,11 +16,11 @@ export function completionScript(shell: Shell, commands: readonly Command[]): st
   }
 }
 
-function wordsOf({ subcommands = [], flags = [] }: Command): string[] {
+function wordsOf({ subcommands = [], flags = [] }: ListedCommand): string[] {
   return [...subcommands, ...flags.map((flag) => `--${flag}`), '--help']
 }
 
-function bashScript(commands: readonly Command[]): string {
+function bashScript(commands: readonly ListedCommand[]): string {
   const cases = commands.map((command) => `    ${command.name}) words="${wordsOf(command).join(' ')}" ;;`)
   return `# bash completion of firebreak
 _firebreak() {
@@ -42,7 +42,7 @@ complete -F _firebreak firebreak
 `
 }
 
-function zshScript(commands: readonly Command[]): string {
+function zshScript(commands: readonly ListedCommand[]): string {
   const quote = (text: string) => text.replaceAll("'", "'\\''").replaceAll(':', '\\:')
   const list = commands.map(({ name, summary }) => `    '${name}:${quote(summary)}'`)
   const cases = commands.map((command) => `    ${command.name}) choices=(${wordsOf(command).join(' ')}) ;;`)
@@ -66,7 +66,7 @@ compdef _firebreak firebreak
 `
 }
 
-function fishScript(commands: readonly Command[]): string {
+function fishScript(commands: readonly ListedCommand[]): string {
   const quote = (text: string) => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
   const lines = commands.flatMap((command) => [
     `complete -c firebreak -n __fish_use_subcommand -a ${command.name} -d ${quote(command.summary)}`,

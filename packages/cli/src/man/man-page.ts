@@ -1,7 +1,7 @@
-import type { Command } from '../command/command.ts'
+import type { ListedCommand } from '../command/command.ts'
 
 /** The manual as troff, made out of the registry: `firebreak man | man -l -`. */
-export function manPage(commands: readonly Command[], version: string): string {
+export function manPage(commands: readonly ListedCommand[], version: string): string {
   const parts = [
     `.TH FIREBREAK 1 "" "firebreak ${troff(version)}" "Firebreak"`,
     '.SH NAME',

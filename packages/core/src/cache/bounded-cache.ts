@@ -5,6 +5,8 @@ import { LfuPolicy } from './lfu.ts'
 import { LruPolicy } from './lru.ts'
 import { S3FifoPolicy } from './s3-fifo.ts'
 import { SievePolicy } from './sieve.ts'
+import { SlotIndex } from './slot-index.ts'
+import { none } from './slot-lists.ts'
 
 /** How large a cache may grow, and what it lets go then. */
 export interface BoundedCacheOptions<Value> {
@@ -24,8 +26,7 @@ const largest = 1 << 24
 export class BoundedCache<Value> {
   readonly maxEntries: number
   readonly maxBytes: number
-  readonly #slots = new Map<string, number>()
-  readonly #keys: string[] = []
+  readonly #index: SlotIndex
   readonly #values: (Value | undefined)[] = []
   readonly #sizes: Float64Array
   readonly #free: number[] = []
@@ -40,13 +41,14 @@ export class BoundedCache<Value> {
     if (!(maxBytes > 0)) throw new InvalidOptionError('maxBytes', maxBytes, 'a number above 0')
     this.maxEntries = maxEntries
     this.maxBytes = maxBytes
+    this.#index = new SlotIndex(maxEntries)
     this.#sizes = new Float64Array(maxEntries)
     this.#policy = makePolicy(policy, maxEntries)
     this.#onEvict = options.onEvict
   }
 
   get size(): number {
-    return this.#slots.size
+    return this.#index.size
   }
 
   get bytes(): number {
@@ -55,19 +57,20 @@ export class BoundedCache<Value> {
 
   /** The value, and a note for the policy that it was read. */
   get(key: string): Value | undefined {
-    const slot = this.#slots.get(key)
-    if (slot === undefined) return undefined
+    const slot = this.#index.find(key)
+    if (slot === none) return undefined
     this.#policy.touch(slot)
     return this.#values[slot]
   }
 
   has(key: string): boolean {
-    return this.#slots.has(key)
+    return this.#index.find(key) !== none
   }
 
   /** The slot of a key, for callers who read often and keep it: see `touch`. It is valid until the entry goes. */
   slotOf(key: string): number | undefined {
-    return this.#slots.get(key)
+    const slot = this.#index.find(key)
+    return slot === none ? undefined : slot
   }
 
   /** Notes a read of a slot whose value the caller keeps itself. */
@@ -81,37 +84,41 @@ export class BoundedCache<Value> {
       this.delete(key)
       return false
     }
-    const known = this.#slots.get(key)
-    if (known !== undefined) {
+    const known = this.#index.find(key)
+    if (known !== none) {
       this.#bytes += bytes - this.#sizes[known]!
       this.#sizes[known] = bytes
       this.#values[known] = value
       this.#policy.touch(known)
-      while (this.#bytes > this.maxBytes) this.#evict()
-      return this.#slots.has(key)
+      while (this.#bytes > this.maxBytes) this.#release(this.#letGo())
+      return this.#index.find(key) !== none
     }
-    while (this.#slots.size >= this.maxEntries || this.#bytes + bytes > this.maxBytes) this.#evict()
-    const slot = this.#free.pop() ?? this.#keys.length
-    this.#keys[slot] = key
+    // A full cache mostly lets one entry go for each that comes: its slot is taken over as it is.
+    let slot = none
+    while (this.#index.size >= this.maxEntries || this.#bytes + bytes > this.maxBytes) {
+      if (slot !== none) this.#release(slot)
+      slot = this.#letGo()
+    }
+    if (slot === none) slot = this.#free.pop() ?? this.#values.length
+    this.#index.add(key, slot)
     this.#values[slot] = value
     this.#sizes[slot] = bytes
     this.#bytes += bytes
-    this.#slots.set(key, slot)
     this.#policy.insert(slot, key)
     return true
   }
 
   delete(key: string): boolean {
-    const slot = this.#slots.get(key)
-    if (slot === undefined) return false
+    const slot = this.#index.find(key)
+    if (slot === none) return false
     this.#policy.remove(slot)
+    this.#forget(slot)
     this.#release(slot)
     return true
   }
 
   clear(): void {
-    this.#slots.clear()
-    this.#keys.length = 0
+    this.#index.clear()
     this.#values.length = 0
     this.#free.length = 0
     this.#bytes = 0
@@ -119,21 +126,24 @@ export class BoundedCache<Value> {
   }
 
   keys(): IterableIterator<string> {
-    return this.#slots.keys()
+    return this.#index.keys()
   }
 
-  #evict(): void {
+  /** Makes room: one entry goes, and its slot is to be used or released. */
+  #letGo(): number {
     const slot = this.#policy.evict()
-    const key = this.#keys[slot]!
-    const value = this.#values[slot] as Value
-    this.#release(slot)
-    this.#onEvict?.(key, value)
+    const key = this.#index.keyOf(slot)
+    this.#forget(slot)
+    this.#onEvict?.(key, this.#values[slot] as Value)
+    return slot
+  }
+
+  #forget(slot: number): void {
+    this.#index.remove(slot)
+    this.#bytes -= this.#sizes[slot]!
   }
 
   #release(slot: number): void {
-    this.#slots.delete(this.#keys[slot]!)
-    this.#bytes -= this.#sizes[slot]!
-    this.#keys[slot] = ''
     this.#values[slot] = undefined
     this.#free.push(slot)
   }

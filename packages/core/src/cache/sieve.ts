@@ -1,5 +1,5 @@
 import type { EvictionPolicy } from './eviction-policy.ts'
-import { none, SlotLists } from './slot-lists.ts'
+import { none } from './slot-lists.ts'
 
 /**
  * SIEVE (Zhang et al., NSDI 2024): a FIFO list, one "visited" bit per slot, and a hand.
@@ -16,18 +16,27 @@ import { none, SlotLists } from './slot-lists.ts'
  * clears a bit that a hit has set. Unlike LRU it is not stack-based: a larger cache can, rarely, hit less.
  */
 export class SievePolicy implements EvictionPolicy {
-  readonly #list: SlotLists
+  // A list of its own: the one of `SlotLists` holds several, which costs a look-up of its ends at every step.
+  readonly #newer: Int32Array
+  readonly #older: Int32Array
   readonly #isVisited: Uint8Array
+  #newest = none
+  #oldest = none
   #hand = none
 
   constructor(capacity: number) {
-    this.#list = new SlotLists(capacity, 1)
+    this.#newer = new Int32Array(capacity)
+    this.#older = new Int32Array(capacity)
     this.#isVisited = new Uint8Array(capacity)
   }
 
   insert(slot: number): void {
     this.#isVisited[slot] = 0
-    this.#list.addHead(0, slot)
+    this.#newer[slot] = none
+    this.#older[slot] = this.#newest
+    if (this.#newest === none) this.#oldest = slot
+    else this.#newer[this.#newest] = slot
+    this.#newest = slot
   }
 
   touch(slot: number): void {
@@ -35,24 +44,36 @@ export class SievePolicy implements EvictionPolicy {
   }
 
   remove(slot: number): void {
-    if (this.#hand === slot) this.#hand = this.#list.previous[slot]!
-    this.#list.remove(0, slot)
+    if (this.#hand === slot) this.#hand = this.#newer[slot]!
+    this.#unlink(slot)
   }
 
   evict(): number {
-    let slot = this.#hand === none ? this.#list.tail(0) : this.#hand
-    while (this.#isVisited[slot] === 1) {
-      this.#isVisited[slot] = 0
-      const newer = this.#list.previous[slot]!
-      slot = newer === none ? this.#list.tail(0) : newer
+    const isVisited = this.#isVisited
+    const newer = this.#newer
+    let slot = this.#hand === none ? this.#oldest : this.#hand
+    while (isVisited[slot] === 1) {
+      isVisited[slot] = 0
+      slot = newer[slot]!
+      if (slot === none) slot = this.#oldest
     }
-    this.#hand = this.#list.previous[slot]!
-    this.#list.remove(0, slot)
+    this.#hand = newer[slot]!
+    this.#unlink(slot)
     return slot
   }
 
   clear(): void {
-    this.#list.clear()
+    this.#newest = none
+    this.#oldest = none
     this.#hand = none
+  }
+
+  #unlink(slot: number): void {
+    const newer = this.#newer[slot]!
+    const older = this.#older[slot]!
+    if (newer === none) this.#newest = older
+    else this.#older[newer] = older
+    if (older === none) this.#oldest = newer
+    else this.#newer[older] = newer
   }
 }

@@ -95,8 +95,18 @@ export class RedisConnection {
     if (count === 0) return Promise.resolve()
     return new Promise((done, failed) => {
       this.#expected.push({ left: count, count, onReply, done, failed })
-      this.#socket.write(bytes)
+      this.#writeThisTurn(bytes)
     })
+  }
+
+  /** What is sent in one turn leaves in one write: the server answers it in one go. */
+  #writeThisTurn(bytes: Uint8Array): void {
+    const socket = this.#socket
+    if (socket.writableCorked === 0) {
+      socket.cork()
+      process.nextTick(() => socket.uncork())
+    }
+    socket.write(bytes)
   }
 
   /** Writes bytes whose answers are not replies, and takes all that comes from now on as it is. */

@@ -4,8 +4,7 @@ import { list, number, text } from '../connect/replies.ts'
 import { pause } from './pause.ts'
 import type { Probe } from './probe.ts'
 
-/** Buckets of one SCAN, and commands of one write. */
-const defaultPage = 96
+const defaultCommandsPerWrite = 96
 /** A server that hangs is not waited for as long again. */
 const longestPauseMs = 50
 
@@ -36,8 +35,8 @@ export interface KeyProbe {
 /**
  * Goes through a server's keys with SCAN, and asks a question about each.
  *
- * One small page of keys, then one small write with the questions about them, then the next page. More in flight, or
- * larger pieces, would be faster, but at the others' cost: Redis reads up to 16 KB of a client's input at once and
+ * One small page of keys, then one small write with the questions about them and the SCAN for the next page: a round trip
+ * a page. More in flight, or larger pieces, would be faster, but at the others' cost: Redis reads up to 16 KB of a client's input at once and
  * answers all of it before it turns to the next client, so a large piece is a long wait for everybody else, and whoever
  * always has more waiting takes the server for itself. With pieces of 96 commands a GET of another client waits for
  * about as long as it takes itself; with two pages of 512 in flight its median was ten times as high.
@@ -52,13 +51,21 @@ export async function scanNode(
   const startedAt = performance.now()
   let keys = 0
   let cursor = '0'
+  let next = scan(connection, cursor, options)
   do {
     if (signal?.aborted) return { isComplete: false }
     const pageAt = performance.now()
-    const reply = await scan(connection, cursor, options)
+    const reply = await next
     cursor = text(reply[0])
     const found = list(reply[1]) as readonly Uint8Array[]
-    if (found.length > 0) await page(found)
+    const asked = found.length > 0 ? page(found) : undefined
+    if (cursor !== '0') {
+      // Behind the first questions about this page, in the same write.
+      next = scan(connection, cursor, options)
+      // A connection that fails is told by the questions too, and first.
+      next.catch(() => {})
+    }
+    await asked
     keys += found.length
     if (isGentle) await pause(Math.min(longestPauseMs, performance.now() - pageAt), signal)
     if (keysPerSecond !== undefined) await pause(startedAt + (keys / keysPerSecond) * 1000 - performance.now(), signal)
@@ -67,7 +74,7 @@ export async function scanNode(
 }
 
 async function scan(connection: RedisConnection, cursor: string, options: ScanOptions): Promise<readonly RespValue[]> {
-  const args: (string | number)[] = ['SCAN', cursor, 'COUNT', options.count ?? defaultPage]
+  const args: (string | number)[] = ['SCAN', cursor, 'COUNT', options.count ?? defaultCommandsPerWrite]
   if (options.match !== undefined) args.push('MATCH', options.match)
   if (options.type !== undefined) args.push('TYPE', options.type)
   let answer: RespValue = null
@@ -78,14 +85,19 @@ async function scan(connection: RedisConnection, cursor: string, options: ScanOp
   return list(answer)
 }
 
+/** How many keys one write asks about, with so many questions about each. */
+export function keysPerWrite(questions: number, commandsPerWrite: number = defaultCommandsPerWrite): number {
+  return Math.max(1, Math.floor(commandsPerWrite / questions))
+}
+
 /** Asks questions about the keys of a page, `commandsPerWrite` of them in one write. */
 export async function probeKeys(
   connection: RedisConnection,
   keys: readonly Uint8Array[],
   probes: readonly KeyProbe[],
-  commandsPerWrite: number = defaultPage,
+  commandsPerWrite?: number,
 ): Promise<void> {
-  const chunk = Math.max(1, Math.floor(commandsPerWrite / probes.length))
+  const chunk = keysPerWrite(probes.length, commandsPerWrite)
   for (let from = 0; from < keys.length; from += chunk) {
     const to = Math.min(keys.length, from + chunk)
     await Promise.all(

@@ -42,6 +42,11 @@ test.each([
     'people[0].role',
     'is missing',
   ],
+  [
+    { flags: { 'tokens-file': file('g.yaml', 'apps: [{name: a, token: two words are refused}]') } },
+    'apps[0].token',
+    'no blank',
+  ],
   [{ flags: { 'tokens-file': file('e.yaml', 'apps: [{name: a, token: short}]') } }, 'apps[0].token', '16 characters'],
   [
     { flags: { config: file('g.yaml', 'watchers: [{kind: replika, redisClusterId: main}]') } },

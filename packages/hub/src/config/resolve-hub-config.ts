@@ -137,8 +137,8 @@ export function readTokens(path: string): HubTokens {
     const token = fields.text('token', undefined)
     if (name === undefined) throw failure(fields.at('name'), `${fields.at('name')} is missing`)
     // The value itself must not be in the sentence.
-    if (token === undefined || token.length < 16) {
-      throw failure(fields.at('token'), `${fields.at('token')} must have 16 characters at least`)
+    if (token === undefined || !/^\S{16,}$/.test(token)) {
+      throw failure(fields.at('token'), `${fields.at('token')} must have 16 characters at least, and no blank`)
     }
     return { name, token }
   }

@@ -118,9 +118,19 @@ export function tokenOf(headers: IncomingHttpHeaders): string | undefined {
   const bearer = headers.authorization?.match(/^Bearer (\S+)$/i)?.[1]
   if (bearer !== undefined) return bearer
   const protocols = headers['sec-websocket-protocol']?.split(',') ?? []
-  return protocols
-    .map((name) => name.trim().match(/^firebreak-token\.(\S+)$/)?.[1])
+  const name = protocols
+    .map((protocol) => protocol.trim().match(/^firebreak-token\.(\S+)$/)?.[1])
     .find((token) => token !== undefined)
+  return name === undefined ? undefined : decoded(name)
+}
+
+/** A subprotocol has few characters: the others of a token are percent-encoded. */
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name)
+  } catch {
+    return name
+  }
 }
 
 export function isLoopback(host: string): boolean {

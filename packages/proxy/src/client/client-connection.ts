@@ -446,6 +446,11 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
       case 'session':
         return carryOut(this, command, bytes, start, end)
       case 'own': {
+        const { shield } = this.host
+        if (shield !== undefined && this.args.length === 3 && this.args.isWord(1, 'PEEK')) {
+          this.answerNow(shield.peek(this, this.argument(2)))
+          return true
+        }
         const words = this.argumentList().map((word) => Buffer.from(word).toString())
         this.answerNow(encodeReply(firebreakCommand(words.slice(1), this.host.observed), this.session.version))
         return true

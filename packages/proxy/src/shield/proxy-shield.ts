@@ -4,6 +4,7 @@ import {
   encodeCommand,
   forEachKey,
   isCacheable,
+  keyName,
   type RateLimitStrategy,
 } from '@firebreak/core'
 import {
@@ -33,6 +34,8 @@ const resp2 = nextReplyForm()
 /** What is done with a request: it is `answered` here, it is `held` and will come again, or its reply goes to a target. */
 export type Seen = 'answered' | 'held' | ReplyTarget
 
+const noReply = Buffer.from('*0\r\n')
+const oneReply = Buffer.from('*1\r\n')
 const getRow = commandOf('GET')
 
 /** Commands that change keys without naming them. */
@@ -108,6 +111,14 @@ export class ProxyShield {
     if (hot !== undefined && row === getRow && args.length === 2 && this.#answerGet(client, hot)) return 'answered'
     this.#accesses.note(bytes, start, end, hash, isWrite, isWrite ? parser.endOf(args.length - 1) - start : 0)
     return hot === undefined ? target : this.#handle(client, command, row, hot, index, isWrite, target)
+  }
+
+  /** What a client's GET of a key would be answered from memory now: an array of that one reply, or of none. */
+  peek(client: ClientConnection, key: Uint8Array): Uint8Array {
+    const hot = client.keySpace().hot.get(keyName(key))
+    const reply = hot === undefined || this.#pendingFlushes > 0 ? undefined : hot.peek('GET', this.#cluster.now())
+    if (reply === undefined) return noReply
+    return Buffer.concat([oneReply, client.session.version === 3 ? reply.bytes : asResp2('GET', reply)])
   }
 
   /** Nearly every read of a hot key: its GET is in memory. */

@@ -32,6 +32,7 @@ function setUp(strategy = defaultLocalCache) {
     guard: (_, pttlMs) => ({ lease, ttlMs: pttlMs < 0 ? 60_000 : pttlMs }),
     kept: (hot) => caches.kept(hot, now),
     makeLimit: () => undefined,
+    makeDiskReplies: () => undefined,
     released: (hot) => caches.released(hot),
   })
   const make = (name: string) => new HotKey(name, space, { strategy, ruleId: 'r', until: 1e12, isClaim: false })

@@ -1,5 +1,7 @@
 import { type BoundedCache, keyBytes, keySlotOfBytes, type Strategy } from '@firebreak/core'
 import { CopySet, type CopySetHost } from '../copies/copy-set.ts'
+import { loadFromDisk } from '../disk/disk-load.ts'
+import type { DiskReplies } from '../disk/disk-replies.ts'
 import type { KeyLimit } from '../limit/key-limit.ts'
 import type { KeyReading } from '../watcher/key-read.ts'
 import { endlessLease } from '../watcher/lease.ts'
@@ -73,6 +75,7 @@ export class HotKey {
   /** The node whose watcher guards the replies. */
   node: string | undefined
   readonly #replies = new Map<string, CachedReply>()
+  readonly #disk: DiskReplies | undefined
   readonly #loads = new Map<string, Load>()
   #byteCount = 0
 
@@ -83,6 +86,7 @@ export class HotKey {
     this.space = space
     this.cacheId = `${space.id} ${name}`
     this.handling = handling
+    this.#disk = space.makeDiskReplies(name)
     this.#equip()
   }
 
@@ -164,8 +168,14 @@ export class HotKey {
     return this.#byteCount
   }
 
+  /** Replies that are kept in memory. */
   get replyCount(): number {
     return this.#replies.size
+  }
+
+  /** True where replies are kept, in memory or on disk. */
+  get hasReplies(): boolean {
+    return this.#replies.size > 0 || (this.#disk?.size ?? 0) > 0
   }
 
   /** What is kept for a command, served or not. */
@@ -179,10 +189,16 @@ export class HotKey {
     return undefined
   }
 
-  /** The reply to a command, if one may be served at this moment; it is counted as a local hit. */
-  hit(commandId: string, now: number): CachedReply | undefined {
+  /** The reply to a command, if one may be served at this moment. */
+  peek(commandId: string, now: number): CachedReply | undefined {
     const reply = this.#replies.get(commandId)
-    if (reply === undefined || now >= reply.expiresAt || now >= reply.lease.aliveUntil) return undefined
+    return reply === undefined || now >= reply.expiresAt || now >= reply.lease.aliveUntil ? undefined : reply
+  }
+
+  /** As `peek`, for a reader: it is counted as a local hit. */
+  hit(commandId: string, now: number): CachedReply | undefined {
+    const reply = this.peek(commandId, now)
+    if (reply === undefined) return undefined
     this.localHits++
     this.bytesSaved += reply.bytes.length
     this.cache!.touch(this.cacheSlot)
@@ -208,18 +224,58 @@ export class HotKey {
       running.readers.push(onLoaded)
       return true
     }
-    const watcher = this.space.watcherOf(this)
-    if (watcher === undefined || !watcher.canRead) return false
     const load: Load = { readers: [onLoaded], isPoisoned: false }
     this.#loads.set(command.id, load)
+    const isLoading = this.#readDisk(command, load) || this.#readRedis(command, load)
+    if (!isLoading) this.#loads.delete(command.id)
+    return isLoading
+  }
+
+  /** The watcher of the key's node, if it can read now; the next read of Redis goes through it. */
+  reader(): TrackingWatcher | undefined {
+    const watcher = this.space.watcherOf(this)
+    if (watcher === undefined || !watcher.canRead) return undefined
     this.redisReads++
     this.node = watcher.node
-    watcher.read(this.space.database, this.bytes, command.encode(), (reading, sentAt) => {
-      if (this.#loads.get(command.id) === load) this.#loads.delete(command.id)
+    return watcher
+  }
+
+  /** Reads the key on its node; false where that cannot be done now. */
+  #readRedis(command: ReadCommand, load: Load): boolean {
+    const watcher = this.reader()
+    watcher?.read(this.space.database, this.bytes, command.encode(), (reading, sentAt) => {
       const reply = reading === undefined ? undefined : this.#take(command, load, reading, sentAt, watcher)
-      finish(load, reply)
+      this.#end(command, load, reply)
     })
-    return true
+    return watcher !== undefined
+  }
+
+  #readDisk(command: ReadCommand, load: Load): boolean {
+    if (this.#disk === undefined || !this.isCached) return false
+    return loadFromDisk(this.#disk, this, command, {
+      served: (reply) => {
+        this.localHits += load.readers.length
+        this.bytesSaved += reply.bytes.length * load.readers.length
+        if (this.#mayKeep(load)) this.#keep(command.id, reply)
+        this.#end(command, load, reply)
+      },
+      confirmed: (reading, sentAt, watcher) => {
+        this.bytesSaved += reading.reply.length
+        this.#end(command, load, this.#take(command, load, reading, sentAt, watcher))
+      },
+      missed: () => this.#readOn(command, load),
+    })
+  }
+
+  /** The disk did not help: Redis is read for those who still wait. */
+  #readOn(command: ReadCommand, load: Load): void {
+    const isWanted = load.readers.length > 0
+    if (!isWanted || !this.#readRedis(command, load)) this.#end(command, load, undefined)
+  }
+
+  #end(command: ReadCommand, load: Load, reply: CachedReply | undefined): void {
+    if (this.#loads.get(command.id) === load) this.#loads.delete(command.id)
+    finish(load, reply)
   }
 
   /** Sends every waiting reader to Redis, drops every reply: an own write is about to go out. */
@@ -250,13 +306,22 @@ export class HotKey {
    * reply comes behind the news was answered behind the change.
    */
   dropReplies(): void {
+    this.#disk?.drop()
     if (this.#replies.size === 0) return
-    this.forget()
+    this.#forget()
     this.space.released(this)
   }
 
-  /** Drops the replies without telling the cache, which let them go. */
-  forget(): void {
+  /** The cache has no room for the replies: they go to disk; true where all of them are there. */
+  evict(): boolean {
+    const disk = this.#disk
+    let isKept = disk !== undefined
+    if (disk !== undefined) for (const [id, reply] of this.#replies) isKept = disk.keep(id, reply) && isKept
+    this.#forget()
+    return isKept
+  }
+
+  #forget(): void {
     this.#replies.clear()
     this.#byteCount = 0
   }
@@ -278,8 +343,16 @@ export class HotKey {
       reply.refreshAt = sentAt + ttlMs * (refreshFrom + this.space.random() * refreshJitter)
       reply.refresh = () => this.load(command, this.space.now(), ignoreReply)
     }
-    if (!load.isPoisoned && ttlMs > 0 && this.isCached && this.pendingWrites === 0) this.#keep(command.id, reply)
+    if (ttlMs > 0 && this.#mayKeep(load)) {
+      this.#disk?.forget(command.id)
+      if (this.#disk?.isWrittenThrough) this.#disk.keep(command.id, reply)
+      this.#keep(command.id, reply)
+    }
     return reply
+  }
+
+  #mayKeep(load: Load): boolean {
+    return !load.isPoisoned && this.isCached && this.pendingWrites === 0
   }
 
   #keep(commandId: string, reply: CachedReply): void {

@@ -1,4 +1,5 @@
 import type { RateLimitStrategy } from '@firebreak/core'
+import type { DiskReplies } from '../disk/disk-replies.ts'
 import type { KeyLimit } from '../limit/key-limit.ts'
 import type { Lease } from '../watcher/lease.ts'
 import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
@@ -23,6 +24,8 @@ export interface KeySpaceHost {
   guard(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): { readonly lease: Lease; readonly ttlMs: number }
   /** The limit on a hot key; undefined where it is none of the application's keys. */
   makeLimit(name: string, strategy: RateLimitStrategy): KeyLimit | undefined
+  /** Where a key's replies are on disk; undefined without a disk tier. */
+  makeDiskReplies(space: KeySpace, name: string): DiskReplies | undefined
   /** The key's replies grew: the cache that bounds them counts them. */
   kept(hot: HotKey): void
   /** The key has no replies any more. */
@@ -96,6 +99,10 @@ export class KeySpace {
 
   makeLimit(name: string, strategy: RateLimitStrategy): KeyLimit | undefined {
     return this.#host.makeLimit(name, strategy)
+  }
+
+  makeDiskReplies(name: string): DiskReplies | undefined {
+    return this.#host.makeDiskReplies(this, name)
   }
 
   kept(hot: HotKey): void {

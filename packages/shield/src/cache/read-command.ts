@@ -4,9 +4,13 @@ import { type CommandArgument, encodeCommand } from '@firebreak/core'
 export interface ReadCommand {
   /** The command in capitals and its arguments but the key. */
   readonly id: string
+  /** In capitals; a subcommand's is two words. */
+  readonly name: string
   encode(): Uint8Array
   /** The same command on another key. */
   encodeFor(key: Uint8Array): Uint8Array
+  /** A script that gets the key as its only one and the command's words as its arguments. */
+  encodeIn(script: string): Uint8Array
 }
 
 /** The read command of a name and its arguments, the key among them at `keyIndex` (0 is the first argument). */
@@ -18,9 +22,14 @@ export function readCommand(name: string, args: readonly CommandArgument[], keyI
     // Lengths keep `a, bc` and `ab, c` apart.
     id += ` ${text.length}:${text}`
   }
-  // A subcommand's name is two words.
-  const encode = (all: readonly CommandArgument[]) => encodeCommand([...name.split(' '), ...all])
-  return { id, encode: () => encode(args), encodeFor: (key) => encode(args.with(keyIndex, key)) }
+  const words = (all: readonly CommandArgument[]) => [...name.split(' '), ...all]
+  return {
+    id,
+    name,
+    encode: () => encodeCommand(words(args)),
+    encodeFor: (key) => encodeCommand(words(args.with(keyIndex, key))),
+    encodeIn: (script) => encodeCommand(['EVAL', script, 1, args[keyIndex]!, ...words(args)]),
+  }
 }
 
 // Bytes as Latin-1 and text as it is never meet: the mark tells them apart, at worst one reply is kept twice.

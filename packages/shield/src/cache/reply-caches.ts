@@ -19,8 +19,7 @@ export class ReplyCaches {
       hot.cacheSlot = cache.slotOf(hot.cacheId)!
       return
     }
-    hot.forget()
-    hot.bypassUntil = now + tooLargeBypassMs
+    if (!hot.evict()) hot.bypassUntil = now + tooLargeBypassMs
   }
 
   released(hot: HotKey): void {
@@ -41,7 +40,7 @@ export class ReplyCaches {
         maxEntries: cacheSize,
         maxBytes,
         policy: expireStrategy,
-        onEvict: (_, evicted) => evicted.forget(),
+        onEvict: (_, evicted) => void evicted.evict(),
       })
       this.#caches.set(id, cache)
     }

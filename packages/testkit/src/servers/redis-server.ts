@@ -129,8 +129,9 @@ export async function startCluster(
           'yes',
           '--cluster-port',
           String(busPort),
+          // With nobody to fail over to, a node that is slow for a moment must not take the cluster down.
           '--cluster-node-timeout',
-          '1500',
+          replicas === 0 ? '10000' : '1500',
           '--cluster-config-file',
           'nodes.conf',
           ...args,

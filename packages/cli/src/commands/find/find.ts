@@ -18,8 +18,6 @@ const subcommands: Readonly<Record<string, (run: FindRun) => Promise<number>>> =
 
 /** `firebreak find` */
 export const find: Command = {
-  name: 'find',
-  summary: 'Hot and big keys on any Redis, now',
   help: findHelp,
   subcommands: Object.keys(subcommands),
   flags: [...new Set(Object.values(findFlags).flatMap((specs) => specs.map(({ name }) => name)))],

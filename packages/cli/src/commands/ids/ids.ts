@@ -15,8 +15,6 @@ import type { Command, CommandIo } from '../../command/command.ts'
 import { flagNames, type IdsFlags, parseIdsFlags } from './ids-flags.ts'
 
 export const ids: Command = {
-  name: 'ids',
-  summary: 'Give unique ids over HTTP and RESP',
   flags: flagNames,
   help: `Give unique ids over HTTP and RESP: segments from a database, snowflakes from a clock.
 

@@ -1,5 +1,7 @@
 import type { Overview } from '@firebreak/core'
 import { signal } from '@preact/signals'
+import { subprotocols } from './access.ts'
+import { call } from './api.ts'
 
 /** The newest overview, undefined before the first. */
 export const overview = signal<Overview | undefined>(undefined)
@@ -13,7 +15,7 @@ const silenceMs = 5000
 export function connectLive(): void {
   const url = new URL('/v1/live', location.href)
   url.protocol = location.protocol === 'https:' ? 'wss:' : 'ws:'
-  const socket = new WebSocket(url)
+  const socket = new WebSocket(url, subprotocols())
   let timer = setTimeout(() => socket.close(), silenceMs)
   socket.onmessage = (event) => {
     clearTimeout(timer)
@@ -23,7 +25,9 @@ export function connectLive(): void {
   }
   socket.onclose = () => {
     clearTimeout(timer)
-    link.value = 'lost'
+    // A browser does not tell why a WebSocket was refused; the API does.
+    if (link.value === 'connecting') call('GET', '/v1/overview').catch(() => {})
+    else link.value = 'lost'
     setTimeout(connectLive, 1000)
   }
 }

@@ -23,6 +23,11 @@ export function bytes(count: number): string {
   return `${short.format(value)} ${units[unit]}`
 }
 
+/** A duration in milliseconds. */
+export function milliseconds(ms: number): string {
+  return `${short.format(ms)} ms`
+}
+
 /** A time of day. */
 export function timeOfDay(ms: number): string {
   return new Date(ms).toLocaleTimeString(undefined, { hour12: false })

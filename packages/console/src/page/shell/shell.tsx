@@ -1,4 +1,6 @@
 import type { FunctionComponent } from 'preact'
+import { ConsistencyPage } from '../consistency/consistency-page.tsx'
+import { isTokenWanted } from '../data/access.ts'
 import { link, overview } from '../data/live.ts'
 import { HistoryPage } from '../history/history-page.tsx'
 import { HostsPage } from '../hosts/hosts-page.tsx'
@@ -11,6 +13,7 @@ import { LocksPage } from '../services/locks-page.tsx'
 import { SlotsPage } from '../slots/slots-page.tsx'
 import { KillSwitch } from './kill-switch.tsx'
 import { route } from './route.ts'
+import { SignIn } from './sign-in.tsx'
 
 interface PageLink {
   readonly name: string
@@ -23,6 +26,7 @@ const pages: readonly PageLink[] = [
   { name: 'rules', title: 'Rules', Page: RulesPage },
   { name: 'hosts', title: 'Hosts', Page: HostsPage },
   { name: 'history', title: 'History', Page: HistoryPage },
+  { name: 'consistency', title: 'Consistency', Page: ConsistencyPage },
   { name: 'slots', title: 'Slots', Page: SlotsPage },
   { name: 'findings', title: 'Findings', Page: FindingsPage },
   { name: 'limits', title: 'Limits', Page: LimitsPage },
@@ -56,9 +60,7 @@ export function Shell() {
         </span>
         <KillSwitch />
       </header>
-      <main>
-        <Page />
-      </main>
+      <main>{isTokenWanted.value ? <SignIn /> : <Page />}</main>
     </>
   )
 }

@@ -1,0 +1,210 @@
+import { existsSync, readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { scale, temporaryFolder, waitFor } from '@firebreak/testkit'
+import fc from 'fast-check'
+import { expect, onTestFinished, test } from 'vitest'
+import { Trouble, type Warning } from '../trouble/trouble.ts'
+import { endlessLease } from '../watcher/lease.ts'
+import { type DiskReply, DiskTier } from './disk-tier.ts'
+import type { DiskTierOptions } from './disk-tier-options.ts'
+
+async function openTier(options: Partial<DiskTierOptions> = {}) {
+  const warnings: Warning[] = []
+  const path = options.path ?? join(temporaryFolder('disk'), 'tier')
+  const tier = new DiskTier({ path, ...options }, new Trouble((warning) => warnings.push(warning)))
+  onTestFinished(() => tier.close())
+  await waitFor(() => tier.state !== 'checking')
+  return { tier, path, warnings }
+}
+
+function replyOf(id: string, bytes: Uint8Array): DiskReply & { isEvicted: boolean } {
+  return {
+    id,
+    bytes: bytes.length,
+    expiresAt: Number.POSITIVE_INFINITY,
+    lease: endlessLease,
+    isEvicted: false,
+    onEvicted() {
+      this.isEvicted = true
+    },
+  }
+}
+
+/** Puts a reply once there is room for it in the queue. */
+const put = (tier: DiskTier, reply: DiskReply, bytes: Uint8Array) =>
+  waitFor(() => tier.put(reply, bytes), { everyMs: 1 })
+const read = (tier: DiskTier, reply: DiskReply) =>
+  new Promise<Uint8Array | undefined>((resolve) => tier.read(reply, resolve))
+const readUntrusted = (tier: DiskTier, id: string) =>
+  new Promise<Uint8Array | undefined>((resolve) => {
+    if (!tier.readUntrusted(id, resolve)) resolve(undefined)
+  })
+
+const action = fc.record({
+  kind: fc.constantFrom('put', 'put', 'put', 'read', 'read', 'remove', 'distrust'),
+  id: fc.constantFrom(...'abcdefghijklmnopqrstuvwxyz'),
+  length: fc.constantFrom(0, 1, 500, 3000, 20_000, 90_000),
+})
+
+test('gives back what a Map would, or nothing where it made room, and stays within its bytes', async () => {
+  const maxBytes = 3 * 2 ** 20
+  const { tier, path } = await openTier({ maxBytes })
+  let found = 0
+  let lost = 0
+  let serial = 0
+  await fc.assert(
+    fc.asyncProperty(fc.array(action, { minLength: 50, maxLength: 150, size: 'max' }), async (actions) => {
+      tier.distrust()
+      const model = new Map<string, { reply: ReturnType<typeof replyOf>; bytes: Buffer }>()
+      for (const { kind, id, length } of actions) {
+        const known = model.get(id)
+        if (kind === 'put') {
+          const bytes = Buffer.alloc(length, `${++serial} `)
+          const reply = replyOf(id, bytes)
+          // Refused while too much waits to be written: what was there before stays.
+          if (tier.put(reply, bytes)) model.set(id, { reply, bytes })
+        } else if (kind === 'remove') {
+          if (known !== undefined) tier.remove(known.reply)
+          model.delete(id)
+        } else if (kind === 'distrust') {
+          tier.distrust()
+          model.clear()
+        } else if (known !== undefined) {
+          const bytes = await read(tier, known.reply)
+          if (bytes === undefined) lost++
+          else found++
+          if (bytes !== undefined) expect(Buffer.compare(bytes, known.bytes)).toBe(0)
+        }
+        expect(tier.bytes).toBeLessThanOrEqual(maxBytes / 2)
+      }
+    }),
+    { numRuns: scale(20, 300) },
+  )
+  expect(found).toBeGreaterThan(lost)
+  expect(tier.state).toBe('open')
+  // What LMDB needs to write a batch comes on top for a moment; pages are used again from then on.
+  expect(statSync(join(path, 'replies.mdb')).size).toBeLessThan(maxBytes * 3)
+})
+
+test('the file keeps to its bound while many times as much goes through it', async () => {
+  const maxBytes = 8 * 2 ** 20
+  const { tier } = await openTier({ maxBytes })
+  for (let batch = 0; batch < scale(60, 400); batch++) {
+    for (let index = 0; index < 20; index++) {
+      const bytes = Buffer.alloc(2000 + ((batch * 7919 + index * 104_729) % 60_000), batch)
+      tier.put(replyOf(`${(batch * 31 + index * 7) % 500}`, bytes), bytes)
+    }
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  const last = replyOf('last', Buffer.from('x'))
+  await put(tier, last, Buffer.from('x'))
+  expect(await read(tier, last)).toEqual(Buffer.from('x'))
+  expect(tier.fileBytes).toBeLessThan(maxBytes * 1.5)
+  expect(tier.size).toBeGreaterThan(20)
+})
+
+test('nobody vouches for what was distrusted, but it can still be compared; it goes first when room is needed', async () => {
+  const { tier } = await openTier({ maxBytes: 2 ** 20 })
+  const bytes = Buffer.alloc(50_000, 'v')
+  const old = replyOf('old', bytes)
+  tier.put(old, bytes)
+  expect(tier.readUntrusted('old', () => {})).toBe(false)
+  tier.distrust()
+  expect(tier.holds(old)).toBe(false)
+  expect(await read(tier, old)).toBeUndefined()
+  expect(await readUntrusted(tier, 'old')).toEqual(bytes)
+  const replies = Array.from({ length: 8 }, (_, index) => replyOf(`new ${index}`, bytes))
+  for (const reply of replies) await put(tier, reply, bytes)
+  expect(await readUntrusted(tier, 'old')).toEqual(bytes)
+  const more = Array.from({ length: 2 }, (_, index) => replyOf(`more ${index}`, bytes))
+  for (const reply of more) await put(tier, reply, bytes)
+  expect(await readUntrusted(tier, 'old')).toBeUndefined()
+  expect([...replies, ...more].filter((reply) => tier.holds(reply))).toHaveLength(9)
+})
+
+test('what is to survive is there after a restart, trusted by nobody; what is not is gone', async () => {
+  for (const survivesRestart of [true, false]) {
+    const bytes = Buffer.alloc(5000, 'v')
+    const { tier, path } = await openTier({ survivesRestart })
+    tier.put(replyOf('id', bytes), bytes)
+    await tier.close()
+    expect(existsSync(join(path, 'replies.mdb'))).toBe(survivesRestart)
+    const next = (await openTier({ path, survivesRestart })).tier
+    expect(next.size).toBe(0)
+    expect(await readUntrusted(next, 'id')).toEqual(survivesRestart ? bytes : undefined)
+    expect(next.bytes > 0).toBe(survivesRestart)
+    await next.close()
+  }
+})
+
+/** Things that happen to files. */
+const damages: Record<string, (file: string) => void | Promise<void>> = {
+  'a file of something else': (file) => writeFileSync(file, 'x'.repeat(100_000)),
+  'an end that is missing': (file) => truncateSync(file, 40_000),
+  'almost nothing left': (file) => truncateSync(file, 100),
+  async 'bytes overwritten in the middle'(file) {
+    const handle = await open(file, 'r+')
+    for (let at = 8192; at < statSync(file).size; at += 4096) await handle.write(Buffer.alloc(4000, 0xff), 0, 4000, at)
+    await handle.close()
+  },
+}
+
+test.each(Object.keys(damages))('%s is told once, and the process goes on without the tier', async (damage) => {
+  const { tier, path } = await openTier({ survivesRestart: true })
+  for (let index = 0; index < 40; index++) {
+    const bytes = Buffer.alloc(5000, index)
+    tier.put(replyOf(`id ${index}`, bytes), bytes)
+  }
+  await tier.close()
+  await damages[damage]!(join(path, 'replies.mdb'))
+  const broken = await openTier({ path, survivesRestart: true })
+  expect(broken.tier.state).toBe('failed')
+  expect(broken.warnings.map(({ kind }) => kind)).toEqual(['disk-tier'])
+  expect(broken.warnings[0]!.message).toContain(path)
+  const reply = replyOf('x', Buffer.from('x'))
+  expect(broken.tier.put(reply, Buffer.from('x'))).toBe(false)
+  expect(await read(broken.tier, reply)).toBeUndefined()
+  await broken.tier.close()
+  // The next start has an empty one.
+  const next = await openTier({ path, survivesRestart: true })
+  expect(next.tier.state).toBe('open')
+  expect(next.tier.bytes).toBe(0)
+})
+
+test('a folder that cannot be made or is in use is told, and the tier is not there', async () => {
+  const { path, tier } = await openTier()
+  const second = await openTier({ path })
+  expect(second.tier.state).toBe('failed')
+  expect(second.warnings[0]!.message).toMatch(/another shield/)
+  expect(tier.state).toBe('open')
+  const file = join(temporaryFolder('disk'), 'file')
+  writeFileSync(file, '')
+  const third = await openTier({ path: join(file, 'tier') })
+  expect(third.tier.state).toBe('failed')
+  expect(third.warnings).toHaveLength(1)
+  const held = temporaryFolder('disk')
+  writeFileSync(join(held, 'owner'), String(process.ppid))
+  expect((await openTier({ path: held })).warnings[0]!.message).toContain(`process ${process.ppid} uses it`)
+  // An owner that is gone holds nothing.
+  writeFileSync(join(held, 'owner'), '2147483646')
+  expect((await openTier({ path: held })).tier.state).toBe('open')
+})
+
+test('without the package lmdb the options are refused with a code', () => {
+  const missing = () => {
+    throw Object.assign(new Error("Cannot find module 'lmdb'"), { code: 'MODULE_NOT_FOUND' })
+  }
+  const path = join(temporaryFolder('disk'), 'tier')
+  expect(() => new DiskTier({ path }, new Trouble(), missing)).toThrow(
+    expect.objectContaining({ code: 'FB_DISK_DRIVER_MISSING', message: expect.stringContaining('npm install lmdb') }),
+  )
+  expect(existsSync(path)).toBe(false)
+})
+
+test('bounds that are none are refused', () => {
+  const path = temporaryFolder('disk')
+  expect(() => new DiskTier({ path: '' }, new Trouble())).toThrow(/diskTier\.path/)
+  expect(() => new DiskTier({ path, maxBytes: 10 }, new Trouble())).toThrow(/diskTier\.maxBytes is 10/)
+  expect(readdirSync(path)).toEqual([])
+})

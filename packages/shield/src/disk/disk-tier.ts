@@ -1,0 +1,296 @@
+import type { Trouble } from '../trouble/trouble.ts'
+import type { Lease } from '../watcher/lease.ts'
+import { DiskFolder } from './disk-folder.ts'
+import { recordCost } from './disk-record.ts'
+import { type DiskTierOptions, type ResolvedDiskTierOptions, resolveDiskTierOptions } from './disk-tier-options.ts'
+import { checkFile } from './file-check.ts'
+import { LmdbStore, loadLmdb } from './lmdb-store.ts'
+
+/** A reply whose bytes are on disk; all that says whether they may be served stays in memory. */
+export interface DiskReply {
+  readonly id: string
+  readonly bytes: number
+  readonly expiresAt: number
+  readonly lease: Lease
+  /** The tier has let it go to make room. */
+  onEvicted(): void
+}
+
+/** What a tier does now; `failed`: the caches are in memory alone. */
+export type DiskTierState = 'checking' | 'open' | 'failed' | 'closed'
+
+const sweepCount = 64
+/** The file's size is looked at once in so many bytes written. */
+const lookEveryBytes = 2 ** 20
+
+/**
+ * The second tier of the local caches: what memory has no room for, in an LMDB file.
+ *
+ * *Trust.* The file holds bytes and nothing else. Which of them may be served, until when and under which lease is known
+ * in memory (`DiskReply`), so an invalidation is complete the moment it is handled, whatever the disk does. To distrust
+ * the whole tier (a watcher was lost, something was flushed) is to begin with an empty map: the records stay, but nobody
+ * vouches for them.
+ *
+ * *Untrusted records*, those and what a process before this one left, are read only to ask Redis for the digest of what
+ * it would answer: where it is the same, the value need not be sent. They are swept away first when room is needed.
+ *
+ * *Bound.* Trusted and untrusted records together take half of `maxBytes` at most, least recently used out first; LMDB
+ * writes changed pages anew before it frees the old ones. An LMDB file never shrinks, so one that passes `maxBytes` all
+ * the same is replaced by an empty one. How many bytes untrusted records take is an estimate (their sum is known, each one's
+ * size is not) and right again after each whole sweep.
+ *
+ * *Trouble* of any kind is told once and leaves the caches in memory alone. LMDB trusts its files so far that a damaged
+ * one ends the process, so a file from before is first read by another process (`check-file.ts`).
+ */
+export class DiskTier {
+  readonly options: ResolvedDiskTierOptions
+  readonly #trouble: Trouble
+  readonly #lmdb: ReturnType<typeof loadLmdb>
+  readonly #folder: DiskFolder | undefined
+  #state: DiskTierState = 'checking'
+  #store: LmdbStore | undefined
+  /** In the order of their last use. */
+  #trusted = new Map<string, DiskReply>()
+  #trustedBytes = 0
+  #untrustedCount = 0
+  #untrustedBytes = 0
+  #sweepFrom = ''
+  #writtenBytes = 0
+
+  constructor(options: DiskTierOptions, trouble: Trouble, load?: (name: string) => unknown) {
+    this.options = resolveDiskTierOptions(options)
+    this.#trouble = trouble
+    this.#lmdb = loadLmdb(load)
+    try {
+      this.#folder = DiskFolder.take(this.options.path)
+    } catch (error) {
+      this.#failed(error)
+      return
+    }
+    if (!this.options.survivesRestart) {
+      this.#open()
+      return
+    }
+    checkFile(this.#folder.file, (isSound) => {
+      if (this.#state !== 'checking') return
+      if (isSound) this.#open()
+      else this.#damaged()
+    })
+  }
+
+  get state(): DiskTierState {
+    return this.#state
+  }
+
+  /** Records that may be served. */
+  get size(): number {
+    return this.#trusted.size
+  }
+
+  /** Bytes of all records, as far as known. */
+  get bytes(): number {
+    return this.#trustedBytes + this.#untrustedBytes
+  }
+
+  /** Bytes that are not yet in the file. */
+  get waitingBytes(): number {
+    return this.#store?.pendingBytes ?? 0
+  }
+
+  /** Bytes of the file. */
+  get fileBytes(): number {
+    return this.#store?.fileBytes ?? 0
+  }
+
+  /** Takes a reply's bytes in; false where that is not possible now. */
+  put(reply: DiskReply, bytes: Uint8Array): boolean {
+    const cost = recordCost(bytes.length)
+    if (this.#store === undefined || cost > this.#roomBytes || !this.#store.put(reply.id, bytes)) return false
+    this.#untrack(reply.id)
+    this.#trusted.set(reply.id, reply)
+    this.#trustedBytes += cost
+    this.#makeRoom()
+    this.#look(cost)
+    return true
+  }
+
+  /** True while the reply's bytes are there and may be served as far as the tier knows. */
+  holds(reply: DiskReply): boolean {
+    return this.#trusted.get(reply.id) === reply
+  }
+
+  /** Calls back later with the bytes; undefined where the tier has lost them or trusts them no more. */
+  read(reply: DiskReply, onRead: (bytes: Uint8Array | undefined) => void): void {
+    if (this.#store === undefined || !this.holds(reply)) {
+      queueMicrotask(() => onRead(undefined))
+      return
+    }
+    // Now the most recently used.
+    this.#trusted.delete(reply.id)
+    this.#trusted.set(reply.id, reply)
+    this.#store.read(reply.id, (bytes) => {
+      if (bytes === undefined && this.holds(reply)) this.remove(reply)
+      onRead(this.holds(reply) ? bytes : undefined)
+    })
+  }
+
+  /** Removes a reply that is no longer right. */
+  remove(reply: DiskReply): void {
+    if (!this.holds(reply)) return
+    this.#untrack(reply.id)
+    this.#store?.remove(reply.id)
+  }
+
+  /** Calls back later with bytes that nobody vouches for; false where there are none under the id. */
+  readUntrusted(id: string, onRead: (bytes: Uint8Array | undefined) => void): boolean {
+    if (this.#store === undefined || this.#untrustedCount === 0 || this.#trusted.has(id)) return false
+    this.#store.read(id, onRead)
+    return true
+  }
+
+  /** Removes what was found to be wrong. */
+  removeUntrusted(id: string): void {
+    if (this.#trusted.has(id)) return
+    this.#store?.remove(id)
+  }
+
+  /** From now on nobody vouches for anything that is in the file. */
+  distrust(): void {
+    if (this.#trusted.size === 0) return
+    this.#untrustedCount += this.#trusted.size
+    this.#untrustedBytes += this.#trustedBytes
+    this.#trusted = new Map()
+    this.#trustedBytes = 0
+    this.#sweepFrom = ''
+  }
+
+  /** Ends the tier. Records stay in the folder where they are to survive. */
+  async close(): Promise<void> {
+    if (this.#state === 'closed') return
+    const store = this.#store
+    this.#end('closed')
+    try {
+      await store?.close()
+      if (!this.options.survivesRestart) this.#folder?.wipe()
+    } catch (error) {
+      this.#tell('could not be closed', error)
+    }
+    this.#folder?.release()
+  }
+
+  get #roomBytes(): number {
+    return this.options.maxBytes / 2
+  }
+
+  #open(): void {
+    const folder = this.#folder!
+    const { survivesRestart, maxBytes } = this.options
+    try {
+      if (survivesRestart) folder.dropLocks()
+      else folder.wipe()
+      this.#store = new LmdbStore({
+        open: this.#lmdb,
+        file: folder.file,
+        isTemporary: !survivesRestart,
+        maxPendingBytes: maxBytes / 16,
+        onFailure: (error) => this.#failed(error),
+      })
+      this.#untrustedCount = this.#store.entryCount
+      this.#untrustedBytes = this.#untrustedCount === 0 ? 0 : this.#store.usedBytes
+      this.#state = 'open'
+      this.#makeRoom()
+    } catch (error) {
+      this.#failed(error)
+    }
+  }
+
+  #makeRoom(): void {
+    while (this.bytes > this.#roomBytes && this.#untrustedCount > 0) this.#sweep()
+    while (this.bytes > this.#roomBytes) {
+      const [oldest] = this.#trusted.values()
+      if (oldest === undefined) return
+      this.remove(oldest)
+      oldest.onEvicted()
+    }
+  }
+
+  /** Removes some of the untrusted records. */
+  #sweep(): void {
+    const store = this.#store!
+    const ids = store.idsFrom(this.#sweepFrom, sweepCount)
+    const meanBytes = this.#untrustedBytes / this.#untrustedCount
+    for (const id of ids) {
+      if (this.#trusted.has(id)) continue
+      store.remove(id)
+      this.#untrustedCount--
+      this.#untrustedBytes -= meanBytes
+    }
+    this.#sweepFrom = `${ids.at(-1) ?? ''}\u0000`
+    if (ids.length === sweepCount && this.#untrustedCount > 0) return
+    this.#untrustedCount = 0
+    this.#untrustedBytes = 0
+  }
+
+  #look(written: number): void {
+    this.#writtenBytes += written
+    if (this.#writtenBytes < Math.min(lookEveryBytes, this.options.maxBytes / 16)) return
+    this.#writtenBytes = 0
+    if (this.fileBytes > this.options.maxBytes) this.#startAnew()
+  }
+
+  /** Begins with an empty file. */
+  #startAnew(): void {
+    const old = this.#store!
+    this.#end('checking')
+    try {
+      // The old one lives on without a name until it is closed.
+      this.#folder!.wipe()
+      old.close().catch((error) => this.#tell('could not be closed', error))
+    } catch (error) {
+      this.#failed(error)
+      return
+    }
+    this.#open()
+  }
+
+  #untrack(id: string): void {
+    const known = this.#trusted.get(id)
+    if (known === undefined) return
+    this.#trusted.delete(id)
+    this.#trustedBytes -= recordCost(known.bytes)
+  }
+
+  #damaged(): void {
+    this.#failed(new Error('the file is damaged; it was removed, and the next start has an empty one'))
+    try {
+      this.#folder!.wipe()
+    } catch {
+      // It stays; the next start finds it damaged once more.
+    }
+  }
+
+  #failed(error: unknown): void {
+    if (this.#state === 'closed' || this.#state === 'failed') return
+    this.#end('failed')
+    this.#tell('cannot be used', error)
+  }
+
+  #end(state: DiskTierState): void {
+    this.#state = state
+    this.#store = undefined
+    this.#trusted = new Map()
+    this.#trustedBytes = 0
+    this.#untrustedCount = 0
+    this.#untrustedBytes = 0
+  }
+
+  #tell(what: string, error: unknown): void {
+    const why = error instanceof Error ? error.message : String(error)
+    const { path } = this.options
+    this.#trouble.note(
+      'disk-tier',
+      `the disk tier in ${path} ${what} (${why}); hot keys are kept in memory only`,
+      error,
+    )
+  }
+}

@@ -1,0 +1,53 @@
+import type { WatcherStatus } from '@firebreak/core'
+import type { KeySpace } from '../cache/key-space.ts'
+import { watcherStatus } from '../status/watcher-status.ts'
+import { TrackingWatcher, type TrackingWatcherOptions } from './tracking-watcher.ts'
+
+/** What all watchers of a Redis have in common, and whom they tell. */
+export interface ClusterWatchersOptions extends Omit<TrackingWatcherOptions, 'node' | 'upstream' | 'onFlush'> {
+  /** Everything that was read from this node is to be dropped. */
+  readonly onNodeLost: (node: string) => void
+}
+
+/** The watchers of one Redis: one for each node and each identity that hot keys are read as. */
+export class ClusterWatchers {
+  readonly #options: ClusterWatchersOptions
+  readonly #watchers = new Map<string, TrackingWatcher>()
+
+  constructor(options: ClusterWatchersOptions) {
+    this.#options = options
+  }
+
+  /** The watcher of the node that owns a slot; undefined while that is not known. */
+  at(space: KeySpace, slot: number): TrackingWatcher | undefined {
+    const node = space.upstream.nodeOf(slot)
+    if (node === undefined) return undefined
+    const id = `${space.identity} ${node}`
+    let watcher = this.#watchers.get(id)
+    if (watcher === undefined) {
+      const { onNodeLost } = this.#options
+      watcher = new TrackingWatcher({
+        ...this.#options,
+        node,
+        upstream: space.upstream,
+        onFlush: () => onNodeLost(node),
+      })
+      this.#watchers.set(id, watcher)
+    }
+    return watcher
+  }
+
+  /** Lets all rest that are not used. */
+  setUsed(used: ReadonlySet<TrackingWatcher>): void {
+    for (const watcher of this.#watchers.values()) watcher.setIdle(!used.has(watcher))
+  }
+
+  statuses(redisClusterId: string, isLaneAlive: boolean): WatcherStatus[] {
+    return [...this.#watchers.values()].map((watcher) => watcherStatus(redisClusterId, watcher, isLaneAlive))
+  }
+
+  stop(): void {
+    for (const watcher of this.#watchers.values()) watcher.stop()
+    this.#watchers.clear()
+  }
+}

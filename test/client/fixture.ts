@@ -18,6 +18,7 @@ export class Fixture {
   readonly plain: Redis
   readonly #port: number
   readonly #clients: Redis[] = []
+  readonly #closers: (() => Promise<unknown>)[] = []
 
   private constructor(hub: TestHub, port: number) {
     this.hub = hub
@@ -29,6 +30,11 @@ export class Fixture {
     const fixture = new Fixture(await TestHub.start(), port)
     await fixture.plain.flushall()
     return fixture
+  }
+
+  /** Has something closed before the hub is. */
+  onClose(close: () => Promise<unknown>): void {
+    this.#closers.push(close)
   }
 
   /** A protected client that the hub knows; `port` for one behind a proxy. */
@@ -54,7 +60,11 @@ export class Fixture {
   }
 
   /** Makes a key hot and waits until its GET is answered from memory. */
-  async makeHot(redis: Redis, key: string, read: () => Promise<unknown> = () => redis.get(key)): Promise<void> {
+  async makeHot(
+    redis: { get(key: string): Promise<unknown> },
+    key: string,
+    read: () => Promise<unknown> = () => redis.get(key),
+  ): Promise<void> {
     this.hub.heat('main', [key])
     await this.isServed(read)
   }
@@ -94,6 +104,7 @@ export class Fixture {
       client.disconnect()
     }
     this.plain.disconnect()
+    await Promise.all(this.#closers.map((close) => close()))
     await this.hub.kill()
   }
 }

@@ -1,4 +1,3 @@
-import { peek } from '@firebreak/client'
 import { keySlot } from '@firebreak/core'
 import {
   type RedisCluster,
@@ -11,11 +10,12 @@ import {
   startSentinel,
   waitFor,
 } from '@firebreak/testkit'
-import { Cluster, Redis } from 'ioredis'
+import { Cluster } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Fixture } from '../client/fixture.ts'
 import { Slowness } from './slowness.ts'
 import { largest, VersionOracle, VersionReader } from './version-oracle.ts'
+import { type Guarded, ways } from './ways.ts'
 
 let control: RedisServer
 let fixture: Fixture
@@ -35,8 +35,8 @@ afterEach(async () => {
 })
 
 /** Waits until the client answers this value from memory. */
-const serves = (redis: object & { get(key: string): Promise<string | null> }, key: string, value: string | null) =>
-  waitFor(async () => (await redis.get(key).catch(() => undefined)) === value && peek(redis, key) === value, {
+const serves = (redis: Guarded, key: string, value: string | null) =>
+  waitFor(async () => (await redis.get(key).catch(() => undefined)) === value && (await redis.peek(key)) === value, {
     timeoutMs: 30_000,
     what: `${key} to be served as ${value}`,
   })
@@ -87,28 +87,31 @@ describe('a cluster', () => {
     return master === undefined || replica === undefined ? undefined : [portOf(master), portOf(replica)]
   }
 
-  test('each node has one connection of the shield, tracked, and only of keys that are hot', async () => {
-    const redis = await fixture.adopt(connect())
-    const keys = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => `{${name}}k`)
-    const plain = connect()
-    for (const key of keys) await plain.set(key, 'v')
-    fixture.hub.heat('main', keys)
-    for (const key of keys) await serves(redis, key, 'v')
-    const masters = new Set<number>()
-    for (const key of keys) masters.add((await ownersOf(keySlot(key)))[0])
-    expect(masters.size).toBeGreaterThan(1)
-    for (const port of masters) {
-      const clients = (await redisCli(port, 'CLIENT', 'LIST')).split('\n')
-      expect(clients.filter((line) => / flags=\S*t/.test(line))).toHaveLength(1)
-    }
-    const tracked = await Promise.all([...masters].map((port) => redisCli(port, 'INFO', 'stats')))
-    const count = tracked.reduce((sum, info) => sum + Number(info.match(/tracking_total_keys:(\d+)/)![1]), 0)
-    expect(count).toBe(keys.length)
-    plain.disconnect()
-  })
+  test.each(ways)(
+    'each node has one connection of the shield, tracked, and only of keys that are hot: $name',
+    async (way) => {
+      const redis = await way.cluster(fixture, cluster.addresses)
+      const keys = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => `{${name}}k`)
+      const plain = connect()
+      for (const key of keys) await plain.set(key, 'v')
+      fixture.hub.heat('main', keys)
+      for (const key of keys) await serves(redis, key, 'v')
+      const masters = new Set<number>()
+      for (const key of keys) masters.add((await ownersOf(keySlot(key)))[0])
+      expect(masters.size).toBeGreaterThan(1)
+      for (const port of masters) {
+        const clients = (await redisCli(port, 'CLIENT', 'LIST')).split('\n')
+        expect(clients.filter((line) => / flags=\S*t/.test(line))).toHaveLength(1)
+      }
+      const tracked = await Promise.all([...masters].map((port) => redisCli(port, 'INFO', 'stats')))
+      const count = tracked.reduce((sum, info) => sum + Number(info.match(/tracking_total_keys:(\d+)/)![1]), 0)
+      expect(count).toBe(keys.length)
+      plain.disconnect()
+    },
+  )
 
-  test('a failover leaves nothing stale, and no version comes back', async () => {
-    const redis = await fixture.adopt(connect())
+  test.each(ways)('a failover leaves nothing stale, and no version comes back: $name', async (way) => {
+    const redis = await way.cluster(fixture, cluster.addresses)
     const plain = connect()
     const oracle = new VersionOracle()
     await oracle.write((value) => plain.set('k', value))
@@ -147,9 +150,9 @@ describe('a cluster', () => {
     plain.disconnect()
   })
 
-  test('a slot that moves away with a cached NIL: fresh within the poll interval', async () => {
-    const redis = await fixture.adopt(connect())
-    const key = '{moving}nothing'
+  test.each(ways)('a slot that moves away with a cached NIL is fresh within the poll interval: $name', async (way) => {
+    const redis = await way.cluster(fixture, cluster.addresses)
+    const key = `{moving ${way.name}}nothing`
     const slot = keySlot(key)
     fixture.hub.heat('main', [key])
     await serves(redis, key, null)
@@ -181,16 +184,11 @@ describe('Sentinel', () => {
   })
   afterAll(() => sentinel.stop())
 
-  test('a failover leaves nothing of the old master in memory', async () => {
-    const connect = () => {
-      const client = new Redis({ sentinels: [...sentinel.sentinels], name: sentinel.name })
-      client.on('error', () => {})
-      return client
-    }
-    const redis = await fixture.adopt(connect())
-    await redis.set('k', 'before')
+  test('a failover leaves nothing of the old master in memory, of any way', async () => {
+    const all = await Promise.all(ways.map((way) => way.sentinel(fixture, sentinel)))
+    await all[0]!.set('k', 'before')
     fixture.hub.heat('main', ['k'])
-    await serves(redis, 'k', 'before')
+    for (const redis of all) await serves(redis, 'k', 'before')
     const before = await sentinel.masterPort()
     await sentinel.failover()
     const after = await sentinel.masterPort()
@@ -200,9 +198,10 @@ describe('Sentinel', () => {
     expect(await redisCli(after, 'SET', 'k', 'after')).toBe('OK')
     const ackedAt = performance.now()
     // The old master said goodbye when it was made a replica: nothing of it may be served by now.
-    await waitFor(() => peek(redis, 'k') !== 'before', { everyMs: 1 })
-    expect(performance.now() - ackedAt).toBeLessThan(slowness.allow(50))
-    await serves(redis, 'k', 'after')
-    redis.disconnect()
+    for (const redis of all) {
+      await waitFor(async () => (await redis.peek('k')) !== 'before', { everyMs: 1 })
+      expect(performance.now() - ackedAt).toBeLessThan(slowness.allow(50))
+    }
+    for (const redis of all) await serves(redis, 'k', 'after')
   })
 })

@@ -1,132 +1,131 @@
-import { peek } from '@firebreak/client'
 import { FaultProxy, type RedisServer, scale, startRedis, waitFor } from '@firebreak/testkit'
-import type { Redis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Fixture } from '../client/fixture.ts'
 import { Slowness } from './slowness.ts'
 import { largest, VersionOracle, VersionReader } from './version-oracle.ts'
-import { watchedThrough } from './watched-through.ts'
+import { type Guarded, ways } from './ways.ts'
 
-/** A server of its own for each test, and one that nobody disturbs to measure the machine with. */
-let control: RedisServer
-let server: RedisServer
-let fixture: Fixture
-let slowness: Slowness
+describe.each(ways)('$name', (way) => {
+  /** A server of its own for each test, and one that nobody disturbs to measure the machine with. */
+  let control: RedisServer
+  let server: RedisServer
+  let fixture: Fixture
+  let slowness: Slowness
 
-beforeAll(async () => {
-  control = await startRedis()
-})
-afterAll(() => control.stop())
-beforeEach(async () => {
-  server = await startRedis({ args: ['--appendonly', 'yes', '--appendfsync', 'always'] })
-  fixture = await Fixture.start(server.port)
-  fixture.plain.on('error', () => {})
-  slowness = new Slowness(control.port)
-})
-afterEach(async () => {
-  slowness.stop()
-  await fixture.close()
-  await server.stop()
-})
-
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
-
-/** Writes and reads versions of one key while `disturb` runs and until the reader serves the newest from memory again. */
-async function disturbed(redis: Redis, disturb: (oracle: VersionOracle) => Promise<void>) {
-  const oracle = new VersionOracle()
-  await oracle.write((value) => fixture.plain.set('k', value))
-  await fixture.makeHot(redis, 'k')
-  // A round before this one may have left its last version in memory, and versions begin at 1 again.
-  await waitFor(async () => (await redis.get('k')) === '1', { what: 'the first version of this round' })
-  const reader = new VersionReader(oracle, () => redis.get('k'))
-  let isDone = false
-  const writer = (async () => {
-    while (!isDone) {
-      await oracle.write((value) => fixture.plain.set('k', value))
-      await pause(10)
-    }
-  })()
-  const reading = reader.until(() => isDone)
-  await disturb(oracle)
-  isDone = true
-  await Promise.all([writer, reading])
-  const newest = await fixture.plain.get('k')
-  await waitFor(async () => (await redis.get('k')) === newest && peek(redis, 'k') === newest, {
-    what: 'the newest version to be served from memory',
+  beforeAll(async () => {
+    control = await startRedis()
   })
-  return reader
-}
-
-test('a channel that is killed twenty times leaves nothing stale, and no version comes back', async () => {
-  const proxy = await FaultProxy.start(server.port)
-  const redis = await watchedThrough(fixture, server.port, proxy)
-  const reader = await disturbed(redis, async () => {
-    for (let kill = 0; kill < 20; kill++) {
-      const connections = proxy.connectionCount
-      proxy.cut()
-      await waitFor(() => proxy.connectionCount > connections)
-      await waitFor(() => peek(redis, 'k') !== undefined)
-    }
+  afterAll(() => control.stop())
+  beforeEach(async () => {
+    server = await startRedis({ args: ['--appendonly', 'yes', '--appendfsync', 'always'] })
+    fixture = await Fixture.start(server.port)
+    fixture.plain.on('error', () => {})
+    slowness = new Slowness(control.port)
   })
-  expect(largest(reader.staleMs)).toBeLessThanOrEqual(slowness.allow(50))
-  expect([reader.backwards, reader.failures]).toEqual([0, 0])
-  await proxy.close()
-})
-
-test.each([
-  ['with', true],
-  ['without', false],
-])('Redis killed and restarted %s its data: nothing stale is served after the reconnect', async (_, keepsData) => {
-  const redis = await fixture.client()
-  redis.on('error', () => {})
-  const reader = await disturbed(redis, async (oracle) => {
-    server.child.signal('SIGKILL')
-    await server.child.exited
-    const acked = oracle.acked
-    server = await server.restart(keepsData ? undefined : ['--appendonly', 'no'])
-    await waitFor(() => oracle.acked > acked + 20, { timeoutMs: 30_000 })
-    await waitFor(() => peek(redis, 'k') !== undefined)
+  afterEach(async () => {
+    slowness.stop()
+    await fixture.close()
+    await server.stop()
   })
-  expect(largest(reader.staleMs)).toBeLessThanOrEqual(slowness.allow(50))
-  expect(reader.backwards).toBe(0)
-})
 
-test('a Redis that stands still and goes on: nothing stale after it', async () => {
-  const redis = await fixture.client()
-  const reader = await disturbed(redis, async (oracle) => {
-    for (let round = 0; round < scale(2, 5); round++) {
-      server.child.signal('SIGSTOP')
-      await waitFor(() => peek(redis, 'k') === undefined, { what: 'the lease to end' })
-      const acked = oracle.acked
-      server.child.signal('SIGCONT')
-      await waitFor(() => oracle.acked > acked + 5)
-      await waitFor(() => peek(redis, 'k') !== undefined)
-    }
-  })
-  expect(largest(reader.staleMs)).toBeLessThanOrEqual(slowness.allow(50))
-  expect(reader.backwards).toBe(0)
-})
+  const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
-test('a black hole: nothing is older than the lease, the bypass shows, and it heals', async () => {
-  const leaseMs = 300
-  const proxy = await FaultProxy.start(server.port)
-  const redis = await watchedThrough(fixture, server.port, proxy, { leaseMs })
-  for (let round = 0; round < scale(2, 10); round++) {
-    const statuses = fixture.hub.statuses.length
-    const reader = await disturbed(redis, async () => {
-      proxy.faults.isBlackHole = true
-      await waitFor(() => peek(redis, 'k') === undefined, { what: 'the lease to end' })
-      const news = () => fixture.hub.statuses.slice(statuses)
-      await waitFor(() => news().some(({ counters }) => counters.bypasses > 0), { what: 'bypasses in a status' })
-      await waitFor(() => news().some(({ watchers }) => watchers.some(({ state }) => state !== 'live')))
-      proxy.faults.isBlackHole = false
-      const healedAt = performance.now()
-      await waitFor(() => peek(redis, 'k') !== undefined, { what: 'it to heal' })
-      // A new connection, its greeting, tracking and a read are some six ways there and back.
-      expect(performance.now() - healedAt).toBeLessThan(slowness.allow(1000, 6))
+  /** Writes and reads versions of one key while `disturb` runs and until the reader serves the newest from memory again. */
+  async function disturbed(redis: Guarded, disturb: (oracle: VersionOracle) => Promise<void>) {
+    const oracle = new VersionOracle()
+    await oracle.write((value) => fixture.plain.set('k', value))
+    await fixture.makeHot(redis, 'k')
+    // A round before this one may have left its last version in memory, and versions begin at 1 again.
+    await waitFor(async () => (await redis.get('k')) === '1', { what: 'the first version of this round' })
+    const reader = new VersionReader(oracle, () => redis.get('k'))
+    let isDone = false
+    const writer = (async () => {
+      while (!isDone) {
+        await oracle.write((value) => fixture.plain.set('k', value))
+        await pause(10)
+      }
+    })()
+    const reading = reader.until(() => isDone)
+    await disturb(oracle)
+    isDone = true
+    await Promise.all([writer, reading])
+    const newest = await fixture.plain.get('k')
+    await waitFor(async () => (await redis.get('k')) === newest && (await redis.peek('k')) === newest, {
+      what: 'the newest version to be served from memory',
     })
-    expect(largest(reader.staleMs)).toBeLessThanOrEqual(leaseMs + slowness.allow(50))
-    expect([reader.backwards, reader.failures]).toEqual([0, 0])
+    return reader
   }
-  await proxy.close()
+
+  test('a channel that is killed twenty times leaves nothing stale, and no version comes back', async () => {
+    const proxy = await FaultProxy.start(server.port)
+    const redis = await way.watchedThrough(fixture, server.port, proxy)
+    const reader = await disturbed(redis, async () => {
+      for (let kill = 0; kill < 20; kill++) {
+        const connections = proxy.connectionCount
+        proxy.cut()
+        await waitFor(() => proxy.connectionCount > connections)
+        await waitFor(async () => (await redis.peek('k')) !== undefined)
+      }
+    })
+    expect(largest(reader.staleMs)).toBeLessThanOrEqual(slowness.allow(50))
+    expect([reader.backwards, reader.failures]).toEqual([0, 0])
+    await proxy.close()
+  })
+
+  test.each([
+    ['with', true],
+    ['without', false],
+  ])('Redis killed and restarted %s its data: nothing stale is served after the reconnect', async (_, keepsData) => {
+    const redis = await way.client(fixture, server.port)
+    const reader = await disturbed(redis, async (oracle) => {
+      server.child.signal('SIGKILL')
+      await server.child.exited
+      const acked = oracle.acked
+      server = await server.restart(keepsData ? undefined : ['--appendonly', 'no'])
+      await waitFor(() => oracle.acked > acked + 20, { timeoutMs: 30_000 })
+      await waitFor(async () => (await redis.peek('k')) !== undefined)
+    })
+    expect(largest(reader.staleMs)).toBeLessThanOrEqual(slowness.allow(50))
+    expect(reader.backwards).toBe(0)
+  })
+
+  test('a Redis that stands still and goes on: nothing stale after it', async () => {
+    const redis = await way.client(fixture, server.port)
+    const reader = await disturbed(redis, async (oracle) => {
+      for (let round = 0; round < scale(2, 5); round++) {
+        server.child.signal('SIGSTOP')
+        await waitFor(async () => (await redis.peek('k')) === undefined, { what: 'the lease to end' })
+        const acked = oracle.acked
+        server.child.signal('SIGCONT')
+        await waitFor(() => oracle.acked > acked + 5)
+        await waitFor(async () => (await redis.peek('k')) !== undefined)
+      }
+    })
+    expect(largest(reader.staleMs)).toBeLessThanOrEqual(slowness.allow(50))
+    expect(reader.backwards).toBe(0)
+  })
+
+  test('a black hole: nothing is older than the lease, the bypass shows, and it heals', async () => {
+    const leaseMs = 300
+    const proxy = await FaultProxy.start(server.port)
+    const redis = await way.watchedThrough(fixture, server.port, proxy, { leaseMs })
+    for (let round = 0; round < scale(2, 10); round++) {
+      const statuses = fixture.hub.statuses.length
+      const reader = await disturbed(redis, async () => {
+        proxy.faults.isBlackHole = true
+        await waitFor(async () => (await redis.peek('k')) === undefined, { what: 'the lease to end' })
+        const news = () => fixture.hub.statuses.slice(statuses)
+        await waitFor(() => news().some(({ counters }) => counters.bypasses > 0), { what: 'bypasses in a status' })
+        await waitFor(() => news().some(({ watchers }) => watchers.some(({ state }) => state !== 'live')))
+        proxy.faults.isBlackHole = false
+        const healedAt = performance.now()
+        await waitFor(async () => (await redis.peek('k')) !== undefined, { what: 'it to heal' })
+        // A new connection, its greeting, tracking and a read are some six ways there and back.
+        expect(performance.now() - healedAt).toBeLessThan(slowness.allow(1000, 6))
+      })
+      expect(largest(reader.staleMs)).toBeLessThanOrEqual(leaseMs + slowness.allow(50))
+      expect([reader.backwards, reader.failures]).toEqual([0, 0])
+    }
+    await proxy.close()
+  })
 })

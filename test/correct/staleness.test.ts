@@ -3,11 +3,11 @@ import { defaultLocalCache, type RuleStalenessView } from '@firebreak/core'
 import { type Hub, startHub } from '@firebreak/hub'
 import { FaultProxy, type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Fixture } from '../client/fixture.ts'
 import { Slowness } from './slowness.ts'
 import { largest, VersionOracle, VersionReader } from './version-oracle.ts'
-import { watchedThrough } from './watched-through.ts'
+import { ways } from './ways.ts'
 
 let server: RedisServer
 let fixture: Fixture
@@ -26,59 +26,65 @@ const effects = (key: string) =>
     .flatMap(({ keys }) => keys)
     .filter((effect) => effect.key === key && effect.staleMs !== undefined)
 
-test('the canary sees that a value is fresh', async () => {
-  const redis = await fixture.client({ canaryMs: 20 })
-  await fixture.plain.set('k', 'v')
-  await fixture.makeHot(redis, 'k')
-  const effect = await waitFor(() => effects('k')[0])
-  expect(effect).toMatchObject({ staleMs: 0, ruleId: 'test' })
-})
+describe.each(ways)('$name', (way) => {
+  test('the canary sees that a value is fresh', async () => {
+    const redis = await way.client(fixture, server.port, { canaryMs: 20 })
+    await fixture.plain.set('k', 'v')
+    await fixture.makeHot(redis, 'k')
+    const effect = await waitFor(() => effects('k')[0])
+    expect(effect).toMatchObject({ staleMs: 0, ruleId: 'test' })
+  })
 
-test('a value that outlives its key’s change is found, dropped, bypassed and told, though no watcher said a word', async () => {
-  const warnings: string[] = []
-  const redis = await fixture.client({ canaryMs: 20, leaseMs: 100, onWarning: ({ message }) => warnings.push(message) })
-  // SWAPDB is what tracking does not tell.
-  await fixture.plain.set('k', 'old')
-  await fixture.plain.call('SELECT', '1')
-  await fixture.plain.set('k', 'new')
-  await fixture.plain.call('SELECT', '0')
-  await fixture.makeHot(redis, 'k')
-  expect(await redis.get('k')).toBe('old')
-  await fixture.plain.call('SWAPDB', '0', '1')
-  await waitFor(async () => (await redis.get('k')) === 'new')
-  await waitFor(() => effects('k').some(({ staleMs }) => staleMs! > 0))
-  await waitFor(() => warnings.some((message) => message.includes('under rule test')))
-  // Its reads go to Redis for a while.
-  const before = await fixture.calls('get')
-  for (let count = 0; count < 5; count++) await redis.get('k')
-  expect((await fixture.calls('get')) - before).toBeGreaterThanOrEqual(5)
-})
+  test('a value that outlives its key’s change is found, dropped, bypassed and told, though no watcher said a word', async () => {
+    const warnings: string[] = []
+    const redis = await way.client(fixture, server.port, {
+      canaryMs: 20,
+      leaseMs: 100,
+      onWarning: ({ message }) => warnings.push(message),
+    })
+    // SWAPDB is what tracking does not tell.
+    await fixture.plain.set('k', 'old')
+    await fixture.plain.call('SELECT', '1')
+    await fixture.plain.set('k', 'new')
+    await fixture.plain.call('SELECT', '0')
+    await fixture.makeHot(redis, 'k')
+    expect(await redis.get('k')).toBe('old')
+    await fixture.plain.call('SWAPDB', '0', '1')
+    await waitFor(async () => (await redis.get('k')) === 'new')
+    await waitFor(() => effects('k').some(({ staleMs }) => staleMs! > 0))
+    await waitFor(() => warnings.some((message) => message.includes('under rule test')))
+    // Its reads go to Redis for a while.
+    const before = await fixture.calls('get')
+    for (let count = 0; count < 5; count++) await redis.get('k')
+    expect((await fixture.calls('get')) - before).toBeGreaterThanOrEqual(5)
+  })
 
-test('maxStalenessMs is kept by bypass, where the watcher alone would serve longer', async () => {
-  const [maxStalenessMs, leaseMs] = [50, 3000]
-  const proxy = await FaultProxy.start(server.port)
-  const slowness = new Slowness(server.port)
-  const redis = await watchedThrough(fixture, server.port, proxy, { leaseMs })
-  const oracle = new VersionOracle()
-  await oracle.write((value) => fixture.plain.set('k', value))
-  fixture.hub.heat('main', ['k'], { strategy: { ...defaultLocalCache, maxStalenessMs } })
-  await waitFor(async () => (await redis.get('k')) && peek(redis, 'k') === '1')
-  proxy.faults.isBlackHole = true
-  const reader = new VersionReader(oracle, async () => peek(redis, 'k') ?? fixture.plain.get('k'))
-  const endAt = performance.now() + 1000
-  const writer = (async () => {
-    while (performance.now() < endAt) {
-      await oracle.write((value) => fixture.plain.set('k', value))
-      await new Promise((resolve) => setTimeout(resolve, 5))
-    }
-  })()
-  await Promise.all([writer, reader.until(() => performance.now() > endAt)])
-  // The test disturbs what it means to: without a bound every read of that second would be stale.
-  expect(reader.reads).toBeGreaterThan(0)
-  expect(peek(redis, 'k')).toBeUndefined()
-  expect(largest(reader.staleMs)).toBeLessThanOrEqual(maxStalenessMs + slowness.allow(50))
-  slowness.stop()
-  await proxy.close()
+  test('maxStalenessMs is kept by bypass, where the watcher alone would serve longer', async () => {
+    const [maxStalenessMs, leaseMs] = [50, 3000]
+    const proxy = await FaultProxy.start(server.port)
+    const slowness = new Slowness(server.port)
+    const redis = await way.watchedThrough(fixture, server.port, proxy, { leaseMs })
+    const oracle = new VersionOracle()
+    await oracle.write((value) => fixture.plain.set('k', value))
+    fixture.hub.heat('main', ['k'], { strategy: { ...defaultLocalCache, maxStalenessMs } })
+    await waitFor(async () => (await redis.get('k')) && (await redis.peek('k')) === '1')
+    proxy.faults.isBlackHole = true
+    const reader = new VersionReader(oracle, async () => (await redis.peek('k')) ?? fixture.plain.get('k'))
+    const endAt = performance.now() + 1000
+    const writer = (async () => {
+      while (performance.now() < endAt) {
+        await oracle.write((value) => fixture.plain.set('k', value))
+        await new Promise((resolve) => setTimeout(resolve, 5))
+      }
+    })()
+    await Promise.all([writer, reader.until(() => performance.now() > endAt)])
+    // The test disturbs what it means to: without a bound every read of that second would be stale.
+    expect(reader.reads).toBeGreaterThan(0)
+    expect(await redis.peek('k')).toBeUndefined()
+    expect(largest(reader.staleMs)).toBeLessThanOrEqual(maxStalenessMs + slowness.allow(50))
+    slowness.stop()
+    await proxy.close()
+  })
 })
 
 test('the hub shows p50, p99 and max of each rule, and raises an alarm where a rule allows less', async () => {

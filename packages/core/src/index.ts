@@ -61,6 +61,7 @@ export {
 export { type HeatChange, HeatWindow, type HeatWindowOptions, type KeyHeat } from './heat/heat-window.ts'
 export { HostNumbers, type HostNumbersOptions } from './heat/host-numbers.ts'
 export { Ingest, type IngestCounters, type IngestOptions } from './heat/ingest.ts'
+export { KeyTally, type TallyVisitor } from './heat/key-tally.ts'
 export { SlidingTotals, type SlidingTotalsOptions } from './heat/sliding-totals.ts'
 export { SlotHeat } from './heat/slot-heat.ts'
 export {
@@ -85,6 +86,8 @@ export {
   parseBinaryReport,
   type SectionSurvey,
   writeReportEntry,
+  writeReportEntry,
+  writeReportRange,
 } from './report/binary-report.ts'
 export { natsReports } from './report/nats-reports.ts'
 export {

@@ -1,6 +1,6 @@
 import {
-  AccessCounter,
   type Clock,
+  hashBytes,
   type Invalidation,
   type KeyEffect,
   type RateLimitStrategy,
@@ -17,9 +17,9 @@ import { laneChanged } from './cache/lane-changed.ts'
 import { ReplyCaches } from './cache/reply-caches.ts'
 import { Canary } from './canary/canary.ts'
 import { nodesOf } from './copies/place-copies.ts'
-import { AccessBuffer } from './counting/access-buffer.ts'
-import { type Crossing, FastPath } from './counting/fast-path.ts'
-import { Redactor } from './counting/redactor.ts'
+import { AccessLog, type AccessVisitor } from './counting/access-log.ts'
+import type { ByteAccesses } from './counting/byte-accesses.ts'
+import type { Crossing } from './counting/fast-path.ts'
 import { DiskReplies } from './disk/disk-replies.ts'
 import type { DiskTier } from './disk/disk-tier.ts'
 import { KeyLimit, type LimitBounds, limitKeyPrefix } from './limit/key-limit.ts'
@@ -60,7 +60,6 @@ const claimHoldMs = 3000
 const slotPollMs = 500
 /** Keys told of in one status. */
 const maxEffects = 5000
-const asItIs = (name: string) => name
 
 /**
  * The shield of one Redis (a server, a Sentinel group, a cluster): counts its accesses, knows which of its keys are hot,
@@ -78,10 +77,7 @@ export class ClusterShield implements KeySpaceHost {
   /** Where limits that all processes share are counted. */
   limitRedis: Redis | undefined
   readonly #options: ClusterShieldOptions
-  readonly #counter: AccessCounter
-  readonly #accesses: AccessBuffer
-  readonly #fastPath: FastPath
-  readonly #redactor: Redactor | undefined
+  readonly #accesses: AccessLog
   readonly #spaces = new Map<string, KeySpace>()
   readonly #caches = new ReplyCaches()
   readonly #watchers: ClusterWatchers
@@ -94,10 +90,7 @@ export class ClusterShield implements KeySpaceHost {
   constructor(options: ClusterShieldOptions) {
     this.redisClusterId = options.redisClusterId
     this.#options = options
-    this.#counter = new AccessCounter({ maxKeys: options.maxKeys })
-    this.#accesses = new AccessBuffer(this.#counter, options.onBurst)
-    this.#fastPath = new FastPath(options.serviceId, options.redisClusterId)
-    this.#redactor = options.redactKey === undefined ? undefined : new Redactor(options.redactKey)
+    this.#accesses = new AccessLog(options)
     this.#watchers = new ClusterWatchers({
       ...options,
       onInvalidated: (names) => this.#invalidated(names),
@@ -108,7 +101,7 @@ export class ClusterShield implements KeySpaceHost {
 
   /** Accesses of the interval that runs. */
   get countSoFar(): number {
-    return this.#accesses.count
+    return this.#accesses.countSoFar
   }
 
   /** Masters of this Redis, as the application sees them now; 1 while that is not known. */
@@ -146,7 +139,16 @@ export class ClusterShield implements KeySpaceHost {
 
   /** Counts one access of a key. */
   count(name: string, isWrite: boolean, bytes = 0): void {
-    this.#accesses.add(name, isWrite, bytes)
+    this.#accesses.count(name, isWrite, bytes)
+  }
+
+  /** Counts accesses by the bytes of their keys. */
+  get byBytes(): ByteAccesses {
+    return this.#accesses.byBytes
+  }
+
+  hashOf(key: Uint8Array): number {
+    return hashBytes(key, 0, key.length, this.#accesses.hashSeed)
   }
 
   /** An own write of a hot key goes out: its reads bypass the cache until `endWrite`. */
@@ -187,8 +189,7 @@ export class ClusterShield implements KeySpaceHost {
   }
 
   setRules(rules: readonly Rule[]): void {
-    this.#fastPath.setRules(rules)
-    this.#accesses.burstCount = this.#fastPath.burstCount
+    this.#accesses.setRules(rules)
   }
 
   /** What is hot now, by the table and by what this process claims itself. Entries of other clusters are passed over. */
@@ -196,8 +197,7 @@ export class ClusterShield implements KeySpaceHost {
     const handlings = new Map<string, Handling>()
     for (const { redisClusterId, key, strategy, ruleId, until } of entries) {
       if (redisClusterId !== this.redisClusterId || until <= hubNow) continue
-      const names = this.#redactor?.inside(key) ?? [key]
-      for (const name of names) handlings.set(name, { strategy, ruleId, until, isClaim: false })
+      for (const name of this.#accesses.inside(key)) handlings.set(name, { strategy, ruleId, until, isClaim: false })
     }
     for (const [name, claim] of this.#claims) {
       if (claim.until <= hubNow || handlings.has(name)) this.#claims.delete(name)
@@ -218,34 +218,16 @@ export class ClusterShield implements KeySpaceHost {
 
   /** True where keys were seen whose outside names the table may have. */
   takeNews(): boolean {
-    const hasNews = this.#redactor?.hasNews === true
-    if (this.#redactor !== undefined) this.#redactor.hasNews = false
-    return hasNews
+    return this.#accesses.takeNews()
   }
 
-  /** Ends the interval: each key's counts to `visit` under its outside name, and crossings to `onCrossing`. */
-  drain(
-    visit: (key: string, count: number, writes: number, bytes: number) => void,
-    onCrossing: (name: string, outside: string, crossing: Crossing) => void,
-  ): number {
-    this.#accesses.flush()
-    const drained = this.#counter.swap()
-    // Only while an interval before is half read, which none ever is here.
-    if (drained === undefined) return 0
-    this.#accesses.restart()
-    const now = this.now()
-    const outside = this.#redactor === undefined ? asItIs : (name: string) => this.#redactor!.outside(name)
-    const onKey = (name: string, count: number, writes: number, bytes: number) => {
-      const key = outside(name)
-      visit(key, count, writes, bytes)
-      const crossing = this.#fastPath.observe(key, count, writes, now)
-      if (crossing !== undefined) onCrossing(name, key, crossing)
-    }
-    while (drained.take(4096, onKey));
-    this.#fastPath.sweep(now)
-    this.tally.reads += drained.totalCount - drained.totalWrites
-    this.tally.writes += drained.totalWrites
-    return drained.totalCount
+  /** Ends the interval: each key's counts to `visitor`; gives the accesses of all. */
+  drain(visitor: AccessVisitor): number {
+    for (const space of this.#spaces.values()) for (const hot of space.hot.values()) this.#takeReads(hot)
+    const { count, writes } = this.#accesses.drain(visitor, this.now())
+    this.tally.reads += count - writes
+    this.tally.writes += writes
+    return count
   }
 
   /** Handles a key that this process alone made hot; true where it was not handled before. */
@@ -298,7 +280,7 @@ export class ClusterShield implements KeySpaceHost {
     const effects: KeyEffect[] = []
     for (const hot of this.#hotKeys()) {
       this.tally.takeKey(hot)
-      const outside = this.#redactor?.outside(hot.name) ?? hot.name
+      const outside = this.#accesses.outside(hot.name)
       const effect = effects.length < maxEffects ? keyEffect(this.redisClusterId, outside, hot) : undefined
       if (effect !== undefined) effects.push(effect)
       hot.resetEffect()
@@ -350,6 +332,13 @@ export class ClusterShield implements KeySpaceHost {
     this.flush()
   }
 
+  /** Hands a hot key's reads that were answered from memory to the counter. */
+  #takeReads(hot: HotKey): void {
+    if (hot.uncounted === 0) return
+    this.#accesses.byBytes.addReads(hot.bytes, hot.uncounted)
+    hot.uncounted = 0
+  }
+
   *#hotKeys(): Generator<HotKey> {
     for (const space of this.#spaces.values()) yield* space.hot.values()
   }
@@ -358,12 +347,13 @@ export class ClusterShield implements KeySpaceHost {
     for (const [name, hot] of space.hot) {
       if (this.#handlings.has(name)) continue
       this.tally.takeKey(hot)
+      this.#takeReads(hot)
       hot.close()
-      space.hot.delete(name)
+      space.remove(hot)
     }
     for (const [name, handling] of this.#handlings) {
       const hot = space.hot.get(name)
-      if (hot === undefined) space.hot.set(name, new HotKey(name, space, handling))
+      if (hot === undefined) space.add(new HotKey(name, space, handling))
       else hot.setHandling(handling)
     }
   }

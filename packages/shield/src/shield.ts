@@ -317,17 +317,21 @@ export class Shield {
     const section = new SectionWriter(redisClusterId)
     const sampler = this.#sampler
     let hasClaims = false
-    const totalCount = cluster.drain(
-      (key, count, writes, bytes) => {
+    const totalCount = cluster.drain({
+      byName: (key, count, writes, bytes) => {
         if (sampler.sample(count, writes, bytes)) section.add(key, sampler.count, sampler.writes, sampler.bytes)
       },
-      (name, outside, crossing) => {
+      byBytes: (bytes, start, end, count, writes, byteCount) => {
+        if (!sampler.sample(count, writes, byteCount)) return
+        section.addRange(bytes, start, end, sampler.count, sampler.writes, sampler.bytes)
+      },
+      onCrossing: (name, outside, crossing) => {
         if (!cluster.claim(name, crossing, this.#hubClock.now())) return
         hasClaims = true
         const { ruleId, heat } = crossing
         this.#link.send('claim', { redisClusterId, key: keyText(outside), ruleId, heat })
       },
-    )
+    })
     if (hasClaims || cluster.takeNews()) this.#refresh()
     return section.finish(totalCount)
   }

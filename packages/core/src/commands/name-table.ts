@@ -7,6 +7,7 @@
 export class NameTable<Value> {
   readonly #byText = new Map<string, Value>()
   readonly #names: readonly string[]
+  readonly #codes: readonly Uint8Array[]
   readonly #values: readonly Value[]
   /** Index into the names plus one, or 0. */
   readonly #slots: Uint16Array
@@ -16,6 +17,7 @@ export class NameTable<Value> {
   constructor(entries: Iterable<readonly [string, Value]>) {
     const all = [...entries]
     this.#names = all.map(([name]) => name)
+    this.#codes = this.#names.map((name) => Uint8Array.from(name, (character) => character.charCodeAt(0)))
     this.#values = all.map(([, value]) => value)
     const size = 2 ** Math.ceil(Math.log2(Math.max(4, all.length * 4)))
     this.#slots = new Uint16Array(size)
@@ -44,11 +46,11 @@ export class NameTable<Value> {
 
   ofBytes(bytes: Uint8Array, start: number, end: number): Value | undefined {
     let hash = 0
-    for (let index = start; index < end; index++) hash = Math.imul(hash, 31) + capital(bytes[index]!)
+    for (let index = start; index < end; index++) hash = (Math.imul(hash, 31) + capital(bytes[index]!)) | 0
     for (let slot = hash & this.#mask; ; slot = (slot + 1) & this.#mask) {
       const entry = this.#slots[slot]!
       if (entry === 0) return undefined
-      if (isWordAt(bytes, start, end, this.#names[entry - 1]!)) return this.#values[entry - 1]
+      if (isCodeAt(bytes, start, end, this.#codes[entry - 1]!)) return this.#values[entry - 1]
     }
   }
 
@@ -59,13 +61,19 @@ export class NameTable<Value> {
   }
 }
 
+function isCodeAt(bytes: Uint8Array, start: number, end: number, code: Uint8Array): boolean {
+  if (end - start !== code.length) return false
+  for (let index = 0; index < code.length; index++) if (capital(bytes[start + index]!) !== code[index]) return false
+  return true
+}
+
 function capital(byte: number): number {
   return byte >= 0x61 && byte <= 0x7a ? byte - 0x20 : byte
 }
 
 function hashOfText(name: string): number {
   let hash = 0
-  for (let index = 0; index < name.length; index++) hash = Math.imul(hash, 31) + name.charCodeAt(index)
+  for (let index = 0; index < name.length; index++) hash = (Math.imul(hash, 31) + name.charCodeAt(index)) | 0
   return hash
 }
 

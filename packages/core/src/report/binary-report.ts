@@ -46,6 +46,24 @@ export function writeReportEntry(writer: ByteWriter, key: string, count: number,
   } else {
     writer.text(key)
   }
+  writeCounts(writer, count, writes, bytes)
+}
+
+/** As `writeReportEntry`, of a key that stands in `bytes` from `start` to `end`. */
+export function writeReportRange(
+  writer: ByteWriter,
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  count: number,
+  writes: number,
+  byteCount: number,
+): void {
+  writer.range(bytes, start, end)
+  writeCounts(writer, count, writes, byteCount)
+}
+
+function writeCounts(writer: ByteWriter, count: number, writes: number, bytes: number): void {
   if (writes === 0 && bytes === 0) {
     writer.varint(count * 2)
     return

@@ -18,6 +18,10 @@ export class ByteWriter {
 
   varint(value: number): void {
     this.#reserve(8)
+    if (value < 0x80) {
+      this.#bytes[this.#length++] = value
+      return
+    }
     let rest = value
     while (rest >= 0x80) {
       this.#bytes[this.#length++] = (rest % 0x80) | 0x80
@@ -31,6 +35,18 @@ export class ByteWriter {
     this.#reserve(bytes.length)
     this.#bytes.set(bytes, this.#length)
     this.#length += bytes.length
+  }
+
+  /** A varint length and the bytes from `start` to `end`. */
+  range(bytes: Uint8Array, start: number, end: number): void {
+    const length = end - start
+    this.varint(length)
+    this.#reserve(length)
+    const own = this.#bytes
+    let at = this.#length
+    // Keys are short: a loop is faster than the way into native code.
+    for (let index = start; index < end; index++) own[at++] = bytes[index]!
+    this.#length = at
   }
 
   /** A varint length and the UTF-8 bytes of the text, encoded in place. */

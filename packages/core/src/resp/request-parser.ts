@@ -41,6 +41,7 @@ export class RequestParser {
   /** How far the request is read, relative to its start. */
   #read = 0
   #missing = 0
+  #number = 0
 
   constructor(options: RequestParserOptions = {}) {
     this.#maxBulkBytes = checkedBound('maxBulkBytes', options.maxBulkBytes ?? 512 * 1024 * 1024)
@@ -99,7 +100,7 @@ export class RequestParser {
     if (this.#expected < 0) {
       const stop = this.#lineEnd(buffer, base, end, 'mbulk count')
       if (stop < 0) return 0
-      const count = strictWholeNumberOf(buffer, base + 1, stop)
+      const count = this.#number
       if (!(count <= this.#maxArguments)) throw new RequestError('invalid multibulk length')
       if (count <= 0) return stop + 2
       this.#expected = count
@@ -113,7 +114,7 @@ export class RequestParser {
       if (buffer[at] !== marker.bulk) {
         throw new RequestError(`expected '$', got '${String.fromCharCode(buffer[at]!)}'`)
       }
-      const length = strictWholeNumberOf(buffer, at + 1, stop)
+      const length = this.#number
       if (!(length >= 0 && length <= this.#maxBulkBytes)) throw new RequestError('invalid bulk length')
       const from = stop + 2
       if (from + length + 2 > end) {
@@ -126,12 +127,31 @@ export class RequestParser {
     return base + this.#read
   }
 
-  /** The offset of the carriage return that ends the line at `start`, or -1 when it and its line feed are not there. */
+  /**
+   * The offset of the carriage return that ends the line at `start`, or -1 when it and its line feed are not there. The
+   * number behind the line's first byte is in `#number` then.
+   */
   #lineEnd(buffer: Uint8Array, start: number, end: number, what: 'mbulk count' | 'bulk count'): number {
     let stop = start + 1
+    // Nearly every number is one to six plain digits without a zero before them.
+    const first = buffer[stop]!
+    if (first > 0x30 && first <= 0x39 && end - stop > 8) {
+      let number = first - 0x30
+      let digit = buffer[++stop]! - 0x30
+      for (let count = 1; digit >= 0 && digit <= 9 && count < 6; count++) {
+        number = number * 10 + digit
+        digit = buffer[++stop]! - 0x30
+      }
+      if (buffer[stop] === carriageReturn) {
+        this.#number = number
+        return stop
+      }
+    }
     while (stop < end && buffer[stop] !== carriageReturn) stop++
     if (stop === end && end - start > this.#maxInlineBytes) throw new RequestError(`too big ${what} string`)
-    return stop + 1 < end ? stop : -1
+    if (stop + 1 >= end) return -1
+    this.#number = strictWholeNumberOf(buffer, start + 1, stop)
+    return stop
   }
 
   #inline(buffer: Uint8Array, start: number, end: number): number {

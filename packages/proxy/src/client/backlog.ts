@@ -42,12 +42,12 @@ export class Backlog {
 
   /** So far behind that even a connection which others share has to wait. */
   get isStalled(): boolean {
-    return !this.#isClosed && (this.bytes > this.#host.maxOutputBytes * sharedFactor || this.#isUnfair)
+    return this.#isAbove(this.#host.maxOutputBytes * sharedFactor)
   }
 
   /** So far behind that the client's own connection to Redis and its own requests have to wait. */
   get isBehind(): boolean {
-    return !this.#isClosed && (this.bytes > this.#host.maxOutputBytes || this.#isUnfair)
+    return this.#isAbove(this.#host.maxOutputBytes)
   }
 
   /** True for a while after a large reply: such a client gets a connection of its own, for it may be slow to read. */
@@ -55,8 +55,13 @@ export class Backlog {
     return this.#heavyUntilMs > this.#host.turn.nowMs
   }
 
-  get #isUnfair(): boolean {
-    return this.#host.isFull && this.bytes > fairBytes
+  #isAbove(bound: number): boolean {
+    if (this.#isClosed) return false
+    const most = this.#host.isFull ? Math.min(bound, fairBytes) : bound
+    if (this.bytes <= most) return false
+    // What only waits for the end of the event is no backlog.
+    this.#outlet.flush()
+    return this.bytes > most
   }
 
   /** Counts a piece of a reply. One whole piece is nearly every reply, and never large. */

@@ -5,7 +5,7 @@ import { clusterOfOne } from '../cluster/cluster-of-one.ts'
 import { multiCommand, type ProxyCommand, proxyCommandOf } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import { firebreakCommand } from '../observe/firebreak-command.ts'
-import { beginEvent, flushClients, flushIfAlone, Outlet } from '../transport/outlet.ts'
+import { beginEvent, endEvent, Outlet } from '../transport/outlet.ts'
 import type { Transport, TransportOwner } from '../transport/transport.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
 import type { ReplyTarget, SharedLane } from '../upstream/shared-lane.ts'
@@ -21,6 +21,7 @@ import type { Session } from './session.ts'
 import { carryOut, markOf } from './session-commands.ts'
 
 const asterisk = 0x2a
+const largeBytes = 4096
 const ping = encodeCommand(['PING'])
 const multiBytes = encodeCommand(['MULTI'])
 const askingBytes = encodeCommand(['ASKING'])
@@ -108,11 +109,15 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   onData(bytes: Buffer, length: number): void {
     beginEvent()
     this.#receive(bytes, length)
-    flushClients()
-    flushIfAlone()
+    endEvent()
   }
 
   #receive(bytes: Buffer, length: number): void {
+    this.#takeBytes(bytes, length)
+    this.host.shield?.settle()
+  }
+
+  #takeBytes(bytes: Buffer, length: number): void {
     this.lastActiveMs = this.host.turn.nowMs = performance.now()
     if (this.#isEnding) return
     if (this.#pinned?.isPipe === true) {
@@ -237,7 +242,10 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
 
   /** Answers the request at hand from here, in its turn. */
   answerNow(reply: Uint8Array): void {
-    this.answer(this.slots.take(), reply)
+    if (this.slots.owed > 0) this.answer(this.slots.take(), reply)
+    else if (!this.#isClosed) this.outlet.put(reply, 0, reply.length)
+    // A pipeline of short requests may ask for more than any buffer should hold.
+    if (reply.length >= largeBytes && this.#backlog.isBehind) this.#pause()
   }
 
   /** Takes no more requests and closes once all that is owed has gone out. */
@@ -438,6 +446,11 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
       case 'session':
         return carryOut(this, command, bytes, start, end)
       case 'own': {
+        const { shield } = this.host
+        if (shield !== undefined && this.args.length === 3 && this.args.isWord(1, 'PEEK')) {
+          this.answerNow(shield.peek(this, this.argument(2)))
+          return true
+        }
         const words = this.argumentList().map((word) => Buffer.from(word).toString())
         this.answerNow(encodeReply(firebreakCommand(words.slice(1), this.host.observed), this.session.version))
         return true
@@ -565,6 +578,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
     if (this.#isPaused && !this.#backlog.isBehind && this.slots.owed <= this.host.maxInFlight) this.#isPaused = false
     if (this.#isBlocked) return
     this.#takeInput()
+    this.host.shield?.settle()
     if (!this.#isBlocked && !this.#isEnding) this.#transport.resume()
   }
 }

@@ -15,6 +15,8 @@ const help = [
   'FIREBREAK <subcommand> [<arg>]. Subcommands are:',
   'INFO',
   '    The Firebreak section of INFO.',
+  'PEEK <key>',
+  '    What GET would be answered from memory now: an array of that one reply, or of none.',
   'SLOWLOG [<count>]',
   '    The newest slow requests: id, time, milliseconds, command, node, client, name.',
   'SLOWLOG RESET',
@@ -52,6 +54,9 @@ export function firebreakCommand(args: readonly string[], observed: Observed): R
           [...table.summaries()].flatMap(([id, summary]) => [text(proxyCommands[id]!.name), timesOf(summary)]),
         ),
       ])
+    case 'PEEK':
+      // A proxy with a shield has answered before this.
+      return []
     case 'HELP':
       return help
     default:

@@ -1,5 +1,14 @@
-import { type CommandRow, encodeCommand, forEachKey, isCacheable, type RateLimitStrategy } from '@firebreak/core'
 import {
+  type CommandRow,
+  commandOf,
+  encodeCommand,
+  forEachKey,
+  isCacheable,
+  keyName,
+  type RateLimitStrategy,
+} from '@firebreak/core'
+import {
+  type ByteAccesses,
   type CachedReply,
   type ClusterShield,
   type HotKey,
@@ -15,7 +24,6 @@ import type { ProxyCommand } from '../commands/proxy-command.ts'
 import type { Identity } from '../upstream/identity.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import { KeyLimits } from './key-limits.ts'
-import { KeyNames } from './key-names.ts'
 import { ProxyUpstream, type Whereabouts } from './proxy-upstream.ts'
 import { StaleReplies } from './stale-replies.ts'
 import { WriteGuard } from './write-guard.ts'
@@ -25,6 +33,10 @@ const resp2 = nextReplyForm()
 
 /** What is done with a request: it is `answered` here, it is `held` and will come again, or its reply goes to a target. */
 export type Seen = 'answered' | 'held' | ReplyTarget
+
+const noReply = Buffer.from('*0\r\n')
+const oneReply = Buffer.from('*1\r\n')
+const getRow = commandOf('GET')
 
 /** Commands that change keys without naming them. */
 const flushes: ReadonlySet<string> = new Set(['FLUSHALL', 'FLUSHDB', 'SWAPDB'])
@@ -40,7 +52,7 @@ export class ProxyShield {
   readonly #cluster: ClusterShield
   readonly #where: Whereabouts
   readonly #ownIdentity: Identity
-  readonly #names = new KeyNames()
+  readonly #accesses: ByteAccesses
   readonly #limits = new KeyLimits()
   readonly #stale = new StaleReplies()
   readonly #upstreams = new Map<string, ProxyUpstream>()
@@ -54,6 +66,7 @@ export class ProxyShield {
 
   constructor(cluster: ClusterShield, where: Whereabouts, ownIdentity: Identity) {
     this.#cluster = cluster
+    this.#accesses = cluster.byBytes
     this.#where = where
     this.#ownIdentity = ownIdentity
   }
@@ -74,6 +87,11 @@ export class ProxyShield {
     return this.#cluster.space(database, { id: identity.id, upstream })
   }
 
+  /** The bytes that the clients' requests stand in are about to go away. */
+  settle(): void {
+    this.#accesses.flush()
+  }
+
   /** Sees the request at hand, which is about to go over a shared connection. */
   see(client: ClientConnection, command: ProxyCommand, target: ReplyTarget): Seen {
     const { row } = command
@@ -83,20 +101,41 @@ export class ProxyShield {
     if (!row.hasSingleKey) return this.#seeOther(client, command, row, target)
     const index = row.firstKey
     if (index >= args.length) return target
-    const name = this.#names.of(parser.bytes, parser.startOf(index), parser.endOf(index))
     const isWrite = row.access !== 'read'
-    this.#cluster.count(name, isWrite, isWrite ? parser.endOf(args.length - 1) - parser.startOf(index) : 0)
-    const { hot } = client.keySpace()
-    if (hot.size === 0) return target
-    const found = hot.get(name)
-    return found === undefined ? target : this.#handle(client, command, row, found, index, isWrite, target)
+    const { bytes } = parser
+    const start = parser.startOf(index)
+    const end = parser.endOf(index)
+    const hash = this.#accesses.take(bytes, start, end)
+    const table = client.keySpace().byBytes
+    const hot = table.size === 0 ? undefined : table.find(bytes, start, end, hash)
+    if (hot !== undefined && row === getRow && args.length === 2 && this.#answerGet(client, hot)) return 'answered'
+    this.#accesses.note(bytes, start, end, hash, isWrite, isWrite ? parser.endOf(args.length - 1) - start : 0)
+    return hot === undefined ? target : this.#handle(client, command, row, hot, index, isWrite, target)
+  }
+
+  /** What a client's GET of a key would be answered from memory now: an array of that one reply, or of none. */
+  peek(client: ClientConnection, key: Uint8Array): Uint8Array {
+    const hot = client.keySpace().hot.get(keyName(key))
+    const reply = hot === undefined || this.#pendingFlushes > 0 ? undefined : hot.peek('GET', this.#cluster.now())
+    if (reply === undefined) return noReply
+    return Buffer.concat([oneReply, client.session.version === 3 ? reply.bytes : asResp2('GET', reply)])
+  }
+
+  /** Nearly every read of a hot key: its GET is in memory. */
+  #answerGet(client: ClientConnection, hot: HotKey): boolean {
+    if (!hot.isCached || this.#pendingFlushes > 0) return false
+    const reply = hot.hit('GET', this.#now(client.host.turn.nowMs))
+    if (reply === undefined) return false
+    hot.uncounted++
+    this.localHits++
+    client.answerNow(client.session.version === 3 ? reply.bytes : asResp2('GET', reply))
+    return true
   }
 
   /** Sees a request that goes over a connection of the client's own: it is counted, and writes are guarded. */
   seePinned(client: ClientConnection, command: ProxyCommand, pinned: PinnedLane): void {
     const { row } = command
     if (row === undefined) return
-    const { parser, args } = client
     if (flushes.has(row.name)) {
       this.#pendingFlushes++
       this.#cluster.abandon()
@@ -106,28 +145,34 @@ export class ProxyShield {
       })
       return
     }
-    const { hot } = client.keySpace()
-    forEachKey(row, args, (index, access) => {
-      const name = this.#names.of(parser.bytes, parser.startOf(index), parser.endOf(index))
-      this.#cluster.count(name, access === 'write')
-      const found = access === 'write' ? hot.get(name) : undefined
-      if (found === undefined) return
+    forEachKey(row, client.args, (index, access) => {
+      const found = this.#find(client, index, access === 'write', 0)
+      if (found === undefined || access !== 'write') return
       this.#cluster.beginWrite(found)
       pinned.whenSettled(() => this.#cluster.endWrite(found))
     })
   }
 
+  /** Counts an access of the key at an argument; gives the key where it is hot. One hash serves both. */
+  #find(client: ClientConnection, index: number, isWrite: boolean, byteCount: number): HotKey | undefined {
+    const { parser } = client
+    const { bytes } = parser
+    const start = parser.startOf(index)
+    const end = parser.endOf(index)
+    const accesses = this.#accesses
+    const hash = accesses.take(bytes, start, end)
+    accesses.note(bytes, start, end, hash, isWrite, byteCount)
+    const hot = client.keySpace().byBytes
+    return hot.size === 0 ? undefined : hot.find(bytes, start, end, hash)
+  }
+
   #seeOther(client: ClientConnection, command: ProxyCommand, row: CommandRow, target: ReplyTarget): Seen {
     if (row.keys.length === 0) return flushes.has(row.name) ? this.#flush(target) : target
-    const { parser, args } = client
-    const { hot } = client.keySpace()
     const writes: HotKey[] = []
     let lastHot: HotKey | undefined
     let lastIndex = 0
-    forEachKey(row, args, (index, access) => {
-      const name = this.#names.of(parser.bytes, parser.startOf(index), parser.endOf(index))
-      this.#cluster.count(name, access === 'write')
-      const found = hot.size === 0 ? undefined : hot.get(name)
+    forEachKey(row, client.args, (index, access) => {
+      const found = this.#find(client, index, access === 'write', 0)
       if (found === undefined) return
       lastHot = found
       lastIndex = index

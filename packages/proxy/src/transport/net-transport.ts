@@ -1,4 +1,4 @@
-import { connect as connectTcp, type Socket } from 'node:net'
+import { connect as connectTcp, type OnReadOpts, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import type { ConnectTarget, Transport, TransportKind, TransportOwner } from './transport.ts'
 
@@ -10,6 +10,7 @@ export class NetTransport implements Transport {
   constructor(socket: Socket, owner: TransportOwner) {
     this.#socket = socket
     let failure: Error | undefined
+    // Nothing comes this way on a socket that reads into one buffer.
     socket.on('data', (chunk: Buffer) => owner.onData(chunk, chunk.length))
     socket.on('drain', () => owner.onDrain())
     socket.on('error', (error) => {
@@ -57,6 +58,19 @@ export class NetTransport implements Transport {
   }
 }
 
+// Replies of many clients come over few connections: they are read into one buffer that is used again and again.
+const readBuffer = Buffer.allocUnsafeSlow(256 * 1024)
+
+function readInto(owner: TransportOwner): OnReadOpts {
+  return {
+    buffer: readBuffer,
+    callback: (length) => {
+      owner.onData(readBuffer, length)
+      return true
+    },
+  }
+}
+
 /** Connections over Node's public sockets. */
 export const netTransports: TransportKind = {
   connect(target: ConnectTarget, owner: TransportOwner, onConnect: () => void): Transport {
@@ -64,7 +78,7 @@ export const netTransports: TransportKind = {
     const place = path === undefined ? { host, port } : { path }
     const socket =
       tls === undefined
-        ? connectTcp({ ...place, noDelay: true }, onConnect)
+        ? connectTcp({ ...place, noDelay: true, onread: readInto(owner) }, onConnect)
         : connectTls({ ...place, servername: /^[\d.]+$|:/.test(host) ? '' : host, ...tls }, onConnect)
     socket.setNoDelay(true)
     return new NetTransport(socket, owner)

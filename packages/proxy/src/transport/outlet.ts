@@ -4,10 +4,13 @@ import type { Transport } from './transport.ts'
  * Gathers what goes out on one connection and writes it with as few system calls as can be: they are two thirds of a
  * proxy's CPU.
  *
- * *To clients* it leaves at the end of the event that made it (`flushClients`): whatever Redis sent in one piece becomes
- * one write per client, and waiting longer would gather nothing. *To Redis* it leaves at the end of the loop's turn
- * (`setImmediate`), for the requests of many clients of one turn go over one connection; but where the turn before had
- * one event only there is nobody to wait for, and it leaves at once (`flushIfAlone`).
+ * What many events of one turn of the loop put leaves at the end of that turn (`setImmediate`), to Redis first: the
+ * requests of many clients go over one connection, and a peer that is woken once finds work of many writes, where
+ * waking it for each write is the larger part of what a write costs. Where the turn before had one event only there is
+ * nobody to wait for, and it leaves at the end of the event (`endEvent`).
+ *
+ * Within an event nothing is copied before it ends or something else is put: requests of a pipeline, and the replies to
+ * it, lie one behind the other in what was received, and are copied in one piece.
  *
  * The memory is used again as soon as the kernel has the bytes. Before `open` what is put waits: a connection to Redis
  * shows who it is first.
@@ -18,6 +21,10 @@ export class Outlet {
   #chunk: Buffer | undefined
   #length = 0
   #isDirty = false
+  /** What was put last and is not copied: `#run` from `#runStart` to `#runEnd`. */
+  #run: Uint8Array | undefined
+  #runStart = 0
+  #runEnd = 0
   #waiting: Buffer[] = []
   #waitingBytes = 0
 
@@ -27,7 +34,8 @@ export class Outlet {
 
   /** Bytes that have not left the process. */
   get queuedBytes(): number {
-    return this.#length + this.#waitingBytes + (this.#transport?.queuedBytes ?? 0)
+    const run = this.#run === undefined ? 0 : this.#runEnd - this.#runStart
+    return run + this.#length + this.#waitingBytes + (this.#transport?.queuedBytes ?? 0)
   }
 
   /** From now on what is put leaves over `transport`, first what waits. */
@@ -36,13 +44,42 @@ export class Outlet {
     for (const chunk of this.#waiting) transport.write(chunk)
     this.#waiting = []
     this.#waitingBytes = 0
-    if (this.#length > 0) this.#mark()
+    if (this.#length > 0 && !this.#isDirty) this.#mark()
   }
 
   put(bytes: Uint8Array, start: number, end: number): void {
+    if (bytes === this.#run) {
+      if (start === this.#runEnd) {
+        this.#runEnd = end
+        return
+      }
+      this.#copyRun()
+    } else if (this.#run !== undefined) this.#copyRun()
+    else if (isInEvent) runs.push(this)
+    if (!isInEvent) {
+      this.#copy(bytes, start, end)
+      return
+    }
+    this.#run = bytes
+    this.#runStart = start
+    this.#runEnd = end
+  }
+
+  /** Copies what was put last: its memory is about to be another's. */
+  settle(): void {
+    if (this.#run === undefined) return
+    this.#copyRun()
+    this.#run = undefined
+  }
+
+  #copyRun(): void {
+    this.#copy(this.#run!, this.#runStart, this.#runEnd)
+  }
+
+  #copy(bytes: Uint8Array, start: number, end: number): void {
     const length = end - start
     if (length > chunkBytes - this.#length) {
-      this.flush()
+      this.#flushChunk()
       if (length > chunkBytes) {
         this.#write(copyOf(bytes, start, end))
         return
@@ -60,7 +97,12 @@ export class Outlet {
 
   /** Writes what was put so far. */
   flush(): void {
+    this.settle()
     this.#isDirty = false
+    this.#flushChunk()
+  }
+
+  #flushChunk(): void {
     const chunk = this.#chunk
     if (chunk === undefined || this.#length === 0) return
     const bytes = this.#length === chunk.length ? chunk : chunk.subarray(0, this.#length)
@@ -78,14 +120,11 @@ export class Outlet {
 
   #mark(): void {
     this.#isDirty = true
-    if (this.#isToClient) {
-      toClients.push(this)
-      // A timer or a lost connection made it: nobody else will flush.
-      if (!isInEvent && toClients.length === 1) setImmediate(flushClients)
-      return
-    }
-    toRedis.push(this)
-    if (toRedis.length === 1) setImmediate(flushRedis)
+    if (this.#isToClient) toClients.push(this)
+    else toRedis.push(this)
+    if (isTurnPlanned) return
+    isTurnPlanned = true
+    setImmediate(endTurn)
   }
 }
 
@@ -96,34 +135,36 @@ const toClients: Outlet[] = []
 const toRedis: Outlet[] = []
 let events = 0
 let eventsBefore = 0
-
+let isTurnPlanned = false
 let isInEvent = false
+const runs: Outlet[] = []
 
-/** Bytes came in: `flushClients` will follow when they are dealt with. */
+/** Bytes came: until `endEvent` their memory stays as it is. */
 export function beginEvent(): void {
   isInEvent = true
 }
 
-/** Writes what the event at hand put for clients. */
-export function flushClients(): void {
+/** Ends the event in which bytes came: what it put leaves now if it is the only one of its turn, else with the turn. */
+export function endEvent(): void {
   isInEvent = false
-  for (let index = 0; index < toClients.length; index++) toClients[index]!.flush()
-  toClients.length = 0
+  for (let index = 0; index < runs.length; index++) runs[index]!.settle()
+  runs.length = 0
+  if (++events === 1 && eventsBefore <= 1) flushAll()
 }
 
-/** Ends a client's event: its requests leave now if it is the only one of its turn, else with those of the others. */
-export function flushIfAlone(): void {
-  if (++events === 1 && eventsBefore <= 1 && toRedis.length > 0) {
-    for (let index = 0; index < toRedis.length; index++) toRedis[index]!.flush()
-    // The immediate that is planned finds nothing to write and ends the turn's count.
-  }
-}
-
-function flushRedis(): void {
+// After an early flush it finds nothing to write, and ends the turn's count.
+function endTurn(): void {
+  isTurnPlanned = false
   eventsBefore = events
   events = 0
+  flushAll()
+}
+
+function flushAll(): void {
   for (let index = 0; index < toRedis.length; index++) toRedis[index]!.flush()
   toRedis.length = 0
+  for (let index = 0; index < toClients.length; index++) toClients[index]!.flush()
+  toClients.length = 0
 }
 
 function copyOf(bytes: Uint8Array, start: number, end: number): Buffer {

@@ -1,6 +1,6 @@
 import { encodeCommand, ReplyScanner } from '@firebreak/core'
 import { UpstreamLostError } from '../errors.ts'
-import { beginEvent, flushClients, Outlet } from '../transport/outlet.ts'
+import { beginEvent, endEvent, Outlet } from '../transport/outlet.ts'
 import type { ConnectTarget, Transport, TransportKind, TransportOwner } from '../transport/transport.ts'
 import type { ConnectionState } from './identity.ts'
 
@@ -101,7 +101,7 @@ export class UpstreamConnection implements TransportOwner {
   onData(bytes: Buffer, length: number): void {
     beginEvent()
     this.#receive(bytes, length)
-    flushClients()
+    endEvent()
   }
 
   #receive(bytes: Buffer, length: number): void {

@@ -23,6 +23,7 @@ function setUp(strategy = defaultLocalCache) {
   } as unknown as TrackingWatcher
   const caches = new ReplyCaches()
   const space = new KeySpace('', 0, {} as Upstream, {
+    hashOf: () => 0,
     now: () => now,
     random: () => rolled,
     warn: () => {},

@@ -50,6 +50,8 @@ export class HotKey {
   handling: Handling
   /** Own writes that are not acknowledged. */
   pendingWrites = 0
+  /** Reads that were answered from memory and not yet counted as accesses. */
+  uncounted = 0
   localHits = 0
   redisReads = 0
   /** Reads that a copy answered. */
@@ -187,10 +189,16 @@ export class HotKey {
     return undefined
   }
 
-  /** The reply to a command, if one may be served at this moment; it is counted as a local hit. */
-  hit(commandId: string, now: number): CachedReply | undefined {
+  /** The reply to a command, if one may be served at this moment. */
+  peek(commandId: string, now: number): CachedReply | undefined {
     const reply = this.#replies.get(commandId)
-    if (reply === undefined || now >= reply.expiresAt || now >= reply.lease.aliveUntil) return undefined
+    return reply === undefined || now >= reply.expiresAt || now >= reply.lease.aliveUntil ? undefined : reply
+  }
+
+  /** As `peek`, for a reader: it is counted as a local hit. */
+  hit(commandId: string, now: number): CachedReply | undefined {
+    const reply = this.peek(commandId, now)
+    if (reply === undefined) return undefined
     this.localHits++
     this.bytesSaved += reply.bytes.length
     this.cache!.touch(this.cacheSlot)

@@ -4,8 +4,8 @@ import type { KeyLimit } from '../limit/key-limit.ts'
 import type { Lease } from '../watcher/lease.ts'
 import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
 import type { Upstream } from '../watcher/upstream.ts'
-
 import type { HotKey } from './hot-key.ts'
+import { HotTable } from './hot-table.ts'
 
 /** What a key space needs of its cluster. */
 export interface KeySpaceHost {
@@ -16,6 +16,8 @@ export interface KeySpaceHost {
   warn(code: string, message: string): void
   /** Names this process among those that refresh copies. */
   readonly processId: string
+  /** The hash that the accesses of this key are counted by. */
+  hashOf(key: Uint8Array): number
   /** The watcher of the node that owns a slot; undefined while that is not known. */
   watcherAt(space: KeySpace, slot: number): TrackingWatcher | undefined
   /** What a reply is served under, and how long at most from when it was asked for. */
@@ -42,7 +44,10 @@ export class KeySpace {
   /** Where and as whom the keys are read. */
   readonly upstream: Upstream
   /** The hot keys by name; this is the one look-up that a cold access pays. */
-  readonly hot = new Map<string, HotKey>()
+  readonly hot: ReadonlyMap<string, HotKey>
+  /** The same by their bytes. */
+  readonly byBytes = new HotTable()
+  readonly #hot = new Map<string, HotKey>()
   readonly #host: KeySpaceHost
 
   constructor(identity: string, database: number, upstream: Upstream, host: KeySpaceHost) {
@@ -51,6 +56,17 @@ export class KeySpace {
     this.database = database
     this.upstream = upstream
     this.#host = host
+    this.hot = this.#hot
+  }
+
+  add(hot: HotKey): void {
+    this.#hot.set(hot.name, hot)
+    this.byBytes.add(hot, this.#host.hashOf(hot.bytes))
+  }
+
+  remove(hot: HotKey): void {
+    this.#hot.delete(hot.name)
+    this.byBytes.remove(hot)
   }
 
   now(): number {

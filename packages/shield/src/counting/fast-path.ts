@@ -14,6 +14,8 @@ interface CompiledRule {
 
 /** What one candidate counted, interval by interval. */
 interface Candidate {
+  /** The hash of the key's bytes, where it was counted by them. */
+  readonly hash: number | undefined
   readonly intervals: { readonly at: number; readonly count: number; readonly writes: number }[]
 }
 
@@ -30,6 +32,7 @@ export class FastPath {
   readonly #redisClusterId: string
   readonly #maxCandidates: number
   readonly #candidates = new Map<string, Candidate>()
+  readonly #hashes = new Set<number>()
   #rules: readonly CompiledRule[] = []
   #candidateCount = Number.POSITIVE_INFINITY
   #burstCount = Number.POSITIVE_INFINITY
@@ -58,18 +61,26 @@ export class FastPath {
     this.#candidateCount = Math.max(1, lowest / 20)
     this.#burstCount = Math.max(16, Math.ceil(lowest / 8))
     this.#longestWindowMs = Math.max(0, ...applying.map(({ windowMs }) => windowMs))
-    if (applying.length === 0) this.#candidates.clear()
+    if (applying.length > 0) return
+    this.#candidates.clear()
+    this.#hashes.clear()
+  }
+
+  /** True where `observe` may have a use for a key; nearly every key of an interval ends here, before it has a name. */
+  concerns(count: number, hash: number): boolean {
+    return count >= this.#candidateCount || (this.#candidates.size > 0 && this.#hashes.has(hash))
   }
 
   /** Takes a key's counts of the interval that ends now; the crossing, where it is over a threshold by itself. */
-  observe(key: string, count: number, writes: number, now: number): Crossing | undefined {
+  observe(key: string, count: number, writes: number, now: number, hash?: number): Crossing | undefined {
     // Nearly every key of an interval ends here.
     if (count < this.#candidateCount && this.#candidates.size === 0) return undefined
     let candidate = this.#candidates.get(key)
     if (candidate === undefined) {
       if (count < this.#candidateCount || this.#candidates.size >= this.#maxCandidates) return undefined
-      candidate = { intervals: [] }
+      candidate = { intervals: [], hash }
       this.#candidates.set(key, candidate)
+      if (hash !== undefined) this.#hashes.add(hash)
     }
     candidate.intervals.push({ at: now, count, writes })
     while (candidate.intervals[0]!.at <= now - this.#longestWindowMs) candidate.intervals.shift()
@@ -78,9 +89,12 @@ export class FastPath {
 
   /** Forgets candidates that nobody touched for a window. */
   sweep(now: number): void {
-    for (const [key, { intervals }] of this.#candidates) {
+    for (const [key, { intervals, hash }] of this.#candidates) {
       const last = intervals.at(-1)
-      if (last === undefined || last.at <= now - this.#longestWindowMs) this.#candidates.delete(key)
+      if (last !== undefined && last.at > now - this.#longestWindowMs) continue
+      this.#candidates.delete(key)
+      // Another candidate of the same hash is named again when it crosses the share of a candidate again.
+      if (hash !== undefined) this.#hashes.delete(hash)
     }
   }
 

@@ -1,4 +1,4 @@
-import { ByteWriter, parseBinaryReport, type Report, writeReportEntry } from '@firebreak/core'
+import { ByteWriter, parseBinaryReport, type Report, writeReportEntry, writeReportRange } from '@firebreak/core'
 
 /** Who reports. */
 export interface Reporter {
@@ -38,6 +38,12 @@ export class SectionWriter {
   add(key: string, count: number, writes: number, bytes: number): void {
     this.#entryCount++
     writeReportEntry(this.#writer, key, count, writes, bytes)
+  }
+
+  /** As `add`; the key stands in `bytes` from `start` to `end`. */
+  addRange(bytes: Uint8Array, start: number, end: number, count: number, writes: number, byteCount: number): void {
+    this.#entryCount++
+    writeReportRange(this.#writer, bytes, start, end, count, writes, byteCount)
   }
 
   finish(totalCount: number): PendingSection {

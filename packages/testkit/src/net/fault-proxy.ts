@@ -13,12 +13,15 @@ export interface Faults {
   refusesConnections: boolean
   /** At most this many commands a second go through, over all connections, as at a saturated node; the rest queue. */
   commandsPerSecond: number | undefined
+  /** All of this, and cuts, concern only connections on which a client has asked for tracking. */
+  onlyTracking: boolean
 }
 
 interface Link {
   readonly index: number
   readonly client: Socket
   readonly server: Socket
+  isTracking: boolean
 }
 
 /** A TCP proxy on loopback that delays, swallows, limits and cuts, for tests of what survives it. */
@@ -29,6 +32,7 @@ export class FaultProxy {
     isBlackHole: false,
     refusesConnections: false,
     commandsPerSecond: undefined,
+    onlyTracking: false,
   }
   /** Bytes seen from clients and from the server. */
   readonly bytes = { client: 0, server: 0 }
@@ -69,6 +73,7 @@ export class FaultProxy {
   /** Cuts every connection, as a crash does. */
   cut(): void {
     for (const link of this.#links) {
+      if (this.faults.onlyTracking && !link.isTracking) continue
       link.client.resetAndDestroy()
       link.server.destroy()
     }
@@ -84,6 +89,7 @@ export class FaultProxy {
   }
 
   async close(): Promise<void> {
+    this.faults.onlyTracking = false
     this.cut()
     await new Promise((resolve) => this.#server.close(resolve))
   }
@@ -95,10 +101,10 @@ export class FaultProxy {
     }
     this.#connections++
     const server = connect({ ...this.#target, noDelay: true })
-    const link = { index: this.#connections - 1, client, server }
+    const link: Link = { index: this.#connections - 1, client, server, isTracking: false }
     this.#links.add(link)
-    this.#pump(client, server, 'client')
-    this.#pump(server, client, 'server')
+    this.#pump(link, client, server, 'client')
+    this.#pump(link, server, client, 'server')
     const end = () => {
       this.#links.delete(link)
       client.destroy()
@@ -110,12 +116,17 @@ export class FaultProxy {
     }
   }
 
-  #pump(from: Socket, to: Socket, side: 'client' | 'server'): void {
+  #pump(link: Link, from: Socket, to: Socket, side: 'client' | 'server'): void {
     const parser = new RequestParser()
     let partial: Uint8Array = new Uint8Array(0)
     let held: Uint8Array[] = []
     from.on('data', (chunk) => {
       this.bytes[side] += chunk.length
+      if (side === 'client' && !link.isTracking) link.isTracking = chunk.includes('TRACKING')
+      if (this.faults.onlyTracking && !link.isTracking) {
+        to.write(chunk)
+        return
+      }
       if (this.faults.isBlackHole) return
       if (side === 'client' && this.faults.commandsPerSecond !== undefined) {
         partial = this.#commandByCommand(Buffer.concat([partial, chunk]), parser, to)

@@ -1,0 +1,157 @@
+import { AccessCounter, keyName, type Rule } from '@firebreak/core'
+import { AccessBuffer } from './access-buffer.ts'
+import { ByteAccesses } from './byte-accesses.ts'
+import { type Crossing, FastPath } from './fast-path.ts'
+import { Redactor } from './redactor.ts'
+
+/** What an access log is made of. */
+export interface AccessLogOptions {
+  readonly redisClusterId: string
+  readonly serviceId: string
+  readonly maxKeys: number
+  readonly redactKey: ((key: string) => string) | undefined
+  readonly random: () => number
+  /** One key grows fast: a report is wanted at once. */
+  readonly onBurst: () => void
+}
+
+/** Gets the counts of an interval, key by key, each under its outside name. */
+export interface AccessVisitor {
+  byName(key: string, count: number, writes: number, bytes: number): void
+  /** As `byName`; the key stands in `bytes` from `start` to `end`. */
+  byBytes(bytes: Uint8Array, start: number, end: number, count: number, writes: number, byteCount: number): void
+  /** A key was pushed over a rule's threshold by this process alone. */
+  onCrossing(name: string, outside: string, crossing: Crossing): void
+}
+
+/** What was counted in an interval, all keys together. */
+export interface AccessTotals {
+  readonly count: number
+  readonly writes: number
+}
+
+const asItIs = (name: string) => name
+
+/**
+ * The accesses of one Redis in the interval that runs. A client counts keys by name, for a string is what it is given; a
+ * proxy counts them by their bytes. Rules are evaluated on what was counted, and keys get the names that they have
+ * outside this process.
+ */
+export class AccessLog {
+  readonly #counter: AccessCounter
+  readonly #names: AccessBuffer
+  readonly #fastPath: FastPath
+  readonly #redactor: Redactor | undefined
+  readonly #maxKeys: number
+  readonly #onBurst: () => void
+  #byBytes: ByteAccesses | undefined
+  /** What the bytes of keys are hashed with. */
+  readonly hashSeed: number
+
+  constructor(options: AccessLogOptions) {
+    const { maxKeys, serviceId, redisClusterId, redactKey, random, onBurst } = options
+    this.#counter = new AccessCounter({ maxKeys })
+    this.#names = new AccessBuffer(this.#counter, onBurst)
+    this.hashSeed = Math.floor(random() * 2 ** 32) | 0
+    this.#maxKeys = maxKeys
+    this.#onBurst = onBurst
+    this.#fastPath = new FastPath(serviceId, redisClusterId)
+    this.#redactor = redactKey === undefined ? undefined : new Redactor(redactKey)
+  }
+
+  /** Accesses of the interval that runs. */
+  get countSoFar(): number {
+    return this.#names.count + (this.#byBytes?.count ?? 0)
+  }
+
+  /** The accesses counted by the bytes of their keys. */
+  get byBytes(): ByteAccesses {
+    if (this.#byBytes === undefined) {
+      this.#byBytes = new ByteAccesses(this.#maxKeys, this.hashSeed, this.#onBurst)
+      this.#byBytes.burstCount = this.#fastPath.burstCount
+    }
+    return this.#byBytes
+  }
+
+  /** True where keys were seen whose outside names the table may have; false the next time. */
+  takeNews(): boolean {
+    const hasNews = this.#redactor?.hasNews === true
+    if (this.#redactor !== undefined) this.#redactor.hasNews = false
+    return hasNews
+  }
+
+  /** Counts one access of a key by its name. */
+  count(name: string, isWrite: boolean, bytes: number): void {
+    this.#names.add(name, isWrite, bytes)
+  }
+
+  /** Looks up what was noted since the last time. */
+  flush(): void {
+    this.#names.flush()
+  }
+
+  setRules(rules: readonly Rule[]): void {
+    this.#fastPath.setRules(rules)
+    const { burstCount } = this.#fastPath
+    this.#names.burstCount = burstCount
+    if (this.#byBytes !== undefined) this.#byBytes.burstCount = burstCount
+  }
+
+  /** The names that a key of the table has in this process. */
+  inside(key: string): Iterable<string> {
+    return this.#redactor?.inside(key) ?? [key]
+  }
+
+  /** The name that a key has outside this process. */
+  outside(name: string): string {
+    return this.#redactor?.outside(name) ?? name
+  }
+
+  /** Ends the interval. */
+  drain(visitor: AccessVisitor, now: number): AccessTotals {
+    let count = 0
+    let writes = 0
+    this.#names.flush()
+    const names = this.#counter.swap()
+    // Undefined only while an interval before is half read, which none ever is here.
+    if (names !== undefined) {
+      this.#names.restart()
+      const redactor = this.#redactor
+      const outside = redactor === undefined ? asItIs : (name: string) => redactor.outside(name)
+      while (names.take(4096, (name, ...counts) => this.#visit(visitor, name, outside(name), now, ...counts)));
+      count += names.totalCount
+      writes += names.totalWrites
+    }
+    const fastPath = this.#fastPath
+    this.#byBytes?.drain((bytes, start, end, hash, keyCount, keyWrites, byteCount) => {
+      count += keyCount
+      writes += keyWrites
+      if (this.#redactor !== undefined) {
+        const name = keyName(bytes.subarray(start, end))
+        this.#visit(visitor, name, this.#redactor.outside(name), now, keyCount, keyWrites, byteCount)
+        return
+      }
+      visitor.byBytes(bytes, start, end, keyCount, keyWrites, byteCount)
+      if (!fastPath.concerns(keyCount, hash)) return
+      const name = keyName(bytes.subarray(start, end))
+      const crossing = fastPath.observe(name, keyCount, keyWrites, now, hash)
+      if (crossing !== undefined) visitor.onCrossing(name, name, crossing)
+    })
+    fastPath.sweep(now)
+    return { count, writes }
+  }
+
+  #visit(
+    visitor: AccessVisitor,
+    name: string,
+    outside: string,
+    now: number,
+    count: number,
+    writes: number,
+    bytes: number,
+  ): void {
+    visitor.byName(outside, count, writes, bytes)
+    const crossing = this.#fastPath.observe(outside, count, writes, now)
+    if (crossing !== undefined) visitor.onCrossing(name, outside, crossing)
+  }
+}

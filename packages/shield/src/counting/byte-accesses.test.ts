@@ -1,0 +1,52 @@
+import { hashBytes } from '@firebreak/core'
+import { expect, test } from 'vitest'
+import { ByteAccesses } from './byte-accesses.ts'
+
+function drained(accesses: ByteAccesses): Map<string, number[]> {
+  const rows = new Map<string, number[]>()
+  accesses.drain((bytes, start, end, hash, count, writes, byteCount) => {
+    expect(hash).toBe(hashBytes(bytes, start, end, 3))
+    rows.set(Buffer.from(bytes.subarray(start, end)).toString(), [count, writes, byteCount])
+  })
+  return rows
+}
+
+function note(accesses: ByteAccesses, text: string, isWrite = false, byteCount = 0): void {
+  const bytes = Buffer.from(text)
+  accesses.note(bytes, 0, bytes.length, accesses.take(bytes, 0, bytes.length), isWrite, byteCount)
+}
+
+test('accesses noted in many buffers are counted with what they belong to', () => {
+  const accesses = new ByteAccesses(1000, 3, () => {})
+  for (let index = 0; index < 200; index++) note(accesses, `key ${index % 3}`, index % 3 === 1, 10)
+  accesses.addReads(Buffer.from('key 0'), 1000)
+  expect(accesses.count).toBe(1200)
+  expect(Object.fromEntries(drained(accesses))).toEqual({
+    'key 0': [1067, 0, 670],
+    'key 1': [67, 67, 670],
+    'key 2': [66, 0, 660],
+  })
+  expect(accesses.count).toBe(0)
+  expect(drained(accesses).size).toBe(0)
+})
+
+test('keys beyond what the tally takes are counted all the same', () => {
+  const accesses = new ByteAccesses(100_000, 3, () => {})
+  for (let pass = 0; pass < 2; pass++) for (let index = 0; index < 5000; index++) note(accesses, `key ${index}`)
+  const rows = drained(accesses)
+  expect(rows.size).toBe(5000)
+  expect(new Set([...rows.values()].map(([count]) => count))).toEqual(new Set([2]))
+})
+
+test('a key that grows fast is told once, wherever it is counted', () => {
+  let bursts = 0
+  const accesses = new ByteAccesses(100_000, 3, () => {
+    bursts++
+  })
+  accesses.burstCount = 5
+  for (let index = 0; index < 9; index++) note(accesses, 'key')
+  accesses.flush()
+  expect(bursts).toBe(1)
+  accesses.addReads(Buffer.from('other'), 50)
+  expect(bursts).toBe(2)
+})

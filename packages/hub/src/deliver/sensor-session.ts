@@ -18,6 +18,8 @@ import type { TableListener } from './service-view.ts'
 /** The connection as a session needs it. */
 export interface SensorChannel {
   send(bytes: Uint8Array): void
+  /** The same for bytes that go to many sensors. */
+  sendShared(bytes: Uint8Array): void
   /** Bytes that wait to be sent. */
   readonly bufferedBytes: number
   /** Ends the connection; the reason is told to the other side. */
@@ -76,12 +78,12 @@ export class SensorSession implements TableListener {
   }
 
   onDelta(_delta: TableDelta, frame: Uint8Array): void {
-    this.#write(frame)
+    if (this.#mayWrite()) this.#channel.sendShared(frame)
   }
 
   /** Bytes that are the same for every sensor. */
   forward(bytes: Uint8Array): void {
-    if (this.#instance !== undefined) this.#write(bytes)
+    if (this.#instance !== undefined && this.#mayWrite()) this.#channel.sendShared(bytes)
   }
 
   /** The connection has ended. */
@@ -168,11 +170,14 @@ export class SensorSession implements TableListener {
   }
 
   #write(bytes: Uint8Array): void {
-    if (this.#channel.bufferedBytes > maxBufferedBytes) {
-      this.close(closeCodes.tooSlow, 'reads too slowly')
-      return
-    }
-    this.#channel.send(bytes)
+    if (this.#mayWrite()) this.#channel.send(bytes)
+  }
+
+  /** False where the sensor reads too slowly: it was cut off. */
+  #mayWrite(): boolean {
+    if (this.#channel.bufferedBytes <= maxBufferedBytes) return true
+    this.close(closeCodes.tooSlow, 'reads too slowly')
+    return false
   }
 }
 

@@ -1,7 +1,9 @@
+import type { Duplex } from 'node:stream'
 import type { TimerHandle } from '@firebreak/core'
-import type { RawData, WebSocket } from 'ws'
+import { type RawData, WebSocket } from 'ws'
 import type { HubCore } from '../hub-core.ts'
 import { type AppTokenCheck, closeCodes, encodeHeartbeat, SensorSession } from './sensor-session.ts'
+import { wireMessage } from './wire-message.ts'
 
 /** Heartbeats are spread over so many steps: ten thousand at once would be a burst each second. */
 const heartbeatSteps = 10
@@ -20,6 +22,8 @@ export class SensorSockets {
   readonly #checkToken: AppTokenCheck
   readonly #connections = new Set<Connection>()
   readonly #timers: TimerHandle[] = []
+  /** The bytes that are being told to many, and how they go over the wire. */
+  #shared: { readonly bytes: Uint8Array; readonly message: Buffer } | undefined
   #opened = 0
   #step = 0
 
@@ -36,10 +40,14 @@ export class SensorSockets {
     this.#timers.push(timers.setInterval(() => this.#beat(), heartbeatMs / heartbeatSteps))
   }
 
-  /** A new connection, with the token of its upgrade request where it had one. */
-  add(socket: WebSocket, headerToken?: string): void {
+  /** A new connection and the stream below it, with the token of its upgrade request where it had one. */
+  add(socket: WebSocket, stream: Duplex, headerToken?: string): void {
     const channel = {
       send: (bytes: Uint8Array) => socket.send(bytes),
+      // Past `ws`, which writes every message whole and at once, so that ours never lands inside another.
+      sendShared: (bytes: Uint8Array) => {
+        if (socket.readyState === WebSocket.OPEN) stream.write(this.#messageOf(bytes))
+      },
       get bufferedBytes() {
         return socket.bufferedAmount
       },
@@ -67,6 +75,11 @@ export class SensorSockets {
     for (const timer of this.#timers) timer.cancel()
     for (const { session } of this.#connections) session.close(closeCodes.goingAway, 'the hub stops')
     this.#connections.clear()
+  }
+
+  #messageOf(bytes: Uint8Array): Buffer {
+    if (this.#shared?.bytes !== bytes) this.#shared = { bytes, message: wireMessage(bytes) }
+    return this.#shared.message
   }
 
   #beat(): void {

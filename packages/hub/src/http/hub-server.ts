@@ -126,7 +126,7 @@ export class HubServer {
       else if (path !== '/v1/sensor') throw new ApiProblem(404, 'FB_NOT_FOUND', `there is no WebSocket at ${path}`)
       this.#sockets.handleUpgrade(request, socket, head, (connection) => {
         if (path === '/v1/live') this.#live.add(connection)
-        else this.#sensors.add(connection, tokenOf(request.headers))
+        else this.#sensors.add(connection, socket, tokenOf(request.headers))
       })
     } catch (error) {
       refuseUpgrade(socket, error)

@@ -1,0 +1,141 @@
+import { type CachedReply, type HotKey, nextReplyForm, type ReadCommand, readCommand } from '@firebreak/shield'
+import { replyText } from '../reply-text.ts'
+import type { ClientState } from './client-state.ts'
+import { nameOf } from './command-keys.ts'
+import { bufferOfBulk, textOfBulk } from './decode-reply.ts'
+import type { IoredisClient } from './ioredis-client.ts'
+
+/** The promise of a GET's text, kept with the reply: every hit hands out the same one. */
+const textPromiseForm = nextReplyForm()
+const getId = 'GET'
+
+/** GET of a hot key, by its bytes. */
+export function getCommandOf(hot: HotKey): ReadCommand {
+  return readCommand(getId, [hot.bytes], 0)
+}
+
+/**
+ * The methods `get` and `getBuffer` of one client. These are the reads of nearly every hot key, so they are answered before
+ * ioredis has built its command object (`bench/client.ts` has the figures of both ways).
+ */
+export class GetMethods {
+  readonly #state: ClientState
+  readonly #prefix: string | undefined
+  readonly #bareGet: IoredisClient['get']
+  readonly #bareGetBuffer: IoredisClient['getBuffer']
+
+  constructor(state: ClientState) {
+    const { client } = state
+    this.#state = state
+    const { keyPrefix = '' } = client.options
+    // A prefix of bytes is applied by ioredis; such a client is left to the send path.
+    this.#prefix = typeof keyPrefix === 'string' ? keyPrefix : undefined
+    this.#bareGet = client.get
+    this.#bareGetBuffer = client.getBuffer
+  }
+
+  /** Puts the methods in place while something is hot; the returned function takes them away for good. */
+  install(): () => void {
+    const { client, cluster } = this.#state
+    const get = this.#bareGet
+    const getBuffer = this.#bareGetBuffer
+    const hotGet = (key: unknown, callback?: unknown): Promise<string | null> => {
+      if (callback !== undefined) return get.call(client, key, callback)
+      const hot = this.#hotKey(key)
+      return (hot && this.#getText(hot, key)) ?? get.call(client, key)
+    }
+    const hotGetBuffer = (key: unknown, callback?: unknown): Promise<Buffer | null> => {
+      if (callback !== undefined) return getBuffer.call(client, key, callback)
+      const hot = this.#hotKey(key)
+      return (hot && this.#getBuffer(hot, key)) ?? getBuffer.call(client, key)
+    }
+    // While nothing is hot the methods are ioredis' own: a cold GET pays for the send path only.
+    const setMethods = () => {
+      const isHot = cluster.hasHotKeys
+      Object.assign(client, { get: isHot ? hotGet : get, getBuffer: isHot ? hotGetBuffer : getBuffer })
+    }
+    const stopListening = cluster.onHotKeys(setMethods)
+    setMethods()
+    return () => {
+      stopListening()
+      removeOwn(client, 'get', [get, hotGet])
+      removeOwn(client, 'getBuffer', [getBuffer, hotGetBuffer])
+    }
+  }
+
+  /** The value of a hot string key if memory has it at this moment; undefined asks for a normal read. */
+  peek(key: string): string | null | undefined {
+    const hot = this.#hotKey(key)
+    if (hot === undefined) return undefined
+    const { cluster } = this.#state
+    const reply = hot.hit(getId, cluster.now())
+    if (reply === undefined) return undefined
+    cluster.count(hot.name, false, reply.bytes.length)
+    return replyText(reply)
+  }
+
+  /** The hot key that a method was given, where reads of it may be answered here. */
+  #hotKey(key: unknown): HotKey | undefined {
+    const state = this.#state
+    if (!state.cluster.isActive || typeof key !== 'string' || this.#prefix === undefined) return undefined
+    const found = state.space.hot.get(nameOf(this.#prefix === '' ? key : this.#prefix + key))
+    // A limited key is the send path's.
+    return found !== undefined && found.limit === undefined && state.mayServe(found) ? found : undefined
+  }
+
+  #getText(hot: HotKey, key: unknown): Promise<string | null> | undefined {
+    const { cluster, client } = this.#state
+    const now = cluster.now()
+    const reply = hot.hit(getId, now)
+    if (reply === undefined) {
+      const bare = () => this.#bareGet.call(client, key)
+      return this.#load(hot, now, bare, (loaded) => textOfBulk(loaded.bytes))
+    }
+    cluster.count(hot.name, false, reply.bytes.length)
+    const known = reply.forms[textPromiseForm]
+    if (known !== undefined) return known as Promise<string | null>
+    const promise = Promise.resolve(replyText(reply) as string | null)
+    reply.forms[textPromiseForm] = promise
+    return promise
+  }
+
+  #getBuffer(hot: HotKey, key: unknown): Promise<Buffer | null> | undefined {
+    const { cluster, client } = this.#state
+    const now = cluster.now()
+    const reply = hot.hit(getId, now)
+    if (reply === undefined) {
+      const bare = () => this.#bareGetBuffer.call(client, key)
+      return this.#load(hot, now, bare, (loaded) => bufferOfBulk(loaded.bytes))
+    }
+    cluster.count(hot.name, false, reply.bytes.length)
+    return Promise.resolve(bufferOfBulk(reply.bytes) as Buffer | null)
+  }
+
+  /** Reads through the watcher; what it cannot read goes the plain way, where it is counted. */
+  #load<Value>(
+    hot: HotKey,
+    now: number,
+    bare: () => Promise<Value>,
+    decode: (reply: CachedReply) => Value | undefined,
+  ): Promise<Value> | undefined {
+    let settle!: (value: Value | Promise<Value>) => void
+    const isLoading = hot.load(getCommandOf(hot), now, (reply) => {
+      const value = reply === undefined ? undefined : decode(reply)
+      if (value === undefined) {
+        settle(this.#state.plainly(bare))
+        return
+      }
+      this.#state.cluster.count(hot.name, false, reply!.bytes.length)
+      settle(value)
+    })
+    if (!isLoading) return undefined
+    return new Promise((resolve) => {
+      settle = resolve
+    })
+  }
+}
+
+/** Takes a method off a client if it is one of ours; somebody may have wrapped it since, and theirs stays. */
+export function removeOwn(client: IoredisClient, name: keyof IoredisClient, ours: readonly unknown[]): void {
+  if (ours.includes(client[name])) delete (client as Partial<IoredisClient>)[name as 'get']
+}

@@ -86,7 +86,6 @@ export {
   parseBinaryReport,
   type SectionSurvey,
   writeReportEntry,
-  writeReportEntry,
   writeReportRange,
 } from './report/binary-report.ts'
 export { natsReports } from './report/nats-reports.ts'

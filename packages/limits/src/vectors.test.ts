@@ -259,6 +259,9 @@ describe.each(['local', 'redis'] as const)('%s', (engine) => {
     expect((await limiter.peek('k')).retryAfterMs).toBeLessThanOrEqual(400)
     clock.at += 400
     expect((await limiter.take('k', 0)).allowed).toBe(true)
+    // One that is over stays so when the clock steps back.
+    clock.at -= 200
+    expect((await limiter.take('k', 0)).allowed).toBe(true)
     await limiter.block('k', 1000)
     await limiter.block('k', 0)
     expect((await limiter.take('k', 0)).allowed).toBe(true)

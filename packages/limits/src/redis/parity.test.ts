@@ -73,3 +73,46 @@ test.each(Object.entries(specs))(
     )
   },
 )
+
+/** Turns of the event loop: time moves on, a key may be blocked or given units back, then calls of one cost. */
+function turnsOf(spec: fc.Arbitrary<LimitSpec>) {
+  return spec.chain((made) => {
+    const reachMs = made.kind === 'calendarWindow' ? 7_200_000 : spanMs(made)
+    const turn = fc.record({
+      moveMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: reachMs })),
+      cost: fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 14 })),
+      callsOfKeys: fc.array(fc.integer({ min: 0, max: 20 }), { minLength: 1, maxLength: 3 }),
+      blockMs: fc.oneof({ weight: 5, arbitrary: fc.constant(undefined) }, fc.integer({ min: 0, max: reachMs })),
+      refund: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, fc.integer({ min: 1, max: 5 })),
+    })
+    return fc.tuple(fc.constant(made), fc.array(turn, { minLength: 1, maxLength: 12 }))
+  })
+}
+
+test.each(Object.entries(specs))(
+  '%s: equal calls of one turn, over several keys and with blocks, are answered as if they had come one by one',
+  async (_, spec) => {
+    await fc.assert(
+      fc.asyncProperty(turnsOf(spec), async ([made, turns]) => {
+        const clock = { at: startMs, now: () => clock.at }
+        const local = localLimiter(made, { clock })
+        const shared = redisLimiter(made, client, { testClock: clock, deadlineMs: 20_000 })
+        const names = ['a', 'b', 'c'].map((name) => `${name}${keys}`)
+        keys++
+        for (const { moveMs, cost, callsOfKeys, blockMs, refund } of turns) {
+          clock.at += moveMs
+          if (blockMs !== undefined) {
+            local.block(names[0]!, blockMs)
+            await shared.block(names[0]!, blockMs)
+          }
+          local.refund(names[0]!, refund)
+          await shared.refund(names[0]!, refund)
+          const takes = callsOfKeys.flatMap((calls, key) => Array.from({ length: calls }, () => names[key]!))
+          const wanted = takes.map((key) => ({ ...local.take(key, cost), source: 'redis' }))
+          expect(await Promise.all(takes.map((key) => shared.take(key, cost)))).toEqual(wanted)
+        }
+      }),
+      { numRuns: scale(25, 1000) },
+    )
+  },
+)

@@ -72,7 +72,6 @@ export class RedisLimiter {
   readonly #leases: Leases | undefined
   readonly #local: LocalLimiter | undefined
   readonly #line: WaitingLine
-  readonly #takeScript: RedisScript
 
   constructor(spec: LimitSpec, client: RedisClient, options: RedisLimiterOptions = {}) {
     const { prefix = 'fb:limit', deadlineMs = 50, onUnavailable = 'open', maxKeys = 100_000 } = options
@@ -97,18 +96,19 @@ export class RedisLimiter {
       timers,
       onError: options.onError ?? (() => {}),
     })
-    this.#takeScript = scriptOf('take', [this.plan.algorithm])
     const batcherOptions = {
       plan: this.plan,
       sharesCalls: this.redis.topology !== 'cluster',
       redisKeys: (key: string) => this.redisKeys(key),
-      run: (keys: readonly string[], args: readonly RedisArgument[]) => this.#runTake(keys, args),
+      run: (script: RedisScript, keys: readonly string[], args: readonly RedisArgument[]) =>
+        this.#runTake(script, keys, args),
     }
     this.#takes = new TakeBatcher({
       ...batcherOptions,
-      answered: (key, cost, sentAt, answer) => {
-        this.#count(answer)
-        if (!answer.allowed) this.#denied?.remember(key, cost, sentAt, answer)
+      answered: (key, cost, admitted, denied, sentAt, denial) => {
+        this.counts.allowed += admitted
+        this.counts.denied += denied
+        if (denial !== undefined) this.#denied?.remember(key, cost, sentAt, denial)
       },
       fallback: (key, cost, requestId) => this.#count(this.unavailable(key, cost, requestId)),
     })
@@ -213,14 +213,10 @@ export class RedisLimiter {
     }
   }
 
-  #runTake(keys: readonly string[], args: readonly RedisArgument[]): Promise<readonly number[]> {
+  #runTake(script: RedisScript, keys: readonly string[], args: readonly RedisArgument[]): Promise<readonly number[]> {
     const { algorithm } = this.plan
     return this.#availability.call(() =>
-      this.scripts.run(this.#takeScript, keys, (serverNowMs) => [
-        algorithm,
-        ...this.plan.parameters(serverNowMs),
-        ...args,
-      ]),
+      this.scripts.run(script, keys, (serverNowMs) => [algorithm, ...this.plan.parameters(serverNowMs), ...args]),
     )
   }
 

@@ -5,8 +5,12 @@ export type AlgorithmName = 'drain' | 'window' | 'counter' | 'buckets' | 'log' |
 
 const file = (name: string) => loadScript(new URL(`./lua/${name}.lua`, import.meta.url)).source
 
-const parts: Record<AlgorithmName | 'time' | 'take' | 'all' | 'refund' | 'block' | 'rules', string> = {
+type Call = 'take' | 'all' | 'refund' | 'block' | 'rules'
+
+const parts: Record<AlgorithmName | Call | 'time' | 'states' | 'algorithms', string> = {
   time: file('time'),
+  states: file('states'),
+  algorithms: file('algorithms'),
   drain: file('drain'),
   window: file('window'),
   counter: file('counter'),
@@ -26,16 +30,24 @@ const made = new Map<string, RedisScript>()
  * The script of a call with the algorithms that it needs: the parts are joined, so that a server compiles and runs no
  * more than those.
  */
-export function scriptOf(
-  call: 'take' | 'all' | 'refund' | 'block' | 'rules',
-  algorithms: readonly AlgorithmName[],
-): RedisScript {
+export function scriptOf(call: Call, algorithms: readonly AlgorithmName[]): RedisScript {
   const needed = [...new Set(algorithms)].sort()
   const name = `limits-${[call, ...needed].join('-')}`
   let script = made.get(name)
   if (script === undefined) {
-    script = defineScript(name, [parts.time, ...needed.map((algorithm) => parts[algorithm]), parts[call]].join('\n'))
+    const engine = needed.length > 0 ? [parts.algorithms, ...needed.map((algorithm) => parts[algorithm])] : []
+    script = defineScript(name, [parts.time, parts.states, ...engine, parts[call]].join('\n'))
     made.set(name, script)
   }
   return script
+}
+
+const even: Partial<Record<AlgorithmName, RedisScript>> = {
+  drain: defineScript('limits-take-even-drain', [parts.time, parts.states, file('take-drain')].join('\n')),
+  window: defineScript('limits-take-even-window', [parts.time, parts.states, file('take-window')].join('\n')),
+}
+
+/** The script of takes that all have one cost: written out for the algorithms that are used most. */
+export function evenTakeScript(algorithm: AlgorithmName): RedisScript {
+  return even[algorithm] ?? scriptOf('take', [algorithm])
 }

@@ -36,9 +36,9 @@ export class ServerScripts {
       const given = testClock === undefined ? '' : Math.floor(testClock.now())
       const latest = testClock === undefined ? this.#time.latest(sentAt, deadlineMs) : ''
       const args = [given, latest, ...argsOf(given === '' ? this.#time.at(sentAt) : given)]
-      const [serverNowMs, ...rest] = (await this.#redis.run(script, keys, args)) as number[]
-      this.#time.learn(sentAt, serverNowMs!)
-      if (rest.length > 0) return rest
+      const reply = (await this.#redis.run(script, keys, args)) as number[]
+      this.#time.learn(sentAt, reply[0]!)
+      if (reply.length > 1) return reply.slice(1)
       // The time alone: nothing ran, because it came too late, the server's clock was stepped, or the edges of the
       // calendar were guessed from a wrong clock. Now its time is known, and asking again cannot charge twice.
     }

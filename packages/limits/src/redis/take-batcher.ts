@@ -1,15 +1,21 @@
 import { steadyClock } from '@firebreak/core'
-import type { RedisArgument } from '@firebreak/redis'
+import type { RedisArgument, RedisScript } from '@firebreak/redis'
 import type { Answer } from '../answer.ts'
 import { admittedAnswer, deniedAnswer, type RedisPlan } from './redis-plan.ts'
+import { evenTakeScript, scriptOf } from './scripts.ts'
 
-/** The calls for one key since the last flush: runs of equal cost, in order, and who waits for each call. */
+/** Calls of one key and one cost that came one after the other. */
+interface Run {
+  readonly cost: number
+  /** The name of a hold, where the algorithm names its calls. */
+  readonly id: string
+  readonly waiters: ((answer: Answer) => void)[]
+}
+
+/** The calls for one key since the last flush, in order. */
 interface KeyCalls {
   readonly key: string
-  readonly costs: number[]
-  readonly calls: number[]
-  readonly ids: string[]
-  readonly waiters: ((answer: Answer) => void)[]
+  readonly runs: Run[]
 }
 
 /** What a batcher needs of its limiter. */
@@ -19,10 +25,20 @@ export interface BatcherOptions {
   readonly sharesCalls: boolean
   /** The keys of a limit's key on Redis. */
   redisKeys(key: string): readonly string[]
-  /** Runs the take script; the reply without the time. */
-  run(keys: readonly string[], args: readonly RedisArgument[]): Promise<readonly number[]>
-  /** Hears of each answer of Redis before its caller does; `sentAt` is the steady clock's when it was asked. */
-  answered(key: string, cost: number, sentAt: number, answer: Answer): void
+  /** Runs a script of takes; the reply without the time. */
+  run(script: RedisScript, keys: readonly string[], args: readonly RedisArgument[]): Promise<readonly number[]>
+  /**
+   * Hears how many calls of a run Redis admitted and denied, and the answer of those denied, before the callers do;
+   * `sentAt` is the steady clock's when it was asked.
+   */
+  answered(
+    key: string,
+    cost: number,
+    admitted: number,
+    denied: number,
+    sentAt: number,
+    denial: Answer | undefined,
+  ): void
   /** The answer where the call failed. */
   fallback(key: string, cost: number, requestId: string): Answer
 }
@@ -43,32 +59,48 @@ const maxKeysPerCall = 50
 export class TakeBatcher {
   readonly #options: BatcherOptions
   readonly #named: boolean
+  readonly #evenScript: RedisScript
+  readonly #script: RedisScript
   #pending = new Map<string, KeyCalls>()
+  /** The run that was added to last: on a hot key the next call belongs to it too. */
+  #lastKey: string | undefined
+  #lastRun: Run | undefined
   #inFlight = 0
   #isScheduled = false
 
   constructor(options: BatcherOptions) {
+    const { algorithm } = options.plan
     this.#options = options
-    this.#named = options.plan.algorithm === 'concurrency'
+    this.#named = algorithm === 'concurrency'
+    this.#evenScript = evenTakeScript(algorithm)
+    this.#script = scriptOf('take', [algorithm])
   }
 
   take(key: string, cost: number, requestId: string): Promise<Answer> {
+    const run =
+      this.#lastRun !== undefined && this.#lastKey === key && this.#lastRun.cost === cost && !this.#named
+        ? this.#lastRun
+        : this.#runFor(key, cost, requestId)
     return new Promise<Answer>((resolve) => {
-      let calls = this.#pending.get(key)
-      if (calls === undefined) {
-        calls = { key, costs: [], calls: [], ids: [], waiters: [] }
-        this.#pending.set(key, calls)
-        this.#schedule()
-      }
-      const last = calls.costs.length - 1
-      if (last >= 0 && calls.costs[last] === cost && !this.#named) calls.calls[last]!++
-      else {
-        calls.costs.push(cost)
-        calls.calls.push(1)
-        calls.ids.push(requestId)
-      }
-      calls.waiters.push(resolve)
+      run.waiters.push(resolve)
     })
+  }
+
+  #runFor(key: string, cost: number, id: string): Run {
+    let calls = this.#pending.get(key)
+    if (calls === undefined) {
+      calls = { key, runs: [] }
+      this.#pending.set(key, calls)
+      this.#schedule()
+    }
+    let run = calls.runs.at(-1)
+    if (run === undefined || run.cost !== cost || this.#named) {
+      run = { cost, id, waiters: [] }
+      calls.runs.push(run)
+    }
+    this.#lastKey = key
+    this.#lastRun = run
+    return run
   }
 
   #schedule(): void {
@@ -80,42 +112,39 @@ export class TakeBatcher {
 
   readonly #flush = (): void => {
     this.#isScheduled = false
-    const pending = [...this.#pending.values()]
-    this.#pending = new Map()
+    const pending = this.#takePending()
     const size = this.#options.sharesCalls ? maxKeysPerCall : 1
     for (let start = 0; start < pending.length; start += size) void this.#send(pending.slice(start, start + size))
+  }
+
+  #takePending(): KeyCalls[] {
+    const pending = [...this.#pending.values()]
+    this.#pending.clear()
+    this.#lastRun = undefined
+    return pending
   }
 
   async #send(batch: readonly KeyCalls[]): Promise<void> {
     const { redisKeys, run } = this.#options
     const sameCost = this.#sameCost(batch)
-    const areSingle = sameCost > 0 && batch.every(({ waiters }) => waiters.length === 1)
     const keys: string[] = []
-    const args: RedisArgument[] = [sameCost]
-    for (const { key, costs, calls, ids } of batch) {
-      keys.push(...redisKeys(key))
-      if (areSingle) continue
-      if (sameCost > 0) {
-        args.push(calls[0]!)
-        continue
-      }
-      args.push(costs.length)
-      for (let index = 0; index < costs.length; index++) {
-        args.push(costs[index]!, calls[index]!)
-        if (this.#named) args.push(ids[index]!)
-      }
-    }
+    for (const { key } of batch) keys.push(...redisKeys(key))
+    const args = sameCost > 0 ? evenArguments(sameCost, batch) : this.#unevenArguments(batch)
     this.#inFlight++
     const sentAt = steadyClock.now()
     try {
-      const reply = await run(keys, args)
+      const reply = await run(sameCost > 0 ? this.#evenScript : this.#script, keys, args)
       let position = 0
-      for (const calls of batch) position = this.#answer(calls, sentAt, reply, position)
+      for (const { key, runs } of batch) {
+        for (const run of runs) {
+          this.#answer(key, run, sentAt, reply, position)
+          position += 4
+        }
+      }
     } catch {
       for (const calls of batch) this.#fail(calls)
       // They were asked while Redis was not answering: waiting a deadline of their own would only add to it.
-      for (const calls of this.#pending.values()) this.#fail(calls)
-      this.#pending.clear()
+      for (const calls of this.#takePending()) this.#fail(calls)
     } finally {
       this.#inFlight--
       if (this.#pending.size > 0) this.#schedule()
@@ -124,42 +153,49 @@ export class TakeBatcher {
 
   /** The cost of all calls of a batch where it is the same and the calls have no names; else 0. */
   #sameCost(batch: readonly KeyCalls[]): number {
-    const cost = batch[0]!.costs[0]!
-    const isSame = !this.#named && batch.every(({ costs }) => costs.length === 1 && costs[0] === cost)
+    const { cost } = batch[0]!.runs[0]!
+    const isSame = !this.#named && batch.every(({ runs }) => runs.length === 1 && runs[0]!.cost === cost)
     return isSame ? cost : 0
   }
 
-  #answer({ key, costs, calls, waiters }: KeyCalls, sentAt: number, reply: readonly number[], start: number): number {
-    const { plan } = this.#options
-    let position = start
-    let waiter = 0
-    for (let run = 0; run < costs.length; run++) {
-      const cost = costs[run]!
-      const [admitted, level, retryMs, resetMs] = reply.slice(position, position + 4) as [
-        number,
-        number,
-        number,
-        number,
-      ]
-      for (let index = 0; index < calls[run]!; index++) {
-        const answer =
-          index < admitted
-            ? admittedAnswer(plan, cost, admitted - 1 - index, level, resetMs)
-            : deniedAnswer(plan, cost, level, retryMs, resetMs)
-        this.#options.answered(key, cost, sentAt, answer)
-        waiters[waiter++]!(answer)
+  #unevenArguments(batch: readonly KeyCalls[]): RedisArgument[] {
+    const args: RedisArgument[] = [0]
+    for (const { runs } of batch) {
+      args.push(runs.length)
+      for (const { cost, id, waiters } of runs) {
+        args.push(cost, waiters.length)
+        if (this.#named) args.push(id)
       }
-      position += 4
     }
-    return position
+    return args
   }
 
-  #fail({ key, costs, calls, ids, waiters }: KeyCalls): void {
-    let waiter = 0
-    for (let run = 0; run < costs.length; run++) {
-      for (let index = 0; index < calls[run]!; index++) {
-        waiters[waiter++]!(this.#options.fallback(key, costs[run]!, ids[run]!))
-      }
+  #answer(key: string, { cost, waiters }: Run, sentAt: number, reply: readonly number[], position: number): void {
+    const { plan } = this.#options
+    const admitted = reply[position]!
+    const level = reply[position + 1]!
+    const resetMs = reply[position + 3]!
+    const calls = waiters.length
+    const denial = admitted < calls ? deniedAnswer(plan, cost, level, reply[position + 2]!, resetMs) : undefined
+    this.#options.answered(key, cost, admitted, calls - admitted, sentAt, denial)
+    for (let index = 0; index < admitted; index++) {
+      waiters[index]!(admittedAnswer(plan, cost, admitted - 1 - index, level, resetMs))
+    }
+    for (let index = admitted; index < calls; index++) waiters[index]!(denial!)
+  }
+
+  #fail({ key, runs }: KeyCalls): void {
+    for (const { cost, id, waiters } of runs) {
+      for (const answer of waiters) answer(this.#options.fallback(key, cost, id))
     }
   }
+}
+
+/** The cost, and the number of calls for each key unless each has one. */
+function evenArguments(cost: number, batch: readonly KeyCalls[]): RedisArgument[] {
+  const args: RedisArgument[] = [cost]
+  if (batch.some(({ runs }) => runs[0]!.waiters.length > 1)) {
+    for (const { runs } of batch) args.push(runs[0]!.waiters.length)
+  }
+  return args
 }

@@ -1,9 +1,9 @@
 import { EventEmitter } from 'node:events'
-import type { Redis } from '@firebreak/redis'
+import type { Redis, RedisReply } from '@firebreak/redis'
 import { type LockLostError, LockNotReplicatedError, LocksClosedError, type LossReason } from '../errors.ts'
 import { Hold, type HoldOrigin, type HoldRequest } from '../lease/hold.ts'
 import { Watchdog } from '../lease/watchdog.ts'
-import type { LockKind, LockProtocol } from '../lock/protocol.ts'
+import type { AcquireCall, LockKind, LockProtocol } from '../lock/protocol.ts'
 import { LockMetrics } from '../metrics/lock-metrics.ts'
 import type { ResolvedLocksOptions } from '../options.ts'
 import { GiveUp } from '../wait/give-up.ts'
@@ -53,7 +53,7 @@ export class LockEngine {
     this.channels = new WakeChannels(redis, options.channelLingerMs, options.timers)
     this.#room = new WaitingRoom(options, this.channels, {
       try: (protocol, request, giveUp) => this.#try(protocol, request, giveUp, this.now()),
-      persist: (call, giveUp) => this.#persist(call, this.now() + options.leaseMs / 3, giveUp),
+      persist: (call, giveUp) => this.#persist(call, this.now() + options.leaseMs / 3, asIs, giveUp),
     })
     this.#stopWatching = redis.onReconnect(() => {
       this.#reconnects++
@@ -82,7 +82,7 @@ export class LockEngine {
 
   /** Repeats an idempotent call over transient errors for a third of a lease. */
   persistently<T>(call: () => Promise<T>): Promise<T> {
-    return this.#persist(call, this.now() + this.options.leaseMs / 3)
+    return this.#persist(call, this.now() + this.options.leaseMs / 3, asIs)
   }
 
   waiting(): ReadonlySet<WaitingTask> {
@@ -97,36 +97,57 @@ export class LockEngine {
   /** `acquire` for an owner that may call again before it is done; `pendingOf` shows it meanwhile. */
   acquireAlone(protocol: LockProtocol, request: AcquireRequest): Promise<Hold | undefined> {
     const key = `${protocol.id} ${request.owner}`
-    const acquiring = this.acquire(protocol, request).finally(() => this.#pending.delete(key))
+    const acquiring = this.acquire(protocol, request, asIs).finally(() => this.#pending.delete(key))
     this.#pending.set(key, acquiring)
     return acquiring
   }
 
-  /** Takes the lock for an owner that does not have it; undefined when its time was over first. */
-  async acquire(protocol: LockProtocol, request: AcquireRequest): Promise<Hold | undefined> {
-    request.signal?.throwIfAborted()
-    if (this.#isClosed) throw new LocksClosedError()
+  /** Takes the lock for an owner that does not have it: what `use` makes of it, undefined when its time was over first. */
+  acquire<R>(protocol: LockProtocol, request: AcquireRequest, use: (hold: Hold) => R): Promise<R | undefined> {
+    if (this.#isClosed) return Promise.reject(new LocksClosedError())
     const startedAt = this.now()
-    const isBounded =
-      request.waitMs > 0 && (request.waitMs !== Number.POSITIVE_INFINITY || request.signal !== undefined)
-    const giveUp = isBounded ? new GiveUp(request.waitMs, request.signal, this.options.timers) : undefined
+    // Mostly nobody waits here and no end was set to the waiting: then there is nothing around the one try.
+    const isPlain = request.waitMs === Number.POSITIVE_INFINITY && request.signal === undefined
+    const useIfHeld = (hold: Hold | undefined) => (hold === undefined ? undefined : use(hold))
+    if (!isPlain || this.#room.hasWaiters(protocol)) {
+      return this.#acquireBounded(protocol, request, startedAt).then(useIfHeld)
+    }
+    return this.#attempt<R | undefined>(protocol, request, undefined, startedAt, (result) =>
+      result instanceof Hold ? use(result) : this.#wait(protocol, request, undefined, startedAt).then(useIfHeld),
+    )
+  }
+
+  async #acquireBounded(protocol: LockProtocol, request: AcquireRequest, startedAt: number): Promise<Hold | undefined> {
+    const { waitMs, signal } = request
+    signal?.throwIfAborted()
+    const isBounded = waitMs > 0 && (waitMs !== Number.POSITIVE_INFINITY || signal !== undefined)
+    const giveUp = isBounded ? new GiveUp(waitMs, signal, this.options.timers) : undefined
     try {
       // Who comes while others wait stands behind them, unless it would not wait at all.
-      if (request.waitMs <= 0 || !this.#room.hasWaiters(protocol)) {
+      if (waitMs <= 0 || !this.#room.hasWaiters(protocol)) {
         const result = await this.#try(protocol, request, giveUp, startedAt)
         if (result instanceof Hold) return result
-        if (request.waitMs <= 0 || result === 'gave-up') return this.#refuse(protocol, request)
+        if (waitMs <= 0 || result === 'gave-up') return this.#refuse(protocol, request)
       }
-      const hold = request.isSpinning
-        ? await this.#room.spin(protocol, request, giveUp)
-        : await this.#room.wait(protocol, request, giveUp, startedAt)
-      if (hold === undefined) return this.#refuse(protocol, request)
-      this.metrics.contended++
-      this.metrics.wait.record(this.now() - startedAt)
-      return hold
+      return await this.#wait(protocol, request, giveUp, startedAt)
     } finally {
       giveUp?.dispose()
     }
+  }
+
+  async #wait(
+    protocol: LockProtocol,
+    request: AcquireRequest,
+    giveUp: GiveUp | undefined,
+    startedAt: number,
+  ): Promise<Hold | undefined> {
+    const hold = request.isSpinning
+      ? await this.#room.spin(protocol, request, giveUp)
+      : await this.#room.wait(protocol, request, giveUp, startedAt)
+    if (hold === undefined) return this.#refuse(protocol, request)
+    this.metrics.contended++
+    this.metrics.wait.record(this.now() - startedAt)
+    return hold
   }
 
   /** One more entry of an owner that has the lock. */
@@ -135,10 +156,14 @@ export class LockEngine {
     let sentAt = 0
     let isOurs: boolean
     try {
-      isOurs = await this.#persist(() => {
-        sentAt = this.now()
-        return hold.protocol.setCount(hold.owner, count, hold.leaseMs)
-      }, hold.deadline)
+      isOurs = await this.#persist(
+        () => {
+          sentAt = this.now()
+          return hold.protocol.setCount(hold.owner, count, hold.leaseMs)
+        },
+        hold.deadline,
+        asIs,
+      )
     } catch (error) {
       hold.count--
       throw error
@@ -157,13 +182,15 @@ export class LockEngine {
     const count = --hold.count
     if (count > 0) return this.#leave(hold, count)
     const { protocol } = hold
-    this.#forget(hold)
     hold.state = 'released'
-    this.metrics.released++
-    this.metrics.hold.record(now - hold.acquiredAt)
     const canHandOver = protocol.handOver !== undefined && hold.handoffs < this.options.maxLocalHandoffs
     const heir = canHandOver ? this.#room.heirOf(protocol) : undefined
-    return heir === undefined ? this.#free(hold) : this.#handOver(hold, heir)
+    // Sent before it is written down here: Redis works meanwhile.
+    const freeing = heir === undefined ? this.#free(hold) : this.#handOver(hold, heir)
+    this.#forget(hold)
+    this.metrics.released++
+    this.metrics.hold.record(now - hold.acquiredAt)
+    return freeing
   }
 
   async close(): Promise<void> {
@@ -175,7 +202,7 @@ export class LockEngine {
   }
 
   async #leave(hold: Hold, count: number): Promise<boolean> {
-    const isOurs = await this.#persist(() => hold.protocol.setCount(hold.owner, count, 0), hold.deadline)
+    const isOurs = await this.#persist(() => hold.protocol.setCount(hold.owner, count, 0), hold.deadline, asIs)
     if (!isOurs && hold.state === 'held') this.#lose(hold, 'taken')
     return isOurs
   }
@@ -184,16 +211,18 @@ export class LockEngine {
    * Redis may say that the lock is not ours because an earlier sending of the same request freed it and its reply was
    * lost: our own repetition, or the client's after a reconnect. Then it is not lost but released.
    */
-  async #free(hold: Hold): Promise<boolean> {
+  #free(hold: Hold): Promise<boolean> {
     const reconnects = this.#reconnects
     let sendings = 0
-    const isOurs = await this.#persist(() => {
+    const send = () => {
       sendings++
       return hold.protocol.release(hold.owner)
-    }, hold.deadline)
-    if (isOurs || sendings > 1 || reconnects !== this.#reconnects) return true
-    this.#lose(hold, 'taken')
-    return false
+    }
+    return this.#persist(send, hold.deadline, (reply) => {
+      if (reply === 1 || sendings > 1 || reconnects !== this.#reconnects) return true
+      this.#lose(hold, 'taken')
+      return false
+    })
   }
 
   /** Releases and acquires for the heir in one script. */
@@ -204,10 +233,14 @@ export class LockEngine {
     let sentAt = 0
     let token: number
     try {
-      token = await this.#persist(() => {
-        sentAt = this.now()
-        return protocol.handOver!(hold.owner, { owner, leaseMs, tokenFloor: this.#tokenFloor, willWait: true })
-      }, hold.deadline)
+      token = await this.#persist(
+        () => {
+          sentAt = this.now()
+          return protocol.handOver!(hold.owner, { owner, leaseMs, tokenFloor: this.#tokenFloor, willWait: true })
+        },
+        hold.deadline,
+        asIs,
+      )
     } catch (error) {
       heir.missHand()
       throw error
@@ -225,45 +258,59 @@ export class LockEngine {
     return true
   }
 
-  /** One try, repeated over transient errors; the milliseconds to wait when the lock is busy. */
+  /** One try; the milliseconds to wait when the lock is busy. */
   #try(
     protocol: LockProtocol,
     request: AcquireRequest,
     giveUp: GiveUp | undefined,
     now: number,
   ): Promise<Hold | number | 'gave-up'> {
-    const until = now + this.options.leaseMs / 3
-    const attempt = this.#persist(() => this.#attempt(protocol, request), until, giveUp)
+    const attempt = this.#attempt(protocol, request, giveUp, now, asIs)
     if (giveUp === undefined) return attempt
     return giveUp.race(attempt, (late) => {
       if (late instanceof Hold) this.release(late).catch(() => {})
     })
   }
 
-  async #attempt(protocol: LockProtocol, request: AcquireRequest): Promise<Hold | number> {
-    const sentAt = this.now()
+  /** One try, repeated over transient errors, and what `use` makes of it: a hold, or the milliseconds to wait. */
+  #attempt<R>(
+    protocol: LockProtocol,
+    request: AcquireRequest,
+    giveUp: GiveUp | undefined,
+    now: number,
+    use: (result: Hold | number) => R | Promise<R>,
+  ): Promise<R> {
     const { owner, leaseMs } = request
-    const tokenFloor = this.#tokenFloor
-    const attempt = await protocol.acquire({ owner, leaseMs, tokenFloor, willWait: request.waitMs > 0 })
-    if ('waitMs' in attempt) return attempt.waitMs
-    const now = this.now()
-    if (now >= sentAt + leaseMs) {
-      // The answer took longer than the lease: what it says is over. Redis may have begun to count later.
-      protocol.release(owner).catch(() => {})
-      return 0
+    let sentAt = 0
+    const send = () => {
+      sentAt = sentAt === 0 ? now : this.now()
+      const call = { owner, leaseMs, tokenFloor: this.#tokenFloor, willWait: request.waitMs > 0 }
+      return this.options.replicas === undefined ? protocol.acquire(call) : this.#acquireReplicated(protocol, call)
     }
-    const hold = this.#begin(protocol, request, { token: attempt.token, sentAt, acquiredAt: now, handoffs: 0 })
-    if (this.options.replicas !== undefined) await this.#awaitReplicas(hold)
-    return hold
+    const conclude = (reply: RedisReply) => use(this.#conclude(protocol, request, Number(reply), sentAt))
+    return this.#persist(send, now + this.options.leaseMs / 3, conclude, giveUp)
   }
 
-  async #awaitReplicas(hold: Hold): Promise<void> {
+  #conclude(protocol: LockProtocol, request: AcquireRequest, reply: number, sentAt: number): Hold | number {
+    if (reply <= 0) return reply === 0 ? Number.POSITIVE_INFINITY : -1 - reply
+    const now = this.now()
+    if (now >= sentAt + request.leaseMs) {
+      // The answer took longer than the lease: what it says is over. Redis may have begun to count later.
+      protocol.release(request.owner).catch(() => {})
+      return 0
+    }
+    return this.#begin(protocol, request, { token: reply, sentAt, acquiredAt: now, handoffs: 0 })
+  }
+
+  /** A try whose success so many replicas have; taken back where they have not. */
+  async #acquireReplicated(protocol: LockProtocol, call: AcquireCall): Promise<RedisReply> {
+    const reply = await protocol.acquire(call)
+    if (Number(reply) <= 0) return reply
     const { count, timeoutMs } = this.options.replicas!
-    const answer = await this.redis.send(['WAIT', count, timeoutMs], { key: hold.protocol.leaseKey })
-    const acknowledged = Number(answer)
-    if (acknowledged >= count) return
-    await this.release(hold)
-    throw new LockNotReplicatedError(hold.protocol.name, acknowledged, count)
+    const acknowledged = Number(await this.redis.send(['WAIT', count, timeoutMs], { key: protocol.leaseKey }))
+    if (acknowledged >= count) return reply
+    await protocol.release(call.owner)
+    throw new LockNotReplicatedError(protocol.name, acknowledged, count)
   }
 
   #refuse(protocol: LockProtocol, request: AcquireRequest): undefined {
@@ -299,12 +346,24 @@ export class LockEngine {
     return error
   }
 
-  /** Nearly every call succeeds at once: only one that did not is persisted with. */
-  #persist<T>(call: () => Promise<T>, until: number, giveUp?: GiveUp): Promise<T> {
-    return call().catch((error) => {
+  /**
+   * Makes a call, repeats it over transient errors, and gives what `conclude` makes of its value. Nearly every call
+   * succeeds at once: only one that did not is persisted with.
+   */
+  #persist<T, R>(
+    call: () => Promise<T>,
+    until: number,
+    conclude: (value: T) => R | Promise<R>,
+    giveUp?: GiveUp,
+  ): Promise<R> {
+    return call().then(conclude, (error) => {
       const { clock, timers } = this.options
       const hasEnded = () => giveUp?.reason !== undefined || this.#isClosed
-      return repeat(call, error, { until, hasEnded, clock, timers })
+      return repeat(call, error, { until, hasEnded, clock, timers }).then(conclude)
     })
   }
+}
+
+function asIs<T>(value: T): T {
+  return value
 }

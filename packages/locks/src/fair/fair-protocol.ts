@@ -1,7 +1,7 @@
-import { defineScript, loadScript, type Redis, type RedisScript } from '@firebreak/redis'
+import { defineScript, loadScript, type Redis, type RedisReply, type RedisScript } from '@firebreak/redis'
 import { besideName, lockKeys } from '../lock/lock-keys.ts'
-import type { AcquireCall, Attempt, LockProtocol } from '../lock/protocol.ts'
-import { publishCommand, readAttempt, setHoldCount } from '../lock/reentrant-protocol.ts'
+import type { AcquireCall, LockProtocol } from '../lock/protocol.ts'
+import { publishCommand, setHoldCount } from '../lock/reentrant-protocol.ts'
 import { loadTokenScript } from '../token/token-script.ts'
 
 /*
@@ -60,16 +60,16 @@ export class FairProtocol implements LockProtocol {
     this.#common = [options.waiterTtlMs, publishCommand(redis), turns]
   }
 
-  async acquire({ owner, leaseMs, tokenFloor, willWait }: AcquireCall): Promise<Attempt> {
-    return readAttempt(await this.#run(acquireScript, [owner, leaseMs, tokenFloor, willWait ? 1 : 0]))
+  acquire({ owner, leaseMs, tokenFloor, willWait }: AcquireCall): Promise<RedisReply> {
+    return this.#run(acquireScript, [owner, leaseMs, tokenFloor, willWait ? 1 : 0])
   }
 
   setCount(owner: string, count: number, leaseMs: number): Promise<boolean> {
     return setHoldCount(this.#redis, this.leaseKey, owner, count, leaseMs)
   }
 
-  async release(owner: string): Promise<boolean> {
-    return (await this.#run(releaseScript, [owner])) === 1
+  release(owner: string): Promise<RedisReply> {
+    return this.#run(releaseScript, [owner])
   }
 
   async forceRelease(): Promise<boolean> {

@@ -36,6 +36,8 @@ export class Hold implements HoldRequest {
   /** Entries not yet left; changed before Redis is told, so that what is sent is in order. */
   count = 1
   state: 'held' | 'released' | 'lost' = 'held'
+  /** Where the watchdog has it. */
+  place = 0
   #controller: AbortController | undefined
   #loss: LockLostError | undefined
 

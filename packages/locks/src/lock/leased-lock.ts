@@ -64,10 +64,9 @@ export class LeasedLock {
   }
 
   /** Waits for the lock, however long it takes. */
-  async lock(options: LockOptions = {}): Promise<LockHandle> {
-    const hold = await this.takeHold(Number.POSITIVE_INFINITY, options)
+  lock(options: LockOptions = {}): Promise<LockHandle> {
     // Without an end to the waiting, only an abort comes back without a lock, and that throws.
-    return new LockHandle(this.engine, hold!)
+    return this.#take(Number.POSITIVE_INFINITY, options, this.#toHandle) as Promise<LockHandle>
   }
 
   /** Waits for at most `waitMs`; undefined when the lock was not free in that time. */
@@ -77,8 +76,7 @@ export class LeasedLock {
     options: Omit<LockOptions, 'leaseMs'> = {},
   ): Promise<LockHandle | undefined> {
     if (!(waitMs >= 0)) requireInteger('waitMs', waitMs, 0)
-    const hold = await this.takeHold(waitMs, leaseMs === undefined ? options : { ...options, leaseMs })
-    return hold === undefined ? undefined : new LockHandle(this.engine, hold)
+    return this.#take(waitMs, leaseMs === undefined ? options : { ...options, leaseMs }, this.#toHandle)
   }
 
   /** Runs `fn` under the lock and unlocks, however it ends. */
@@ -126,9 +124,19 @@ export class LeasedLock {
   }
 
   /** What `lock` and `tryLock` wrap into a handle, for kinds that are made of several locks. */
-  takeHold(waitMs: number, options: LockOptions): Promise<Hold | undefined> {
+  async takeHold(waitMs: number, options: LockOptions): Promise<Hold | undefined> {
+    return this.#take(waitMs, options, (hold) => hold)
+  }
+
+  readonly #toHandle = (hold: Hold): LockHandle => new LockHandle(this.engine, hold)
+
+  #take<R>(waitMs: number, options: LockOptions, use: (hold: Hold) => R): Promise<R | undefined> {
     const { leaseMs, signal } = options
-    if (leaseMs !== undefined) requireInteger('leaseMs', leaseMs, 1)
+    try {
+      if (leaseMs !== undefined) requireInteger('leaseMs', leaseMs, 1)
+    } catch (error) {
+      return Promise.reject(error)
+    }
     const found = this.#owners.resolve(this.protocol, options.owner)
     const request: AcquireRequest = {
       owner: found.owner,
@@ -139,7 +147,8 @@ export class LeasedLock {
       signal,
       isSpinning: this.#isSpinning,
     }
-    return found.isKnown ? this.#enter(found, request) : this.engine.acquire(this.protocol, request)
+    if (!found.isKnown) return this.engine.acquire(this.protocol, request, use)
+    return this.#enter(found, request).then((hold) => (hold === undefined ? undefined : use(hold)))
   }
 
   /** Re-enters what a known owner holds, or acquires it. */

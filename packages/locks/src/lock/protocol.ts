@@ -1,8 +1,7 @@
+import type { RedisReply } from '@firebreak/redis'
+
 /** What kind of thing is held. */
 export type LockKind = 'lock' | 'fair' | 'read' | 'write' | 'permit'
-
-/** A try's outcome: taken, or busy for at most so long (Infinity: until told). */
-export type Attempt = { readonly token: number } | { readonly waitMs: number }
 
 /** One try to take, by an owner that does not hold the lock. */
 export interface AcquireCall {
@@ -32,11 +31,12 @@ export interface LockProtocol {
   readonly wakes: 'one' | 'owner'
   /** Several owners may hold it at once, so that one success is a reason for the next waiter to try. */
   readonly isShared: boolean
-  acquire(call: AcquireCall): Promise<Attempt>
+  /** The token (> 0) when taken; otherwise -1 - ms until the holder's lease ends, so 0 where no end is known. */
+  acquire(call: AcquireCall): Promise<RedisReply>
   /** An owner entered again (with a lease) or left one of several entries (0); false when it has lost the lock. */
   setCount(owner: string, count: number, leaseMs: number): Promise<boolean>
-  /** The last entry is left; false when the lock was not the owner's any more. */
-  release(owner: string): Promise<boolean>
+  /** The last entry is left: 1, or 0 when the lock was not the owner's any more. */
+  release(owner: string): Promise<RedisReply>
   /** Release and acquire for another task of this process at once; 0 when the lock was not the owner's any more. */
   handOver?(owner: string, next: AcquireCall): Promise<number>
   /** A waiter stops waiting: undo what its tries left behind. */

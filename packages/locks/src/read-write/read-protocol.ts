@@ -1,7 +1,7 @@
-import type { Redis } from '@firebreak/redis'
+import type { Redis, RedisReply } from '@firebreak/redis'
 import { keepMember } from '../lease/keep-member.ts'
-import type { AcquireCall, Attempt, LockProtocol } from '../lock/protocol.ts'
-import { publishCommand, readAttempt } from '../lock/reentrant-protocol.ts'
+import type { AcquireCall, LockProtocol } from '../lock/protocol.ts'
+import { publishCommand } from '../lock/reentrant-protocol.ts'
 import { loadTimedScript } from '../time/now-script.ts'
 import { loadTokenScript } from '../token/token-script.ts'
 import { type ReadWriteKeys, readWriteKeys } from './read-write-keys.ts'
@@ -31,18 +31,18 @@ export class ReadProtocol implements LockProtocol {
     this.channel = this.#keys.channel
   }
 
-  async acquire({ owner, leaseMs, tokenFloor }: AcquireCall): Promise<Attempt> {
+  acquire({ owner, leaseMs, tokenFloor }: AcquireCall): Promise<RedisReply> {
     const { writer, readers, waiting, token, epoch } = this.#keys
     const keys = [writer, readers, waiting, token, epoch]
-    return readAttempt(await this.#redis.run(acquireScript, keys, [owner, leaseMs, tokenFloor]))
+    return this.#redis.run(acquireScript, keys, [owner, leaseMs, tokenFloor])
   }
 
   setCount(owner: string, _count: number, leaseMs: number): Promise<boolean> {
     return keepMember(this.#redis, this.leaseKey, owner, leaseMs)
   }
 
-  async release(owner: string): Promise<boolean> {
+  release(owner: string): Promise<RedisReply> {
     const keys = [this.leaseKey, this.channel]
-    return (await this.#redis.run(releaseScript, keys, [owner, publishCommand(this.#redis)])) === 1
+    return this.#redis.run(releaseScript, keys, [owner, publishCommand(this.#redis)])
   }
 }

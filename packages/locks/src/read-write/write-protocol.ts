@@ -1,7 +1,7 @@
-import type { Redis } from '@firebreak/redis'
+import type { Redis, RedisReply } from '@firebreak/redis'
 import { loadScript } from '@firebreak/redis'
-import type { AcquireCall, Attempt, LockProtocol } from '../lock/protocol.ts'
-import { freeHash, publishCommand, readAttempt, setHoldCount } from '../lock/reentrant-protocol.ts'
+import type { AcquireCall, LockProtocol } from '../lock/protocol.ts'
+import { freeHash, publishCommand, setHoldCount } from '../lock/reentrant-protocol.ts'
 import { loadTimedScript } from '../time/now-script.ts'
 import { loadTokenScript } from '../token/token-script.ts'
 import { type ReadWriteKeys, readWriteKeys } from './read-write-keys.ts'
@@ -33,19 +33,19 @@ export class WriteProtocol implements LockProtocol {
     this.channel = this.#keys.channel
   }
 
-  async acquire({ owner, leaseMs, tokenFloor, willWait }: AcquireCall): Promise<Attempt> {
+  acquire({ owner, leaseMs, tokenFloor, willWait }: AcquireCall): Promise<RedisReply> {
     const { writer, readers, waiting, token, epoch } = this.#keys
     const keys = [writer, readers, waiting, token, epoch]
     const args = [owner, leaseMs, tokenFloor, willWait ? this.#waiterTtlMs : 0]
-    return readAttempt(await this.#redis.run(acquireScript, keys, args))
+    return this.#redis.run(acquireScript, keys, args)
   }
 
   setCount(owner: string, count: number, leaseMs: number): Promise<boolean> {
     return setHoldCount(this.#redis, this.leaseKey, owner, count, leaseMs)
   }
 
-  release(owner: string): Promise<boolean> {
-    return freeHash(this.#redis, this.leaseKey, this.channel, owner)
+  release(owner: string): Promise<RedisReply> {
+    return freeHash(this.#redis, [this.leaseKey, this.channel], owner)
   }
 
   async abandon(owner: string): Promise<void> {

@@ -1,11 +1,11 @@
-import { loadScript, type Redis } from '@firebreak/redis'
+import { loadScript, type Redis, type RedisReply } from '@firebreak/redis'
 import type { LockEngine } from '../engine/lock-engine.ts'
 import { keepMember } from '../lease/keep-member.ts'
 import { type GuardedFunction, LeasedLock, type LeasedLockParts, type WithLockOptions } from '../lock/leased-lock.ts'
 import type { LockHandle } from '../lock/lock-handle.ts'
 import { besideName } from '../lock/lock-keys.ts'
-import type { AcquireCall, Attempt, LockProtocol } from '../lock/protocol.ts'
-import { publishCommand, readAttempt } from '../lock/reentrant-protocol.ts'
+import type { AcquireCall, LockProtocol } from '../lock/protocol.ts'
+import { publishCommand } from '../lock/reentrant-protocol.ts'
 import { loadTimedScript } from '../time/now-script.ts'
 import { loadTokenScript } from '../token/token-script.ts'
 
@@ -38,18 +38,18 @@ export class PermitProtocol implements LockProtocol {
     this.#acquireKeys = [this.leaseKey, token, besideName('firebreak_semaphore_epoch', name)]
   }
 
-  async acquire({ owner, leaseMs, tokenFloor }: AcquireCall): Promise<Attempt> {
+  acquire({ owner, leaseMs, tokenFloor }: AcquireCall): Promise<RedisReply> {
     const args = [owner, leaseMs, tokenFloor, this.#permits]
-    return readAttempt(await this.#redis.run(acquireScript, this.#acquireKeys, args))
+    return this.#redis.run(acquireScript, this.#acquireKeys, args)
   }
 
   setCount(owner: string, _count: number, leaseMs: number): Promise<boolean> {
     return keepMember(this.#redis, this.leaseKey, owner, leaseMs)
   }
 
-  async release(owner: string): Promise<boolean> {
+  release(owner: string): Promise<RedisReply> {
     const keys = [this.leaseKey, this.channel]
-    return (await this.#redis.run(releaseScript, keys, [owner, publishCommand(this.#redis)])) === 1
+    return this.#redis.run(releaseScript, keys, [owner, publishCommand(this.#redis)])
   }
 
   /** Permits taken and not expired. */

@@ -28,5 +28,12 @@ const nextToken = /* @__PURE__ */ loadScript(new URL('./next-token.lua', import.
 /** A script that may call `nextToken(counter, epoch, floor)`. */
 export function loadTokenScript(url: URL): RedisScript {
   const script = loadScript(url)
-  return defineScript(script.name, nextToken.source + script.source)
+  const asFunction = `local function nextToken(counter, epoch, floor)\nfloor = tonumber(floor)\n${nextToken.source}end\n`
+  return defineScript(script.name, asFunction + script.source)
+}
+
+/** A script that ends with issuing a token: it sets `counter`, `epoch` and `floor`, and saves making the function. */
+export function loadTokenEnding(url: URL): RedisScript {
+  const script = loadScript(url)
+  return defineScript(script.name, script.source + nextToken.source)
 }

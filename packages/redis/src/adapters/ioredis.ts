@@ -32,15 +32,20 @@ export function fromIoredis(client: IoredisLike): Redis {
   return new IoredisRedis(client)
 }
 
-/** The arguments after the command's name, as ioredis takes them. */
-function toIoredis(args: readonly RedisArgument[]): (string | number | Buffer)[] {
-  const rest = new Array<string | number | Buffer>(args.length - 1)
-  for (let index = 1; index < args.length; index++) {
-    const arg = args[index]!
-    rest[index - 1] =
-      typeof arg !== 'object' || Buffer.isBuffer(arg) ? arg : Buffer.from(arg.buffer, arg.byteOffset, arg.byteLength)
-  }
-  return rest
+type IoredisArgument = string | number | Buffer
+
+function toIoredis(arg: RedisArgument): IoredisArgument {
+  return typeof arg !== 'object' || Buffer.isBuffer(arg) ? arg : Buffer.from(arg.buffer, arg.byteOffset, arg.byteLength)
+}
+
+function callOn(
+  client: IoredisLike,
+  command: string,
+  args: IoredisArgument[],
+  options: SendOptions | undefined,
+): Promise<RedisReply> {
+  const sent = options?.asBytes ? client.callBuffer(command, args) : client.call(command, args)
+  return sent as Promise<RedisReply>
 }
 
 function sendOn(
@@ -48,9 +53,9 @@ function sendOn(
   args: readonly [string, ...RedisArgument[]],
   options?: SendOptions,
 ): Promise<RedisReply> {
-  const rest = toIoredis(args)
-  const sent = options?.asBytes ? client.callBuffer(args[0], rest) : client.call(args[0], rest)
-  return sent as Promise<RedisReply>
+  const rest: IoredisArgument[] = []
+  for (let index = 1; index < args.length; index++) rest.push(toIoredis(args[index]!))
+  return callOn(client, args[0], rest, options)
 }
 
 function addressOf(client: IoredisLike): string {
@@ -100,7 +105,12 @@ class IoredisRedis implements Redis {
     const { sentinels } = client.options as { sentinels?: unknown }
     this.topology =
       client.isCluster === true ? ('cluster' as const) : sentinels ? ('sentinel' as const) : ('standalone' as const)
-    this.#scripts = new ScriptRunner((args, options) => this.send(args, options))
+    this.#scripts = new ScriptRunner((command, script, keys, args, options) => {
+      const rest: IoredisArgument[] = [script, keys.length]
+      for (const key of keys) rest.push(toIoredis(key))
+      for (const arg of args) rest.push(toIoredis(arg))
+      return callOn(client, command, rest, options)
+    })
   }
 
   send(args: readonly [string, ...RedisArgument[]], options?: SendOptions): Promise<RedisReply> {

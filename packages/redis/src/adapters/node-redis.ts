@@ -123,7 +123,13 @@ class NodeRedisRedis implements Redis {
   constructor(client: NodeRedisLike) {
     this.#client = client
     this.topology = topologyOf(client)
-    this.#scripts = new ScriptRunner((args, options) => this.send(args, options))
+    this.#scripts = new ScriptRunner((command, script, keys, args, options) =>
+      // The first key chooses the node of a cluster.
+      this.send(
+        [command, script, keys.length, ...keys, ...args],
+        keys.length > 0 ? { ...options, key: keys[0]! } : options,
+      ),
+    )
   }
 
   send(args: readonly [string, ...RedisArgument[]], options?: SendOptions): Promise<RedisReply> {

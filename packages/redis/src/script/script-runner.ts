@@ -1,7 +1,17 @@
 import { type RedisArgument, type RedisReply, replyErrorCode, type SendOptions } from '../redis.ts'
 import type { RedisScript } from './redis-script.ts'
 
-type Send = (args: [string, ...RedisArgument[]], options: SendOptions) => Promise<RedisReply>
+type Keys = readonly (string | Uint8Array)[]
+type Args = readonly RedisArgument[]
+
+/** Sends `EVALSHA digest` or `EVAL source` with the keys and arguments of a call. */
+export type SendScript = (
+  command: 'evalsha' | 'eval',
+  script: string,
+  keys: Keys,
+  args: Args,
+  options: SendOptions | undefined,
+) => Promise<RedisReply>
 
 /**
  * EVALSHA first; where the server answers NOSCRIPT (first use, `SCRIPT FLUSH`, a failover) the source is sent with
@@ -11,33 +21,30 @@ type Send = (args: [string, ...RedisArgument[]], options: SendOptions) => Promis
  * EVALSHA again.
  */
 export class ScriptRunner {
-  readonly #send: Send
+  readonly #send: SendScript
   readonly #loading = new Map<string, Promise<unknown>>()
 
-  constructor(send: Send) {
+  constructor(send: SendScript) {
     this.#send = send
   }
 
-  async run(
-    script: RedisScript,
-    keys: readonly (string | Uint8Array)[],
-    args: readonly RedisArgument[],
-    options: SendOptions = {},
-  ): Promise<RedisReply> {
-    const routed = keys.length > 0 ? { asBytes: options.asBytes ?? false, key: keys[0]! } : options
-    try {
-      return await this.#send(['evalsha', script.sha1, keys.length, ...keys, ...args], routed)
-    } catch (error) {
+  run(script: RedisScript, keys: Keys, args: Args, options?: SendOptions): Promise<RedisReply> {
+    // One promise around the client's: locks and limits run a script on every call.
+    return this.#send('evalsha', script.sha1, keys, args, options).then(undefined, (error) => {
       if (replyErrorCode(error) !== 'NOSCRIPT') throw error
-    }
+      return this.#load(script, keys, args, options)
+    })
+  }
+
+  async #load(script: RedisScript, keys: Keys, args: Args, options: SendOptions | undefined): Promise<RedisReply> {
     // On a cluster each node loads for itself, so the shared load is per node at best: the key stands for it.
     const place = `${script.sha1} ${keys.length > 0 ? String(keys[0]) : ''}`
     const running = this.#loading.get(place)
     if (running !== undefined) {
       await running.catch(() => {})
-      return this.#evaluate(script, keys, args, routed, 'EVALSHA')
+      return this.#runLoaded(script, keys, args, options)
     }
-    const load = this.#evaluate(script, keys, args, routed, 'EVAL')
+    const load = this.#send('eval', script.source, keys, args, options)
     this.#loading.set(place, load)
     try {
       return await load
@@ -46,19 +53,13 @@ export class ScriptRunner {
     }
   }
 
-  async #evaluate(
-    script: RedisScript,
-    keys: readonly (string | Uint8Array)[],
-    args: readonly RedisArgument[],
-    options: SendOptions,
-    how: 'EVAL' | 'EVALSHA',
-  ): Promise<RedisReply> {
-    if (how === 'EVAL') return this.#send(['eval', script.source, keys.length, ...keys, ...args], options)
+  /** After somebody else's load; where that failed, or the script is gone again, the source is sent. */
+  async #runLoaded(script: RedisScript, keys: Keys, args: Args, options: SendOptions | undefined): Promise<RedisReply> {
     try {
-      return await this.#send(['evalsha', script.sha1, keys.length, ...keys, ...args], options)
+      return await this.#send('evalsha', script.sha1, keys, args, options)
     } catch (error) {
       if (replyErrorCode(error) !== 'NOSCRIPT') throw error
-      return this.#send(['eval', script.source, keys.length, ...keys, ...args], options)
+      return this.#send('eval', script.source, keys, args, options)
     }
   }
 }

@@ -33,6 +33,6 @@ for _, limit in ipairs(limits) do
   reply[#reply + 1] = blocked > 0 and -1 or algorithm.level(s)
   reply[#reply + 1] = limit.fits and 0 or blocked > 0 and blocked or algorithm.retry(s, limit.cost)
   reply[#reply + 1] = blocked > 0 and blocked or algorithm.reset(s)
-  algorithm.save(s)
+  if blocked == 0 then algorithm.save(s) end
 end
 return reply

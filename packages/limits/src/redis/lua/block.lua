@@ -3,10 +3,15 @@
 -- KEYS  the state, or the key of the block alone where the algorithm does not keep strings
 -- ARGV  [1], [2] the time (see time.lua); [3] for how many ms, 0 to end it
 -- Returns { now, 1 }, or { now } where it may not run now.
-local s = { key = KEYS[1] }
-local state = takeBlock(s, call('GET', s.key))
-local stateMs = state and max(0, call('PTTL', s.key) - grace) or 0
-s.blocked = tonumber(ARGV[3])
-s.block = packBlock(now + s.blocked, s.blocked)
-keep(s, state or '', stateMs)
+local key, forMs = KEYS[1], tonumber(ARGV[3])
+local state = takeBlock({}, key, call('GET', key))
+local block = forMs > 0 and packBlock(now + forMs, forMs) or ''
+if state then
+  -- The state means what it did, and for as long.
+  call('SET', key, block .. state, 'PX', max(call('PTTL', key), forMs + grace))
+elseif forMs > 0 then
+  call('SET', key, block, 'PX', forMs + grace)
+else
+  call('DEL', key)
+end
 return { now, 1 }

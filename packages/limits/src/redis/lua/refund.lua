@@ -11,7 +11,7 @@ local position = 3 + algorithm.parameters
 local units, id, markMs = tonumber(ARGV[position + 1]), ARGV[position + 2], ARGV[position + 3]
 if KEYS[2] and not call('SET', KEYS[2], '1', 'NX', 'PX', markMs) then return { now, 0 } end
 local s = { key = KEYS[1] }
-algorithm.open(s, p, algorithm.keepsStrings and takeBlock(s, call('GET', s.key)))
+algorithm.open(s, p, algorithm.keepsStrings and takeBlock(s, s.key, call('GET', s.key)))
 algorithm.refund(s, units, id)
 algorithm.save(s)
 return { now, 1 }

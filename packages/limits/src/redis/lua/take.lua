@@ -55,6 +55,6 @@ while index <= last do
       run(cost, calls, named and ARGV[position] or '')
     end
   end
-  save(s)
+  if s.blocked == 0 then save(s) end
 end
 return reply

@@ -64,8 +64,10 @@ export { Ingest, type IngestCounters, type IngestOptions } from './heat/ingest.t
 export { SlidingTotals, type SlidingTotalsOptions } from './heat/sliding-totals.ts'
 export { SlotHeat } from './heat/slot-heat.ts'
 export {
+  hotSamplingFactor,
   maxSamplingFactor,
   nextSamplingFactor,
+  type SampledLevel,
   type SamplingLoad,
   samplingDeviation,
   ThresholdSampler,

@@ -10,12 +10,12 @@ import {
   StrategyTable,
   type TableEntry,
   type TableSnapshot,
-  ThresholdSampler,
   type TimerHandle,
   type WelcomePayload,
 } from '@firebreak/core'
 import { ClusterShield } from './cluster-shield.ts'
 import { Cadence } from './counting/cadence.ts'
+import { ReportSampler } from './counting/report-sampler.ts'
 import { HubClock } from './hub/hub-clock.ts'
 import { HubLink } from './hub/hub-link.ts'
 import { Lane } from './hub/lane.ts'
@@ -41,7 +41,7 @@ export class Shield {
   readonly #link: HubLink
   readonly #hubClock: HubClock
   readonly #cadence: Cadence
-  readonly #sampler: ThresholdSampler
+  readonly #sampler: ReportSampler
   readonly #file: TableFile | undefined
   readonly #lane = new Lane()
   #isOff = false
@@ -60,7 +60,7 @@ export class Shield {
     this.trouble = new Trouble(this.options.onWarning)
     this.#hubClock = new HubClock(clock)
     this.#cadence = new Cadence(clock.now())
-    this.#sampler = new ThresholdSampler(random)
+    this.#sampler = new ReportSampler(random)
     this.#statusAt = clock.now()
     this.#link = new HubLink({
       urls: hubs,
@@ -230,7 +230,7 @@ export class Shield {
 
   #setPace(intervalMs: number, samplingFloor: number): void {
     if (intervalMs > 0) this.#cadence.intervalMs = intervalMs
-    if (samplingFloor >= 1) this.#sampler.factor = Math.floor(samplingFloor)
+    this.#sampler.setFactor(samplingFloor)
   }
 
   #resync(reason: string): void {
@@ -242,6 +242,7 @@ export class Shield {
   #tableChanged(): void {
     this.#setOff(this.#table.isOff)
     for (const cluster of this.#clusters.values()) cluster.setRules(this.#table.rules)
+    this.#sampler.setRules(this.#table.rules)
     this.#refresh()
     this.#file?.write(this.#saved())
   }
@@ -311,7 +312,8 @@ export class Shield {
     let hasClaims = false
     const totalCount = cluster.drain(
       (key, count, writes, bytes) => {
-        if (sampler.sample(count, writes, bytes)) section.add(key, sampler.count, sampler.writes, sampler.bytes)
+        const entry = sampler.isSampling ? this.#table.get(redisClusterId, key) : undefined
+        if (sampler.sample(entry, count, writes, bytes)) section.add(key, sampler.count, sampler.writes, sampler.bytes)
       },
       (name, outside, crossing) => {
         if (!cluster.claim(name, crossing, this.#hubClock.now())) return

@@ -90,8 +90,8 @@ export class ClusterShield implements KeySpaceHost {
     this.redisClusterId = options.redisClusterId
     this.#options = options
     this.#counter = new AccessCounter({ maxKeys: options.maxKeys })
-    this.#accesses = new AccessBuffer(this.#counter, options.onBurst)
     this.#fastPath = new FastPath(options.serviceId, options.redisClusterId)
+    this.#accesses = new AccessBuffer(this.#counter, this.#fastPath, options.onBurst)
     this.#redactor = options.redactKey === undefined ? undefined : new Redactor(options.redactKey)
     this.#canary = new Canary({ ...options, everyMs: options.canaryMs })
   }
@@ -176,7 +176,6 @@ export class ClusterShield implements KeySpaceHost {
 
   setRules(rules: readonly Rule[]): void {
     this.#fastPath.setRules(rules)
-    this.#accesses.burstCount = this.#fastPath.burstCount
   }
 
   /** What is hot now, by the table and by what this process claims itself. Entries of other clusters are passed over. */
@@ -220,7 +219,6 @@ export class ClusterShield implements KeySpaceHost {
     const drained = this.#counter.swap()
     // Only while an interval before is half read, which none ever is here.
     if (drained === undefined) return 0
-    this.#accesses.restart()
     const now = this.now()
     const outside = this.#redactor === undefined ? asItIs : (name: string) => this.#redactor!.outside(name)
     const onKey = (name: string, count: number, writes: number, bytes: number) => {
@@ -231,6 +229,7 @@ export class ClusterShield implements KeySpaceHost {
     }
     while (drained.take(4096, onKey));
     this.#fastPath.sweep(now)
+    this.#accesses.restart()
     this.tally.reads += drained.totalCount - drained.totalWrites
     this.tally.writes += drained.totalWrites
     return drained.totalCount

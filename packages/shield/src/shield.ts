@@ -276,10 +276,14 @@ export class Shield {
     this.#cadence.burst()
     if (this.#isBurstPlanned) return
     this.#isBurstPlanned = true
-    this.options.timers.setTimeout(() => {
-      this.#isBurstPlanned = false
-      this.#reportIfDue()
-    }, 1)
+    const { timers, clock } = this.options
+    timers.setTimeout(
+      () => {
+        this.#isBurstPlanned = false
+        this.#reportIfDue()
+      },
+      Math.max(1, Math.ceil(this.#cadence.burstDelayMs(clock.now()))),
+    )
   }
 
   #tick(): void {

@@ -65,3 +65,19 @@ test('candidates are bounded and forgotten after a window', () => {
   path.observe('c', 60, 0, 5000)
   expect(path.observe('c', 60, 0, 5100)?.heat).toBe(120)
 })
+
+test('an interval ends at the access that makes a creeping key cross, and at the fast growth of any', () => {
+  const path = fastPath(testRule(1000))
+  expect(path.burstCount).toBe(125)
+  for (let at = 100; at <= 900; at += 100) path.observe('creeping', 105, 0, at)
+  path.sweep(900)
+  // 945 so far.
+  expect(path.burstCount).toBe(55)
+  expect([54, 55, 56].map((count) => path.isBurst('creeping', count))).toEqual([false, true, false])
+  expect(path.isBurst('other', 55)).toBe(false)
+  expect(path.isBurst('other', 125)).toBe(true)
+  expect(path.observe('creeping', 55, 0, 950)?.heat).toBe(1000)
+  path.sweep(950)
+  // It has crossed: there is nothing to wait for.
+  expect(path.burstCount).toBe(125)
+})

@@ -49,10 +49,10 @@ async function threeHubs(): Promise<void> {
     if (isQuick && nth > 0) return
     const { threshold } = replayDetection(trace, { hosts: 1, seconds: 12 })
     const result = await detectWithThreeHubs(trace, { hosts: 1000, threshold, windows: isQuick ? 1.6 : 2.5 })
-    const { found, wanted, falseAlarms, rowsPerHostAndFlush, meanHotKeys } = result
+    const { found, wanted, falseAlarms, rowsPerHostAndFlush, meanHotKeys, judged, late } = result
     say(
       `1000 hosts, 3 hubs, ${trace.name}: threshold ${threshold}, ${meanHotKeys.toFixed(0)} hot, ` +
-        `${found} of ${wanted} found, ${falseAlarms} false, ${rowsPerHostAndFlush.toFixed(1)} rows`,
+        `${found} of ${wanted} found, ${falseAlarms} false, ${rowsPerHostAndFlush.toFixed(1)} rows; ${judged} windows, ${late} came late`,
     )
     const suffix = `1000-hosts-3-hubs${nth === 0 ? '' : `-${trace.name}`}`
     const note = `${trace.name}, threshold ${threshold}, ${wanted} keys × windows`

@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import type { Overview } from '@firebreak/core'
+import type { HistoryEvent, Overview } from '@firebreak/core'
 import {
   type GuardedChild,
   type RedisServer,
@@ -38,8 +38,9 @@ let hubUrl: string
 let folder: string
 let apps: App[] = []
 
-async function startHub(port = 0): Promise<void> {
-  hub = startSource(main, ['hub', '--port', String(port), '--data-folder', folder, '--log-level', 'error'])
+async function startHub(port = 0, ...further: string[]): Promise<void> {
+  const args = ['hub', '--port', String(port), '--data-folder', folder, '--log-level', 'error', ...further]
+  hub = startSource(main, args)
   hubUrl = (await hub.printed(/hub (http:\S+)/))[1]!
 }
 
@@ -112,6 +113,20 @@ describe('the loop on real processes', () => {
     }
     const overview = (await (await fetch(`${hubUrl}/v1/overview`)).json()) as Overview
     expect(overview.keys.find(({ key }) => key === 'hot')?.strategy?.strategy).toBe('LocalCache')
+  })
+
+  test('a process that alone crosses a threshold acts long before its report is due, and the hub confirms it', async () => {
+    await hub.stop()
+    await startHub(0, '--report-interval-ms', '60000', '--max-report-interval-ms', '60000')
+    await writer.set('hot', '1')
+    await startApps(1, 'hot')
+    // Within 30 s, or `all` gives up: without the fast path nothing is reported before a minute has passed.
+    await all('local', ({ isLocal }) => isLocal)
+    const { events } = await waitFor(async () => {
+      const answer = (await (await fetch(`${hubUrl}/v1/history`)).json()) as { events: HistoryEvent[] }
+      return answer.events.length > 0 ? answer : undefined
+    })
+    expect(events.map(({ kind }) => kind)).toContain('claim')
   })
 
   test('a Redis restarted without its data: nothing of before is served after the reconnect', async () => {

@@ -65,8 +65,10 @@ export { KeyTally, type TallyVisitor } from './heat/key-tally.ts'
 export { SlidingTotals, type SlidingTotalsOptions } from './heat/sliding-totals.ts'
 export { SlotHeat } from './heat/slot-heat.ts'
 export {
+  hotSamplingFactor,
   maxSamplingFactor,
   nextSamplingFactor,
+  type SampledLevel,
   type SamplingLoad,
   samplingDeviation,
   ThresholdSampler,

@@ -5,17 +5,18 @@ import {
   type Frame,
   type HeartbeatPayload,
   type HelloPayload,
+  keyName,
   keyText,
   rateLimitLapseMs,
   StrategyTable,
   type TableEntry,
   type TableSnapshot,
-  ThresholdSampler,
   type TimerHandle,
   type WelcomePayload,
 } from '@firebreak/core'
 import { ClusterShield } from './cluster-shield.ts'
 import { Cadence } from './counting/cadence.ts'
+import { ReportSampler } from './counting/report-sampler.ts'
 import { DiskTier } from './disk/disk-tier.ts'
 import { HubClock } from './hub/hub-clock.ts'
 import { HubLink } from './hub/hub-link.ts'
@@ -44,7 +45,7 @@ export class Shield {
   readonly #link: HubLink
   readonly #hubClock: HubClock
   readonly #cadence: Cadence
-  readonly #sampler: ThresholdSampler
+  readonly #sampler: ReportSampler
   readonly #file: TableFile | undefined
   readonly #lane = new Lane()
   #isOff = false
@@ -65,7 +66,7 @@ export class Shield {
     this.diskTier = diskTier === undefined ? undefined : new DiskTier(diskTier, this.trouble)
     this.#hubClock = new HubClock(clock)
     this.#cadence = new Cadence(clock.now())
-    this.#sampler = new ThresholdSampler(random)
+    this.#sampler = new ReportSampler(random)
     this.#statusAt = clock.now()
     this.#link = new HubLink({
       urls: hubs,
@@ -238,7 +239,7 @@ export class Shield {
 
   #setPace(intervalMs: number, samplingFloor: number): void {
     if (intervalMs > 0) this.#cadence.intervalMs = intervalMs
-    if (samplingFloor >= 1) this.#sampler.factor = Math.floor(samplingFloor)
+    this.#sampler.setFactor(samplingFloor)
   }
 
   #resync(reason: string): void {
@@ -250,6 +251,7 @@ export class Shield {
   #tableChanged(): void {
     this.#setOff(this.#table.isOff)
     for (const cluster of this.#clusters.values()) cluster.setRules(this.#table.rules)
+    this.#sampler.setRules(this.#table.rules)
     this.#refresh()
     this.#file?.write(this.#saved())
   }
@@ -283,10 +285,14 @@ export class Shield {
     this.#cadence.burst()
     if (this.#isBurstPlanned) return
     this.#isBurstPlanned = true
-    this.options.timers.setTimeout(() => {
-      this.#isBurstPlanned = false
-      this.#reportIfDue()
-    }, 1)
+    const { timers, clock } = this.options
+    timers.setTimeout(
+      () => {
+        this.#isBurstPlanned = false
+        this.#reportIfDue()
+      },
+      Math.max(1, Math.ceil(this.#cadence.burstDelayMs(clock.now()))),
+    )
   }
 
   #tick(): void {
@@ -319,10 +325,13 @@ export class Shield {
     let hasClaims = false
     const totalCount = cluster.drain({
       byName: (key, count, writes, bytes) => {
-        if (sampler.sample(count, writes, bytes)) section.add(key, sampler.count, sampler.writes, sampler.bytes)
+        const entry = sampler.isSampling ? this.#table.get(redisClusterId, key) : undefined
+        if (sampler.sample(entry, count, writes, bytes)) section.add(key, sampler.count, sampler.writes, sampler.bytes)
       },
       byBytes: (bytes, start, end, count, writes, byteCount) => {
-        if (!sampler.sample(count, writes, byteCount)) return
+        const key = sampler.isSampling ? keyName(bytes.subarray(start, end)) : ''
+        const entry = key === '' ? undefined : this.#table.get(redisClusterId, key)
+        if (!sampler.sample(entry, count, writes, byteCount)) return
         section.addRange(bytes, start, end, sampler.count, sampler.writes, sampler.bytes)
       },
       onCrossing: (name, outside, crossing) => {

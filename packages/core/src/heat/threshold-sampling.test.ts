@@ -2,7 +2,13 @@ import { scale } from '@firebreak/testkit'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { InvalidOptionError } from '../errors/firebreak-error.ts'
-import { maxSamplingFactor, nextSamplingFactor, samplingDeviation, ThresholdSampler } from './threshold-sampling.ts'
+import {
+  hotSamplingFactor,
+  maxSamplingFactor,
+  nextSamplingFactor,
+  samplingDeviation,
+  ThresholdSampler,
+} from './threshold-sampling.ts'
 
 /** The sampler with its draws given: the first decides about sending, all others about rounding. */
 function sampleWith(first: number, second: number, row: Row): ThresholdSampler {
@@ -116,3 +122,20 @@ function seeded(seed: number): () => number {
     return (state >>> 0) / 2 ** 32
   }
 }
+
+test('a hot key is sampled more thinly only where its exit level leaves room for it', () => {
+  const level = { measure: 'accesses', enter: 100, exit: 70 }
+  expect(hotSamplingFactor(3, [level])).toBe(4)
+  expect(hotSamplingFactor(1, [level])).toBe(1)
+  expect(hotSamplingFactor(3, [{ ...level, exit: 90 }])).toBe(3)
+  expect(hotSamplingFactor(3, [{ ...level, measure: 'writes' }])).toBe(3)
+  expect(hotSamplingFactor(3, [{ ...level, enterShare: 0.1 }])).toBe(3)
+  const next = (enter: number) => ({ measure: 'accesses', enter, exit: enter * 0.7 })
+  expect(hotSamplingFactor(3, [level, next(150)])).toBe(4)
+  expect(hotSamplingFactor(3, [level, next(149)])).toBe(3)
+  // The bound itself: at 1.5 · T the exit level is more than four standard deviations away, for any threshold.
+  for (const enter of [96, 131, 1000, 50_000]) {
+    const factor = hotSamplingFactor(maxSamplingFactor(enter), [{ measure: 'accesses', enter, exit: 0.8 * enter }])
+    expect((1.5 * enter - 0.8 * enter) / samplingDeviation(1.5 * enter, factor)).toBeGreaterThan(4)
+  }
+})

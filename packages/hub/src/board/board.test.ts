@@ -7,8 +7,9 @@ import {
   parseRule,
   type TableEntry,
   ThresholdSampler,
+  type Timers,
 } from '@firebreak/core'
-import { type RedisCluster, type RedisServer, startCluster, startRedis, waitFor } from '@firebreak/testkit'
+import { FakeClock, type RedisCluster, type RedisServer, startCluster, startRedis, waitFor } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { HubCore } from '../hub-core.ts'
 import type { HubCoreOptions } from '../hub-options.ts'
@@ -161,6 +162,50 @@ test('a hub that dies takes neither decisions nor counts with it, and one that j
   const late = await hubs.add()
   expect([...late.delivery.entries()].map(({ key }) => key).sort()).toEqual(['k1', 'k2'])
   await waitFor(() => late.hubCount === 3, { what: 'the dead hub to be noticed' })
+})
+
+test('a hub that dies misses one tick of counts at most: what came since its last, and nothing before', async () => {
+  const hubs = await Hubs.start(server.url, 2, [{ ...rule, windowMs: 60_000 }])
+  // Its ticks come when the test says so, and in the end no more: as if it had been killed in between.
+  const clock = new FakeClock()
+  const intervals: (() => void)[] = []
+  const timers: Timers = {
+    setTimeout: () => ({ cancel() {} }),
+    setInterval: (run) => {
+      intervals.push(run)
+      return { cancel() {} }
+    },
+  }
+  const mortal = await hubs.add({ clock, timers })
+  await waitFor(() => hubs.cores.every((core) => core === mortal || core.hubCount === 3))
+  const id = JSON.stringify(['main', 'r', '60000 on accesses', 'k1'])
+  const heatKey = `{${hubs.prefix}:heat:${mortal.store.board!.bucketOf(id)}}:key:${id}`
+  const onBoard = async () => {
+    const lines = (await server.cli('HGETALL', heatKey)).split('\n')
+    const at = lines.findIndex((line) => line.startsWith('hub-2.'))
+    const window = at < 0 ? '{"a":[]}' : lines[at + 1]!
+    return (JSON.parse(window) as { a: number[] }).a.reduce((sum, count) => sum + count, 0)
+  }
+  await waitFor(() => mortal.hubCount === 3)
+  for (let ticks = 1; ticks <= 4; ticks++) {
+    hubs.report(2, { k1: 200 })
+    clock.advance(mortal.options.tickMs)
+    const isTold = async () => {
+      // Again and again, since a timer that comes while the turn before is not over does nothing; the tick is one.
+      for (const run of intervals) run()
+      return (await onBoard()) === 200 * ticks
+    }
+    await waitFor(isTold, { what: () => `the counts of tick ${ticks}` })
+  }
+  hubs.report(2, { k1: 150 })
+  expect(await onBoard()).toBe(800)
+  // Too little without the dead hub's 800, enough with them; its last 150 are what was lost.
+  hubs.report(0, { k1: 190 })
+  await waitFor(async () => (await server.cli('HGETALL', heatKey)).includes('hub-0.'))
+  expect(hubs.entry(0, 'k1')).toBeUndefined()
+  hubs.report(0, { k1: 20 })
+  await waitFor(() => hubs.entry(0, 'k1') && hubs.entry(1, 'k1'))
+  expect(hubs.entry(1, 'k1')!.reason).toContain('1,010')
 })
 
 test('a share is of what all hubs saw', async () => {

@@ -1,5 +1,5 @@
 import type { HeatStateName, KeyDetail, KeyView } from '@firebreak/core'
-import { keyText } from '@firebreak/core'
+import { hotSamplingFactor, keyText } from '@firebreak/core'
 import type { KeyHeat } from '../heat/heat-engine.ts'
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { HubCore } from '../hub-core.ts'
@@ -44,6 +44,7 @@ function keyView(core: HubCore, heat: KeyHeat, totalPerSecond: number, now: numb
   const hot = track?.state !== undefined && track.state.phase !== 'warming' ? track.state : undefined
   // A count below the floor f is sent as f or not at all: each host's share of the rate may be off by f an interval.
   const { samplingFloor, intervalMs } = core.governor.pace
+  const factor = hot === undefined ? samplingFloor : hotSamplingFactor(samplingFloor, track!.rule!.levels)
   const hosts = heat.detail?.hostCount ?? 0
   return {
     redisClusterId: heat.redisClusterId,
@@ -54,7 +55,7 @@ function keyView(core: HubCore, heat: KeyHeat, totalPerSecond: number, now: numb
     bytesPerSecond: Math.round(recent.bytes),
     share: totalPerSecond === 0 ? 0 : Math.min(1, ratePerSecond / totalPerSecond),
     sparkline: heat.detail?.sparkline(now) ?? [],
-    errorPerSecond: Math.round(((samplingFloor - 1) * hosts * 1000) / intervalMs),
+    errorPerSecond: Math.round(((factor - 1) * hosts * 1000) / intervalMs),
     hosts,
     slot: heat.slot,
     ruleId: track?.rule?.id ?? null,

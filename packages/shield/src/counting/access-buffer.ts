@@ -1,6 +1,16 @@
 import type { AccessCounter } from '@firebreak/core'
 
 const capacity = 128
+/** It is emptied after this many at least, however near a crossing is. */
+const smallest = 8
+
+/** Who knows which counts are worth a report at once. */
+export interface BurstWatch {
+  /** No key is before it has this many accesses in an interval. */
+  readonly burstCount: number
+  /** True where a key, by its name or the hash of its bytes, has come to be with what was counted since `before`. */
+  isBurst(key: string | number, before: number, count: number): boolean
+}
 
 /**
  * Accesses on their way to the counter. A look-up of each key at once would find the counter's table out of the
@@ -14,12 +24,14 @@ export class AccessBuffer {
   readonly #bytes = new Float64Array(capacity)
   #length = 0
   #counted = 0
-  /** A key that reaches this count in an interval calls `onBurst`. */
-  burstCount = Number.POSITIVE_INFINITY
+  /** Where a key is about to cross, it must not wait for a hundred others. */
+  #limit = capacity
+  readonly #bursts: BurstWatch
   readonly #onBurst: () => void
 
-  constructor(counter: AccessCounter, onBurst: () => void) {
+  constructor(counter: AccessCounter, bursts: BurstWatch, onBurst: () => void) {
     this.#counter = counter
+    this.#bursts = bursts
     this.#onBurst = onBurst
   }
 
@@ -34,7 +46,7 @@ export class AccessBuffer {
     this.#writes[at] = isWrite ? 1 : 0
     this.#bytes[at] = bytes
     this.#length = at + 1
-    if (at === capacity - 1) this.flush()
+    if (at + 1 >= this.#limit) this.flush()
   }
 
   /** Hands everything to the counter. */
@@ -43,9 +55,10 @@ export class AccessBuffer {
     this.#length = 0
     this.#counted += length
     let isBursting = false
+    const { burstCount } = this.#bursts
     for (let index = 0; index < length; index++) {
       const count = this.#counter.add(this.#names[index]!, this.#writes[index] === 1, this.#bytes[index]!)
-      if (count === this.burstCount) isBursting = true
+      if (count >= burstCount && this.#bursts.isBurst(this.#names[index]!, count - 1, count)) isBursting = true
     }
     if (isBursting) this.#onBurst()
   }
@@ -53,5 +66,6 @@ export class AccessBuffer {
   /** A new interval begins. */
   restart(): void {
     this.#counted = 0
+    this.#limit = Math.max(smallest, Math.min(capacity, this.#bursts.burstCount))
   }
 }

@@ -51,11 +51,11 @@ export class AccessLog {
   constructor(options: AccessLogOptions) {
     const { maxKeys, serviceId, redisClusterId, redactKey, random, onBurst } = options
     this.#counter = new AccessCounter({ maxKeys })
-    this.#names = new AccessBuffer(this.#counter, onBurst)
+    this.#fastPath = new FastPath(serviceId, redisClusterId)
+    this.#names = new AccessBuffer(this.#counter, this.#fastPath, onBurst)
     this.hashSeed = Math.floor(random() * 2 ** 32) | 0
     this.#maxKeys = maxKeys
     this.#onBurst = onBurst
-    this.#fastPath = new FastPath(serviceId, redisClusterId)
     this.#redactor = redactKey === undefined ? undefined : new Redactor(redactKey)
   }
 
@@ -66,10 +66,7 @@ export class AccessLog {
 
   /** The accesses counted by the bytes of their keys. */
   get byBytes(): ByteAccesses {
-    if (this.#byBytes === undefined) {
-      this.#byBytes = new ByteAccesses(this.#maxKeys, this.hashSeed, this.#onBurst)
-      this.#byBytes.burstCount = this.#fastPath.burstCount
-    }
+    this.#byBytes ??= new ByteAccesses(this.#maxKeys, this.hashSeed, this.#fastPath, this.#onBurst)
     return this.#byBytes
   }
 
@@ -92,9 +89,6 @@ export class AccessLog {
 
   setRules(rules: readonly Rule[]): void {
     this.#fastPath.setRules(rules)
-    const { burstCount } = this.#fastPath
-    this.#names.burstCount = burstCount
-    if (this.#byBytes !== undefined) this.#byBytes.burstCount = burstCount
   }
 
   /** The names that a key of the table has in this process. */
@@ -115,7 +109,6 @@ export class AccessLog {
     const names = this.#counter.swap()
     // Undefined only while an interval before is half read, which none ever is here.
     if (names !== undefined) {
-      this.#names.restart()
       const redactor = this.#redactor
       const outside = redactor === undefined ? asItIs : (name: string) => redactor.outside(name)
       while (names.take(4096, (name, ...counts) => this.#visit(visitor, name, outside(name), now, ...counts)));
@@ -138,6 +131,7 @@ export class AccessLog {
       if (crossing !== undefined) visitor.onCrossing(name, name, crossing)
     })
     fastPath.sweep(now)
+    this.#names.restart()
     return { count, writes }
   }
 

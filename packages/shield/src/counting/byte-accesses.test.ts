@@ -1,5 +1,6 @@
 import { hashBytes } from '@firebreak/core'
 import { expect, test } from 'vitest'
+import type { BurstWatch } from './access-buffer.ts'
 import { ByteAccesses } from './byte-accesses.ts'
 
 function drained(accesses: ByteAccesses): Map<string, number[]> {
@@ -11,13 +12,18 @@ function drained(accesses: ByteAccesses): Map<string, number[]> {
   return rows
 }
 
+const burstsAt = (burstCount: number): BurstWatch => ({
+  burstCount,
+  isBurst: (_key, before, count) => before < burstCount && count >= burstCount,
+})
+
 function note(accesses: ByteAccesses, text: string, isWrite = false, byteCount = 0): void {
   const bytes = Buffer.from(text)
   accesses.note(bytes, 0, bytes.length, accesses.take(bytes, 0, bytes.length), isWrite, byteCount)
 }
 
 test('accesses noted in many buffers are counted with what they belong to', () => {
-  const accesses = new ByteAccesses(1000, 3, () => {})
+  const accesses = new ByteAccesses(1000, 3, burstsAt(Number.POSITIVE_INFINITY), () => {})
   for (let index = 0; index < 200; index++) note(accesses, `key ${index % 3}`, index % 3 === 1, 10)
   accesses.addReads(Buffer.from('key 0'), 1000)
   expect(accesses.count).toBe(1200)
@@ -31,7 +37,7 @@ test('accesses noted in many buffers are counted with what they belong to', () =
 })
 
 test('keys beyond what the tally takes are counted all the same', () => {
-  const accesses = new ByteAccesses(100_000, 3, () => {})
+  const accesses = new ByteAccesses(100_000, 3, burstsAt(Number.POSITIVE_INFINITY), () => {})
   for (let pass = 0; pass < 2; pass++) for (let index = 0; index < 5000; index++) note(accesses, `key ${index}`)
   const rows = drained(accesses)
   expect(rows.size).toBe(5000)
@@ -40,10 +46,9 @@ test('keys beyond what the tally takes are counted all the same', () => {
 
 test('a key that grows fast is told once, wherever it is counted', () => {
   let bursts = 0
-  const accesses = new ByteAccesses(100_000, 3, () => {
+  const accesses = new ByteAccesses(100_000, 3, burstsAt(5), () => {
     bursts++
   })
-  accesses.burstCount = 5
   for (let index = 0; index < 9; index++) note(accesses, 'key')
   accesses.flush()
   expect(bursts).toBe(1)

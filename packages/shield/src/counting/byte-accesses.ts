@@ -1,4 +1,5 @@
 import { ByteAccessCounter, hashBytes, KeyTally, type TallyVisitor } from '@firebreak/core'
+import type { BurstWatch } from './access-buffer.ts'
 
 const capacity = 64
 
@@ -14,6 +15,7 @@ export class ByteAccesses {
   readonly #tally: KeyTally
   readonly #maxKeys: number
   readonly #seed: number
+  readonly #bursts: BurstWatch
   readonly #onBurst: () => void
   #rest: ByteAccessCounter | undefined
   #bytes: Uint8Array = new Uint8Array(0)
@@ -25,12 +27,11 @@ export class ByteAccesses {
   readonly #byteCounts = new Float64Array(capacity)
   #noted = 0
   #counted = 0
-  /** A key that reaches this count in an interval calls `onBurst`. */
-  burstCount = Number.POSITIVE_INFINITY
 
-  constructor(maxKeys: number, seed: number, onBurst: () => void) {
+  constructor(maxKeys: number, seed: number, bursts: BurstWatch, onBurst: () => void) {
     this.#maxKeys = maxKeys
     this.#seed = seed
+    this.#bursts = bursts
     this.#onBurst = onBurst
     this.#tally = new KeyTally(seed)
   }
@@ -115,7 +116,7 @@ export class ByteAccesses {
   ): void {
     const sum = this.#tally.add(bytes, start, end, hash, check, count, writes, byteCount)
     if (sum === 0) this.#addToRest(bytes, start, end, hash, count, writes, byteCount)
-    else if (sum >= this.burstCount && sum - count < this.burstCount) this.#onBurst()
+    else if (sum >= this.#bursts.burstCount && this.#bursts.isBurst(hash, sum - count, sum)) this.#onBurst()
   }
 
   #addToRest(
@@ -130,7 +131,7 @@ export class ByteAccesses {
     const rest = (this.#rest ??= new ByteAccessCounter({ maxKeys: this.#maxKeys, hashSeed: this.#seed }))
     for (let nth = 0; nth < count; nth++) {
       const sum = rest.add(bytes, start, end, hash, nth < writes, nth === 0 ? byteCount : 0)
-      if (sum === this.burstCount) this.#onBurst()
+      if (sum >= this.#bursts.burstCount && this.#bursts.isBurst(hash, sum - 1, sum)) this.#onBurst()
     }
   }
 }

@@ -14,6 +14,8 @@ test('a busy process reports every interval, a quiet one up to five times as sel
 test('a key that grows fast is reported at once, but not more often than every 10 ms', () => {
   const cadence = new Cadence(0)
   cadence.burst()
+  expect(cadence.burstDelayMs(3)).toBe(7)
+  expect(cadence.burstDelayMs(30)).toBe(0)
   expect(cadence.isDue(9, 200)).toBe(false)
   expect(cadence.isDue(10, 200)).toBe(true)
   cadence.reported(10)

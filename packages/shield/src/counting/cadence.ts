@@ -21,6 +21,11 @@ export class Cadence {
     this.#isBursting = true
   }
 
+  /** How long a burst has to wait for its report to be due. */
+  burstDelayMs(now: number): number {
+    return Math.max(0, shortestGapMs - (now - this.#lastAt))
+  }
+
   isDue(now: number, countSoFar: number): boolean {
     const passed = now - this.#lastAt
     if (this.#isBursting) return passed >= shortestGapMs

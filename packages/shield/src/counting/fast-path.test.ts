@@ -65,3 +65,28 @@ test('candidates are bounded and forgotten after a window', () => {
   path.observe('c', 60, 0, 5000)
   expect(path.observe('c', 60, 0, 5100)?.heat).toBe(120)
 })
+
+test('an interval ends at the access that makes a creeping key cross, and at the fast growth of any', () => {
+  const path = fastPath(testRule(1000))
+  expect(path.burstCount).toBe(125)
+  for (let at = 100; at <= 900; at += 100) path.observe('creeping', 105, 0, at)
+  path.sweep(900)
+  // 945 so far.
+  expect(path.burstCount).toBe(55)
+  expect([54, 55, 56].map((count) => path.isBurst('creeping', count - 1, count))).toEqual([false, true, false])
+  expect(path.isBurst('other', 54, 55)).toBe(false)
+  expect(path.isBurst('other', 100, 130)).toBe(true)
+  expect(path.observe('creeping', 55, 0, 950)?.heat).toBe(1000)
+  path.sweep(950)
+  // It has crossed: there is nothing to wait for.
+  expect(path.burstCount).toBe(125)
+})
+
+test('a key that is counted by its bytes ends the interval too, found by their hash', () => {
+  const path = fastPath(testRule(1000))
+  for (let at = 100; at <= 900; at += 100) path.observe('creeping', 105, 0, at, 4711)
+  path.sweep(900)
+  expect(path.isBurst(4711, 40, 54)).toBe(false)
+  expect(path.isBurst(4711, 50, 60)).toBe(true)
+  expect(path.isBurst(4712, 50, 60)).toBe(false)
+})

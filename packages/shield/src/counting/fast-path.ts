@@ -1,4 +1,5 @@
 import { compilePattern, type KeyMatcher, type LocalCacheStrategy, type Rule } from '@firebreak/core'
+import type { BurstWatch } from './access-buffer.ts'
 
 /** A key that this process alone has pushed over a rule's threshold. */
 export interface Crossing {
@@ -16,6 +17,8 @@ interface CompiledRule {
 interface Candidate {
   /** The hash of the key's bytes, where it was counted by them. */
   readonly hash: number | undefined
+  /** Accesses after which it crosses; infinite where it has, or where no level is for this process to carry out. */
+  left: number
   readonly intervals: { readonly at: number; readonly count: number; readonly writes: number }[]
 }
 
@@ -26,16 +29,22 @@ interface Candidate {
  * Only candidates have a window: a key enters when one interval alone has a twentieth of some threshold. What it had
  * before that is not in the window, so a crossing is seen at most a little late here and never wrongly; the hub, which
  * sees everything, decides anyway. At most `maxCandidates` are watched; further ones wait for the hub.
+ *
+ * A crossing is looked for when an interval ends, and an interval ends early (`isBurst`) when a key grows fast or when a
+ * candidate has had the accesses that it lacked: so that a key which creeps over its threshold does not wait either.
  */
-export class FastPath {
+export class FastPath implements BurstWatch {
   readonly #serviceId: string
   readonly #redisClusterId: string
   readonly #maxCandidates: number
   readonly #candidates = new Map<string, Candidate>()
-  readonly #hashes = new Set<number>()
+  readonly #byHash = new Map<number, Candidate>()
   #rules: readonly CompiledRule[] = []
   #candidateCount = Number.POSITIVE_INFINITY
-  #burstCount = Number.POSITIVE_INFINITY
+  /** A key with this many accesses in one interval grows fast. */
+  #fastCount = Number.POSITIVE_INFINITY
+  /** The fewest accesses that any candidate lacks. */
+  #fewestLeft = Number.POSITIVE_INFINITY
   #longestWindowMs = 0
 
   constructor(serviceId: string, redisClusterId: string, maxCandidates = 1024) {
@@ -44,9 +53,14 @@ export class FastPath {
     this.#maxCandidates = maxCandidates
   }
 
-  /** A key with this many accesses in one interval is worth a report at once. */
   get burstCount(): number {
-    return this.#burstCount
+    return Math.min(this.#fastCount, this.#fewestLeft)
+  }
+
+  isBurst(key: string | number, before: number, count: number): boolean {
+    if (before < this.#fastCount && count >= this.#fastCount) return true
+    const left = (typeof key === 'number' ? this.#byHash.get(key) : this.#candidates.get(key))?.left
+    return left !== undefined && before < left && count >= left
   }
 
   setRules(rules: readonly Rule[]): void {
@@ -59,16 +73,16 @@ export class FastPath {
     this.#rules = applying.toSorted(byRank).map(compile)
     const lowest = Math.min(...applying.flatMap(({ levels }) => levels.map(({ enter }) => enter ?? Infinity)))
     this.#candidateCount = Math.max(1, lowest / 20)
-    this.#burstCount = Math.max(16, Math.ceil(lowest / 8))
+    this.#fastCount = Math.max(16, Math.ceil(lowest / 8))
     this.#longestWindowMs = Math.max(0, ...applying.map(({ windowMs }) => windowMs))
     if (applying.length > 0) return
     this.#candidates.clear()
-    this.#hashes.clear()
+    this.#byHash.clear()
   }
 
   /** True where `observe` may have a use for a key; nearly every key of an interval ends here, before it has a name. */
   concerns(count: number, hash: number): boolean {
-    return count >= this.#candidateCount || (this.#candidates.size > 0 && this.#hashes.has(hash))
+    return count >= this.#candidateCount || (this.#candidates.size > 0 && this.#byHash.has(hash))
   }
 
   /** Takes a key's counts of the interval that ends now; the crossing, where it is over a threshold by itself. */
@@ -78,27 +92,33 @@ export class FastPath {
     let candidate = this.#candidates.get(key)
     if (candidate === undefined) {
       if (count < this.#candidateCount || this.#candidates.size >= this.#maxCandidates) return undefined
-      candidate = { intervals: [], hash }
+      candidate = { hash, left: Number.POSITIVE_INFINITY, intervals: [] }
       this.#candidates.set(key, candidate)
-      if (hash !== undefined) this.#hashes.add(hash)
+      if (hash !== undefined) this.#byHash.set(hash, candidate)
     }
     candidate.intervals.push({ at: now, count, writes })
     while (candidate.intervals[0]!.at <= now - this.#longestWindowMs) candidate.intervals.shift()
     return this.#judge(key, candidate, now)
   }
 
-  /** Forgets candidates that nobody touched for a window. */
+  /** The interval has ended: forgets candidates that nobody touched for a window. */
   sweep(now: number): void {
-    for (const [key, { intervals, hash }] of this.#candidates) {
+    this.#fewestLeft = Number.POSITIVE_INFINITY
+    for (const [key, { intervals, hash, left }] of this.#candidates) {
       const last = intervals.at(-1)
-      if (last !== undefined && last.at > now - this.#longestWindowMs) continue
+      if (last !== undefined && last.at > now - this.#longestWindowMs) {
+        this.#fewestLeft = Math.min(this.#fewestLeft, left)
+        continue
+      }
       this.#candidates.delete(key)
       // Another candidate of the same hash is named again when it crosses the share of a candidate again.
-      if (hash !== undefined) this.#hashes.delete(hash)
+      if (hash !== undefined) this.#byHash.delete(hash)
     }
   }
 
-  #judge(key: string, { intervals }: Candidate, now: number): Crossing | undefined {
+  #judge(key: string, candidate: Candidate, now: number): Crossing | undefined {
+    const { intervals } = candidate
+    candidate.left = Number.POSITIVE_INFINITY
     const found = this.#rules.find(({ matches }) => matches(key))
     if (found === undefined || found.rule.mode !== 'on') return undefined
     const { id, windowMs, levels } = found.rule
@@ -109,6 +129,8 @@ export class FastPath {
     // Levels rise; the highest that is reached counts.
     const level = levels.findLast(({ enter, measure }) => enter !== undefined && heats[measure ?? 'accesses'] >= enter)
     const strategy = level?.strategies.find((template) => template.strategy === 'LocalCache')
+    // Whatever the level measures, it takes as many accesses at least.
+    if (level === undefined) candidate.left = Math.max(1, Math.ceil(levels[0]!.enter - heats[levels[0]!.measure]))
     if (level === undefined || strategy === undefined) return undefined
     return { ruleId: id, heat: heats[level.measure ?? 'accesses'], strategy: strategy as LocalCacheStrategy }
   }

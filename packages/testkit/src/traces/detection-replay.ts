@@ -2,6 +2,7 @@ import {
   AccessCounter,
   ByteWriter,
   HeatWindow,
+  hotSamplingFactor,
   Ingest,
   isHandled,
   maxSamplingFactor,
@@ -88,14 +89,17 @@ export function replayDetection(trace: Trace, options: DetectionOptions): Detect
   let rows = 0
   let hotSum = 0
   let hotBefore = new Set<number>()
+  // What hosts know to be hot: the table of the interval before.
+  let table: ReadonlySet<string> = new Set()
   for (let slice = 0; slice < sliceCount; slice++) {
     let nextHost = 0
     const rowsBefore = rows
+    const hotFactor = hotSamplingFactor(factor, [{ measure: 'accesses', ...thresholds.levels[0]! }])
     for (let nth = 0; nth < perSlice; nth++) {
       nowMs = (slice + nth / perSlice) * intervalMs
       // Host h flushes h / hosts into each interval.
       for (; nextHost < hosts && nextHost * perSlice <= nth * hosts; nextHost++) {
-        const report = fleet[nextHost]!.flush(factor)
+        const report = fleet[nextHost]!.flush(factor, hotFactor, table)
         if (report !== undefined) rows += ingest.take(report, nowMs)
       }
       const id = trace.ids[(slice * perSlice + nth) % trace.ids.length]!
@@ -113,6 +117,7 @@ export function replayDetection(trace: Trace, options: DetectionOptions): Detect
       if (hotBefore.has(id) || hotNow.has(id)) found++
     }
     hotBefore = hotNow
+    table = new Set([...hotNow].map((id) => trace.keys[id]!))
     // The hub tells the hosts what it can take; the first interval was a part of one.
     if (options.factor === undefined && slice > 0) {
       const load = { factor, rows: (rows - rowsBefore) / hosts, maxRows, lowestThreshold: threshold }
@@ -146,15 +151,15 @@ class SimulatedHost {
     this.#sampler = new ThresholdSampler(random)
   }
 
-  /** The report of the interval; undefined where nothing happened. */
-  flush(factor: number): Uint8Array | undefined {
-    this.#sampler.factor = factor
+  /** The report of the interval; undefined where nothing happened. Keys of the table are sampled with a factor of their own. */
+  flush(factor: number, hotFactor: number, table: ReadonlySet<string>): Uint8Array | undefined {
     const drain = this.counter.swap()!
     if (drain.totalCount === 0) return undefined
     const entries = new ByteWriter(4096)
     let count = 0
     const sampler = this.#sampler
     const visit = (key: string, accesses: number, writes: number, bytes: number) => {
+      sampler.factor = table.has(key) ? hotFactor : factor
       if (!sampler.sample(accesses, writes, bytes)) return
       writeReportEntry(entries, key, sampler.count, sampler.writes, sampler.bytes)
       count++

@@ -1,0 +1,57 @@
+import { hotSamplingFactor, type Rule, type TableEntry, ThresholdSampler } from '@firebreak/core'
+
+/**
+ * Decides which counts of an interval are sent, as core's threshold sampling has it, with the factor that the hub asks for
+ * and a larger one for keys that the table holds: such a key needs no crossing any more, only to be seen to stay, and there
+ * is room for more noise between its enter level and its exit level.
+ */
+export class ReportSampler {
+  readonly #sampler: ThresholdSampler
+  #factor = 1
+  readonly #ruleFactors = new Map<string, number>()
+  #rules: readonly Rule[] = []
+
+  constructor(random: () => number) {
+    this.#sampler = new ThresholdSampler(random)
+  }
+
+  /** False while everything is sent as it is. */
+  get isSampling(): boolean {
+    return this.#factor > 1
+  }
+
+  get count(): number {
+    return this.#sampler.count
+  }
+
+  get writes(): number {
+    return this.#sampler.writes
+  }
+
+  get bytes(): number {
+    return this.#sampler.bytes
+  }
+
+  setFactor(factor: number): void {
+    if (!(factor >= 1) || factor === this.#factor) return
+    this.#factor = factor
+    this.#work()
+  }
+
+  setRules(rules: readonly Rule[]): void {
+    this.#rules = rules
+    this.#work()
+  }
+
+  /** `entry` is what the table has of the key; true where the counts are sent, as `count`, `writes` and `bytes` then say. */
+  sample(entry: TableEntry | undefined, count: number, writes: number, bytes: number): boolean {
+    const hotFactor = entry === undefined ? undefined : this.#ruleFactors.get(entry.ruleId)
+    this.#sampler.factor = hotFactor ?? this.#factor
+    return this.#sampler.sample(count, writes, bytes)
+  }
+
+  #work(): void {
+    this.#ruleFactors.clear()
+    for (const { id, levels } of this.#rules) this.#ruleFactors.set(id, hotSamplingFactor(this.#factor, levels))
+  }
+}

@@ -35,6 +35,7 @@ export class LmdbStore {
   readonly #pending = new Map<string, Buffer>()
   #pendingBytes = 0
   #reads: WaitingRead[] = []
+  #isClosed = false
 
   constructor(options: LmdbStoreOptions) {
     this.#options = options
@@ -93,6 +94,7 @@ export class LmdbStore {
 
   /** Writes what waits and closes the file. */
   async close(): Promise<void> {
+    this.#isClosed = true
     await this.#database.close()
   }
 
@@ -101,12 +103,16 @@ export class LmdbStore {
     const reads = this.#reads
     this.#reads = []
     const ids = reads.map(({ id }) => id)
-    this.#database.prefetch(ids, () => {
+    const answer = () => {
       for (const { id, onRead } of reads) onRead(this.#take(id))
-    })
+    }
+    // LMDB that is asked after its end throws later, where nobody can catch it.
+    if (this.#isClosed) answer()
+    else this.#database.prefetch(ids, answer)
   }
 
   #take(id: string): Buffer | undefined {
+    if (this.#isClosed) return undefined
     try {
       const record = this.#pending.get(id) ?? this.#database.getBinary(id)
       return record === undefined ? undefined : decodeRecord(record)

@@ -1,5 +1,5 @@
 import 'reflect-metadata'
-import { getOrLoad, splitCounter } from '@firebreak/client'
+import { type FirebreakHandle, getOrLoad, shieldOf, splitCounter } from '@firebreak/client'
 import { firebreak as expressFirebreak } from '@firebreak/client/express'
 import { firebreak as fastifyFirebreak } from '@firebreak/client/fastify'
 import { FirebreakModule, firebreakToken } from '@firebreak/client/nest'
@@ -142,6 +142,18 @@ describe('plug-ins', () => {
     expect(await handle.getOrLoad('page', loader, { ttlMs: 1000 })).toBe('from the database')
     await app.close()
   })
+})
+
+test('Nest, with options at hand', async () => {
+  const appModule = class {}
+  Module({ imports: [FirebreakModule.forRoot({ client: redis, ...options })] as never[] })(appModule)
+  const app = await NestFactory.createApplicationContext(appModule, { logger: false })
+  const handle = app.get<FirebreakHandle>(firebreakToken)
+  expect(await handle.getOrLoad('at hand', async () => 'v', { ttlMs: 1000 })).toBe('v')
+  expect(handle.watchKey('at hand').isHot).toBe(false)
+  expect(shieldOf(redis)).toBeDefined()
+  await app.close()
+  expect(shieldOf(redis)).toBeUndefined()
 })
 
 /** A module that provides a service's name. */

@@ -9,12 +9,14 @@ interface Plan {
   readonly addresses: { host: string; port: number }[]
   readonly hub: string
   readonly key: string
+  readonly instanceId: string
 }
 
-const { addresses, hub, key } = JSON.parse(process.argv[2]!) as Plan
+const { addresses, hub, key, instanceId } = JSON.parse(process.argv[2]!) as Plan
 const cluster = protect(new Cluster(addresses, { redisOptions: { connectTimeout: 2000 } }), {
   hubs: [hub],
   serviceId: 'shop',
+  instanceId,
   redisClusterId: 'c',
   tableFile: false,
   canaryMs: 0,

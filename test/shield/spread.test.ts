@@ -28,10 +28,10 @@ beforeAll(async () => {
     logLevel: 'fatal',
   })
   await servers.nodes[0]!.cli('SET', key, 'v1')
-  const plan = JSON.stringify({ addresses: servers.addresses, hub: hub.url, key })
-  readers = Array.from({ length: 4 }, () =>
-    startSource(new URL('./reader-process.ts', import.meta.url), [plan], { stdio: ['pipe', 'pipe', 'pipe'] }),
-  )
+  readers = Array.from({ length: 4 }, (_, index) => {
+    const plan = JSON.stringify({ addresses: servers.addresses, hub: hub.url, key, instanceId: `reader-${index}` })
+    return startSource(new URL('./reader-process.ts', import.meta.url), [plan], { stdio: ['pipe', 'pipe', 'pipe'] })
+  })
   await Promise.all(readers.map((reader) => reader.printed(/ready/)))
 }, 60_000)
 afterAll(async () => {
@@ -106,9 +106,25 @@ test('resharding moves the copies: they are spread evenly again, none is left be
   expect(Math.max(...loads) / mean).toBeLessThanOrEqual(1.15)
 })
 
+test('when the process that refreshes the copies is killed, another takes over and follows the key', async () => {
+  const node = servers.nodes[2]!
+  const refresher = () => node.cli('GET', `{${key}}:fb-refresher`)
+  const first = await waitFor(async () => /^reader-\d$/.test(await refresher()) && refresher())
+  const [killed] = readers.splice(Number(first!.slice(-1)), 1)
+  killed!.signal('SIGKILL')
+  await killed!.exited
+  await node.cli('SET', key, 'v3')
+  // Nobody is left with the old value, with the copies at work.
+  await waitFor(async () => (await readAll(20, 'v3')).wrong === 0, { timeoutMs: 30_000 })
+  await waitFor(async () => ![first, ''].includes(await refresher()), { timeoutMs: 30_000 })
+  await node.cli('SET', key, 'v4')
+  await waitFor(async () => (await readAll(20, 'v4')).wrong === 0, { timeoutMs: 30_000 })
+  await waitFor(isSpread, { timeoutMs: 60_000, everyMs: 100 })
+})
+
 test('a killed node loses no read that another copy can answer', async () => {
   const dying = servers.nodes[1]!
   dying.child.signal('SIGKILL')
   await dying.child.exited
-  expect(await readAll(scale(500, 5000), 'v2')).toEqual({ failed: 0, wrong: 0 })
+  expect(await readAll(scale(500, 5000), 'v4')).toEqual({ failed: 0, wrong: 0 })
 })

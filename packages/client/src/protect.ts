@@ -18,6 +18,7 @@ interface Hooks {
 interface Protection {
   readonly hooks: Hooks
   readonly shield: Shield
+  readonly cluster: ClusterShield
   end(): void
 }
 
@@ -49,6 +50,7 @@ export function protect<Client extends object>(client: Client, options: ProtectO
   protections.set(client, {
     hooks,
     shield,
+    cluster,
     end() {
       uninstall()
       if (shared !== undefined) releaseShield(shared)
@@ -66,6 +68,11 @@ export function unprotect(client: object): void {
 /** The shield that a protected client works with; undefined where it is not protected. */
 export function shieldOf(client: object): Shield | undefined {
   return protections.get(client)?.shield
+}
+
+/** The shield of the Redis behind a protected client. */
+export function clusterOf(client: object): ClusterShield | undefined {
+  return protections.get(client)?.cluster
 }
 
 /**

@@ -137,6 +137,11 @@ export class ClusterShield implements KeySpaceHost {
     return space
   }
 
+  /** True while a key is handled, by the table or by a claim of this process. */
+  isHot(name: string): boolean {
+    return this.isActive && this.#handlings.has(name)
+  }
+
   /** Counts one access of a key. */
   count(name: string, isWrite: boolean, bytes = 0): void {
     this.#accesses.count(name, isWrite, bytes)

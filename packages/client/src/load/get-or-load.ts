@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { InvalidOptionError } from '@firebreak/core'
 import { loadScript, type Redis, type RedisClient, toRedis } from '@firebreak/redis'
+import { sentKeyOf } from '../key-prefix.ts'
 
 const storeScript = loadScript(new URL('./store-loaded.lua', import.meta.url))
 const releaseScript = loadScript(new URL('./release-lease.lua', import.meta.url))
@@ -54,7 +55,8 @@ async function readOrLoad(
 ): Promise<string | null> {
   const { ttlMs, leaseMs = 5000, absentTtlMs = 1000, pollMs = 20 } = options
   const redis = toRedis(client)
-  const beside = companions(key)
+  const sentKey = sentKeyOf(client, key)
+  const beside = companions(sentKey)
   for (;;) {
     const value = await read(client, redis, key)
     if (value !== null) return value
@@ -63,8 +65,10 @@ async function readOrLoad(
     const isOurs = (await redis.send(['SET', beside.lease, token, 'NX', 'PX', leaseMs])) === 'OK'
     if (isOurs) {
       // Between our look and the lease another may have loaded, stored and let go.
-      const stored = (await redis.send(['GET', key])) as string | null
-      if (stored === null) return load(redis, key, loader, token, beside, { ttlMs, absentTtlMs })
+      const stored = (await redis.send(['GET', sentKey])) as string | null
+      if (stored === null) {
+        return load(redis, sentKey, () => loader(key), token, beside, { ttlMs, absentTtlMs })
+      }
       await redis.run(releaseScript, [beside.lease], [token])
       return stored
     }
@@ -74,16 +78,16 @@ async function readOrLoad(
 
 async function load(
   redis: Redis,
-  key: string,
-  loader: Loader,
+  sentKey: string,
+  bring: () => Promise<string | null>,
   token: string,
   beside: { lease: string; absent: string },
   { ttlMs, absentTtlMs }: { ttlMs: number; absentTtlMs: number },
 ): Promise<string | null> {
   try {
-    const value = await loader(key)
+    const value = await bring()
     const args = [token, value === null ? '0' : '1', value ?? '', value === null ? absentTtlMs : ttlMs]
-    await redis.run(storeScript, [key, beside.lease, beside.absent], args)
+    await redis.run(storeScript, [sentKey, beside.lease, beside.absent], args)
     return value
   } catch (error) {
     await redis.run(releaseScript, [beside.lease], [token]).catch(() => {})

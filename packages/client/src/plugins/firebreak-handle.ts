@@ -1,6 +1,7 @@
 import type { RedisClient } from '@firebreak/redis'
 import { type SplitCounter, type SplitCounterOptions, splitCounter } from '../counter/split-counter.ts'
 import { type GetOrLoadOptions, getOrLoad, type Loader } from '../load/get-or-load.ts'
+import { type WatchedKey, watchKey } from '../load/watch-key.ts'
 import { peek, protect, unprotect } from '../protect.ts'
 import type { ProtectOptions } from '../protect-options.ts'
 
@@ -15,6 +16,7 @@ export interface FirebreakHandle {
   readonly client: RedisClient & object
   peek(key: string): string | null | undefined
   getOrLoad(key: string, loader: Loader, options: GetOrLoadOptions): Promise<string | null>
+  watchKey(key: string): WatchedKey
   splitCounter(key: string, options?: SplitCounterOptions): SplitCounter
   /** Ends the protection; the client stays open. */
   close(): void
@@ -27,6 +29,7 @@ export function openFirebreak({ client, ...options }: PluginOptions): FirebreakH
     client: protectedClient,
     peek: (key) => peek(protectedClient, key),
     getOrLoad: (key, loader, loadOptions) => getOrLoad(protectedClient, key, loader, loadOptions),
+    watchKey: (key) => watchKey(protectedClient, key),
     splitCounter: (key, counterOptions) => splitCounter(protectedClient, key, counterOptions),
     close: () => unprotect(protectedClient),
   }

@@ -80,7 +80,7 @@ function naiveSieve(): NaivePolicy {
 }
 
 function naiveS3Fifo(): NaivePolicy {
-  const smallCapacity = Math.max(1, Math.floor(capacity / 10))
+  const smallCapacity = Math.max(1, Math.floor(capacity / 5))
   const ghostCapacity = capacity - smallCapacity
   let small: string[] = [] // oldest first
   let main: string[] = []
@@ -101,7 +101,7 @@ function naiveS3Fifo(): NaivePolicy {
       if (small.length >= smallCapacity || main.length === 0) {
         while (small.length > 0) {
           const key = small.shift()!
-          if (reads.get(key)! <= 1) {
+          if (reads.get(key) === 0) {
             ghost = [...ghost, key].slice(-ghostCapacity)
             return key
           }

@@ -341,7 +341,11 @@ export class HotKey {
     if (ttlMs >= leastRefreshedTtlMs) {
       // Processes that loaded at one instant must not load again at one.
       reply.refreshAt = sentAt + ttlMs * (refreshFrom + this.space.random() * refreshJitter)
-      reply.refresh = () => this.load(command, this.space.now(), ignoreReply)
+      reply.refresh = () => {
+        // What is on disk is as old as what is to be renewed.
+        this.#disk?.forget(command.id)
+        this.load(command, this.space.now(), ignoreReply)
+      }
     }
     if (ttlMs > 0 && this.#mayKeep(load)) {
       this.#disk?.forget(command.id)

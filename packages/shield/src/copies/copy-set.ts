@@ -40,6 +40,8 @@ const electionMs = 3000
 const counterMs = 3_600_000
 /** Who asks in vain is no refresher for the moment, and asks again soon. */
 const electionRetryMs = 100
+/** A copy that nobody vouches for any more stays for as long. */
+const outliveMs = 5000
 const ownershipMarginMs = 60_000
 /** Random choices before the copies are gone through one by one. */
 const pickAttempts = 16
@@ -328,12 +330,14 @@ export class CopySet {
   }
 
   /**
-   * How long the marker, the copy and the mark of ownership live. The copy outlives its marker by a little, random so that
-   * copies do not end together, and never its mark.
+   * How long the marker, the copy and the mark of ownership live. The copy outlives its marker by a little and its key by
+   * `ttlJitterMs` at most, random so that copies do not end together, and never its mark.
    */
   #livesFor(picture: Picture): [markerMs: number, copyMs: number, ownershipMs: number] {
     const markerMs = vouchFor(picture)
-    const copyMs = markerMs + 5000 + Math.floor(this.#host.random() * this.#strategy.ttlJitterMs)
+    const keyMs = picture.pttlMs >= 0 ? Math.max(1, picture.pttlMs) : Number.POSITIVE_INFINITY
+    const jitterMs = Math.floor(this.#host.random() * this.#strategy.ttlJitterMs)
+    const copyMs = Math.min(markerMs + outliveMs, keyMs) + jitterMs
     return [markerMs, copyMs, copyMs + ownershipMarginMs]
   }
 

@@ -138,6 +138,20 @@ test('what is to survive is there after a restart, trusted by nobody; what is no
   }
 })
 
+test('who reads at the end gets nothing, and nothing is thrown behind', async () => {
+  const { tier } = await openTier()
+  const bytes = Buffer.alloc(5000, 'v')
+  const reply = replyOf('id', bytes)
+  tier.put(reply, bytes)
+  expect(await read(tier, reply)).toEqual(bytes)
+  const reads = [read(tier, reply), new Promise((resolve) => setImmediate(() => resolve(read(tier, reply))))]
+  const closed = tier.close()
+  expect(await Promise.all(reads)).toEqual([undefined, undefined])
+  await closed
+  // LMDB throws from a timer where it is read after its end.
+  await new Promise((resolve) => setTimeout(resolve, 10))
+})
+
 /** Things that happen to files. */
 const damages: Record<string, (file: string) => void | Promise<void>> = {
   'a file of something else': (file) => writeFileSync(file, 'x'.repeat(100_000)),

@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
@@ -11,8 +11,9 @@ export function checkFile(file: string, onChecked: (isSound: boolean) => void): 
     setImmediate(onChecked, true)
     return
   }
-  const child = execFile(process.execPath, [program, file], { timeout: longestCheckMs }, (error) => {
-    onChecked(error === null)
-  })
+  const child = spawn(process.execPath, [program, file], { stdio: 'ignore', timeout: longestCheckMs })
+  // Without a process to look at it, nobody can say that it is sound.
+  child.on('error', () => onChecked(false))
+  child.on('exit', (code) => onChecked(code === 0))
   child.unref()
 }

@@ -34,6 +34,8 @@ export class LmdbStore {
   readonly #options: LmdbStoreOptions
   readonly #pending = new Map<string, Buffer>()
   #pendingBytes = 0
+  #reads: WaitingRead[] = []
+  #isClosed = false
 
   constructor(options: LmdbStoreOptions) {
     this.#options = options
@@ -81,16 +83,8 @@ export class LmdbStore {
 
   /** Calls back later with the reply, undefined where there is none or it is damaged. */
   read(id: string, onRead: (reply: Buffer | undefined) => void): void {
-    this.#database.prefetch([id], () => {
-      let reply: Buffer | undefined
-      try {
-        const record = this.#pending.get(id) ?? this.#database.getBinary(id)
-        reply = record === undefined ? undefined : decodeRecord(record)
-      } catch (error) {
-        this.#options.onFailure(error)
-      }
-      onRead(reply)
-    })
+    this.#reads.push({ id, onRead })
+    if (this.#reads.length === 1) setImmediate(() => this.#readAll())
   }
 
   /** Some ids in order, from one on. */
@@ -100,7 +94,32 @@ export class LmdbStore {
 
   /** Writes what waits and closes the file. */
   async close(): Promise<void> {
+    this.#isClosed = true
     await this.#database.close()
+  }
+
+  /** One way to the thread and back for all reads of a turn. */
+  #readAll(): void {
+    const reads = this.#reads
+    this.#reads = []
+    const ids = reads.map(({ id }) => id)
+    const answer = () => {
+      for (const { id, onRead } of reads) onRead(this.#take(id))
+    }
+    // LMDB that is asked after its end throws later, where nobody can catch it.
+    if (this.#isClosed) answer()
+    else this.#database.prefetch(ids, answer)
+  }
+
+  #take(id: string): Buffer | undefined {
+    if (this.#isClosed) return undefined
+    try {
+      const record = this.#pending.get(id) ?? this.#database.getBinary(id)
+      return record === undefined ? undefined : decodeRecord(record)
+    } catch (error) {
+      this.#options.onFailure(error)
+      return undefined
+    }
   }
 
   #write(written: Promise<unknown>, onWritten: () => void = () => {}): void {
@@ -117,6 +136,11 @@ export class LmdbStore {
   #stats(): LmdbStats {
     return this.#database.getStats() as LmdbStats
   }
+}
+
+interface WaitingRead {
+  readonly id: string
+  readonly onRead: (reply: Buffer | undefined) => void
 }
 
 interface LmdbStats {

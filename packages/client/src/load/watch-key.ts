@@ -1,0 +1,46 @@
+import { keyName } from '@firebreak/core'
+import type { RedisClient } from '@firebreak/redis'
+import { keyPrefixOf } from '../key-prefix.ts'
+import { clusterOf, peek } from '../protect.ts'
+import { type GetOrLoadOptions, getOrLoad, type Loader } from './get-or-load.ts'
+
+/** One access that no command of the client shows. */
+export interface WatchedAccess {
+  /** @default false */
+  readonly isWrite?: boolean
+  /** Bytes that were read or written, about. @default 0 */
+  readonly bytes?: number
+}
+
+/** A key whose value the application loads, and perhaps keeps, itself. */
+export interface WatchedKey {
+  readonly key: string
+  /** True while the hub, or this process alone, finds the key hot. */
+  readonly isHot: boolean
+  /** Counts an access that did not go through the client, so that the key's true heat is known. */
+  access(access?: WatchedAccess): void
+  /** The value, if memory has it at this moment; null: there is none, undefined: only a read can tell. */
+  peek(): string | null | undefined
+  /** Reads memory, then Redis, then the loader, once in all processes together (see `getOrLoad`). */
+  getOrLoad(loader: Loader, options: GetOrLoadOptions): Promise<string | null>
+}
+
+/**
+ * Watches a key for application code that does its own loading. On a client that is not protected nothing is counted and
+ * nothing is hot; loading works all the same.
+ */
+export function watchKey(client: RedisClient & object, key: string): WatchedKey {
+  const name = keyName(keyPrefixOf(client) + key)
+  return {
+    key,
+    get isHot() {
+      return clusterOf(client)?.isHot(name) === true
+    },
+    access({ isWrite = false, bytes = 0 } = {}) {
+      const cluster = clusterOf(client)
+      if (cluster?.isActive) cluster.count(name, isWrite, bytes)
+    },
+    peek: () => peek(client, key),
+    getOrLoad: (loader, options) => getOrLoad(client, key, loader, options),
+  }
+}

@@ -1,0 +1,57 @@
+import { type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { Fixture } from '../client/fixture.ts'
+
+let server: RedisServer
+let fixture: Fixture
+
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(() => server.stop())
+beforeEach(async () => {
+  fixture = await Fixture.start(server.port)
+})
+afterEach(() => fixture.close())
+
+const strategy = { strategy: 'RedundantKeys', copies: ['k_1', 'k_2'], ttlJitterMs: 0 } as const
+
+test('copies on one node are made, and people are told that they help nothing and why', async () => {
+  const warnings: { kind: string; message: string }[] = []
+  const redis = await fixture.client({ onWarning: (warning) => void warnings.push(warning) })
+  await fixture.plain.set('k', 'v')
+  fixture.hub.heat('main', ['k'], { strategy })
+  await waitFor(async () => (await redis.get('k')) === 'v' && (await fixture.plain.exists('k_1', 'k_2')) === 2)
+  const told = warnings.filter(({ kind }) => kind === 'copies-one-node')
+  expect(told).toHaveLength(1)
+  expect(told[0]!.message).toMatch(/k help nothing: there is one node only/)
+})
+
+test('with ttlJitterMs 0 a copy ends with its key', async () => {
+  const redis = await fixture.client()
+  await fixture.plain.set('k', 'v', 'PX', 3000)
+  fixture.hub.heat('main', ['k'], { strategy })
+  await waitFor(async () => (await redis.get('k')) === 'v' && (await fixture.plain.exists('k_1', 'k_2')) === 2)
+  const script = "return {redis.call('PTTL', 'k'), redis.call('PTTL', 'k_1'), redis.call('PTTL', 'k_2')}"
+  const [own, ...copies] = (await fixture.plain.eval(script, 0)) as number[]
+  for (const copy of copies) {
+    expect(copy).toBeGreaterThan(0)
+    // The way of the copy's time from the key to it.
+    expect(copy).toBeLessThanOrEqual(own! + 1000)
+  }
+})
+
+test('a copy whose marker has ended is still known as ours and written again', async () => {
+  const redis = await fixture.client()
+  await fixture.plain.set('k', 'v1')
+  fixture.hub.heat('main', ['k'], { strategy })
+  await waitFor(async () => (await redis.get('k')) === 'v1' && (await fixture.plain.exists('k_1', 'k_2')) === 2)
+  // As after a pause of the refresher that is longer than a marker's life.
+  await fixture.plain.del('{k_1}:fb', '{k_2}:fb')
+  await fixture.plain.set('k', 'v2')
+  await waitFor(async () => {
+    const values = await fixture.plain.mget('k_1', 'k_2')
+    return values.every((value) => value === 'v2') && (await redis.get('k')) === 'v2'
+  })
+  expect(await fixture.plain.exists('{k_1}:fb', '{k_2}:fb')).toBe(2)
+})

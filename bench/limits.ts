@@ -1,8 +1,9 @@
 // Limits against their peers: in process, on Redis, and the rule service against a bare route. `--only=NAME` runs one
-// part: local, redis-many, redis-hot, browse.
+// part: local, redis-many, redis-hot, browse, peers.
 import { Bench } from './harness/bench.ts'
 import { benchBrowse } from './limits/browse.ts'
 import { benchLocal } from './limits/local.ts'
+import { benchPeers } from './limits/peers.ts'
 import { benchRedisHot, benchRedisMany } from './limits/redis.ts'
 
 const parts: Record<string, (bench: Bench) => Promise<void>> = {
@@ -10,6 +11,7 @@ const parts: Record<string, (bench: Bench) => Promise<void>> = {
   'redis-many': benchRedisMany,
   'redis-hot': benchRedisHot,
   browse: benchBrowse,
+  peers: benchPeers,
 }
 const only = process.argv.find((flag) => flag.startsWith('--only='))?.slice('--only='.length)
 

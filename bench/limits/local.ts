@@ -3,6 +3,7 @@ import { localLimiter, turnClock } from '@firebreak/limits'
 import { RateLimiterMemory } from 'rate-limiter-flexible'
 import { type Bench, interleaved, medianRatio, rounds, say } from '../harness/bench.ts'
 import { measuredSpecs, worst } from './specs.ts'
+import { perSecond } from './speed.ts'
 
 const keys = Array.from({ length: 10_000 }, (_, index) => `user:${index}`)
 const hourMs = 3_600_000
@@ -72,10 +73,6 @@ async function compare(bench: Bench, id: string, limit: number): Promise<void> {
 
 function checkAllowed(allowed: number, expected: number): void {
   if (allowed !== expected) throw new Error(`${allowed} calls were admitted, ${expected} should have been`)
-}
-
-function perSecond(speeds: readonly number[]): string {
-  return Math.round(Math.max(...speeds) * 1000).toLocaleString('en-US')
 }
 
 /** Memory that 200,000 used keys take, in the heap and in typed arrays. */

@@ -4,8 +4,8 @@ import { Redis } from 'ioredis'
 import { RateLimiterRedis } from 'rate-limiter-flexible'
 import { type Bench, interleaved, medianRatio, rounds, say } from '../harness/bench.ts'
 import { measuredSpecs, worst } from './specs.ts'
+import { admittedOf, perSecond, speedOf, type Take } from './speed.ts'
 
-const concurrency = 100
 const hourMs = 3_600_000
 const deadline: RedisLimiterOptions = { deadlineMs: 10_000, onUnavailable: 'closed' }
 
@@ -30,13 +30,13 @@ export async function benchRedisHot(bench: Bench): Promise<void> {
 }
 
 /** A server and a client for each contestant. */
-interface Table {
+export interface Table {
   readonly server: RedisServer
   readonly ours: Redis
   readonly theirs: Redis
 }
 
-async function withRedis(play: (table: Table) => Promise<void>): Promise<void> {
+export async function withRedis(play: (table: Table) => Promise<void>): Promise<void> {
   const server = await startRedis()
   const table: Table = { server, ours: new Redis(server.port), theirs: new Redis(server.port) }
   try {
@@ -48,11 +48,9 @@ async function withRedis(play: (table: Table) => Promise<void>): Promise<void> {
   }
 }
 
-type Take = (call: number) => Promise<boolean>
-
 let prefixes = 0
 
-function ourTake({ ours }: Table, spec: LimitSpec, keyOf: (call: number) => string): Take {
+export function ourTake({ ours }: Table, spec: LimitSpec, keyOf: (call: number) => string): Take {
   const limiter = redisLimiter(spec, ours, { ...deadline, prefix: `ours${prefixes++}` })
   return async (call) => (await limiter.take(keyOf(call))).allowed
 }
@@ -109,26 +107,4 @@ async function compareAdmission(table: Table): Promise<void> {
       theirTake(table, 1000, () => 'hot'),
     )}`,
   )
-}
-
-/** Calls a millisecond with 100 callers, each making its next call when it has its answer; all must be admitted. */
-async function speedOf(calls: number, take: Take): Promise<number> {
-  const start = performance.now()
-  const admitted = await admittedOf(calls, take)
-  if (admitted !== calls) throw new Error(`${admitted} of ${calls} calls were admitted`)
-  return calls / (performance.now() - start)
-}
-
-async function admittedOf(calls: number, take: Take): Promise<number> {
-  let next = 0
-  let admitted = 0
-  const caller = async () => {
-    while (next < calls) if (await take(next++)) admitted++
-  }
-  await Promise.all(Array.from({ length: concurrency }, caller))
-  return admitted
-}
-
-function perSecond(speeds: readonly number[]): string {
-  return Math.round(Math.max(...speeds) * 1000).toLocaleString('en-US')
 }

@@ -1,43 +1,19 @@
 import { toRedis } from '@firebreak/redis'
-import { type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
-import { Redis as Ioredis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { LockLostError, Locks, type LocksOptions } from './index.ts'
+import { waitFor } from '@firebreak/testkit'
+import { describe, expect, test } from 'vitest'
+import { LockLostError } from './index.ts'
+import { oneRedis } from './testing/one-redis.ts'
 
-let server: RedisServer
-let client: Ioredis
-const opened: Locks[] = []
-
-beforeAll(async () => {
-  server = await startRedis()
-  client = new Ioredis(server.port)
-})
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((locks) => locks.close()))
-})
-afterAll(async () => {
-  client.disconnect()
-  await server.stop()
-})
-
-function open(options: LocksOptions = {}): Locks {
-  const locks = new Locks(client, options)
-  opened.push(locks)
-  return locks
-}
-
-let names = 0
-function freshName(): string {
-  return `lock ${++names}`
-}
+const redis = oneRedis()
+const { open, freshName } = redis
 
 /** What another program does that holds the lock in Redisson's way. */
 async function holdAsRedisson(name: string, leaseMs: number): Promise<{ release(): Promise<void> }> {
-  await client.hset(name, 'b983c153-7421-469a-addb-44fb92259a1b:57', 1)
-  await client.pexpire(name, leaseMs)
+  await redis.client.hset(name, 'b983c153-7421-469a-addb-44fb92259a1b:57', 1)
+  await redis.client.pexpire(name, leaseMs)
   return {
     async release() {
-      await client.multi().del(name).publish(`redisson_lock__channel:{${name}}`, '0').exec()
+      await redis.client.multi().del(name).publish(`redisson_lock__channel:{${name}}`, '0').exec()
     },
   }
 }
@@ -47,22 +23,22 @@ describe('reentrant lock', () => {
     const locks = open({ leaseMs: 5000 })
     const name = freshName()
     await locks.withLock(name, async (handle) => {
-      expect(await client.hgetall(name)).toEqual({ [handle.owner]: '1' })
+      expect(await redis.client.hgetall(name)).toEqual({ [handle.owner]: '1' })
       expect(handle.owner.startsWith(`${locks.instanceId}:`)).toBe(true)
-      const ttl = await client.pttl(name)
+      const ttl = await redis.client.pttl(name)
       expect(ttl).toBeGreaterThan(0)
       expect(ttl).toBeLessThanOrEqual(5000)
       await locks.withLock(name, async (inner) => {
         expect(inner.owner).toBe(handle.owner)
         expect(inner.token).toBe(handle.token)
         expect(inner.holdCount).toBe(2)
-        expect(await client.hgetall(name)).toEqual({ [handle.owner]: '2' })
+        expect(await redis.client.hgetall(name)).toEqual({ [handle.owner]: '2' })
       })
       expect(handle.holdCount).toBe(1)
-      expect(await client.hgetall(name)).toEqual({ [handle.owner]: '1' })
+      expect(await redis.client.hgetall(name)).toEqual({ [handle.owner]: '1' })
       expect(handle.isHeld).toBe(true)
     })
-    expect(await client.exists(name)).toBe(0)
+    expect(await redis.client.exists(name)).toBe(0)
   })
 
   test('two concurrent tasks of one process are two owners, also inside one outer section', async () => {
@@ -73,7 +49,7 @@ describe('reentrant lock', () => {
     const task = () =>
       locks.withLock(name, async () => {
         most = Math.max(most, ++inside)
-        await client.ping()
+        await redis.client.ping()
         inside--
       })
     await Promise.all(Array.from({ length: 10 }, task))
@@ -191,7 +167,7 @@ describe('reentrant lock', () => {
     const next = await waiting
     expect(next.token).toBeGreaterThan(handle.token)
     await handle.unlock()
-    expect(await client.hexists(lock.name, next.owner)).toBe(1)
+    expect(await redis.client.hexists(lock.name, next.owner)).toBe(1)
     await next.unlock()
     expect(await lock.forceUnlock()).toBe(false)
   })
@@ -203,11 +179,11 @@ describe('reentrant lock', () => {
     expect(await lock.tryLock()).toBe(undefined)
     const waiting = lock.lock()
     await waitFor(() => locks.snapshot().waiting.length === 1)
-    await waitFor(async () => (await client.pubsub('NUMSUB', `redisson_lock__channel:{${lock.name}}`))[1] === 1)
+    await waitFor(async () => (await redis.client.pubsub('NUMSUB', `redisson_lock__channel:{${lock.name}}`))[1] === 1)
     await foreign.release()
     const handle = await waiting
     const heard: string[] = []
-    const listener = await toRedis(client).subscriber()
+    const listener = await toRedis(redis.client).subscriber()
     await listener.subscribe(`redisson_lock__channel:{${lock.name}}`, (message) => heard.push(message))
     await handle.unlock()
     await expect.poll(() => heard).toEqual(['0'])
@@ -229,7 +205,7 @@ describe('reentrant lock', () => {
   test('names that bring a hash tag keep it, and an empty name is refused', async () => {
     const locks = open()
     await locks.withLock('{tag}:lock', async () => {
-      expect(await client.exists('firebreak_lock_token:{tag}:lock')).toBe(1)
+      expect(await redis.client.exists('firebreak_lock_token:{tag}:lock')).toBe(1)
     })
     expect(() => locks.getLock('')).toThrow(/option name/)
   })
@@ -240,7 +216,7 @@ describe('reentrant lock', () => {
     const handle = await lock.lock()
     const waiting = lock.lock()
     expect(await lock.tryLock(30)).toBe(undefined)
-    expect((await client.pubsub('NUMSUB', `redisson_lock__channel:{${lock.name}}`))[1]).toBe(0)
+    expect((await redis.client.pubsub('NUMSUB', `redisson_lock__channel:{${lock.name}}`))[1]).toBe(0)
     await handle.unlock()
     expect((await waiting).isHeld).toBe(true)
   })
@@ -249,24 +225,25 @@ describe('reentrant lock', () => {
     const locks = open()
     const lock = locks.getLock(freshName())
     for (let round = 0; round < 3; round++) {
-      await client.script('FLUSH')
+      await redis.client.script('FLUSH')
       const handle = await lock.lock()
-      await client.script('FLUSH')
+      await redis.client.script('FLUSH')
       const waiting = lock.lock()
       await waitFor(() => locks.snapshot().waiting.length === 1)
       await handle.unlock()
-      await client.script('FLUSH')
+      await redis.client.script('FLUSH')
       await (await waiting).unlock()
     }
   })
 
-  test('close ends the waiting', async () => {
+  test.each(['before', 'after'])('close ends the waiting %s the subscription stands', async (when) => {
     const locks = open()
     const lock = locks.getLock(freshName())
     await lock.lock()
-    const waiting = lock.lock()
-    const ending = expect(waiting).rejects.toMatchObject({ code: 'FB_LOCKS_CLOSED' })
-    await waitFor(() => locks.snapshot().waiting.length === 1)
+    const ending = expect(lock.lock()).rejects.toMatchObject({ code: 'FB_LOCKS_CLOSED' })
+    await waitFor(() => locks.snapshot().waiting.length === 1, { everyMs: 1 })
+    const channel = `redisson_lock__channel:{${lock.name}}`
+    if (when === 'after') await waitFor(async () => (await redis.client.pubsub('NUMSUB', channel))[1] === 1)
     await locks.close()
     await ending
     await expect(lock.lock()).rejects.toMatchObject({ code: 'FB_LOCKS_CLOSED' })
@@ -281,7 +258,7 @@ describe('loss', () => {
     const name = freshName()
     let ended: unknown
     await locks.withLock(name, async (handle, signal) => {
-      await client.del(name)
+      await redis.client.del(name)
       await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
       ended = signal.reason
       expect(handle.isHeld).toBe(false)

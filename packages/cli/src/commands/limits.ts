@@ -14,6 +14,7 @@ import { type Command, type CommandIo, UsageError } from '../command/command.ts'
 
 const help = `firebreak limits: the rule service alone
 
+Examples:
   firebreak limits --policy rules.conf
   firebreak limits --policy rules.yaml --redis redis://127.0.0.1:6379 --leak-storage zset
   firebreak limits check rules.conf

@@ -283,6 +283,45 @@ describe('with Redis away', () => {
     await waitFor(() => !open.isUnavailable)
     expect(await open.peek('queued')).toMatchObject({ remaining: 2, source: 'redis' })
   })
+
+  test('a charge whose reply was lost is not made again, though the client sends it again', async () => {
+    const limiter = redisLimiter(spec, far, { prefix: 'lost', deadlineMs: 500 })
+    const near = redisLimiter(spec, client, { ...patient, prefix: 'lost' })
+    expect((await limiter.take('before')).source).toBe('redis')
+    const sentAt = performance.now()
+    proxy.faults.serverDelayMs = 60_000
+    const taking = limiter.take('k')
+    await waitFor(async () => (await near.peek('k')).remaining === 1)
+    proxy.faults.serverDelayMs = 0
+    proxy.faults.refusesConnections = true
+    proxy.cut()
+    expect((await taking).source).toBe('open')
+    await waitFor(() => performance.now() - sentAt > 2000)
+    proxy.faults.refusesConnections = false
+    // Behind what the client sends again by itself.
+    await far.ping()
+    expect(await near.peek('k')).toMatchObject({ remaining: 1, source: 'redis' })
+  })
+})
+
+test('wait lets calls pass in their order, each when Redis admits it, and refuses at once what would come too late', async () => {
+  const limiter = redisLimiter(tokenBucket({ capacity: 1, refill: 1, perMs: 100 }), client, patient)
+  const started = performance.now()
+  const served: number[] = []
+  const waits = [0, 1, 2, 3].map(async (index) => {
+    const answer = await limiter.wait('k')
+    served.push(index)
+    return answer
+  })
+  const answers = await Promise.all(waits)
+  expect(served).toEqual([0, 1, 2, 3])
+  expect(answers.every(({ allowed, source }) => allowed && source === 'redis')).toBe(true)
+  // Three refills; the first may already be under way by a millisecond.
+  expect(performance.now() - started).toBeGreaterThan(3 * 99)
+  const slow = redisLimiter(tokenBucket({ capacity: 1, refill: 1, perMs: 3_600_000 }), client, patient)
+  await slow.take('k')
+  await expect(slow.wait('k', 1, { maxWaitMs: 60_000 })).rejects.toMatchObject({ code: 'FB_LIMIT_WAIT_TOO_LONG' })
+  await expect(slow.wait('k', 2)).rejects.toMatchObject({ code: 'FB_LIMIT_WAIT_NEVER' })
 })
 
 test('a lease serves units without a call and never charges more than the limit', async () => {

@@ -108,12 +108,11 @@ export class LockEngine {
     const startedAt = this.now()
     // Mostly nobody waits here and no end was set to the waiting: then there is nothing around the one try.
     const isPlain = request.waitMs === Number.POSITIVE_INFINITY && request.signal === undefined
-    const useIfHeld = (hold: Hold | undefined) => (hold === undefined ? undefined : use(hold))
     if (!isPlain || this.#room.hasWaiters(protocol)) {
-      return this.#acquireBounded(protocol, request, startedAt).then(useIfHeld)
+      return useWhenHeld(this.#acquireBounded(protocol, request, startedAt), use)
     }
     return this.#attempt<R | undefined>(protocol, request, undefined, startedAt, (result) =>
-      result instanceof Hold ? use(result) : this.#wait(protocol, request, undefined, startedAt).then(useIfHeld),
+      result instanceof Hold ? use(result) : useWhenHeld(this.#wait(protocol, request, undefined, startedAt), use),
     )
   }
 
@@ -362,6 +361,10 @@ export class LockEngine {
       return repeat(call, error, { until, hasEnded, clock, timers }).then(conclude)
     })
   }
+}
+
+function useWhenHeld<R>(holding: Promise<Hold | undefined>, use: (hold: Hold) => R): Promise<R | undefined> {
+  return holding.then((hold) => (hold === undefined ? undefined : use(hold)))
 }
 
 function asIs<T>(value: T): T {

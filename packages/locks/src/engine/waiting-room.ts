@@ -76,6 +76,9 @@ export class WaitingRoom {
     let hold: Hold | undefined
     try {
       hold = await this.#waitInLine(line, waiter, request, giveUp)
+    } catch (error) {
+      // A subscription that was still under way fails with its connection.
+      throw this.#isClosed ? new LocksClosedError() : error
     } finally {
       this.#tasks.delete(task)
       line.leave(waiter, hold?.leaseMs)

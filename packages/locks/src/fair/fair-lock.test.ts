@@ -1,29 +1,9 @@
-import { type RedisServer, scale, startRedis, waitFor } from '@firebreak/testkit'
-import { Redis as Ioredis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { Locks, type LocksOptions } from '../index.ts'
+import { scale, waitFor } from '@firebreak/testkit'
+import { describe, expect, test } from 'vitest'
+import { oneRedis } from '../testing/one-redis.ts'
 
-let server: RedisServer
-let client: Ioredis
-const opened: Locks[] = []
-beforeAll(async () => {
-  server = await startRedis()
-  client = new Ioredis(server.port)
-})
-afterEach(() => Promise.all(opened.splice(0).map((locks) => locks.close())))
-afterAll(async () => {
-  client.disconnect()
-  await server.stop()
-})
-
-function open(options: LocksOptions = {}): Locks {
-  const locks = new Locks(client, options)
-  opened.push(locks)
-  return locks
-}
-
-let names = 0
-const freshName = () => `fair ${++names}`
+const redis = oneRedis()
+const { open, freshName } = redis
 
 describe('fair lock', () => {
   test('serves 50 waiters of several processes in the order in which they came', { timeout: 120_000 }, async () => {
@@ -40,12 +20,12 @@ describe('fair lock', () => {
             served.push(index)
           }),
         )
-        await waitFor(async () => (await client.llen(`firebreak_lock_queue:{${name}}`)) === index + 1)
+        await waitFor(async () => (await redis.client.llen(`firebreak_lock_queue:{${name}}`)) === index + 1)
       }
       await first.unlock()
       await Promise.all(waiting)
       expect(served).toEqual(Array.from({ length: 50 }, (_, index) => index))
-      expect(await client.exists(`firebreak_lock_queue:{${name}}`, `firebreak_lock_alive:{${name}}`)).toBe(0)
+      expect(await redis.client.exists(`firebreak_lock_queue:{${name}}`, `firebreak_lock_alive:{${name}}`)).toBe(0)
     }
   })
 
@@ -55,7 +35,7 @@ describe('fair lock', () => {
     const lock = locks.getFairLock(name)
     const first = await lock.lock()
     const waiting = lock.lock()
-    await waitFor(async () => (await client.llen(`firebreak_lock_queue:{${name}}`)) === 1)
+    await waitFor(async () => (await redis.client.llen(`firebreak_lock_queue:{${name}}`)) === 1)
     const [, newcomer] = await Promise.all([first.unlock(), lock.tryLock()])
     expect(newcomer).toBe(undefined)
     const second = await waiting
@@ -69,10 +49,10 @@ describe('fair lock', () => {
     const lock = locks.getFairLock(name)
     const first = await lock.lock()
     // Two waiters of processes that are gone: one long ago, one never heard of.
-    await client.rpush(`firebreak_lock_queue:{${name}}`, 'dead-1:1', 'dead-2:1')
-    await client.zadd(`firebreak_lock_alive:{${name}}`, Date.now() - 1, 'dead-1:1')
+    await redis.client.rpush(`firebreak_lock_queue:{${name}}`, 'dead-1:1', 'dead-2:1')
+    await redis.client.zadd(`firebreak_lock_alive:{${name}}`, Date.now() - 1, 'dead-1:1')
     const waiting = lock.lock()
-    await waitFor(async () => (await client.llen(`firebreak_lock_queue:{${name}}`)) === 3)
+    await waitFor(async () => (await redis.client.llen(`firebreak_lock_queue:{${name}}`)) === 3)
     await first.unlock()
     expect((await waiting).isHeld).toBe(true)
   })
@@ -82,16 +62,16 @@ describe('fair lock', () => {
     const name = freshName()
     const lock = locks.getFairLock(name)
     const first = await lock.lock()
-    await client.rpush(`firebreak_lock_queue:{${name}}`, 'dead:1')
-    await client.zadd(`firebreak_lock_alive:{${name}}`, Date.now() + 60_000, 'dead:1')
+    await redis.client.rpush(`firebreak_lock_queue:{${name}}`, 'dead:1')
+    await redis.client.zadd(`firebreak_lock_alive:{${name}}`, Date.now() + 60_000, 'dead:1')
     const waiting = lock.lock()
-    await waitFor(async () => (await client.llen(`firebreak_lock_queue:{${name}}`)) === 2)
+    await waitFor(async () => (await redis.client.llen(`firebreak_lock_queue:{${name}}`)) === 2)
     await first.unlock()
-    expect(await client.hkeys(name)).toEqual(['dead:1'])
+    expect(await redis.client.hkeys(name)).toEqual(['dead:1'])
     const second = await waiting
     const third = lock.lock()
-    await waitFor(async () => (await client.llen(`firebreak_lock_queue:{${name}}`)) === 1)
-    await client.del(name)
+    await waitFor(async () => (await redis.client.llen(`firebreak_lock_queue:{${name}}`)) === 1)
+    await redis.client.del(name)
     expect((await third).token).toBeGreaterThan(second.token)
   })
 
@@ -102,10 +82,10 @@ describe('fair lock', () => {
     const first = await lock.lock()
     const order: number[] = []
     const waiting = [1, 2].map((number) => lock.withLock(() => order.push(number)))
-    await waitFor(async () => (await client.llen(`firebreak_lock_queue:{${name}}`)) === 2)
+    await waitFor(async () => (await redis.client.llen(`firebreak_lock_queue:{${name}}`)) === 2)
     const startedAt = performance.now()
     await waitFor(() => performance.now() - startedAt > 1500)
-    expect(await client.llen(`firebreak_lock_queue:{${name}}`)).toBe(2)
+    expect(await redis.client.llen(`firebreak_lock_queue:{${name}}`)).toBe(2)
     await first.unlock()
     await Promise.all(waiting)
     expect(order).toEqual([1, 2])
@@ -117,7 +97,7 @@ describe('fair lock', () => {
     const lock = locks.getFairLock(name)
     await lock.withLock(async (handle) => {
       expect(await locks.asOwner(() => lock.tryLock(40))).toBe(undefined)
-      await waitFor(async () => (await client.llen(`firebreak_lock_queue:{${name}}`)) === 0)
+      await waitFor(async () => (await redis.client.llen(`firebreak_lock_queue:{${name}}`)) === 0)
       await lock.withLock((inner) => {
         expect(inner.holdCount).toBe(2)
         expect(inner.token).toBe(handle.token)
@@ -132,7 +112,7 @@ describe('fair lock', () => {
     const fair = await locks.getFairLock(name).lock()
     expect(await locks.getLock(name).tryLock()).toBe(undefined)
     const waiting = locks.getLock(name).lock()
-    await waitFor(async () => (await client.pubsub('NUMSUB', `redisson_lock__channel:{${name}}`))[1] === 1)
+    await waitFor(async () => (await redis.client.pubsub('NUMSUB', `redisson_lock__channel:{${name}}`))[1] === 1)
     await fair.unlock()
     const plain = await waiting
     const back = locks.getFairLock(name).lock()

@@ -1,29 +1,9 @@
-import { type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
-import { Redis as Ioredis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { Locks, type LocksOptions } from '../index.ts'
+import { waitFor } from '@firebreak/testkit'
+import { describe, expect, test } from 'vitest'
+import { oneRedis } from '../testing/one-redis.ts'
 
-let server: RedisServer
-let client: Ioredis
-const opened: Locks[] = []
-beforeAll(async () => {
-  server = await startRedis()
-  client = new Ioredis(server.port)
-})
-afterEach(() => Promise.all(opened.splice(0).map((locks) => locks.close())))
-afterAll(async () => {
-  client.disconnect()
-  await server.stop()
-})
-
-function open(options: LocksOptions = {}): Locks {
-  const locks = new Locks(client, options)
-  opened.push(locks)
-  return locks
-}
-
-let names = 0
-const freshName = () => `read-write ${++names}`
+const redis = oneRedis()
+const { open, freshName } = redis
 
 describe('read-write lock', () => {
   test('many read at once, one writes, and never both', async () => {
@@ -37,14 +17,14 @@ describe('read-write lock', () => {
       if (index % 5 === 0) {
         await write.withLock(async () => {
           expect(++writers + readers).toBe(1)
-          await client.ping()
+          await redis.client.ping()
           writers--
         })
       } else {
         await read.withLock(async () => {
           mostReaders = Math.max(mostReaders, ++readers)
           expect(writers).toBe(0)
-          await client.ping()
+          await redis.client.ping()
           readers--
         })
       }
@@ -60,7 +40,7 @@ describe('read-write lock', () => {
     const renewed = await read.lock()
     const dying = (await read.tryLock(0, 400))!
     const readers = `firebreak_rw_readers:{${name}}`
-    expect(await client.zcard(readers)).toBe(2)
+    expect(await redis.client.zcard(readers)).toBe(2)
     const before = locks.metrics().renewals
     await waitFor(() => locks.metrics().renewals >= before + 4)
     expect(renewed.isHeld).toBe(true)

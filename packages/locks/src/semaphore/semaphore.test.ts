@@ -1,29 +1,9 @@
-import { type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
-import { Redis as Ioredis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { Locks, type LocksOptions } from '../index.ts'
+import { waitFor } from '@firebreak/testkit'
+import { describe, expect, test } from 'vitest'
+import { oneRedis } from '../testing/one-redis.ts'
 
-let server: RedisServer
-let client: Ioredis
-const opened: Locks[] = []
-beforeAll(async () => {
-  server = await startRedis()
-  client = new Ioredis(server.port)
-})
-afterEach(() => Promise.all(opened.splice(0).map((locks) => locks.close())))
-afterAll(async () => {
-  client.disconnect()
-  await server.stop()
-})
-
-function open(options: LocksOptions = {}): Locks {
-  const locks = new Locks(client, options)
-  opened.push(locks)
-  return locks
-}
-
-let names = 0
-const freshName = () => `several ${++names}`
+const redis = oneRedis()
+const { open, freshName } = redis
 
 describe('semaphore', () => {
   test('never gives out more permits than there are, and gives out all of them', async () => {
@@ -34,7 +14,7 @@ describe('semaphore', () => {
     const task = (index: number) =>
       clients[index % 2]!.getSemaphore(name, 3).withPermit(async () => {
         most = Math.max(most, ++inside)
-        await client.ping()
+        await redis.client.ping()
         inside--
       })
     await Promise.all(Array.from({ length: 40 }, (_, index) => task(index)))
@@ -94,7 +74,7 @@ describe('countdown latch', () => {
     expect(await latch.countDown()).toBe(0)
     await Promise.all(waiting)
     expect(await latch.countDown()).toBe(0)
-    expect(await client.exists(name, `firebreak_latch_counted:{${name}}`)).toBe(0)
+    expect(await redis.client.exists(name, `firebreak_latch_counted:{${name}}`)).toBe(0)
   })
 
   test('an AbortSignal ends the waiting with its reason', async () => {
@@ -111,8 +91,8 @@ describe('countdown latch', () => {
     await latch.trySetCount(1)
     const waiting = latch.wait()
     const channel = `redisson_countdownlatch__channel__{${latch.name}}`
-    await waitFor(async () => (await client.pubsub('NUMSUB', channel))[1] === 1)
-    await client.multi().del(latch.name).publish(channel, '0').exec()
+    await waitFor(async () => (await redis.client.pubsub('NUMSUB', channel))[1] === 1)
+    await redis.client.multi().del(latch.name).publish(channel, '0').exec()
     expect(await waiting).toBe(true)
   })
 })
@@ -132,13 +112,13 @@ describe('multi-lock', () => {
         for (const name of [a, b, c]) expect(inside.has(name)).toBe(false)
         for (const name of [a, b, c]) inside.add(name)
         expect(handle.isHeld).toBe(true)
-        await client.ping()
+        await redis.client.ping()
         for (const name of [a, b, c]) inside.delete(name)
       })
     // And somebody who nests single locks the other way round.
-    const nested = () => clients[0]!.withLock(c, () => clients[0]!.withLock(a, () => client.ping()))
+    const nested = () => clients[0]!.withLock(c, () => clients[0]!.withLock(a, () => redis.client.ping()))
     await Promise.all([...Array.from({ length: 18 }, (_, index) => task(index)), nested(), nested(), nested()])
-    expect(await client.exists(a, b, c)).toBe(0)
+    expect(await redis.client.exists(a, b, c)).toBe(0)
   })
 
   test('holds nothing when it gives up, and has a token for each', async () => {
@@ -148,7 +128,7 @@ describe('multi-lock', () => {
     const multi = locks.getMultiLock([a, b])
     expect(await multi.tryLock()).toBe(undefined)
     expect(await multi.tryLock(40)).toBe(undefined)
-    expect(await client.exists(a)).toBe(0)
+    expect(await redis.client.exists(a)).toBe(0)
     const waiting = multi.lock()
     await waitFor(() => locks.snapshot().waitingCount === 1)
     await other.unlock()
@@ -165,10 +145,10 @@ describe('multi-lock', () => {
     const [a, b] = [freshName(), freshName()] as const
     const handle = await locks.getMultiLock([a, b]).lock()
     const { signal } = handle
-    await client.del(b)
+    await redis.client.del(b)
     await waitFor(() => signal.aborted)
     expect(handle.isHeld).toBe(false)
     expect(await handle.unlock()).toBe(false)
-    expect(await client.exists(a)).toBe(0)
+    expect(await redis.client.exists(a)).toBe(0)
   })
 })

@@ -1,38 +1,21 @@
-import { type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
-import { Redis as Ioredis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { Locks, type LocksOptions } from '../index.ts'
+import { waitFor } from '@firebreak/testkit'
+import { describe, expect, test } from 'vitest'
+import { oneRedis } from '../testing/one-redis.ts'
 
-let server: RedisServer
-let client: Ioredis
-const opened: Locks[] = []
-beforeAll(async () => {
-  server = await startRedis()
-  client = new Ioredis(server.port)
-})
-afterEach(() => Promise.all(opened.splice(0).map((locks) => locks.close())))
-afterAll(async () => {
-  client.disconnect()
-  await server.stop()
-})
-
-function open(options: LocksOptions = {}): Locks {
-  const locks = new Locks(client, options)
-  opened.push(locks)
-  return locks
-}
+const redis = oneRedis()
+const { open } = redis
 
 /** Somebody else's hold, which nobody of this process releases. */
 async function holdElsewhere(name: string, leaseMs = 60_000): Promise<void> {
-  await client.hset(name, 'elsewhere:1', 1)
-  await client.pexpire(name, leaseMs)
+  await redis.client.hset(name, 'elsewhere:1', 1)
+  await redis.client.pexpire(name, leaseMs)
 }
 
 const channelOf = (name: string) => `redisson_lock__channel:{${name}}`
-const subscribersOf = async (name: string) => Number((await client.pubsub('NUMSUB', channelOf(name)))[1])
+const subscribersOf = async (name: string) => Number((await redis.client.pubsub('NUMSUB', channelOf(name)))[1])
 
 async function scriptCalls(): Promise<number> {
-  return Number((await client.info('commandstats')).match(/cmdstat_evalsha:calls=(\d+)/)?.[1] ?? 0)
+  return Number((await redis.client.info('commandstats')).match(/cmdstat_evalsha:calls=(\d+)/)?.[1] ?? 0)
 }
 
 async function pause(ms: number): Promise<void> {
@@ -51,7 +34,7 @@ describe('waiting', () => {
     const before = await scriptCalls()
     await pause(400)
     expect(await scriptCalls()).toBe(before)
-    await client.multi().del(name).publish(channelOf(name), '0').exec()
+    await redis.client.multi().del(name).publish(channelOf(name), '0').exec()
     const first = await Promise.race(waiting)
     // One task was woken by the message and asked once.
     expect(await scriptCalls()).toBe(before + 1)
@@ -79,8 +62,8 @@ describe('waiting', () => {
     await holdElsewhere(name)
     const waiting = locks.getLock(name).lock()
     await waitFor(async () => (await subscribersOf(name)) === 1)
-    await client.del(name)
-    await server.cli('CLIENT', 'KILL', 'TYPE', 'pubsub')
+    await redis.client.del(name)
+    await redis.server.cli('CLIENT', 'KILL', 'TYPE', 'pubsub')
     const startedAt = performance.now()
     await (await waiting).unlock()
     expect(performance.now() - startedAt).toBeLessThan(30_000)
@@ -90,7 +73,7 @@ describe('waiting', () => {
     const locks = open()
     await holdElsewhere('silent death', 300)
     const handle = await locks.getLock('silent death').lock()
-    expect(await client.hkeys('silent death')).toEqual([handle.owner])
+    expect(await redis.client.hkeys('silent death')).toEqual([handle.owner])
   })
 
   test('a waiter that gives up passes the word on to the next', async () => {
@@ -103,7 +86,7 @@ describe('waiting', () => {
     const second = locks.getLock(name).lock()
     await waitFor(() => locks.snapshot().waitingCount === 2)
     // Free, but told to nobody; only the one who moves up looks.
-    await client.del(name)
+    await redis.client.del(name)
     leaving.abort(new Error('leaving'))
     await first
     expect((await second).isHeld).toBe(true)

@@ -1,0 +1,28 @@
+/** One call; true where it was admitted. */
+export type Take = (call: number) => Promise<boolean>
+
+const concurrency = 100
+
+/** Calls a millisecond with 100 callers, each making its next call when it has its answer; all must be admitted. */
+export async function speedOf(calls: number, take: Take): Promise<number> {
+  const start = performance.now()
+  const admitted = await admittedOf(calls, take)
+  if (admitted !== calls) throw new Error(`${admitted} of ${calls} calls were admitted`)
+  return calls / (performance.now() - start)
+}
+
+/** How many of so many calls were admitted. */
+export async function admittedOf(calls: number, take: Take): Promise<number> {
+  let next = 0
+  let admitted = 0
+  const caller = async () => {
+    while (next < calls) if (await take(next++)) admitted++
+  }
+  await Promise.all(Array.from({ length: concurrency }, caller))
+  return admitted
+}
+
+/** The best of several speeds, for people. */
+export function perSecond(speeds: readonly number[]): string {
+  return Math.round(Math.max(...speeds) * 1000).toLocaleString('en-US')
+}

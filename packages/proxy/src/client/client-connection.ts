@@ -1,5 +1,5 @@
 import { BufferArgs, encodeCommand, encodeReply, mayBlock, RequestError, RequestParser } from '@firebreak/core'
-import type { KeySpace } from '@firebreak/shield'
+import type { KeyLimitedError, KeySpace } from '@firebreak/shield'
 import { ClusterDispatch, type ClusterSettings } from '../cluster/cluster-dispatch.ts'
 import { clusterOfOne } from '../cluster/cluster-of-one.ts'
 import { multiCommand, type ProxyCommand, proxyCommandOf } from '../commands/proxy-command.ts'
@@ -50,7 +50,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   #waitsForAnswer = false
   #keySpace: KeySpace | undefined
   /** Set when a request that stood in a limit's line comes again: it was paid for, or is refused with this. */
-  limitPass: 'paid' | Buffer | undefined
+  limitPass: 'paid' | KeyLimitedError | undefined
   #pinned: PinnedLane | undefined
   /** Input waits until nothing is owed, or until what holds it lets go. */
   #isWaiting = false

@@ -195,7 +195,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   namedClients(): string {
     let lines = ''
     for (const client of this.clients)
-      if (client.session.name !== '' && client.pinned === undefined) lines += listLine(client)
+      if (client.session.name !== '' && client.own.pinned === undefined) lines += listLine(client)
     return lines
   }
 

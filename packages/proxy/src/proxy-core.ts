@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { Shield } from '@firebreak/shield'
+import { threadId } from 'node:worker_threads'
+import { type Claim, Shield } from '@firebreak/shield'
 import { ClientConnection } from './client/client-connection.ts'
 import type { ClientHost, Turn } from './client/client-host.ts'
 import { listLine } from './client/list-line.ts'
@@ -14,6 +15,7 @@ import type { LatencyTable } from './observe/latency-table.ts'
 import { SlowLog } from './observe/slow-log.ts'
 import type { ResolvedProxyOptions } from './options.ts'
 import { SentinelTopology } from './sentinel/sentinel-topology.ts'
+import { type ProxyNodes, ProxyRedis } from './shield/proxy-redis.ts'
 import { ProxyShield } from './shield/proxy-shield.ts'
 import { ProxyUpstream, type Whereabouts } from './shield/proxy-upstream.ts'
 import { netTransports } from './transport/net-transport.ts'
@@ -25,7 +27,7 @@ import type { Topology } from './upstream/topology.ts'
 import { type NodeSettings, UpstreamNode } from './upstream/upstream-node.ts'
 
 /** The part of a proxy that runs once per thread: its clients and its connections to Redis. */
-export class ProxyCore implements ClientHost, Whereabouts, Observed {
+export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed {
   readonly turn: Turn = { nowMs: performance.now() }
   readonly freshState: ConnectionState = { identity: nobody, version: 2, database: 0 }
   readonly cluster: ClusterSettings | undefined
@@ -87,8 +89,9 @@ export class ProxyCore implements ClientHost, Whereabouts, Observed {
     if (options.shield !== undefined && !isOffByEnvironment()) {
       const { redisClusterId = this.#node.address, ...shieldOptions } = options.shield
       this.#shield = new Shield({ agent: 'proxy/0.1.0', ...shieldOptions })
-      const upstream = new ProxyUpstream(this, options.identity)
-      this.shield = new ProxyShield(this.#shield.cluster(redisClusterId, upstream), this, options.identity)
+      const cluster = this.#shield.cluster(redisClusterId, new ProxyUpstream(this, options.identity))
+      cluster.limitRedis = new ProxyRedis(this)
+      this.shield = new ProxyShield(cluster, this, options.identity)
     }
     this.#sweep = setInterval(() => this.#tick(), 100)
     this.#sweep.unref()
@@ -103,7 +106,21 @@ export class ProxyCore implements ClientHost, Whereabouts, Observed {
   }
 
   targetOf(slot: number): ConnectTarget {
-    return (this.#topology?.nodeOf(slot) ?? this.#node).target
+    return this.nodeFor(slot).target
+  }
+
+  nodeFor(slot: number): UpstreamNode {
+    return this.#topology?.nodeOf(slot) ?? this.#node
+  }
+
+  moved(slot: number, host: string, port: number, asked: UpstreamNode): UpstreamNode {
+    return this.#topology?.moved(slot, host, port, asked) ?? this.#node
+  }
+
+  /** Shares with the proxy's other threads which keys this one finds hot; gives what takes in theirs. */
+  shareClaims(publish: (claim: Claim) => void): (claim: Claim) => void {
+    if (this.#shield !== undefined) this.#shield.onClaim = publish
+    return (claim) => this.#shield?.takeClaim(claim)
   }
 
   refresh(): void {
@@ -159,6 +176,7 @@ export class ProxyCore implements ClientHost, Whereabouts, Observed {
       '# Firebreak',
       'firebreak_version:0.1.0',
       `firebreak_mode:${this.#mode}`,
+      `firebreak_thread:${threadId}`,
       `firebreak_clients:${this.clients.size}`,
       `firebreak_connections_received:${this.counters.connections}`,
       `firebreak_connections_refused:${this.counters.refused}`,
@@ -177,7 +195,7 @@ export class ProxyCore implements ClientHost, Whereabouts, Observed {
   namedClients(): string {
     let lines = ''
     for (const client of this.clients)
-      if (client.session.name !== '' && client.pinned === undefined) lines += listLine(client)
+      if (client.session.name !== '' && client.own.pinned === undefined) lines += listLine(client)
     return lines
   }
 

@@ -1,7 +1,9 @@
+import { randomUUID } from 'node:crypto'
 import { Worker } from 'node:worker_threads'
 import { ProxyStartError } from './errors.ts'
 import { type ProxyOptions, type ResolvedProxyOptions, resolveProxyOptions } from './options.ts'
 import { runCore } from './run-core.ts'
+import type { WorkerData } from './worker.ts'
 
 /** A proxy that listens. */
 export interface FirebreakProxy {
@@ -37,9 +39,13 @@ async function startWorkers(
   }
   try {
     let port = wanted
+    const channel = `firebreak ${randomUUID()}`
     for (let index = 0; index < count; index++) {
-      const data = { ...options, port, workers: 1, maxClients: Math.ceil(maxClients / count) }
-      const { worker, port: taken } = await startWorker(data)
+      const own = { ...options, ...shieldOf(options, index, count), port, workers: 1 }
+      const { worker, port: taken } = await startWorker({
+        options: { ...own, maxClients: Math.ceil(maxClients / count) },
+        channel,
+      })
       workers.push(worker)
       port = taken
     }
@@ -50,11 +56,24 @@ async function startWorkers(
   }
 }
 
-function startWorker(options: ProxyOptions): Promise<{ worker: Worker; port: number }> {
+/** The shield of one thread of several: each is a sensor of its own and admits its share of a limit. */
+function shieldOf({ shield }: ProxyOptions, index: number, count: number): Pick<ProxyOptions, 'shield'> {
+  if (shield === undefined) return {}
+  const { instanceId, limitProcesses = 1 } = shield
+  return {
+    shield: {
+      ...shield,
+      limitProcesses: limitProcesses * count,
+      ...(instanceId !== undefined && { instanceId: `${instanceId}-${index}` }),
+    },
+  }
+}
+
+function startWorker(data: WorkerData): Promise<{ worker: Worker; port: number }> {
   // From source and from the build alike: the file beside this one.
   const file = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
   return new Promise((resolve, reject) => {
-    const worker = new Worker(file, { workerData: options })
+    const worker = new Worker(file, { workerData: data })
     worker.once('message', (port: number) => resolve({ worker, port }))
     worker.once('error', (cause) => reject(new ProxyStartError(`a thread cannot start: ${cause.message}`, { cause })))
     worker.once('exit', (code) => reject(new ProxyStartError(`a thread ended with ${code} before it listened`)))

@@ -310,8 +310,13 @@ export class ClusterShield implements KeySpaceHost {
     return { lease, ttlMs: Math.min(strategy.expireTime * 1000, ownMs, maxMs) }
   }
 
-  makeLimit(key: string, strategy: RateLimitStrategy): KeyLimit | undefined {
+  makeLimit(space: KeySpace, key: string, strategy: RateLimitStrategy): KeyLimit | undefined {
     if (key.startsWith(limitKeyPrefix)) return undefined
+    // Whoever reads the key of a database, its limit is one.
+    for (const other of this.#spaces.values()) {
+      const limit = other.database === space.database ? other.hot.get(key)?.limit : undefined
+      if (limit?.isFor(strategy) === true) return limit
+    }
     const { limits, timers } = this.#options
     return new KeyLimit({ key, strategy, redis: this.limitRedis, timers, ...limits })
   }

@@ -16,6 +16,7 @@ import {
 } from '@firebreak/core'
 import { ClusterShield } from './cluster-shield.ts'
 import { Cadence } from './counting/cadence.ts'
+import type { Crossing } from './counting/fast-path.ts'
 import { ReportSampler } from './counting/report-sampler.ts'
 import { DiskTier } from './disk/disk-tier.ts'
 import { HubClock } from './hub/hub-clock.ts'
@@ -30,6 +31,13 @@ import type { Upstream } from './watcher/upstream.ts'
 
 const statusMs = 1000
 const tickMs = 50
+
+/** A key that one shield found hot before any hub said so. */
+export interface Claim {
+  readonly redisClusterId: string
+  readonly name: string
+  readonly crossing: Crossing
+}
 
 /**
  * The shield of a process: one link to a hub, one strategy table, and a `ClusterShield` for each Redis that the process
@@ -48,6 +56,8 @@ export class Shield {
   readonly #sampler: ReportSampler
   readonly #file: TableFile | undefined
   readonly #lane = new Lane()
+  /** Told of each key that this shield alone found hot, for other shields of the same process (`takeClaim`). */
+  onClaim: ((claim: Claim) => void) | undefined
   #isOff = false
   #heartbeatMs = 1000
   #resyncAskedAt = Number.NEGATIVE_INFINITY
@@ -138,6 +148,11 @@ export class Shield {
     this.#clusters.set(redisClusterId, cluster)
     this.#refresh()
     return cluster
+  }
+
+  /** Another shield of this process found a key hot: it is hot here too, and not looked for again. */
+  takeClaim({ redisClusterId, name, crossing }: Claim): void {
+    if (this.#clusters.get(redisClusterId)?.claim(name, crossing, this.#hubClock.now()) === true) this.#refresh()
   }
 
   /** Sends what was counted, ends the link and the watchers; clients are plain afterwards. */
@@ -337,6 +352,7 @@ export class Shield {
       onCrossing: (name, outside, crossing) => {
         if (!cluster.claim(name, crossing, this.#hubClock.now())) return
         hasClaims = true
+        this.onClaim?.({ redisClusterId, name, crossing })
         const { ruleId, heat } = crossing
         this.#link.send('claim', { redisClusterId, key: keyText(outside), ruleId, heat })
       },

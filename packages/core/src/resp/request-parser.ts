@@ -59,6 +59,11 @@ export class RequestParser {
     return this.#bytes
   }
 
+  /** After an incomplete `parse`: how many arguments the request will have, or -1 where that is not known. */
+  get expectedLength(): number {
+    return this.#expected
+  }
+
   /** After an incomplete `parse`: bytes of the current argument that are surely still to come, else 0. */
   get missingBytes(): number {
     return this.#missing

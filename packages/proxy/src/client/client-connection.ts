@@ -1,31 +1,36 @@
-import { BufferArgs, encodeCommand, encodeReply, mayBlock, RequestError, RequestParser } from '@firebreak/core'
-import type { KeySpace } from '@firebreak/shield'
+import {
+  BufferArgs,
+  encodeCommand,
+  encodeReply,
+  keySlotOfBytes,
+  mayBlock,
+  RequestError,
+  RequestParser,
+} from '@firebreak/core'
+import type { KeyLimitedError, KeySpace } from '@firebreak/shield'
 import { ClusterDispatch, type ClusterSettings } from '../cluster/cluster-dispatch.ts'
 import { clusterOfOne } from '../cluster/cluster-of-one.ts'
-import { multiCommand, type ProxyCommand, proxyCommandOf } from '../commands/proxy-command.ts'
+import { type ProxyCommand, proxyCommandOf } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import { firebreakCommand } from '../observe/firebreak-command.ts'
 import { beginEvent, endEvent, Outlet } from '../transport/outlet.ts'
 import type { Transport, TransportOwner } from '../transport/transport.ts'
-import type { ConnectionState } from '../upstream/identity.ts'
 import type { ReplyTarget, SharedLane } from '../upstream/shared-lane.ts'
-import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import { Backlog } from './backlog.ts'
 import type { ClientHost } from './client-host.ts'
 import { InfoReply } from './info-reply.ts'
 import { Input } from './input.ts'
 import { lostReply } from './lost-reply.ts'
-import { PinnedLane, type PinnedOwner, type ReplyMark } from './pinned-lane.ts'
+import { OwnLane } from './own-lane.ts'
 import { ReplySlots } from './reply-slots.ts'
+import { RequestRest } from './request-rest.ts'
 import type { Session } from './session.ts'
-import { carryOut, markOf } from './session-commands.ts'
+import { carryOut } from './session-commands.ts'
 
 const asterisk = 0x2a
 const largeBytes = 4096
-const ping = encodeCommand(['PING'])
-const multiBytes = encodeCommand(['MULTI'])
-const askingBytes = encodeCommand(['ASKING'])
-const crossSlotReply = Buffer.from("-CROSSSLOT Keys in request don't hash to the same slot\r\n")
+/** Of an argument with more bytes to come than this, nothing is held back. */
+const streamedBytes = 1024 * 1024
 
 /**
  * One client of the proxy: takes its requests off the wire, sends each the way it has to go, and writes the replies in
@@ -35,7 +40,7 @@ const crossSlotReply = Buffer.from("-CROSSSLOT Keys in request don't hash to the
  * are answered, so that the server sees this client's requests in their order whatever connection they come on; then
  * everything goes over the pinned lane until that is free again.
  */
-export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwner {
+export class ClientConnection implements TransportOwner, ReplyTarget {
   readonly host: ClientHost
   readonly session: Session
   readonly outlet = new Outlet('client')
@@ -46,12 +51,13 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   #transport!: Transport
   #lane: SharedLane | undefined
   #cluster: ClusterDispatch | undefined
-  #remembered: { readonly bytes: Buffer; readonly mark: ReplyMark | undefined } | undefined
-  #waitsForAnswer = false
   #keySpace: KeySpace | undefined
   /** Set when a request that stood in a limit's line comes again: it was paid for, or is refused with this. */
-  limitPass: 'paid' | Buffer | undefined
-  #pinned: PinnedLane | undefined
+  limitPass: 'paid' | KeyLimitedError | undefined
+  /** The connection that the client has for itself, while it has one. */
+  readonly own: OwnLane = new OwnLane(this)
+  /** What is to come of a request whose beginning was sent on. */
+  #rest: RequestRest | undefined
   /** Input waits until nothing is owed, or until what holds it lets go. */
   #isWaiting = false
   #isHeld = false
@@ -74,10 +80,6 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   attach(transport: Transport): void {
     this.#transport = transport
     this.outlet.open(transport)
-  }
-
-  get pinned(): PinnedLane | undefined {
-    return this.#pinned
   }
 
   get isClosed(): boolean {
@@ -103,7 +105,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
 
   /** True when nothing is owed and nothing is begun. */
   get isIdle(): boolean {
-    return this.slots.owed === 0 && this.#pinned === undefined && !this.#isHeld
+    return this.slots.owed === 0 && this.own.pinned === undefined && !this.#isHeld
   }
 
   onData(bytes: Buffer, length: number): void {
@@ -120,21 +122,46 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   #takeBytes(bytes: Buffer, length: number): void {
     this.lastActiveMs = this.host.turn.nowMs = performance.now()
     if (this.#isEnding) return
-    if (this.#pinned?.isPipe === true) {
-      this.#pinned.forward(bytes, 0, length)
+    if (this.own.pinned?.isPipe === true) {
+      this.own.pinned.forward(bytes, 0, length)
       return
     }
+    const start = this.#rest === undefined ? 0 : this.#forwardRest(this.#rest, bytes, length)
+    if (start === length) return
     if (this.#input.isEmpty && !this.#isBlocked) {
-      const taken = this.#take(bytes, 0, length)
-      if (taken < length && !this.#isEnding) this.#input.add(bytes, taken, length, this.parser.missingBytes)
+      const taken = this.#take(bytes, start, length)
+      if (taken < length && !this.#isEnding) this.#input.add(bytes, taken, length, this.#missingBytes)
     } else {
-      this.#input.add(bytes, 0, length, this.parser.missingBytes)
+      this.#input.add(bytes, start, length, this.#missingBytes)
       this.#takeInput()
     }
   }
 
+  /** Bytes that are worth having room for. */
+  get #missingBytes(): number {
+    return Math.min(this.parser.missingBytes, streamedBytes)
+  }
+
+  /** Sends on what belongs to the request that is on its way; gives the offset behind it. */
+  #forwardRest(rest: RequestRest, bytes: Buffer, length: number): number {
+    const pinned = this.own.pinned
+    const end = rest.take(bytes, 0, length)
+    if (rest.isDone) this.#rest = undefined
+    if (pinned === undefined) return end
+    pinned.forward(bytes, 0, end)
+    if (pinned.connection.outlet.queuedBytes <= streamedBytes) return end
+    pinned.connection.outlet.flush()
+    if (pinned.connection.outlet.queuedBytes > streamedBytes) this.#transport.pause()
+    return end
+  }
+
+  /** Redis has taken what was sent over the client's own connection: the rest of a large request may come. */
+  onUpstreamDrain(): void {
+    if (this.#rest !== undefined && !this.#isBlocked) this.#transport.resume()
+  }
+
   onDrain(): void {
-    if (this.#backlog.drained()) this.#goOn()
+    if (this.#backlog.drained()) this.goOn()
   }
 
   onClose(): void {
@@ -143,8 +170,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
     this.#isEnding = true
     this.#input.clear()
     this.slots.clear()
-    this.#pinned?.release()
-    this.#pinned = undefined
+    this.own.release()
     this.#backlog.close()
     this.host.onClientGone(this)
   }
@@ -156,7 +182,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
     if (!isLast) return
     if (this.slots.owed === 0) {
       if (this.#isWaiting || this.#isEnding || this.#isPaused) this.#drained()
-    } else if (this.#isPaused && this.slots.owed === this.host.maxInFlight >> 1) this.#goOn()
+    } else if (this.#isPaused && this.slots.owed === this.host.maxInFlight >> 1) this.goOn()
   }
 
   onLost(slot: number, error: UpstreamLostError, wasSent: boolean): void {
@@ -166,57 +192,6 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
       return
     }
     this.answer(slot, lostReply(error, wasSent))
-  }
-
-  onPinnedReply(slot: number, bytes: Uint8Array, start: number, end: number, isLast: boolean): void {
-    if (isLast) this.#remembered = undefined
-    this.onReply(slot, bytes, start, end, isLast)
-  }
-
-  onPinnedPush(bytes: Uint8Array, start: number, end: number): void {
-    if (!this.#isClosed) this.outlet.put(bytes, start, end)
-  }
-
-  onPinnedFree(): void {
-    this.#pinned?.release()
-    this.#pinned = undefined
-    this.#goOn()
-  }
-
-  /** What the server knew of the client is gone with the connection: the client is closed, as Redis would close it. */
-  onPinnedLost({ refusal }: UpstreamLostError): void {
-    if (this.#isClosed) return
-    const pinned = this.#pinned
-    this.#pinned = undefined
-    if (pinned !== undefined) pinned.node.dispose(pinned.connection)
-    if (refusal !== undefined && !this.slots.hasBegun) {
-      while (this.slots.owed > 0) this.answer(this.slots.head, refusal)
-      return
-    }
-    this.outlet.flush()
-    this.#isEnding = true
-    this.#transport.end()
-  }
-
-  /** Of a cluster: a node that is not the right one for a request, or not any more. */
-  onPinnedError(_slot: number, reply: Buffer): Buffer | undefined {
-    const pinned = this.#pinned
-    const redirect =
-      this.#cluster === undefined || pinned === undefined ? undefined : this.#cluster.redirected(pinned, reply)
-    if (redirect === undefined || pinned === undefined) {
-      this.#remembered = undefined
-      return reply
-    }
-    const request = this.#remembered
-    if (request === undefined || pinned.inFlight > 1) return crossSlotReply
-    // Nothing has begun on that connection but, maybe, an empty transaction: it begins anew on the right node.
-    const slot = this.slots.head
-    this.unpin()
-    const next = this.pinTo(redirect.node)
-    if (pinned.hasSentMulti) next.sendHidden(multiBytes, { command: multiCommand })
-    if (redirect.isAsking) next.sendHidden(askingBytes)
-    next.send(request.bytes, 0, request.bytes.length, slot, request.mark)
-    return undefined
   }
 
   isStalled(): boolean {
@@ -255,6 +230,13 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
     if (this.slots.owed === 0) this.#drained()
   }
 
+  /** Closes once what was answered so far has gone out. */
+  end(): void {
+    this.outlet.flush()
+    this.#isEnding = true
+    this.#transport.end()
+  }
+
   destroy(): void {
     this.#transport.destroy()
     this.onClose()
@@ -268,45 +250,13 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   letGo(): void {
     if (!this.#isHeld) return
     this.#isHeld = false
-    this.#goOn()
+    this.goOn()
   }
 
   /** User, protocol or database have changed: other connections from now on. */
   stateChanged(): void {
     this.#lane = undefined
     this.#keySpace = undefined
-  }
-
-  /** Pins a connection to this client that nobody has used, to show credentials on. */
-  pinFresh(): PinnedLane {
-    return this.#pin(this.host.node, this.host.freshState, true)
-  }
-
-  /** Pins a connection of its own to this client. */
-  pinTo(node: UpstreamNode): PinnedLane {
-    return this.#pin(node, this.session.snapshot(), false)
-  }
-
-  #pin(node: UpstreamNode, state: ConnectionState, isFresh: boolean): PinnedLane {
-    let pinned: PinnedLane
-    const connection = node.own(
-      state,
-      {
-        onReply: (bytes, start, end, isLast, type) => pinned.onReply(bytes, start, end, isLast, type),
-        onLost: (error) => pinned.onLost(error),
-      },
-      isFresh,
-    )
-    pinned = new PinnedLane(node, connection, this)
-    this.#pinned = pinned
-    return pinned
-  }
-
-  /** Gives up the connection of its own, whatever state it has. */
-  unpin(): void {
-    const pinned = this.#pinned
-    this.#pinned = undefined
-    if (pinned !== undefined) pinned.node.dispose(pinned.connection)
   }
 
   /** The bytes of the request at hand as an array of bulk strings, whatever the client typed. */
@@ -379,23 +329,42 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
         this.endAfterReplies()
         return end
       }
-      if (next === 0) break
+      if (next === 0) {
+        if (parser.missingBytes > streamedBytes && this.#begin(bytes, at, end)) return end
+        break
+      }
       if (parser.length > 0 && !this.#dispatch(bytes, at, next)) return at
       at = next
       if (this.#isEnding) return end
-      if (this.#pinned?.isPipe === true) {
-        this.#pinned.forward(bytes, at, end)
+      if (this.own.pinned?.isPipe === true) {
+        this.own.pinned.forward(bytes, at, end)
         return end
       }
     }
     return at
   }
 
+  /** Begins to send a request on that is too large to be held: where its command and key are known by now. */
+  #begin(bytes: Buffer, start: number, end: number): boolean {
+    const { parser, host } = this
+    const command = parser.length > 0 ? proxyCommandOf(this.args) : undefined
+    const row = command?.row
+    if (command?.isShared !== true || row?.hasSingleKey !== true || parser.length <= row.firstKey) return false
+    if (!this.session.isKnown) return false
+    const key = this.argument(row.firstKey)
+    const node = host.cluster === undefined ? host.node : host.cluster.topology.nodeOf(keySlotOfBytes(key))
+    if (this.own.pinned === undefined && host.cluster !== undefined) this.#clusterDispatch(host.cluster)
+    if (!this.own.begin(command, bytes, start, end, node)) return false
+    this.#rest = new RequestRest(parser.missingBytes, parser.expectedLength - parser.length - 1)
+    parser.reset()
+    return true
+  }
+
   /** Sends one request its way; false where it has to wait. */
   #dispatch(bytes: Buffer, start: number, end: number): boolean {
     const command = proxyCommandOf(this.args)
     if (this.host.cluster !== undefined) return this.#dispatchToCluster(this.host.cluster, command, bytes, start, end)
-    if (this.#pinned !== undefined) return this.dispatchPinned(this.#pinned, command, bytes, start, end)
+    if (this.own.pinned !== undefined) return this.own.dispatch(this.own.pinned, command, bytes, start, end)
     if (command.isShared && !this.host.isIsolated && this.session.isKnown && !this.#backlog.isHeavy) {
       let target: ReplyTarget = this
       const { shield } = this.host
@@ -425,8 +394,15 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
       this.answerNow(noAuth)
       return true
     }
-    this.#cluster ??= new ClusterDispatch(this, cluster)
-    return this.#cluster.dispatch(command, bytes, start, end)
+    return this.#clusterDispatch(cluster).dispatch(command, bytes, start, end)
+  }
+
+  #clusterDispatch(cluster: ClusterSettings): ClusterDispatch {
+    if (this.#cluster === undefined) {
+      this.#cluster = new ClusterDispatch(this, cluster)
+      this.own.inCluster(this.#cluster)
+    }
+    return this.#cluster
   }
 
   /** Where this client's plain commands go now. */
@@ -469,17 +445,17 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
         return true
       }
       case 'script':
-        if (this.host.isIsolated) return this.borrow(command, bytes, start, end)
+        if (this.host.isIsolated) return this.own.borrow(command, bytes, start, end)
         if (this.slots.owed > 0 && this.#lane?.use !== 'scripts') return this.waitForReplies()
         if (this.slots.owed === 0 || this.#lane === undefined || this.#lane.isRetired)
           this.#lane = this.host.node.lane(this.session.snapshot(), 'scripts')
         return this.#seeAndSend(this.#lane, command, bytes, start, end)
       case 'shared':
         if (this.host.isIsolated || this.#backlog.isHeavy || (command.mayBlock && mayBlock(command.row!, this.args)))
-          return this.borrow(command, bytes, start, end)
+          return this.own.borrow(command, bytes, start, end)
         return this.#seeAndSend(this.commandLane(), command, bytes, start, end)
       default:
-        return this.borrow(command, bytes, start, end)
+        return this.own.borrow(command, bytes, start, end)
     }
   }
 
@@ -491,60 +467,6 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
     return true
   }
 
-  /** Takes a connection of its own for a request and all that follow it until it is free again. */
-  borrow(command: ProxyCommand, bytes: Buffer, start: number, end: number, node = this.host.node): boolean {
-    if (this.slots.owed > 0) return this.waitForReplies()
-    const pinned = this.#pinned ?? this.pinTo(node)
-    if (this.session.name !== '' && (command.name === 'DEBUG' || command.name.startsWith('CLIENT '))) {
-      pinned.sendHidden(encodeCommand(['CLIENT', 'SETNAME', this.session.name]))
-      pinned.isTainted = true
-    }
-    // WAIT is about the writes of its connection; any command moves a connection's place to the newest write of all.
-    if (command.name === 'WAIT' || command.name === 'WAITAOF') pinned.sendHidden(ping)
-    if (this.#cluster !== undefined) this.remember(command, bytes, start, end)
-    return this.dispatchPinned(pinned, command, bytes, start, end)
-  }
-
-  /** Keeps the request at hand until it is answered, for a cluster may send it on to another node. */
-  remember(command: ProxyCommand, bytes: Buffer, start: number, end: number): void {
-    const request = this.requestBytes(bytes, start, end)
-    const copy = Buffer.from(request.bytes.subarray(request.start, request.end))
-    this.#remembered = { bytes: copy, mark: markOf(this, command) }
-    this.#waitsForAnswer = true
-  }
-
-  /** Sends the request at hand over the connection of its own. */
-  dispatchPinned(pinned: PinnedLane, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
-    if (command.way === 'own' && !pinned.hasSentMulti) return this.dispatchRare(command, bytes, start, end)
-    const isLocal = command.name === 'QUIT' || command.name === 'RESET' || command.name.endsWith('TNAME')
-    const isServers = command.name.endsWith('TNAME') && (pinned.hasSentMulti || pinned.stays)
-    if (isLocal && !isServers) {
-      if (command.name === 'RESET' && this.slots.owed > 0) return this.waitForReplies()
-      return carryOut(this, command, bytes, start, end)
-    }
-    if (command.way === 'pipe') {
-      if (this.slots.owed > 0) return this.waitForReplies()
-      const request = this.requestBytes(bytes, start, end)
-      pinned.becomePipe()
-      pinned.forward(request.bytes, request.start, request.end)
-      return true
-    }
-    if (command.way === 'stay') pinned.stays = pinned.isTainted = true
-    const { shield } = this.host
-    if (shield?.isActive === true) shield.seePinned(this, command, pinned)
-    this.sendPinned(pinned, bytes, start, end, markOf(this, command))
-    return true
-  }
-
-  /** Sends the request at hand over a connection of its own. */
-  sendPinned(pinned: PinnedLane, bytes: Buffer, start: number, end: number, mark: ReplyMark | undefined): void {
-    const request = this.requestBytes(bytes, start, end)
-    pinned.send(request.bytes, request.start, request.end, this.slots.take(), mark)
-    if (!this.#waitsForAnswer) return
-    this.#waitsForAnswer = false
-    this.waitForReplies()
-  }
-
   /** The request at hand has to wait until all before it are answered. */
   waitForReplies(): false {
     this.#isWaiting = true
@@ -554,12 +476,11 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
 
   #drained(): void {
     if (this.#isEnding) {
-      this.outlet.flush()
-      this.#transport.end()
+      this.end()
       return
     }
     this.#isWaiting = false
-    this.#goOn()
+    this.goOn()
   }
 
   #pause(): void {
@@ -573,7 +494,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget, PinnedOwne
   }
 
   /** Goes on with requests after whatever held them up. */
-  #goOn(): void {
+  goOn(): void {
     if (this.#isClosed || this.#isEnding) return
     if (this.#isPaused && !this.#backlog.isBehind && this.slots.owed <= this.host.maxInFlight) this.#isPaused = false
     if (this.#isBlocked) return

@@ -1,5 +1,6 @@
 import type { ProxyCommand } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
+import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import type { UpstreamConnection } from '../upstream/upstream-connection.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import { confirmationKinds, messageKinds, subscriptionReplyOf } from './subscription-reply.ts'
@@ -31,9 +32,16 @@ export interface ReplyMark {
   readonly rewrite?: (reply: Buffer) => Buffer
 }
 
+/** Which command was sent and when; undefined where it may wait for others, which says nothing about the server. */
+export interface RequestTimes {
+  readonly commandId: number
+  readonly sentMs: number | undefined
+}
+
 interface Expected {
   readonly slot: number
   readonly mark: ReplyMark | undefined
+  readonly times: RequestTimes | undefined
   /** Confirmations to come; -1 before it is the first in line. */
   left: number
 }
@@ -70,6 +78,10 @@ export class PinnedLane {
   #isPipe = false
   #pieces: Buffer[] | undefined
   #onSettled: (() => void)[] = []
+  /** A request went over it that nobody has kept. */
+  hasStreamed = false
+  /** Whose requests they are, for the slow log. */
+  asker: ReplyTarget | undefined
   /** MULTI was sent and not ended, as far as requests tell. */
   hasSentMulti = false
 
@@ -105,8 +117,8 @@ export class PinnedLane {
   }
 
   /** Sends a request whose reply goes to `slot`. */
-  send(bytes: Uint8Array, start: number, end: number, slot: number, mark?: ReplyMark): void {
-    this.#expected.push({ slot, mark, left: -1 })
+  send(bytes: Uint8Array, start: number, end: number, slot: number, mark?: ReplyMark, times?: RequestTimes): void {
+    this.#expected.push({ slot, mark, times, left: -1 })
     const name = mark?.command.mark
     if (name === 'multi') this.hasSentMulti = true
     else if (name === 'exec' || name === 'discard') this.hasSentMulti = false
@@ -115,7 +127,7 @@ export class PinnedLane {
 
   /** Sends a request whose reply nobody gets; with it MULTI of a transaction that the client thinks is open already. */
   sendHidden(bytes: Uint8Array, mark?: ReplyMark): void {
-    this.#expected.push({ slot: hidden, mark, left: -1 })
+    this.#expected.push({ slot: hidden, mark, times: undefined, left: -1 })
     if (mark?.command.mark === 'multi') this.hasSentMulti = true
     this.connection.outlet.put(bytes, 0, bytes.length)
   }
@@ -207,11 +219,18 @@ export class PinnedLane {
     }
     if (isLast) {
       this.#shift()
+      this.#time(expected)
       if (expected.mark !== undefined) this.#learn(expected.mark, bytes, start, end, type)
       if (this.inFlight === 0 && !this.#isInTransaction) this.settle()
     }
     if (expected.slot !== hidden) this.#owner.onPinnedReply(expected.slot, bytes, start, end, isLast)
     if (isLast && this.isFree) this.#owner.onPinnedFree()
+  }
+
+  #time({ times }: Expected): void {
+    if (times?.sentMs !== undefined && this.asker !== undefined) {
+      this.node.record(times.commandId, times.sentMs, this.asker)
+    }
   }
 
   #message(whole: Buffer, type: number): void {

@@ -40,7 +40,7 @@ export function carryOut(
     case 'RESET':
       if (args.length !== 1) return toServer(client, command, bytes, start, end)
       if (client.slots.owed > 0) return client.waitForReplies()
-      client.unpin()
+      client.own.unpin()
       session.reset()
       client.stateChanged()
       client.answerNow(resetDone)
@@ -107,7 +107,7 @@ export function markOf(client: ClientConnection, command: ProxyCommand): ReplyMa
     }
     case 'tracking': {
       const isOn = args.length > 2 && isWord(client.argument(2), 'on')
-      const { pinned } = client
+      const { pinned } = client.own
       return {
         command,
         onDone: () => {
@@ -133,14 +133,14 @@ export function markOf(client: ClientConnection, command: ProxyCommand): ReplyMa
 
 /** The connection that the client has for itself is no longer as it was made. */
 function stateMoved(client: ClientConnection): void {
-  if (client.pinned !== undefined) client.pinned.isTainted = true
+  if (client.own.pinned !== undefined) client.own.pinned.isTainted = true
   client.stateChanged()
 }
 
 /** Over a shared connection: the server will refuse it, or it changes nothing there. */
 function toServer(client: ClientConnection, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
   if (!client.session.isKnown) client.answerNow(noAuth)
-  else if (client.pinned !== undefined) client.sendPinned(client.pinned, bytes, start, end, markOf(client, command))
+  else if (client.own.pinned !== undefined) client.own.send(client.own.pinned, command, bytes, start, end)
   else client.sendShared(client.commandLane(), command, bytes, start, end)
   return true
 }
@@ -223,9 +223,9 @@ function throughFreshConnection(
   start: number,
   end: number,
 ): void {
-  const pinned = client.pinFresh()
+  const pinned = client.own.pinFresh()
   pinned.isTainted = true
-  client.sendPinned(pinned, bytes, start, end, markOf(client, command))
+  client.own.send(pinned, command, bytes, start, end)
 }
 
 function credentialsOf(client: ClientConnection): Identity | undefined {

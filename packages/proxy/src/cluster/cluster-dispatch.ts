@@ -67,11 +67,11 @@ export class ClusterDispatch {
   /** Sends the request at hand its way; false where it has to wait. */
   dispatch(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
     const client = this.#client
-    const { pinned } = client
+    const { pinned } = client.own
     const { isSpread } = this.#settings.topology
     if (this.#hasOpenMulti) return this.#inOpenMulti(command, bytes, start, end)
     if (pinned !== undefined && !this.#mayLeave(pinned, command)) {
-      return client.dispatchPinned(pinned, command, bytes, start, end)
+      return client.own.dispatch(pinned, command, bytes, start, end)
     }
     switch (command.way) {
       case 'session':
@@ -124,16 +124,16 @@ export class ClusterDispatch {
     }
     if (client.slots.owed > 0) return client.waitForReplies()
     this.#hasOpenMulti = false
-    const pinned = client.pinTo(this.#nodeOf(command))
+    const pinned = client.own.pinTo(this.#nodeOf(command))
     pinned.sendHidden(multi, { command: multiCommand })
-    client.remember(command, bytes, start, end)
-    return client.dispatchPinned(pinned, command, bytes, start, end)
+    client.own.remember(command, bytes, start, end)
+    return client.own.dispatch(pinned, command, bytes, start, end)
   }
 
   #borrow(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
     const client = this.#client
     if (client.slots.owed > 0) return client.waitForReplies()
-    return client.borrow(command, bytes, start, end, this.#nodeOf(command))
+    return client.own.borrow(command, bytes, start, end, this.#nodeOf(command))
   }
 
   /** Where an error reply sends a request that went over a connection of the client's own, if anywhere. */

@@ -12,6 +12,7 @@ import {
   type CachedReply,
   type ClusterShield,
   type HotKey,
+  type KeyLimitedError,
   type KeySpace,
   nextReplyForm,
   type ReadCommand,
@@ -23,9 +24,7 @@ import type { PinnedLane } from '../client/pinned-lane.ts'
 import type { ProxyCommand } from '../commands/proxy-command.ts'
 import type { Identity } from '../upstream/identity.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
-import { KeyLimits } from './key-limits.ts'
 import { ProxyUpstream, type Whereabouts } from './proxy-upstream.ts'
-import { StaleReplies } from './stale-replies.ts'
 import { WriteGuard } from './write-guard.ts'
 
 /** The RESP2 form of a cached reply is made once and kept with it. */
@@ -53,8 +52,6 @@ export class ProxyShield {
   readonly #where: Whereabouts
   readonly #ownIdentity: Identity
   readonly #accesses: ByteAccesses
-  readonly #limits = new KeyLimits()
-  readonly #stale = new StaleReplies()
   readonly #upstreams = new Map<string, ProxyUpstream>()
   #pendingFlushes = 0
   #turnMs = -1
@@ -97,7 +94,6 @@ export class ProxyShield {
     const { row } = command
     if (row === undefined) return target
     const { parser, args } = client
-    if (client.limitPass !== undefined) return this.#waited(client, target)
     if (!row.hasSingleKey) return this.#seeOther(client, command, row, target)
     const index = row.firstKey
     if (index >= args.length) return target
@@ -109,7 +105,9 @@ export class ProxyShield {
     const table = client.keySpace().byBytes
     const hot = table.size === 0 ? undefined : table.find(bytes, start, end, hash)
     if (hot !== undefined && row === getRow && args.length === 2 && this.#answerGet(client, hot)) return 'answered'
-    this.#accesses.note(bytes, start, end, hash, isWrite, isWrite ? parser.endOf(args.length - 1) - start : 0)
+    if (client.limitPass === undefined) {
+      this.#accesses.note(bytes, start, end, hash, isWrite, isWrite ? parser.endOf(args.length - 1) - start : 0)
+    }
     return hot === undefined ? target : this.#handle(client, command, row, hot, index, isWrite, target)
   }
 
@@ -193,8 +191,7 @@ export class ProxyShield {
     isWrite: boolean,
     target: ReplyTarget,
   ): Seen {
-    const { strategy } = hot.handling
-    if (strategy.strategy === 'RateLimit') return this.#limit(client, row, hot, keyIndex, isWrite, strategy, target)
+    if (hot.limit !== undefined) return this.#limit(client, command, row, hot, keyIndex, isWrite, target)
     if (isWrite) return this.#guard([hot], target)
     if (!hot.isServed || this.#pendingFlushes > 0 || !isCacheable(row, client.args)) return target
     return this.#serve(client, command, row, hot, keyIndex) ? 'answered' : target
@@ -236,62 +233,49 @@ export class ProxyShield {
     return this.#turnNow
   }
 
+  /** Asks the key's limit. A request that has to wait for the answer holds up those behind it, and comes again. */
   #limit(
     client: ClientConnection,
+    command: ProxyCommand,
     row: CommandRow,
     hot: HotKey,
     keyIndex: number,
     isWrite: boolean,
-    strategy: RateLimitStrategy,
     target: ReplyTarget,
   ): Seen {
-    const limiter = this.#limits.of(strategy)
-    const staleId =
-      strategy.onLimit === 'stale' && !isWrite
-        ? `${hot.space.id} ${client.session.version} ${hot.name} ${readOf(client, row, keyIndex).id}`
-        : undefined
-    const answer = limiter.take(hot.name)
-    if (answer.allowed) return staleId === undefined ? target : this.#stale.keeping(staleId, target)
-    const old = staleId === undefined ? undefined : this.#stale.get(staleId)
-    if (old !== undefined) {
-      this.limited.stale++
-      client.answerNow(old)
-      return 'answered'
-    }
-    if (strategy.onLimit === 'wait') {
+    const limit = hot.limit!
+    const pass = client.limitPass
+    client.limitPass = undefined
+    const verdict = pass === undefined ? limit.admit(true) : pass === 'paid' ? undefined : pass
+    if (verdict instanceof Promise) {
       client.hold()
-      limiter.wait(hot.name).then(
+      verdict.then(
         () => {
-          this.limited.waited++
+          if (limit.strategy.onLimit === 'wait') this.limited.waited++
           client.limitPass = 'paid'
           client.letGo()
         },
-        () => {
-          client.limitPass = this.#refusal(strategy, answer.retryAfterMs)
+        (error: KeyLimitedError) => {
+          client.limitPass = error
           client.letGo()
         },
       )
       return 'held'
     }
-    client.answerNow(this.#refusal(strategy, answer.retryAfterMs))
+    const isRead = !isWrite && isCacheable(row, client.args)
+    if (verdict === undefined) {
+      if (isWrite) return this.#guard([hot], target)
+      return isRead && limit.keepsLast && this.#serve(client, command, row, hot, keyIndex) ? 'answered' : target
+    }
+    const last = isRead && limit.keepsLast ? limit.last(readOf(client, row, keyIndex).id) : undefined
+    if (last !== undefined) {
+      this.limited.stale++
+      client.answerNow(client.session.version === 3 ? last.bytes : asResp2(row.name, last))
+    } else {
+      this.limited.rejected++
+      client.answerNow(refusal(limit.strategy, verdict))
+    }
     return 'answered'
-  }
-
-  /** The request has stood in a limit's line before: it goes on, or gets the refusal. */
-  #waited(client: ClientConnection, target: ReplyTarget): Seen {
-    const pass = client.limitPass!
-    client.limitPass = undefined
-    if (pass === 'paid') return target
-    client.answerNow(pass)
-    return 'answered'
-  }
-
-  #refusal({ limit, windowMs }: RateLimitStrategy, retryAfterMs: number | null): Buffer {
-    this.limited.rejected++
-    const when = retryAfterMs === null ? 'never' : `after ${Math.ceil(retryAfterMs)} ms`
-    return Buffer.from(
-      `-LIMITED Firebreak: this key is limited to ${limit} accesses in ${windowMs} ms; retry ${when}\r\n`,
-    )
   }
 
   #guard(hots: readonly HotKey[], target: ReplyTarget): ReplyTarget {
@@ -309,6 +293,13 @@ export class ProxyShield {
       this.#cluster.flush()
     })
   }
+}
+
+function refusal({ limit, windowMs }: RateLimitStrategy, { retryAfterMs }: KeyLimitedError): Buffer {
+  const when = retryAfterMs === null ? 'later' : `after ${Math.ceil(retryAfterMs)} ms`
+  return Buffer.from(
+    `-LIMITED Firebreak: this key is limited to ${limit} accesses in ${windowMs} ms; retry ${when}\r\n`,
+  )
 }
 
 function readOf(client: ClientConnection, row: CommandRow, keyIndex: number): ReadCommand {

@@ -13,7 +13,7 @@ export interface ReplyReceiver {
   onReply(bytes: Buffer, start: number, end: number, isLast: boolean, type: number): void
   /** The connection is gone. Before it was ready nothing that was put has been sent. */
   onLost(error: UpstreamLostError, wasReady: boolean): void
-  /** All that was put has left. */
+  /** What was put has left, or may leave now. */
   onDrain?(): void
 }
 
@@ -208,6 +208,8 @@ export class UpstreamConnection implements TransportOwner {
     clearTimeout(this.#deadline)
     this.#isReady = true
     this.outlet.open(this.#transport!)
+    // What waited may have left at once.
+    this.receiver.onDrain?.()
     this.onReady?.()
     this.onReady = undefined
   }

@@ -46,6 +46,11 @@ export class UpstreamNode {
     }
   }
 
+  /** Notes that a command was answered which was sent then. */
+  record(commandId: number, sentMs: number, asker: ReplyTarget): void {
+    this.#onLatency(commandId, sentMs, asker)
+  }
+
   get address(): string {
     return this.target.path ?? `${this.target.host}:${this.target.port}`
   }

@@ -23,7 +23,7 @@ export interface KeySpaceHost {
   /** What a reply is served under, and how long at most from when it was asked for. */
   guard(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): { readonly lease: Lease; readonly ttlMs: number }
   /** The limit on a hot key; undefined where it is none of the application's keys. */
-  makeLimit(name: string, strategy: RateLimitStrategy): KeyLimit | undefined
+  makeLimit(space: KeySpace, name: string, strategy: RateLimitStrategy): KeyLimit | undefined
   /** Where a key's replies are on disk; undefined without a disk tier. */
   makeDiskReplies(space: KeySpace, name: string): DiskReplies | undefined
   /** The key's replies grew: the cache that bounds them counts them. */
@@ -98,7 +98,7 @@ export class KeySpace {
   }
 
   makeLimit(name: string, strategy: RateLimitStrategy): KeyLimit | undefined {
-    return this.#host.makeLimit(name, strategy)
+    return this.#host.makeLimit(this, name, strategy)
   }
 
   makeDiskReplies(name: string): DiskReplies | undefined {

@@ -32,6 +32,7 @@ function setUp() {
     random: () => 0,
     warn: () => {},
     processId: 'test',
+    hashOf: () => 0,
     watcherAt: () => watcher,
     guard: () => ({ lease, ttlMs: 60_000 }),
     kept: (hot) => caches.kept(hot, clock.now),

@@ -57,6 +57,16 @@ export class KeyLimit {
         : new LocalLimiter(limitSpecOf(strategy, processes), { timers, maxWaiting })
   }
 
+  /** The strategy that it carries out. */
+  get strategy(): RateLimitStrategy {
+    return this.#options.strategy
+  }
+
+  /** True where it carries this strategy out. */
+  isFor(strategy: RateLimitStrategy): boolean {
+    return this.strategy === strategy || JSON.stringify(this.strategy) === JSON.stringify(strategy)
+  }
+
   /** True where admitted reads go through the shield, so that their replies can be given again. */
   get keepsLast(): boolean {
     return this.#last !== undefined

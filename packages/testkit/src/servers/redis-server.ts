@@ -61,7 +61,7 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
       { cwd: folder },
     )
     const isUp = await waitFor(
-      async () => (await answers(port)) || (child.process.exitCode !== null ? 'ended' : undefined),
+      async () => (await answers(port, child.pid)) || (child.process.exitCode !== null ? 'ended' : undefined),
       {
         what: () => `redis-server on port ${port}:\n${child.output()}`,
       },
@@ -90,16 +90,23 @@ export async function redisCli(port: number, ...args: string[]): Promise<string>
   return stdout.replace(/\n$/, '')
 }
 
-function answers(port: number): Promise<true | undefined> {
+/** True once the server of this process answers: another may have taken the port a moment before. */
+function answers(port: number, pid: number): Promise<true | undefined> {
   return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => socket.write('PING\r\n'))
+    const socket = connect(port, '127.0.0.1', () => socket.write('PING\r\nINFO server\r\n'))
     socket.setTimeout(500)
     const end = (value: true | undefined) => {
       socket.destroy()
       resolve(value)
     }
+    let text = ''
     // A server that loads its data answers -LOADING; one with a password answers -NOAUTH and is up.
-    socket.on('data', (data) => end(/^(\+PONG|-NOAUTH)/.test(data.toString('latin1')) || undefined))
+    socket.on('data', (data) => {
+      text += data.toString('latin1')
+      if (text.startsWith('-NOAUTH')) end(true)
+      else if (!text.startsWith('+PONG')) end(undefined)
+      else if (/\nprocess_id:\d+\r/.test(text)) end(text.includes(`\nprocess_id:${pid}\r`) || undefined)
+    })
     socket.on('error', () => end(undefined))
     socket.on('timeout', () => end(undefined))
   })

@@ -1,0 +1,215 @@
+import { encodeCommand } from '@firebreak/core'
+import type { ClusterDispatch } from '../cluster/cluster-dispatch.ts'
+import { multiCommand, type ProxyCommand } from '../commands/proxy-command.ts'
+import type { UpstreamLostError } from '../errors.ts'
+import type { ConnectionState } from '../upstream/identity.ts'
+import type { UpstreamNode } from '../upstream/upstream-node.ts'
+import type { ClientConnection } from './client-connection.ts'
+import { PinnedLane, type PinnedOwner, type ReplyMark } from './pinned-lane.ts'
+import { carryOut, markOf } from './session-commands.ts'
+
+const ping = encodeCommand(['PING'])
+const multiBytes = encodeCommand(['MULTI'])
+const askingBytes = encodeCommand(['ASKING'])
+const crossSlotReply = Buffer.from("-CROSSSLOT Keys in request don't hash to the same slot\r\n")
+const tryAgainReply = Buffer.from('-TRYAGAIN the slot of the key has moved, and nothing was done: send it again\r\n')
+
+/**
+ * The connection to Redis that a client has for itself, while it has one: for a transaction, a subscription, a command
+ * that waits, a value too large to be held. Which one it is, what goes over it, and what is done when it is lost or the
+ * wrong one.
+ */
+export class OwnLane implements PinnedOwner {
+  readonly #client: ClientConnection
+  #pinned: PinnedLane | undefined
+  #cluster: ClusterDispatch | undefined
+  #remembered: { readonly bytes: Buffer; readonly mark: ReplyMark | undefined } | undefined
+  #waitsForAnswer = false
+
+  constructor(client: ClientConnection) {
+    this.#client = client
+  }
+
+  /** The connection, where the client has one. */
+  get pinned(): PinnedLane | undefined {
+    return this.#pinned
+  }
+
+  /** The client's requests go to a cluster: one that comes to the wrong node goes on to the right one. */
+  inCluster(cluster: ClusterDispatch): void {
+    this.#cluster = cluster
+  }
+
+  onPinnedReply(slot: number, bytes: Uint8Array, start: number, end: number, isLast: boolean): void {
+    if (isLast) this.#remembered = undefined
+    this.#client.onReply(slot, bytes, start, end, isLast)
+  }
+
+  onPinnedPush(bytes: Uint8Array, start: number, end: number): void {
+    if (!this.#client.isClosed) this.#client.outlet.put(bytes, start, end)
+  }
+
+  onPinnedFree(): void {
+    this.release()
+    this.#client.goOn()
+  }
+
+  /** What the server knew of the client is gone with the connection: the client is closed, as Redis would close it. */
+  onPinnedLost({ refusal }: UpstreamLostError): void {
+    const client = this.#client
+    if (client.isClosed) return
+    this.unpin()
+    if (refusal !== undefined && !client.slots.hasBegun) {
+      while (client.slots.owed > 0) client.answer(client.slots.head, refusal)
+      return
+    }
+    client.end()
+  }
+
+  /** Of a cluster: a node that is not the right one for a request, or not any more. */
+  onPinnedError(_slot: number, reply: Buffer): Buffer | undefined {
+    const pinned = this.#pinned
+    const redirect =
+      this.#cluster === undefined || pinned === undefined ? undefined : this.#cluster.redirected(pinned, reply)
+    if (redirect === undefined || pinned === undefined) {
+      this.#remembered = undefined
+      return reply
+    }
+    const request = this.#remembered
+    if (pinned.hasStreamed) return tryAgainReply
+    if (request === undefined || pinned.inFlight > 1) return crossSlotReply
+    // Nothing has begun on that connection but, maybe, an empty transaction: it begins anew on the right node.
+    const slot = this.#client.slots.head
+    this.unpin()
+    const next = this.pinTo(redirect.node)
+    if (pinned.hasSentMulti) next.sendHidden(multiBytes, { command: multiCommand })
+    if (redirect.isAsking) next.sendHidden(askingBytes)
+    next.send(request.bytes, 0, request.bytes.length, slot, request.mark)
+    return undefined
+  }
+
+  isBehind(): boolean {
+    return this.#client.isBehind()
+  }
+
+  whenCaughtUp(callback: () => void): void {
+    this.#client.whenCaughtUp(callback)
+  }
+
+  /** Pins a connection to this client that nobody has used, to show credentials on. */
+  pinFresh(): PinnedLane {
+    const { node, freshState } = this.#client.host
+    return this.#pin(node, freshState, true)
+  }
+
+  /** Pins a connection of its own to this client. */
+  pinTo(node: UpstreamNode): PinnedLane {
+    return this.#pin(node, this.#client.session.snapshot(), false)
+  }
+
+  /** Gives up the connection of its own, whatever state it has. */
+  unpin(): void {
+    const pinned = this.#pinned
+    this.#pinned = undefined
+    if (pinned !== undefined) pinned.node.dispose(pinned.connection)
+  }
+
+  /** Gives the connection back, for others where it can be theirs. */
+  release(): void {
+    this.#pinned?.release()
+    this.#pinned = undefined
+  }
+
+  /** Takes a connection of its own for a request and all that follow it until it is free again. */
+  borrow(command: ProxyCommand, bytes: Buffer, start: number, end: number, node?: UpstreamNode): boolean {
+    const { slots, session, host } = this.#client
+    if (slots.owed > 0) return this.#client.waitForReplies()
+    const pinned = this.#pinned ?? this.pinTo(node ?? host.node)
+    if (session.name !== '' && (command.name === 'DEBUG' || command.name.startsWith('CLIENT '))) {
+      pinned.sendHidden(encodeCommand(['CLIENT', 'SETNAME', session.name]))
+      pinned.isTainted = true
+    }
+    // WAIT is about the writes of its connection; any command moves a connection's place to the newest write of all.
+    if (command.name === 'WAIT' || command.name === 'WAITAOF') pinned.sendHidden(ping)
+    if (this.#cluster !== undefined) this.remember(command, bytes, start, end)
+    return this.dispatch(pinned, command, bytes, start, end)
+  }
+
+  /** Keeps the request at hand until it is answered, for a cluster may send it on to another node. */
+  remember(command: ProxyCommand, bytes: Buffer, start: number, end: number): void {
+    const request = this.#client.requestBytes(bytes, start, end)
+    const copy = Buffer.from(request.bytes.subarray(request.start, request.end))
+    this.#remembered = { bytes: copy, mark: markOf(this.#client, command) }
+    this.#waitsForAnswer = true
+  }
+
+  /** Sends the request at hand over the connection of its own, or carries it out. */
+  dispatch(pinned: PinnedLane, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+    const client = this.#client
+    if (command.way === 'own' && !pinned.hasSentMulti) return client.dispatchRare(command, bytes, start, end)
+    const isLocal = command.name === 'QUIT' || command.name === 'RESET' || command.name.endsWith('TNAME')
+    const isServers = command.name.endsWith('TNAME') && (pinned.hasSentMulti || pinned.stays)
+    if (isLocal && !isServers) {
+      if (command.name === 'RESET' && client.slots.owed > 0) return client.waitForReplies()
+      return carryOut(client, command, bytes, start, end)
+    }
+    if (command.way === 'pipe') {
+      if (client.slots.owed > 0) return client.waitForReplies()
+      const request = client.requestBytes(bytes, start, end)
+      pinned.becomePipe()
+      pinned.forward(request.bytes, request.start, request.end)
+      return true
+    }
+    if (command.way === 'stay') pinned.stays = pinned.isTainted = true
+    const { shield } = client.host
+    if (shield?.isActive === true) shield.seePinned(client, command, pinned)
+    this.send(pinned, command, bytes, start, end)
+    return true
+  }
+
+  /** Sends the request at hand over a connection of its own. */
+  send(pinned: PinnedLane, command: ProxyCommand, bytes: Buffer, start: number, end: number): void {
+    const client = this.#client
+    const request = client.requestBytes(bytes, start, end)
+    const sentMs = command.mayBlock ? undefined : client.host.turn.nowMs
+    pinned.send(request.bytes, request.start, request.end, client.slots.take(), markOf(client, command), {
+      commandId: command.id,
+      sentMs,
+    })
+    if (!this.#waitsForAnswer) return
+    this.#waitsForAnswer = false
+    client.waitForReplies()
+  }
+
+  /**
+   * Begins to send a request of which only the first bytes are there; false where it has to wait. The client's next
+   * bytes go on over the connection as they come (`forward`).
+   */
+  begin(command: ProxyCommand, bytes: Buffer, start: number, end: number, node: UpstreamNode): boolean {
+    const client = this.#client
+    if (this.#pinned === undefined && client.slots.owed > 0) return client.waitForReplies()
+    const pinned = this.#pinned ?? this.pinTo(node)
+    const { shield } = client.host
+    if (shield?.isActive === true) shield.seePinned(client, command, pinned)
+    pinned.hasStreamed = true
+    pinned.send(bytes, start, end, client.slots.take(), markOf(client, command))
+    return true
+  }
+
+  #pin(node: UpstreamNode, state: ConnectionState, isFresh: boolean): PinnedLane {
+    let pinned: PinnedLane
+    const connection = node.own(
+      state,
+      {
+        onReply: (bytes, start, end, isLast, type) => pinned.onReply(bytes, start, end, isLast, type),
+        onLost: (error) => pinned.onLost(error),
+        onDrain: () => this.#client.onUpstreamDrain(),
+      },
+      isFresh,
+    )
+    pinned = new PinnedLane(node, connection, this)
+    pinned.asker = this.#client
+    this.#pinned = pinned
+    return pinned
+  }
+}

@@ -87,7 +87,7 @@ test.each([0, 1])(
   'a hot key that was silent so long that its count is forgotten is counted again at once, with %d threads',
   async (ingestThreads) => {
     const hub = await TestCore.open([{ ...rule, minHoldMs: 600_000 }], { ingestThreads })
-    const settled = () => hub.core.inTurn(() => {})
+    const settled = () => hub.core.intake.inTurn(() => {})
     hub.report({ k1: 1500, k2: 1 })
     await settled()
     expect(hub.phase('k1')).toBe('hot')

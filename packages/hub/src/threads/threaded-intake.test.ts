@@ -37,7 +37,7 @@ async function open(ingestThreads: number, options: HubCoreOptions = {}): Promis
 }
 
 /** Waits until all that was given to the hub has had its turn. */
-const settled = (hub: TestCore) => hub.core.inTurn(() => {})
+const settled = (hub: TestCore) => hub.core.intake.inTurn(() => {})
 
 /** One host's counts of an interval: a crowd, keys that come and go around their thresholds, and some of every rule. */
 function countsAt(random: () => number, tick: number): Record<string, number | { count: number; writes: number }> {

@@ -42,7 +42,7 @@ export class HubIngest {
 
   /** Resolves when all that was taken has been counted and decided. */
   settled(): Promise<void> {
-    return this.core.inTurn(() => {})
+    return this.core.intake.inTurn(() => {})
   }
 
   close(): Promise<void> {

@@ -1,7 +1,7 @@
 import { peek, protect, shieldOf } from '@firebreak/client'
 import { encodeBinaryReport, encodeFrame, natsReports, type Overview } from '@firebreak/core'
 import { startHub } from '@firebreak/hub'
-import { type NatsServer, startNats, startRedis, waitFor } from '@firebreak/testkit'
+import { type NatsServer, scale, startNats, startRedis, waitFor } from '@firebreak/testkit'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect, type NatsConnection } from '@nats-io/transport-node'
 import { Redis } from 'ioredis'
@@ -118,6 +118,90 @@ test('a NATS server that was restarted is found again by sensor and hub, and wha
   )
   await waitFor(() => hub.core.delivery.size === 1, { timeoutMs: 40_000 })
 }, 60_000)
+
+/** Kills the server as a crash would, and brings it back with what it had on disk. */
+async function crash(during: () => Promise<void> = async () => {}): Promise<void> {
+  nats.child.signal('SIGKILL')
+  await nats.child.exited
+  await during()
+  nats = await nats.restart()
+}
+
+/** All accesses of a key that a hub has counted, under a rule that looks back for an hour. */
+function countedOf(hub: Hub, redisClusterId: string, key: string): number {
+  const heat = hub.core.engine.get(redisClusterId, key)
+  return heat?.tracks[0]?.heat('accesses', hub.core.now()) ?? 0
+}
+
+const hourRule = { id: 'hour', prefix: 'hot-', threshold: 1_000_000, windowMs: 3_600_000, strategy: 'Observe' }
+
+test('a NATS server that is killed and comes back: sensors go on, and no access is counted twice', async () => {
+  const hub = await startNatsHub({ initialRules: [hourRule] })
+  const redis = await startRedis()
+  ends.push(() => redis.stop())
+  const options = { hubs: [nats.url, hub.url], serviceId: 'shop', redisClusterId: 'main', tableFile: false as const }
+  const client = protect(new Redis(redis.url), options)
+  ends.push(() => {
+    shieldOf(client)?.close()
+    client.disconnect()
+  })
+  await waitFor(() => shieldOf(client)!.isConnected)
+  let issued = 0
+  const read = async (times: number) => {
+    for (let nth = 0; nth < times; nth++) {
+      issued++
+      await client.get('hot-1')
+    }
+  }
+  const counted = () => countedOf(hub, 'main', 'hot-1')
+  await read(200)
+  await waitFor(() => counted() === 200)
+  await crash(async () => {
+    await waitFor(() => hub.core.alarms.list().some(({ id }) => id === 'nats'))
+    await read(200)
+  })
+  const missing = issued - counted()
+  await waitFor(() => hub.core.alarms.list().every(({ id }) => id !== 'nats'), { timeoutMs: 40_000 })
+  await read(200)
+  // What came after the return is all there; of what came meanwhile nothing more than once.
+  await waitFor(() => counted() >= issued - missing, { timeoutMs: 40_000 })
+  // One whose confirmation died with the server comes again after 15 s, too old to be counted.
+  const isTaken = async () => (await waiting().catch(() => Number.POSITIVE_INFINITY)) <= scale(5, 0)
+  await waitFor(isTaken, { timeoutMs: 40_000 })
+  expect(counted()).toBeLessThanOrEqual(issued)
+  // Somewhere on the way reports did go over NATS, before and after.
+  const delivered = async () => {
+    const manager = await jetstreamManager(connection)
+    return (await manager.consumers.info(natsReports.stream, natsReports.consumer)).delivered.consumer_seq
+  }
+  const before = await waitFor(() => delivered().catch(() => undefined))
+  await waitFor(async () => {
+    await read(20)
+    return (await delivered().catch(() => 0)) > before
+  })
+}, 120_000)
+
+test('a report whose confirmation died with the server is sent again, and its sequence is known', async () => {
+  const hub = await startNatsHub({ initialRules: [hourRule] })
+  const bytes = frame(7, 300)
+  const send = () =>
+    jetstream(connection)
+      .publish(natsReports.subject, bytes, { msgID: 'i/7', timeout: 500 })
+      .catch(() => undefined)
+  await waitFor(send)
+  await waitFor(() => countedOf(hub, 'main', 'hot-1') === 300)
+  await waitFor(async () => (await waiting()) === 0)
+  await crash()
+  // The stream gave the report away when it was confirmed, and may have forgotten its name with it.
+  const again = await waitFor(send, { timeoutMs: 40_000 })
+  if (!again.duplicate) await waitFor(async () => (await refused(hub))['duplicate'] === 1, { timeoutMs: 40_000 })
+  await waitFor(() =>
+    jetstream(connection)
+      .publish(natsReports.subject, frame(8, 50), { msgID: 'i/8', timeout: 500 })
+      .catch(() => undefined),
+  )
+  await waitFor(() => countedOf(hub, 'main', 'hot-1') === 350, { timeoutMs: 40_000 })
+}, 120_000)
 
 test('what is no report is refused by cause and does not come again', async () => {
   const hub = await startNatsHub()

@@ -155,6 +155,15 @@ test('views show the hottest first with rate, share, sparkline, hosts and state'
   expect(await keyDetail(hub.core, 'main', 'never')).toBeUndefined()
 })
 
+test('views carry the error that sampling makes: per host and interval, larger for a hot key, which is sampled more thinly', async () => {
+  const hub = await TestCore.open([{ ...rule, threshold: 960 }], { maxEntriesPerSecond: 10 })
+  hub.keepReporting(5000, { k1: 150, a: 30 })
+  expect(hub.core.governor.pace).toEqual({ intervalMs: 100, samplingFloor: 11 })
+  const [hot, cold] = keyViews(hub.core, { limit: 2 })
+  expect(hot).toMatchObject({ key: 'k1', state: 'hot', hosts: 1, errorPerSecond: 150 })
+  expect(cold).toMatchObject({ key: 'a', state: 'cold', hosts: 1, errorPerSecond: 100 })
+})
+
 test('processes that fall silent are forgotten', async () => {
   const hub = await TestCore.open([], { hostTimeoutMs: 5000 })
   hub.report({ a: 1 })

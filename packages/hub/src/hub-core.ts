@@ -8,7 +8,6 @@ import {
   type HistoryEvent,
   type Invalidation,
   keyBytes,
-  parseKeyText,
   type Rule,
   RuleSet,
   type StatusPayload,
@@ -26,6 +25,7 @@ import { AlarmBoard } from './decide/alarm-board.ts'
 import { chooseByLoad } from './decide/choose-strategy.ts'
 import { Decider } from './decide/decider.ts'
 import type { HeatDecider } from './decide/heat-decider.ts'
+import { judgeClaim } from './decide/judge-claim.ts'
 import { StrategyReview } from './decide/strategy-review.ts'
 import { TableDelivery } from './deliver/table-delivery.ts'
 import { HeatRecorder } from './heat/heat-recorder.ts'
@@ -181,11 +181,6 @@ export class HubCore {
     this.#shared?.start()
   }
 
-  /** Runs something when all that was reported before has been decided. */
-  inTurn(turn: (now: number) => void): Promise<void> {
-    return this.intake.inTurn(turn)
-  }
-
   /** Hubs that share the store, this one included. */
   get hubCount(): number {
     return this.#shared?.hubCount ?? 1
@@ -264,25 +259,12 @@ export class HubCore {
 
   /** A process acted on its own crossing: confirmed by the table, or taken back. */
   takeClaim(instance: Instance, claim: ClaimPayload): void {
-    void this.intake.inTurn((now) => this.#judgeClaim(instance, claim, now))
-  }
-
-  #judgeClaim(instance: Instance, claim: ClaimPayload, now: number): void {
-    const key = parseKeyText(claim.key)
-    if (key === undefined || !Number.isFinite(claim.heat)) return
-    const { serviceId } = instance
-    const bytes = keyBytes(key)
-    const heat = this.engine.find(claim.redisClusterId, bytes, 0, bytes.length, now)
-    const track = heat && this.engine.trackOf(heat, this.#ruleSet.scope(claim.redisClusterId, serviceId))
-    const isConfirmed = track?.rule?.id === claim.ruleId && this.decider.confirmClaim(track, claim.heat, now)
-    if (isConfirmed && !track.services.has(serviceId)) this.delivery.addService(track, serviceId)
-    if (!isConfirmed) {
-      this.delivery.takeBack(serviceId, claim.redisClusterId, key)
-      const text = `a claim of ${instance.hostId} under rule \`${claim.ruleId}\` was taken back`
-      const { redisClusterId, ruleId } = claim
-      this.#record({ at: now, kind: 'rollback', redisClusterId, key: claim.key, ruleId, text })
-    }
-    this.delivery.flush()
+    const { engine, decider, delivery } = this
+    void this.intake.inTurn((now) => {
+      const rollback = judgeClaim(claim, instance, { engine, decider, delivery, rules: this.#ruleSet, now })
+      if (rollback !== undefined) this.#record(rollback)
+      delivery.flush()
+    })
   }
 
   /** Tells the sensors of all hubs; those of this one first. */

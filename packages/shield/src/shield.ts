@@ -306,7 +306,8 @@ export class Shield {
         this.#isBurstPlanned = false
         this.#reportIfDue()
       },
-      Math.max(1, Math.ceil(this.#cadence.burstDelayMs(clock.now()))),
+      // A timer may fire a little early, and one that came too soon would leave it to the next tick.
+      Math.ceil(this.#cadence.burstDelayMs(clock.now())) + 1,
     )
   }
 

@@ -78,6 +78,27 @@ test('heat is what an exact count over the last ten slices gives, at any time, f
   )
 })
 
+test('the slices of a key are what came in each, newest first, with the age of the newest', () => {
+  const { window, add, at } = makeWindow()
+  let index = -1
+  for (const [elapsedMs, count] of [
+    [0, 5],
+    [150, 7],
+    [160, 1],
+    [420, 2],
+  ] as const) {
+    at(elapsedMs)
+    index = add('k', count)
+  }
+  at(530)
+  const slices = new Float64Array(window.slices + 1)
+  window.slicesOf(index, slices)
+  expect([...slices]).toEqual([0, 2, 0, 0, 8, 5, 0, 0, 0, 0, 30])
+  at(1490)
+  window.slicesOf(index, slices)
+  expect([...slices]).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 90])
+})
+
 test('a key that crosses its threshold is told as the report arrives, each level once', () => {
   const { add, at, phases, changes } = makeWindow({ rules: rulesOf({}, levels(100, 1000)) })
   add('a', 60)

@@ -13,6 +13,10 @@ export interface FarKeysOptions {
   readonly shardCount: number
 }
 
+/** Slices of a far key's window. */
+export const farSlices = 10
+export const pastFields: number = farSlices + 1
+
 /** One entry of a report whose key is near, or may be; the same object for every entry. */
 export interface FarRow<Near> {
   /** What the key is linked to; undefined where it is not near yet. */
@@ -31,6 +35,12 @@ export interface FarRow<Near> {
   nearHeat: number
 }
 
+/** A row to fill. */
+export function emptyRow<Near>(): FarRow<Near> {
+  const numbers = { keyStart: 0, keyEnd: 0, count: 0, writes: 0, byteCount: 0, heat: 0, windowMs: 0, nearHeat: 0 }
+  return { near: undefined, past: new Float64Array(pastFields), ...numbers }
+}
+
 /** Who takes what is near. */
 export interface NearSide<Near> {
   /** A key without a link needs a higher rate than this to be among the hottest. */
@@ -41,10 +51,6 @@ export interface NearSide<Near> {
   /** Told of every entry that was counted, near or far. */
   onSlot(slot: number, count: number): void
 }
-
-/** Slices of a far key's window. */
-export const farSlices = 10
-export const pastFields: number = farSlices + 1
 
 /** Entries that are decoded together, so that the dict can fetch for all of them at once. */
 const batch = {
@@ -69,18 +75,7 @@ export class FarKeys<Near> {
   readonly #absent = new Map<string, Near>()
   readonly #shard: number
   readonly #shardCount: number
-  readonly #row: FarRow<Near> = {
-    near: undefined,
-    keyStart: 0,
-    keyEnd: 0,
-    count: 0,
-    writes: 0,
-    byteCount: 0,
-    past: new Float64Array(pastFields),
-    heat: 0,
-    windowMs: 0,
-    nearHeat: 0,
-  }
+  readonly #row = emptyRow<Near>()
   #lines: NearLines
   #wasNew = false
   #overflowCount = 0

@@ -1,4 +1,5 @@
 import { parseRule } from '@firebreak/core'
+import { waitFor } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import { TestCore } from '../testing/test-core.ts'
 
@@ -81,3 +82,23 @@ test('new rules reach keys that are far', async () => {
   hub.report({ ...crowd, k1: 10 })
   expect(hub.phase('k1')).toBe('hot')
 })
+
+test.each([0, 1])(
+  'a hot key that was silent so long that its count is forgotten is counted again at once, with %d threads',
+  async (ingestThreads) => {
+    const hub = await TestCore.open([{ ...rule, minHoldMs: 600_000 }], { ingestThreads })
+    const settled = () => hub.core.intake.inTurn(() => {})
+    hub.report({ k1: 1500, k2: 1 })
+    await settled()
+    expect(hub.phase('k1')).toBe('hot')
+    hub.clock.advance(30_000)
+    await settled()
+    await waitFor(() => hub.core.engine.size === 0)
+    expect(hub.phase('k1')).toBe('cooling')
+    // Far too little to come near by itself.
+    hub.report({ ...background(1000), k1: 3 })
+    await settled()
+    expect(hub.core.engine.get('main', 'k1')?.tracks[0]?.heat('accesses', hub.clock.now())).toBe(3)
+    await hub.core.close()
+  },
+)

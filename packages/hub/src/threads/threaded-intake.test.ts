@@ -9,7 +9,7 @@ import type { ThreadedIntake } from './threaded-intake.ts'
 const rules = [
   { id: 'high', prefix: 'k', threshold: 400, windowMs: 1000, minHoldMs: 300 },
   { id: 'writes', prefix: 'w', threshold: 60, measure: 'writes', minHoldMs: 300 },
-  { id: 'share', prefix: 's', share: 0.01, shareMinimum: 20, shareOf: 'node', minHoldMs: 300 },
+  { id: 'share', prefix: 's', share: 0.003, shareMinimum: 20, shareOf: 'node', minHoldMs: 300 },
 ]
 const hubs: TestCore[] = []
 
@@ -37,7 +37,7 @@ async function open(ingestThreads: number, options: HubCoreOptions = {}): Promis
 }
 
 /** Waits until all that was given to the hub has had its turn. */
-const settled = (hub: TestCore) => hub.core.inTurn(() => {})
+const settled = (hub: TestCore) => hub.core.intake.inTurn(() => {})
 
 /** One host's counts of an interval: a crowd, keys that come and go around their thresholds, and some of every rule. */
 function countsAt(random: () => number, tick: number): Record<string, number | { count: number; writes: number }> {
@@ -49,6 +49,9 @@ function countsAt(random: () => number, tick: number): Record<string, number | {
     const count = Math.round((400 / 10 / 4) * level * (0.5 + random()))
     if (count > 0) counts[`k${key}`] = count
   }
+  // Keys of no rule that fill the list of the hottest, so that these below, at 160 in a window, are far.
+  for (let key = 0; key < 250; key++) counts[`x${key}`] = 6
+  for (let key = 0; key < 20; key++) counts[`k-far-${key}`] = 3 + Math.floor(random() * 3)
   for (let key = 0; key < 10; key++) counts[`w${key}`] = { count: 3, writes: Math.floor(random() * 4) }
   counts[`s${tick % 3}`] = 20 + Math.floor(random() * 30)
   return counts
@@ -70,7 +73,12 @@ async function play(hub: TestCore, isPatient: boolean): Promise<HistoryEvent[]> 
       const instance = hub.core.hosts.find('shop', 'h0', 'i0', hub.clock.now())!
       hub.core.takeClaim(instance, { redisClusterId: 'main', key: 'k-claimed', ruleId: 'high', heat: 500 })
     }
-    if (tick === 80) await hub.core.putRule({ ...hub.core.rule('high')!, minHoldMs: 500 }, 'test')
+    if (tick === 60) {
+      // While much is under way. Far below what was near by the old one: what was far is hot from the next report on.
+      const [level] = hub.core.rule('high')!.levels
+      void hub.core.putRule({ ...hub.core.rule('high')!, levels: [{ ...level!, enter: 120, exit: 84 }] }, 'test')
+      for (let turn = 0; turn < 10; turn++) await undefined
+    }
     // Sometimes the threads are given time, sometimes much is under way.
     if (isPatient && tick % 10 === 0) await settled(hub)
   }

@@ -1,7 +1,7 @@
 import type { RuleSet, Timers } from '@firebreak/core'
 import { type AdmittedReport, type IntakeParts, NearIntake, type ReportIntake } from '../collect/report-intake.ts'
 import type { AlarmBoard } from '../decide/alarm-board.ts'
-import { type FarRow, latin1, pastFields } from '../heat/far-keys.ts'
+import { emptyRow, latin1 } from '../heat/far-keys.ts'
 import type { NearKey } from '../heat/tiered-heat-engine.ts'
 import { eachRow } from './each-row.ts'
 import { blockBytes, ReportBatch } from './report-batch.ts'
@@ -45,18 +45,7 @@ export class ThreadedIntake implements ReportIntake {
   readonly #batches = new Map<number, ReportBatch>()
   readonly #spareBlocks: SharedArrayBuffer[] = []
   readonly #lostAt = new Map<number, number>()
-  readonly #row: FarRow<NearKey> = {
-    near: undefined,
-    keyStart: 0,
-    keyEnd: 0,
-    count: 0,
-    writes: 0,
-    byteCount: 0,
-    past: new Float64Array(pastFields),
-    heat: 0,
-    windowMs: 0,
-    nearHeat: 0,
-  }
+  readonly #row = emptyRow<NearKey>()
   #lastBatch = 0
   #backlogBytes = 0
   #isFlushDue = false

@@ -8,6 +8,8 @@ const smallest = 8
 export interface BurstWatch {
   /** No key is before it has this many accesses in an interval. */
   readonly burstCount: number
+  /** A key that is about to cross does so within so many; infinite where none is. */
+  readonly leftCount: number
   /** True where a key, by its name or the hash of its bytes, has come to be with what was counted since `before`. */
   isBurst(key: string | number, before: number, count: number): boolean
 }
@@ -60,12 +62,17 @@ export class AccessBuffer {
       const count = this.#counter.add(this.#names[index]!, this.#writes[index] === 1, this.#bytes[index]!)
       if (count >= burstCount && this.#bursts.isBurst(this.#names[index]!, count - 1, count)) isBursting = true
     }
+    this.#setLimit()
     if (isBursting) this.#onBurst()
   }
 
   /** A new interval begins. */
   restart(): void {
     this.#counted = 0
-    this.#limit = Math.max(smallest, Math.min(capacity, this.#bursts.burstCount))
+    this.#setLimit()
+  }
+
+  #setLimit(): void {
+    this.#limit = Math.max(smallest, Math.min(capacity, this.#bursts.leftCount - this.#counted))
   }
 }

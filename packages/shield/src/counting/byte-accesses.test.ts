@@ -14,6 +14,7 @@ function drained(accesses: ByteAccesses): Map<string, number[]> {
 
 const burstsAt = (burstCount: number): BurstWatch => ({
   burstCount,
+  leftCount: Number.POSITIVE_INFINITY,
   isBurst: (_key, before, count) => before < burstCount && count >= burstCount,
 })
 

@@ -17,7 +17,7 @@ interface CompiledRule {
 interface Candidate {
   /** The hash of the key's bytes, where it was counted by them. */
   readonly hash: number | undefined
-  /** Accesses after which it crosses; infinite where it has, or where no level is for this process to carry out. */
+  /** Accesses after which it crosses; infinite where it has, or will not in the next interval. */
   left: number
   readonly intervals: { readonly at: number; readonly count: number; readonly writes: number }[]
 }
@@ -55,6 +55,10 @@ export class FastPath implements BurstWatch {
 
   get burstCount(): number {
     return Math.min(this.#fastCount, this.#fewestLeft)
+  }
+
+  get leftCount(): number {
+    return this.#fewestLeft
   }
 
   isBurst(key: string | number, before: number, count: number): boolean {
@@ -130,7 +134,8 @@ export class FastPath implements BurstWatch {
     const level = levels.findLast(({ enter, measure }) => enter !== undefined && heats[measure ?? 'accesses'] >= enter)
     const strategy = level?.strategies.find((template) => template.strategy === 'LocalCache')
     // Whatever the level measures, it takes as many accesses at least.
-    if (level === undefined) candidate.left = Math.max(1, Math.ceil(levels[0]!.enter - heats[levels[0]!.measure]))
+    const left = Math.max(1, Math.ceil(levels[0]!.enter - heats[levels[0]!.measure]))
+    if (level === undefined && left <= 2 * intervals.at(-1)!.count) candidate.left = left
     if (level === undefined || strategy === undefined) return undefined
     return { ruleId: id, heat: heats[level.measure ?? 'accesses'], strategy: strategy as LocalCacheStrategy }
   }

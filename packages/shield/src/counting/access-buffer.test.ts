@@ -1,0 +1,46 @@
+import { AccessCounter } from '@firebreak/core'
+import { expect, test } from 'vitest'
+import { AccessBuffer, type BurstWatch } from './access-buffer.ts'
+
+/** A buffer whose bursts are told by the number of accesses after which they came. */
+function bufferWith(watch: BurstWatch): { add: (name: string) => void; buffer: AccessBuffer; bursts: number[] } {
+  const bursts: number[] = []
+  let accesses = 0
+  const buffer = new AccessBuffer(new AccessCounter(), watch, () => bursts.push(accesses))
+  const add = (name: string) => {
+    accesses++
+    buffer.add(name, false, 0)
+  }
+  buffer.restart()
+  return { add, buffer, bursts }
+}
+
+test('accesses are handed over a hundred at a time, and a burst is seen then', () => {
+  const watch = {
+    burstCount: 20,
+    leftCount: Number.POSITIVE_INFINITY,
+    isBurst: (_: string | number, __: number, count: number) => count === 20,
+  }
+  const { add, bursts } = bufferWith(watch)
+  for (let nth = 0; nth < 300; nth++) add('k')
+  expect(bursts).toEqual([128])
+})
+
+test('where a key is about to cross, its crossing is seen at the very access, also after others were handed over', () => {
+  const watch = {
+    burstCount: 90,
+    leftCount: 90,
+    isBurst: (name: string | number, _: number, count: number) => name === 'k' && count === 90,
+  }
+  const alone = bufferWith(watch)
+  for (let nth = 0; nth < 65; nth++) alone.add('k')
+  // A tick.
+  alone.buffer.flush()
+  for (let nth = 0; nth < 60; nth++) alone.add('k')
+  expect(alone.bursts).toEqual([90])
+  const among = bufferWith(watch)
+  for (let nth = 0; nth < 200; nth++) among.add(nth % 2 === 0 ? 'k' : 'other')
+  // Its 90th is the 179th of all.
+  expect(among.bursts[0]).toBeGreaterThanOrEqual(179)
+  expect(among.bursts[0]).toBeLessThan(179 + 8)
+})

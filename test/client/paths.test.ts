@@ -176,7 +176,9 @@ test.each(['node-redis 6', 'node-redis 5', 'ioredis 5'].slice(0, scale(1, 3)))(
   'getOrLoad of %s loads once in all processes together',
   async (library) => {
     const plan = JSON.stringify({ port: server.port, key: 'k', readers: 200, library })
-    const children = [0, 1, 2].map(() => startSource(new URL('./loader-process.ts', import.meta.url), [plan]))
+    const children = Array.from({ length: scale(2, 4) }, () =>
+      startSource(new URL('./loader-process.ts', import.meta.url), [plan]),
+    )
     for (const child of children) expect(JSON.parse((await child.printed(/\{.*\}/))[0])).toEqual({ right: 200 })
     expect(await server.cli('GET', 'k:loads')).toBe('1')
     expect(await server.cli('GET', 'k')).toBe('loaded')

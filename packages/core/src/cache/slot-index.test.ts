@@ -1,3 +1,4 @@
+import { scale } from '@firebreak/testkit'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { SlotIndex } from './slot-index.ts'
@@ -41,7 +42,7 @@ test('finds what a Map finds, whatever was added and removed', () => {
       }
       expect([...index.keys()].sort()).toEqual([...model.keys()].sort())
     }),
-    { numRuns: 300 },
+    { numRuns: scale(60, 1000) },
   )
 })
 

@@ -15,20 +15,44 @@ export interface ReadCommand {
 
 /** The read command of a name and its arguments, the key among them at `keyIndex` (0 is the first argument). */
 export function readCommand(name: string, args: readonly CommandArgument[], keyIndex: number): ReadCommand {
-  let id = name
-  for (let index = 0; index < args.length; index++) {
-    if (index === keyIndex) continue
-    const text = argumentText(args[index]!)
-    // Lengths keep `a, bc` and `ab, c` apart.
-    id += ` ${text.length}:${text}`
+  return new WordsCommand(name, args, keyIndex)
+}
+
+/** A class, for a hit on the send path makes one only to know its id: methods cost nothing there, closures do. */
+class WordsCommand implements ReadCommand {
+  readonly id: string
+  readonly name: string
+  readonly #args: readonly CommandArgument[]
+  readonly #keyIndex: number
+
+  constructor(name: string, args: readonly CommandArgument[], keyIndex: number) {
+    this.name = name
+    this.#args = args
+    this.#keyIndex = keyIndex
+    let id = name
+    for (let index = 0; index < args.length; index++) {
+      if (index === keyIndex) continue
+      const text = argumentText(args[index]!)
+      // Lengths keep `a, bc` and `ab, c` apart.
+      id += ` ${text.length}:${text}`
+    }
+    this.id = id
   }
-  const words = (all: readonly CommandArgument[]) => [...name.split(' '), ...all]
-  return {
-    id,
-    name,
-    encode: () => encodeCommand(words(args)),
-    encodeFor: (key) => encodeCommand(words(args.with(keyIndex, key))),
-    encodeIn: (script) => encodeCommand(['EVAL', script, 1, args[keyIndex]!, ...words(args)]),
+
+  encode(): Uint8Array {
+    return encodeCommand(this.#words(this.#args))
+  }
+
+  encodeFor(key: Uint8Array): Uint8Array {
+    return encodeCommand(this.#words(this.#args.with(this.#keyIndex, key)))
+  }
+
+  encodeIn(script: string): Uint8Array {
+    return encodeCommand(['EVAL', script, 1, this.#args[this.#keyIndex]!, ...this.#words(this.#args)])
+  }
+
+  #words(args: readonly CommandArgument[]): CommandArgument[] {
+    return [...this.name.split(' '), ...args]
   }
 }
 

@@ -137,7 +137,7 @@ describe('watchdog', () => {
   })
 
   test('a lock whose reply was lost is taken by the repetition, once', async () => {
-    const { proxy, locks, close } = await openFaulty({ leaseMs: 5000 })
+    const { proxy, locks, close } = await openFaulty({ leaseMs: 600_000 })
     await locks.withLock('warm', () => {})
     proxy.faults.serverDelayMs = 60_000
     const locking = locks.getLock('taken once').lock()

@@ -80,6 +80,23 @@ test('after every call every key has an expiry, and an idle Redis ends empty', a
   })
 })
 
+test('a block neither shortens nor forgets the state behind it', async () => {
+  for (const spec of [
+    fixedWindow({ limit: 3, windowMs: 3_600_000, anchor: 'firstHit' }),
+    gcra({ capacity: 3, rate: 1, perMs: 3_600_000 }),
+  ]) {
+    const limiter = redisLimiter(spec, client, { ...patient, rememberDenied: false })
+    await limiter.take('k', 2)
+    const [key] = await client.keys('*')
+    for (const forMs of [10, 0]) {
+      await limiter.block('k', forMs)
+      expect(await client.pttl(key!)).toBeGreaterThan(3_000_000)
+    }
+    expect((await limiter.peek('k')).remaining).toBe(1)
+    await client.flushall()
+  }
+})
+
 test('calls of one turn for one key are one script call; a denied key is answered from memory until it may retry', async () => {
   const limiter = redisLimiter(fixedWindow({ limit: 50, windowMs: 3_600_000 }), client, patient)
   await limiter.take('warm')

@@ -63,4 +63,18 @@ describe('fencing token', () => {
     await back
     expect(await take('forgotten')).toBeGreaterThan(token)
   })
+
+  test('nor where another process has begun to count anew in between', async () => {
+    const ahead = (Date.now() + 3_600_000) * 1000
+    await client.set('firebreak_lock_epoch:{recounted}', ahead)
+    const token = await take('recounted')
+    const back = new Promise<void>((resolve) => client.once('ready', () => resolve()))
+    await server.cli('FLUSHALL')
+    await server.cli('CLIENT', 'KILL', 'TYPE', 'normal')
+    await back
+    const newcomer = new Locks(client)
+    expect(await newcomer.withLock('recounted', (handle) => handle.token)).toBeLessThan(token)
+    await newcomer.close()
+    expect(await take('recounted')).toBeGreaterThan(token)
+  })
 })

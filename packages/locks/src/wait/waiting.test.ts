@@ -5,8 +5,11 @@ import { oneRedis } from '../testing/one-redis.ts'
 const redis = oneRedis()
 const { open } = redis
 
+/** So long that a waiter which looks again by itself, after a lease at the latest, is far too late for its test. */
+const patient = { leaseMs: 600_000 }
+
 /** Somebody else's hold, which nobody of this process releases. */
-async function holdElsewhere(name: string, leaseMs = 60_000): Promise<void> {
+async function holdElsewhere(name: string, leaseMs = patient.leaseMs): Promise<void> {
   await redis.client.hset(name, 'elsewhere:1', 1)
   await redis.client.pexpire(name, leaseMs)
 }
@@ -57,27 +60,25 @@ describe('waiting', () => {
   })
 
   test('after a reconnect everybody looks once, for messages that were missed', async () => {
-    const locks = open()
+    const locks = open(patient)
     const name = 'missed'
     await holdElsewhere(name)
     const waiting = locks.getLock(name).lock()
     await waitFor(async () => (await subscribersOf(name)) === 1)
     await redis.client.del(name)
     await redis.server.cli('CLIENT', 'KILL', 'TYPE', 'pubsub')
-    const startedAt = performance.now()
     await (await waiting).unlock()
-    expect(performance.now() - startedAt).toBeLessThan(30_000)
   })
 
   test('looks again when the holder’s lease has run out without a word', async () => {
-    const locks = open()
+    const locks = open(patient)
     await holdElsewhere('silent death', 300)
     const handle = await locks.getLock('silent death').lock()
     expect(await redis.client.hkeys('silent death')).toEqual([handle.owner])
   })
 
   test('a waiter that gives up passes the word on to the next', async () => {
-    const locks = open()
+    const locks = open(patient)
     const name = 'passed on'
     await holdElsewhere(name)
     const leaving = new AbortController()
@@ -105,7 +106,8 @@ describe('waiting', () => {
     expect(served.indexOf('there')).toBeLessThan(300)
     const { handedOver, acquired } = here.metrics()
     expect(handedOver).toBeGreaterThan(0)
-    expect(acquired - handedOver).toBeGreaterThan(1)
+    // One in five was won from Redis, where the others could win it too.
+    expect(acquired - handedOver).toBeGreaterThanOrEqual(acquired / 5)
   })
 
   test('more waiters than allowed are refused', async () => {

@@ -1,36 +1,24 @@
-import {
-  BufferArgs,
-  encodeCommand,
-  encodeReply,
-  keySlotOfBytes,
-  mayBlock,
-  RequestError,
-  RequestParser,
-} from '@firebreak/core'
+import { type BufferArgs, RequestError, type RequestParser } from '@firebreak/core'
 import type { KeyLimitedError, KeySpace } from '@firebreak/shield'
 import { ClusterDispatch, type ClusterSettings } from '../cluster/cluster-dispatch.ts'
-import { clusterOfOne } from '../cluster/cluster-of-one.ts'
 import { type ProxyCommand, proxyCommandOf } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
-import { firebreakCommand } from '../observe/firebreak-command.ts'
 import { beginEvent, endEvent, Outlet } from '../transport/outlet.ts'
 import type { Transport, TransportOwner } from '../transport/transport.ts'
 import type { ReplyTarget, SharedLane } from '../upstream/shared-lane.ts'
 import { Backlog } from './backlog.ts'
 import type { ClientHost } from './client-host.ts'
-import { InfoReply } from './info-reply.ts'
+import { ClientRequest } from './client-request.ts'
 import { Input } from './input.ts'
+import { LargeRequest } from './large-request.ts'
 import { lostReply } from './lost-reply.ts'
 import { OwnLane } from './own-lane.ts'
+import { dispatchRare, noAuthReply } from './rare-dispatch.ts'
 import { ReplySlots } from './reply-slots.ts'
-import { RequestRest } from './request-rest.ts'
 import type { Session } from './session.ts'
-import { carryOut } from './session-commands.ts'
 
 const asterisk = 0x2a
 const largeBytes = 4096
-/** Of an argument with more bytes to come than this, nothing is held back. */
-const streamedBytes = 1024 * 1024
 
 /**
  * One client of the proxy: takes its requests off the wire, sends each the way it has to go, and writes the replies in
@@ -45,6 +33,8 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   readonly session: Session
   readonly outlet = new Outlet('client')
   readonly slots: ReplySlots = new ReplySlots(this.outlet)
+  /** The request at hand. */
+  readonly request: ClientRequest
   readonly args: BufferArgs
   readonly parser: RequestParser
   readonly #input = new Input()
@@ -56,8 +46,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   limitPass: 'paid' | KeyLimitedError | undefined
   /** The connection that the client has for itself, while it has one. */
   readonly own: OwnLane = new OwnLane(this)
-  /** What is to come of a request whose beginning was sent on. */
-  #rest: RequestRest | undefined
+  readonly #large: LargeRequest = new LargeRequest(this)
   /** Input waits until nothing is owed, or until what holds it lets go. */
   #isWaiting = false
   #isHeld = false
@@ -71,8 +60,9 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   constructor(host: ClientHost, session: Session) {
     this.host = host
     this.session = session
-    this.parser = new RequestParser({ maxBulkBytes: host.maxRequestBytes })
-    this.args = new BufferArgs(this.parser)
+    this.request = new ClientRequest(host.maxRequestBytes)
+    this.parser = this.request.parser
+    this.args = this.request.args
     this.lastActiveMs = this.#sinceMs = host.turn.nowMs
     this.#backlog = new Backlog(host, this.outlet, this.slots, () => host.onSlowReader(this))
   }
@@ -111,53 +101,32 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   onData(bytes: Buffer, length: number): void {
     beginEvent()
     this.#receive(bytes, length)
+    this.host.shield?.settle()
     endEvent()
   }
 
   #receive(bytes: Buffer, length: number): void {
-    this.#takeBytes(bytes, length)
-    this.host.shield?.settle()
-  }
-
-  #takeBytes(bytes: Buffer, length: number): void {
     this.lastActiveMs = this.host.turn.nowMs = performance.now()
     if (this.#isEnding) return
     if (this.own.pinned?.isPipe === true) {
       this.own.pinned.forward(bytes, 0, length)
       return
     }
-    const start = this.#rest === undefined ? 0 : this.#forwardRest(this.#rest, bytes, length)
+    const start = this.#large.isOnItsWay ? this.#large.forward(bytes, length) : 0
+    if (this.#large.mustWait) this.#transport.pause()
     if (start === length) return
     if (this.#input.isEmpty && !this.#isBlocked) {
       const taken = this.#take(bytes, start, length)
-      if (taken < length && !this.#isEnding) this.#input.add(bytes, taken, length, this.#missingBytes)
+      if (taken < length && !this.#isEnding) this.#input.add(bytes, taken, length, this.#large.missingBytes)
     } else {
-      this.#input.add(bytes, start, length, this.#missingBytes)
+      this.#input.add(bytes, start, length, this.#large.missingBytes)
       this.#takeInput()
     }
   }
 
-  /** Bytes that are worth having room for. */
-  get #missingBytes(): number {
-    return Math.min(this.parser.missingBytes, streamedBytes)
-  }
-
-  /** Sends on what belongs to the request that is on its way; gives the offset behind it. */
-  #forwardRest(rest: RequestRest, bytes: Buffer, length: number): number {
-    const pinned = this.own.pinned
-    const end = rest.take(bytes, 0, length)
-    if (rest.isDone) this.#rest = undefined
-    if (pinned === undefined) return end
-    pinned.forward(bytes, 0, end)
-    if (pinned.connection.outlet.queuedBytes <= streamedBytes) return end
-    pinned.connection.outlet.flush()
-    if (pinned.connection.outlet.queuedBytes > streamedBytes) this.#transport.pause()
-    return end
-  }
-
   /** Redis has taken what was sent over the client's own connection: the rest of a large request may come. */
   onUpstreamDrain(): void {
-    if (this.#rest !== undefined && !this.#isBlocked) this.#transport.resume()
+    if (this.#large.isOnItsWay && !this.#isBlocked) this.#transport.resume()
   }
 
   onDrain(): void {
@@ -259,22 +228,6 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     this.#keySpace = undefined
   }
 
-  /** The bytes of the request at hand as an array of bulk strings, whatever the client typed. */
-  requestBytes(bytes: Buffer, start: number, end: number): { bytes: Uint8Array; start: number; end: number } {
-    if (bytes[start] === asterisk) return { bytes, start, end }
-    const own = encodeCommand(this.argumentList())
-    return { bytes: own, start: 0, end: own.length }
-  }
-
-  argumentList(): Uint8Array[] {
-    const { parser } = this
-    return Array.from({ length: parser.length }, (_, index) => this.argument(index)) as Uint8Array[]
-  }
-
-  argument(index: number): Uint8Array {
-    return this.parser.bytes.subarray(this.parser.startOf(index), this.parser.endOf(index))
-  }
-
   /** Sends the request at hand over a shared lane for a state. */
   sendShared(
     lane: SharedLane,
@@ -284,7 +237,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     end: number,
     target: ReplyTarget = this,
   ): void {
-    const request = this.requestBytes(bytes, start, end)
+    const request = this.request.wholeBytes(bytes, start, end)
     const slot = this.slots.take()
     lane.send(request.bytes, request.start, request.end, target, slot, command.id, this.host.turn.nowMs)
   }
@@ -330,7 +283,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
         return end
       }
       if (next === 0) {
-        if (parser.missingBytes > streamedBytes && this.#begin(bytes, at, end)) return end
+        if (this.#large.begin(bytes, at, end)) return end
         break
       }
       if (parser.length > 0 && !this.#dispatch(bytes, at, next)) return at
@@ -342,22 +295,6 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
       }
     }
     return at
-  }
-
-  /** Begins to send a request on that is too large to be held: where its command and key are known by now. */
-  #begin(bytes: Buffer, start: number, end: number): boolean {
-    const { parser, host } = this
-    const command = parser.length > 0 ? proxyCommandOf(this.args) : undefined
-    const row = command?.row
-    if (command?.isShared !== true || row?.hasSingleKey !== true || parser.length <= row.firstKey) return false
-    if (!this.session.isKnown) return false
-    const key = this.argument(row.firstKey)
-    const node = host.cluster === undefined ? host.node : host.cluster.topology.nodeOf(keySlotOfBytes(key))
-    if (this.own.pinned === undefined && host.cluster !== undefined) this.#clusterDispatch(host.cluster)
-    if (!this.own.begin(command, bytes, start, end, node)) return false
-    this.#rest = new RequestRest(parser.missingBytes, parser.expectedLength - parser.length - 1)
-    parser.reset()
-    return true
   }
 
   /** Sends one request its way; false where it has to wait. */
@@ -380,7 +317,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
       } else this.sendShared(lane, command, bytes, start, end, target)
       return true
     }
-    return this.dispatchRare(command, bytes, start, end)
+    return dispatchRare(this, command, bytes, start, end)
   }
 
   #dispatchToCluster(
@@ -391,13 +328,14 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     end: number,
   ): boolean {
     if (!this.session.isKnown && command.way !== 'session') {
-      this.answerNow(noAuth)
+      this.answerNow(noAuthReply)
       return true
     }
-    return this.#clusterDispatch(cluster).dispatch(command, bytes, start, end)
+    return this.dispatchTo(cluster).dispatch(command, bytes, start, end)
   }
 
-  #clusterDispatch(cluster: ClusterSettings): ClusterDispatch {
+  /** What sends this client's requests to a cluster. */
+  dispatchTo(cluster: ClusterSettings): ClusterDispatch {
     if (this.#cluster === undefined) {
       this.#cluster = new ClusterDispatch(this, cluster)
       this.own.inCluster(this.#cluster)
@@ -405,66 +343,24 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     return this.#cluster
   }
 
+  /** Where this client's scripts go now; undefined where what is owed has to come first. */
+  scriptLane(): SharedLane | undefined {
+    if (this.slots.owed > 0 && this.#lane?.use !== 'scripts') return undefined
+    if (this.slots.owed === 0 || this.#lane === undefined || this.#lane.isRetired)
+      this.#lane = this.host.node.lane(this.session.snapshot(), 'scripts')
+    return this.#lane
+  }
+
+  /** True for a while after a large reply. */
+  get isHeavy(): boolean {
+    return this.#backlog.isHeavy
+  }
+
   /** Where this client's plain commands go now. */
   commandLane(): SharedLane {
     const lane = this.#lane
     if (lane !== undefined && !lane.isRetired && (this.slots.owed > 0 || lane.use === 'commands')) return lane
     return (this.#lane = this.host.node.lane(this.session.snapshot()))
-  }
-
-  /** What is not plainly sent on. */
-  dispatchRare(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
-    if (!this.session.isKnown && command.way !== 'session') {
-      this.answerNow(noAuth)
-      return true
-    }
-    switch (command.way) {
-      case 'session':
-        return carryOut(this, command, bytes, start, end)
-      case 'own': {
-        const { shield } = this.host
-        if (shield !== undefined && this.args.length === 3 && this.args.isWord(1, 'PEEK')) {
-          this.answerNow(shield.peek(this, this.argument(2)))
-          return true
-        }
-        const words = this.argumentList().map((word) => Buffer.from(word).toString())
-        this.answerNow(encodeReply(firebreakCommand(words.slice(1), this.host.observed), this.session.version))
-        return true
-      }
-      case 'cluster': {
-        const only = this.host.onlyNode()
-        if (only === undefined) return this.#seeAndSend(this.commandLane(), command, bytes, start, end)
-        this.answerNow(encodeReply(clusterOfOne(command.name, only), this.session.version))
-        return true
-      }
-      case 'info': {
-        const request = this.requestBytes(bytes, start, end)
-        const reply = new InfoReply(this, this.slots.take())
-        const lane = this.commandLane()
-        lane.send(request.bytes, request.start, request.end, reply, 0, command.id, this.host.turn.nowMs)
-        return true
-      }
-      case 'script':
-        if (this.host.isIsolated) return this.own.borrow(command, bytes, start, end)
-        if (this.slots.owed > 0 && this.#lane?.use !== 'scripts') return this.waitForReplies()
-        if (this.slots.owed === 0 || this.#lane === undefined || this.#lane.isRetired)
-          this.#lane = this.host.node.lane(this.session.snapshot(), 'scripts')
-        return this.#seeAndSend(this.#lane, command, bytes, start, end)
-      case 'shared':
-        if (this.host.isIsolated || this.#backlog.isHeavy || (command.mayBlock && mayBlock(command.row!, this.args)))
-          return this.own.borrow(command, bytes, start, end)
-        return this.#seeAndSend(this.commandLane(), command, bytes, start, end)
-      default:
-        return this.own.borrow(command, bytes, start, end)
-    }
-  }
-
-  #seeAndSend(lane: SharedLane, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
-    const { shield } = this.host
-    const seen = shield?.isActive === true ? shield.see(this, command, this) : this
-    if (seen === 'held') return false
-    if (seen !== 'answered') this.sendShared(lane, command, bytes, start, end, seen)
-    return true
   }
 
   /** The request at hand has to wait until all before it are answered. */
@@ -475,12 +371,9 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   }
 
   #drained(): void {
-    if (this.#isEnding) {
-      this.end()
-      return
-    }
     this.#isWaiting = false
-    this.goOn()
+    if (this.#isEnding) this.end()
+    else this.goOn()
   }
 
   #pause(): void {
@@ -503,5 +396,3 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     if (!this.#isBlocked && !this.#isEnding) this.#transport.resume()
   }
 }
-
-const noAuth = Buffer.from('-NOAUTH Authentication required.\r\n')

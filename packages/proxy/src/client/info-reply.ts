@@ -17,7 +17,7 @@ export class InfoReply implements ReplyTarget {
   constructor(client: ClientConnection, slot: number) {
     this.#client = client
     this.#slot = slot
-    const sections = client.argumentList().slice(1)
+    const sections = client.request.list().slice(1)
     this.#wantsSection =
       sections.length === 0 || sections.some((word) => wanting.some((wanted) => isWord(word, wanted)))
   }

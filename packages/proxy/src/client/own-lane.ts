@@ -6,6 +6,7 @@ import type { ConnectionState } from '../upstream/identity.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import type { ClientConnection } from './client-connection.ts'
 import { PinnedLane, type PinnedOwner, type ReplyMark } from './pinned-lane.ts'
+import { dispatchRare } from './rare-dispatch.ts'
 import { carryOut, markOf } from './session-commands.ts'
 
 const ping = encodeCommand(['PING'])
@@ -137,7 +138,7 @@ export class OwnLane implements PinnedOwner {
 
   /** Keeps the request at hand until it is answered, for a cluster may send it on to another node. */
   remember(command: ProxyCommand, bytes: Buffer, start: number, end: number): void {
-    const request = this.#client.requestBytes(bytes, start, end)
+    const request = this.#client.request.wholeBytes(bytes, start, end)
     const copy = Buffer.from(request.bytes.subarray(request.start, request.end))
     this.#remembered = { bytes: copy, mark: markOf(this.#client, command) }
     this.#waitsForAnswer = true
@@ -146,7 +147,7 @@ export class OwnLane implements PinnedOwner {
   /** Sends the request at hand over the connection of its own, or carries it out. */
   dispatch(pinned: PinnedLane, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
     const client = this.#client
-    if (command.way === 'own' && !pinned.hasSentMulti) return client.dispatchRare(command, bytes, start, end)
+    if (command.way === 'own' && !pinned.hasSentMulti) return dispatchRare(client, command, bytes, start, end)
     const isLocal = command.name === 'QUIT' || command.name === 'RESET' || command.name.endsWith('TNAME')
     const isServers = command.name.endsWith('TNAME') && (pinned.hasSentMulti || pinned.stays)
     if (isLocal && !isServers) {
@@ -155,7 +156,7 @@ export class OwnLane implements PinnedOwner {
     }
     if (command.way === 'pipe') {
       if (client.slots.owed > 0) return client.waitForReplies()
-      const request = client.requestBytes(bytes, start, end)
+      const request = client.request.wholeBytes(bytes, start, end)
       pinned.becomePipe()
       pinned.forward(request.bytes, request.start, request.end)
       return true
@@ -170,7 +171,7 @@ export class OwnLane implements PinnedOwner {
   /** Sends the request at hand over a connection of its own. */
   send(pinned: PinnedLane, command: ProxyCommand, bytes: Buffer, start: number, end: number): void {
     const client = this.#client
-    const request = client.requestBytes(bytes, start, end)
+    const request = client.request.wholeBytes(bytes, start, end)
     const sentMs = command.mayBlock ? undefined : client.host.turn.nowMs
     pinned.send(request.bytes, request.start, request.end, client.slots.take(), markOf(client, command), {
       commandId: command.id,

@@ -47,7 +47,7 @@ export function carryOut(
       return true
     case 'CLIENT SETNAME':
       if (args.length !== 3) return toServer(client, command, bytes, start, end)
-      return setName(client, client.argument(2))
+      return setName(client, client.request.argument(2))
     case 'CLIENT GETNAME':
       if (args.length !== 2) return toServer(client, command, bytes, start, end)
       client.answerNow(
@@ -75,7 +75,7 @@ export function markOf(client: ClientConnection, command: ProxyCommand): ReplyMa
     case 'unsubscribe':
       return { command, channels: args.length - 1 }
     case 'select': {
-      const database = args.length === 2 ? wholeNumber(client.argument(1)) : undefined
+      const database = args.length === 2 ? wholeNumber(client.request.argument(1)) : undefined
       const onDone = () => {
         if (database === undefined) return
         session.database = database
@@ -106,7 +106,7 @@ export function markOf(client: ClientConnection, command: ProxyCommand): ReplyMa
       }
     }
     case 'tracking': {
-      const isOn = args.length > 2 && isWord(client.argument(2), 'on')
+      const isOn = args.length > 2 && isWord(client.request.argument(2), 'on')
       const { pinned } = client.own
       return {
         command,
@@ -119,11 +119,11 @@ export function markOf(client: ClientConnection, command: ProxyCommand): ReplyMa
     case 'list':
       return args.length === 2 ? { command, rewrite: (reply) => longerText(reply, host.namedClients()) } : undefined
     case 'name': {
-      const name = args.length === 3 ? Buffer.from(client.argument(2)).toString('latin1') : ''
+      const name = args.length === 3 ? Buffer.from(client.request.argument(2)).toString('latin1') : ''
       return { command, onDone: () => void (session.name = name) }
     }
     case 'pause': {
-      const forMs = command.name === 'CLIENT PAUSE' && args.length > 2 ? wholeNumber(client.argument(2)) : 0
+      const forMs = command.name === 'CLIENT PAUSE' && args.length > 2 ? wholeNumber(client.request.argument(2)) : 0
       return { command, onDone: () => host.isolate(forMs ?? 0) }
     }
     default:
@@ -164,12 +164,12 @@ function select(client: ClientConnection, command: ProxyCommand, bytes: Buffer, 
     client.answerNow(noAuth)
     return true
   }
-  const database = args.length === 2 ? wholeNumber(client.argument(1)) : undefined
+  const database = args.length === 2 ? wholeNumber(client.request.argument(1)) : undefined
   if (database === undefined || database < 0 || database > maxDatabase)
     return toServer(client, command, bytes, start, end)
   if (client.slots.owed > 0) return client.waitForReplies()
   const lane = host.node.lane({ ...session.snapshot(), database })
-  const request = client.requestBytes(bytes, start, end)
+  const request = client.request.wholeBytes(bytes, start, end)
   const commit = () => {
     session.database = database
   }
@@ -191,8 +191,8 @@ function authenticate(
       return true
     }
     if (client.slots.owed > 0) return client.waitForReplies()
-    const username = args.length === 3 ? Buffer.from(client.argument(1)).toString() : 'default'
-    const identity = host.users.identify(username, client.argument(args.length - 1))
+    const username = args.length === 3 ? Buffer.from(client.request.argument(1)).toString() : 'default'
+    const identity = host.users.identify(username, client.request.argument(args.length - 1))
     if (identity === undefined) client.answerNow(wrongPassword)
     else {
       becomeKnown(client, username, identity)
@@ -230,8 +230,9 @@ function throughFreshConnection(
 
 function credentialsOf(client: ClientConnection): Identity | undefined {
   const { args } = client
-  if (args.length === 2) return identityOf(undefined, Buffer.from(client.argument(1)))
-  if (args.length === 3) return identityOf(Buffer.from(client.argument(1)), Buffer.from(client.argument(2)))
+  if (args.length === 2) return identityOf(undefined, Buffer.from(client.request.argument(1)))
+  if (args.length === 3)
+    return identityOf(Buffer.from(client.request.argument(1)), Buffer.from(client.request.argument(2)))
   return undefined
 }
 
@@ -245,7 +246,7 @@ interface HelloRequest {
 
 /** What HELLO asks for, or undefined where the server would refuse it. */
 function helloOf(client: ClientConnection): HelloRequest | undefined {
-  const words = client.argumentList().slice(1)
+  const words = client.request.list().slice(1)
   const [proto, ...options] = words
   const version = proto === undefined ? undefined : wholeNumber(proto)
   if (version !== 2 && version !== 3) return undefined

@@ -10,6 +10,7 @@ import {
 } from '@firebreak/core'
 import type { ClientConnection } from '../client/client-connection.ts'
 import type { PinnedLane } from '../client/pinned-lane.ts'
+import { dispatchRare } from '../client/rare-dispatch.ts'
 import { carryOut } from '../client/session-commands.ts'
 import { multiCommand, type ProxyCommand } from '../commands/proxy-command.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
@@ -82,7 +83,7 @@ export class ClusterDispatch {
         return true
       case 'info':
       case 'own':
-        return client.dispatchRare(command, bytes, start, end)
+        return dispatchRare(client, command, bytes, start, end)
       case 'script':
       case 'shared':
         if (command.mayBlock && mayBlock(command.row!, client.args)) return this.#borrow(command, bytes, start, end)
@@ -152,7 +153,7 @@ export class ClusterDispatch {
   #route(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
     const client = this.#client
     const { name } = command
-    const request = client.requestBytes(bytes, start, end)
+    const request = client.request.wholeBytes(bytes, start, end)
     const { shield } = client.host
     const seen = shield?.isActive === true ? shield.see(client, command, client) : client
     if (seen === 'held') return false
@@ -169,7 +170,7 @@ export class ClusterDispatch {
       return true
     }
     if (isSplittable(name)) {
-      const split = this.#isCrossSlot(command) ? splitRequest(name, client.argumentList()) : undefined
+      const split = this.#isCrossSlot(command) ? splitRequest(name, client.request.list()) : undefined
       if (split !== undefined) {
         this.#sendParts(command, split.parts, split.join, seen)
         return true
@@ -262,7 +263,7 @@ export class ClusterDispatch {
   #scan(command: ProxyCommand): boolean {
     const client = this.#client
     const { masters } = this.#settings.topology
-    const args = client.argumentList()
+    const args = client.request.list()
     const place = splitCursor(Buffer.from(args[1]!).toString('latin1'))
     const node = place === undefined ? undefined : masters[place.node]
     if (place === undefined || node === undefined) {

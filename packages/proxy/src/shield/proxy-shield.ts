@@ -209,7 +209,7 @@ export class ProxyShield {
       return true
     }
     const slot = client.slots.next
-    const request = encodeCommand(client.argumentList())
+    const request = encodeCommand(client.request.list())
     const isLoading = hot.load(read ?? getOf(hot), now, (loaded) => {
       if (client.isClosed) return
       if (loaded !== undefined) client.answer(slot, version === 3 ? loaded.bytes : asResp2(row.name, loaded))
@@ -304,7 +304,7 @@ function refusal({ limit, windowMs }: RateLimitStrategy, { retryAfterMs }: KeyLi
 
 function readOf(client: ClientConnection, row: CommandRow, keyIndex: number): ReadCommand {
   // Copies: a load may be sent after the client's chunk is gone.
-  const list = client.argumentList().map((argument) => Buffer.from(argument))
+  const list = client.request.list().map((argument) => Buffer.from(argument))
   const skipped = row.name.includes(' ') ? 2 : 1
   return readCommand(row.name, list.slice(skipped), keyIndex - skipped)
 }

@@ -1,0 +1,78 @@
+import { encodeReply, mayBlock } from '@firebreak/core'
+import { clusterOfOne } from '../cluster/cluster-of-one.ts'
+import type { ProxyCommand } from '../commands/proxy-command.ts'
+import { firebreakCommand } from '../observe/firebreak-command.ts'
+import type { SharedLane } from '../upstream/shared-lane.ts'
+import type { ClientConnection } from './client-connection.ts'
+import { InfoReply } from './info-reply.ts'
+import { carryOut } from './session-commands.ts'
+
+/** For a client that has not said who it is, where it has to. */
+export const noAuthReply: Buffer = Buffer.from('-NOAUTH Authentication required.\r\n')
+
+/** Sends what is not plainly sent on its way; false where it has to wait. */
+export function dispatchRare(
+  client: ClientConnection,
+  command: ProxyCommand,
+  bytes: Buffer,
+  start: number,
+  end: number,
+): boolean {
+  if (!client.session.isKnown && command.way !== 'session') {
+    client.answerNow(noAuthReply)
+    return true
+  }
+  switch (command.way) {
+    case 'session':
+      return carryOut(client, command, bytes, start, end)
+    case 'own': {
+      const { shield } = client.host
+      if (shield !== undefined && client.args.length === 3 && client.args.isWord(1, 'PEEK')) {
+        client.answerNow(shield.peek(client, client.request.argument(2)))
+        return true
+      }
+      const words = client.request.list().map((word) => Buffer.from(word).toString())
+      client.answerNow(encodeReply(firebreakCommand(words.slice(1), client.host.observed), client.session.version))
+      return true
+    }
+    case 'cluster': {
+      const only = client.host.onlyNode()
+      if (only === undefined) return seeAndSend(client, client.commandLane(), command, bytes, start, end)
+      client.answerNow(encodeReply(clusterOfOne(command.name, only), client.session.version))
+      return true
+    }
+    case 'info': {
+      const request = client.request.wholeBytes(bytes, start, end)
+      const reply = new InfoReply(client, client.slots.take())
+      const lane = client.commandLane()
+      lane.send(request.bytes, request.start, request.end, reply, 0, command.id, client.host.turn.nowMs)
+      return true
+    }
+    case 'script': {
+      if (client.host.isIsolated) return client.own.borrow(command, bytes, start, end)
+      const lane = client.scriptLane()
+      return lane === undefined ? client.waitForReplies() : seeAndSend(client, lane, command, bytes, start, end)
+    }
+    case 'shared':
+      if (client.host.isIsolated || client.isHeavy || (command.mayBlock && mayBlock(command.row!, client.args)))
+        return client.own.borrow(command, bytes, start, end)
+      return seeAndSend(client, client.commandLane(), command, bytes, start, end)
+    default:
+      return client.own.borrow(command, bytes, start, end)
+  }
+}
+
+function seeAndSend(
+  client: ClientConnection,
+  lane: SharedLane,
+  command: ProxyCommand,
+  bytes: Buffer,
+  start: number,
+  end: number,
+): boolean {
+  const { shield } = client.host
+  const seen = shield?.isActive === true ? shield.see(client, command, client) : client
+  if (seen === 'held') return false
+  if (seen !== 'answered') client.sendShared(lane, command, bytes, start, end, seen)
+  return true
+}

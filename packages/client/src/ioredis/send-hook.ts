@@ -1,5 +1,6 @@
 import { type CommandRow, commandOf, forEachKey, isCacheable, ListArgs } from '@firebreak/core'
 import { type CachedReply, type HotKey, KeyLimitedError, readCommand, type Shield } from '@firebreak/shield'
+import { replyText } from '../reply-text.ts'
 import type { ClientState } from './client-state.ts'
 import { nameOf, writtenBytes } from './command-keys.ts'
 import { decodeReply, flattenPairs, type ReplyMapping, replyMappingOf } from './decode-reply.ts'
@@ -227,6 +228,12 @@ export class SendHook {
   }
 
   #answer(command: IoredisCommand, reply: CachedReply): void {
+    // Text is the same for all who want text; what else there is, each gets anew.
+    const text = command.replyEncoding === 'utf8' ? replyText(reply) : undefined
+    if (text !== undefined) {
+      command.resolve(text)
+      return
+    }
     const { protocol, isLegacy } = this.#mapping
     const value = decodeReply(reply.bytes, this.#mapping)
     command.setReplyContext?.({ protocol, replyMapping: isLegacy ? 'legacy' : 'resp3' })

@@ -34,7 +34,7 @@ async function compareLimiter(bench: Bench): Promise<void> {
     theirs: speed((key) => theirs.get(key)!.tryRemoveTokens(1)),
   }
   await interleaved(1, contestants)
-  const speeds = await interleaved(rounds(7, 15), contestants)
+  const speeds = await interleaved(rounds(7, 9), contestants)
   say(`local-allow-vs-limiter: ${perSecond(speeds.ours)} to ${perSecond(speeds.theirs)} calls/s`)
   const ratio = medianRatio(speeds.ours, speeds.theirs)
   bench.report({ id: 'local-allow-vs-limiter', ratio, of: 'localLimiter', to: 'limiter' })
@@ -53,7 +53,7 @@ async function compareUpstash(bench: Bench, id: string, lead: number, keyOf: (ca
       theirs: () => speedOf(calls, theirs),
     }
     await interleaved(1, contestants)
-    const speeds = await interleaved(rounds(5, 9), contestants)
+    const speeds = await interleaved(rounds(5, 5), contestants)
     say(`${id}: ${perSecond(speeds.ours)} to ${perSecond(speeds.theirs)} calls/s`)
     const ratio = medianRatio(speeds.ours, speeds.theirs)
     bench.report({ id, ratio, of: 'redisLimiter', to: '@upstash/ratelimit' })

@@ -25,8 +25,33 @@ export async function benchRedisHot(bench: Bench): Promise<void> {
   const calls = rounds(5000, 25_000)
   await withRedis(async (table) => {
     await compare(bench, table, 'redis-hot-vs-rlf', () => 'hot', { ours: calls * 12, theirs: calls })
+    await compareCrowd(bench, table)
     await compareAdmission(table)
   })
+}
+
+/** A thousand callers at once: what a key gets that is hot indeed. One round trip serves all of them. */
+async function compareCrowd(bench: Bench, table: Table): Promise<void> {
+  const limit = 1_000_000
+  const calls = rounds(5000, 25_000)
+  const spec = measuredSpecs(limit, hourMs)['token bucket']!
+  const speeds = await interleaved(rounds(3, 5), {
+    ours: () =>
+      speedOf(
+        calls * 12,
+        ourTake(table, spec, () => 'hot'),
+        1000,
+      ),
+    theirs: () =>
+      speedOf(
+        calls,
+        theirTake(table, limit, () => 'hot'),
+        1000,
+      ),
+  })
+  say(`redis-hot-crowd token bucket: ${perSecond(speeds.ours)} to ${perSecond(speeds.theirs)} calls/s`)
+  const ratio = medianRatio(speeds.ours, speeds.theirs)
+  bench.report({ id: 'redis-hot-crowd-vs-rlf', ratio, of: 'redisLimiter, 1,000 callers', to: 'RateLimiterRedis' })
 }
 
 /** A server and a client for each contestant. */

@@ -1,24 +1,22 @@
 /** One call; true where it was admitted. */
 export type Take = (call: number) => Promise<boolean>
 
-const concurrency = 100
-
-/** Calls a millisecond with 100 callers, each making its next call when it has its answer; all must be admitted. */
-export async function speedOf(calls: number, take: Take): Promise<number> {
+/** Calls a millisecond with so many callers, each making its next call when it has its answer; all must be admitted. */
+export async function speedOf(calls: number, take: Take, callers = 100): Promise<number> {
   const start = performance.now()
-  const admitted = await admittedOf(calls, take)
+  const admitted = await admittedOf(calls, take, callers)
   if (admitted !== calls) throw new Error(`${admitted} of ${calls} calls were admitted`)
   return calls / (performance.now() - start)
 }
 
 /** How many of so many calls were admitted. */
-export async function admittedOf(calls: number, take: Take): Promise<number> {
+export async function admittedOf(calls: number, take: Take, callers = 100): Promise<number> {
   let next = 0
   let admitted = 0
   const caller = async () => {
     while (next < calls) if (await take(next++)) admitted++
   }
-  await Promise.all(Array.from({ length: concurrency }, caller))
+  await Promise.all(Array.from({ length: callers }, caller))
   return admitted
 }
 

@@ -28,7 +28,7 @@ const only = process.env['FIREBREAK_ONLY']
 function oneHub(): void {
   for (const hosts of [1, 20, 200, 1000]) {
     for (const [nth, trace] of traces.entries()) {
-      const seconds = isQuick ? 12 : nth === 0 ? 50 : 20
+      const seconds = isQuick ? 8 : nth === 0 ? 50 : 20
       const result = replayDetection(trace, { hosts, seconds })
       say(
         `${hosts} hosts, ${trace.name}: threshold ${result.threshold}, factor ${result.factor.toFixed(2)}, ` +
@@ -48,7 +48,7 @@ async function threeHubs(): Promise<void> {
   for (const [nth, trace] of traces.entries()) {
     if (isQuick && nth > 0) return
     const { threshold } = replayDetection(trace, { hosts: 1, seconds: 12 })
-    const result = await detectWithThreeHubs(trace, { hosts: 1000, threshold, windows: isQuick ? 1.6 : 2.5 })
+    const result = await detectWithThreeHubs(trace, { hosts: 1000, threshold, windows: isQuick ? 1.2 : 2.5 })
     const { found, wanted, falseAlarms, rowsPerHostAndFlush, meanHotKeys, judged, late } = result
     say(
       `1000 hosts, 3 hubs, ${trace.name}: threshold ${threshold}, ${meanHotKeys.toFixed(0)} hot, ` +
@@ -68,7 +68,7 @@ async function threeHubs(): Promise<void> {
 }
 
 async function fastPath(): Promise<void> {
-  const delays = await measureFastPath(rounds(6, 20))
+  const delays = await measureFastPath(rounds(3, 20))
   for (const [name, values] of Object.entries(delays)) {
     say(`fast path, ${name}: ${values.map((ms: number) => ms.toFixed(1)).join(' ')} ms`)
     bench.report({ id: `fast-path-${name}-p50`, value: quantile(values, 0.5), unit: 'ms after the crossing' })

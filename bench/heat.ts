@@ -136,7 +136,7 @@ function makeReports(distinct: number, entryCount: number): Buffer[] {
 
 async function ingest(): Promise<void> {
   const distinct = 1_000_000
-  const entryCount = rounds(1_500_000, 3_000_000)
+  const entryCount = rounds(1_000_000, 3_000_000)
   say(`ingest: ${entryCount} entries over ${distinct} keys`)
   const reports = makeReports(distinct, entryCount)
   const filling = distinct / perReport
@@ -154,7 +154,7 @@ async function ingest(): Promise<void> {
     }
     return (taken / cpuMs(usage)) * 1000
   }
-  const speeds = await interleaved(3, {
+  const speeds = await interleaved(rounds(2, 3), {
     dict() {
       let crossings = 0
       const window = new HeatWindow({
@@ -193,7 +193,7 @@ async function ingest(): Promise<void> {
 
 async function threads(): Promise<void> {
   const distinct = 1_000_000
-  const entryCount = 1_500_000
+  const entryCount = 1_000_000
   say(`threads: ${entryCount} entries over ${distinct} keys`)
   const reports = makeReports(distinct, entryCount)
   const reportMs = (1.5 * windowMs) / reports.length

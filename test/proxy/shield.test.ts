@@ -317,3 +317,37 @@ test('nothing is served from memory once the watcher is lost', async () => {
   await direct.ask('SET', 'hot', '2')
   await waitFor(async () => (await redis.ask('GET', 'hot')) === '$1\r\n2\r\n', { timeoutMs: 2000, everyMs: 1 })
 })
+
+test('the same request again and again is answered as often as it came, between others too', async () => {
+  const redis = await client()
+  const value = 'v'.repeat(100)
+  await redis.ask('SET', 'hot', value)
+  hub.heat('main', ['hot'])
+  await served(redis, 'GET', 'hot')
+  const hits = await localHits(redis)
+  const counted = hub.counted('hot').count
+  const expected: string[] = []
+  const bytes: string[] = []
+  const ask = (request: string, reply: string, count: number) => {
+    for (let nth = 0; nth < count; nth++) {
+      bytes.push(request)
+      expected.push(reply)
+    }
+  }
+  const get = '*2\r\n$3\r\nGET\r\n$3\r\nhot\r\n'
+  for (const count of [1, 2, 3, 700, 64, 1]) {
+    ask(get, `$100\r\n${value}\r\n`, count)
+    ask('*2\r\n$3\r\nGET\r\n$3\r\ncold\r\n'.replace('$3\r\ncold', '$4\r\ncold'), '$-1\r\n', 1)
+    ask('*1\r\n$4\r\nPING\r\n', '+PONG\r\n', 2)
+    ask(get, `$100\r\n${value}\r\n`, 1)
+    // What the proxy answers by itself, twice.
+    ask('*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$2\r\nme\r\n', '+OK\r\n', 2)
+    ask(get, `$100\r\n${value}\r\n`, 2)
+    ask('*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n', '+OK\r\n', 2)
+  }
+  redis.write(bytes.join(''))
+  for (const reply of expected) expect(await redis.next()).toBe(reply)
+  await waitFor(() => hub.counted('hot').count >= counted + 771 + 18)
+  // Behind a request that Redis has to answer, those of the same batch take their turn one by one, from memory too.
+  expect(await localHits(redis)).toBe(hits + 771 + 18)
+})

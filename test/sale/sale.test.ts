@@ -130,6 +130,7 @@ test('Redis killed and restarted from its AOF in the middle: never more rows tha
       Array.from({ length: to - from }, (_, index) => sale.purchase('r', `user-${(from + index) % 150}`)),
     )
   await buy(0, 60)
+  await waitFor(async () => (await store.count('r')) > 0)
   server.child.signal('SIGKILL')
   await server.child.exited
   server = await server.restart()

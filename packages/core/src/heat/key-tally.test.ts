@@ -54,21 +54,26 @@ test('over any intervals every key is counted exactly', () => {
 
 test('a key is counted whole or told to have no place for the whole interval, and the table grows for the next', () => {
   const tally = new KeyTally(seed)
-  const keys = Array.from({ length: 5000 }, (_, index) => Buffer.from(`product:${index}`))
+  const keys = Array.from({ length: 20_000 }, (_, index) => Buffer.from(`product:${index}`))
   const round = () => {
     const placeless = new Set<number>()
+    let wrong = 0
     for (let pass = 0; pass < 3; pass++) {
       for (const [index, key] of keys.entries()) {
         const sum = add(tally, key)
         if (pass === 0 && sum === 0) placeless.add(index)
-        else expect(sum).toBe(placeless.has(index) ? 0 : pass + 1)
+        else if (sum !== (placeless.has(index) ? 0 : pass + 1)) wrong++
       }
     }
-    const counted = drained(tally)
-    expect(counted.size).toBe(keys.length - placeless.size)
+    let counted = 0
+    tally.drain((_bytes, _start, _end, _hash, count) => {
+      if (count === 3) counted++
+    })
+    expect(wrong).toBe(0)
+    expect(counted).toBe(keys.length - placeless.size)
     return placeless.size
   }
-  const shares = Array.from({ length: 6 }, round)
+  const shares = Array.from({ length: 4 }, round)
   expect(shares[0]).toBeGreaterThan(0)
   expect(shares.at(-1)).toBeLessThan(50)
 })

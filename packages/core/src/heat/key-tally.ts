@@ -17,9 +17,9 @@
  * for memory at every access.
  *
  * Nothing is cleared. An entry of an older interval is free, and a key that comes again mostly finds its own there. A
- * key stands in one of sixteen entries from its place on and takes the first free one. Entries become free all at
+ * key stands in one of 64 entries from its place on and takes the first free one. Entries become free all at
  * once, when an interval ends, so those before a key's entry stay taken as long as it does: a look-up ends at the first
- * free entry. `add` gives 0 for a key that has no place: sixteen others came before it, or there are `maxRows` already.
+ * free entry. `add` gives 0 for a key that has no place: 64 others came before it, or there are `maxRows` already.
  * Such keys need another counter, and have no place for the rest of the interval either: a key is never in both. The
  * table has a size for the interval to come by how full it was in the one that ends.
  */
@@ -29,6 +29,7 @@ export class KeyTally {
   #mask = leastEntries - 1
   #interval = 1
   #rows = 0
+  #misses = 0
   /** Four words a row: its entry, where its key ends in the log, its writes and bytes. */
   #details = new Int32Array(leastEntries * rowWords)
   #log = new Uint8Array(leastEntries * 16)
@@ -99,6 +100,7 @@ export class KeyTally {
       if (writes > 0 || byteCount > 0) this.#addDetail(mark & 0xffff, writes, byteCount)
       return sum
     }
+    this.#misses++
     return 0
   }
 
@@ -178,8 +180,12 @@ export class KeyTally {
   /** Begins the next interval, in a table that `rows` keys leave a third to two thirds full. */
   #fit(rows: number): void {
     const entries = this.#mask + 1
-    if (rows * 3 > entries * 2 && entries < mostEntries) this.#resize(entries * 2)
-    else if (rows * 16 < entries && entries > leastEntries) this.#resize(entries / 2)
+    const isFull = rows * 3 > entries * 2 || this.#misses > 0
+    // What had no place is not in the rows: the table doubles once more where there was much of it.
+    const wanted = isFull ? entries * (this.#misses > rows ? 4 : 2) : rows * 16 < entries ? entries / 2 : entries
+    const size = Math.max(leastEntries, Math.min(mostEntries, wanted))
+    this.#misses = 0
+    if (size !== entries) this.#resize(size)
     else if (++this.#interval === maxInterval) {
       this.#interval = 1
       this.#entries.fill(0)
@@ -206,10 +212,10 @@ export type TallyVisitor = (
 
 const entryWords = 4
 const rowWords = 4
-const leastEntries = 1024
+const leastEntries = 4096
 const mostEntries = 131_072
 const maxRows = 65_535
-const window = 16
+const window = 64
 const maxInterval = 2 ** 15
 const maxUint32 = 0xffff_ffff
 const maxLogBytes = 16 * 1024 * 1024

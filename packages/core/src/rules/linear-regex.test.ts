@@ -72,7 +72,7 @@ const testAll = new Script('texts.map((text) => regex.test(text))')
 function testTheirs(regex: RegExp, texts: readonly string[]): boolean[] | undefined {
   Object.assign(sandbox, { regex, texts })
   try {
-    return testAll.runInContext(sandbox, { timeout: 250 }) as boolean[]
+    return testAll.runInContext(sandbox, { timeout: 20 }) as boolean[]
   } catch {
     return undefined
   }

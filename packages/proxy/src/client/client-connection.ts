@@ -287,7 +287,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
         break
       }
       if (parser.length > 0 && !this.#dispatch(bytes, at, next)) return at
-      at = next
+      at = this.host.shield?.canRepeat(this) === true ? this.host.shield.repeat(this, bytes, at, next, end) : next
       if (this.#isEnding) return end
       if (this.own.pinned?.isPipe === true) {
         this.own.pinned.forward(bytes, at, end)

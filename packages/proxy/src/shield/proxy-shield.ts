@@ -21,6 +21,7 @@ import {
 } from '@firebreak/shield'
 import type { ClientConnection } from '../client/client-connection.ts'
 import type { PinnedLane } from '../client/pinned-lane.ts'
+import { repeatsEnd } from '../client/repeats.ts'
 import type { ProxyCommand } from '../commands/proxy-command.ts'
 import type { Identity } from '../upstream/identity.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
@@ -35,7 +36,19 @@ export type Seen = 'answered' | 'held' | ReplyTarget
 
 const noReply = Buffer.from('*0\r\n')
 const oneReply = Buffer.from('*1\r\n')
+/** Larger replies are weighed one by one. */
+const maxRepeatedBytes = 1024
 const getRow = commandOf('GET')
+
+/** What answered a request, where the same request again may be answered alike. */
+interface Repeatable {
+  readonly hot: HotKey
+  readonly reply: CachedReply
+  readonly bytes: Uint8Array
+  /** Where the request stands: what is behind it in the same bytes came in the same turn. */
+  readonly within: Uint8Array
+  readonly at: number
+}
 
 /** Commands that change keys without naming them. */
 const flushes: ReadonlySet<string> = new Set(['FLUSHALL', 'FLUSHDB', 'SWAPDB'])
@@ -54,6 +67,7 @@ export class ProxyShield {
   readonly #accesses: ByteAccesses
   readonly #upstreams = new Map<string, ProxyUpstream>()
   #pendingFlushes = 0
+  #last: Repeatable | undefined
   #turnMs = -1
   #turnNow = 0
   /** Reads answered from memory. */
@@ -86,11 +100,13 @@ export class ProxyShield {
 
   /** The bytes that the clients' requests stand in are about to go away. */
   settle(): void {
+    this.#last = undefined
     this.#accesses.flush()
   }
 
   /** Sees the request at hand, which is about to go over a shared connection. */
   see(client: ClientConnection, command: ProxyCommand, target: ReplyTarget): Seen {
+    this.#last = undefined
     const { row } = command
     if (row === undefined) return target
     const { parser, args } = client
@@ -126,8 +142,34 @@ export class ProxyShield {
     if (reply === undefined) return false
     hot.uncounted++
     this.localHits++
-    client.answerNow(client.session.version === 3 ? reply.bytes : asResp2('GET', reply))
+    const bytes = client.session.version === 3 ? reply.bytes : asResp2('GET', reply)
+    client.answerNow(bytes)
+    if (bytes.length <= maxRepeatedBytes && client.slots.owed === 0) {
+      this.#last = { hot, reply, bytes, within: client.parser.bytes, at: client.parser.startOf(0) }
+    }
     return true
+  }
+
+  /** True where the request at hand was answered from memory, and the same one again would be so too. */
+  canRepeat({ parser }: ClientConnection): boolean {
+    const last = this.#last
+    return last !== undefined && last.within === parser.bytes && last.at === parser.startOf(0)
+  }
+
+  /**
+   * Answers the requests that follow the last one and are the same: of many who share a connection and read one hot key.
+   * The last one stands in `bytes` from `start` to `next`; gives the offset behind those that are answered.
+   */
+  repeat(client: ClientConnection, bytes: Uint8Array, start: number, next: number, end: number): number {
+    const at = repeatsEnd(bytes, start, next, end)
+    if (at === next) return next
+    const count = (at - next) / (next - start)
+    const { hot, reply, bytes: answer } = this.#last!
+    hot.hitAgain(reply, count)
+    hot.uncounted += count
+    this.localHits += count
+    client.outlet.putAgain(answer, count)
+    return at
   }
 
   /** Sees a request that goes over a connection of the client's own: it is counted, and writes are guarded. */

@@ -12,6 +12,15 @@ export class NetTransport implements Transport {
     let failure: Error | undefined
     // Nothing comes this way on a socket that reads into one buffer.
     socket.on('data', (chunk: Buffer) => owner.onData(chunk, chunk.length))
+    // Where nobody else listens and nothing is kept, what is read need not go through the stream's own buffer.
+    const { push } = socket
+    socket.push = (chunk: Buffer | null, encoding?: BufferEncoding) => {
+      if (chunk === null || !socket.readableFlowing || socket.readableLength > 0) {
+        return push.call(socket, chunk, encoding)
+      }
+      owner.onData(chunk, chunk.length)
+      return true
+    }
     socket.on('drain', () => owner.onDrain())
     socket.on('error', (error) => {
       failure = error

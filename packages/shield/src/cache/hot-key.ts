@@ -206,6 +206,12 @@ export class HotKey {
     return reply
   }
 
+  /** A reply that was just hit is given `count` times more. */
+  hitAgain(reply: CachedReply, count: number): void {
+    this.localHits += count
+    this.bytesSaved += reply.bytes.length * count
+  }
+
   /**
    * Reads Redis for the caller and whoever else asks meanwhile; `onLoaded` gets the reply. False where that cannot be
    * done now: then the caller asks Redis itself.

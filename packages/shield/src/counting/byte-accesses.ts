@@ -96,9 +96,9 @@ export class ByteAccesses {
     this.flush()
     this.#counted = 0
     this.#tally.drain(visit)
-    const rest = this.#rest?.swap()
+    if (this.#rest === undefined || this.#rest.keyCount === 0) return
+    const rest = this.#rest.swap()
     if (rest === undefined) return
-    this.#rest = undefined
     const onKey = (key: Uint8Array, count: number, writes: number, byteCount: number) =>
       visit(key, 0, key.length, hashBytes(key, 0, key.length, this.#seed), count, writes, byteCount)
     while (rest.take(4096, onKey));

@@ -302,6 +302,8 @@ test('a sharded channel whose slot moves to another node is followed there', asy
     const shares = await Promise.all(started.nodes.map((node) => node.cli('EXISTS', channel)))
     const from = shares.findIndex((answer) => !answer.includes('MOVED'))
     const to = (from + 1) % started.nodes.length
+    // An owner that was importing takes a new epoch: the old one's gossip, still on its way, cannot take the slot back.
+    await started.nodes[to]!.cli('CLUSTER', 'SETSLOT', slot, 'IMPORTING', ids[from]!)
     // The new owner learns of it first, so that the slot is never without one.
     for (const index of [to, from, (to + 1) % started.nodes.length]) {
       await started.nodes[index]!.cli('CLUSTER', 'SETSLOT', slot, 'NODE', ids[to]!)

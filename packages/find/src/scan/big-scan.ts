@@ -9,7 +9,7 @@ import type { FoundKey, RedisType } from '../keys/found-key.ts'
 import { mergeBigKeys } from '../keys/merge-big-keys.ts'
 import { Probe } from './probe.ts'
 import { type FinderOptions, ProgressSum, runOnNodes } from './run-on-nodes.ts'
-import { keyCount, keysPerWrite, probeKeys, type ScanOptions, scanNode } from './scan-node.ts'
+import { keyCount, probeKeys, type ScanOptions, scanNode } from './scan-node.ts'
 
 /** How big keys are found with SCAN and MEMORY USAGE. */
 export interface BigScanOptions
@@ -98,9 +98,7 @@ async function scanOne(node: ServerNode, connection: RedisConnection, options: B
 
 /** The filters that the server applies; a module's type can only be told here. */
 function serverFilters(options: BigScanOptions): ScanOptions {
-  const { type, ...others } = options
-  // Two questions about each key: a page is what one write asks about.
-  const rest = { count: keysPerWrite(2, options.commandsPerWrite), ...others }
+  const { type, ...rest } = options
   return type === undefined || type === 'module' ? rest : { ...rest, type }
 }
 

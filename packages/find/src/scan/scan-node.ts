@@ -4,6 +4,8 @@ import { list, number, text } from '../connect/replies.ts'
 import { pause } from './pause.ts'
 import type { Probe } from './probe.ts'
 
+/** Buckets of one SCAN: what a write then asks about. */
+const defaultCount = 40
 const defaultCommandsPerWrite = 96
 /** A server that hangs is not waited for as long again. */
 const longestPauseMs = 50
@@ -14,7 +16,7 @@ export interface ScanOptions {
   readonly match?: string
   /** Only keys of this type, filtered by the server (6.0 and later). */
   readonly type?: string
-  /** SCAN's COUNT: buckets the server looks at in one go, while nobody else is served. @default 96 */
+  /** SCAN's COUNT: buckets the server looks at in one go, while nobody else is served. @default 40 */
   readonly count?: number
   /** Commands in one write: what the server answers before it turns to the next client. @default 96 */
   readonly commandsPerWrite?: number
@@ -38,7 +40,7 @@ export interface KeyProbe {
  * One small page of keys, then one small write with the questions about them and the SCAN for the next page: a round trip
  * a page. More in flight, or larger pieces, would be faster, but at the others' cost: Redis reads up to 16 KB of a client's input at once and
  * answers all of it before it turns to the next client, so a large piece is a long wait for everybody else, and whoever
- * always has more waiting takes the server for itself. With pieces of 96 commands a GET of another client waits for
+ * always has more waiting takes the server for itself. With pieces of 40 keys a GET of another client waits for
  * about as long as it takes itself; with two pages of 512 in flight its median was ten times as high.
  * (`npm run -s bench -- find` measures speed and median together.)
  */
@@ -74,7 +76,7 @@ export async function scanNode(
 }
 
 async function scan(connection: RedisConnection, cursor: string, options: ScanOptions): Promise<readonly RespValue[]> {
-  const args: (string | number)[] = ['SCAN', cursor, 'COUNT', options.count ?? defaultCommandsPerWrite]
+  const args: (string | number)[] = ['SCAN', cursor, 'COUNT', options.count ?? defaultCount]
   if (options.match !== undefined) args.push('MATCH', options.match)
   if (options.type !== undefined) args.push('TYPE', options.type)
   let answer: RespValue = null
@@ -85,19 +87,14 @@ async function scan(connection: RedisConnection, cursor: string, options: ScanOp
   return list(answer)
 }
 
-/** How many keys one write asks about, with so many questions about each. */
-export function keysPerWrite(questions: number, commandsPerWrite: number = defaultCommandsPerWrite): number {
-  return Math.max(1, Math.floor(commandsPerWrite / questions))
-}
-
 /** Asks questions about the keys of a page, `commandsPerWrite` of them in one write. */
 export async function probeKeys(
   connection: RedisConnection,
   keys: readonly Uint8Array[],
   probes: readonly KeyProbe[],
-  commandsPerWrite?: number,
+  commandsPerWrite: number = defaultCommandsPerWrite,
 ): Promise<void> {
-  const chunk = keysPerWrite(probes.length, commandsPerWrite)
+  const chunk = Math.max(1, Math.floor(commandsPerWrite / probes.length))
   for (let from = 0; from < keys.length; from += chunk) {
     const to = Math.min(keys.length, from + chunk)
     await Promise.all(

@@ -1,5 +1,6 @@
 export { CachedReply, nextReplyForm } from './cache/cached-reply.ts'
-export { type Handling, HotKey } from './cache/hot-key.ts'
+export type { Handling } from './cache/handling.ts'
+export { HotKey } from './cache/hot-key.ts'
 export type { KeySpace } from './cache/key-space.ts'
 export { type ReadCommand, readCommand } from './cache/read-command.ts'
 export { resp2Form } from './cache/resp2-form.ts'

@@ -1,7 +1,6 @@
 import {
   decodeInvalidation,
   decodeJsonPayload,
-  entryFromJson,
   type Frame,
   type HeartbeatPayload,
   type HelloPayload,
@@ -25,6 +24,7 @@ import { Lane } from './hub/lane.ts'
 import { type PendingSection, SectionWriter } from './hub/pending-report.ts'
 import { type ResolvedShieldOptions, resolveShieldOptions, type ShieldOptions } from './shield-options.ts'
 import { buildStatus } from './status/build-status.ts'
+import { entriesFromJson } from './table/entries-from-json.ts'
 import { TableFile } from './table/table-file.ts'
 import { Trouble } from './trouble/trouble.ts'
 import type { Upstream } from './watcher/upstream.ts'
@@ -345,8 +345,9 @@ export class Shield {
         if (sampler.sample(entry, count, writes, bytes)) section.add(key, sampler.count, sampler.writes, sampler.bytes)
       },
       byBytes: (bytes, start, end, count, writes, byteCount) => {
-        const key = sampler.isSampling ? keyName(bytes.subarray(start, end)) : ''
-        const entry = key === '' ? undefined : this.#table.get(redisClusterId, key)
+        const entry = sampler.isSampling
+          ? this.#table.get(redisClusterId, keyName(bytes.subarray(start, end)))
+          : undefined
         if (!sampler.sample(entry, count, writes, byteCount)) return
         section.addRange(bytes, start, end, sampler.count, sampler.writes, sampler.bytes)
       },
@@ -394,8 +395,4 @@ export class Shield {
     this.#table.applySnapshot(saved.snapshot)
     this.#isOff = saved.snapshot.isOff
   }
-}
-
-function entriesFromJson(entries: readonly TableEntry[]): TableEntry[] {
-  return entries.map(entryFromJson).filter((entry) => entry !== undefined)
 }

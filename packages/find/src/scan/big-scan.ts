@@ -98,9 +98,7 @@ async function scanOne(node: ServerNode, connection: RedisConnection, options: B
 
 /** The filters that the server applies; a module's type can only be told here. */
 function serverFilters(options: BigScanOptions): ScanOptions {
-  const { type, ...others } = options
-  // MEMORY USAGE costs the server more than a counter does, so that a page is smaller than a scan's own default.
-  const rest = { count: 32, ...others }
+  const { type, ...rest } = options
   return type === undefined || type === 'module' ? rest : { ...rest, type }
 }
 

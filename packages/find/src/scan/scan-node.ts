@@ -5,7 +5,7 @@ import { pause } from './pause.ts'
 import type { Probe } from './probe.ts'
 
 /** Buckets of one SCAN: what a write then asks about. */
-const defaultCount = 40
+const defaultCount = 32
 const defaultCommandsPerWrite = 96
 /** A server that hangs is not waited for as long again. */
 const longestPauseMs = 50
@@ -16,7 +16,7 @@ export interface ScanOptions {
   readonly match?: string
   /** Only keys of this type, filtered by the server (6.0 and later). */
   readonly type?: string
-  /** SCAN's COUNT: buckets the server looks at in one go, while nobody else is served. @default 40 */
+  /** SCAN's COUNT: buckets the server looks at in one go, while nobody else is served. @default 32 */
   readonly count?: number
   /** Commands in one write: what the server answers before it turns to the next client. @default 96 */
   readonly commandsPerWrite?: number
@@ -40,7 +40,7 @@ export interface KeyProbe {
  * One small page of keys, then one small write with the questions about them and the SCAN for the next page: a round trip
  * a page. More in flight, or larger pieces, would be faster, but at the others' cost: Redis reads up to 16 KB of a client's input at once and
  * answers all of it before it turns to the next client, so a large piece is a long wait for everybody else, and whoever
- * always has more waiting takes the server for itself. With pieces of 40 keys a GET of another client waits for
+ * always has more waiting takes the server for itself. With pieces of 32 keys a GET of another client waits for
  * about as long as it takes itself; with two pages of 512 in flight its median was ten times as high.
  * (`npm run -s bench -- find` measures speed and median together.)
  */

@@ -1,4 +1,4 @@
-import { type BoundedCache, keyBytes, keySlotOfBytes, type Strategy } from '@firebreak/core'
+import { type BoundedCache, keyBytes, keySlotOfBytes } from '@firebreak/core'
 import { CopySet, type CopySetHost } from '../copies/copy-set.ts'
 import { loadFromDisk } from '../disk/disk-load.ts'
 import type { DiskReplies } from '../disk/disk-replies.ts'
@@ -7,6 +7,7 @@ import type { KeyReading } from '../watcher/key-read.ts'
 import { endlessLease } from '../watcher/lease.ts'
 import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
 import { CachedReply } from './cached-reply.ts'
+import type { Handling } from './handling.ts'
 import type { KeySpace } from './key-space.ts'
 import type { ReadCommand } from './read-command.ts'
 
@@ -17,16 +18,6 @@ export type LoadedHandler = (reply: CachedReply | undefined) => void
 interface Load {
   readers: LoadedHandler[]
   isPoisoned: boolean
-}
-
-/** Why a key is handled, and how. */
-export interface Handling {
-  readonly strategy: Strategy
-  readonly ruleId: string
-  /** Hub time at which it lapses. */
-  readonly until: number
-  /** True where this process alone found the key hot and no hub has confirmed it yet. */
-  readonly isClaim: boolean
 }
 
 /**

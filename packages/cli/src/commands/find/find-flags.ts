@@ -30,7 +30,7 @@ export const lookFlags: readonly FlagSpec[] = [
 
 const scanFlags: readonly FlagSpec[] = [
   { name: 'throttle', value: 'N', help: 'keys a second and server at most' },
-  { name: 'count', value: 'N', help: "SCAN's COUNT (default 40; big: 32)" },
+  { name: 'count', value: 'N', help: "SCAN's COUNT (default 32)" },
   { name: 'gentle', help: 'pause for as long as each page took: half the speed, and nobody notices' },
 ]
 

@@ -9,6 +9,7 @@ export {
   type RedisReply,
   type RedisSubscriber,
   type RedisTopology,
+  type RunOptions,
   replyErrorCode,
   type SendOptions,
 } from './redis.ts'

@@ -31,6 +31,16 @@ export interface SendOptions {
   readonly key?: string | Uint8Array
 }
 
+/** How one script is run. */
+export interface RunOptions extends SendOptions {
+  /**
+   * Where the connection is lost before the reply came, the call is rejected: nobody knows whether it ran. Without
+   * this, ioredis sends it once more after a reconnect.
+   * @default false
+   */
+  readonly atMostOnce?: boolean
+}
+
 /**
  * All that Firebreak's rooms need of a Redis client: a command, a script, a message. Adapters carry it to ioredis and
  * node-redis, alone, with Sentinel and on a cluster; one conformance suite runs on each.
@@ -44,7 +54,7 @@ export interface Redis {
     script: RedisScript,
     keys: readonly (string | Uint8Array)[],
     args: readonly RedisArgument[],
-    options?: SendOptions,
+    options?: RunOptions,
   ): Promise<RedisReply>
   /** A connection to each master, for commands that are about a node and not a key. */
   masters(): Promise<RedisNode[]>

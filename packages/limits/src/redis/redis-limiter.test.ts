@@ -301,20 +301,16 @@ describe('with Redis away', () => {
     expect(await open.peek('queued')).toMatchObject({ remaining: 2, source: 'redis' })
   })
 
-  test('a charge whose reply was lost is not made again, though the client sends it again', async () => {
-    const limiter = redisLimiter(spec, far, { prefix: 'lost', deadlineMs: 500 })
+  test('a charge whose reply was lost is not made again, however soon the client is connected again', async () => {
+    const limiter = redisLimiter(spec, far, { prefix: 'lost', deadlineMs: 60_000 })
     const near = redisLimiter(spec, client, { ...patient, prefix: 'lost' })
     expect((await limiter.take('before')).source).toBe('redis')
-    const sentAt = performance.now()
     proxy.faults.serverDelayMs = 60_000
     const taking = limiter.take('k')
     await waitFor(async () => (await near.peek('k')).remaining === 1)
     proxy.faults.serverDelayMs = 0
-    proxy.faults.refusesConnections = true
     proxy.cut()
     expect((await taking).source).toBe('open')
-    await waitFor(() => performance.now() - sentAt > 2000)
-    proxy.faults.refusesConnections = false
     // Behind what the client sends again by itself.
     await far.ping()
     expect(await near.peek('k')).toMatchObject({ remaining: 1, source: 'redis' })

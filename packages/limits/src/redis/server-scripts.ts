@@ -11,6 +11,9 @@ export interface ServerScriptsOptions {
   readonly testClock: { now(): number } | undefined
 }
 
+/** A charge whose reply was lost may have been made. */
+const atMostOnce = { atMostOnce: true }
+
 /** Runs scripts that begin with time.lua: on Redis' own time, and never after their deadline. */
 export class ServerScripts {
   readonly #redis: Redis
@@ -36,7 +39,7 @@ export class ServerScripts {
       const given = testClock === undefined ? '' : Math.floor(testClock.now())
       const latest = testClock === undefined ? this.#time.latest(sentAt, deadlineMs) : ''
       const args = [given, latest, ...argsOf(given === '' ? this.#time.at(sentAt) : given)]
-      const reply = (await this.#redis.run(script, keys, args)) as number[]
+      const reply = (await this.#redis.run(script, keys, args, atMostOnce)) as number[]
       this.#time.learn(sentAt, reply[0]!)
       if (reply.length > 1) return reply.slice(1)
       // The time alone: nothing ran, because it came too late, the server's clock was stepped, or the edges of the

@@ -1,8 +1,9 @@
 import { FirebreakError, keySlot } from '@firebreak/core'
-import type { Redis, RedisArgument, RedisNode, RedisReply, RedisSubscriber, SendOptions } from '../redis.ts'
+import type { Redis, RedisArgument, RedisNode, RedisReply, RedisSubscriber, RunOptions, SendOptions } from '../redis.ts'
 import type { RedisScript } from '../script/redis-script.ts'
 import { ScriptRunner } from '../script/script-runner.ts'
 import { ClusterSubscriber } from './cluster-subscriber.ts'
+import { sentAtMostOnce } from './ioredis-at-most-once.ts'
 import { isKeyless } from './keyless-commands.ts'
 
 type Listener = (...args: unknown[]) => void
@@ -102,6 +103,7 @@ class IoredisRedis implements Redis {
 
   constructor(client: IoredisLike) {
     this.#client = client
+    const once = sentAtMostOnce(client)
     const { sentinels } = client.options as { sentinels?: unknown }
     this.topology =
       client.isCluster === true ? ('cluster' as const) : sentinels ? ('sentinel' as const) : ('standalone' as const)
@@ -109,7 +111,7 @@ class IoredisRedis implements Redis {
       const rest: IoredisArgument[] = [script, keys.length]
       for (const key of keys) rest.push(toIoredis(key))
       for (const arg of args) rest.push(toIoredis(arg))
-      return callOn(client, command, rest, options)
+      return callOn(options?.atMostOnce ? once : client, command, rest, options)
     })
   }
 
@@ -127,7 +129,7 @@ class IoredisRedis implements Redis {
     script: RedisScript,
     keys: readonly (string | Uint8Array)[],
     args: readonly RedisArgument[],
-    options?: SendOptions,
+    options?: RunOptions,
   ): Promise<RedisReply> {
     return this.#scripts.run(script, keys, args, options)
   }

@@ -6,6 +6,7 @@ import {
   type RedisReply,
   type RedisSubscriber,
   type RedisTopology,
+  type RunOptions,
   replyErrorCode,
   type SendOptions,
 } from '../redis.ts'
@@ -155,7 +156,7 @@ class NodeRedisRedis implements Redis {
     script: RedisScript,
     keys: readonly (string | Uint8Array)[],
     args: readonly RedisArgument[],
-    options?: SendOptions,
+    options?: RunOptions,
   ): Promise<RedisReply> {
     return this.#scripts.run(script, keys, args, options)
   }

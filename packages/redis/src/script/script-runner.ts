@@ -1,4 +1,4 @@
-import { type RedisArgument, type RedisReply, replyErrorCode, type SendOptions } from '../redis.ts'
+import { type RedisArgument, type RedisReply, type RunOptions, replyErrorCode } from '../redis.ts'
 import type { RedisScript } from './redis-script.ts'
 
 type Keys = readonly (string | Uint8Array)[]
@@ -10,7 +10,7 @@ export type SendScript = (
   script: string,
   keys: Keys,
   args: Args,
-  options: SendOptions | undefined,
+  options: RunOptions | undefined,
 ) => Promise<RedisReply>
 
 /**
@@ -28,7 +28,7 @@ export class ScriptRunner {
     this.#send = send
   }
 
-  run(script: RedisScript, keys: Keys, args: Args, options?: SendOptions): Promise<RedisReply> {
+  run(script: RedisScript, keys: Keys, args: Args, options?: RunOptions): Promise<RedisReply> {
     // One promise around the client's: locks and limits run a script on every call.
     return this.#send('evalsha', script.sha1, keys, args, options).then(undefined, (error) => {
       if (replyErrorCode(error) !== 'NOSCRIPT') throw error
@@ -36,7 +36,7 @@ export class ScriptRunner {
     })
   }
 
-  async #load(script: RedisScript, keys: Keys, args: Args, options: SendOptions | undefined): Promise<RedisReply> {
+  async #load(script: RedisScript, keys: Keys, args: Args, options: RunOptions | undefined): Promise<RedisReply> {
     // On a cluster each node loads for itself, so the shared load is per node at best: the key stands for it.
     const place = `${script.sha1} ${keys.length > 0 ? String(keys[0]) : ''}`
     const running = this.#loading.get(place)
@@ -54,7 +54,7 @@ export class ScriptRunner {
   }
 
   /** After somebody else's load; where that failed, or the script is gone again, the source is sent. */
-  async #runLoaded(script: RedisScript, keys: Keys, args: Args, options: SendOptions | undefined): Promise<RedisReply> {
+  async #runLoaded(script: RedisScript, keys: Keys, args: Args, options: RunOptions | undefined): Promise<RedisReply> {
     try {
       return await this.#send('evalsha', script.sha1, keys, args, options)
     } catch (error) {

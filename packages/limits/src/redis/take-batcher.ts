@@ -45,6 +45,8 @@ export interface BatcherOptions {
 
 /** Script calls of one limiter on their way at once; what comes meanwhile forms the next batch. */
 const maxInFlight = 8
+/** From so many callers on, those of one reply are woken in two halves. */
+const minCrowd = 64
 /** Keys in one script call; a script holds up the server for all others. */
 const maxKeysPerCall = 50
 
@@ -55,6 +57,11 @@ const maxKeysPerCall = 50
  * equal costs of one key as one number, in the order in which they came, so that exactly those are admitted that would
  * have been one by one. While `maxInFlight` calls are on their way, later ones wait for a reply and form the next batch:
  * this bounds what a dying connection can hold. When a call fails, what waits behind it fails with it.
+ *
+ * On a hot key those who get an answer are those who ask next. All answered at once, they would ask at once, and then
+ * this process waits for Redis, and Redis for this process, in turns. So where a reply has many callers and nothing else
+ * is on its way, half of them are answered a turn later: from then on Redis decides for one half while this process
+ * serves the other.
  */
 export class TakeBatcher {
   readonly #options: BatcherOptions
@@ -119,7 +126,9 @@ export class TakeBatcher {
 
   #takePending(): KeyCalls[] {
     const pending = [...this.#pending.values()]
-    this.#pending.clear()
+    // Not cleared: a table that was cleared points to its successor, and one that had grown old would keep alive all
+    // that came after it.
+    this.#pending = new Map()
     this.#lastRun = undefined
     return pending
   }
@@ -178,10 +187,16 @@ export class TakeBatcher {
     const calls = waiters.length
     const denial = admitted < calls ? deniedAnswer(plan, cost, level, reply[position + 2]!, resetMs) : undefined
     this.#options.answered(key, cost, admitted, calls - admitted, sentAt, denial)
-    for (let index = 0; index < admitted; index++) {
-      waiters[index]!(admittedAnswer(plan, cost, admitted - 1 - index, level, resetMs))
+    const wake = (start: number, end: number) => {
+      for (let index = start; index < end; index++) {
+        const later = admitted - 1 - index
+        waiters[index]!(later < 0 ? denial! : admittedAnswer(plan, cost, later, level, resetMs))
+      }
     }
-    for (let index = admitted; index < calls; index++) waiters[index]!(denial!)
+    const isCrowd = calls >= minCrowd && this.#inFlight === 1
+    const half = isCrowd ? Math.ceil(calls / 2) : calls
+    wake(0, half)
+    if (isCrowd) setImmediate(wake, half, calls)
   }
 
   #fail({ key, runs }: KeyCalls): void {

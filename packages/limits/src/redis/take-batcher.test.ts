@@ -1,0 +1,63 @@
+import { expect, test } from 'vitest'
+import { fixedWindow } from '../spec/specs.ts'
+import { redisPlan } from './redis-plan.ts'
+import { TakeBatcher } from './take-batcher.ts'
+
+/** A batcher whose script calls are answered by hand: each admits all its calls. */
+function batcherByHand() {
+  const sizes: number[] = []
+  const replies: (() => void)[] = []
+  const plan = redisPlan(fixedWindow({ limit: 1_000_000, windowMs: 1000, anchor: 'epoch' }))
+  const batcher = new TakeBatcher({
+    plan,
+    sharesCalls: true,
+    redisKeys: (key) => [key],
+    run: (_script, _keys, args) => {
+      const calls = (args[1] as number | undefined) ?? 1
+      sizes.push(calls)
+      return new Promise((resolve) => replies.push(() => resolve([calls, 0, 0, 0])))
+    },
+    answered: () => {},
+    fallback: () => {
+      throw new Error('nothing fails here')
+    },
+  })
+  return { batcher, sizes, reply: () => replies.shift()!() }
+}
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+test('half of a crowd is on its way again before the other half is answered', async () => {
+  const { batcher, sizes, reply } = batcherByHand()
+  let answered = 0
+  const caller = async () => {
+    for (;;) {
+      await batcher.take('hot', 1, '')
+      answered++
+    }
+  }
+  for (let index = 0; index < 100; index++) void caller()
+  await turn()
+  expect(sizes).toEqual([100])
+
+  reply()
+  await new Promise<void>((resolve) => process.nextTick(() => queueMicrotask(() => process.nextTick(resolve))))
+  expect({ answered, sizes }).toEqual({ answered: 50, sizes: [100, 50] })
+  await turn()
+  await turn()
+  expect({ answered, sizes }).toEqual({ answered: 100, sizes: [100, 50, 50] })
+
+  // While the other half is on its way, a reply's callers are answered all at once.
+  reply()
+  await turn()
+  expect({ answered, sizes }).toEqual({ answered: 150, sizes: [100, 50, 50, 50] })
+})
+
+test('a few callers are answered all at once', async () => {
+  const { batcher, sizes, reply } = batcherByHand()
+  const answers = Array.from({ length: 20 }, () => batcher.take('warm', 1, ''))
+  await turn()
+  expect(sizes).toEqual([20])
+  reply()
+  expect((await Promise.all(answers)).every(({ allowed }) => allowed)).toBe(true)
+})

@@ -14,6 +14,8 @@ import { HubCore } from './hub-core.ts'
 import type { HubCoreOptions } from './hub-options.ts'
 import { prewarmRoutes } from './prewarm/prewarm-routes.ts'
 import { Prewarmer } from './prewarm/prewarmer.ts'
+import { openConfigCentre } from './publish/config-centre.ts'
+import { TablePublisher } from './publish/table-publisher.ts'
 import type { HubStore } from './store/hub-store.ts'
 import { MemoryStore } from './store/memory-store.ts'
 import { openRedisStore } from './store/open-redis-store.ts'
@@ -32,6 +34,8 @@ export interface HubOptions extends HubCoreOptions {
   readonly storeUrl?: string
   /** A NATS JetStream from which reports are taken too: `nats://[user:password@]host:port`. @default none */
   readonly natsUrl?: string
+  /** A config centre to which tables are published too: `etcd://host:port/root`, `zookeeper://host:port/root`. @default none */
+  readonly publishTo?: string
   /** Protected servers that are asked for their own statistics: `clusterId=redis://host:port`. @default [] */
   readonly engines?: readonly string[]
   /** A store of the caller's own, instead of `dataFolder`. */
@@ -84,6 +88,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   const tls = readTls(options.tls)
   const logger = options.logger ?? makeLogger(options.logLevel ?? 'info')
   const engines = (options.engines ?? []).map(parseEngine)
+  const centre = options.publishTo === undefined ? undefined : openConfigCentre(options.publishTo)
   const store = options.store ?? (await openStore(options))
   const core = await HubCore.open(store, { ...options, logger })
   await seedRules(core, initialRules)
@@ -111,6 +116,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     version,
   })
   const nats = options.natsUrl === undefined ? undefined : new NatsIngest(core, options.natsUrl)
+  const publisher = centre === undefined ? undefined : new TablePublisher(core, centre)
   let boundPort: number
   try {
     boundPort = await server.listen()
@@ -120,6 +126,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   }
   core.start()
   nats?.start()
+  publisher?.start()
   for (const sensor of sensors) sensor.start()
   await core.watchers.start(options.watchers ?? [])
   const scheme = options.tls === undefined ? 'http' : 'https'
@@ -135,7 +142,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     close() {
       prewarmer.close()
       for (const sensor of sensors) sensor.close()
-      closing ??= Promise.all([server.close(), nats?.close()]).then(() => core.close())
+      closing ??= Promise.all([server.close(), nats?.close(), publisher?.close()]).then(() => core.close())
       return closing
     },
   }

@@ -38,6 +38,12 @@ export const configFields: readonly ConfigField[] = [
     summary: 'nats://[user:password@]host:port: take reports from a NATS JetStream too',
   },
   {
+    name: 'publishTo',
+    type: text,
+    default: 'none',
+    summary: 'etcd://host:port/root or zookeeper://host:port/root: publish tables to a config centre too',
+  },
+  {
     name: 'engines',
     type: { kind: 'list' },
     default: 'none',

@@ -59,6 +59,11 @@ export class TableDelivery implements DecisionSink {
     return this.#entries.size
   }
 
+  /** The table of each service. */
+  services(): Iterable<readonly [string, ServiceView]> {
+    return this.#views
+  }
+
   set(track: HeatTrack, entry: TableEntry): void {
     this.#entries.set(track, entry)
     this.#toSave.set(track, entry)

@@ -28,7 +28,7 @@ const toBase64 = (text: string) => Buffer.from(text).toString('base64')
 const fromBase64 = (text: string | undefined) => Buffer.from(text ?? '', 'base64').toString()
 
 /**
- * The five calls that worker registration needs of etcd, over the JSON gateway that every etcd ≥ 3.4 has on its client
+ * The calls that worker registration and published tables need of etcd, over the JSON gateway that every etcd ≥ 3.4 has on its client
  * port: no gRPC stack, and a deadline on each request. The next endpoint is tried where one does not answer.
  */
 export class EtcdClient {
@@ -58,6 +58,10 @@ export class EtcdClient {
   async get(key: string): Promise<EtcdEntry | undefined> {
     const answer = await this.#post('kv/range', { key: toBase64(key) })
     return ((answer['kvs'] ?? []) as RawEntry[]).map(toEntry)[0]
+  }
+
+  async put(key: string, value: string): Promise<void> {
+    await this.#post('kv/put', { key: toBase64(key), value: toBase64(value) })
   }
 
   /** Writes the key if its last change is `revision`, '0' for a key that is not there; false where it is another. */

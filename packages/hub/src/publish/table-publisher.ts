@@ -1,0 +1,105 @@
+import { type StrategyList, type TableEntry, type TimerHandle, toStrategyList } from '@firebreak/core'
+import type { ServiceView } from '../deliver/service-view.ts'
+import type { HubCore } from '../hub-core.ts'
+import type { ConfigCentre } from './config-centre.ts'
+
+/** What stands in the config centre for one service. */
+export interface PublishedTable {
+  readonly epoch: string
+  readonly version: number
+  /** True while the kill switch is thrown: nobody acts on anything. */
+  readonly isOff: boolean
+  /** Milliseconds since 1970; a table that is older than this belongs to hubs that are gone. */
+  readonly validUntil: number
+  /** The strategies with their keys, by the cluster that the keys are on. */
+  readonly clusters: Readonly<Record<string, StrategyList>>
+}
+
+/** How often changes are looked for, and how long a failed write waits. */
+const lookMs = 100
+const retryMs = 1000
+/** A published table is good for so long, and written again well before. */
+const validMs = 60_000
+const renewMs = 20_000
+/** ZooKeeper takes no more in one node, etcd not much more. */
+const maxBytes = 1_000_000
+const alarmId = 'publish'
+
+/**
+ * Writes each service's strategy table to a config centre whenever it changes, for fleets whose processes read their
+ * settings there. One document a service; it carries its own end, so that nobody acts on the word of hubs that are gone.
+ */
+export class TablePublisher {
+  readonly #core: HubCore
+  readonly #centre: ConfigCentre
+  readonly #written = new Map<string, { readonly version: number; readonly at: number }>()
+  /** Services whose table the centre would not take. */
+  readonly #tooLarge = new Set<string>()
+  #timer: TimerHandle | undefined
+  #writing: Promise<void> | undefined
+  #isClosed = false
+
+  constructor(core: HubCore, centre: ConfigCentre) {
+    this.#core = core
+    this.#centre = centre
+  }
+
+  start(): void {
+    if (this.#isClosed) return
+    this.#writing = this.#writeChanges()
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#timer?.cancel()
+    await this.#writing
+    await this.#centre.close()
+  }
+
+  async #writeChanges(): Promise<void> {
+    const { alarms, options } = this.#core
+    let pauseMs = lookMs
+    try {
+      for (const [serviceId, view] of this.#core.delivery.services()) await this.#write(serviceId, view)
+      if (this.#tooLarge.size === 0) alarms.clear(alarmId)
+      else this.#raise(`over ${maxBytes} bytes: the table of ${[...this.#tooLarge].join(', ')}`, 'when it is smaller')
+    } catch (error) {
+      pauseMs = retryMs
+      this.#raise(`${this.#centre.name}: ${(error as Error).message}`, `every ${retryMs} ms`)
+    }
+    if (!this.#isClosed) this.#timer = options.timers.setTimeout(() => this.start(), pauseMs)
+  }
+
+  /** Writes a table that changed or is due to be renewed. */
+  async #write(serviceId: string, view: ServiceView): Promise<void> {
+    const { epoch, isOff } = this.#core.delivery
+    const { version } = view
+    const now = this.#core.now()
+    const last = this.#written.get(serviceId)
+    if (last?.version === version && now - last.at < renewMs) return
+    const clusters = byCluster(view.entries())
+    const table: PublishedTable = { epoch, version, isOff, validUntil: Date.now() + validMs, clusters }
+    const text = JSON.stringify(table)
+    if (Buffer.byteLength(text) > maxBytes) {
+      this.#tooLarge.add(serviceId)
+    } else {
+      await this.#centre.put(`${this.#centre.root}/${encodeURIComponent(serviceId)}`, text)
+      this.#tooLarge.delete(serviceId)
+    }
+    this.#written.set(serviceId, { version, at: now })
+  }
+
+  #raise(cause: string, retry: string): void {
+    this.#core.alarms.raise({ id: alarmId, severity: 'warning', cause, retry }, this.#core.now())
+  }
+}
+
+function byCluster(entries: Iterable<TableEntry>): Record<string, StrategyList> {
+  const clusters = new Map<string, TableEntry[]>()
+  for (const entry of entries) {
+    const known = clusters.get(entry.redisClusterId)
+    if (known === undefined) clusters.set(entry.redisClusterId, [entry])
+    else known.push(entry)
+  }
+  return Object.fromEntries([...clusters].map(([id, list]) => [id, toStrategyList(list)]))
+}

@@ -1,0 +1,127 @@
+import { parseKeyText, parseRule, type Rule, type TableDelta } from '@firebreak/core'
+import { FakeClock } from '../time/fake-clock.ts'
+import type { DetectionRule, Detector } from './detector.ts'
+import { replayedService } from './simulated-host.ts'
+
+/** What a replay needs of a hub without a network. */
+export interface ReplayedHub {
+  readonly collector: { collectBinary(report: Uint8Array, start: number, sequence: number): void }
+  readonly delivery: { join(serviceId: string, listener: { onDelta(delta: TableDelta): void }): unknown }
+  readonly hubCount: number
+  rules(): { readonly rules: readonly Rule[] }
+  putRule(rule: Rule, who: string): Promise<void>
+  start(): void
+  settled(): Promise<void>
+  close(): Promise<void>
+}
+
+/** What a replay gives a hub to live by. */
+export interface ReplayedTime {
+  readonly hubId: string
+  /** Its clock and timers. */
+  readonly clock: FakeClock
+  /** The clock of what it shares with the others. */
+  readonly sharedClock: FakeClock
+}
+
+interface Member {
+  readonly hub: ReplayedHub
+  readonly clock: FakeClock
+  readonly startMs: number
+  readonly table: Set<string>
+}
+
+/** How far the clock of each hub is ahead of the one before: theirs need not agree. */
+const skewMs = 3_600_137
+/** Steps in which hubs on one store have found each other and the rule. */
+const maxMeetingSteps = 100
+
+/**
+ * Hubs on clocks that the replay moves; each host reports to one of them. In every step each hub has its turn, one after the
+ * other, and none begins before the one before it has done all that it does by then. So a replay on hubs that share a real
+ * Redis comes out the same each time, and nothing is late, however slow the machine is.
+ */
+export class HubDetector implements Detector {
+  /** Hubs look at the outboxes that they share so often. */
+  readonly stepMs = 50
+  readonly #members: readonly Member[]
+  readonly #sharedClock: FakeClock
+  readonly #sharedStartMs: number
+  readonly #alarms: string[] = []
+  #sequence = 0
+
+  private constructor(members: readonly Member[], sharedClock: FakeClock) {
+    this.#members = members
+    this.#sharedClock = sharedClock
+    this.#sharedStartMs = sharedClock.now()
+    for (const { hub, table } of members) {
+      hub.delivery.join(replayedService, { onDelta: (delta) => this.#follow(table, delta) })
+    }
+  }
+
+  /** Opens hubs, gives them the rule, and waits until each knows it and all others. */
+  static async open(
+    rule: DetectionRule,
+    hubCount: number,
+    openHub: (time: ReplayedTime) => Promise<ReplayedHub>,
+  ): Promise<HubDetector> {
+    const sharedClock = new FakeClock()
+    const members: Omit<Member, 'startMs'>[] = []
+    for (let nth = 0; nth < hubCount; nth++) {
+      const clock = new FakeClock(sharedClock.now() + nth * skewMs)
+      const hub = await openHub({ hubId: `hub-${nth}`, clock, sharedClock })
+      hub.start()
+      members.push({ hub, clock, table: new Set() })
+    }
+    const { threshold, exit, windowMs, minHoldMs } = rule
+    const level = { threshold, exit, windowMs, minHoldMs, strategy: 'Observe' }
+    await members[0]!.hub.putRule(parseRule({ id: 'hot', glob: '*', ...level }), 'replay')
+    const haveMet = () => members.every(({ hub }) => hub.hubCount === hubCount && hub.rules().rules.length === 1)
+    for (let step = 0; !haveMet(); step++) {
+      if (step >= maxMeetingSteps) throw new Error(`${hubCount} hubs on one store did not find each other`)
+      sharedClock.step(100)
+      for (const { hub, clock } of members) {
+        clock.advance(100)
+        await hub.settled()
+      }
+    }
+    const started = members.map((member) => ({ ...member, startMs: member.clock.now() }))
+    return new HubDetector(started, sharedClock)
+  }
+
+  take(report: Uint8Array, host: number, atMs: number): void {
+    const { hub, clock, startMs } = this.#members[host % this.#members.length]!
+    clock.step(startMs + atMs - clock.now())
+    hub.collector.collectBinary(report, 0, ++this.#sequence)
+  }
+
+  async moveTo(atMs: number): Promise<void> {
+    this.#sharedClock.step(this.#sharedStartMs + atMs - this.#sharedClock.now())
+    for (const { hub, clock, startMs } of this.#members) {
+      clock.advance(startMs + atMs - clock.now())
+      await hub.settled()
+    }
+  }
+
+  hot(): ReadonlySet<string> {
+    const [first, ...others] = this.#members.map(({ table }) => table)
+    return new Set([...first!].filter((key) => others.every((table) => table.has(key))))
+  }
+
+  takeAlarms(): readonly string[] {
+    return this.#alarms.splice(0)
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#members.map(({ hub }) => hub.close()))
+  }
+
+  #follow(table: Set<string>, { set, removed }: TableDelta): void {
+    for (const { key: text } of set) {
+      const key = parseKeyText(text)!
+      if (!table.has(key)) this.#alarms.push(key)
+      table.add(key)
+    }
+    for (const { key } of removed) table.delete(parseKeyText(key)!)
+  }
+}

@@ -287,3 +287,16 @@ test('a hub that missed a decision of an outbox loads the whole bucket', async (
   await waitFor(() => hubs.nowhere('k1'))
   await waitFor(() => hubs.everywhere('k2'))
 })
+
+test('keys at half their threshold, however many, do not take the place of a hot one', async () => {
+  const hubs = await Hubs.start(server.url, 1, [{ ...rule, windowMs: 60_000 }])
+  hubs.report(0, Object.fromEntries(Array.from({ length: 20_500 }, (_, index) => [`k-luke-${index}`, 600])))
+  hubs.report(0, { k1: 1500 })
+  await waitFor(() => hubs.everywhere('k1'), { timeoutMs: 60_000 })
+  // The claim of a process too, of which hardly anything was reported yet.
+  hubs.report(0, { k2: 5 })
+  const core = hubs.cores[0]!
+  const instance = core.hosts.find('shop', 'host-0', 'i-0', core.now())!
+  core.takeClaim(instance, { redisClusterId: 'main', key: 'k2', ruleId: 'r', heat: 1200 })
+  await waitFor(() => hubs.everywhere('k2'), { timeoutMs: 60_000 })
+}, 130_000)

@@ -19,7 +19,7 @@ export interface DetectionOptions {
   readonly intervalMs?: number
   /** The threshold is set so that this many keys are hot in a window. @default 350 */
   readonly hotKeys?: number
-  /** Rows per second that the hub takes of all hosts together; the factor follows from it. @default 38000 */
+  /** Rows per second that the hub takes of all hosts together; the factor follows from it. @default 39000 */
   readonly rowsPerSecond?: number
   /** A fixed sampling factor. @default the hub adapts it to the rows that come in */
   readonly factor?: number
@@ -48,7 +48,7 @@ export async function replayDetection(
   open: OpenDetector = (rule) => new WindowDetector(rule),
 ): Promise<DetectionResult> {
   const { hosts, seconds, accessesPerSecond = 100_000, windowMs = 5000, intervalMs = 500, hotKeys = 350 } = options
-  const { rowsPerSecond = 38_000, seed = 1 } = options
+  const { rowsPerSecond = 39_000, seed = 1 } = options
   const slices = windowMs / intervalMs
   const perSlice = (accessesPerSecond * intervalMs) / 1000
   const sliceCount = Math.floor((seconds * 1000) / intervalMs)

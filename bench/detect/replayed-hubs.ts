@@ -2,7 +2,13 @@ import { HubCore, MemoryStore, openRedisStore } from '@firebreak/hub'
 import { type DetectionRule, HubDetector } from '@firebreak/testkit'
 
 /** Hosts report every half second, and whatever they send is taken: the replay paces them. */
-const pace = { reportIntervalMs: 500, maxReportsPerSecond: 1e9, maxEntriesPerSecond: 1e9, loadOf: () => 0 }
+const pace = {
+  reportIntervalMs: 500,
+  maxReportsPerSecond: 1e9,
+  maxEntriesPerSecond: 1e9,
+  loadOf: () => 0,
+  random: () => 0.5,
+}
 let runs = 0
 
 /** A whole hub that a replay drives. */

@@ -11,7 +11,13 @@ import {
 } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 
-const pace = { reportIntervalMs: 500, maxReportsPerSecond: 1e9, maxEntriesPerSecond: 1e9, loadOf: () => 0 }
+const pace = {
+  reportIntervalMs: 500,
+  maxReportsPerSecond: 1e9,
+  maxEntriesPerSecond: 1e9,
+  loadOf: () => 0,
+  random: () => 0.5,
+}
 
 /** Hot keys that change places, and bursts that are over within a fraction of a second. */
 const trace = restlessTrace({

@@ -3,7 +3,7 @@ export interface Detector {
   /** How often it is to be moved on, in milliseconds of the replay. */
   readonly stepMs: number
   /** Takes a host's report, at a time of the replay in milliseconds from its beginning; times never go back. */
-  take(report: Uint8Array, host: number, atMs: number): void
+  take(report: Uint8Array, host: number, atMs: number): Promise<void>
   /** Moves on to a time, the end of a step; resolves once all that is due by then is decided and known everywhere. */
   moveTo(atMs: number): Promise<void>
   /** The keys that are hot now, for every host. */

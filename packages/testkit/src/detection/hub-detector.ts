@@ -37,9 +37,9 @@ const skewMs = 3_600_137
 const maxMeetingSteps = 100
 
 /**
- * Hubs on clocks that the replay moves; each host reports to one of them. In every step each hub has its turn, one after the
- * other, and none begins before the one before it has done all that it does by then. So a replay on hubs that share a real
- * Redis comes out the same each time, and nothing is late, however slow the machine is.
+ * Hubs on clocks that the replay moves; each host reports to one of them. With every report, and in every step one after the
+ * other, a hub does all that it does by then before anything else happens. So a replay on hubs that share a real Redis comes
+ * out the same each time, and nothing is late, however slow the machine is.
  */
 export class HubDetector implements Detector {
   /** Hubs look at the outboxes that they share so often. */
@@ -89,14 +89,17 @@ export class HubDetector implements Detector {
     return new HubDetector(started, sharedClock)
   }
 
-  take(report: Uint8Array, host: number, atMs: number): void {
+  async take(report: Uint8Array, host: number, atMs: number): Promise<void> {
     const { hub, clock, startMs } = this.#members[host % this.#members.length]!
+    this.#moveSharedClock(atMs)
     clock.step(startMs + atMs - clock.now())
     hub.collector.collectBinary(report, 0, ++this.#sequence)
+    // A crossing does not wait for the next step.
+    await hub.settled()
   }
 
   async moveTo(atMs: number): Promise<void> {
-    this.#sharedClock.step(this.#sharedStartMs + atMs - this.#sharedClock.now())
+    this.#moveSharedClock(atMs)
     for (const { hub, clock, startMs } of this.#members) {
       clock.advance(startMs + atMs - clock.now())
       await hub.settled()
@@ -114,6 +117,10 @@ export class HubDetector implements Detector {
 
   async close(): Promise<void> {
     await Promise.all(this.#members.map(({ hub }) => hub.close()))
+  }
+
+  #moveSharedClock(atMs: number): void {
+    this.#sharedClock.step(this.#sharedStartMs + atMs - this.#sharedClock.now())
   }
 
   #follow(table: Set<string>, { set, removed }: TableDelta): void {

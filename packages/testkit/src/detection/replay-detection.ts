@@ -1,8 +1,8 @@
 import { hotSamplingFactor, maxSamplingFactor, nextSamplingFactor } from '@firebreak/core'
 import type { Trace } from '../traces/trace.ts'
 import { DetectionJudge, type Verdict } from './detection-judge.ts'
-import type { DetectionRule, OpenDetector } from './detector.ts'
-import { exactHeats, thresholdFor } from './exact-heats.ts'
+import type { DetectionRule, Detector, OpenDetector } from './detector.ts'
+import { type ExactHeats, exactHeats, thresholdFor } from './exact-heats.ts'
 import { SimulatedHost } from './simulated-host.ts'
 import { WindowDetector } from './window-detector.ts'
 
@@ -47,16 +47,32 @@ export async function replayDetection(
   options: DetectionOptions,
   open: OpenDetector = (rule) => new WindowDetector(rule),
 ): Promise<DetectionResult> {
-  const { hosts, seconds, accessesPerSecond = 100_000, windowMs = 5000, intervalMs = 500, hotKeys = 350 } = options
-  const { rowsPerSecond = 39_000, seed = 1 } = options
+  const { seconds, accessesPerSecond = 100_000, windowMs = 5000, intervalMs = 500, hotKeys = 350 } = options
   const slices = windowMs / intervalMs
   const perSlice = (accessesPerSecond * intervalMs) / 1000
-  const sliceCount = Math.floor((seconds * 1000) / intervalMs)
-  const truth = exactHeats(trace, sliceCount, perSlice, slices)
+  const truth = exactHeats(trace, Math.floor((seconds * 1000) / intervalMs), perSlice, slices)
   const threshold = thresholdFor(truth, slices, hotKeys)
   const rule: DetectionRule = { threshold, exit: threshold * 0.7, windowMs, minHoldMs: intervalMs, intervalMs }
   const detector = await open(rule)
+  try {
+    return await play(trace, options, { rule, truth, perSlice, detector })
+  } finally {
+    await detector.close()
+  }
+}
 
+interface Stage {
+  readonly rule: DetectionRule
+  readonly truth: ExactHeats
+  /** Accesses in a slice. */
+  readonly perSlice: number
+  readonly detector: Detector
+}
+
+async function play(trace: Trace, options: DetectionOptions, stage: Stage): Promise<DetectionResult> {
+  const { hosts, rowsPerSecond = 39_000, seed = 1 } = options
+  const { rule, truth, perSlice, detector } = stage
+  const { threshold, exit, intervalMs } = rule
   const random = seeded(seed)
   const maxRows = (rowsPerSecond * intervalMs) / 1000 / hosts
   let factor = options.factor ?? maxSamplingFactor(threshold)
@@ -67,10 +83,10 @@ export async function replayDetection(
   // What hosts know to be hot: the table of the interval before.
   let table: ReadonlySet<string> = new Set()
   let steppedMs = 0
-  for (let slice = 0; slice < sliceCount; slice++) {
+  for (let slice = 0; slice < truth.length; slice++) {
     let nextHost = 0
     const rowsBefore = rows
-    const hotFactor = hotSamplingFactor(factor, [{ measure: 'accesses', enter: threshold, exit: rule.exit }])
+    const hotFactor = hotSamplingFactor(factor, [{ measure: 'accesses', enter: threshold, exit }])
     for (let nth = 0; nth < perSlice; nth++) {
       const atMs = (slice + nth / perSlice) * intervalMs
       for (; atMs >= steppedMs + detector.stepMs; await detector.moveTo(steppedMs)) steppedMs += detector.stepMs
@@ -78,7 +94,7 @@ export async function replayDetection(
       for (; nextHost < hosts && nextHost * perSlice <= nth * hosts; nextHost++) {
         const report = fleet[nextHost]!.flush(atMs, factor, hotFactor, table)
         if (report === undefined) continue
-        detector.take(report.bytes, nextHost, atMs)
+        await detector.take(report.bytes, nextHost, atMs)
         reports++
         rows += report.rows
       }
@@ -95,7 +111,6 @@ export async function replayDetection(
       factor = nextSamplingFactor(load)
     }
   }
-  await detector.close()
   return { threshold, factor, ...judge.verdict(), rowsPerHostAndFlush: rows / reports }
 }
 

@@ -22,7 +22,7 @@ export class WindowDetector implements Detector {
     this.#ingest = new Ingest({ makeWindow: () => this.#window })
   }
 
-  take(report: Uint8Array, _host: number, atMs: number): void {
+  async take(report: Uint8Array, _host: number, atMs: number): Promise<void> {
     this.#ingest.take(report, atMs)
   }
 

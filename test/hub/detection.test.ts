@@ -11,14 +11,6 @@ import {
 } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 
-const pace = {
-  reportIntervalMs: 500,
-  maxReportsPerSecond: 1e9,
-  maxEntriesPerSecond: 1e9,
-  loadOf: () => 0,
-  random: () => 0.5,
-}
-
 /** Hot keys that change places, and bursts that are over within a fraction of a second. */
 const trace = restlessTrace({
   requests: 1_000_000,
@@ -35,17 +27,10 @@ const fleet: DetectionOptions = isFullRun
   ? { hosts: 1000, seconds: 20 }
   : { hosts: 200, seconds: 7, accessesPerSecond: 25_000, hotKeys: 90 }
 
-function openOneHub(rule: DetectionRule): Promise<HubDetector> {
-  return HubDetector.open(rule, 1, ({ hubId, clock }) =>
-    HubCore.open(new MemoryStore(), { ...pace, hubId, clock, timers: clock }),
-  )
-}
-
 function openThreeHubs(rule: DetectionRule, url: string): Promise<HubDetector> {
-  return HubDetector.open(rule, 3, async ({ hubId, clock, sharedClock }) => {
-    const store = await openRedisStore(url, { testClock: sharedClock })
-    return HubCore.open(store, { ...pace, hubId, clock, timers: clock })
-  })
+  return HubDetector.open(rule, 3, async ({ options, sharedClock }) =>
+    HubCore.open(await openRedisStore(url, { testClock: sharedClock }), options),
+  )
 }
 
 async function expectAllFound(open: (rule: DetectionRule) => Promise<HubDetector>): Promise<void> {
@@ -56,7 +41,7 @@ async function expectAllFound(open: (rule: DetectionRule) => Promise<HubDetector
 }
 
 test('one hub finds every key at 1.5 thresholds and none below 0.67, though hot keys move and bursts die', async () => {
-  await expectAllFound(openOneHub)
+  await expectAllFound((rule) => HubDetector.open(rule, 1, ({ options }) => HubCore.open(new MemoryStore(), options)))
 })
 
 test('three hubs that share the hosts and a Redis find what one hub finds', async () => {

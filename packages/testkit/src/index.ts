@@ -1,5 +1,5 @@
 export type { DetectionRule, Detector, OpenDetector } from './detection/detector.ts'
-export { HubDetector, type ReplayedHub, type ReplayedTime } from './detection/hub-detector.ts'
+export { HubDetector, type ReplayedHub, type ReplayedLife } from './detection/hub-detector.ts'
 export { type DetectionOptions, type DetectionResult, replayDetection } from './detection/replay-detection.ts'
 export { TestHub, testRule } from './hub/test-hub.ts'
 export { FaultProxy, type Faults } from './net/fault-proxy.ts'

@@ -16,12 +16,17 @@ export interface ReplayedHub {
 }
 
 /** What a replay gives a hub to live by. */
-export interface ReplayedTime {
-  readonly hubId: string
-  /** Its clock and timers. */
-  readonly clock: FakeClock
+export interface ReplayedLife {
+  /** Options of its core. */
+  readonly options: ReturnType<typeof optionsOf>
   /** The clock of what it shares with the others. */
   readonly sharedClock: FakeClock
+}
+
+/** Whatever hosts send is taken: the replay paces them. */
+function optionsOf(hubId: string, clock: FakeClock, reportIntervalMs: number) {
+  const pace = { reportIntervalMs, maxReportsPerSecond: 1e9, maxEntriesPerSecond: 1e9, loadOf: () => 0 }
+  return { hubId, clock, timers: clock, random: () => 0.5, ...pace }
 }
 
 interface Member {
@@ -63,13 +68,13 @@ export class HubDetector implements Detector {
   static async open(
     rule: DetectionRule,
     hubCount: number,
-    openHub: (time: ReplayedTime) => Promise<ReplayedHub>,
+    openHub: (life: ReplayedLife) => Promise<ReplayedHub>,
   ): Promise<HubDetector> {
     const sharedClock = new FakeClock()
     const members: Omit<Member, 'startMs'>[] = []
     for (let nth = 0; nth < hubCount; nth++) {
       const clock = new FakeClock(sharedClock.now() + nth * skewMs)
-      const hub = await openHub({ hubId: `hub-${nth}`, clock, sharedClock })
+      const hub = await openHub({ options: optionsOf(`hub-${nth}`, clock, rule.intervalMs), sharedClock })
       hub.start()
       members.push({ hub, clock, table: new Set() })
     }

@@ -25,7 +25,7 @@ const trace = restlessTrace({
 /** The setting of the benchmark, or a quarter of it in a short run. */
 const fleet: DetectionOptions = isFullRun
   ? { hosts: 1000, seconds: 20 }
-  : { hosts: 200, seconds: 7, accessesPerSecond: 25_000, hotKeys: 90 }
+  : { hosts: 200, seconds: 7, accessesPerSecond: 25_000, rowsPerSecond: 9750, hotKeys: 90 }
 
 function openThreeHubs(rule: DetectionRule, url: string): Promise<HubDetector> {
   return HubDetector.open(rule, 3, async ({ options, sharedClock }) =>

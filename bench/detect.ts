@@ -32,7 +32,7 @@ import { Bench, isQuick, quantile, rounds, say } from './harness/bench.ts'
  */
 const bench = new Bench('detect')
 const recorded = traceNames()
-const traces = recorded.length > 0 ? recorded.map(loadTrace) : [zipfTrace(5_000_000, 86_000, 0.6)]
+const traces = recorded.length > 0 ? recorded.map(loadTrace) : [zipfTrace(5_000_000, 86_000, 1)]
 traces.sort((a, b) => b.ids.length - a.ids.length)
 const only = process.env['FIREBREAK_ONLY']
 

@@ -1,70 +1,93 @@
-import { loadTrace, replayDetection, traceNames, zipfTrace } from '@firebreak/testkit'
+import {
+  type DetectionRule,
+  loadTrace,
+  type OpenDetector,
+  replayDetection,
+  startCluster,
+  startRedis,
+  traceNames,
+  zipfTrace,
+} from '@firebreak/testkit'
 import { measureFastPath } from './detect/fast-path.ts'
-import { detectWithThreeHubs } from './detect/three-hubs.ts'
+import { openOneHub, openThreeHubs } from './detect/replayed-hubs.ts'
 import { Bench, isQuick, quantile, rounds, say } from './harness/bench.ts'
 
 /**
  * Does a hub find what is hot over a whole fleet, when each host sees next to nothing of it?
  *
  * Traces played at 100,000 accesses/s, split at random over 1, 20, 200 and 1,000 hosts that report every 500 ms, through
- * the real counter, sampling, report and window of 5 s; the threshold is set so that some 350 keys are hot. `recall-…`
- * is of keys at 1.5 × the threshold or more, window by window; `false-alarms-…` counts keys that became hot below 0.67 ×
- * of it. Plain ids are of the longest trace, the only one that lasts 50 s at this speed; shorter ones begin again and
- * again, and their name ends the id.
+ * the real counter, sampling, report and a whole hub with a window of 5 s; the threshold is set so that some 350 keys are
+ * hot. `recall-…` is of keys at 1.5 × the threshold or more, window by window; `false-alarms-…` counts keys that became hot
+ * below 0.67 × of it. Plain ids are of the longest trace, the only one that lasts 50 s at this speed; shorter ones begin
+ * again and again, and their name ends the id.
+ *
+ * `three-hubs-…`: the same fleet on three whole hubs that share a real Redis; found means in the table of every hub, false
+ * in that of any. `three-hubs-on-cluster-…`: they share a real Redis Cluster of three. Hubs, hosts and the time that Redis'
+ * scripts go by are the replay's: no window is left out, and the machine's speed changes nothing.
  *
  * `fast-path-…`: one process alone pushes a key over its threshold, at 20 thresholds a second (`storm`) or at 1.3
  * (`creeping`): the time from the access that reached it to the key being served from that process' memory.
  *
- * `…-3-hubs`: the same fleet on three whole hubs that share one Redis, in real time, at half the speed with a window twice
- * as long (`FIREBREAK_ONLY=three-hubs`, `fast-path` or `one-hub` runs one part alone); found means in the table of every hub, false in that of any.
+ * `FIREBREAK_ONLY=one-hub`, `three-hubs` or `fast-path` runs one part alone.
  */
 const bench = new Bench('detect')
 const recorded = traceNames()
-const traces = recorded.length > 0 ? recorded.map(loadTrace) : [zipfTrace(5_000_000, 86_000, 0.6)]
+const traces = recorded.length > 0 ? recorded.map(loadTrace) : [zipfTrace(5_000_000, 86_000, 1)]
 traces.sort((a, b) => b.ids.length - a.ids.length)
-
 const only = process.env['FIREBREAK_ONLY']
 
-function oneHub(): void {
-  for (const hosts of [1, 20, 200, 1000]) {
+interface Setting {
+  /** What ids begin with. */
+  readonly prefix: string
+  readonly fleets: readonly number[]
+  /** How long each trace is played; the others not at all where it is 0. */
+  readonly longestSeconds: number
+  readonly otherSeconds: number
+  readonly open: OpenDetector
+}
+
+async function detect({ prefix, fleets, longestSeconds, otherSeconds, open }: Setting): Promise<void> {
+  for (const hosts of fleets) {
     for (const [nth, trace] of traces.entries()) {
-      const seconds = isQuick ? 8 : nth === 0 ? 50 : 20
-      const result = replayDetection(trace, { hosts, seconds })
+      const seconds = nth === 0 ? longestSeconds : otherSeconds
+      if (seconds === 0) continue
+      const result = await replayDetection(trace, { hosts, seconds }, open)
       say(
-        `${hosts} hosts, ${trace.name}: threshold ${result.threshold}, factor ${result.factor.toFixed(2)}, ` +
+        `${prefix}${hosts}-hosts, ${trace.name}: threshold ${result.threshold}, factor ${result.factor.toFixed(2)}, ` +
           `${result.meanHotKeys.toFixed(0)} hot, ${result.found} of ${result.wanted} found, ` +
           `${result.falseAlarms} false, ${result.rowsPerHostAndFlush.toFixed(1)} rows`,
       )
       const suffix = `${hosts}-hosts${nth === 0 ? '' : `-${trace.name}`}`
       const note = `${trace.name}, threshold ${result.threshold}, ${result.wanted} keys × windows`
-      bench.report({ id: `recall-${suffix}`, value: result.recall, unit: 'of keys at 1.5 × the threshold', note })
-      bench.report({ id: `false-alarms-${suffix}`, value: result.falseAlarms, unit: 'keys' })
-      bench.report({ id: `rows-per-host-${suffix}`, value: result.rowsPerHostAndFlush, unit: 'rows a flush' })
+      const { recall, falseAlarms, rowsPerHostAndFlush } = result
+      bench.report({ id: `${prefix}recall-${suffix}`, value: recall, unit: 'of keys at 1.5 × the threshold', note })
+      bench.report({ id: `${prefix}false-alarms-${suffix}`, value: falseAlarms, unit: 'keys' })
+      bench.report({ id: `${prefix}rows-per-host-${suffix}`, value: rowsPerHostAndFlush, unit: 'rows a flush' })
     }
   }
 }
 
+async function oneHub(): Promise<void> {
+  const [longestSeconds, otherSeconds] = isQuick ? [8, 8] : [50, 20]
+  await detect({ prefix: '', fleets: [1, 20, 200, 1000], longestSeconds, otherSeconds, open: openOneHub })
+}
+
 async function threeHubs(): Promise<void> {
-  for (const [nth, trace] of traces.entries()) {
-    if (isQuick && nth > 0) return
-    const { threshold } = replayDetection(trace, { hosts: 1, seconds: 12 })
-    const result = await detectWithThreeHubs(trace, { hosts: 1000, threshold, windows: isQuick ? 1.2 : 2.5 })
-    const { found, wanted, falseAlarms, rowsPerHostAndFlush, meanHotKeys, judged, late } = result
-    say(
-      `1000 hosts, 3 hubs, ${trace.name}: threshold ${threshold}, ${meanHotKeys.toFixed(0)} hot, ` +
-        `${found} of ${wanted} found, ${falseAlarms} false, ${rowsPerHostAndFlush.toFixed(1)} rows; ${judged} windows, ${late} came late`,
-    )
-    const suffix = `1000-hosts-3-hubs${nth === 0 ? '' : `-${trace.name}`}`
-    const note = `${trace.name}, threshold ${threshold}, ${wanted} keys × windows`
-    bench.report({
-      id: `recall-${suffix}`,
-      value: wanted === 0 ? 1 : found / wanted,
-      unit: 'of keys at 1.5 × the threshold',
-      note,
-    })
-    bench.report({ id: `false-alarms-${suffix}`, value: falseAlarms, unit: 'keys' })
-    bench.report({ id: `rows-per-host-${suffix}`, value: rowsPerHostAndFlush, unit: 'rows a flush' })
-  }
+  const redis = await startRedis()
+  const [longestSeconds, otherSeconds] = isQuick ? [8, 0] : [20, 10]
+  const open = (rule: DetectionRule) => openThreeHubs(rule, redis.url)
+  const fleets = isQuick ? [1000] : [1, 20, 200, 1000]
+  await detect({ prefix: 'three-hubs-', fleets, longestSeconds, otherSeconds, open })
+  await redis.stop()
+}
+
+async function threeHubsOnCluster(): Promise<void> {
+  const cluster = await startCluster({ masters: 3 })
+  const url = `redis://${cluster.addresses.map(({ host, port }) => `${host}:${port}`).join(',')}`
+  const open = (rule: DetectionRule) => openThreeHubs(rule, url)
+  const prefix = 'three-hubs-on-cluster-'
+  await detect({ prefix, fleets: [1000], longestSeconds: 10, otherSeconds: 0, open })
+  await cluster.stop()
 }
 
 async function fastPath(): Promise<void> {
@@ -76,7 +99,10 @@ async function fastPath(): Promise<void> {
   }
 }
 
-if (only === undefined || only === 'one-hub') oneHub()
+if (only === undefined || only === 'one-hub') await oneHub()
 if (only === undefined || only === 'fast-path') await fastPath()
-if (only === undefined || only === 'three-hubs') await threeHubs()
+if (only === undefined || only === 'three-hubs') {
+  await threeHubs()
+  if (!isQuick) await threeHubsOnCluster()
+}
 bench.done()

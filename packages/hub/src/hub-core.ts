@@ -150,21 +150,11 @@ export class HubCore {
     }
     this.decider = this.#shared?.decider ?? new Decider(deciding)
     const { engine, decider, delivery, slots, hosts, traffic, governor, alarms } = this
-    const clock = this.#clock
+    const [clock, totals] = [this.#clock, this.#totals]
     const { timers, maxBacklogBytes } = options
-    const intakeParts = {
-      engine,
-      decider,
-      delivery,
-      slots,
-      totals: this.#totals,
-      clock,
-      alarms,
-      timers,
-      maxBacklogBytes,
-    }
+    const intakeParts = { engine, decider, delivery, slots, totals, clock, alarms, timers, maxBacklogBytes }
     this.intake = windows.openIntake(intakeParts, this.#ruleSet)
-    const parts = { intake: this.intake, hosts, traffic, governor, totals: this.#totals }
+    const parts = { intake: this.intake, hosts, traffic, governor, totals }
     this.collector = new Collector({ ...options, ...parts })
     const { staleness } = this
     const refused = () => this.collector.refused
@@ -291,6 +281,12 @@ export class HubCore {
     await this.#shared?.close()
     await this.#writer.close()
     await this.store.close()
+  }
+
+  /** Resolves once every report so far is in the windows and the other hubs, where there are any, were told and heard. */
+  async settled(): Promise<void> {
+    await this.intake.inTurn(() => {})
+    await this.#shared?.settled()
   }
 
   /** Resolves once the store has everything that was decided so far. */

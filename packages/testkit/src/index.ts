@@ -1,3 +1,6 @@
+export type { DetectionRule, Detector, OpenDetector } from './detection/detector.ts'
+export { HubDetector, type ReplayedHub, type ReplayedLife } from './detection/hub-detector.ts'
+export { type DetectionOptions, type DetectionResult, replayDetection } from './detection/replay-detection.ts'
 export { TestHub, testRule } from './hub/test-hub.ts'
 export { FaultProxy, type Faults } from './net/fault-proxy.ts'
 export { freePort, freePorts } from './net/free-port.ts'
@@ -20,5 +23,5 @@ export { startZooKeeper, type ZooKeeperServer, type ZooKeeperServerOptions } fro
 export { FakeClock } from './time/fake-clock.ts'
 export { isFullRun, scale } from './time/scale.ts'
 export { type WaitOptions, waitFor } from './time/wait-for.ts'
-export { type DetectionOptions, type DetectionResult, replayDetection } from './traces/detection-replay.ts'
+export { type RestlessOptions, restlessTrace } from './traces/restless-trace.ts'
 export { loadTrace, type Trace, traceNames, zipfTrace } from './traces/trace.ts'

@@ -76,6 +76,13 @@ export class BoardExchange {
     setImmediate(() => this.#wake())
   }
 
+  /** Resolves once no turn is under way and none is urged. */
+  async settled(): Promise<void> {
+    while (this.#turn !== undefined || this.#isUrged) {
+      await (this.#turn ?? new Promise<void>((resolve) => setImmediate(resolve)))
+    }
+  }
+
   /** The store lost everything, or somebody made it anew. */
   distrust(): void {
     for (const bucket of this.#buckets) {

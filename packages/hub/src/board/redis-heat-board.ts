@@ -1,5 +1,12 @@
-import { keySlot } from '@firebreak/core'
-import { loadScript, type Redis } from '@firebreak/redis'
+import { type Clock, keySlot } from '@firebreak/core'
+import {
+  defineScript,
+  loadScript,
+  type Redis,
+  type RedisArgument,
+  type RedisReply,
+  type RedisScript,
+} from '@firebreak/redis'
 import type {
   BoardDecision,
   BoardNews,
@@ -13,7 +20,9 @@ import type {
   PostSettings,
 } from './heat-board.ts'
 
-const script = (name: string) => loadScript(new URL(`./lua/${name}.lua`, import.meta.url))
+const load = (name: string) => loadScript(new URL(`./lua/${name}.lua`, import.meta.url))
+const time = load('time')
+const script = (name: string) => defineScript(name, time.source + load(name).source)
 const postScript = script('post')
 const pollScript = script('poll')
 const loadTableScript = script('load')
@@ -33,6 +42,8 @@ export interface RedisHeatBoardOptions {
   readonly prefix: string
   readonly stateKey: string
   readonly hubsKey: string
+  /** For replays of tests only: the time that scripts are handed. Production always uses Redis' own. @internal */
+  readonly testClock?: Clock
 }
 
 interface BucketKeys {
@@ -74,7 +85,7 @@ export class RedisHeatBoard implements HeatBoard {
 
   async sync(hubId: string, totals: BoardTotals): Promise<BoardSync> {
     const { hubsKey, stateKey } = this.#options
-    const answer = await this.#redis.run(syncScript, [hubsKey, stateKey], [hubId, JSON.stringify(totals), hubTimeoutMs])
+    const answer = await this.#run(syncScript, [hubsKey, stateKey], [hubId, JSON.stringify(totals), hubTimeoutMs])
     const [boardTime, epoch, rulesVersion, isOff, ...hubs] = answer as [number, string, number, number, ...string[]]
     const otherHubs = new Map<string, BoardTotals>()
     for (let index = 0; index < hubs.length; index += 2) {
@@ -87,7 +98,7 @@ export class RedisHeatBoard implements HeatBoard {
     const { hot, timers, outbox, sequence, heat } = this.#buckets[bucket]!
     const keys = [hot, timers, outbox, sequence, ...posts.map(({ id }) => heat(id))]
     const args = [JSON.stringify({ ...settings, maxOutbox }), ...posts.map((post) => JSON.stringify(post))]
-    const answer = await this.#redis.run(postScript, keys, args)
+    const answer = await this.#run(postScript, keys, args)
     const [boardTime, decisionCount, ...heats] = answer as [number, number, ...string[][]]
     return {
       boardTime,
@@ -103,7 +114,7 @@ export class RedisHeatBoard implements HeatBoard {
   async poll(bucket: number, after: string): Promise<BoardNews> {
     const { timers, outbox } = this.#buckets[bucket]!
     const args = [after, maxDecisions, maxTimers, timerLeaseMs]
-    const answer = await this.#redis.run(pollScript, [timers, outbox], args)
+    const answer = await this.#run(pollScript, [timers, outbox], args)
     const [boardTime, due, entries] = answer as [number, string[], [string, string, string][]]
     return {
       boardTime,
@@ -116,13 +127,18 @@ export class RedisHeatBoard implements HeatBoard {
 
   async load(bucket: number): Promise<BoardTable> {
     const { hot, outbox, sequence } = this.#buckets[bucket]!
-    const answer = await this.#redis.run(loadTableScript, [hot, outbox, sequence], [])
+    const answer = await this.#run(loadTableScript, [hot, outbox, sequence], [])
     const [boardTime, last, newest, ...pairs] = answer as [number, string, number, ...string[]]
     const states = new Map<string, BoardState>()
     for (let index = 0; index < pairs.length; index += 2) {
       states.set(pairs[index]!, toState(JSON.parse(pairs[index + 1]!) as RawState))
     }
     return { boardTime, last, sequence: newest, states }
+  }
+
+  #run(of: RedisScript, keys: readonly string[], args: readonly RedisArgument[]): Promise<RedisReply> {
+    const { testClock } = this.#options
+    return this.#redis.run(of, keys, [testClock === undefined ? '' : Math.floor(testClock.now()), ...args])
   }
 }
 

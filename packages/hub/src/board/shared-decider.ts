@@ -41,7 +41,10 @@ export interface PendingPost {
   readonly post: HeatPost
 }
 
-/** Keys posted at one time; beyond it new ones wait until others are cold again. */
+/**
+ * Keys posted at one time; beyond it new ones wait until others are cold again. As many places are kept for keys that have
+ * their part of the threshold here, T/hubs: keys at half of it must not take the place of a hot one.
+ */
 const maxWatched = 20_000
 /** What others have of a key counts for so long after they were last heard. */
 const othersMs = 1500
@@ -130,7 +133,7 @@ export class SharedDecider implements HeatDecider {
     if (state !== undefined && state.phase !== 'warming') return true
     const index = rule.levels.findLastIndex((level) => heat >= level.enter)
     if (index < 0) return false
-    const watched = this.#watch(track, rule)
+    const watched = this.#watch(track, rule, true)
     if (watched === undefined) return false
     watched.claimHeat = heat
     if (this.#away.has(watched.bucket)) this.#enterAlone(track, rule, watched.id, index, now)
@@ -292,15 +295,22 @@ export class SharedDecider implements HeatDecider {
     }
   }
 
-  #watch(track: HeatTrack, rule: Rule): Watched | undefined {
+  #watch(track: HeatTrack, rule: Rule, isClaimed = false): Watched | undefined {
     const known = this.#watched.get(track)
     if (known?.rule === rule) return known
     const id = trackId(track, rule)
-    if (known === undefined && this.#watched.size >= maxWatched && !this.#active.has(id)) return undefined
+    if (known === undefined && !this.#active.has(id) && !this.#hasRoom(track, rule, isClaimed)) return undefined
     const bucket = this.#options.board.bucketOf(id)
     const fresh = { id, bucket, rule, isDirty: true, isDue: false, isUrged: false, claimHeat: undefined, isLost: false }
     this.#watched.set(track, fresh)
     return fresh
+  }
+
+  #hasRoom(track: HeatTrack, rule: Rule, isClaimed: boolean): boolean {
+    if (this.#watched.size < maxWatched) return true
+    if (this.#watched.size >= 2 * maxWatched) return false
+    const { totals, clock } = this.#options
+    return isClaimed || isWorthPosting(track, rule, this.#hubCount / 2, totals, clock.now())
   }
 
   #unwatch(track: HeatTrack): void {

@@ -87,6 +87,11 @@ export class SharedHub {
     this.#exchange.start()
   }
 
+  /** Resolves once what is under way to the board and from it has arrived. */
+  settled(): Promise<void> {
+    return this.#exchange.settled()
+  }
+
   close(): Promise<void> {
     return this.#exchange.close()
   }

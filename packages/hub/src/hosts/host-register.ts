@@ -59,6 +59,8 @@ export interface HostRegisterOptions {
 /** The live list of processes that report, by their own heartbeats and reports. */
 export class HostRegister {
   readonly #instances = new Map<string, Instance>()
+  /** Processes by service: asked for every key that is posted or becomes hot. */
+  readonly #sizes = new Map<string, number>()
   readonly #options: HostRegisterOptions
 
   constructor(options: HostRegisterOptions) {
@@ -77,6 +79,7 @@ export class HostRegister {
       if (this.#instances.size >= this.#options.maxInstances) return undefined
       instance = new Instance(serviceId, hostId, instanceId, now)
       this.#instances.set(id, instance)
+      this.#sizes.set(serviceId, (this.#sizes.get(serviceId) ?? 0) + 1)
     }
     instance.lastSeenAt = now
     return instance
@@ -88,27 +91,29 @@ export class HostRegister {
 
   counts(): { readonly connected: number; readonly hosts: number; readonly services: number } {
     const hosts = new Set<string>()
-    const services = new Set<string>()
     let connected = 0
-    for (const { hostId, serviceId, connections } of this.#instances.values()) {
+    for (const { hostId, connections } of this.#instances.values()) {
       hosts.add(hostId)
-      services.add(serviceId)
       if (connections > 0) connected++
     }
-    return { connected, hosts: hosts.size, services: services.size }
+    return { connected, hosts: hosts.size, services: this.#sizes.size }
   }
 
   /** Processes of these services. */
   countOf(services: ReadonlySet<string>): number {
     let count = 0
-    for (const { serviceId } of this.#instances.values()) if (services.has(serviceId)) count++
+    for (const serviceId of services) count += this.#sizes.get(serviceId) ?? 0
     return count
   }
 
   /** Forgets who has not been heard of. */
   expire(now: number): void {
-    for (const [id, { connections, lastSeenAt }] of this.#instances) {
-      if (connections === 0 && now - lastSeenAt > this.#options.hostTimeoutMs) this.#instances.delete(id)
+    for (const [id, { serviceId, connections, lastSeenAt }] of this.#instances) {
+      if (connections > 0 || now - lastSeenAt <= this.#options.hostTimeoutMs) continue
+      this.#instances.delete(id)
+      const size = this.#sizes.get(serviceId)! - 1
+      if (size > 0) this.#sizes.set(serviceId, size)
+      else this.#sizes.delete(serviceId)
     }
   }
 }

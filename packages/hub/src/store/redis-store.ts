@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { AuditEntry, HistoryEvent, Rule } from '@firebreak/core'
+import type { AuditEntry, Clock, HistoryEvent, Rule } from '@firebreak/core'
 import { loadScript, type Redis, type RedisReply } from '@firebreak/redis'
 import type { HeatBoard } from '../board/heat-board.ts'
 import { RedisHeatBoard } from '../board/redis-heat-board.ts'
@@ -27,6 +27,8 @@ export interface RedisStoreOptions extends StoreLimits {
   readonly prefix?: string
   /** Lets the connection go when the store is closed. @default the caller keeps it */
   readonly disconnect?: () => void
+  /** For replays of tests only: the board's time. Production always uses Redis' own. @internal */
+  readonly testClock?: Clock
 }
 
 /**
@@ -43,7 +45,7 @@ export class RedisStore implements HubStore {
   readonly #disconnect: () => void
 
   constructor(redis: Redis, options: RedisStoreOptions = {}) {
-    const { prefix = 'firebreak', disconnect = () => {}, ...limits } = options
+    const { prefix = 'firebreak', disconnect = () => {}, testClock, ...limits } = options
     this.#redis = redis
     this.#limits = { ...storeDefaults, ...limits }
     this.#disconnect = disconnect
@@ -56,7 +58,8 @@ export class RedisStore implements HubStore {
       audit: key('audit'),
       positions: key('positions'),
     }
-    this.board = new RedisHeatBoard(redis, { prefix, stateKey: this.#keys.state, hubsKey: key('hubs') })
+    const boardKeys = { prefix, stateKey: this.#keys.state, hubsKey: key('hubs') }
+    this.board = new RedisHeatBoard(redis, { ...boardKeys, ...(testClock && { testClock }) })
     this.lane = new RedisLaneRelay(redis, key('lane'))
   }
 

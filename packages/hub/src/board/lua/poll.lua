@@ -2,14 +2,13 @@
 -- hub only, and comes again after the lease where that hub did nothing about it.
 --
 -- KEYS 1 timers, a sorted set of ids; 2 outbox, a stream
--- ARGV 1 the id in the outbox after which to read, 2 decisions at most, 3 timers at most, 4 lease ms
+-- ARGV 1 the time (see time.lua), 2 the id in the outbox after which to read, 3 decisions at most, 4 timers at most,
+--      5 lease ms
 -- Returns {time of this server in ms, claimed ids, decisions as {id in the outbox, sequence, JSON}}.
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[3])
-for _, id in ipairs(due) do redis.call('ZADD', KEYS[1], now + ARGV[4], id) end
+local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[4])
+for _, id in ipairs(due) do redis.call('ZADD', KEYS[1], now + ARGV[5], id) end
 local decisions = {}
-for index, entry in ipairs(redis.call('XRANGE', KEYS[2], '(' .. ARGV[1], '+', 'COUNT', ARGV[2])) do
+for index, entry in ipairs(redis.call('XRANGE', KEYS[2], '(' .. ARGV[2], '+', 'COUNT', ARGV[3])) do
   decisions[index] = { entry[1], entry[2][2], entry[2][4] }
 end
 return { now, due, decisions }

@@ -1,19 +1,17 @@
 -- Tells the other hubs that this one lives and what it counted in all, and gives what they told and the common state.
 --
 -- KEYS 1 hubs, a hash by id; 2 the store's state, a hash
--- ARGV 1 this hub's id, 2 its totals as JSON, 3 ms after which a silent hub is gone
+-- ARGV 1 the time (see time.lua), 2 this hub's id, 3 its totals as JSON, 4 ms after which a silent hub is gone
 -- Returns {time of this server in ms, epoch, version of the rules, switch, then an id and totals of each other hub}.
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f %s', now, ARGV[2]))
+redis.call('HSET', KEYS[1], ARGV[2], string.format('%.0f %s', now, ARGV[3]))
 local state = redis.call('HMGET', KEYS[2], 'epoch', 'rulesVersion', 'isOff')
 local answer = { now, state[1] or '', tonumber(state[2] or 0), tonumber(state[3] or 0) }
 local hubs = redis.call('HGETALL', KEYS[1])
 for index = 1, #hubs, 2 do
   local at, totals = string.match(hubs[index + 1], '^(%d+) (.*)$')
-  if now - tonumber(at) > tonumber(ARGV[3]) then
+  if now - tonumber(at) > tonumber(ARGV[4]) then
     redis.call('HDEL', KEYS[1], hubs[index])
-  elseif hubs[index] ~= ARGV[1] then
+  elseif hubs[index] ~= ARGV[2] then
     answer[#answer + 1] = hubs[index]
     answer[#answer + 1] = totals
   end

@@ -1,0 +1,125 @@
+import { hotSamplingFactor, maxSamplingFactor, nextSamplingFactor } from '@firebreak/core'
+import type { Trace } from '../traces/trace.ts'
+import { DetectionJudge, type Verdict } from './detection-judge.ts'
+import type { DetectionRule, Detector, OpenDetector } from './detector.ts'
+import { type ExactHeats, exactHeats, thresholdFor } from './exact-heats.ts'
+import { SimulatedHost } from './simulated-host.ts'
+import { WindowDetector } from './window-detector.ts'
+
+/** A fleet that plays a trace to a hub. */
+export interface DetectionOptions {
+  readonly hosts: number
+  /** How long it plays; a shorter trace begins again. */
+  readonly seconds: number
+  /** @default 100000 */
+  readonly accessesPerSecond?: number
+  /** @default 5000 */
+  readonly windowMs?: number
+  /** How often a host reports; also the length of a slice. @default 500 */
+  readonly intervalMs?: number
+  /** The threshold is set so that this many keys are hot in a window. @default 350 */
+  readonly hotKeys?: number
+  /** Rows per second that the hub takes of all hosts together; the factor follows from it. @default 39000 */
+  readonly rowsPerSecond?: number
+  /** A fixed sampling factor. @default the hub adapts it to the rows that come in */
+  readonly factor?: number
+  /** @default 1 */
+  readonly seed?: number
+}
+
+/** How well a hub saw what was hot. */
+export interface DetectionResult extends Verdict {
+  readonly threshold: number
+  /** The last one. */
+  readonly factor: number
+  readonly rowsPerHostAndFlush: number
+}
+
+/**
+ * Plays a trace through the real path: each access is counted by the counter of a random host; each host flushes at its
+ * own moment of the interval, samples, writes a binary report; the detector takes it. What is exactly true is counted
+ * beside it, per slice. A key at 1.5 × the threshold in a true window must be hot at the end of that window or one interval
+ * later (when the last host has reported), and a key may only become hot within two intervals of a true window of 0.67 ×
+ * it. Where several hubs share the hosts, it must be hot in all of them, and may become so in none.
+ */
+export async function replayDetection(
+  trace: Trace,
+  options: DetectionOptions,
+  open: OpenDetector = (rule) => new WindowDetector(rule),
+): Promise<DetectionResult> {
+  const { seconds, accessesPerSecond = 100_000, windowMs = 5000, intervalMs = 500, hotKeys = 350 } = options
+  const slices = windowMs / intervalMs
+  const perSlice = (accessesPerSecond * intervalMs) / 1000
+  const truth = exactHeats(trace, Math.floor((seconds * 1000) / intervalMs), perSlice, slices)
+  const threshold = thresholdFor(truth, slices, hotKeys)
+  const rule: DetectionRule = { threshold, exit: threshold * 0.7, windowMs, minHoldMs: intervalMs, intervalMs }
+  const detector = await open(rule)
+  try {
+    return await play(trace, options, { rule, truth, perSlice, detector })
+  } finally {
+    await detector.close()
+  }
+}
+
+interface Stage {
+  readonly rule: DetectionRule
+  readonly truth: ExactHeats
+  /** Accesses in a slice. */
+  readonly perSlice: number
+  readonly detector: Detector
+}
+
+async function play(trace: Trace, options: DetectionOptions, stage: Stage): Promise<DetectionResult> {
+  const { hosts, rowsPerSecond = 39_000, seed = 1 } = options
+  const { rule, truth, perSlice, detector } = stage
+  const { threshold, exit, intervalMs } = rule
+  const random = seeded(seed)
+  const maxRows = (rowsPerSecond * intervalMs) / 1000 / hosts
+  let factor = options.factor ?? maxSamplingFactor(threshold)
+  const fleet = Array.from({ length: hosts }, (_, number) => new SimulatedHost(number, random))
+  const judge = new DetectionJudge(trace, truth, threshold)
+  let reports = 0
+  let rows = 0
+  // What hosts know to be hot: the table of the interval before.
+  let table: ReadonlySet<string> = new Set()
+  let steppedMs = 0
+  for (let slice = 0; slice < truth.length; slice++) {
+    let nextHost = 0
+    const rowsBefore = rows
+    const hotFactor = hotSamplingFactor(factor, [{ measure: 'accesses', enter: threshold, exit }])
+    for (let nth = 0; nth < perSlice; nth++) {
+      const atMs = (slice + nth / perSlice) * intervalMs
+      for (; atMs >= steppedMs + detector.stepMs; await detector.moveTo(steppedMs)) steppedMs += detector.stepMs
+      // Host h flushes h / hosts into each interval.
+      for (; nextHost < hosts && nextHost * perSlice <= nth * hosts; nextHost++) {
+        const report = fleet[nextHost]!.flush(atMs, factor, hotFactor, table)
+        if (report === undefined) continue
+        await detector.take(report.bytes, nextHost, atMs)
+        reports++
+        rows += report.rows
+      }
+      const id = trace.ids[(slice * perSlice + nth) % trace.ids.length]!
+      fleet[Math.floor(random() * hosts)]!.counter.add(trace.keys[id]!)
+    }
+    steppedMs = (slice + 1) * intervalMs
+    await detector.moveTo(steppedMs)
+    table = detector.hot()
+    judge.see(slice, table, detector.takeAlarms())
+    // The hub tells the hosts what it can take; the first interval was a part of one.
+    if (options.factor === undefined && slice > 0) {
+      const load = { factor, rows: (rows - rowsBefore) / hosts, maxRows, lowestThreshold: threshold }
+      factor = nextSamplingFactor(load)
+    }
+  }
+  return { threshold, factor, ...judge.verdict(), rowsPerHostAndFlush: rows / reports }
+}
+
+function seeded(seed: number): () => number {
+  let state = (seed * 2_654_435_761) >>> 0 || 1
+  return () => {
+    state ^= state << 13
+    state ^= state >>> 17
+    state ^= state << 5
+    return (state >>> 0) / 2 ** 32
+  }
+}

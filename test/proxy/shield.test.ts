@@ -226,6 +226,37 @@ test('a write by anybody is seen: through this proxy at once, by others as soon 
   ])
 })
 
+test('a command that reads one hot key and writes another is seen by what follows it', async () => {
+  const redis = await client()
+  const cases: [fill: string, command: string][] = [
+    ['SADD {t}s a', 'SUNIONSTORE {t}d {t}s {t}s'],
+    ['SADD {t}s a', 'SDIFFSTORE {t}d {t}s'],
+    ['SADD {t}s a', 'SMOVE {t}s {t}d a'],
+    ['ZADD {t}s 1 a', 'ZUNIONSTORE {t}d 1 {t}s WEIGHTS 2'],
+    ['ZADD {t}s 1 a', 'ZRANGESTORE {t}d {t}s 0 -1'],
+    ['RPUSH {t}s 1', 'LMOVE {t}s {t}d LEFT RIGHT'],
+    ['RPUSH {t}s 1', 'RPOPLPUSH {t}s {t}d'],
+    ['RPUSH {t}s 1', 'SORT {t}s STORE {t}d'],
+    ['SET {t}s 1', 'RENAME {t}s {t}d'],
+    ['SET {t}s 1', 'COPY {t}s {t}d'],
+    ['SET {t}s 1', 'BITOP NOT {t}d {t}s'],
+    ['SET {t}s 1', 'MSETNX {t}d 1 {t}e 2'],
+    ['PFADD {t}s a', 'PFMERGE {t}d {t}s'],
+    ['GEOADD {t}s 13 38 a', 'GEOSEARCHSTORE {t}d {t}s FROMMEMBER a BYRADIUS 1 km'],
+    ['GEOADD {t}s 13 38 a', 'GEORADIUS {t}s 13 38 1 km STORE {t}d'],
+  ]
+  hub.heat('main', ['{t}s', '{t}d', '{t}e'])
+  for (const [fill, command] of cases) {
+    await redis.ask('DEL', '{t}s', '{t}d', '{t}e')
+    await redis.ask(...fill.split(' '))
+    expect(await served(redis, 'EXISTS', '{t}d')).toBe(':0\r\n')
+    redis.send(...command.split(' '))
+    redis.send('EXISTS', '{t}d')
+    await redis.next()
+    expect(await redis.next(), command).toBe(':1\r\n')
+  }
+})
+
 test('a user gets from memory only what it may read, and the errors are those of Redis', async () => {
   await direct.ask(
     'ACL',

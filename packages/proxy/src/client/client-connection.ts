@@ -214,6 +214,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   /** No request is taken until `letGo`. */
   hold(): void {
     this.#isHeld = true
+    this.#transport.pause()
   }
 
   letGo(): void {

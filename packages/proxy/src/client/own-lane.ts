@@ -26,6 +26,8 @@ export class OwnLane implements PinnedOwner {
   #cluster: ClusterDispatch | undefined
   #remembered: { readonly bytes: Buffer; readonly mark: ReplyMark | undefined } | undefined
   #waitsForAnswer = false
+  /** The client's next requests wait until the connection is free again. */
+  #holdsClient = false
 
   constructor(client: ClientConnection) {
     this.#client = client
@@ -52,7 +54,16 @@ export class OwnLane implements PinnedOwner {
 
   onPinnedFree(): void {
     this.release()
-    this.#client.goOn()
+    this.#letClientGoOn()
+  }
+
+  #letClientGoOn(): void {
+    if (!this.#holdsClient) {
+      this.#client.goOn()
+      return
+    }
+    this.#holdsClient = false
+    this.#client.letGo()
   }
 
   /** What the server knew of the client is gone with the connection: the client is closed, as Redis would close it. */
@@ -62,6 +73,7 @@ export class OwnLane implements PinnedOwner {
     this.unpin()
     if (refusal !== undefined && !client.slots.hasBegun) {
       while (client.slots.owed > 0) client.answer(client.slots.head, refusal)
+      this.#letClientGoOn()
       return
     }
     client.end()
@@ -97,10 +109,18 @@ export class OwnLane implements PinnedOwner {
     this.#client.whenCaughtUp(callback)
   }
 
-  /** Pins a connection to this client that nobody has used, to show credentials on. */
-  pinFresh(): PinnedLane {
+  /**
+   * Sends the request at hand, which shows credentials, over a connection that nobody has used and nobody will use after
+   * it. What the client sends behind it waits for the answer: that connection has neither its database nor, where the
+   * credentials are refused, its user.
+   */
+  sendFresh(command: ProxyCommand, bytes: Buffer, start: number, end: number): void {
     const { node, freshState } = this.#client.host
-    return this.#pin(node, freshState, true)
+    const pinned = this.#pin(node, freshState, true)
+    pinned.isTainted = true
+    this.#holdsClient = true
+    this.#client.hold()
+    this.send(pinned, command, bytes, start, end)
   }
 
   /** Pins a connection of its own to this client. */

@@ -95,6 +95,28 @@ test('KEYS, SCAN, DBSIZE and FLUSHALL are over all nodes', async () => {
   expect(await redis.ask('DBSIZE')).toBe(':0\r\n')
 })
 
+test('few keys are found as on one Redis: SCAN in one call, RANDOMKEY wherever they are; ACL is for all nodes', async () => {
+  const redis = await fresh()
+  expect(await redis.ask('RANDOMKEY')).toBe('$-1\r\n')
+  for (const name of names.slice(0, 9)) {
+    await redis.ask('SET', name, 'v')
+    expect(await redis.ask('RANDOMKEY')).toBe(bulk(name))
+    expect(await redis.ask('SCAN', '0')).toBe(`*2\r\n${bulk('0')}*1\r\n${bulk(name)}`)
+    await redis.ask('DEL', name)
+  }
+  await redis.ask('MSET', ...names.flatMap((name) => [name, 'v']))
+  const seen = new Set<string>()
+  for (let count = 0; count < 300; count++) seen.add(await redis.ask('RANDOMKEY'))
+  // No node has more than half of them.
+  expect(seen.size).toBeGreaterThan(names.length / 2)
+  expect(await redis.ask('SCAN', '0', 'COUNT', '1')).not.toContain(`${bulk('0')}*`)
+  expect(await redis.ask('ACL', 'SETUSER', 'somebody', 'on', '>pass', '~*', '+get')).toBe('+OK\r\n')
+  const user = await fresh()
+  expect(await user.ask('AUTH', 'somebody', 'pass')).toBe('+OK\r\n')
+  for (const name of names) expect(await user.ask('GET', name)).toBe(bulk('v'))
+  expect(await (await fresh()).ask('ACL', 'DELUSER', 'somebody')).toBe(':1\r\n')
+})
+
 test('a transaction works within one slot, and says CROSSSLOT over two', async () => {
   const redis = await fresh()
   expect(await redis.ask('MULTI')).toBe('+OK\r\n')

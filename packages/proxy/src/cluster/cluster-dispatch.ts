@@ -12,26 +12,30 @@ import type { ClientConnection } from '../client/client-connection.ts'
 import type { PinnedLane } from '../client/pinned-lane.ts'
 import { dispatchRare } from '../client/rare-dispatch.ts'
 import { carryOut } from '../client/session-commands.ts'
+import { isWord, wholeNumber } from '../client/words.ts'
 import { multiCommand, type ProxyCommand } from '../commands/proxy-command.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import type { Topology } from '../upstream/topology.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import { clusterOfOne, type OnlyNode } from './cluster-of-one.ts'
 import { ClusterRequest } from './cluster-request.ts'
+import { ClusterScan } from './cluster-scan.ts'
 import { JoinedReply, type JoinedSink, type JoinKind } from './joined-reply.ts'
 import { KeysStream } from './keys-stream.ts'
 import { redirectOf } from './redirect.ts'
-import { joinCursor, splitCursor } from './scan-cursor.ts'
+import { splitCursor } from './scan-cursor.ts'
 import { isSplittable, type SplitPart, splitRequest } from './split.ts'
 
 const ok = Buffer.from('+OK\r\n')
 const noItems = Buffer.from('*0\r\n')
 const badCursor = Buffer.from('-ERR invalid cursor\r\n')
 const multi = encodeCommand(['MULTI'])
+const defaultCount = 10
 
 /** Commands without keys that are for every master. */
 const everywhere: Record<string, JoinKind> = {
   DBSIZE: 'sum',
+  RANDOMKEY: 'any',
   FLUSHALL: 'all',
   FLUSHDB: 'all',
   'SCRIPT LOAD': 'all',
@@ -41,6 +45,10 @@ const everywhere: Record<string, JoinKind> = {
   'FUNCTION DELETE': 'all',
   'FUNCTION FLUSH': 'all',
   'FUNCTION RESTORE': 'all',
+  'ACL SETUSER': 'all',
+  'ACL DELUSER': 'all',
+  'ACL LOAD': 'all',
+  'ACL SAVE': 'all',
   'CONFIG SET': 'all',
   'CONFIG RESETSTAT': 'all',
   'CONFIG REWRITE': 'all',
@@ -265,22 +273,22 @@ export class ClusterDispatch {
     const { masters } = this.#settings.topology
     const args = client.request.list()
     const place = splitCursor(Buffer.from(args[1]!).toString('latin1'))
-    const node = place === undefined ? undefined : masters[place.node]
-    if (place === undefined || node === undefined) {
+    if (place === undefined || masters[place.node] === undefined) {
       client.answerNow(badCursor)
       return true
     }
-    const bytes = encodeCommand([args[0]!, String(place.cursor), ...args.slice(2)])
     const slot = client.slots.take()
-    const pieces: Buffer[] = []
-    const sink: ReplyTarget = {
-      onReply: (_tag, reply, start, end, isLast) => {
-        pieces.push(Buffer.from(reply.subarray(start, end)))
-        if (isLast) client.answer(slot, withCursor(Buffer.concat(pieces), place.node, masters.length))
-      },
-      onLost: (_tag, error, wasSent) => client.onLost(slot, error, wasSent),
-    }
-    this.#send(command, bytes, -1, node, sink, 0)
+    // Copies: the next node may be asked after the client's bytes are gone.
+    const [name, , ...options] = args.map((argument) => Buffer.from(argument))
+    new ClusterScan({
+      node: place.node,
+      nodeCount: masters.length,
+      count: countOf(options),
+      ask: (index, cursor, target) =>
+        this.#send(command, encodeCommand([name!, String(cursor), ...options]), -1, masters[index]!, target, 0),
+      onReply: (reply) => client.answer(slot, reply),
+      onLost: (error, wasSent) => client.onLost(slot, error, wasSent),
+    }).start(place.cursor)
     return true
   }
 
@@ -316,10 +324,9 @@ function copyOf({ bytes, start, end }: { bytes: Uint8Array; start: number; end: 
   return Buffer.from(bytes.subarray(start, end))
 }
 
-/** A reply to SCAN with the cursor of the whole in the place of the node's. */
-function withCursor(reply: Buffer, node: number, nodeCount: number): Uint8Array {
-  const match = /^\*2\r\n\$\d+\r\n(\d+)\r\n/.exec(reply.toString('latin1', 0, Math.min(reply.length, 64)))
-  if (match === null) return reply
-  const cursor = String(joinCursor(node, BigInt(match[1]!), nodeCount))
-  return Buffer.concat([Buffer.from(`*2\r\n$${cursor.length}\r\n${cursor}\r\n`), reply.subarray(match[0].length)])
+/** How many keys SCAN is asked for. */
+function countOf(options: readonly Uint8Array[]): number {
+  const index = options.findIndex((option) => isWord(option, 'count'))
+  const count = options[index + 1]
+  return (index < 0 || count === undefined ? undefined : wholeNumber(count)) ?? defaultCount
 }

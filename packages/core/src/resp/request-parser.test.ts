@@ -122,6 +122,7 @@ test('an incomplete argument says how many bytes are still to come', () => {
   const bytes = Buffer.from('*2\r\n$3\r\nSET\r\n$100\r\nabc')
   expect(parser.parse(bytes, 0, bytes.length)).toBe(0)
   expect(parser.missingBytes).toBe(99)
+  expect([parser.length, parser.expectedLength, parser.readEnd]).toEqual([1, 2, 13])
   parser.reset()
   const ping = Buffer.from('PING\r\n')
   expect(parser.parse(ping, 0, ping.length)).toBe(6)

@@ -69,6 +69,11 @@ export class RequestParser {
     return this.#missing
   }
 
+  /** After an incomplete `parse`: the offset behind the last argument that is all there. */
+  get readEnd(): number {
+    return this.#base + this.#read
+  }
+
   startOf(index: number): number {
     return this.#base + this.#offsets[index * 2]!
   }

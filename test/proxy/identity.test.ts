@@ -124,6 +124,41 @@ test('a right that is taken away ends for keys in memory: at once through the pr
   await waitFor(async () => (await guest.ask('GET', 'hot')).startsWith('-NOPERM'), { timeoutMs: 30_000 })
 })
 
+test('threads know of each other’s CLIENT PAUSE and changes of rights', async () => {
+  await direct.ask('ACL', 'SETUSER', 'guest', 'on', '>pass', '~hot', '+@all')
+  await direct.ask('SET', 'hot', 'secret')
+  const proxy = await start({ workers: 2 })
+  const threadOf = async (client: RawClient) => /firebreak_thread:(\d+)/.exec(await client.ask('FIREBREAK', 'INFO'))![1]
+  const admin = await connect(proxy.port)
+  const [guest, other] = await waitFor(async () => {
+    const all = await Promise.all(Array.from({ length: 8 }, () => connect(proxy.port)))
+    const threads = await Promise.all([admin, ...all].map(threadOf))
+    const elsewhere = all.filter((_, index) => threads[index + 1] !== threads[0])
+    return elsewhere.length > 1 ? elsewhere : undefined
+  })
+  expect(await guest!.ask('AUTH', 'guest', 'pass')).toBe('+OK\r\n')
+  hub.heat('main', ['hot'])
+  const startedAt = performance.now()
+  for (let round = 0; round < 12; round++) {
+    await waitFor(
+      async () => (await guest!.ask('GET', 'hot')) && (await guest!.ask('FIREBREAK', 'PEEK', 'hot')) !== '*0\r\n',
+    )
+    expect(await admin.ask('ACL', 'SETUSER', 'guest', 'resetkeys')).toBe('+OK\r\n')
+    await waitFor(async () => (await guest!.ask('GET', 'hot')).startsWith('-NOPERM'), { everyMs: 5 })
+    expect(await admin.ask('ACL', 'SETUSER', 'guest', '~hot')).toBe('+OK\r\n')
+  }
+  // Without a word from the other thread each round takes as long as a reply is kept, five seconds.
+  expect(performance.now() - startedAt).toBeLessThan(40_000)
+
+  expect(await admin.ask('CLIENT', 'PAUSE', '600000', 'WRITE')).toBe('+OK\r\n')
+  await waitFor(async () => (await other!.ask('INFO', 'firebreak')).includes('firebreak_paused:1'))
+  guest!.send('SET', 'hot', 'later')
+  expect(await other!.ask('GET', 'cold')).toBe('$-1\r\n')
+  expect(await admin.ask('CLIENT', 'UNPAUSE')).toBe('+OK\r\n')
+  expect(await guest!.next()).toBe('+OK\r\n')
+  await waitFor(async () => (await other!.ask('INFO', 'firebreak')).includes('firebreak_paused:0'))
+})
+
 interface Mind {
   user: string
   database: number

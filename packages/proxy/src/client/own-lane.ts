@@ -208,11 +208,11 @@ export class OwnLane implements PinnedOwner {
    */
   begin(command: ProxyCommand, bytes: Buffer, start: number, end: number, node: UpstreamNode): boolean {
     const client = this.#client
-    if (this.#pinned === undefined && client.slots.owed > 0) return client.waitForReplies()
+    if (this.#pinned?.node !== node && client.slots.owed > 0) return client.waitForReplies()
     const pinned = this.#pinned ?? this.pinTo(node)
     const { shield } = client.host
-    if (shield?.isActive === true) shield.seePinned(client, command, pinned)
-    pinned.hasStreamed = true
+    if (shield?.isActive === true) shield.seeLarge(client, command, pinned)
+    pinned.hasStreamed = pinned.isMidRequest = true
     pinned.send(bytes, start, end, client.slots.take(), markOf(client, command))
     return true
   }

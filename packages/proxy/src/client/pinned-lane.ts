@@ -80,6 +80,8 @@ export class PinnedLane {
   #onSettled: (() => void)[] = []
   /** A request went over it that nobody has kept. */
   hasStreamed = false
+  /** The rest of a request is still to be sent: nobody else may have the connection, whatever was answered. */
+  isMidRequest = false
   /** Whose requests they are, for the slow log. */
   asker: ReplyTarget | undefined
   /** MULTI was sent and not ended, as far as requests tell. */
@@ -109,7 +111,7 @@ export class PinnedLane {
 
   /** True when the connection is as it was made and owes nothing. */
   get isFree(): boolean {
-    return this.inFlight === 0 && !this.stays && !this.#isPipe && !this.#hasState
+    return this.inFlight === 0 && !this.stays && !this.#isPipe && !this.#hasState && !this.isMidRequest
   }
 
   get #hasState(): boolean {

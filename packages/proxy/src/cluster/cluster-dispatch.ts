@@ -132,17 +132,48 @@ export class ClusterDispatch {
       return carryOut(client, command, bytes, start, end)
     }
     if (client.slots.owed > 0) return client.waitForReplies()
-    this.#hasOpenMulti = false
-    const pinned = client.own.pinTo(this.#nodeOf(command))
-    pinned.sendHidden(multi, { command: multiCommand })
+    const pinned = this.#beginMulti(this.#nodeOf(command))
     client.own.remember(command, bytes, start, end)
     return client.own.dispatch(pinned, command, bytes, start, end)
+  }
+
+  #beginMulti(node: UpstreamNode): PinnedLane {
+    this.#hasOpenMulti = false
+    const pinned = this.#client.own.pinTo(node)
+    pinned.sendHidden(multi, { command: multiCommand })
+    return pinned
   }
 
   #borrow(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
     const client = this.#client
     if (client.slots.owed > 0) return client.waitForReplies()
     return client.own.borrow(command, bytes, start, end, this.#nodeOf(command))
+  }
+
+  /**
+   * Where a request goes whose first arguments are there; undefined where it has to be seen whole. A transaction that was
+   * waiting for its first command begins there.
+   */
+  nodeForLarge(command: ProxyCommand): UpstreamNode | undefined {
+    const { topology } = this.#settings
+    const { own, slots, args } = this.#client
+    const { pinned } = own
+    const { row, name } = command
+    if (!topology.isSpread) return pinned?.node ?? this.#nodeOf(command)
+    const slot = this.#slotOf(command)
+    const isBound = pinned !== undefined && (pinned.hasSentMulti || pinned.isInTransaction)
+    if (isBound) return pinned.node
+    // Its first key may be to come; of a script without keys it is known that none is.
+    const isKeyless = command.way === 'script' ? args.length > 2 && args.numberAt(2) === 0 : !row?.keys.length
+    if (slot < 0 && !isKeyless) return undefined
+    const node = this.#nodeOf(command)
+    if (this.#hasOpenMulti) {
+      if (slots.owed === 0) this.#beginMulti(node)
+      return node
+    }
+    if (everywhere[name] !== undefined || isSplittable(name) || name === 'KEYS' || name === 'SCAN') return undefined
+    // A connection of its own to another node may be free once all is answered.
+    return pinned === undefined || pinned.node === node || slots.owed > 0 ? node : undefined
   }
 
   /** Where an error reply sends a request that went over a connection of the client's own, if anywhere. */

@@ -51,15 +51,10 @@ interface Repeatable {
   readonly at: number
 }
 
+/** Commands that change who may read what. */
+const rights: ReadonlySet<string> = new Set(['ACL SETUSER', 'ACL DELUSER', 'ACL LOAD'])
 /** Commands that change keys without naming them, or who may read them. */
-const flushes: ReadonlySet<string> = new Set([
-  'FLUSHALL',
-  'FLUSHDB',
-  'SWAPDB',
-  'ACL SETUSER',
-  'ACL DELUSER',
-  'ACL LOAD',
-])
+const flushes: ReadonlySet<string> = new Set(['FLUSHALL', 'FLUSHDB', 'SWAPDB', ...rights])
 
 /**
  * The shield's place in the proxy: sees every request before it is sent, counts its keys, answers reads of hot keys from
@@ -80,6 +75,8 @@ export class ProxyShield {
   #turnNow = 0
   /** Reads answered from memory. */
   localHits = 0
+  /** Told when a user's rights were changed through this proxy. */
+  onRightsChanged: (() => void) | undefined
   /** Requests that a limit refused, made wait, or answered with what was true before. */
   readonly limited = { rejected: 0, waited: 0, stale: 0 }
 
@@ -185,12 +182,7 @@ export class ProxyShield {
     const { row } = command
     if (row === undefined) return
     if (flushes.has(row.name)) {
-      this.#pendingFlushes++
-      this.#cluster.abandon()
-      pinned.whenSettled(() => {
-        this.#pendingFlushes--
-        this.#cluster.flush()
-      })
+      this.#flushPinned(pinned)
       return
     }
     forEachKey(row, client.args, (index, access) => {
@@ -198,6 +190,22 @@ export class ProxyShield {
       if (found === undefined || access !== 'write') return
       this.#cluster.beginWrite(found)
       pinned.whenSettled(() => this.#cluster.endWrite(found))
+    })
+  }
+
+  /** As `seePinned`, of a request whose last arguments are not there yet: which keys it writes may not be known. */
+  seeLarge(client: ClientConnection, command: ProxyCommand, pinned: PinnedLane): void {
+    this.seePinned(client, command, pinned)
+    const { row } = command
+    if (row !== undefined && row.keys.length > 0 && !row.hasSingleKey) this.#flushPinned(pinned)
+  }
+
+  #flushPinned(pinned: PinnedLane): void {
+    this.#pendingFlushes++
+    this.#cluster.abandon()
+    pinned.whenSettled(() => {
+      this.#pendingFlushes--
+      this.#cluster.flush()
     })
   }
 
@@ -215,7 +223,7 @@ export class ProxyShield {
   }
 
   #seeOther(client: ClientConnection, command: ProxyCommand, row: CommandRow, target: ReplyTarget): Seen {
-    if (row.keys.length === 0) return flushes.has(row.name) ? this.#flush(target) : target
+    if (row.keys.length === 0) return flushes.has(row.name) ? this.#flush(row, target) : target
     const written: HotKey[] = []
     let hot: HotKey | undefined
     let keyIndex = 0
@@ -334,12 +342,18 @@ export class ProxyShield {
     })
   }
 
-  #flush(target: ReplyTarget): ReplyTarget {
+  /** Nothing that is kept may be served any more. */
+  forget(): void {
+    this.#cluster.flush()
+  }
+
+  #flush({ name }: CommandRow, target: ReplyTarget): ReplyTarget {
     this.#pendingFlushes++
     this.#cluster.abandon()
     return new WriteGuard(target, () => {
       this.#pendingFlushes--
-      this.#cluster.flush()
+      this.forget()
+      if (rights.has(name)) this.onRightsChanged?.()
     })
   }
 }

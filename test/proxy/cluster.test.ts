@@ -117,6 +117,32 @@ test('few keys are found as on one Redis: SCAN in one call, RANDOMKEY wherever t
   expect(await (await fresh()).ask('ACL', 'DELUSER', 'somebody')).toBe(':1\r\n')
 })
 
+test('a client that asked for its id may use transactions on every node', async () => {
+  const redis = await fresh()
+  expect(await redis.ask('CLIENT', 'ID')).toMatch(/^:\d+/)
+  for (const name of names.slice(0, 10)) {
+    expect(await redis.ask('WATCH', name)).toBe('+OK\r\n')
+    expect(await redis.ask('MULTI')).toBe('+OK\r\n')
+    expect(await redis.ask('SET', name, 'x')).toBe('+QUEUED\r\n')
+    expect(await redis.ask('EXEC')).toBe('*1\r\n+OK\r\n')
+  }
+})
+
+test('a client that watches a key still sees all nodes', async () => {
+  const redis = await fresh()
+  await redis.ask('MSET', ...names.flatMap((name) => [name, 'v']))
+  redis.send('WATCH', names[0]!)
+  redis.send('DBSIZE')
+  redis.send('FLUSHALL')
+  redis.send('DBSIZE')
+  redis.send('MULTI')
+  redis.send('SET', names[0]!, 'w')
+  redis.send('EXEC')
+  const replies: string[] = []
+  for (let count = 0; count < 7; count++) replies.push(await redis.next())
+  expect(replies).toEqual(['+OK\r\n', ':60\r\n', '+OK\r\n', ':0\r\n', '+OK\r\n', '+QUEUED\r\n', '*-1\r\n'])
+})
+
 test('a transaction works within one slot, and says CROSSSLOT over two', async () => {
   const redis = await fresh()
   expect(await redis.ask('MULTI')).toBe('+OK\r\n')

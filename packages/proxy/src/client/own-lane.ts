@@ -168,7 +168,13 @@ export class OwnLane implements PinnedOwner {
   dispatch(pinned: PinnedLane, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
     const client = this.#client
     if (command.way === 'own' && !pinned.hasSentMulti) return dispatchRare(client, command, bytes, start, end)
-    const isLocal = command.name === 'QUIT' || command.name === 'RESET' || command.name.endsWith('TNAME')
+    if (command.name === 'QUIT') {
+      // The server answers it, so that whoever hears of it knows that the connection's subscriptions and the like ended.
+      this.send(pinned, command, bytes, start, end)
+      client.endAfterReplies()
+      return true
+    }
+    const isLocal = command.name === 'RESET' || command.name.endsWith('TNAME')
     const isServers = command.name.endsWith('TNAME') && (pinned.hasSentMulti || pinned.stays)
     if (isLocal && !isServers) {
       if (command.name === 'RESET' && client.slots.owed > 0) return client.waitForReplies()
@@ -181,7 +187,11 @@ export class OwnLane implements PinnedOwner {
       pinned.forward(request.bytes, request.start, request.end)
       return true
     }
-    if (command.way === 'stay') pinned.stays = pinned.isTainted = true
+    if (command.way === 'stay') {
+      pinned.isTainted = true
+      // Of a cluster's nodes none is the one for all that follows.
+      pinned.stays ||= this.#cluster?.isSpread !== true
+    }
     const { shield } = client.host
     if (shield?.isActive === true) shield.seePinned(client, command, pinned)
     this.send(pinned, command, bytes, start, end)

@@ -31,6 +31,8 @@ const noItems = Buffer.from('*0\r\n')
 const badCursor = Buffer.from('-ERR invalid cursor\r\n')
 const multi = encodeCommand(['MULTI'])
 const defaultCount = 10
+/** Said to a node of a cluster; to the only one that the client sees they mean nothing. */
+const nodeModes: ReadonlySet<string> = new Set(['READONLY', 'READWRITE', 'ASKING'])
 
 /** Commands without keys that are for every master. */
 const everywhere: Record<string, JoinKind> = {
@@ -73,15 +75,21 @@ export class ClusterDispatch {
     this.#settings = settings
   }
 
+  get isSpread(): boolean {
+    return this.#settings.topology.isSpread
+  }
+
   /** Sends the request at hand its way; false where it has to wait. */
   dispatch(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
     const client = this.#client
     const { pinned } = client.own
-    const { isSpread } = this.#settings.topology
+    const { isSpread } = this
     if (this.#hasOpenMulti) return this.#inOpenMulti(command, bytes, start, end)
     if (pinned !== undefined && !this.#mayLeave(pinned, command)) {
       return client.own.dispatch(pinned, command, bytes, start, end)
     }
+    // It must not overtake, on the same node, what this client sent over its own connection.
+    if (pinned !== undefined && pinned.inFlight > 0 && isForAll(command.name)) return client.waitForReplies()
     switch (command.way) {
       case 'session':
         return carryOut(client, command, bytes, start, end)
@@ -105,7 +113,7 @@ export class ClusterDispatch {
       client.answerNow(ok)
       return true
     }
-    if (command.name === 'READONLY' || command.name === 'READWRITE' || command.name === 'ASKING') {
+    if (client.args.length === 1 && nodeModes.has(command.name)) {
       client.answerNow(ok)
       return true
     }
@@ -116,6 +124,7 @@ export class ClusterDispatch {
   #mayLeave(pinned: PinnedLane, command: ProxyCommand): boolean {
     if (pinned.hasSentMulti || pinned.isInTransaction || pinned.isPipe || pinned.isSubscribed) return false
     if (command.way !== 'shared' && command.way !== 'script') return false
+    if (isForAll(command.name)) return true
     const slot = this.#slotOf(command)
     return slot >= 0 && this.#settings.topology.nodeOf(slot) !== pinned.node
   }
@@ -171,7 +180,7 @@ export class ClusterDispatch {
       if (slots.owed === 0) this.#beginMulti(node)
       return node
     }
-    if (everywhere[name] !== undefined || isSplittable(name) || name === 'KEYS' || name === 'SCAN') return undefined
+    if (isForAll(name) || isSplittable(name)) return undefined
     // A connection of its own to another node may be free once all is answered.
     return pinned === undefined || pinned.node === node || slots.owed > 0 ? node : undefined
   }
@@ -349,6 +358,11 @@ export class ClusterDispatch {
     })
     return isCross
   }
+}
+
+/** True for a command without keys that is about the keys of every node. */
+function isForAll(name: string): boolean {
+  return everywhere[name] !== undefined || name === 'KEYS' || name === 'SCAN'
 }
 
 function copyOf({ bytes, start, end }: { bytes: Uint8Array; start: number; end: number }): Uint8Array {

@@ -280,7 +280,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
         if (next === 0 && this.#large.begin(bytes, at, end)) return end
       } catch (error) {
         if (!(error instanceof RequestError)) throw error
-        this.answerNow(Buffer.from(`-${error.reply}\r\n`))
+        this.answerNow(Buffer.from(`-${error.reply}\r\n`, 'latin1'))
         this.endAfterReplies()
         return end
       }

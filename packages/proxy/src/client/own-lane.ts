@@ -1,6 +1,6 @@
 import { encodeCommand } from '@firebreak/core'
 import type { ClusterDispatch } from '../cluster/cluster-dispatch.ts'
-import { multiCommand, type ProxyCommand } from '../commands/proxy-command.ts'
+import { type CommandMark, multiCommand, type ProxyCommand } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
@@ -14,6 +14,9 @@ const multiBytes = encodeCommand(['MULTI'])
 const askingBytes = encodeCommand(['ASKING'])
 const crossSlotReply = Buffer.from("-CROSSSLOT Keys in request don't hash to the same slot\r\n")
 const tryAgainReply = Buffer.from('-TRYAGAIN the slot of the key has moved, and nothing was done: send it again\r\n')
+
+/** What changes the user or the database of a connection. */
+const changesSession: ReadonlySet<CommandMark | undefined> = new Set(['select', 'auth', 'hello'])
 
 /**
  * The connection to Redis that a client has for itself, while it has one: for a transaction, a subscription, a command
@@ -132,13 +135,14 @@ export class OwnLane implements PinnedOwner {
   unpin(): void {
     const pinned = this.#pinned
     this.#pinned = undefined
-    if (pinned !== undefined) pinned.node.dispose(pinned.connection)
+    pinned?.abandon()
   }
 
   /** Gives the connection back, for others where it can be theirs. */
   release(): void {
-    this.#pinned?.release()
+    const pinned = this.#pinned
     this.#pinned = undefined
+    pinned?.release()
   }
 
   /** Takes a connection of its own for a request and all that follow it until it is free again. */
@@ -195,6 +199,8 @@ export class OwnLane implements PinnedOwner {
     const { shield } = client.host
     if (shield?.isActive === true) shield.seePinned(client, command, pinned)
     this.send(pinned, command, bytes, start, end)
+    // Whose keys those behind it are is known with its answer.
+    if (changesSession.has(command.mark)) client.waitForReplies()
     return true
   }
 

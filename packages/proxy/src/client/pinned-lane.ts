@@ -76,6 +76,8 @@ export class PinnedLane {
   /** Nobody else may have the connection after this client. */
   isTainted = false
   #isPipe = false
+  /** Its client has none or another one by now: what a reply led to may have been the end of this. */
+  #isOver = false
   #pieces: Buffer[] | undefined
   #onSettled: (() => void)[] = []
   /** A request went over it that nobody has kept. */
@@ -161,8 +163,16 @@ export class PinnedLane {
     this.#owner.onPinnedLost(error)
   }
 
+  /** The connection is closed, whatever state it has. */
+  abandon(): void {
+    this.#isOver = true
+    this.settle()
+    this.node.dispose(this.connection)
+  }
+
   /** The connection goes back to the node, or is closed where it cannot be another's. */
   release(): void {
+    this.#isOver = true
     this.settle()
     if (this.isTainted || !this.isFree || !this.connection.isReady) this.node.dispose(this.connection)
     else this.node.giveBack(this.connection)
@@ -226,7 +236,7 @@ export class PinnedLane {
       if (this.inFlight === 0 && !this.#isInTransaction) this.settle()
     }
     if (expected.slot !== hidden) this.#owner.onPinnedReply(expected.slot, bytes, start, end, isLast)
-    if (isLast && this.isFree) this.#owner.onPinnedFree()
+    if (isLast && !this.#isOver && this.isFree) this.#owner.onPinnedFree()
   }
 
   #time({ times }: Expected): void {
@@ -256,7 +266,7 @@ export class PinnedLane {
     const isLast = --expected!.left === 0
     if (isLast) this.#shift()
     this.#owner.onPinnedReply(expected!.slot, whole, 0, whole.length, isLast)
-    if (isLast && this.isFree) this.#owner.onPinnedFree()
+    if (isLast && !this.#isOver && this.isFree) this.#owner.onPinnedFree()
   }
 
   #confirmationsOf({ command, channels = 0 }: ReplyMark): number {

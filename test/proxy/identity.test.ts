@@ -159,6 +159,26 @@ test('threads know of each other’s CLIENT PAUSE and changes of rights', async 
   await waitFor(async () => (await other!.ask('INFO', 'firebreak')).includes('firebreak_paused:0'))
 })
 
+test('users of the proxy’s own are never shown to Redis, on a connection of one’s own neither', async () => {
+  await direct.ask('ACL', 'SETUSER', 'app', 'on', '>secret', '~*', '+@all')
+  const users = [
+    { name: 'app', password: 'secret' },
+    { name: 'other', password: 'word' },
+  ]
+  const proxy = await start({ users })
+  const client = await connect(proxy.port)
+  expect(await client.ask('GET', 'k')).toMatch(/^-NOAUTH/)
+  expect(await client.ask('AUTH', 'other', 'word')).toBe('+OK\r\n')
+  expect(await client.ask('CLIENT', 'ID')).toMatch(/^:/)
+  expect(await client.ask('AUTH', 'app', 'secret')).toMatch(/^-ERR Firebreak: who a client is cannot change/)
+  expect(await client.ask('HELLO', '3', 'AUTH', 'app', 'secret')).toMatch(/^-ERR Firebreak: who a client is/)
+  expect(await client.ask('ACL', 'WHOAMI')).toBe(bulk('default'))
+  expect(await client.ask('RESET')).toBe('+RESET\r\n')
+  expect(await client.ask('GET', 'k')).toMatch(/^-NOAUTH/)
+  expect(await client.ask('AUTH', 'app', 'secret')).toBe('+OK\r\n')
+  expect(await client.ask('ACL', 'WHOAMI')).toBe(bulk('default'))
+})
+
 interface Mind {
   user: string
   database: number

@@ -257,6 +257,19 @@ test('a command that reads one hot key and writes another is seen by what follow
   }
 })
 
+test('a write behind a value that is sent on as it comes is seen too', async () => {
+  const redis = await client()
+  const large = Buffer.alloc(3 * 1024 * 1024, 'x')
+  hub.heat('main', ['hot'])
+  for (let version = 0; version < 5; version++) {
+    await redis.ask('SET', 'hot', 'old')
+    expect(await served(redis, 'GET', 'hot')).toBe('$3\r\nold\r\n')
+    redis.send('MSET', 'large', large, 'hot', `new-${version}`)
+    redis.send('GET', 'hot')
+    expect([await redis.next(), await redis.next()]).toEqual(['+OK\r\n', `$5\r\nnew-${version}\r\n`])
+  }
+})
+
 test('a user gets from memory only what it may read, and the errors are those of Redis', async () => {
   await direct.ask(
     'ACL',
@@ -355,7 +368,6 @@ test('the same request again and again is answered as often as it came, between 
   await redis.ask('SET', 'hot', value)
   hub.heat('main', ['hot'])
   await served(redis, 'GET', 'hot')
-  const hits = await localHits(redis)
   const counted = hub.counted('hot').count
   const expected: string[] = []
   const bytes: string[] = []
@@ -376,9 +388,14 @@ test('the same request again and again is answered as often as it came, between 
     ask(get, `$100\r\n${value}\r\n`, 2)
     ask('*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n', '+OK\r\n', 2)
   }
-  redis.write(bytes.join(''))
-  for (const reply of expected) expect(await redis.next()).toBe(reply)
+  // Behind a request that Redis has to answer, those of the same batch take their turn one by one, from memory too. On a
+  // machine that stands still for longer than a lease some go to Redis: then once more.
+  await waitFor(async () => {
+    await served(redis, 'GET', 'hot')
+    const hits = await localHits(redis)
+    redis.write(bytes.join(''))
+    for (const reply of expected) expect(await redis.next()).toBe(reply)
+    return (await localHits(redis)) === hits + 771 + 18
+  })
   await waitFor(() => hub.counted('hot').count >= counted + 771 + 18)
-  // Behind a request that Redis has to answer, those of the same batch take their turn one by one, from memory too.
-  expect(await localHits(redis)).toBe(hits + 771 + 18)
 })

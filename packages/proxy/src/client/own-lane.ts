@@ -13,6 +13,9 @@ const ping = encodeCommand(['PING'])
 const multiBytes = encodeCommand(['MULTI'])
 const askingBytes = encodeCommand(['ASKING'])
 const crossSlotReply = Buffer.from("-CROSSSLOT Keys in request don't hash to the same slot\r\n")
+const authReply = Buffer.from(
+  '-ERR Firebreak: who a client is cannot change while it has a connection to Redis for itself: send RESET before AUTH\r\n',
+)
 const tryAgainReply = Buffer.from('-TRYAGAIN the slot of the key has moved, and nothing was done: send it again\r\n')
 
 /** What changes the user or the database of a connection. */
@@ -172,6 +175,11 @@ export class OwnLane implements PinnedOwner {
   dispatch(pinned: PinnedLane, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
     const client = this.#client
     if (command.way === 'own' && !pinned.hasSentMulti) return dispatchRare(client, command, bytes, start, end)
+    const showsPassword = command.mark === 'auth' || (command.mark === 'hello' && client.args.length > 2)
+    if (showsPassword && client.host.users !== undefined) {
+      client.answerNow(authReply)
+      return true
+    }
     if (command.name === 'QUIT') {
       // The server answers it, so that whoever hears of it knows that the connection's subscriptions and the like ended.
       this.send(pinned, command, bytes, start, end)

@@ -313,7 +313,7 @@ export class ClusterDispatch {
     const { masters } = this.#settings.topology
     const args = client.request.list()
     const place = splitCursor(Buffer.from(args[1]!).toString('latin1'))
-    if (place === undefined || masters[place.node] === undefined) {
+    if (place === undefined) {
       client.answerNow(badCursor)
       return true
     }
@@ -321,7 +321,8 @@ export class ClusterDispatch {
     // Copies: the next node may be asked after the client's bytes are gone.
     const [name, , ...options] = args.map((argument) => Buffer.from(argument))
     new ClusterScan({
-      node: place.node,
+      // Any number is a cursor to Redis.
+      node: place.node % masters.length,
       nodeCount: masters.length,
       count: countOf(options),
       ask: (index, cursor, target) =>

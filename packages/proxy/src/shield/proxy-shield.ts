@@ -182,7 +182,7 @@ export class ProxyShield {
     const { row } = command
     if (row === undefined) return
     if (flushes.has(row.name)) {
-      this.#flushPinned(pinned)
+      pinned.whenSettled(this.#beginFlush(row))
       return
     }
     forEachKey(row, client.args, (index, access) => {
@@ -197,16 +197,7 @@ export class ProxyShield {
   seeLarge(client: ClientConnection, command: ProxyCommand, pinned: PinnedLane): void {
     this.seePinned(client, command, pinned)
     const { row } = command
-    if (row !== undefined && row.keys.length > 0 && !row.hasSingleKey) this.#flushPinned(pinned)
-  }
-
-  #flushPinned(pinned: PinnedLane): void {
-    this.#pendingFlushes++
-    this.#cluster.abandon()
-    pinned.whenSettled(() => {
-      this.#pendingFlushes--
-      this.#cluster.flush()
-    })
+    if (row !== undefined && row.keys.length > 0 && !row.hasSingleKey) pinned.whenSettled(this.#beginFlush(row))
   }
 
   /** Counts an access of the key at an argument; gives the key where it is hot. One hash serves both. */
@@ -223,7 +214,7 @@ export class ProxyShield {
   }
 
   #seeOther(client: ClientConnection, command: ProxyCommand, row: CommandRow, target: ReplyTarget): Seen {
-    if (row.keys.length === 0) return flushes.has(row.name) ? this.#flush(row, target) : target
+    if (row.keys.length === 0) return flushes.has(row.name) ? new WriteGuard(target, this.#beginFlush(row)) : target
     const written: HotKey[] = []
     let hot: HotKey | undefined
     let keyIndex = 0
@@ -347,14 +338,15 @@ export class ProxyShield {
     this.#cluster.flush()
   }
 
-  #flush({ name }: CommandRow, target: ReplyTarget): ReplyTarget {
+  /** Nothing that is kept is served until the returned function is called: what was sent may have changed any key. */
+  #beginFlush({ name }: CommandRow): () => void {
     this.#pendingFlushes++
     this.#cluster.abandon()
-    return new WriteGuard(target, () => {
+    return () => {
       this.#pendingFlushes--
       this.forget()
       if (rights.has(name)) this.onRightsChanged?.()
-    })
+    }
   }
 }
 

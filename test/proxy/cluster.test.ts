@@ -117,6 +117,44 @@ test('few keys are found as on one Redis: SCAN in one call, RANDOMKEY wherever t
   expect(await (await fresh()).ask('ACL', 'DELUSER', 'somebody')).toBe(':1\r\n')
 })
 
+test('a transaction is on the node of its first key, whatever stands before it', async () => {
+  const redis = await fresh()
+  for (const name of names.slice(0, 12)) {
+    redis.send('MULTI')
+    redis.send('PUBLISH', 'nowhere', 'x')
+    redis.send('ECHO', name)
+    redis.send('SET', name, 'v')
+    redis.send('PING')
+    redis.send('EXEC')
+    const replies: string[] = []
+    for (let count = 0; count < 6; count++) replies.push(await redis.next())
+    const whole = `*4\r\n:0\r\n${bulk(name)}+OK\r\n+PONG\r\n`
+    expect(replies).toEqual(['+OK\r\n', ...new Array(4).fill('+QUEUED\r\n'), whole])
+  }
+  const steps: [string, string | RegExp][] = [
+    ['MULTI', '+OK\r\n'],
+    ['PING', '+QUEUED\r\n'],
+    ['EXEC', '*1\r\n+PONG\r\n'],
+    ['MULTI', '+OK\r\n'],
+    ['ECHO x', '+QUEUED\r\n'],
+    ['DISCARD', '+OK\r\n'],
+    ['EXEC', /^-ERR EXEC without MULTI/],
+    ['MULTI', '+OK\r\n'],
+    ['PING', '+QUEUED\r\n'],
+    ['ECHO', /^-ERR wrong number/],
+    ['EXEC', /^-EXECABORT/],
+    ['MULTI', '+OK\r\n'],
+    ['TIME', '+QUEUED\r\n'],
+    ['RESET', '+RESET\r\n'],
+    ['PING', '+PONG\r\n'],
+  ]
+  for (const [line, expected] of steps) {
+    const reply = await redis.ask(...line.split(' '))
+    if (typeof expected === 'string') expect(reply, line).toBe(expected)
+    else expect(reply, line).toMatch(expected)
+  }
+})
+
 test('a client that asked for its id may use transactions on every node', async () => {
   const redis = await fresh()
   expect(await redis.ask('CLIENT', 'ID')).toMatch(/^:\d+/)

@@ -1,6 +1,6 @@
 import { encodeCommand } from '@firebreak/core'
 import { type FirebreakProxy, type ProxyOptions, startProxy } from '@firebreak/proxy'
-import { type RedisServer, scale, startRedis, TestHub, waitFor } from '@firebreak/testkit'
+import { type RedisServer, scale, startCluster, startRedis, TestHub, waitFor } from '@firebreak/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { pickOf, randomOf } from './random-commands.ts'
 import { RawClient } from './raw-client.ts'
@@ -12,6 +12,7 @@ let direct: RedisServer
 let behind: RedisServer
 let hub: TestHub
 const proxies: FirebreakProxy[] = []
+const closers: (() => Promise<unknown>)[] = []
 
 beforeAll(async () => {
   ;[direct, behind] = await Promise.all([startRedis(), startRedis()])
@@ -21,7 +22,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all(proxies.map((proxy) => proxy.close()))
   await hub.kill()
-  await Promise.all([direct.stop(), behind.stop()])
+  await Promise.all([direct.stop(), behind.stop(), ...closers.map((close) => close())])
 })
 
 async function start(options: Partial<ProxyOptions>): Promise<number> {
@@ -129,19 +130,32 @@ describe.each(kinds)('over %s', (_kind, options) => {
   }, 240_000)
 })
 
+/** A cluster of one node that is asked without the proxy, and one of three behind it. */
+async function clusters(): Promise<{ port: number; upstream: string }> {
+  const one = await startRedis({ args: ['--cluster-enabled', 'yes', '--cluster-port', '0'] })
+  closers.push(() => one.stop())
+  await one.cli('CLUSTER', 'ADDSLOTSRANGE', '0', '16383')
+  await waitFor(async () => (await one.cli('CLUSTER', 'INFO')).includes('cluster_state:ok'))
+  const cluster = await startCluster()
+  closers.push(() => cluster.stop())
+  return { port: one.port, upstream: `redis://127.0.0.1:${cluster.addresses[0]!.port}` }
+}
+
 describe.each([
   ['one thread', {}],
   ['raw handles', { transport: 'raw' }],
   ['two threads', { workers: 2 }],
-] as [string, Partial<ProxyOptions>][])('in a proxy of %s', (kind, options) => {
+  ['one thread before a cluster', { mode: 'cluster' }],
+] as [string, Partial<ProxyOptions>][])('in a proxy of %s', (kind, plain) => {
   test('pipelines of ten thousand requests of every kind, by several clients at once', async () => {
+    const { port: without, ...options } = plain.mode === 'cluster' ? await clusters() : { port: direct.port, ...plain }
     const before = hub.hellos.length
     const shield = { hubs: [hub.url], redisClusterId: 'main', serviceId: 'test', tableFile: false } as const
     const port = await start({ ...options, shield })
-    await waitFor(() => hub.hellos.length >= before + (options.workers ?? 1))
+    await waitFor(() => hub.hellos.length >= before + (plain.workers ?? 1))
     const each = async (index: number) => {
       const random = randomOf(index * 7919 + 7)
-      const mine = `${kind[0]}${index}`
+      const mine = `${kind.length}-${index}`
       hub.heat('main', [`hot:${mine}`])
       const script: string[] = [request('SET', `hot:${mine}`, 'v')]
       for (let count = 0; count < scale(10_000, 40_000); count++) script.push(...someRequests(mine, count, random))
@@ -153,7 +167,7 @@ describe.each([
         pieces.push(stream.slice(at, at + length))
         at += length
       }
-      const [expected, replies] = await Promise.all([repliesOf(direct.port, [stream]), repliesOf(port, pieces)])
+      const [expected, replies] = await Promise.all([repliesOf(without, [stream]), repliesOf(port, pieces)])
       const wrong = replies.findIndex((reply, place) => reply !== expected[place])
       expect(wrong < 0 ? '' : `${wrong}: ${replies[wrong]} instead of ${expected[wrong]}`).toBe('')
       expect(replies).toHaveLength(expected.length)
@@ -161,7 +175,7 @@ describe.each([
     await Promise.all([1, 2, 3].map(each))
     const info = await RawClient.connect(port)
     const hits = /firebreak_local_hits:(\d+)/.exec(await info.ask('INFO', 'firebreak'))![1]
-    if (options.workers === undefined) expect(Number(hits)).toBeGreaterThan(0)
+    if (plain.workers === undefined) expect(Number(hits)).toBeGreaterThan(0)
     await info.close()
   }, 240_000)
 })

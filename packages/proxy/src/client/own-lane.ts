@@ -18,6 +18,13 @@ const authReply = Buffer.from(
 )
 const tryAgainReply = Buffer.from('-TRYAGAIN the slot of the key has moved, and nothing was done: send it again\r\n')
 
+/** A request that may have to go to another node, and those of its transaction that were queued before it. */
+interface RememberedRequest {
+  readonly bytes: Buffer
+  readonly mark: ReplyMark | undefined
+  readonly before: readonly Uint8Array[]
+}
+
 /** What changes the user or the database of a connection. */
 const changesSession: ReadonlySet<CommandMark | undefined> = new Set(['select', 'auth', 'hello'])
 
@@ -30,7 +37,7 @@ export class OwnLane implements PinnedOwner {
   readonly #client: ClientConnection
   #pinned: PinnedLane | undefined
   #cluster: ClusterDispatch | undefined
-  #remembered: { readonly bytes: Buffer; readonly mark: ReplyMark | undefined } | undefined
+  #remembered: RememberedRequest | undefined
   #waitsForAnswer = false
   /** The client's next requests wait until the connection is free again. */
   #holdsClient = false
@@ -102,6 +109,7 @@ export class OwnLane implements PinnedOwner {
     this.unpin()
     const next = this.pinTo(redirect.node)
     if (pinned.hasSentMulti) next.sendHidden(multiBytes, { command: multiCommand })
+    for (const bytes of request.before) next.sendHidden(bytes)
     if (redirect.isAsking) next.sendHidden(askingBytes)
     next.send(request.bytes, 0, request.bytes.length, slot, request.mark)
     return undefined
@@ -163,11 +171,11 @@ export class OwnLane implements PinnedOwner {
     return this.dispatch(pinned, command, bytes, start, end)
   }
 
-  /** Keeps the request at hand until it is answered, for a cluster may send it on to another node. */
-  remember(command: ProxyCommand, bytes: Buffer, start: number, end: number): void {
+  /** Keeps the request at hand until it is answered, for a cluster may send it on to another node, and those before it. */
+  remember(command: ProxyCommand, bytes: Buffer, start: number, end: number, before: readonly Uint8Array[] = []): void {
     const request = this.#client.request.wholeBytes(bytes, start, end)
     const copy = Buffer.from(request.bytes.subarray(request.start, request.end))
-    this.#remembered = { bytes: copy, mark: markOf(this.#client, command) }
+    this.#remembered = { bytes: copy, mark: markOf(this.#client, command), before }
     this.#waitsForAnswer = true
   }
 

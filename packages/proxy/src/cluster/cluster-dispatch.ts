@@ -12,14 +12,14 @@ import type { ClientConnection } from '../client/client-connection.ts'
 import type { PinnedLane } from '../client/pinned-lane.ts'
 import { dispatchRare } from '../client/rare-dispatch.ts'
 import { carryOut } from '../client/session-commands.ts'
-import { isWord, wholeNumber } from '../client/words.ts'
 import { multiCommand, type ProxyCommand } from '../commands/proxy-command.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import type { Topology } from '../upstream/topology.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import { clusterOfOne, type OnlyNode } from './cluster-of-one.ts'
 import { ClusterRequest } from './cluster-request.ts'
-import { ClusterScan } from './cluster-scan.ts'
+import { ClusterScan, scanCount } from './cluster-scan.ts'
+import { everywhere, isForAll } from './everywhere.ts'
 import { JoinedReply, type JoinedSink, type JoinKind } from './joined-reply.ts'
 import { KeysStream } from './keys-stream.ts'
 import { redirectOf } from './redirect.ts'
@@ -29,32 +29,13 @@ import { isSplittable, type SplitPart, splitRequest } from './split.ts'
 const ok = Buffer.from('+OK\r\n')
 const noItems = Buffer.from('*0\r\n')
 const badCursor = Buffer.from('-ERR invalid cursor\r\n')
+const queued = Buffer.from('+QUEUED\r\n')
 const multi = encodeCommand(['MULTI'])
-const defaultCount = 10
+/** Commands that wait until it is known which node a transaction is for, and the bytes of each. */
+const maxHeldCommands = 100
+const maxHeldLength = 4096
 /** Said to a node of a cluster; to the only one that the client sees they mean nothing. */
 const nodeModes: ReadonlySet<string> = new Set(['READONLY', 'READWRITE', 'ASKING'])
-
-/** Commands without keys that are for every master. */
-const everywhere: Record<string, JoinKind> = {
-  DBSIZE: 'sum',
-  RANDOMKEY: 'any',
-  FLUSHALL: 'all',
-  FLUSHDB: 'all',
-  'SCRIPT LOAD': 'all',
-  'SCRIPT FLUSH': 'all',
-  'SCRIPT EXISTS': 'least',
-  'FUNCTION LOAD': 'all',
-  'FUNCTION DELETE': 'all',
-  'FUNCTION FLUSH': 'all',
-  'FUNCTION RESTORE': 'all',
-  'ACL SETUSER': 'all',
-  'ACL DELUSER': 'all',
-  'ACL LOAD': 'all',
-  'ACL SAVE': 'all',
-  'CONFIG SET': 'all',
-  'CONFIG RESETSTAT': 'all',
-  'CONFIG REWRITE': 'all',
-}
 
 /** What the requests of all clients of a cluster share. */
 export interface ClusterSettings {
@@ -67,8 +48,8 @@ export interface ClusterSettings {
 export class ClusterDispatch {
   readonly #client: ClientConnection
   readonly #settings: ClusterSettings
-  /** MULTI was answered, and no node has been chosen for the transaction yet. */
-  #hasOpenMulti = false
+  /** MULTI was answered, and no node has been chosen for the transaction yet: its commands so far, none with a key. */
+  #openMulti: Uint8Array[] | undefined
 
   constructor(client: ClientConnection, settings: ClusterSettings) {
     this.#client = client
@@ -84,8 +65,11 @@ export class ClusterDispatch {
     const client = this.#client
     const { pinned } = client.own
     const { isSpread } = this
-    if (this.#hasOpenMulti) return this.#inOpenMulti(command, bytes, start, end)
+    if (this.#openMulti !== undefined) return this.#inOpenMulti(this.#openMulti, command, bytes, start, end)
+    // It owes nothing any more and is about to be given back; then this comes again.
+    if (isSpread && pinned?.isFree === true) return false
     if (pinned !== undefined && !this.#mayLeave(pinned, command)) {
+      if (isSpread && this.#mayBeFreed(pinned, command)) return client.waitForReplies()
       return client.own.dispatch(pinned, command, bytes, start, end)
     }
     // It must not overtake, on the same node, what this client sent over its own connection.
@@ -109,7 +93,7 @@ export class ClusterDispatch {
     }
     if (!isSpread) return this.#borrow(command, bytes, start, end)
     if (command.name === 'MULTI' && client.args.length === 1) {
-      this.#hasOpenMulti = true
+      this.#openMulti = []
       client.answerNow(ok)
       return true
     }
@@ -120,36 +104,65 @@ export class ClusterDispatch {
     return this.#borrow(command, bytes, start, end)
   }
 
+  /** True where what is sent must go over the client's own connection, by the answers so far. */
+  #isBound(pinned: PinnedLane): boolean {
+    if (pinned.hasSentMulti || pinned.isInTransaction || pinned.isPipe) return true
+    // In RESP3 a subscriber may ask for other things.
+    return pinned.isSubscribed && this.#client.session.version === 2
+  }
+
+  /** With all answers (to EXEC, say) the client may have no connection of its own any more, and another for this one. */
+  #mayBeFreed(pinned: PinnedLane, command: ProxyCommand): boolean {
+    if (this.#client.slots.owed === 0 || pinned.hasSentMulti || pinned.isPipe) return false
+    const slot = this.#slotOf(command)
+    return slot < 0 || this.#settings.topology.nodeOf(slot) !== pinned.node
+  }
+
   /** A client that only watches keys, say, may ask another node for something else meanwhile. */
   #mayLeave(pinned: PinnedLane, command: ProxyCommand): boolean {
-    if (pinned.hasSentMulti || pinned.isInTransaction || pinned.isPipe || pinned.isSubscribed) return false
+    if (this.#isBound(pinned)) return false
     if (command.way !== 'shared' && command.way !== 'script') return false
     if (isForAll(command.name)) return true
     const slot = this.#slotOf(command)
     return slot >= 0 && this.#settings.topology.nodeOf(slot) !== pinned.node
   }
 
-  #inOpenMulti(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+  #inOpenMulti(held: Uint8Array[], command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
     const client = this.#client
-    if (command.name === 'EXEC' || command.name === 'DISCARD') {
-      this.#hasOpenMulti = false
+    if (command.name === 'DISCARD' || (command.name === 'EXEC' && held.length === 0)) {
+      this.#openMulti = undefined
       client.answerNow(command.name === 'EXEC' ? noItems : ok)
       return true
     }
     if (command.name === 'QUIT' || command.name === 'RESET') {
-      this.#hasOpenMulti = false
+      this.#openMulti = undefined
       return carryOut(client, command, bytes, start, end)
+    }
+    if (held.length < maxHeldCommands && end - start <= maxHeldLength && this.#mayWaitForNode(command)) {
+      held.push(copyOf(client.request.wholeBytes(bytes, start, end)))
+      client.answerNow(queued)
+      return true
     }
     if (client.slots.owed > 0) return client.waitForReplies()
     const pinned = this.#beginMulti(this.#nodeOf(command))
-    client.own.remember(command, bytes, start, end)
+    client.own.remember(command, bytes, start, end, held)
     return client.own.dispatch(pinned, command, bytes, start, end)
   }
 
+  /** A plain command without a key, which Redis will queue: the transaction's node is that of its first key. */
+  #mayWaitForNode({ row, way, mark, name }: ProxyCommand): boolean {
+    if (row === undefined || way !== 'shared' || mark !== undefined || row.keys.length > 0 || isForAll(name))
+      return false
+    const { length } = this.#client.args
+    return !row.flags.has('sharded') && (row.arity > 0 ? length === row.arity : length >= -row.arity)
+  }
+
   #beginMulti(node: UpstreamNode): PinnedLane {
-    this.#hasOpenMulti = false
+    const held = this.#openMulti ?? []
+    this.#openMulti = undefined
     const pinned = this.#client.own.pinTo(node)
     pinned.sendHidden(multi, { command: multiCommand })
+    for (const request of held) pinned.sendHidden(request)
     return pinned
   }
 
@@ -170,13 +183,12 @@ export class ClusterDispatch {
     const { row, name } = command
     if (!topology.isSpread) return pinned?.node ?? this.#nodeOf(command)
     const slot = this.#slotOf(command)
-    const isBound = pinned !== undefined && (pinned.hasSentMulti || pinned.isInTransaction)
-    if (isBound) return pinned.node
+    if (pinned !== undefined && this.#isBound(pinned) && !this.#mayBeFreed(pinned, command)) return pinned.node
     // Its first key may be to come; of a script without keys it is known that none is.
     const isKeyless = command.way === 'script' ? args.length > 2 && args.numberAt(2) === 0 : !row?.keys.length
     if (slot < 0 && !isKeyless) return undefined
     const node = this.#nodeOf(command)
-    if (this.#hasOpenMulti) {
+    if (this.#openMulti !== undefined) {
       if (slots.owed === 0) this.#beginMulti(node)
       return node
     }
@@ -324,7 +336,7 @@ export class ClusterDispatch {
       // Any number is a cursor to Redis.
       node: place.node % masters.length,
       nodeCount: masters.length,
-      count: countOf(options),
+      count: scanCount(options),
       ask: (index, cursor, target) =>
         this.#send(command, encodeCommand([name!, String(cursor), ...options]), -1, masters[index]!, target, 0),
       onReply: (reply) => client.answer(slot, reply),
@@ -361,18 +373,6 @@ export class ClusterDispatch {
   }
 }
 
-/** True for a command without keys that is about the keys of every node. */
-function isForAll(name: string): boolean {
-  return everywhere[name] !== undefined || name === 'KEYS' || name === 'SCAN'
-}
-
 function copyOf({ bytes, start, end }: { bytes: Uint8Array; start: number; end: number }): Uint8Array {
   return Buffer.from(bytes.subarray(start, end))
-}
-
-/** How many keys SCAN is asked for. */
-function countOf(options: readonly Uint8Array[]): number {
-  const index = options.findIndex((option) => isWord(option, 'count'))
-  const count = options[index + 1]
-  return (index < 0 || count === undefined ? undefined : wholeNumber(count)) ?? defaultCount
 }

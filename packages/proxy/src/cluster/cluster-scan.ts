@@ -1,3 +1,4 @@
+import { isWord, wholeNumber } from '../client/words.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import { joinCursor } from './scan-cursor.ts'
@@ -15,6 +16,8 @@ export interface ClusterScanOptions {
   readonly onLost: (error: UpstreamLostError, wasSent: boolean) => void
 }
 
+/** Where SCAN says nothing of it. */
+const defaultCount = 10
 const head = /^\*2\r\n\$\d+\r\n(\d+)\r\n\*(\d+)\r\n/
 
 /**
@@ -64,4 +67,11 @@ export class ClusterScan implements ReplyTarget {
   onLost(_tag: number, error: UpstreamLostError, wasSent: boolean): void {
     this.#options.onLost(error, wasSent)
   }
+}
+
+/** How many keys SCAN is asked for. */
+export function scanCount(options: readonly Uint8Array[]): number {
+  const index = options.findIndex((option) => isWord(option, 'count'))
+  const count = options[index + 1]
+  return (index < 0 || count === undefined ? undefined : wholeNumber(count)) ?? defaultCount
 }

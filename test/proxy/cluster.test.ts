@@ -95,6 +95,92 @@ test('KEYS, SCAN, DBSIZE and FLUSHALL are over all nodes', async () => {
   expect(await redis.ask('DBSIZE')).toBe(':0\r\n')
 })
 
+test('few keys are found as on one Redis: SCAN in one call, RANDOMKEY wherever they are; ACL is for all nodes', async () => {
+  const redis = await fresh()
+  expect(await redis.ask('RANDOMKEY')).toBe('$-1\r\n')
+  for (const name of names.slice(0, 9)) {
+    await redis.ask('SET', name, 'v')
+    expect(await redis.ask('RANDOMKEY')).toBe(bulk(name))
+    expect(await redis.ask('SCAN', '0')).toBe(`*2\r\n${bulk('0')}*1\r\n${bulk(name)}`)
+    await redis.ask('DEL', name)
+  }
+  await redis.ask('MSET', ...names.flatMap((name) => [name, 'v']))
+  const seen = new Set<string>()
+  for (let count = 0; count < 300; count++) seen.add(await redis.ask('RANDOMKEY'))
+  // No node has more than half of them.
+  expect(seen.size).toBeGreaterThan(names.length / 2)
+  expect(await redis.ask('SCAN', '0', 'COUNT', '1')).not.toContain(`${bulk('0')}*`)
+  expect(await redis.ask('ACL', 'SETUSER', 'somebody', 'on', '>pass', '~*', '+get')).toBe('+OK\r\n')
+  const user = await fresh()
+  expect(await user.ask('AUTH', 'somebody', 'pass')).toBe('+OK\r\n')
+  for (const name of names) expect(await user.ask('GET', name)).toBe(bulk('v'))
+  expect(await (await fresh()).ask('ACL', 'DELUSER', 'somebody')).toBe(':1\r\n')
+})
+
+test('a transaction is on the node of its first key, whatever stands before it', async () => {
+  const redis = await fresh()
+  for (const name of names.slice(0, 12)) {
+    redis.send('MULTI')
+    redis.send('PUBLISH', 'nowhere', 'x')
+    redis.send('ECHO', name)
+    redis.send('SET', name, 'v')
+    redis.send('PING')
+    redis.send('EXEC')
+    const replies: string[] = []
+    for (let count = 0; count < 6; count++) replies.push(await redis.next())
+    const whole = `*4\r\n:0\r\n${bulk(name)}+OK\r\n+PONG\r\n`
+    expect(replies).toEqual(['+OK\r\n', ...new Array(4).fill('+QUEUED\r\n'), whole])
+  }
+  const steps: [string, string | RegExp][] = [
+    ['MULTI', '+OK\r\n'],
+    ['PING', '+QUEUED\r\n'],
+    ['EXEC', '*1\r\n+PONG\r\n'],
+    ['MULTI', '+OK\r\n'],
+    ['ECHO x', '+QUEUED\r\n'],
+    ['DISCARD', '+OK\r\n'],
+    ['EXEC', /^-ERR EXEC without MULTI/],
+    ['MULTI', '+OK\r\n'],
+    ['PING', '+QUEUED\r\n'],
+    ['ECHO', /^-ERR wrong number/],
+    ['EXEC', /^-EXECABORT/],
+    ['MULTI', '+OK\r\n'],
+    ['TIME', '+QUEUED\r\n'],
+    ['RESET', '+RESET\r\n'],
+    ['PING', '+PONG\r\n'],
+  ]
+  for (const [line, expected] of steps) {
+    const reply = await redis.ask(...line.split(' '))
+    if (typeof expected === 'string') expect(reply, line).toBe(expected)
+    else expect(reply, line).toMatch(expected)
+  }
+})
+
+test('a client that asked for its id may use transactions on every node', async () => {
+  const redis = await fresh()
+  expect(await redis.ask('CLIENT', 'ID')).toMatch(/^:\d+/)
+  for (const name of names.slice(0, 10)) {
+    expect(await redis.ask('WATCH', name)).toBe('+OK\r\n')
+    expect(await redis.ask('MULTI')).toBe('+OK\r\n')
+    expect(await redis.ask('SET', name, 'x')).toBe('+QUEUED\r\n')
+    expect(await redis.ask('EXEC')).toBe('*1\r\n+OK\r\n')
+  }
+})
+
+test('a client that watches a key still sees all nodes', async () => {
+  const redis = await fresh()
+  await redis.ask('MSET', ...names.flatMap((name) => [name, 'v']))
+  redis.send('WATCH', names[0]!)
+  redis.send('DBSIZE')
+  redis.send('FLUSHALL')
+  redis.send('DBSIZE')
+  redis.send('MULTI')
+  redis.send('SET', names[0]!, 'w')
+  redis.send('EXEC')
+  const replies: string[] = []
+  for (let count = 0; count < 7; count++) replies.push(await redis.next())
+  expect(replies).toEqual(['+OK\r\n', ':60\r\n', '+OK\r\n', ':0\r\n', '+OK\r\n', '+QUEUED\r\n', '*-1\r\n'])
+})
+
 test('a transaction works within one slot, and says CROSSSLOT over two', async () => {
   const redis = await fresh()
   expect(await redis.ask('MULTI')).toBe('+OK\r\n')

@@ -44,6 +44,11 @@ export interface ProxyOptions {
   readonly maxClients?: number
   /** Bytes of one argument of a request. @default 536870912 */
   readonly maxRequestBytes?: number
+  /**
+   * Bytes of a request that cannot be sent on as it comes: one over several slots of a cluster, one that the proxy answers
+   * itself. @default 134217728
+   */
+  readonly maxHeldBytes?: number
   /** Bytes that a client may leave unread before its replies, and those who send them, have to wait. @default 16777216 */
   readonly maxOutputBytes?: number
   /** As `maxOutputBytes`, of all clients together: beyond it nobody's requests are taken until some has left. @default 268435456 */
@@ -94,6 +99,7 @@ const defaults = {
   transport: 'net',
   maxClients: 10_000,
   maxRequestBytes: 512 * 1024 * 1024,
+  maxHeldBytes: 128 * 1024 * 1024,
   maxOutputBytes: 16 * 1024 * 1024,
   maxTotalOutputBytes: 256 * 1024 * 1024,
   maxInFlight: 65_536,
@@ -113,6 +119,7 @@ const countOptions = [
   'workers',
   'maxClients',
   'maxRequestBytes',
+  'maxHeldBytes',
   'maxOutputBytes',
   'maxTotalOutputBytes',
   'maxInFlight',

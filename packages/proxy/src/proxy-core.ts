@@ -26,6 +26,9 @@ import type { ReplyTarget } from './upstream/shared-lane.ts'
 import type { Topology } from './upstream/topology.ts'
 import { type NodeSettings, UpstreamNode } from './upstream/upstream-node.ts'
 
+/** What one thread tells the others: a key that it found hot, a CLIENT PAUSE, that somebody's rights have changed. */
+export type ThreadNews = { readonly claim: Claim } | { readonly pausedMs: number } | 'rights'
+
 /** The part of a proxy that runs once per thread: its clients and its connections to Redis. */
 export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed {
   readonly turn: Turn = { nowMs: performance.now() }
@@ -34,6 +37,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   readonly shield: ProxyShield | undefined
   readonly #shield: Shield | undefined
   readonly maxRequestBytes: number
+  readonly maxHeldBytes: number
   readonly maxOutputBytes: number
   readonly maxInFlight: number
   readonly slowReaderMs: number
@@ -50,6 +54,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   readonly #topology: Topology | undefined
   readonly #node: UpstreamNode
   #isolation: NodeJS.Timeout | undefined
+  #publish: ((news: ThreadNews) => void) | undefined
   readonly #sweep: NodeJS.Timeout
   /** The port that the proxy listens on, for those who ask where it is. */
   port = 0
@@ -58,6 +63,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     this.#options = options
     this.#mode = mode
     this.maxRequestBytes = options.maxRequestBytes
+    this.maxHeldBytes = options.maxHeldBytes
     this.maxOutputBytes = options.maxOutputBytes
     this.maxInFlight = options.maxInFlight
     this.slowReaderMs = options.slowReaderMs
@@ -117,10 +123,16 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     return this.#topology?.moved(slot, host, port, asked) ?? this.#node
   }
 
-  /** Shares with the proxy's other threads which keys this one finds hot; gives what takes in theirs. */
-  shareClaims(publish: (claim: Claim) => void): (claim: Claim) => void {
-    if (this.#shield !== undefined) this.#shield.onClaim = publish
-    return (claim) => this.#shield?.takeClaim(claim)
+  /** Shares with the proxy's other threads what all of them have to know; gives what takes in theirs. */
+  share(publish: (news: ThreadNews) => void): (news: ThreadNews) => void {
+    if (this.#shield !== undefined) this.#shield.onClaim = (claim) => publish({ claim })
+    if (this.shield !== undefined) this.shield.onRightsChanged = () => publish('rights')
+    this.#publish = publish
+    return (news) => {
+      if (news === 'rights') this.shield?.forget()
+      else if ('claim' in news) this.#shield?.takeClaim(news.claim)
+      else this.#isolate(news.pausedMs)
+    }
   }
 
   refresh(): void {
@@ -159,6 +171,11 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   }
 
   isolate(forMs: number): void {
+    this.#publish?.({ pausedMs: forMs })
+    this.#isolate(forMs)
+  }
+
+  #isolate(forMs: number): void {
     clearTimeout(this.#isolation)
     this.isIsolated = forMs > 0
     if (forMs <= 0) return
@@ -184,6 +201,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
       `firebreak_upstream_owned:${count((node) => node.ownedCount)}`,
       `firebreak_upstream_idle:${count((node) => node.idleCount)}`,
       `firebreak_output_full:${this.isFull ? 1 : 0}`,
+      `firebreak_paused:${this.isIsolated ? 1 : 0}`,
       `firebreak_slow_readers_closed:${this.counters.slowReaders}`,
       `firebreak_idle_closed:${this.counters.idleClosed}`,
       `firebreak_slow_requests:${this.slowLog.total}`,

@@ -308,7 +308,8 @@ export class ClusterShield implements KeySpaceHost {
     const { leaseMs, fallbackTtlMs } = this.#options
     const { lease, maxMs } = guardOf(strategy, { watcher, leaseMs, lane: this.laneLease, fallbackTtlMs }, this.now())
     const ownMs = pttlMs >= 0 ? pttlMs : Number.POSITIVE_INFINITY
-    return { lease, ttlMs: Math.min(strategy.expireTime * 1000, ownMs, maxMs) }
+    const { rightsMs = Number.POSITIVE_INFINITY } = hot.space.upstream
+    return { lease, ttlMs: Math.min(strategy.expireTime * 1000, ownMs, maxMs, rightsMs) }
   }
 
   makeLimit(space: KeySpace, key: string, strategy: RateLimitStrategy): KeyLimit | undefined {

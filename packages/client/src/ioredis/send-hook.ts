@@ -107,7 +107,7 @@ export class SendHook {
     if (found.limit !== undefined && !this.#state.transaction.isOpen) {
       const after: AfterLimit = {
         goOn: () => void (serve() || this.#bareSend.call(this.#state.client, command, stream, node)),
-        last: () => found.limit?.last(readCommand(row.name, args, row.firstKey - 1).id),
+        last: () => found.lastReply(readCommand(row.name, args, row.firstKey - 1).id),
         answer: (reply) => this.#answer(command, reply),
       }
       if (holdBack(found.limit.admit(stream === undefined), command, stream, after)) return true

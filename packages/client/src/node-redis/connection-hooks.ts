@@ -173,7 +173,7 @@ export class ConnectionHooks {
       const verdict = hot.limit!.admit(canWait)
       if (verdict === undefined) continue
       const refuse = (error: unknown) => {
-        const last = keyIndex === 0 ? undefined : hot.limit?.last(readOf(row, args, keyIndex).id)
+        const last = keyIndex === 0 ? undefined : hot.lastReply(readOf(row, args, keyIndex).id)
         if (last === undefined) throw error
         return this.#replies.read(row.name, last.bytes, options?.typeMapping)
       }

@@ -57,6 +57,12 @@ test.each<[string, string]>([
   ['*\r\n', 'invalid multibulk length'],
   ['*2147483648\r\n', 'invalid multibulk length'],
   ['*1\r\n:1\r\n', "expected '$', got ':'"],
+  ['*1\r\n\r\n\r\n', "expected '$', got ' '"],
+  ['*1\r\n\r\n\x00', "expected '$', got ' '"],
+  [`*1\r\n\x001\r\n${'\r\n'.repeat(40_000)}`, 'too big bulk count string'],
+  [`*1\x00\r\n${'\r\n'.repeat(40_000)}`, 'too big mbulk count string'],
+  ['*1\r\n\xffx\r\n', "expected '$', got '\xff'"],
+  [`PING \x00\r\n${'\r\n'.repeat(40_000)}`, 'too big inline request'],
   ['*1\r\n$-1\r\n', 'invalid bulk length'],
   ['*1\r\n$x\r\n', 'invalid bulk length'],
   ['*1\r\n$536870913\r\n', 'invalid bulk length'],
@@ -122,6 +128,7 @@ test('an incomplete argument says how many bytes are still to come', () => {
   const bytes = Buffer.from('*2\r\n$3\r\nSET\r\n$100\r\nabc')
   expect(parser.parse(bytes, 0, bytes.length)).toBe(0)
   expect(parser.missingBytes).toBe(99)
+  expect([parser.length, parser.expectedLength, parser.readEnd]).toEqual([1, 2, 13])
   parser.reset()
   const ping = Buffer.from('PING\r\n')
   expect(parser.parse(ping, 0, ping.length)).toBe(6)

@@ -69,6 +69,11 @@ export class RequestParser {
     return this.#missing
   }
 
+  /** After an incomplete `parse`: the offset behind the last argument that is all there. */
+  get readEnd(): number {
+    return this.#base + this.#read
+  }
+
   startOf(index: number): number {
     return this.#base + this.#offsets[index * 2]!
   }
@@ -117,7 +122,8 @@ export class RequestParser {
       const stop = this.#lineEnd(buffer, at, end, 'bulk count')
       if (stop < 0) return 0
       if (buffer[at] !== marker.bulk) {
-        throw new RequestError(`expected '$', got '${String.fromCharCode(buffer[at]!)}'`)
+        if (buffer[at] === 0) return this.#endless(at, end, 'bulk count')
+        throw new RequestError(`expected '$', got ${shown(buffer[at]!)}`)
       }
       const length = this.#number
       if (!(length >= 0 && length <= this.#maxBulkBytes)) throw new RequestError('invalid bulk length')
@@ -152,17 +158,27 @@ export class RequestParser {
         return stop
       }
     }
-    while (stop < end && buffer[stop] !== carriageReturn) stop++
-    if (stop === end && end - start > this.#maxInlineBytes) throw new RequestError(`too big ${what} string`)
+    if (buffer[start] === carriageReturn) stop = start
+    while (stop < end && buffer[stop] !== carriageReturn && buffer[stop] !== 0) stop++
+    if (stop === end || buffer[stop] === 0) {
+      this.#endless(start, end, what)
+      return -1
+    }
     if (stop + 1 >= end) return -1
     this.#number = strictWholeNumberOf(buffer, start + 1, stop)
     return stop
   }
 
+  /** A line without an end; Redis looks for it in a C string, so behind a NUL there is none. */
+  #endless(start: number, end: number, what: 'mbulk count' | 'bulk count'): 0 {
+    if (end - start > this.#maxInlineBytes) throw new RequestError(`too big ${what} string`)
+    return 0
+  }
+
   #inline(buffer: Uint8Array, start: number, end: number): number {
     let stop = start + this.#read
-    while (stop < end && buffer[stop] !== lineFeed) stop++
-    if (stop === end) {
+    while (stop < end && buffer[stop] !== lineFeed && buffer[stop] !== 0) stop++
+    if (stop === end || buffer[stop] === 0) {
       if (end - start > this.#maxInlineBytes) throw new RequestError('too big inline request')
       this.#read = stop - start
       return 0
@@ -214,4 +230,9 @@ export class RequestParser {
     this.#offsets[index + 1] = end
     this.#length++
   }
+}
+
+/** A byte as Redis shows it in an error, which is one line. */
+function shown(byte: number): string {
+  return `'${byte === carriageReturn || byte === lineFeed ? ' ' : String.fromCharCode(byte)}'`
 }

@@ -10,7 +10,7 @@ export class RespError extends FirebreakError {
   }
 }
 
-/** A request that Redis refuses too; `reply` is the error line that Redis answers before it closes the connection. */
+/** A request that Redis refuses too; `reply` is the line (Latin-1) that it answers before it closes the connection. */
 export class RequestError extends RespError {
   readonly reply: string
 

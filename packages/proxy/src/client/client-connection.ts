@@ -214,6 +214,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   /** No request is taken until `letGo`. */
   hold(): void {
     this.#isHeld = true
+    this.#transport.pause()
   }
 
   letGo(): void {
@@ -276,16 +277,14 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
       let next: number
       try {
         next = parser.parse(bytes, at, end)
+        if (next === 0 && this.#large.begin(bytes, at, end)) return end
       } catch (error) {
         if (!(error instanceof RequestError)) throw error
-        this.answerNow(Buffer.from(`-${error.reply}\r\n`))
+        this.answerNow(Buffer.from(`-${error.reply}\r\n`, 'latin1'))
         this.endAfterReplies()
         return end
       }
-      if (next === 0) {
-        if (this.#large.begin(bytes, at, end)) return end
-        break
-      }
+      if (next === 0) break
       if (parser.length > 0 && !this.#dispatch(bytes, at, next)) return at
       at = this.host.shield?.canRepeat(this) === true ? this.host.shield.repeat(this, bytes, at, next, end) : next
       if (this.#isEnding) return end

@@ -26,6 +26,7 @@ export interface ClientHost {
   /** Counts keys and answers for hot ones; undefined for a plain proxy. */
   readonly shield: ProxyShield | undefined
   readonly maxRequestBytes: number
+  readonly maxHeldBytes: number
   readonly maxOutputBytes: number
   readonly maxInFlight: number
   readonly slowReaderMs: number

@@ -1,18 +1,28 @@
-import { keySlotOfBytes } from '@firebreak/core'
-import { proxyCommandOf } from '../commands/proxy-command.ts'
+import { RequestError } from '@firebreak/core'
+import { type ProxyCommand, proxyCommandOf } from '../commands/proxy-command.ts'
+import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import type { ClientConnection } from './client-connection.ts'
+import type { PinnedLane } from './pinned-lane.ts'
 import { RequestRest } from './request-rest.ts'
 
-/** Of an argument with more bytes to come than this nothing is held back, and so much may wait on its way to Redis. */
+/** Of a request with more bytes than this nothing is held back, and so much may wait on its way to Redis. */
 const streamedBytes = 1024 * 1024
+/** What a client may send that has not said who it is, as Redis bounds it. */
+const unknownArguments = 10
+const unknownBytes = 16 * 1024
 
 /**
- * A request with a value too large to be held: it is sent on over a connection of its own as soon as its command and key
- * are known, and its bytes follow as they come, no faster than Redis takes them.
+ * A request too large to be held: it is sent on over a connection of its own as soon as it is known where it goes, and
+ * its bytes follow as they come, no faster than Redis takes them.
+ *
+ * What has to be seen whole (a request over several slots of a cluster, one that the proxy answers itself) is held up to
+ * `maxHeldBytes`; the rest of a larger one is read and thrown away, and it is refused.
  */
 export class LargeRequest {
   readonly #client: ClientConnection
   #rest: RequestRest | undefined
+  /** Where the rest goes; undefined while it is thrown away. */
+  #lane: PinnedLane | undefined
 
   constructor(client: ClientConnection) {
     this.#client = client
@@ -25,7 +35,7 @@ export class LargeRequest {
 
   /** True while Redis has not taken enough of it for more to come. */
   get mustWait(): boolean {
-    const outlet = this.#rest === undefined ? undefined : this.#client.own.pinned?.connection.outlet
+    const outlet = this.#rest === undefined ? undefined : this.#lane?.connection.outlet
     if (outlet === undefined || outlet.queuedBytes <= streamedBytes) return false
     outlet.flush()
     return outlet.queuedBytes > streamedBytes
@@ -36,19 +46,30 @@ export class LargeRequest {
     return Math.min(this.#client.parser.missingBytes, streamedBytes)
   }
 
-  /** Begins to send the request that begins at `start`, where it is a large one that need not be seen whole. */
+  /** Begins to send, or to throw away, the incomplete request that begins at `start`, where it is too large to be held. */
   begin(bytes: Buffer, start: number, end: number): boolean {
-    const { parser, args, host, session, own } = this.#client
-    if (parser.missingBytes <= streamedBytes || parser.length === 0 || !session.isKnown) return false
+    const { parser, args, session, host, own } = this.#client
+    if (!session.isKnown && parser.expectedLength > unknownArguments) {
+      throw new RequestError('unauthenticated multibulk length')
+    }
+    if (!session.isKnown && parser.missingBytes > unknownBytes) throw new RequestError('unauthenticated bulk length')
+    const size = end - start + parser.missingBytes
+    if (size <= streamedBytes || parser.length === 0) return false
+    // A connection that owes nothing any more is about to be given back; then this comes again.
+    if (own.pinned?.isFree === true) return false
     const command = proxyCommandOf(args)
-    const { row } = command
-    if (!command.isShared || row?.hasSingleKey !== true || parser.length <= row.firstKey) return false
-    const { cluster } = host
-    if (cluster !== undefined) this.#client.dispatchTo(cluster)
-    const slot = keySlotOfBytes(this.#client.request.argument(row.firstKey))
-    const node = cluster === undefined ? host.node : cluster.topology.nodeOf(slot)
-    if (!own.begin(command, bytes, start, end, node)) return false
-    this.#rest = new RequestRest(parser.missingBytes, parser.expectedLength - parser.length - 1)
+    const node = session.isKnown ? this.#nodeFor(command) : undefined
+    if (node === undefined) {
+      if (size <= host.maxHeldBytes) return false
+      this.#lane = undefined
+    } else {
+      if (!own.begin(command, bytes, start, end, node)) return false
+      this.#lane = own.pinned
+    }
+    const isInArgument = parser.missingBytes > 0
+    const further = parser.expectedLength - parser.length - (isInArgument ? 1 : 0)
+    this.#rest = new RequestRest(parser.missingBytes, further)
+    if (!isInArgument) this.#rest.take(bytes, parser.readEnd, end)
     parser.reset()
     return true
   }
@@ -56,8 +77,39 @@ export class LargeRequest {
   /** Sends on what belongs to the request; gives the offset behind it. */
   forward(bytes: Buffer, length: number): number {
     const end = this.#rest!.take(bytes, 0, length)
-    this.#client.own.pinned?.forward(bytes, 0, end)
-    if (this.#rest!.isDone) this.#rest = undefined
+    this.#lane?.forward(bytes, 0, end)
+    if (this.#rest!.isDone) this.#end()
     return end
+  }
+
+  #end(): void {
+    const lane = this.#lane
+    this.#rest = this.#lane = undefined
+    if (lane === undefined) this.#refuse()
+    else lane.isMidRequest = false
+    // It was answered before it was all there.
+    if (lane?.isFree === true) this.#client.own.onPinnedFree()
+  }
+
+  /** Where a request goes whose first arguments are there; undefined where it has to be seen whole. */
+  #nodeFor(command: ProxyCommand): UpstreamNode | undefined {
+    const { host, own, args } = this.#client
+    const { way, row } = command
+    // What the reply says about the connection depends on arguments that are not there yet.
+    if (command.mark !== undefined && row !== undefined) return undefined
+    if (way !== 'shared' && way !== 'script' && row !== undefined) return undefined
+    // Whether it is a command or a subcommand is not known before the second word is there.
+    if (command.subcommands !== undefined && args.length < 2) return undefined
+    if (host.cluster !== undefined) return this.#client.dispatchTo(host.cluster).nodeForLarge(command)
+    return own.pinned?.node ?? host.node
+  }
+
+  #refuse(): void {
+    const { maxHeldBytes } = this.#client.host
+    this.#client.answerNow(
+      Buffer.from(
+        `-ERR Firebreak: this request has to be held whole, and it is larger than ${maxHeldBytes} bytes (maxHeldBytes)\r\n`,
+      ),
+    )
   }
 }

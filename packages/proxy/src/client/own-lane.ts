@@ -1,6 +1,6 @@
 import { encodeCommand } from '@firebreak/core'
 import type { ClusterDispatch } from '../cluster/cluster-dispatch.ts'
-import { multiCommand, type ProxyCommand } from '../commands/proxy-command.ts'
+import { type CommandMark, multiCommand, type ProxyCommand } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
@@ -13,7 +13,20 @@ const ping = encodeCommand(['PING'])
 const multiBytes = encodeCommand(['MULTI'])
 const askingBytes = encodeCommand(['ASKING'])
 const crossSlotReply = Buffer.from("-CROSSSLOT Keys in request don't hash to the same slot\r\n")
+const authReply = Buffer.from(
+  '-ERR Firebreak: who a client is cannot change while it has a connection to Redis for itself: send RESET before AUTH\r\n',
+)
 const tryAgainReply = Buffer.from('-TRYAGAIN the slot of the key has moved, and nothing was done: send it again\r\n')
+
+/** A request that may have to go to another node, and those of its transaction that were queued before it. */
+interface RememberedRequest {
+  readonly bytes: Buffer
+  readonly mark: ReplyMark | undefined
+  readonly before: readonly Uint8Array[]
+}
+
+/** What changes the user or the database of a connection. */
+const changesSession: ReadonlySet<CommandMark | undefined> = new Set(['select', 'auth', 'hello'])
 
 /**
  * The connection to Redis that a client has for itself, while it has one: for a transaction, a subscription, a command
@@ -24,8 +37,10 @@ export class OwnLane implements PinnedOwner {
   readonly #client: ClientConnection
   #pinned: PinnedLane | undefined
   #cluster: ClusterDispatch | undefined
-  #remembered: { readonly bytes: Buffer; readonly mark: ReplyMark | undefined } | undefined
+  #remembered: RememberedRequest | undefined
   #waitsForAnswer = false
+  /** The client's next requests wait until the connection is free again. */
+  #holdsClient = false
 
   constructor(client: ClientConnection) {
     this.#client = client
@@ -52,7 +67,16 @@ export class OwnLane implements PinnedOwner {
 
   onPinnedFree(): void {
     this.release()
-    this.#client.goOn()
+    this.#letClientGoOn()
+  }
+
+  #letClientGoOn(): void {
+    if (!this.#holdsClient) {
+      this.#client.goOn()
+      return
+    }
+    this.#holdsClient = false
+    this.#client.letGo()
   }
 
   /** What the server knew of the client is gone with the connection: the client is closed, as Redis would close it. */
@@ -62,6 +86,7 @@ export class OwnLane implements PinnedOwner {
     this.unpin()
     if (refusal !== undefined && !client.slots.hasBegun) {
       while (client.slots.owed > 0) client.answer(client.slots.head, refusal)
+      this.#letClientGoOn()
       return
     }
     client.end()
@@ -84,6 +109,7 @@ export class OwnLane implements PinnedOwner {
     this.unpin()
     const next = this.pinTo(redirect.node)
     if (pinned.hasSentMulti) next.sendHidden(multiBytes, { command: multiCommand })
+    for (const bytes of request.before) next.sendHidden(bytes)
     if (redirect.isAsking) next.sendHidden(askingBytes)
     next.send(request.bytes, 0, request.bytes.length, slot, request.mark)
     return undefined
@@ -97,10 +123,18 @@ export class OwnLane implements PinnedOwner {
     this.#client.whenCaughtUp(callback)
   }
 
-  /** Pins a connection to this client that nobody has used, to show credentials on. */
-  pinFresh(): PinnedLane {
+  /**
+   * Sends the request at hand, which shows credentials, over a connection that nobody has used and nobody will use after
+   * it. What the client sends behind it waits for the answer: that connection has neither its database nor, where the
+   * credentials are refused, its user.
+   */
+  sendFresh(command: ProxyCommand, bytes: Buffer, start: number, end: number): void {
     const { node, freshState } = this.#client.host
-    return this.#pin(node, freshState, true)
+    const pinned = this.#pin(node, freshState, true)
+    pinned.isTainted = true
+    this.#holdsClient = true
+    this.#client.hold()
+    this.send(pinned, command, bytes, start, end)
   }
 
   /** Pins a connection of its own to this client. */
@@ -112,13 +146,14 @@ export class OwnLane implements PinnedOwner {
   unpin(): void {
     const pinned = this.#pinned
     this.#pinned = undefined
-    if (pinned !== undefined) pinned.node.dispose(pinned.connection)
+    pinned?.abandon()
   }
 
   /** Gives the connection back, for others where it can be theirs. */
   release(): void {
-    this.#pinned?.release()
+    const pinned = this.#pinned
     this.#pinned = undefined
+    pinned?.release()
   }
 
   /** Takes a connection of its own for a request and all that follow it until it is free again. */
@@ -136,11 +171,11 @@ export class OwnLane implements PinnedOwner {
     return this.dispatch(pinned, command, bytes, start, end)
   }
 
-  /** Keeps the request at hand until it is answered, for a cluster may send it on to another node. */
-  remember(command: ProxyCommand, bytes: Buffer, start: number, end: number): void {
+  /** Keeps the request at hand until it is answered, for a cluster may send it on to another node, and those before it. */
+  remember(command: ProxyCommand, bytes: Buffer, start: number, end: number, before: readonly Uint8Array[] = []): void {
     const request = this.#client.request.wholeBytes(bytes, start, end)
     const copy = Buffer.from(request.bytes.subarray(request.start, request.end))
-    this.#remembered = { bytes: copy, mark: markOf(this.#client, command) }
+    this.#remembered = { bytes: copy, mark: markOf(this.#client, command), before }
     this.#waitsForAnswer = true
   }
 
@@ -148,7 +183,18 @@ export class OwnLane implements PinnedOwner {
   dispatch(pinned: PinnedLane, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
     const client = this.#client
     if (command.way === 'own' && !pinned.hasSentMulti) return dispatchRare(client, command, bytes, start, end)
-    const isLocal = command.name === 'QUIT' || command.name === 'RESET' || command.name.endsWith('TNAME')
+    const showsPassword = command.mark === 'auth' || (command.mark === 'hello' && client.args.length > 2)
+    if (showsPassword && client.host.users !== undefined) {
+      client.answerNow(authReply)
+      return true
+    }
+    if (command.name === 'QUIT') {
+      // The server answers it, so that whoever hears of it knows that the connection's subscriptions and the like ended.
+      this.send(pinned, command, bytes, start, end)
+      client.endAfterReplies()
+      return true
+    }
+    const isLocal = command.name === 'RESET' || command.name.endsWith('TNAME')
     const isServers = command.name.endsWith('TNAME') && (pinned.hasSentMulti || pinned.stays)
     if (isLocal && !isServers) {
       if (command.name === 'RESET' && client.slots.owed > 0) return client.waitForReplies()
@@ -161,10 +207,16 @@ export class OwnLane implements PinnedOwner {
       pinned.forward(request.bytes, request.start, request.end)
       return true
     }
-    if (command.way === 'stay') pinned.stays = pinned.isTainted = true
+    if (command.way === 'stay') {
+      pinned.isTainted = true
+      // Of a cluster's nodes none is the one for all that follows.
+      pinned.stays ||= this.#cluster?.isSpread !== true
+    }
     const { shield } = client.host
     if (shield?.isActive === true) shield.seePinned(client, command, pinned)
     this.send(pinned, command, bytes, start, end)
+    // Whose keys those behind it are is known with its answer.
+    if (changesSession.has(command.mark)) client.waitForReplies()
     return true
   }
 
@@ -188,11 +240,11 @@ export class OwnLane implements PinnedOwner {
    */
   begin(command: ProxyCommand, bytes: Buffer, start: number, end: number, node: UpstreamNode): boolean {
     const client = this.#client
-    if (this.#pinned === undefined && client.slots.owed > 0) return client.waitForReplies()
+    if (this.#pinned?.node !== node && client.slots.owed > 0) return client.waitForReplies()
     const pinned = this.#pinned ?? this.pinTo(node)
     const { shield } = client.host
-    if (shield?.isActive === true) shield.seePinned(client, command, pinned)
-    pinned.hasStreamed = true
+    if (shield?.isActive === true) shield.seeLarge(client, command, pinned)
+    pinned.hasStreamed = pinned.isMidRequest = true
     pinned.send(bytes, start, end, client.slots.take(), markOf(client, command))
     return true
   }

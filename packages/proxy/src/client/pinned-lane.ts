@@ -76,10 +76,14 @@ export class PinnedLane {
   /** Nobody else may have the connection after this client. */
   isTainted = false
   #isPipe = false
+  /** Its client has none or another one by now: what a reply led to may have been the end of this. */
+  #isOver = false
   #pieces: Buffer[] | undefined
   #onSettled: (() => void)[] = []
   /** A request went over it that nobody has kept. */
   hasStreamed = false
+  /** The rest of a request is still to be sent: nobody else may have the connection, whatever was answered. */
+  isMidRequest = false
   /** Whose requests they are, for the slow log. */
   asker: ReplyTarget | undefined
   /** MULTI was sent and not ended, as far as requests tell. */
@@ -109,7 +113,7 @@ export class PinnedLane {
 
   /** True when the connection is as it was made and owes nothing. */
   get isFree(): boolean {
-    return this.inFlight === 0 && !this.stays && !this.#isPipe && !this.#hasState
+    return this.inFlight === 0 && !this.stays && !this.#isPipe && !this.#hasState && !this.isMidRequest
   }
 
   get #hasState(): boolean {
@@ -159,8 +163,16 @@ export class PinnedLane {
     this.#owner.onPinnedLost(error)
   }
 
+  /** The connection is closed, whatever state it has. */
+  abandon(): void {
+    this.#isOver = true
+    this.settle()
+    this.node.dispose(this.connection)
+  }
+
   /** The connection goes back to the node, or is closed where it cannot be another's. */
   release(): void {
+    this.#isOver = true
     this.settle()
     if (this.isTainted || !this.isFree || !this.connection.isReady) this.node.dispose(this.connection)
     else this.node.giveBack(this.connection)
@@ -224,7 +236,7 @@ export class PinnedLane {
       if (this.inFlight === 0 && !this.#isInTransaction) this.settle()
     }
     if (expected.slot !== hidden) this.#owner.onPinnedReply(expected.slot, bytes, start, end, isLast)
-    if (isLast && this.isFree) this.#owner.onPinnedFree()
+    if (isLast && !this.#isOver && this.isFree) this.#owner.onPinnedFree()
   }
 
   #time({ times }: Expected): void {
@@ -254,7 +266,7 @@ export class PinnedLane {
     const isLast = --expected!.left === 0
     if (isLast) this.#shift()
     this.#owner.onPinnedReply(expected!.slot, whole, 0, whole.length, isLast)
-    if (isLast && this.isFree) this.#owner.onPinnedFree()
+    if (isLast && !this.#isOver && this.isFree) this.#owner.onPinnedFree()
   }
 
   #confirmationsOf({ command, channels = 0 }: ReplyMark): number {

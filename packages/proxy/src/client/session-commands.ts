@@ -203,7 +203,8 @@ function authenticate(
   if (args.length !== 2 && args.length !== 3) return toServer(client, command, bytes, start, end)
   if (client.slots.owed > 0) return client.waitForReplies()
   session.isKnown = true
-  throughFreshConnection(client, command, bytes, start, end)
+  // Shown to the server each time.
+  client.own.sendFresh(command, bytes, start, end)
   return true
 }
 
@@ -213,19 +214,6 @@ function becomeKnown(client: ClientConnection, username: string, identity: Ident
   session.username = username
   session.isKnown = true
   client.stateChanged()
-}
-
-/** Credentials are shown to the server each time, on a connection that nobody has used before. */
-function throughFreshConnection(
-  client: ClientConnection,
-  command: ProxyCommand,
-  bytes: Buffer,
-  start: number,
-  end: number,
-): void {
-  const pinned = client.own.pinFresh()
-  pinned.isTainted = true
-  client.own.send(pinned, command, bytes, start, end)
 }
 
 function credentialsOf(client: ClientConnection): Identity | undefined {
@@ -280,7 +268,7 @@ function hello(client: ClientConnection, command: ProxyCommand, bytes: Buffer, s
   const request = helloOf(client)
   if (request === undefined || (request.identity !== undefined && host.users === undefined)) {
     // Refused, or with credentials: not on a connection that others use.
-    throughFreshConnection(client, command, bytes, start, end)
+    client.own.sendFresh(command, bytes, start, end)
     return true
   }
   if (request.identity !== undefined) {

@@ -18,33 +18,24 @@ import type { Topology } from '../upstream/topology.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import { clusterOfOne, type OnlyNode } from './cluster-of-one.ts'
 import { ClusterRequest } from './cluster-request.ts'
+import { ClusterScan, scanCount } from './cluster-scan.ts'
+import { everywhere, isForAll } from './everywhere.ts'
 import { JoinedReply, type JoinedSink, type JoinKind } from './joined-reply.ts'
 import { KeysStream } from './keys-stream.ts'
 import { redirectOf } from './redirect.ts'
-import { joinCursor, splitCursor } from './scan-cursor.ts'
+import { splitCursor } from './scan-cursor.ts'
 import { isSplittable, type SplitPart, splitRequest } from './split.ts'
 
 const ok = Buffer.from('+OK\r\n')
 const noItems = Buffer.from('*0\r\n')
 const badCursor = Buffer.from('-ERR invalid cursor\r\n')
+const queued = Buffer.from('+QUEUED\r\n')
 const multi = encodeCommand(['MULTI'])
-
-/** Commands without keys that are for every master. */
-const everywhere: Record<string, JoinKind> = {
-  DBSIZE: 'sum',
-  FLUSHALL: 'all',
-  FLUSHDB: 'all',
-  'SCRIPT LOAD': 'all',
-  'SCRIPT FLUSH': 'all',
-  'SCRIPT EXISTS': 'least',
-  'FUNCTION LOAD': 'all',
-  'FUNCTION DELETE': 'all',
-  'FUNCTION FLUSH': 'all',
-  'FUNCTION RESTORE': 'all',
-  'CONFIG SET': 'all',
-  'CONFIG RESETSTAT': 'all',
-  'CONFIG REWRITE': 'all',
-}
+/** Commands that wait until it is known which node a transaction is for, and the bytes of each. */
+const maxHeldCommands = 100
+const maxHeldLength = 4096
+/** Said to a node of a cluster; to the only one that the client sees they mean nothing. */
+const nodeModes: ReadonlySet<string> = new Set(['READONLY', 'READWRITE', 'ASKING'])
 
 /** What the requests of all clients of a cluster share. */
 export interface ClusterSettings {
@@ -57,23 +48,32 @@ export interface ClusterSettings {
 export class ClusterDispatch {
   readonly #client: ClientConnection
   readonly #settings: ClusterSettings
-  /** MULTI was answered, and no node has been chosen for the transaction yet. */
-  #hasOpenMulti = false
+  /** MULTI was answered, and no node has been chosen for the transaction yet: its commands so far, none with a key. */
+  #openMulti: Uint8Array[] | undefined
 
   constructor(client: ClientConnection, settings: ClusterSettings) {
     this.#client = client
     this.#settings = settings
   }
 
+  get isSpread(): boolean {
+    return this.#settings.topology.isSpread
+  }
+
   /** Sends the request at hand its way; false where it has to wait. */
   dispatch(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
     const client = this.#client
     const { pinned } = client.own
-    const { isSpread } = this.#settings.topology
-    if (this.#hasOpenMulti) return this.#inOpenMulti(command, bytes, start, end)
+    const { isSpread } = this
+    if (this.#openMulti !== undefined) return this.#inOpenMulti(this.#openMulti, command, bytes, start, end)
+    // It owes nothing any more and is about to be given back; then this comes again.
+    if (isSpread && pinned?.isFree === true) return false
     if (pinned !== undefined && !this.#mayLeave(pinned, command)) {
+      if (isSpread && this.#mayBeFreed(pinned, command)) return client.waitForReplies()
       return client.own.dispatch(pinned, command, bytes, start, end)
     }
+    // It must not overtake, on the same node, what this client sent over its own connection.
+    if (pinned !== undefined && pinned.inFlight > 0 && isForAll(command.name)) return client.waitForReplies()
     switch (command.way) {
       case 'session':
         return carryOut(client, command, bytes, start, end)
@@ -93,48 +93,108 @@ export class ClusterDispatch {
     }
     if (!isSpread) return this.#borrow(command, bytes, start, end)
     if (command.name === 'MULTI' && client.args.length === 1) {
-      this.#hasOpenMulti = true
+      this.#openMulti = []
       client.answerNow(ok)
       return true
     }
-    if (command.name === 'READONLY' || command.name === 'READWRITE' || command.name === 'ASKING') {
+    if (client.args.length === 1 && nodeModes.has(command.name)) {
       client.answerNow(ok)
       return true
     }
     return this.#borrow(command, bytes, start, end)
   }
 
+  /** True where what is sent must go over the client's own connection, by the answers so far. */
+  #isBound(pinned: PinnedLane): boolean {
+    if (pinned.hasSentMulti || pinned.isInTransaction || pinned.isPipe) return true
+    // In RESP3 a subscriber may ask for other things.
+    return pinned.isSubscribed && this.#client.session.version === 2
+  }
+
+  /** With all answers (to EXEC, say) the client may have no connection of its own any more, and another for this one. */
+  #mayBeFreed(pinned: PinnedLane, command: ProxyCommand): boolean {
+    if (this.#client.slots.owed === 0 || pinned.hasSentMulti || pinned.isPipe) return false
+    const slot = this.#slotOf(command)
+    return slot < 0 || this.#settings.topology.nodeOf(slot) !== pinned.node
+  }
+
   /** A client that only watches keys, say, may ask another node for something else meanwhile. */
   #mayLeave(pinned: PinnedLane, command: ProxyCommand): boolean {
-    if (pinned.hasSentMulti || pinned.isInTransaction || pinned.isPipe || pinned.isSubscribed) return false
+    if (this.#isBound(pinned)) return false
     if (command.way !== 'shared' && command.way !== 'script') return false
+    if (isForAll(command.name)) return true
     const slot = this.#slotOf(command)
     return slot >= 0 && this.#settings.topology.nodeOf(slot) !== pinned.node
   }
 
-  #inOpenMulti(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+  #inOpenMulti(held: Uint8Array[], command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
     const client = this.#client
-    if (command.name === 'EXEC' || command.name === 'DISCARD') {
-      this.#hasOpenMulti = false
+    if (command.name === 'DISCARD' || (command.name === 'EXEC' && held.length === 0)) {
+      this.#openMulti = undefined
       client.answerNow(command.name === 'EXEC' ? noItems : ok)
       return true
     }
     if (command.name === 'QUIT' || command.name === 'RESET') {
-      this.#hasOpenMulti = false
+      this.#openMulti = undefined
       return carryOut(client, command, bytes, start, end)
     }
+    if (held.length < maxHeldCommands && end - start <= maxHeldLength && this.#mayWaitForNode(command)) {
+      held.push(copyOf(client.request.wholeBytes(bytes, start, end)))
+      client.answerNow(queued)
+      return true
+    }
     if (client.slots.owed > 0) return client.waitForReplies()
-    this.#hasOpenMulti = false
-    const pinned = client.own.pinTo(this.#nodeOf(command))
-    pinned.sendHidden(multi, { command: multiCommand })
-    client.own.remember(command, bytes, start, end)
+    const pinned = this.#beginMulti(this.#nodeOf(command))
+    client.own.remember(command, bytes, start, end, held)
     return client.own.dispatch(pinned, command, bytes, start, end)
+  }
+
+  /** A plain command without a key, which Redis will queue: the transaction's node is that of its first key. */
+  #mayWaitForNode({ row, way, mark, name }: ProxyCommand): boolean {
+    if (row === undefined || way !== 'shared' || mark !== undefined || row.keys.length > 0 || isForAll(name))
+      return false
+    const { length } = this.#client.args
+    return !row.flags.has('sharded') && (row.arity > 0 ? length === row.arity : length >= -row.arity)
+  }
+
+  #beginMulti(node: UpstreamNode): PinnedLane {
+    const held = this.#openMulti ?? []
+    this.#openMulti = undefined
+    const pinned = this.#client.own.pinTo(node)
+    pinned.sendHidden(multi, { command: multiCommand })
+    for (const request of held) pinned.sendHidden(request)
+    return pinned
   }
 
   #borrow(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
     const client = this.#client
     if (client.slots.owed > 0) return client.waitForReplies()
     return client.own.borrow(command, bytes, start, end, this.#nodeOf(command))
+  }
+
+  /**
+   * Where a request goes whose first arguments are there; undefined where it has to be seen whole. A transaction that was
+   * waiting for its first command begins there.
+   */
+  nodeForLarge(command: ProxyCommand): UpstreamNode | undefined {
+    const { topology } = this.#settings
+    const { own, slots, args } = this.#client
+    const { pinned } = own
+    const { row, name } = command
+    if (!topology.isSpread) return pinned?.node ?? this.#nodeOf(command)
+    const slot = this.#slotOf(command)
+    if (pinned !== undefined && this.#isBound(pinned) && !this.#mayBeFreed(pinned, command)) return pinned.node
+    // Its first key may be to come; of a script without keys it is known that none is.
+    const isKeyless = command.way === 'script' ? args.length > 2 && args.numberAt(2) === 0 : !row?.keys.length
+    if (slot < 0 && !isKeyless) return undefined
+    const node = this.#nodeOf(command)
+    if (this.#openMulti !== undefined) {
+      if (slots.owed === 0) this.#beginMulti(node)
+      return node
+    }
+    if (isForAll(name) || isSplittable(name)) return undefined
+    // A connection of its own to another node may be free once all is answered.
+    return pinned === undefined || pinned.node === node || slots.owed > 0 ? node : undefined
   }
 
   /** Where an error reply sends a request that went over a connection of the client's own, if anywhere. */
@@ -265,22 +325,23 @@ export class ClusterDispatch {
     const { masters } = this.#settings.topology
     const args = client.request.list()
     const place = splitCursor(Buffer.from(args[1]!).toString('latin1'))
-    const node = place === undefined ? undefined : masters[place.node]
-    if (place === undefined || node === undefined) {
+    if (place === undefined) {
       client.answerNow(badCursor)
       return true
     }
-    const bytes = encodeCommand([args[0]!, String(place.cursor), ...args.slice(2)])
     const slot = client.slots.take()
-    const pieces: Buffer[] = []
-    const sink: ReplyTarget = {
-      onReply: (_tag, reply, start, end, isLast) => {
-        pieces.push(Buffer.from(reply.subarray(start, end)))
-        if (isLast) client.answer(slot, withCursor(Buffer.concat(pieces), place.node, masters.length))
-      },
-      onLost: (_tag, error, wasSent) => client.onLost(slot, error, wasSent),
-    }
-    this.#send(command, bytes, -1, node, sink, 0)
+    // Copies: the next node may be asked after the client's bytes are gone.
+    const [name, , ...options] = args.map((argument) => Buffer.from(argument))
+    new ClusterScan({
+      // Any number is a cursor to Redis.
+      node: place.node % masters.length,
+      nodeCount: masters.length,
+      count: scanCount(options),
+      ask: (index, cursor, target) =>
+        this.#send(command, encodeCommand([name!, String(cursor), ...options]), -1, masters[index]!, target, 0),
+      onReply: (reply) => client.answer(slot, reply),
+      onLost: (error, wasSent) => client.onLost(slot, error, wasSent),
+    }).start(place.cursor)
     return true
   }
 
@@ -314,12 +375,4 @@ export class ClusterDispatch {
 
 function copyOf({ bytes, start, end }: { bytes: Uint8Array; start: number; end: number }): Uint8Array {
   return Buffer.from(bytes.subarray(start, end))
-}
-
-/** A reply to SCAN with the cursor of the whole in the place of the node's. */
-function withCursor(reply: Buffer, node: number, nodeCount: number): Uint8Array {
-  const match = /^\*2\r\n\$\d+\r\n(\d+)\r\n/.exec(reply.toString('latin1', 0, Math.min(reply.length, 64)))
-  if (match === null) return reply
-  const cursor = String(joinCursor(node, BigInt(match[1]!), nodeCount))
-  return Buffer.concat([Buffer.from(`*2\r\n$${cursor.length}\r\n${cursor}\r\n`), reply.subarray(match[0].length)])
 }

@@ -71,7 +71,12 @@ test('cursors of nodes become one cursor and back', () => {
   )
   expect(joinCursor(0, 0n, 2)).toBe(1n << 52n)
   expect(joinCursor(1, 0n, 2)).toBe(0n)
-  expect(splitCursor('-1')).toBeUndefined()
+  expect([splitCursor(''), splitCursor('+5')]).toEqual([
+    { node: 0, cursor: 0n },
+    { node: 0, cursor: 5n },
+  ])
+  expect(splitCursor('-1')).toEqual({ node: 4095, cursor: 2n ** 52n - 1n })
+  expect(['x', '-', '1x', ' 1', String(2n ** 64n)].map(splitCursor)).toEqual(new Array(5).fill(undefined))
 })
 
 test('redirections are read, other errors are the client’s', () => {

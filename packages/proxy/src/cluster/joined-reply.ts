@@ -4,10 +4,10 @@ import type { ReplyTarget } from '../upstream/shared-lane.ts'
 
 /**
  * How the replies of several nodes become one:
- * `sum` adds integers; `all` is an error if any is, else the first; `least` takes the smallest integer at each place;
- * `places` puts each item of each array where its key stood.
+ * `sum` adds integers; `all` is an error if any is, else the first; `any` is one that is no null, at random; `least` takes
+ * the smallest integer at each place; `places` puts each item of each array where its key stood.
  */
-export type JoinKind = 'sum' | 'all' | 'least' | 'places'
+export type JoinKind = 'sum' | 'all' | 'any' | 'least' | 'places'
 
 /** Who gets the whole. */
 export interface JoinedSink {
@@ -58,6 +58,10 @@ export class JoinedReply implements ReplyTarget {
     switch (this.#kind) {
       case 'all':
         return replies[0]!
+      case 'any': {
+        const found = replies.filter((reply) => reply.length > nullBytes)
+        return found[Math.floor(Math.random() * found.length)] ?? replies[0]!
+      }
       case 'sum':
         return Buffer.from(`:${replies.reduce((sum, reply) => sum + integerOf(reply), 0)}\r\n`)
       case 'least': {
@@ -75,6 +79,9 @@ export class JoinedReply implements ReplyTarget {
     }
   }
 }
+
+/** The longest form of null, in RESP2; a key's reply is never shorter than that. */
+const nullBytes = '$-1\r\n'.length
 
 function integerOf(reply: Buffer): number {
   return Number(reply.toString('latin1', 1, reply.length - 2))

@@ -7,10 +7,16 @@
 const cursorBits = 52n
 const cursorMask = (1n << cursorBits) - 1n
 
-/** Which node a cursor belongs to, and that node's own cursor; undefined for what is no cursor. */
+/**
+ * Which node a cursor belongs to, and that node's own cursor; undefined for what is none to Redis, which reads it as C's
+ * `strtoul` does: nothing is 0, and a sign is taken.
+ */
 export function splitCursor(text: string): { readonly node: number; readonly cursor: bigint } | undefined {
-  if (!/^\d{1,20}$/.test(text)) return undefined
-  const whole = BigInt(text)
+  const [, sign, digits] = /^(?:([+-]?)(\d+))?$/.exec(text) ?? []
+  if (digits === undefined && text !== '') return undefined
+  const number = BigInt(digits ?? '0')
+  if (number !== BigInt.asUintN(64, number)) return undefined
+  const whole = BigInt.asUintN(64, sign === '-' ? -number : number)
   return { node: Number(whole >> cursorBits), cursor: whole & cursorMask }
 }
 

@@ -39,6 +39,7 @@ const oneReply = Buffer.from('*1\r\n')
 /** Larger replies are weighed one by one. */
 const maxRepeatedBytes = 1024
 const getRow = commandOf('GET')
+const none: readonly HotKey[] = []
 
 /** What answered a request, where the same request again may be answered alike. */
 interface Repeatable {
@@ -50,8 +51,10 @@ interface Repeatable {
   readonly at: number
 }
 
-/** Commands that change keys without naming them. */
-const flushes: ReadonlySet<string> = new Set(['FLUSHALL', 'FLUSHDB', 'SWAPDB'])
+/** Commands that change who may read what. */
+const rights: ReadonlySet<string> = new Set(['ACL SETUSER', 'ACL DELUSER', 'ACL LOAD'])
+/** Commands that change keys without naming them, or who may read them. */
+const flushes: ReadonlySet<string> = new Set(['FLUSHALL', 'FLUSHDB', 'SWAPDB', ...rights])
 
 /**
  * The shield's place in the proxy: sees every request before it is sent, counts its keys, answers reads of hot keys from
@@ -72,6 +75,8 @@ export class ProxyShield {
   #turnNow = 0
   /** Reads answered from memory. */
   localHits = 0
+  /** Told when a user's rights were changed through this proxy. */
+  onRightsChanged: (() => void) | undefined
   /** Requests that a limit refused, made wait, or answered with what was true before. */
   readonly limited = { rejected: 0, waited: 0, stale: 0 }
 
@@ -124,7 +129,7 @@ export class ProxyShield {
     if (client.limitPass === undefined) {
       this.#accesses.note(bytes, start, end, hash, isWrite, isWrite ? parser.endOf(args.length - 1) - start : 0)
     }
-    return hot === undefined ? target : this.#handle(client, command, row, hot, index, isWrite, target)
+    return hot === undefined ? target : this.#handle(client, command, row, hot, index, isWrite ? [hot] : none, target)
   }
 
   /** What a client's GET of a key would be answered from memory now: an array of that one reply, or of none. */
@@ -177,12 +182,7 @@ export class ProxyShield {
     const { row } = command
     if (row === undefined) return
     if (flushes.has(row.name)) {
-      this.#pendingFlushes++
-      this.#cluster.abandon()
-      pinned.whenSettled(() => {
-        this.#pendingFlushes--
-        this.#cluster.flush()
-      })
+      pinned.whenSettled(this.#beginFlush(row))
       return
     }
     forEachKey(row, client.args, (index, access) => {
@@ -191,6 +191,13 @@ export class ProxyShield {
       this.#cluster.beginWrite(found)
       pinned.whenSettled(() => this.#cluster.endWrite(found))
     })
+  }
+
+  /** As `seePinned`, of a request whose last arguments are not there yet: which keys it writes may not be known. */
+  seeLarge(client: ClientConnection, command: ProxyCommand, pinned: PinnedLane): void {
+    this.seePinned(client, command, pinned)
+    const { row } = command
+    if (row !== undefined && row.keys.length > 0 && !row.hasSingleKey) pinned.whenSettled(this.#beginFlush(row))
   }
 
   /** Counts an access of the key at an argument; gives the key where it is hot. One hash serves both. */
@@ -207,21 +214,20 @@ export class ProxyShield {
   }
 
   #seeOther(client: ClientConnection, command: ProxyCommand, row: CommandRow, target: ReplyTarget): Seen {
-    if (row.keys.length === 0) return flushes.has(row.name) ? this.#flush(target) : target
-    const writes: HotKey[] = []
-    let lastHot: HotKey | undefined
-    let lastIndex = 0
+    if (row.keys.length === 0) return flushes.has(row.name) ? new WriteGuard(target, this.#beginFlush(row)) : target
+    const written: HotKey[] = []
+    let hot: HotKey | undefined
+    let keyIndex = 0
     forEachKey(row, client.args, (index, access) => {
       const found = this.#find(client, index, access === 'write', 0)
       if (found === undefined) return
-      lastHot = found
-      lastIndex = index
-      if (access === 'write') writes.push(found)
+      if (access === 'write') written.push(found)
+      // A limit on one of them is a limit on the command.
+      if (hot?.limit !== undefined) return
+      hot = found
+      keyIndex = index
     })
-    if (lastHot === undefined) return target
-    if (writes.length > 1) return this.#guard(writes, target)
-    const isWrite = writes.length > 0
-    return this.#handle(client, command, row, lastHot, lastIndex, isWrite, target)
+    return hot === undefined ? target : this.#handle(client, command, row, hot, keyIndex, written, target)
   }
 
   #handle(
@@ -230,11 +236,11 @@ export class ProxyShield {
     row: CommandRow,
     hot: HotKey,
     keyIndex: number,
-    isWrite: boolean,
+    written: readonly HotKey[],
     target: ReplyTarget,
   ): Seen {
-    if (hot.limit !== undefined) return this.#limit(client, command, row, hot, keyIndex, isWrite, target)
-    if (isWrite) return this.#guard([hot], target)
+    if (hot.limit !== undefined) return this.#limit(client, command, row, hot, keyIndex, written, target)
+    if (written.length > 0) return this.#guard(written, target)
     if (!hot.isServed || this.#pendingFlushes > 0 || !isCacheable(row, client.args)) return target
     return this.#serve(client, command, row, hot, keyIndex) ? 'answered' : target
   }
@@ -282,7 +288,7 @@ export class ProxyShield {
     row: CommandRow,
     hot: HotKey,
     keyIndex: number,
-    isWrite: boolean,
+    written: readonly HotKey[],
     target: ReplyTarget,
   ): Seen {
     const limit = hot.limit!
@@ -304,12 +310,12 @@ export class ProxyShield {
       )
       return 'held'
     }
-    const isRead = !isWrite && isCacheable(row, client.args)
+    const isRead = written.length === 0 && isCacheable(row, client.args)
     if (verdict === undefined) {
-      if (isWrite) return this.#guard([hot], target)
+      if (written.length > 0) return this.#guard(written, target)
       return isRead && limit.keepsLast && this.#serve(client, command, row, hot, keyIndex) ? 'answered' : target
     }
-    const last = isRead && limit.keepsLast ? limit.last(readOf(client, row, keyIndex).id) : undefined
+    const last = isRead && limit.keepsLast ? hot.lastReply(readOf(client, row, keyIndex).id) : undefined
     if (last !== undefined) {
       this.limited.stale++
       client.answerNow(client.session.version === 3 ? last.bytes : asResp2(row.name, last))
@@ -327,13 +333,20 @@ export class ProxyShield {
     })
   }
 
-  #flush(target: ReplyTarget): ReplyTarget {
+  /** Nothing that is kept may be served any more. */
+  forget(): void {
+    this.#cluster.flush()
+  }
+
+  /** Nothing that is kept is served until the returned function is called: what was sent may have changed any key. */
+  #beginFlush({ name }: CommandRow): () => void {
     this.#pendingFlushes++
     this.#cluster.abandon()
-    return new WriteGuard(target, () => {
+    return () => {
       this.#pendingFlushes--
-      this.#cluster.flush()
-    })
+      this.forget()
+      if (rights.has(name)) this.onRightsChanged?.()
+    }
   }
 }
 

@@ -13,6 +13,7 @@ export interface Whereabouts {
 
 /** Plain connections to the Redis behind for the shield, as one user. */
 export class ProxyUpstream implements Upstream {
+  readonly rightsMs = 5000
   readonly #where: Whereabouts
   readonly #identity: Identity
   /** How each node that was ever named is reached. */

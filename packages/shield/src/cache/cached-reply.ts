@@ -30,3 +30,15 @@ let formCount = 0
 export function nextReplyForm(): number {
   return formCount++
 }
+
+/** What a reply takes of the cache's bytes: some 200 for the objects around it, and as much again for what is decoded. */
+export function replyCost(commandId: string, reply: CachedReply): number {
+  return reply.bytes.length * 2 + commandId.length * 2 + 200
+}
+
+/** A copy in memory of its own: the reply is a view on the socket's chunk, which it would keep alive. */
+export function ownBytes(view: Uint8Array): Uint8Array {
+  const copy = Buffer.allocUnsafeSlow(view.length)
+  copy.set(view)
+  return copy
+}

@@ -3,10 +3,11 @@ import { CopySet, type CopySetHost } from '../copies/copy-set.ts'
 import { loadFromDisk } from '../disk/disk-load.ts'
 import type { DiskReplies } from '../disk/disk-replies.ts'
 import type { KeyLimit } from '../limit/key-limit.ts'
+import { LastReplies } from '../limit/last-replies.ts'
 import type { KeyReading } from '../watcher/key-read.ts'
 import { endlessLease } from '../watcher/lease.ts'
 import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
-import { CachedReply } from './cached-reply.ts'
+import { CachedReply, ownBytes, replyCost } from './cached-reply.ts'
 import type { Handling } from './handling.ts'
 import type { KeySpace } from './key-space.ts'
 import type { ReadCommand } from './read-command.ts'
@@ -63,6 +64,8 @@ export class HotKey {
   copies: CopySet | undefined
   /** The limit on the key, where its strategy is RateLimit. */
   limit: KeyLimit | undefined
+  /** What its admitted reads brought. Of this key space alone: the limit is for all users, what they may read is not. */
+  #last: LastReplies | undefined
   /** The node whose watcher guards the replies. */
   node: string | undefined
   readonly #replies = new Map<string, CachedReply>()
@@ -119,6 +122,7 @@ export class HotKey {
     this.copies?.close()
     const { strategy } = this.handling
     this.limit = strategy.strategy === 'RateLimit' ? this.space.makeLimit(this.name, strategy) : undefined
+    this.#last = this.limit?.keepsLast ? new LastReplies() : undefined
     this.copies = strategy.strategy === 'RedundantKeys' ? new CopySet(this.#copyHost(), strategy) : undefined
   }
 
@@ -195,6 +199,11 @@ export class HotKey {
     this.cache!.touch(this.cacheSlot)
     if (now >= reply.refreshAt) refreshOnce(reply)
     return reply
+  }
+
+  /** The last reply to a read, for one that the key's limit refused. */
+  lastReply(commandId: string): CachedReply | undefined {
+    return this.#last?.get(commandId)
   }
 
   /** A reply that was just hit is given `count` times more. */
@@ -291,11 +300,13 @@ export class HotKey {
 
   /** The key's new value came with the news of its change: it takes the place of the one that is kept. */
   renew(value: Uint8Array, ttlMs: number): void {
-    const isKept = this.#replies.has('GET')
+    const before = this.#replies.get('GET')
     this.drop()
-    if (!isKept || ttlMs <= 0 || !this.isCached || this.pendingWrites > 0) return
+    if (before === undefined || ttlMs <= 0 || !this.isCached || this.pendingWrites > 0) return
     const bytes = Buffer.concat([Buffer.from(`$${value.length}\r\n`), value, Buffer.from('\r\n')])
-    this.#keep('GET', new CachedReply(bytes, this.space.now() + ttlMs, endlessLease))
+    // A value says nothing about who may read it.
+    const latest = this.space.upstream.rightsMs === undefined ? Number.POSITIVE_INFINITY : before.expiresAt
+    this.#keep('GET', new CachedReply(bytes, Math.min(this.space.now() + ttlMs, latest), endlessLease))
   }
 
   /**
@@ -334,7 +345,7 @@ export class HotKey {
     this.loadMs += this.space.now() - sentAt
     const { lease, ttlMs } = this.space.guard(this, pttlMs, watcher)
     const reply = new CachedReply(ownBytes(bytes), sentAt + ttlMs, lease)
-    this.limit?.keep(command.id, reply)
+    this.#last?.set(command.id, reply)
     if (ttlMs >= leastRefreshedTtlMs) {
       // Processes that loaded at one instant must not load again at one.
       reply.refreshAt = sentAt + ttlMs * (refreshFrom + this.space.random() * refreshJitter)
@@ -374,18 +385,6 @@ const ignoreReply = () => {}
 function refreshOnce(reply: CachedReply): void {
   reply.refreshAt = Number.POSITIVE_INFINITY
   reply.refresh?.()
-}
-
-/** A copy in memory of its own: the reply is a view on the socket's chunk, which it would keep alive. */
-function ownBytes(view: Uint8Array): Uint8Array {
-  const copy = Buffer.allocUnsafeSlow(view.length)
-  copy.set(view)
-  return copy
-}
-
-// Some 200 bytes for the objects around a reply, and as much again for what a consumer decodes.
-function replyCost(commandId: string, reply: CachedReply): number {
-  return reply.bytes.length * 2 + commandId.length * 2 + 200
 }
 
 function finish(load: Load, reply: CachedReply | undefined): void {

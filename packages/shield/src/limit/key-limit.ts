@@ -1,9 +1,7 @@
 import type { RateLimitStrategy, Timers } from '@firebreak/core'
 import { LocalLimiter, RedisLimiter } from '@firebreak/limits'
 import type { Redis } from '@firebreak/redis'
-import type { CachedReply } from '../cache/cached-reply.ts'
 import { KeyLimitedError } from '../errors.ts'
-import { LastReplies } from './last-replies.ts'
 import { limitSpecOf } from './limit-spec.ts'
 
 /** The bounds of limits, the same for all keys. */
@@ -39,13 +37,11 @@ export class KeyLimit {
   limited = 0
   readonly #options: KeyLimitOptions
   readonly #limiter: LocalLimiter | RedisLimiter
-  readonly #last: LastReplies | undefined
   #waiting = 0
 
   constructor(options: KeyLimitOptions) {
     const { strategy, processes, redis, timers, maxWaiting } = options
     this.#options = options
-    this.#last = strategy.onLimit === 'stale' ? new LastReplies() : undefined
     this.#limiter =
       strategy.scope === 'shared' && redis !== undefined
         ? new RedisLimiter(limitSpecOf(strategy), redis, {
@@ -69,7 +65,7 @@ export class KeyLimit {
 
   /** True where admitted reads go through the shield, so that their replies can be given again. */
   get keepsLast(): boolean {
-    return this.#last !== undefined
+    return this.strategy.onLimit === 'stale'
   }
 
   /**
@@ -86,16 +82,6 @@ export class KeyLimit {
     if (answer.allowed && !mustQueue) return undefined
     if (strategy.onLimit === 'wait' && canWait) return this.#wait()
     return this.#refusal(answer.retryAfterMs)
-  }
-
-  /** Keeps the reply of an admitted read. */
-  keep(commandId: string, reply: CachedReply): void {
-    this.#last?.set(commandId, reply)
-  }
-
-  /** The last reply to a read, for one that was refused. */
-  last(commandId: string): CachedReply | undefined {
-    return this.#last?.get(commandId)
   }
 
   #admitShared(limiter: RedisLimiter, canWait: boolean): undefined | Promise<void> {

@@ -23,6 +23,11 @@ export interface Upstream {
   /** Opens a new connection to a node, encrypted where the application's own is. */
   connect(node: string): NodeSocket
   credentials(): Credentials
+  /**
+   * Set where others than the application may read what was read here: no reply is kept for longer without being asked
+   * for again, since the server tells nobody that a user's rights have changed.
+   */
+  readonly rightsMs?: number
   /** A node said that a slot is elsewhere: the map of slots is to be read again. */
   refresh?(): void
 }

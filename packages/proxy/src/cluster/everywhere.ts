@@ -1,0 +1,28 @@
+import type { JoinKind } from './joined-reply.ts'
+
+/** Commands without keys that are for every master, and how the replies become one. */
+export const everywhere: Record<string, JoinKind> = {
+  DBSIZE: 'sum',
+  RANDOMKEY: 'any',
+  FLUSHALL: 'all',
+  FLUSHDB: 'all',
+  'SCRIPT LOAD': 'all',
+  'SCRIPT FLUSH': 'all',
+  'SCRIPT EXISTS': 'least',
+  'FUNCTION LOAD': 'all',
+  'FUNCTION DELETE': 'all',
+  'FUNCTION FLUSH': 'all',
+  'FUNCTION RESTORE': 'all',
+  'ACL SETUSER': 'all',
+  'ACL DELUSER': 'all',
+  'ACL LOAD': 'all',
+  'ACL SAVE': 'all',
+  'CONFIG SET': 'all',
+  'CONFIG RESETSTAT': 'all',
+  'CONFIG REWRITE': 'all',
+}
+
+/** True for a command without keys that is about the keys of every node. */
+export function isForAll(name: string): boolean {
+  return everywhere[name] !== undefined || name === 'KEYS' || name === 'SCAN'
+}

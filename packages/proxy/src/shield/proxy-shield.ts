@@ -117,13 +117,17 @@ export class ProxyShield {
     const { bytes } = parser
     const start = parser.startOf(index)
     const end = parser.endOf(index)
+    const written = isWrite ? parser.endOf(args.length - 1) - start : -1
+    // Nearly always: there is nothing to look for, and the key is hashed when it is counted.
+    if (!this.#cluster.hasHotKeys && client.limitPass === undefined) {
+      this.#accesses.note(bytes, start, end, written)
+      return target
+    }
     const hash = this.#accesses.take(bytes, start, end)
     const table = client.keySpace().byBytes
     const hot = table.size === 0 ? undefined : table.find(bytes, start, end, hash)
     if (hot !== undefined && row === getRow && args.length === 2 && this.#answerGet(client, hot)) return 'answered'
-    if (client.limitPass === undefined) {
-      this.#accesses.note(bytes, start, end, hash, isWrite, isWrite ? parser.endOf(args.length - 1) - start : 0)
-    }
+    if (client.limitPass === undefined) this.#accesses.noteTaken(bytes, start, end, written, hash)
     return hot === undefined ? target : this.#handle(client, command, row, hot, index, isWrite, target)
   }
 
@@ -186,7 +190,7 @@ export class ProxyShield {
       return
     }
     forEachKey(row, client.args, (index, access) => {
-      const found = this.#find(client, index, access === 'write', 0)
+      const found = this.#find(client, index, access === 'write')
       if (found === undefined || access !== 'write') return
       this.#cluster.beginWrite(found)
       pinned.whenSettled(() => this.#cluster.endWrite(found))
@@ -194,14 +198,14 @@ export class ProxyShield {
   }
 
   /** Counts an access of the key at an argument; gives the key where it is hot. One hash serves both. */
-  #find(client: ClientConnection, index: number, isWrite: boolean, byteCount: number): HotKey | undefined {
+  #find(client: ClientConnection, index: number, isWrite: boolean): HotKey | undefined {
     const { parser } = client
     const { bytes } = parser
     const start = parser.startOf(index)
     const end = parser.endOf(index)
     const accesses = this.#accesses
     const hash = accesses.take(bytes, start, end)
-    accesses.note(bytes, start, end, hash, isWrite, byteCount)
+    accesses.noteTaken(bytes, start, end, isWrite ? 0 : -1, hash)
     const hot = client.keySpace().byBytes
     return hot.size === 0 ? undefined : hot.find(bytes, start, end, hash)
   }
@@ -212,7 +216,7 @@ export class ProxyShield {
     let lastHot: HotKey | undefined
     let lastIndex = 0
     forEachKey(row, client.args, (index, access) => {
-      const found = this.#find(client, index, access === 'write', 0)
+      const found = this.#find(client, index, access === 'write')
       if (found === undefined) return
       lastHot = found
       lastIndex = index

@@ -5,10 +5,17 @@ import { ByteAccesses } from './byte-accesses.ts'
 
 function drained(accesses: ByteAccesses): Map<string, number[]> {
   const rows = new Map<string, number[]>()
-  accesses.drain((bytes, start, end, hash, count, writes, byteCount) => {
-    expect(hash).toBe(hashBytes(bytes, start, end, 3))
-    rows.set(Buffer.from(bytes.subarray(start, end)).toString(), [count, writes, byteCount])
-  })
+  accesses.drain(
+    {
+      onKey: (bytes, start, end, hash, count, writes, byteCount) => {
+        if (hash !== hashBytes(bytes, start, end, 3)) expect.unreachable()
+        rows.set(Buffer.from(bytes.subarray(start, end)).toString(), [count, writes, byteCount])
+        return false
+      },
+      onPiece: () => expect.unreachable(),
+    },
+    0,
+  )
   return rows
 }
 
@@ -18,23 +25,34 @@ const burstsAt = (burstCount: number): BurstWatch => ({
   isBurst: (_key, before, count) => before < burstCount && count >= burstCount,
 })
 
-function note(accesses: ByteAccesses, text: string, isWrite = false, byteCount = 0): void {
+function note(accesses: ByteAccesses, text: string, written = -1): void {
   const bytes = Buffer.from(text)
-  accesses.note(bytes, 0, bytes.length, accesses.take(bytes, 0, bytes.length), isWrite, byteCount)
+  accesses.note(bytes, 0, bytes.length, written)
 }
 
 test('accesses noted in many buffers are counted with what they belong to', () => {
   const accesses = new ByteAccesses(1000, 3, burstsAt(Number.POSITIVE_INFINITY), () => {})
-  for (let index = 0; index < 200; index++) note(accesses, `key ${index % 3}`, index % 3 === 1, 10)
+  for (let index = 0; index < 200; index++) note(accesses, `key ${index % 3}`, index % 3 === 1 ? 10 : -1)
   accesses.addReads(Buffer.from('key 0'), 1000)
   expect(accesses.count).toBe(1200)
   expect(Object.fromEntries(drained(accesses))).toEqual({
-    'key 0': [1067, 0, 670],
+    'key 0': [1067, 0, 0],
     'key 1': [67, 67, 670],
-    'key 2': [66, 0, 660],
+    'key 2': [66, 0, 0],
   })
   expect(accesses.count).toBe(0)
   expect(drained(accesses).size).toBe(0)
+})
+
+test('keys of one buffer are counted alike, whether their hashes were known before or not', () => {
+  const accesses = new ByteAccesses(1000, 3, burstsAt(Number.POSITIVE_INFINITY), () => {})
+  const bytes = Buffer.from('abc'.repeat(60))
+  for (let at = 0; at < bytes.length; at++) {
+    if (at % 7 < 3) accesses.noteTaken(bytes, at, at + 1, -1, accesses.take(bytes, at, at + 1))
+    else accesses.note(bytes, at, at + 1, -1)
+  }
+  expect(accesses.count).toBe(180)
+  expect(Object.fromEntries(drained(accesses))).toEqual({ a: [60, 0, 0], b: [60, 0, 0], c: [60, 0, 0] })
 })
 
 test('keys beyond what the tally takes are counted all the same', () => {

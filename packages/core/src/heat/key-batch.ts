@@ -1,6 +1,6 @@
 /**
  * Accesses that are noted and not counted yet, of keys in one piece of bytes: where the keys stand, and their two hashes
- * once `KeyTally` has made them. Noting is a write to the next place of three arrays; all that waits for memory comes
+ * once `KeyHasher` has made them. Noting is a write to the next place of three arrays; all that waits for memory comes
  * later, for the whole batch at once. The bytes must stay until then.
  */
 export class KeyBatch {

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { hashBytes } from '../dict/hash-bytes.ts'
 import { ByteReader } from '../report/varint.ts'
 import { KeyBatch } from './key-batch.ts'
+import { KeyHasher } from './key-hasher.ts'
 import { KeyTally } from './key-tally.ts'
 
 interface Counts {
@@ -17,12 +17,12 @@ interface Access {
   readonly written: number
 }
 
-const seed = 7
+const hasher = new KeyHasher(7)
 
 function add(tally: KeyTally, key: Uint8Array, writes = 0, bytes = 0): number {
   const around = Buffer.concat([Buffer.from('xyz'), key, Buffer.from('z')])
-  const hash = tally.take(around, 3, 3 + key.length)
-  return tally.add(around, 3, 3 + key.length, hash, tally.check, 1, writes, bytes)
+  const hash = hasher.hash(around, 3, 3 + key.length)
+  return tally.add(around, 3, 3 + key.length, hash, hasher.check, 1, writes, bytes)
 }
 
 /** Counts accesses in batches, of which every third key has its hashes already; gives those without a place. */
@@ -36,10 +36,10 @@ function addAll(tally: KeyTally, accesses: readonly Access[]): Access[] {
     let at = 0
     for (const [nth, { key, written }] of some.entries()) {
       if (!batch.note(bytes, at, at + key.length, written)) expect.unreachable()
-      if (nth < some.length / 3) batch.setHashes(tally.take(bytes, at, at + key.length), tally.check)
+      if (nth < some.length / 3) batch.setHashes(hasher.hash(bytes, at, at + key.length), hasher.check)
       at += key.length
     }
-    tally.hashAll(batch)
+    hasher.hashAll(batch)
     tally.preload(batch)
     for (let stop = 0; ; stop++) {
       stop = tally.addAll(batch, stop, Number.POSITIVE_INFINITY)
@@ -64,7 +64,7 @@ function drained(tally: KeyTally, below = 0, watched: readonly string[] = []) {
   tally.drain(
     {
       onKey: (bytes, start, end, hash, count, writes, byteCount) => {
-        if (hash !== hashBytes(bytes, start, end, seed)) expect.unreachable()
+        if (hash !== hasher.hash(bytes, start, end)) expect.unreachable()
         return put(bytes.subarray(start, end), { count, writes, bytes: byteCount })
       },
       onPiece: (bytes, start, end, keys, count) => {
@@ -103,7 +103,7 @@ test('over any intervals every key is counted exactly', () => {
   const access = fc.record({ key, writes: fc.nat(1), bytes: fc.nat(1000) })
   fc.assert(
     fc.property(fc.array(fc.array(access, { maxLength: 60 }), { maxLength: 6 }), (intervals) => {
-      const tally = new KeyTally(seed)
+      const tally = new KeyTally()
       for (const accesses of intervals) {
         const oracle = new Map<string, Counts>()
         for (const { key, writes, bytes } of accesses)
@@ -118,7 +118,7 @@ test('in batches and in pieces every key is counted exactly too', () => {
   const access = fc.record({ key, written: fc.oneof(fc.constant(-1), fc.nat(1000)) })
   fc.assert(
     fc.property(fc.array(fc.array(access, { maxLength: 120 }), { maxLength: 6 }), fc.nat(5), (intervals, below) => {
-      const tally = new KeyTally(seed)
+      const tally = new KeyTally()
       for (const accesses of intervals) {
         const oracle = new Map<string, Counts>()
         for (const { key, written } of accesses) countIn(oracle, key, written < 0 ? 0 : 1, Math.max(0, written))
@@ -130,7 +130,7 @@ test('in batches and in pieces every key is counted exactly too', () => {
 })
 
 test('cold keys go in pieces once they are known, all but those that are watched, written or warm', () => {
-  const tally = new KeyTally(seed)
+  const tally = new KeyTally()
   const interval = () => {
     for (let index = 0; index < 1000; index++) add(tally, Buffer.from(`key ${index}`))
     add(tally, Buffer.from('key 1'), 1, 10)
@@ -148,12 +148,12 @@ test('cold keys go in pieces once they are known, all but those that are watched
 })
 
 test('a count that two bytes of a varint do not hold is no part of a piece', () => {
-  const tally = new KeyTally(seed)
+  const tally = new KeyTally()
   const counts = [8191, 8192, 1_000_000]
   for (let interval = 0; interval < 2; interval++) {
     for (const count of counts) {
       const key = Buffer.from(`key ${count}`)
-      tally.add(key, 0, key.length, tally.take(key, 0, key.length), tally.check, count, 0, 0)
+      tally.add(key, 0, key.length, hasher.hash(key, 0, key.length), hasher.check, count, 0, 0)
     }
     const { found, inPieces } = drained(tally, Number.POSITIVE_INFINITY)
     expect([...found.values()].map(({ count }) => count)).toEqual(counts)
@@ -162,19 +162,19 @@ test('a count that two bytes of a varint do not hold is no part of a piece', () 
 })
 
 test('a batch stops at a key that comes to the limit, and goes on behind it', () => {
-  const tally = new KeyTally(seed)
+  const tally = new KeyTally()
   const bytes = Buffer.from('ababab')
   const batch = new KeyBatch()
   batch.restart(bytes)
   for (let at = 0; at < bytes.length; at++) batch.note(bytes, at, at + 1, -1)
-  tally.hashAll(batch)
+  hasher.hashAll(batch)
   expect([tally.addAll(batch, 0, 2), tally.sum]).toEqual([2, 2])
   expect([tally.addAll(batch, 3, 2), tally.sum]).toEqual([3, 2])
   expect([tally.addAll(batch, 4, 4)]).toEqual([6])
 })
 
 test('a key is counted whole or told to have no place for the whole interval, and the table grows for the next', () => {
-  const tally = new KeyTally(seed)
+  const tally = new KeyTally()
   const keys = Array.from({ length: 20_000 }, (_, index) => ({ key: Buffer.from(`product:${index}`), written: -1 }))
   const round = () => {
     const passes = [0, 1, 2].map(() => addAll(tally, keys))
@@ -192,7 +192,7 @@ test('a key is counted whole or told to have no place for the whole interval, an
 })
 
 test('keys that come and go leave the table before it is full of them', () => {
-  const tally = new KeyTally(seed)
+  const tally = new KeyTally()
   let placeless = 0
   for (let interval = 0; interval < 60; interval++) {
     const keys = Array.from({ length: 2000 }, (_, index) => Buffer.from(`${interval}:${index}`))
@@ -206,7 +206,7 @@ test('keys that come and go leave the table before it is full of them', () => {
 })
 
 test('counts of an interval long ago never come back', () => {
-  const tally = new KeyTally(seed)
+  const tally = new KeyTally()
   const old = Buffer.from('old')
   add(tally, old)
   drained(tally)
@@ -215,7 +215,7 @@ test('counts of an interval long ago never come back', () => {
 })
 
 test('keys of any sizes fit until the log is full', () => {
-  const tally = new KeyTally(seed)
+  const tally = new KeyTally()
   const large = (fill: number) => Buffer.alloc(6 * 1024 * 1024, fill)
   expect(add(tally, large(1))).toBe(1)
   expect(add(tally, large(2))).toBe(1)

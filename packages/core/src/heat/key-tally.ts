@@ -17,7 +17,7 @@ import type { KeyBatch } from './key-batch.ts'
  *
  *     length (varint)   key   count · 2 (a varint of two bytes)
  *
- * **No key is compared.** Two hashes of the key, 64 bits with a seed that nobody outside knows, stand for it: two keys
+ * **No key is compared.** Two hashes of the key (`KeyHasher`), 64 bits with a seed that nobody outside knows, stand for it: two keys
  * are taken for one with a probability of 2^-64 a pair, and then two heats are one. A comparison would cost a second wait
  * for memory at every access.
  *
@@ -32,7 +32,6 @@ import type { KeyBatch } from './key-batch.ts'
  * never in both.
  */
 export class KeyTally {
-  readonly #seed: number
   #entries = new Int32Array(leastEntries * entryWords)
   #mask = leastEntries - 1
   #rows = 0
@@ -42,36 +41,8 @@ export class KeyTally {
   #log = new Uint8Array(leastRows * 20)
   /** False until a whole interval was visited key by key since the table started anew. */
   #isKnown = false
-  /** The second hash of the key at hand. */
-  check = 0
   /** What was counted of the key that `addAll` stopped at: 0 where it has no place. */
   sum = 0
-
-  /** `hashSeed` is what `hashBytes` has to be given for the same hash. */
-  constructor(hashSeed = 0) {
-    this.#seed = hashSeed
-  }
-
-  /** Makes a key the one at hand; gives its hash, the same as `hashBytes` gives. */
-  take(bytes: Uint8Array, start: number, end: number): number {
-    let hash = this.#seed ^ Math.imul(end - start, 0x9e3779b1)
-    let check = hash ^ 0x2545f491
-    let at = start
-    for (; at + 4 <= end; at += 4) {
-      const word = bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)
-      hash = Math.imul(hash ^ word, 0x5bd1e995)
-      hash ^= hash >>> 15
-      check = Math.imul(check + word, 0x2c1b3c6d)
-      check ^= check >>> 12
-    }
-    for (; at < end; at++) {
-      hash = Math.imul(hash ^ bytes[at]!, 0x01000193)
-      check = Math.imul(check + bytes[at]!, 0x297a2d39)
-      check ^= check >>> 15
-    }
-    this.check = check
-    return mixed(hash)
-  }
 
   /**
    * Counts accesses of the key that stands in `bytes` from `start` to `end` and has these two hashes. Gives what was
@@ -94,45 +65,6 @@ export class KeyTally {
     entries[at + 3] = sum
     if (writes > 0 || byteCount > 0) this.#addDetail(entries[at + 2]! - 1, writes, byteCount)
     return sum
-  }
-
-  /** Makes the hashes that a batch does not have yet, as `take` does. */
-  hashAll(batch: KeyBatch): void {
-    const { bytes, size, hashed, starts, ends, hashes, checks } = batch
-    if (size - hashed >= worthAView) this.#hashByWords(batch)
-    else {
-      for (let nth = hashed; nth < size; nth++) {
-        hashes[nth] = this.take(bytes, starts[nth]!, ends[nth]!)
-        checks[nth] = this.check
-      }
-    }
-    batch.hashed = size
-  }
-
-  /** The same four bytes at a time. */
-  #hashByWords({ bytes, size, hashed, starts, ends, hashes, checks }: KeyBatch): void {
-    const words = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-    const seed = this.#seed
-    for (let nth = hashed; nth < size; nth++) {
-      const end = ends[nth]!
-      let at = starts[nth]!
-      let hash = seed ^ Math.imul(end - at, 0x9e3779b1)
-      let check = hash ^ 0x2545f491
-      for (; at + 4 <= end; at += 4) {
-        const word = words.getInt32(at, true)
-        hash = Math.imul(hash ^ word, 0x5bd1e995)
-        hash ^= hash >>> 15
-        check = Math.imul(check + word, 0x2c1b3c6d)
-        check ^= check >>> 12
-      }
-      for (; at < end; at++) {
-        hash = Math.imul(hash ^ bytes[at]!, 0x01000193)
-        check = Math.imul(check + bytes[at]!, 0x297a2d39)
-        check ^= check >>> 15
-      }
-      hashes[nth] = mixed(hash)
-      checks[nth] = check
-    }
   }
 
   /**
@@ -346,19 +278,9 @@ const window = 64
 const maxUint32 = 0xffff_ffff
 const maxLogBytes = 16 * 1024 * 1024
 const maxRowHead = 4
-/** As many keys make up for what it costs to make a view of their bytes. */
-const worthAView = 24
 const countBytes = 2
 /** Twice a count below it fits two bytes of a varint. */
 const maxPieceCount = 2 ** 13
-
-function mixed(hash: number): number {
-  let mix = hash ^ (hash >>> 16)
-  mix = Math.imul(mix, 0x85ebca6b)
-  mix ^= mix >>> 13
-  mix = Math.imul(mix, 0xc2b2ae35)
-  return mix ^ (mix >>> 16)
-}
 
 /** The bytes of a varint that, with as many bytes as it says behind it, takes `total`. */
 function varintBytes(total: number): number {

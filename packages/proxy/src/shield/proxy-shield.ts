@@ -109,15 +109,16 @@ export class ProxyShield {
     this.#last = undefined
     const { row } = command
     if (row === undefined) return target
-    const { parser, args } = client
     if (!row.hasSingleKey) return this.#seeOther(client, command, row, target)
+    const { parser } = client
     const index = row.firstKey
-    if (index >= args.length) return target
+    const { length } = parser
+    if (index >= length) return target
     const isWrite = row.access !== 'read'
     const { bytes } = parser
     const start = parser.startOf(index)
     const end = parser.endOf(index)
-    const written = isWrite ? parser.endOf(args.length - 1) - start : -1
+    const written = isWrite ? parser.endOf(length - 1) - start : -1
     // Nearly always: there is nothing to look for, and the key is hashed when it is counted.
     if (!this.#cluster.hasHotKeys && client.limitPass === undefined) {
       this.#accesses.note(bytes, start, end, written)
@@ -126,9 +127,12 @@ export class ProxyShield {
     const hash = this.#accesses.take(bytes, start, end)
     const table = client.keySpace().byBytes
     const hot = table.size === 0 ? undefined : table.find(bytes, start, end, hash)
-    if (hot !== undefined && row === getRow && args.length === 2 && this.#answerGet(client, hot)) return 'answered'
+    if (hot !== undefined && row === getRow && length === 2 && this.#answerGet(client, hot)) return 'answered'
     if (client.limitPass === undefined) this.#accesses.noteTaken(bytes, start, end, written, hash)
-    return hot === undefined ? target : this.#handle(client, command, row, hot, index, isWrite, target)
+    if (hot !== undefined) return this.#handle(client, command, row, hot, index, isWrite, target)
+    // It stood in the line of a limit that is no more.
+    client.limitPass = undefined
+    return target
   }
 
   /** What a client's GET of a key would be answered from memory now: an array of that one reply, or of none. */

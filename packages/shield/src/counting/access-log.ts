@@ -1,4 +1,4 @@
-import { AccessCounter, keyName, type Rule, type TallyVisitor } from '@firebreak/core'
+import { AccessCounter, KeyHasher, keyName, type Rule, type TallyVisitor } from '@firebreak/core'
 import { AccessBuffer } from './access-buffer.ts'
 import { ByteAccesses } from './byte-accesses.ts'
 import { type Crossing, FastPath } from './fast-path.ts'
@@ -49,15 +49,15 @@ export class AccessLog {
   readonly #maxKeys: number
   readonly #onBurst: () => void
   #byBytes: ByteAccesses | undefined
-  /** What the bytes of keys are hashed with. */
-  readonly hashSeed: number
+  /** Hashes the bytes of keys. */
+  readonly hasher: KeyHasher
 
   constructor(options: AccessLogOptions) {
     const { maxKeys, serviceId, redisClusterId, redactKey, random, onBurst } = options
     this.#counter = new AccessCounter({ maxKeys })
     this.#fastPath = new FastPath(serviceId, redisClusterId)
     this.#names = new AccessBuffer(this.#counter, this.#fastPath, onBurst)
-    this.hashSeed = Math.floor(random() * 2 ** 32) | 0
+    this.hasher = new KeyHasher(Math.floor(random() * 2 ** 32) | 0)
     this.#maxKeys = maxKeys
     this.#onBurst = onBurst
     this.#redactor = redactKey === undefined ? undefined : new Redactor(redactKey)
@@ -70,7 +70,7 @@ export class AccessLog {
 
   /** The accesses counted by the bytes of their keys. */
   get byBytes(): ByteAccesses {
-    this.#byBytes ??= new ByteAccesses(this.#maxKeys, this.hashSeed, this.#fastPath, this.#onBurst)
+    this.#byBytes ??= new ByteAccesses(this.#maxKeys, this.hasher, this.#fastPath, this.#onBurst)
     return this.#byBytes
   }
 

@@ -1,4 +1,4 @@
-import { hashBytes } from '@firebreak/core'
+import { KeyHasher } from '@firebreak/core'
 import { expect, test } from 'vitest'
 import type { BurstWatch } from './access-buffer.ts'
 import { ByteAccesses } from './byte-accesses.ts'
@@ -8,7 +8,7 @@ function drained(accesses: ByteAccesses): Map<string, number[]> {
   accesses.drain(
     {
       onKey: (bytes, start, end, hash, count, writes, byteCount) => {
-        if (hash !== hashBytes(bytes, start, end, 3)) expect.unreachable()
+        if (hash !== new KeyHasher(3).hash(bytes, start, end)) expect.unreachable()
         rows.set(Buffer.from(bytes.subarray(start, end)).toString(), [count, writes, byteCount])
         return false
       },
@@ -31,7 +31,7 @@ function note(accesses: ByteAccesses, text: string, written = -1): void {
 }
 
 test('accesses noted in many buffers are counted with what they belong to', () => {
-  const accesses = new ByteAccesses(1000, 3, burstsAt(Number.POSITIVE_INFINITY), () => {})
+  const accesses = new ByteAccesses(1000, new KeyHasher(3), burstsAt(Number.POSITIVE_INFINITY), () => {})
   for (let index = 0; index < 200; index++) note(accesses, `key ${index % 3}`, index % 3 === 1 ? 10 : -1)
   accesses.addReads(Buffer.from('key 0'), 1000)
   expect(accesses.count).toBe(1200)
@@ -45,7 +45,7 @@ test('accesses noted in many buffers are counted with what they belong to', () =
 })
 
 test('keys of one buffer are counted alike, whether their hashes were known before or not', () => {
-  const accesses = new ByteAccesses(1000, 3, burstsAt(Number.POSITIVE_INFINITY), () => {})
+  const accesses = new ByteAccesses(1000, new KeyHasher(3), burstsAt(Number.POSITIVE_INFINITY), () => {})
   const bytes = Buffer.from('abc'.repeat(60))
   for (let at = 0; at < bytes.length; at++) {
     if (at % 7 < 3) accesses.noteTaken(bytes, at, at + 1, -1, accesses.take(bytes, at, at + 1))
@@ -56,7 +56,7 @@ test('keys of one buffer are counted alike, whether their hashes were known befo
 })
 
 test('keys beyond what the tally takes are counted all the same', () => {
-  const accesses = new ByteAccesses(100_000, 3, burstsAt(Number.POSITIVE_INFINITY), () => {})
+  const accesses = new ByteAccesses(100_000, new KeyHasher(3), burstsAt(Number.POSITIVE_INFINITY), () => {})
   for (let pass = 0; pass < 2; pass++) for (let index = 0; index < 20_000; index++) note(accesses, `key ${index}`)
   const rows = drained(accesses)
   expect(rows.size).toBe(20_000)
@@ -65,7 +65,7 @@ test('keys beyond what the tally takes are counted all the same', () => {
 
 test('a key that grows fast is told once, wherever it is counted', () => {
   let bursts = 0
-  const accesses = new ByteAccesses(100_000, 3, burstsAt(5), () => {
+  const accesses = new ByteAccesses(100_000, new KeyHasher(3), burstsAt(5), () => {
     bursts++
   })
   for (let index = 0; index < 9; index++) note(accesses, 'key')

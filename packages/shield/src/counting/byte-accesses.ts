@@ -1,4 +1,4 @@
-import { ByteAccessCounter, hashBytes, KeyBatch, KeyTally, type TallyVisitor } from '@firebreak/core'
+import { ByteAccessCounter, KeyBatch, type KeyHasher, KeyTally, type TallyVisitor } from '@firebreak/core'
 import type { BurstWatch } from './access-buffer.ts'
 
 /**
@@ -10,21 +10,20 @@ import type { BurstWatch } from './access-buffer.ts'
  * hot keys: `take` a key, look with the hash at what it is, and `noteTaken` it.
  */
 export class ByteAccesses {
-  readonly #tally: KeyTally
+  readonly #hasher: KeyHasher
+  readonly #tally = new KeyTally()
   readonly #batch = new KeyBatch()
   readonly #maxKeys: number
-  readonly #seed: number
   readonly #bursts: BurstWatch
   readonly #onBurst: () => void
   #rest: ByteAccessCounter | undefined
   #counted = 0
 
-  constructor(maxKeys: number, seed: number, bursts: BurstWatch, onBurst: () => void) {
+  constructor(maxKeys: number, hasher: KeyHasher, bursts: BurstWatch, onBurst: () => void) {
     this.#maxKeys = maxKeys
-    this.#seed = seed
+    this.#hasher = hasher
     this.#bursts = bursts
     this.#onBurst = onBurst
-    this.#tally = new KeyTally(seed)
   }
 
   /** Accesses since the last `drain`. */
@@ -39,12 +38,12 @@ export class ByteAccesses {
 
   /** Makes a key the one at hand; gives its hash. */
   take(bytes: Uint8Array, start: number, end: number): number {
-    return this.#tally.take(bytes, start, end)
+    return this.#hasher.hash(bytes, start, end)
   }
 
   /** As `note`, for the key at hand. */
   noteTaken(bytes: Uint8Array, start: number, end: number, written: number, hash: number): void {
-    if (this.#batch.note(bytes, start, end, written)) this.#batch.setHashes(hash, this.#tally.check)
+    if (this.#batch.note(bytes, start, end, written)) this.#batch.setHashes(hash, this.#hasher.check)
     else this.#noteElsewhere(bytes, start, end, written)
   }
 
@@ -54,7 +53,7 @@ export class ByteAccesses {
     const { size } = batch
     if (size === 0) return
     const tally = this.#tally
-    tally.hashAll(batch)
+    this.#hasher.hashAll(batch)
     tally.preload(batch)
     const limit = this.#bursts.burstCount
     for (let at = tally.addAll(batch, 0, limit); at < size; at = tally.addAll(batch, at + 1, limit)) {
@@ -80,7 +79,7 @@ export class ByteAccesses {
     const rest = this.#rest.swap()
     if (rest === undefined) return
     const onKey = (key: Uint8Array, count: number, writes: number, byteCount: number) =>
-      void visitor.onKey(key, 0, key.length, hashBytes(key, 0, key.length, this.#seed), count, writes, byteCount)
+      void visitor.onKey(key, 0, key.length, this.#hasher.hash(key, 0, key.length), count, writes, byteCount)
     while (rest.take(4096, onKey));
   }
 
@@ -93,18 +92,19 @@ export class ByteAccesses {
 
   #add(bytes: Uint8Array, start: number, end: number, count: number, written: number): void {
     this.#counted += count
-    const tally = this.#tally
-    const hash = tally.take(bytes, start, end)
+    const hash = this.#hasher.hash(bytes, start, end)
+    const { check } = this.#hasher
     const isWrite = written >= 0
-    const sum = tally.add(bytes, start, end, hash, tally.check, count, isWrite ? count : 0, isWrite ? written : 0)
+    const sum = this.#tally.add(bytes, start, end, hash, check, count, isWrite ? count : 0, isWrite ? written : 0)
     if (sum > 0) this.#grew(hash, sum - count, sum)
     else this.#addToRest(bytes, start, end, hash, count, written)
   }
 
   #addToRest(bytes: Uint8Array, start: number, end: number, hash: number, count: number, written: number): void {
-    const rest = (this.#rest ??= new ByteAccessCounter({ maxKeys: this.#maxKeys, hashSeed: this.#seed }))
+    const rest = (this.#rest ??= new ByteAccessCounter({ maxKeys: this.#maxKeys, hashSeed: this.#hasher.seed }))
+    const ownHash = rest.hash(bytes, start, end)
     for (let nth = 0; nth < count; nth++) {
-      const sum = rest.add(bytes, start, end, hash, written >= 0, Math.max(0, written))
+      const sum = rest.add(bytes, start, end, ownHash, written >= 0, Math.max(0, written))
       this.#grew(hash, sum - 1, sum)
     }
   }

@@ -15,7 +15,7 @@ test('a key has the same hashes wherever it stands, alone or in a batch', () => 
       const hasher = new KeyHasher(seed)
       const bytes = Buffer.concat([Buffer.from('before'), ...keys])
       const batch = new KeyBatch()
-      batch.restart(bytes)
+      batch.beginRun(bytes)
       let at = 6
       for (const { length } of keys) {
         batch.note(bytes, at, at + length, -1)

@@ -32,7 +32,8 @@ function addAll(tally: KeyTally, accesses: readonly Access[]): Access[] {
   for (let from = 0; from < accesses.length; from += 50) {
     const some = accesses.slice(from, from + 50)
     const bytes = Buffer.concat(some.map(({ key }) => key))
-    batch.restart(bytes)
+    batch.clear()
+    batch.beginRun(bytes)
     let at = 0
     for (const [nth, { key, written }] of some.entries()) {
       if (!batch.note(bytes, at, at + key.length, written)) expect.unreachable()
@@ -165,7 +166,7 @@ test('a batch stops at a key that comes to the limit, and goes on behind it', ()
   const tally = new KeyTally()
   const bytes = Buffer.from('ababab')
   const batch = new KeyBatch()
-  batch.restart(bytes)
+  batch.beginRun(bytes)
   for (let at = 0; at < bytes.length; at++) batch.note(bytes, at, at + 1, -1)
   hasher.hashAll(batch)
   expect([tally.addAll(batch, 0, 2), tally.sum]).toEqual([2, 2])

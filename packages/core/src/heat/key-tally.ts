@@ -58,9 +58,13 @@ export class KeyTally {
     writes: number,
     byteCount: number,
   ): number {
-    const at = this.#find(bytes, start, end, hash, check)
-    if (at < 0) return 0
     const entries = this.#entries
+    let at = this.#seek(hash, check)
+    if (at >= 0 && entries[at + 2] === 0) at = this.#addRow(bytes, start, end, hash, check, at)
+    if (at < 0) {
+      this.#misses++
+      return 0
+    }
     const sum = entries[at + 3]! + count
     entries[at + 3] = sum
     if (writes > 0 || byteCount > 0) this.#addDetail(entries[at + 2]! - 1, writes, byteCount)
@@ -86,18 +90,17 @@ export class KeyTally {
   addAll(batch: KeyBatch, from: number, limit: number): number {
     const { size, hashes, checks, written } = batch
     const entries = this.#entries
-    const mask = this.#mask
     for (let nth = from; nth < size; nth++) {
       const hash = hashes[nth]!
       const check = checks[nth]!
-      let at = (hash & mask) * entryWords
-      // Most keys stand at their place.
-      if (entries[at] !== hash || entries[at + 1] !== check || entries[at + 2] === 0) {
-        at = this.#find(batch.bytes, batch.starts[nth]!, batch.ends[nth]!, hash, check)
-        if (at < 0) {
-          this.sum = 0
-          return nth
-        }
+      let at = this.#seek(hash, check)
+      if (at >= 0 && entries[at + 2] === 0) {
+        at = this.#addRow(batch.bytesOf(nth), batch.starts[nth]!, batch.ends[nth]!, hash, check, at)
+      }
+      if (at < 0) {
+        this.#misses++
+        this.sum = 0
+        return nth
       }
       const sum = entries[at + 3]! + 1
       entries[at + 3] = sum
@@ -174,30 +177,26 @@ export class KeyTally {
     }
   }
 
-  /** Where the key's entry is in the table, a new one where it has none yet; -1 where it has no place. */
-  #find(bytes: Uint8Array, start: number, end: number, hash: number, check: number): number {
+  /** Where the entry of a key is in the table, or the free one that it would take; -1 where it has no place. */
+  #seek(hash: number, check: number): number {
     const entries = this.#entries
     const mask = this.#mask
     let entry = hash & mask
     for (let nth = 0; nth < window; nth++, entry = (entry + 1) & mask) {
       const at = entry * entryWords
-      if (entries[at + 2] === 0) return this.#addRow(bytes, start, end, hash, check, at)
-      if (entries[at] === hash && entries[at + 1] === check) return at
+      if (entries[at + 2] === 0 || (entries[at] === hash && entries[at + 1] === check)) return at
     }
-    this.#misses++
     return -1
   }
 
+  /** Gives a key the free entry at `at` and a row; -1 where there is no room for more. */
   #addRow(bytes: Uint8Array, start: number, end: number, hash: number, check: number, at: number): number {
     const row = this.#rows
     const detail = row * rowWords
     const length = end - start
     let to = row === 0 ? 0 : this.#details[detail - rowWords + 1]!
     const needed = to + length + maxRowHead + countBytes
-    if (row === maxRows || needed > maxLogBytes) {
-      this.#misses++
-      return -1
-    }
+    if (row === maxRows || needed > maxLogBytes) return -1
     if (detail === this.#details.length) this.#details = larger(this.#details, new Int32Array(detail * 2))
     if (needed > this.#log.length) this.#log = larger(this.#log, new Uint8Array(Math.max(this.#log.length * 2, needed)))
     const log = this.#log

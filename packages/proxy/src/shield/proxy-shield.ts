@@ -98,10 +98,10 @@ export class ProxyShield {
     return this.#cluster.space(database, { id: identity.id, upstream })
   }
 
-  /** The bytes that the clients' requests stand in are about to go away. */
-  settle(): void {
+  /** The bytes that a client's requests stand in are about to be another's, unless they are `kept`. */
+  settle(kept?: Uint8Array): void {
     this.#last = undefined
-    this.#accesses.flush()
+    this.#accesses.settle(kept)
   }
 
   /** Sees the request at hand, which is about to go over a shared connection. */

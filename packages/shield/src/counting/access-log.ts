@@ -89,6 +89,7 @@ export class AccessLog {
   /** Looks up what was noted since the last time. */
   flush(): void {
     this.#names.flush()
+    this.#byBytes?.flush()
   }
 
   setRules(rules: readonly Rule[]): void {
@@ -145,6 +146,7 @@ export class AccessLog {
     this.#byBytes?.drain(bytesVisitor, takesPieces ? fastPath.candidateCount : 0)
     fastPath.sweep(now)
     this.#names.restart()
+    this.#byBytes?.restart()
     return { count, writes }
   }
 

@@ -1,13 +1,21 @@
 import { ByteAccessCounter, KeyBatch, type KeyHasher, KeyTally, type TallyVisitor } from '@firebreak/core'
 import type { BurstWatch } from './access-buffer.ts'
 
+/** Accesses that are counted together, if there are as many. */
+const capacity = 64
+/** They are counted after this many at least, however near a crossing is. */
+const smallest = 8
+
 /**
  * Accesses counted by the bytes of their keys, where they stand in what came off the wire: no string is made. Nearly all
  * are counted in a `KeyTally`; what has no place there, in a `ByteAccessCounter`, exactly too.
  *
- * Accesses are noted, and hashed and looked up together (`flush`, before the bytes go away), so that the processor waits
- * for the memory of all of them at once and not for each. While keys are hot, one hash serves the counter and the table of
- * hot keys: `take` a key, look with the hash at what it is, and `noteTaken` it.
+ * Accesses are noted, and looked up together, so that the processor waits for the memory of all of them at once and not for
+ * each. After each piece of bytes `settle` says whether it stays as it is: then its keys may wait for those of the next
+ * ones, as long as none is about to cross a threshold.
+ *
+ * While keys are hot, one hash serves the counter and the table of hot keys: `take` a key, look with the hash at what it
+ * is, and `noteTaken` it.
  */
 export class ByteAccesses {
   readonly #hasher: KeyHasher
@@ -18,6 +26,10 @@ export class ByteAccesses {
   readonly #onBurst: () => void
   #rest: ByteAccessCounter | undefined
   #counted = 0
+  /** Noted accesses whose bytes stay. */
+  #settled = 0
+  /** Where a key is about to cross, it must not wait for others. */
+  #limit = capacity
 
   constructor(maxKeys: number, hasher: KeyHasher, bursts: BurstWatch, onBurst: () => void) {
     this.#maxKeys = maxKeys
@@ -47,6 +59,19 @@ export class ByteAccesses {
     else this.#noteElsewhere(bytes, start, end, written)
   }
 
+  /** The bytes at hand are about to be another's, unless they are `kept`, which will not change any more. */
+  settle(kept: Uint8Array | undefined): void {
+    const batch = this.#batch
+    const { size } = batch
+    if (size === this.#settled) return
+    if (batch.bytes !== kept || size >= this.#limit) {
+      this.flush()
+      return
+    }
+    this.#hasher.hashAll(batch)
+    this.#settled = size
+  }
+
   /** Counts what was noted. */
   flush(): void {
     const batch = this.#batch
@@ -59,10 +84,12 @@ export class ByteAccesses {
     for (let at = tally.addAll(batch, 0, limit); at < size; at = tally.addAll(batch, at + 1, limit)) {
       const hash = batch.hashes[at]!
       if (tally.sum > 0) this.#grew(hash, tally.sum - 1, tally.sum)
-      else this.#addToRest(batch.bytes, batch.starts[at]!, batch.ends[at]!, hash, 1, batch.written[at]!)
+      else this.#addToRest(batch.bytesOf(at), batch.starts[at]!, batch.ends[at]!, hash, 1, batch.written[at]!)
     }
     this.#counted += size
-    batch.restart()
+    this.#settled = 0
+    batch.clear()
+    this.#setLimit()
   }
 
   /** Counts many reads of one key at once. */
@@ -73,7 +100,6 @@ export class ByteAccesses {
   /** Ends the interval. Keys that were read fewer than `below` times may go in pieces. */
   drain(visitor: TallyVisitor, below: number): void {
     this.flush()
-    this.#counted = 0
     this.#tally.drain(visitor, below)
     if (this.#rest === undefined || this.#rest.keyCount === 0) return
     const rest = this.#rest.swap()
@@ -83,10 +109,20 @@ export class ByteAccesses {
     while (rest.take(4096, onKey));
   }
 
+  /** A new interval begins. */
+  restart(): void {
+    this.#counted = 0
+    this.#setLimit()
+  }
+
+  #setLimit(): void {
+    this.#limit = Math.max(smallest, Math.min(capacity, this.#bursts.leftCount - this.#counted))
+  }
+
   #noteElsewhere(bytes: Uint8Array, start: number, end: number, written: number): void {
-    this.flush()
-    this.#batch.restart(bytes)
-    // What an empty batch does not take stands too far behind in too many bytes.
+    if (this.#batch.size > this.#settled || this.#batch.size >= this.#limit) this.flush()
+    this.#batch.beginRun(bytes)
+    // What it does not take now stands too far behind in too many bytes.
     if (!this.#batch.note(bytes, start, end, written)) this.#add(bytes, start, end, 1, written)
   }
 

@@ -339,10 +339,11 @@ export class Shield {
     const { redisClusterId } = cluster
     const section = this.#section
     const sampler = this.#sampler
+    const looksForHot = sampler.isSampling && cluster.hasHotKeys
     let hasClaims = false
     const totalCount = cluster.drain({
       byName: (key, count, writes, bytes) => {
-        const entry = sampler.isSampling ? this.#table.get(redisClusterId, key) : undefined
+        const entry = looksForHot ? this.#table.get(redisClusterId, key) : undefined
         if (sampler.sample(entry, count, writes, bytes)) section.add(key, sampler.count, sampler.writes, sampler.bytes)
       },
       byBytes: (bytes, start, end, count, writes, byteCount) => {
@@ -350,7 +351,7 @@ export class Shield {
           section.addRange(bytes, start, end, count, writes, byteCount)
           return
         }
-        const entry = this.#table.get(redisClusterId, keyName(bytes.subarray(start, end)))
+        const entry = looksForHot ? this.#table.get(redisClusterId, keyName(bytes.subarray(start, end))) : undefined
         if (!sampler.sample(entry, count, writes, byteCount)) return
         section.addRange(bytes, start, end, sampler.count, sampler.writes, sampler.bytes)
       },

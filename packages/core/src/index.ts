@@ -61,6 +61,8 @@ export {
 export { type HeatChange, HeatWindow, type HeatWindowOptions, type KeyHeat } from './heat/heat-window.ts'
 export { HostNumbers, type HostNumbersOptions } from './heat/host-numbers.ts'
 export { Ingest, type IngestCounters, type IngestOptions } from './heat/ingest.ts'
+export { KeyBatch } from './heat/key-batch.ts'
+export { KeyHasher } from './heat/key-hasher.ts'
 export { KeyTally, type TallyVisitor } from './heat/key-tally.ts'
 export { SlidingTotals, type SlidingTotalsOptions } from './heat/sliding-totals.ts'
 export { SlotHeat } from './heat/slot-heat.ts'
@@ -181,11 +183,13 @@ export {
   type JsonFrameType,
   type JsonPayloads,
   type KeyEffect,
+  maxFrameHeadBytes,
   type RefusedPayload,
   type ShieldCounters,
   type StatusPayload,
   type WatchedCluster,
   type WatcherStatus,
   type WelcomePayload,
+  writeFrameHead,
 } from './wire/frame.ts'
 export { decodeInvalidation, encodeInvalidation } from './wire/invalidation.ts'

@@ -1,13 +1,12 @@
-import {
-  type Clock,
-  hashBytes,
-  type Invalidation,
-  type KeyEffect,
-  type RateLimitStrategy,
-  type Rule,
-  type TableEntry,
-  type Timers,
-  type WatcherStatus,
+import type {
+  Clock,
+  Invalidation,
+  KeyEffect,
+  RateLimitStrategy,
+  Rule,
+  TableEntry,
+  Timers,
+  WatcherStatus,
 } from '@firebreak/core'
 import type { Redis } from '@firebreak/redis'
 import { guardOf } from './cache/guard.ts'
@@ -154,7 +153,7 @@ export class ClusterShield implements KeySpaceHost {
   }
 
   hashOf(key: Uint8Array): number {
-    return hashBytes(key, 0, key.length, this.#accesses.hashSeed)
+    return this.#accesses.hasher.hash(key, 0, key.length)
   }
 
   /** An own write of a hot key goes out: its reads bypass the cache until `endWrite`. */

@@ -56,6 +56,7 @@ export class Shield {
   readonly #sampler: ReportSampler
   readonly #file: TableFile | undefined
   readonly #lane = new Lane()
+  readonly #section = new SectionWriter()
   /** Told of each key that this shield alone found hot, for other shields of the same process (`takeClaim`). */
   onClaim: ((claim: Claim) => void) | undefined
   #isOff = false
@@ -336,21 +337,26 @@ export class Shield {
 
   #drain(cluster: ClusterShield): PendingSection {
     const { redisClusterId } = cluster
-    const section = new SectionWriter(redisClusterId)
+    const section = this.#section
     const sampler = this.#sampler
+    const looksForHot = sampler.isSampling && cluster.hasHotKeys
     let hasClaims = false
     const totalCount = cluster.drain({
       byName: (key, count, writes, bytes) => {
-        const entry = sampler.isSampling ? this.#table.get(redisClusterId, key) : undefined
+        const entry = looksForHot ? this.#table.get(redisClusterId, key) : undefined
         if (sampler.sample(entry, count, writes, bytes)) section.add(key, sampler.count, sampler.writes, sampler.bytes)
       },
       byBytes: (bytes, start, end, count, writes, byteCount) => {
-        const entry = sampler.isSampling
-          ? this.#table.get(redisClusterId, keyName(bytes.subarray(start, end)))
-          : undefined
+        if (!sampler.isSampling) {
+          section.addRange(bytes, start, end, count, writes, byteCount)
+          return
+        }
+        const entry = looksForHot ? this.#table.get(redisClusterId, keyName(bytes.subarray(start, end))) : undefined
         if (!sampler.sample(entry, count, writes, byteCount)) return
         section.addRange(bytes, start, end, sampler.count, sampler.writes, sampler.bytes)
       },
+      takesPieces: !sampler.isSampling,
+      byPiece: (bytes, start, end, keys) => section.addPiece(bytes, start, end, keys),
       onCrossing: (name, outside, crossing) => {
         if (!cluster.claim(name, crossing, this.#hubClock.now())) return
         hasClaims = true
@@ -360,7 +366,7 @@ export class Shield {
       },
     })
     if (hasClaims || cluster.takeNews()) this.#refresh()
-    return section.finish(totalCount)
+    return section.finish(redisClusterId, totalCount)
   }
 
   #sendStatus(): void {

@@ -1,6 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { hashBytes } from '../dict/hash-bytes.ts'
+import { ByteReader } from '../report/varint.ts'
+import { KeyBatch } from './key-batch.ts'
+import { KeyHasher } from './key-hasher.ts'
 import { KeyTally } from './key-tally.ts'
 
 interface Counts {
@@ -9,90 +11,216 @@ interface Counts {
   bytes: number
 }
 
-const seed = 7
+interface Access {
+  readonly key: Uint8Array
+  /** Bytes written; -1 for a read. */
+  readonly written: number
+}
+
+const hasher = new KeyHasher(7)
 
 function add(tally: KeyTally, key: Uint8Array, writes = 0, bytes = 0): number {
   const around = Buffer.concat([Buffer.from('xyz'), key, Buffer.from('z')])
-  const hash = tally.take(around, 3, 3 + key.length)
-  return tally.add(around, 3, 3 + key.length, hash, tally.check, 1, writes, bytes)
+  const hash = hasher.hash(around, 3, 3 + key.length)
+  return tally.add(around, 3, 3 + key.length, hash, hasher.check, 1, writes, bytes)
 }
 
-function drained(tally: KeyTally): Map<string, Counts> {
+/** Counts accesses in batches, of which every third key has its hashes already; gives those without a place. */
+function addAll(tally: KeyTally, accesses: readonly Access[]): Access[] {
+  const placeless: Access[] = []
+  const batch = new KeyBatch()
+  for (let from = 0; from < accesses.length; from += 50) {
+    const some = accesses.slice(from, from + 50)
+    const bytes = Buffer.concat(some.map(({ key }) => key))
+    batch.clear()
+    batch.beginRun(bytes)
+    let at = 0
+    for (const [nth, { key, written }] of some.entries()) {
+      if (!batch.note(bytes, at, at + key.length, written)) expect.unreachable()
+      if (nth < some.length / 3) batch.setHashes(hasher.hash(bytes, at, at + key.length), hasher.check)
+      at += key.length
+    }
+    hasher.hashAll(batch)
+    tally.preload(batch)
+    for (let stop = 0; ; stop++) {
+      stop = tally.addAll(batch, stop, Number.POSITIVE_INFINITY)
+      if (stop === some.length) break
+      if (tally.sum !== 0) expect.unreachable()
+      placeless.push(some[stop]!)
+    }
+  }
+  return placeless
+}
+
+/** What an interval had, and how many of its keys came in pieces. */
+function drained(tally: KeyTally, below = 0, watched: readonly string[] = []) {
   const found = new Map<string, Counts>()
-  tally.drain((bytes, start, end, hash, count, writes, byteCount) => {
-    const key = Buffer.from(bytes.subarray(start, end)).toString('latin1')
-    expect(found.has(key)).toBe(false)
-    expect(hash).toBe(hashBytes(bytes, start, end, seed))
-    found.set(key, { count, writes, bytes: byteCount })
-  })
-  return found
+  let inPieces = 0
+  const put = (bytes: Uint8Array, counts: Counts) => {
+    const key = Buffer.from(bytes).toString('latin1')
+    if (found.has(key)) expect.unreachable(`${key} came twice`)
+    found.set(key, counts)
+    return watched.includes(key)
+  }
+  tally.drain(
+    {
+      onKey: (bytes, start, end, hash, count, writes, byteCount) => {
+        if (hash !== hasher.hash(bytes, start, end)) expect.unreachable()
+        return put(bytes.subarray(start, end), { count, writes, bytes: byteCount })
+      },
+      onPiece: (bytes, start, end, keys, count) => {
+        const reader = new ByteReader(bytes, start, end)
+        let left = count
+        for (let nth = 0; nth < keys; nth++) {
+          const key = reader.view()
+          const own = reader.varint() / 2
+          if (own >= below) expect.unreachable()
+          left -= own
+          put(key, { count: own, writes: 0, bytes: 0 })
+        }
+        expect([left, reader.isAtEnd, reader.isBroken]).toEqual([0, true, false])
+        inPieces += keys
+      },
+    },
+    below,
+  )
+  return { found, inPieces }
+}
+
+const key = fc.oneof(
+  fc.uint8Array({ maxLength: 80 }),
+  fc.constantFrom('a', 'b', 'product:1', 'product:2').map((text) => Buffer.from(text)),
+  fc.integer({ min: 100, max: 300 }).map((length) => Buffer.alloc(length, 'long')),
+)
+
+function countIn(oracle: Map<string, Counts>, key: Uint8Array, writes: number, bytes: number): number {
+  const name = Buffer.from(key).toString('latin1')
+  const known = oracle.get(name) ?? { count: 0, writes: 0, bytes: 0 }
+  oracle.set(name, { count: known.count + 1, writes: known.writes + writes, bytes: known.bytes + bytes })
+  return known.count + 1
 }
 
 test('over any intervals every key is counted exactly', () => {
-  const key = fc.oneof(
-    fc.uint8Array({ maxLength: 80 }),
-    fc.constantFrom('a', 'b', 'product:1', 'product:2').map((text) => Buffer.from(text)),
-  )
   const access = fc.record({ key, writes: fc.nat(1), bytes: fc.nat(1000) })
   fc.assert(
     fc.property(fc.array(fc.array(access, { maxLength: 60 }), { maxLength: 6 }), (intervals) => {
-      const tally = new KeyTally(seed)
+      const tally = new KeyTally()
       for (const accesses of intervals) {
         const oracle = new Map<string, Counts>()
-        for (const { key, writes, bytes } of accesses) {
-          const name = Buffer.from(key).toString('latin1')
-          const known = oracle.get(name) ?? { count: 0, writes: 0, bytes: 0 }
-          expect(add(tally, key, writes, bytes)).toBe(known.count + 1)
-          oracle.set(name, { count: known.count + 1, writes: known.writes + writes, bytes: known.bytes + bytes })
-        }
-        expect(tally.size).toBe(oracle.size)
-        expect(drained(tally)).toEqual(oracle)
+        for (const { key, writes, bytes } of accesses)
+          expect(add(tally, key, writes, bytes)).toBe(countIn(oracle, key, writes, bytes))
+        expect(drained(tally).found).toEqual(oracle)
       }
     }),
   )
 })
 
-test('a key is counted whole or told to have no place for the whole interval, and the table grows for the next', () => {
-  const tally = new KeyTally(seed)
-  const keys = Array.from({ length: 20_000 }, (_, index) => Buffer.from(`product:${index}`))
-  const round = () => {
-    const placeless = new Set<number>()
-    let wrong = 0
-    for (let pass = 0; pass < 3; pass++) {
-      for (const [index, key] of keys.entries()) {
-        const sum = add(tally, key)
-        if (pass === 0 && sum === 0) placeless.add(index)
-        else if (sum !== (placeless.has(index) ? 0 : pass + 1)) wrong++
+test('in batches and in pieces every key is counted exactly too', () => {
+  const access = fc.record({ key, written: fc.oneof(fc.constant(-1), fc.nat(1000)) })
+  fc.assert(
+    fc.property(fc.array(fc.array(access, { maxLength: 120 }), { maxLength: 6 }), fc.nat(5), (intervals, below) => {
+      const tally = new KeyTally()
+      for (const accesses of intervals) {
+        const oracle = new Map<string, Counts>()
+        for (const { key, written } of accesses) countIn(oracle, key, written < 0 ? 0 : 1, Math.max(0, written))
+        expect(addAll(tally, accesses)).toEqual([])
+        expect(drained(tally, below).found).toEqual(oracle)
       }
+    }),
+  )
+})
+
+test('cold keys go in pieces once they are known, all but those that are watched, written or warm', () => {
+  const tally = new KeyTally()
+  const interval = () => {
+    for (let index = 0; index < 1000; index++) add(tally, Buffer.from(`key ${index}`))
+    add(tally, Buffer.from('key 1'), 1, 10)
+    for (let nth = 0; nth < 9; nth++) add(tally, Buffer.from('key 2'))
+  }
+  interval()
+  expect(drained(tally, 10, ['key 3']).inPieces).toBe(0)
+  interval()
+  const { found, inPieces } = drained(tally, 10, ['key 3'])
+  expect([found.size, inPieces]).toEqual([1000, 997])
+  interval()
+  expect(drained(tally, 10).inPieces).toBe(997)
+  interval()
+  expect(drained(tally, 10).inPieces).toBe(998)
+})
+
+test('a count that two bytes of a varint do not hold is no part of a piece', () => {
+  const tally = new KeyTally()
+  const counts = [8191, 8192, 1_000_000]
+  for (let interval = 0; interval < 2; interval++) {
+    for (const count of counts) {
+      const key = Buffer.from(`key ${count}`)
+      tally.add(key, 0, key.length, hasher.hash(key, 0, key.length), hasher.check, count, 0, 0)
     }
-    let counted = 0
-    tally.drain((_bytes, _start, _end, _hash, count) => {
-      if (count === 3) counted++
-    })
-    expect(wrong).toBe(0)
-    expect(counted).toBe(keys.length - placeless.size)
-    return placeless.size
+    const { found, inPieces } = drained(tally, Number.POSITIVE_INFINITY)
+    expect([...found.values()].map(({ count }) => count)).toEqual(counts)
+    expect(inPieces).toBe(interval)
+  }
+})
+
+test('a batch stops at a key that comes to the limit, and goes on behind it', () => {
+  const tally = new KeyTally()
+  const bytes = Buffer.from('ababab')
+  const batch = new KeyBatch()
+  batch.beginRun(bytes)
+  for (let at = 0; at < bytes.length; at++) batch.note(bytes, at, at + 1, -1)
+  hasher.hashAll(batch)
+  expect([tally.addAll(batch, 0, 2), tally.sum]).toEqual([2, 2])
+  expect([tally.addAll(batch, 3, 2), tally.sum]).toEqual([3, 2])
+  expect([tally.addAll(batch, 4, 4)]).toEqual([6])
+})
+
+test('a key is counted whole or told to have no place for the whole interval, and the table grows for the next', () => {
+  const tally = new KeyTally()
+  const keys = Array.from({ length: 20_000 }, (_, index) => ({ key: Buffer.from(`product:${index}`), written: -1 }))
+  const round = () => {
+    const passes = [0, 1, 2].map(() => addAll(tally, keys))
+    const [first, ...others] = passes.map((placeless) => new Set(placeless))
+    for (const other of others)
+      expect([other.size, [...other].every((access) => first!.has(access))]).toEqual([first!.size, true])
+    const { found } = drained(tally)
+    expect([...found.values()].every(({ count }) => count === 3)).toBe(true)
+    expect(found.size).toBe(keys.length - passes[0]!.length)
+    return passes[0]!.length
   }
   const shares = Array.from({ length: 4 }, round)
   expect(shares[0]).toBeGreaterThan(0)
-  expect(shares.at(-1)).toBeLessThan(50)
+  expect(shares.at(-1)).toBe(0)
+})
+
+test('keys that come and go leave the table before it is full of them', () => {
+  const tally = new KeyTally()
+  let placeless = 0
+  for (let interval = 0; interval < 60; interval++) {
+    const keys = Array.from({ length: 2000 }, (_, index) => Buffer.from(`${interval}:${index}`))
+    placeless += addAll(
+      tally,
+      keys.map((key) => ({ key, written: -1 })),
+    ).length
+    expect(drained(tally).found.size).toBe(keys.length)
+  }
+  expect(placeless).toBe(0)
 })
 
 test('counts of an interval long ago never come back', () => {
-  const tally = new KeyTally(seed)
+  const tally = new KeyTally()
   const old = Buffer.from('old')
   add(tally, old)
   drained(tally)
-  for (let interval = 0; interval < 2 ** 15 - 2; interval++) tally.drain(() => {})
+  for (let interval = 0; interval < 2 ** 15 - 2; interval++) drained(tally)
   expect(add(tally, old)).toBe(1)
 })
 
 test('keys of any sizes fit until the log is full', () => {
-  const tally = new KeyTally(seed)
+  const tally = new KeyTally()
   const large = (fill: number) => Buffer.alloc(6 * 1024 * 1024, fill)
   expect(add(tally, large(1))).toBe(1)
   expect(add(tally, large(2))).toBe(1)
   expect(add(tally, large(3))).toBe(0)
   expect(add(tally, Buffer.from('small'))).toBe(1)
-  expect(drained(tally).size).toBe(3)
+  expect(drained(tally).found.size).toBe(3)
 })

@@ -68,6 +68,16 @@ export class ByteWriter {
     this.raw(bytes)
   }
 
+  /** What was written, as it lies: it holds until the writer is used again. */
+  view(): Uint8Array {
+    return this.#bytes.subarray(0, this.#length)
+  }
+
+  /** Begins anew in the same memory. */
+  clear(): void {
+    this.#length = 0
+  }
+
   /** A copy of what was written. */
   finish(): Uint8Array {
     return this.#bytes.slice(0, this.#length)

@@ -49,12 +49,20 @@ export class FrameError extends FirebreakError {
 }
 
 export function encodeFrame(type: FrameType, sequence: number, payload: Uint8Array): Uint8Array {
-  const writer = new ByteWriter(payload.length + 12)
+  const writer = new ByteWriter(payload.length + maxFrameHeadBytes)
+  writeFrameHead(writer, type, sequence)
+  writer.raw(payload)
+  return writer.view()
+}
+
+/** The most that `writeFrameHead` writes. */
+export const maxFrameHeadBytes = 12
+
+/** Writes all of a frame but its payload, which is to follow. */
+export function writeFrameHead(writer: ByteWriter, type: FrameType, sequence: number): void {
   writer.byte(frameVersion)
   writer.byte(types[type])
   writer.varint(sequence)
-  writer.raw(payload)
-  return writer.finish()
 }
 
 export function decodeFrame(bytes: Uint8Array): Frame {

@@ -101,7 +101,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   onData(bytes: Buffer, length: number): void {
     beginEvent()
     this.#receive(bytes, length)
-    this.host.shield?.settle()
+    this.host.shield?.settle(this.#transport.leavesBytes ? bytes : undefined)
     endEvent()
   }
 

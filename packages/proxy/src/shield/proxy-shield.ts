@@ -103,10 +103,10 @@ export class ProxyShield {
     return this.#cluster.space(database, { id: identity.id, upstream })
   }
 
-  /** The bytes that the clients' requests stand in are about to go away. */
-  settle(): void {
+  /** The bytes that a client's requests stand in are about to be another's, unless they are `kept`. */
+  settle(kept?: Uint8Array): void {
     this.#last = undefined
-    this.#accesses.flush()
+    this.#accesses.settle(kept)
   }
 
   /** Sees the request at hand, which is about to go over a shared connection. */
@@ -114,22 +114,30 @@ export class ProxyShield {
     this.#last = undefined
     const { row } = command
     if (row === undefined) return target
-    const { parser, args } = client
     if (!row.hasSingleKey) return this.#seeOther(client, command, row, target)
+    const { parser } = client
     const index = row.firstKey
-    if (index >= args.length) return target
+    const { length } = parser
+    if (index >= length) return target
     const isWrite = row.access !== 'read'
     const { bytes } = parser
     const start = parser.startOf(index)
     const end = parser.endOf(index)
+    const written = isWrite ? parser.endOf(length - 1) - start : -1
+    // Nearly always: there is nothing to look for, and the key is hashed when it is counted.
+    if (!this.#cluster.hasHotKeys && client.limitPass === undefined) {
+      this.#accesses.note(bytes, start, end, written)
+      return target
+    }
     const hash = this.#accesses.take(bytes, start, end)
     const table = client.keySpace().byBytes
     const hot = table.size === 0 ? undefined : table.find(bytes, start, end, hash)
-    if (hot !== undefined && row === getRow && args.length === 2 && this.#answerGet(client, hot)) return 'answered'
-    if (client.limitPass === undefined) {
-      this.#accesses.note(bytes, start, end, hash, isWrite, isWrite ? parser.endOf(args.length - 1) - start : 0)
-    }
-    return hot === undefined ? target : this.#handle(client, command, row, hot, index, isWrite ? [hot] : none, target)
+    if (hot !== undefined && row === getRow && length === 2 && this.#answerGet(client, hot)) return 'answered'
+    if (client.limitPass === undefined) this.#accesses.noteTaken(bytes, start, end, written, hash)
+    if (hot !== undefined) return this.#handle(client, command, row, hot, index, isWrite ? [hot] : none, target)
+    // It stood in the line of a limit that is no more.
+    client.limitPass = undefined
+    return target
   }
 
   /** What a client's GET of a key would be answered from memory now: an array of that one reply, or of none. */
@@ -186,7 +194,7 @@ export class ProxyShield {
       return
     }
     forEachKey(row, client.args, (index, access) => {
-      const found = this.#find(client, index, access === 'write', 0)
+      const found = this.#find(client, index, access === 'write')
       if (found === undefined || access !== 'write') return
       this.#cluster.beginWrite(found)
       pinned.whenSettled(() => this.#cluster.endWrite(found))
@@ -201,14 +209,14 @@ export class ProxyShield {
   }
 
   /** Counts an access of the key at an argument; gives the key where it is hot. One hash serves both. */
-  #find(client: ClientConnection, index: number, isWrite: boolean, byteCount: number): HotKey | undefined {
+  #find(client: ClientConnection, index: number, isWrite: boolean): HotKey | undefined {
     const { parser } = client
     const { bytes } = parser
     const start = parser.startOf(index)
     const end = parser.endOf(index)
     const accesses = this.#accesses
     const hash = accesses.take(bytes, start, end)
-    accesses.note(bytes, start, end, hash, isWrite, byteCount)
+    accesses.noteTaken(bytes, start, end, isWrite ? 0 : -1, hash)
     const hot = client.keySpace().byBytes
     return hot.size === 0 ? undefined : hot.find(bytes, start, end, hash)
   }
@@ -219,7 +227,7 @@ export class ProxyShield {
     let hot: HotKey | undefined
     let keyIndex = 0
     forEachKey(row, client.args, (index, access) => {
-      const found = this.#find(client, index, access === 'write', 0)
+      const found = this.#find(client, index, access === 'write')
       if (found === undefined) return
       if (access === 'write') written.push(found)
       // A limit on one of them is a limit on the command.

@@ -4,11 +4,14 @@ import type { ConnectTarget, Transport, TransportKind, TransportOwner } from './
 
 /** A connection over Node's public sockets: TCP, TLS and unix sockets alike. */
 export class NetTransport implements Transport {
+  readonly leavesBytes: boolean
   readonly #socket: Socket
   #isClosed = false
 
-  constructor(socket: Socket, owner: TransportOwner) {
+  /** A socket's chunks are each other's memory only where it was told to read into one buffer. */
+  constructor(socket: Socket, owner: TransportOwner, leavesBytes = true) {
     this.#socket = socket
+    this.leavesBytes = leavesBytes
     let failure: Error | undefined
     // Nothing comes this way on a socket that reads into one buffer.
     socket.on('data', (chunk: Buffer) => owner.onData(chunk, chunk.length))
@@ -90,6 +93,6 @@ export const netTransports: TransportKind = {
         ? connectTcp({ ...place, noDelay: true, onread: readInto(owner) }, onConnect)
         : connectTls({ ...place, servername: /^[\d.]+$|:/.test(host) ? '' : host, ...tls }, onConnect)
     socket.setNoDelay(true)
-    return new NetTransport(socket, owner)
+    return new NetTransport(socket, owner, tls !== undefined)
   },
 }

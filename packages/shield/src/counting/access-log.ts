@@ -1,4 +1,4 @@
-import { AccessCounter, keyName, type Rule } from '@firebreak/core'
+import { AccessCounter, KeyHasher, keyName, type Rule, type TallyVisitor } from '@firebreak/core'
 import { AccessBuffer } from './access-buffer.ts'
 import { ByteAccesses } from './byte-accesses.ts'
 import { type Crossing, FastPath } from './fast-path.ts'
@@ -20,6 +20,10 @@ export interface AccessVisitor {
   byName(key: string, count: number, writes: number, bytes: number): void
   /** As `byName`; the key stands in `bytes` from `start` to `end`. */
   byBytes(bytes: Uint8Array, start: number, end: number, count: number, writes: number, byteCount: number): void
+  /** Reads of some keys, as entries of a report in `bytes` from `start` to `end`; only where `takesPieces`. */
+  byPiece(bytes: Uint8Array, start: number, end: number, keys: number): void
+  /** True where keys need not be handed over one by one. */
+  readonly takesPieces: boolean
   /** A key was pushed over a rule's threshold by this process alone. */
   onCrossing(name: string, outside: string, crossing: Crossing): void
 }
@@ -45,15 +49,15 @@ export class AccessLog {
   readonly #maxKeys: number
   readonly #onBurst: () => void
   #byBytes: ByteAccesses | undefined
-  /** What the bytes of keys are hashed with. */
-  readonly hashSeed: number
+  /** Hashes the bytes of keys. */
+  readonly hasher: KeyHasher
 
   constructor(options: AccessLogOptions) {
     const { maxKeys, serviceId, redisClusterId, redactKey, random, onBurst } = options
     this.#counter = new AccessCounter({ maxKeys })
     this.#fastPath = new FastPath(serviceId, redisClusterId)
     this.#names = new AccessBuffer(this.#counter, this.#fastPath, onBurst)
-    this.hashSeed = Math.floor(random() * 2 ** 32) | 0
+    this.hasher = new KeyHasher(Math.floor(random() * 2 ** 32) | 0)
     this.#maxKeys = maxKeys
     this.#onBurst = onBurst
     this.#redactor = redactKey === undefined ? undefined : new Redactor(redactKey)
@@ -66,7 +70,7 @@ export class AccessLog {
 
   /** The accesses counted by the bytes of their keys. */
   get byBytes(): ByteAccesses {
-    this.#byBytes ??= new ByteAccesses(this.#maxKeys, this.hashSeed, this.#fastPath, this.#onBurst)
+    this.#byBytes ??= new ByteAccesses(this.#maxKeys, this.hasher, this.#fastPath, this.#onBurst)
     return this.#byBytes
   }
 
@@ -85,6 +89,7 @@ export class AccessLog {
   /** Looks up what was noted since the last time. */
   flush(): void {
     this.#names.flush()
+    this.#byBytes?.flush()
   }
 
   setRules(rules: readonly Rule[]): void {
@@ -103,35 +108,45 @@ export class AccessLog {
 
   /** Ends the interval. */
   drain(visitor: AccessVisitor, now: number): AccessTotals {
+    const redactor = this.#redactor
     let count = 0
     let writes = 0
     this.#names.flush()
     const names = this.#counter.swap()
     // Undefined only while an interval before is half read, which none ever is here.
     if (names !== undefined) {
-      const redactor = this.#redactor
       const outside = redactor === undefined ? asItIs : (name: string) => redactor.outside(name)
       while (names.take(4096, (name, ...counts) => this.#visit(visitor, name, outside(name), now, ...counts)));
       count += names.totalCount
       writes += names.totalWrites
     }
     const fastPath = this.#fastPath
-    this.#byBytes?.drain((bytes, start, end, hash, keyCount, keyWrites, byteCount) => {
-      count += keyCount
-      writes += keyWrites
-      if (this.#redactor !== undefined) {
+    const takesPieces = visitor.takesPieces && redactor === undefined
+    const bytesVisitor: TallyVisitor = {
+      onKey: (bytes, start, end, hash, keyCount, keyWrites, byteCount) => {
+        count += keyCount
+        writes += keyWrites
+        if (redactor !== undefined) {
+          const name = keyName(bytes.subarray(start, end))
+          this.#visit(visitor, name, redactor.outside(name), now, keyCount, keyWrites, byteCount)
+          return false
+        }
+        visitor.byBytes(bytes, start, end, keyCount, keyWrites, byteCount)
+        if (!fastPath.concerns(keyCount, hash)) return false
         const name = keyName(bytes.subarray(start, end))
-        this.#visit(visitor, name, this.#redactor.outside(name), now, keyCount, keyWrites, byteCount)
-        return
-      }
-      visitor.byBytes(bytes, start, end, keyCount, keyWrites, byteCount)
-      if (!fastPath.concerns(keyCount, hash)) return
-      const name = keyName(bytes.subarray(start, end))
-      const crossing = fastPath.observe(name, keyCount, keyWrites, now, hash)
-      if (crossing !== undefined) visitor.onCrossing(name, name, crossing)
-    })
+        const crossing = fastPath.observe(name, keyCount, keyWrites, now, hash)
+        if (crossing !== undefined) visitor.onCrossing(name, name, crossing)
+        return fastPath.isCandidate(hash)
+      },
+      onPiece: (bytes, start, end, keys, pieceCount) => {
+        count += pieceCount
+        visitor.byPiece(bytes, start, end, keys)
+      },
+    }
+    this.#byBytes?.drain(bytesVisitor, takesPieces ? fastPath.candidateCount : 0)
     fastPath.sweep(now)
     this.#names.restart()
+    this.#byBytes?.restart()
     return { count, writes }
   }
 

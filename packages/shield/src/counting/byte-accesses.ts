@@ -1,137 +1,151 @@
-import { ByteAccessCounter, hashBytes, KeyTally, type TallyVisitor } from '@firebreak/core'
+import { ByteAccessCounter, KeyBatch, type KeyHasher, KeyTally, type TallyVisitor } from '@firebreak/core'
 import type { BurstWatch } from './access-buffer.ts'
 
+/** Accesses that are counted together, if there are as many. */
 const capacity = 64
+/** They are counted after this many at least, however near a crossing is. */
+const smallest = 8
 
 /**
  * Accesses counted by the bytes of their keys, where they stand in what came off the wire: no string is made. Nearly all
  * are counted in a `KeyTally`; what has no place there, in a `ByteAccessCounter`, exactly too.
  *
- * One hash serves the counter and the table of hot keys: `take` a key, look with the hash at what it is, and `note` it.
- * Noted accesses are looked up together (`flush`, before the bytes go away), so that the processor waits for the
- * memory of all of them at once and not for each.
+ * Accesses are noted, and looked up together, so that the processor waits for the memory of all of them at once and not for
+ * each. After each piece of bytes `settle` says whether it stays as it is: then its keys may wait for those of the next
+ * ones, as long as none is about to cross a threshold.
+ *
+ * While keys are hot, one hash serves the counter and the table of hot keys: `take` a key, look with the hash at what it
+ * is, and `noteTaken` it.
  */
 export class ByteAccesses {
-  readonly #tally: KeyTally
+  readonly #hasher: KeyHasher
+  readonly #tally = new KeyTally()
+  readonly #batch = new KeyBatch()
   readonly #maxKeys: number
-  readonly #seed: number
   readonly #bursts: BurstWatch
   readonly #onBurst: () => void
   #rest: ByteAccessCounter | undefined
-  #bytes: Uint8Array = new Uint8Array(0)
-  readonly #hashes = new Int32Array(capacity)
-  readonly #checks = new Int32Array(capacity)
-  readonly #starts = new Float64Array(capacity)
-  readonly #ends = new Float64Array(capacity)
-  readonly #writes = new Uint8Array(capacity)
-  readonly #byteCounts = new Float64Array(capacity)
-  #noted = 0
   #counted = 0
+  /** Noted accesses whose bytes stay. */
+  #settled = 0
+  /** Where a key is about to cross, it must not wait for others. */
+  #limit = capacity
 
-  constructor(maxKeys: number, seed: number, bursts: BurstWatch, onBurst: () => void) {
+  constructor(maxKeys: number, hasher: KeyHasher, bursts: BurstWatch, onBurst: () => void) {
     this.#maxKeys = maxKeys
-    this.#seed = seed
+    this.#hasher = hasher
     this.#bursts = bursts
     this.#onBurst = onBurst
-    this.#tally = new KeyTally(seed)
   }
 
   /** Accesses since the last `drain`. */
   get count(): number {
-    return this.#counted + this.#noted
+    return this.#counted + this.#batch.size
+  }
+
+  /** Notes one access of a key, with the bytes that it writes, or -1 for a read. */
+  note(bytes: Uint8Array, start: number, end: number, written: number): void {
+    if (!this.#batch.note(bytes, start, end, written)) this.#noteElsewhere(bytes, start, end, written)
   }
 
   /** Makes a key the one at hand; gives its hash. */
   take(bytes: Uint8Array, start: number, end: number): number {
-    return this.#tally.take(bytes, start, end)
+    return this.#hasher.hash(bytes, start, end)
   }
 
-  /** Notes one access of the key at hand; the bytes must stay until `flush`. */
-  note(bytes: Uint8Array, start: number, end: number, hash: number, isWrite: boolean, byteCount: number): void {
-    if (bytes !== this.#bytes || this.#noted === capacity) {
-      const { check } = this.#tally
+  /** As `note`, for the key at hand. */
+  noteTaken(bytes: Uint8Array, start: number, end: number, written: number, hash: number): void {
+    if (this.#batch.note(bytes, start, end, written)) this.#batch.setHashes(hash, this.#hasher.check)
+    else this.#noteElsewhere(bytes, start, end, written)
+  }
+
+  /** The bytes at hand are about to be another's, unless they are `kept`, which will not change any more. */
+  settle(kept: Uint8Array | undefined): void {
+    const batch = this.#batch
+    const { size } = batch
+    if (size === this.#settled) return
+    if (batch.bytes !== kept || size >= this.#limit) {
       this.flush()
-      this.#tally.check = check
-      this.#bytes = bytes
+      return
     }
-    const at = this.#noted++
-    this.#hashes[at] = hash
-    this.#checks[at] = this.#tally.check
-    this.#starts[at] = start
-    this.#ends[at] = end
-    this.#writes[at] = isWrite ? 1 : 0
-    this.#byteCounts[at] = byteCount
+    this.#hasher.hashAll(batch)
+    this.#settled = size
   }
 
   /** Counts what was noted. */
   flush(): void {
-    const noted = this.#noted
-    if (noted === 0) return
-    this.#noted = 0
-    this.#counted += noted
-    this.#tally.preload(this.#hashes, noted)
-    for (let at = 0; at < noted; at++) {
-      this.#add(
-        this.#bytes,
-        this.#starts[at]!,
-        this.#ends[at]!,
-        this.#hashes[at]!,
-        this.#checks[at]!,
-        1,
-        this.#writes[at]!,
-        this.#byteCounts[at]!,
-      )
+    const batch = this.#batch
+    const { size } = batch
+    if (size === 0) return
+    const tally = this.#tally
+    this.#hasher.hashAll(batch)
+    tally.preload(batch)
+    const limit = this.#bursts.burstCount
+    for (let at = tally.addAll(batch, 0, limit); at < size; at = tally.addAll(batch, at + 1, limit)) {
+      const hash = batch.hashes[at]!
+      if (tally.sum > 0) this.#grew(hash, tally.sum - 1, tally.sum)
+      else this.#addToRest(batch.bytesOf(at), batch.starts[at]!, batch.ends[at]!, hash, 1, batch.written[at]!)
     }
+    this.#counted += size
+    this.#settled = 0
+    batch.clear()
+    this.#setLimit()
   }
 
   /** Counts many reads of one key at once. */
   addReads(key: Uint8Array, count: number): void {
-    this.#counted += count
-    const hash = this.#tally.take(key, 0, key.length)
-    this.#add(key, 0, key.length, hash, this.#tally.check, count, 0, 0)
+    this.#add(key, 0, key.length, count, -1)
   }
 
-  /** Ends the interval. */
-  drain(visit: TallyVisitor): void {
+  /** Ends the interval. Keys that were read fewer than `below` times may go in pieces. */
+  drain(visitor: TallyVisitor, below: number): void {
     this.flush()
-    this.#counted = 0
-    this.#tally.drain(visit)
+    this.#tally.drain(visitor, below)
     if (this.#rest === undefined || this.#rest.keyCount === 0) return
     const rest = this.#rest.swap()
     if (rest === undefined) return
     const onKey = (key: Uint8Array, count: number, writes: number, byteCount: number) =>
-      visit(key, 0, key.length, hashBytes(key, 0, key.length, this.#seed), count, writes, byteCount)
+      void visitor.onKey(key, 0, key.length, this.#hasher.hash(key, 0, key.length), count, writes, byteCount)
     while (rest.take(4096, onKey));
   }
 
-  #add(
-    bytes: Uint8Array,
-    start: number,
-    end: number,
-    hash: number,
-    check: number,
-    count: number,
-    writes: number,
-    byteCount: number,
-  ): void {
-    const sum = this.#tally.add(bytes, start, end, hash, check, count, writes, byteCount)
-    if (sum === 0) this.#addToRest(bytes, start, end, hash, count, writes, byteCount)
-    else if (sum >= this.#bursts.burstCount && this.#bursts.isBurst(hash, sum - count, sum)) this.#onBurst()
+  /** A new interval begins. */
+  restart(): void {
+    this.#counted = 0
+    this.#setLimit()
   }
 
-  #addToRest(
-    bytes: Uint8Array,
-    start: number,
-    end: number,
-    hash: number,
-    count: number,
-    writes: number,
-    byteCount: number,
-  ): void {
-    const rest = (this.#rest ??= new ByteAccessCounter({ maxKeys: this.#maxKeys, hashSeed: this.#seed }))
+  #setLimit(): void {
+    this.#limit = Math.max(smallest, Math.min(capacity, this.#bursts.leftCount - this.#counted))
+  }
+
+  #noteElsewhere(bytes: Uint8Array, start: number, end: number, written: number): void {
+    if (this.#batch.size > this.#settled || this.#batch.size >= this.#limit) this.flush()
+    this.#batch.beginRun(bytes)
+    // What it does not take now stands too far behind in too many bytes.
+    if (!this.#batch.note(bytes, start, end, written)) this.#add(bytes, start, end, 1, written)
+  }
+
+  #add(bytes: Uint8Array, start: number, end: number, count: number, written: number): void {
+    this.#counted += count
+    const hash = this.#hasher.hash(bytes, start, end)
+    const { check } = this.#hasher
+    const isWrite = written >= 0
+    const sum = this.#tally.add(bytes, start, end, hash, check, count, isWrite ? count : 0, isWrite ? written : 0)
+    if (sum > 0) this.#grew(hash, sum - count, sum)
+    else this.#addToRest(bytes, start, end, hash, count, written)
+  }
+
+  #addToRest(bytes: Uint8Array, start: number, end: number, hash: number, count: number, written: number): void {
+    const rest = (this.#rest ??= new ByteAccessCounter({ maxKeys: this.#maxKeys, hashSeed: this.#hasher.seed }))
+    const ownHash = rest.hash(bytes, start, end)
     for (let nth = 0; nth < count; nth++) {
-      const sum = rest.add(bytes, start, end, hash, nth < writes, nth === 0 ? byteCount : 0)
-      if (sum >= this.#bursts.burstCount && this.#bursts.isBurst(hash, sum - 1, sum)) this.#onBurst()
+      const sum = rest.add(bytes, start, end, ownHash, written >= 0, Math.max(0, written))
+      this.#grew(hash, sum - 1, sum)
     }
+  }
+
+  #grew(hash: number, before: number, sum: number): void {
+    if (sum >= this.#bursts.burstCount && this.#bursts.isBurst(hash, before, sum)) this.#onBurst()
   }
 }

@@ -84,9 +84,19 @@ export class FastPath implements BurstWatch {
     this.#byHash.clear()
   }
 
+  /** A key with fewer accesses in an interval than this, and that is none already, is no candidate. */
+  get candidateCount(): number {
+    return this.#candidateCount
+  }
+
   /** True where `observe` may have a use for a key; nearly every key of an interval ends here, before it has a name. */
   concerns(count: number, hash: number): boolean {
-    return count >= this.#candidateCount || (this.#candidates.size > 0 && this.#byHash.has(hash))
+    return count >= this.#candidateCount || this.isCandidate(hash)
+  }
+
+  /** True while a key, by the hash of its bytes, is watched. */
+  isCandidate(hash: number): boolean {
+    return this.#byHash.size > 0 && this.#byHash.has(hash)
   }
 
   /** Takes a key's counts of the interval that ends now; the crossing, where it is over a threshold by itself. */

@@ -4,6 +4,8 @@ import { InvalidOptionError } from '@firebreak/core'
 export interface HubAddress {
   readonly sensorUrl: string
   readonly reportsUrl: string
+  /** True where nobody between can look at what is sent: it is encrypted, or does not leave the machine. */
+  readonly isPrivate: boolean
 }
 
 /** The addresses of a hub from what a user writes: `http://host:port`, `https://…`, `ws://…` or `wss://…`. */
@@ -21,6 +23,7 @@ export function parseHubUrl(text: string): HubAddress {
   return {
     sensorUrl: `${isSecure ? 'wss' : 'ws'}://${base}/v1/sensor`,
     reportsUrl: `${isSecure ? 'https' : 'http'}://${base}/v1/reports`,
+    isPrivate: isSecure || /^(localhost|127\.[\d.]+|\[::1\])$/.test(url.hostname),
   }
 }
 

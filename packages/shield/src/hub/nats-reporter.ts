@@ -1,9 +1,9 @@
-import { type Clock, encodeFrame, natsReports, type TimerHandle, type Timers } from '@firebreak/core'
+import { type Clock, natsReports, type TimerHandle, type Timers } from '@firebreak/core'
 import type { JetStreamClient } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import type { Trouble } from '../trouble/trouble.ts'
 import type { NatsAddress } from './hub-address.ts'
-import { encodePending, type Reporter } from './pending-report.ts'
+import { encodeReportFrame, type Reporter } from './pending-report.ts'
 import type { ReportQueue } from './report-queue.ts'
 
 export interface NatsReporterOptions {
@@ -56,7 +56,7 @@ export class NatsReporter {
       const report = queue.shift()!
       const sequence = nextSequence()
       const { reporter, wallClock } = this.#options
-      const frame = encodeFrame('report', sequence, encodePending(report, reporter, wallClock.now()))
+      const frame = encodeReportFrame(report, reporter, sequence, wallClock.now())
       this.#unconfirmed++
       // The time too: a process that begins anew counts from the start.
       void this.#publish(frame, `${reporter.instanceId}/${sequence}/${report.collectTs}`).finally(() => {

@@ -1,4 +1,12 @@
-import { ByteWriter, parseBinaryReport, type Report, writeReportEntry, writeReportRange } from '@firebreak/core'
+import {
+  ByteWriter,
+  maxFrameHeadBytes,
+  parseBinaryReport,
+  type Report,
+  writeFrameHead,
+  writeReportEntry,
+  writeReportRange,
+} from '@firebreak/core'
 
 /** Who reports. */
 export interface Reporter {
@@ -25,15 +33,10 @@ export interface PendingReport {
   readonly sections: readonly PendingSection[]
 }
 
-/** Writes the entries of a section one by one. */
+/** Writes the entries of one section after the other, always in the same memory. */
 export class SectionWriter {
-  readonly #redisClusterId: string
-  readonly #writer = new ByteWriter(4096)
+  #writer = new ByteWriter(leastBytes)
   #entryCount = 0
-
-  constructor(redisClusterId: string) {
-    this.#redisClusterId = redisClusterId
-  }
 
   add(key: string, count: number, writes: number, bytes: number): void {
     this.#entryCount++
@@ -46,16 +49,56 @@ export class SectionWriter {
     writeReportRange(this.#writer, bytes, start, end, count, writes, byteCount)
   }
 
-  finish(totalCount: number): PendingSection {
-    const entries = this.#writer.finish()
-    return { redisClusterId: this.#redisClusterId, totalCount, entryCount: this.#entryCount, entries }
+  /** Adds `keys` entries that are written already. */
+  addPiece(bytes: Uint8Array, start: number, end: number, keys: number): void {
+    this.#entryCount += keys
+    this.#writer.raw(bytes.subarray(start, end))
+  }
+
+  /** The section of what was added since the last call. */
+  finish(redisClusterId: string, totalCount: number): PendingSection {
+    const section = { redisClusterId, totalCount, entryCount: this.#entryCount, entries: this.#writer.finish() }
+    this.#entryCount = 0
+    if (section.entries.length > keptBytes) this.#writer = new ByteWriter(leastBytes)
+    else this.#writer.clear()
+    return section
   }
 }
 
+const leastBytes = 4096
+const keptBytes = 1 << 20
+
+/** A whole `report` frame. */
+export function encodeReportFrame(
+  report: PendingReport,
+  reporter: Reporter,
+  sequence: number,
+  sendTs: number,
+): Uint8Array {
+  const writer = new ByteWriter(sizeOf(report) + maxFrameHeadBytes)
+  writeFrameHead(writer, 'report', sequence)
+  writePending(writer, report, reporter, sendTs)
+  return writer.view()
+}
+
+/** The report as an object, for the text form. */
+export function decodePending(report: PendingReport, reporter: Reporter, sendTs: number): Report {
+  const writer = new ByteWriter(sizeOf(report))
+  writePending(writer, report, reporter, sendTs)
+  return parseBinaryReport(writer.view())
+}
+
+function sizeOf({ sections }: PendingReport): number {
+  return sections.reduce((sum, { entries }) => sum + entries.length, 512)
+}
+
 /** The payload of a `report` frame (see core's `report/binary-report.ts`). */
-export function encodePending(report: PendingReport, { serviceId, hostId, instanceId }: Reporter, sendTs: number) {
-  const size = report.sections.reduce((sum, { entries }) => sum + entries.length, 512)
-  const writer = new ByteWriter(size)
+function writePending(
+  writer: ByteWriter,
+  report: PendingReport,
+  { serviceId, hostId, instanceId }: Reporter,
+  sendTs: number,
+): void {
   writer.varint(report.collectTs)
   writer.varint(sendTs)
   for (const id of [serviceId, hostId, instanceId]) writer.text(id)
@@ -66,10 +109,4 @@ export function encodePending(report: PendingReport, { serviceId, hostId, instan
     writer.varint(entryCount)
     writer.raw(entries)
   }
-  return writer.finish()
-}
-
-/** The report as an object, for the text form. */
-export function decodePending(report: PendingReport, reporter: Reporter, sendTs: number): Report {
-  return parseBinaryReport(encodePending(report, reporter, sendTs))
 }

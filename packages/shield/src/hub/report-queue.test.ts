@@ -3,9 +3,9 @@ import { type PendingReport, SectionWriter } from './pending-report.ts'
 import { ReportQueue } from './report-queue.ts'
 
 function report(collectTs: number, entryCount = 1): PendingReport {
-  const section = new SectionWriter('main')
+  const section = new SectionWriter()
   for (let index = 0; index < entryCount; index++) section.add(`k${index}`, 1, 0, 0)
-  return { collectTs, sections: [section.finish(entryCount)] }
+  return { collectTs, sections: [section.finish('main', entryCount)] }
 }
 
 test('a full queue drops its oldest report and counts it', () => {

@@ -38,6 +38,8 @@ export class TestHub {
   heartbeatMs = 100
   /** While false, upgrades are refused as by a proxy that knows HTTP only. */
   takesWebSockets = true
+  /** While false, reports are taken and not looked at: a benchmark is not about who gets them. */
+  readsReports = true
   entries: TableEntry[] = []
   rules: Rule[] = []
   /** Added to this hub's clock. */
@@ -201,7 +203,7 @@ export class TestHub {
         this.#welcome(client)
         return
       case 'report':
-        this.reports.push(parseBinaryReport(frame.bytes.subarray(frame.payloadStart)))
+        if (this.readsReports) this.reports.push(parseBinaryReport(frame.bytes.subarray(frame.payloadStart)))
         return
       case 'status':
         this.statuses.push(decodeJsonPayload<'status'>(frame))

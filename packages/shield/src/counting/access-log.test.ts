@@ -1,0 +1,87 @@
+import { ByteReader, keyName } from '@firebreak/core'
+import { testRule } from '@firebreak/testkit'
+import { expect, test } from 'vitest'
+import { AccessLog } from './access-log.ts'
+
+function logOf(redactKey?: (key: string) => string): AccessLog {
+  return new AccessLog({
+    redisClusterId: 'main',
+    serviceId: 'shop',
+    maxKeys: 1000,
+    redactKey,
+    random: () => 0.5,
+    onBurst: () => {},
+  })
+}
+
+/** Counts reads of keys by their bytes, ends the interval at `now`, and tells what it had. */
+function interval(log: AccessLog, now: number, reads: Record<string, number>, takesPieces = true) {
+  for (const [key, count] of Object.entries(reads)) log.byBytes.addReads(Buffer.from(key), count)
+  const keys: Record<string, number> = {}
+  const crossings: string[] = []
+  let inPieces = 0
+  const { count } = log.drain(
+    {
+      takesPieces,
+      byName: (key, keyCount) => {
+        keys[key] = keyCount
+      },
+      byBytes: (bytes, start, end, keyCount) => {
+        keys[keyName(bytes.subarray(start, end))] = keyCount
+      },
+      byPiece: (bytes, start, end, pieceKeys) => {
+        const reader = new ByteReader(bytes, start, end)
+        for (let nth = 0; nth < pieceKeys; nth++) keys[keyName(reader.view())] = reader.varint() / 2
+        inPieces += pieceKeys
+      },
+      onCrossing: (name) => crossings.push(name),
+    },
+    now,
+  )
+  return { keys, count, crossings, inPieces }
+}
+
+const cold = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`cold ${index}`, 1]))
+
+test('cold keys come in pieces, and all are in the total', () => {
+  const log = logOf()
+  interval(log, 100, cold)
+  const { keys, count, inPieces } = interval(log, 200, cold)
+  expect([count, inPieces]).toEqual([50, 50])
+  expect(keys).toEqual(cold)
+})
+
+test('nothing comes in pieces where each key has to be looked at', () => {
+  const redacted = logOf((key) => `<${key}>`)
+  const plain = logOf()
+  for (const now of [100, 200]) {
+    const { keys, inPieces } = interval(redacted, now, { a: 1 })
+    expect([keys, inPieces]).toEqual([{ '<a>': 1 }, 0])
+    expect(interval(plain, now, cold, false).inPieces).toBe(0)
+  }
+})
+
+test('a key that creeps towards its threshold is watched among cold ones', () => {
+  const log = logOf()
+  log.setRules([testRule(100, { windowMs: 1000 })])
+  interval(log, 100, { ...cold, creeping: 1 })
+  // With a twentieth of the threshold in one interval it is a candidate; from there on fewer count too.
+  expect(interval(log, 200, { ...cold, creeping: 60 }).crossings).toEqual([])
+  for (let now = 300; now <= 500; now += 100) {
+    const { crossings, inPieces } = interval(log, now, { ...cold, creeping: 4 })
+    expect([crossings, inPieces]).toEqual([[], 50])
+  }
+  expect(interval(log, 600, { ...cold, creeping: 30 }).crossings).toEqual(['creeping'])
+})
+
+test('a key is watched also after the table was built anew for many others', () => {
+  const log = logOf()
+  log.setRules([testRule(100, { windowMs: 1000 })])
+  interval(log, 100, { creeping: 80 })
+  const many = Object.fromEntries(Array.from({ length: 9000 }, (_, index) => [`key ${index}`, 1]))
+  interval(log, 200, { ...many, creeping: 4 })
+  interval(log, 300, { ...many, creeping: 4 })
+  interval(log, 400, { ...many, creeping: 4 })
+  interval(log, 500, { ...many, creeping: 4 })
+  expect(interval(log, 600, { ...many, creeping: 4 }).crossings).toEqual(['creeping'])
+})

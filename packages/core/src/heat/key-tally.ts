@@ -24,7 +24,7 @@ import type { KeyBatch } from './key-batch.ts'
  * **Rows outlive their interval.** Most keys of an interval come again in the next one; a key whose row is there costs
  * nothing but its entry. When an interval ends, counts go back to 0 and nothing else changes; the rows of cold keys, which
  * nearly all are, need only their counts filled in to be a piece of the report. Only when the table is too full, or nearly
- * all of its rows had no access, does it start anew, empty, with a size by how many keys there were.
+ * all of its rows had no access for long, does it start anew, empty, with a size by how many keys there were.
  *
  * A key stands in one of 64 entries from its place on and takes the first free one. Nothing is ever taken out, so a
  * look-up ends at the first free entry. `add` gives 0 for a key that has no place: 64 others came before it, or there are
@@ -36,6 +36,8 @@ export class KeyTally {
   #mask = leastEntries - 1
   #rows = 0
   #misses = 0
+  /** Intervals in a row in which hardly any of the rows was counted. */
+  #looseIntervals = 0
   /** Six words a row: its entry, where it ends in the log, its count, writes and bytes, and whether it is watched. */
   #details = new Int32Array(leastRows * rowWords)
   #log = new Uint8Array(leastRows * 20)
@@ -234,7 +236,8 @@ export class KeyTally {
   #fit(keys: number): void {
     const entries = this.#mask + 1
     const isFull = this.#rows * 5 > entries * 2 || this.#misses > 0
-    const isLoose = keys * 16 < this.#rows && entries > leastEntries
+    this.#looseIntervals = keys * 16 < this.#rows ? this.#looseIntervals + 1 : 0
+    const isLoose = this.#looseIntervals >= manyIntervals && entries > leastEntries
     if (!isFull && !isLoose) return
     // What had no place is not in the rows: the table doubles once more where there was much of it.
     let wanted = entries
@@ -243,6 +246,7 @@ export class KeyTally {
     else if (keys * 12 < entries) wanted = entries / 2
     const size = Math.max(leastEntries, Math.min(mostEntries, wanted))
     this.#misses = 0
+    this.#looseIntervals = 0
     this.#rows = 0
     this.#isKnown = false
     if (size === entries) this.#entries.fill(0)
@@ -274,6 +278,8 @@ const leastEntries = 8192
 const mostEntries = 262_144
 const maxRows = 65_535
 const window = 64
+/** A pause, or an interval that ended early, says nothing about the next one. */
+const manyIntervals = 50
 const maxUint32 = 0xffff_ffff
 const maxLogBytes = 16 * 1024 * 1024
 const maxRowHead = 4

@@ -188,6 +188,15 @@ test('a hub with tokens: the page asks for one, says what is refused, and shows 
   await guarded.close()
 })
 
+test('a browser that names no language that Intl knows gets the page all the same', async () => {
+  const other = await browser.newPage()
+  // What Chromium says where the system has no locale.
+  await other.addInitScript("Object.defineProperty(Navigator.prototype, 'language', { get: () => 'en-US@posix' })")
+  await other.goto(hub.url)
+  await other.locator('.verdict h1').waitFor({ timeout: 20_000 })
+  await other.locator('.uplot').first().waitFor({ timeout: 20_000 })
+})
+
 test('a page that no longer hears from the hub says that its figures are old', async () => {
   await page.context().setOffline(true)
   await hub.close()

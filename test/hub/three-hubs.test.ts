@@ -165,7 +165,9 @@ test('the Redis of the hubs restarted without its data: it is said, nothing hot 
   expect(
     (await overviews()).every(({ isSafe, verdict }) => !isSafe && verdict.includes('Redis that the hubs share')),
   ).toBe(true)
-  cluster = { ...cluster, nodes: await Promise.all(cluster.nodes.map((node) => node.restart())) }
+  const nodes = await Promise.all(cluster.nodes.map((node) => node.restart()))
+  const stop = async () => void (await Promise.all(nodes.map((node) => node.stop())))
+  cluster = { ...cluster, nodes, stop }
   await waitFor(async () => (await alarmsOf()).every((ids) => !ids.includes('board')), { timeoutMs: 30_000 })
   expect((await alarmsOf()).flat()).toContain('board-reset')
   const rules = await Promise.all(hubs.map(async ({ url }) => (await fetch(`${url}/v1/rules`)).text()))

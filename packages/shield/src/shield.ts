@@ -4,7 +4,6 @@ import {
   type Frame,
   type HeartbeatPayload,
   type HelloPayload,
-  keyName,
   keyText,
   rateLimitLapseMs,
   StrategyTable,
@@ -17,6 +16,7 @@ import { ClusterShield } from './cluster-shield.ts'
 import { Cadence } from './counting/cadence.ts'
 import type { Crossing } from './counting/fast-path.ts'
 import { ReportSampler } from './counting/report-sampler.ts'
+import { sampledRows } from './counting/sampled-rows.ts'
 import { DiskTier } from './disk/disk-tier.ts'
 import { HubClock } from './hub/hub-clock.ts'
 import { HubLink } from './hub/hub-link.ts'
@@ -337,26 +337,11 @@ export class Shield {
 
   #drain(cluster: ClusterShield): PendingSection {
     const { redisClusterId } = cluster
-    const section = this.#section
-    const sampler = this.#sampler
-    const looksForHot = sampler.isSampling && cluster.hasHotKeys
+    const looksForHot = this.#sampler.isSampling && cluster.hasHotKeys
+    const entryOf = looksForHot ? (key: string) => this.#table.get(redisClusterId, key) : undefined
     let hasClaims = false
     const totalCount = cluster.drain({
-      byName: (key, count, writes, bytes) => {
-        const entry = looksForHot ? this.#table.get(redisClusterId, key) : undefined
-        if (sampler.sample(entry, count, writes, bytes)) section.add(key, sampler.count, sampler.writes, sampler.bytes)
-      },
-      byBytes: (bytes, start, end, count, writes, byteCount) => {
-        if (!sampler.isSampling) {
-          section.addRange(bytes, start, end, count, writes, byteCount)
-          return
-        }
-        const entry = looksForHot ? this.#table.get(redisClusterId, keyName(bytes.subarray(start, end))) : undefined
-        if (!sampler.sample(entry, count, writes, byteCount)) return
-        section.addRange(bytes, start, end, sampler.count, sampler.writes, sampler.bytes)
-      },
-      takesPieces: !sampler.isSampling,
-      byPiece: (bytes, start, end, keys) => section.addPiece(bytes, start, end, keys),
+      ...sampledRows(this.#section, this.#sampler, entryOf),
       onCrossing: (name, outside, crossing) => {
         if (!cluster.claim(name, crossing, this.#hubClock.now())) return
         hasClaims = true
@@ -366,7 +351,7 @@ export class Shield {
       },
     })
     if (hasClaims || cluster.takeNews()) this.#refresh()
-    return section.finish(redisClusterId, totalCount)
+    return this.#section.finish(redisClusterId, totalCount)
   }
 
   #sendStatus(): void {

@@ -24,57 +24,25 @@ export function openConfigCentre(url: string): ConfigCentre {
   const access = auth === undefined ? {} : { auth: decodeURIComponent(auth) }
   if (kind === 'zookeeper') {
     const client = new ZooKeeperClient({ servers: hosts, ...access })
-    return new ZooKeeperCentre(`zookeeper at ${hosts}`, root, client)
+    const put = (nodePath: string, text: string) => putNode(client, root, nodePath, text)
+    return { name: `zookeeper at ${hosts}`, root, put, close: () => client.close() }
   }
   const endpoints = hosts
     .split(',')
     .map((host) => `http://${host.trim()}`)
     .join(',')
-  return new EtcdCentre(`etcd at ${hosts}`, root, new EtcdClient({ endpoints, ...access }))
+  const client = new EtcdClient({ endpoints, ...access })
+  return { name: `etcd at ${hosts}`, root, put: (key, text) => client.put(key, text), close: async () => {} }
 }
 
-class EtcdCentre implements ConfigCentre {
-  readonly name: string
-  readonly root: string
-  readonly #client: EtcdClient
-
-  constructor(name: string, root: string, client: EtcdClient) {
-    this.name = name
-    this.root = root
-    this.#client = client
-  }
-
-  put(path: string, text: string): Promise<void> {
-    return this.#client.put(path, text)
-  }
-
-  async close(): Promise<void> {}
-}
-
-class ZooKeeperCentre implements ConfigCentre {
-  readonly name: string
-  readonly root: string
-  readonly #client: ZooKeeperClient
-
-  constructor(name: string, root: string, client: ZooKeeperClient) {
-    this.name = name
-    this.root = root
-    this.#client = client
-  }
-
-  async put(path: string, text: string): Promise<void> {
-    await this.#client.connect()
-    try {
-      await this.#client.setData(path, text)
-    } catch (error) {
-      if (!isZooKeeperError(error, 'NO_NODE')) throw error
-      // Made with its text: nobody is to read an empty one. Another hub that was faster fails this, and it is tried again.
-      await this.#client.ensure(this.root)
-      await this.#client.create(path, text, 'persistent')
-    }
-  }
-
-  close(): Promise<void> {
-    return this.#client.close()
+async function putNode(client: ZooKeeperClient, root: string, path: string, text: string): Promise<void> {
+  await client.connect()
+  try {
+    await client.setData(path, text)
+  } catch (error) {
+    if (!isZooKeeperError(error, 'NO_NODE')) throw error
+    // Made with its text: nobody is to read an empty one. Another hub that was faster fails this, and it is tried again.
+    await client.ensure(root)
+    await client.create(path, text, 'persistent')
   }
 }

@@ -345,7 +345,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   /** Where this client's scripts go now; undefined where what is owed has to come first. */
   scriptLane(): SharedLane | undefined {
     if (this.slots.owed > 0 && this.#lane?.use !== 'scripts') return undefined
-    if (this.slots.owed === 0 || this.#lane === undefined || this.#lane.isRetired)
+    if (this.slots.owed === 0 || this.#lane === undefined || this.#lane.isClosed)
       this.#lane = this.host.node.lane(this.session.snapshot(), 'scripts')
     return this.#lane
   }
@@ -359,6 +359,8 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   commandLane(): SharedLane {
     const lane = this.#lane
     if (lane !== undefined && !lane.isRetired && (this.slots.owed > 0 || lane.use === 'commands')) return lane
+    // On another connection a request might overtake those before it.
+    if (lane !== undefined && !lane.isClosed && this.slots.owed > 0) return lane
     return (this.#lane = this.host.node.lane(this.session.snapshot()))
   }
 

@@ -88,6 +88,18 @@ export class ClusterRequest implements ReplyTarget {
     this.#options.sink.whenUnstalled!(callback)
   }
 
+  isBehind(): boolean {
+    return this.#options.sink.isBehind?.() ?? false
+  }
+
+  whenCaughtUp(callback: () => void): void {
+    this.#options.sink.whenCaughtUp!(callback)
+  }
+
+  onBypassed(): void {
+    this.#options.onDetour()
+  }
+
   /** Does what an error of the cluster asks for; false where the error is the client's. */
   #follow(reply: Buffer): boolean {
     const { topology } = this.#options

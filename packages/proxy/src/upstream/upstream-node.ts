@@ -1,7 +1,7 @@
 import { LatencyTable } from '../observe/latency-table.ts'
 import type { ConnectTarget } from '../transport/transport.ts'
 import type { ConnectionState } from './identity.ts'
-import { type LaneUse, type LatencySink, type ReplyTarget, SharedLane } from './shared-lane.ts'
+import { type LaneKeeper, type LaneUse, type LatencySink, type ReplyTarget, SharedLane } from './shared-lane.ts'
 import { type ReplyReceiver, UpstreamConnection, type UpstreamSettings } from './upstream-connection.ts'
 
 /** How a node's connections are kept. */
@@ -25,10 +25,12 @@ interface IdleConnection {
  * The connections to one Redis: few that are shared, by user, protocol and database, and those that one client has for
  * itself as long as it needs one.
  */
-export class UpstreamNode {
+export class UpstreamNode implements LaneKeeper {
   readonly target: ConnectTarget
   readonly #settings: NodeSettings
   readonly #lanes = new Map<string, SharedLane>()
+  /** Those that take no more requests and still owe replies. */
+  readonly #retired = new Set<SharedLane>()
   readonly #idle = new Map<string, IdleConnection[]>()
   readonly #owned = new Set<UpstreamConnection>()
   readonly latency = new LatencyTable()
@@ -61,7 +63,7 @@ export class UpstreamNode {
   }
 
   get sharedCount(): number {
-    return this.#lanes.size
+    return this.#lanes.size + this.#retired.size
   }
 
   get idleCount(): number {
@@ -79,11 +81,19 @@ export class UpstreamNode {
     const id = `${use} ${stateId(state)}`
     const known = this.#lanes.get(id)
     if (known !== undefined) return known
-    const lane = new SharedLane(this.target, state, use, this.#settings, this.#onLatency, (retired) => {
-      if (this.#lanes.get(id) === retired) this.#lanes.delete(id)
-    })
+    const lane = new SharedLane(this.target, state, use, this.#settings, this.#onLatency, this)
     this.#lanes.set(id, lane)
     return lane
+  }
+
+  onRetired(lane: SharedLane): void {
+    const id = `${lane.use} ${stateId(lane.state)}`
+    if (this.#lanes.get(id) === lane) this.#lanes.delete(id)
+    this.#retired.add(lane)
+  }
+
+  onClosed(lane: SharedLane): void {
+    this.#retired.delete(lane)
   }
 
   /** A connection for one client alone; `fresh` where it must not have been anybody's before. */
@@ -134,7 +144,7 @@ export class UpstreamNode {
 
   /** Gives up all connections; whoever waits on one is told. */
   loseAll(reason: string): void {
-    for (const lane of [...this.#lanes.values()]) lane.lose(reason)
+    for (const lane of [...this.#lanes.values(), ...this.#retired]) lane.lose(reason)
     for (const connection of [...this.#owned]) connection.lose(reason)
     for (const list of this.#idle.values()) for (const { connection } of list) connection.destroy()
     this.#idle.clear()
@@ -143,7 +153,7 @@ export class UpstreamNode {
   /** Closes everything at once. */
   close(): void {
     this.#isClosed = true
-    for (const lane of [...this.#lanes.values()]) lane.close()
+    for (const lane of [...this.#lanes.values(), ...this.#retired]) lane.close()
     for (const list of this.#idle.values()) for (const { connection } of list) connection.destroy()
     for (const connection of this.#owned) connection.destroy()
     this.#idle.clear()

@@ -3,7 +3,6 @@ import { threadId } from 'node:worker_threads'
 import { type Claim, Shield } from '@firebreak/shield'
 import { ClientConnection } from './client/client-connection.ts'
 import type { ClientHost, Turn } from './client/client-host.ts'
-import { listLine } from './client/list-line.ts'
 import { ProxyUsers } from './client/proxy-users.ts'
 import { Session } from './client/session.ts'
 import type { ClusterSettings } from './cluster/cluster-dispatch.ts'
@@ -14,10 +13,13 @@ import type { Observed } from './observe/firebreak-command.ts'
 import type { LatencyTable } from './observe/latency-table.ts'
 import { SlowLog } from './observe/slow-log.ts'
 import type { ResolvedProxyOptions } from './options.ts'
+import { ClientRoster, type RosterNews } from './roster/client-roster.ts'
 import { SentinelTopology } from './sentinel/sentinel-topology.ts'
 import { type ProxyNodes, ProxyRedis } from './shield/proxy-redis.ts'
 import { ProxyShield } from './shield/proxy-shield.ts'
 import { ProxyUpstream, type Whereabouts } from './shield/proxy-upstream.ts'
+import { ThreadCounts } from './threads/thread-counts.ts'
+import { alone, type ThreadPlace } from './threads/thread-place.ts'
 import { netTransports } from './transport/net-transport.ts'
 import type { ConnectTarget, Transport, TransportKind } from './transport/transport.ts'
 import type { UpstreamMode } from './upstream/find-mode.ts'
@@ -26,8 +28,15 @@ import type { ReplyTarget } from './upstream/shared-lane.ts'
 import type { Topology } from './upstream/topology.ts'
 import { type NodeSettings, UpstreamNode } from './upstream/upstream-node.ts'
 
-/** What one thread tells the others: a key that it found hot, a CLIENT PAUSE, that somebody's rights have changed. */
-export type ThreadNews = { readonly claim: Claim } | { readonly pausedMs: number } | 'rights'
+/**
+ * What one thread tells the others: a key that it found hot, a CLIENT PAUSE, that somebody's rights have changed, a
+ * question about clients or the answer to one.
+ */
+export type ThreadNews =
+  | { readonly claim: Claim }
+  | { readonly pausedMs: number }
+  | { readonly roster: RosterNews }
+  | 'rights'
 
 /** The part of a proxy that runs once per thread: its clients and its connections to Redis. */
 export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed {
@@ -43,6 +52,8 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   readonly slowReaderMs: number
   readonly users: ProxyUsers | undefined
   readonly clients = new Set<ClientConnection>()
+  readonly roster: ClientRoster
+  readonly #counts: ThreadCounts
   readonly slowLog: SlowLog
   /** True while all clients together leave more than `maxTotalOutputBytes` unread. */
   isFull = false
@@ -59,9 +70,16 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   /** The port that the proxy listens on, for those who ask where it is. */
   port = 0
 
-  constructor(options: ResolvedProxyOptions, mode: UpstreamMode, transports: TransportKind = netTransports) {
+  constructor(
+    options: ResolvedProxyOptions,
+    mode: UpstreamMode,
+    transports: TransportKind = netTransports,
+    place: ThreadPlace = alone(),
+  ) {
     this.#options = options
     this.#mode = mode
+    this.#counts = new ThreadCounts(place.index, place.memory)
+    this.roster = new ClientRoster(this.clients, place.index, place.count)
     this.maxRequestBytes = options.maxRequestBytes
     this.maxHeldBytes = options.maxHeldBytes
     this.maxOutputBytes = options.maxOutputBytes
@@ -128,9 +146,11 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     if (this.#shield !== undefined) this.#shield.onClaim = (claim) => publish({ claim })
     if (this.shield !== undefined) this.shield.onRightsChanged = () => publish('rights')
     this.#publish = publish
+    this.roster.publish = (roster) => publish({ roster })
     return (news) => {
       if (news === 'rights') this.shield?.forget()
       else if ('claim' in news) this.#shield?.takeClaim(news.claim)
+      else if ('roster' in news) this.roster.take(news.roster)
       else this.#isolate(news.pausedMs)
     }
   }
@@ -157,11 +177,11 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     const session =
       users === undefined
         ? new Session(identity, database, true)
-        : new Session(users.isOpen ? users.openIdentity : nobody, database, users.isOpen)
-    const client = new ClientConnection(this, session)
+        : new Session(users.isOpen ? users.openIdentity : nobody, database, users.isOpen, 'default')
+    const client = new ClientConnection(this.roster.nextId(), this, session)
     const transport = attach(client)
     client.attach(transport)
-    if (this.clients.size >= this.#options.maxClients) {
+    if (!this.#counts.admit(this.#options.maxClients)) {
       this.counters.refused++
       transport.write(Buffer.from('-ERR max number of clients reached\r\n'))
       transport.end()
@@ -210,19 +230,12 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     return `${lines.join('\r\n')}\r\n`
   }
 
-  namedClients(): string {
-    let lines = ''
-    for (const client of this.clients)
-      if (client.session.name !== '' && client.own.pinned === undefined) lines += listLine(client)
-    return lines
-  }
-
   onlyNode(): OnlyNode | undefined {
     return this.#options.asCluster || this.isCluster ? this.#only() : undefined
   }
 
   onClientGone(client: ClientConnection): void {
-    this.clients.delete(client)
+    if (this.clients.delete(client)) this.#counts.dismiss()
   }
 
   onSlowReader(client: ClientConnection): void {
@@ -297,7 +310,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     for (const client of this.clients) unread += client.unreadBytes
     const { maxTotalOutputBytes } = this.#options
     const wasFull = this.isFull
-    this.isFull = unread > (wasFull ? maxTotalOutputBytes / 2 : maxTotalOutputBytes)
+    this.isFull = this.#counts.weigh(unread) > (wasFull ? maxTotalOutputBytes / 2 : maxTotalOutputBytes)
     if (wasFull && !this.isFull) for (const client of this.clients) client.onDrain()
   }
 

@@ -3,6 +3,8 @@ import { Worker } from 'node:worker_threads'
 import { ProxyStartError } from './errors.ts'
 import { type ProxyOptions, type ResolvedProxyOptions, resolveProxyOptions } from './options.ts'
 import { runCore } from './run-core.ts'
+import { ThreadCounts } from './threads/thread-counts.ts'
+import { alone } from './threads/thread-place.ts'
 import type { WorkerData } from './worker.ts'
 
 /** A proxy that listens. */
@@ -17,14 +19,14 @@ export interface FirebreakProxy {
 export async function startProxy(options: ProxyOptions): Promise<FirebreakProxy> {
   const resolved = resolveProxyOptions(options)
   if (resolved.workers > 1) return startWorkers(options, resolved)
-  const { port, close } = await runCore(resolved, false)
+  const { port, close } = await runCore(resolved, alone())
   return { port, close }
 }
 
 /** Worker threads that share one port: the kernel spreads connections over them. */
 async function startWorkers(
   options: ProxyOptions,
-  { workers: count, maxClients, port: wanted }: ResolvedProxyOptions,
+  { workers: count, port: wanted }: ResolvedProxyOptions,
 ): Promise<FirebreakProxy> {
   if (options.path !== undefined) throw new ProxyStartError('workers share a port; a unix socket has one thread only')
   const workers: Worker[] = []
@@ -40,11 +42,12 @@ async function startWorkers(
   try {
     let port = wanted
     const channel = `firebreak ${randomUUID()}`
+    const memory = ThreadCounts.memoryFor(count)
     for (let index = 0; index < count; index++) {
-      const own = { ...options, ...shieldOf(options, index, count), port, workers: 1 }
       const { worker, port: taken } = await startWorker({
-        options: { ...own, maxClients: Math.ceil(maxClients / count) },
+        options: { ...options, ...shieldOf(options, index, count), port, workers: 1 },
         channel,
+        place: { index, count, memory },
       })
       workers.push(worker)
       port = taken

@@ -29,6 +29,8 @@ const largeBytes = 4096
  * everything goes over the pinned lane until that is free again.
  */
 export class ClientConnection implements TransportOwner, ReplyTarget {
+  /** Of the proxy: on none of its threads another has it. */
+  readonly id: number
   readonly host: ClientHost
   readonly session: Session
   readonly outlet = new Outlet('client')
@@ -55,15 +57,16 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   #isClosed = false
   readonly #backlog: Backlog
   lastActiveMs: number
-  readonly #sinceMs: number
+  readonly sinceMs: number
 
-  constructor(host: ClientHost, session: Session) {
+  constructor(id: number, host: ClientHost, session: Session) {
+    this.id = id
     this.host = host
     this.session = session
     this.request = new ClientRequest(host.maxRequestBytes)
     this.parser = this.request.parser
     this.args = this.request.args
-    this.lastActiveMs = this.#sinceMs = host.turn.nowMs
+    this.lastActiveMs = this.sinceMs = host.turn.nowMs
     this.#backlog = new Backlog(host, this.outlet, this.slots, () => host.onSlowReader(this))
   }
 
@@ -80,12 +83,8 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     return this.#transport.peer
   }
 
-  get ageMs(): number {
-    return this.host.turn.nowMs - this.#sinceMs
-  }
-
-  get idleMs(): number {
-    return this.host.turn.nowMs - this.lastActiveMs
+  get local(): string {
+    return this.#transport.local
   }
 
   /** Bytes that were answered and that the client has not taken. */

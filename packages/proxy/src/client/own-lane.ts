@@ -61,6 +61,11 @@ export class OwnLane implements PinnedOwner {
     this.#client.onReply(slot, bytes, start, end, isLast)
   }
 
+  onPinnedPart(slot: number, reply: Buffer, complete: NonNullable<ReplyMark['complete']>): void {
+    this.#remembered = undefined
+    complete(reply, (whole) => this.#client.answer(slot, whole))
+  }
+
   onPinnedPush(bytes: Uint8Array, start: number, end: number): void {
     if (!this.#client.isClosed) this.#client.outlet.put(bytes, start, end)
   }

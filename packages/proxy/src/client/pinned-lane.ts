@@ -9,6 +9,8 @@ import { confirmationKinds, messageKinds, subscriptionReplyOf } from './subscrip
 export interface PinnedOwner {
   /** A piece of the reply for a slot. */
   onPinnedReply(slot: number, bytes: Uint8Array, start: number, end: number, isLast: boolean): void
+  /** A whole reply for a slot that `complete` makes the client's answer of. */
+  onPinnedPart(slot: number, reply: Buffer, complete: NonNullable<ReplyMark['complete']>): void
   /** Bytes that answer nothing: a message, a push, all of a pipe. */
   onPinnedPush(bytes: Uint8Array, start: number, end: number): void
   /** Nothing needs the connection any more. */
@@ -28,8 +30,8 @@ export interface ReplyMark {
   readonly channels?: number
   /** Called with the reply where it is no error and not QUEUED. */
   readonly onDone?: () => void
-  /** What the client gets instead of a reply of one text. */
-  readonly rewrite?: (reply: Buffer) => Buffer
+  /** Makes what the client gets of the server's reply, now or later. */
+  readonly complete?: (reply: Buffer, answer: (reply: Buffer) => void) => void
 }
 
 /** Which command was sent and when; undefined where it may wait for others, which says nothing about the server. */
@@ -51,8 +53,6 @@ const plus = 0x2b
 const minus = 0x2d
 const array = 0x2a
 const push = 0x3e
-const bulk = 0x24
-const verbatim = 0x3d
 
 /**
  * A connection to Redis that one client has for itself, and the state that keeps it from sharing: a transaction, watched
@@ -201,7 +201,7 @@ export class PinnedLane {
   /** Short replies that say something about the connection's state are looked at in one piece. */
   #needsWhole(expected: Expected | undefined, type: number): boolean {
     if (type === minus && this.#owner.onPinnedError !== undefined) return true
-    if (expected?.mark?.rewrite !== undefined) return true
+    if (expected?.mark?.complete !== undefined) return true
     return expected?.mark !== undefined && (type === plus || type === minus)
   }
 
@@ -224,18 +224,16 @@ export class PinnedLane {
       start = 0
       end = reply.length
     }
-    if (isLast && expected.mark?.rewrite !== undefined && (type === bulk || type === verbatim)) {
-      bytes = expected.mark.rewrite(bytes.subarray(start, end))
-      start = 0
-      end = bytes.length
-    }
     if (isLast) {
       this.#shift()
       this.#time(expected)
       if (expected.mark !== undefined) this.#learn(expected.mark, bytes, start, end, type)
       if (this.inFlight === 0 && !this.#isInTransaction) this.settle()
     }
-    if (expected.slot !== hidden) this.#owner.onPinnedReply(expected.slot, bytes, start, end, isLast)
+    const complete = expected.mark?.complete
+    if (complete !== undefined)
+      this.#owner.onPinnedPart(expected.slot, Buffer.from(bytes.subarray(start, end)), complete)
+    else if (expected.slot !== hidden) this.#owner.onPinnedReply(expected.slot, bytes, start, end, isLast)
     if (isLast && !this.#isOver && this.isFree) this.#owner.onPinnedFree()
   }
 

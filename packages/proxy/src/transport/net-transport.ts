@@ -40,9 +40,11 @@ export class NetTransport implements Transport {
   }
 
   get peer(): string {
-    const { remoteAddress, remotePort } = this.#socket
-    if (remoteAddress === undefined) return ''
-    return remoteAddress.includes(':') ? `[${remoteAddress}]:${remotePort}` : `${remoteAddress}:${remotePort}`
+    return place(this.#socket.remoteAddress, this.#socket.remotePort)
+  }
+
+  get local(): string {
+    return place(this.#socket.localAddress, this.#socket.localPort)
   }
 
   write(bytes: Buffer): boolean {
@@ -68,6 +70,11 @@ export class NetTransport implements Transport {
   destroy(): void {
     this.#socket.destroy()
   }
+}
+
+function place(address: string | undefined, port: number | undefined): string {
+  if (address === undefined) return ''
+  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
 }
 
 // Replies of many clients come over few connections: they are read into one buffer that is used again and again.

@@ -104,8 +104,16 @@ class RawTransport implements Transport {
   }
 
   get peer(): string {
+    return this.#place('getpeername')
+  }
+
+  get local(): string {
+    return this.#place('getsockname')
+  }
+
+  #place(of: 'getpeername' | 'getsockname'): string {
     const out: Partial<AddressInfo> = {}
-    if (this.#handle === undefined || this.#handle.getpeername(out) !== 0) return ''
+    if (this.#handle === undefined || this.#handle[of](out) !== 0) return ''
     return out.family === 'IPv6' ? `[${out.address}]:${out.port}` : `${out.address}:${out.port}`
   }
 

@@ -28,6 +28,8 @@ export interface Transport {
   destroy(): void
   /** The peer's address, as `127.0.0.1:6379`. */
   readonly peer: string
+  /** The address that the peer is connected to. */
+  readonly local: string
 }
 
 /** Makes connections of one kind. */

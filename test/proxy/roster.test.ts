@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { RawClient } from './raw-client.ts'
 
 let server: RedisServer
-let closers: (() => Promise<unknown>)[] = []
+const closers: (() => Promise<unknown>)[] = []
 
 beforeAll(async () => {
   server = await startRedis()

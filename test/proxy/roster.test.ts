@@ -1,43 +1,29 @@
-import { type FirebreakProxy, type ProxyOptions, startProxy } from '@firebreak/proxy'
-import { type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
+import type { FirebreakProxy } from '@firebreak/proxy'
+import { waitFor } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { RawClient } from './raw-client.ts'
+import { ProxyStage } from './proxy-stage.ts'
+import type { RawClient } from './raw-client.ts'
 
-let server: RedisServer
-const closers: (() => Promise<unknown>)[] = []
+let stage: ProxyStage
 
 beforeAll(async () => {
-  server = await startRedis()
-  await server.cli('ACL', 'SETUSER', 'alice', 'on', '>pass', '~*', '+@all')
-  await server.cli('ACL', 'SETUSER', 'mallory', 'on', '>pass', '~*', '+@all', '-client|kill')
+  stage = await ProxyStage.open()
+  await stage.server.cli('ACL', 'SETUSER', 'alice', 'on', '>pass', '~*', '+@all')
+  await stage.server.cli('ACL', 'SETUSER', 'mallory', 'on', '>pass', '~*', '+@all', '-client|kill')
 })
-afterAll(() => server.stop())
-afterEach(async () => {
-  await Promise.all(closers.splice(0).map((close) => close()))
-})
-
-async function start(options: Partial<ProxyOptions> = {}): Promise<FirebreakProxy> {
-  const proxy = await startProxy({ upstream: server.url, port: 0, drainMs: 1, ...options })
-  closers.push(() => proxy.close())
-  return proxy
-}
-
-async function client(port: number): Promise<RawClient> {
-  const made = await RawClient.connect(port)
-  closers.push(() => made.close())
-  return made
-}
+afterAll(() => stage.close())
+afterEach(() => stage.clear())
 
 const threadOf = async (redis: RawClient) => /firebreak_thread:(\d+)/.exec(await redis.ask('FIREBREAK', 'INFO'))?.[1]
 const addressOf = ({ socket }: RawClient) => `127.0.0.1:${socket.localPort}`
 
 /** Clients of a proxy, the first on one thread, all others on another where there are several. */
-async function clients(port: number, count: number, threads: number): Promise<RawClient[]> {
-  const first = await client(port)
+async function clients(proxy: FirebreakProxy, count: number, threads: number): Promise<RawClient[]> {
+  const first = await stage.client(proxy)
   const thread = await threadOf(first)
   const others: RawClient[] = []
   await waitFor(async () => {
-    const next = await client(port)
+    const next = await stage.client(proxy)
     if (threads === 1 || (await threadOf(next)) !== thread) others.push(next)
     else await next.close()
     return others.length === count - 1
@@ -69,7 +55,7 @@ describe.each([
   ['one thread, raw handles', { workers: 1, transport: 'raw' }],
   ['two threads', { workers: 2, transport: 'net' }],
 ] as const)('%s', (_, options) => {
-  const make = async (count: number) => clients((await start(options)).port, count, options.workers)
+  const make = async (count: number) => clients(await stage.start(options), count, options.workers)
 
   test('CLIENT LIST has every client with an id of its own, its name, address and user', async () => {
     const [asker, named, user, plain] = await make(4)
@@ -104,7 +90,7 @@ describe.each([
     expect(await asker!.ask('CLIENT', 'KILL', addressOf(two!))).toBe('-ERR No such client\r\n')
     // One with a connection to Redis for itself is known by its own address too.
     blocked!.send('BLPOP', 'nothing', '0')
-    await waitFor(async () => (await server.cli('INFO', 'clients')).includes('blocked_clients:1'))
+    await waitFor(async () => (await stage.server.cli('INFO', 'clients')).includes('blocked_clients:1'))
     expect(await asker!.ask('CLIENT', 'KILL', 'ADDR', addressOf(blocked!), 'TYPE', 'pubsub')).toBe(':0\r\n')
     expect(await asker!.ask('CLIENT', 'KILL', 'ADDR', addressOf(blocked!), 'TYPE', 'normal')).toBe(':1\r\n')
     await blocked!.closed
@@ -134,12 +120,12 @@ describe.each([
 })
 
 test('clients of all threads together are bounded, however the kernel spreads them', async () => {
-  const { port } = await start({ workers: 3, maxClients: 12 })
-  const all = await Promise.all(Array.from({ length: 12 }, () => client(port)))
+  const proxy = await stage.start({ workers: 3, maxClients: 12 })
+  const all = await Promise.all(Array.from({ length: 12 }, () => stage.client(proxy)))
   expect(await Promise.all(all.map(isOpen))).toEqual(all.map(() => true))
-  const refused = await client(port)
+  const refused = await stage.client(proxy)
   expect(await refused.next()).toBe('-ERR max number of clients reached\r\n')
   await refused.closed
   await all[0]!.close()
-  await waitFor(async () => isOpen(await client(port)))
+  await waitFor(async () => isOpen(await stage.client(proxy)))
 })

@@ -1,41 +1,19 @@
 import { connect, type Socket } from 'node:net'
-import { type FirebreakProxy, type ProxyOptions, startProxy } from '@firebreak/proxy'
-import { FaultProxy, type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
+import { FaultProxy, waitFor } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { RawClient } from './raw-client.ts'
+import { ProxyStage } from './proxy-stage.ts'
 
 const hugeBytes = 64 * 1024 * 1024
 const hugeReplyBytes = `$${hugeBytes}\r\n`.length + hugeBytes + 2
 
-let server: RedisServer
-let direct: RawClient
-let closers: (() => unknown)[] = []
+let stage: ProxyStage
 
 beforeAll(async () => {
-  server = await startRedis()
-  direct = await RawClient.connect(server.port)
-  await direct.ask('SETRANGE', 'huge', String(hugeBytes - 1), 'x')
+  stage = await ProxyStage.open()
+  await stage.direct.ask('SETRANGE', 'huge', String(hugeBytes - 1), 'x')
 })
-afterAll(async () => {
-  await direct.close()
-  await server.stop()
-})
-afterEach(async () => {
-  for (const close of closers.reverse()) await close()
-  closers = []
-})
-
-async function start(options: Partial<ProxyOptions> = {}): Promise<FirebreakProxy> {
-  const proxy = await startProxy({ upstream: server.url, port: 0, drainMs: 1, ...options })
-  closers.push(() => proxy.close())
-  return proxy
-}
-
-async function client(port: number): Promise<RawClient> {
-  const made = await RawClient.connect(port)
-  closers.push(() => made.close())
-  return made
-}
+afterAll(() => stage.close())
+afterEach(() => stage.clear())
 
 /** A client that reads no more once it has so many bytes. */
 class SlowReader {
@@ -55,16 +33,17 @@ class SlowReader {
         resolve()
       })
     })
-    closers.push(() => this.socket.destroy())
+    stage.onClear(() => this.socket.destroy())
   }
 }
 
-const connections = async () => Number(/total_connections_received:(\d+)/.exec(await direct.ask('INFO', 'stats'))![1])
+const connections = async () =>
+  Number(/total_connections_received:(\d+)/.exec(await stage.direct.ask('INFO', 'stats'))![1])
 
 describe.each(['net', 'raw'] as const)('over %s', (transport) => {
   test('behind a huge value that is read slowly nobody has to wait who comes after it', async () => {
-    const proxy = await start({ transport, maxOutputBytes: 4_000_000, slowReaderMs: 300_000 })
-    const other = await client(proxy.port)
+    const proxy = await stage.start({ transport, maxOutputBytes: 4_000_000, slowReaderMs: 300_000 })
+    const other = await stage.client(proxy)
     await other.ask('PING')
     const slow = new SlowReader(proxy.port, 2_000_000)
     slow.socket.write('GET huge\r\n')
@@ -79,33 +58,33 @@ describe.each(['net', 'raw'] as const)('over %s', (transport) => {
 })
 
 test('who has something owed behind a huge value stays on its connection, so that its order holds', async () => {
-  const proxy = await start({ maxOutputBytes: 1_000_000, slowReaderMs: 300_000 })
-  const other = await client(proxy.port)
+  const proxy = await stage.start({ maxOutputBytes: 1_000_000, slowReaderMs: 300_000 })
+  const other = await stage.client(proxy)
   await other.ask('PING')
   const slow = new SlowReader(proxy.port, 2_000_000)
   slow.socket.write('PING\r\n')
   await waitFor(() => slow.received > 0)
   // Both are on their way before Redis answers the first.
-  await direct.ask('CLIENT', 'PAUSE', '300', 'ALL')
+  await stage.direct.ask('CLIENT', 'PAUSE', '300', 'ALL')
   slow.socket.write('GET huge\r\n')
   for (let index = 0; index < 3; index++) await other.ask('FIREBREAK', 'HELP')
   other.send('INCR', 'ordered')
   await slow.hasStopped
-  await waitFor(async () => (await direct.ask('GET', 'ordered')) === '$1\r\n1\r\n')
+  await waitFor(async () => (await stage.direct.ask('GET', 'ordered')) === '$1\r\n1\r\n')
   const before = await connections()
   for (let index = 2; index <= 50; index++) other.send('INCR', 'ordered')
-  await waitFor(async () => (await direct.ask('GET', 'ordered')) === '$2\r\n50\r\n')
+  await waitFor(async () => (await stage.direct.ask('GET', 'ordered')) === '$2\r\n50\r\n')
   expect(await connections()).toBe(before)
   slow.socket.resume()
   for (let index = 1; index <= 50; index++) expect(await other.next()).toBe(`:${index}\r\n`)
 })
 
 test('a slow reader whom nobody waits behind may take its time', async () => {
-  const proxy = await start({ maxOutputBytes: 1_000_000, slowReaderMs: 1 })
+  const proxy = await stage.start({ maxOutputBytes: 1_000_000, slowReaderMs: 1 })
   const slow = new SlowReader(proxy.port, 2_000_000)
   slow.socket.write('GET huge\r\n')
   await slow.hasStopped
-  const other = await client(proxy.port)
+  const other = await stage.client(proxy)
   for (let index = 0; index < 100; index++) await other.ask('PING')
   slow.socket.resume()
   await waitFor(() => slow.received === hugeReplyBytes || slow.socket.closed)
@@ -114,9 +93,9 @@ test('a slow reader whom nobody waits behind may take its time', async () => {
 })
 
 test('a proxy that closes leaves no connection behind that a slow reader has held up', async () => {
-  const between = await FaultProxy.start(server.port)
-  closers.push(() => between.close())
-  const proxy = await start({ upstream: `127.0.0.1:${between.port}`, mode: 'single', maxOutputBytes: 100_000 })
+  const between = await FaultProxy.start(stage.server.port)
+  stage.onClear(() => between.close())
+  const proxy = await stage.start({ upstream: `127.0.0.1:${between.port}`, mode: 'single', maxOutputBytes: 100_000 })
   const slow = new SlowReader(proxy.port, 2_000_000)
   slow.socket.write('GET huge\r\n')
   await slow.hasStopped

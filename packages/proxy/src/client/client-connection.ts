@@ -159,6 +159,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
       this.destroy()
       return
     }
+    this.slots.drop(slot)
     this.answer(slot, lostReply(error, wasSent))
   }
 

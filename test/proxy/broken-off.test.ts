@@ -1,0 +1,47 @@
+import type { Socket } from 'node:net'
+import { keySlot } from '@firebreak/core'
+import { waitFor } from '@firebreak/testkit'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { slotsOf } from './fake-redis.ts'
+import { letWork, ProxyStage } from './proxy-stage.ts'
+
+let stage: ProxyStage
+
+beforeAll(async () => {
+  stage = await ProxyStage.open()
+})
+afterAll(() => stage.close())
+afterEach(() => stage.clear())
+
+test('a reply that breaks off behind one that is still to come is an error, and never a piece of it', async () => {
+  const ports: number[] = []
+  const waiting: Socket[] = []
+  const nodes = await Promise.all(
+    [0, 1].map((index) =>
+      stage.fake((words, socket) => {
+        if (words[0] === 'CLUSTER') return slotsOf(ports)
+        if (words[0] !== 'GET') return '+OK\r\n'
+        waiting.push(socket)
+        return index === 0 ? undefined : `$100000\r\n${'v'.repeat(1000)}`
+      }),
+    ),
+  )
+  ports.push(...nodes.map(({ port }) => port))
+  const proxy = await stage.start({ upstream: `127.0.0.1:${ports[0]}`, mode: 'cluster', retryForMs: 1 })
+  const redis = await stage.client(proxy)
+  const [low, high] = ['a', 'b', 'c', 'd', 'e']
+    .sort((one, two) => keySlot(one) - keySlot(two))
+    .filter((_, at) => at % 4 === 0)
+  redis.send('GET', low!)
+  redis.send('GET', high!)
+  await waitFor(() => waiting.length === 2)
+  const [first, second] = nodes.map(({ sockets }) => waiting.find((socket) => sockets.has(socket)))
+  const cut = new Promise((resolve) => second!.once('close', resolve))
+  second!.end()
+  await cut
+  await letWork(await stage.client(proxy), 20)
+  first!.write('$5\r\nfirst\r\n')
+  expect(await redis.next()).toBe('$5\r\nfirst\r\n')
+  expect(await redis.next()).toMatch(/^-ERR Firebreak: the connection to Redis at .* was lost/)
+  expect(await redis.ask('PING')).toBe('+OK\r\n')
+})

@@ -45,3 +45,17 @@ test('a reply that breaks off behind one that is still to come is an error, and 
   expect(await redis.next()).toMatch(/^-ERR Firebreak: the connection to Redis at .* was lost/)
   expect(await redis.ask('PING')).toBe('+OK\r\n')
 })
+
+test('a large request whose connection is refused is answered, and what follows it too', async () => {
+  await stage.direct.ask('ACL', 'SETUSER', 'leaving', 'on', '>pass', '~*', '+@all')
+  const proxy = await stage.start()
+  const redis = await stage.client(proxy)
+  expect(await redis.ask('AUTH', 'leaving', 'pass')).toBe('+OK\r\n')
+  await stage.direct.ask('ACL', 'DELUSER', 'leaving')
+  redis.send('SET', 'k', Buffer.alloc(30_000_000, 'v'))
+  redis.send('AUTH', 'default', 'any')
+  redis.send('PING')
+  expect(await redis.next()).toMatch(/^-WRONGPASS/)
+  expect(await redis.next()).toBe('+OK\r\n')
+  expect(await redis.next()).toBe('+PONG\r\n')
+})

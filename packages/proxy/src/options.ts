@@ -49,10 +49,18 @@ export interface ProxyOptions {
    * itself. @default 134217728
    */
   readonly maxHeldBytes?: number
-  /** Bytes that a client may leave unread before its replies, and those who send them, have to wait. @default 16777216 */
+  /**
+   * Bytes that a client may leave unread before its replies, and those who send them, have to wait; 65536 at least.
+   * @default 16777216
+   */
   readonly maxOutputBytes?: number
   /** As `maxOutputBytes`, of all clients together: beyond it nobody's requests are taken until some has left. @default 268435456 */
   readonly maxTotalOutputBytes?: number
+  /**
+   * Bytes that Redis may leave untaken on shared connections before clients have to wait with more: looked at every tenth
+   * of a second. @default 67108864
+   */
+  readonly maxQueuedBytes?: number
   /** Requests of one client on their way. @default 65536 */
   readonly maxInFlight?: number
   /** A client that holds up others by not reading for this long is closed. @default 10000 */
@@ -102,6 +110,7 @@ const defaults = {
   maxHeldBytes: 128 * 1024 * 1024,
   maxOutputBytes: 16 * 1024 * 1024,
   maxTotalOutputBytes: 256 * 1024 * 1024,
+  maxQueuedBytes: 64 * 1024 * 1024,
   maxInFlight: 65_536,
   slowReaderMs: 10_000,
   idleTimeoutMs: 0,
@@ -122,6 +131,7 @@ const countOptions = [
   'maxHeldBytes',
   'maxOutputBytes',
   'maxTotalOutputBytes',
+  'maxQueuedBytes',
   'maxInFlight',
   'slowReaderMs',
   'connectWaitMs',

@@ -48,7 +48,8 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   readonly maxRequestBytes: number
   readonly maxHeldBytes: number
   readonly maxOutputBytes: number
-  readonly maxInFlight: number
+  /** As the option says, and less while Redis takes nothing. */
+  maxInFlight: number
   readonly slowReaderMs: number
   readonly users: ProxyUsers | undefined
   readonly clients = new Set<ClientConnection>()
@@ -82,7 +83,8 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     this.roster = new ClientRoster(this.clients, place.index, place.count)
     this.maxRequestBytes = options.maxRequestBytes
     this.maxHeldBytes = options.maxHeldBytes
-    this.maxOutputBytes = options.maxOutputBytes
+    // Below this a socket does not tell that it has sent everything.
+    this.maxOutputBytes = Math.max(options.maxOutputBytes, 65_536)
     this.maxInFlight = options.maxInFlight
     this.slowReaderMs = options.slowReaderMs
     this.slowLog = new SlowLog(options.slowLogLength)
@@ -314,8 +316,19 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     if (wasFull && !this.isFull) for (const client of this.clients) client.onDrain()
   }
 
+  /** While Redis takes nothing each client may have a few requests on their way only, so that the others stay with it. */
+  #unclog(): void {
+    const { maxInFlight, maxQueuedBytes } = this.#options
+    const wasClogged = this.maxInFlight < maxInFlight
+    const queued = this.#nodes().reduce((sum, { queuedBytes }) => sum + queuedBytes, 0)
+    this.maxInFlight =
+      queued > (wasClogged ? maxQueuedBytes / 2 : maxQueuedBytes) ? Math.min(maxInFlight, cloggedInFlight) : maxInFlight
+    if (wasClogged && this.maxInFlight === maxInFlight) for (const client of this.clients) client.goOn()
+  }
+
   #tick(): void {
     this.#weigh()
+    this.#unclog()
     for (const node of this.#nodes()) node.sweep()
     const { idleTimeoutMs } = this.#options
     if (idleTimeoutMs === 0) return
@@ -328,6 +341,9 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     }
   }
 }
+
+/** Requests of one client on their way while Redis takes nothing. */
+const cloggedInFlight = 16
 
 function isOffByEnvironment(): boolean {
   return ['off', '0', 'false', 'no'].includes((process.env['FIREBREAK'] ?? '').toLowerCase())

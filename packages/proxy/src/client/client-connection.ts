@@ -109,6 +109,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     if (this.#isEnding) return
     if (this.own.pinned?.isPipe === true) {
       this.own.pinned.forward(bytes, 0, length)
+      if (this.own.pinned.mustWait) this.#transport.pause()
       return
     }
     const start = this.#large.isOnItsWay ? this.#large.forward(bytes, length) : 0
@@ -123,9 +124,9 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     }
   }
 
-  /** Redis has taken what was sent over the client's own connection: the rest of a large request may come. */
+  /** Redis has taken what was sent over the client's own connection: the rest of a large request, or more, may come. */
   onUpstreamDrain(): void {
-    if (this.#large.isOnItsWay && !this.#isBlocked) this.#transport.resume()
+    if ((this.#large.isOnItsWay || this.own.pinned?.isPipe === true) && !this.#isBlocked) this.#transport.resume()
   }
 
   onDrain(): void {

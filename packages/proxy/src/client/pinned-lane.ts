@@ -49,6 +49,10 @@ interface Expected {
 }
 
 const hidden = -1
+/** How many bytes are worth a look at their reader's backlog, be they one reply or many messages. */
+const weighedBytes = 4096
+/** So much may wait on its way to Redis before the client that sends it has to wait. */
+const maxQueuedBytes = 1024 * 1024
 const plus = 0x2b
 const minus = 0x2d
 const array = 0x2a
@@ -79,6 +83,8 @@ export class PinnedLane {
   /** Its client has none or another one by now: what a reply led to may have been the end of this. */
   #isOver = false
   #pieces: Buffer[] | undefined
+  /** Bytes that came since the client's backlog was looked at. */
+  #unweighedBytes = 0
   #onSettled: (() => void)[] = []
   /** A request went over it that nobody has kept. */
   hasStreamed = false
@@ -109,6 +115,14 @@ export class PinnedLane {
 
   get inFlight(): number {
     return this.#expected.length - this.#first
+  }
+
+  /** True while Redis has not taken enough of what was sent for more to come. */
+  get mustWait(): boolean {
+    const { outlet, isClosed } = this.connection
+    if (isClosed || outlet.queuedBytes <= maxQueuedBytes) return false
+    outlet.flush()
+    return outlet.queuedBytes > maxQueuedBytes
   }
 
   /** True when the connection is as it was made and owes nothing. */
@@ -152,10 +166,15 @@ export class PinnedLane {
 
   onReply(bytes: Buffer, start: number, end: number, isLast: boolean, type: number): void {
     this.#route(bytes, start, end, isLast, type)
-    if (end - start >= 4096 && this.#owner.isBehind()) {
-      this.connection.pause()
-      this.#owner.whenCaughtUp(() => this.connection.resume())
-    }
+    this.#unweighedBytes += end - start
+    // Given back it is another's already.
+    if (this.#unweighedBytes < weighedBytes || this.#isOver) return
+    this.#unweighedBytes = 0
+    if (!this.#owner.isBehind()) return
+    this.connection.pause()
+    this.#owner.whenCaughtUp(() => {
+      if (!this.#isOver) this.connection.resume()
+    })
   }
 
   onLost(error: UpstreamLostError): void {

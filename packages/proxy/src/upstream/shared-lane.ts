@@ -98,6 +98,11 @@ export class SharedLane implements ReplyReceiver {
     return this.#connection.isClosed
   }
 
+  /** Bytes that Redis has not taken. */
+  get queuedBytes(): number {
+    return this.#connection.outlet.queuedBytes
+  }
+
   get inFlight(): number {
     return this.#tail - this.#head
   }

@@ -66,6 +66,14 @@ export class UpstreamNode implements LaneKeeper {
     return this.#lanes.size + this.#retired.size
   }
 
+  /** Bytes on shared connections that Redis has not taken. */
+  get queuedBytes(): number {
+    let bytes = 0
+    for (const lane of this.#lanes.values()) bytes += lane.queuedBytes
+    for (const lane of this.#retired) bytes += lane.queuedBytes
+    return bytes
+  }
+
   get idleCount(): number {
     let count = 0
     for (const list of this.#idle.values()) count += list.length
@@ -109,6 +117,8 @@ export class UpstreamNode implements LaneKeeper {
   giveBack(connection: UpstreamConnection): void {
     this.#owned.delete(connection)
     if (connection.isClosed) return
+    // Whoever has had it may have been slow.
+    connection.resume()
     const id = stateId(connection.state)
     const list = this.#idle.get(id) ?? []
     if (this.#isClosed || list.length >= this.#settings.maxIdleConnections) {

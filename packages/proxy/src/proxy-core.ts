@@ -302,14 +302,14 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
       elapsedMs,
       command: proxyCommands[commandId]!.name,
       node: node.address,
-      client: client?.peer ?? '',
+      client: client?.transport.peer ?? '',
       clientName: client?.session.name ?? '',
     })
   }
 
   #weigh(): void {
     let unread = 0
-    for (const client of this.clients) unread += client.unreadBytes
+    for (const client of this.clients) unread += client.backlog.bytes
     const { maxTotalOutputBytes } = this.#options
     const wasFull = this.isFull
     this.isFull = this.#counts.weigh(unread) > (wasFull ? maxTotalOutputBytes / 2 : maxTotalOutputBytes)

@@ -55,7 +55,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   #isPaused = false
   #isEnding = false
   #isClosed = false
-  readonly #backlog: Backlog
+  readonly backlog: Backlog
   lastActiveMs: number
   readonly sinceMs: number
 
@@ -67,7 +67,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     this.parser = this.request.parser
     this.args = this.request.args
     this.lastActiveMs = this.sinceMs = host.turn.nowMs
-    this.#backlog = new Backlog(host, this.outlet, this.slots, () => host.onSlowReader(this))
+    this.backlog = new Backlog(host, this.outlet, this.slots, () => host.onSlowReader(this))
   }
 
   attach(transport: Transport): void {
@@ -79,17 +79,8 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     return this.#isClosed
   }
 
-  get peer(): string {
-    return this.#transport.peer
-  }
-
-  get local(): string {
-    return this.#transport.local
-  }
-
-  /** Bytes that were answered and that the client has not taken. */
-  get unreadBytes(): number {
-    return this.#backlog.bytes
+  get transport(): Transport {
+    return this.#transport
   }
 
   /** True when nothing is owed and nothing is begun. */
@@ -130,7 +121,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   }
 
   onDrain(): void {
-    if (this.#backlog.drained()) this.goOn()
+    if (this.backlog.drained()) this.goOn()
   }
 
   onClose(): void {
@@ -140,14 +131,14 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     this.#input.clear()
     this.slots.clear()
     this.own.release()
-    this.#backlog.close()
+    this.backlog.close()
     this.host.onClientGone(this)
   }
 
   onReply(slot: number, bytes: Uint8Array, start: number, end: number, isLast: boolean): void {
     if (this.#isClosed) return
     this.slots.reply(slot, bytes, start, end, isLast)
-    this.#backlog.weigh(end - start, isLast)
+    this.backlog.weigh(end - start, isLast)
     if (!isLast) return
     if (this.slots.owed === 0) {
       if (this.#isWaiting || this.#isEnding || this.#isPaused) this.#drained()
@@ -165,19 +156,19 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   }
 
   isStalled(): boolean {
-    return this.#backlog.isStalled
+    return this.backlog.isStalled
   }
 
   isBehind(): boolean {
-    return this.#backlog.isBehind
+    return this.backlog.isBehind
   }
 
   whenUnstalled(callback: () => void): void {
-    this.#backlog.whenUnstalled(callback)
+    this.backlog.whenUnstalled(callback)
   }
 
   whenCaughtUp(callback: () => void): void {
-    this.#backlog.whenCaughtUp(callback)
+    this.backlog.whenCaughtUp(callback)
   }
 
   /** Answers a slot with a whole reply. */
@@ -190,7 +181,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     if (this.slots.owed > 0) this.answer(this.slots.take(), reply)
     else if (!this.#isClosed) this.outlet.put(reply, 0, reply.length)
     // A pipeline of short requests may ask for more than any buffer should hold.
-    if (reply.length >= largeBytes && this.#backlog.isBehind) this.#pause()
+    if (reply.length >= largeBytes && this.backlog.isBehind) this.#pause()
   }
 
   /** Takes no more requests and closes once all that is owed has gone out. */
@@ -263,6 +254,11 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     const input = this.#input
     while (!input.isEmpty && !this.#isBlocked && !this.#isEnding) {
       const { start } = input
+      if (this.own.pinned?.isPipe === true) {
+        this.own.pinned.forward(input.bytes, start, input.end)
+        input.clear()
+        return
+      }
       const taken = this.#take(input.bytes, start, input.end)
       input.consume(taken)
       if (taken === start) break
@@ -273,7 +269,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   #take(bytes: Buffer, start: number, end: number): number {
     let at = start
     const { parser } = this
-    if (this.#backlog.isBehind || this.slots.owed > this.host.maxInFlight) this.#pause()
+    if (this.backlog.isBehind || this.slots.owed > this.host.maxInFlight) this.#pause()
     while (at < end && !this.#isBlocked) {
       let next: number
       try {
@@ -302,7 +298,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     const command = proxyCommandOf(this.args)
     if (this.host.cluster !== undefined) return this.#dispatchToCluster(this.host.cluster, command, bytes, start, end)
     if (this.own.pinned !== undefined) return this.own.dispatch(this.own.pinned, command, bytes, start, end)
-    if (command.isShared && !this.host.isIsolated && this.session.isKnown && !this.#backlog.isHeavy) {
+    if (command.isShared && !this.host.isIsolated && this.session.isKnown && !this.backlog.isHeavy) {
       let target: ReplyTarget = this
       const { shield } = this.host
       if (shield?.isActive) {
@@ -351,11 +347,6 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     return this.#lane
   }
 
-  /** True for a while after a large reply. */
-  get isHeavy(): boolean {
-    return this.#backlog.isHeavy
-  }
-
   /** Where this client's plain commands go now. */
   commandLane(): SharedLane {
     const lane = this.#lane
@@ -372,6 +363,12 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     return false
   }
 
+  /** What is owed comes as it is from now on, as part of a pipe; of one that is to end the server closes that. */
+  forgetOwed(): void {
+    this.slots.clear()
+    if (!this.#isEnding) this.#drained()
+  }
+
   #drained(): void {
     this.#isWaiting = false
     if (this.#isEnding) this.end()
@@ -382,7 +379,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     this.#isPaused = true
     this.#transport.pause()
     this.outlet.flush()
-    if (!this.#backlog.isBehind && this.slots.owed <= this.host.maxInFlight) {
+    if (!this.backlog.isBehind && this.slots.owed <= this.host.maxInFlight) {
       this.#isPaused = false
       this.#transport.resume()
     }
@@ -391,7 +388,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   /** Goes on with requests after whatever held them up. */
   goOn(): void {
     if (this.#isClosed || this.#isEnding) return
-    if (this.#isPaused && !this.#backlog.isBehind && this.slots.owed <= this.host.maxInFlight) this.#isPaused = false
+    if (this.#isPaused && !this.backlog.isBehind && this.slots.owed <= this.host.maxInFlight) this.#isPaused = false
     if (this.#isBlocked) return
     this.#takeInput()
     this.host.shield?.settle()

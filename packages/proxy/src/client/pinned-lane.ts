@@ -13,6 +13,8 @@ export interface PinnedOwner {
   onPinnedPart(slot: number, reply: Buffer, complete: NonNullable<ReplyMark['complete']>): void
   /** Bytes that answer nothing: a message, a push, all of a pipe. */
   onPinnedPush(bytes: Uint8Array, start: number, end: number): void
+  /** From now on replies come as they are: what is owed is no longer answered one by one. */
+  onPinnedPipe(): void
   /** Nothing needs the connection any more. */
   onPinnedFree(): void
   onPinnedLost(error: UpstreamLostError): void
@@ -80,6 +82,8 @@ export class PinnedLane {
   /** Nobody else may have the connection after this client. */
   isTainted = false
   #isPipe = false
+  /** It is a pipe once what is expected has come. */
+  #isPipeNext = false
   /** Its client has none or another one by now: what a reply led to may have been the end of this. */
   #isOver = false
   #pieces: Buffer[] | undefined
@@ -102,7 +106,7 @@ export class PinnedLane {
   }
 
   get isPipe(): boolean {
-    return this.#isPipe
+    return this.#isPipe || this.#isPipeNext
   }
 
   get isSubscribed(): boolean {
@@ -150,13 +154,18 @@ export class PinnedLane {
     this.connection.outlet.put(bytes, 0, bytes.length)
   }
 
-  /** From now on bytes go both ways as they are. */
+  /** From now on bytes go both ways as they are; replies that nobody gets come first. */
   becomePipe(): void {
     this.settle()
-    this.#isPipe = true
-    this.connection.isRaw = true
     this.stays = true
     this.isTainted = true
+    this.#isPipeNext = this.#expected.at(-1)?.slot === hidden
+    if (!this.#isPipeNext) this.#beginPipe()
+  }
+
+  #beginPipe(): void {
+    this.#isPipe = true
+    this.connection.isRaw = true
   }
 
   /** Bytes of a pipe. */
@@ -248,12 +257,14 @@ export class PinnedLane {
       this.#time(expected)
       if (expected.mark !== undefined) this.#learn(expected.mark, bytes, start, end, type)
       if (this.inFlight === 0 && !this.#isInTransaction) this.settle()
+      if (this.inFlight === 0 && this.#isPipeNext) this.#beginPipe()
     }
     const complete = expected.mark?.complete
     if (complete !== undefined)
       this.#owner.onPinnedPart(expected.slot, Buffer.from(bytes.subarray(start, end)), complete)
     else if (expected.slot !== hidden) this.#owner.onPinnedReply(expected.slot, bytes, start, end, isLast)
-    if (isLast && !this.#isOver && this.isFree) this.#owner.onPinnedFree()
+    if (this.#isPipe) this.#owner.onPinnedPipe()
+    else if (isLast && !this.#isOver && this.isFree) this.#owner.onPinnedFree()
   }
 
   #time({ times }: Expected): void {
@@ -343,7 +354,7 @@ export class PinnedLane {
 
   /** Calls back once all that was sent so far is answered and no transaction is open, or the connection is given up. */
   whenSettled(callback: () => void): void {
-    if (this.#isPipe) callback()
+    if (this.isPipe) callback()
     else this.#onSettled.push(callback)
   }
 

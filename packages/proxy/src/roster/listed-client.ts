@@ -20,7 +20,8 @@ export interface ListedClient {
 
 /** A client as it is now. */
 export function listedClient(client: ClientConnection): ListedClient {
-  const { id, peer, local, session, own, host, unreadBytes } = client
+  const { id, session, own, host } = client
+  const { peer, local } = client.transport
   const { name, user, database, version } = session
   return {
     id,
@@ -33,7 +34,7 @@ export function listedClient(client: ClientConnection): ListedClient {
     version,
     ageMs: host.turn.nowMs - client.sinceMs,
     idleMs: host.turn.nowMs - client.lastActiveMs,
-    unreadBytes,
+    unreadBytes: client.backlog.bytes,
     isKnownToServer: own.pinned !== undefined,
   }
 }

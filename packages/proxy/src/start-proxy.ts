@@ -5,6 +5,7 @@ import { type ProxyOptions, type ResolvedProxyOptions, resolveProxyOptions } fro
 import { runCore } from './run-core.ts'
 import { ThreadCounts } from './threads/thread-counts.ts'
 import { alone } from './threads/thread-place.ts'
+import { WorkerThreads } from './threads/worker-threads.ts'
 import type { WorkerData } from './worker.ts'
 
 /** A proxy that listens. */
@@ -29,34 +30,27 @@ async function startWorkers(
   { workers: count, port: wanted }: ResolvedProxyOptions,
 ): Promise<FirebreakProxy> {
   if (options.path !== undefined) throw new ProxyStartError('workers share a port; a unix socket has one thread only')
-  const workers: Worker[] = []
-  const close = async () => {
-    await Promise.all(
-      workers.map(async (worker) => {
-        const exited = new Promise((resolve) => worker.once('exit', resolve))
-        worker.postMessage('close')
-        await exited
-      }),
-    )
-  }
-  try {
-    let port = wanted
-    const channel = `firebreak ${randomUUID()}`
-    const memory = ThreadCounts.memoryFor(count)
-    for (let index = 0; index < count; index++) {
-      const { worker, port: taken } = await startWorker({
-        options: { ...options, ...shieldOf(options, index, count), port, workers: 1 },
-        channel,
-        place: { index, count, memory },
+  const channel = `firebreak ${randomUUID()}`
+  const memory = ThreadCounts.memoryFor(count)
+  // From source and from the build alike: the file beside this one.
+  const file = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
+  const threads = await WorkerThreads.start({
+    count,
+    port: wanted,
+    make: (index, port) => {
+      const own = { ...options, ...shieldOf(options, index, count), port, workers: 1 }
+      const workerData: WorkerData = { options: own, channel, place: { index, count, memory } }
+      return new Worker(file, { workerData })
+    },
+    onLost: (index, { message }) => {
+      new ThreadCounts(index, memory).forget()
+      process.emitWarning(`thread ${index} of the proxy has ended (${message}); another takes its place`, {
+        type: 'FirebreakWarning',
+        code: 'proxy-thread',
       })
-      workers.push(worker)
-      port = taken
-    }
-    return { port, close }
-  } catch (error) {
-    await close()
-    throw error
-  }
+    },
+  })
+  return { port: threads.port, close: () => threads.close() }
 }
 
 /** The shield of one thread of several: each is a sensor of its own and admits its share of a limit. */
@@ -70,15 +64,4 @@ function shieldOf({ shield }: ProxyOptions, index: number, count: number): Pick<
       ...(instanceId !== undefined && { instanceId: `${instanceId}-${index}` }),
     },
   }
-}
-
-function startWorker(data: WorkerData): Promise<{ worker: Worker; port: number }> {
-  // From source and from the build alike: the file beside this one.
-  const file = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
-  return new Promise((resolve, reject) => {
-    const worker = new Worker(file, { workerData: data })
-    worker.once('message', (port: number) => resolve({ worker, port }))
-    worker.once('error', (cause) => reject(new ProxyStartError(`a thread cannot start: ${cause.message}`, { cause })))
-    worker.once('exit', (code) => reject(new ProxyStartError(`a thread ended with ${code} before it listened`)))
-  })
 }

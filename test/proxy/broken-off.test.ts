@@ -46,6 +46,26 @@ test('a reply that breaks off behind one that is still to come is an error, and 
   expect(await redis.ask('PING')).toBe('+OK\r\n')
 })
 
+test('a request that a cluster asks to send later is not sent again by a proxy that has closed', async () => {
+  const ports: number[] = []
+  const node = await stage.fake((words) => {
+    if (words[0] === 'CLUSTER') return slotsOf(ports)
+    return words[0] === 'GET' ? '-CLUSTERDOWN The cluster is down\r\n' : '+OK\r\n'
+  })
+  ports.push(node.port)
+  const proxy = await stage.start({ upstream: `127.0.0.1:${node.port}`, mode: 'cluster' })
+  const redis = await stage.client(proxy)
+  for (let index = 0; index < 20; index++) redis.send('GET', `key ${index}`)
+  await waitFor(() => node.requests.filter((words) => words[0] === 'GET').length > 40)
+  await proxy.close()
+  await waitFor(() => node.sockets.size === 0)
+  const before = node.requests.length
+  // What waits is due every twenty milliseconds.
+  const until = performance.now() + 100
+  await waitFor(() => performance.now() > until)
+  expect([node.sockets.size, node.requests.length]).toEqual([0, before])
+})
+
 test('a large request whose connection is refused is answered, and what follows it too', async () => {
   await stage.direct.ask('ACL', 'SETUSER', 'leaving', 'on', '>pass', '~*', '+@all')
   const proxy = await stage.start()

@@ -4,6 +4,8 @@ import { BufferArgs, RequestParser } from '@firebreak/core'
 /** A server that answers as a test says: each request, as its words, with bytes or later on its socket. */
 export class FakeRedis {
   readonly sockets = new Set<Socket>()
+  /** All that it was asked, as words. */
+  readonly requests: string[][] = []
   readonly #server: Server
 
   private constructor(answer: (words: string[], socket: Socket) => string | undefined) {
@@ -23,6 +25,7 @@ export class FakeRedis {
           const words = Array.from({ length: args.length }, (_, index) =>
             rest.toString('latin1', parser.startOf(index), parser.endOf(index)),
           )
+          this.requests.push(words)
           const reply = answer(words, socket)
           if (reply !== undefined) socket.write(reply, 'latin1')
           at = next

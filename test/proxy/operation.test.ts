@@ -125,6 +125,20 @@ test('clients beyond the bound are refused in the words of Redis', async () => {
   })
 })
 
+test.each(['net', 'raw'] as const)(
+  'a client whose host is gone is found out by the kernel, over %s',
+  async (transport) => {
+    const proxy = await start({ transport })
+    const redis = await client(proxy.port)
+    await redis.ask('PING')
+    const port = (number: number) => `0100007F:${number.toString(16).toUpperCase().padStart(4, '0')}`
+    const pair = `${port(proxy.port)} ${port(redis.socket.localPort!)} 01`
+    const timerOf = () => new RegExp(`${pair} \\S+ (\\d\\d):`).exec(readFileSync('/proc/net/tcp', 'latin1'))?.[1]
+    // While something is on its way another timer runs; 02 is that of keep-alive.
+    await waitFor(() => timerOf() === '02', { what: () => `the timer, is ${timerOf()}` })
+  },
+)
+
 test('idle clients are closed, those that wait for something are not', async () => {
   const proxy = await start({ idleTimeoutMs: 150 })
   const idle = await client(proxy.port)

@@ -1,6 +1,12 @@
 import { connect as connectTcp, type OnReadOpts, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import type { ConnectTarget, Transport, TransportKind, TransportOwner } from './transport.ts'
+import {
+  type ConnectTarget,
+  keepAliveMs,
+  type Transport,
+  type TransportKind,
+  type TransportOwner,
+} from './transport.ts'
 
 /** A connection over Node's public sockets: TCP, TLS and unix sockets alike. */
 export class NetTransport implements Transport {
@@ -100,6 +106,7 @@ export const netTransports: TransportKind = {
         ? connectTcp({ ...place, noDelay: true, onread: readInto(owner) }, onConnect)
         : connectTls({ ...place, servername: /^[\d.]+$|:/.test(host) ? '' : host, ...tls }, onConnect)
     socket.setNoDelay(true)
+    socket.setKeepAlive(true, keepAliveMs)
     return new NetTransport(socket, owner, tls !== undefined)
   },
 }

@@ -1,3 +1,6 @@
+/** After so long without a byte the kernel asks whether the peer is still there, as Redis has it. */
+export const keepAliveMs: number = 300_000
+
 /** What a connection tells its owner. */
 export interface TransportOwner {
   /**

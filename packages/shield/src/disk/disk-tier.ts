@@ -59,7 +59,7 @@ export class DiskTier {
   /** As `options.maxBytes`, or less where the disk has less. */
   #maxBytes = 0
   #retry: NodeJS.Timeout | undefined
-  /** How large the file was when it could not be written; undefined where all is well. */
+  /** How large the file was to become when it could not be written; undefined where all is well. */
   #failedAtBytes: number | undefined
   /** In the order of their last use. */
   #trusted = new Map<string, DiskReply>()
@@ -287,7 +287,7 @@ export class DiskTier {
   /** A file could not be written, or not be read: nothing of it is served any more. */
   #unwritten(store: LmdbStore, error: unknown): void {
     if (store !== this.#store) return
-    this.#failedAtBytes = this.fileBytes
+    this.#failedAtBytes = this.fileBytes + this.waitingBytes
     this.#failed(error)
     try {
       this.#giveUp(store)

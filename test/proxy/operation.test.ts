@@ -178,6 +178,22 @@ test('a pinned connection is given back when a transaction, a blocking pop or a 
   expect(await watcher.ask('PING')).toBe('+PONG\r\n')
 })
 
+test('a shared connection that nobody uses any more is closed, and made anew for who needs it', async () => {
+  const proxy = await start({ idleConnectionMs: 300 })
+  const redis = await client(proxy.port)
+  const shared = async () => field(await redis.ask('FIREBREAK', 'INFO'), 'upstream_shared')
+  for (let database = 0; database < 6; database++) {
+    expect(await redis.ask('SELECT', String(database))).toBe('+OK\r\n')
+    expect(await redis.ask('SET', 'here', String(database))).toBe('+OK\r\n')
+  }
+  await waitFor(async () => (await shared()) === 0)
+  expect(await redis.ask('GET', 'here')).toBe('$1\r\n5\r\n')
+  // One that owes an answer is in use, however long that takes.
+  await server.cli('CLIENT', 'PAUSE', '1000', 'ALL')
+  expect(await redis.ask('GET', 'here')).toBe('$1\r\n5\r\n')
+  await server.cli('FLUSHALL')
+})
+
 test('a client that goes while it blocks leaves nothing blocked behind', async () => {
   const proxy = await start()
   const redis = await client(proxy.port)

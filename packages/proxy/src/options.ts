@@ -73,7 +73,7 @@ export interface ProxyOptions {
   readonly retryForMs?: number
   /** Connections of their own kept for the next client that needs one, per user, protocol and database. @default 64 */
   readonly maxIdleConnections?: number
-  /** @default 30000 */
+  /** A connection to Redis that nobody uses for this long is closed, one that clients share too. @default 30000 */
   readonly idleConnectionMs?: number
   /** Requests that took longer are kept in the slow log. @default 10 */
   readonly slowLogMs?: number

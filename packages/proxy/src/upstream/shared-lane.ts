@@ -103,6 +103,11 @@ export class SharedLane implements ReplyReceiver {
     return this.#connection.outlet.queuedBytes
   }
 
+  /** Requests that it was ever given. */
+  get sentCount(): number {
+    return this.#tail
+  }
+
   get inFlight(): number {
     return this.#tail - this.#head
   }

@@ -32,6 +32,8 @@ export class UpstreamNode implements LaneKeeper {
   /** Those that take no more requests and still owe replies. */
   readonly #retired = new Set<SharedLane>()
   readonly #idle = new Map<string, IdleConnection[]>()
+  /** When a shared connection was last seen to have got another request. */
+  readonly #lastUse = new WeakMap<SharedLane, { readonly sentCount: number; readonly sinceMs: number }>()
   readonly #owned = new Set<UpstreamConnection>()
   readonly latency = new LatencyTable()
   readonly #onLatency: LatencySink
@@ -143,9 +145,16 @@ export class UpstreamNode implements LaneKeeper {
     connection.destroy()
   }
 
-  /** Closes what was idle for too long; called about every second. */
+  /** Closes what was idle for too long; called some ten times a second. */
   sweep(): void {
-    const oldest = performance.now() - this.#settings.idleConnectionMs
+    const now = performance.now()
+    const oldest = now - this.#settings.idleConnectionMs
+    for (const lane of [...this.#lanes.values()]) {
+      const { sentCount, inFlight } = lane
+      const last = this.#lastUse.get(lane)
+      if (last?.sentCount !== sentCount || inFlight > 0) this.#lastUse.set(lane, { sentCount, sinceMs: now })
+      else if (last.sinceMs < oldest) lane.close()
+    }
     for (const [id, list] of this.#idle) {
       while (list.length > 0 && list[0]!.sinceMs < oldest) list.shift()!.connection.destroy()
       if (list.length === 0) this.#idle.delete(id)

@@ -48,12 +48,13 @@ export function resolveOtlpOptions(options: OtlpOptions | undefined): ResolvedOt
 
 function metricsUrl(endpoint: string): string {
   const url = URL.parse(endpoint)
-  // Neither the address nor a header is repeated in an error: both may hold a secret.
+  // Neither an address with a password nor a header is repeated in an error.
+  const shown = endpoint.replace(/\/\/[^@/]*@/, '//…@').replace(/\?.*$/, '?…')
   if (url === null || !/^https?:$/.test(url.protocol)) {
-    throw new InvalidOptionError('otlp.endpoint', undefined, 'an address as http://127.0.0.1:4318')
+    throw new InvalidOptionError('otlp.endpoint', shown, 'an address as http://127.0.0.1:4318')
   }
   if (url.username !== '' || url.password !== '') {
-    throw new InvalidOptionError('otlp.endpoint', undefined, 'without user and password: they belong into a header')
+    throw new InvalidOptionError('otlp.endpoint', shown, 'without user and password: they belong into a header')
   }
   return /^[a-z]+:\/\/[^/]+$/i.test(endpoint) ? `${endpoint}${metricsPath}` : endpoint
 }
@@ -63,7 +64,7 @@ function checkHeaders(headers: Readonly<Record<string, string>>): void {
     try {
       new Headers([[name, value]])
     } catch {
-      throw new InvalidOptionError(`otlp.headers.${name}`, undefined, 'a header that HTTP allows')
+      throw new InvalidOptionError(`otlp.headers.${name}`, '…', 'a header that HTTP allows')
     }
   }
 }

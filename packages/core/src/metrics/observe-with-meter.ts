@@ -1,8 +1,8 @@
 import type { MetricFamily, MetricLabels } from './metric-family.ts'
 
-/** An instrument that is asked for its values. */
+/** An instrument that is asked for its values; here it is only handed back to the meter. */
 export interface ObservableLike {
-  addCallback(callback: (result: never) => void): void
+  addCallback(callback: (result: { observe(value: number): void }) => void): void
 }
 
 /** What a callback tells values to. */

@@ -92,7 +92,8 @@ export class OtlpExporter {
     this.#endPause?.()
     const farewell = this.#timers.setTimeout(() => this.#request?.abort(), maxFarewellMs)
     const { failed } = this.counts
-    await this.#running
+    if (this.#running !== undefined) await this.#running
+    // Without a wait before it, so that who closes the exporter first may close what it reads from next.
     if (!this.#isAway && this.counts.failed === failed) await this.#export(0)
     farewell.cancel()
   }

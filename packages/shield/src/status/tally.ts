@@ -57,13 +57,14 @@ export class Tally {
 
   /** Adds this tally to a sum and starts anew. */
   drainInto(sum: Record<Exclude<keyof ShieldCounters, 'droppedReports' | 'errors'>, number>): void {
-    // As the hub works it out, status by status, so that it never shrinks.
-    this.totals.redisReads += Math.max(0, this.reads - this.localHits - this.copyReads - this.limited)
     for (const name of counterNames) {
       sum[name] += this[name]
       this.totals[name] += this[name]
       this[name] = 0
     }
+    // What was answered here is known to this moment, all reads only to the last report: it is never too much.
+    const { reads, localHits, copyReads, limited, redisReads } = this.totals
+    this.totals.redisReads = Math.max(redisReads, reads - localHits - copyReads - limited)
     this.staleMs = this.#staleMs ?? this.staleMs
     this.#staleMs = undefined
   }

@@ -103,6 +103,7 @@ export {
   otlpRequest,
 } from './metrics/otlp-request.ts'
 export { type OtlpVariables, otlpVariables, parsePairs, readOtlpVariables } from './metrics/otlp-variables.ts'
+export { prometheusText } from './metrics/prometheus-text.ts'
 export {
   BinaryReportCursor,
   encodeBinaryReport,

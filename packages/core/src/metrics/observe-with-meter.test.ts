@@ -39,17 +39,32 @@ test('families become observable instruments that are read when the meter collec
     return [
       { kind: 'counter', name: 'hits_total', help: 'Hits', points: [{ labels: { cluster: 'a' }, value: hits }] },
       { kind: 'gauge', name: 'hot', help: 'Hot keys', points: hits > 1 ? [{ labels: {}, value: 4 }] : [] },
-      { kind: 'histogram', name: 'ms', help: 'Times', points: [] },
+      {
+        kind: 'histogram',
+        name: 'ms',
+        help: 'Times',
+        points: [{ labels: {}, count: 2, sum: 5, bounds: [1], bucketCounts: [0, 2] }],
+      },
     ]
   }
   const { meter, names, collect } = fakeMeter()
   const end = observeWithMeter(meter, read)
-  expect([...names.values()]).toEqual(['counter hits_total: Hits', 'gauge hot: Hot keys'])
-  expect(collect()).toEqual([['counter hits_total: Hits', 1, { cluster: 'a' }]])
+  expect([...names.values()]).toEqual([
+    'counter hits_total: Hits',
+    'gauge hot: Hot keys',
+    'counter ms_count: Times: count',
+    'counter ms_sum: Times: sum',
+  ])
+  const times = [
+    ['counter ms_count: Times: count', 2, {}],
+    ['counter ms_sum: Times: sum', 5, {}],
+  ]
+  expect(collect()).toEqual([['counter hits_total: Hits', 1, { cluster: 'a' }], ...times])
   hits = 7
   expect(collect()).toEqual([
     ['counter hits_total: Hits', 7, { cluster: 'a' }],
     ['gauge hot: Hot keys', 4, {}],
+    ...times,
   ])
   expect(reads).toBe(3)
   end()

@@ -22,25 +22,35 @@ export interface MeterLike {
 
 /**
  * Registers an instrument for each family with an application's own meter; all are read together whenever the meter
- * collects. The returned function ends it. Histograms have no observable form and are left out.
+ * collects. The returned function ends it. Histograms have no observable form: their count and their sum are told.
  */
 export function observeWithMeter(meter: MeterLike, read: () => readonly MetricFamily[]): () => void {
   const instruments = new Map<string, ObservableLike>()
-  for (const { kind, name, help } of read()) {
-    if (kind === 'histogram') continue
+  for (const { kind, name, help } of read().flatMap(observables)) {
     const options = { description: help }
     const instrument =
       kind === 'counter' ? meter.createObservableCounter(name, options) : meter.createObservableGauge(name, options)
     instruments.set(name, instrument)
   }
   const callback: BatchCallback = (result) => {
-    for (const family of read()) {
-      const instrument = instruments.get(family.name)
-      if (instrument === undefined || family.kind === 'histogram') continue
-      for (const { value, labels } of family.points) result.observe(instrument, value, labels)
+    for (const { name, points } of read().flatMap(observables)) {
+      const instrument = instruments.get(name)
+      if (instrument === undefined) continue
+      for (const { value, labels } of points) result.observe(instrument, value, labels)
     }
   }
   const all = [...instruments.values()]
   meter.addBatchObservableCallback(callback, all)
   return () => meter.removeBatchObservableCallback(callback, all)
+}
+
+function observables(family: MetricFamily): Exclude<MetricFamily, { kind: 'histogram' }>[] {
+  if (family.kind !== 'histogram') return [family]
+  const part = (of: 'count' | 'sum') => ({
+    kind: 'counter' as const,
+    name: `${family.name}_${of}`,
+    help: `${family.help}: ${of}`,
+    points: family.points.map((point) => ({ labels: point.labels, value: point[of] })),
+  })
+  return [part('count'), part('sum')]
 }

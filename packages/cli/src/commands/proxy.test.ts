@@ -11,6 +11,8 @@ test('flags win over their env twins, and what is not given is left to the defau
     FIREBREAK_PROXY_WORKERS: '2',
     REDIS_URL: 'redis://r:1',
     FIREBREAK_HUB: 'http://h',
+    FIREBREAK_PROXY_CLUSTER_ID: 'main',
+    FIREBREAK_PROXY_SERVICE: 'other',
   }
   const options = proxyOptionsOf({ port: '7001', user: ['a:b:c'], service: 'shop' }, { env, stderr })
   expect(options).toEqual({
@@ -18,7 +20,7 @@ test('flags win over their env twins, and what is not given is left to the defau
     port: 7001,
     workers: 2,
     users: [{ name: 'a', password: 'b:c' }],
-    shield: { hubs: ['http://h'], serviceId: 'shop' },
+    shield: { hubs: ['http://h'], serviceId: 'shop', redisClusterId: 'main' },
   })
 })
 

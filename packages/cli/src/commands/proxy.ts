@@ -101,7 +101,7 @@ export function proxyOptionsOf(
   }
   const [cert, key, ca] = [text('tls-cert'), text('tls-key'), text('upstream-ca')]
   if ((cert === undefined) !== (key === undefined)) throw new UsageError('--tls-cert and --tls-key belong together')
-  const hub = values.hub ?? env['FIREBREAK_HUB']
+  const hub = text('hub') ?? env['FIREBREAK_HUB']
   const idleSeconds = whole('idle-timeout')
   const given = {
     mode: oneOf('mode', ['auto', 'single', 'cluster', 'sentinel']),
@@ -118,18 +118,21 @@ export function proxyOptionsOf(
     tls: cert === undefined ? undefined : { cert: readFileSync(cert), key: readFileSync(key!) },
     upstreamTls: ca === undefined ? undefined : { ca: readFileSync(ca) },
     users: (values.user as string[] | undefined)?.map(userOf),
-    shield: hub === undefined ? undefined : shieldOf(String(hub), values),
+    shield:
+      hub === undefined
+        ? undefined
+        : shieldOf(String(hub), {
+            token: text('token'),
+            serviceId: text('service'),
+            redisClusterId: text('cluster-id'),
+          }),
     otlp: otlpOf(text('otlp-endpoint'), { env, stderr }),
   }
   const known = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
   return { upstream: text('upstream') ?? env['REDIS_URL'] ?? 'redis://127.0.0.1:6379', ...known }
 }
 
-function shieldOf(
-  hub: string,
-  values: Partial<Record<keyof typeof options, string | boolean | string[]>>,
-): NonNullable<ProxyOptions['shield']> {
-  const given = { token: values.token, serviceId: values.service, redisClusterId: values['cluster-id'] }
+function shieldOf(hub: string, given: Record<string, string | undefined>): NonNullable<ProxyOptions['shield']> {
   const known = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
   return { hubs: hub.split(',').map((url) => url.trim()), ...known }
 }

@@ -68,6 +68,7 @@ describe.each(Object.keys(libraries))('%s', (library) => {
 
   test('reject: what is over the limit fails with an error that says when to try again', async () => {
     const client = await open()
+    const statusesBefore = hub.statuses.length
     const key = named('reject')
     await client.set(key, 'v')
     await limit(key, perMinute, [client])
@@ -85,6 +86,8 @@ describe.each(Object.keys(libraries))('%s', (library) => {
     expect(await client.get(named('another'))).toBeNull()
     const told = () => hub.statuses.flatMap(({ keys }) => keys).filter((effect) => effect.key === keyText(key))
     await waitFor(() => told().reduce((sum, { limited }) => sum + limited, 0) === 9)
+    const counted = hub.statuses.slice(statusesBefore).reduce((sum, { counters }) => sum + counters.limited, 0)
+    expect(counted).toBe(9)
     hub.cool(redisClusterId, [key])
     await waitFor(async () => (await client.get(key).catch(() => undefined)) === 'v')
   })

@@ -9,7 +9,7 @@ import { RawClient } from './raw-client.ts'
 
 let server: RedisServer
 let fault: FaultProxy
-let proxy: FirebreakProxy
+let proxy: Pick<FirebreakProxy, 'port' | 'close'>
 
 beforeAll(async () => {
   server = await startRedis({ args: ['--maxclients', '20000'] })

@@ -3,6 +3,7 @@ export { type SplitCounter, type SplitCounterOptions, splitCounter } from './cou
 export { ClientUnsupportedError } from './errors.ts'
 export { type GetOrLoadOptions, getOrLoad, type Loader } from './load/get-or-load.ts'
 export { type WatchedAccess, type WatchedKey, watchKey } from './load/watch-key.ts'
+export { exposeMetrics } from './metrics/expose-metrics.ts'
 export { type FirebreakHandle, openFirebreak, type PluginOptions } from './plugins/firebreak-handle.ts'
 export { peek, protect, shieldOf, unprotect } from './protect.ts'
 export type { ProtectOptions } from './protect-options.ts'

@@ -83,7 +83,27 @@ export {
   type WindowRule,
   type WindowRules,
 } from './heat/window-rules.ts'
+export { keyGroup, largestGroups } from './keys/key-group.ts'
 export { keyBytes, keyName, keyText, parseKeyText, readableKey } from './keys/key-text.ts'
+export type { HistogramPoint, MetricFamily, MetricLabels, MetricPoint } from './metrics/metric-family.ts'
+export {
+  type BatchResultLike,
+  type MeterLike,
+  type ObservableLike,
+  observeWithMeter,
+} from './metrics/observe-with-meter.ts'
+export { OtlpExporter, type OtlpExporterOptions } from './metrics/otlp-exporter.ts'
+export { type OtlpOptions, type ResolvedOtlpOptions, resolveOtlpOptions } from './metrics/otlp-options.ts'
+export {
+  type OtlpAttribute,
+  type OtlpHistogram,
+  type OtlpMetric,
+  type OtlpNumber,
+  type OtlpRequest,
+  otlpRequest,
+} from './metrics/otlp-request.ts'
+export { type OtlpVariables, otlpVariables, parsePairs, readOtlpVariables } from './metrics/otlp-variables.ts'
+export { prometheusText } from './metrics/prometheus-text.ts'
 export {
   BinaryReportCursor,
   encodeBinaryReport,

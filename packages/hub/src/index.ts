@@ -1,5 +1,5 @@
 export { type AlarmNotice, AlarmWebhooks, type AlarmWebhooksOptions } from './alarms/alarm-webhooks.ts'
-export { type ConfigField, configFields, flagOf, variableOf } from './config/config-fields.ts'
+export { type ConfigField, configFields, flagOf, variableOf, variablesOf } from './config/config-fields.ts'
 export {
   type ConfigSource,
   type HubConfig,

@@ -53,12 +53,14 @@ test('welcome tells the pace, heartbeats tell versions, lane and switch', async 
   const sensor = await TestSensor.connect(hub.url)
   expect(sensor.welcome).toMatchObject({ hubId: 'hub-a', intervalMs: 120, samplingFloor: 1, heartbeatMs: 50 })
   expect(Math.abs(sensor.welcome!.hubTime - Date.now())).toBeLessThan(60_000)
-  expect(hub.publishInvalidation({ redisClusterId: 'main', database: 0, kind: 'keys', items: [{ key: 'a' }] })).toBe(1)
-  expect(hub.publishInvalidation({ redisClusterId: 'other', database: -1, kind: 'flush', items: [] })).toBe(2)
-  await waitFor(() => sensor.heartbeats.find(({ laneHead }) => laneHead === 2))
+  const items = [{ key: 'a' }]
+  const first = hub.publishInvalidation({ redisClusterId: 'main', database: 0, kind: 'keys', items })
+  const second = hub.publishInvalidation({ redisClusterId: 'other', database: -1, kind: 'flush', items: [] })
+  expect(second).toBe(first + 1)
+  await waitFor(() => sensor.heartbeats.find(({ laneHead }) => laneHead === second))
   expect(sensor.invalidations.map(({ sequence, kind }) => [sequence, kind])).toEqual([
-    [1, 'keys'],
-    [2, 'flush'],
+    [first, 'keys'],
+    [second, 'flush'],
   ])
   const { epoch, version } = sensor.heartbeats.at(-1)!
   expect([epoch, version]).toEqual([sensor.table.epoch, sensor.table.version])

@@ -1,7 +1,14 @@
 import { readFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
-import type { Invalidation, Rule } from '@firebreak/core'
-import { parseRule } from '@firebreak/core'
+import {
+  type Invalidation,
+  OtlpExporter,
+  type OtlpOptions,
+  parseRule,
+  type Rule,
+  resolveOtlpOptions,
+} from '@firebreak/core'
 import type { FastifyBaseLogger } from 'fastify'
 import { pino } from 'pino'
 import { NatsIngest } from './collect/nats-ingest.ts'
@@ -54,6 +61,8 @@ export interface HubOptions extends HubCoreOptions {
   readonly writeValue?: (redisClusterId: string, key: string, value: string) => Promise<void>
   /** Sources of changes: replica streams, append-only files, binlogs. @default [] */
   readonly watchers?: readonly WatcherSetting[]
+  /** Pushes what `/metrics` shows to an OpenTelemetry collector too. @default nothing is pushed */
+  readonly otlp?: OtlpOptions
   /** Services of other rooms, behind the hub's checks. @default [] */
   readonly plugins?: readonly HubPlugin[]
   /** @default pino at level `logLevel` on stderr */
@@ -86,6 +95,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   // Everything that can be wrong in the options, before anything is opened.
   const initialRules = (options.initialRules ?? []).map(parseRule)
   const tls = readTls(options.tls)
+  const otlp = resolveOtlpOptions(options.otlp)
   const logger = options.logger ?? makeLogger(options.logLevel ?? 'info')
   const engines = (options.engines ?? []).map(parseEngine)
   const centre = options.publishTo === undefined ? undefined : openConfigCentre(options.publishTo)
@@ -103,6 +113,20 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
       core.raiseAlarm('prewarm', `${keys.length} keys could not be pre-warmed: ${error.message}`),
     timers: core.options.timers,
   })
+  const exporter =
+    otlp &&
+    new OtlpExporter({
+      otlp,
+      resource: {
+        'service.name': 'firebreak-hub',
+        'service.version': version,
+        'service.instance.id': core.options.hubId,
+        'host.name': hostname(),
+      },
+      collect: () => server.metrics.families(),
+      logger,
+      timers: core.options.timers,
+    })
   const server = new HubServer(core, {
     host,
     port,
@@ -114,6 +138,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     plugins: [...(options.plugins ?? []), (app) => engineRoutes(app, { sensors })],
     routes: prewarmRoutes(prewarmer),
     version,
+    exports: exporter?.counts,
   })
   const nats = options.natsUrl === undefined ? undefined : new NatsIngest(core, options.natsUrl)
   const publisher = centre === undefined ? undefined : new TablePublisher(core, centre)
@@ -127,6 +152,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   core.start()
   nats?.start()
   publisher?.start()
+  exporter?.start()
   for (const sensor of sensors) sensor.start()
   await core.watchers.start(options.watchers ?? [])
   const scheme = options.tls === undefined ? 'http' : 'https'
@@ -142,7 +168,9 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     close() {
       prewarmer.close()
       for (const sensor of sensors) sensor.close()
-      closing ??= Promise.all([server.close(), nats?.close(), publisher?.close()]).then(() => core.close())
+      closing ??= Promise.all([server.close(), nats?.close(), publisher?.close(), exporter?.close()]).then(() =>
+        core.close(),
+      )
       return closing
     },
   }

@@ -6,7 +6,7 @@ export { HttpLimit, type HttpLimitCounts, type HttpLimitOptions, type Problem } 
 export { ipKey } from './http/ip-key.ts'
 export { LocalLimiter, type LocalLimiterOptions, localLimiter } from './local/local-limiter.ts'
 export { TurnClock, turnClock } from './local/turn-clock.ts'
-export { limiterMetrics } from './metrics.ts'
+export { type CountedLimiter, limiterFamilies, limiterMetrics } from './metrics.ts'
 export { type CallParameters, CompiledPolicy, type PreparedAnswer } from './policy/compiled-policy.ts'
 export { MemoryRuleStore } from './policy/memory-rule-store.ts'
 export { parsePolicyText, writePolicyText, writeRule } from './policy/parse-policy.ts'

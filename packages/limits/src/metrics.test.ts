@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { localLimiter } from './local/local-limiter.ts'
-import { limiterMetrics } from './metrics.ts'
+import { limiterFamilies, limiterMetrics } from './metrics.ts'
 import { fixedWindow } from './spec/specs.ts'
 
 test('each limit has a series for each outcome', () => {
@@ -8,6 +8,10 @@ test('each limit has a series for each outcome', () => {
   limiter.take('k')
   limiter.take('k')
   limiter.take('k')
+  expect(limiterFamilies([limiter])[0]?.points).toContainEqual({
+    labels: { limit: 'a "b"', outcome: 'denied' },
+    value: 2,
+  })
   const text = limiterMetrics([limiter])
   expect(text).toContain('firebreak_limit_calls_total{limit="a \\"b\\"",outcome="allowed"} 1\n')
   expect(text).toContain('firebreak_limit_calls_total{limit="a \\"b\\"",outcome="denied"} 2\n')

@@ -1,16 +1,27 @@
+import { type MetricFamily, prometheusText } from '@firebreak/core'
 import type { LimiterCounts } from './answer.ts'
 
-/** The counts of limiters in Prometheus' text form, one series for each limit and outcome; keys are never labels. */
-export function limiterMetrics(limiters: readonly { readonly name: string; readonly counts: LimiterCounts }[]): string {
-  const lines = [
-    '# HELP firebreak_limit_calls_total Calls of a limit by outcome.',
-    '# TYPE firebreak_limit_calls_total counter',
+/** A limiter as its metrics need it. */
+export interface CountedLimiter {
+  readonly name: string
+  readonly counts: LimiterCounts
+}
+
+/** The counts of limiters, one series for each limit and outcome; keys are never labels. */
+export function limiterFamilies(limiters: readonly CountedLimiter[]): MetricFamily[] {
+  return [
+    {
+      kind: 'counter',
+      name: 'firebreak_limit_calls_total',
+      help: 'Calls of a limit by outcome.',
+      points: limiters.flatMap(({ name: limit, counts }) =>
+        Object.entries(counts).map(([outcome, value]) => ({ labels: { limit, outcome }, value: value as number })),
+      ),
+    },
   ]
-  for (const { name, counts } of limiters) {
-    const label = name.replace(/\\/g, '\\\\').replace(/"/g, '\\"').replace(/\n/g, '\\n')
-    for (const [outcome, count] of Object.entries(counts)) {
-      lines.push(`firebreak_limit_calls_total{limit="${label}",outcome="${outcome}"} ${count}`)
-    }
-  }
-  return `${lines.join('\n')}\n`
+}
+
+/** The same in Prometheus' text form. */
+export function limiterMetrics(limiters: readonly CountedLimiter[]): string {
+  return prometheusText(limiterFamilies(limiters))
 }

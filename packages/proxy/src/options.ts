@@ -1,5 +1,5 @@
 import type { TlsOptions } from 'node:tls'
-import { InvalidOptionError } from '@firebreak/core'
+import { InvalidOptionError, type OtlpExporterOptions, type OtlpOptions } from '@firebreak/core'
 import type { ShieldOptions } from '@firebreak/shield'
 import type { ProxyUserOptions } from './client/proxy-users.ts'
 import type { ConnectTarget } from './transport/transport.ts'
@@ -81,6 +81,10 @@ export interface ProxyOptions {
   readonly slowLogLength?: number
   /** How long `close` waits for what is owed before it cuts. @default 5000 */
   readonly drainMs?: number
+  /** Pushes the proxy's metrics to an OpenTelemetry collector. @default nothing is pushed */
+  readonly otlp?: OtlpOptions
+  /** Told when that collector is away and when it is back. @default a process warning each */
+  readonly logger?: OtlpExporterOptions['logger']
   /** A single Redis shows itself as a cluster of one to clients that ask with CLUSTER SLOTS. @default false */
   readonly asCluster?: boolean
   /** What clients are told as the proxy's address, by CLUSTER SLOTS. @default host and port */
@@ -96,7 +100,16 @@ export interface ResolvedProxyOptions
   readonly database: number
 }
 
-type OptionalNames = 'shield' | 'path' | 'tls' | 'upstreamTls' | 'users' | 'sentinelPassword' | 'announce'
+type OptionalNames =
+  | 'shield'
+  | 'path'
+  | 'tls'
+  | 'upstreamTls'
+  | 'users'
+  | 'sentinelPassword'
+  | 'announce'
+  | 'otlp'
+  | 'logger'
 
 const defaults = {
   mode: 'auto',

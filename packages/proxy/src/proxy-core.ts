@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { threadId } from 'node:worker_threads'
+import type { MetricFamily } from '@firebreak/core'
 import { type Claim, Shield } from '@firebreak/shield'
 import { ClientConnection } from './client/client-connection.ts'
 import type { ClientHost, Turn } from './client/client-host.ts'
@@ -11,6 +12,7 @@ import { ClusterTopology } from './cluster/cluster-topology.ts'
 import { proxyCommands } from './commands/proxy-command.ts'
 import type { Observed } from './observe/firebreak-command.ts'
 import type { LatencyTable } from './observe/latency-table.ts'
+import { proxyFamilies } from './observe/proxy-families.ts'
 import { SlowLog } from './observe/slow-log.ts'
 import type { ResolvedProxyOptions } from './options.ts'
 import { ClientRoster, type RosterNews } from './roster/client-roster.ts'
@@ -230,6 +232,14 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
       ...this.#shieldInfo(),
     ]
     return `${lines.join('\r\n')}\r\n`
+  }
+
+  /** What this thread did and does, for whoever collects it. */
+  families(): MetricFamily[] {
+    const { clients, counters, slowLog, isFull, isIsolated } = this
+    const limited = this.shield?.limited
+    const own = proxyFamilies({ clients, counters, slowLog, isFull, isIsolated, limited, nodes: this.#nodes() })
+    return [...own, ...(this.#shield?.families() ?? [])]
   }
 
   onlyNode(): OnlyNode | undefined {

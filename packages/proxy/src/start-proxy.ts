@@ -1,17 +1,22 @@
 import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
 import { Worker } from 'node:worker_threads'
+import { type MetricFamily, OtlpExporter, type ResolvedOtlpOptions, resolveOtlpOptions } from '@firebreak/core'
 import { ProxyStartError } from './errors.ts'
+import { mergeThreads, processFamilies } from './observe/proxy-families.ts'
 import { type ProxyOptions, type ResolvedProxyOptions, resolveProxyOptions } from './options.ts'
 import { runCore } from './run-core.ts'
 import { ThreadCounts } from './threads/thread-counts.ts'
 import { alone } from './threads/thread-place.ts'
 import { WorkerThreads } from './threads/worker-threads.ts'
-import type { WorkerData } from './worker.ts'
+import type { WorkerData, WorkerOrder } from './worker.ts'
 
 /** A proxy that listens. */
 export interface FirebreakProxy {
   /** 0 for one on a unix socket. */
   readonly port: number
+  /** What the proxy did and does, thread by thread: what is pushed to an OpenTelemetry collector. */
+  families(): Promise<MetricFamily[]>
   /** Takes no more clients, lets requests on their way end for `drainMs`, then closes everything. */
   close(): Promise<void>
 }
@@ -19,16 +24,62 @@ export interface FirebreakProxy {
 /** Starts a proxy; resolves once it listens. */
 export async function startProxy(options: ProxyOptions): Promise<FirebreakProxy> {
   const resolved = resolveProxyOptions(options)
-  if (resolved.workers > 1) return startWorkers(options, resolved)
-  const { port, close } = await runCore(resolved, alone())
-  return { port, close }
+  const otlp = resolveOtlpOptions(options.otlp)
+  const { port, families, close } = await (resolved.workers > 1
+    ? startWorkers(options, resolved)
+    : startAlone(resolved))
+  const collect = async () => [...mergeThreads(await families()), ...processFamilies()]
+  const exporter = otlp && makeExporter(otlp, options, port, collect)
+  exporter?.start()
+  return {
+    port,
+    families: collect,
+    async close() {
+      // The exporter first: it reads the last figures before the threads are told to close.
+      await Promise.all([exporter?.close(), close()])
+    },
+  }
+}
+
+/** What serves, in this thread or in several. */
+interface RunningThreads {
+  readonly port: number
+  /** The families of each thread. */
+  families(): Promise<readonly (readonly MetricFamily[])[]>
+  close(): Promise<void>
+}
+
+async function startAlone(options: ResolvedProxyOptions): Promise<RunningThreads> {
+  const { core, port, close } = await runCore(options, alone())
+  return { port, families: async () => [core.families()], close }
+}
+
+function makeExporter(
+  otlp: ResolvedOtlpOptions,
+  { shield, logger = warnings }: ProxyOptions,
+  port: number,
+  collect: () => Promise<MetricFamily[]>,
+): OtlpExporter {
+  const host = hostname()
+  const resource = {
+    'service.name': 'firebreak-proxy',
+    'service.version': '0.1.0',
+    'service.instance.id': shield?.instanceId ?? `${host}-${process.pid}-${port}`,
+    'host.name': host,
+  }
+  return new OtlpExporter({ otlp, resource, collect, logger })
+}
+
+const warnings = {
+  info: (data: object, message: string) => process.emitWarning(`${message} ${JSON.stringify(data)}`),
+  warn: (data: object, message: string) => process.emitWarning(`${message} ${JSON.stringify(data)}`),
 }
 
 /** Worker threads that share one port: the kernel spreads connections over them. */
 async function startWorkers(
-  options: ProxyOptions,
+  { otlp: _, logger: __, ...options }: ProxyOptions,
   { workers: count, port: wanted }: ResolvedProxyOptions,
-): Promise<FirebreakProxy> {
+): Promise<RunningThreads> {
   if (options.path !== undefined) throw new ProxyStartError('workers share a port; a unix socket has one thread only')
   const channel = `firebreak ${randomUUID()}`
   const memory = ThreadCounts.memoryFor(count)
@@ -50,7 +101,25 @@ async function startWorkers(
       })
     },
   })
-  return { port: threads.port, close: () => threads.close() }
+  return {
+    port: threads.port,
+    families: () => Promise.all(Array.from({ length: count }, (_, index) => askFamilies(threads.at(index)))),
+    close: () => threads.close(),
+  }
+}
+
+/** A thread's families; none of one that has ended. */
+function askFamilies(worker: Worker | undefined): Promise<readonly MetricFamily[]> {
+  if (worker === undefined) return Promise.resolve([])
+  return new Promise((resolve) => {
+    const onExit = () => resolve([])
+    worker.once('exit', onExit)
+    worker.once('message', (families: readonly MetricFamily[]) => {
+      worker.off('exit', onExit)
+      resolve(families)
+    })
+    worker.postMessage('metrics' satisfies WorkerOrder)
+  })
 }
 
 /** The shield of one thread of several: each is a sensor of its own and admits its share of a limit. */

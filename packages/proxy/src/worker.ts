@@ -4,6 +4,9 @@ import type { ThreadNews } from './proxy-core.ts'
 import { runCore } from './run-core.ts'
 import type { ThreadPlace } from './threads/thread-place.ts'
 
+/** What a thread is told: that it is to close, or to tell its metrics. */
+export type WorkerOrder = 'close' | 'metrics'
+
 /** What a thread is started with. */
 export interface WorkerData {
   readonly options: ProxyOptions
@@ -12,14 +15,18 @@ export interface WorkerData {
   readonly place: ThreadPlace
 }
 
-// One thread of a proxy with several: listens on the port that all share, and closes when it is told to.
+// One thread of a proxy with several: listens on the port that all share, tells its metrics, and closes when told to.
 const { options, channel, place } = workerData as WorkerData
 const running = await runCore(resolveProxyOptions(options), place)
 const threads = new BroadcastChannel(channel)
 const takeNews = running.core.share((news) => threads.postMessage(news))
 threads.onmessage = (message) => takeNews((message as { data: ThreadNews }).data)
 threads.unref()
-parentPort!.on('message', async () => {
+parentPort!.on('message', async (order: WorkerOrder) => {
+  if (order === 'metrics') {
+    parentPort!.postMessage(running.core.families())
+    return
+  }
   await running.close()
   process.exit(0)
 })

@@ -67,7 +67,9 @@ const maxEffects = 5000
  */
 export class ClusterShield implements KeySpaceHost {
   readonly redisClusterId: string
+  readonly processId: string
   readonly tally = new Tally()
+  readonly caches = new ReplyCaches()
   /** What the hub's lane guards where tracking is refused. */
   readonly laneLease = new LaneLease()
   /** False while the kill switch is thrown: hooks pass everything through, uncounted. */
@@ -79,7 +81,6 @@ export class ClusterShield implements KeySpaceHost {
   readonly #options: ClusterShieldOptions
   readonly #accesses: AccessLog
   readonly #spaces = new Map<string, KeySpace>()
-  readonly #caches = new ReplyCaches()
   readonly #watchers: ClusterWatchers
   readonly #claims = new Map<string, Handling>()
   readonly #hotListeners = new Set<() => void>()
@@ -89,6 +90,7 @@ export class ClusterShield implements KeySpaceHost {
 
   constructor(options: ClusterShieldOptions) {
     this.redisClusterId = options.redisClusterId
+    this.processId = options.processId
     this.#options = options
     this.#accesses = new AccessLog(options)
     this.#watchers = new ClusterWatchers({
@@ -122,10 +124,6 @@ export class ClusterShield implements KeySpaceHost {
     this.#options.trouble.note(code, message)
   }
 
-  get processId(): string {
-    return this.#options.processId
-  }
-
   /** The key space of a database, as the application reads it or as another identity with its own upstream does. */
   space(database: number, identity?: { readonly id: string; readonly upstream: Upstream }): KeySpace {
     const identityId = identity?.id ?? ''
@@ -140,6 +138,11 @@ export class ClusterShield implements KeySpaceHost {
   /** True while a key is handled, by the table or by a claim of this process. */
   isHot(name: string): boolean {
     return this.isActive && this.#handlings.has(name)
+  }
+
+  /** What is hot, by its outside name. */
+  *hotNames(): Generator<[outside: string, handling: Handling]> {
+    for (const [name, handling] of this.#handlings) yield [this.#accesses.outside(name), handling]
   }
 
   /** Counts one access of a key. */
@@ -328,11 +331,11 @@ export class ClusterShield implements KeySpaceHost {
   }
 
   kept(hot: HotKey): void {
-    this.#caches.kept(hot, this.now())
+    this.caches.kept(hot, this.now())
   }
 
   released(hot: HotKey): void {
-    this.#caches.released(hot)
+    this.caches.released(hot)
   }
 
   close(): void {
@@ -358,6 +361,7 @@ export class ClusterShield implements KeySpaceHost {
     for (const [name, hot] of space.hot) {
       if (this.#handlings.has(name)) continue
       this.tally.takeKey(hot)
+      hot.resetEffect()
       this.#takeReads(hot)
       hot.close()
       space.remove(hot)

@@ -5,6 +5,7 @@ import {
   type HeartbeatPayload,
   type HelloPayload,
   keyText,
+  type MetricFamily,
   rateLimitLapseMs,
   StrategyTable,
   type TableEntry,
@@ -24,6 +25,7 @@ import { Lane } from './hub/lane.ts'
 import { type PendingSection, SectionWriter } from './hub/pending-report.ts'
 import { type ResolvedShieldOptions, resolveShieldOptions, type ShieldOptions } from './shield-options.ts'
 import { buildStatus } from './status/build-status.ts'
+import { shieldFamilies } from './status/shield-families.ts'
 import { entriesFromJson } from './table/entries-from-json.ts'
 import { TableFile } from './table/table-file.ts'
 import { Trouble } from './trouble/trouble.ts'
@@ -118,6 +120,12 @@ export class Shield {
   /** Reports that were ever dropped, and trouble of our own so far. */
   get losses(): { readonly droppedReports: number; readonly troubles: number } {
     return { droppedReports: this.#link.queue.dropped, troubles: this.trouble.count }
+  }
+
+  /** What this shield did and does, for whoever shows it. */
+  families(): MetricFamily[] {
+    const sentReports = this.#link.queue.taken
+    return shieldFamilies({ shield: this, clusters: [...this.#clusters.values()], sentReports })
   }
 
   /** The shield of one Redis; clients of the same `redisClusterId` share it. */

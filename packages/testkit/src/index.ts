@@ -9,6 +9,12 @@ export { type EtcdServer, type EtcdServerOptions, startEtcd } from './servers/et
 export { type MariadbServer, type MariadbServerOptions, startMariadb } from './servers/mariadb-server.ts'
 export { moveSlot } from './servers/move-slot.ts'
 export { type NatsServer, type NatsServerOptions, startNats } from './servers/nats-server.ts'
+export {
+  type CollectedRequest,
+  type CollectorAnswer,
+  type OtlpCollector,
+  startOtlpCollector,
+} from './servers/otlp-collector.ts'
 export { type PostgresServer, type PostgresServerOptions, startPostgres } from './servers/postgres-server.ts'
 export { type RedisSentinel, startSentinel } from './servers/redis-sentinel.ts'
 export {

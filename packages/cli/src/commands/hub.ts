@@ -1,6 +1,14 @@
 import { parseArgs } from 'node:util'
 import { pageFolder } from '@firebreak/console'
-import { configFields, flagOf, openHubServices, resolveHubConfig, startHub, variableOf } from '@firebreak/hub'
+import {
+  configFields,
+  flagOf,
+  openHubServices,
+  resolveHubConfig,
+  startHub,
+  variableOf,
+  variablesOf,
+} from '@firebreak/hub'
 import type { Command } from '../command/command.ts'
 import { whenEnded } from '../command/when-ended.ts'
 import { defaultHubPort } from '../hub-api/hub-api.ts'
@@ -18,13 +26,14 @@ Examples:
 
 Options (flag, then variable, then file, then default):
   --config FILE   settings as YAML or JSON (env ${variableOf('config')})
-${configFields.map((field) => `  --${flagOf(field.name)}\n      ${field.summary} (env ${variableOf(field.name)}; default ${field.default})`).join('\n')}
+${configFields.map((field) => `  --${flagOf(field.name)}\n      ${field.summary} (env ${variablesOf(field).join(', ')}; default ${field.default})`).join('\n')}
 SIGTERM and Ctrl-C end it after what is under way.
 `,
   async run(args, io) {
     const options = Object.fromEntries(flags.map((flag) => [flag, { type: 'string' as const }]))
     const { values } = parseArgs({ args: [...args], options })
-    const { options: hubOptions } = resolveHubConfig({ flags: values, env: io.env })
+    const { options: hubOptions, warnings } = resolveHubConfig({ flags: values, env: io.env })
+    for (const warning of warnings) io.stderr.write(`${warning}\n`)
     const services = await openHubServices(
       hubOptions.dataFolder === undefined ? {} : { dataFolder: hubOptions.dataFolder },
     )

@@ -3,27 +3,43 @@ import { expect, test } from 'vitest'
 import type { CommandIo } from '../command/command.ts'
 import { proxy, proxyOptionsOf } from './proxy.ts'
 
+const { stderr } = process
+
 test('flags win over their env twins, and what is not given is left to the defaults', () => {
   const env = {
     FIREBREAK_PROXY_PORT: '7000',
     FIREBREAK_PROXY_WORKERS: '2',
     REDIS_URL: 'redis://r:1',
     FIREBREAK_HUB: 'http://h',
+    FIREBREAK_PROXY_CLUSTER_ID: 'main',
+    FIREBREAK_PROXY_SERVICE: 'other',
   }
-  const options = proxyOptionsOf({ port: '7001', user: ['a:b:c'], service: 'shop' }, { env })
+  const options = proxyOptionsOf({ port: '7001', user: ['a:b:c'], service: 'shop' }, { env, stderr })
   expect(options).toEqual({
     upstream: 'redis://r:1',
     port: 7001,
     workers: 2,
     users: [{ name: 'a', password: 'b:c' }],
-    shield: { hubs: ['http://h'], serviceId: 'shop' },
+    shield: { hubs: ['http://h'], serviceId: 'shop', redisClusterId: 'main' },
   })
+})
+
+test("metrics are pushed where the flag says, its env twin or OpenTelemetry's own variables", () => {
+  const otlpOf = (values: { 'otlp-endpoint'?: string }, env: Record<string, string>) =>
+    proxyOptionsOf(values, { env, stderr }).otlp
+  const shared = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://shared:4318', OTEL_SERVICE_NAME: 'edge' }
+  expect(otlpOf({}, {})).toBeUndefined()
+  expect(otlpOf({}, shared)).toEqual({ endpoint: 'http://shared:4318/v1/metrics', serviceName: 'edge' })
+  const own = { ...shared, FIREBREAK_PROXY_OTLP_ENDPOINT: 'http://own:4318' }
+  expect(otlpOf({}, own)).toEqual({ endpoint: 'http://own:4318', serviceName: 'edge' })
+  expect(otlpOf({ 'otlp-endpoint': 'http://flag' }, own)).toEqual({ endpoint: 'http://flag', serviceName: 'edge' })
+  expect(otlpOf({ 'otlp-endpoint': 'http://flag' }, { OTEL_SDK_DISABLED: 'true' })).toBeUndefined()
 })
 
 test.each([[{ port: 'x' }], [{ mode: 'many' }], [{ 'tls-cert': 'f' }], [{ user: ['nobody'] }]])(
   '%o is refused',
   (values) => {
-    expect(() => proxyOptionsOf(values, { env: {} })).toThrow(/--/)
+    expect(() => proxyOptionsOf(values, { env: {}, stderr })).toThrow(/--/)
   },
 )
 

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { type ProxyOptions, startProxy } from '@firebreak/proxy'
 import { type Command, type CommandIo, UsageError } from '../command/command.ts'
+import { otlpLogger, otlpOf } from '../command/otlp.ts'
 
 const options = {
   upstream: { type: 'string' },
@@ -24,6 +25,7 @@ const options = {
   token: { type: 'string' },
   service: { type: 'string' },
   'cluster-id': { type: 'string' },
+  'otlp-endpoint': { type: 'string' },
 } as const
 
 /** `firebreak proxy`: a proxy alone, until Ctrl-C or SIGTERM. */
@@ -57,11 +59,13 @@ Options (each has an env twin, FIREBREAK_PROXY_ and the name in capitals):
   --token TOKEN        for a hub that wants one (env FIREBREAK_TOKEN)
   --service NAME       the service whose rules hold (env FIREBREAK_SERVICE)
   --cluster-id NAME    how the hub calls this Redis (default: its address)
+  --otlp-endpoint URL  push metrics to an OpenTelemetry collector, as http://127.0.0.1:4318 (also its own variables:
+                       OTEL_EXPORTER_OTLP_ENDPOINT and the rest; default: none)
 Ctrl-C or SIGTERM lets requests on their way end, then closes.
 `,
   async run(args, io) {
     const { values } = parseArgs({ args: [...args], options })
-    const running = await startProxy(proxyOptionsOf(values, io))
+    const running = await startProxy({ ...proxyOptionsOf(values, io), logger: otlpLogger(io) })
     const where = values.path ?? `${values.host ?? '127.0.0.1'}:${running.port}`
     io.stdout.write(`The proxy listens on ${where}. Ctrl-C ends it.\n`)
     await new Promise<void>((resolve) => {
@@ -76,7 +80,7 @@ Ctrl-C or SIGTERM lets requests on their way end, then closes.
 /** The flags and their env twins as options of a proxy. */
 export function proxyOptionsOf(
   values: Partial<Record<keyof typeof options, string | boolean | string[]>>,
-  { env }: Pick<CommandIo, 'env'>,
+  { env, stderr }: Pick<CommandIo, 'env' | 'stderr'>,
 ): ProxyOptions {
   const text = (name: keyof typeof options): string | undefined => {
     const twin = env[`FIREBREAK_PROXY_${name.toUpperCase().replaceAll('-', '_')}`]
@@ -97,7 +101,7 @@ export function proxyOptionsOf(
   }
   const [cert, key, ca] = [text('tls-cert'), text('tls-key'), text('upstream-ca')]
   if ((cert === undefined) !== (key === undefined)) throw new UsageError('--tls-cert and --tls-key belong together')
-  const hub = values.hub ?? env['FIREBREAK_HUB']
+  const hub = text('hub') ?? env['FIREBREAK_HUB']
   const idleSeconds = whole('idle-timeout')
   const given = {
     mode: oneOf('mode', ['auto', 'single', 'cluster', 'sentinel']),
@@ -114,17 +118,21 @@ export function proxyOptionsOf(
     tls: cert === undefined ? undefined : { cert: readFileSync(cert), key: readFileSync(key!) },
     upstreamTls: ca === undefined ? undefined : { ca: readFileSync(ca) },
     users: (values.user as string[] | undefined)?.map(userOf),
-    shield: hub === undefined ? undefined : shieldOf(String(hub), values),
+    shield:
+      hub === undefined
+        ? undefined
+        : shieldOf(String(hub), {
+            token: text('token'),
+            serviceId: text('service'),
+            redisClusterId: text('cluster-id'),
+          }),
+    otlp: otlpOf(text('otlp-endpoint'), { env, stderr }),
   }
   const known = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
   return { upstream: text('upstream') ?? env['REDIS_URL'] ?? 'redis://127.0.0.1:6379', ...known }
 }
 
-function shieldOf(
-  hub: string,
-  values: Partial<Record<keyof typeof options, string | boolean | string[]>>,
-): NonNullable<ProxyOptions['shield']> {
-  const given = { token: values.token, serviceId: values.service, redisClusterId: values['cluster-id'] }
+function shieldOf(hub: string, given: Record<string, string | undefined>): NonNullable<ProxyOptions['shield']> {
   const known = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
   return { hubs: hub.split(',').map((url) => url.trim()), ...known }
 }

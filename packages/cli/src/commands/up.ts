@@ -1,11 +1,12 @@
 import { parseArgs } from 'node:util'
 import { type Command, type CommandIo, UsageError } from '../command/command.ts'
+import { otlpLogger, otlpOf } from '../command/otlp.ts'
 import { whenEnded } from '../command/when-ended.ts'
 import { defaultDataFolder } from '../up/running-file.ts'
 import { startUp, type Up } from '../up/up.ts'
 
 export const up: Command = {
-  flags: ['port', 'proxy-port', 'redis', 'data', 'log-level'],
+  flags: ['port', 'proxy-port', 'redis', 'data', 'log-level', 'otlp-endpoint'],
   help: `Start the hub with its console, a Redis where none is named, and a proxy before it.
 
 Examples:
@@ -20,6 +21,8 @@ Options:
   --proxy-port N    the proxy's port (env FIREBREAK_PROXY_PORT; default 6380, or a free one if that is taken)
   --data FOLDER     where rules, history and audit are kept (env FIREBREAK_DATA; default firebreak-data)
   --log-level NAME  fatal, error, warn, info, debug (env FIREBREAK_LOG; default warn)
+  --otlp-endpoint URL  push metrics of hub and proxy to an OpenTelemetry collector, as http://127.0.0.1:4318 (also its own
+                    variables: OTEL_EXPORTER_OTLP_ENDPOINT and the rest; default none)
 Ctrl-C ends it all.
 `,
   async run(args, io) {
@@ -31,6 +34,7 @@ Ctrl-C ends it all.
         'proxy-port': { type: 'string' },
         data: { type: 'string' },
         'log-level': { type: 'string' },
+        'otlp-endpoint': { type: 'string' },
       },
     })
     const running = await startUp({
@@ -39,6 +43,8 @@ Ctrl-C ends it all.
       proxyPort: port('proxy-port', values['proxy-port'] ?? io.env['FIREBREAK_PROXY_PORT']),
       dataFolder: values.data ?? io.env['FIREBREAK_DATA'] ?? defaultDataFolder,
       logLevel: values['log-level'] ?? io.env['FIREBREAK_LOG'] ?? 'warn',
+      otlp: otlpOf(values['otlp-endpoint'], io),
+      otlpLogger: otlpLogger(io),
     })
     greet(running, io)
     await whenEnded(io.signal)

@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { pageFolder } from '@firebreak/console'
+import type { OtlpExporterOptions, OtlpOptions } from '@firebreak/core'
 import { type Hub, type HubServices, openHubServices, startHub } from '@firebreak/hub'
 import { type FirebreakProxy, startProxy } from '@firebreak/proxy'
 import { Redis } from 'ioredis'
@@ -15,6 +16,10 @@ export interface UpOptions {
   readonly proxyPort?: number | undefined
   readonly redisUrl?: string | undefined
   readonly logLevel?: string
+  /** Where hub and proxy push their metrics to. @default nowhere */
+  readonly otlp?: OtlpOptions | undefined
+  /** Told by the proxy when that is away and when it is back; the hub has its log. @default process warnings */
+  readonly otlpLogger?: OtlpExporterOptions['logger']
 }
 
 /** Everything that runs. */
@@ -50,8 +55,10 @@ export async function startUp(options: UpOptions): Promise<Up> {
     const hub = await onPort(options.hubPort, defaultHubPort, (port) => startUpHub(options, services, writer, port))
     ends.push(() => hub.close())
     const shield = { hubs: [hub.url], serviceId: 'proxy', redisClusterId: 'default', tableFile: false as const }
+    const { otlp, otlpLogger: logger } = options
+    const telemetry = { ...(otlp && { otlp }), ...(logger && { logger }) }
     const proxy: FirebreakProxy = await onPort(options.proxyPort, defaultProxyPort, (port) =>
-      startProxy({ upstream: redis.url, port, shield }),
+      startProxy({ upstream: redis.url, port, shield, ...telemetry }),
     )
     ends.push(() => proxy.close())
     const proxyUrl = `redis://127.0.0.1:${proxy.port}`
@@ -64,7 +71,7 @@ export async function startUp(options: UpOptions): Promise<Up> {
 }
 
 function startUpHub(
-  { dataFolder, logLevel = 'warn' }: UpOptions,
+  { dataFolder, logLevel = 'warn', otlp }: UpOptions,
   { plugins }: HubServices,
   writer: Redis,
   port: number,
@@ -76,6 +83,7 @@ function startUpHub(
     logLevel,
     plugins,
     port,
+    ...(otlp && { otlp }),
     writeValue: async (_, key, value) => void (await writer.set(key, value)),
   })
 }

@@ -162,6 +162,31 @@ test('a count that two bytes of a varint do not hold is no part of a piece', () 
   }
 })
 
+test('a count that its entry does not hold is exact too, and the next interval begins at 0', () => {
+  const tally = new KeyTally()
+  const key = Buffer.from('celebrity')
+  const hash = hasher.hash(key, 0, key.length)
+  const { check } = hasher
+  const addMany = (count: number) => tally.add(key, 0, key.length, hash, check, count, 0, 0)
+  const batch = new KeyBatch()
+  batch.beginRun(key)
+  for (let nth = 0; nth < 5; nth++) batch.note(key, 0, key.length, -1)
+  hasher.hashAll(batch)
+  for (let interval = 0; interval < 3; interval++) {
+    expect(addMany(1_048_573)).toBe(1_048_573)
+    expect(tally.addAll(batch, 0, Number.POSITIVE_INFINITY)).toBe(5)
+    expect(addMany(2_000_000)).toBe(3_048_578)
+    expect([tally.addAll(batch, 4, 10), tally.sum]).toEqual([4, 3_048_579])
+    expect(drained(tally, Number.POSITIVE_INFINITY).found.get('celebrity')).toEqual({
+      count: 3_048_579,
+      writes: 0,
+      bytes: 0,
+    })
+    addMany(7)
+    expect(drained(tally).found.get('celebrity')).toEqual({ count: 7, writes: 0, bytes: 0 })
+  }
+})
+
 test('a batch stops at a key that comes to the limit, and goes on behind it', () => {
   const tally = new KeyTally()
   const bytes = Buffer.from('ababab')

@@ -6,20 +6,21 @@ import type { KeyBatch } from './key-batch.ts'
  *
  * The price of a look-up there is waiting for memory: whatever the table has is out of the processor's cache when it is
  * looked at next. So accesses are counted many at a time (`KeyBatch`), each step in a loop of its own, and what a known
- * key touches is one entry of 16 bytes. The table is kept at most two fifths full: most keys stand at their place, and a
+ * key touches is one entry of 8 bytes. The table is kept at most two fifths full: most keys stand at their place, and a
  * processor that guesses so guesses right.
  *
- *     word   0      1       2                   3
- *            hash   check   row + 1, 0 = free   count
+ *     word 0   check, the second hash
+ *     word 1   1, eleven bits of the first hash, twenty bits of the count; all of it 0 = free
  *
- * All else stands in *rows*, in the order in which keys came. A row is written when a key is first seen, next to the one
- * before it: its key goes into a log as an entry of a report, with room for the count behind it:
+ * All else stands in *rows*, in the order in which keys came, each thing in an array of its own. A row is written when a
+ * key is first seen: its key goes into a log as an entry of a report, with room for the count behind it:
  *
  *     length (varint)   key   count · 2 (a varint of two bytes)
  *
- * **No key is compared.** Two hashes of the key (`KeyHasher`), 64 bits with a seed that nobody outside knows, stand for it: two keys
- * are taken for one with a probability of 2^-64 a pair, and then two heats are one. A comparison would cost a second wait
- * for memory at every access.
+ * **No key is compared.** Two hashes of the key (`KeyHasher`) with a seed that nobody outside knows stand for it, 43 bits
+ * of them and its place: a new key is taken for one that is there with a probability of 2^-43 for each entry that is
+ * looked at, hardly ever more than two, and then two heats are one. A comparison would cost a second wait for memory at
+ * every access.
  *
  * **Rows outlive their interval.** Most keys of an interval come again in the next one; a key whose row is there costs
  * nothing but its entry. When an interval ends, counts go back to 0 and nothing else changes; the rows of cold keys, which
@@ -38,8 +39,18 @@ export class KeyTally {
   #misses = 0
   /** Intervals in a row in which hardly any of the rows was counted. */
   #looseIntervals = 0
-  /** Six words a row: its entry, where it ends in the log, its count, writes and bytes, and whether it is watched. */
-  #details = new Int32Array(leastRows * rowWords)
+  /** By entry: its row. */
+  #rowAt = new Uint16Array(leastEntries)
+  /** By row: its entry. */
+  #entryOf = new Int32Array(leastRows)
+  /** By row: where it ends in the log. */
+  #ends = new Int32Array(leastRows)
+  /** By row: accesses of the interval that is handed over. */
+  #counts = new Int32Array(leastRows)
+  /** By row: 0, or why it must not be part of a piece. */
+  #marks = new Uint8Array(leastRows)
+  /** Four words a row: its first hash, writes, the bytes that they wrote, and what is counted beyond `maxCount`. */
+  #details = new Int32Array(leastRows * detailWords)
   #log = new Uint8Array(leastRows * 20)
   /** False until a whole interval was visited key by key since the table started anew. */
   #isKnown = false
@@ -60,17 +71,10 @@ export class KeyTally {
     writes: number,
     byteCount: number,
   ): number {
-    const entries = this.#entries
-    let at = this.#seek(hash, check)
-    if (at >= 0 && entries[at + 2] === 0) at = this.#addRow(bytes, start, end, hash, check, at)
-    if (at < 0) {
-      this.#misses++
-      return 0
-    }
-    const sum = entries[at + 3]! + count
-    entries[at + 3] = sum
-    if (writes > 0 || byteCount > 0) this.#addDetail(entries[at + 2]! - 1, writes, byteCount)
-    return sum
+    const entry = this.#placeFor(bytes, start, end, hash, check)
+    if (entry < 0) return 0
+    if (writes > 0 || byteCount > 0) this.#addWrites(entry, writes, byteCount)
+    return this.#addTo(entry, count)
   }
 
   /**
@@ -92,24 +96,23 @@ export class KeyTally {
   addAll(batch: KeyBatch, from: number, limit: number): number {
     const { size, hashes, checks, written } = batch
     const entries = this.#entries
+    const simple = Math.min(limit, maxCount)
     for (let nth = from; nth < size; nth++) {
-      const hash = hashes[nth]!
-      const check = checks[nth]!
-      let at = this.#seek(hash, check)
-      if (at >= 0 && entries[at + 2] === 0) {
-        at = this.#addRow(batch.bytesOf(nth), batch.starts[nth]!, batch.ends[nth]!, hash, check, at)
+      const found = this.#seek(hashes[nth]!, checks[nth]!)
+      if (found >= 0) {
+        const at = found * entryWords + 1
+        const word = entries[at]!
+        if (word !== 0 && (word & maxCount) + 1 < simple) {
+          entries[at] = word + 1
+          if (written[nth]! >= 0) this.#addWrites(found, 1, written[nth]!)
+          continue
+        }
       }
-      if (at < 0) {
-        this.#misses++
-        this.sum = 0
-        return nth
-      }
-      const sum = entries[at + 3]! + 1
-      entries[at + 3] = sum
-      if (written[nth]! >= 0) this.#addDetail(entries[at + 2]! - 1, 1, written[nth]!)
-      if (sum < limit) continue
-      this.sum = sum
-      return nth
+      const [start, end] = [batch.starts[nth]!, batch.ends[nth]!]
+      const isWrite = written[nth]! >= 0
+      const byteCount = isWrite ? written[nth]! : 0
+      this.sum = this.add(batch.bytesOf(nth), start, end, hashes[nth]!, checks[nth]!, 1, isWrite ? 1 : 0, byteCount)
+      if (this.sum === 0 || this.sum >= limit) return nth
     }
     return size
   }
@@ -120,19 +123,18 @@ export class KeyTally {
    */
   drain(visitor: TallyVisitor, below: number): void {
     this.#collect()
-    const details = this.#details
-    const log = this.#log
+    const [counts, ends, marks, log] = [this.#counts, this.#ends, this.#marks, this.#log]
     const bound = this.#isKnown ? Math.min(below, maxPieceCount) : 0
-    const end = this.#rows * rowWords
+    const rows = this.#rows
     let keys = 0
     let rowStart = 0
     let piece = 0
     let pieceKeys = 0
     let pieceCount = 0
-    for (let detail = 0; detail < end; detail += rowWords) {
-      const rowEnd = details[detail + 1]!
-      const count = details[detail + 2]!
-      if (count > 0 && count < bound && details[detail + 3] === 0 && details[detail + 5] === 0) {
+    for (let row = 0; row < rows; row++) {
+      const rowEnd = ends[row]!
+      const count = counts[row]!
+      if (count > 0 && count < bound && marks[row] === 0) {
         log[rowEnd - 2] = ((count << 1) & 0x7f) | 0x80
         log[rowEnd - 1] = count >> 6
         pieceKeys++
@@ -145,7 +147,7 @@ export class KeyTally {
         piece = rowEnd
         if (count > 0) {
           keys++
-          this.#visit(visitor, detail, rowStart, rowEnd)
+          this.#visit(visitor, row, rowStart, rowEnd)
         }
       }
       rowStart = rowEnd
@@ -155,51 +157,73 @@ export class KeyTally {
     this.#fit(keys + pieceKeys)
   }
 
-  #visit(visitor: TallyVisitor, detail: number, rowStart: number, rowEnd: number): void {
+  #visit(visitor: TallyVisitor, row: number, rowStart: number, rowEnd: number): void {
     const details = this.#details
+    const detail = row * detailWords
     const keyEnd = rowEnd - countBytes
     const keyStart = rowStart + varintBytes(rowEnd - rowStart - countBytes)
-    const hash = this.#entries[details[detail]!]!
-    const [count, writes, byteCount] = [details[detail + 2]!, details[detail + 3]!, details[detail + 4]! >>> 0]
-    details[detail + 3] = 0
-    details[detail + 4] = 0
+    const hash = details[detail]!
+    const count = this.#counts[row]! + details[detail + 3]!
+    const [writes, byteCount] = [details[detail + 1]!, details[detail + 2]! >>> 0]
+    details.fill(0, detail + 1, detail + detailWords)
     const isWatched = visitor.onKey(this.#log, keyStart, keyEnd, hash, count, writes, byteCount)
-    details[detail + 5] = isWatched ? 1 : 0
+    this.#marks[row] = isWatched ? watchedMark : 0
   }
 
   /** Takes the counts out of the entries into the rows: in a loop of its own, for the same reason as `preload`. */
   #collect(): void {
-    const entries = this.#entries
-    const details = this.#details
-    const end = this.#rows * rowWords
-    for (let detail = 0; detail < end; detail += rowWords) {
-      const at = details[detail]! + 3
-      details[detail + 2] = entries[at]!
-      entries[at] = 0
+    const [entries, entryOf, counts, rows] = [this.#entries, this.#entryOf, this.#counts, this.#rows]
+    for (let row = 0; row < rows; row++) {
+      const at = entryOf[row]! * entryWords + 1
+      const word = entries[at]!
+      counts[row] = word & maxCount
+      entries[at] = word & ~maxCount
     }
   }
 
-  /** Where the entry of a key is in the table, or the free one that it would take; -1 where it has no place. */
+  /** The entry of a key, or the free one that it would take; -1 where it has no place. */
   #seek(hash: number, check: number): number {
     const entries = this.#entries
     const mask = this.#mask
+    const tag = tagOf(hash)
     let entry = hash & mask
     for (let nth = 0; nth < window; nth++, entry = (entry + 1) & mask) {
       const at = entry * entryWords
-      if (entries[at + 2] === 0 || (entries[at] === hash && entries[at + 1] === check)) return at
+      const word = entries[at + 1]!
+      if (word === 0 || (entries[at] === check && (word & ~maxCount) === tag)) return entry
     }
     return -1
   }
 
-  /** Gives a key the free entry at `at` and a row; -1 where there is no room for more. */
-  #addRow(bytes: Uint8Array, start: number, end: number, hash: number, check: number, at: number): number {
+  /** The entry of a key, which gets one where it has none; -1 where it has no place. */
+  #placeFor(bytes: Uint8Array, start: number, end: number, hash: number, check: number): number {
+    const found = this.#seek(hash, check)
+    const isKnown = found >= 0 && this.#entries[found * entryWords + 1] !== 0
+    if (isKnown || (found >= 0 && this.#addRow(bytes, start, end, hash, check, found))) return found
+    this.#misses++
+    return -1
+  }
+
+  /** Counts accesses in an entry, and what does not fit there in its row; gives the sum. */
+  #addTo(entry: number, count: number): number {
+    const at = entry * entryWords + 1
+    const word = this.#entries[at]!
+    const sum = (word & maxCount) + count
+    this.#entries[at] = (word & ~maxCount) | Math.min(sum, maxCount)
+    if (sum < maxCount) return sum
+    const beyond = this.#rowAt[entry]! * detailWords + 3
+    this.#details[beyond]! += sum - maxCount
+    return maxCount + this.#details[beyond]!
+  }
+
+  /** Gives a key a free entry and a row; false where there is no room for more. */
+  #addRow(bytes: Uint8Array, start: number, end: number, hash: number, check: number, entry: number): boolean {
     const row = this.#rows
-    const detail = row * rowWords
     const length = end - start
-    let to = row === 0 ? 0 : this.#details[detail - rowWords + 1]!
+    let to = row === 0 ? 0 : this.#ends[row - 1]!
     const needed = to + length + maxRowHead + countBytes
-    if (row === maxRows || needed > maxLogBytes) return -1
-    if (detail === this.#details.length) this.#details = larger(this.#details, new Int32Array(detail * 2))
+    if (row === maxRows || needed > maxLogBytes) return false
+    if (row === this.#ends.length) this.#growRows()
     if (needed > this.#log.length) this.#log = larger(this.#log, new Uint8Array(Math.max(this.#log.length * 2, needed)))
     const log = this.#log
     let rest = length
@@ -210,26 +234,34 @@ export class KeyTally {
       log.set(bytes.subarray(start, end), to)
       to += length
     }
-    const entries = this.#entries
-    entries[at] = hash
-    entries[at + 1] = check
-    entries[at + 2] = row + 1
-    entries[at + 3] = 0
-    const details = this.#details
-    details[detail] = at
-    details[detail + 1] = to + countBytes
-    details[detail + 3] = 0
-    details[detail + 4] = 0
-    details[detail + 5] = 0
+    this.#entries[entry * entryWords] = check
+    this.#entries[entry * entryWords + 1] = tagOf(hash)
+    this.#rowAt[entry] = row
+    this.#entryOf[row] = entry
+    this.#ends[row] = to + countBytes
+    this.#marks[row] = 0
+    this.#details.fill(0, row * detailWords, (row + 1) * detailWords)
+    this.#details[row * detailWords] = hash
     this.#rows = row + 1
-    return at
+    return true
   }
 
-  #addDetail(row: number, writes: number, byteCount: number): void {
+  #growRows(): void {
+    const rows = this.#ends.length * 2
+    this.#entryOf = larger(this.#entryOf, new Int32Array(rows))
+    this.#ends = larger(this.#ends, new Int32Array(rows))
+    this.#counts = new Int32Array(rows)
+    this.#marks = larger(this.#marks, new Uint8Array(rows))
+    this.#details = larger(this.#details, new Int32Array(rows * detailWords))
+  }
+
+  #addWrites(entry: number, writes: number, byteCount: number): void {
+    const row = this.#rowAt[entry]!
     const details = this.#details
-    const detail = row * rowWords
-    details[detail + 3]! += writes
-    details[detail + 4] = Math.min(maxUint32, (details[detail + 4]! >>> 0) + byteCount)
+    const detail = row * detailWords
+    details[detail + 1]! += writes
+    details[detail + 2] = Math.min(maxUint32, (details[detail + 2]! >>> 0) + byteCount)
+    this.#marks[row] = this.#marks[row]! | writtenMark
   }
 
   /** Starts anew where the table is too full or nearly empty, with a size for as many keys as the interval had. */
@@ -249,9 +281,13 @@ export class KeyTally {
     this.#looseIntervals = 0
     this.#rows = 0
     this.#isKnown = false
-    if (size === entries) this.#entries.fill(0)
-    else this.#entries = new Int32Array(size * entryWords)
     this.#mask = size - 1
+    if (size === entries) {
+      this.#entries.fill(0)
+      return
+    }
+    this.#entries = new Int32Array(size * entryWords)
+    this.#rowAt = new Uint16Array(size)
   }
 }
 
@@ -271,8 +307,12 @@ export interface TallyVisitor {
   onPiece(bytes: Uint8Array, start: number, end: number, keys: number, count: number): void
 }
 
-const entryWords = 4
-const rowWords = 6
+const entryWords = 2
+const detailWords = 4
+/** The count of an entry never grows beyond it: the rest is in its row. */
+const maxCount = 2 ** 20 - 1
+const watchedMark = 1
+const writtenMark = 2
 const leastRows = 2048
 const leastEntries = 8192
 const mostEntries = 262_144
@@ -286,6 +326,11 @@ const maxRowHead = 4
 const countBytes = 2
 /** Twice a count below it fits two bytes of a varint. */
 const maxPieceCount = 2 ** 13
+
+/** What an entry has of a key's first hash: never 0. */
+function tagOf(hash: number): number {
+  return (hash | 0x8000_0000) & ~maxCount
+}
 
 /** The bytes of a varint that, with as many bytes as it says behind it, takes `total`. */
 function varintBytes(total: number): number {

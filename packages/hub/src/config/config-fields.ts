@@ -1,9 +1,13 @@
+import { type OtlpOptions, otlpVariables } from '@firebreak/core'
+
 /** What a setting's value may be. */
 export type ConfigKind =
   | { readonly kind: 'text' }
   | { readonly kind: 'number'; readonly min: number; readonly max: number }
   | { readonly kind: 'choice'; readonly choices: readonly string[] }
   | { readonly kind: 'list' }
+  /** `name=value,name=value`, values percent-encoded where they hold a comma; in the file an object. */
+  | { readonly kind: 'pairs' }
   /** A list of objects, or the name of a YAML or JSON file that holds it. */
   | { readonly kind: 'objects' }
 
@@ -15,6 +19,8 @@ export interface ConfigField {
   readonly summary: string
   /** As people read it; the value itself is the default of `startHub`'s option. */
   readonly default: string
+  /** The option of `otlp` that this is: OpenTelemetry's own variables count for it too, after the hub's. */
+  readonly otlp?: Exclude<keyof OtlpOptions, 'isDisabled'>
 }
 
 const text: ConfigKind = { kind: 'text' }
@@ -140,6 +146,48 @@ export const configFields: readonly ConfigField[] = [
     default: 'none',
     summary: 'addresses that get a POST when an alarm begins and ends',
   },
+  {
+    name: 'otlpEndpoint',
+    otlp: 'endpoint',
+    type: text,
+    default: 'none',
+    summary: 'http://collector:4318: push metrics to an OpenTelemetry collector too',
+  },
+  {
+    name: 'otlpHeaders',
+    otlp: 'headers',
+    type: { kind: 'pairs' },
+    default: 'none',
+    summary: 'name=value,…: headers of each push, as a key of the receiver',
+  },
+  {
+    name: 'otlpIntervalMs',
+    otlp: 'intervalMs',
+    type: milliseconds(1, 2 ** 31 - 1),
+    default: '60000',
+    summary: 'how often metrics are pushed',
+  },
+  {
+    name: 'otlpTimeoutMs',
+    otlp: 'timeoutMs',
+    type: milliseconds(1, 2 ** 31 - 1),
+    default: '10000',
+    summary: 'a push without an answer for so long has failed',
+  },
+  {
+    name: 'otlpServiceName',
+    otlp: 'serviceName',
+    type: text,
+    default: 'firebreak-hub',
+    summary: 'what the hub is called there',
+  },
+  {
+    name: 'otlpAttributes',
+    otlp: 'attributes',
+    type: { kind: 'pairs' },
+    default: 'none',
+    summary: 'name=value,…: further attributes of the resource',
+  },
 ]
 
 /** `dataFolder` → `data-folder` */
@@ -150,4 +198,9 @@ export function flagOf(name: string): string {
 /** `dataFolder` → `FIREBREAK_HUB_DATA_FOLDER` */
 export function variableOf(name: string): string {
   return `FIREBREAK_HUB_${flagOf(name).replaceAll('-', '_').toUpperCase()}`
+}
+
+/** All variables of a setting, the hub's own first. */
+export function variablesOf({ name, otlp }: ConfigField): readonly string[] {
+  return [variableOf(name), ...(otlp === undefined ? [] : otlpVariables[otlp])]
 }

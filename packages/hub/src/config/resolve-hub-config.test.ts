@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { temporaryFolder } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import { HubConfigError } from '../errors.ts'
-import { configFields, flagOf, variableOf } from './config-fields.ts'
+import { configFields, flagOf, variableOf, variablesOf } from './config-fields.ts'
 import { resolveHubConfig } from './resolve-hub-config.ts'
 
 const folder = temporaryFolder('config')
@@ -25,7 +25,48 @@ test('a flag beats a variable, a variable the file, the file the default', () =>
   expect(resolveHubConfig({}).options).toEqual({ port: 7070 })
 })
 
+test("the settings of OpenTelemetry: a flag, the hub's variable, OpenTelemetry's, the file", () => {
+  const config = file(
+    'otlp.yaml',
+    'otlpEndpoint: http://file:4318\notlpIntervalMs: 4\notlpTimeoutMs: 4\notlpServiceName: file\notlpHeaders: {key: a=b}\n',
+  )
+  const { options, sources, warnings } = resolveHubConfig({
+    flags: { config, 'otlp-endpoint': 'http://flag:4318', 'otlp-attributes': 'a=1,b=two%2Cthree' },
+    env: {
+      OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'http://shared/x',
+      FIREBREAK_HUB_OTLP_INTERVAL_MS: '2',
+      OTEL_METRIC_EXPORT_INTERVAL: '3',
+      OTEL_EXPORTER_OTLP_TIMEOUT: '3',
+      OTEL_SERVICE_NAME: '',
+    },
+  })
+  expect(options.otlp).toEqual({
+    endpoint: 'http://flag:4318',
+    intervalMs: 2,
+    timeoutMs: 3,
+    serviceName: 'file',
+    headers: { key: 'a=b' },
+    attributes: { a: '1', b: 'two,three' },
+  })
+  expect(sources).toMatchObject({ otlpEndpoint: 'flag', otlpTimeoutMs: 'env', otlpServiceName: 'file' })
+  expect(warnings).toEqual([])
+})
+
+test('OTEL_SDK_DISABLED ends what any place asks for; what OpenTelemetry cannot mean is passed over and told', () => {
+  const flags = { 'otlp-endpoint': 'http://collector:4318' }
+  expect(resolveHubConfig({ flags, env: { OTEL_SDK_DISABLED: 'true' } }).options).toEqual({ port: 7070 })
+  const { options, warnings } = resolveHubConfig({ flags, env: { OTEL_METRIC_EXPORT_INTERVAL: 'soon' } })
+  expect(options.otlp).toEqual({ endpoint: 'http://collector:4318' })
+  expect(warnings).toEqual([expect.stringContaining('OTEL_METRIC_EXPORT_INTERVAL is "soon"')])
+})
+
 test.each([
+  [{ flags: { 'otlp-headers': 'secret' } }, '--otlp-headers', '--otlp-headers must be name=value,name=value'],
+  [
+    { flags: { config: file('k.yaml', 'otlpAttributes: {a: 1}') } },
+    'otlpAttributes',
+    'otlpAttributes must be name=value',
+  ],
   [{ flags: { prot: '1' } }, '--prot', 'there is no setting --prot; did you mean --port?'],
   [{ env: { FIREBREAK_HUB_PROT: '1' } }, 'FIREBREAK_HUB_PROT', 'did you mean FIREBREAK_HUB_PORT?'],
   [{ flags: { config: file('a.yaml', 'heartbeatms: 5') } }, 'heartbeatms', 'did you mean heartbeatMs?'],
@@ -143,11 +184,13 @@ watchers:
   expect(binlog?.kind === 'binlog' && [...binlog.mapping.keys()]).toEqual(['shop.product'])
 })
 
-test('every setting stands in the reference with its flag, its variable and its default', () => {
+test('every setting stands in the reference with its flag, its variables and its default', () => {
   const reference = readFileSync(new URL('../../../../docs/reference/config.md', import.meta.url), 'utf8')
   const missing = configFields.filter(
     ({ name, default: fallback }) =>
       !reference.includes(`| \`${name}\` | \`--${flagOf(name)}\` | \`${variableOf(name)}\` | ${fallback} |`),
   )
+  const variables = configFields.flatMap((field) => variablesOf(field))
+  expect(variables.filter((variable) => !reference.includes(`\`${variable}\``))).toEqual([])
   expect(missing.map(({ name }) => name)).toEqual([])
 })

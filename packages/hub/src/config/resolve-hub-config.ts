@@ -1,11 +1,18 @@
 import { readFileSync } from 'node:fs'
-import { describeValue, didYouMean, FieldReader } from '@firebreak/core'
+import {
+  describeValue,
+  didYouMean,
+  FieldReader,
+  type OtlpOptions,
+  parsePairs,
+  readOtlpVariables,
+} from '@firebreak/core'
 import { parse as parseYaml } from 'yaml'
 import { HubConfigError } from '../errors.ts'
 import type { HubTokens } from '../http/access-guard.ts'
 import type { HubOptions } from '../start-hub.ts'
 import { parseWatchers } from '../watchers/watcher-settings.ts'
-import { type ConfigField, configFields, flagOf, variableOf } from './config-fields.ts'
+import { type ConfigField, configFields, flagOf, variableOf, variablesOf } from './config-fields.ts'
 
 /** Where a setting came from. */
 export type ConfigSource = 'flag' | 'env' | 'file' | 'default'
@@ -20,6 +27,8 @@ export interface HubConfig {
   readonly options: HubOptions
   /** For each setting, who said it. */
   readonly sources: Readonly<Record<string, ConfigSource>>
+  /** Variables of OpenTelemetry that were set and could not be used, a sentence each. */
+  readonly warnings: readonly string[]
 }
 
 const variablePrefix = 'FIREBREAK_HUB_'
@@ -27,8 +36,8 @@ const fileSetting = 'config'
 const failure = (field: string, message: string) => new HubConfigError(field, message)
 
 /**
- * Resolves the hub's settings: flags, then variables (`FIREBREAK_HUB_…`), then the file that `--config` or
- * `FIREBREAK_HUB_CONFIG` names (YAML or JSON), then defaults. What is not a setting is refused by name.
+ * Resolves the hub's settings: flags, then variables (`FIREBREAK_HUB_…`, then OpenTelemetry's own), then the file that
+ * `--config` or `FIREBREAK_HUB_CONFIG` names (YAML or JSON), then defaults. What is not a setting is refused by name.
  */
 export function resolveHubConfig({ flags = {}, env = {} }: HubConfigInput): HubConfig {
   refuseUnknown(Object.keys(flags), [fileSetting, ...configFields.map(({ name }) => flagOf(name))], '--')
@@ -37,25 +46,35 @@ export function resolveHubConfig({ flags = {}, env = {} }: HubConfigInput): HubC
   const path = (flags[fileSetting] ?? env[variableOf(fileSetting)]) as string | undefined
   const file = path === undefined ? {} : (readYaml(fileSetting, path) ?? {})
   const reader = new FieldReader(file, '', failure, 'an object of settings')
+  const otlp = readOtlpVariables(env)
   const values: Record<string, unknown> = {}
+  const otlpValues: Record<string, unknown> = {}
   const sources: Record<string, ConfigSource> = {}
   for (const field of configFields) {
     const flag = flags[flagOf(field.name)]
     const variable = env[variableOf(field.name)]
+    const shared = field.otlp && otlp.options[field.otlp]
     const inFile = reader.raw(field.name)
     const [source, place, value] =
       flag !== undefined
         ? (['flag', `--${flagOf(field.name)}`, flag] as const)
         : variable !== undefined
           ? (['env', variableOf(field.name), variable] as const)
-          : inFile !== undefined
-            ? (['file', field.name, inFile] as const)
-            : (['default', field.name, undefined] as const)
+          : shared !== undefined
+            ? (['env', variablesOf(field).slice(1).join(' or '), shared] as const)
+            : inFile !== undefined
+              ? (['file', field.name, inFile] as const)
+              : (['default', field.name, undefined] as const)
     sources[field.name] = source
-    if (value !== undefined) values[field.name] = convert(field, place, value)
+    if (value === undefined) continue
+    const converted = convert(field, place, value)
+    if (field.otlp === undefined) values[field.name] = converted
+    else otlpValues[field.otlp] = converted
   }
   reader.end()
-  return { options: toOptions(values), sources }
+  const isPushing = otlpValues['endpoint'] !== undefined && otlp.options.isDisabled !== true
+  const options = { ...toOptions(values), ...(isPushing && { otlp: otlpValues as OtlpOptions }) }
+  return { options, sources, warnings: otlp.warnings }
 }
 
 function refuseUnknown(given: readonly string[], known: readonly string[], prefix: string): void {
@@ -89,9 +108,24 @@ function convert({ type }: ConfigField, place: string, value: unknown): unknown 
       if (Array.isArray(items) && items.every((item) => typeof item === 'string' && item !== '')) return items
       throw failure(place, `${place} is ${describeValue(value)}; it must be a list of texts`)
     }
+    case 'pairs': {
+      const pairs = typeof value === 'string' ? parsePairs(value) : value
+      if (isPairs(pairs)) return pairs
+      // A value may be a secret: none is repeated.
+      throw failure(place, `${place} must be name=value,name=value`)
+    }
     case 'objects':
       return typeof value === 'string' ? readYaml(place, value) : value
   }
+}
+
+function isPairs(value: unknown): value is Record<string, string> {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    !Array.isArray(value) &&
+    Object.values(value).every((item) => typeof item === 'string')
+  )
 }
 
 function toOptions(values: Record<string, unknown>): HubOptions {

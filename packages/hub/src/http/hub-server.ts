@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
+import type { OtlpExporter } from '@firebreak/core'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
 import { WebSocketServer } from 'ws'
 import { SensorSockets } from '../deliver/sensor-sockets.ts'
@@ -11,7 +12,7 @@ import { answerError } from './answer-error.ts'
 import { type ApiRoute, openApiOf, registerRoutes } from './api-route.ts'
 import { securityHeaders, serveConsole } from './console-files.ts'
 import { LiveSockets } from './live-sockets.ts'
-import { hubMetrics } from './metrics.ts'
+import { type HubMetrics, hubMetrics } from './metrics.ts'
 import { hubRoutes } from './routes.ts'
 
 /** A room's HTTP services: registered behind the hub's own checks. */
@@ -29,11 +30,14 @@ export interface HubServerOptions {
   /** Further routes of the hub's own API. */
   readonly routes: readonly ApiRoute[]
   readonly version: string
+  /** What became of metrics that were pushed; undefined where none are. */
+  readonly exports: OtlpExporter['counts'] | undefined
 }
 
 /** HTTP and WebSocket around a `HubCore`. */
 export class HubServer {
   readonly app: FastifyInstance
+  readonly metrics: HubMetrics
   readonly #core: HubCore
   readonly #guard: AccessGuard
   readonly #options: HubServerOptions
@@ -46,6 +50,7 @@ export class HubServer {
   constructor(core: HubCore, options: HubServerOptions) {
     this.#core = core
     this.#options = options
+    this.metrics = hubMetrics(core, options.exports)
     this.#guard = new AccessGuard(options)
     this.#sensors = new SensorSockets(core, (token) => this.#guard.appOf(token))
     this.#live = new LiveSockets(core)
@@ -104,7 +109,6 @@ export class HubServer {
   }
 
   #registerHealth(): void {
-    const registry = hubMetrics(this.#core)
     this.app.get('/livez', async () => ({ isLive: true }))
     this.app.get('/readyz', async (_request, reply) => {
       const alarm = this.#core.alarms.list().find(({ severity }) => severity === 'critical')
@@ -114,7 +118,7 @@ export class HubServer {
     })
     this.app.get('/metrics', async (request, reply) => {
       this.#guard.authorize(tokenOf(request.headers), 'viewer')
-      return reply.type(registry.contentType).send(await registry.metrics())
+      return reply.type(this.metrics.contentType).send(await this.metrics.text())
     })
   }
 

@@ -1,4 +1,4 @@
-import { FirebreakError } from '@firebreak/core'
+import { FirebreakError, prometheusText } from '@firebreak/core'
 import {
   type CallParameters,
   PolicyError,
@@ -201,17 +201,26 @@ function sendJson(reply: FastifyReply, json: string): FastifyReply {
 }
 
 function metricsOf(service: RuleService): string {
-  const lines = [
-    '# HELP firebreak_limit_rule_calls_total Calls that a rule applied to, and those that found it over its limit.',
-    '# TYPE firebreak_limit_rule_calls_total counter',
-  ]
-  for (const { return: code, applied, over, shadow } of service.rules()) {
-    const labels = `return="${code}",shadow="${shadow}"`
-    lines.push(`firebreak_limit_rule_calls_total{${labels},outcome="applied"} ${applied}`)
-    lines.push(`firebreak_limit_rule_calls_total{${labels},outcome="over"} ${over}`)
-  }
-  lines.push('# TYPE firebreak_limit_policy_version gauge', `firebreak_limit_policy_version ${service.version}`)
-  return `${lines.join('\n')}\n`
+  const calls = service.rules().flatMap(({ return: code, applied, over, shadow }) =>
+    Object.entries({ applied, over }).map(([outcome, value]) => ({
+      labels: { return: String(code), shadow: String(shadow), outcome },
+      value,
+    })),
+  )
+  return prometheusText([
+    {
+      kind: 'counter',
+      name: 'firebreak_limit_rule_calls_total',
+      help: 'Calls that a rule applied to, and those that found it over its limit.',
+      points: calls,
+    },
+    {
+      kind: 'gauge',
+      name: 'firebreak_limit_policy_version',
+      help: 'Version of the policy in force.',
+      points: [{ labels: {}, value: service.version }],
+    },
+  ])
 }
 
 /** Problems as RFC 9457 has them. */

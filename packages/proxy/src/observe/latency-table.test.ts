@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { LatencyTable } from './latency-table.ts'
+import { LatencyTable, latencyBoundsMs } from './latency-table.ts'
 
 test('quantiles are within a fifth of the exact ones', () => {
   fc.assert(
@@ -31,4 +31,29 @@ test('a command that never came is not listed', () => {
   const table = new LatencyTable()
   table.record(3, 1)
   expect([...table.summaries()].map(([id]) => id)).toEqual([3])
+})
+
+test('a histogram has every time in the bucket whose ends are around it', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.double({ min: 0, max: 200_000, noNaN: true }), { minLength: 1, maxLength: 200 }),
+      (times) => {
+        const table = new LatencyTable()
+        for (const time of times) table.record(7, time)
+        const [[commandId, { count, sumMs, bucketCounts }]] = [...table.histograms()] as [
+          [number, { count: number; sumMs: number; bucketCounts: readonly number[] }],
+        ]
+        expect([commandId, count]).toEqual([7, times.length])
+        expect(sumMs).toBeCloseTo(times.reduce((sum, time) => sum + time, 0))
+        // Times are known to the microsecond below.
+        const expected = new Array<number>(latencyBoundsMs.length + 1).fill(0)
+        for (const time of times) {
+          const whole = Math.floor(time * 1000) / 1000
+          const bucket = latencyBoundsMs.findIndex((end) => whole < end)
+          expected[bucket === -1 ? latencyBoundsMs.length : bucket]!++
+        }
+        expect(bucketCounts).toEqual(expected)
+      },
+    ),
+  )
 })

@@ -7,6 +7,19 @@ const smallestUs = 8
 const bucketCount = 24 * steps
 const maxUs = 2 ** 31 - 1
 
+/** The buckets' ends where whole powers are enough, for those who collect histograms; the last one has none. */
+export const latencyBoundsMs: readonly number[] = Array.from(
+  { length: bucketCount / steps },
+  (_, power) => (smallestUs * 2 ** power) / 1000,
+)
+
+/** One command's times by `latencyBoundsMs`. */
+export interface LatencyHistogram {
+  readonly count: number
+  readonly sumMs: number
+  readonly bucketCounts: readonly number[]
+}
+
 /** What is known about one command's times. */
 export interface LatencySummary {
   readonly count: number
@@ -33,6 +46,17 @@ export class LatencyTable {
     histogram.sumMs += elapsedMs
     if (elapsedMs > histogram.maxMs) histogram.maxMs = elapsedMs
     histogram.buckets[bucketOf(elapsedMs)]!++
+  }
+
+  /** The commands that came, each with its histogram. */
+  *histograms(): Generator<[commandId: number, histogram: LatencyHistogram]> {
+    for (const [commandId, histogram] of this.#histograms.entries()) {
+      if (histogram === undefined) continue
+      const { count, sumMs, buckets } = histogram
+      const bucketCounts = new Array<number>(latencyBoundsMs.length + 1).fill(0)
+      for (const [index, inBucket] of buckets.entries()) bucketCounts[Math.ceil(index / steps)]! += inBucket
+      yield [commandId, { count, sumMs, bucketCounts }]
+    }
   }
 
   /** The commands that came, each with its summary. */

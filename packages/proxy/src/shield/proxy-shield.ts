@@ -173,7 +173,7 @@ export class ProxyShield {
    * Answers the requests that follow the last one and are the same: of many who share a connection and read one hot key.
    * The last one stands in `bytes` from `start` to `next`; gives the offset behind those that are answered.
    */
-  repeat(client: ClientConnection, bytes: Uint8Array, start: number, next: number, end: number): number {
+  repeat(client: ClientConnection, bytes: Buffer, start: number, next: number, end: number): number {
     const at = repeatsEnd(bytes, start, next, end)
     if (at === next) return next
     const count = (at - next) / (next - start)

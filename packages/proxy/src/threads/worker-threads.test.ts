@@ -35,7 +35,9 @@ test('a thread that breaks is replaced on the same port, as often as it takes', 
   const { threads, made, lost } = await start(2, (nth) => nth === 2 || nth === 3)
   expect(threads.port).toBe(4711)
   made[1]!.worker.postMessage('break')
-  await waitFor(() => made.length === 5)
+  await waitFor(() => made.length === 5 && threads.at(1) !== undefined)
+  expect(threads.at(0)).toBe(made[0]!.worker)
+  expect(threads.at(1)).toBe(made[4]!.worker)
   expect(lost).toEqual(['1: a fault', '1: a thread cannot start: no start', '1: a thread cannot start: no start'])
   expect(made.map(({ index, port }) => [index, port])).toEqual([
     [0, 0],

@@ -18,6 +18,7 @@ export interface WorkerThreadsOptions {
 export class WorkerThreads {
   readonly #options: WorkerThreadsOptions
   readonly #workers = new Set<Worker>()
+  readonly #listening = new Map<number, Worker>()
   readonly #timers = new Set<NodeJS.Timeout>()
   #port: number
   #isClosing = false
@@ -43,6 +44,11 @@ export class WorkerThreads {
     return this.#port
   }
 
+  /** The thread at a place, unless there is none at the moment. */
+  at(index: number): Worker | undefined {
+    return this.#listening.get(index)
+  }
+
   async close(): Promise<void> {
     this.#isClosing = true
     for (const timer of this.#timers) clearTimeout(timer)
@@ -64,6 +70,7 @@ export class WorkerThreads {
       worker.once('message', (port: number) => {
         this.#port = port
         isListening = true
+        this.#listening.set(index, worker)
         resolve()
       })
       worker.on('error', (error) => {
@@ -71,6 +78,7 @@ export class WorkerThreads {
       })
       worker.once('exit', (code) => {
         this.#workers.delete(worker)
+        this.#listening.delete(index)
         const why = cause?.message ?? `it ended with ${code}`
         if (!isListening) reject(new ProxyStartError(`a thread cannot start: ${why}`, { cause }))
         else if (!this.#isClosing) this.#lost(index, cause ?? new Error(why))

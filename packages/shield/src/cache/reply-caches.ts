@@ -32,6 +32,12 @@ export class ReplyCaches {
     return size
   }
 
+  get bytes(): number {
+    let bytes = 0
+    for (const cache of this.#caches.values()) bytes += cache.bytes
+    return bytes
+  }
+
   #cacheOf({ cacheSize, maxBytes, expireStrategy }: LocalCacheStrategy): BoundedCache<HotKey> {
     const id = `${cacheSize} ${maxBytes} ${expireStrategy}`
     let cache = this.#caches.get(id)

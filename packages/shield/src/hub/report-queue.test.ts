@@ -8,11 +8,12 @@ function report(collectTs: number, entryCount = 1): PendingReport {
   return { collectTs, sections: [section.finish('main', entryCount)] }
 }
 
-test('a full queue drops its oldest report and counts it', () => {
+test('a full queue drops its oldest report and counts it, and what was taken out', () => {
   const queue = new ReportQueue(2, 1000)
   for (let time = 1; time <= 5; time++) queue.push(report(time))
-  expect(queue.dropped).toBe(3)
+  expect([queue.dropped, queue.taken]).toEqual([3, 0])
   expect([queue.shift()?.collectTs, queue.shift()?.collectTs, queue.shift()]).toEqual([4, 5, undefined])
+  expect([queue.dropped, queue.taken]).toEqual([3, 2])
 })
 
 test('entries are bounded over all reports; a single one that is larger is kept', () => {

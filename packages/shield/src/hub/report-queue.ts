@@ -9,6 +9,7 @@ export class ReportQueue {
   readonly #maxEntries: number
   readonly #reports: PendingReport[] = []
   #entries = 0
+  #pushed = 0
   #dropped = 0
 
   constructor(maxReports: number, maxEntries: number) {
@@ -25,7 +26,13 @@ export class ReportQueue {
     return this.#dropped
   }
 
+  /** How many were ever taken out to be sent. */
+  get taken(): number {
+    return this.#pushed - this.#dropped - this.#reports.length
+  }
+
   push(report: PendingReport): void {
+    this.#pushed++
     this.#reports.push(report)
     this.#entries += entryCount(report)
     while (this.#reports.length > this.#maxReports || (this.#entries > this.#maxEntries && this.#reports.length > 1)) {

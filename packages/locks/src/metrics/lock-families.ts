@@ -1,0 +1,37 @@
+import type { HistogramPoint, MetricFamily, MetricLabels } from '@firebreak/core'
+import { bucketBoundsMs, type DurationSnapshot, type LockMetricsSnapshot } from './lock-metrics.ts'
+
+/** What a process' locks have been through, for a meter of OpenTelemetry or Prometheus; names of locks are never labels. */
+export function lockFamilies(metrics: LockMetricsSnapshot): MetricFamily[] {
+  const { acquired, contended, handedOver, refused, released, lost, renewals, renewalErrors, wait, hold } = metrics
+  return [
+    counter('acquired', 'First acquisitions', [[{}, acquired]]),
+    counter('contended', 'First acquisitions that had to wait', [[{}, contended]]),
+    counter('handed_over', 'First acquisitions handed over within the process', [[{}, handedOver]]),
+    counter('refused', 'Requests that ended without the lock', [[{}, refused]]),
+    counter('released', 'Locks given back', [[{}, released]]),
+    counter(
+      'lost',
+      'Locks lost while they were held, by reason',
+      Object.entries(lost).map(([reason, count]) => [{ reason }, count]),
+    ),
+    counter('renewals', 'Leases renewed', [[{}, renewals]]),
+    counter('renewal_errors', 'Renewals that failed', [[{}, renewalErrors]]),
+    histogram('wait', 'From the request to the lock, of the contended ones', wait),
+    histogram('hold', 'From the lock to its release or loss', hold),
+  ]
+}
+
+function counter(name: string, help: string, points: readonly (readonly [MetricLabels, number])[]): MetricFamily {
+  return {
+    kind: 'counter',
+    name: `firebreak_locks_${name}_total`,
+    help,
+    points: points.map(([labels, value]) => ({ labels, value })),
+  }
+}
+
+function histogram(name: string, help: string, { count, sumMs, buckets }: DurationSnapshot): MetricFamily {
+  const point: HistogramPoint = { labels: {}, count, sum: sumMs, bounds: bucketBoundsMs, bucketCounts: buckets }
+  return { kind: 'histogram', name: `firebreak_locks_${name}_ms`, help, points: [point] }
+}

@@ -1,0 +1,92 @@
+import { keyGroup, largestGroups, type MetricFamily, type MetricPoint } from '@firebreak/core'
+import type { ClusterShield } from '../cluster-shield.ts'
+import type { Shield } from '../shield.ts'
+import { type TotalName, totalHelp } from './tally.ts'
+
+/** What the figures are read from. */
+export interface ShieldSource {
+  readonly shield: Pick<Shield, 'isConnected' | 'isOff' | 'tableVersion' | 'losses'>
+  readonly clusters: readonly ClusterShield[]
+  readonly sentReports: number
+}
+
+/**
+ * A process' shield in figures, for the proxy's metrics and for an application's own meter. What only grows is as of the
+ * last status, which is a second ago at most. A key is never a label: hot keys are told by strategy and by the largest
+ * groups of their outside names.
+ */
+export function shieldFamilies({ shield, clusters, sentReports }: ShieldSource): MetricFamily[] {
+  const { droppedReports, troubles } = shield.losses
+  const whole = (value: number): MetricPoint[] => [{ labels: {}, value }]
+  const each = (of: (cluster: ClusterShield) => number | undefined): MetricPoint[] =>
+    clusters.flatMap((cluster) => {
+      const value = of(cluster)
+      return value === undefined ? [] : [{ labels: { cluster: cluster.redisClusterId }, value }]
+    })
+  const by = (label: string, of: (cluster: ClusterShield) => ReadonlyMap<string, number>): MetricPoint[] =>
+    clusters.flatMap((cluster) =>
+      [...of(cluster)].map(([value, count]) => ({
+        labels: { cluster: cluster.redisClusterId, [label]: value },
+        value: count,
+      })),
+    )
+  return [
+    counter('reports_sent', 'Reports handed to a hub', whole(sentReports)),
+    counter('reports_dropped', 'Reports that found no room in the queue', whole(droppedReports)),
+    counter('troubles', 'Troubles of the shield itself', whole(troubles)),
+    gauge('hub_connected', '1 while a hub is connected', whole(shield.isConnected ? 1 : 0)),
+    gauge('off', '1 while the kill switch is thrown', whole(shield.isOff ? 1 : 0)),
+    gauge('table_version', 'Version of the strategy table', whole(shield.tableVersion.version)),
+    ...Object.entries(totalHelp).map(([name, help]) =>
+      counter(
+        name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+        help,
+        each(({ tally }) => tally.totals[name as TotalName]),
+      ),
+    ),
+    gauge('hot_keys', 'Hot keys by strategy', by('strategy', strategies)),
+    gauge('hot_keys_by_group', 'Hot keys by prefix group', by('group', groups)),
+    gauge(
+      'cached_keys',
+      'Hot keys with replies in memory',
+      each(({ caches }) => caches.size),
+    ),
+    gauge(
+      'cached_bytes',
+      'Bytes of these replies',
+      each(({ caches }) => caches.bytes),
+    ),
+    gauge(
+      'staleness_ms',
+      'The largest staleness that canaries last saw',
+      each(({ tally }) => tally.staleMs),
+    ),
+    gauge('watchers', 'Watchers by state', by('state', watcherStates)),
+  ]
+}
+
+function counter(name: string, help: string, points: readonly MetricPoint[]): MetricFamily {
+  return { kind: 'counter', name: `firebreak_shield_${name}_total`, help, points }
+}
+
+function gauge(name: string, help: string, points: readonly MetricPoint[]): MetricFamily {
+  return { kind: 'gauge', name: `firebreak_shield_${name}`, help, points }
+}
+
+function strategies(cluster: ClusterShield): Map<string, number> {
+  return countBy(cluster.hotNames(), ([, { strategy }]) => strategy.strategy)
+}
+
+function groups(cluster: ClusterShield): Map<string, number> {
+  return largestGroups(countBy(cluster.hotNames(), ([name]) => keyGroup(name)))
+}
+
+function watcherStates(cluster: ClusterShield): Map<string, number> {
+  return countBy(cluster.watcherStatuses(), ({ state }) => state)
+}
+
+function countBy<Item>(items: Iterable<Item>, nameOf: (item: Item) => string): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const item of items) counts.set(nameOf(item), (counts.get(nameOf(item)) ?? 0) + 1)
+  return counts
+}

@@ -1,0 +1,162 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { otlpVariables } from '@firebreak/core'
+import { configFields, startHub, variableOf } from '@firebreak/hub'
+import { commands } from 'firebreak'
+import { expect, test } from 'vitest'
+import { parse } from 'yaml'
+
+// No helm here: what it would do with the chart is not seen, what the chart names is.
+const folder = fileURLToPath(new URL('../deploy/helm/firebreak', import.meta.url))
+const read = (...path: string[]) => readFileSync(join(folder, ...path), 'utf8')
+const templates = new Map(readdirSync(join(folder, 'templates')).map((name) => [name, read('templates', name)]))
+const everything = [...templates.values()].join('\n')
+
+interface Schema {
+  readonly type?: string | string[]
+  readonly enum?: readonly unknown[]
+  readonly pattern?: string
+  readonly minimum?: number
+  readonly properties?: Record<string, Schema>
+  readonly additionalProperties?: boolean
+}
+const values = parse(read('values.yaml')) as Record<string, unknown>
+const schema = JSON.parse(read('values.schema.json')) as Schema
+const chart = parse(read('Chart.yaml')) as Record<string, string>
+
+/** The paths of all values, those of objects that are handed on as they are included. */
+function pathsOf(value: unknown, of: Schema, path = ''): string[] {
+  const { properties } = of
+  if (properties === undefined) return [path]
+  return Object.entries(value as object).flatMap(([name, inner]) =>
+    pathsOf(inner, properties[name] ?? {}, path === '' ? name : `${path}.${name}`),
+  )
+}
+
+function problemsOf(value: unknown, of: Schema | undefined, path: string): string[] {
+  if (of === undefined) return [`${path} is not in the schema`]
+  const kind = Array.isArray(value) ? 'array' : Number.isInteger(value) ? 'integer' : typeof value
+  if (of.type !== undefined && ![of.type].flat().includes(kind)) return [`${path} is ${kind}`]
+  if (of.enum !== undefined && !of.enum.includes(value)) return [`${path} is ${value}`]
+  if (of.pattern !== undefined && !new RegExp(of.pattern).test(String(value))) return [`${path} is ${value}`]
+  if (of.minimum !== undefined && Number(value) < of.minimum) return [`${path} is ${value}`]
+  if (of.properties === undefined) return []
+  if (of.additionalProperties !== false) return [`${path} takes unknown fields`]
+  // `global` is Helm's own and needs no value.
+  const missing = Object.keys(of.properties).filter((name) => name !== 'global' && !(name in (value as object)))
+  return [
+    ...missing.map((name) => `${path}.${name} has no value`),
+    ...Object.entries(value as object).flatMap(([name, inner]) =>
+      problemsOf(inner, of.properties?.[name], `${path}.${name}`),
+    ),
+  ]
+}
+
+const used = new Set([...everything.matchAll(/\.Values\.([\w.]+)/g)].map(([, path]) => path!))
+const paths = pathsOf(values, schema)
+
+test('the values are as their schema says, and the schema has no others', () => {
+  expect(problemsOf(values, schema, 'values')).toEqual([])
+})
+
+test('every value that a template names is there, and every value is named by a template', () => {
+  expect(used.size).toBeGreaterThan(50)
+  expect([...used].filter((path) => !paths.includes(path))).toEqual([])
+  expect(paths.filter((path) => !used.has(path))).toEqual([])
+})
+
+test('a wrong value would be seen', () => {
+  expect(problemsOf({ ...values, huub: {} }, schema, 'values')).toEqual(['values.huub is not in the schema'])
+  const { hub, ...rest } = values as { hub: Record<string, unknown> }
+  expect(problemsOf(rest, schema, 'values')).toEqual(['values.hub has no value'])
+  expect(problemsOf({ ...rest, hub: { ...hub, replicas: 0 } }, schema, 'values')).toEqual(['values.hub.replicas is 0'])
+})
+
+test('the chart and the command have one version', () => {
+  const { version } = JSON.parse(
+    readFileSync(new URL('../packages/cli/package.json', import.meta.url), 'utf8'),
+  ) as Record<string, string>
+  expect([chart['version'], chart['appVersion']]).toEqual([version, version])
+})
+
+test('every block of a template ends, and every part that is included is defined', () => {
+  for (const [name, text] of templates) {
+    const opened = text.match(/\{\{-?\s*(?:if|with|range|define)\b/g)?.length ?? 0
+    const ended = text.match(/\{\{-?\s*end\b/g)?.length ?? 0
+    expect([name, ended]).toEqual([name, opened])
+    expect([name, text.split('{{').length]).toEqual([name, text.split('}}').length])
+  }
+  const defined = new Set([...everything.matchAll(/define "([\w.]+)"/g)].map(([, part]) => part))
+  const included = [...everything.matchAll(/include "([\w.]+)"/g)].map(([, part]) => part)
+  expect(included.length).toBeGreaterThan(20)
+  expect(included.filter((part) => !defined.has(part))).toEqual([])
+})
+
+test('the pods are given variables and flags that the command knows', async () => {
+  const variables = [...everything.matchAll(/- name: ([A-Z][A-Z0-9_]+)$/gm)].map(([, name]) => name!)
+  const proxy = await commands.find(({ name }) => name === 'proxy')!.load()
+  const known = new Set<string>([
+    ...['config', ...configFields.map(({ name }) => name)].map(variableOf),
+    ...Object.values(otlpVariables).flat(),
+    ...proxy.flags!.map((flag) => `FIREBREAK_PROXY_${flag.toUpperCase().replaceAll('-', '_')}`),
+    ...['FIREBREAK_HUB', 'FIREBREAK_TOKEN', 'FIREBREAK_SERVICE', 'FIREBREAK_HOST', 'XDG_CACHE_HOME', 'POD_NAME'],
+  ])
+  expect(variables.length).toBeGreaterThan(15)
+  expect(variables.filter((variable) => !known.has(variable))).toEqual([])
+  const flags = [...templates.get('proxy.yaml')!.matchAll(/- --([\w-]+)$/gm)].map(([, flag]) => flag!)
+  expect(flags.length).toBeGreaterThan(1)
+  expect(flags.filter((flag) => !proxy.flags!.includes(flag))).toEqual([])
+  for (const name of ['hub', 'proxy'])
+    expect(templates.get(`${name}.yaml`)).toMatch(new RegExp(`args:\\s*(\\[|- )${name}`))
+})
+
+test('ports are those of compose and of the services, and the probes ask for what a hub answers', async () => {
+  const compose = readFileSync(join(folder, '..', '..', 'compose', 'compose.yaml'), 'utf8')
+  for (const [name, variable] of [
+    ['hub', 'FIREBREAK_HUB_PORT'],
+    ['proxy', 'FIREBREAK_PROXY_PORT'],
+  ] as const) {
+    const text = templates.get(`${name}.yaml`)!
+    const port = Number(text.match(/containerPort: (\d+)/)![1])
+    expect(text).toMatch(new RegExp(`name: ${variable}\\s+value: "${port}"`))
+    expect(compose).toContain(`${variable}: ${port}`)
+    expect(values[name]).toMatchObject({ service: { port } })
+  }
+  const probed = [...templates.get('hub.yaml')!.matchAll(/path: (\/\w+)$/gm)].map(([, path]) => path!)
+  const scraped = templates.get('servicemonitor.yaml')!.match(/path: (\/\w+)/)![1]!
+  expect(probed).toEqual(['/livez', '/readyz'])
+  const hub = await startHub({ logLevel: 'silent' })
+  for (const path of [...probed, scraped]) expect((await fetch(`${hub.url}${path}`)).status).toBe(200)
+  await hub.close()
+})
+
+test('pods run as nobody in particular, on a read-only root, without a token of Kubernetes', () => {
+  expect(values['podSecurityContext']).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } })
+  expect(values['securityContext']).toEqual({
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    capabilities: { drop: ['ALL'] },
+  })
+  for (const name of ['hub.yaml', 'proxy.yaml']) {
+    const text = templates.get(name)!
+    expect(text).toContain('toYaml .Values.podSecurityContext')
+    expect(text).toContain('toYaml .Values.securityContext')
+    expect(text).toContain('automountServiceAccountToken: false')
+    // What is written goes to a volume.
+    expect(text).toMatch(/mountPath: \/tmp/)
+  }
+})
+
+test('no secret is a value: tokens, passwords and keys come from secrets by name', () => {
+  const secrets = [...everything.matchAll(/^\s*(?:secretName|name): \{\{ .*?\.Values\.([\w.]+\.secretName)/gm)]
+  expect(secrets.map(([, path]) => path).sort()).toEqual([
+    'hub.store.secretName',
+    'hub.tls.secretName',
+    'hub.tokens.secretName',
+    'otlp.headers.secretName',
+    'proxy.token.secretName',
+    'proxy.upstream.secretName',
+    'serviceMonitor.token.secretName',
+  ])
+})

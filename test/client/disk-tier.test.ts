@@ -189,6 +189,52 @@ test('after a kill -9 a value from before is served only once Redis has confirme
   await second.stop()
 })
 
+test('with the disk full reads go on and are right, it is told once, and the tier comes back with room', async () => {
+  const valueBytes = 20_000
+  const pages = Array.from({ length: 150 }, (_, index) => `page:${index}`)
+  const change = (version: number) =>
+    Promise.all(
+      pages.map((key) => {
+        const word = `${key} ${version} `
+        return fixture.plain.set(key, word.repeat(Math.ceil(valueBytes / word.length)).slice(0, valueBytes))
+      }),
+    )
+  await change(0)
+  fixture.hub.heat('main', pages, { strategy })
+  const plan = { port: server.port, hub: fixture.hub.url, path, keys: pages, valueBytes, fileBytes: 2 ** 20 }
+  const child = startSource(new URL('./full-disk-process.ts', import.meta.url), [JSON.stringify(plan)], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  await child.printed(/ready/)
+  let count = 0
+  const ask = async (line: string) => {
+    child.process.stdin!.write(`${line}\n`)
+    count++
+    const answers = await waitFor(() => {
+      const found = [...child.output().matchAll(/^(?:read|room|stats) (\{.*\})$/gm)]
+      return found.length === count ? found : undefined
+    })
+    return JSON.parse(answers.at(-1)![1]!)
+  }
+  await waitFor(async () => (await ask('read 0')).states.includes('failed'))
+  for (let version = 1; version < 4; version++) {
+    await change(version)
+    expect((await ask(`read ${version}`)).wrong).toBe(0)
+  }
+  expect((await ask('stats')).warnings).toEqual(['disk-tier'])
+  await ask('room')
+  const told = await waitFor(async () => {
+    const answer = await ask('read 3')
+    expect(answer.wrong).toBe(0)
+    return answer.size >= pages.length - 2 ? answer : undefined
+  })
+  expect(told.warnings).toEqual(['disk-tier'])
+  const before = await fixture.calls('get')
+  expect((await ask('read 3')).state).toBe('open')
+  expect((await fixture.calls('get')) - before).toBeLessThan(pages.length / 10)
+  await child.stop()
+})
+
 test('a damaged folder or one in use fails no call', async () => {
   const first = await fixture.client({ diskTier: { path }, instanceId: 'a' })
   const warnings: string[] = []

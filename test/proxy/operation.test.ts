@@ -125,6 +125,20 @@ test('clients beyond the bound are refused in the words of Redis', async () => {
   })
 })
 
+test.each(['net', 'raw'] as const)(
+  'a client whose host is gone is found out by the kernel, over %s',
+  async (transport) => {
+    const proxy = await start({ transport })
+    const redis = await client(proxy.port)
+    await redis.ask('PING')
+    const port = (number: number) => `0100007F:${number.toString(16).toUpperCase().padStart(4, '0')}`
+    const pair = `${port(proxy.port)} ${port(redis.socket.localPort!)} 01`
+    const timerOf = () => new RegExp(`${pair} \\S+ (\\d\\d):`).exec(readFileSync('/proc/net/tcp', 'latin1'))?.[1]
+    // While something is on its way another timer runs; 02 is that of keep-alive.
+    await waitFor(() => timerOf() === '02', { what: () => `the timer, is ${timerOf()}` })
+  },
+)
+
 test('idle clients are closed, those that wait for something are not', async () => {
   const proxy = await start({ idleTimeoutMs: 150 })
   const idle = await client(proxy.port)
@@ -162,6 +176,22 @@ test('a pinned connection is given back when a transaction, a blocking pop or a 
   await redis.close()
   await waitFor(async () => (await owned()) === 0)
   expect(await watcher.ask('PING')).toBe('+PONG\r\n')
+})
+
+test('a shared connection that nobody uses any more is closed, and made anew for who needs it', async () => {
+  const proxy = await start({ idleConnectionMs: 300 })
+  const redis = await client(proxy.port)
+  const shared = async () => field(await redis.ask('FIREBREAK', 'INFO'), 'upstream_shared')
+  for (let database = 0; database < 6; database++) {
+    expect(await redis.ask('SELECT', String(database))).toBe('+OK\r\n')
+    expect(await redis.ask('SET', 'here', String(database))).toBe('+OK\r\n')
+  }
+  await waitFor(async () => (await shared()) === 0)
+  expect(await redis.ask('GET', 'here')).toBe('$1\r\n5\r\n')
+  // One that owes an answer is in use, however long that takes.
+  await server.cli('CLIENT', 'PAUSE', '1000', 'ALL')
+  expect(await redis.ask('GET', 'here')).toBe('$1\r\n5\r\n')
+  await server.cli('FLUSHALL')
 })
 
 test('a client that goes while it blocks leaves nothing blocked behind', async () => {

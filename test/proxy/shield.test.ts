@@ -317,6 +317,32 @@ test.each([
   expect(await redis.next()).toBe('$-1\r\n')
 })
 
+test('a request of several keys that has to wait for a limit is counted once', async () => {
+  const redis = await client()
+  const strategy: RateLimitStrategy = {
+    strategy: 'RateLimit',
+    algorithm: 'tokenBucket',
+    limit: 5,
+    windowMs: 50,
+    onLimit: 'wait',
+    scope: 'process',
+  }
+  hub.heat('main', ['hot'], { strategy })
+  const waited = async () => Number(/limited_waited:(\d+)/.exec(await redis.ask('INFO', 'firebreak'))![1])
+  await waitFor(async () => {
+    await redis.ask('GET', 'hot')
+    return (await waited()) > 0
+  })
+  const before = await waited()
+  for (let index = 0; index < 30; index++) redis.send('MGET', 'hot', 'beside')
+  for (let index = 0; index < 30; index++) expect(await redis.next()).toBe('*2\r\n$-1\r\n$-1\r\n')
+  expect((await waited()) - before).toBeGreaterThan(15)
+  // What is reported comes in the order it was counted in.
+  await redis.ask('GET', 'last')
+  await waitFor(() => hub.counted('last').count === 1)
+  expect(hub.counted('beside').count).toBe(30)
+})
+
 test('with the hub gone it is a plain proxy that still keeps what is hot correct; the switch turns it plain', async () => {
   const redis = await client()
   await redis.ask('SET', 'hot', '1')

@@ -5,6 +5,7 @@ import type { ResolvedProxyOptions } from './options.ts'
 import type { ProxyCore } from './proxy-core.ts'
 import { NetTransport } from './transport/net-transport.ts'
 import { listenRaw, rawTransports } from './transport/raw-transport.ts'
+import { keepAliveMs } from './transport/transport.ts'
 
 /** A proxy's ear. */
 export interface Listener {
@@ -32,6 +33,7 @@ export async function listen(core: ProxyCore, options: ResolvedProxyOptions, isP
   }
   const onSocket = (socket: Socket) => {
     socket.setNoDelay(true)
+    socket.setKeepAlive(true, keepAliveMs)
     core.accept((client) => new NetTransport(socket, client))
   }
   const server: Server = tls === undefined ? createServer({ noDelay: true }, onSocket) : createTlsServer(tls, onSocket)
@@ -42,6 +44,8 @@ export async function listen(core: ProxyCore, options: ResolvedProxyOptions, isP
     const place = path === undefined ? { host, port, reusePort: isPortShared } : { path }
     server.listen({ ...place, backlog: 1024 }, resolve)
   })
+  // A connection that could not be taken is the client's matter.
+  server.on('error', () => {})
   const address = server.address()
   core.port = typeof address === 'object' && address !== null ? address.port : 0
   return {

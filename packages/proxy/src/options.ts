@@ -49,10 +49,18 @@ export interface ProxyOptions {
    * itself. @default 134217728
    */
   readonly maxHeldBytes?: number
-  /** Bytes that a client may leave unread before its replies, and those who send them, have to wait. @default 16777216 */
+  /**
+   * Bytes that a client may leave unread before its replies, and those who send them, have to wait; 65536 at least.
+   * @default 16777216
+   */
   readonly maxOutputBytes?: number
   /** As `maxOutputBytes`, of all clients together: beyond it nobody's requests are taken until some has left. @default 268435456 */
   readonly maxTotalOutputBytes?: number
+  /**
+   * Bytes that Redis may leave untaken on shared connections before clients have to wait with more: looked at every tenth
+   * of a second. @default 67108864
+   */
+  readonly maxQueuedBytes?: number
   /** Requests of one client on their way. @default 65536 */
   readonly maxInFlight?: number
   /** A client that holds up others by not reading for this long is closed. @default 10000 */
@@ -65,7 +73,7 @@ export interface ProxyOptions {
   readonly retryForMs?: number
   /** Connections of their own kept for the next client that needs one, per user, protocol and database. @default 64 */
   readonly maxIdleConnections?: number
-  /** @default 30000 */
+  /** A connection to Redis that nobody uses for this long is closed, one that clients share too. @default 30000 */
   readonly idleConnectionMs?: number
   /** Requests that took longer are kept in the slow log. @default 10 */
   readonly slowLogMs?: number
@@ -115,6 +123,7 @@ const defaults = {
   maxHeldBytes: 128 * 1024 * 1024,
   maxOutputBytes: 16 * 1024 * 1024,
   maxTotalOutputBytes: 256 * 1024 * 1024,
+  maxQueuedBytes: 64 * 1024 * 1024,
   maxInFlight: 65_536,
   slowReaderMs: 10_000,
   idleTimeoutMs: 0,
@@ -135,6 +144,7 @@ const countOptions = [
   'maxHeldBytes',
   'maxOutputBytes',
   'maxTotalOutputBytes',
+  'maxQueuedBytes',
   'maxInFlight',
   'slowReaderMs',
   'connectWaitMs',

@@ -4,7 +4,6 @@ import type { MetricFamily } from '@firebreak/core'
 import { type Claim, Shield } from '@firebreak/shield'
 import { ClientConnection } from './client/client-connection.ts'
 import type { ClientHost, Turn } from './client/client-host.ts'
-import { listLine } from './client/list-line.ts'
 import { ProxyUsers } from './client/proxy-users.ts'
 import { Session } from './client/session.ts'
 import type { ClusterSettings } from './cluster/cluster-dispatch.ts'
@@ -16,10 +15,13 @@ import type { LatencyTable } from './observe/latency-table.ts'
 import { proxyFamilies } from './observe/proxy-families.ts'
 import { SlowLog } from './observe/slow-log.ts'
 import type { ResolvedProxyOptions } from './options.ts'
+import { ClientRoster, type RosterNews } from './roster/client-roster.ts'
 import { SentinelTopology } from './sentinel/sentinel-topology.ts'
 import { type ProxyNodes, ProxyRedis } from './shield/proxy-redis.ts'
 import { ProxyShield } from './shield/proxy-shield.ts'
 import { ProxyUpstream, type Whereabouts } from './shield/proxy-upstream.ts'
+import { ThreadCounts } from './threads/thread-counts.ts'
+import { alone, type ThreadPlace } from './threads/thread-place.ts'
 import { netTransports } from './transport/net-transport.ts'
 import type { ConnectTarget, Transport, TransportKind } from './transport/transport.ts'
 import type { UpstreamMode } from './upstream/find-mode.ts'
@@ -28,8 +30,15 @@ import type { ReplyTarget } from './upstream/shared-lane.ts'
 import type { Topology } from './upstream/topology.ts'
 import { type NodeSettings, UpstreamNode } from './upstream/upstream-node.ts'
 
-/** What one thread tells the others: a key that it found hot, a CLIENT PAUSE, that somebody's rights have changed. */
-export type ThreadNews = { readonly claim: Claim } | { readonly pausedMs: number } | 'rights'
+/**
+ * What one thread tells the others: a key that it found hot, a CLIENT PAUSE, that somebody's rights have changed, a
+ * question about clients or the answer to one.
+ */
+export type ThreadNews =
+  | { readonly claim: Claim }
+  | { readonly pausedMs: number }
+  | { readonly roster: RosterNews }
+  | 'rights'
 
 /** The part of a proxy that runs once per thread: its clients and its connections to Redis. */
 export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed {
@@ -41,10 +50,13 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   readonly maxRequestBytes: number
   readonly maxHeldBytes: number
   readonly maxOutputBytes: number
-  readonly maxInFlight: number
+  /** As the option says, and less while Redis takes nothing. */
+  maxInFlight: number
   readonly slowReaderMs: number
   readonly users: ProxyUsers | undefined
   readonly clients = new Set<ClientConnection>()
+  readonly roster: ClientRoster
+  readonly #counts: ThreadCounts
   readonly slowLog: SlowLog
   /** True while all clients together leave more than `maxTotalOutputBytes` unread. */
   isFull = false
@@ -61,12 +73,20 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   /** The port that the proxy listens on, for those who ask where it is. */
   port = 0
 
-  constructor(options: ResolvedProxyOptions, mode: UpstreamMode, transports: TransportKind = netTransports) {
+  constructor(
+    options: ResolvedProxyOptions,
+    mode: UpstreamMode,
+    transports: TransportKind = netTransports,
+    place: ThreadPlace = alone(),
+  ) {
     this.#options = options
     this.#mode = mode
+    this.#counts = new ThreadCounts(place.index, place.memory)
+    this.roster = new ClientRoster(this.clients, place.index, place.count)
     this.maxRequestBytes = options.maxRequestBytes
     this.maxHeldBytes = options.maxHeldBytes
-    this.maxOutputBytes = options.maxOutputBytes
+    // Below this a socket does not tell that it has sent everything.
+    this.maxOutputBytes = Math.max(options.maxOutputBytes, 65_536)
     this.maxInFlight = options.maxInFlight
     this.slowReaderMs = options.slowReaderMs
     this.slowLog = new SlowLog(options.slowLogLength)
@@ -130,9 +150,11 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     if (this.#shield !== undefined) this.#shield.onClaim = (claim) => publish({ claim })
     if (this.shield !== undefined) this.shield.onRightsChanged = () => publish('rights')
     this.#publish = publish
+    this.roster.publish = (roster) => publish({ roster })
     return (news) => {
       if (news === 'rights') this.shield?.forget()
       else if ('claim' in news) this.#shield?.takeClaim(news.claim)
+      else if ('roster' in news) this.roster.take(news.roster)
       else this.#isolate(news.pausedMs)
     }
   }
@@ -159,11 +181,11 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     const session =
       users === undefined
         ? new Session(identity, database, true)
-        : new Session(users.isOpen ? users.openIdentity : nobody, database, users.isOpen)
-    const client = new ClientConnection(this, session)
+        : new Session(users.isOpen ? users.openIdentity : nobody, database, users.isOpen, 'default')
+    const client = new ClientConnection(this.roster.nextId(), this, session)
     const transport = attach(client)
     client.attach(transport)
-    if (this.clients.size >= this.#options.maxClients) {
+    if (!this.#counts.admit(this.#options.maxClients)) {
       this.counters.refused++
       transport.write(Buffer.from('-ERR max number of clients reached\r\n'))
       transport.end()
@@ -220,19 +242,12 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     return [...own, ...(this.#shield?.families() ?? [])]
   }
 
-  namedClients(): string {
-    let lines = ''
-    for (const client of this.clients)
-      if (client.session.name !== '' && client.own.pinned === undefined) lines += listLine(client)
-    return lines
-  }
-
   onlyNode(): OnlyNode | undefined {
     return this.#options.asCluster || this.isCluster ? this.#only() : undefined
   }
 
   onClientGone(client: ClientConnection): void {
-    this.clients.delete(client)
+    if (this.clients.delete(client)) this.#counts.dismiss()
   }
 
   onSlowReader(client: ClientConnection): void {
@@ -297,22 +312,33 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
       elapsedMs,
       command: proxyCommands[commandId]!.name,
       node: node.address,
-      client: client?.peer ?? '',
+      client: client?.transport.peer ?? '',
       clientName: client?.session.name ?? '',
     })
   }
 
   #weigh(): void {
     let unread = 0
-    for (const client of this.clients) unread += client.unreadBytes
+    for (const client of this.clients) unread += client.backlog.bytes
     const { maxTotalOutputBytes } = this.#options
     const wasFull = this.isFull
-    this.isFull = unread > (wasFull ? maxTotalOutputBytes / 2 : maxTotalOutputBytes)
+    this.isFull = this.#counts.weigh(unread) > (wasFull ? maxTotalOutputBytes / 2 : maxTotalOutputBytes)
     if (wasFull && !this.isFull) for (const client of this.clients) client.onDrain()
+  }
+
+  /** While Redis takes nothing each client may have a few requests on their way only, so that the others stay with it. */
+  #unclog(): void {
+    const { maxInFlight, maxQueuedBytes } = this.#options
+    const wasClogged = this.maxInFlight < maxInFlight
+    const queued = this.#nodes().reduce((sum, { queuedBytes }) => sum + queuedBytes, 0)
+    this.maxInFlight =
+      queued > (wasClogged ? maxQueuedBytes / 2 : maxQueuedBytes) ? Math.min(maxInFlight, cloggedInFlight) : maxInFlight
+    if (wasClogged && this.maxInFlight === maxInFlight) for (const client of this.clients) client.goOn()
   }
 
   #tick(): void {
     this.#weigh()
+    this.#unclog()
     for (const node of this.#nodes()) node.sweep()
     const { idleTimeoutMs } = this.#options
     if (idleTimeoutMs === 0) return
@@ -325,6 +351,9 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     }
   }
 }
+
+/** Requests of one client on their way while Redis takes nothing. */
+const cloggedInFlight = 16
 
 function isOffByEnvironment(): boolean {
   return ['off', '0', 'false', 'no'].includes((process.env['FIREBREAK'] ?? '').toLowerCase())

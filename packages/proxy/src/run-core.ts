@@ -1,6 +1,7 @@
 import { type Listener, listen, usesRawHandles } from './listen.ts'
 import type { ResolvedProxyOptions } from './options.ts'
 import { ProxyCore } from './proxy-core.ts'
+import type { ThreadPlace } from './threads/thread-place.ts'
 import { netTransports } from './transport/net-transport.ts'
 import { rawTransports } from './transport/raw-transport.ts'
 import { findMode } from './upstream/find-mode.ts'
@@ -13,16 +14,16 @@ export interface RunningCore {
 }
 
 /** Starts a proxy within this thread; resolves once it listens. */
-export async function runCore(options: ResolvedProxyOptions, isPortShared: boolean): Promise<RunningCore> {
+export async function runCore(options: ResolvedProxyOptions, place: ThreadPlace): Promise<RunningCore> {
   const transports = usesRawHandles(options) ? rawTransports! : netTransports
   const { targets, identity, connectWaitMs } = options
   const state = { identity, version: 2, database: 0 } as const
   const mode = options.mode === 'auto' ? await findMode(targets, state, { transports, connectWaitMs }) : options.mode
-  const core = new ProxyCore(options, mode, transports)
+  const core = new ProxyCore(options, mode, transports, place)
   let listener: Listener
   try {
     await core.ready()
-    listener = await listen(core, options, isPortShared)
+    listener = await listen(core, options, place.count > 1)
   } catch (error) {
     core.close()
     throw error

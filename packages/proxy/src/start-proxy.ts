@@ -6,6 +6,9 @@ import { ProxyStartError } from './errors.ts'
 import { mergeThreads, processFamilies } from './observe/proxy-families.ts'
 import { type ProxyOptions, type ResolvedProxyOptions, resolveProxyOptions } from './options.ts'
 import { runCore } from './run-core.ts'
+import { ThreadCounts } from './threads/thread-counts.ts'
+import { alone } from './threads/thread-place.ts'
+import { WorkerThreads } from './threads/worker-threads.ts'
 import type { WorkerData, WorkerOrder } from './worker.ts'
 
 /** A proxy that listens. */
@@ -47,7 +50,7 @@ interface RunningThreads {
 }
 
 async function startAlone(options: ResolvedProxyOptions): Promise<RunningThreads> {
-  const { core, port, close } = await runCore(options, false)
+  const { core, port, close } = await runCore(options, alone())
   return { port, families: async () => [core.families()], close }
 }
 
@@ -75,41 +78,39 @@ const warnings = {
 /** Worker threads that share one port: the kernel spreads connections over them. */
 async function startWorkers(
   { otlp: _, logger: __, ...options }: ProxyOptions,
-  { workers: count, maxClients, port: wanted }: ResolvedProxyOptions,
+  { workers: count, port: wanted }: ResolvedProxyOptions,
 ): Promise<RunningThreads> {
   if (options.path !== undefined) throw new ProxyStartError('workers share a port; a unix socket has one thread only')
-  const workers: Worker[] = []
-  const close = async () => {
-    await Promise.all(
-      workers.map(async (worker) => {
-        const exited = new Promise((resolve) => worker.once('exit', resolve))
-        worker.postMessage('close' satisfies WorkerOrder)
-        await exited
-      }),
-    )
-  }
-  try {
-    let port = wanted
-    const channel = `firebreak ${randomUUID()}`
-    for (let index = 0; index < count; index++) {
+  const channel = `firebreak ${randomUUID()}`
+  const memory = ThreadCounts.memoryFor(count)
+  // From source and from the build alike: the file beside this one.
+  const file = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
+  const threads = await WorkerThreads.start({
+    count,
+    port: wanted,
+    make: (index, port) => {
       const own = { ...options, ...shieldOf(options, index, count), port, workers: 1 }
-      const { worker, port: taken } = await startWorker({
-        options: { ...own, maxClients: Math.ceil(maxClients / count) },
-        channel,
+      const workerData: WorkerData = { options: own, channel, place: { index, count, memory } }
+      return new Worker(file, { workerData })
+    },
+    onLost: (index, { message }) => {
+      new ThreadCounts(index, memory).forget()
+      process.emitWarning(`thread ${index} of the proxy has ended (${message}); another takes its place`, {
+        type: 'FirebreakWarning',
+        code: 'proxy-thread',
       })
-      workers.push(worker)
-      port = taken
-    }
-    return { port, families: () => Promise.all(workers.map(askFamilies)), close }
-  } catch (error) {
-    await close()
-    throw error
+    },
+  })
+  return {
+    port: threads.port,
+    families: () => Promise.all(Array.from({ length: count }, (_, index) => askFamilies(threads.at(index)))),
+    close: () => threads.close(),
   }
 }
 
 /** A thread's families; none of one that has ended. */
-function askFamilies(worker: Worker): Promise<readonly MetricFamily[]> {
-  if (worker.threadId < 0) return Promise.resolve([])
+function askFamilies(worker: Worker | undefined): Promise<readonly MetricFamily[]> {
+  if (worker === undefined) return Promise.resolve([])
   return new Promise((resolve) => {
     const onExit = () => resolve([])
     worker.once('exit', onExit)
@@ -132,15 +133,4 @@ function shieldOf({ shield }: ProxyOptions, index: number, count: number): Pick<
       ...(instanceId !== undefined && { instanceId: `${instanceId}-${index}` }),
     },
   }
-}
-
-function startWorker(data: WorkerData): Promise<{ worker: Worker; port: number }> {
-  // From source and from the build alike: the file beside this one.
-  const file = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
-  return new Promise((resolve, reject) => {
-    const worker = new Worker(file, { workerData: data })
-    worker.once('message', (port: number) => resolve({ worker, port }))
-    worker.once('error', (cause) => reject(new ProxyStartError(`a thread cannot start: ${cause.message}`, { cause })))
-    worker.once('exit', (code) => reject(new ProxyStartError(`a thread ended with ${code} before it listened`)))
-  })
 }

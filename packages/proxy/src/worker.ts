@@ -2,6 +2,7 @@ import { BroadcastChannel, parentPort, workerData } from 'node:worker_threads'
 import { type ProxyOptions, resolveProxyOptions } from './options.ts'
 import type { ThreadNews } from './proxy-core.ts'
 import { runCore } from './run-core.ts'
+import type { ThreadPlace } from './threads/thread-place.ts'
 
 /** What a thread is told: that it is to close, or to tell its metrics. */
 export type WorkerOrder = 'close' | 'metrics'
@@ -11,11 +12,12 @@ export interface WorkerData {
   readonly options: ProxyOptions
   /** Where the threads of one proxy tell each other what all have to know. */
   readonly channel: string
+  readonly place: ThreadPlace
 }
 
 // One thread of a proxy with several: listens on the port that all share, tells its metrics, and closes when told to.
-const { options, channel } = workerData as WorkerData
-const running = await runCore(resolveProxyOptions(options), true)
+const { options, channel, place } = workerData as WorkerData
+const running = await runCore(resolveProxyOptions(options), place)
 const threads = new BroadcastChannel(channel)
 const takeNews = running.core.share((news) => threads.postMessage(news))
 threads.onmessage = (message) => takeNews((message as { data: ThreadNews }).data)

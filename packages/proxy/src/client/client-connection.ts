@@ -29,6 +29,8 @@ const largeBytes = 4096
  * everything goes over the pinned lane until that is free again.
  */
 export class ClientConnection implements TransportOwner, ReplyTarget {
+  /** Of the proxy: on none of its threads another has it. */
+  readonly id: number
   readonly host: ClientHost
   readonly session: Session
   readonly outlet = new Outlet('client')
@@ -53,18 +55,19 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   #isPaused = false
   #isEnding = false
   #isClosed = false
-  readonly #backlog: Backlog
+  readonly backlog: Backlog
   lastActiveMs: number
-  readonly #sinceMs: number
+  readonly sinceMs: number
 
-  constructor(host: ClientHost, session: Session) {
+  constructor(id: number, host: ClientHost, session: Session) {
+    this.id = id
     this.host = host
     this.session = session
     this.request = new ClientRequest(host.maxRequestBytes)
     this.parser = this.request.parser
     this.args = this.request.args
-    this.lastActiveMs = this.#sinceMs = host.turn.nowMs
-    this.#backlog = new Backlog(host, this.outlet, this.slots, () => host.onSlowReader(this))
+    this.lastActiveMs = this.sinceMs = host.turn.nowMs
+    this.backlog = new Backlog(host, this.outlet, this.slots, () => host.onSlowReader(this))
   }
 
   attach(transport: Transport): void {
@@ -76,21 +79,8 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     return this.#isClosed
   }
 
-  get peer(): string {
-    return this.#transport.peer
-  }
-
-  get ageMs(): number {
-    return this.host.turn.nowMs - this.#sinceMs
-  }
-
-  get idleMs(): number {
-    return this.host.turn.nowMs - this.lastActiveMs
-  }
-
-  /** Bytes that were answered and that the client has not taken. */
-  get unreadBytes(): number {
-    return this.#backlog.bytes
+  get transport(): Transport {
+    return this.#transport
   }
 
   /** True when nothing is owed and nothing is begun. */
@@ -110,6 +100,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     if (this.#isEnding) return
     if (this.own.pinned?.isPipe === true) {
       this.own.pinned.forward(bytes, 0, length)
+      if (this.own.pinned.mustWait) this.#transport.pause()
       return
     }
     const start = this.#large.isOnItsWay ? this.#large.forward(bytes, length) : 0
@@ -124,13 +115,13 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     }
   }
 
-  /** Redis has taken what was sent over the client's own connection: the rest of a large request may come. */
+  /** Redis has taken what was sent over the client's own connection: the rest of a large request, or more, may come. */
   onUpstreamDrain(): void {
-    if (this.#large.isOnItsWay && !this.#isBlocked) this.#transport.resume()
+    if ((this.#large.isOnItsWay || this.own.pinned?.isPipe === true) && !this.#isBlocked) this.#transport.resume()
   }
 
   onDrain(): void {
-    if (this.#backlog.drained()) this.goOn()
+    if (this.backlog.drained()) this.goOn()
   }
 
   onClose(): void {
@@ -140,14 +131,14 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     this.#input.clear()
     this.slots.clear()
     this.own.release()
-    this.#backlog.close()
+    this.backlog.close()
     this.host.onClientGone(this)
   }
 
   onReply(slot: number, bytes: Uint8Array, start: number, end: number, isLast: boolean): void {
     if (this.#isClosed) return
     this.slots.reply(slot, bytes, start, end, isLast)
-    this.#backlog.weigh(end - start, isLast)
+    this.backlog.weigh(end - start, isLast)
     if (!isLast) return
     if (this.slots.owed === 0) {
       if (this.#isWaiting || this.#isEnding || this.#isPaused) this.#drained()
@@ -160,23 +151,24 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
       this.destroy()
       return
     }
+    this.slots.drop(slot)
     this.answer(slot, lostReply(error, wasSent))
   }
 
   isStalled(): boolean {
-    return this.#backlog.isStalled
+    return this.backlog.isStalled
   }
 
   isBehind(): boolean {
-    return this.#backlog.isBehind
+    return this.backlog.isBehind
   }
 
   whenUnstalled(callback: () => void): void {
-    this.#backlog.whenUnstalled(callback)
+    this.backlog.whenUnstalled(callback)
   }
 
   whenCaughtUp(callback: () => void): void {
-    this.#backlog.whenCaughtUp(callback)
+    this.backlog.whenCaughtUp(callback)
   }
 
   /** Answers a slot with a whole reply. */
@@ -189,7 +181,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     if (this.slots.owed > 0) this.answer(this.slots.take(), reply)
     else if (!this.#isClosed) this.outlet.put(reply, 0, reply.length)
     // A pipeline of short requests may ask for more than any buffer should hold.
-    if (reply.length >= largeBytes && this.#backlog.isBehind) this.#pause()
+    if (reply.length >= largeBytes && this.backlog.isBehind) this.#pause()
   }
 
   /** Takes no more requests and closes once all that is owed has gone out. */
@@ -262,6 +254,11 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     const input = this.#input
     while (!input.isEmpty && !this.#isBlocked && !this.#isEnding) {
       const { start } = input
+      if (this.own.pinned?.isPipe === true) {
+        this.own.pinned.forward(input.bytes, start, input.end)
+        input.clear()
+        return
+      }
       const taken = this.#take(input.bytes, start, input.end)
       input.consume(taken)
       if (taken === start) break
@@ -272,7 +269,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   #take(bytes: Buffer, start: number, end: number): number {
     let at = start
     const { parser } = this
-    if (this.#backlog.isBehind || this.slots.owed > this.host.maxInFlight) this.#pause()
+    if (this.backlog.isBehind || this.slots.owed > this.host.maxInFlight) this.#pause()
     while (at < end && !this.#isBlocked) {
       let next: number
       try {
@@ -301,7 +298,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     const command = proxyCommandOf(this.args)
     if (this.host.cluster !== undefined) return this.#dispatchToCluster(this.host.cluster, command, bytes, start, end)
     if (this.own.pinned !== undefined) return this.own.dispatch(this.own.pinned, command, bytes, start, end)
-    if (command.isShared && !this.host.isIsolated && this.session.isKnown && !this.#backlog.isHeavy) {
+    if (command.isShared && !this.host.isIsolated && this.session.isKnown && !this.backlog.isHeavy) {
       let target: ReplyTarget = this
       const { shield } = this.host
       if (shield?.isActive) {
@@ -345,20 +342,17 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   /** Where this client's scripts go now; undefined where what is owed has to come first. */
   scriptLane(): SharedLane | undefined {
     if (this.slots.owed > 0 && this.#lane?.use !== 'scripts') return undefined
-    if (this.slots.owed === 0 || this.#lane === undefined || this.#lane.isRetired)
+    if (this.slots.owed === 0 || this.#lane === undefined || this.#lane.isClosed)
       this.#lane = this.host.node.lane(this.session.snapshot(), 'scripts')
     return this.#lane
-  }
-
-  /** True for a while after a large reply. */
-  get isHeavy(): boolean {
-    return this.#backlog.isHeavy
   }
 
   /** Where this client's plain commands go now. */
   commandLane(): SharedLane {
     const lane = this.#lane
     if (lane !== undefined && !lane.isRetired && (this.slots.owed > 0 || lane.use === 'commands')) return lane
+    // On another connection a request might overtake those before it.
+    if (lane !== undefined && !lane.isClosed && this.slots.owed > 0) return lane
     return (this.#lane = this.host.node.lane(this.session.snapshot()))
   }
 
@@ -367,6 +361,12 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     this.#isWaiting = true
     this.#transport.pause()
     return false
+  }
+
+  /** What is owed comes as it is from now on, as part of a pipe; of one that is to end the server closes that. */
+  forgetOwed(): void {
+    this.slots.clear()
+    if (!this.#isEnding) this.#drained()
   }
 
   #drained(): void {
@@ -379,7 +379,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     this.#isPaused = true
     this.#transport.pause()
     this.outlet.flush()
-    if (!this.#backlog.isBehind && this.slots.owed <= this.host.maxInFlight) {
+    if (!this.backlog.isBehind && this.slots.owed <= this.host.maxInFlight) {
       this.#isPaused = false
       this.#transport.resume()
     }
@@ -388,7 +388,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   /** Goes on with requests after whatever held them up. */
   goOn(): void {
     if (this.#isClosed || this.#isEnding) return
-    if (this.#isPaused && !this.#backlog.isBehind && this.slots.owed <= this.host.maxInFlight) this.#isPaused = false
+    if (this.#isPaused && !this.backlog.isBehind && this.slots.owed <= this.host.maxInFlight) this.#isPaused = false
     if (this.#isBlocked) return
     this.#takeInput()
     this.host.shield?.settle()

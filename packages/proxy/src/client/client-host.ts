@@ -1,6 +1,7 @@
 import type { ClusterSettings } from '../cluster/cluster-dispatch.ts'
 import type { OnlyNode } from '../cluster/cluster-of-one.ts'
 import type { Observed } from '../observe/firebreak-command.ts'
+import type { ClientRoster } from '../roster/client-roster.ts'
 import type { ProxyShield } from '../shield/proxy-shield.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
@@ -41,8 +42,8 @@ export interface ClientHost {
   /** CLIENT PAUSE or UNPAUSE was carried out. */
   isolate(forMs: number): void
   infoSection(): string
-  /** Lines for CLIENT LIST of clients that have a name and no connection of their own to carry it. */
-  namedClients(): string
+  /** The clients of all threads. */
+  readonly roster: ClientRoster
   onClientGone(client: ClientConnection): void
   onSlowReader(client: ClientConnection): void
 }

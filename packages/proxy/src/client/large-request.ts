@@ -5,7 +5,7 @@ import type { ClientConnection } from './client-connection.ts'
 import type { PinnedLane } from './pinned-lane.ts'
 import { RequestRest } from './request-rest.ts'
 
-/** Of a request with more bytes than this nothing is held back, and so much may wait on its way to Redis. */
+/** Of a request with more bytes than this nothing is held back. */
 const streamedBytes = 1024 * 1024
 /** What a client may send that has not said who it is, as Redis bounds it. */
 const unknownArguments = 10
@@ -35,10 +35,7 @@ export class LargeRequest {
 
   /** True while Redis has not taken enough of it for more to come. */
   get mustWait(): boolean {
-    const outlet = this.#rest === undefined ? undefined : this.#lane?.connection.outlet
-    if (outlet === undefined || outlet.queuedBytes <= streamedBytes) return false
-    outlet.flush()
-    return outlet.queuedBytes > streamedBytes
+    return this.#rest !== undefined && this.#lane?.mustWait === true
   }
 
   /** Bytes of the request at hand that are worth having room for. */
@@ -77,7 +74,8 @@ export class LargeRequest {
   /** Sends on what belongs to the request; gives the offset behind it. */
   forward(bytes: Buffer, length: number): number {
     const end = this.#rest!.take(bytes, 0, length)
-    this.#lane?.forward(bytes, 0, end)
+    // Where the connection was refused the request is answered, and its rest is for nobody.
+    if (this.#lane?.connection.isClosed === false) this.#lane.forward(bytes, 0, end)
     if (this.#rest!.isDone) this.#end()
     return end
   }

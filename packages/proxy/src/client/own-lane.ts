@@ -61,8 +61,17 @@ export class OwnLane implements PinnedOwner {
     this.#client.onReply(slot, bytes, start, end, isLast)
   }
 
+  onPinnedPart(slot: number, reply: Buffer, complete: NonNullable<ReplyMark['complete']>): void {
+    this.#remembered = undefined
+    complete(reply, (whole) => this.#client.answer(slot, whole))
+  }
+
   onPinnedPush(bytes: Uint8Array, start: number, end: number): void {
     if (!this.#client.isClosed) this.#client.outlet.put(bytes, start, end)
+  }
+
+  onPinnedPipe(): void {
+    this.#client.forgetOwed()
   }
 
   onPinnedFree(): void {
@@ -158,13 +167,11 @@ export class OwnLane implements PinnedOwner {
 
   /** Takes a connection of its own for a request and all that follow it until it is free again. */
   borrow(command: ProxyCommand, bytes: Buffer, start: number, end: number, node?: UpstreamNode): boolean {
-    const { slots, session, host } = this.#client
+    const { slots, host } = this.#client
     if (slots.owed > 0) return this.#client.waitForReplies()
     const pinned = this.#pinned ?? this.pinTo(node ?? host.node)
-    if (session.name !== '' && (command.name === 'DEBUG' || command.name.startsWith('CLIENT '))) {
-      pinned.sendHidden(encodeCommand(['CLIENT', 'SETNAME', session.name]))
-      pinned.isTainted = true
-    }
+    const isAboutClients = command.name === 'DEBUG' || command.name.startsWith('CLIENT ')
+    if (isAboutClients && command.way === 'borrow') this.#showName(pinned)
     // WAIT is about the writes of its connection; any command moves a connection's place to the newest write of all.
     if (command.name === 'WAIT' || command.name === 'WAITAOF') pinned.sendHidden(ping)
     if (this.#cluster !== undefined) this.remember(command, bytes, start, end)
@@ -194,20 +201,28 @@ export class OwnLane implements PinnedOwner {
       client.endAfterReplies()
       return true
     }
-    const isLocal = command.name === 'RESET' || command.name.endsWith('TNAME')
-    const isServers = command.name.endsWith('TNAME') && (pinned.hasSentMulti || pinned.stays)
-    if (isLocal && !isServers) {
-      if (command.name === 'RESET' && client.slots.owed > 0) return client.waitForReplies()
-      return carryOut(client, command, bytes, start, end)
+    const isName = command.name.endsWith('TNAME')
+    if (command.name === 'RESET' || (isName && !pinned.hasSentMulti && !pinned.stays)) {
+      // Whether it is subscribed is known with the answers.
+      if (client.slots.owed > 0) return client.waitForReplies()
+      // To a subscriber the server says what it may send.
+      const isServers = isName && pinned.isSubscribed && client.session.version === 2
+      if (!isServers) return carryOut(client, command, bytes, start, end)
     }
     if (command.way === 'pipe') {
       if (client.slots.owed > 0) return client.waitForReplies()
       const request = client.request.wholeBytes(bytes, start, end)
+      if (command.name === 'CLIENT REPLY' && !pinned.stays) this.#showName(pinned)
       pinned.becomePipe()
       pinned.forward(request.bytes, request.start, request.end)
       return true
     }
     if (command.way === 'stay') {
+      if (!pinned.stays && client.session.name !== '') {
+        // What comes before it may make it a pipe, and then nobody takes the answer to this out of it.
+        if (client.slots.owed > 0 && !pinned.hasSentMulti) return client.waitForReplies()
+        this.#showName(pinned)
+      }
       pinned.isTainted = true
       // Of a cluster's nodes none is the one for all that follows.
       pinned.stays ||= this.#cluster?.isSpread !== true
@@ -218,6 +233,14 @@ export class OwnLane implements PinnedOwner {
     // Whose keys those behind it are is known with its answer.
     if (changesSession.has(command.mark)) client.waitForReplies()
     return true
+  }
+
+  /** Lets the server know the client's name, unless a transaction would take that for its own. */
+  #showName(pinned: PinnedLane): void {
+    const { name } = this.#client.session
+    if (name === '' || pinned.hasSentMulti) return
+    pinned.sendHidden(encodeCommand(['CLIENT', 'SETNAME', name]))
+    pinned.isTainted = true
   }
 
   /** Sends the request at hand over a connection of its own. */

@@ -9,8 +9,12 @@ import { confirmationKinds, messageKinds, subscriptionReplyOf } from './subscrip
 export interface PinnedOwner {
   /** A piece of the reply for a slot. */
   onPinnedReply(slot: number, bytes: Uint8Array, start: number, end: number, isLast: boolean): void
+  /** A whole reply for a slot that `complete` makes the client's answer of. */
+  onPinnedPart(slot: number, reply: Buffer, complete: NonNullable<ReplyMark['complete']>): void
   /** Bytes that answer nothing: a message, a push, all of a pipe. */
   onPinnedPush(bytes: Uint8Array, start: number, end: number): void
+  /** From now on replies come as they are: what is owed is no longer answered one by one. */
+  onPinnedPipe(): void
   /** Nothing needs the connection any more. */
   onPinnedFree(): void
   onPinnedLost(error: UpstreamLostError): void
@@ -28,8 +32,8 @@ export interface ReplyMark {
   readonly channels?: number
   /** Called with the reply where it is no error and not QUEUED. */
   readonly onDone?: () => void
-  /** What the client gets instead of a reply of one text. */
-  readonly rewrite?: (reply: Buffer) => Buffer
+  /** Makes what the client gets of the server's reply, now or later. */
+  readonly complete?: (reply: Buffer, answer: (reply: Buffer) => void) => void
 }
 
 /** Which command was sent and when; undefined where it may wait for others, which says nothing about the server. */
@@ -47,12 +51,14 @@ interface Expected {
 }
 
 const hidden = -1
+/** How many bytes are worth a look at their reader's backlog, be they one reply or many messages. */
+const weighedBytes = 4096
+/** So much may wait on its way to Redis before the client that sends it has to wait. */
+const maxQueuedBytes = 1024 * 1024
 const plus = 0x2b
 const minus = 0x2d
 const array = 0x2a
 const push = 0x3e
-const bulk = 0x24
-const verbatim = 0x3d
 
 /**
  * A connection to Redis that one client has for itself, and the state that keeps it from sharing: a transaction, watched
@@ -76,9 +82,13 @@ export class PinnedLane {
   /** Nobody else may have the connection after this client. */
   isTainted = false
   #isPipe = false
+  /** It is a pipe once what is expected has come. */
+  #isPipeNext = false
   /** Its client has none or another one by now: what a reply led to may have been the end of this. */
   #isOver = false
   #pieces: Buffer[] | undefined
+  /** Bytes that came since the client's backlog was looked at. */
+  #unweighedBytes = 0
   #onSettled: (() => void)[] = []
   /** A request went over it that nobody has kept. */
   hasStreamed = false
@@ -96,7 +106,7 @@ export class PinnedLane {
   }
 
   get isPipe(): boolean {
-    return this.#isPipe
+    return this.#isPipe || this.#isPipeNext
   }
 
   get isSubscribed(): boolean {
@@ -109,6 +119,14 @@ export class PinnedLane {
 
   get inFlight(): number {
     return this.#expected.length - this.#first
+  }
+
+  /** True while Redis has not taken enough of what was sent for more to come. */
+  get mustWait(): boolean {
+    const { outlet, isClosed } = this.connection
+    if (isClosed || outlet.queuedBytes <= maxQueuedBytes) return false
+    outlet.flush()
+    return outlet.queuedBytes > maxQueuedBytes
   }
 
   /** True when the connection is as it was made and owes nothing. */
@@ -136,13 +154,18 @@ export class PinnedLane {
     this.connection.outlet.put(bytes, 0, bytes.length)
   }
 
-  /** From now on bytes go both ways as they are. */
+  /** From now on bytes go both ways as they are; replies that nobody gets come first. */
   becomePipe(): void {
     this.settle()
-    this.#isPipe = true
-    this.connection.isRaw = true
     this.stays = true
     this.isTainted = true
+    this.#isPipeNext = this.#expected.at(-1)?.slot === hidden
+    if (!this.#isPipeNext) this.#beginPipe()
+  }
+
+  #beginPipe(): void {
+    this.#isPipe = true
+    this.connection.isRaw = true
   }
 
   /** Bytes of a pipe. */
@@ -152,10 +175,15 @@ export class PinnedLane {
 
   onReply(bytes: Buffer, start: number, end: number, isLast: boolean, type: number): void {
     this.#route(bytes, start, end, isLast, type)
-    if (end - start >= 4096 && this.#owner.isBehind()) {
-      this.connection.pause()
-      this.#owner.whenCaughtUp(() => this.connection.resume())
-    }
+    this.#unweighedBytes += end - start
+    // Given back it is another's already.
+    if (this.#unweighedBytes < weighedBytes || this.#isOver) return
+    this.#unweighedBytes = 0
+    if (!this.#owner.isBehind()) return
+    this.connection.pause()
+    this.#owner.whenCaughtUp(() => {
+      if (!this.#isOver) this.connection.resume()
+    })
   }
 
   onLost(error: UpstreamLostError): void {
@@ -201,7 +229,7 @@ export class PinnedLane {
   /** Short replies that say something about the connection's state are looked at in one piece. */
   #needsWhole(expected: Expected | undefined, type: number): boolean {
     if (type === minus && this.#owner.onPinnedError !== undefined) return true
-    if (expected?.mark?.rewrite !== undefined) return true
+    if (expected?.mark?.complete !== undefined) return true
     return expected?.mark !== undefined && (type === plus || type === minus)
   }
 
@@ -224,19 +252,19 @@ export class PinnedLane {
       start = 0
       end = reply.length
     }
-    if (isLast && expected.mark?.rewrite !== undefined && (type === bulk || type === verbatim)) {
-      bytes = expected.mark.rewrite(bytes.subarray(start, end))
-      start = 0
-      end = bytes.length
-    }
     if (isLast) {
       this.#shift()
       this.#time(expected)
       if (expected.mark !== undefined) this.#learn(expected.mark, bytes, start, end, type)
       if (this.inFlight === 0 && !this.#isInTransaction) this.settle()
+      if (this.inFlight === 0 && this.#isPipeNext) this.#beginPipe()
     }
-    if (expected.slot !== hidden) this.#owner.onPinnedReply(expected.slot, bytes, start, end, isLast)
-    if (isLast && !this.#isOver && this.isFree) this.#owner.onPinnedFree()
+    const complete = expected.mark?.complete
+    if (complete !== undefined)
+      this.#owner.onPinnedPart(expected.slot, Buffer.from(bytes.subarray(start, end)), complete)
+    else if (expected.slot !== hidden) this.#owner.onPinnedReply(expected.slot, bytes, start, end, isLast)
+    if (this.#isPipe) this.#owner.onPinnedPipe()
+    else if (isLast && !this.#isOver && this.isFree) this.#owner.onPinnedFree()
   }
 
   #time({ times }: Expected): void {
@@ -326,7 +354,7 @@ export class PinnedLane {
 
   /** Calls back once all that was sent so far is answered and no transaction is open, or the connection is given up. */
   whenSettled(callback: () => void): void {
-    if (this.#isPipe) callback()
+    if (this.isPipe) callback()
     else this.#onSettled.push(callback)
   }
 

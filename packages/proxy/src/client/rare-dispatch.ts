@@ -54,7 +54,7 @@ export function dispatchRare(
       return lane === undefined ? client.waitForReplies() : seeAndSend(client, lane, command, bytes, start, end)
     }
     case 'shared':
-      if (client.host.isIsolated || client.isHeavy || (command.mayBlock && mayBlock(command.row!, client.args)))
+      if (client.host.isIsolated || client.backlog.isHeavy || (command.mayBlock && mayBlock(command.row!, client.args)))
         return client.own.borrow(command, bytes, start, end)
       return seeAndSend(client, client.commandLane(), command, bytes, start, end)
     default:

@@ -63,6 +63,12 @@ export class ReplySlots {
     if (this.#head === this.#tail) this.#head = this.#tail = 0
   }
 
+  /** Forgets the pieces of a reply that wait for their turn: it broke off, and something else is answered. */
+  drop(slot: number): void {
+    for (const { length } of this.#waiting?.get(slot)?.pieces ?? []) this.waitingBytes -= length
+    this.#waiting?.delete(slot)
+  }
+
   /** Forgets what is owed. */
   clear(): void {
     this.#head = this.#tail = 0

@@ -1,10 +1,10 @@
 import { encodeCommand, encodeReply } from '@firebreak/core'
 import type { ProxyCommand } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
+import { killMark, listMark } from '../roster/roster-marks.ts'
 import { type Identity, identityOf } from '../upstream/identity.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import type { ClientConnection } from './client-connection.ts'
-import { longerText } from './longer-text.ts'
 import type { ReplyMark } from './pinned-lane.ts'
 import { isWord, wholeNumber } from './words.ts'
 
@@ -117,7 +117,9 @@ export function markOf(client: ClientConnection, command: ProxyCommand): ReplyMa
       }
     }
     case 'list':
-      return args.length === 2 ? { command, rewrite: (reply) => longerText(reply, host.namedClients()) } : undefined
+      return listMark(client, command)
+    case 'kill':
+      return killMark(client, command)
     case 'name': {
       const name = args.length === 3 ? Buffer.from(client.request.argument(2)).toString('latin1') : ''
       return { command, onDone: () => void (session.name = name) }

@@ -2,7 +2,7 @@ import type { ConnectionState, Identity } from '../upstream/identity.ts'
 
 /** What a client has said about itself. */
 export class Session implements ConnectionState {
-  readonly #start: { readonly identity: Identity; readonly database: number; readonly isKnown: boolean }
+  readonly #start: Pick<Session, 'identity' | 'database' | 'isKnown' | 'username'>
   identity: Identity
   version: 2 | 3 = 2
   database: number
@@ -10,14 +10,20 @@ export class Session implements ConnectionState {
   name = ''
   /** False until a client of a proxy with users of its own has shown a password. */
   isKnown: boolean
-  /** Of a user of the proxy's own, its name. */
-  username = 'default'
+  /** Where the proxy has users of its own, the name of this one. */
+  username: string | undefined
 
-  constructor(identity: Identity, database: number, isKnown: boolean) {
-    this.#start = { identity, database, isKnown }
+  constructor(identity: Identity, database: number, isKnown: boolean, username?: string) {
+    this.#start = { identity, database, isKnown, username }
     this.identity = identity
     this.database = database
     this.isKnown = isKnown
+    this.username = username
+  }
+
+  /** Who the client is, as CLIENT LIST shows it. */
+  get user(): string {
+    return this.username ?? String(this.identity.username ?? 'default')
   }
 
   /** As it was when the client connected. */
@@ -27,7 +33,7 @@ export class Session implements ConnectionState {
     this.isKnown = this.#start.isKnown
     this.version = 2
     this.name = ''
-    this.username = 'default'
+    this.username = this.#start.username
   }
 
   /** The state of connections that the client can use now. */

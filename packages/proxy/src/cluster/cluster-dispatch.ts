@@ -316,6 +316,8 @@ export class ClusterDispatch {
         else client.onReply(slot, bytes, start, end, isLast)
       },
       onLost: (error) => client.onLost(slot, error, true),
+      isBehind: () => client.isBehind(),
+      whenCaughtUp: (callback) => client.whenCaughtUp(callback),
     })
     return true
   }

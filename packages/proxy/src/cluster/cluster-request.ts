@@ -1,5 +1,5 @@
 import { encodeCommand } from '@firebreak/core'
-import type { UpstreamLostError } from '../errors.ts'
+import { UpstreamLostError } from '../errors.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
 import type { LaneUse, ReplyTarget } from '../upstream/shared-lane.ts'
 import type { Topology } from '../upstream/topology.ts'
@@ -88,6 +88,18 @@ export class ClusterRequest implements ReplyTarget {
     this.#options.sink.whenUnstalled!(callback)
   }
 
+  isBehind(): boolean {
+    return this.#options.sink.isBehind?.() ?? false
+  }
+
+  whenCaughtUp(callback: () => void): void {
+    this.#options.sink.whenCaughtUp!(callback)
+  }
+
+  onBypassed(): void {
+    this.#options.onDetour()
+  }
+
   /** Does what an error of the cluster asks for; false where the error is the client's. */
   #follow(reply: Buffer): boolean {
     const { topology } = this.#options
@@ -112,7 +124,12 @@ export class ClusterRequest implements ReplyTarget {
   }
 
   #later(): void {
-    setTimeout(() => this.#put(this.#owner(), false), laterMs)
+    setTimeout(() => {
+      const { sink, tag } = this.#options
+      const node = this.#owner()
+      if (node.isClosed) sink.onLost(tag, new UpstreamLostError(node.address, 'the proxy is closed'), false)
+      else this.#put(node, false)
+    }, laterMs)
   }
 
   #owner(): UpstreamNode {

@@ -7,6 +7,9 @@ import type { UpstreamNode } from '../upstream/upstream-node.ts'
 export interface StreamSink {
   onPiece(bytes: Uint8Array, start: number, end: number, isLast: boolean): void
   onLost(error: UpstreamLostError): void
+  /** True while who gets it leaves more unread than it may. */
+  isBehind(): boolean
+  whenCaughtUp(callback: () => void): void
 }
 
 interface Part {
@@ -22,8 +25,8 @@ interface Part {
 
 /**
  * One array out of the arrays of all nodes (KEYS), streamed: as soon as every node has said how many items it has, the
- * sum goes out, then one node's items after the other's. A node whose turn it is not is not read, so nothing but the
- * kernel's buffers fills up. Each has a connection of its own for it.
+ * sum goes out, then one node's items after the other's. A node whose turn it is not is not read, nor is any while the
+ * client is slow, so nothing but the kernel's buffers fills up. Each has a connection of its own for it.
  */
 export class KeysStream {
   readonly #sink: StreamSink
@@ -79,6 +82,12 @@ export class KeysStream {
     const isEnd = isLast && this.#turn === this.#parts.length - 1
     if (from < end || isEnd) this.#sink.onPiece(bytes, from, end, isEnd)
     if (isLast && !isEnd) this.#nextTurn()
+    else if (!isLast && this.#sink.isBehind()) {
+      part.connection.pause()
+      this.#sink.whenCaughtUp(() => {
+        if (!part.isWhole) part.connection.resume()
+      })
+    }
   }
 
   get #isCounted(): boolean {

@@ -44,6 +44,7 @@ export type CommandMark =
   | 'unknown'
   | 'pause'
   | 'list'
+  | 'kill'
   | 'name'
 
 /** A command as the proxy sees it. */
@@ -95,6 +96,7 @@ const marks: Record<string, CommandMark> = {
   HELLO: 'hello',
   'CLIENT TRACKING': 'tracking',
   'CLIENT LIST': 'list',
+  'CLIENT KILL': 'kill',
   'CLIENT SETNAME': 'name',
   'CLIENT PAUSE': 'pause',
   'CLIENT UNPAUSE': 'pause',

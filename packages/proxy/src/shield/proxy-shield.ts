@@ -189,12 +189,14 @@ export class ProxyShield {
   seePinned(client: ClientConnection, command: ProxyCommand, pinned: PinnedLane): void {
     const { row } = command
     if (row === undefined) return
+    const isAgain = client.limitPass !== undefined
+    client.limitPass = undefined
     if (flushes.has(row.name)) {
       pinned.whenSettled(this.#beginFlush(row))
       return
     }
     forEachKey(row, client.args, (index, access) => {
-      const found = this.#find(client, index, access === 'write')
+      const found = this.#find(client, index, access === 'write', isAgain)
       if (found === undefined || access !== 'write') return
       this.#cluster.beginWrite(found)
       pinned.whenSettled(() => this.#cluster.endWrite(found))
@@ -208,15 +210,18 @@ export class ProxyShield {
     if (row !== undefined && row.keys.length > 0 && !row.hasSingleKey) pinned.whenSettled(this.#beginFlush(row))
   }
 
-  /** Counts an access of the key at an argument; gives the key where it is hot. One hash serves both. */
-  #find(client: ClientConnection, index: number, isWrite: boolean): HotKey | undefined {
+  /**
+   * Counts an access of the key at an argument, unless the request stood in a limit's line and comes again; gives the key
+   * where it is hot. One hash serves both.
+   */
+  #find(client: ClientConnection, index: number, isWrite: boolean, isAgain: boolean): HotKey | undefined {
     const { parser } = client
     const { bytes } = parser
     const start = parser.startOf(index)
     const end = parser.endOf(index)
     const accesses = this.#accesses
     const hash = accesses.take(bytes, start, end)
-    accesses.noteTaken(bytes, start, end, isWrite ? 0 : -1, hash)
+    if (!isAgain) accesses.noteTaken(bytes, start, end, isWrite ? 0 : -1, hash)
     const hot = client.keySpace().byBytes
     return hot.size === 0 ? undefined : hot.find(bytes, start, end, hash)
   }
@@ -224,10 +229,11 @@ export class ProxyShield {
   #seeOther(client: ClientConnection, command: ProxyCommand, row: CommandRow, target: ReplyTarget): Seen {
     if (row.keys.length === 0) return flushes.has(row.name) ? new WriteGuard(target, this.#beginFlush(row)) : target
     const written: HotKey[] = []
+    const isAgain = client.limitPass !== undefined
     let hot: HotKey | undefined
     let keyIndex = 0
     forEachKey(row, client.args, (index, access) => {
-      const found = this.#find(client, index, access === 'write')
+      const found = this.#find(client, index, access === 'write', isAgain)
       if (found === undefined) return
       if (access === 'write') written.push(found)
       // A limit on one of them is a limit on the command.
@@ -235,7 +241,9 @@ export class ProxyShield {
       hot = found
       keyIndex = index
     })
-    return hot === undefined ? target : this.#handle(client, command, row, hot, keyIndex, written, target)
+    if (hot !== undefined) return this.#handle(client, command, row, hot, keyIndex, written, target)
+    client.limitPass = undefined
+    return target
   }
 
   #handle(
@@ -248,6 +256,8 @@ export class ProxyShield {
     target: ReplyTarget,
   ): Seen {
     if (hot.limit !== undefined) return this.#limit(client, command, row, hot, keyIndex, written, target)
+    // It stood in the line of a limit that is no more.
+    client.limitPass = undefined
     if (written.length > 0) return this.#guard(written, target)
     if (!hot.isServed || this.#pendingFlushes > 0 || !isCacheable(row, client.args)) return target
     return this.#serve(client, command, row, hot, keyIndex) ? 'answered' : target

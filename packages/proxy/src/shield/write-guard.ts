@@ -29,4 +29,12 @@ export class WriteGuard implements ReplyTarget {
   whenUnstalled(callback: () => void): void {
     this.#target.whenUnstalled?.(callback)
   }
+
+  isBehind(): boolean {
+    return this.#target.isBehind?.() ?? false
+  }
+
+  whenCaughtUp(callback: () => void): void {
+    this.#target.whenCaughtUp?.(callback)
+  }
 }

@@ -1,6 +1,12 @@
 import { connect as connectTcp, type OnReadOpts, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
-import type { ConnectTarget, Transport, TransportKind, TransportOwner } from './transport.ts'
+import {
+  type ConnectTarget,
+  keepAliveMs,
+  type Transport,
+  type TransportKind,
+  type TransportOwner,
+} from './transport.ts'
 
 /** A connection over Node's public sockets: TCP, TLS and unix sockets alike. */
 export class NetTransport implements Transport {
@@ -40,9 +46,11 @@ export class NetTransport implements Transport {
   }
 
   get peer(): string {
-    const { remoteAddress, remotePort } = this.#socket
-    if (remoteAddress === undefined) return ''
-    return remoteAddress.includes(':') ? `[${remoteAddress}]:${remotePort}` : `${remoteAddress}:${remotePort}`
+    return place(this.#socket.remoteAddress, this.#socket.remotePort)
+  }
+
+  get local(): string {
+    return place(this.#socket.localAddress, this.#socket.localPort)
   }
 
   write(bytes: Buffer): boolean {
@@ -70,6 +78,11 @@ export class NetTransport implements Transport {
   }
 }
 
+function place(address: string | undefined, port: number | undefined): string {
+  if (address === undefined) return ''
+  return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
+}
+
 // Replies of many clients come over few connections: they are read into one buffer that is used again and again.
 const readBuffer = Buffer.allocUnsafeSlow(256 * 1024)
 
@@ -93,6 +106,7 @@ export const netTransports: TransportKind = {
         ? connectTcp({ ...place, noDelay: true, onread: readInto(owner) }, onConnect)
         : connectTls({ ...place, servername: /^[\d.]+$|:/.test(host) ? '' : host, ...tls }, onConnect)
     socket.setNoDelay(true)
+    socket.setKeepAlive(true, keepAliveMs)
     return new NetTransport(socket, owner, tls !== undefined)
   },
 }

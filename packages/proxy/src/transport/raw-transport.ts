@@ -1,6 +1,12 @@
 import type { AddressInfo } from 'node:net'
 import { netTransports } from './net-transport.ts'
-import type { ConnectTarget, Transport, TransportKind, TransportOwner } from './transport.ts'
+import {
+  type ConnectTarget,
+  keepAliveMs,
+  type Transport,
+  type TransportKind,
+  type TransportOwner,
+} from './transport.ts'
 
 /**
  * Connections over the handles that Node's own sockets are made of. Streams, events and their bookkeeping are a quarter
@@ -104,8 +110,16 @@ class RawTransport implements Transport {
   }
 
   get peer(): string {
+    return this.#place('getpeername')
+  }
+
+  get local(): string {
+    return this.#place('getsockname')
+  }
+
+  #place(of: 'getpeername' | 'getsockname'): string {
     const out: Partial<AddressInfo> = {}
-    if (this.#handle === undefined || this.#handle.getpeername(out) !== 0) return ''
+    if (this.#handle === undefined || this.#handle[of](out) !== 0) return ''
     return out.family === 'IPv6' ? `[${out.address}]:${out.port}` : `${out.address}:${out.port}`
   }
 
@@ -113,6 +127,7 @@ class RawTransport implements Transport {
     const handle = this.#handle!
     const { streamBaseState, kReadBytesOrError } = bindings!
     handle.setNoDelay(true)
+    handle.setKeepAlive(true, keepAliveMs / 1000)
     handle.useUserBuffer(readBuffer!)
     handle.onread = () => {
       const length = streamBaseState[kReadBytesOrError]!

@@ -1,3 +1,6 @@
+/** After so long without a byte the kernel asks whether the peer is still there, as Redis has it. */
+export const keepAliveMs: number = 300_000
+
 /** What a connection tells its owner. */
 export interface TransportOwner {
   /**
@@ -28,6 +31,8 @@ export interface Transport {
   destroy(): void
   /** The peer's address, as `127.0.0.1:6379`. */
   readonly peer: string
+  /** The address that the peer is connected to. */
+  readonly local: string
 }
 
 /** Makes connections of one kind. */

@@ -16,6 +16,19 @@ export interface ReplyTarget {
   isStalled?(): boolean
   /** Calls back once it reads again, or is gone. */
   whenUnstalled?(callback: () => void): void
+  /** As the two before, of a much lower bound, where nobody else has to wait and nothing presses. */
+  isBehind?(): boolean
+  whenCaughtUp?(callback: () => void): void
+  /** What it sends from now on may go over another connection than what it has asked for. */
+  onBypassed?(): void
+}
+
+/** Who keeps the lanes of a node. */
+export interface LaneKeeper {
+  /** It takes no more requests. */
+  onRetired(lane: SharedLane): void
+  /** Its connection is gone. */
+  onClosed(lane: SharedLane): void
 }
 
 /** Is told of each reply when its request was sent. */
@@ -23,6 +36,8 @@ export type LatencySink = (commandId: number, sentMs: number, target: ReplyTarge
 
 // Small replies are not worth a look at their reader's backlog.
 const largeBytes = 4096
+// Behind a reply that is larger than this nobody else should have to wait.
+const hugeBytes = 1024 * 1024
 
 const push = 0x3e
 
@@ -36,7 +51,7 @@ export class SharedLane implements ReplyReceiver {
   readonly use: LaneUse
   readonly #settings: UpstreamSettings
   readonly #onLatency: LatencySink
-  readonly #onRetired: (lane: SharedLane) => void
+  readonly #keeper: LaneKeeper
   #connection: UpstreamConnection
   #targets: (ReplyTarget | undefined)[] = new Array(256).fill(undefined)
   #tags = new Float64Array(256)
@@ -45,7 +60,13 @@ export class SharedLane implements ReplyReceiver {
   #mask = 255
   #head = 0
   #tail = 0
-  /** Set where no new request may be put on it: it is stalled by a slow reader, or gone. */
+  /** The place of a reply that comes in large pieces, and how much of it has come. */
+  #largeAt = -1
+  #largeBytes = 0
+  /**
+   * Set where nobody may begin to use it: a huge reply is on its way, or it is gone. Who has asked for something and has
+   * no answer yet stays: its requests are carried out in their order only on one connection.
+   */
   isRetired = false
 
   constructor(
@@ -54,14 +75,14 @@ export class SharedLane implements ReplyReceiver {
     use: LaneUse,
     settings: UpstreamSettings,
     onLatency: LatencySink,
-    onRetired: (lane: SharedLane) => void,
+    keeper: LaneKeeper,
   ) {
     this.target = target
     this.state = state
     this.use = use
     this.#settings = settings
     this.#onLatency = onLatency
-    this.#onRetired = onRetired
+    this.#keeper = keeper
     this.#connection = new UpstreamConnection(this.target, this.state, this, this.#settings)
   }
 
@@ -71,6 +92,20 @@ export class SharedLane implements ReplyReceiver {
 
   get isReady(): boolean {
     return this.#connection.isReady
+  }
+
+  get isClosed(): boolean {
+    return this.#connection.isClosed
+  }
+
+  /** Bytes that Redis has not taken. */
+  get queuedBytes(): number {
+    return this.#connection.outlet.queuedBytes
+  }
+
+  /** Requests that it was ever given. */
+  get sentCount(): number {
+    return this.#tail
   }
 
   get inFlight(): number {
@@ -124,12 +159,13 @@ export class SharedLane implements ReplyReceiver {
       this.#onLatency(this.#commands[place]!, this.#times[place]!, target)
     }
     target.onReply(this.#tags[place]!, bytes, start, end, isLast, type)
-    if (end - start >= largeBytes && target.isStalled?.() === true) this.#stall(target)
+    if (end - start >= largeBytes) this.#weigh(target, end - start, isLast)
     if (isLast && this.isRetired && this.#head === this.#tail) this.close()
   }
 
   onLost(error: UpstreamLostError, wasReady: boolean): void {
     this.retire()
+    this.#keeper.onClosed(this)
     const head = this.#head
     const tail = this.#tail
     this.#head = tail
@@ -145,7 +181,7 @@ export class SharedLane implements ReplyReceiver {
   retire(): void {
     if (this.isRetired) return
     this.isRetired = true
-    this.#onRetired(this)
+    this.#keeper.onRetired(this)
   }
 
   /** Gives the connection up; everybody who waits on it is told. */
@@ -156,16 +192,38 @@ export class SharedLane implements ReplyReceiver {
   close(): void {
     this.retire()
     this.#connection.destroy()
+    this.#keeper.onClosed(this)
+  }
+
+  /** Looks after a large piece of a reply: nobody new comes behind a huge one, and a slow reader makes it wait. */
+  #weigh(target: ReplyTarget, bytes: number, isLast: boolean): void {
+    if (!isLast) {
+      if (this.#largeAt !== this.#head) this.#largeBytes = 0
+      this.#largeAt = this.#head
+      this.#largeBytes += bytes
+      if (this.#largeBytes > hugeBytes) this.#giveWay()
+    }
+    const isAlone = this.isRetired && this.inFlight === (isLast ? 0 : 1)
+    if (isAlone ? target.isBehind?.() === true : target.isStalled?.() === true) this.#stall(target, isAlone)
+  }
+
+  /** Others go on over a new connection; only those whose replies are behind on this one wait along. */
+  #giveWay(): void {
+    if (this.isRetired) return
+    this.retire()
+    for (let index = this.#head; index < this.#tail; index++) this.#targets[index & this.#mask]!.onBypassed?.()
   }
 
   /**
-   * A reader is slower than its replies come: the rest of them stays in Redis and in the kernel until it has read. Others
-   * go on over a new connection; only those whose replies are behind on this one wait along.
+   * A reader is slower than its replies come: the rest of them stays in Redis and in the kernel until it has read. One
+   * that nobody waits behind may take its time.
    */
-  #stall(target: ReplyTarget): void {
-    this.retire()
+  #stall(target: ReplyTarget, isAlone: boolean): void {
+    this.#giveWay()
     this.#connection.pause()
-    target.whenUnstalled!(() => this.#connection.resume())
+    const goOn = () => this.#connection.resume()
+    if (isAlone) target.whenCaughtUp!(goOn)
+    else target.whenUnstalled!(goOn)
   }
 
   #grow(): void {

@@ -1,7 +1,7 @@
 import { LatencyTable } from '../observe/latency-table.ts'
 import type { ConnectTarget } from '../transport/transport.ts'
 import type { ConnectionState } from './identity.ts'
-import { type LaneUse, type LatencySink, type ReplyTarget, SharedLane } from './shared-lane.ts'
+import { type LaneKeeper, type LaneUse, type LatencySink, type ReplyTarget, SharedLane } from './shared-lane.ts'
 import { type ReplyReceiver, UpstreamConnection, type UpstreamSettings } from './upstream-connection.ts'
 
 /** How a node's connections are kept. */
@@ -25,11 +25,15 @@ interface IdleConnection {
  * The connections to one Redis: few that are shared, by user, protocol and database, and those that one client has for
  * itself as long as it needs one.
  */
-export class UpstreamNode {
+export class UpstreamNode implements LaneKeeper {
   readonly target: ConnectTarget
   readonly #settings: NodeSettings
   readonly #lanes = new Map<string, SharedLane>()
+  /** Those that take no more requests and still owe replies. */
+  readonly #retired = new Set<SharedLane>()
   readonly #idle = new Map<string, IdleConnection[]>()
+  /** When a shared connection was last seen to have got another request. */
+  readonly #lastUse = new WeakMap<SharedLane, { readonly sentCount: number; readonly sinceMs: number }>()
   readonly #owned = new Set<UpstreamConnection>()
   readonly latency = new LatencyTable()
   readonly #onLatency: LatencySink
@@ -61,7 +65,15 @@ export class UpstreamNode {
   }
 
   get sharedCount(): number {
-    return this.#lanes.size
+    return this.#lanes.size + this.#retired.size
+  }
+
+  /** Bytes on shared connections that Redis has not taken. */
+  get queuedBytes(): number {
+    let bytes = 0
+    for (const lane of this.#lanes.values()) bytes += lane.queuedBytes
+    for (const lane of this.#retired) bytes += lane.queuedBytes
+    return bytes
   }
 
   get idleCount(): number {
@@ -79,11 +91,19 @@ export class UpstreamNode {
     const id = `${use} ${stateId(state)}`
     const known = this.#lanes.get(id)
     if (known !== undefined) return known
-    const lane = new SharedLane(this.target, state, use, this.#settings, this.#onLatency, (retired) => {
-      if (this.#lanes.get(id) === retired) this.#lanes.delete(id)
-    })
+    const lane = new SharedLane(this.target, state, use, this.#settings, this.#onLatency, this)
     this.#lanes.set(id, lane)
     return lane
+  }
+
+  onRetired(lane: SharedLane): void {
+    const id = `${lane.use} ${stateId(lane.state)}`
+    if (this.#lanes.get(id) === lane) this.#lanes.delete(id)
+    this.#retired.add(lane)
+  }
+
+  onClosed(lane: SharedLane): void {
+    this.#retired.delete(lane)
   }
 
   /** A connection for one client alone; `fresh` where it must not have been anybody's before. */
@@ -99,6 +119,8 @@ export class UpstreamNode {
   giveBack(connection: UpstreamConnection): void {
     this.#owned.delete(connection)
     if (connection.isClosed) return
+    // Whoever has had it may have been slow.
+    connection.resume()
     const id = stateId(connection.state)
     const list = this.#idle.get(id) ?? []
     if (this.#isClosed || list.length >= this.#settings.maxIdleConnections) {
@@ -123,9 +145,16 @@ export class UpstreamNode {
     connection.destroy()
   }
 
-  /** Closes what was idle for too long; called about every second. */
+  /** Closes what was idle for too long; called some ten times a second. */
   sweep(): void {
-    const oldest = performance.now() - this.#settings.idleConnectionMs
+    const now = performance.now()
+    const oldest = now - this.#settings.idleConnectionMs
+    for (const lane of [...this.#lanes.values()]) {
+      const { sentCount, inFlight } = lane
+      const last = this.#lastUse.get(lane)
+      if (last?.sentCount !== sentCount || inFlight > 0) this.#lastUse.set(lane, { sentCount, sinceMs: now })
+      else if (last.sinceMs < oldest) lane.close()
+    }
     for (const [id, list] of this.#idle) {
       while (list.length > 0 && list[0]!.sinceMs < oldest) list.shift()!.connection.destroy()
       if (list.length === 0) this.#idle.delete(id)
@@ -134,7 +163,7 @@ export class UpstreamNode {
 
   /** Gives up all connections; whoever waits on one is told. */
   loseAll(reason: string): void {
-    for (const lane of [...this.#lanes.values()]) lane.lose(reason)
+    for (const lane of [...this.#lanes.values(), ...this.#retired]) lane.lose(reason)
     for (const connection of [...this.#owned]) connection.lose(reason)
     for (const list of this.#idle.values()) for (const { connection } of list) connection.destroy()
     this.#idle.clear()
@@ -143,7 +172,7 @@ export class UpstreamNode {
   /** Closes everything at once. */
   close(): void {
     this.#isClosed = true
-    for (const lane of [...this.#lanes.values()]) lane.close()
+    for (const lane of [...this.#lanes.values(), ...this.#retired]) lane.close()
     for (const list of this.#idle.values()) for (const { connection } of list) connection.destroy()
     for (const connection of this.#owned) connection.destroy()
     this.#idle.clear()

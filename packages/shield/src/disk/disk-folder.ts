@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
 /** Folders that this very process holds. */
@@ -30,6 +30,12 @@ export class DiskFolder {
     writeFileSync(taken.#owner, String(process.pid), { mode: 0o600 })
     held.add(path)
     return taken
+  }
+
+  /** Bytes that the records could take: those that are free, and those that they have. */
+  get roomBytes(): number {
+    const { bavail, bsize } = statfsSync(this.path)
+    return bavail * bsize + (statSync(this.file, { throwIfNoEntry: false })?.size ?? 0)
   }
 
   /** Removes the records. */

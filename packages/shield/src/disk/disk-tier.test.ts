@@ -3,9 +3,10 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { scale, temporaryFolder, waitFor } from '@firebreak/testkit'
 import fc from 'fast-check'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { Trouble, type Warning } from '../trouble/trouble.ts'
 import { endlessLease } from '../watcher/lease.ts'
+import { DiskFolder } from './disk-folder.ts'
 import { type DiskReply, DiskTier } from './disk-tier.ts'
 import type { DiskTierOptions } from './disk-tier-options.ts'
 
@@ -186,6 +187,23 @@ test.each(Object.keys(damages))('%s is told once, and the process goes on withou
   expect(next.tier.bytes).toBe(0)
 })
 
+test('takes half of what the disk has free, nothing while that is too little, and comes back when there is room', async () => {
+  const free = vi.spyOn(DiskFolder.prototype, 'roomBytes', 'get').mockReturnValue(1_500_000)
+  onTestFinished(() => free.mockRestore())
+  const { tier, warnings } = await openTier({ retryAfterMs: 10 })
+  expect(tier.state).toBe('failed')
+  await waitFor(() => free.mock.calls.length > 3)
+  expect(warnings.map(({ message }) => message)).toEqual([expect.stringContaining('the disk has room for less than')])
+  const bytes = Buffer.alloc(50_000, 'v')
+  expect(tier.put(replyOf('early', bytes), bytes)).toBe(false)
+  free.mockReturnValue(4_000_000)
+  await waitFor(() => tier.state === 'open')
+  for (let index = 0; index < 60; index++) await put(tier, replyOf(String(index), bytes), bytes)
+  expect(tier.bytes).toBeLessThanOrEqual(1_000_000)
+  expect(tier.bytes).toBeGreaterThan(800_000)
+  expect(warnings).toHaveLength(1)
+})
+
 test('a folder that cannot be made or is in use is told, and the tier is not there', async () => {
   const { path, tier } = await openTier()
   const second = await openTier({ path })
@@ -220,5 +238,6 @@ test('bounds that are none are refused', () => {
   const path = temporaryFolder('disk')
   expect(() => new DiskTier({ path: '' }, new Trouble())).toThrow(/diskTier\.path/)
   expect(() => new DiskTier({ path, maxBytes: 10 }, new Trouble())).toThrow(/diskTier\.maxBytes is 10/)
+  expect(() => new DiskTier({ path, retryAfterMs: 0 }, new Trouble())).toThrow(/diskTier\.retryAfterMs is 0/)
   expect(readdirSync(path)).toEqual([])
 })

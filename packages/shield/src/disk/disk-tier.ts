@@ -2,7 +2,12 @@ import type { Trouble } from '../trouble/trouble.ts'
 import type { Lease } from '../watcher/lease.ts'
 import { DiskFolder } from './disk-folder.ts'
 import { recordCost } from './disk-record.ts'
-import { type DiskTierOptions, type ResolvedDiskTierOptions, resolveDiskTierOptions } from './disk-tier-options.ts'
+import {
+  type DiskTierOptions,
+  leastBytes,
+  type ResolvedDiskTierOptions,
+  resolveDiskTierOptions,
+} from './disk-tier-options.ts'
 import { checkFile } from './file-check.ts'
 import { LmdbStore, loadLmdb } from './lmdb-store.ts'
 
@@ -39,7 +44,9 @@ const lookEveryBytes = 2 ** 20
  * the same is replaced by an empty one. How many bytes untrusted records take is an estimate (their sum is known, each one's
  * size is not) and right again after each whole sweep.
  *
- * *Trouble* of any kind is told once and leaves the caches in memory alone. LMDB trusts its files so far that a damaged
+ * *Trouble* of any kind is told once and leaves the caches in memory alone. A file that cannot be written (the disk is
+ * full) is given up at once and removed, so that others have its room; every `retryAfterMs` it is seen whether there is room
+ * for a new one. LMDB trusts its files so far that a damaged
  * one ends the process, so a file from before is first read by another process (`check-file.ts`).
  */
 export class DiskTier {
@@ -49,6 +56,11 @@ export class DiskTier {
   readonly #folder: DiskFolder | undefined
   #state: DiskTierState = 'checking'
   #store: LmdbStore | undefined
+  /** As `options.maxBytes`, or less where the disk has less. */
+  #maxBytes = 0
+  #retry: NodeJS.Timeout | undefined
+  /** How large the file was to become when it could not be written; undefined where all is well. */
+  #failedAtBytes: number | undefined
   /** In the order of their last use. */
   #trusted = new Map<string, DiskReply>()
   #trustedBytes = 0
@@ -168,6 +180,7 @@ export class DiskTier {
   async close(): Promise<void> {
     if (this.#state === 'closed') return
     const store = this.#store
+    clearTimeout(this.#retry)
     this.#end('closed')
     try {
       await store?.close()
@@ -179,7 +192,7 @@ export class DiskTier {
   }
 
   get #roomBytes(): number {
-    return this.options.maxBytes / 2
+    return this.#maxBytes / 2
   }
 
   #open(): void {
@@ -188,13 +201,21 @@ export class DiskTier {
     try {
       if (survivesRestart) folder.dropLocks()
       else folder.wipe()
-      this.#store = new LmdbStore({
+      this.#maxBytes = Math.min(maxBytes, folder.roomBytes / 2)
+      if (this.#maxBytes < leastBytes) {
+        this.#failedAtBytes ??= 0
+        this.#failed(new Error(`the disk has room for less than ${leastBytes * 2} bytes`))
+        this.#retryLater()
+        return
+      }
+      const store = new LmdbStore({
         open: this.#lmdb,
         file: folder.file,
         isTemporary: !survivesRestart,
-        maxPendingBytes: maxBytes / 16,
-        onFailure: (error) => this.#failed(error),
+        maxPendingBytes: this.#maxBytes / 16,
+        onFailure: (error) => this.#unwritten(store, error),
       })
+      this.#store = store
       this.#untrustedCount = this.#store.entryCount
       this.#untrustedBytes = this.#untrustedCount === 0 ? 0 : this.#store.usedBytes
       this.#state = 'open'
@@ -233,9 +254,15 @@ export class DiskTier {
 
   #look(written: number): void {
     this.#writtenBytes += written
-    if (this.#writtenBytes < Math.min(lookEveryBytes, this.options.maxBytes / 16)) return
+    if (this.#writtenBytes < Math.min(lookEveryBytes, this.#maxBytes / 16)) return
     this.#writtenBytes = 0
-    if (this.fileBytes > this.options.maxBytes) this.#startAnew()
+    const { fileBytes } = this
+    if (this.#failedAtBytes !== undefined && fileBytes > this.#failedAtBytes) {
+      // It got further than the one before: its next trouble is news.
+      this.#failedAtBytes = undefined
+      this.#trouble.clear('disk-tier')
+    }
+    if (fileBytes > this.#maxBytes) this.#startAnew()
   }
 
   /** Begins with an empty file. */
@@ -243,14 +270,39 @@ export class DiskTier {
     const old = this.#store!
     this.#end('checking')
     try {
-      // The old one lives on without a name until it is closed.
-      this.#folder!.wipe()
-      old.close().catch((error) => this.#tell('could not be closed', error))
+      this.#giveUp(old)
     } catch (error) {
       this.#failed(error)
       return
     }
     this.#open()
+  }
+
+  /** Removes a file; it lives on without a name until it is closed. */
+  #giveUp(store: LmdbStore): void {
+    this.#folder!.wipe()
+    store.close().catch((error) => this.#tell('could not be closed', error))
+  }
+
+  /** A file could not be written, or not be read: nothing of it is served any more. */
+  #unwritten(store: LmdbStore, error: unknown): void {
+    if (store !== this.#store) return
+    this.#failedAtBytes = this.fileBytes + this.waitingBytes
+    this.#failed(error)
+    try {
+      this.#giveUp(store)
+    } catch {
+      // It is wiped before the next one is opened, or that fails too.
+    }
+    this.#retryLater()
+  }
+
+  #retryLater(): void {
+    this.#retry = setTimeout(() => {
+      this.#state = 'checking'
+      this.#open()
+    }, this.options.retryAfterMs)
+    this.#retry.unref()
   }
 
   #untrack(id: string): void {

@@ -40,7 +40,14 @@ export class LmdbStore {
   constructor(options: LmdbStoreOptions) {
     this.#options = options
     const { open: openFile, file, isTemporary } = options
-    this.#database = openFile<Buffer, string>({ path: file, noSubdir: true, encoding: 'binary', noSync: isTemporary })
+    this.#database = openFile<Buffer, string>({
+      path: file,
+      noSubdir: true,
+      encoding: 'binary',
+      noSync: isTemporary,
+      // LMDB's own batch of a turn has a promise that nobody can reach, and its rejection would end the process.
+      eventTurnBatching: false,
+    })
   }
 
   /** Bytes that wait to be written. */
@@ -123,7 +130,11 @@ export class LmdbStore {
   }
 
   #write(written: Promise<unknown>, onWritten: () => void = () => {}): void {
-    written.then(onWritten, this.#options.onFailure)
+    written.then(onWritten, (error: WriteError) => {
+      // What lies behind is told by a promise of its own.
+      if (error.commitError === undefined) this.#options.onFailure(error)
+      else error.commitError.catch((cause) => this.#options.onFailure(cause))
+    })
   }
 
   #forgetPending(id: string): void {
@@ -136,6 +147,10 @@ export class LmdbStore {
   #stats(): LmdbStats {
     return this.#database.getStats() as LmdbStats
   }
+}
+
+interface WriteError extends Error {
+  readonly commitError?: Promise<never>
 }
 
 interface WaitingRead {

@@ -1,0 +1,108 @@
+import type { ClientConnection } from '../client/client-connection.ts'
+import { type ClientFilter, isMeant } from './client-filter.ts'
+import { listedClient, listLine } from './listed-client.ts'
+
+/** What a command asks of the clients of all threads. */
+export interface RosterQuery {
+  readonly act: 'list' | 'kill'
+  readonly filter: ClientFilter
+}
+
+/** What became of it. */
+export interface RosterAnswer {
+  /** Of `list`: a line for each. */
+  readonly lines: string
+  /** Of `kill`: how many were closed. */
+  readonly killed: number
+}
+
+/** What threads tell each other about their clients. */
+export type RosterNews =
+  | { readonly asked: string; readonly query: RosterQuery }
+  | { readonly answered: string; readonly answer: RosterAnswer }
+
+interface Pending {
+  lines: string
+  killed: number
+  missing: number
+  readonly onAnswer: (answer: RosterAnswer) => void
+  readonly timer: NodeJS.Timeout
+}
+
+/** Ids of the proxy's clients begin here: no server has given so many. Each thread has a range of its own. */
+const firstId = 10 ** 15
+const idsPerThread = 10 ** 12
+/** A thread that does not answer for this long is left out. */
+const answerMs = 2000
+
+/** The clients of a proxy, over all its threads, for CLIENT LIST and CLIENT KILL. */
+export class ClientRoster {
+  readonly #clients: Iterable<ClientConnection>
+  readonly #thread: number
+  readonly #otherThreads: number
+  readonly #pending = new Map<string, Pending>()
+  #given = 0
+  #asked = 0
+  /** Tells the other threads. */
+  publish: (news: RosterNews) => void = () => {}
+
+  constructor(clients: Iterable<ClientConnection>, thread: number, threads: number) {
+    this.#clients = clients
+    this.#thread = thread
+    this.#otherThreads = threads - 1
+  }
+
+  /** An id for a client: none has it on any thread. */
+  nextId(): number {
+    return firstId + this.#thread * idsPerThread + ++this.#given
+  }
+
+  /** Asks all threads. `asker` is not closed here: it is owed the answer first. */
+  ask(query: RosterQuery, asker: ClientConnection, onAnswer: (answer: RosterAnswer) => void): void {
+    const { lines, killed } = this.#carryOut(query, asker)
+    if (this.#otherThreads === 0) {
+      onAnswer({ lines, killed })
+      return
+    }
+    const id = `${this.#thread} ${++this.#asked}`
+    const timer = setTimeout(() => this.#finish(id), answerMs)
+    timer.unref()
+    this.#pending.set(id, { lines, killed, missing: this.#otherThreads, onAnswer, timer })
+    this.publish({ asked: id, query })
+  }
+
+  /** Another thread asks, or has answered. */
+  take(news: RosterNews): void {
+    if ('asked' in news) {
+      this.publish({ answered: news.asked, answer: this.#carryOut(news.query, undefined) })
+      return
+    }
+    const pending = this.#pending.get(news.answered)
+    if (pending === undefined) return
+    pending.lines += news.answer.lines
+    pending.killed += news.answer.killed
+    if (--pending.missing === 0) this.#finish(news.answered)
+  }
+
+  #finish(id: string): void {
+    const { lines, killed, timer, onAnswer } = this.#pending.get(id)!
+    this.#pending.delete(id)
+    clearTimeout(timer)
+    onAnswer({ lines, killed })
+  }
+
+  #carryOut({ act, filter }: RosterQuery, asker: ClientConnection | undefined): RosterAnswer {
+    let lines = ''
+    let killed = 0
+    for (const client of [...this.#clients]) {
+      const listed = listedClient(client)
+      if (!isMeant(listed, filter)) continue
+      if (act === 'list') lines += listLine(listed)
+      else if (client !== asker) {
+        client.destroy()
+        killed++
+      } else if (!filter.skipsAsker) killed++
+    }
+    return { lines, killed }
+  }
+}

@@ -1,0 +1,15 @@
+import { ThreadCounts } from './thread-counts.ts'
+
+/** Which thread of a proxy one is. */
+export interface ThreadPlace {
+  readonly index: number
+  /** How many there are. */
+  readonly count: number
+  /** Of `ThreadCounts`, the same for all. */
+  readonly memory: SharedArrayBuffer
+}
+
+/** The place of a proxy's only thread. */
+export function alone(): ThreadPlace {
+  return { index: 0, count: 1, memory: ThreadCounts.memoryFor(1) }
+}

@@ -1,0 +1,90 @@
+import type { RedisArgument, RedisReply } from '../redis.ts'
+import type { IoredisLike } from './ioredis.ts'
+
+/**
+ * A script call as `sendCommand` of an ioredis client takes it, in place of ioredis' own `Command`.
+ *
+ * That one copies the arguments three times and joins them in some sixty steps: for a limit on a hot key a third of what
+ * a call costs this process (`npm run -s bench -- limits --only=redis-hot`). Here they are written down once. What else
+ * `Command` does has no part in such a call: key prefixes, a timeout of its own, pipelines, replies as text. The members
+ * are those that ioredis 5 and 6 use of a command, on one connection; one test holds both to it.
+ *
+ * It is sent at most once: see `sentAtMostOnce` for the number that says so.
+ */
+export class ScriptCommand {
+  readonly name: 'evalsha' | 'eval'
+  readonly promise: Promise<RedisReply>
+  readonly pipelineIndex = -1
+  readonly inTransaction = false
+  isTraced = false
+  isSettled = false
+  // Own and unbound, as ioredis' are: tracing libraries wrap them.
+  resolve!: (reply: RedisReply) => void
+  reject!: (error: unknown) => void
+  readonly #script: string
+  readonly #keys: readonly RedisArgument[]
+  readonly #args: readonly RedisArgument[]
+
+  constructor(
+    name: 'evalsha' | 'eval',
+    script: string,
+    keys: readonly RedisArgument[],
+    args: readonly RedisArgument[],
+  ) {
+    this.name = name
+    this.#script = script
+    this.#keys = keys
+    this.#args = args
+    this.promise = new Promise((resolve, reject) => {
+      this.resolve = resolve
+      this.reject = reject
+    })
+  }
+
+  /** For errors and tracing. */
+  get args(): RedisArgument[] {
+    return [this.#script, this.#keys.length, ...this.#keys, ...this.#args]
+  }
+
+  setReplyContext(): void {}
+
+  toWritable(): string | Buffer {
+    const keys = this.#keys
+    const writer = new RespWriter(3 + keys.length + this.#args.length)
+    writer.add(this.name)
+    writer.add(this.#script)
+    writer.add(keys.length)
+    for (const key of keys) writer.add(key)
+    for (const arg of this.#args) writer.add(arg)
+    return writer.written()
+  }
+}
+
+/** Sends it on a connection of its own kind: a client that is not a cluster's. */
+export function sendScript(client: IoredisLike, command: ScriptCommand): Promise<RedisReply> {
+  return (client as unknown as { sendCommand(command: ScriptCommand): Promise<RedisReply> }).sendCommand(command)
+}
+
+/** Writes one command: as text, or as bytes where there are bytes in it. */
+class RespWriter {
+  #text: string
+  readonly #chunks: Uint8Array[] = []
+
+  constructor(parts: number) {
+    this.#text = `*${parts}\r\n`
+  }
+
+  add(part: RedisArgument): void {
+    if (typeof part === 'object') {
+      this.#chunks.push(Buffer.from(`${this.#text}$${part.byteLength}\r\n`), part)
+      this.#text = '\r\n'
+    } else {
+      const text = String(part)
+      this.#text += `$${typeof part === 'number' ? text.length : Buffer.byteLength(text)}\r\n${text}\r\n`
+    }
+  }
+
+  written(): string | Buffer {
+    return this.#chunks.length === 0 ? this.#text : Buffer.concat([...this.#chunks, Buffer.from(this.#text)])
+  }
+}

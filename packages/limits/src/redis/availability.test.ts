@@ -67,3 +67,12 @@ test('an answer after the deadline is not heard', async () => {
   await new Promise((resolve) => setImmediate(resolve))
   expect(heard).toEqual([expect.any(DeadlineError)])
 })
+
+test('a client that throws instead of rejecting has failed, as any other', async () => {
+  const { calls } = availability()
+  const thrown = new Error('not open')
+  const throwing = () => {
+    throw thrown
+  }
+  await expect(calls.call(throwing)).rejects.toBe(thrown)
+})

@@ -63,7 +63,7 @@ export class Availability {
     const call: Call = { endsAt: steadyClock.now() + this.#options.deadlineMs, failed }
     this.#calls.add(call)
     if (!this.#isTimed) this.#time(this.#options.deadlineMs)
-    run().then(
+    outcomeOf(run).then(
       (value) => {
         if (!this.#calls.delete(call)) return
         this.#failures = 0
@@ -82,15 +82,17 @@ export class Availability {
 
   readonly #endOverdue = (): void => {
     const now = steadyClock.now()
+    const overdue: Call[] = []
+    this.#isTimed = false
     for (const call of this.#calls) {
       if (call.endsAt > now) {
         this.#time(call.endsAt - now)
-        return
+        break
       }
       this.#calls.delete(call)
-      this.#fail(call, new DeadlineError(`no reply within ${this.#options.deadlineMs} ms`))
+      overdue.push(call)
     }
-    this.#isTimed = false
+    for (const call of overdue) this.#fail(call, new DeadlineError(`no reply within ${this.#options.deadlineMs} ms`))
   }
 
   #fail(call: Call, error: unknown): void {
@@ -139,6 +141,15 @@ export class Availability {
     this.#isOpen = false
     this.#failures = 0
     this.#unwatch()
+  }
+}
+
+/** What `run` gives; a client that throws instead of rejecting has rejected. */
+function outcomeOf<T>(run: () => Promise<T>): Promise<T> {
+  try {
+    return run()
+  } catch (error) {
+    return Promise.reject(error)
   }
 }
 

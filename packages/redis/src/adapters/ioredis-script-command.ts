@@ -4,8 +4,8 @@ import type { IoredisLike } from './ioredis.ts'
 /**
  * A script call as `sendCommand` of an ioredis client takes it, in place of ioredis' own `Command`.
  *
- * That one copies the arguments three times and joins them in some sixty steps: for a limit on a hot key a third of what
- * a call costs this process (`npm run -s bench -- limits --only=redis-hot`). Here they are written down once. What else
+ * That one copies the arguments three times and joins them in some sixty steps: for a limit on a hot key up to a tenth of
+ * all that a call costs (`npm run -s bench -- limits --only=redis-hot`). Here they are written down once. What else
  * `Command` does has no part in such a call: key prefixes, a timeout of its own, pipelines, replies as text. The members
  * are those that ioredis 5 and 6 use of a command, on one connection; one test holds both to it.
  *
@@ -60,7 +60,7 @@ export class ScriptCommand {
   }
 }
 
-/** Sends it on a connection of its own kind: a client that is not a cluster's. */
+/** Sends it; not for the client of a cluster, which needs more of a command. */
 export function sendScript(client: IoredisLike, command: ScriptCommand): Promise<RedisReply> {
   return (client as unknown as { sendCommand(command: ScriptCommand): Promise<RedisReply> }).sendCommand(command)
 }

@@ -50,41 +50,30 @@ export class ScriptCommand {
 
   toWritable(): string | Buffer {
     const keys = this.#keys
-    const writer = new RespWriter(3 + keys.length + this.#args.length)
-    writer.add(this.name)
-    writer.add(this.#script)
-    writer.add(keys.length)
-    for (const key of keys) writer.add(key)
-    for (const arg of this.#args) writer.add(arg)
-    return writer.written()
+    const args = this.#args
+    const chunks: Uint8Array[] = []
+    let text = `*${3 + keys.length + args.length}\r\n${bulk(this.name)}${bulk(this.#script)}${bulk(keys.length)}`
+    for (const parts of [keys, args]) {
+      for (const part of parts) {
+        if (typeof part === 'object') {
+          chunks.push(Buffer.from(`${text}$${part.byteLength}\r\n`), part)
+          text = '\r\n'
+        } else {
+          text += bulk(part)
+        }
+      }
+    }
+    return chunks.length === 0 ? text : Buffer.concat([...chunks, Buffer.from(text)])
   }
+}
+
+/** A part of a command as text. */
+function bulk(part: string | number): string {
+  const text = String(part)
+  return `$${typeof part === 'number' ? text.length : Buffer.byteLength(text)}\r\n${text}\r\n`
 }
 
 /** Sends it; not for the client of a cluster, which needs more of a command. */
 export function sendScript(client: IoredisLike, command: ScriptCommand): Promise<RedisReply> {
   return (client as unknown as { sendCommand(command: ScriptCommand): Promise<RedisReply> }).sendCommand(command)
-}
-
-/** Writes one command: as text, or as bytes where there are bytes in it. */
-class RespWriter {
-  #text: string
-  readonly #chunks: Uint8Array[] = []
-
-  constructor(parts: number) {
-    this.#text = `*${parts}\r\n`
-  }
-
-  add(part: RedisArgument): void {
-    if (typeof part === 'object') {
-      this.#chunks.push(Buffer.from(`${this.#text}$${part.byteLength}\r\n`), part)
-      this.#text = '\r\n'
-    } else {
-      const text = String(part)
-      this.#text += `$${typeof part === 'number' ? text.length : Buffer.byteLength(text)}\r\n${text}\r\n`
-    }
-  }
-
-  written(): string | Buffer {
-    return this.#chunks.length === 0 ? this.#text : Buffer.concat([...this.#chunks, Buffer.from(this.#text)])
-  }
 }

@@ -1,4 +1,4 @@
-import { type LimitSpec, type RedisLimiterOptions, redisLimiter } from '@firebreak/limits'
+import { fixedWindow, type LimitSpec, type RedisLimiterOptions, redisLimiter } from '@firebreak/limits'
 import { type RedisServer, startRedis } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { RateLimiterRedis } from 'rate-limiter-flexible'
@@ -22,12 +22,43 @@ export async function benchRedisMany(bench: Bench): Promise<void> {
 
 /** The same on one hot key; and that both admit the same. */
 export async function benchRedisHot(bench: Bench): Promise<void> {
-  const calls = rounds(5000, 25_000)
+  const calls = rounds(10_000, 25_000)
   await withRedis(async (table) => {
     await compare(bench, table, 'redis-hot-vs-rlf', () => 'hot', { ours: calls * 12, theirs: calls })
+    await compareLimited(bench, table)
     await compareCrowd(bench, table)
     await compareAdmission(table)
   })
+}
+
+/** A hot key that reaches its limit halfway, the same calls for both: each must admit the limit, no more and no less. */
+async function compareLimited(bench: Bench, table: Table): Promise<void> {
+  const calls = rounds(10_000, 25_000)
+  const limit = calls / 2
+  const spec = fixedWindow({ limit, windowMs: hourMs, anchor: 'firstHit' })
+  const speed = async (name: string, take: Take) => {
+    const start = performance.now()
+    const admitted = await admittedOf(calls, take)
+    if (admitted !== limit) throw new Error(`${name} admitted ${admitted} instead of ${limit}`)
+    return calls / (performance.now() - start)
+  }
+  const contestants = {
+    ours: () =>
+      speed(
+        'ours',
+        ourTake(table, spec, () => 'hot'),
+      ),
+    theirs: () =>
+      speed(
+        'theirs',
+        theirTake(table, limit, () => 'hot'),
+      ),
+  }
+  await interleaved(1, contestants)
+  const speeds = await interleaved(rounds(5, 11), contestants)
+  say(`redis-hot-limited fixed window: ${perSecond(speeds.ours)} to ${perSecond(speeds.theirs)} calls/s`)
+  const ratio = medianRatio(speeds.ours, speeds.theirs)
+  bench.report({ id: 'redis-hot-limited-vs-rlf', ratio, of: 'redisLimiter', to: 'RateLimiterRedis' })
 }
 
 /** A thousand callers at once: what a key gets that is hot indeed. One round trip serves all of them. */
@@ -105,8 +136,8 @@ async function compare(
       ours: () => speedOf(calls.ours, ourTake(table, spec, keyOf)),
       theirs: () => speedOf(calls.theirs, theirTake(table, limit, keyOf)),
     }
-    // Once untimed, so that no round is spent on compiling.
-    await interleaved(1, contestants)
+    // First untimed, so that no round is spent on compiling; the rounds of a quick run are shorter, so more of them.
+    await interleaved(rounds(5, 1), contestants)
     const speeds = await interleaved(rounds(7, 11), contestants)
     ratios[name] = medianRatio(speeds.ours, speeds.theirs)
     say(`${id} ${name}: ${perSecond(speeds.ours)} to ${perSecond(speeds.theirs)} calls/s`)

@@ -1,4 +1,4 @@
-import type { Timers } from '@firebreak/core'
+import { steadyClock, type Timers } from '@firebreak/core'
 import { type Redis, replyErrorCode } from '@firebreak/redis'
 
 /** When Redis counts as away, and how soon it is asked again. */
@@ -16,6 +16,13 @@ export interface AvailabilityOptions {
 /** A call did not come back within its deadline; whether it ran is not known, so it is never repeated. */
 export class DeadlineError extends Error {}
 
+/** A call that has no reply yet. */
+interface Call {
+  /** Its deadline, by the steady clock. */
+  readonly endsAt: number
+  failed(error: unknown): void
+}
+
 /** Unanswered probes that a client may hold in its queue while it is not connected. */
 const maxProbes = 32
 
@@ -28,6 +35,9 @@ const maxProbes = 32
 export class Availability {
   readonly #redis: Redis
   readonly #options: AvailabilityOptions
+  /** In the order of their deadlines, so that one timer serves all: it is set for the first. */
+  readonly #calls = new Set<Call>()
+  #isTimed = false
   #failures = 0
   #isOpen = false
   #probes = 0
@@ -45,25 +55,49 @@ export class Availability {
 
   /** Makes one call under the deadline; rejects where it fails, and counts that. */
   call<T>(run: () => Promise<T>): Promise<T> {
-    return new Promise<T>((resolve, reject) => {
-      let isSettled = false
-      const fail = (error: unknown) => {
-        if (isSettled) return
-        isSettled = true
-        timer.cancel()
-        this.#failed(error)
-        reject(error)
-      }
-      const { deadlineMs, timers } = this.#options
-      const timer = timers.setTimeout(() => fail(new DeadlineError(`no reply within ${deadlineMs} ms`)), deadlineMs)
-      run().then((value) => {
-        if (isSettled) return
-        isSettled = true
-        timer.cancel()
+    return new Promise<T>((resolve, reject) => this.start(run, resolve, reject))
+  }
+
+  /** The same for those who need no promise: either `done` or `failed` is called, once. */
+  start<T>(run: () => Promise<T>, done: (value: T) => void, failed: (error: unknown) => void): void {
+    const call: Call = { endsAt: steadyClock.now() + this.#options.deadlineMs, failed }
+    this.#calls.add(call)
+    if (!this.#isTimed) this.#time(this.#options.deadlineMs)
+    outcomeOf(run).then(
+      (value) => {
+        if (!this.#calls.delete(call)) return
         this.#failures = 0
-        resolve(value)
-      }, fail)
-    })
+        done(value)
+      },
+      (error) => {
+        if (this.#calls.delete(call)) this.#fail(call, error)
+      },
+    )
+  }
+
+  #time(delayMs: number): void {
+    this.#isTimed = true
+    this.#options.timers.setTimeout(this.#endOverdue, delayMs)
+  }
+
+  readonly #endOverdue = (): void => {
+    const now = steadyClock.now()
+    const overdue: Call[] = []
+    this.#isTimed = false
+    for (const call of this.#calls) {
+      if (call.endsAt > now) {
+        this.#time(call.endsAt - now)
+        break
+      }
+      this.#calls.delete(call)
+      overdue.push(call)
+    }
+    for (const call of overdue) this.#fail(call, new DeadlineError(`no reply within ${this.#options.deadlineMs} ms`))
+  }
+
+  #fail(call: Call, error: unknown): void {
+    this.#failed(error)
+    call.failed(error)
   }
 
   #failed(error: unknown): void {
@@ -107,6 +141,15 @@ export class Availability {
     this.#isOpen = false
     this.#failures = 0
     this.#unwatch()
+  }
+}
+
+/** What `run` gives; a client that throws instead of rejecting has rejected. */
+function outcomeOf<T>(run: () => Promise<T>): Promise<T> {
+  try {
+    return run()
+  } catch (error) {
+    return Promise.reject(error)
   }
 }
 

@@ -353,3 +353,29 @@ test('a lease serves units without a call and never charges more than the limit'
   // 5 leases, then one exact call for each denied one, and two leases for the other key.
   expect((await scriptCalls()) - before).toBeLessThanOrEqual(5 + 200 + 5)
 })
+
+test.each([0, 1])('a crowd that asks again at once is admitted exactly the limit (awakeMs %s)', async (awakeMs) => {
+  const limiter = redisLimiter(fixedWindow({ limit: 3000, windowMs: 3_600_000, anchor: 'firstHit' }), client, {
+    ...patient,
+    awakeMs,
+    rememberDenied: false,
+    prefix: `crowd${awakeMs}`,
+  })
+  const remaining: number[] = []
+  let asked = 0
+  const caller = async () => {
+    while (asked++ < 5000) {
+      const answer = await limiter.take('hot')
+      if (answer.allowed) remaining.push(answer.remaining)
+    }
+  }
+  await Promise.all(Array.from({ length: 100 }, caller))
+  // Each unit was given once, in order.
+  expect(remaining).toEqual(Array.from({ length: 3000 }, (_, index) => 2999 - index))
+})
+
+test('awakeMs is a number from 0 to 1', () => {
+  for (const awakeMs of [-1, 2, Number.NaN]) {
+    expect(() => redisLimiter(fixedWindow({ limit: 1, windowMs: 1 }), client, { awakeMs })).toThrow(/awakeMs/)
+  }
+})

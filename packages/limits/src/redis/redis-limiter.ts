@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { InvalidOptionError, systemTimers, type Timers } from '@firebreak/core'
-import { type Redis, type RedisArgument, type RedisClient, type RedisScript, toRedis } from '@firebreak/redis'
+import { type Redis, type RedisClient, toRedis } from '@firebreak/redis'
 import type { Answer, LimiterCounts } from '../answer.ts'
 import { LimitCostError } from '../errors.ts'
 import { isCost, LocalLimiter, requireCost } from '../local/local-limiter.ts'
@@ -15,7 +15,7 @@ import { LimitKeys } from './limit-keys.ts'
 import { type RedisPlan, redisPlan } from './redis-plan.ts'
 import { scriptOf } from './scripts.ts'
 import { ServerScripts } from './server-scripts.ts'
-import { TakeBatcher } from './take-batcher.ts'
+import { type BatcherOptions, TakeBatcher } from './take-batcher.ts'
 
 /** How a limiter on Redis is made. */
 export interface RedisLimiterOptions {
@@ -34,6 +34,12 @@ export interface RedisLimiterOptions {
   readonly breakerFailures?: number
   /** How often it is probed then. @default 200 */
   readonly probeMs?: number
+  /**
+   * For how many milliseconds the event loop is kept from sleeping when 32 callers and more wait for one reply, where
+   * the last reply came within that; see `AwakeLoop`. 0 for never.
+   * @default 0.15
+   */
+  readonly awakeMs?: number
   /** Deny a denied key again without asking, until its `retryAfterMs`. @default true (never for `concurrency`) */
   readonly rememberDenied?: boolean
   /** Take units ahead and give them out without a call; see `Leases` for the bound. @default none */
@@ -74,11 +80,12 @@ export class RedisLimiter {
   readonly #line: WaitingLine
 
   constructor(spec: LimitSpec, client: RedisClient, options: RedisLimiterOptions = {}) {
-    const { prefix = 'fb:limit', deadlineMs = 50, onUnavailable = 'open', maxKeys = 100_000 } = options
+    const { prefix = 'fb:limit', deadlineMs = 50, onUnavailable = 'open', awakeMs = 0.15, maxKeys = 100_000 } = options
     if (!['open', 'closed', 'local'].includes(onUnavailable)) {
       throw new InvalidOptionError('onUnavailable', onUnavailable, 'one of open, closed, local')
     }
     requireWhole('deadlineMs', deadlineMs, 1)
+    if (!(awakeMs >= 0 && awakeMs <= 1)) throw new InvalidOptionError('awakeMs', awakeMs, 'a number from 0 to 1')
     requireWhole('maxKeys', maxKeys, 1, 2 ** 24)
     if (options.lease !== undefined) requireWhole('lease.units', options.lease.units, 1, capacityOf(spec))
     this.spec = spec
@@ -98,10 +105,10 @@ export class RedisLimiter {
     })
     const batcherOptions = {
       plan: this.plan,
+      awakeMs,
       sharesCalls: this.redis.topology !== 'cluster',
       redisKeys: (key: string) => this.redisKeys(key),
-      run: (script: RedisScript, keys: readonly string[], args: readonly RedisArgument[]) =>
-        this.#runTake(script, keys, args),
+      run: this.#runTake,
     }
     this.#takes = new TakeBatcher({
       ...batcherOptions,
@@ -213,11 +220,10 @@ export class RedisLimiter {
     }
   }
 
-  #runTake(script: RedisScript, keys: readonly string[], args: readonly RedisArgument[]): Promise<readonly number[]> {
+  readonly #runTake: BatcherOptions['run'] = (script, keys, args, done, failed) => {
     const { algorithm } = this.plan
-    return this.#availability.call(() =>
-      this.scripts.run(script, keys, (serverNowMs) => [algorithm, ...this.plan.parameters(serverNowMs), ...args]),
-    )
+    const argsOf = (serverNowMs: number) => [algorithm, ...this.plan.parameters(serverNowMs), ...args]
+    this.#availability.start(() => this.scripts.run(script, keys, argsOf), done, failed)
   }
 
   #takeNow(key: string, cost: number, requestId?: string): Promise<Answer> {

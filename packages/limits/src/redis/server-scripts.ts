@@ -11,8 +11,11 @@ export interface ServerScriptsOptions {
   readonly testClock: { now(): number } | undefined
 }
 
-/** A charge whose reply was lost may have been made. */
-const atMostOnce = { atMostOnce: true }
+/** The arguments after the time. */
+type ArgsOf = (serverNowMs: number) => readonly RedisArgument[]
+
+/** A charge whose reply was lost may have been made. A reply is numbers only: nothing in it is to be decoded as text. */
+const sendOptions = { atMostOnce: true, asBytes: true }
 
 /** Runs scripts that begin with time.lua: on Redis' own time, and never after their deadline. */
 export class ServerScripts {
@@ -26,24 +29,23 @@ export class ServerScripts {
   }
 
   /** The reply after the time. `argsOf` is told the server's time as far as it is known. */
-  async run(
-    script: RedisScript,
-    keys: readonly string[],
-    argsOf: (serverNowMs: number) => readonly RedisArgument[],
-  ): Promise<readonly number[]> {
+  run(script: RedisScript, keys: readonly string[], argsOf: ArgsOf): Promise<readonly number[]> {
+    return this.#send(script, keys, argsOf, steadyClock.now() + this.#options.deadlineMs)
+  }
+
+  #send(script: RedisScript, keys: readonly string[], argsOf: ArgsOf, endsAt: number): Promise<readonly number[]> {
     const { deadlineMs, testClock } = this.#options
-    const startedAt = steadyClock.now()
-    for (;;) {
-      const sentAt = steadyClock.now()
-      if (sentAt - startedAt > deadlineMs) throw new DeadlineError('the call came to Redis after its deadline')
-      const given = testClock === undefined ? '' : Math.floor(testClock.now())
-      const latest = testClock === undefined ? this.#time.latest(sentAt, deadlineMs) : ''
-      const args = [given, latest, ...argsOf(given === '' ? this.#time.at(sentAt) : given)]
-      const reply = (await this.#redis.run(script, keys, args, atMostOnce)) as number[]
+    const sentAt = steadyClock.now()
+    if (sentAt > endsAt) return Promise.reject(new DeadlineError('the call came to Redis after its deadline'))
+    const given = testClock === undefined ? '' : Math.floor(testClock.now())
+    const latest = testClock === undefined ? this.#time.latest(sentAt, deadlineMs) : ''
+    const args = [given, latest, ...argsOf(given === '' ? this.#time.at(sentAt) : given)]
+    return this.#redis.run(script, keys, args, sendOptions).then((received) => {
+      const reply = received as number[]
       this.#time.learn(sentAt, reply[0]!)
-      if (reply.length > 1) return reply.slice(1)
       // The time alone: nothing ran, because it came too late, the server's clock was stepped, or the edges of the
       // calendar were guessed from a wrong clock. Now its time is known, and asking again cannot charge twice.
-    }
+      return reply.length > 1 ? reply.slice(1) : this.#send(script, keys, argsOf, endsAt)
+    })
   }
 }

@@ -11,11 +11,12 @@ function batcherByHand() {
   const batcher = new TakeBatcher({
     plan,
     sharesCalls: true,
+    awakeMs: 0,
     redisKeys: (key) => [key],
-    run: (_script, _keys, args) => {
+    run: (_script, _keys, args, done) => {
       const calls = (args[1] as number | undefined) ?? 1
       sizes.push(calls)
-      return new Promise((resolve) => replies.push(() => resolve([calls, 0, 0, 0])))
+      replies.push(() => done([calls, 0, 0, 0]))
     },
     answered: () => {},
     fallback: () => {

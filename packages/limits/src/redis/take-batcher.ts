@@ -1,6 +1,7 @@
 import { steadyClock } from '@firebreak/core'
 import type { RedisArgument, RedisScript } from '@firebreak/redis'
 import type { Answer } from '../answer.ts'
+import { AwakeLoop } from './awake-loop.ts'
 import { admittedAnswer, deniedAnswer, type RedisPlan } from './redis-plan.ts'
 import { evenTakeScript, scriptOf } from './scripts.ts'
 
@@ -21,12 +22,20 @@ interface KeyCalls {
 /** What a batcher needs of its limiter. */
 export interface BatcherOptions {
   readonly plan: RedisPlan
+  /** How long to stay awake for a reply that many callers wait for, in milliseconds; 0 for never. */
+  readonly awakeMs: number
   /** False where each key must travel alone (a cluster: keys lie on different nodes). */
   readonly sharesCalls: boolean
   /** The keys of a limit's key on Redis. */
   redisKeys(key: string): readonly string[]
-  /** Runs a script of takes; the reply without the time. */
-  run(script: RedisScript, keys: readonly string[], args: readonly RedisArgument[]): Promise<readonly number[]>
+  /** Runs a script of takes: `done` hears the reply without the time, or `failed` that there is none. */
+  run(
+    script: RedisScript,
+    keys: readonly string[],
+    args: readonly RedisArgument[],
+    done: (reply: readonly number[]) => void,
+    failed: () => void,
+  ): void
   /**
    * Hears how many calls of a run Redis admitted and denied, and the answer of those denied, before the callers do;
    * `sentAt` is the steady clock's when it was asked.
@@ -68,7 +77,10 @@ export class TakeBatcher {
   readonly #named: boolean
   readonly #evenScript: RedisScript
   readonly #script: RedisScript
-  #pending = new Map<string, KeyCalls>()
+  readonly #loop: AwakeLoop
+  #pending: KeyCalls[] = []
+  /** Those of `#pending` by key, from the second key on: a hot key alone needs no table. */
+  #byKey: Map<string, KeyCalls> | undefined
   /** The run that was added to last: on a hot key the next call belongs to it too. */
   #lastKey: string | undefined
   #lastRun: Run | undefined
@@ -78,6 +90,7 @@ export class TakeBatcher {
   constructor(options: BatcherOptions) {
     const { algorithm } = options.plan
     this.#options = options
+    this.#loop = new AwakeLoop(options.awakeMs)
     this.#named = algorithm === 'concurrency'
     this.#evenScript = evenTakeScript(algorithm)
     this.#script = scriptOf('take', [algorithm])
@@ -94,20 +107,31 @@ export class TakeBatcher {
   }
 
   #runFor(key: string, cost: number, id: string): Run {
-    let calls = this.#pending.get(key)
-    if (calls === undefined) {
-      calls = { key, runs: [] }
-      this.#pending.set(key, calls)
-      this.#schedule()
-    }
-    let run = calls.runs.at(-1)
+    const { runs } = this.#callsOf(key)
+    let run = runs.at(-1)
     if (run === undefined || run.cost !== cost || this.#named) {
       run = { cost, id, waiters: [] }
-      calls.runs.push(run)
+      runs.push(run)
     }
     this.#lastKey = key
     this.#lastRun = run
     return run
+  }
+
+  #callsOf(key: string): KeyCalls {
+    const first = this.#pending[0]
+    if (first?.key === key) return first
+    const known = this.#byKey?.get(key)
+    if (known !== undefined) return known
+    const calls: KeyCalls = { key, runs: [] }
+    this.#pending.push(calls)
+    if (first === undefined) {
+      this.#schedule()
+    } else {
+      this.#byKey ??= new Map()
+      this.#byKey.set(key, calls)
+    }
+    return calls
   }
 
   #schedule(): void {
@@ -121,42 +145,60 @@ export class TakeBatcher {
     this.#isScheduled = false
     const pending = this.#takePending()
     const size = this.#options.sharesCalls ? maxKeysPerCall : 1
-    for (let start = 0; start < pending.length; start += size) void this.#send(pending.slice(start, start + size))
+    for (let start = 0; start < pending.length; start += size) {
+      this.#send(pending.length <= size ? pending : pending.slice(start, start + size))
+    }
   }
 
   #takePending(): KeyCalls[] {
-    const pending = [...this.#pending.values()]
+    const pending = this.#pending
+    this.#pending = []
     // Not cleared: a table that was cleared points to its successor, and one that had grown old would keep alive all
     // that came after it.
-    this.#pending = new Map()
+    this.#byKey = undefined
     this.#lastRun = undefined
     return pending
   }
 
-  async #send(batch: readonly KeyCalls[]): Promise<void> {
+  #send(batch: readonly KeyCalls[]): void {
     const { redisKeys, run } = this.#options
     const sameCost = this.#sameCost(batch)
     const keys: string[] = []
     for (const { key } of batch) keys.push(...redisKeys(key))
     const args = sameCost > 0 ? evenArguments(sameCost, batch) : this.#unevenArguments(batch)
-    this.#inFlight++
+    const isAwaited = callsOf(batch) >= minCrowd / 2
     const sentAt = steadyClock.now()
-    try {
-      const reply = await run(sameCost > 0 ? this.#evenScript : this.#script, keys, args)
-      let position = 0
-      for (const { key, runs } of batch) {
-        for (const run of runs) {
-          this.#answer(key, run, sentAt, reply, position)
-          position += 4
-        }
-      }
-    } catch {
-      for (const calls of batch) this.#fail(calls)
-      // They were asked while Redis was not answering: waiting a deadline of their own would only add to it.
-      for (const calls of this.#takePending()) this.#fail(calls)
-    } finally {
+    const landed = () => {
       this.#inFlight--
-      if (this.#pending.size > 0) this.#schedule()
+      if (isAwaited) this.#loop.answered(steadyClock.now() - sentAt)
+      if (this.#pending.length > 0) this.#schedule()
+    }
+    this.#inFlight++
+    if (isAwaited) this.#loop.sent(sentAt)
+    run(
+      sameCost > 0 ? this.#evenScript : this.#script,
+      keys,
+      args,
+      (reply) => {
+        this.#answerAll(batch, sentAt, reply)
+        landed()
+      },
+      () => {
+        for (const calls of batch) this.#fail(calls)
+        // They were asked while Redis was not answering: waiting a deadline of their own would only add to it.
+        for (const calls of this.#takePending()) this.#fail(calls)
+        landed()
+      },
+    )
+  }
+
+  #answerAll(batch: readonly KeyCalls[], sentAt: number, reply: readonly number[]): void {
+    let position = 0
+    for (const { key, runs } of batch) {
+      for (const run of runs) {
+        this.#answer(key, run, sentAt, reply, position)
+        position += 4
+      }
     }
   }
 
@@ -213,4 +255,10 @@ function evenArguments(cost: number, batch: readonly KeyCalls[]): RedisArgument[
     for (const { runs } of batch) args.push(runs[0]!.waiters.length)
   }
   return args
+}
+
+function callsOf(batch: readonly KeyCalls[]): number {
+  let calls = 0
+  for (const { runs } of batch) for (const { waiters } of runs) calls += waiters.length
+  return calls
 }

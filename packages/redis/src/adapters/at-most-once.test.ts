@@ -4,7 +4,7 @@ import { Redis as Ioredis5, Cluster as IoredisCluster5 } from 'ioredis5'
 import { createClient as createClient6 } from 'redis'
 import { createClient as createClient5 } from 'redis5'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import type { Redis } from '../redis.ts'
+import type { Redis, RunOptions } from '../redis.ts'
 import { defineScript } from '../script/redis-script.ts'
 import type { IoredisLike } from './ioredis.ts'
 import { toRedis } from './to-redis.ts'
@@ -36,10 +36,10 @@ function ioredis(client: IoredisLike): Opened {
 }
 
 /** Runs the script so that it takes effect, and cuts the connection before its reply has come back. */
-async function loseReply(redis: Redis, proxy: FaultProxy, behind: RedisServer, key: string, atMostOnce: boolean) {
+async function loseReply(redis: Redis, proxy: FaultProxy, behind: RedisServer, key: string, options: RunOptions) {
   await redis.run(charge, [key], [])
   proxy.faults.serverDelayMs = 60_000
-  const call = redis.run(charge, [key], [], { atMostOnce }).then(
+  const call = redis.run(charge, [key], [], options).then(
     (reply) => reply,
     () => 'rejected',
   )
@@ -69,7 +69,10 @@ test.each(Object.keys(clients))(
     const proxy = await FaultProxy.start(server.port)
     const { redis, close } = await clients[name]!(proxy.port)
     try {
-      expect(await loseReply(redis, proxy, server, name, true)).toEqual({ outcome: 'rejected', runs: 1 })
+      for (const options of [{ atMostOnce: true }, { atMostOnce: true, asBytes: true }]) {
+        const key = `${name} ${options.asBytes}`
+        expect(await loseReply(redis, proxy, server, key, options)).toEqual({ outcome: 'rejected', runs: 1 })
+      }
     } finally {
       close()
       await proxy.close()
@@ -81,7 +84,7 @@ test('without it, ioredis sends the script again', async () => {
   const proxy = await FaultProxy.start(server.port)
   const { redis, close } = await clients['ioredis 6']!(proxy.port)
   try {
-    expect(await loseReply(redis, proxy, server, 'again', false)).toEqual({ outcome: 3, runs: 2 })
+    expect(await loseReply(redis, proxy, server, 'again', { atMostOnce: false })).toEqual({ outcome: 3, runs: 2 })
   } finally {
     close()
     await proxy.close()
@@ -103,7 +106,7 @@ test('ioredis on a cluster, which repeats on any node: the same', async () => {
         const key = 'charged'
         const answers = await Promise.all(cluster.nodes.map((node) => node.cli('DEL', key)))
         const owner = answers.findIndex((answer) => !answer.includes('MOVED'))
-        const lost = await loseReply(redis, proxies[owner]!, cluster.nodes[owner]!, key, atMostOnce)
+        const lost = await loseReply(redis, proxies[owner]!, cluster.nodes[owner]!, key, { atMostOnce })
         expect(lost).toEqual(atMostOnce ? { outcome: 'rejected', runs: 1 } : { outcome: 3, runs: 2 })
         close()
       }

@@ -4,6 +4,7 @@ import type { RedisScript } from '../script/redis-script.ts'
 import { ScriptRunner } from '../script/script-runner.ts'
 import { ClusterSubscriber } from './cluster-subscriber.ts'
 import { sentAtMostOnce } from './ioredis-at-most-once.ts'
+import { ScriptCommand, sendScript } from './ioredis-script-command.ts'
 import { isKeyless } from './keyless-commands.ts'
 
 type Listener = (...args: unknown[]) => void
@@ -96,6 +97,12 @@ function watchNodes(cluster: IoredisLike, listener: () => void): () => void {
   }
 }
 
+/** True where a client's options change nothing in a command on its way. */
+function sendsPlainly(client: IoredisLike): boolean {
+  const options = client.options as { keyPrefix?: string; commandTimeout?: number; showFriendlyErrorStack?: boolean }
+  return !options.keyPrefix && options.commandTimeout === undefined && !options.showFriendlyErrorStack
+}
+
 class IoredisRedis implements Redis {
   readonly topology
   readonly #client: IoredisLike
@@ -107,7 +114,11 @@ class IoredisRedis implements Redis {
     const { sentinels } = client.options as { sentinels?: unknown }
     this.topology =
       client.isCluster === true ? ('cluster' as const) : sentinels ? ('sentinel' as const) : ('standalone' as const)
+    const isPlain = this.topology !== 'cluster' && sendsPlainly(client)
     this.#scripts = new ScriptRunner((command, script, keys, args, options) => {
+      if (isPlain && options?.atMostOnce && options.asBytes) {
+        return sendScript(client, new ScriptCommand(command, script, keys, args))
+      }
       const rest: IoredisArgument[] = [script, keys.length]
       for (const key of keys) rest.push(toIoredis(key))
       for (const arg of args) rest.push(toIoredis(arg))

@@ -15,12 +15,13 @@ test('a key has the same hashes wherever it stands, alone or in a batch', () => 
       const hasher = new KeyHasher(seed)
       const bytes = Buffer.concat([Buffer.from('before'), ...keys])
       const batch = new KeyBatch()
-      batch.beginRun(bytes)
+      batch.begin(bytes, 6)
       let at = 6
       for (const { length } of keys) {
         batch.note(bytes, at, at + length, -1)
         at += length
       }
+      batch.settle()
       hasher.hashAll(batch)
       const found = keys.map((_, nth) => [batch.hashes[nth], batch.checks[nth]])
       expect(found).toEqual(hashesOf(keys, seed))

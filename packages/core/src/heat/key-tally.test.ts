@@ -33,13 +33,14 @@ function addAll(tally: KeyTally, accesses: readonly Access[]): Access[] {
     const some = accesses.slice(from, from + 50)
     const bytes = Buffer.concat(some.map(({ key }) => key))
     batch.clear()
-    batch.beginRun(bytes)
+    batch.begin(bytes, 0)
     let at = 0
     for (const [nth, { key, written }] of some.entries()) {
       if (!batch.note(bytes, at, at + key.length, written)) expect.unreachable()
       if (nth < some.length / 3) batch.setHashes(hasher.hash(bytes, at, at + key.length), hasher.check)
       at += key.length
     }
+    batch.settle()
     hasher.hashAll(batch)
     tally.preload(batch)
     for (let stop = 0; ; stop++) {
@@ -169,8 +170,11 @@ test('a count that its entry does not hold is exact too, and the next interval b
   const { check } = hasher
   const addMany = (count: number) => tally.add(key, 0, key.length, hash, check, count, 0, 0)
   const batch = new KeyBatch()
-  batch.beginRun(key)
-  for (let nth = 0; nth < 5; nth++) batch.note(key, 0, key.length, -1)
+  for (let nth = 0; nth < 5; nth++) {
+    batch.begin(key, 0)
+    batch.note(key, 0, key.length, -1)
+  }
+  batch.settle()
   hasher.hashAll(batch)
   for (let interval = 0; interval < 3; interval++) {
     expect(addMany(1_048_573)).toBe(1_048_573)
@@ -191,8 +195,9 @@ test('a batch stops at a key that comes to the limit, and goes on behind it', ()
   const tally = new KeyTally()
   const bytes = Buffer.from('ababab')
   const batch = new KeyBatch()
-  batch.beginRun(bytes)
+  batch.begin(bytes, 0)
   for (let at = 0; at < bytes.length; at++) batch.note(bytes, at, at + 1, -1)
+  batch.settle()
   hasher.hashAll(batch)
   expect([tally.addAll(batch, 0, 2), tally.sum]).toEqual([2, 2])
   expect([tally.addAll(batch, 3, 2), tally.sum]).toEqual([3, 2])

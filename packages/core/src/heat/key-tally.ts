@@ -90,7 +90,7 @@ export class KeyTally {
   }
 
   /**
-   * Counts one access of each key of a batch from `from` on. Stops at a key that has no place or whose count has come to
+   * Counts one access of each key of a settled batch from `from` on. Stops at a key that has no place or whose count has come to
    * `limit`, and gives its number (`sum` is its count); the batch's size where there is none.
    */
   addAll(batch: KeyBatch, from: number, limit: number): number {
@@ -111,7 +111,7 @@ export class KeyTally {
       const [start, end] = [batch.starts[nth]!, batch.ends[nth]!]
       const isWrite = written[nth]! >= 0
       const byteCount = isWrite ? written[nth]! : 0
-      this.sum = this.add(batch.bytesOf(nth), start, end, hashes[nth]!, checks[nth]!, 1, isWrite ? 1 : 0, byteCount)
+      this.sum = this.add(batch.bytes, start, end, hashes[nth]!, checks[nth]!, 1, isWrite ? 1 : 0, byteCount)
       if (this.sum === 0 || this.sum >= limit) return nth
     }
     return size

@@ -91,7 +91,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   onData(bytes: Buffer, length: number): void {
     beginEvent()
     this.#receive(bytes, length)
-    this.host.shield?.settle(this.#transport.leavesBytes ? bytes : undefined)
+    this.host.shield?.settle()
     endEvent()
   }
 

@@ -103,10 +103,10 @@ export class ProxyShield {
     return this.#cluster.space(database, { id: identity.id, upstream })
   }
 
-  /** The bytes that a client's requests stand in are about to be another's, unless they are `kept`. */
-  settle(kept?: Uint8Array): void {
+  /** The bytes that a client's requests stand in are about to be another's. */
+  settle(): void {
     this.#last = undefined
-    this.#accesses.settle(kept)
+    this.#accesses.settle()
   }
 
   /** Sees the request at hand, which is about to go over a shared connection. */

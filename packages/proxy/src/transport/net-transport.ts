@@ -10,14 +10,12 @@ import {
 
 /** A connection over Node's public sockets: TCP, TLS and unix sockets alike. */
 export class NetTransport implements Transport {
-  readonly leavesBytes: boolean
   readonly #socket: Socket
   #isClosed = false
 
   /** A socket's chunks are each other's memory only where it was told to read into one buffer. */
-  constructor(socket: Socket, owner: TransportOwner, leavesBytes = true) {
+  constructor(socket: Socket, owner: TransportOwner) {
     this.#socket = socket
-    this.leavesBytes = leavesBytes
     let failure: Error | undefined
     // Nothing comes this way on a socket that reads into one buffer.
     socket.on('data', (chunk: Buffer) => owner.onData(chunk, chunk.length))
@@ -107,6 +105,6 @@ export const netTransports: TransportKind = {
         : connectTls({ ...place, servername: /^[\d.]+$|:/.test(host) ? '' : host, ...tls }, onConnect)
     socket.setNoDelay(true)
     socket.setKeepAlive(true, keepAliveMs)
-    return new NetTransport(socket, owner, tls !== undefined)
+    return new NetTransport(socket, owner)
   },
 }

@@ -96,7 +96,6 @@ let spareRequest: WriteRequest | undefined
 const ignoreRead = () => {}
 
 class RawTransport implements Transport {
-  readonly leavesBytes = false
   #handle: TcpHandle | undefined
   readonly #owner: TransportOwner
   #isReading = false

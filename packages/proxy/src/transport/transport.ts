@@ -3,10 +3,7 @@ export const keepAliveMs: number = 300_000
 
 /** What a connection tells its owner. */
 export interface TransportOwner {
-  /**
-   * Bytes came: those of `bytes` before `length`. Unless the transport `leavesBytes`, the memory is the owner's only until
-   * it returns.
-   */
+  /** Bytes came: those of `bytes` before `length`. The memory is the owner's only until it returns. */
   onData(bytes: Buffer, length: number): void
   /** All that was written has left. */
   onDrain(): void
@@ -16,8 +13,6 @@ export interface TransportOwner {
 
 /** A byte stream to a client or to Redis, over public sockets or over raw handles. */
 export interface Transport {
-  /** True where nobody writes again to the memory of bytes that came. */
-  readonly leavesBytes: boolean
   /** Sends bytes. True: they have left, and their memory may be used again. */
   write(bytes: Buffer): boolean
   /** Bytes that were written and have not left. */

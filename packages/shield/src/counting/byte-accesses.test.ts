@@ -1,4 +1,5 @@
 import { KeyHasher } from '@firebreak/core'
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { BurstWatch } from './access-buffer.ts'
 import { ByteAccesses } from './byte-accesses.ts'
@@ -56,7 +57,7 @@ test('keys of one buffer are counted alike, whether their hashes were known befo
   expect(Object.fromEntries(drained(accesses))).toEqual({ a: [60, 0, 0], b: [60, 0, 0], c: [60, 0, 0] })
 })
 
-test('accesses in bytes that stay wait for those of the next ones; in others they do not', () => {
+test('accesses wait for those of the next bytes, whatever becomes of their own', () => {
   let asked = 0
   const bursts = {
     ...burstsAt(Number.POSITIVE_INFINITY),
@@ -66,25 +67,56 @@ test('accesses in bytes that stay wait for those of the next ones; in others the
     },
   }
   const accesses = new ByteAccesses(1000, new KeyHasher(3), bursts, () => {})
-  const kept = Array.from({ length: 5 }, (_, index) => Buffer.from(`${index}x`))
-  for (const bytes of kept) {
+  const bytes = Buffer.alloc(2)
+  for (let index = 0; index < 5; index++) {
+    bytes.write(`${index}x`)
     accesses.note(bytes, 0, 1, -1)
-    accesses.note(bytes, 1, 2, -1)
-    accesses.settle(bytes)
+    accesses.note(bytes, 1, 2, index)
+    accesses.settle()
   }
+  bytes.fill('z')
   expect([asked, accesses.count]).toEqual([0, 10])
-  const used = Buffer.from('yz')
-  accesses.note(used, 0, 1, 5)
-  accesses.settle(undefined)
-  expect(asked).toBe(1)
-  used.fill('z')
-  accesses.note(used, 0, 1, -1)
   expect(Object.fromEntries(drained(accesses))).toEqual({
-    ...Object.fromEntries(kept.map((_, index) => [index, [1, 0, 0]])),
-    x: [5, 0, 0],
-    y: [1, 1, 5],
-    z: [1, 0, 0],
+    ...Object.fromEntries(Array.from({ length: 5 }, (_, index) => [index, [1, 0, 0]])),
+    x: [5, 5, 10],
   })
+})
+
+test('keys are found wherever they stand in bytes of any size, in any order', () => {
+  const place = fc.record({ at: fc.nat(30_000), length: fc.nat(60) })
+  fc.assert(
+    fc.property(fc.array(fc.record({ size: fc.nat(40_000), places: fc.array(place, { maxLength: 40 }) })), (pieces) => {
+      const accesses = new ByteAccesses(1000, new KeyHasher(3), burstsAt(Number.POSITIVE_INFINITY), () => {})
+      const expected = new Map<string, number[]>()
+      for (const { size, places } of pieces) {
+        const bytes = Buffer.from(Array.from({ length: size }, (_, index) => 97 + ((index * 7919) % 26)))
+        for (const { at, length } of places) {
+          const [start, end] = [Math.min(at, size), Math.min(at + length, size)]
+          accesses.note(bytes, start, end, -1)
+          const key = bytes.toString('latin1', start, end)
+          expected.set(key, [(expected.get(key)?.[0] ?? 0) + 1, 0, 0])
+        }
+        accesses.settle()
+        bytes.fill(0)
+      }
+      expect(drained(accesses)).toEqual(expected)
+    }),
+    { numRuns: 40 },
+  )
+})
+
+test('a key that is larger than the room of a batch is counted too', () => {
+  const accesses = new ByteAccesses(1000, new KeyHasher(3), burstsAt(Number.POSITIVE_INFINITY), () => {})
+  const bytes = Buffer.from(`small${'large'.repeat(10_000)}`)
+  for (let nth = 0; nth < 3; nth++) {
+    accesses.note(bytes, 0, 5, -1)
+    accesses.note(bytes, 5, bytes.length, -1)
+    accesses.settle()
+  }
+  expect([...drained(accesses)].map(([key, [count]]) => [key.length, count])).toEqual([
+    [5, 3],
+    [50_000, 3],
+  ])
 })
 
 test('bytes that change within an event are counted before they do', () => {
@@ -93,7 +125,7 @@ test('bytes that change within an event are counted before they do', () => {
   accesses.note(first, 0, 1, -1)
   accesses.note(second, 0, 1, -1)
   first.fill('c')
-  accesses.settle(second)
+  accesses.settle()
   expect(Object.fromEntries(drained(accesses))).toEqual({ a: [1, 0, 0], b: [1, 0, 0] })
 })
 
@@ -105,7 +137,7 @@ test('where a key is about to cross, accesses wait for no more than it lacks, ei
   for (let index = 0; index < 36; index++) {
     const bytes = Buffer.from(`key ${index}`)
     accesses.note(bytes, 0, bytes.length, -1)
-    accesses.settle(bytes)
+    accesses.settle()
   }
   expect([...new Set(counted)]).toEqual([20, 28, 36])
 })

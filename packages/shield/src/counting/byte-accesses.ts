@@ -2,7 +2,7 @@ import { ByteAccessCounter, KeyBatch, type KeyHasher, KeyTally, type TallyVisito
 import type { BurstWatch } from './access-buffer.ts'
 
 /** Accesses that are counted together, if there are as many. */
-const capacity = 64
+const capacity = 224
 /** They are counted after this many at least, however near a crossing is. */
 const smallest = 8
 
@@ -11,8 +11,8 @@ const smallest = 8
  * are counted in a `KeyTally`; what has no place there, in a `ByteAccessCounter`, exactly too.
  *
  * Accesses are noted, and looked up together, so that the processor waits for the memory of all of them at once and not for
- * each. After each piece of bytes `settle` says whether it stays as it is: then its keys may wait for those of the next
- * ones, as long as none is about to cross a threshold.
+ * each. `settle` ends each piece of bytes: its keys wait for those of the next ones, as long as none is about to cross a
+ * threshold.
  *
  * While keys are hot, one hash serves the counter and the table of hot keys: `take` a key, look with the hash at what it
  * is, and `noteTaken` it.
@@ -26,8 +26,6 @@ export class ByteAccesses {
   readonly #onBurst: () => void
   #rest: ByteAccessCounter | undefined
   #counted = 0
-  /** Noted accesses whose bytes stay. */
-  #settled = 0
   /** Where a key is about to cross, it must not wait for others. */
   #limit = capacity
 
@@ -59,17 +57,10 @@ export class ByteAccesses {
     else this.#noteElsewhere(bytes, start, end, written)
   }
 
-  /** The bytes at hand are about to be another's, unless they are `kept`, which will not change any more. */
-  settle(kept: Uint8Array | undefined): void {
-    const batch = this.#batch
-    const { size } = batch
-    if (size === this.#settled) return
-    if (batch.bytes !== kept || size >= this.#limit) {
-      this.flush()
-      return
-    }
-    this.#hasher.hashAll(batch)
-    this.#settled = size
+  /** The bytes at hand are about to be another's. */
+  settle(): void {
+    this.#batch.settle()
+    if (this.#batch.size >= this.#limit) this.flush()
   }
 
   /** Counts what was noted. */
@@ -78,16 +69,16 @@ export class ByteAccesses {
     const { size } = batch
     if (size === 0) return
     const tally = this.#tally
+    batch.settle()
     this.#hasher.hashAll(batch)
     tally.preload(batch)
     const limit = this.#bursts.burstCount
     for (let at = tally.addAll(batch, 0, limit); at < size; at = tally.addAll(batch, at + 1, limit)) {
       const hash = batch.hashes[at]!
       if (tally.sum > 0) this.#grew(hash, tally.sum - 1, tally.sum)
-      else this.#addToRest(batch.bytesOf(at), batch.starts[at]!, batch.ends[at]!, hash, 1, batch.written[at]!)
+      else this.#addToRest(batch.bytes, batch.starts[at]!, batch.ends[at]!, hash, 1, batch.written[at]!)
     }
     this.#counted += size
-    this.#settled = 0
     batch.clear()
     this.#setLimit()
   }
@@ -120,10 +111,13 @@ export class ByteAccesses {
   }
 
   #noteElsewhere(bytes: Uint8Array, start: number, end: number, written: number): void {
-    if (this.#batch.size > this.#settled || this.#batch.size >= this.#limit) this.flush()
-    this.#batch.beginRun(bytes)
-    // What it does not take now stands too far behind in too many bytes.
-    if (!this.#batch.note(bytes, start, end, written)) this.#add(bytes, start, end, 1, written)
+    const batch = this.#batch
+    batch.begin(bytes, start)
+    if (batch.note(bytes, start, end, written)) return
+    this.flush()
+    batch.begin(bytes, start)
+    // What it does not take now is larger than its room.
+    if (!batch.note(bytes, start, end, written)) this.#add(bytes, start, end, 1, written)
   }
 
   #add(bytes: Uint8Array, start: number, end: number, count: number, written: number): void {

@@ -114,9 +114,8 @@ async function startOurs(redisPort: number, options: Record<string, unknown> = {
 /**
  * CPU with counting over that without, of the same proxy but for its shield, both warmed alike.
  *
- * A difference of a few hundredths needs many rounds, and short ones: what disturbs the machine for a second then hits both
- * alike. It needs several pairs of processes too: where the system happened to put the memory of one makes some
- * hundredths of a difference for as long as it lives.
+ * A difference of a few hundredths needs many rounds, and several pairs of processes: where the system happened to put the
+ * memory of one makes some hundredths of a difference for as long as it lives.
  */
 async function countingCost(redisPort: number, shield: object): Promise<number> {
   const plainUs: number[] = []
@@ -127,7 +126,7 @@ async function countingCost(redisPort: number, shield: object): Promise<number> 
     for (let time = 0; time < 4; time++) {
       for (const contestant of [counting, plain]) await run(contestant, { pipeline: 16, requests: 300_000 })
     }
-    const results = await compare({ plain, counting }, rounds(12, 40), { pipeline: 16, requests: 150_000 })
+    const results = await compare({ plain, counting }, rounds(6, 14), { pipeline: 16, requests: rounds(200_000, 500_000) })
     plainUs.push(...results.plain.cpuUs)
     countingUs.push(...results.counting.cpuUs)
     await Promise.all(children.splice(-2).map((child) => child.stop(500)))

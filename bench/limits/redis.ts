@@ -136,9 +136,9 @@ async function compare(
       ours: () => speedOf(calls.ours, ourTake(table, spec, keyOf)),
       theirs: () => speedOf(calls.theirs, theirTake(table, limit, keyOf)),
     }
-    // First untimed, so that no round is spent on compiling; the rounds of a quick run are shorter, so more of them.
-    await interleaved(rounds(5, 1), contestants)
-    const speeds = await interleaved(rounds(7, 11), contestants)
+    // First untimed, so that no round is spent on compiling.
+    await interleaved(5, contestants)
+    const speeds = await interleaved(rounds(7, 21), contestants)
     ratios[name] = medianRatio(speeds.ours, speeds.theirs)
     say(`${id} ${name}: ${perSecond(speeds.ours)} to ${perSecond(speeds.theirs)} calls/s`)
     await table.server.cli('FLUSHALL')

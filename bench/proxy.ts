@@ -126,7 +126,10 @@ async function countingCost(redisPort: number, shield: object): Promise<number> 
     for (let time = 0; time < 4; time++) {
       for (const contestant of [counting, plain]) await run(contestant, { pipeline: 16, requests: 300_000 })
     }
-    const results = await compare({ plain, counting }, rounds(6, 14), { pipeline: 16, requests: rounds(200_000, 500_000) })
+    const results = await compare({ plain, counting }, rounds(6, 14), {
+      pipeline: 16,
+      requests: rounds(200_000, 500_000),
+    })
     plainUs.push(...results.plain.cpuUs)
     countingUs.push(...results.counting.cpuUs)
     await Promise.all(children.splice(-2).map((child) => child.stop(500)))

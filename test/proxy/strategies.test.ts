@@ -48,6 +48,63 @@ async function knowsTable(client: RawClient): Promise<void> {
   })
 }
 
+test.each([
+  ['reject', /^-LIMITED .*retry after \d+ ms/],
+  ['stale', /^\$1\r\nv/],
+  ['wait', /^\$1\r\nv/],
+] as const)('a limited key: %s', async (onLimit, expected) => {
+  const server = await startRedis()
+  closers.push(() => server.stop())
+  const redis = await connect(await start(server.url))
+  await redis.ask('SET', 'hot', 'v')
+  const strategy: RateLimitStrategy = {
+    strategy: 'RateLimit',
+    algorithm: 'tokenBucket',
+    limit: 5,
+    windowMs: onLimit === 'wait' ? 50 : 60_000,
+    onLimit,
+    scope: 'process',
+  }
+  hub.heat('main', ['hot'], { strategy })
+  const limited = /firebreak_limited_(?:rejected|waited|stale):[1-9]/
+  await waitFor(async () => {
+    await redis.ask('GET', 'hot')
+    return limited.test(await redis.ask('INFO', 'firebreak'))
+  })
+  for (let index = 0; index < 8; index++) redis.send('GET', 'hot')
+  redis.send('GET', 'cold')
+  for (let index = 0; index < 8; index++) expect(await redis.next()).toMatch(expected)
+  expect(await redis.next()).toBe('$-1\r\n')
+})
+
+test('a request of several keys that has to wait for a limit is counted once', async () => {
+  const server = await startRedis()
+  closers.push(() => server.stop())
+  const redis = await connect(await start(server.url))
+  const strategy: RateLimitStrategy = {
+    strategy: 'RateLimit',
+    algorithm: 'tokenBucket',
+    limit: 5,
+    windowMs: 50,
+    onLimit: 'wait',
+    scope: 'process',
+  }
+  hub.heat('main', ['hot'], { strategy })
+  const waited = async () => Number(/limited_waited:(\d+)/.exec(await redis.ask('INFO', 'firebreak'))![1])
+  await waitFor(async () => {
+    await redis.ask('GET', 'hot')
+    return (await waited()) > 0
+  })
+  const before = await waited()
+  for (let index = 0; index < 30; index++) redis.send('MGET', 'hot', 'beside')
+  for (let index = 0; index < 30; index++) expect(await redis.next()).toBe('*2\r\n$-1\r\n$-1\r\n')
+  expect((await waited()) - before).toBeGreaterThan(15)
+  // What is reported comes in the order it was counted in.
+  await redis.ask('GET', 'last')
+  await waitFor(() => hub.counted('last').count === 1)
+  expect(hub.counted('beside').count).toBe(30)
+})
+
 test('a limit of scope shared is one limit for all proxies, users and connections', async () => {
   const server = await startRedis()
   closers.push(() => server.stop())

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { type MetricFamily, OtlpExporter, type ResolvedOtlpOptions, resolveOtlpOptions } from '@firebreak/core'
@@ -54,6 +55,10 @@ async function startAlone(options: ResolvedProxyOptions): Promise<RunningThreads
   return { port, families: async () => [core.families()], close }
 }
 
+/** The version that pushed metrics name. */
+const version = (JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string })
+  .version
+
 function makeExporter(
   otlp: ResolvedOtlpOptions,
   { shield, logger = warnings }: ProxyOptions,
@@ -63,7 +68,7 @@ function makeExporter(
   const host = hostname()
   const resource = {
     'service.name': 'firebreak-proxy',
-    'service.version': '0.1.0',
+    'service.version': version,
     'service.instance.id': shield?.instanceId ?? `${host}-${process.pid}-${port}`,
     'host.name': host,
   }

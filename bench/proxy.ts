@@ -7,7 +7,6 @@ import {
   freePort,
   type GuardedChild,
   redisCli,
-  sourceArgs,
   startChild,
   startRedis,
   TestHub,
@@ -103,9 +102,9 @@ async function startTwemproxy(redisPort: number): Promise<Contestant> {
 }
 
 async function startOurs(redisPort: number, options: Record<string, unknown> = {}): Promise<Contestant> {
-  const file = fileURLToPath(new URL('./proxy-process.ts', import.meta.url))
+  const file = fileURLToPath(new URL('./proxy-process.mjs', import.meta.url))
   const settings = JSON.stringify({ upstream: `redis://127.0.0.1:${redisPort}`, port: 0, ...options })
-  const child = startChild(process.execPath, [...sourceArgs, file, settings])
+  const child = startChild(process.execPath, [file, settings])
   children.push(child)
   const [, port] = await child.printed(/listening (\d+)/)
   return { port: Number(port), pid: child.pid }
@@ -120,15 +119,15 @@ async function startOurs(redisPort: number, options: Record<string, unknown> = {
 async function countingCost(redisPort: number, shield: object): Promise<number> {
   const plainUs: number[] = []
   const countingUs: number[] = []
-  for (let pair = 0; pair < rounds(1, 3); pair++) {
+  for (let pair = 0; pair < rounds(1, 8); pair++) {
     const plain = await startOurs(redisPort)
     const counting = await startOurs(redisPort, { shield })
     for (let time = 0; time < 4; time++) {
       for (const contestant of [counting, plain]) await run(contestant, { pipeline: 16, requests: 300_000 })
     }
-    const results = await compare({ plain, counting }, rounds(6, 14), {
+    const results = await compare({ plain, counting }, 6, {
       pipeline: 16,
-      requests: rounds(200_000, 500_000),
+      requests: rounds(200_000, 400_000),
     })
     plainUs.push(...results.plain.cpuUs)
     countingUs.push(...results.counting.cpuUs)
@@ -171,7 +170,7 @@ try {
     for (const pipeline of [1, 16])
       await run(contestant, { pipeline, requests: rounds(30_000, 100_000) * Math.min(pipeline, 8) })
   }
-  const count = rounds(3, 7)
+  const count = rounds(3, 11)
   const p1 = await compare({ direct, twemproxy, ours, raw }, count, { pipeline: 1, requests: rounds(20_000, 100_000) })
   bench.report({
     id: 'p1-cpu-vs-twemproxy',

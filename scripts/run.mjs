@@ -66,7 +66,9 @@ const jobs = {
       process.stderr.write(`names: ${names.map((entry) => entry.slice(0, -3)).join(', ')}\n`)
       return 2
     }
-    return run(node, ['--expose-gc', ...fromSource, join(root, file), ...rest.filter((word) => word !== name)])
+    const args = rest.filter((word) => word !== name)
+    // Some measure what is published.
+    return inOrder(typecheck, assets, () => run(node, ['--expose-gc', ...fromSource, join(root, file), ...args]))
   },
 }
 

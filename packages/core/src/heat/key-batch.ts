@@ -1,6 +1,6 @@
 /**
  * Accesses that are noted and not counted yet: where their keys stand, and their two hashes once `KeyHasher` has made
- * them. Noting is a write to the next place of three arrays; all that waits for memory comes later, for the whole batch at
+ * them. Noting is a write to the next place of an array; all that waits for memory comes later, for the whole batch at
  * once.
  *
  * Keys are noted where they stand in what came off the wire, the *source*, and it must stay until `settle`: that copies
@@ -15,10 +15,12 @@ export class KeyBatch {
   size = 0
   /** Keys before this one have their hashes. */
   hashed = 0
-  readonly starts = new Int32Array(batchKeys)
-  readonly ends = new Int32Array(batchKeys)
+  /** Where each key stands in `bytes`: its start, and its length from `lengthBit` on. */
+  readonly places = new Int32Array(batchKeys)
   /** Bytes that an access wrote; -1 for a read. */
-  readonly written = new Float64Array(batchKeys)
+  readonly written = new Int32Array(batchKeys).fill(-1)
+  /** False where all are reads. */
+  hasWrites = false
   readonly hashes = new Int32Array(batchKeys)
   readonly checks = new Int32Array(batchKeys)
   #source: Uint8Array = nothing
@@ -37,9 +39,11 @@ export class KeyBatch {
     const from = start + this.#shift
     const to = end + this.#shift
     if (source !== this.#source || at === batchKeys || to > roomBytes || from < this.#end) return false
-    this.starts[at] = from
-    this.ends[at] = to
-    this.written[at] = written
+    this.places[at] = from | ((to - from) << lengthBit)
+    if (written >= 0) {
+      this.written[at] = written
+      this.hasWrites = true
+    }
     this.size = at + 1
     this.#end = to
     return true
@@ -69,13 +73,24 @@ export class KeyBatch {
     this.#source = nothing
     if (source === nothing || this.#first === this.size) return
     const shift = this.#shift
-    const from = this.starts[this.#first]!
+    const from = this.startOf(this.#first)
     if (this.#isWhole) this.bytes.set(source, shift)
     else this.bytes.set(source.subarray(from - shift, this.#end - shift), from)
   }
 
+  startOf(nth: number): number {
+    return placeStart(this.places[nth]!)
+  }
+
+  endOf(nth: number): number {
+    const place = this.places[nth]!
+    return placeStart(place) + placeLength(place)
+  }
+
   /** Forgets all. */
   clear(): void {
+    if (this.hasWrites) this.written.fill(-1)
+    this.hasWrites = false
     this.#source = nothing
     this.#end = 0
     this.size = 0
@@ -83,6 +98,18 @@ export class KeyBatch {
   }
 }
 
+/** Where the key begins that stands at a place of `places`. */
+export function placeStart(place: number): number {
+  return place & startMask
+}
+
+/** The length of the key that stands at a place of `places`. */
+export function placeLength(place: number): number {
+  return place >>> lengthBit
+}
+
+const lengthBit = 16
+const startMask = 2 ** lengthBit - 1
 const nothing = new Uint8Array(0)
 const batchKeys = 256
 const roomBytes = 16 * 1024

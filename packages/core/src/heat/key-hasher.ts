@@ -1,4 +1,4 @@
-import type { KeyBatch } from './key-batch.ts'
+import { type KeyBatch, placeLength, placeStart } from './key-batch.ts'
 
 /**
  * Two 32-bit hashes of a key's bytes, made together: one says where a key stands in a table, both together stand for the
@@ -49,12 +49,13 @@ export class KeyHasher {
 
   /** Makes the hashes that a settled batch does not have yet, as `hash` does, from whole words. */
   hashAll(batch: KeyBatch): void {
-    const { view, size, starts, ends, hashes, checks } = batch
+    const { view, size, places, hashes, checks } = batch
     const { seed } = this
     for (let nth = batch.hashed; nth < size; nth++) {
-      const end = ends[nth]!
-      let at = starts[nth]!
-      let a = seed ^ Math.imul(end - at, lengthFactor)
+      const length = placeLength(places[nth]!)
+      let at = placeStart(places[nth]!)
+      const end = at + length
+      let a = seed ^ Math.imul(length, lengthFactor)
       let b = a ^ other
       for (; at + 8 <= end; at += 8) {
         const x = Math.imul(a ^ view.getInt32(at, true), p)

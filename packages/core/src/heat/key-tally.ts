@@ -5,9 +5,9 @@ import type { KeyBatch } from './key-batch.ts'
  * some 50 ns for each command that it forwards (`npm run -s bench -- proxy`, `counting-cost`).
  *
  * The price of a look-up there is waiting for memory: whatever the table has is out of the processor's cache when it is
- * looked at next. So accesses are counted many at a time (`KeyBatch`), each step in a loop of its own, and what a known
- * key touches is one entry of 8 bytes. The table is kept at most two fifths full: most keys stand at their place, and a
- * processor that guesses so guesses right.
+ * looked at next. So accesses are counted many at a time (`KeyBatch`), in loops that do little else, so that it waits for
+ * several at once, and what a known key touches is one entry of 8 bytes in a table that may be two thirds full: the
+ * smaller it is, the more of it is still in the cache.
  *
  *     word 0   check, the second hash
  *     word 1   1, eleven bits of the first hash, twenty bits of the count; all of it 0 = free
@@ -19,7 +19,7 @@ import type { KeyBatch } from './key-batch.ts'
  *
  * **No key is compared.** Two hashes of the key (`KeyHasher`) with a seed that nobody outside knows stand for it, 43 bits
  * of them and its place: a new key is taken for one that is there with a probability of 2^-43 for each entry that is
- * looked at, hardly ever more than two, and then two heats are one. A comparison would cost a second wait for memory at
+ * looked at, one or two as a rule, and then two heats are one. A comparison would cost a second wait for memory at
  * every access.
  *
  * **Rows outlive their interval.** Most keys of an interval come again in the next one; a key whose row is there costs
@@ -27,8 +27,8 @@ import type { KeyBatch } from './key-batch.ts'
  * nearly all are, need only their counts filled in to be a piece of the report. Only when the table is too full, or nearly
  * all of its rows had no access for long, does it start anew, empty, with a size by how many keys there were.
  *
- * A key stands in one of 64 entries from its place on and takes the first free one. Nothing is ever taken out, so a
- * look-up ends at the first free entry. `add` gives 0 for a key that has no place: 64 others came before it, or there are
+ * A key stands in one of 128 entries from its place on and takes the first free one. Nothing is ever taken out, so a
+ * look-up ends at the first free entry. `add` gives 0 for a key that has no place: 128 others came before it, or there are
  * `maxRows` already. Such keys need another counter, and have no place for the rest of the interval either: a key is
  * never in both.
  */
@@ -36,6 +36,8 @@ export class KeyTally {
   #entries = new Int32Array(leastEntries * entryWords)
   #mask = leastEntries - 1
   #rows = 0
+  /** How many there were when the interval began. */
+  #rowsBefore = 0
   #misses = 0
   /** Intervals in a row in which hardly any of the rows was counted. */
   #looseIntervals = 0
@@ -78,40 +80,33 @@ export class KeyTally {
   }
 
   /**
-   * Brings the entries of a batch into the processor's cache. Nothing else is done here, so that it waits for all of them
-   * at once: with other work between them it would wait for each.
-   */
-  preload({ hashes, size }: KeyBatch): number {
-    const entries = this.#entries
-    const mask = this.#mask
-    let touched = 0
-    for (let nth = 0; nth < size; nth++) touched ^= entries[(hashes[nth]! & mask) * entryWords]!
-    return touched
-  }
-
-  /**
    * Counts one access of each key of a settled batch from `from` on. Stops at a key that has no place or whose count has come to
    * `limit`, and gives its number (`sum` is its count); the batch's size where there is none.
    */
   addAll(batch: KeyBatch, from: number, limit: number): number {
     const { size, hashes, checks, written } = batch
+    const isOfReads = !batch.hasWrites
     const entries = this.#entries
-    const simple = Math.min(limit, maxCount)
+    const mask = this.#mask
+    const simple = Math.min(limit, maxCount) - 1
     for (let nth = from; nth < size; nth++) {
-      const found = this.#seek(hashes[nth]!, checks[nth]!)
-      if (found >= 0) {
-        const at = found * entryWords + 1
-        const word = entries[at]!
-        if (word !== 0 && (word & maxCount) + 1 < simple) {
-          entries[at] = word + 1
-          if (written[nth]! >= 0) this.#addWrites(found, 1, written[nth]!)
-          continue
-        }
+      const hash = hashes[nth]!
+      const check = checks[nth]!
+      const tag = tagOf(hash)
+      let at = (hash & mask) * entryWords
+      // Where the tag is another, a high bit is left.
+      let count = (entries[at + 1]! ^ tag) >>> 0
+      if (entries[at] !== check || count > maxCount) {
+        at = this.#seek(hash, check) * entryWords
+        count = at < 0 ? maxCount : (entries[at + 1]! ^ tag) >>> 0
       }
-      const [start, end] = [batch.starts[nth]!, batch.ends[nth]!]
+      if (count < simple && (isOfReads || written[nth]! < 0)) {
+        entries[at + 1]!++
+        continue
+      }
+      const [start, end] = [batch.startOf(nth), batch.endOf(nth)]
       const isWrite = written[nth]! >= 0
-      const byteCount = isWrite ? written[nth]! : 0
-      this.sum = this.add(batch.bytes, start, end, hashes[nth]!, checks[nth]!, 1, isWrite ? 1 : 0, byteCount)
+      this.sum = this.add(batch.bytes, start, end, hash, check, 1, isWrite ? 1 : 0, isWrite ? written[nth]! : 0)
       if (this.sum === 0 || this.sum >= limit) return nth
     }
     return size
@@ -170,7 +165,7 @@ export class KeyTally {
     this.#marks[row] = isWatched ? watchedMark : 0
   }
 
-  /** Takes the counts out of the entries into the rows: in a loop of its own, for the same reason as `preload`. */
+  /** Takes the counts out of the entries into the rows: in a loop that does nothing else, so that it waits for many at once. */
   #collect(): void {
     const [entries, entryOf, counts, rows] = [this.#entries, this.#entryOf, this.#counts, this.#rows]
     for (let row = 0; row < rows; row++) {
@@ -267,19 +262,23 @@ export class KeyTally {
   /** Starts anew where the table is too full or nearly empty, with a size for as many keys as the interval had. */
   #fit(keys: number): void {
     const entries = this.#mask + 1
-    const isFull = this.#rows * 5 > entries * 2 || this.#misses > 0
+    // As many new keys as in this interval are to have room in the next one; right after a start all are new.
+    const newRows = this.#rowsBefore === 0 ? 0 : this.#rows - this.#rowsBefore
+    this.#rowsBefore = this.#rows
+    const isFull = (this.#rows + newRows) * 3 > entries * 2 || this.#misses > 0
     this.#looseIntervals = keys * 16 < this.#rows ? this.#looseIntervals + 1 : 0
     const isLoose = this.#looseIntervals >= manyIntervals && entries > leastEntries
     if (!isFull && !isLoose) return
     // What had no place is not in the rows: the table doubles once more where there was much of it.
     let wanted = entries
     if (this.#misses > 0) wanted = entries * (this.#misses > this.#rows ? 4 : 2)
-    else if (keys * 3 > entries) wanted = entries * 2
-    else if (keys * 12 < entries) wanted = entries / 2
+    else if (keys * 3 > entries * 2) wanted = entries * 2
+    else if (keys * 6 < entries) wanted = entries / 2
     const size = Math.max(leastEntries, Math.min(mostEntries, wanted))
     this.#misses = 0
     this.#looseIntervals = 0
     this.#rows = 0
+    this.#rowsBefore = 0
     this.#isKnown = false
     this.#mask = size - 1
     if (size === entries) {
@@ -317,7 +316,7 @@ const leastRows = 2048
 const leastEntries = 8192
 const mostEntries = 262_144
 const maxRows = 65_535
-const window = 64
+const window = 128
 /** A pause, or an interval that ended early, says nothing about the next one. */
 const manyIntervals = 50
 const maxUint32 = 0xffff_ffff

@@ -171,3 +171,12 @@ test('arbitrary bytes are requests, incomplete, or refused; never a crash', () =
     { numRuns: runs * 4 },
   )
 })
+
+test('a request whose end no offset can say is refused before it is there', () => {
+  const parser = new RequestParser({ maxBulkBytes: 2 ** 40 })
+  const header = (length: number) => Buffer.from(`*2\r\n$3\r\nGET\r\n$${length}\r\n`)
+  const parse = (bytes: Buffer) => parser.parse(bytes, 0, bytes.length)
+  expect(parse(header(2 ** 31 - 100))).toBe(0)
+  parser.reset()
+  expect(() => parse(header(2 ** 31))).toThrow('too big request')
+})

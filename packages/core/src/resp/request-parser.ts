@@ -32,7 +32,7 @@ export class RequestParser {
   readonly #maxArguments: number
   readonly #maxInlineBytes: number
   /** Start and end of each argument, relative to the request's start until the request is whole. */
-  #offsets = new Float64Array(32)
+  #offsets = new Int32Array(32)
   #length = 0
   #base = 0
   #bytes: Uint8Array = new Uint8Array(0)
@@ -128,6 +128,7 @@ export class RequestParser {
       const length = this.#number
       if (!(length >= 0 && length <= this.#maxBulkBytes)) throw new RequestError('invalid bulk length')
       const from = stop + 2
+      if (from + length - base > maxOffset) throw new RequestError('too big request')
       if (from + length + 2 > end) {
         this.#missing = from + length + 2 - end
         return 0
@@ -222,7 +223,7 @@ export class RequestParser {
   #add(start: number, end: number): void {
     const index = this.#length * 2
     if (index === this.#offsets.length) {
-      const larger = new Float64Array(index * 2)
+      const larger = new Int32Array(index * 2)
       larger.set(this.#offsets)
       this.#offsets = larger
     }
@@ -231,6 +232,9 @@ export class RequestParser {
     this.#length++
   }
 }
+
+/** The end of a request's last argument; Redis gives up on a client far below it (`client-query-buffer-limit`). */
+const maxOffset = 2 ** 31 - 3
 
 /** A byte as Redis shows it in an error, which is one line. */
 function shown(byte: number): string {

@@ -60,6 +60,10 @@ export interface ProxyCommand {
   /** True where it depends on the arguments whether the command waits. */
   readonly mayBlock: boolean
   readonly isWrite: boolean
+  /** True where it does nothing with keys but read them. */
+  readonly isRead: boolean
+  /** Where its key stands if it always has one and no more, else 0. */
+  readonly keyIndex: number
   readonly mark: CommandMark | undefined
   readonly subcommands: NameTable<ProxyCommand> | undefined
 }
@@ -113,6 +117,8 @@ export const unknownCommand: ProxyCommand = {
   isShared: false,
   mayBlock: false,
   isWrite: true,
+  isRead: false,
+  keyIndex: 0,
   mark: 'unknown',
   subcommands: undefined,
 }
@@ -142,6 +148,8 @@ function makeCommand(row: CommandRow, index: number): ProxyCommand {
     isShared: way === 'shared' && !mayBlock,
     mayBlock,
     isWrite: row.access === 'write' || flags.has('scripting') || (row.access === 'none' && flags.has('admin')),
+    isRead: row.access === 'read',
+    keyIndex: row.hasSingleKey ? row.firstKey : 0,
     mark: marks[name],
     subcommands: undefined,
   }

@@ -111,30 +111,38 @@ export class ProxyShield {
 
   /** Sees the request at hand, which is about to go over a shared connection. */
   see(client: ClientConnection, command: ProxyCommand, target: ReplyTarget): Seen {
-    this.#last = undefined
-    const { row } = command
-    if (row === undefined) return target
-    if (!row.hasSingleKey) return this.#seeOther(client, command, row, target)
-    const { parser } = client
-    const index = row.firstKey
+    return this.#noteCold(client, command) ? target : this.#look(client, command, target)
+  }
+
+  /** Nearly always: nothing is hot, so there is nothing to look for, and the key is hashed when it is counted. */
+  #noteCold({ parser, limitPass }: ClientConnection, { keyIndex, isRead }: ProxyCommand): boolean {
     const { length } = parser
-    if (index >= length) return target
-    const isWrite = row.access !== 'read'
-    const { bytes } = parser
-    const start = parser.startOf(index)
-    const end = parser.endOf(index)
-    const written = isWrite ? parser.endOf(length - 1) - start : -1
-    // Nearly always: there is nothing to look for, and the key is hashed when it is counted.
-    if (!this.#cluster.hasHotKeys && client.limitPass === undefined) {
-      this.#accesses.note(bytes, start, end, written)
-      return target
-    }
+    if (keyIndex === 0 || keyIndex >= length || this.#cluster.hasHotKeys || limitPass !== undefined) return false
+    const start = parser.startOf(keyIndex)
+    const written = isRead ? -1 : parser.endOf(length - 1) - start
+    this.#accesses.note(parser.bytes, start, parser.endOf(keyIndex), written)
+    return true
+  }
+
+  #look(client: ClientConnection, command: ProxyCommand, target: ReplyTarget): Seen {
+    this.#last = undefined
+    const { row, keyIndex, isRead } = command
+    if (row === undefined) return target
+    if (keyIndex === 0) return this.#seeOther(client, command, row, target)
+    const { parser } = client
+    const { bytes, length } = parser
+    if (keyIndex >= length) return target
+    const start = parser.startOf(keyIndex)
+    const end = parser.endOf(keyIndex)
     const hash = this.#accesses.take(bytes, start, end)
     const table = client.keySpace().byBytes
     const hot = table.size === 0 ? undefined : table.find(bytes, start, end, hash)
     if (hot !== undefined && row === getRow && length === 2 && this.#answerGet(client, hot)) return 'answered'
-    if (client.limitPass === undefined) this.#accesses.noteTaken(bytes, start, end, written, hash)
-    if (hot !== undefined) return this.#handle(client, command, row, hot, index, isWrite ? [hot] : none, target)
+    if (client.limitPass === undefined) {
+      const written = isRead ? -1 : parser.endOf(length - 1) - start
+      this.#accesses.noteTaken(bytes, start, end, written, hash)
+    }
+    if (hot !== undefined) return this.#handle(client, command, row, hot, keyIndex, isRead ? none : [hot], target)
     // It stood in the line of a limit that is no more.
     client.limitPass = undefined
     return target

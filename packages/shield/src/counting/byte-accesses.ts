@@ -71,12 +71,11 @@ export class ByteAccesses {
     const tally = this.#tally
     batch.settle()
     this.#hasher.hashAll(batch)
-    tally.preload(batch)
     const limit = this.#bursts.burstCount
     for (let at = tally.addAll(batch, 0, limit); at < size; at = tally.addAll(batch, at + 1, limit)) {
       const hash = batch.hashes[at]!
       if (tally.sum > 0) this.#grew(hash, tally.sum - 1, tally.sum)
-      else this.#addToRest(batch.bytes, batch.starts[at]!, batch.ends[at]!, hash, 1, batch.written[at]!)
+      else this.#addToRest(batch.bytes, batch.startOf(at), batch.endOf(at), hash, 1, batch.written[at]!)
     }
     this.#counted += size
     batch.clear()

@@ -33,12 +33,13 @@ export class KeyBatch {
   /** The end of the last key. */
   #end = 0
 
-  /** Notes an access of the key in `source` from `start` to `end`; false where the source, or room, is another. */
+  /** Notes an access of the key in `source` from `start` to `end`; false where the source is another or has no room. */
   note(source: Uint8Array, start: number, end: number, written: number): boolean {
     const at = this.size
     const from = start + this.#shift
     const to = end + this.#shift
     if (source !== this.#source || at === batchKeys || to > roomBytes || from < this.#end) return false
+    if (to - from > maxLength) return false
     this.places[at] = from | ((to - from) << lengthBit)
     if (written >= 0) {
       this.written[at] = written
@@ -108,11 +109,12 @@ export function placeLength(place: number): number {
   return place >>> lengthBit
 }
 
-const lengthBit = 16
+const lengthBit = 18
 const startMask = 2 ** lengthBit - 1
+const maxLength = 2 ** (32 - lengthBit) - 1
 const nothing = new Uint8Array(0)
-const batchKeys = 256
-const roomBytes = 16 * 1024
+const batchKeys = 4352
+const roomBytes = 160 * 1024
 const maxWholeBytes = 4096
 /** Keys are read eight bytes at a time, the last ones beyond their end. */
 const slackBytes = 8

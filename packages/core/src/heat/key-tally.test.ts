@@ -42,6 +42,7 @@ function addAll(tally: KeyTally, accesses: readonly Access[]): Access[] {
     }
     batch.settle()
     hasher.hashAll(batch)
+    tally.preload(batch)
     for (let stop = 0; ; stop++) {
       stop = tally.addAll(batch, stop, Number.POSITIVE_INFINITY)
       if (stop === some.length) break

@@ -5,9 +5,9 @@ import type { KeyBatch } from './key-batch.ts'
  * some 50 ns for each command that it forwards (`npm run -s bench -- proxy`, `counting-cost`).
  *
  * The price of a look-up there is waiting for memory: whatever the table has is out of the processor's cache when it is
- * looked at next. So accesses are counted many at a time (`KeyBatch`), in loops that do little else, so that it waits for
- * several at once, and what a known key touches is one entry of 8 bytes in a table that may be two thirds full: the
- * smaller it is, the more of it is still in the cache.
+ * looked at next. So accesses are counted many at a time (`KeyBatch`), each step in a loop of its own, and what a known
+ * key touches is one entry of 8 bytes. The table is kept at most two fifths full: most keys stand at their place, and a
+ * processor that guesses so guesses right.
  *
  *     word 0   check, the second hash
  *     word 1   1, eleven bits of the first hash, twenty bits of the count; all of it 0 = free
@@ -19,7 +19,7 @@ import type { KeyBatch } from './key-batch.ts'
  *
  * **No key is compared.** Two hashes of the key (`KeyHasher`) with a seed that nobody outside knows stand for it, 43 bits
  * of them and its place: a new key is taken for one that is there with a probability of 2^-43 for each entry that is
- * looked at, one or two as a rule, and then two heats are one. A comparison would cost a second wait for memory at
+ * looked at, hardly ever more than two, and then two heats are one. A comparison would cost a second wait for memory at
  * every access.
  *
  * **Rows outlive their interval.** Most keys of an interval come again in the next one; a key whose row is there costs
@@ -27,8 +27,8 @@ import type { KeyBatch } from './key-batch.ts'
  * nearly all are, need only their counts filled in to be a piece of the report. Only when the table is too full, or nearly
  * all of its rows had no access for long, does it start anew, empty, with a size by how many keys there were.
  *
- * A key stands in one of 128 entries from its place on and takes the first free one. Nothing is ever taken out, so a
- * look-up ends at the first free entry. `add` gives 0 for a key that has no place: 128 others came before it, or there are
+ * A key stands in one of 64 entries from its place on and takes the first free one. Nothing is ever taken out, so a
+ * look-up ends at the first free entry. `add` gives 0 for a key that has no place: 64 others came before it, or there are
  * `maxRows` already. Such keys need another counter, and have no place for the rest of the interval either: a key is
  * never in both.
  */
@@ -36,8 +36,6 @@ export class KeyTally {
   #entries = new Int32Array(leastEntries * entryWords)
   #mask = leastEntries - 1
   #rows = 0
-  /** How many there were when the interval began. */
-  #rowsBefore = 0
   #misses = 0
   /** Intervals in a row in which hardly any of the rows was counted. */
   #looseIntervals = 0
@@ -77,6 +75,18 @@ export class KeyTally {
     if (entry < 0) return 0
     if (writes > 0 || byteCount > 0) this.#addWrites(entry, writes, byteCount)
     return this.#addTo(entry, count)
+  }
+
+  /**
+   * Brings the entries of a batch into the processor's cache. Nothing else is done here, so that it waits for all of them
+   * at once: with other work between them it would wait for each.
+   */
+  preload({ hashes, size }: KeyBatch): number {
+    const entries = this.#entries
+    const mask = this.#mask
+    let touched = 0
+    for (let nth = 0; nth < size; nth++) touched ^= entries[(hashes[nth]! & mask) * entryWords]!
+    return touched
   }
 
   /**
@@ -165,7 +175,7 @@ export class KeyTally {
     this.#marks[row] = isWatched ? watchedMark : 0
   }
 
-  /** Takes the counts out of the entries into the rows: in a loop that does nothing else, so that it waits for many at once. */
+  /** Takes the counts out of the entries into the rows: in a loop of its own, for the same reason as `preload`. */
   #collect(): void {
     const [entries, entryOf, counts, rows] = [this.#entries, this.#entryOf, this.#counts, this.#rows]
     for (let row = 0; row < rows; row++) {
@@ -262,23 +272,19 @@ export class KeyTally {
   /** Starts anew where the table is too full or nearly empty, with a size for as many keys as the interval had. */
   #fit(keys: number): void {
     const entries = this.#mask + 1
-    // As many new keys as in this interval are to have room in the next one; right after a start all are new.
-    const newRows = this.#rowsBefore === 0 ? 0 : this.#rows - this.#rowsBefore
-    this.#rowsBefore = this.#rows
-    const isFull = (this.#rows + newRows) * 3 > entries * 2 || this.#misses > 0
+    const isFull = this.#rows * 5 > entries * 2 || this.#misses > 0
     this.#looseIntervals = keys * 16 < this.#rows ? this.#looseIntervals + 1 : 0
     const isLoose = this.#looseIntervals >= manyIntervals && entries > leastEntries
     if (!isFull && !isLoose) return
     // What had no place is not in the rows: the table doubles once more where there was much of it.
     let wanted = entries
     if (this.#misses > 0) wanted = entries * (this.#misses > this.#rows ? 4 : 2)
-    else if (keys * 3 > entries * 2) wanted = entries * 2
-    else if (keys * 6 < entries) wanted = entries / 2
+    else if (keys * 3 > entries) wanted = entries * 2
+    else if (keys * 12 < entries) wanted = entries / 2
     const size = Math.max(leastEntries, Math.min(mostEntries, wanted))
     this.#misses = 0
     this.#looseIntervals = 0
     this.#rows = 0
-    this.#rowsBefore = 0
     this.#isKnown = false
     this.#mask = size - 1
     if (size === entries) {
@@ -316,7 +322,7 @@ const leastRows = 2048
 const leastEntries = 8192
 const mostEntries = 262_144
 const maxRows = 65_535
-const window = 128
+const window = 64
 /** A pause, or an interval that ended early, says nothing about the next one. */
 const manyIntervals = 50
 const maxUint32 = 0xffff_ffff

@@ -1,8 +1,8 @@
 import { ByteAccessCounter, KeyBatch, type KeyHasher, KeyTally, type TallyVisitor } from '@firebreak/core'
 import type { BurstWatch } from './access-buffer.ts'
 
-/** Accesses that are counted together, if there are as many. */
-const capacity = 224
+/** Accesses that are counted together, if there are as many: more of them would hold up requests for too long. */
+const capacity = 4096
 /** They are counted after this many at least, however near a crossing is. */
 const smallest = 8
 
@@ -71,6 +71,7 @@ export class ByteAccesses {
     const tally = this.#tally
     batch.settle()
     this.#hasher.hashAll(batch)
+    tally.preload(batch)
     const limit = this.#bursts.burstCount
     for (let at = tally.addAll(batch, 0, limit); at < size; at = tally.addAll(batch, at + 1, limit)) {
       const hash = batch.hashes[at]!

@@ -127,3 +127,30 @@ test('no request fails or is told anything while the collector is away', async (
   for (let n = 0; n < 50; n++) expect(await redis.ask('PING')).toBe('+PONG\r\n')
   expect(lines).toEqual([expect.stringContaining('do not reach the OpenTelemetry collector')])
 })
+
+test('Prometheus finds the figures of all threads at /metrics, a supervisor an answer at /livez', async () => {
+  const proxy = await start({ workers: 2, metricsPort: 0 })
+  const clients = await Promise.all(Array.from({ length: 12 }, () => connect(proxy)))
+  for (const client of clients) await client.ask('GET', 'secret-name')
+  const at = (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${proxy.metricsPort}${path}`, init)
+  const page = await at('/metrics?x=1')
+  expect(page.headers.get('content-type')).toContain('version=0.0.4')
+  const text = await page.text()
+  const sumOf = (name: string) =>
+    [...text.matchAll(new RegExp(`^${name}\\{.*\\} (\\d+)$`, 'gm'))].reduce((sum, [, value]) => sum + Number(value), 0)
+  expect([sumOf('firebreak_proxy_clients'), sumOf('firebreak_proxy_request_ms_count')]).toEqual([12, 12])
+  expect(text).toContain('thread="1"')
+  expect(text).not.toContain('secret-name')
+  expect((await at('/livez')).status).toBe(200)
+  expect([(await at('/')).status, (await at('//')).status, (await at('/metrics', { method: 'POST' })).status]).toEqual([
+    404, 404, 405,
+  ])
+})
+
+test('a proxy that cannot serve its metrics does not start, and leaves nothing behind', async () => {
+  const other = await start({ metricsPort: 0 })
+  const port = await freePort()
+  const both = startProxy({ upstream: server.url, port, metricsPort: other.metricsPort! })
+  await expect(both).rejects.toThrow(/cannot serve its metrics: .*EADDRINUSE/)
+  expect((await start({ port })).metricsPort).toBeUndefined()
+})

@@ -81,6 +81,10 @@ export interface ProxyOptions {
   readonly slowLogLength?: number
   /** How long `close` waits for what is owed before it cuts. @default 5000 */
   readonly drainMs?: number
+  /** Serves `/metrics` for Prometheus and `/livez` over HTTP. @default not served */
+  readonly metricsPort?: number
+  /** Where that listens. @default as `host` */
+  readonly metricsHost?: string
   /** Pushes the proxy's metrics to an OpenTelemetry collector. @default nothing is pushed */
   readonly otlp?: OtlpOptions
   /** Told when that collector is away and when it is back. @default a process warning each */
@@ -108,6 +112,8 @@ type OptionalNames =
   | 'users'
   | 'sentinelPassword'
   | 'announce'
+  | 'metricsPort'
+  | 'metricsHost'
   | 'otlp'
   | 'logger'
 
@@ -159,8 +165,10 @@ export function resolveProxyOptions(options: ProxyOptions): ResolvedProxyOptions
     const value = resolved[name]
     if (!Number.isSafeInteger(value) || value < 1) throw new InvalidOptionError(name, value, 'a whole number above 0')
   }
-  if (!Number.isInteger(resolved.port) || resolved.port < 0 || resolved.port > 65_535) {
-    throw new InvalidOptionError('port', resolved.port, 'a port, or 0 for a free one')
+  for (const name of ['port', 'metricsPort'] as const) {
+    const port = resolved[name] ?? 0
+    if (Number.isInteger(port) && port >= 0 && port <= 65_535) continue
+    throw new InvalidOptionError(name, port, 'a port, or 0 for a free one')
   }
   return { ...resolved, ...parseUpstream(resolved.upstream, options.upstreamTls) }
 }

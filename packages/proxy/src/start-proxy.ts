@@ -4,6 +4,7 @@ import { hostname } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import { type MetricFamily, OtlpExporter, type ResolvedOtlpOptions, resolveOtlpOptions } from '@firebreak/core'
 import { ProxyStartError } from './errors.ts'
+import { type MetricsServer, serveMetrics } from './observe/metrics-server.ts'
 import { mergeThreads, processFamilies } from './observe/proxy-families.ts'
 import { type ProxyOptions, type ResolvedProxyOptions, resolveProxyOptions } from './options.ts'
 import { runCore } from './run-core.ts'
@@ -16,7 +17,9 @@ import type { WorkerData, WorkerOrder } from './worker.ts'
 export interface FirebreakProxy {
   /** 0 for one on a unix socket. */
   readonly port: number
-  /** What the proxy did and does, thread by thread: what is pushed to an OpenTelemetry collector. */
+  /** Where its metrics are served; undefined where they are not. */
+  readonly metricsPort: number | undefined
+  /** What the proxy did and does, thread by thread: what is served as metrics and pushed to a collector. */
   families(): Promise<MetricFamily[]>
   /** Takes no more clients, lets requests on their way end for `drainMs`, then closes everything. */
   close(): Promise<void>
@@ -30,16 +33,28 @@ export async function startProxy(options: ProxyOptions): Promise<FirebreakProxy>
     ? startWorkers(options, resolved)
     : startAlone(resolved))
   const collect = async () => [...mergeThreads(await families()), ...processFamilies()]
+  const metrics = await serveMetricsOf(resolved, collect).catch(async (error: unknown) => {
+    await close()
+    throw error
+  })
   const exporter = otlp && makeExporter(otlp, options, port, collect)
   exporter?.start()
   return {
     port,
+    metricsPort: metrics?.port,
     families: collect,
     async close() {
       // The exporter first: it reads the last figures before the threads are told to close.
-      await Promise.all([exporter?.close(), close()])
+      await Promise.all([exporter?.close(), metrics?.close(), close()])
     },
   }
+}
+
+async function serveMetricsOf(
+  { host, metricsPort: port, metricsHost = host }: ResolvedProxyOptions,
+  collect: () => Promise<MetricFamily[]>,
+): Promise<MetricsServer | undefined> {
+  return port === undefined ? undefined : serveMetrics({ host: metricsHost, port }, collect)
 }
 
 /** What serves, in this thread or in several. */
@@ -82,7 +97,7 @@ const warnings = {
 
 /** Worker threads that share one port: the kernel spreads connections over them. */
 async function startWorkers(
-  { otlp: _, logger: __, ...options }: ProxyOptions,
+  { otlp: _, logger: __, metricsPort: ___, ...options }: ProxyOptions,
   { workers: count, port: wanted }: ResolvedProxyOptions,
 ): Promise<RunningThreads> {
   if (options.path !== undefined) throw new ProxyStartError('workers share a port; a unix socket has one thread only')

@@ -24,6 +24,26 @@ test('flags win over their env twins, and what is not given is left to the defau
   })
 })
 
+test('users, a line each, and the cluster of one have env twins too', () => {
+  const env = { FIREBREAK_PROXY_USER: 'a:1\nb:2:3\n', FIREBREAK_PROXY_AS_CLUSTER: 'true' }
+  expect(proxyOptionsOf({}, { env, stderr })).toMatchObject({
+    users: [
+      { name: 'a', password: '1' },
+      { name: 'b', password: '2:3' },
+    ],
+    asCluster: true,
+  })
+  expect(proxyOptionsOf({ user: ['c:4'] }, { env, stderr }).users).toEqual([{ name: 'c', password: '4' }])
+  const other = { ...env, FIREBREAK_PROXY_AS_CLUSTER: 'yes' }
+  expect(() => proxyOptionsOf({}, { env: other, stderr })).toThrow('--as-cluster is "yes"')
+})
+
+test('metrics are served where a port is given', () => {
+  const env = { FIREBREAK_PROXY_METRICS_HOST: '0.0.0.0' }
+  const options = proxyOptionsOf({ 'metrics-port': '9100' }, { env, stderr })
+  expect(options).toMatchObject({ metricsPort: 9100, metricsHost: '0.0.0.0' })
+})
+
 test("metrics are pushed where the flag says, its env twin or OpenTelemetry's own variables", () => {
   const otlpOf = (values: { 'otlp-endpoint'?: string }, env: Record<string, string>) =>
     proxyOptionsOf(values, { env, stderr }).otlp

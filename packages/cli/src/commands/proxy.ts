@@ -25,6 +25,8 @@ const options = {
   token: { type: 'string' },
   service: { type: 'string' },
   'cluster-id': { type: 'string' },
+  'metrics-port': { type: 'string' },
+  'metrics-host': { type: 'string' },
   'otlp-endpoint': { type: 'string' },
 } as const
 
@@ -53,12 +55,15 @@ Options (each has an env twin, FIREBREAK_PROXY_ and the name in capitals):
   --slow-log-ms MS     requests slower than this are in FIREBREAK SLOWLOG (default 10)
   --tls-cert FILE --tls-key FILE   TLS towards clients
   --upstream-ca FILE   the CA of a Redis with TLS
-  --user NAME:PASSWORD users of the proxy's own; may be given several times (default: AUTH is passed on)
-  --as-cluster         a single Redis answers CLUSTER SLOTS as a cluster of one
+  --user NAME:PASSWORD users of the proxy's own; may be given several times, in its env twin a line each (default:
+                       AUTH is passed on)
+  --as-cluster         a single Redis answers CLUSTER SLOTS as a cluster of one (env twin: true or false)
   --hub URL            count keys, tell this hub, handle hot keys (env FIREBREAK_HUB; default: a plain proxy)
   --token TOKEN        for a hub that wants one (env FIREBREAK_TOKEN)
   --service NAME       the service whose rules hold (env FIREBREAK_SERVICE)
   --cluster-id NAME    how the hub calls this Redis (default: its address)
+  --metrics-port PORT  serve /metrics for Prometheus, and /livez, over HTTP (default: not served)
+  --metrics-host ADDR  where that listens (default: as --host)
   --otlp-endpoint URL  push metrics to an OpenTelemetry collector, as http://127.0.0.1:4318 (also its own variables:
                        OTEL_EXPORTER_OTLP_ENDPOINT and the rest; default: none)
 Ctrl-C or SIGTERM lets requests on their way end, then closes.
@@ -68,6 +73,8 @@ Ctrl-C or SIGTERM lets requests on their way end, then closes.
     const running = await startProxy({ ...proxyOptionsOf(values, io), logger: otlpLogger(io) })
     const where = values.path ?? `${values.host ?? '127.0.0.1'}:${running.port}`
     io.stdout.write(`The proxy listens on ${where}. Ctrl-C ends it.\n`)
+    if (running.metricsPort !== undefined)
+      io.stdout.write(`Metrics  port ${running.metricsPort}, /metrics and /livez\n`)
     await new Promise<void>((resolve) => {
       if (io.signal.aborted) resolve()
       io.signal.addEventListener('abort', () => resolve())
@@ -99,6 +106,14 @@ export function proxyOptionsOf(
     }
     return value as Value | undefined
   }
+  const flag = (name: keyof typeof options): boolean | undefined => {
+    const value = oneOf(name, ['true', 'false'])
+    return value === undefined ? undefined : value === 'true'
+  }
+  const lines = (name: keyof typeof options) =>
+    text(name)
+      ?.split('\n')
+      .filter((line) => line !== '')
   const [cert, key, ca] = [text('tls-cert'), text('tls-key'), text('upstream-ca')]
   if ((cert === undefined) !== (key === undefined)) throw new UsageError('--tls-cert and --tls-key belong together')
   const hub = text('hub') ?? env['FIREBREAK_HUB']
@@ -114,10 +129,10 @@ export function proxyOptionsOf(
     maxClients: whole('max-clients'),
     idleTimeoutMs: idleSeconds === undefined ? undefined : idleSeconds * 1000,
     slowLogMs: whole('slow-log-ms'),
-    asCluster: values['as-cluster'] as boolean | undefined,
+    asCluster: (values['as-cluster'] as boolean | undefined) ?? flag('as-cluster'),
     tls: cert === undefined ? undefined : { cert: readFileSync(cert), key: readFileSync(key!) },
     upstreamTls: ca === undefined ? undefined : { ca: readFileSync(ca) },
-    users: (values.user as string[] | undefined)?.map(userOf),
+    users: ((values.user as string[] | undefined) ?? lines('user'))?.map(userOf),
     shield:
       hub === undefined
         ? undefined
@@ -126,6 +141,8 @@ export function proxyOptionsOf(
             serviceId: text('service'),
             redisClusterId: text('cluster-id'),
           }),
+    metricsPort: whole('metrics-port'),
+    metricsHost: text('metrics-host'),
     otlp: otlpOf(text('otlp-endpoint'), { env, stderr }),
   }
   const known = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))

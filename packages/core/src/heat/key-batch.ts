@@ -90,7 +90,7 @@ export class KeyBatch {
 
   /** Forgets all. */
   clear(): void {
-    if (this.hasWrites) this.written.fill(-1)
+    if (this.hasWrites) this.written.fill(-1, 0, this.size)
     this.hasWrites = false
     this.#source = nothing
     this.#end = 0

@@ -90,6 +90,18 @@ test('a hot key is answered from memory, and Redis hardly sees it', async () => 
   await waitFor(() => hub.counted('hot').count >= reads)
 })
 
+test('what is read from memory is reported, though nothing else is asked for', async () => {
+  const redis = await client()
+  await redis.ask('SET', 'hot', 'value')
+  hub.heat('main', ['hot'])
+  await served(redis, 'GET', 'hot')
+  for (let round = 0; round < 3; round++) {
+    const before = hub.counted('hot').count
+    for (let index = 0; index < 300; index++) await redis.ask('GET', 'hot')
+    await waitFor(() => hub.counted('hot').count >= before + 300)
+  }
+})
+
 test.each([2, 3] as const)(
   'RESP%i: every cacheable command gives from memory the bytes that Redis gives',
   async (version) => {

@@ -253,6 +253,7 @@ export class ClusterShield implements KeySpaceHost {
     const slots = new Map<number, HotKey>()
     for (const space of this.#spaces.values()) {
       for (const hot of space.hot.values()) {
+        this.#takeReads(hot)
         if (hot.copies !== undefined) {
           for (const slot of hot.copies.slots) {
             const watcher = space.watcherAt(slot)
@@ -346,7 +347,7 @@ export class ClusterShield implements KeySpaceHost {
     this.flush()
   }
 
-  /** Hands a hot key's reads that were answered from memory to the counter. */
+  /** Hands a hot key's reads from memory to the counter: where nothing else is read, they make a report due. */
   #takeReads(hot: HotKey): void {
     if (hot.uncounted === 0) return
     this.#accesses.byBytes.addReads(hot.bytes, hot.uncounted)

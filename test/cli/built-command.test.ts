@@ -22,3 +22,15 @@ test('the command as it is published serves its console, and its proxy answers f
   await threads.stop()
   await up.stop()
 })
+
+test('a second one in the same folder says that there is one, and leaves its traces alone', async () => {
+  const options = { cwd: temporaryFolder('twice'), env: { ...process.env, FIREBREAK_DATA: 'data' } }
+  const args = [built, 'up', '--port', '0', '--proxy-port', '0']
+  const up = startChild(process.execPath, args, options)
+  await up.printed(/Firebreak is up\./, 60_000)
+  const again = startChild(process.execPath, args, options)
+  await again.printed(/Firebreak is up in data already \(http:\S+, process \d+\); end it, or .*--data/, 60_000)
+  const hosts = startChild(process.execPath, [built, 'hosts'], options)
+  await hosts.printed(/proxy/, 60_000)
+  await up.stop()
+})

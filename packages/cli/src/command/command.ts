@@ -41,7 +41,7 @@ export function loadAll(entries: readonly CommandEntry[]): Promise<ListedCommand
 
 /** The command line was wrong: printed with a pointer to the help, exit code 2. */
 export class UsageError extends FirebreakError {
-  constructor(message: string) {
-    super('FB_USAGE', message)
+  constructor(message: string, options?: ErrorOptions) {
+    super('FB_USAGE', message, options)
   }
 }

@@ -4,8 +4,9 @@ import type { OtlpExporterOptions, OtlpOptions } from '@firebreak/core'
 import { type Hub, type HubServices, openHubServices, startHub } from '@firebreak/hub'
 import { type FirebreakProxy, startProxy } from '@firebreak/proxy'
 import { Redis } from 'ioredis'
+import { UsageError } from '../command/command.ts'
 import { openRedis, type RedisSource } from '../redis-source/redis-source.ts'
-import { removeRunning, writeRunning } from './running-file.ts'
+import { readRunning, removeRunning, writeRunning } from './running-file.ts'
 
 /** What `firebreak up` starts, and where. */
 export interface UpOptions {
@@ -40,7 +41,6 @@ const defaultProxyPort = 6380
 export async function startUp(options: UpOptions): Promise<Up> {
   const ends: (() => unknown)[] = []
   const close = async () => {
-    removeRunning(options.dataFolder)
     for (const end of ends.splice(0).reverse()) await end()
   }
   try {
@@ -63,10 +63,16 @@ export async function startUp(options: UpOptions): Promise<Up> {
     ends.push(() => proxy.close())
     const proxyUrl = `redis://127.0.0.1:${proxy.port}`
     writeRunning(options.dataFolder, { pid: process.pid, hubUrl: hub.url, redisUrl: redis.url, proxyUrl })
+    ends.push(() => removeRunning(options.dataFolder))
     return { redis, hub, proxyUrl, close }
   } catch (error) {
     await close()
-    throw error
+    const other = readRunning(options.dataFolder)
+    if (other === undefined) throw error
+    throw new UsageError(
+      `Firebreak is up in ${options.dataFolder} already (${other.hubUrl}, process ${other.pid}); end it, or give this one a folder of its own with --data`,
+      { cause: error },
+    )
   }
 }
 

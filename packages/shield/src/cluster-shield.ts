@@ -231,7 +231,7 @@ export class ClusterShield implements KeySpaceHost {
 
   /** Ends the interval: each key's counts to `visitor`; gives the accesses of all. */
   drain(visitor: AccessVisitor): number {
-    for (const space of this.#spaces.values()) for (const hot of space.hot.values()) this.#takeReads(hot)
+    for (const hot of this.#hotKeys()) this.#takeReads(hot)
     const { count, writes } = this.#accesses.drain(visitor, this.now())
     this.tally.reads += count - writes
     this.tally.writes += writes
@@ -349,8 +349,7 @@ export class ClusterShield implements KeySpaceHost {
 
   /** Hands a hot key's reads from memory to the counter: where nothing else is read, they make a report due. */
   #takeReads(hot: HotKey): void {
-    if (hot.uncounted === 0) return
-    this.#accesses.byBytes.addReads(hot.bytes, hot.uncounted)
+    if (hot.uncounted > 0) this.#accesses.byBytes.addReads(hot.bytes, hot.uncounted)
     hot.uncounted = 0
   }
 

@@ -61,7 +61,7 @@ export {
 export { type HeatChange, HeatWindow, type HeatWindowOptions, type KeyHeat } from './heat/heat-window.ts'
 export { HostNumbers, type HostNumbersOptions } from './heat/host-numbers.ts'
 export { Ingest, type IngestCounters, type IngestOptions } from './heat/ingest.ts'
-export { KeyBatch } from './heat/key-batch.ts'
+export type { KeyBatch } from './heat/key-batch.ts'
 export { KeyHasher } from './heat/key-hasher.ts'
 export { KeyTally, type TallyVisitor } from './heat/key-tally.ts'
 export { SlidingTotals, type SlidingTotalsOptions } from './heat/sliding-totals.ts'

@@ -169,7 +169,7 @@ export class Shield {
     if (this.#timer === undefined) return
     this.#timer.cancel()
     this.#timer = undefined
-    this.#report()
+    this.#report(true)
     this.#sendStatus()
     if (this.#table.epoch !== '') this.#file?.writeNow(this.#saved())
     // Before the keys are dropped: what is to survive stays.
@@ -336,20 +336,21 @@ export class Shield {
     if (this.#cadence.isDue(this.options.clock.now(), count)) this.#report()
   }
 
-  #report(): void {
+  #report(isLast = false): void {
     this.#cadence.reported(this.options.clock.now())
-    const sections = [...this.#clusters.values()].map((cluster) => this.#drain(cluster))
+    const sections = [...this.#clusters.values()].map((cluster) => this.#drain(cluster, isLast))
     const counted = sections.filter(({ totalCount }) => totalCount > 0)
     if (counted.length > 0) this.#link.report({ collectTs: this.options.wallClock.now(), sections: counted })
   }
 
-  #drain(cluster: ClusterShield): PendingSection {
+  #drain(cluster: ClusterShield, isLast: boolean): PendingSection {
     const { redisClusterId } = cluster
     const looksForHot = this.#sampler.isSampling && cluster.hasHotKeys
     const entryOf = looksForHot ? (key: string) => this.#table.get(redisClusterId, key) : undefined
     let hasClaims = false
     const totalCount = cluster.drain({
       ...sampledRows(this.#section, this.#sampler, entryOf),
+      takesPieces: !this.#sampler.isSampling && !isLast,
       onCrossing: (name, outside, crossing) => {
         if (!cluster.claim(name, crossing, this.#hubClock.now())) return
         hasClaims = true

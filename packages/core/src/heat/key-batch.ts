@@ -1,6 +1,17 @@
+import {
+  batchKeys,
+  checksAt,
+  hashesAt,
+  lengthBit,
+  placesAt,
+  roomBytes,
+  startMask,
+  type TallyKernel,
+  writtenAt,
+} from './tally-kernel.ts'
+
 /**
- * Accesses that are noted and not counted yet: where their keys stand, and their two hashes once `KeyHasher` has made
- * them. Noting is a write to the next place of an array; all that waits for memory comes later, for the whole batch at
+ * Accesses that are noted and not counted yet: where their keys stand, and their two hashes once they are made. Noting is a write to the next place of an array; all that waits for memory comes later, for the whole batch at
  * once.
  *
  * Keys are noted where they stand in what came off the wire, the *source*, and it must stay until `settle`: that copies
@@ -9,20 +20,21 @@
  */
 export class KeyBatch {
   /** What the offsets of settled keys point into. */
-  readonly bytes = new Uint8Array(roomBytes + slackBytes)
-  readonly view = new DataView(this.bytes.buffer)
+  readonly bytes: Uint8Array
   /** How many are noted. */
   size = 0
   /** Keys before this one have their hashes. */
-  hashed = 0
+  #hashed = 0
   /** Where each key stands in `bytes`: its start, and its length from `lengthBit` on. */
-  readonly places = new Int32Array(batchKeys)
+  readonly #places: Int32Array
   /** Bytes that an access wrote; -1 for a read. */
-  readonly written = new Int32Array(batchKeys).fill(-1)
+  readonly written: Int32Array
   /** False where all are reads. */
   hasWrites = false
-  readonly hashes = new Int32Array(batchKeys)
-  readonly checks = new Int32Array(batchKeys)
+  readonly hashes: Int32Array
+  readonly checks: Int32Array
+  readonly #kernel: TallyKernel
+  readonly #seed: number
   #source: Uint8Array = nothing
   /** Goes on an offset of the source to make it one of `bytes`. */
   #shift = 0
@@ -33,6 +45,17 @@ export class KeyBatch {
   /** The end of the last key. */
   #end = 0
 
+  constructor(kernel: TallyKernel, seed: number) {
+    const { buffer } = kernel
+    this.#kernel = kernel
+    this.#seed = seed
+    this.bytes = new Uint8Array(buffer, 0, roomBytes)
+    this.#places = new Int32Array(buffer, placesAt, batchKeys)
+    this.written = new Int32Array(buffer, writtenAt, batchKeys).fill(-1)
+    this.hashes = new Int32Array(buffer, hashesAt, batchKeys)
+    this.checks = new Int32Array(buffer, checksAt, batchKeys)
+  }
+
   /** Notes an access of the key in `source` from `start` to `end`; false where the source is another or has no room. */
   note(source: Uint8Array, start: number, end: number, written: number): boolean {
     const at = this.size
@@ -40,7 +63,7 @@ export class KeyBatch {
     const to = end + this.#shift
     if (source !== this.#source || at === batchKeys || to > roomBytes || from < this.#end) return false
     if (to - from > maxLength) return false
-    this.places[at] = from | ((to - from) << lengthBit)
+    this.#places[at] = from | ((to - from) << lengthBit)
     if (written >= 0) {
       this.written[at] = written
       this.hasWrites = true
@@ -53,10 +76,10 @@ export class KeyBatch {
   /** Gives the key that was noted last its hashes. */
   setHashes(hash: number, check: number): void {
     const at = this.size - 1
-    if (this.hashed !== at) return
+    if (this.#hashed !== at) return
     this.hashes[at] = hash
     this.checks[at] = check
-    this.hashed = at + 1
+    this.#hashed = at + 1
   }
 
   /** Goes on with keys of a source, the next of which begins at `start`. */
@@ -79,13 +102,19 @@ export class KeyBatch {
     else this.bytes.set(source.subarray(from - shift, this.#end - shift), from)
   }
 
+  /** Makes the hashes that keys of a settled batch do not have yet. */
+  hash(): void {
+    this.#kernel.loops.hashAll(this.#hashed, this.size, this.#seed)
+    this.#hashed = this.size
+  }
+
   startOf(nth: number): number {
-    return placeStart(this.places[nth]!)
+    return this.#places[nth]! & startMask
   }
 
   endOf(nth: number): number {
-    const place = this.places[nth]!
-    return placeStart(place) + placeLength(place)
+    const place = this.#places[nth]!
+    return (place & startMask) + (place >>> lengthBit)
   }
 
   /** Forgets all. */
@@ -95,26 +124,10 @@ export class KeyBatch {
     this.#source = nothing
     this.#end = 0
     this.size = 0
-    this.hashed = 0
+    this.#hashed = 0
   }
 }
 
-/** Where the key begins that stands at a place of `places`. */
-export function placeStart(place: number): number {
-  return place & startMask
-}
-
-/** The length of the key that stands at a place of `places`. */
-export function placeLength(place: number): number {
-  return place >>> lengthBit
-}
-
-const lengthBit = 18
-const startMask = 2 ** lengthBit - 1
 const maxLength = 2 ** (32 - lengthBit) - 1
 const nothing = new Uint8Array(0)
-const batchKeys = 4352
-const roomBytes = 160 * 1024
 const maxWholeBytes = 4096
-/** Keys are read eight bytes at a time, the last ones beyond their end. */
-const slackBytes = 8

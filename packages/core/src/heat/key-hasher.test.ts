@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { KeyBatch } from './key-batch.ts'
 import { KeyHasher } from './key-hasher.ts'
+import { TallyKernel } from './tally-kernel.ts'
 
 function hashesOf(keys: readonly Uint8Array[], seed: number): [number, number][] {
   const hasher = new KeyHasher(seed)
@@ -9,12 +10,12 @@ function hashesOf(keys: readonly Uint8Array[], seed: number): [number, number][]
 }
 
 test('a key has the same hashes wherever it stands, alone or in a batch', () => {
+  const kernel = new TallyKernel()
   const keys = fc.array(fc.uint8Array({ maxLength: 40 }), { minLength: 1, maxLength: 40 })
   fc.assert(
     fc.property(keys, fc.integer(), (keys, seed) => {
-      const hasher = new KeyHasher(seed)
       const bytes = Buffer.concat([Buffer.from('before'), ...keys])
-      const batch = new KeyBatch()
+      const batch = new KeyBatch(kernel, seed)
       batch.begin(bytes, 6)
       let at = 6
       for (const { length } of keys) {
@@ -22,7 +23,7 @@ test('a key has the same hashes wherever it stands, alone or in a batch', () => 
         at += length
       }
       batch.settle()
-      hasher.hashAll(batch)
+      batch.hash()
       const found = keys.map((_, nth) => [batch.hashes[nth], batch.checks[nth]])
       expect(found).toEqual(hashesOf(keys, seed))
     }),

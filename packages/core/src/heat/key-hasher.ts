@@ -1,5 +1,3 @@
-import { type KeyBatch, placeLength, placeStart } from './key-batch.ts'
-
 /**
  * Two 32-bit hashes of a key's bytes, made together: one says where a key stands in a table, both together stand for the
  * key itself.
@@ -13,6 +11,8 @@ import { type KeyBatch, placeLength, placeStart } from './key-batch.ts'
  * eight bytes of a round only never have the same two hashes, others with a probability of 2^-64. The multiplications of
  * a round do not wait for each other, which makes it cheaper than a hash of 32 bits made twice. The seed keeps a
  * stranger who chooses keys from choosing collisions ahead of time; it is no cryptographic promise.
+ *
+ * `TallyKernel` makes the same hashes of many keys at once.
  */
 export class KeyHasher {
   readonly seed: number
@@ -46,45 +46,18 @@ export class KeyHasher {
     this.check = b ^ (a >>> 16)
     return a ^ (a >>> 15)
   }
-
-  /** Makes the hashes that a settled batch does not have yet, as `hash` does, from whole words. */
-  hashAll(batch: KeyBatch): void {
-    const { view, size, places, hashes, checks } = batch
-    const { seed } = this
-    for (let nth = batch.hashed; nth < size; nth++) {
-      const length = placeLength(places[nth]!)
-      let at = placeStart(places[nth]!)
-      const end = at + length
-      let a = seed ^ Math.imul(length, lengthFactor)
-      let b = a ^ other
-      for (; at + 8 <= end; at += 8) {
-        const x = Math.imul(a ^ view.getInt32(at, true), p)
-        const y = Math.imul(b ^ view.getInt32(at + 4, true), q)
-        a = y ^ (x >>> 15)
-        b = x ^ (y >>> 13)
-      }
-      if (at < end) {
-        const x = Math.imul(a ^ (view.getInt32(at, true) & firstBytes(end - at)), p)
-        const y = Math.imul(b ^ (view.getInt32(at + 4, true) & firstBytes(end - at - 4)), q)
-        a = y ^ (x >>> 15)
-        b = x ^ (y >>> 13)
-      }
-      a = Math.imul(a ^ (a >>> 15) ^ b, lastP)
-      b = Math.imul(b ^ (a >>> 13), lastQ)
-      a = Math.imul(a ^ (b >>> 16), p)
-      hashes[nth] = a ^ (a >>> 15)
-      checks[nth] = b ^ (a >>> 16)
-    }
-    batch.hashed = size
-  }
 }
 
-const lengthFactor = 0x9e3779b1
-const other = 0x2545f491
-const p = 0x5bd1e995
-const q = 0x2c1b3c6d
-const lastP = 0x85ebca6b
-const lastQ = 0xc2b2ae35
+/** The constants of the hash. */
+export const hashFactors = {
+  lengthFactor: 0x9e3779b1,
+  other: 0x2545f491,
+  p: 0x5bd1e995,
+  q: 0x2c1b3c6d,
+  lastP: 0x85ebca6b,
+  lastQ: 0xc2b2ae35,
+}
+const { lengthFactor, other, p, q, lastP, lastQ } = hashFactors
 
 function wordAt(bytes: Uint8Array, at: number): number {
   return bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)
@@ -95,9 +68,4 @@ function restOf(bytes: Uint8Array, start: number, end: number): number {
   let rest = 0
   for (let at = start; at < end; at++) rest |= bytes[at]! << ((at - start) * 8)
   return rest
-}
-
-/** A mask of so many bytes of a word, from none to four. */
-function firstBytes(count: number): number {
-  return count >= 4 ? -1 : count <= 0 ? 0 : (1 << (count * 8)) - 1
 }

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { ByteReader } from '../report/varint.ts'
-import { KeyBatch } from './key-batch.ts'
 import { KeyHasher } from './key-hasher.ts'
 import { KeyTally } from './key-tally.ts'
 
@@ -28,7 +27,7 @@ function add(tally: KeyTally, key: Uint8Array, writes = 0, bytes = 0): number {
 /** Counts accesses in batches, of which every third key has its hashes already; gives those without a place. */
 function addAll(tally: KeyTally, accesses: readonly Access[]): Access[] {
   const placeless: Access[] = []
-  const batch = new KeyBatch()
+  const { batch } = tally
   for (let from = 0; from < accesses.length; from += 50) {
     const some = accesses.slice(from, from + 50)
     const bytes = Buffer.concat(some.map(({ key }) => key))
@@ -41,10 +40,9 @@ function addAll(tally: KeyTally, accesses: readonly Access[]): Access[] {
       at += key.length
     }
     batch.settle()
-    hasher.hashAll(batch)
-    tally.preload(batch)
+    tally.prepare()
     for (let stop = 0; ; stop++) {
-      stop = tally.addAll(batch, stop, Number.POSITIVE_INFINITY)
+      stop = tally.addAll(stop, Number.POSITIVE_INFINITY)
       if (stop === some.length) break
       if (tally.sum !== 0) expect.unreachable()
       placeless.push(some[stop]!)
@@ -105,7 +103,7 @@ test('over any intervals every key is counted exactly', () => {
   const access = fc.record({ key, writes: fc.nat(1), bytes: fc.nat(1000) })
   fc.assert(
     fc.property(fc.array(fc.array(access, { maxLength: 60 }), { maxLength: 6 }), (intervals) => {
-      const tally = new KeyTally()
+      const tally = new KeyTally(hasher.seed)
       for (const accesses of intervals) {
         const oracle = new Map<string, Counts>()
         for (const { key, writes, bytes } of accesses)
@@ -120,7 +118,7 @@ test('in batches and in pieces every key is counted exactly too', () => {
   const access = fc.record({ key, written: fc.oneof(fc.constant(-1), fc.nat(1000)) })
   fc.assert(
     fc.property(fc.array(fc.array(access, { maxLength: 120 }), { maxLength: 6 }), fc.nat(5), (intervals, below) => {
-      const tally = new KeyTally()
+      const tally = new KeyTally(hasher.seed)
       for (const accesses of intervals) {
         const oracle = new Map<string, Counts>()
         for (const { key, written } of accesses) countIn(oracle, key, written < 0 ? 0 : 1, Math.max(0, written))
@@ -132,7 +130,7 @@ test('in batches and in pieces every key is counted exactly too', () => {
 })
 
 test('cold keys go in pieces once they are known, all but those that are watched, written or warm', () => {
-  const tally = new KeyTally()
+  const tally = new KeyTally(hasher.seed)
   const interval = () => {
     for (let index = 0; index < 1000; index++) add(tally, Buffer.from(`key ${index}`))
     add(tally, Buffer.from('key 1'), 1, 10)
@@ -150,7 +148,7 @@ test('cold keys go in pieces once they are known, all but those that are watched
 })
 
 test('a count that two bytes of a varint do not hold is no part of a piece', () => {
-  const tally = new KeyTally()
+  const tally = new KeyTally(hasher.seed)
   const counts = [8191, 8192, 1_000_000]
   for (let interval = 0; interval < 2; interval++) {
     for (const count of counts) {
@@ -164,23 +162,23 @@ test('a count that two bytes of a varint do not hold is no part of a piece', () 
 })
 
 test('a count that its entry does not hold is exact too, and the next interval begins at 0', () => {
-  const tally = new KeyTally()
+  const tally = new KeyTally(hasher.seed)
   const key = Buffer.from('celebrity')
   const hash = hasher.hash(key, 0, key.length)
   const { check } = hasher
   const addMany = (count: number) => tally.add(key, 0, key.length, hash, check, count, 0, 0)
-  const batch = new KeyBatch()
+  const { batch } = tally
   for (let nth = 0; nth < 5; nth++) {
     batch.begin(key, 0)
     batch.note(key, 0, key.length, -1)
   }
   batch.settle()
-  hasher.hashAll(batch)
+  tally.prepare()
   for (let interval = 0; interval < 3; interval++) {
     expect(addMany(1_048_573)).toBe(1_048_573)
-    expect(tally.addAll(batch, 0, Number.POSITIVE_INFINITY)).toBe(5)
+    expect(tally.addAll(0, Number.POSITIVE_INFINITY)).toBe(5)
     expect(addMany(2_000_000)).toBe(3_048_578)
-    expect([tally.addAll(batch, 4, 10), tally.sum]).toEqual([4, 3_048_579])
+    expect([tally.addAll(4, 10), tally.sum]).toEqual([4, 3_048_579])
     expect(drained(tally, Number.POSITIVE_INFINITY).found.get('celebrity')).toEqual({
       count: 3_048_579,
       writes: 0,
@@ -192,20 +190,20 @@ test('a count that its entry does not hold is exact too, and the next interval b
 })
 
 test('a batch stops at a key that comes to the limit, and goes on behind it', () => {
-  const tally = new KeyTally()
+  const tally = new KeyTally(hasher.seed)
   const bytes = Buffer.from('ababab')
-  const batch = new KeyBatch()
+  const { batch } = tally
   batch.begin(bytes, 0)
   for (let at = 0; at < bytes.length; at++) batch.note(bytes, at, at + 1, -1)
   batch.settle()
-  hasher.hashAll(batch)
-  expect([tally.addAll(batch, 0, 2), tally.sum]).toEqual([2, 2])
-  expect([tally.addAll(batch, 3, 2), tally.sum]).toEqual([3, 2])
-  expect([tally.addAll(batch, 4, 4)]).toEqual([6])
+  tally.prepare()
+  expect([tally.addAll(0, 2), tally.sum]).toEqual([2, 2])
+  expect([tally.addAll(3, 2), tally.sum]).toEqual([3, 2])
+  expect([tally.addAll(4, 4)]).toEqual([6])
 })
 
 test('a key is counted whole or told to have no place for the whole interval, and the table grows for the next', () => {
-  const tally = new KeyTally()
+  const tally = new KeyTally(hasher.seed)
   const keys = Array.from({ length: 20_000 }, (_, index) => ({ key: Buffer.from(`product:${index}`), written: -1 }))
   const round = () => {
     const passes = [0, 1, 2].map(() => addAll(tally, keys))
@@ -223,7 +221,7 @@ test('a key is counted whole or told to have no place for the whole interval, an
 })
 
 test('keys that come and go leave the table before it is full of them', () => {
-  const tally = new KeyTally()
+  const tally = new KeyTally(hasher.seed)
   let placeless = 0
   for (let interval = 0; interval < 60; interval++) {
     const keys = Array.from({ length: 2000 }, (_, index) => Buffer.from(`${interval}:${index}`))
@@ -237,7 +235,7 @@ test('keys that come and go leave the table before it is full of them', () => {
 })
 
 test('counts of an interval long ago never come back', () => {
-  const tally = new KeyTally()
+  const tally = new KeyTally(hasher.seed)
   const old = Buffer.from('old')
   add(tally, old)
   drained(tally)
@@ -246,7 +244,7 @@ test('counts of an interval long ago never come back', () => {
 })
 
 test('keys of any sizes fit until the log is full', () => {
-  const tally = new KeyTally()
+  const tally = new KeyTally(hasher.seed)
   const large = (fill: number) => Buffer.alloc(6 * 1024 * 1024, fill)
   expect(add(tally, large(1))).toBe(1)
   expect(add(tally, large(2))).toBe(1)

@@ -1,16 +1,19 @@
-import type { KeyBatch } from './key-batch.ts'
+import { KeyBatch } from './key-batch.ts'
+import { bucketEntries, bucketsAt, maxCount, mostEntries, TallyKernel, windowBuckets } from './tally-kernel.ts'
 
 /**
  * Counts of one interval by key bytes, for whoever counts in the middle of other work and must not feel it: a proxy has
  * some 50 ns for each command that it forwards (`npm run -s bench -- proxy`, `counting-cost`).
  *
  * The price of a look-up there is waiting for memory: whatever the table has is out of the processor's cache when it is
- * looked at next. So accesses are counted many at a time (`KeyBatch`), each step in a loop of its own, and what a known
- * key touches is one entry of 8 bytes. The table is kept at most two fifths full: most keys stand at their place, and a
- * processor that guesses so guesses right.
+ * looked at next. So accesses are counted many at a time (`KeyBatch`), each step in a loop of its own (`TallyKernel`), and
+ * what a known key touches is one bucket of eight entries, which is what comes from memory at once:
  *
- *     word 0   check, the second hash
- *     word 1   1, eleven bits of the first hash, twenty bits of the count; all of it 0 = free
+ *     words 0–7    checks, the second hashes of eight keys
+ *     words 8–15   of each 1, eleven bits of the first hash, twenty bits of the count; all of it 0 = free
+ *
+ * The checks of a bucket are compared together, wherever in it a key stands: so nothing is guessed wrongly, and the table
+ * may be two thirds full, which leaves fewer buckets to wait for.
  *
  * All else stands in *rows*, in the order in which keys came, each thing in an array of its own. A row is written when a
  * key is first seen: its key goes into a log as an entry of a report, with room for the count behind it:
@@ -18,34 +21,39 @@ import type { KeyBatch } from './key-batch.ts'
  *     length (varint)   key   count · 2 (a varint of two bytes)
  *
  * **No key is compared.** Two hashes of the key (`KeyHasher`) with a seed that nobody outside knows stand for it, 43 bits
- * of them and its place: a new key is taken for one that is there with a probability of 2^-43 for each entry that is
- * looked at, hardly ever more than two, and then two heats are one. A comparison would cost a second wait for memory at
+ * of them and its bucket: a new key is taken for one that is there with a probability of 2^-43 for each entry that is
+ * looked at, hardly ever more than eight, and then two heats are one. A comparison would cost a second wait for memory at
  * every access.
  *
  * **Rows outlive their interval.** Most keys of an interval come again in the next one; a key whose row is there costs
  * nothing but its entry. When an interval ends, counts go back to 0 and nothing else changes; the rows of cold keys, which
- * nearly all are, need only their counts filled in to be a piece of the report. Only when the table is too full, or nearly
+ * nearly all are, need only their counts filled in to be a piece of the report. Where they are many, each half of them is
+ * told of every other time: a report of ten thousand keys costs its sender as much as counting them. Only when the table is too full, or nearly
  * all of its rows had no access for long, does it start anew, empty, with a size by how many keys there were.
  *
- * A key stands in one of 64 entries from its place on and takes the first free one. Nothing is ever taken out, so a
- * look-up ends at the first free entry. `add` gives 0 for a key that has no place: 64 others came before it, or there are
+ * A key stands in one of 32 buckets from its own on and takes the first free entry. Nothing is ever taken out, so a
+ * look-up ends at the first free entry. `add` gives 0 for a key that has no place: 256 others came before it, or there are
  * `maxRows` already. Such keys need another counter, and have no place for the rest of the interval either: a key is
  * never in both.
  */
 export class KeyTally {
-  #entries = new Int32Array(leastEntries * entryWords)
-  #mask = leastEntries - 1
+  /** Accesses that are to be counted together. */
+  readonly batch: KeyBatch
+  readonly #kernel = new TallyKernel()
+  #buckets: Int32Array
+  /** Buckets, less one. */
+  #mask = leastEntries / bucketEntries - 1
   #rows = 0
   #misses = 0
   /** Intervals in a row in which hardly any of the rows was counted. */
   #looseIntervals = 0
   /** By entry: its row. */
   #rowAt = new Uint16Array(leastEntries)
-  /** By row: its entry. */
-  #entryOf = new Int32Array(leastRows)
+  /** By row: where its entry's word is among the buckets. */
+  #wordOf = new Int32Array(leastRows)
   /** By row: where it ends in the log. */
   #ends = new Int32Array(leastRows)
-  /** By row: accesses of the interval that is handed over. */
+  /** By row: accesses of the intervals that are over, until they are handed over. */
   #counts = new Int32Array(leastRows)
   /** By row: 0, or why it must not be part of a piece. */
   #marks = new Uint8Array(leastRows)
@@ -54,8 +62,17 @@ export class KeyTally {
   #log = new Uint8Array(leastRows * 20)
   /** False until a whole interval was visited key by key since the table started anew. */
   #isKnown = false
+  #heldCount = 0
+  /** Which half of the cold keys is handed over next, where they are many. */
+  #isSecondHalf = false
   /** What was counted of the key that `addAll` stopped at: 0 where it has no place. */
   sum = 0
+
+  /** Throws where there is no WebAssembly (`TallyKernel`). `seed` is that of the keys' hashes. */
+  constructor(seed: number) {
+    this.batch = new KeyBatch(this.#kernel, seed)
+    this.#buckets = this.#emptyBuckets(leastEntries)
+  }
 
   /**
    * Counts accesses of the key that stands in `bytes` from `start` to `end` and has these two hashes. Gives what was
@@ -77,125 +94,148 @@ export class KeyTally {
     return this.#addTo(entry, count)
   }
 
-  /**
-   * Brings the entries of a batch into the processor's cache. Nothing else is done here, so that it waits for all of them
-   * at once: with other work between them it would wait for each.
-   */
-  preload({ hashes, size }: KeyBatch): number {
-    const entries = this.#entries
-    const mask = this.#mask
-    let touched = 0
-    for (let nth = 0; nth < size; nth++) touched ^= entries[(hashes[nth]! & mask) * entryWords]!
-    return touched
+  /** Hashes the keys of the settled batch and brings their buckets into the processor's cache. */
+  prepare(): void {
+    this.batch.hash()
+    this.#kernel.loops.preload(this.batch.size, this.#mask)
   }
 
   /**
-   * Counts one access of each key of a settled batch from `from` on. Stops at a key that has no place or whose count has come to
-   * `limit`, and gives its number (`sum` is its count); the batch's size where there is none.
+   * Counts one access of each key of the prepared batch from `from` on. Stops at a key that has no place or whose count has come
+   * to `limit`, and gives its number (`sum` is its count); the batch's size where there is none.
    */
-  addAll(batch: KeyBatch, from: number, limit: number): number {
+  addAll(from: number, limit: number): number {
+    const { batch } = this
     const { size, hashes, checks, written } = batch
-    const isOfReads = !batch.hasWrites
-    const entries = this.#entries
-    const mask = this.#mask
-    const simple = Math.min(limit, maxCount) - 1
-    for (let nth = from; nth < size; nth++) {
-      const hash = hashes[nth]!
-      const check = checks[nth]!
-      const tag = tagOf(hash)
-      let at = (hash & mask) * entryWords
-      // Where the tag is another, a high bit is left.
-      let count = (entries[at + 1]! ^ tag) >>> 0
-      if (entries[at] !== check || count > maxCount) {
-        at = this.#seek(hash, check) * entryWords
-        count = at < 0 ? maxCount : (entries[at + 1]! ^ tag) >>> 0
-      }
-      if (count < simple && (isOfReads || written[nth]! < 0)) {
-        entries[at + 1]!++
-        continue
-      }
-      const [start, end] = [batch.startOf(nth), batch.endOf(nth)]
+    const { loops } = this.#kernel
+    const simple = Math.max(0, Math.min(limit, maxCount) - 1)
+    for (let nth = from; ; nth++) {
+      nth = loops.addReads(nth, size, simple, this.#mask)
+      if (nth === size) return size
       const isWrite = written[nth]! >= 0
-      this.sum = this.add(batch.bytes, start, end, hash, check, 1, isWrite ? 1 : 0, isWrite ? written[nth]! : 0)
+      const [writes, byteCount] = isWrite ? [1, written[nth]!] : [0, 0]
+      const [start, end] = [batch.startOf(nth), batch.endOf(nth)]
+      this.sum = this.add(batch.bytes, start, end, hashes[nth]!, checks[nth]!, 1, writes, byteCount)
       if (this.sum === 0 || this.sum >= limit) return nth
     }
-    return size
   }
 
   /**
-   * Ends the interval: hands every key and its counts over, in the order in which the keys first came. Keys that were only
-   * read, fewer than `below` times, go in pieces, many at a time, unless they are watched.
+   * Ends the interval: hands keys and their counts over, in the order in which the keys first came. Keys that were only
+   * read, fewer than `below` times, go in pieces, many at a time, unless they are watched. Where those are many, half of
+   * them go now, with what was counted of them since they last did, and the others when the next interval ends.
    */
   drain(visitor: TallyVisitor, below: number): void {
-    this.#collect()
-    const [counts, ends, marks, log] = [this.#counts, this.#ends, this.#marks, this.#log]
+    const keys = this.#collect()
+    const size = this.#fittingSize(keys)
     const bound = this.#isKnown ? Math.min(below, maxPieceCount) : 0
     const rows = this.#rows
-    let keys = 0
-    let rowStart = 0
-    let piece = 0
+    const half = rows >> 1
+    this.#heldCount = 0
+    if (rows <= manyRows || size > 0) this.#handOver(visitor, 0, rows, bound)
+    else if (this.#isSecondHalf) {
+      this.#hold(visitor, 0, half, bound)
+      this.#handOver(visitor, half, rows, bound)
+    } else {
+      this.#handOver(visitor, 0, half, bound)
+      this.#hold(visitor, half, rows, bound)
+    }
+    this.#isSecondHalf = !this.#isSecondHalf
+    this.#isKnown = true
+    if (size > 0) this.#startAnew(size)
+  }
+
+  /** What was counted of keys that are to be handed over when the next interval ends. */
+  get heldCount(): number {
+    return this.#heldCount
+  }
+
+  /** Hands over the rows from `from` to `to`. */
+  #handOver(visitor: TallyVisitor, from: number, to: number, bound: number): void {
+    const [counts, ends, marks, log] = [this.#counts, this.#ends, this.#marks, this.#log]
+    let rowStart = this.#startOf(from)
+    let piece = rowStart
     let pieceKeys = 0
     let pieceCount = 0
-    for (let row = 0; row < rows; row++) {
+    for (let row = from; row < to; row++) {
       const rowEnd = ends[row]!
       const count = counts[row]!
       if (count > 0 && count < bound && marks[row] === 0) {
         log[rowEnd - 2] = ((count << 1) & 0x7f) | 0x80
         log[rowEnd - 1] = count >> 6
+        counts[row] = 0
         pieceKeys++
         pieceCount += count
       } else {
         if (pieceKeys > 0) visitor.onPiece(log, piece, rowStart, pieceKeys, pieceCount)
-        keys += pieceKeys
         pieceKeys = 0
         pieceCount = 0
         piece = rowEnd
-        if (count > 0) {
-          keys++
-          this.#visit(visitor, row, rowStart, rowEnd)
-        }
+        if (count > 0) this.#visit(visitor, row)
       }
       rowStart = rowEnd
     }
     if (pieceKeys > 0) visitor.onPiece(log, piece, rowStart, pieceKeys, pieceCount)
-    this.#isKnown = true
-    this.#fit(keys + pieceKeys)
   }
 
-  #visit(visitor: TallyVisitor, row: number, rowStart: number, rowEnd: number): void {
+  /** Hands over, of the rows from `from` to `to`, those that cannot wait. */
+  #hold(visitor: TallyVisitor, from: number, to: number, bound: number): void {
+    const [counts, marks] = [this.#counts, this.#marks]
+    for (let row = from; row < to; row++) {
+      const count = counts[row]!
+      if (count < bound && marks[row] === 0) this.#heldCount += count
+      else if (count > 0) this.#visit(visitor, row)
+    }
+  }
+
+  #visit(visitor: TallyVisitor, row: number): void {
     const details = this.#details
     const detail = row * detailWords
+    const [rowStart, rowEnd] = [this.#startOf(row), this.#ends[row]!]
     const keyEnd = rowEnd - countBytes
     const keyStart = rowStart + varintBytes(rowEnd - rowStart - countBytes)
     const hash = details[detail]!
     const count = this.#counts[row]! + details[detail + 3]!
     const [writes, byteCount] = [details[detail + 1]!, details[detail + 2]! >>> 0]
+    this.#counts[row] = 0
     details.fill(0, detail + 1, detail + detailWords)
     const isWatched = visitor.onKey(this.#log, keyStart, keyEnd, hash, count, writes, byteCount)
     this.#marks[row] = isWatched ? watchedMark : 0
   }
 
-  /** Takes the counts out of the entries into the rows: in a loop of its own, for the same reason as `preload`. */
-  #collect(): void {
-    const [entries, entryOf, counts, rows] = [this.#entries, this.#entryOf, this.#counts, this.#rows]
+  /**
+   * Takes the counts out of the buckets into the rows, in a loop of its own, to wait for many at once. Gives how many keys
+   * were counted.
+   */
+  #collect(): number {
+    const [buckets, wordOf, counts, rows] = [this.#buckets, this.#wordOf, this.#counts, this.#rows]
+    let keys = 0
     for (let row = 0; row < rows; row++) {
-      const at = entryOf[row]! * entryWords + 1
-      const word = entries[at]!
-      counts[row] = word & maxCount
-      entries[at] = word & ~maxCount
+      const at = wordOf[row]!
+      const word = buckets[at]!
+      const count = word & maxCount
+      buckets[at] = word - count
+      counts[row]! += count
+      if (count > 0) keys++
     }
+    return keys
+  }
+
+  /** Where a row begins in the log. */
+  #startOf(row: number): number {
+    return row === 0 ? 0 : this.#ends[row - 1]!
   }
 
   /** The entry of a key, or the free one that it would take; -1 where it has no place. */
   #seek(hash: number, check: number): number {
-    const entries = this.#entries
-    const mask = this.#mask
+    const buckets = this.#buckets
     const tag = tagOf(hash)
-    let entry = hash & mask
-    for (let nth = 0; nth < window; nth++, entry = (entry + 1) & mask) {
-      const at = entry * entryWords
-      const word = entries[at + 1]!
-      if (word === 0 || (entries[at] === check && (word & ~maxCount) === tag)) return entry
+    for (let nth = 0; nth < windowBuckets; nth++) {
+      const first = ((hash + nth) & this.#mask) * bucketEntries
+      for (let entry = first; entry < first + bucketEntries; entry++) {
+        const word = buckets[wordAt(entry)]!
+        if (word === 0 || (buckets[checkAt(entry)] === check && (word & ~maxCount) === tag)) return entry
+      }
     }
     return -1
   }
@@ -203,7 +243,7 @@ export class KeyTally {
   /** The entry of a key, which gets one where it has none; -1 where it has no place. */
   #placeFor(bytes: Uint8Array, start: number, end: number, hash: number, check: number): number {
     const found = this.#seek(hash, check)
-    const isKnown = found >= 0 && this.#entries[found * entryWords + 1] !== 0
+    const isKnown = found >= 0 && this.#buckets[wordAt(found)] !== 0
     if (isKnown || (found >= 0 && this.#addRow(bytes, start, end, hash, check, found))) return found
     this.#misses++
     return -1
@@ -211,10 +251,10 @@ export class KeyTally {
 
   /** Counts accesses in an entry, and what does not fit there in its row; gives the sum. */
   #addTo(entry: number, count: number): number {
-    const at = entry * entryWords + 1
-    const word = this.#entries[at]!
+    const at = wordAt(entry)
+    const word = this.#buckets[at]!
     const sum = (word & maxCount) + count
-    this.#entries[at] = (word & ~maxCount) | Math.min(sum, maxCount)
+    this.#buckets[at] = (word & ~maxCount) | Math.min(sum, maxCount)
     if (sum < maxCount) return sum
     const beyond = this.#rowAt[entry]! * detailWords + 3
     this.#details[beyond]! += sum - maxCount
@@ -225,7 +265,7 @@ export class KeyTally {
   #addRow(bytes: Uint8Array, start: number, end: number, hash: number, check: number, entry: number): boolean {
     const row = this.#rows
     const length = end - start
-    let to = row === 0 ? 0 : this.#ends[row - 1]!
+    let to = this.#startOf(row)
     const needed = to + length + maxRowHead + countBytes
     if (row === maxRows || needed > maxLogBytes) return false
     if (row === this.#ends.length) this.#growRows()
@@ -239,11 +279,12 @@ export class KeyTally {
       log.set(bytes.subarray(start, end), to)
       to += length
     }
-    this.#entries[entry * entryWords] = check
-    this.#entries[entry * entryWords + 1] = tagOf(hash)
+    this.#buckets[checkAt(entry)] = check
+    this.#buckets[wordAt(entry)] = tagOf(hash)
     this.#rowAt[entry] = row
-    this.#entryOf[row] = entry
+    this.#wordOf[row] = wordAt(entry)
     this.#ends[row] = to + countBytes
+    this.#counts[row] = 0
     this.#marks[row] = 0
     this.#details.fill(0, row * detailWords, (row + 1) * detailWords)
     this.#details[row * detailWords] = hash
@@ -253,9 +294,9 @@ export class KeyTally {
 
   #growRows(): void {
     const rows = this.#ends.length * 2
-    this.#entryOf = larger(this.#entryOf, new Int32Array(rows))
+    this.#wordOf = larger(this.#wordOf, new Int32Array(rows))
     this.#ends = larger(this.#ends, new Int32Array(rows))
-    this.#counts = new Int32Array(rows)
+    this.#counts = larger(this.#counts, new Int32Array(rows))
     this.#marks = larger(this.#marks, new Uint8Array(rows))
     this.#details = larger(this.#details, new Int32Array(rows * detailWords))
   }
@@ -269,30 +310,33 @@ export class KeyTally {
     this.#marks[row] = this.#marks[row]! | writtenMark
   }
 
-  /** Starts anew where the table is too full or nearly empty, with a size for as many keys as the interval had. */
-  #fit(keys: number): void {
-    const entries = this.#mask + 1
-    const isFull = this.#rows * 5 > entries * 2 || this.#misses > 0
+  /** The size that the table should have for as many keys as the interval had; 0 where it is to stay as it is. */
+  #fittingSize(keys: number): number {
+    const entries = this.#rowAt.length
+    const isFull = this.#rows * 3 > entries * 2 || this.#misses > 0
     this.#looseIntervals = keys * 16 < this.#rows ? this.#looseIntervals + 1 : 0
     const isLoose = this.#looseIntervals >= manyIntervals && entries > leastEntries
-    if (!isFull && !isLoose) return
+    if (!isFull && !isLoose) return 0
     // What had no place is not in the rows: the table doubles once more where there was much of it.
     let wanted = entries
     if (this.#misses > 0) wanted = entries * (this.#misses > this.#rows ? 4 : 2)
-    else if (keys * 3 > entries) wanted = entries * 2
-    else if (keys * 12 < entries) wanted = entries / 2
-    const size = Math.max(leastEntries, Math.min(mostEntries, wanted))
+    else if (keys * 8 > entries * 5) wanted = entries * 2
+    else if (keys * 6 < entries) wanted = entries / 2
+    return Math.max(leastEntries, Math.min(mostEntries, wanted))
+  }
+
+  #startAnew(size: number): void {
     this.#misses = 0
     this.#looseIntervals = 0
     this.#rows = 0
     this.#isKnown = false
-    this.#mask = size - 1
-    if (size === entries) {
-      this.#entries.fill(0)
-      return
-    }
-    this.#entries = new Int32Array(size * entryWords)
-    this.#rowAt = new Uint16Array(size)
+    if (size !== this.#rowAt.length) this.#rowAt = new Uint16Array(size)
+    this.#mask = size / bucketEntries - 1
+    this.#buckets = this.#emptyBuckets(size)
+  }
+
+  #emptyBuckets(entries: number): Int32Array {
+    return new Int32Array(this.#kernel.buffer, bucketsAt, entries * 2).fill(0)
   }
 }
 
@@ -312,17 +356,14 @@ export interface TallyVisitor {
   onPiece(bytes: Uint8Array, start: number, end: number, keys: number, count: number): void
 }
 
-const entryWords = 2
 const detailWords = 4
-/** The count of an entry never grows beyond it: the rest is in its row. */
-const maxCount = 2 ** 20 - 1
 const watchedMark = 1
 const writtenMark = 2
 const leastRows = 2048
 const leastEntries = 8192
-const mostEntries = 262_144
 const maxRows = 65_535
-const window = 64
+/** Rows beyond which cold keys are handed over by halves. */
+const manyRows = 4096
 /** A pause, or an interval that ended early, says nothing about the next one. */
 const manyIntervals = 50
 const maxUint32 = 0xffff_ffff
@@ -331,6 +372,16 @@ const maxRowHead = 4
 const countBytes = 2
 /** Twice a count below it fits two bytes of a varint. */
 const maxPieceCount = 2 ** 13
+
+/** Where an entry has its check. */
+function checkAt(entry: number): number {
+  return entry + (entry & ~(bucketEntries - 1))
+}
+
+/** Where an entry has its word. */
+function wordAt(entry: number): number {
+  return checkAt(entry) + bucketEntries
+}
 
 /** What an entry has of a key's first hash: never 0. */
 function tagOf(hash: number): number {

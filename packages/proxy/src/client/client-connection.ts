@@ -269,6 +269,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   #take(bytes: Buffer, start: number, end: number): number {
     let at = start
     const { parser } = this
+    const { shield } = this.host
     if (this.backlog.isBehind || this.slots.owed > this.host.maxInFlight) this.#pause()
     while (at < end && !this.#isBlocked) {
       let next: number
@@ -283,7 +284,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
       }
       if (next === 0) break
       if (parser.length > 0 && !this.#dispatch(bytes, at, next)) return at
-      at = this.host.shield?.canRepeat(this) === true ? this.host.shield.repeat(this, bytes, at, next, end) : next
+      at = shield?.canRepeat(this) === true ? shield.repeat(this, bytes, at, next, end) : next
       if (this.#isEnding) return end
       if (this.own.pinned?.isPipe === true) {
         this.own.pinned.forward(bytes, at, end)
@@ -301,7 +302,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     if (command.isShared && !this.host.isIsolated && this.session.isKnown && !this.backlog.isHeavy) {
       let target: ReplyTarget = this
       const { shield } = this.host
-      if (shield?.isActive) {
+      if (shield !== undefined) {
         const seen = shield.see(this, command, this)
         if (seen === 'answered') return true
         if (seen === 'held') return false

@@ -71,7 +71,7 @@ function seeAndSend(
   end: number,
 ): boolean {
   const { shield } = client.host
-  const seen = shield?.isActive === true ? shield.see(client, command, client) : client
+  const seen = shield?.see(client, command, client) ?? client
   if (seen === 'held') return false
   if (seen !== 'answered') client.sendShared(lane, command, bytes, start, end, seen)
   return true

@@ -215,7 +215,7 @@ export class ClusterDispatch {
     const { name } = command
     const request = client.request.wholeBytes(bytes, start, end)
     const { shield } = client.host
-    const seen = shield?.isActive === true ? shield.see(client, command, client) : client
+    const seen = shield?.see(client, command, client) ?? client
     if (seen === 'held') return false
     if (seen === 'answered') return true
     if (!this.#settings.topology.isSpread) {

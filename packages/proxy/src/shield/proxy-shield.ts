@@ -111,23 +111,23 @@ export class ProxyShield {
 
   /** Sees the request at hand, which is about to go over a shared connection. */
   see(client: ClientConnection, command: ProxyCommand, target: ReplyTarget): Seen {
-    return this.#noteCold(client, command) ? target : this.#look(client, command, target)
-  }
-
-  /** Nearly always: nothing is hot, so there is nothing to look for, and the key is hashed when it is counted. */
-  #noteCold({ parser, limitPass }: ClientConnection, { keyIndex, isRead }: ProxyCommand): boolean {
+    const { keyIndex } = command
+    const { parser } = client
     const { length } = parser
-    if (keyIndex === 0 || keyIndex >= length || this.#cluster.hasHotKeys || limitPass !== undefined) return false
+    if (keyIndex === 0 || keyIndex >= length || !this.#cluster.isCold || client.limitPass !== undefined) {
+      return this.#look(client, command, target)
+    }
+    // Nearly always: nothing is hot, so there is nothing to look for, and the key is hashed when it is counted.
     const start = parser.startOf(keyIndex)
-    const written = isRead ? -1 : parser.endOf(length - 1) - start
+    const written = command.isRead ? -1 : parser.endOf(length - 1) - start
     this.#accesses.note(parser.bytes, start, parser.endOf(keyIndex), written)
-    return true
+    return target
   }
 
   #look(client: ClientConnection, command: ProxyCommand, target: ReplyTarget): Seen {
     this.#last = undefined
     const { row, keyIndex, isRead } = command
-    if (row === undefined) return target
+    if (row === undefined || !this.isActive) return target
     if (keyIndex === 0) return this.#seeOther(client, command, row, target)
     const { parser } = client
     const { bytes, length } = parser

@@ -41,6 +41,7 @@ function interval(log: AccessLog, now: number, reads: Record<string, number>, ta
   return { keys, count, crossings, inPieces }
 }
 
+const many = Object.fromEntries(Array.from({ length: 5000 }, (_, index) => [`key ${index}`, 1]))
 const cold = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`cold ${index}`, 1]))
 
 test('cold keys come in pieces, and all are in the total', () => {
@@ -78,10 +79,39 @@ test('a key is watched also after the table was built anew for many others', () 
   const log = logOf()
   log.setRules([testRule(100, { windowMs: 1000 })])
   interval(log, 100, { creeping: 80 })
-  const many = Object.fromEntries(Array.from({ length: 9000 }, (_, index) => [`key ${index}`, 1]))
-  interval(log, 200, { ...many, creeping: 4 })
-  interval(log, 300, { ...many, creeping: 4 })
-  interval(log, 400, { ...many, creeping: 4 })
-  interval(log, 500, { ...many, creeping: 4 })
-  expect(interval(log, 600, { ...many, creeping: 4 }).crossings).toEqual(['creeping'])
+  const others = Object.fromEntries(Array.from({ length: 9000 }, (_, index) => [`key ${index}`, 1]))
+  interval(log, 200, { ...others, creeping: 4 })
+  interval(log, 300, { ...others, creeping: 4 })
+  interval(log, 400, { ...others, creeping: 4 })
+  interval(log, 500, { ...others, creeping: 4 })
+  expect(interval(log, 600, { ...others, creeping: 4 }).crossings).toEqual(['creeping'])
+})
+
+test('of very many cold keys half are told of in turn, with all that was counted of them, and warm ones at once', () => {
+  const log = logOf()
+  log.setRules([testRule(200, { windowMs: 1000 })])
+  const sums = new Map<string, number>()
+  const told = [100, 200, 300, 400, 500, 600, 700, 800].map((now) => {
+    const { keys, inPieces } = interval(log, now, now < 800 ? { ...many, 'warm 0': 20, 'warm 4999': 15 } : {})
+    for (const [key, count] of Object.entries(keys)) sums.set(key, (sums.get(key) ?? 0) + count)
+    return { inPieces, warm: [keys['warm 0'], keys['warm 4999']] }
+  })
+  // Until it knows its keys, and where it was too small for them, the table hands over all.
+  const inTurn = told.slice(4, 7)
+  for (const { inPieces, warm } of inTurn) {
+    expect(warm).toEqual([20, 15])
+    expect([2499, 2500, 2501]).toContain(inPieces)
+  }
+  expect(sums.size).toBe(5002)
+  for (const [key, count] of sums)
+    expect([key, count]).toEqual([key, key === 'warm 0' ? 140 : key === 'warm 4999' ? 105 : 7])
+})
+
+test('what is held back makes a report due, and all of it is told where the counts are the last', () => {
+  const log = logOf()
+  for (const now of [100, 200, 300, 400]) interval(log, now, many)
+  const held = log.countSoFar
+  expect([2500, 2501]).toContain(held)
+  expect(interval(log, 500, many, false).count).toBe(held + 5000)
+  expect(log.countSoFar).toBe(0)
 })

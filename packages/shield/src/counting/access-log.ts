@@ -22,7 +22,7 @@ export interface AccessVisitor {
   byBytes(bytes: Uint8Array, start: number, end: number, count: number, writes: number, byteCount: number): void
   /** Reads of some keys, as entries of a report in `bytes` from `start` to `end`; only where `takesPieces`. */
   byPiece(bytes: Uint8Array, start: number, end: number, keys: number): void
-  /** True where keys need not be handed over one by one. */
+  /** True where keys need not be handed over one by one, nor cold ones before the next interval ends. */
   readonly takesPieces: boolean
   /** A key was pushed over a rule's threshold by this process alone. */
   onCrossing(name: string, outside: string, crossing: Crossing): void

@@ -1,6 +1,6 @@
 import { KeyHasher } from '@firebreak/core'
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import type { BurstWatch } from './access-buffer.ts'
 import { ByteAccesses } from './byte-accesses.ts'
 
@@ -160,4 +160,21 @@ test('a key that grows fast is told once, wherever it is counted', () => {
   expect(bursts).toBe(1)
   accesses.addReads(Buffer.from('other'), 50)
   expect(bursts).toBe(2)
+})
+
+test('without WebAssembly everything is counted all the same', () => {
+  onTestFinished(() => void vi.unstubAllGlobals())
+  vi.stubGlobal('WebAssembly', undefined)
+  let bursts = 0
+  const accesses = new ByteAccesses(1000, new KeyHasher(3), burstsAt(5), () => {
+    bursts++
+  })
+  for (let index = 0; index < 8; index++) note(accesses, 'read')
+  note(accesses, 'written', 10)
+  const key = Buffer.from('taken')
+  accesses.noteTaken(key, 0, key.length, -1, accesses.take(key, 0, key.length))
+  accesses.settle()
+  accesses.flush()
+  expect([accesses.count, bursts]).toEqual([10, 1])
+  expect(Object.fromEntries(drained(accesses))).toEqual({ read: [8, 0, 0], written: [1, 1, 10], taken: [1, 0, 0] })
 })

@@ -1,14 +1,15 @@
-import { ByteAccessCounter, KeyBatch, type KeyHasher, KeyTally, type TallyVisitor } from '@firebreak/core'
+import { ByteAccessCounter, type KeyBatch, type KeyHasher, KeyTally, type TallyVisitor } from '@firebreak/core'
 import type { BurstWatch } from './access-buffer.ts'
 
-/** Accesses that are counted together, if there are as many: more of them would hold up requests for too long. */
-const capacity = 4096
+/** Accesses that are counted together, if there are as many: the memory of more would leave the processor's cache. */
+const capacity = 512
 /** They are counted after this many at least, however near a crossing is. */
 const smallest = 8
 
 /**
  * Accesses counted by the bytes of their keys, where they stand in what came off the wire: no string is made. Nearly all
- * are counted in a `KeyTally`; what has no place there, in a `ByteAccessCounter`, exactly too.
+ * are counted in a `KeyTally`; what has no place there, in a `ByteAccessCounter`, exactly too, and so is everything where
+ * the runtime has no WebAssembly: that costs some 100 ns an access.
  *
  * Accesses are noted, and looked up together, so that the processor waits for the memory of all of them at once and not for
  * each. `settle` ends each piece of bytes: its keys wait for those of the next ones, as long as none is about to cross a
@@ -19,8 +20,8 @@ const smallest = 8
  */
 export class ByteAccesses {
   readonly #hasher: KeyHasher
-  readonly #tally = new KeyTally()
-  readonly #batch = new KeyBatch()
+  readonly #tally: KeyTally | undefined
+  readonly #batch: KeyBatch | undefined
   readonly #maxKeys: number
   readonly #bursts: BurstWatch
   readonly #onBurst: () => void
@@ -32,18 +33,20 @@ export class ByteAccesses {
   constructor(maxKeys: number, hasher: KeyHasher, bursts: BurstWatch, onBurst: () => void) {
     this.#maxKeys = maxKeys
     this.#hasher = hasher
+    this.#tally = tallyOf(hasher)
+    this.#batch = this.#tally?.batch
     this.#bursts = bursts
     this.#onBurst = onBurst
   }
 
-  /** Accesses since the last `drain`. */
+  /** Accesses that no `drain` has handed over. */
   get count(): number {
-    return this.#counted + this.#batch.size
+    return this.#counted + (this.#batch?.size ?? 0) + (this.#tally?.heldCount ?? 0)
   }
 
   /** Notes one access of a key, with the bytes that it writes, or -1 for a read. */
   note(bytes: Uint8Array, start: number, end: number, written: number): void {
-    if (!this.#batch.note(bytes, start, end, written)) this.#noteElsewhere(bytes, start, end, written)
+    if (this.#batch?.note(bytes, start, end, written) !== true) this.#noteElsewhere(bytes, start, end, written)
   }
 
   /** Makes a key the one at hand; gives its hash. */
@@ -53,27 +56,28 @@ export class ByteAccesses {
 
   /** As `note`, for the key at hand. */
   noteTaken(bytes: Uint8Array, start: number, end: number, written: number, hash: number): void {
-    if (this.#batch.note(bytes, start, end, written)) this.#batch.setHashes(hash, this.#hasher.check)
+    if (this.#batch?.note(bytes, start, end, written) === true) this.#batch.setHashes(hash, this.#hasher.check)
     else this.#noteElsewhere(bytes, start, end, written)
   }
 
   /** The bytes at hand are about to be another's. */
   settle(): void {
-    this.#batch.settle()
-    if (this.#batch.size >= this.#limit) this.flush()
+    const batch = this.#batch
+    if (batch === undefined) return
+    batch.settle()
+    if (batch.size >= this.#limit) this.flush()
   }
 
   /** Counts what was noted. */
   flush(): void {
-    const batch = this.#batch
-    const { size } = batch
-    if (size === 0) return
     const tally = this.#tally
+    if (tally === undefined || tally.batch.size === 0) return
+    const { batch } = tally
+    const { size } = batch
     batch.settle()
-    this.#hasher.hashAll(batch)
-    tally.preload(batch)
+    tally.prepare()
     const limit = this.#bursts.burstCount
-    for (let at = tally.addAll(batch, 0, limit); at < size; at = tally.addAll(batch, at + 1, limit)) {
+    for (let at = tally.addAll(0, limit); at < size; at = tally.addAll(at + 1, limit)) {
       const hash = batch.hashes[at]!
       if (tally.sum > 0) this.#grew(hash, tally.sum - 1, tally.sum)
       else this.#addToRest(batch.bytes, batch.startOf(at), batch.endOf(at), hash, 1, batch.written[at]!)
@@ -88,10 +92,10 @@ export class ByteAccesses {
     this.#add(key, 0, key.length, count, -1)
   }
 
-  /** Ends the interval. Keys that were read fewer than `below` times may go in pieces. */
+  /** Ends the interval. Keys that were read fewer than `below` times may go in pieces, and not before the next one ends. */
   drain(visitor: TallyVisitor, below: number): void {
     this.flush()
-    this.#tally.drain(visitor, below)
+    this.#tally?.drain(visitor, below)
     if (this.#rest === undefined || this.#rest.keyCount === 0) return
     const rest = this.#rest.swap()
     if (rest === undefined) return
@@ -112,12 +116,12 @@ export class ByteAccesses {
 
   #noteElsewhere(bytes: Uint8Array, start: number, end: number, written: number): void {
     const batch = this.#batch
-    batch.begin(bytes, start)
-    if (batch.note(bytes, start, end, written)) return
+    batch?.begin(bytes, start)
+    if (batch?.note(bytes, start, end, written) === true) return
     this.flush()
-    batch.begin(bytes, start)
+    batch?.begin(bytes, start)
     // What it does not take now is larger than its room.
-    if (!batch.note(bytes, start, end, written)) this.#add(bytes, start, end, 1, written)
+    if (batch?.note(bytes, start, end, written) !== true) this.#add(bytes, start, end, 1, written)
   }
 
   #add(bytes: Uint8Array, start: number, end: number, count: number, written: number): void {
@@ -125,7 +129,8 @@ export class ByteAccesses {
     const hash = this.#hasher.hash(bytes, start, end)
     const { check } = this.#hasher
     const isWrite = written >= 0
-    const sum = this.#tally.add(bytes, start, end, hash, check, count, isWrite ? count : 0, isWrite ? written : 0)
+    const [writes, byteCount] = isWrite ? [count, written] : [0, 0]
+    const sum = this.#tally?.add(bytes, start, end, hash, check, count, writes, byteCount) ?? 0
     if (sum > 0) this.#grew(hash, sum - count, sum)
     else this.#addToRest(bytes, start, end, hash, count, written)
   }
@@ -141,5 +146,13 @@ export class ByteAccesses {
 
   #grew(hash: number, before: number, sum: number): void {
     if (sum >= this.#bursts.burstCount && this.#bursts.isBurst(hash, before, sum)) this.#onBurst()
+  }
+}
+
+function tallyOf({ seed }: KeyHasher): KeyTally | undefined {
+  try {
+    return new KeyTally(seed)
+  } catch {
+    return undefined
   }
 }

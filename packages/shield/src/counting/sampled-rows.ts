@@ -11,7 +11,7 @@ export function sampledRows(
   section: SectionWriter,
   sampler: ReportSampler,
   entryOf: ((key: string) => TableEntry | undefined) | undefined,
-): Omit<AccessVisitor, 'onCrossing'> {
+): Omit<AccessVisitor, 'onCrossing' | 'takesPieces'> {
   return {
     byName: (key, count, writes, bytes) => {
       if (!sampler.sample(entryOf?.(key), count, writes, bytes)) return
@@ -26,7 +26,6 @@ export function sampledRows(
       if (!sampler.sample(entry, count, writes, byteCount)) return
       section.addRange(bytes, start, end, sampler.count, sampler.writes, sampler.bytes)
     },
-    takesPieces: !sampler.isSampling,
     byPiece: (bytes, start, end, keys) => section.addPiece(bytes, start, end, keys),
   }
 }

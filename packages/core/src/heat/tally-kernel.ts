@@ -1,0 +1,170 @@
+import { assemble } from '../wasm/assemble.ts'
+import { hashFactors } from './key-hasher.ts'
+
+/** The part of WebAssembly's interface that is used here: it belongs to the runtime, not to the language's library. */
+interface Runtime {
+  readonly Module: new (bytes: Uint8Array) => object
+  readonly Instance: new (module: object) => { readonly exports: unknown }
+}
+
+interface Loops {
+  readonly memory: { readonly buffer: ArrayBuffer }
+  /** Makes the hashes of the keys of a batch from `from` to `size`, as `KeyHasher.hash` does. */
+  hashAll(from: number, size: number, seed: number): void
+  /** Brings the buckets of a batch's keys into the processor's cache; what it gives means nothing. */
+  preload(size: number, mask: number): number
+  /**
+   * Counts reads of the keys of a batch from `from` on. Stops at what is not as simple as that, and gives its number: a
+   * write, a key that has no entry, one whose count has come to `limit`. Gives `size` where there is none.
+   */
+  addReads(from: number, size: number, limit: number, mask: number): number
+}
+
+/**
+ * The three loops that a counted access goes through, in WebAssembly, and the memory that they work on: that of one
+ * `KeyBatch` and of the buckets of one `KeyTally`.
+ *
+ * In JavaScript each access to an array is checked against its bounds, and nothing compares four words at once; here the
+ * memory's bounds are a matter of the system's page tables. It is three fifths of the time. The memory never grows: V8
+ * would give up an assumption about all arrays of the process, and everything that reads bytes would be slower for it.
+ */
+export class TallyKernel {
+  readonly buffer: ArrayBuffer
+  readonly loops: Loops
+
+  /** Throws where the runtime has no WebAssembly or no address space left for it. */
+  constructor() {
+    const { Module, Instance } = (globalThis as unknown as { WebAssembly: Runtime }).WebAssembly
+    module ??= new Module(assemble(text))
+    this.loops = new Instance(module).exports as Loops
+    this.buffer = this.loops.memory.buffer
+  }
+}
+
+let module: object | undefined
+
+/** Bytes of keys that a batch has room for. They stand at the beginning of the memory. */
+export const roomBytes = 160 * 1024
+/** Keys of a batch. */
+export const batchKeys = 4352
+/** Entries of a tally, at most. */
+export const mostEntries = 131_072
+/** Entries of a bucket, which is 64 bytes: what the processor takes from memory at once. */
+export const bucketEntries = 8
+/** Buckets, from its own on, that a key may stand in. */
+export const windowBuckets = 32
+/** Keys are read eight bytes at a time, the last ones beyond their end. */
+const slackBytes = 8
+const wordBytes = 4
+const pageBytes = 65_536
+
+/** Where in the memory what stands. */
+export const placesAt = roomBytes + slackBytes
+export const writtenAt = placesAt + batchKeys * wordBytes
+export const hashesAt = writtenAt + batchKeys * wordBytes
+export const checksAt = hashesAt + batchKeys * wordBytes
+export const bucketsAt = Math.ceil((checksAt + batchKeys * wordBytes) / pageBytes) * pageBytes
+const pages = bucketsAt / pageBytes + (mostEntries * 2 * wordBytes) / pageBytes
+
+/** A place of `places` is a key's start, and from this bit on its length. */
+export const lengthBit = 18
+export const startMask = 2 ** lengthBit - 1
+/** The lowest bits of an entry's word: its count. */
+export const maxCount = 2 ** 20 - 1
+
+const { lengthFactor, other, p, q, lastP, lastQ } = hashFactors
+
+/** One round of `KeyHasher`, of eight bytes. */
+const round = (first: string, last: string) => `
+  (local.set $x (i32.mul (i32.xor (local.get $a) ${first}) (i32.const ${p})))
+  (local.set $y (i32.mul (i32.xor (local.get $b) ${last}) (i32.const ${q})))
+  (local.set $a (i32.xor (local.get $y) (i32.shr_u (local.get $x) (i32.const 15))))
+  (local.set $b (i32.xor (local.get $x) (i32.shr_u (local.get $y) (i32.const 13))))`
+
+// $at, $stop: the number of a key, times four.
+const text = `
+(module (memory (export "memory") ${pages})
+  (func (export "hashAll") (param $from i32) (param $size i32) (param $seed i32)
+    (local $at i32) (local $stop i32) (local $key i32) (local $left i32)
+    (local $a i32) (local $b i32) (local $x i32) (local $y i32) (local $last i64)
+    (local.set $at (i32.shl (local.get $from) (i32.const 2)))
+    (local.set $stop (i32.shl (local.get $size) (i32.const 2)))
+    (block $done (loop $next
+      (br_if $done (i32.ge_u (local.get $at) (local.get $stop)))
+      (local.set $key (i32.load offset=${placesAt} (local.get $at)))
+      (local.set $left (i32.shr_u (local.get $key) (i32.const ${lengthBit})))
+      (local.set $key (i32.and (local.get $key) (i32.const ${startMask})))
+      (local.set $a (i32.xor (local.get $seed) (i32.mul (local.get $left) (i32.const ${lengthFactor}))))
+      (local.set $b (i32.xor (local.get $a) (i32.const ${other})))
+      (block $tail (loop $eight
+        (br_if $tail (i32.lt_s (local.get $left) (i32.const 8)))
+        ${round('(i32.load (local.get $key))', '(i32.load offset=4 (local.get $key))')}
+        (local.set $key (i32.add (local.get $key) (i32.const 8)))
+        (local.set $left (i32.sub (local.get $left) (i32.const 8)))
+        (br $eight)))
+      (if (local.get $left) (then
+        ;; All bits but those beyond the key's end.
+        (local.set $last (i64.and (i64.load (local.get $key))
+          (i64.shr_u (i64.const -1)
+            (i64.extend_i32_u (i32.shl (i32.sub (i32.const 8) (local.get $left)) (i32.const 3))))))
+        ${round('(i32.wrap_i64 (local.get $last))', '(i32.wrap_i64 (i64.shr_u (local.get $last) (i64.const 32)))')}))
+      (local.set $a (i32.mul (i32.xor (i32.xor (local.get $a) (i32.shr_u (local.get $a) (i32.const 15))) (local.get $b))
+        (i32.const ${lastP})))
+      (local.set $b (i32.mul (i32.xor (local.get $b) (i32.shr_u (local.get $a) (i32.const 13))) (i32.const ${lastQ})))
+      (local.set $a (i32.mul (i32.xor (local.get $a) (i32.shr_u (local.get $b) (i32.const 16))) (i32.const ${p})))
+      (i32.store offset=${hashesAt} (local.get $at) (i32.xor (local.get $a) (i32.shr_u (local.get $a) (i32.const 15))))
+      (i32.store offset=${checksAt} (local.get $at) (i32.xor (local.get $b) (i32.shr_u (local.get $a) (i32.const 16))))
+      (local.set $at (i32.add (local.get $at) (i32.const 4)))
+      (br $next))))
+
+  ;; Nothing else is done in this loop, so that it waits for all buckets at once: with work between, it waits for each.
+  (func (export "preload") (param $size i32) (param $mask i32) (result i32)
+    (local $at i32) (local $stop i32) (local $all i32)
+    (local.set $stop (i32.shl (local.get $size) (i32.const 2)))
+    (block $done (loop $next
+      (br_if $done (i32.ge_u (local.get $at) (local.get $stop)))
+      (local.set $all (i32.xor (local.get $all) (i32.load offset=${bucketsAt}
+        (i32.shl (i32.and (i32.load offset=${hashesAt} (local.get $at)) (local.get $mask)) (i32.const 6)))))
+      (local.set $at (i32.add (local.get $at) (i32.const 4)))
+      (br $next)))
+    (local.get $all))
+
+  ;; $nth, $stop: the number of a key, times four. $at: a bucket, times 64.
+  (func (export "addReads") (param $from i32) (param $size i32) (param $limit i32) (param $mask i32) (result i32)
+    (local $nth i32) (local $stop i32) (local $at i32) (local $hash i32) (local $found i32) (local $buckets i32)
+    (local $word i32) (local $check v128)
+    (local.set $nth (i32.shl (local.get $from) (i32.const 2)))
+    (local.set $stop (i32.shl (local.get $size) (i32.const 2)))
+    (local.set $mask (i32.shl (local.get $mask) (i32.const 6)))
+    (block $done (loop $next
+      (br_if $done (i32.ge_u (local.get $nth) (local.get $stop)))
+      (br_if $done (i32.ge_s (i32.load offset=${writtenAt} (local.get $nth)) (i32.const 0)))
+      (local.set $hash (i32.load offset=${hashesAt} (local.get $nth)))
+      (local.set $check (i32x4.splat (i32.load offset=${checksAt} (local.get $nth))))
+      (local.set $at (i32.and (i32.shl (local.get $hash) (i32.const 6)) (local.get $mask)))
+      (local.set $buckets (i32.const ${windowBuckets}))
+      (block $known (loop $seek
+        ;; A bit for each of the eight checks.
+        (local.set $found (i32.or
+          (i32x4.bitmask (i32x4.eq (v128.load offset=${bucketsAt} (local.get $at)) (local.get $check)))
+          (i32.shl
+            (i32x4.bitmask (i32x4.eq (v128.load offset=${bucketsAt + 16} (local.get $at)) (local.get $check)))
+            (i32.const 4))))
+        (br_if $known (local.get $found))
+        ;; Where the last entry of a bucket is free, the key is in no other.
+        (br_if $done (i32.eqz (i32.load offset=${bucketsAt + 60} (local.get $at))))
+        (local.set $at (i32.and (i32.add (local.get $at) (i32.const 64)) (local.get $mask)))
+        (local.set $buckets (i32.sub (local.get $buckets) (i32.const 1)))
+        (br_if $seek (local.get $buckets))
+        (br $done)))
+      (local.set $at (i32.add (local.get $at) (i32.shl (i32.ctz (local.get $found)) (i32.const 2))))
+      (local.set $word (i32.load offset=${bucketsAt + 32} (local.get $at)))
+      ;; Without the bits of the hash, the count is left; of another key's entry, a higher bit too.
+      (br_if $done (i32.ge_u
+        (i32.xor (local.get $word)
+          (i32.and (i32.or (local.get $hash) (i32.const 0x80000000)) (i32.const ${~maxCount})))
+        (local.get $limit)))
+      (i32.store offset=${bucketsAt + 32} (local.get $at) (i32.add (local.get $word) (i32.const 1)))
+      (local.set $nth (i32.add (local.get $nth) (i32.const 4)))
+      (br $next)))
+    (i32.shr_u (local.get $nth) (i32.const 2))))`

@@ -333,11 +333,12 @@ test('nothing is served from memory once the watcher is lost', async () => {
   await waitFor(async () => (await redis.ask('GET', 'hot')) === '$1\r\n2\r\n', { timeoutMs: 2000, everyMs: 1 })
 })
 
-test('the same request again and again is answered as often as it came, between others too', async () => {
-  const redis = await client()
-  const value = 'v'.repeat(100)
+test.each([2, 3] as const)('the same request again is answered as often as it came, in RESP%i', async (version) => {
+  const redis = await client(version)
+  const value = 'value '.repeat(17).slice(0, 100)
+  const nil = version === 2 ? '$-1\r\n' : '_\r\n'
   await redis.ask('SET', 'hot', value)
-  hub.heat('main', ['hot'])
+  hub.heat('main', ['hot', 'nil'])
   await served(redis, 'GET', 'hot')
   const counted = hub.counted('hot').count
   const expected: string[] = []
@@ -349,9 +350,12 @@ test('the same request again and again is answered as often as it came, between 
     }
   }
   const get = '*2\r\n$3\r\nGET\r\n$3\r\nhot\r\n'
+  ask(get, `$100\r\n${value}\r\n`, 500)
+  ask(get.replace('hot', 'nil'), nil, 3000)
+  ask(get, `$100\r\n${value}\r\n`, 2)
   for (const count of [1, 2, 3, 700, 64, 1]) {
     ask(get, `$100\r\n${value}\r\n`, count)
-    ask('*2\r\n$3\r\nGET\r\n$3\r\ncold\r\n'.replace('$3\r\ncold', '$4\r\ncold'), '$-1\r\n', 1)
+    ask('*2\r\n$3\r\nGET\r\n$3\r\ncold\r\n'.replace('$3\r\ncold', '$4\r\ncold'), nil, 1)
     ask('*1\r\n$4\r\nPING\r\n', '+PONG\r\n', 2)
     ask(get, `$100\r\n${value}\r\n`, 1)
     // What the proxy answers by itself, twice.
@@ -363,10 +367,11 @@ test('the same request again and again is answered as often as it came, between 
   // machine that stands still for longer than a lease some go to Redis: then once more.
   await waitFor(async () => {
     await served(redis, 'GET', 'hot')
+    await served(redis, 'GET', 'nil')
     const hits = await localHits(redis)
     redis.write(bytes.join(''))
     for (const reply of expected) expect(await redis.next()).toBe(reply)
-    return (await localHits(redis)) === hits + 771 + 18
+    return (await localHits(redis)) === hits + 3502 + 771 + 18
   })
-  await waitFor(() => hub.counted('hot').count >= counted + 771 + 18)
+  await waitFor(() => hub.counted('hot').count >= counted + 502 + 771 + 18)
 })

@@ -176,12 +176,12 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     this.onReply(slot, reply, 0, reply.length, true)
   }
 
-  /** Answers the request at hand from here, in its turn. */
-  answerNow(reply: Uint8Array): void {
-    if (this.slots.owed > 0) this.answer(this.slots.take(), reply)
-    else if (!this.#isClosed) this.outlet.put(reply, 0, reply.length)
+  /** Answers the request at hand from here, in its turn, with the first `length` bytes of a reply. */
+  answerNow(reply: Uint8Array, length = reply.length): void {
+    if (this.slots.owed > 0) this.onReply(this.slots.take(), reply, 0, length, true)
+    else if (!this.#isClosed) this.outlet.put(reply, 0, length)
     // A pipeline of short requests may ask for more than any buffer should hold.
-    if (reply.length >= largeBytes && this.backlog.isBehind) this.#pause()
+    if (length >= largeBytes && this.backlog.isBehind) this.#pause()
   }
 
   /** Takes no more requests and closes once all that is owed has gone out. */

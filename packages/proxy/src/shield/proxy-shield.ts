@@ -28,8 +28,10 @@ import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import { ProxyUpstream, type Whereabouts } from './proxy-upstream.ts'
 import { WriteGuard } from './write-guard.ts'
 
-/** The RESP2 form of a cached reply is made once and kept with it. */
+/** Forms of a cached reply that are made once and kept with it: for RESP2, and for those who ask many times in one go. */
 const resp2 = nextReplyForm()
+const resp2Row = nextReplyForm()
+const resp3Row = nextReplyForm()
 
 /** What is done with a request: it is `answered` here, it is `held` and will come again, or its reply goes to a target. */
 export type Seen = 'answered' | 'held' | ReplyTarget
@@ -38,6 +40,8 @@ const noReply = Buffer.from('*0\r\n')
 const oneReply = Buffer.from('*1\r\n')
 /** Larger replies are weighed one by one. */
 const maxRepeatedBytes = 1024
+/** A reply many times over is no longer than this. */
+const rowBytes = 8 * maxRepeatedBytes
 const getRow = commandOf('GET')
 const none: readonly HotKey[] = []
 
@@ -46,6 +50,9 @@ interface Repeatable {
   readonly hot: HotKey
   readonly reply: CachedReply
   readonly bytes: Uint8Array
+  readonly rowForm: number
+  /** What it was answered from, where that is the answer many times over. */
+  readonly row: Uint8Array | undefined
   /** Where the request stands: what is behind it in the same bytes came in the same turn. */
   readonly within: Uint8Array
   readonly at: number
@@ -163,10 +170,13 @@ export class ProxyShield {
     if (reply === undefined) return false
     hot.uncounted++
     this.localHits++
-    const bytes = client.session.version === 3 ? reply.bytes : asResp2('GET', reply)
-    client.answerNow(bytes)
+    const isResp2 = client.session.version !== 3
+    const bytes = isResp2 ? asResp2('GET', reply) : reply.bytes
+    const rowForm = isResp2 ? resp2Row : resp3Row
+    const row = reply.forms[rowForm] as Uint8Array | undefined
+    client.answerNow(row ?? bytes, bytes.length)
     if (bytes.length <= maxRepeatedBytes && client.slots.owed === 0) {
-      this.#last = { hot, reply, bytes, within: client.parser.bytes, at: client.parser.startOf(0) }
+      this.#last = { hot, reply, bytes, rowForm, row, within: client.parser.bytes, at: client.parser.startOf(0) }
     }
     return true
   }
@@ -185,11 +195,18 @@ export class ProxyShield {
     const at = repeatsEnd(bytes, start, next, end)
     if (at === next) return next
     const count = (at - next) / (next - start)
-    const { hot, reply, bytes: answer } = this.#last!
+    const { hot, reply, bytes: answer, rowForm, row: begun } = this.#last!
     hot.hitAgain(reply, count)
     hot.uncounted += count
     this.localHits += count
-    client.outlet.putAgain(answer, count)
+    const row = begun ?? (reply.forms[rowForm] = rowOf(answer))
+    // Behind the first answer, where that is part of the row: then all of them are copied in one piece.
+    let from = begun === undefined ? 0 : answer.length
+    for (let left = count * answer.length; left > 0; from = 0) {
+      const to = Math.min(row.length, from + left)
+      client.outlet.put(row, from, to)
+      left -= to - from
+    }
     return at
   }
 
@@ -396,4 +413,10 @@ function getOf(hot: HotKey): ReadCommand {
 
 function asResp2(commandName: string, reply: CachedReply): Uint8Array {
   return (reply.forms[resp2] ??= resp2Form(commandName, reply.bytes)) as Uint8Array
+}
+
+function rowOf(bytes: Uint8Array): Uint8Array {
+  const row = new Uint8Array(rowBytes - (rowBytes % bytes.length))
+  for (let at = 0; at < row.length; at += bytes.length) row.set(bytes, at)
+  return row
 }

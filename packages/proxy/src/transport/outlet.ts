@@ -65,25 +65,6 @@ export class Outlet {
     this.#runEnd = end
   }
 
-  /** Puts the same bytes `count` times, one behind the other. */
-  putAgain(bytes: Uint8Array, count: number): void {
-    this.settle()
-    const total = bytes.length * count
-    if (total > chunkBytes) {
-      for (let nth = 0; nth < count; nth++) this.#copy(bytes, 0, bytes.length)
-      return
-    }
-    if (total > chunkBytes - this.#length) this.#flushChunk()
-    const from = this.#length
-    this.#copy(bytes, 0, bytes.length)
-    // Each step doubles what is there.
-    const chunk = this.#chunk!
-    for (let done = bytes.length; done < total; done *= 2) {
-      chunk.copyWithin(from + done, from, from + Math.min(done, total - done))
-    }
-    this.#length = from + total
-  }
-
   /** Copies what was put last: its memory is about to be another's. */
   settle(): void {
     if (this.#run === undefined) return

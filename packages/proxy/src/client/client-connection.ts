@@ -176,10 +176,10 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     this.onReply(slot, reply, 0, reply.length, true)
   }
 
-  /** Answers the request at hand from here, in its turn, with the first `length` bytes of a reply. */
+  /** Answers the request at hand from here, in its turn, with the first `length` bytes of a reply that stays as it is. */
   answerNow(reply: Uint8Array, length = reply.length): void {
     if (this.slots.owed > 0) this.onReply(this.slots.take(), reply, 0, length, true)
-    else if (!this.#isClosed) this.outlet.put(reply, 0, length)
+    else if (!this.#isClosed) this.outlet.put(reply, 0, length, true)
     // A pipeline of short requests may ask for more than any buffer should hold.
     if (length >= largeBytes && this.backlog.isBehind) this.#pause()
   }

@@ -204,7 +204,7 @@ export class ProxyShield {
     let from = begun === undefined ? 0 : answer.length
     for (let left = count * answer.length; left > 0; from = 0) {
       const to = Math.min(row.length, from + left)
-      client.outlet.put(row, from, to)
+      client.outlet.put(row, from, to, true)
       left -= to - from
     }
     return at

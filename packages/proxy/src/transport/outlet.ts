@@ -10,7 +10,8 @@ import type { Transport } from './transport.ts'
  * nobody to wait for, and it leaves at the end of the event (`endEvent`).
  *
  * Within an event nothing is copied before it ends or something else is put: requests of a pipeline, and the replies to
- * it, lie one behind the other in what was received, and are copied in one piece.
+ * it, lie one behind the other in what was received, and are copied in one piece. What is kept for longer than that, as
+ * the replies of hot keys are, is not copied at all where nothing else goes with it.
  *
  * The memory is used again as soon as the kernel has the bytes. Before `open` what is put waits: a connection to Redis
  * shows who it is first.
@@ -25,6 +26,9 @@ export class Outlet {
   #run: Uint8Array | undefined
   #runStart = 0
   #runEnd = 0
+  /** True where its memory stays as it is. */
+  #isRunKept = false
+  #isListed = false
   #waiting: Buffer[] = []
   #waitingBytes = 0
 
@@ -47,15 +51,13 @@ export class Outlet {
     if (this.#length > 0 && !this.#isDirty) this.#mark()
   }
 
-  put(bytes: Uint8Array, start: number, end: number): void {
-    if (bytes === this.#run) {
-      if (start === this.#runEnd) {
-        this.#runEnd = end
-        return
-      }
-      this.#copyRun()
-    } else if (this.#run !== undefined) this.#copyRun()
-    else if (isInEvent) runs.push(this)
+  /** Sends bytes on, which stay as they are until the event ends, or for good where they are kept. */
+  put(bytes: Uint8Array, start: number, end: number, isKept = false): void {
+    if (bytes === this.#run && start === this.#runEnd) {
+      this.#runEnd = end
+      return
+    }
+    if (this.#run !== undefined) this.#copyRun()
     if (!isInEvent) {
       this.#copy(bytes, start, end)
       return
@@ -63,17 +65,25 @@ export class Outlet {
     this.#run = bytes
     this.#runStart = start
     this.#runEnd = end
+    this.#isRunKept = isKept
+    if (this.#isListed) return
+    this.#isListed = true
+    runs.push(this)
   }
 
-  /** Copies what was put last: its memory is about to be another's. */
-  settle(): void {
+  /** The event ends: what was put last is copied, for its memory is about to be another's. */
+  endEvent(): void {
+    this.#isListed = false
     if (this.#run === undefined) return
-    this.#copyRun()
-    this.#run = undefined
+    if (this.#isRunKept && this.#length === 0 && this.#transport !== undefined) {
+      if (!this.#isDirty) this.#mark()
+    } else this.#copyRun()
   }
 
   #copyRun(): void {
-    this.#copy(this.#run!, this.#runStart, this.#runEnd)
+    const bytes = this.#run!
+    this.#run = undefined
+    this.#copy(bytes, this.#runStart, this.#runEnd)
   }
 
   #copy(bytes: Uint8Array, start: number, end: number): void {
@@ -97,7 +107,14 @@ export class Outlet {
 
   /** Writes what was put so far. */
   flush(): void {
-    this.settle()
+    this.#isDirty = false
+    const run = this.#run
+    if (run !== undefined && this.#isRunKept && this.#length === 0) {
+      this.#run = undefined
+      this.#write(viewOf(run, this.#runStart, this.#runEnd))
+      return
+    }
+    if (run !== undefined) this.#copyRun()
     this.#isDirty = false
     this.#flushChunk()
   }
@@ -147,7 +164,7 @@ export function beginEvent(): void {
 /** Ends the event in which bytes came: what it put leaves now if it is the only one of its turn, else with the turn. */
 export function endEvent(): void {
   isInEvent = false
-  for (let index = 0; index < runs.length; index++) runs[index]!.settle()
+  for (let index = 0; index < runs.length; index++) runs[index]!.endEvent()
   runs.length = 0
   if (++events === 1 && eventsBefore <= 1) flushAll()
 }
@@ -165,6 +182,17 @@ function flushAll(): void {
   toRedis.length = 0
   for (let index = 0; index < toClients.length; index++) toClients[index]!.flush()
   toClients.length = 0
+}
+
+/** Many clients are given the same bytes: the view of them is kept too. */
+let lastView = Buffer.alloc(0)
+
+function viewOf(bytes: Uint8Array, start: number, end: number): Buffer {
+  const offset = bytes.byteOffset + start
+  if (lastView.buffer !== bytes.buffer || lastView.byteOffset !== offset || lastView.length !== end - start) {
+    lastView = Buffer.from(bytes.buffer as ArrayBuffer, offset, end - start)
+  }
+  return lastView
 }
 
 function copyOf(bytes: Uint8Array, start: number, end: number): Buffer {

@@ -1,0 +1,106 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { beginEvent, endEvent, Outlet } from './outlet.ts'
+import type { Transport } from './transport.ts'
+
+/** Takes what is written, as a socket that has not sent it yet: it looks at the memory later. */
+class SlowTransport implements Transport {
+  readonly written: Buffer[] = []
+  readonly queuedBytes = 0
+  readonly peer = ''
+  readonly local = ''
+
+  write(bytes: Buffer): boolean {
+    this.written.push(bytes)
+    return false
+  }
+
+  get text(): string {
+    return Buffer.concat(this.written).toString('latin1')
+  }
+
+  pause(): void {}
+  resume(): void {}
+  end(): void {}
+  destroy(): void {}
+}
+
+interface Put {
+  /** Letters; each stands for itself, so that any change of order is seen. */
+  readonly text: string
+  readonly isKept: boolean
+  /** The event ends behind it. */
+  readonly endsEvent: boolean
+  /** What is there is written behind it. */
+  readonly isFlushed: boolean
+}
+
+test('whatever is put leaves once and in order, whatever becomes of memory that is not kept', () => {
+  const put = fc.record({
+    text: fc.string({ minLength: 1, maxLength: 60 }),
+    isKept: fc.boolean(),
+    endsEvent: fc.boolean(),
+    isFlushed: fc.boolean(),
+  })
+  const settings = fc.record({
+    puts: fc.array(put, { maxLength: 40 }),
+    isOpenAtOnce: fc.boolean(),
+    isInEvents: fc.boolean(),
+  })
+  fc.assert(
+    fc.property(
+      settings,
+      ({ puts, isOpenAtOnce, isInEvents }: { puts: Put[]; isOpenAtOnce: boolean; isInEvents: boolean }) => {
+        const outlet = new Outlet('client')
+        const transport = new SlowTransport()
+        if (isOpenAtOnce) outlet.open(transport)
+        const kept = Buffer.from(puts.map(({ text }) => text).join(''), 'latin1')
+        const scratch = Buffer.alloc(kept.length)
+        let at = 0
+        if (isInEvents) beginEvent()
+        for (const { text, isKept, endsEvent, isFlushed } of puts) {
+          const end = at + text.length
+          if (isKept) outlet.put(kept, at, end, true)
+          else {
+            kept.copy(scratch, at, at, end)
+            outlet.put(scratch, at, end)
+          }
+          at = end
+          if (isFlushed) outlet.flush()
+          if (!endsEvent || !isInEvents) continue
+          endEvent()
+          scratch.fill(0)
+          beginEvent()
+        }
+        if (isInEvents) endEvent()
+        scratch.fill(0)
+        if (!isOpenAtOnce) outlet.open(transport)
+        expect(outlet.queuedBytes + transport.text.length).toBe(kept.length)
+        outlet.flush()
+        expect(transport.text).toBe(kept.toString('latin1'))
+        expect(outlet.queuedBytes).toBe(0)
+      },
+    ),
+  )
+})
+
+test('what is kept is not copied where nothing else goes with it, and given to many it is one view', () => {
+  const kept = Buffer.from('reply reply reply ')
+  const transports = [1, 2].map(() => {
+    const outlet = new Outlet('client')
+    const transport = new SlowTransport()
+    outlet.open(transport)
+    beginEvent()
+    outlet.put(kept, 0, 6, true)
+    outlet.put(kept, 6, 12, true)
+    endEvent()
+    outlet.flush()
+    return transport
+  })
+  const views = transports.map(({ written }) => written)
+  expect(views.map(([view]) => [view!.buffer === kept.buffer, view!.toString()])).toEqual([
+    [true, 'reply reply '],
+    [true, 'reply reply '],
+  ])
+  expect(views[0]![0]).toBe(views[1]![0])
+})

@@ -283,8 +283,9 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
         return end
       }
       if (next === 0) break
+      if (shield !== undefined) shield.canRepeat = false
       if (parser.length > 0 && !this.#dispatch(bytes, at, next)) return at
-      at = shield?.canRepeat(this) === true ? shield.repeat(this, bytes, at, next, end) : next
+      at = shield?.canRepeat === true ? shield.repeat(this, bytes, at, next, end) : next
       if (this.#isEnding) return end
       if (this.own.pinned?.isPipe === true) {
         this.own.pinned.forward(bytes, at, end)

@@ -6,6 +6,7 @@ import {
   isCacheable,
   keyName,
   type RateLimitStrategy,
+  type RespVersion,
 } from '@firebreak/core'
 import {
   type ByteAccesses,
@@ -28,10 +29,10 @@ import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import { ProxyUpstream, type Whereabouts } from './proxy-upstream.ts'
 import { WriteGuard } from './write-guard.ts'
 
-/** Forms of a cached reply that are made once and kept with it: for RESP2, and for those who ask many times in one go. */
+/** Forms of a cached reply that are made once and kept with it: its RESP2 form, and answers to GET in both. */
 const resp2 = nextReplyForm()
-const resp2Row = nextReplyForm()
-const resp3Row = nextReplyForm()
+const resp2Answer = nextReplyForm()
+const resp3Answer = nextReplyForm()
 
 /** What is done with a request: it is `answered` here, it is `held` and will come again, or its reply goes to a target. */
 export type Seen = 'answered' | 'held' | ReplyTarget
@@ -45,17 +46,11 @@ const rowBytes = 8 * maxRepeatedBytes
 const getRow = commandOf('GET')
 const none: readonly HotKey[] = []
 
-/** What answered a request, where the same request again may be answered alike. */
-interface Repeatable {
-  readonly hot: HotKey
-  readonly reply: CachedReply
+/** The answer to a GET. */
+interface Answer {
   readonly bytes: Uint8Array
-  readonly rowForm: number
-  /** What it was answered from, where that is the answer many times over. */
-  readonly row: Uint8Array | undefined
-  /** Where the request stands: what is behind it in the same bytes came in the same turn. */
-  readonly within: Uint8Array
-  readonly at: number
+  /** The answer many times over, once somebody asked for it more than once in one go. */
+  row: Uint8Array | undefined
 }
 
 /** Commands that change who may read what. */
@@ -77,7 +72,12 @@ export class ProxyShield {
   readonly #accesses: ByteAccesses
   readonly #upstreams = new Map<string, ProxyUpstream>()
   #pendingFlushes = 0
-  #last: Repeatable | undefined
+  /** True where the request at hand was answered from memory, and the same one again would be so too. */
+  canRepeat = false
+  /** What answered it. */
+  #lastHot: HotKey | undefined
+  #lastReply: CachedReply | undefined
+  #lastAnswer: Answer | undefined
   #turnMs = -1
   #turnNow = 0
   /** Reads answered from memory. */
@@ -112,7 +112,6 @@ export class ProxyShield {
 
   /** The bytes that a client's requests stand in are about to be another's. */
   settle(): void {
-    this.#last = undefined
     this.#accesses.settle()
   }
 
@@ -132,7 +131,6 @@ export class ProxyShield {
   }
 
   #look(client: ClientConnection, command: ProxyCommand, target: ReplyTarget): Seen {
-    this.#last = undefined
     const { row, keyIndex, isRead } = command
     if (row === undefined || !this.isActive) return target
     if (keyIndex === 0) return this.#seeOther(client, command, row, target)
@@ -170,21 +168,13 @@ export class ProxyShield {
     if (reply === undefined) return false
     hot.uncounted++
     this.localHits++
-    const isResp2 = client.session.version !== 3
-    const bytes = isResp2 ? asResp2('GET', reply) : reply.bytes
-    const rowForm = isResp2 ? resp2Row : resp3Row
-    const row = reply.forms[rowForm] as Uint8Array | undefined
-    client.answerNow(row ?? bytes, bytes.length)
-    if (bytes.length <= maxRepeatedBytes && client.slots.owed === 0) {
-      this.#last = { hot, reply, bytes, rowForm, row, within: client.parser.bytes, at: client.parser.startOf(0) }
-    }
+    const answer = answerOf(reply, client.session.version)
+    client.answerNow(answer.row ?? answer.bytes, answer.bytes.length)
+    this.canRepeat = answer.bytes.length <= maxRepeatedBytes && client.slots.owed === 0
+    this.#lastHot = hot
+    this.#lastReply = reply
+    this.#lastAnswer = answer
     return true
-  }
-
-  /** True where the request at hand was answered from memory, and the same one again would be so too. */
-  canRepeat({ parser }: ClientConnection): boolean {
-    const last = this.#last
-    return last !== undefined && last.within === parser.bytes && last.at === parser.startOf(0)
   }
 
   /**
@@ -195,14 +185,17 @@ export class ProxyShield {
     const at = repeatsEnd(bytes, start, next, end)
     if (at === next) return next
     const count = (at - next) / (next - start)
-    const { hot, reply, bytes: answer, rowForm, row: begun } = this.#last!
-    hot.hitAgain(reply, count)
+    const hot = this.#lastHot!
+    hot.hitAgain(this.#lastReply!, count)
     hot.uncounted += count
     this.localHits += count
-    const row = begun ?? (reply.forms[rowForm] = rowOf(answer))
-    // Behind the first answer, where that is part of the row: then all of them are copied in one piece.
-    let from = begun === undefined ? 0 : answer.length
-    for (let left = count * answer.length; left > 0; from = 0) {
+    const answer = this.#lastAnswer!
+    const { length } = answer.bytes
+    const begun = answer.row
+    const row = (answer.row ??= rowOf(answer.bytes))
+    // Behind the first answer, where that is part of the row: then all of them go out in one piece.
+    let from = begun === undefined ? 0 : length
+    for (let left = count * length; left > 0; from = 0) {
       const to = Math.min(row.length, from + left)
       client.outlet.put(row, from, to, true)
       left -= to - from
@@ -413,6 +406,12 @@ function getOf(hot: HotKey): ReadCommand {
 
 function asResp2(commandName: string, reply: CachedReply): Uint8Array {
   return (reply.forms[resp2] ??= resp2Form(commandName, reply.bytes)) as Uint8Array
+}
+
+function answerOf(reply: CachedReply, version: RespVersion): Answer {
+  const { forms } = reply
+  if (version === 3) return (forms[resp3Answer] ??= { bytes: reply.bytes, row: undefined }) as Answer
+  return (forms[resp2Answer] ??= { bytes: asResp2('GET', reply), row: undefined }) as Answer
 }
 
 function rowOf(bytes: Uint8Array): Uint8Array {

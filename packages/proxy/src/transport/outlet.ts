@@ -68,7 +68,7 @@ export class Outlet {
     this.#isRunKept = isKept
     if (this.#isListed) return
     this.#isListed = true
-    runs.push(this)
+    runs.add(this)
   }
 
   /** The event ends: what was put last is copied, for its memory is about to be another's. */
@@ -137,8 +137,8 @@ export class Outlet {
 
   #mark(): void {
     this.#isDirty = true
-    if (this.#isToClient) toClients.push(this)
-    else toRedis.push(this)
+    if (this.#isToClient) toClients.add(this)
+    else toRedis.add(this)
     if (isTurnPlanned) return
     isTurnPlanned = true
     setImmediate(endTurn)
@@ -148,13 +148,36 @@ export class Outlet {
 const chunkBytes = 64 * 1024
 const maxSpareChunks = 256
 const spareChunks: Buffer[] = []
-const toClients: Outlet[] = []
-const toRedis: Outlet[] = []
+/** Outlets that something is to be done with. The array is used again as it is: to set its length is a slow thing. */
+class OutletList {
+  readonly #outlets: (Outlet | undefined)[] = []
+  #taken = 0
+  #end = 0
+
+  add(outlet: Outlet): void {
+    this.#outlets[this.#end++] = outlet
+  }
+
+  /** Takes out the one that came first. */
+  take(): Outlet | undefined {
+    if (this.#taken === this.#end) {
+      this.#taken = 0
+      this.#end = 0
+      return undefined
+    }
+    const outlet = this.#outlets[this.#taken]
+    this.#outlets[this.#taken++] = undefined
+    return outlet
+  }
+}
+
+const toClients = new OutletList()
+const toRedis = new OutletList()
 let events = 0
 let eventsBefore = 0
 let isTurnPlanned = false
 let isInEvent = false
-const runs: Outlet[] = []
+const runs = new OutletList()
 
 /** Bytes came: until `endEvent` their memory stays as it is. */
 export function beginEvent(): void {
@@ -164,8 +187,7 @@ export function beginEvent(): void {
 /** Ends the event in which bytes came: what it put leaves now if it is the only one of its turn, else with the turn. */
 export function endEvent(): void {
   isInEvent = false
-  for (let index = 0; index < runs.length; index++) runs[index]!.endEvent()
-  runs.length = 0
+  for (let outlet = runs.take(); outlet !== undefined; outlet = runs.take()) outlet.endEvent()
   if (++events === 1 && eventsBefore <= 1) flushAll()
 }
 
@@ -178,10 +200,8 @@ function endTurn(): void {
 }
 
 function flushAll(): void {
-  for (let index = 0; index < toRedis.length; index++) toRedis[index]!.flush()
-  toRedis.length = 0
-  for (let index = 0; index < toClients.length; index++) toClients[index]!.flush()
-  toClients.length = 0
+  for (let outlet = toRedis.take(); outlet !== undefined; outlet = toRedis.take()) outlet.flush()
+  for (let outlet = toClients.take(); outlet !== undefined; outlet = toClients.take()) outlet.flush()
 }
 
 /** Many clients are given the same bytes: the view of them is kept too. */

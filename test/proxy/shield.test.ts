@@ -333,6 +333,28 @@ test('nothing is served from memory once the watcher is lost', async () => {
   await waitFor(async () => (await redis.ask('GET', 'hot')) === '$1\r\n2\r\n', { timeoutMs: 2000, everyMs: 1 })
 })
 
+test('of very many keys each access is reported, the last ones when the proxy closes', async () => {
+  const redis = await client()
+  const names = Array.from({ length: 6000 }, (_, index) => `key:${index}`)
+  const requests = names.map((name) => `*2\r\n$3\r\nGET\r\n$${name.length}\r\n${name}\r\n`).join('')
+  const counts = () => {
+    const sums = new Map(names.map((name) => [name, 0]))
+    for (const { key, count } of hub.reports.flatMap(({ sections }) => sections.flatMap(({ entries }) => entries)))
+      sums.set(key, sums.get(key)! + count)
+    return [...sums.values()]
+  }
+  const passes = 5
+  for (let pass = 1; pass <= passes; pass++) {
+    redis.write(requests)
+    for (const _ of names) expect(await redis.next()).toBe('$-1\r\n')
+    // Cold keys of so many are told of by halves: those of a pass may come with the next one.
+    if (pass < passes) await waitFor(() => counts().includes(pass))
+  }
+  await proxy.close()
+  await waitFor(() => new Set(counts()).size === 1)
+  expect(new Set(counts())).toEqual(new Set([passes]))
+})
+
 test.each([2, 3] as const)('the same request again is answered as often as it came, in RESP%i', async (version) => {
   const redis = await client(version)
   const value = 'value '.repeat(17).slice(0, 100)

@@ -41,6 +41,8 @@ const noReply = Buffer.from('*0\r\n')
 const oneReply = Buffer.from('*1\r\n')
 /** Larger replies are weighed one by one. */
 const maxRepeatedBytes = 1024
+/** So long the shield's time goes on with that of the event loop's turns. */
+const anchorForMs = 100
 /** A reply many times over is no longer than this. */
 const rowBytes = 8 * maxRepeatedBytes
 const getRow = commandOf('GET')
@@ -78,8 +80,8 @@ export class ProxyShield {
   #lastHot: HotKey | undefined
   #lastReply: CachedReply | undefined
   #lastAnswer: Answer | undefined
-  #turnMs = -1
-  #turnNow = 0
+  #anchorMs = Number.NEGATIVE_INFINITY
+  #anchorNow = 0
   /** Reads answered from memory. */
   localHits = 0
   /** Told when a user's rights were changed through this proxy. */
@@ -308,13 +310,13 @@ export class ProxyShield {
     return true
   }
 
-  /** The shield's time, read once a turn. */
+  /** The shield's time at a time of the turn's clock. Both run alike: its own is read now and then only. */
   #now(turnMs: number): number {
-    if (turnMs !== this.#turnMs) {
-      this.#turnMs = turnMs
-      this.#turnNow = this.#cluster.now()
+    if (turnMs - this.#anchorMs >= anchorForMs) {
+      this.#anchorMs = turnMs
+      this.#anchorNow = this.#cluster.now()
     }
-    return this.#turnNow
+    return this.#anchorNow + (turnMs - this.#anchorMs)
   }
 
   /** Asks the key's limit. A request that has to wait for the answer holds up those behind it, and comes again. */

@@ -205,14 +205,16 @@ function flushAll(): void {
 }
 
 /** Many clients are given the same bytes: the view of them is kept too. */
-let lastView = Buffer.alloc(0)
+const last = { bytes: new Uint8Array(0) as Uint8Array, start: 0, end: 0, view: Buffer.alloc(0) }
 
 function viewOf(bytes: Uint8Array, start: number, end: number): Buffer {
-  const offset = bytes.byteOffset + start
-  if (lastView.buffer !== bytes.buffer || lastView.byteOffset !== offset || lastView.length !== end - start) {
-    lastView = Buffer.from(bytes.buffer as ArrayBuffer, offset, end - start)
+  if (last.bytes !== bytes || last.start !== start || last.end !== end) {
+    last.bytes = bytes
+    last.start = start
+    last.end = end
+    last.view = Buffer.from(bytes.buffer as ArrayBuffer, bytes.byteOffset + start, end - start)
   }
-  return lastView
+  return last.view
 }
 
 function copyOf(bytes: Uint8Array, start: number, end: number): Buffer {

@@ -11,8 +11,8 @@ import {
 } from './tally-kernel.ts'
 
 /**
- * Accesses that are noted and not counted yet: where their keys stand, and their two hashes once they are made. Noting is a write to the next place of an array; all that waits for memory comes later, for the whole batch at
- * once.
+ * Accesses that are noted and not counted yet: where their keys stand, and their two hashes once they are made. Noting is
+ * a write to the next place of an array; all that waits for memory comes later, for the whole batch at once.
  *
  * Keys are noted where they stand in what came off the wire, the *source*, and it must stay until `settle`: that copies
  * them, all of a source in one piece with what stands between them. One copy of many keys costs less than reading each
@@ -29,8 +29,7 @@ export class KeyBatch {
   readonly #places: Int32Array
   /** Bytes that an access wrote; -1 for a read. */
   readonly written: Int32Array
-  /** False where all are reads. */
-  hasWrites = false
+  #hasWrites = false
   readonly hashes: Int32Array
   readonly checks: Int32Array
   readonly #kernel: TallyKernel
@@ -66,7 +65,7 @@ export class KeyBatch {
     this.#places[at] = from | ((to - from) << lengthBit)
     if (written >= 0) {
       this.written[at] = written
-      this.hasWrites = true
+      this.#hasWrites = true
     }
     this.size = at + 1
     this.#end = to
@@ -119,8 +118,8 @@ export class KeyBatch {
 
   /** Forgets all. */
   clear(): void {
-    if (this.hasWrites) this.written.fill(-1, 0, this.size)
-    this.hasWrites = false
+    if (this.#hasWrites) this.written.fill(-1, 0, this.size)
+    this.#hasWrites = false
     this.#source = nothing
     this.#end = 0
     this.size = 0

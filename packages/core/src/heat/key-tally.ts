@@ -28,8 +28,9 @@ import { bucketEntries, bucketsAt, maxCount, mostEntries, TallyKernel, windowBuc
  * **Rows outlive their interval.** Most keys of an interval come again in the next one; a key whose row is there costs
  * nothing but its entry. When an interval ends, counts go back to 0 and nothing else changes; the rows of cold keys, which
  * nearly all are, need only their counts filled in to be a piece of the report. Where they are many, each half of them is
- * told of every other time: a report of ten thousand keys costs its sender as much as counting them. Only when the table is too full, or nearly
- * all of its rows had no access for long, does it start anew, empty, with a size by how many keys there were.
+ * told of every other time: a report of ten thousand keys costs its sender as much as counting them. Only when the table
+ * is too full, or nearly all of its rows had no access for long, does it start anew, empty, with a size by how many keys
+ * there were.
  *
  * A key stands in one of 32 buckets from its own on and takes the first free entry. Nothing is ever taken out, so a
  * look-up ends at the first free entry. `add` gives 0 for a key that has no place: 256 others came before it, or there are

@@ -43,9 +43,9 @@ export class TallyKernel {
 
 let module: object | undefined
 
-/** Bytes of keys that a batch has room for. They stand at the beginning of the memory. */
+/** Bytes that a batch has room for: more than comes in one piece. They stand at the beginning of the memory. */
 export const roomBytes = 160 * 1024
-/** Keys of a batch. */
+/** Keys of a batch, at most. */
 export const batchKeys = 4352
 /** Entries of a tally, at most. */
 export const mostEntries = 131_072

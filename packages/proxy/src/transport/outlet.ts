@@ -107,10 +107,10 @@ export class Outlet {
 
   /** Writes what was put so far. */
   flush(): void {
-    this.#isDirty = false
     const run = this.#run
     if (run !== undefined && this.#isRunKept && this.#length === 0) {
       this.#run = undefined
+      this.#isDirty = false
       this.#write(viewOf(run, this.#runStart, this.#runEnd))
       return
     }

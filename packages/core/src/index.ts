@@ -63,9 +63,10 @@ export { HostNumbers, type HostNumbersOptions } from './heat/host-numbers.ts'
 export { Ingest, type IngestCounters, type IngestOptions } from './heat/ingest.ts'
 export type { KeyBatch } from './heat/key-batch.ts'
 export { KeyHasher } from './heat/key-hasher.ts'
-export { KeyTally, type TallyVisitor } from './heat/key-tally.ts'
+export { KeyTally } from './heat/key-tally.ts'
 export { SlidingTotals, type SlidingTotalsOptions } from './heat/sliding-totals.ts'
 export { SlotHeat } from './heat/slot-heat.ts'
+export type { TallyVisitor } from './heat/tally-visitor.ts'
 export {
   hotSamplingFactor,
   maxSamplingFactor,

@@ -72,8 +72,8 @@ export class ClusterShield implements KeySpaceHost {
   readonly caches = new ReplyCaches()
   /** What the hub's lane guards where tracking is refused. */
   readonly laneLease = new LaneLease()
-  /** True while all there is to do about an access is to count it: nothing is hot, and the kill switch is not thrown. */
-  isCold = true
+  /** False while the kill switch is thrown: hooks pass everything through, uncounted. */
+  isActive = true
   /** True while some key of this Redis is hot; hooks need not look further while it is not. */
   hasHotKeys = false
   /** Where limits that all processes share are counted. */
@@ -85,7 +85,6 @@ export class ClusterShield implements KeySpaceHost {
   readonly #claims = new Map<string, Handling>()
   readonly #hotListeners = new Set<() => void>()
   readonly #canary: Canary
-  #isActive = true
   #handlings: ReadonlyMap<string, Handling> = new Map()
   #probedAt = Number.NEGATIVE_INFINITY
 
@@ -102,14 +101,9 @@ export class ClusterShield implements KeySpaceHost {
     this.#canary = new Canary({ ...options, everyMs: options.canaryMs })
   }
 
-  /** False while the kill switch is thrown: hooks pass everything through, uncounted. */
-  get isActive(): boolean {
-    return this.#isActive
-  }
-
-  set isActive(isActive: boolean) {
-    this.#isActive = isActive
-    this.isCold = isActive && !this.hasHotKeys
+  /** True while all there is to do about an access is to count it. */
+  get isCold(): boolean {
+    return this.isActive && !this.hasHotKeys
   }
 
   /** Accesses of the interval that runs. */
@@ -226,7 +220,6 @@ export class ClusterShield implements KeySpaceHost {
     for (const space of this.#spaces.values()) this.#apply(space)
     if (this.hasHotKeys === handlings.size > 0) return
     this.hasHotKeys = handlings.size > 0
-    this.isCold = this.#isActive && !this.hasHotKeys
     for (const listener of this.#hotListeners) listener()
   }
 

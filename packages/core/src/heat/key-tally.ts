@@ -1,5 +1,6 @@
 import { KeyBatch } from './key-batch.ts'
 import { bucketEntries, bucketsAt, maxCount, mostEntries, TallyKernel, windowBuckets } from './tally-kernel.ts'
+import type { TallyVisitor } from './tally-visitor.ts'
 
 /**
  * Counts of one interval by key bytes, for whoever counts in the middle of other work and must not feel it: a proxy has
@@ -339,22 +340,6 @@ export class KeyTally {
   #emptyBuckets(entries: number): Int32Array {
     return new Int32Array(this.#kernel.buffer, bucketsAt, entries * 2).fill(0)
   }
-}
-
-/** Gets what was counted in an interval. */
-export interface TallyVisitor {
-  /** A key, its bytes from `start` to `end` until it returns, its hash and counts. Gives whether it is to be watched. */
-  onKey(
-    bytes: Uint8Array,
-    start: number,
-    end: number,
-    hash: number,
-    count: number,
-    writes: number,
-    byteCount: number,
-  ): boolean
-  /** Reads of some keys: entries of a report in `bytes` from `start` to `end` until it returns. */
-  onPiece(bytes: Uint8Array, start: number, end: number, keys: number, count: number): void
 }
 
 const detailWords = 4

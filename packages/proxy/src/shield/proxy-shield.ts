@@ -6,7 +6,6 @@ import {
   isCacheable,
   keyName,
   type RateLimitStrategy,
-  type RespVersion,
 } from '@firebreak/core'
 import {
   type ByteAccesses,
@@ -15,10 +14,8 @@ import {
   type HotKey,
   type KeyLimitedError,
   type KeySpace,
-  nextReplyForm,
   type ReadCommand,
   readCommand,
-  resp2Form,
 } from '@firebreak/shield'
 import type { ClientConnection } from '../client/client-connection.ts'
 import type { PinnedLane } from '../client/pinned-lane.ts'
@@ -26,34 +23,19 @@ import { repeatsEnd } from '../client/repeats.ts'
 import type { ProxyCommand } from '../commands/proxy-command.ts'
 import type { Identity } from '../upstream/identity.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
+import { type Answer, answerOf, asResp2, maxRepeatedBytes, rowOf } from './answer.ts'
 import { ProxyUpstream, type Whereabouts } from './proxy-upstream.ts'
 import { WriteGuard } from './write-guard.ts'
-
-/** Forms of a cached reply that are made once and kept with it: its RESP2 form, and answers to GET in both. */
-const resp2 = nextReplyForm()
-const resp2Answer = nextReplyForm()
-const resp3Answer = nextReplyForm()
 
 /** What is done with a request: it is `answered` here, it is `held` and will come again, or its reply goes to a target. */
 export type Seen = 'answered' | 'held' | ReplyTarget
 
 const noReply = Buffer.from('*0\r\n')
 const oneReply = Buffer.from('*1\r\n')
-/** Larger replies are weighed one by one. */
-const maxRepeatedBytes = 1024
 /** So long the shield's time goes on with that of the event loop's turns. */
 const anchorForMs = 100
-/** A reply many times over is no longer than this. */
-const rowBytes = 8 * maxRepeatedBytes
 const getRow = commandOf('GET')
 const none: readonly HotKey[] = []
-
-/** The answer to a GET. */
-interface Answer {
-  readonly bytes: Uint8Array
-  /** The answer many times over, once somebody asked for it more than once in one go. */
-  row: Uint8Array | undefined
-}
 
 /** Commands that change who may read what. */
 const rights: ReadonlySet<string> = new Set(['ACL SETUSER', 'ACL DELUSER', 'ACL LOAD'])
@@ -404,20 +386,4 @@ function readOf(client: ClientConnection, row: CommandRow, keyIndex: number): Re
 
 function getOf(hot: HotKey): ReadCommand {
   return readCommand('GET', [hot.bytes], 0)
-}
-
-function asResp2(commandName: string, reply: CachedReply): Uint8Array {
-  return (reply.forms[resp2] ??= resp2Form(commandName, reply.bytes)) as Uint8Array
-}
-
-function answerOf(reply: CachedReply, version: RespVersion): Answer {
-  const { forms } = reply
-  if (version === 3) return (forms[resp3Answer] ??= { bytes: reply.bytes, row: undefined }) as Answer
-  return (forms[resp2Answer] ??= { bytes: asResp2('GET', reply), row: undefined }) as Answer
-}
-
-function rowOf(bytes: Uint8Array): Uint8Array {
-  const row = new Uint8Array(rowBytes - (rowBytes % bytes.length))
-  for (let at = 0; at < row.length; at += bytes.length) row.set(bytes, at)
-  return row
 }

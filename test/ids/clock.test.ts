@@ -1,9 +1,17 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { decodeSnowflake } from '@firebreak/ids'
-import { freePort, scale, startZooKeeper, temporaryFolder, waitFor, type ZooKeeperServer } from '@firebreak/testkit'
+import {
+  FakedClock,
+  freePort,
+  scale,
+  startZooKeeper,
+  temporaryFolder,
+  waitFor,
+  type ZooKeeperServer,
+} from '@firebreak/testkit'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { countDuplicates, FakedClock, get, readIds, spawnIds, startIds, startIssuer } from './ids-processes.ts'
+import { countDuplicates, get, readIds, spawnIds, startIds, startIssuer } from './ids-processes.ts'
 import type { IssuerOrders } from './issuer.ts'
 
 // Many processes start here, one after the other: on a busy machine that takes its time.

@@ -1,46 +1,13 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { type GuardedChild, startSource, temporaryFolder } from '@firebreak/testkit'
+import { type FakedClock, type GuardedChild, startSource, temporaryFolder } from '@firebreak/testkit'
 import type { IssuerOrders } from './issuer.ts'
-
-/** Moves a process' wall clock, and only that; change it while the process runs. */
-export class FakedClock {
-  readonly #file: string
-
-  constructor(offsetMs = 0) {
-    this.#file = join(temporaryFolder('clock'), 'offset')
-    this.set(offsetMs)
-  }
-
-  set(offsetMs: number): void {
-    writeFileSync(this.#file, `${offsetMs >= 0 ? '+' : ''}${offsetMs / 1000}s`)
-  }
-
-  get env(): Record<string, string> {
-    return {
-      LD_PRELOAD: libfaketime(),
-      FAKETIME_TIMESTAMP_FILE: this.#file,
-      FAKETIME_NO_CACHE: '1',
-      FAKETIME_DONT_FAKE_MONOTONIC: '1',
-    }
-  }
-}
-
-function libfaketime(): string {
-  const folders = readdirSync('/usr/lib').map((name) => `/usr/lib/${name}/faketime/libfaketime.so.1`)
-  const found = folders.find((path) => existsSync(path))
-  if (found === undefined) throw new Error('libfaketime is not there: apt-get install faketime')
-  return found
-}
 
 /** Starts a process that issues snowflakes; `atStart` is called when it is about to read its clock. */
 export async function startIssuer(orders: IssuerOrders, clock?: FakedClock, atStart = () => {}): Promise<GuardedChild> {
-  const env = { ...process.env, ...clock?.env }
-  const child = startSource(new URL('./issuer.ts', import.meta.url), [JSON.stringify(orders)], {
-    env,
-    stdio: ['pipe', 'pipe', 'pipe'],
-  })
+  const start = clock === undefined ? startSource : clock.startSource.bind(clock)
+  const issuer = new URL('./issuer.ts', import.meta.url)
+  const child = start(issuer, [JSON.stringify(orders)], { stdio: ['pipe', 'pipe', 'pipe'] })
   await child.printed(/ready/, 90_000)
   atStart()
   child.process.stdin!.write('go\n')
@@ -84,7 +51,8 @@ const main = fileURLToPath(new URL('../../packages/cli/src/main.ts', import.meta
 export function spawnIds(args: readonly string[], options: { folder?: string; clock?: FakedClock } = {}): GuardedChild {
   const cwd = options.folder ?? temporaryFolder('ids')
   const ports = [...(args.includes('--port') ? [] : ['--port', '0']), '--resp-port', '0']
-  return startSource(main, ['ids', ...ports, ...args], { cwd, env: { ...process.env, ...options.clock?.env } })
+  const start = options.clock === undefined ? startSource : options.clock.startSource.bind(options.clock)
+  return start(main, ['ids', ...ports, ...args], { cwd })
 }
 
 /** Starts `firebreak ids` and waits until it serves. */

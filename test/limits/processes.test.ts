@@ -1,3 +1,4 @@
+import type { SpawnOptions } from 'node:child_process'
 import {
   calendarWindow,
   concurrency,
@@ -12,11 +13,11 @@ import {
   slidingWindow,
   tokenBucket,
 } from '@firebreak/limits'
-import { type RedisServer, sourceArgs, startChild, startRedis } from '@firebreak/testkit'
+import { FakedClock, type RedisServer, startRedis, startSource } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
-const taker = new URL('./taker.ts', import.meta.url).pathname
+const taker = new URL('./taker.ts', import.meta.url)
 const hourMs = 3_600_000
 const specs: LimitSpec[] = [
   // Windows of years: no edge can fall into the test.
@@ -43,14 +44,14 @@ afterAll(async () => {
   await server.stop()
 })
 
-/** Four processes that start together; the second and third believe that it is an hour earlier and later. */
-async function fourProcesses(spec: LimitSpec, offsets: readonly (string | undefined)[]): Promise<number> {
-  const children = offsets.map((offset) => {
-    const args = [...sourceArgs, taker, String(server.port), JSON.stringify(spec), '250']
-    const options = { stdio: ['pipe', 'pipe', 'pipe'] as ['pipe', 'pipe', 'pipe'] }
-    return offset === undefined
-      ? startChild(process.execPath, args, options)
-      : startChild('faketime', ['-f', offset, process.execPath, ...args], options)
+/** Four processes that start together, their clocks off by so much. */
+async function fourProcesses(spec: LimitSpec, offsetsMs: readonly number[]): Promise<number> {
+  const children = offsetsMs.map((offsetMs) => {
+    const args = [String(server.port), JSON.stringify(spec), '250']
+    const options: SpawnOptions = { stdio: ['pipe', 'pipe', 'pipe'] }
+    return offsetMs === 0
+      ? startSource(taker, args, options)
+      : new FakedClock(offsetMs).startSource(taker, args, options)
   })
   await Promise.all(children.map((child) => child.printed(/ready/)))
   for (const child of children) child.process.stdin!.write('go\n')
@@ -62,17 +63,17 @@ async function fourProcesses(spec: LimitSpec, offsets: readonly (string | undefi
 test.each(specs.map((spec) => [spec.kind, spec] as const))(
   '%s: four processes of 250 calls at a limit of 100 are admitted exactly 100 times',
   async (_, spec) => {
-    expect(await fourProcesses(spec, [undefined, undefined, undefined, undefined])).toBe(100)
+    expect(await fourProcesses(spec, [0, 0, 0, 0])).toBe(100)
   },
 )
 
 test('clients whose clocks are an hour ahead and behind change nothing', async () => {
   const day = calendarWindow({ limit: 100, unit: 'hour', timeZone: 'Asia/Kolkata' })
   const limiter = redisLimiter(day, client, { deadlineMs: 20_000 })
-  expect(await fourProcesses(day, [undefined, '-1h', '+1h', '+1h'])).toBe(100)
+  expect(await fourProcesses(day, [0, -hourMs, hourMs, hourMs])).toBe(100)
   // This process, whose clock is right, sees all of them in its own hour.
   expect(await limiter.peek('shared')).toMatchObject({ remaining: 0, source: 'redis' })
-  expect(await fourProcesses(gcra({ capacity: 100, rate: 1, perMs: 99 * hourMs }), ['-1h', '+1h', '-1h', '+1h'])).toBe(
-    100,
-  )
+  expect(
+    await fourProcesses(gcra({ capacity: 100, rate: 1, perMs: 99 * hourMs }), [-hourMs, hourMs, -hourMs, hourMs]),
+  ).toBe(100)
 })

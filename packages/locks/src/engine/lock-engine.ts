@@ -13,6 +13,9 @@ import type { AcquireRequest } from './acquire-request.ts'
 import { repeat } from './transient.ts'
 import { WaitingRoom, type WaitingTask } from './waiting-room.ts'
 
+/** How long the tasks of a process leave a lock to others, after they have handed it on for long enough. */
+const headStartMs = 5
+
 /** A lock that was lost, as the event tells it. */
 export interface LostLock {
   readonly name: string
@@ -182,10 +185,9 @@ export class LockEngine {
     if (count > 0) return this.#leave(hold, count)
     const { protocol } = hold
     hold.state = 'released'
-    const canHandOver = protocol.handOver !== undefined && hold.handoffs < this.options.maxLocalHandoffs
-    const heir = canHandOver ? this.#room.heirOf(protocol) : undefined
+    const heir = protocol.handOver === undefined ? undefined : this.#room.heirOf(protocol)
     // Sent before it is written down here: Redis works meanwhile.
-    const freeing = heir === undefined ? this.#free(hold) : this.#handOver(hold, heir)
+    const freeing = heir === undefined ? this.#free(hold) : this.#pass(hold, heir)
     this.#forget(hold)
     this.metrics.released++
     this.metrics.hold.record(now - hold.acquiredAt)
@@ -210,7 +212,7 @@ export class LockEngine {
    * Redis may say that the lock is not ours because an earlier sending of the same request freed it and its reply was
    * lost: our own repetition, or the client's after a reconnect. Then it is not lost but released.
    */
-  #free(hold: Hold): Promise<boolean> {
+  #free(hold: Hold, onFreed?: (listening: number) => void): Promise<boolean> {
     const reconnects = this.#reconnects
     let sendings = 0
     const send = () => {
@@ -218,15 +220,38 @@ export class LockEngine {
       return hold.protocol.release(hold.owner)
     }
     return this.#persist(send, hold.deadline, (reply) => {
-      if (reply === 1 || sendings > 1 || reconnects !== this.#reconnects) return true
+      const isFreed = Number(reply) > 0
+      if (isFreed) onFreed?.(Number(reply) - 1)
+      if (isFreed || sendings > 1 || reconnects !== this.#reconnects) return true
       this.#lose(hold, 'taken')
       return false
     })
   }
 
+  /** To the heir, or after enough of that to whoever is quickest. */
+  #pass(hold: Hold, heir: Waiter): Promise<boolean> {
+    heir.expectHand()
+    return hold.handoffs < this.options.maxLocalHandoffs ? this.#handOver(hold, heir) : this.#offer(hold, heir)
+  }
+
+  /**
+   * Frees the lock for the other processes first: the heir hears of it as they do and could win each time, being nearer
+   * to Redis. Where nobody else listens it looks at once.
+   */
+  async #offer(hold: Hold, heir: Waiter): Promise<boolean> {
+    let listening = 0
+    try {
+      return await this.#free(hold, (count) => {
+        listening = count
+      })
+    } finally {
+      if (listening > 1) this.options.timers.setTimeout(() => heir.missHand(), headStartMs)
+      else heir.missHand()
+    }
+  }
+
   /** Releases and acquires for the heir in one script. */
   async #handOver(hold: Hold, heir: Waiter): Promise<boolean> {
-    heir.expectHand()
     const { protocol } = hold
     const { owner, leaseMs } = heir.request
     let sentAt = 0

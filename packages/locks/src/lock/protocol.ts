@@ -35,7 +35,10 @@ export interface LockProtocol {
   acquire(call: AcquireCall): Promise<RedisReply>
   /** An owner entered again (with a lease) or left one of several entries (0); false when it has lost the lock. */
   setCount(owner: string, count: number, leaseMs: number): Promise<boolean>
-  /** The last entry is left: 1, or 0 when the lock was not the owner's any more. */
+  /**
+   * The last entry is left: 0 when the lock was not the owner's any more, otherwise 1, and where it can be handed over
+   * one more for each process that was told.
+   */
   release(owner: string): Promise<RedisReply>
   /** Release and acquire for another task of this process at once; 0 when the lock was not the owner's any more. */
   handOver?(owner: string, next: AcquireCall): Promise<number>

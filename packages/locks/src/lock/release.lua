@@ -2,7 +2,6 @@
 --
 -- KEYS 1 lock hash, 2 channel
 -- ARGV 1 owner, on a cluster 2 SPUBLISH
--- Returns 1 when freed, 0 when the lock was not the owner's any more.
+-- Returns 1 + the number of processes that were told when freed, 0 when the lock was not the owner's any more.
 if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 then return 0 end
-redis.call(ARGV[2] or 'PUBLISH', KEYS[2], '0')
-return 1
+return 1 + redis.call(ARGV[2] or 'PUBLISH', KEYS[2], '0')

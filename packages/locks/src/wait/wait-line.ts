@@ -76,7 +76,7 @@ export class WaitLine {
   /** The waiter that a task of this process can hand the lock to: the first, unless it is busy looking itself. */
   get heir(): Waiter | undefined {
     const { first } = this
-    return first?.isAsleep === true ? first : undefined
+    return first?.canBeHanded === true ? first : undefined
   }
 
   close(): void {

@@ -28,8 +28,8 @@ export class Waiter {
     return this.request.owner
   }
 
-  get isAsleep(): boolean {
-    return this.#wake !== undefined
+  get canBeHanded(): boolean {
+    return this.#wake !== undefined && !this.#isBeingHanded
   }
 
   get hasGivenUp(): boolean {

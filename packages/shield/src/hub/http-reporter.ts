@@ -5,6 +5,19 @@ import type { ReportQueue } from './report-queue.ts'
 
 const timeoutMs = 2000
 
+/** What became of a report: the hub answered, never saw it, or may have counted it before the answer was lost. */
+type Outcome = 'answered' | 'unseen' | 'unknown'
+
+/** The failures after which a hub cannot have seen a request; a browser tells none of them. */
+const unseenCodes = new Set([
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
+
 /** Sends reports as text over HTTP, one at a time, where the hub's WebSocket cannot be reached. */
 export class HttpReporter {
   readonly #token: string | undefined
@@ -18,11 +31,14 @@ export class HttpReporter {
     this.#clock = clock
   }
 
-  /** Sends what the queue holds, oldest first, until one fails; that one stays at the head of the queue. */
-  send(queue: ReportQueue, { reportsUrl }: HubAddress): void {
+  /**
+   * Sends what the queue holds, oldest first, until one fails. That one stays at the head of the queue if it was surely
+   * not seen; otherwise it is gone: a report may be lost, never counted twice.
+   */
+  async send(queue: ReportQueue, { reportsUrl }: HubAddress): Promise<void> {
     if (this.#isSending || queue.length === 0) return
     this.#isSending = true
-    void this.#sendAll(queue, reportsUrl).finally(() => {
+    await this.#sendAll(queue, reportsUrl).finally(() => {
       this.#isSending = false
     })
   }
@@ -30,14 +46,14 @@ export class HttpReporter {
   async #sendAll(queue: ReportQueue, url: string): Promise<void> {
     for (let report = queue.peek(); report !== undefined; report = queue.peek()) {
       const body = formatTextReport(decodePending(report, this.#reporter, this.#clock.now()), 2)
-      const isTaken = await this.#post(url, body)
-      if (!isTaken) return
+      const outcome = await this.#post(url, body)
       // A full queue may have dropped it meanwhile; then the head is another one.
-      if (queue.peek() === report) queue.shift()
+      if (outcome !== 'unseen' && queue.peek() === report) queue.shift()
+      if (outcome !== 'answered') return
     }
   }
 
-  async #post(url: string, body: string): Promise<boolean> {
+  async #post(url: string, body: string): Promise<Outcome> {
     try {
       const response = await fetch(url, {
         method: 'POST',
@@ -50,9 +66,11 @@ export class HttpReporter {
       })
       await response.arrayBuffer()
       // A report that the hub refuses is not sent again: it would be refused again.
-      return response.ok || (response.status >= 400 && response.status < 500 && response.status !== 404)
-    } catch {
-      return false
+      const isAnswered = response.ok || (response.status >= 400 && response.status < 500 && response.status !== 404)
+      return isAnswered ? 'answered' : 'unseen'
+    } catch (error) {
+      const { code } = ((error as Error).cause ?? {}) as { code?: string }
+      return code !== undefined && unseenCodes.has(code) ? 'unseen' : 'unknown'
     }
   }
 }

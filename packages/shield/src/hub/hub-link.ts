@@ -113,7 +113,7 @@ export class HubLink {
       return
     }
     if (!this.#isOpen) {
-      if (this.#failures >= 2 && this.#addresses.length > 0) this.#http.send(this.queue, this.#currentAddress())
+      if (this.#failures >= 2 && this.#addresses.length > 0) void this.#http.send(this.queue, this.#currentAddress())
       return
     }
     while (this.queue.length > 0 && this.#socket!.bufferedAmount < maxBufferedBytes) {

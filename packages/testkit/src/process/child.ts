@@ -11,6 +11,8 @@ process.on('exit', () => {
   for (const child of running) child.kill('SIGKILL')
   for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 })
+// The test runner ends its workers with a signal, and a signal ends a process without that event.
+process.once('SIGTERM', () => process.exit(143))
 
 /** A child process that dies with this one, with what it printed. */
 export interface GuardedChild {

@@ -124,6 +124,22 @@ test('a right that is taken away ends for keys in memory: at once through the pr
   await waitFor(async () => (await guest.ask('GET', 'hot')).startsWith('-NOPERM'), { timeoutMs: 30_000 })
 })
 
+test('a user who may no longer SELECT is given nothing of another database, however many reads it sends at once', async () => {
+  await direct.ask('ACL', 'SETUSER', 'guest', 'on', '>pass', '~*', '+@all')
+  await direct.ask('MSET', 'a', 'a0', 'b', 'b0')
+  const proxy = await start()
+  hub.heat('main', ['a', 'b'])
+  const [first, second] = [await connect(proxy.port), await connect(proxy.port)]
+  for (const client of [first, second]) expect(await client.ask('AUTH', 'guest', 'pass')).toBe('+OK\r\n')
+  expect(await second.ask('SELECT', '1')).toBe('+OK\r\n')
+  await waitFor(async () => (await first.ask('GET', 'a')) && (await first.ask('FIREBREAK', 'PEEK', 'a')) !== '*0\r\n')
+  await direct.ask('ACL', 'SETUSER', 'guest', '-select')
+  for (let round = 0; round < 10; round++) {
+    for (const key of ['a', 'b', 'a', 'b']) second.send('GET', key)
+    for (let index = 0; index < 4; index++) expect(await second.next()).toBe('$-1\r\n')
+  }
+})
+
 test('threads know of each other’s CLIENT PAUSE and changes of rights', async () => {
   await direct.ask('ACL', 'SETUSER', 'guest', 'on', '>pass', '~hot', '+@all')
   await direct.ask('SET', 'hot', 'secret')

@@ -1,0 +1,49 @@
+import { Duplex } from 'node:stream'
+import { FakeClock } from '@firebreak/testkit'
+import { expect, test } from 'vitest'
+import { Trouble } from '../trouble/trouble.ts'
+import { TrackingWatcher } from './tracking-watcher.ts'
+
+/** A watcher that is live, and the node's end of its connection. */
+function setUp() {
+  const clock = new FakeClock()
+  const socket = new Duplex({ read() {}, write: (_, __, done) => done() })
+  const watcher = new TrackingWatcher({
+    node: 'n',
+    upstream: { isCluster: false, nodeOf: () => 'n', connect: () => socket, credentials: () => ({}) },
+    leaseMs: 300,
+    clock,
+    timers: clock,
+    random: () => 0,
+    trouble: new Trouble(() => {}),
+    onInvalidated: () => {},
+    onFlush: () => {},
+  })
+  const say = (text: string) => socket.emit('data', Buffer.from(text))
+  say('%0\r\n+OK\r\n')
+  expect(watcher.state).toBe('live')
+  return { watcher, say }
+}
+
+const key = Buffer.from('k')
+
+test('where a database is refused, none of the reads that were sent for it brings the value of another', () => {
+  const { watcher, say } = setUp()
+  const seen: (string | undefined)[] = []
+  const read = (database: number) =>
+    watcher.read(database, key, Buffer.from('GET k'), (reading) =>
+      seen.push(reading && Buffer.from(reading.reply).toString()),
+    )
+  const answered = '+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:-1\r\n+db0\r\n'
+  read(1)
+  read(1)
+  say(`-NOPERM no SELECT\r\n${answered}${answered}`)
+  expect(seen).toEqual([undefined, undefined])
+  // A refusal is asked about again, and concerns nobody who was let in.
+  read(1)
+  read(0)
+  say(`-NOPERM no SELECT\r\n${answered}+OK\r\n${answered}`)
+  read(0)
+  say(answered)
+  expect(seen.slice(2)).toEqual([undefined, '+db0\r\n', '+db0\r\n'])
+})

@@ -124,6 +124,30 @@ test('a right that is taken away ends for keys in memory: at once through the pr
   await waitFor(async () => (await guest.ask('GET', 'hot')).startsWith('-NOPERM'), { timeoutMs: 30_000 })
 })
 
+test('a right that is taken away ends what a limit gives again', async () => {
+  await direct.ask('ACL', 'SETUSER', 'guest', 'on', '>pass', '~hot', '+@all')
+  await direct.ask('SET', 'hot', 'secret')
+  const proxy = await start()
+  const strategy: RateLimitStrategy = {
+    strategy: 'RateLimit',
+    algorithm: 'fixedWindow',
+    limit: 5,
+    windowMs: 600_000,
+    onLimit: 'stale',
+    scope: 'process',
+  }
+  hub.heat('main', ['hot'], { strategy })
+  const admin = await connect(proxy.port)
+  const guest = await connect(proxy.port)
+  expect(await guest.ask('AUTH', 'guest', 'pass')).toBe('+OK\r\n')
+  await waitFor(async () => {
+    expect(await guest.ask('GET', 'hot')).toBe(bulk('secret'))
+    return /limited_stale:[1-9]/.test(await guest.ask('INFO', 'firebreak'))
+  })
+  expect(await admin.ask('ACL', 'SETUSER', 'guest', 'resetkeys')).toBe('+OK\r\n')
+  for (let count = 0; count < 5; count++) expect(await guest.ask('GET', 'hot')).toMatch(/^-(LIMITED|NOPERM)/)
+})
+
 test('a user who may no longer SELECT is given nothing of another database, however many reads it sends at once', async () => {
   await direct.ask('ACL', 'SETUSER', 'guest', 'on', '>pass', '~*', '+@all')
   await direct.ask('MSET', 'a', 'a0', 'b', 'b0')

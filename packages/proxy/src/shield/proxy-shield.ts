@@ -261,11 +261,12 @@ export class ProxyShield {
     // It stood in the line of a limit that is no more.
     client.limitPass = undefined
     if (written.length > 0) return this.#guard(written, target)
-    if (!hot.isServed || this.#pendingFlushes > 0 || !isCacheable(row, client.args)) return target
+    if (!hot.isServed || !isCacheable(row, client.args)) return target
     return this.#serve(client, command, row, hot, keyIndex) ? 'answered' : target
   }
 
   #serve(client: ClientConnection, command: ProxyCommand, row: CommandRow, hot: HotKey, keyIndex: number): boolean {
+    if (this.#pendingFlushes > 0) return false
     const now = this.#now(client.host.turn.nowMs)
     const isGet = row.name === 'GET' && client.args.length === 2
     const read = isGet ? undefined : readOf(client, row, keyIndex)

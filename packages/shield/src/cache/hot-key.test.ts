@@ -1,5 +1,6 @@
-import { type BoundedCache, defaultLocalCache } from '@firebreak/core'
+import { type BoundedCache, defaultLocalCache, type Strategy } from '@firebreak/core'
 import { expect, test } from 'vitest'
+import type { KeyLimit } from '../limit/key-limit.ts'
 import type { ReadingHandler, TrackingWatcher } from '../watcher/tracking-watcher.ts'
 import type { Upstream } from '../watcher/upstream.ts'
 import type { CachedReply } from './cached-reply.ts'
@@ -9,7 +10,7 @@ import { readCommand } from './read-command.ts'
 import { ReplyCaches } from './reply-caches.ts'
 
 /** A hot key whose watcher answers when the test says so. */
-function setUp(strategy = defaultLocalCache) {
+function setUp(strategy: Strategy = defaultLocalCache) {
   let now = 1000
   let rolled = 0
   const reads: ReadingHandler[] = []
@@ -31,7 +32,7 @@ function setUp(strategy = defaultLocalCache) {
     watcherAt: () => watcher,
     guard: (_, pttlMs) => ({ lease, ttlMs: pttlMs < 0 ? 60_000 : pttlMs }),
     kept: (hot) => caches.kept(hot, now),
-    makeLimit: () => undefined,
+    makeLimit: () => ({ keepsLast: true }) as KeyLimit,
     makeDiskReplies: () => undefined,
     released: (hot) => caches.released(hot),
   })
@@ -145,6 +146,32 @@ test('replies larger than the whole cache make the key bypass it for a while', (
   expect(hot.replyCount).toBe(0)
   expect(hot.load(get, now(), () => {})).toBe(false)
   expect(hot.load(get, now() + 1000, () => {})).toBe(true)
+})
+
+test('a limit gives a reply again while that may be kept, until a flush, and none that was read before one', () => {
+  const { hot, answer, at, now } = setUp({
+    strategy: 'RateLimit',
+    algorithm: 'tokenBucket',
+    limit: 1,
+    windowMs: 1000,
+    onLimit: 'stale',
+    scope: 'process',
+  })
+  hot.load(get, now(), () => {})
+  answer('v1', 5000)
+  at(now() + 4999)
+  hot.drop()
+  expect(text(hot.lastReply('GET'))).toBe('$2\r\nv1\r\n')
+  at(now() + 1)
+  expect(hot.lastReply('GET')).toBeUndefined()
+  hot.load(get, now(), () => {})
+  answer('v2', 5000)
+  expect(text(hot.lastReply('GET'))).toBe('$2\r\nv2\r\n')
+  hot.load(get, now(), () => {})
+  hot.flush()
+  expect(hot.lastReply('GET')).toBeUndefined()
+  answer('v3', 5000)
+  expect(hot.lastReply('GET')).toBeUndefined()
 })
 
 test('two arguments that only look alike when put together are two commands', () => {

@@ -197,13 +197,13 @@ export class HotKey {
     this.localHits++
     this.bytesSaved += reply.bytes.length
     this.cache!.touch(this.cacheSlot)
-    if (now >= reply.refreshAt) refreshOnce(reply)
+    if (now >= reply.refreshAt) reply.refreshOnce()
     return reply
   }
 
   /** The last reply to a read, for one that the key's limit refused. */
   lastReply(commandId: string): CachedReply | undefined {
-    return this.#last?.get(commandId)
+    return this.#last?.get(commandId, this.space.now())
   }
 
   /** A reply that was just hit is given `count` times more. */
@@ -298,6 +298,12 @@ export class HotKey {
     this.dropReplies()
   }
 
+  /** As `drop`, and a limit gives nothing again either: any key may have changed, or who may read it. */
+  flush(): void {
+    this.#last?.clear()
+    this.drop()
+  }
+
   /** The key's new value came with the news of its change: it takes the place of the one that is kept. */
   renew(value: Uint8Array, ttlMs: number): void {
     const before = this.#replies.get('GET')
@@ -345,21 +351,16 @@ export class HotKey {
     this.loadMs += this.space.now() - sentAt
     const { lease, ttlMs } = this.space.guard(this, pttlMs, watcher)
     const reply = new CachedReply(ownBytes(bytes), sentAt + ttlMs, lease)
-    this.#last?.set(command.id, reply)
-    if (ttlMs >= leastRefreshedTtlMs) {
-      // Processes that loaded at one instant must not load again at one.
-      reply.refreshAt = sentAt + ttlMs * (refreshFrom + this.space.random() * refreshJitter)
-      reply.refresh = () => {
-        // What is on disk is as old as what is to be renewed.
-        this.#disk?.forget(command.id)
-        this.load(command, this.space.now(), ignoreReply)
-      }
-    }
-    if (ttlMs > 0 && this.#mayKeep(load)) {
+    if (!load.isPoisoned) this.#last?.set(command.id, reply)
+    if (ttlMs <= 0 || !this.#mayKeep(load)) return reply
+    reply.refreshBefore(ttlMs, this.space.random(), () => {
+      // What is on disk is as old as what is to be renewed.
       this.#disk?.forget(command.id)
-      if (this.#disk?.isWrittenThrough) this.#disk.keep(command.id, reply)
-      this.#keep(command.id, reply)
-    }
+      this.load(command, this.space.now(), ignoreReply)
+    })
+    this.#disk?.forget(command.id)
+    if (this.#disk?.isWrittenThrough) this.#disk.keep(command.id, reply)
+    this.#keep(command.id, reply)
     return reply
   }
 
@@ -375,17 +376,7 @@ export class HotKey {
   }
 }
 
-/** A reply whose time is nearly over is loaded anew in this part of it, by one reader. */
-const refreshFrom = 0.75
-const refreshJitter = 0.15
-/** A shorter life is that of a key which ends: loading it again and again would not lengthen it. */
-const leastRefreshedTtlMs = 200
 const ignoreReply = () => {}
-
-function refreshOnce(reply: CachedReply): void {
-  reply.refreshAt = Number.POSITIVE_INFINITY
-  reply.refresh?.()
-}
 
 function finish(load: Load, reply: CachedReply | undefined): void {
   const { readers } = load

@@ -259,19 +259,14 @@ export class ClusterShield implements KeySpaceHost {
     for (const space of this.#spaces.values()) {
       for (const hot of space.hot.values()) {
         this.#takeReads(hot)
-        if (hot.copies !== undefined) {
-          for (const slot of hot.copies.slots) {
-            const watcher = space.watcherAt(slot)
-            if (watcher !== undefined) used.add(watcher)
-          }
-          hot.copies.tick()
+        for (const slot of hot.readSlots) {
+          const watcher = space.watcherAt(slot)
+          if (watcher !== undefined) used.add(watcher)
         }
-        if (!hot.isCached) continue
-        const node = space.upstream.nodeOf(hot.slot)
-        if (hot.hasReplies && node !== hot.node) hot.drop()
-        const watcher = space.watcherOf(hot)
-        if (watcher !== undefined) used.add(watcher)
-        if (space.upstream.isCluster && hot.hasReplies) slots.set(hot.slot, hot)
+        hot.copies?.tick()
+        if (!hot.hasReplies) continue
+        if (space.upstream.nodeOf(hot.slot) !== hot.node) hot.drop()
+        else if (space.upstream.isCluster) slots.set(hot.slot, hot)
       }
     }
     this.#watchers.setUsed(used)

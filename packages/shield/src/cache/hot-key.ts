@@ -94,6 +94,11 @@ export class HotKey {
     return this.isCached || this.copies !== undefined || this.limit?.keepsLast === true
   }
 
+  /** The slots whose nodes' watchers must stay awake: a connection that rests is not known to be dead. */
+  get readSlots(): readonly number[] {
+    return this.copies?.slots ?? (this.isServed ? [this.slot] : [])
+  }
+
   /** False where the strategy says that a value is served until its TTL, whatever happens to the key. */
   get isConsistent(): boolean {
     const { strategy } = this.handling

@@ -22,7 +22,7 @@ function setUp() {
   const say = (text: string) => socket.emit('data', Buffer.from(text))
   say('%0\r\n+OK\r\n')
   expect(watcher.state).toBe('live')
-  return { watcher, say }
+  return { watcher, say, clock, socket }
 }
 
 const key = Buffer.from('k')
@@ -46,4 +46,15 @@ test('where a database is refused, none of the reads that were sent for it bring
   read(0)
   say(answered)
   expect(seen.slice(2)).toEqual([undefined, '+db0\r\n', '+db0\r\n'])
+})
+
+test('a connection that rested has as long as any other to answer before it is given up', () => {
+  const { watcher, clock, socket } = setUp()
+  watcher.setIdle(true)
+  clock.advance(60_000)
+  watcher.setIdle(false)
+  clock.advance(600)
+  expect(socket.destroyed).toBe(false)
+  clock.advance(200)
+  expect(socket.destroyed).toBe(true)
 })

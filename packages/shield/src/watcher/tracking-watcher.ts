@@ -77,7 +77,7 @@ export class TrackingWatcher {
   #reads = new Set<Read>()
   #ticks: TimerHandle | undefined
   #pings = 0
-  /** When a tick last found the lease held, and how many connections in a row ended because none did. */
+  /** When the lease was last found held, or began to be needed, and how many connections in a row ended because none did. */
   #heldAt = 0
   #lapses = 0
   #retry: TimerHandle | undefined
@@ -123,7 +123,9 @@ export class TrackingWatcher {
   setIdle(isIdle: boolean): void {
     if (this.#isIdle === isIdle) return
     this.#isIdle = isIdle
-    if (!isIdle && this.#state === 'live') this.#ping()
+    if (isIdle || this.#state !== 'live') return
+    this.#heldAt = this.#options.clock.now()
+    this.#ping()
   }
 
   /** Reads a key with its remaining time. */

@@ -15,13 +15,10 @@ function setUp(strategy: Strategy = defaultLocalCache) {
   let rolled = 0
   const reads: ReadingHandler[] = []
   const lease = { aliveUntil: Number.POSITIVE_INFINITY }
-  const watcher = {
-    node: 'n',
-    canRead: true,
-    lease,
-    state: 'live',
+  const watched = { node: 'n', canRead: true, lease, state: 'live' }
+  const watcher = Object.assign(watched, {
     read: (_: number, __: Uint8Array, ___: Uint8Array, handler: ReadingHandler) => void reads.push(handler),
-  } as unknown as TrackingWatcher
+  }) as unknown as TrackingWatcher
   const caches = new ReplyCaches()
   const space = new KeySpace('', 0, {} as Upstream, {
     hashOf: () => 0,
@@ -45,6 +42,7 @@ function setUp(strategy: Strategy = defaultLocalCache) {
     reads,
     answer,
     lease,
+    watched,
     at: (time: number) => (now = time),
     roll: (value: number) => (rolled = value),
     now: () => now,
@@ -107,6 +105,43 @@ test('nothing is served past its time or its lease', () => {
   lease.aliveUntil = now() + 10
   expect(hot.hit('GET', now() + 9)).toBeDefined()
   expect(hot.hit('GET', now() + 10)).toBeUndefined()
+})
+
+test('what was kept is not served again once a reader was sent to Redis because no lease was held', () => {
+  const strlen = readCommand('STRLEN', ['k'], 0)
+  for (const isWaiting of [false, true]) {
+    const { hot, reads, answer, lease, watched, now } = setUp()
+    hot.load(get, now(), () => {})
+    answer('v1')
+    hot.load(strlen, now(), () => {})
+    const seen: unknown[] = []
+    // It begins to load while there is a lease, and its read comes back unanswered; or there is none at once.
+    if (isWaiting) hot.load(readCommand('TYPE', ['k'], 0), now(), (reply) => seen.push(reply))
+    lease.aliveUntil = now()
+    watched.canRead = false
+    if (isWaiting) reads.pop()!(undefined, now())
+    else expect(hot.load(get, now(), () => {})).toBe(false)
+    expect(seen).toEqual(isWaiting ? [undefined] : [])
+    lease.aliveUntil = Number.POSITIVE_INFINITY
+    watched.canRead = true
+    expect(hot.hit('GET', now())).toBeUndefined()
+    answer('2')
+    expect(hot.hit('STRLEN', now())).toBeUndefined()
+  }
+})
+
+test('a command that Redis refuses takes nothing from the others, nor does a lost watcher from what nobody guards', () => {
+  const consistent = setUp()
+  const free = setUp({ ...defaultLocalCache, consistent: false })
+  for (const { hot, answer, now } of [consistent, free]) {
+    hot.load(get, now(), () => {})
+    answer('v1')
+  }
+  consistent.hot.load(readCommand('LLEN', ['k'], 0), consistent.now(), () => {})
+  consistent.reads.pop()!(undefined, consistent.now())
+  free.watched.canRead = false
+  expect(free.hot.load(readCommand('STRLEN', ['k'], 0), free.now(), () => {})).toBe(false)
+  for (const { hot, now } of [consistent, free]) expect(text(hot.hit('GET', now()))).toBe('$2\r\nv1\r\n')
 })
 
 test('a key whose own time is over at the reading is not kept', () => {

@@ -10,16 +10,8 @@ import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
 import { CachedReply, ownBytes, replyCost } from './cached-reply.ts'
 import type { Handling } from './handling.ts'
 import type { KeySpace } from './key-space.ts'
+import { finish, type Load, type LoadedHandler } from './load.ts'
 import type { ReadCommand } from './read-command.ts'
-
-/** Gets a load's reply; undefined where the caller has to ask Redis itself. Called in the order of the readers. */
-export type LoadedHandler = (reply: CachedReply | undefined) => void
-
-/** A load in flight: many readers, one read of Redis. */
-interface Load {
-  readers: LoadedHandler[]
-  isPoisoned: boolean
-}
 
 /**
  * A hot key in one key space: its strategy, the replies kept under it (one entry, so that one invalidation drops them
@@ -254,11 +246,21 @@ export class HotKey {
   /** Reads the key on its node; false where that cannot be done now. */
   #readRedis(command: ReadCommand, load: Load): boolean {
     const watcher = this.reader()
-    watcher?.read(this.space.database, this.bytes, command.encode(), (reading, sentAt) => {
+    if (watcher === undefined) {
+      this.#lapsed()
+      return false
+    }
+    watcher.read(this.space.database, this.bytes, command.encode(), (reading, sentAt) => {
+      if (reading === undefined && !watcher.canRead) this.#lapsed()
       const reply = reading === undefined ? undefined : this.#take(command, load, reading, sentAt, watcher)
       this.#end(command, load, reply)
     })
-    return watcher !== undefined
+    return true
+  }
+
+  /** No lease is held, so a reader asks Redis itself: it may see more than what is kept, which a new lease would revive. */
+  #lapsed(): void {
+    if (this.isConsistent) this.drop()
   }
 
   #readDisk(command: ReadCommand, load: Load): boolean {
@@ -382,9 +384,3 @@ export class HotKey {
 }
 
 const ignoreReply = () => {}
-
-function finish(load: Load, reply: CachedReply | undefined): void {
-  const { readers } = load
-  load.readers = []
-  for (const reader of readers) reader(reply)
-}

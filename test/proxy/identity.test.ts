@@ -45,6 +45,15 @@ async function connect(port: number): Promise<RawClient> {
   return client
 }
 
+const fiveThenStale: RateLimitStrategy = {
+  strategy: 'RateLimit',
+  algorithm: 'tokenBucket',
+  limit: 5,
+  windowMs: 600_000,
+  onLimit: 'stale',
+  scope: 'process',
+}
+
 const bulk = (text: string) => `$${text.length}\r\n${text}\r\n`
 
 test('what is sent behind AUTH and HELLO is carried out as the user, database and protocol that they leave', async () => {
@@ -83,15 +92,7 @@ test('a limit that gives the last reply gives nobody what another user has read'
   await direct.ask('ACL', 'SETUSER', 'stranger', 'on', '>pass', '~other', '+@all')
   await direct.ask('SET', 'hot', 'secret')
   const proxy = await start()
-  const strategy: RateLimitStrategy = {
-    strategy: 'RateLimit',
-    algorithm: 'tokenBucket',
-    limit: 5,
-    windowMs: 600_000,
-    onLimit: 'stale',
-    scope: 'process',
-  }
-  hub.heat('main', ['hot'], { strategy })
+  hub.heat('main', ['hot'], { strategy: fiveThenStale })
   const reader = await connect(proxy.port)
   await waitFor(async () => {
     expect(await reader.ask('GET', 'hot')).toBe(bulk('secret'))
@@ -128,15 +129,7 @@ test('a right that is taken away ends what a limit gives again', async () => {
   await direct.ask('ACL', 'SETUSER', 'guest', 'on', '>pass', '~hot', '+@all')
   await direct.ask('SET', 'hot', 'secret')
   const proxy = await start()
-  const strategy: RateLimitStrategy = {
-    strategy: 'RateLimit',
-    algorithm: 'fixedWindow',
-    limit: 5,
-    windowMs: 600_000,
-    onLimit: 'stale',
-    scope: 'process',
-  }
-  hub.heat('main', ['hot'], { strategy })
+  hub.heat('main', ['hot'], { strategy: fiveThenStale })
   const admin = await connect(proxy.port)
   const guest = await connect(proxy.port)
   expect(await guest.ask('AUTH', 'guest', 'pass')).toBe('+OK\r\n')

@@ -58,3 +58,16 @@ test('a connection that rested has as long as any other to answer before it is g
   clock.advance(200)
   expect(socket.destroyed).toBe(true)
 })
+
+test('a read that is given back for want of an answer finds no lease held, and a late answer brings it back', () => {
+  const { watcher, say, clock } = setUp()
+  const seen: unknown[] = []
+  watcher.read(0, key, Buffer.from('GET k'), (reading) => seen.push([reading, watcher.canRead]))
+  clock.advance(300)
+  expect(seen).toEqual([])
+  clock.advance(100)
+  expect(seen).toEqual([[undefined, false]])
+  say('+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:-1\r\n+v\r\n$1\r\n1\r\n$1\r\n2\r\n')
+  expect(watcher.canRead).toBe(true)
+  expect(seen).toHaveLength(1)
+})

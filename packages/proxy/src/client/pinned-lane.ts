@@ -256,7 +256,7 @@ export class PinnedLane {
       this.#shift()
       this.#time(expected)
       if (expected.mark !== undefined) this.#learn(expected.mark, bytes, start, end, type)
-      if (this.inFlight === 0 && !this.#isInTransaction) this.settle()
+      this.#settleIfQuiet()
       if (this.inFlight === 0 && this.#isPipeNext) this.#beginPipe()
     }
     const complete = expected.mark?.complete
@@ -265,6 +265,10 @@ export class PinnedLane {
     else if (expected.slot !== hidden) this.#owner.onPinnedReply(expected.slot, bytes, start, end, isLast)
     if (this.#isPipe) this.#owner.onPinnedPipe()
     else if (isLast && !this.#isOver && this.isFree) this.#owner.onPinnedFree()
+  }
+
+  #settleIfQuiet(): void {
+    if (this.inFlight === 0 && !this.#isInTransaction) this.settle()
   }
 
   #time({ times }: Expected): void {
@@ -292,7 +296,10 @@ export class PinnedLane {
       return
     }
     const isLast = --expected!.left === 0
-    if (isLast) this.#shift()
+    if (isLast) {
+      this.#shift()
+      this.#settleIfQuiet()
+    }
     this.#owner.onPinnedReply(expected!.slot, whole, 0, whole.length, isLast)
     if (isLast && !this.#isOver && this.isFree) this.#owner.onPinnedFree()
   }

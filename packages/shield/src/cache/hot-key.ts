@@ -21,6 +21,8 @@ interface Load {
   isPoisoned: boolean
 }
 
+let hotKeys = 0
+
 /**
  * A hot key in one key space: its strategy, the replies kept under it (one entry, so that one invalidation drops them
  * all), the loads in flight, and what all of this saved.
@@ -35,6 +37,8 @@ interface Load {
  * acknowledgement the key's reads take that connection too.
  */
 export class HotKey {
+  /** Which hot key of the process it is: younger ones have higher numbers. */
+  readonly ordinal: number = ++hotKeys
   readonly name: string
   readonly bytes: Uint8Array
   readonly slot: number

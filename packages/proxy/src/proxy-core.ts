@@ -31,14 +31,14 @@ import type { Topology } from './upstream/topology.ts'
 import { type NodeSettings, UpstreamNode } from './upstream/upstream-node.ts'
 
 /**
- * What one thread tells the others: a key that it found hot, a CLIENT PAUSE, that somebody's rights have changed, a
+ * What one thread tells the others: a key that it found hot, a CLIENT PAUSE, that nothing kept may be served any more, a
  * question about clients or the answer to one.
  */
 export type ThreadNews =
   | { readonly claim: Claim }
   | { readonly pausedMs: number }
   | { readonly roster: RosterNews }
-  | 'rights'
+  | 'forget'
 
 /** The part of a proxy that runs once per thread: its clients and its connections to Redis. */
 export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed {
@@ -148,11 +148,11 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   /** Shares with the proxy's other threads what all of them have to know; gives what takes in theirs. */
   share(publish: (news: ThreadNews) => void): (news: ThreadNews) => void {
     if (this.#shield !== undefined) this.#shield.onClaim = (claim) => publish({ claim })
-    if (this.shield !== undefined) this.shield.onRightsChanged = () => publish('rights')
+    if (this.shield !== undefined) this.shield.onUntold = () => publish('forget')
     this.#publish = publish
     this.roster.publish = (roster) => publish({ roster })
     return (news) => {
-      if (news === 'rights') this.shield?.forget()
+      if (news === 'forget') this.shield?.forget()
       else if ('claim' in news) this.#shield?.takeClaim(news.claim)
       else if ('roster' in news) this.roster.take(news.roster)
       else this.#isolate(news.pausedMs)

@@ -46,6 +46,8 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   #keySpace: KeySpace | undefined
   /** Set when a request that stood in a limit's line comes again: it was paid for, or is refused with this. */
   limitPass: 'paid' | KeyLimitedError | undefined
+  /** The youngest hot key that the client has asked for. */
+  youngestHot = 0
   /** The connection that the client has for itself, while it has one. */
   readonly own: OwnLane = new OwnLane(this)
   readonly #large: LargeRequest = new LargeRequest(this)
@@ -392,6 +394,8 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     if (this.#isClosed || this.#isEnding) return
     if (this.#isPaused && !this.backlog.isBehind && this.slots.owed <= this.host.maxInFlight) this.#isPaused = false
     if (this.#isBlocked) return
+    // What let it go on may have been a timer, which is no turn of its own.
+    this.host.turn.nowMs = performance.now()
     this.#takeInput()
     this.host.shield?.settle()
     if (!this.#isBlocked && !this.#isEnding) this.#transport.resume()

@@ -20,6 +20,8 @@ export interface PinnedOwner {
   onPinnedLost(error: UpstreamLostError): void
   /** Of a cluster: an error came. What the client gets in its place, or undefined where the request goes on elsewhere. */
   onPinnedError?(slot: number, reply: Buffer): Buffer | undefined
+  /** True where the client speaks RESP3, by the answers so far. */
+  isResp3(): boolean
   /** True while the client leaves more unread than it may. */
   isBehind(): boolean
   whenCaughtUp(callback: () => void): void
@@ -212,7 +214,7 @@ export class PinnedLane {
       return
     }
     const expected = this.#expected[this.#first]
-    const mayBeMessage = type === push || (type === array && (this.isSubscribed || isSubscribing(expected)))
+    const mayBeMessage = type === push || (type === array && this.#mayBeMessage(expected))
     if (mayBeMessage || this.#pieces !== undefined || this.#needsWhole(expected, type)) {
       if (!isLast || this.#pieces !== undefined) {
         this.#pieces ??= []
@@ -224,6 +226,11 @@ export class PinnedLane {
       if (mayBeMessage) this.#message(whole, type)
       else this.#answer(expected, whole, 0, whole.length, true, type)
     } else this.#answer(expected, bytes, start, end, isLast, type)
+  }
+
+  /** True where an array may be a message: in RESP3 messages have a type of their own. */
+  #mayBeMessage(expected: Expected | undefined): boolean {
+    return (this.isSubscribed || isSubscribing(expected)) && !this.#owner.isResp3()
   }
 
   /** Short replies that say something about the connection's state are looked at in one piece. */
@@ -256,7 +263,7 @@ export class PinnedLane {
       this.#shift()
       this.#time(expected)
       if (expected.mark !== undefined) this.#learn(expected.mark, bytes, start, end, type)
-      if (this.inFlight === 0 && !this.#isInTransaction) this.settle()
+      this.#settleIfQuiet()
       if (this.inFlight === 0 && this.#isPipeNext) this.#beginPipe()
     }
     const complete = expected.mark?.complete
@@ -265,6 +272,10 @@ export class PinnedLane {
     else if (expected.slot !== hidden) this.#owner.onPinnedReply(expected.slot, bytes, start, end, isLast)
     if (this.#isPipe) this.#owner.onPinnedPipe()
     else if (isLast && !this.#isOver && this.isFree) this.#owner.onPinnedFree()
+  }
+
+  #settleIfQuiet(): void {
+    if (this.inFlight === 0 && !this.#isInTransaction) this.settle()
   }
 
   #time({ times }: Expected): void {
@@ -292,7 +303,10 @@ export class PinnedLane {
       return
     }
     const isLast = --expected!.left === 0
-    if (isLast) this.#shift()
+    if (isLast) {
+      this.#shift()
+      this.#settleIfQuiet()
+    }
     this.#owner.onPinnedReply(expected!.slot, whole, 0, whole.length, isLast)
     if (isLast && !this.#isOver && this.isFree) this.#owner.onPinnedFree()
   }

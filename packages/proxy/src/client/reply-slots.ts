@@ -18,6 +18,7 @@ export class ReplySlots {
   readonly #sink: ReplySink
   #head = 0
   #tail = 0
+  #fence = 0
   #waiting: Map<number, WaitingReply> | undefined
   /** Bytes of replies that wait for their turn. */
   waitingBytes = 0
@@ -42,6 +43,16 @@ export class ReplySlots {
     return this.#tail
   }
 
+  /** True until all slots are answered that were taken before the fence. */
+  get isBehindFence(): boolean {
+    return this.#head < this.#fence
+  }
+
+  /** Sets the fence behind what was taken, and so many more. */
+  setFence(more = 0): void {
+    this.#fence = this.#tail + more
+  }
+
   /** Takes the next slot. */
   take(): number {
     return this.#tail++
@@ -60,7 +71,7 @@ export class ReplySlots {
     this.hasBegun = false
     this.#head++
     if (this.#waiting !== undefined) this.#passOn()
-    if (this.#head === this.#tail) this.#head = this.#tail = 0
+    if (this.#head === this.#tail) this.#head = this.#tail = this.#fence = 0
   }
 
   /** Forgets the pieces of a reply that wait for their turn: it broke off, and something else is answered. */
@@ -71,7 +82,7 @@ export class ReplySlots {
 
   /** Forgets what is owed. */
   clear(): void {
-    this.#head = this.#tail = 0
+    this.#head = this.#tail = this.#fence = 0
     this.#waiting = undefined
     this.waitingBytes = 0
     this.hasBegun = false

@@ -13,7 +13,7 @@ import type { PinnedLane } from '../client/pinned-lane.ts'
 import { dispatchRare } from '../client/rare-dispatch.ts'
 import { carryOut } from '../client/session-commands.ts'
 import { multiCommand, type ProxyCommand } from '../commands/proxy-command.ts'
-import type { ReplyTarget } from '../upstream/shared-lane.ts'
+import type { LaneUse, ReplyTarget } from '../upstream/shared-lane.ts'
 import type { Topology } from '../upstream/topology.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import { clusterOfOne, type OnlyNode } from './cluster-of-one.ts'
@@ -50,6 +50,8 @@ export class ClusterDispatch {
   readonly #settings: ClusterSettings
   /** MULTI was answered, and no node has been chosen for the transaction yet: its commands so far, none with a key. */
   #openMulti: Uint8Array[] | undefined
+  /** The connections that what is owed went over. */
+  #use: LaneUse = 'commands'
 
   constructor(client: ClientConnection, settings: ClusterSettings) {
     this.#client = client
@@ -210,9 +212,18 @@ export class ClusterDispatch {
     return { node: topology.nodeAt(host, port, pinned.node), isAsking: true }
   }
 
+  /** Chooses between connections for scripts and for the rest; false where the request would overtake one before it. */
+  #chooseUse(command: ProxyCommand): boolean {
+    const use = command.way === 'script' ? 'scripts' : 'commands'
+    if (this.#client.slots.owed === 0) this.#use = use
+    // What follows a script goes over its connection.
+    return use === this.#use || use === 'commands'
+  }
+
   #route(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
     const client = this.#client
     const { name } = command
+    if (!this.#chooseUse(command)) return client.waitForReplies()
     const request = client.request.wholeBytes(bytes, start, end)
     const { shield } = client.host
     const seen = shield?.see(client, command, client) ?? client
@@ -258,7 +269,7 @@ export class ClusterDispatch {
       bytes,
       slot,
       node,
-      use: command.way === 'script' ? 'scripts' : 'commands',
+      use: this.#use,
       commandId: command.id,
       nowMs: client.host.turn.nowMs,
       isRetrySafe: row !== undefined && (row.access === 'read' || row.flags.has('connection')),

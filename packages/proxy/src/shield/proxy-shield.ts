@@ -37,10 +37,10 @@ const anchorForMs = 100
 const getRow = commandOf('GET')
 const none: readonly HotKey[] = []
 
-/** Commands that change who may read what. */
-const rights: ReadonlySet<string> = new Set(['ACL SETUSER', 'ACL DELUSER', 'ACL LOAD'])
+/** Commands that change which value a key has, or who may read it, and no watcher is told. */
+const untold: ReadonlySet<string> = new Set(['SWAPDB', 'ACL SETUSER', 'ACL DELUSER', 'ACL LOAD'])
 /** Commands that change keys without naming them, or who may read them. */
-const flushes: ReadonlySet<string> = new Set(['FLUSHALL', 'FLUSHDB', 'SWAPDB', ...rights])
+const flushes: ReadonlySet<string> = new Set(['FLUSHALL', 'FLUSHDB', ...untold])
 
 /**
  * The shield's place in the proxy: sees every request before it is sent, counts its keys, answers reads of hot keys from
@@ -66,8 +66,8 @@ export class ProxyShield {
   #anchorNow = 0
   /** Reads answered from memory. */
   localHits = 0
-  /** Told when a user's rights were changed through this proxy. */
-  onRightsChanged: (() => void) | undefined
+  /** Called after a change through this proxy of which no watcher is told. */
+  onUntold: (() => void) | undefined
   /** Requests that a limit refused, made wait, or answered with what was true before. */
   readonly limited = { rejected: 0, waited: 0, stale: 0 }
 
@@ -145,9 +145,21 @@ export class ProxyShield {
     return Buffer.concat([oneReply, client.session.version === 3 ? reply.bytes : asResp2('GET', reply)])
   }
 
+  /**
+   * True where only Redis can answer: something was sent before that may have changed the key, and nobody saw which key
+   * it changes. That is a flush of any client, a script of this one, or what it sent before the key was hot.
+   */
+  #mustAsk(client: ClientConnection, { ordinal }: HotKey): boolean {
+    if (ordinal > client.youngestHot) {
+      client.youngestHot = ordinal
+      client.slots.setFence()
+    }
+    return this.#pendingFlushes > 0 || client.slots.isBehindFence
+  }
+
   /** Nearly every read of a hot key: its GET is in memory. */
   #answerGet(client: ClientConnection, hot: HotKey): boolean {
-    if (!hot.isCached || this.#pendingFlushes > 0) return false
+    if (!hot.isCached || this.#mustAsk(client, hot)) return false
     const reply = hot.hit('GET', this.#now(client.host.turn.nowMs))
     if (reply === undefined) return false
     hot.uncounted++
@@ -230,6 +242,8 @@ export class ProxyShield {
 
   #seeOther(client: ClientConnection, command: ProxyCommand, row: CommandRow, target: ReplyTarget): Seen {
     if (row.keys.length === 0) return flushes.has(row.name) ? new WriteGuard(target, this.#beginFlush(row)) : target
+    // A script may write keys that it does not name.
+    if (command.way === 'script' && command.isWrite) client.slots.setFence(1)
     const written: HotKey[] = []
     const isAgain = client.limitPass !== undefined
     let hot: HotKey | undefined
@@ -266,7 +280,7 @@ export class ProxyShield {
   }
 
   #serve(client: ClientConnection, command: ProxyCommand, row: CommandRow, hot: HotKey, keyIndex: number): boolean {
-    if (this.#pendingFlushes > 0) return false
+    if (this.#mustAsk(client, hot)) return false
     const now = this.#now(client.host.turn.nowMs)
     const isGet = row.name === 'GET' && client.args.length === 2
     const read = isGet ? undefined : readOf(client, row, keyIndex)
@@ -366,7 +380,7 @@ export class ProxyShield {
     return () => {
       this.#pendingFlushes--
       this.forget()
-      if (rights.has(name)) this.onRightsChanged?.()
+      if (untold.has(name)) this.onUntold?.()
     }
   }
 }

@@ -13,6 +13,8 @@ import type { KeySpace } from './key-space.ts'
 import { finish, type Load, type LoadedHandler } from './load.ts'
 import type { ReadCommand } from './read-command.ts'
 
+let hotKeys = 0
+
 /**
  * A hot key in one key space: its strategy, the replies kept under it (one entry, so that one invalidation drops them
  * all), the loads in flight, and what all of this saved.
@@ -27,6 +29,8 @@ import type { ReadCommand } from './read-command.ts'
  * acknowledgement the key's reads take that connection too.
  */
 export class HotKey {
+  /** Which hot key of the process it is: younger ones have higher numbers. */
+  readonly ordinal: number = ++hotKeys
   readonly name: string
   readonly bytes: Uint8Array
   readonly slot: number

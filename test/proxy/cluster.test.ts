@@ -81,6 +81,7 @@ test('scripts and plain commands of one pipeline are carried out in their order'
     const ok = '+OK\r\n'
     expect(replies).toEqual([ok, bulk('a'), ok, bulk('b'), ok, bulk('c'), `*2\r\n${bulk('c')}$-1\r\n`])
   }
+  await redis.ask('DEL', 'k')
 })
 
 test('KEYS, SCAN, DBSIZE and FLUSHALL are over all nodes', async () => {

@@ -1,6 +1,6 @@
 import { keySlot, type RateLimitStrategy } from '@firebreak/core'
 import { type FirebreakProxy, type ProxyOptions, startProxy } from '@firebreak/proxy'
-import { type RedisCluster, startCluster, startRedis, TestHub, testRule, waitFor } from '@firebreak/testkit'
+import { FaultProxy, type RedisCluster, startCluster, startRedis, TestHub, testRule, waitFor } from '@firebreak/testkit'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { RawClient } from './raw-client.ts'
 
@@ -209,6 +209,44 @@ test('a key that one thread finds hot is hot in all threads at once', async () =
       if ((await client.ask('FIREBREAK', 'PEEK', 'k')) === `*1\r\n${bulk('v')}`) served.add(client)
     }
     return served.size === others.size
+  })
+})
+
+describe('copies behind the proxy', () => {
+  /** A client of a proxy over a Redis whose key `hot` is read from copies; `fault` stands before the Redis. */
+  async function startCopies() {
+    const server = await startRedis()
+    closers.push(() => server.stop())
+    const fault = await FaultProxy.start(server.port)
+    closers.push(() => fault.close())
+    fault.faults.onlyTracking = true
+    const redis = await connect(await start(`127.0.0.1:${fault.port}`))
+    const strategy = { strategy: 'RedundantKeys', copies: ['copy'], ttlJitterMs: 0 } as const
+    hub.heat('main', ['hot'], { strategy })
+    await waitFor(async () => {
+      await redis.ask('SET', 'hot', 'old')
+      await redis.ask('GET', 'hot')
+      return (await server.cli('EXISTS', 'copy')) === '1'
+    })
+    return { server, fault, redis }
+  }
+
+  test.each([
+    ['a read of a copy', true],
+    ['a read that waits for a picture', false],
+  ])('%s does not see what stands behind it in the pipeline', async (_, isCaughtUp) => {
+    const { fault, redis } = await startCopies()
+    for (const write of [['SET', 'hot', 'new'], ['DEL', 'hot'], ['FLUSHALL']]) {
+      fault.faults.clientDelayMs = 0
+      await redis.ask('SET', 'hot', 'old')
+      if (isCaughtUp) await redis.ask('GET', 'hot')
+      // What the shield reads itself arrives long after what the client sends.
+      fault.faults.clientDelayMs = 50
+      redis.send('GET', 'hot')
+      redis.send(...write)
+      expect(await redis.next()).toBe(bulk('old'))
+      await redis.next()
+    }
   })
 })
 

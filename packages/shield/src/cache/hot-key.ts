@@ -300,6 +300,7 @@ export class HotKey {
     const loads = [...this.#loads.values()]
     this.drop()
     for (const load of loads) finish(load, undefined)
+    this.copies?.abandon()
   }
 
   /** Drops every reply and poisons every load: a change became known by another way than the watcher. */

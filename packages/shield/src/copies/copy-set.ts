@@ -9,7 +9,8 @@ import { besideKey, byNode, markerOf, nodesOf, ownershipOf, type PlacedCopy, pla
 /** Gets a reply; undefined where the caller has to ask Redis itself. */
 type CopyReader = (reply: CachedReply | undefined) => void
 
-interface WaitingReader {
+/** A read that is not answered: it waits for a picture, or a copy was asked. */
+interface PendingRead {
   readonly command: ReadCommand
   readonly onRead: CopyReader
 }
@@ -77,7 +78,9 @@ export class CopySet {
   /** Counts what makes the pictures so far too old. */
   #epoch = 0
   #isCatchingUp = false
-  readonly #waiting: WaitingReader[] = []
+  /** Reads that wait for the next picture, and those that a copy was asked for. */
+  readonly #waiting: PendingRead[] = []
+  readonly #asked = new Set<PendingRead>()
   #picture: Picture | undefined
   #isRefresher = false
   #isRefreshing = false
@@ -112,41 +115,55 @@ export class CopySet {
 
   /** Reads a copy, or the key where no copy will do; false where neither can be read here. */
   read(command: ReadCommand, onRead: CopyReader): boolean {
-    return this.#read(command, onRead, false)
+    return this.#read({ command, onRead }, false)
   }
 
-  #read(command: ReadCommand, onRead: CopyReader, isSecondTry: boolean): boolean {
-    if (this.#seenVersion === Number.POSITIVE_INFINITY) return this.#wait(command, onRead)
+  #read(read: PendingRead, isSecondTry: boolean): boolean {
+    if (this.#seenVersion === Number.POSITIVE_INFINITY) return this.#wait(read)
     const copy = this.#pick()
     const watcher = copy === undefined ? undefined : this.#host.watcherAt(copy.slot)
-    if (copy === undefined || watcher === undefined) return this.#host.readOriginal(command, onRead)
-    const bytes = encodeCopyRead(copy.name, command.encodeFor(keyBytes(copy.name)))
+    if (copy === undefined || watcher === undefined) return this.#readOriginal(read)
+    const bytes = encodeCopyRead(copy.name, read.command.encodeFor(keyBytes(copy.name)))
+    this.#asked.add(read)
     watcher.transact(this.#host.database, bytes, copyReadReplies, (reply) => {
+      // An own write went out meanwhile, and the reader to Redis before it.
+      if (!this.#asked.delete(read)) return
       const reading = reply === undefined ? undefined : parseCopyRead(reply, this.#host.keyName)
       if (reading?.version !== undefined && reading.version >= this.#seenVersion) {
         this.#seenVersion = reading.version
         this.#host.countCopyRead()
-        onRead(this.#host.wrap(reading.reply))
+        read.onRead(this.#host.wrap(reading.reply))
         return
       }
       // A copy that ended or is behind is written anew, and read once more; a command that fails on it goes to the key.
       const mayTryAgain = reading !== undefined && !isSecondTry
       if (mayTryAgain) this.written()
-      const isSent = mayTryAgain ? this.#wait(command, onRead) : this.#host.readOriginal(command, onRead)
-      if (!isSent) onRead(undefined)
+      const isSent = mayTryAgain ? this.#wait(read) : this.#readOriginal(read)
+      if (!isSent) read.onRead(undefined)
     })
     return true
+  }
+
+  #readOriginal({ command, onRead }: PendingRead): boolean {
+    return this.#host.readOriginal(command, onRead)
   }
 
   /**
    * Waits for the picture that is being taken. Reading the key meanwhile would show something newer than that picture, and
    * the next read of a copy would go back in time: with many readers there would never be a picture new enough.
    */
-  #wait(command: ReadCommand, onRead: CopyReader): boolean {
+  #wait(read: PendingRead): boolean {
     if (!this.#host.watcherAt(this.#host.keySlot)?.canRead) return false
-    this.#waiting.push({ command, onRead })
+    this.#waiting.push(read)
     if (!this.#isCatchingUp) this.#catchUp()
     return true
+  }
+
+  /** Sends every reader to Redis: an own write is about to go out, and a copy may show it to those who asked before. */
+  abandon(): void {
+    const reads = [...this.#asked, ...this.#waiting.splice(0)]
+    this.#asked.clear()
+    for (const { onRead } of reads) onRead(undefined)
   }
 
   /** The server says that the key changed. */
@@ -168,7 +185,7 @@ export class CopySet {
       this.#isCatchingUp = false
       const picture = pictureOf(value)
       if (this.#isClosed || picture === undefined) {
-        this.#serveWaiting((reader) => this.#host.readOriginal(reader.command, reader.onRead))
+        this.#serveWaiting((read) => this.#readOriginal(read))
         return
       }
       this.#putAll(picture)
@@ -178,12 +195,12 @@ export class CopySet {
       }
       this.#seenVersion = picture.version
       // Behind the puts on the same connections: they find the new picture.
-      this.#serveWaiting((reader) => this.#read(reader.command, reader.onRead, true))
+      this.#serveWaiting((read) => this.#read(read, true))
     })
   }
 
-  #serveWaiting(serve: (reader: WaitingReader) => boolean): void {
-    for (const reader of this.#waiting.splice(0)) if (!serve(reader)) reader.onRead(undefined)
+  #serveWaiting(serve: (read: PendingRead) => boolean): void {
+    for (const read of this.#waiting.splice(0)) if (!serve(read)) read.onRead(undefined)
   }
 
   /** Looks after the election, the names and the markers; several times a second. */

@@ -248,6 +248,19 @@ describe('copies behind the proxy', () => {
       await redis.next()
     }
   })
+
+  test('an own write is seen although the version counter is lost', async () => {
+    const { server, redis } = await startCopies()
+    for (let round = 0; round < 3; round++) {
+      for (let write = 0; write < 5; write++) {
+        await redis.ask('SET', 'hot', 'old')
+        await redis.ask('GET', 'hot')
+      }
+      expect(await server.cli('DEL', '{hot}:fb-version')).toBe('1')
+      await redis.ask('SET', 'hot', `new${round}`)
+      expect(await redis.ask('GET', 'hot')).toBe(bulk(`new${round}`))
+    }
+  })
 })
 
 describe('copies behind the proxy, on a real cluster', () => {

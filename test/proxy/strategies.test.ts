@@ -2,6 +2,7 @@ import { keySlot, type RateLimitStrategy } from '@firebreak/core'
 import { type FirebreakProxy, type ProxyOptions, startProxy } from '@firebreak/proxy'
 import { FaultProxy, type RedisCluster, startCluster, startRedis, TestHub, testRule, waitFor } from '@firebreak/testkit'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { letWork } from './proxy-stage.ts'
 import { RawClient } from './raw-client.ts'
 
 let hub: TestHub
@@ -126,6 +127,65 @@ test('a request of several keys that has to wait for a limit is counted once', a
   await redis.ask('GET', 'last')
   await waitFor(() => hub.counted('last').count === 1)
   expect(hub.counted('beside').count).toBe(30)
+})
+
+test.each(['process', 'shared'] as const)(
+  'who leaves the line of a limit of scope %s leaves its turn',
+  async (scope) => {
+    const server = await startRedis()
+    closers.push(() => server.stop())
+    const proxy = await start(server.url, { shield: { maxLimitWaitMs: 60_000 } })
+    const redis = await connect(proxy)
+    const strategy: RateLimitStrategy = {
+      strategy: 'RateLimit',
+      algorithm: 'tokenBucket',
+      limit: 1,
+      windowMs: 1000,
+      onLimit: 'wait',
+      scope,
+    }
+    hub.heat('main', ['hot'], { strategy })
+    const figure = async (name: string) =>
+      Number(new RegExp(`firebreak_${name}:(\\d+)`).exec(await redis.ask('INFO', 'firebreak'))![1])
+    await waitFor(async () => {
+      await redis.ask('GET', 'hot')
+      return (await figure('limited_waited')) > 0
+    })
+    const before = await figure('limited_waited')
+    const leaving = await Promise.all(Array.from({ length: 8 }, () => connect(proxy)))
+    for (const client of leaving) client.send('GET', 'hot')
+    for (const client of leaving) client.send('GET', 'behind')
+    await waitFor(() => hub.counted('hot').count >= before + 8)
+    await Promise.all(leaving.map((client) => client.close()))
+    await waitFor(async () => (await figure('clients')) === 1)
+    expect(await redis.ask('GET', 'hot')).toBe('$-1\r\n')
+    // Its own turn, and those that came before the others left.
+    expect((await figure('limited_waited')) - before).toBeLessThan(5)
+  },
+)
+
+test('of what a client sends behind a request that waits for a limit, little is read', async () => {
+  const server = await startRedis()
+  closers.push(() => server.stop())
+  const proxy = await start(server.url, { shield: { maxLimitWaitMs: 120_000 } })
+  const [redis, waiting] = [await connect(proxy), await connect(proxy)]
+  const strategy: RateLimitStrategy = {
+    strategy: 'RateLimit',
+    algorithm: 'tokenBucket',
+    limit: 1,
+    windowMs: 60_000,
+    onLimit: 'wait',
+    scope: 'process',
+  }
+  hub.heat('main', ['hot'], { strategy })
+  hub.heat('main', ['marker'])
+  await knowsTable(redis)
+  await redis.ask('GET', 'hot')
+  waiting.send('GET', 'hot')
+  for (let count = 0; count < 64; count++) waiting.send('SET', 'cold', 'x'.repeat(1 << 20))
+  await letWork(redis)
+  // The kernel takes some of it.
+  expect(waiting.socket.writableLength).toBeGreaterThan(32 << 20)
 })
 
 test('a limit of scope shared is one limit for all proxies, users and connections', async () => {

@@ -309,6 +309,26 @@ describe('copies behind the proxy', () => {
     }
   })
 
+  test('a picture that was taken before an own FLUSHALL is not read behind it', async () => {
+    const { fault, redis } = await startCopies()
+    // What the shield asks for is there long after what the client asks for.
+    fault.faults.serverDelayMs = 50
+    await redis.ask('SET', 'hot', 'old')
+    await redis.ask('FLUSHALL')
+    expect(await redis.ask('GET', 'hot')).toBe('$-1\r\n')
+  })
+
+  test('a change that the refresher could not be told of reaches the copies', async () => {
+    const { server, fault } = await startCopies()
+    await waitFor(async () => (await server.cli('EXISTS', '{hot}:fb-refresher')) === '1')
+    fault.faults.refusesConnections = true
+    fault.cut()
+    await server.cli('SET', 'hot', 'new')
+    fault.faults.refusesConnections = false
+    // Nobody reads the key meanwhile, who might write the copies anew.
+    await waitFor(async () => (await server.cli('GET', 'copy')) === 'new')
+  })
+
   test('an own write is seen although the version counter is lost', async () => {
     const { server, redis } = await startCopies()
     for (let round = 0; round < 3; round++) {

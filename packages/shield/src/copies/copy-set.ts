@@ -1,9 +1,10 @@
-import { keyBytes, type RedundantKeysStrategy, ReplyDecoder, type RespValue } from '@firebreak/core'
+import { keyBytes, type RedundantKeysStrategy, type RespValue } from '@firebreak/core'
 import type { CachedReply } from '../cache/cached-reply.ts'
 import type { ReadCommand } from '../cache/read-command.ts'
 import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
 import { copyReadReplies, encodeCopyRead, parseCopyRead } from './copy-read.ts'
 import { encodeScript } from './copy-script.ts'
+import { decodeAnswer, type Picture, pictureOf } from './picture.ts'
 import { besideKey, byNode, markerOf, nodesOf, ownershipOf, type PlacedCopy, placeCopies } from './place-copies.ts'
 
 /** Gets a reply; undefined where the caller has to ask Redis itself. */
@@ -47,12 +48,6 @@ const ownershipMarginMs = 60_000
 /** Random choices before the copies are gone through one by one. */
 const pickAttempts = 16
 
-interface Picture {
-  readonly version: number
-  readonly pttlMs: number
-  readonly dump: Uint8Array | undefined
-}
-
 /**
  * The copies of one hot key (strategy RedundantKeys), as one process sees them.
  *
@@ -81,6 +76,7 @@ export class CopySet {
   /** Reads that wait for the next picture, and those that a copy was asked for. */
   readonly #waiting: PendingRead[] = []
   readonly #asked = new Set<PendingRead>()
+  /** The refresher's last picture; undefined where the key has changed since. */
   #picture: Picture | undefined
   #isRefresher = false
   #isRefreshing = false
@@ -115,7 +111,10 @@ export class CopySet {
 
   /** Reads a copy, or the key where no copy will do; false where neither can be read here. */
   read(command: ReadCommand, onRead: CopyReader): boolean {
-    return this.#read({ command, onRead }, false)
+    const isRead = this.#read({ command, onRead }, false)
+    // As `#giveBack`.
+    if (!isRead) this.written()
+    return isRead
   }
 
   #read(read: PendingRead, isSecondTry: boolean): boolean {
@@ -139,7 +138,7 @@ export class CopySet {
       const mayTryAgain = reading !== undefined && !isSecondTry
       if (mayTryAgain) this.written()
       const isSent = mayTryAgain ? this.#wait(read) : this.#readOriginal(read)
-      if (!isSent) read.onRead(undefined)
+      if (!isSent) this.#giveBack(read)
     })
     return true
   }
@@ -159,6 +158,12 @@ export class CopySet {
     return true
   }
 
+  /** Nothing can be read here. The application asks Redis itself, and must not be shown something older afterwards. */
+  #giveBack({ onRead }: PendingRead): void {
+    this.written()
+    onRead(undefined)
+  }
+
   /** Sends every reader to Redis: an own write is about to go out, and a copy may show it to those who asked before. */
   abandon(): void {
     const reads = [...this.#asked, ...this.#waiting.splice(0)]
@@ -168,10 +173,17 @@ export class CopySet {
 
   /** The server says that the key changed. */
   changed(): void {
+    this.#picture = undefined
     if (this.#isRefresher) this.#refresh()
   }
 
-  /** This process wrote the key, or is to begin with its copies: only pictures that are taken from now on will do. */
+  /** Any key may have changed, and nobody was told. */
+  missed(): void {
+    this.changed()
+    this.written()
+  }
+
+  /** The application wrote the key or may have read it: only pictures that are taken from now on will do. */
   written(): void {
     this.#seenVersion = Number.POSITIVE_INFINITY
     this.#epoch++
@@ -200,7 +212,7 @@ export class CopySet {
   }
 
   #serveWaiting(serve: (read: PendingRead) => boolean): void {
-    for (const read of this.#waiting.splice(0)) if (!serve(read)) read.onRead(undefined)
+    for (const read of this.#waiting.splice(0)) if (!serve(read)) this.#giveBack(read)
   }
 
   /** Looks after the election, the names and the markers; several times a second. */
@@ -323,9 +335,9 @@ export class CopySet {
     if (now >= this.#leavingUntil) this.#leaving = []
     const picture = this.#picture
     const watcher = this.#host.watcherAt(this.#host.keySlot)
-    if (picture === undefined || watcher === undefined || !watcher.canRead || watcher.state !== 'live') return
-    if (picture.pttlMs >= 0) {
-      // A key that expires is pictured anew: its time is running.
+    if (watcher === undefined || !watcher.canRead || watcher.state !== 'live') return
+    if (picture === undefined || picture.pttlMs >= 0) {
+      // It has changed since, or it expires and its time is running.
       this.#refresh()
       return
     }
@@ -347,12 +359,12 @@ export class CopySet {
   }
 
   /**
-   * How long the marker, the copy and the mark of ownership live. The copy outlives its marker by a little and its key by
-   * `ttlJitterMs` at most, random so that copies do not end together, and never its mark.
+   * How long the marker, the copy and the mark of ownership live. The marker never outlives the key. The copy outlives its
+   * marker by a little and its key by `ttlJitterMs` at most, random so that copies do not end together, and never its mark.
    */
   #livesFor(picture: Picture): [markerMs: number, copyMs: number, ownershipMs: number] {
-    const markerMs = vouchFor(picture)
     const keyMs = picture.pttlMs >= 0 ? Math.max(1, picture.pttlMs) : Number.POSITIVE_INFINITY
+    const markerMs = Math.min(vouchMs, keyMs)
     const jitterMs = Math.floor(this.#host.random() * this.#strategy.ttlJitterMs)
     const copyMs = Math.min(markerMs + outliveMs, keyMs) + jitterMs
     return [markerMs, copyMs, copyMs + ownershipMarginMs]
@@ -364,26 +376,12 @@ export class CopySet {
       onValue(undefined)
       return
     }
-    watcher.transact(this.#host.database, bytes, 1, (reply) => onValue(reply === undefined ? undefined : decode(reply)))
+    watcher.transact(this.#host.database, bytes, 1, (reply) =>
+      onValue(reply === undefined ? undefined : decodeAnswer(reply)),
+    )
   }
 }
 
 function keysOf({ name }: PlacedCopy): string[] {
   return [name, markerOf(name), ownershipOf(name)]
-}
-
-/** A marker never outlives its key. */
-function vouchFor({ pttlMs }: Picture): number {
-  return pttlMs >= 0 ? Math.max(1, Math.min(vouchMs, pttlMs)) : vouchMs
-}
-
-function decode(reply: Uint8Array): RespValue | undefined {
-  const decoder = new ReplyDecoder({ bulk: 'copy' })
-  decoder.feed(reply)
-  return decoder.next()
-}
-
-function pictureOf(value: RespValue | undefined): Picture | undefined {
-  if (!Array.isArray(value) || typeof value[0] !== 'number' || typeof value[1] !== 'number') return undefined
-  return { version: value[0], pttlMs: value[1], dump: value[2] instanceof Uint8Array ? value[2] : undefined }
 }

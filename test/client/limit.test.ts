@@ -158,3 +158,25 @@ describe.each(Object.keys(libraries))('%s', (library) => {
     expect(errors[0]).toBeInstanceOf(KeyLimitedError)
   })
 })
+
+test.each(Object.keys(libraries).filter((library) => library.startsWith('node-redis')))(
+  '%s: a command that is aborted leaves the line of its limit',
+  async (library) => {
+    const client = await libraries[library]!({ kind: 'standalone', port: server.port })
+    const redisClusterId = `abort ${library}`
+    const options = { redisClusterId, tableFile: false, maxLimitWaitMs: 120_000 } as const
+    protect(client.raw, { ...options, hubs: [hub.url], serviceId: 'shop' })
+    await waitFor(() => shieldOf(client.raw)?.isConnected)
+    const strategy: RateLimitStrategy = { ...perMinute, limit: 1, onLimit: 'wait' }
+    hub.heat(redisClusterId, ['k'], { strategy })
+    await waitFor(() => shieldOf(client.raw)!.tableVersion.version === hub.version)
+    await client.get('k')
+    const leaving = new AbortController()
+    const raw = client.raw as { sendCommand(args: string[], options: object): Promise<unknown> }
+    const waiting = raw.sendCommand(['GET', 'k'], { abortSignal: leaving.signal })
+    leaving.abort()
+    await expect(waiting).rejects.toThrow('The command was aborted')
+    unprotect(client.raw)
+    client.close()
+  },
+)

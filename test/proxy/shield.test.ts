@@ -75,6 +75,21 @@ test('accesses of keys are counted by command, in pipelines, transactions and sc
   expect(hub.counted('l').count).toBe(1)
 })
 
+test.each(['GEORADIUS g 13 38 500 km STORE x STORE hot', 'GEORADIUSBYMEMBER g m 500 km STOREDIST x STOREDIST hot'])(
+  'a read behind %s sees what it wrote',
+  async (line) => {
+    const redis = await client()
+    await redis.ask('GEOADD', 'g', '13.3', '38.1', 'm')
+    await redis.ask('SET', 'hot', 'old')
+    hub.heat('main', ['hot'])
+    expect(await served(redis, 'TYPE', 'hot')).toBe('+string\r\n')
+    redis.send(...line.split(' '))
+    redis.send('TYPE', 'hot')
+    expect(await redis.next()).toBe(':1\r\n')
+    expect(await redis.next()).toBe('+zset\r\n')
+  },
+)
+
 test('a hot key is answered from memory, and Redis hardly sees it', async () => {
   const redis = await client()
   await redis.ask('SET', 'hot', 'value')

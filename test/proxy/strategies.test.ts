@@ -1,7 +1,8 @@
 import { keySlot, type RateLimitStrategy } from '@firebreak/core'
 import { type FirebreakProxy, type ProxyOptions, startProxy } from '@firebreak/proxy'
-import { type RedisCluster, startCluster, startRedis, TestHub, testRule, waitFor } from '@firebreak/testkit'
+import { FaultProxy, type RedisCluster, startCluster, startRedis, TestHub, testRule, waitFor } from '@firebreak/testkit'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { letWork } from './proxy-stage.ts'
 import { RawClient } from './raw-client.ts'
 
 let hub: TestHub
@@ -128,6 +129,65 @@ test('a request of several keys that has to wait for a limit is counted once', a
   expect(hub.counted('beside').count).toBe(30)
 })
 
+test.each(['process', 'shared'] as const)(
+  'who leaves the line of a limit of scope %s leaves its turn',
+  async (scope) => {
+    const server = await startRedis()
+    closers.push(() => server.stop())
+    const proxy = await start(server.url, { shield: { maxLimitWaitMs: 60_000 } })
+    const redis = await connect(proxy)
+    const strategy: RateLimitStrategy = {
+      strategy: 'RateLimit',
+      algorithm: 'tokenBucket',
+      limit: 1,
+      windowMs: 1000,
+      onLimit: 'wait',
+      scope,
+    }
+    hub.heat('main', ['hot'], { strategy })
+    const figure = async (name: string) =>
+      Number(new RegExp(`firebreak_${name}:(\\d+)`).exec(await redis.ask('INFO', 'firebreak'))![1])
+    await waitFor(async () => {
+      await redis.ask('GET', 'hot')
+      return (await figure('limited_waited')) > 0
+    })
+    const before = await figure('limited_waited')
+    const leaving = await Promise.all(Array.from({ length: 8 }, () => connect(proxy)))
+    for (const client of leaving) client.send('GET', 'hot')
+    for (const client of leaving) client.send('GET', 'behind')
+    await waitFor(() => hub.counted('hot').count >= before + 8)
+    await Promise.all(leaving.map((client) => client.close()))
+    await waitFor(async () => (await figure('clients')) === 1)
+    expect(await redis.ask('GET', 'hot')).toBe('$-1\r\n')
+    // Its own turn, and those that came before the others left.
+    expect((await figure('limited_waited')) - before).toBeLessThan(5)
+  },
+)
+
+test('of what a client sends behind a request that waits for a limit, little is read', async () => {
+  const server = await startRedis()
+  closers.push(() => server.stop())
+  const proxy = await start(server.url, { shield: { maxLimitWaitMs: 120_000 } })
+  const [redis, waiting] = [await connect(proxy), await connect(proxy)]
+  const strategy: RateLimitStrategy = {
+    strategy: 'RateLimit',
+    algorithm: 'tokenBucket',
+    limit: 1,
+    windowMs: 60_000,
+    onLimit: 'wait',
+    scope: 'process',
+  }
+  hub.heat('main', ['hot'], { strategy })
+  hub.heat('main', ['marker'])
+  await knowsTable(redis)
+  await redis.ask('GET', 'hot')
+  waiting.send('GET', 'hot')
+  for (let count = 0; count < 64; count++) waiting.send('SET', 'cold', 'x'.repeat(1 << 20))
+  await letWork(redis)
+  // The kernel takes some of it.
+  expect(waiting.socket.writableLength).toBeGreaterThan(32 << 20)
+})
+
 test('a limit of scope shared is one limit for all proxies, users and connections', async () => {
   const server = await startRedis()
   closers.push(() => server.stop())
@@ -209,6 +269,77 @@ test('a key that one thread finds hot is hot in all threads at once', async () =
       if ((await client.ask('FIREBREAK', 'PEEK', 'k')) === `*1\r\n${bulk('v')}`) served.add(client)
     }
     return served.size === others.size
+  })
+})
+
+describe('copies behind the proxy', () => {
+  /** A client of a proxy over a Redis whose key `hot` is read from copies; `fault` stands before the Redis. */
+  async function startCopies() {
+    const server = await startRedis()
+    closers.push(() => server.stop())
+    const fault = await FaultProxy.start(server.port)
+    closers.push(() => fault.close())
+    fault.faults.onlyTracking = true
+    const redis = await connect(await start(`127.0.0.1:${fault.port}`))
+    const strategy = { strategy: 'RedundantKeys', copies: ['copy'], ttlJitterMs: 0 } as const
+    hub.heat('main', ['hot'], { strategy })
+    await waitFor(async () => {
+      await redis.ask('SET', 'hot', 'old')
+      await redis.ask('GET', 'hot')
+      return (await server.cli('EXISTS', 'copy')) === '1'
+    })
+    return { server, fault, redis }
+  }
+
+  test.each([
+    ['a read of a copy', true],
+    ['a read that waits for a picture', false],
+  ])('%s does not see what stands behind it in the pipeline', async (_, isCaughtUp) => {
+    const { fault, redis } = await startCopies()
+    for (const write of [['SET', 'hot', 'new'], ['DEL', 'hot'], ['FLUSHALL']]) {
+      fault.faults.clientDelayMs = 0
+      await redis.ask('SET', 'hot', 'old')
+      if (isCaughtUp) await redis.ask('GET', 'hot')
+      // What the shield reads itself arrives long after what the client sends.
+      fault.faults.clientDelayMs = 50
+      redis.send('GET', 'hot')
+      redis.send(...write)
+      expect(await redis.next()).toBe(bulk('old'))
+      await redis.next()
+    }
+  })
+
+  test('a picture that was taken before an own FLUSHALL is not read behind it', async () => {
+    const { fault, redis } = await startCopies()
+    // What the shield asks for is there long after what the client asks for.
+    fault.faults.serverDelayMs = 50
+    await redis.ask('SET', 'hot', 'old')
+    await redis.ask('FLUSHALL')
+    expect(await redis.ask('GET', 'hot')).toBe('$-1\r\n')
+  })
+
+  test('a change that the refresher could not be told of reaches the copies', async () => {
+    const { server, fault } = await startCopies()
+    await waitFor(async () => (await server.cli('EXISTS', '{hot}:fb-refresher')) === '1')
+    fault.faults.refusesConnections = true
+    fault.cut()
+    await server.cli('SET', 'hot', 'new')
+    fault.faults.refusesConnections = false
+    // Nobody reads the key meanwhile, who might write the copies anew.
+    await waitFor(async () => (await server.cli('GET', 'copy')) === 'new')
+  })
+
+  test('an own write is seen although the version counter is lost', async () => {
+    const { server, redis } = await startCopies()
+    for (let round = 0; round < 3; round++) {
+      for (let write = 0; write < 5; write++) {
+        await redis.ask('SET', 'hot', 'old')
+        await redis.ask('GET', 'hot')
+      }
+      expect(await server.cli('DEL', '{hot}:fb-version')).toBe('1')
+      await redis.ask('SET', 'hot', `new${round}`)
+      expect(await redis.ask('GET', 'hot')).toBe(bulk(`new${round}`))
+    }
   })
 })
 

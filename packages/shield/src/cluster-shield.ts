@@ -391,6 +391,9 @@ export class ClusterShield implements KeySpaceHost {
   #nodeLost(node: string): void {
     this.tally.flushes++
     this.#options.diskTier?.distrust()
-    for (const hot of this.#hotKeys()) if (hot.node === node && hot.isConsistent) hot.dropReplies()
+    for (const hot of this.#hotKeys()) {
+      if (hot.node === node && hot.isConsistent) hot.dropReplies()
+      if (hot.space.upstream.nodeOf(hot.slot) === node) hot.copies?.missed()
+    }
   }
 }

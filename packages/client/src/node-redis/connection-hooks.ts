@@ -169,10 +169,13 @@ export class ConnectionHooks {
   ): Promise<unknown> | undefined {
     // A command of several keys does not wait: it would hold the others.
     const canWait = limited.length === 1 && options?.chainId === undefined
+    const signal = options?.abortSignal
     for (const hot of limited) {
-      const verdict = hot.limit!.admit(canWait)
+      const verdict = hot.limit!.admit(canWait, signal)
       if (verdict === undefined) continue
       const refuse = (error: unknown) => {
+        // It fails as every aborted command of the library does.
+        if (signal?.aborted) return this.sendPlainly(args, options)
         const last = keyIndex === 0 ? undefined : hot.lastReply(readOf(row, args, keyIndex).id)
         if (last === undefined) throw error
         return this.#replies.read(row.name, last.bytes, options?.typeMapping)

@@ -12,7 +12,7 @@ import type { KeyAccess } from './command-row.ts'
  * | `r1..-1`      | arguments 1 to the last (-2: to the one before it)                                      |
  * | `w1..-1/2`    | every second one of these                                                               |
  * | `r#2`         | argument 2 is the number of keys, which follow it (`w#1/2`: each with a value)          |
- * | `w:STORE@6`   | the argument behind the word STORE, looked for from argument 6 on                       |
+ * | `w:STORE@6`   | the argument behind each word STORE, from argument 6 on (`w:STORE\|STOREDIST@6`: either)|
  * | `r:STREAMS@1%`| the first half of what stands behind the word STREAMS                                   |
  * | `w?sort`      | by a rule of its own: SORT's STORE, MIGRATE's KEYS, BITFIELD, which writes or only reads |
  */
@@ -28,7 +28,7 @@ export type KeySpec =
   | {
       readonly kind: 'keyword'
       readonly access: KeyAccess
-      readonly word: string
+      readonly words: readonly string[]
       readonly from: number
       readonly isHalfOfRest: boolean
     }
@@ -38,7 +38,7 @@ export type KeySpec =
 export type KeyRule = 'sort' | 'migrate' | 'bitfield'
 
 const rules: readonly string[] = ['sort', 'migrate', 'bitfield'] satisfies readonly KeyRule[]
-const pattern = /^([rw])(?:#(\d+)(?:\/(\d+))?|:([A-Z]+)@(\d+)(%?)|\?([a-z]+)|(\d+)(?:\.\.(-?\d+)(?:\/(\d+))?)?)$/
+const pattern = /^([rw])(?:#(\d+)(?:\/(\d+))?|:([A-Z|]+)@(\d+)(%?)|\?([a-z]+)|(\d+)(?:\.\.(-?\d+)(?:\/(\d+))?)?)$/
 
 /** Reads the specs of a row, as `w1 r#2`. */
 export function parseKeySpecs(text: string): readonly KeySpec[] {
@@ -48,10 +48,12 @@ export function parseKeySpecs(text: string): readonly KeySpec[] {
 function parseKeySpec(text: string): KeySpec {
   const match = pattern.exec(text)
   if (match === null) throw new TypeError(`the command table has a key spec that is none: ${text}`)
-  const [, letter, countAt, countStep, word, from, half, rule, first, last, step] = match
+  const [, letter, countAt, countStep, words, from, half, rule, first, last, step] = match
   const access = letter === 'w' ? 'write' : 'read'
   if (countAt !== undefined) return { kind: 'counted', access, countAt: Number(countAt), step: Number(countStep ?? 1) }
-  if (word !== undefined) return { kind: 'keyword', access, word, from: Number(from), isHalfOfRest: half === '%' }
+  if (words !== undefined) {
+    return { kind: 'keyword', access, words: words.split('|'), from: Number(from), isHalfOfRest: half === '%' }
+  }
   if (rule !== undefined) {
     if (!rules.includes(rule)) throw new TypeError(`the command table names a rule that is none: ${rule}`)
     return { kind: 'rule', access, rule: rule as KeyRule }

@@ -24,7 +24,8 @@ export function firstKeyIndex(row: CommandRow, args: CommandArgs): number {
 
 /**
  * Tells each key of a command and whether it is read or written, in the order that COMMAND GETKEYS has. Arguments that
- * Redis would refuse (too few, a count beyond them) give the keys that stand where keys must stand, and no others.
+ * Redis would refuse (too few, a count beyond them) give the keys that stand where keys must stand, and no others. Where
+ * GEORADIUS names several destinations, of which it writes the last, all are told: COMMAND GETKEYS has the first only.
  */
 export function forEachKey(row: CommandRow, args: CommandArgs, visit: KeyVisitor): void {
   const { keys } = row
@@ -77,10 +78,12 @@ function visitSpec(spec: KeySpec, args: CommandArgs, visit: KeyVisitor): void {
       return
     }
     case 'keyword': {
-      const at = indexOfWord(args, spec.word, spec.from)
-      if (at === 0) return
-      const last = spec.isHalfOfRest ? at + Math.floor((args.length - at - 1) / 2) : at + 1
-      for (let index = at + 1; index <= last; index++) visit(index, spec.access)
+      for (let index = spec.from; index < args.length - 1; index++) {
+        if (!isOneOf(args, index, spec.words)) continue
+        const last = spec.isHalfOfRest ? index + Math.floor((args.length - index - 1) / 2) : index + 1
+        while (index < last) visit(++index, spec.access)
+        if (spec.isHalfOfRest) return
+      }
       return
     }
     case 'rule':
@@ -90,10 +93,9 @@ function visitSpec(spec: KeySpec, args: CommandArgs, visit: KeyVisitor): void {
   }
 }
 
-/** Where a word stands that has something behind it, or 0. */
-function indexOfWord(args: CommandArgs, word: string, from: number): number {
-  for (let index = from; index < args.length - 1; index++) if (args.isWord(index, word)) return index
-  return 0
+function isOneOf(args: CommandArgs, index: number, words: readonly string[]): boolean {
+  for (const word of words) if (args.isWord(index, word)) return true
+  return false
 }
 
 /** SORT key … STORE destination. BY and GET take patterns, which may spell "store"; of two STOREs the last holds. */

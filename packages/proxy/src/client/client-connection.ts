@@ -19,6 +19,8 @@ import type { Session } from './session.ts'
 
 const asterisk = 0x2a
 const largeBytes = 4096
+/** What is read of requests that have to wait: as much as comes with one read, so that the client's end behind it is seen. */
+const readAheadBytes = 256 * 1024
 
 /**
  * One client of the proxy: takes its requests off the wire, sends each the way it has to go, and writes the replies in
@@ -57,6 +59,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   #isPaused = false
   #isEnding = false
   #isClosed = false
+  #gone: AbortController | undefined
   readonly backlog: Backlog
   lastActiveMs: number
   readonly sinceMs: number
@@ -79,6 +82,11 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
 
   get isClosed(): boolean {
     return this.#isClosed
+  }
+
+  /** Aborted when the client is gone. */
+  get gone(): AbortSignal {
+    return (this.#gone ??= new AbortController()).signal
   }
 
   get transport(): Transport {
@@ -115,6 +123,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
       this.#input.add(bytes, start, length, this.#large.missingBytes)
       this.#takeInput()
     }
+    if (this.#hasReadAhead) this.#transport.pause()
   }
 
   /** Redis has taken what was sent over the client's own connection: the rest of a large request, or more, may come. */
@@ -134,6 +143,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     this.slots.clear()
     this.own.release()
     this.backlog.close()
+    this.#gone?.abort()
     this.host.onClientGone(this)
   }
 
@@ -208,7 +218,6 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   /** No request is taken until `letGo`. */
   hold(): void {
     this.#isHeld = true
-    this.#transport.pause()
   }
 
   letGo(): void {
@@ -250,6 +259,11 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
 
   get #isBlocked(): boolean {
     return this.#isWaiting || this.#isHeld || this.#isPaused
+  }
+
+  /** True when as much is read as may wait. Less would hide from the proxy that the client has gone. */
+  get #hasReadAhead(): boolean {
+    return this.#isBlocked && this.#input.length >= readAheadBytes
   }
 
   #takeInput(): void {

@@ -8,6 +8,10 @@ export class Input {
     return this.#start === this.#end
   }
 
+  get length(): number {
+    return this.#end - this.#start
+  }
+
   get bytes(): Buffer {
     return this.#bytes!
   }

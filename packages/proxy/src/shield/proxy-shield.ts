@@ -329,7 +329,7 @@ export class ProxyShield {
     const limit = hot.limit!
     const pass = client.limitPass
     client.limitPass = undefined
-    const verdict = pass === undefined ? limit.admit(true) : pass === 'paid' ? undefined : pass
+    const verdict = pass === undefined ? limit.admit(true, client.gone) : pass === 'paid' ? undefined : pass
     if (verdict instanceof Promise) {
       client.hold()
       verdict.then(

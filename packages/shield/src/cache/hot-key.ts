@@ -300,6 +300,7 @@ export class HotKey {
     const loads = [...this.#loads.values()]
     this.drop()
     for (const load of loads) finish(load, undefined)
+    this.copies?.abandon()
   }
 
   /** Drops every reply and poisons every load: a change became known by another way than the watcher. */
@@ -309,10 +310,11 @@ export class HotKey {
     this.dropReplies()
   }
 
-  /** As `drop`, and a limit gives nothing again either: any key may have changed, or who may read it. */
+  /** As `drop`, with what a limit or copies would give: any key may have changed, or who may read it. */
   flush(): void {
     this.#last?.clear()
     this.drop()
+    this.copies?.missed()
   }
 
   /** The key's new value came with the news of its change: it takes the place of the one that is kept. */

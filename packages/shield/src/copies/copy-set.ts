@@ -1,15 +1,17 @@
-import { keyBytes, type RedundantKeysStrategy, ReplyDecoder, type RespValue } from '@firebreak/core'
+import { keyBytes, type RedundantKeysStrategy, type RespValue } from '@firebreak/core'
 import type { CachedReply } from '../cache/cached-reply.ts'
 import type { ReadCommand } from '../cache/read-command.ts'
 import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
 import { copyReadReplies, encodeCopyRead, parseCopyRead } from './copy-read.ts'
 import { encodeScript } from './copy-script.ts'
+import { decodeAnswer, type Picture, pictureOf } from './picture.ts'
 import { besideKey, byNode, markerOf, nodesOf, ownershipOf, type PlacedCopy, placeCopies } from './place-copies.ts'
 
 /** Gets a reply; undefined where the caller has to ask Redis itself. */
 type CopyReader = (reply: CachedReply | undefined) => void
 
-interface WaitingReader {
+/** A read that is not answered: it waits for a picture, or a copy was asked. */
+interface PendingRead {
   readonly command: ReadCommand
   readonly onRead: CopyReader
 }
@@ -46,12 +48,6 @@ const ownershipMarginMs = 60_000
 /** Random choices before the copies are gone through one by one. */
 const pickAttempts = 16
 
-interface Picture {
-  readonly version: number
-  readonly pttlMs: number
-  readonly dump: Uint8Array | undefined
-}
-
 /**
  * The copies of one hot key (strategy RedundantKeys), as one process sees them.
  *
@@ -77,7 +73,10 @@ export class CopySet {
   /** Counts what makes the pictures so far too old. */
   #epoch = 0
   #isCatchingUp = false
-  readonly #waiting: WaitingReader[] = []
+  /** Reads that wait for the next picture, and those that a copy was asked for. */
+  readonly #waiting: PendingRead[] = []
+  readonly #asked = new Set<PendingRead>()
+  /** The refresher's last picture; undefined where the key has changed since. */
   #picture: Picture | undefined
   #isRefresher = false
   #isRefreshing = false
@@ -112,49 +111,79 @@ export class CopySet {
 
   /** Reads a copy, or the key where no copy will do; false where neither can be read here. */
   read(command: ReadCommand, onRead: CopyReader): boolean {
-    return this.#read(command, onRead, false)
+    const isRead = this.#read({ command, onRead }, false)
+    // As `#giveBack`.
+    if (!isRead) this.written()
+    return isRead
   }
 
-  #read(command: ReadCommand, onRead: CopyReader, isSecondTry: boolean): boolean {
-    if (this.#seenVersion === Number.POSITIVE_INFINITY) return this.#wait(command, onRead)
+  #read(read: PendingRead, isSecondTry: boolean): boolean {
+    if (this.#seenVersion === Number.POSITIVE_INFINITY) return this.#wait(read)
     const copy = this.#pick()
     const watcher = copy === undefined ? undefined : this.#host.watcherAt(copy.slot)
-    if (copy === undefined || watcher === undefined) return this.#host.readOriginal(command, onRead)
-    const bytes = encodeCopyRead(copy.name, command.encodeFor(keyBytes(copy.name)))
+    if (copy === undefined || watcher === undefined) return this.#readOriginal(read)
+    const bytes = encodeCopyRead(copy.name, read.command.encodeFor(keyBytes(copy.name)))
+    this.#asked.add(read)
     watcher.transact(this.#host.database, bytes, copyReadReplies, (reply) => {
+      // An own write went out meanwhile, and the reader to Redis before it.
+      if (!this.#asked.delete(read)) return
       const reading = reply === undefined ? undefined : parseCopyRead(reply, this.#host.keyName)
       if (reading?.version !== undefined && reading.version >= this.#seenVersion) {
         this.#seenVersion = reading.version
         this.#host.countCopyRead()
-        onRead(this.#host.wrap(reading.reply))
+        read.onRead(this.#host.wrap(reading.reply))
         return
       }
       // A copy that ended or is behind is written anew, and read once more; a command that fails on it goes to the key.
       const mayTryAgain = reading !== undefined && !isSecondTry
       if (mayTryAgain) this.written()
-      const isSent = mayTryAgain ? this.#wait(command, onRead) : this.#host.readOriginal(command, onRead)
-      if (!isSent) onRead(undefined)
+      const isSent = mayTryAgain ? this.#wait(read) : this.#readOriginal(read)
+      if (!isSent) this.#giveBack(read)
     })
     return true
+  }
+
+  #readOriginal({ command, onRead }: PendingRead): boolean {
+    return this.#host.readOriginal(command, onRead)
   }
 
   /**
    * Waits for the picture that is being taken. Reading the key meanwhile would show something newer than that picture, and
    * the next read of a copy would go back in time: with many readers there would never be a picture new enough.
    */
-  #wait(command: ReadCommand, onRead: CopyReader): boolean {
+  #wait(read: PendingRead): boolean {
     if (!this.#host.watcherAt(this.#host.keySlot)?.canRead) return false
-    this.#waiting.push({ command, onRead })
+    this.#waiting.push(read)
     if (!this.#isCatchingUp) this.#catchUp()
     return true
   }
 
+  /** Nothing can be read here. The application asks Redis itself, and must not be shown something older afterwards. */
+  #giveBack({ onRead }: PendingRead): void {
+    this.written()
+    onRead(undefined)
+  }
+
+  /** Sends every reader to Redis: an own write is about to go out, and a copy may show it to those who asked before. */
+  abandon(): void {
+    const reads = [...this.#asked, ...this.#waiting.splice(0)]
+    this.#asked.clear()
+    for (const { onRead } of reads) onRead(undefined)
+  }
+
   /** The server says that the key changed. */
   changed(): void {
+    this.#picture = undefined
     if (this.#isRefresher) this.#refresh()
   }
 
-  /** This process wrote the key, or is to begin with its copies: only pictures that are taken from now on will do. */
+  /** Any key may have changed, and nobody was told. */
+  missed(): void {
+    this.changed()
+    this.written()
+  }
+
+  /** The application wrote the key or may have read it: only pictures that are taken from now on will do. */
   written(): void {
     this.#seenVersion = Number.POSITIVE_INFINITY
     this.#epoch++
@@ -168,7 +197,7 @@ export class CopySet {
       this.#isCatchingUp = false
       const picture = pictureOf(value)
       if (this.#isClosed || picture === undefined) {
-        this.#serveWaiting((reader) => this.#host.readOriginal(reader.command, reader.onRead))
+        this.#serveWaiting((read) => this.#readOriginal(read))
         return
       }
       this.#putAll(picture)
@@ -178,12 +207,12 @@ export class CopySet {
       }
       this.#seenVersion = picture.version
       // Behind the puts on the same connections: they find the new picture.
-      this.#serveWaiting((reader) => this.#read(reader.command, reader.onRead, true))
+      this.#serveWaiting((read) => this.#read(read, true))
     })
   }
 
-  #serveWaiting(serve: (reader: WaitingReader) => boolean): void {
-    for (const reader of this.#waiting.splice(0)) if (!serve(reader)) reader.onRead(undefined)
+  #serveWaiting(serve: (read: PendingRead) => boolean): void {
+    for (const read of this.#waiting.splice(0)) if (!serve(read)) this.#giveBack(read)
   }
 
   /** Looks after the election, the names and the markers; several times a second. */
@@ -306,9 +335,9 @@ export class CopySet {
     if (now >= this.#leavingUntil) this.#leaving = []
     const picture = this.#picture
     const watcher = this.#host.watcherAt(this.#host.keySlot)
-    if (picture === undefined || watcher === undefined || !watcher.canRead || watcher.state !== 'live') return
-    if (picture.pttlMs >= 0) {
-      // A key that expires is pictured anew: its time is running.
+    if (watcher === undefined || !watcher.canRead || watcher.state !== 'live') return
+    if (picture === undefined || picture.pttlMs >= 0) {
+      // It has changed since, or it expires and its time is running.
       this.#refresh()
       return
     }
@@ -330,12 +359,12 @@ export class CopySet {
   }
 
   /**
-   * How long the marker, the copy and the mark of ownership live. The copy outlives its marker by a little and its key by
-   * `ttlJitterMs` at most, random so that copies do not end together, and never its mark.
+   * How long the marker, the copy and the mark of ownership live. The marker never outlives the key. The copy outlives its
+   * marker by a little and its key by `ttlJitterMs` at most, random so that copies do not end together, and never its mark.
    */
   #livesFor(picture: Picture): [markerMs: number, copyMs: number, ownershipMs: number] {
-    const markerMs = vouchFor(picture)
     const keyMs = picture.pttlMs >= 0 ? Math.max(1, picture.pttlMs) : Number.POSITIVE_INFINITY
+    const markerMs = Math.min(vouchMs, keyMs)
     const jitterMs = Math.floor(this.#host.random() * this.#strategy.ttlJitterMs)
     const copyMs = Math.min(markerMs + outliveMs, keyMs) + jitterMs
     return [markerMs, copyMs, copyMs + ownershipMarginMs]
@@ -347,26 +376,12 @@ export class CopySet {
       onValue(undefined)
       return
     }
-    watcher.transact(this.#host.database, bytes, 1, (reply) => onValue(reply === undefined ? undefined : decode(reply)))
+    watcher.transact(this.#host.database, bytes, 1, (reply) =>
+      onValue(reply === undefined ? undefined : decodeAnswer(reply)),
+    )
   }
 }
 
 function keysOf({ name }: PlacedCopy): string[] {
   return [name, markerOf(name), ownershipOf(name)]
-}
-
-/** A marker never outlives its key. */
-function vouchFor({ pttlMs }: Picture): number {
-  return pttlMs >= 0 ? Math.max(1, Math.min(vouchMs, pttlMs)) : vouchMs
-}
-
-function decode(reply: Uint8Array): RespValue | undefined {
-  const decoder = new ReplyDecoder({ bulk: 'copy' })
-  decoder.feed(reply)
-  return decoder.next()
-}
-
-function pictureOf(value: RespValue | undefined): Picture | undefined {
-  if (!Array.isArray(value) || typeof value[0] !== 'number' || typeof value[1] !== 'number') return undefined
-  return { version: value[0], pttlMs: value[1], dump: value[2] instanceof Uint8Array ? value[2] : undefined }
 }

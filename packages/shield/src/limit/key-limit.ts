@@ -71,22 +71,22 @@ export class KeyLimit {
   /**
    * Asks for one access: undefined where it may go on at once, an error where it may not; a promise where that takes
    * time. A caller that cannot wait (a command in a pipeline) is refused instead of put in line, and goes on where only
-   * Redis could tell: it is charged all the same.
+   * Redis could tell: it is charged all the same. One that is gone, as `signal` tells, leaves the line.
    */
-  admit(canWait: boolean): undefined | KeyLimitedError | Promise<void> {
+  admit(canWait: boolean, signal?: AbortSignal): undefined | KeyLimitedError | Promise<void> {
     const { key, strategy } = this.#options
-    if (this.#limiter instanceof RedisLimiter) return this.#admitShared(this.#limiter, canWait)
+    if (this.#limiter instanceof RedisLimiter) return this.#admitShared(this.#limiter, canWait, signal)
     // Those who stand in line already come first.
     const mustQueue = strategy.onLimit === 'wait' && this.#waiting > 0
     const answer = mustQueue ? this.#limiter.peek(key, 1) : this.#limiter.take(key)
     if (answer.allowed && !mustQueue) return undefined
-    if (strategy.onLimit === 'wait' && canWait) return this.#wait()
+    if (strategy.onLimit === 'wait' && canWait) return this.#wait(signal)
     return this.#refusal(answer.retryAfterMs)
   }
 
-  #admitShared(limiter: RedisLimiter, canWait: boolean): undefined | Promise<void> {
+  #admitShared(limiter: RedisLimiter, canWait: boolean, signal: AbortSignal | undefined): undefined | Promise<void> {
     const { key, strategy } = this.#options
-    if (strategy.onLimit === 'wait' && canWait) return this.#wait()
+    if (strategy.onLimit === 'wait' && canWait) return this.#wait(signal)
     const answered = limiter.take(key)
     if (!canWait) {
       answered.catch(() => {})
@@ -97,12 +97,14 @@ export class KeyLimit {
     })
   }
 
-  async #wait(): Promise<void> {
+  async #wait(signal: AbortSignal | undefined): Promise<void> {
     const { key, maxWaitMs } = this.#options
     this.#waiting++
     try {
-      await this.#limiter.wait(key, 1, { maxWaitMs })
+      await this.#limiter.wait(key, 1, { maxWaitMs, ...(signal !== undefined && { signal }) })
     } catch (error) {
+      // Nobody was refused.
+      if (signal?.aborted) throw error
       throw this.#refusal((error as { retryAfterMs?: number | null }).retryAfterMs ?? null)
     } finally {
       this.#waiting--

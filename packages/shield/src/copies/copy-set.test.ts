@@ -1,0 +1,118 @@
+import { encodeCommand } from '@firebreak/core'
+import { expect, test } from 'vitest'
+import { CachedReply } from '../cache/cached-reply.ts'
+import { readCommand } from '../cache/read-command.ts'
+import { endlessLease } from '../watcher/lease.ts'
+import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
+import { copyReadReplies } from './copy-read.ts'
+import { CopySet } from './copy-set.ts'
+
+type Answer = (reply: Uint8Array | undefined, sentAt: number) => void
+
+/** Copies of `k` on one node, whose watcher answers when the test says so. */
+function setUp() {
+  const takes: Answer[] = []
+  const reads: Answer[] = []
+  const watcher: Partial<TrackingWatcher> & { canRead: boolean } = {
+    canRead: true,
+    state: 'live',
+    transact: (_: number, bytes: Uint8Array, replyCount: number, handler: Answer) => {
+      if (replyCount === copyReadReplies) reads.push(handler)
+      else if (Buffer.from(bytes).includes('DUMP')) takes.push(handler)
+    },
+  }
+  const copies = new CopySet(
+    {
+      keyName: 'k',
+      keySlot: 0,
+      database: 0,
+      processId: 'test',
+      now: () => 0,
+      random: () => 0,
+      nodeOf: () => 'n',
+      watcherAt: () => watcher as TrackingWatcher,
+      wrap: (bytes) => new CachedReply(bytes, 0, endlessLease),
+      readOriginal: () => false,
+      warn: () => {},
+      countCopyRead: () => {},
+    },
+    { strategy: 'RedundantKeys', copies: ['k_1'], ttlJitterMs: 0 },
+  )
+  const seen: (string | undefined)[] = []
+  const read = () =>
+    copies.read(readCommand('GET', ['k'], 0), (reply) =>
+      seen.push(reply === undefined ? undefined : Buffer.from(reply.bytes).toString()),
+    )
+  return {
+    copies,
+    watcher,
+    seen,
+    read,
+    /** The next picture is there, and is of this version. */
+    takePicture: (version: number) => takes.shift()!(Buffer.from(`*3\r\n:${version}\r\n:-1\r\n$4\r\ndump\r\n`), 0),
+    /** The connection is lost, with what was asked on it. */
+    lose: () => {
+      watcher.canRead = false
+      for (const answer of [...takes.splice(0), ...reads.splice(0)]) answer(undefined, 0)
+    },
+    /** The next read of a copy is answered. */
+    answer: (version: number, value: string) => reads.shift()!(encodeCommand([`${version}|k`, value]), 0),
+  }
+}
+
+test('readers get what a copy has', () => {
+  const { seen, read, takePicture, answer } = setUp()
+  expect([read(), read()]).toEqual([true, true])
+  takePicture(1)
+  answer(1, 'v')
+  answer(1, 'v')
+  expect(seen).toEqual(['$1\r\nv\r\n', '$1\r\nv\r\n'])
+})
+
+test('an own write sends those who wait for a picture to Redis before it', () => {
+  const { copies, seen, read, takePicture } = setUp()
+  read()
+  copies.abandon()
+  expect(seen).toEqual([undefined])
+  takePicture(1)
+  expect(seen).toHaveLength(1)
+})
+
+test('an own write sends those whose copy is being read to Redis before it', () => {
+  const { copies, seen, read, takePicture, answer } = setUp()
+  read()
+  takePicture(1)
+  copies.abandon()
+  expect(seen).toEqual([undefined])
+  answer(2, 'written behind the read')
+  expect(seen).toHaveLength(1)
+})
+
+test.each(['before', 'while'])(
+  'who had to ask Redis, as no node could be read %s, sees nothing older later',
+  (when) => {
+    const { watcher, seen, read, takePicture, answer, lose } = setUp()
+    read()
+    takePicture(1)
+    answer(1, 'old')
+    if (when === 'before') lose()
+    expect(read()).toBe(when === 'while')
+    if (when === 'while') lose()
+    watcher.canRead = true
+    read()
+    takePicture(2)
+    answer(2, 'new')
+    expect(seen.filter((value) => value !== undefined)).toEqual(['$3\r\nold\r\n', '$3\r\nnew\r\n'])
+  },
+)
+
+test('a picture that was taken before changes were missed will not do', () => {
+  const { copies, seen, read, takePicture, answer } = setUp()
+  read()
+  copies.missed()
+  takePicture(1)
+  expect(seen).toEqual([])
+  takePicture(2)
+  answer(2, 'new')
+  expect(seen).toEqual(['$3\r\nnew\r\n'])
+})

@@ -142,6 +142,8 @@ export class PinnedLane {
   send(bytes: Uint8Array, start: number, end: number, slot: number, mark?: ReplyMark, times?: RequestTimes): void {
     this.#expected.push({ slot, mark, times, left: -1 })
     const name = mark?.command.mark
+    // Of HELLO a part may be carried out and the rest refused: an error says nothing about who the connection is.
+    if (name === 'hello' || name === 'auth' || name === 'name') this.isTainted = true
     if (name === 'multi') this.hasSentMulti = true
     else if (name === 'exec' || name === 'discard') this.hasSentMulti = false
     this.connection.outlet.put(bytes, start, end)

@@ -1,6 +1,7 @@
 import { startProxy } from '@firebreak/proxy'
 import { type RedisServer, startRedis } from '@firebreak/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { FakeRedis } from './fake-redis.ts'
 import { RawClient } from './raw-client.ts'
 
 // Commands that are refused and have changed the connection nevertheless, or are refused and have not: who a client is,
@@ -77,4 +78,58 @@ describe('a connection that was another user’s is nobody else’s', () => {
     'A: AUTH u p; A: WATCH x; A: HELLO 2 AUTH default sesame FOO; A: UNWATCH; B: AUTH u p; B: WATCH x; B: ACL WHOAMI',
     'A: AUTH u p; A: WATCH x; A: HELLO 2 AUTH default sesame FOO; A: UNWATCH; B: PING; B: WATCH x; B: ACL WHOAMI',
   ])('behind a password: %s', (dialogue) => isAlike(locked, dialogue))
+})
+
+describe('what Redis has carried out of a HELLO before it refuses the rest stays in force', () => {
+  const whoAndName = 'A: ACL WHOAMI; A: CLIENT GETNAME; A: SET k v; A: GET k; A: MULTI; A: ACL WHOAMI; A: EXEC'
+  test.each([
+    'A: HELLO 3 AUTH u p SETNAME "a b"',
+    'A: HELLO 3 AUTH u p FOO',
+    'A: HELLO 3 AUTH u p AUTH u bad',
+    'A: HELLO 3 AUTH u p SETNAME',
+    'A: HELLO 2 AUTH u p AUTH default any',
+    'A: HELLO 3 SETNAME nm FOO',
+    'A: HELLO 3 SETNAME nm AUTH u bad',
+    'A: HELLO 3 SETNAME nm AUTH u p',
+    'A: HELLO 3 SETNAME nm SETNAME other',
+    'A: HELLO 9 AUTH u p',
+    'A: HELLO x SETNAME nm',
+    'A: HELLO 3 AUTH u',
+    'A: SELECT 2; A: HELLO 3; A: HELLO 2 AUTH u p FOO; A: SELECT 0',
+    'A: HELLO 3 AUTH u p FOO; A: HELLO 3 AUTH default any; A: HELLO 2 SETNAME x',
+    'A: HELLO 3 AUTH u p FOO; A: RESET',
+    'A: WATCH q; A: HELLO 3 AUTH u p FOO; A: UNWATCH',
+  ])('%s', (dialogue) => isAlike(open, `${dialogue}; ${whoAndName}`))
+
+  test.each([
+    'A: HELLO 3 AUTH u p FOO',
+    'A: HELLO 3 AUTH u p SETNAME "a b"',
+    'A: HELLO 3 AUTH default bad FOO; A: AUTH sesame',
+    'A: HELLO 3; A: HELLO 3 SETNAME nm AUTH u p',
+    'A: HELLO 3 SETNAME nm FOO; A: AUTH u p',
+  ])('behind a password: %s', (dialogue) => isAlike(locked, `${dialogue}; ${whoAndName}`))
+})
+
+test('of users of the proxy’s own no password goes to Redis, whatever HELLO is refused for', async () => {
+  const fake = await FakeRedis.start(([name, version]) =>
+    name === 'HELLO' && version === '9' ? '-NOPROTO unsupported protocol version\r\n' : '+OK\r\n',
+  )
+  const proxy = await startProxy({
+    upstream: `redis://127.0.0.1:${fake.port}`,
+    port: 0,
+    users: [{ name: 'app', password: 'secret' }],
+  })
+  const client = await RawClient.connect(proxy.port)
+  const noName = '-ERR Client names cannot contain spaces, newlines or special characters.\r\n'
+  expect(await client.ask('HELLO', '9', 'AUTH', 'app', 'secret')).toMatch(/^-NOPROTO/)
+  expect(await client.ask('HELLO', '3', 'FOO')).toBe("-ERR Syntax error in HELLO option 'FOO'\r\n")
+  expect(await client.ask('HELLO', '3', 'SETNAME', 'nm', 'AUTH', 'app', 'wrong')).toMatch(/^-WRONGPASS/)
+  expect(await client.ask('GET', 'k')).toMatch(/^-NOAUTH/)
+  expect(await client.ask('HELLO', '3', 'AUTH', 'app', 'secret', 'SETNAME', 'a b')).toBe(noName)
+  expect(await client.ask('GET', 'k')).toBe('+OK\r\n')
+  expect(await client.ask('CLIENT', 'GETNAME')).toBe('$2\r\nnm\r\n')
+  await client.close()
+  await proxy.close()
+  await fake.close()
+  expect(fake.requests.filter((words) => words.includes('secret'))).toEqual([])
 })

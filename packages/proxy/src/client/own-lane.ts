@@ -51,6 +51,11 @@ export class OwnLane implements PinnedOwner {
     return this.#pinned
   }
 
+  /** False where requests go to several nodes: none of them is the one for all that follows. */
+  get mayStay(): boolean {
+    return this.#cluster?.isSpread !== true
+  }
+
   /** The client's requests go to a cluster: one that comes to the wrong node goes on to the right one. */
   inCluster(cluster: ClusterDispatch): void {
     this.#cluster = cluster
@@ -224,8 +229,7 @@ export class OwnLane implements PinnedOwner {
         this.#showName(pinned)
       }
       pinned.isTainted = true
-      // Of a cluster's nodes none is the one for all that follows.
-      pinned.stays ||= this.#cluster?.isSpread !== true
+      pinned.stays ||= this.mayStay
     }
     const { shield } = client.host
     if (shield?.isActive === true) shield.seePinned(client, command, pinned)

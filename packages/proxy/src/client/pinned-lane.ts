@@ -30,6 +30,8 @@ export interface ReplyMark {
   readonly command: ProxyCommand
   /** Of SUBSCRIBE and its like: how many channels it names. */
   readonly channels?: number
+  /** Refused, a part of it may have been carried out: the client keeps this connection, whose state only the server knows. */
+  readonly staysIfRefused?: boolean
   /** Called with the reply where it is no error and not QUEUED. */
   readonly onDone?: () => void
   /** Makes what the client gets of the server's reply, now or later. */
@@ -350,6 +352,7 @@ export class PinnedLane {
       return
     }
     if (type === minus) {
+      if (mark.staysIfRefused === true) this.stays = true
       if (kind === 'exec' && !text.includes('EXEC without MULTI')) this.#endTransaction()
       return
     }

@@ -110,6 +110,20 @@ describe('what Redis has carried out of a HELLO before it refuses the rest stays
   ])('behind a password: %s', (dialogue) => isAlike(locked, `${dialogue}; ${whoAndName}`))
 })
 
+describe('a transaction that was not opened, or not ended, is none, or still one', () => {
+  test.each([
+    'A: WATCH k; A: MULTI x; A: CLIENT SETNAME leaked; A: UNWATCH; B: MULTI; B: CLIENT GETNAME; B: EXEC',
+    'A: WATCH k; A: MULTI x; A: CLIENT SETNAME n; A: CLIENT GETNAME; A: UNWATCH; A: CLIENT GETNAME',
+    'A: WATCH k; A: MULTI x; A: CLIENT ID x; A: GET k; A: EXEC; A: UNWATCH; A: DISCARD',
+    'A: MULTI; A: DISCARD x; A: CLIENT SETNAME n; A: CLIENT GETNAME; A: EXEC; A: CLIENT GETNAME',
+    'A: MULTI; A: SET k 1; A: DISCARD x; A: CLIENT SETNAME n; A: DISCARD; A: GET k; A: CLIENT GETNAME',
+    'A: MULTI; A: EXEC x; A: CLIENT SETNAME n; A: CLIENT GETNAME; A: EXEC',
+    'A: MULTI; A: MULTI; A: CLIENT SETNAME n; A: EXEC; A: CLIENT GETNAME',
+    'A: MULTI; A: EXEC; A: MULTI; A: EXEC x; A: MULTI; A: DISCARD x; A: CLIENT SETNAME n; A: EXEC; A: CLIENT GETNAME',
+    'A: AUTH mute p; A: MULTI; A: DISCARD; A: SET k 1; A: PING; A: EXEC; A: GET k',
+  ])('%s', (dialogue) => isAlike(open, dialogue))
+})
+
 test('of users of the proxy’s own no password goes to Redis, whatever HELLO is refused for', async () => {
   const fake = await FakeRedis.start(([name, version]) =>
     name === 'HELLO' && version === '9' ? '-NOPROTO unsupported protocol version\r\n' : '+OK\r\n',

@@ -1,9 +1,10 @@
-import type { ProxyCommand } from '../commands/proxy-command.ts'
+import type { CommandMark, ProxyCommand } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import type { UpstreamConnection } from '../upstream/upstream-connection.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import { confirmationKinds, messageKinds, subscriptionReplyOf } from './subscription-reply.ts'
+import { Subscriptions } from './subscriptions.ts'
 
 /** The client that a connection is pinned to. */
 export interface PinnedOwner {
@@ -76,9 +77,7 @@ export class PinnedLane {
   #isInTransaction = false
   #isWatching = false
   #isTracking = false
-  #channels = 0
-  #patterns = 0
-  #shardChannels = 0
+  readonly #subscriptions = new Subscriptions()
   /** Pinned until the client goes: something changed that cannot be undone. */
   stays = false
   /** Nobody else may have the connection after this client. */
@@ -98,8 +97,9 @@ export class PinnedLane {
   isMidRequest = false
   /** Whose requests they are, for the slow log. */
   asker: ReplyTarget | undefined
-  /** MULTI was sent and not ended, as far as requests tell. */
-  hasSentMulti = false
+  /** MULTI, EXEC and DISCARD that are not answered yet, and whether the last of them is to open a transaction. */
+  #transactionMarks = 0
+  #isLastMulti = false
 
   constructor(node: UpstreamNode, connection: UpstreamConnection, owner: PinnedOwner) {
     this.node = node
@@ -112,11 +112,16 @@ export class PinnedLane {
   }
 
   get isSubscribed(): boolean {
-    return this.#channels + this.#patterns + this.#shardChannels > 0
+    return this.#subscriptions.isAny
   }
 
   get isInTransaction(): boolean {
     return this.#isInTransaction
+  }
+
+  /** MULTI was sent and not ended: by the answers, or by the requests as long as those are to come. */
+  get hasSentMulti(): boolean {
+    return this.#transactionMarks > 0 ? this.#isLastMulti : this.#isInTransaction
   }
 
   get inFlight(): number {
@@ -142,20 +147,25 @@ export class PinnedLane {
 
   /** Sends a request whose reply goes to `slot`. */
   send(bytes: Uint8Array, start: number, end: number, slot: number, mark?: ReplyMark, times?: RequestTimes): void {
-    this.#expected.push({ slot, mark, times, left: -1 })
-    const name = mark?.command.mark
-    // Of HELLO a part may be carried out and the rest refused: an error says nothing about who the connection is.
-    if (name === 'hello' || name === 'auth' || name === 'name') this.isTainted = true
-    if (name === 'multi') this.hasSentMulti = true
-    else if (name === 'exec' || name === 'discard') this.hasSentMulti = false
+    this.#expect({ slot, mark, times, left: -1 })
     this.connection.outlet.put(bytes, start, end)
   }
 
   /** Sends a request whose reply nobody gets; with it MULTI of a transaction that the client thinks is open already. */
   sendHidden(bytes: Uint8Array, mark?: ReplyMark): void {
-    this.#expected.push({ slot: hidden, mark, times: undefined, left: -1 })
-    if (mark?.command.mark === 'multi') this.hasSentMulti = true
+    this.#expect({ slot: hidden, mark, times: undefined, left: -1 })
     this.connection.outlet.put(bytes, 0, bytes.length)
+  }
+
+  #expect(expected: Expected): void {
+    this.#expected.push(expected)
+    const kind = expected.mark?.command.mark
+    // Of HELLO a part may be carried out and the rest refused: an error says nothing about who the connection is.
+    if (kind === 'hello' || kind === 'auth' || kind === 'name') this.isTainted = true
+    else if (isOfTransaction(kind)) {
+      this.#transactionMarks++
+      this.#isLastMulti = kind === 'multi'
+    }
   }
 
   /** From now on bytes go both ways as they are; replies that nobody gets come first. */
@@ -293,8 +303,11 @@ export class PinnedLane {
       return
     }
     const isAsked = isSubscribing(expected) && expected!.mark!.command.name.toLowerCase() === kind
-    if (isAsked && expected!.left < 0) expected!.left = this.#confirmationsOf(expected!.mark!)
-    this.#count(kind, count)
+    if (isAsked && expected!.left < 0) {
+      const { command, channels = 0 } = expected!.mark!
+      expected!.left = this.#subscriptions.confirmationsOf(command.name, channels)
+    }
+    this.#subscriptions.confirm(kind, count)
     if (!isAsked) {
       this.#owner.onPinnedPush(whole, 0, whole.length)
       return
@@ -306,27 +319,6 @@ export class PinnedLane {
     }
     this.#owner.onPinnedReply(expected!.slot, whole, 0, whole.length, isLast)
     if (isLast && !this.#isOver && this.isFree) this.#owner.onPinnedFree()
-  }
-
-  #confirmationsOf({ command, channels = 0 }: ReplyMark): number {
-    if (channels > 0) return channels
-    const { name } = command
-    const open = name.startsWith('P')
-      ? this.#patterns
-      : name.startsWith('SU')
-        ? this.#shardOrChannels(name)
-        : this.#channels
-    return Math.max(1, open)
-  }
-
-  #shardOrChannels(name: string): number {
-    return name === 'SUNSUBSCRIBE' ? this.#shardChannels : this.#channels
-  }
-
-  #count(kind: string, count: number): void {
-    if (kind === 'ssubscribe' || kind === 'sunsubscribe') this.#shardChannels = count
-    else if (kind.startsWith('p')) this.#patterns = count - this.#channels
-    else this.#channels = count - this.#patterns
   }
 
   #shift(): void {
@@ -342,6 +334,7 @@ export class PinnedLane {
 
   #learn(mark: ReplyMark, bytes: Buffer, start: number, end: number, type: number): void {
     const kind = mark.command.mark
+    if (isOfTransaction(kind)) this.#transactionMarks--
     const text =
       type === plus || type === minus ? bytes.subarray(start, Math.min(end, start + 64)).toString('latin1') : ''
     if (text.startsWith('+QUEUED')) {
@@ -387,6 +380,10 @@ export class PinnedLane {
     this.#isInTransaction = false
     this.#isWatching = false
   }
+}
+
+function isOfTransaction(kind: CommandMark | undefined): boolean {
+  return kind === 'multi' || kind === 'exec' || kind === 'discard'
 }
 
 function isSubscribing(expected: Expected | undefined): boolean {

@@ -1,5 +1,5 @@
 import { startProxy } from '@firebreak/proxy'
-import { type RedisServer, startRedis } from '@firebreak/testkit'
+import { type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { FakeRedis } from './fake-redis.ts'
 import { RawClient } from './raw-client.ts'
@@ -124,6 +124,60 @@ describe('a transaction that was not opened, or not ended, is none, or still one
   ])('%s', (dialogue) => isAlike(open, dialogue))
 })
 
+describe('a client’s name is the server’s matter', () => {
+  const dialogues = [
+    'A: CLIENT SETNAME a; A: CLIENT GETNAME; A: AUTH u p; A: CLIENT GETNAME; A: CLIENT SETNAME b; A: CLIENT GETNAME',
+    'A: AUTH mute p; A: CLIENT SETNAME a; A: CLIENT GETNAME; A: CLIENT SETNAME "a b"; A: AUTH u p; A: CLIENT GETNAME',
+    'A: AUTH u p; A: CLIENT SETNAME a; A: AUTH mute p; A: CLIENT GETNAME; A: CLIENT SETNAME b',
+    'A: AUTH u p; A: CLIENT SETNAME a; A: CLIENT SETNAME ""; A: CLIENT GETNAME; A: CLIENT SETNAME "a b"; A: CLIENT SETNAME',
+    'A: AUTH u p; A: CLIENT SETNAME a; A: HELLO 3; A: CLIENT GETNAME; A: CLIENT SETNAME ""; A: CLIENT GETNAME x; A: CLIENT GETNAME',
+  ]
+  test.each(dialogues)('%s', (dialogue) => isAlike(open, dialogue))
+  test.each(dialogues)('behind a password: %s', (dialogue) => isAlike(locked, dialogue))
+})
+
+describe('the server knows a client’s name on a connection of its own, and forgets it with that', () => {
+  test.each([
+    'A: CLIENT SETNAME foo; A: MULTI; A: CLIENT GETNAME; A: EXEC; B: MULTI; B: CLIENT GETNAME; B: EXEC',
+    'A: CLIENT SETNAME foo; A: MULTI; A: SELECT 1; A: EXEC; A: CLIENT GETNAME',
+    'A: CLIENT SETNAME foo; A: WATCH k; A: CLIENT GETNAME; A: CLIENT SETNAME bar; A: UNWATCH; A: CLIENT GETNAME; B: MULTI; B: CLIENT GETNAME; B: EXEC',
+    'A: CLIENT SETNAME foo; A: HELLO 3 FOO; A: CLIENT GETNAME',
+    'A: CLIENT SETNAME foo; A: SUBSCRIBE c; A: CLIENT GETNAME; A: UNSUBSCRIBE; A: CLIENT GETNAME',
+    'A: HELLO 3 SETNAME foo; A: SUBSCRIBE c; A: CLIENT GETNAME; A: CLIENT SETNAME bar; A: UNSUBSCRIBE; A: CLIENT GETNAME',
+    'A: CLIENT SETNAME foo; A: BLPOP k 0.01; B: BLPOP k 0.01; B: MULTI; B: CLIENT GETNAME; B: EXEC',
+    'A: CLIENT SETNAME foo; A: CLIENT NO-EVICT off; A: CLIENT SETNAME bar; A: CLIENT GETNAME; A: RESET; A: CLIENT GETNAME',
+    'A: CLIENT SETNAME foo; A: CLIENT REPLY ON; A: CLIENT GETNAME',
+  ])('%s', (dialogue) => isAlike(open, dialogue))
+
+  test('and CLIENT LIST shows it of one that waits or is subscribed', async () => {
+    const { server, proxied } = open
+    const [waiting, subscribed] = await Promise.all([1, 2].map(() => RawClient.connect(proxied)))
+    await waiting!.ask('CLIENT', 'SETNAME', 'waiting')
+    await subscribed!.ask('CLIENT', 'SETNAME', 'subscribed')
+    waiting!.send('BLPOP', 'never', '0')
+    await subscribed!.ask('SUBSCRIBE', 'c')
+    await waitFor(async () => /name=waiting .*cmd=blpop/.test(await server.cli('CLIENT', 'LIST')))
+    expect(await server.cli('CLIENT', 'LIST')).toMatch(/name=subscribed .*cmd=subscribe/)
+    for (const client of [waiting, subscribed]) await client!.close()
+  })
+
+  test('and named clients one after another use the same connection', async () => {
+    const { server, proxied } = open
+    const connections = async () =>
+      Number(/total_connections_received:(\d+)/.exec(await server.cli('INFO', 'stats'))![1])
+    const client = await RawClient.connect(proxied)
+    await client.ask('CLIENT', 'SETNAME', 'foo')
+    const before = await connections()
+    for (let round = 0; round < 50; round++) {
+      await client.ask('MULTI')
+      await client.ask('EXEC')
+      await client.ask('PING')
+    }
+    expect((await connections()) - before).toBeLessThan(10)
+    await client.close()
+  })
+})
+
 test('of users of the proxy’s own no password goes to Redis, whatever HELLO is refused for', async () => {
   const fake = await FakeRedis.start(([name, version]) =>
     name === 'HELLO' && version === '9' ? '-NOPROTO unsupported protocol version\r\n' : '+OK\r\n',
@@ -135,13 +189,16 @@ test('of users of the proxy’s own no password goes to Redis, whatever HELLO is
   })
   const client = await RawClient.connect(proxy.port)
   const noName = '-ERR Client names cannot contain spaces, newlines or special characters.\r\n'
+  expect(await client.ask('CLIENT', 'SETNAME', 'early')).toMatch(/^-NOAUTH/)
+  expect(await client.ask('CLIENT', 'GETNAME')).toMatch(/^-NOAUTH/)
   expect(await client.ask('HELLO', '9', 'AUTH', 'app', 'secret')).toMatch(/^-NOPROTO/)
   expect(await client.ask('HELLO', '3', 'FOO')).toBe("-ERR Syntax error in HELLO option 'FOO'\r\n")
   expect(await client.ask('HELLO', '3', 'SETNAME', 'nm', 'AUTH', 'app', 'wrong')).toMatch(/^-WRONGPASS/)
   expect(await client.ask('GET', 'k')).toMatch(/^-NOAUTH/)
   expect(await client.ask('HELLO', '3', 'AUTH', 'app', 'secret', 'SETNAME', 'a b')).toBe(noName)
   expect(await client.ask('GET', 'k')).toBe('+OK\r\n')
-  expect(await client.ask('CLIENT', 'GETNAME')).toBe('$2\r\nnm\r\n')
+  expect(await client.ask('CLIENT', 'GETNAME')).toBe('+OK\r\n')
+  expect(fake.requests).toContainEqual(['CLIENT', 'SETNAME', 'nm'])
   await client.close()
   await proxy.close()
   await fake.close()

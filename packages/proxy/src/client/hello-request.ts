@@ -1,10 +1,7 @@
 import { type Identity, identityOf } from '../upstream/identity.ts'
 import { isWord, wholeNumber } from './words.ts'
 
-/** The reply to a name that no client may have. */
-export const badName: Buffer = Buffer.from(
-  '-ERR Client names cannot contain spaces, newlines or special characters.\r\n',
-)
+const badName = Buffer.from('-ERR Client names cannot contain spaces, newlines or special characters.\r\n')
 
 /** One option of HELLO, or where reading them ends. */
 export type HelloOption =

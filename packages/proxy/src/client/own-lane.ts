@@ -5,6 +5,7 @@ import type { UpstreamLostError } from '../errors.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import type { ClientConnection } from './client-connection.ts'
+import { setNameCommand } from './connection-name.ts'
 import { PinnedLane, type PinnedOwner, type ReplyMark } from './pinned-lane.ts'
 import { dispatchRare } from './rare-dispatch.ts'
 import { carryOut, markOf } from './session-commands.ts'
@@ -151,9 +152,13 @@ export class OwnLane implements PinnedOwner {
     this.send(pinned, command, bytes, start, end)
   }
 
-  /** Pins a connection of its own to this client. */
+  /** Pins a connection of its own to this client; the server knows it by the client's name. */
   pinTo(node: UpstreamNode): PinnedLane {
-    return this.#pin(node, this.#client.session.snapshot(), false)
+    const { session } = this.#client
+    const pinned = this.#pin(node, session.snapshot(), false)
+    if (session.name !== '')
+      pinned.sendHidden(encodeCommand(['CLIENT', 'SETNAME', session.name]), { command: setNameCommand })
+    return pinned
   }
 
   /** Gives up the connection of its own, whatever state it has. */
@@ -175,8 +180,6 @@ export class OwnLane implements PinnedOwner {
     const { slots, host } = this.#client
     if (slots.owed > 0) return this.#client.waitForReplies()
     const pinned = this.#pinned ?? this.pinTo(node ?? host.node)
-    const isAboutClients = command.name === 'DEBUG' || command.name.startsWith('CLIENT ')
-    if (isAboutClients && command.way === 'borrow') this.#showName(pinned)
     // WAIT is about the writes of its connection; any command moves a connection's place to the newest write of all.
     if (command.name === 'WAIT' || command.name === 'WAITAOF') pinned.sendHidden(ping)
     if (this.#cluster !== undefined) this.remember(command, bytes, start, end)
@@ -206,28 +209,18 @@ export class OwnLane implements PinnedOwner {
       client.endAfterReplies()
       return true
     }
-    const isName = command.name.endsWith('TNAME')
-    if (command.name === 'RESET' || (isName && !pinned.hasSentMulti && !pinned.stays)) {
-      // Whether it is subscribed is known with the answers.
+    if (command.name === 'RESET') {
       if (client.slots.owed > 0) return client.waitForReplies()
-      // To a subscriber the server says what it may send.
-      const isServers = isName && pinned.isSubscribed && client.session.version === 2
-      if (!isServers) return carryOut(client, command, bytes, start, end)
+      return carryOut(client, command, bytes, start, end)
     }
     if (command.way === 'pipe') {
       if (client.slots.owed > 0) return client.waitForReplies()
       const request = client.request.wholeBytes(bytes, start, end)
-      if (command.name === 'CLIENT REPLY' && !pinned.stays) this.#showName(pinned)
       pinned.becomePipe()
       pinned.forward(request.bytes, request.start, request.end)
       return true
     }
     if (command.way === 'stay') {
-      if (!pinned.stays && client.session.name !== '') {
-        // What comes before it may make it a pipe, and then nobody takes the answer to this out of it.
-        if (client.slots.owed > 0 && !pinned.hasSentMulti) return client.waitForReplies()
-        this.#showName(pinned)
-      }
       pinned.isTainted = true
       pinned.stays ||= this.mayStay
     }
@@ -237,14 +230,6 @@ export class OwnLane implements PinnedOwner {
     // Whose keys those behind it are is known with its answer.
     if (changesSession.has(command.mark)) client.waitForReplies()
     return true
-  }
-
-  /** Lets the server know the client's name, unless a transaction would take that for its own. */
-  #showName(pinned: PinnedLane): void {
-    const { name } = this.#client.session
-    if (name === '' || pinned.hasSentMulti) return
-    pinned.sendHidden(encodeCommand(['CLIENT', 'SETNAME', name]))
-    pinned.isTainted = true
   }
 
   /** Sends the request at hand over a connection of its own. */

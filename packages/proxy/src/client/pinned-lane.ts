@@ -3,6 +3,7 @@ import type { UpstreamLostError } from '../errors.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import type { UpstreamConnection } from '../upstream/upstream-connection.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
+import { giveBackUnnamed } from './connection-name.ts'
 import { confirmationKinds, messageKinds, subscriptionReplyOf } from './subscription-reply.ts'
 import { Subscriptions } from './subscriptions.ts'
 
@@ -82,6 +83,8 @@ export class PinnedLane {
   stays = false
   /** Nobody else may have the connection after this client. */
   isTainted = false
+  /** The server may know it by a name. */
+  #isNamed = false
   #isPipe = false
   /** It is a pipe once what is expected has come. */
   #isPipeNext = false
@@ -161,7 +164,8 @@ export class PinnedLane {
     this.#expected.push(expected)
     const kind = expected.mark?.command.mark
     // Of HELLO a part may be carried out and the rest refused: an error says nothing about who the connection is.
-    if (kind === 'hello' || kind === 'auth' || kind === 'name') this.isTainted = true
+    if (kind === 'hello' || kind === 'auth') this.isTainted = true
+    else if (kind === 'name') this.#isNamed = true
     else if (isOfTransaction(kind)) {
       this.#transactionMarks++
       this.#isLastMulti = kind === 'multi'
@@ -217,6 +221,7 @@ export class PinnedLane {
     this.#isOver = true
     this.settle()
     if (this.isTainted || !this.isFree || !this.connection.isReady) this.node.dispose(this.connection)
+    else if (this.#isNamed) giveBackUnnamed(this.node, this.connection)
     else this.node.giveBack(this.connection)
   }
 

@@ -1,11 +1,12 @@
-import { encodeCommand, encodeReply } from '@firebreak/core'
+import { encodeCommand } from '@firebreak/core'
 import type { ProxyCommand } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import { killMark, listMark } from '../roster/roster-marks.ts'
 import { type Identity, identityOf } from '../upstream/identity.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import type { ClientConnection } from './client-connection.ts'
-import { badName, type HelloOption, helloOf, isName } from './hello-request.ts'
+import { noName } from './connection-name.ts'
+import { type HelloOption, helloOf, isName } from './hello-request.ts'
 import type { ReplyMark } from './pinned-lane.ts'
 import type { ProxyUser } from './proxy-users.ts'
 import { isWord, wholeNumber } from './words.ts'
@@ -48,13 +49,12 @@ export function carryOut(
       return true
     case 'CLIENT SETNAME':
       if (args.length !== 3) return toServer(client, command, bytes, start, end)
-      return setName(client, client.request.argument(2))
+      return setName(client, command, bytes, start, end)
     case 'CLIENT GETNAME':
       if (args.length !== 2) return toServer(client, command, bytes, start, end)
-      client.answerNow(
-        session.name === '' ? encodeReply(null, session.version) : encodeReply(Buffer.from(session.name, 'latin1'), 2),
-      )
-      return true
+      // A shared connection has no name; whether the client may ask is the server's matter.
+      if (session.name === '' || !session.isKnown) return toServer(client, command, bytes, start, end)
+      return client.own.borrow(command, bytes, start, end)
     case 'SELECT':
       return select(client, command, bytes, start, end)
     case 'AUTH':
@@ -149,12 +149,15 @@ function toServer(client: ClientConnection, command: ProxyCommand, bytes: Buffer
   return true
 }
 
-function setName(client: ClientConnection, name: Uint8Array): boolean {
-  if (!isName(name)) client.answerNow(badName)
-  else {
-    client.session.name = Buffer.from(name).toString('latin1')
-    client.answerNow(ok)
-  }
+/** Whether the client may have a name is asked with none, which leaves nothing on a connection that others use. */
+function setName(client: ClientConnection, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+  const { session, host } = client
+  const name = client.request.argument(2)
+  if (!session.isKnown || !isName(name)) return toServer(client, command, bytes, start, end)
+  if (client.slots.owed > 0) return client.waitForReplies()
+  const text = Buffer.from(name).toString('latin1')
+  const target = new Committing(client, () => void (session.name = text))
+  client.commandLane().send(noName, 0, noName.length, target, 0, command.id, host.turn.nowMs)
   return true
 }
 

@@ -7,6 +7,7 @@ import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import type { ClientConnection } from './client-connection.ts'
 import { setNameCommand } from './connection-name.ts'
 import { PinnedLane, type PinnedOwner, type ReplyMark } from './pinned-lane.ts'
+import { PipeGuard } from './pipe-guard.ts'
 import { dispatchRare } from './rare-dispatch.ts'
 import { carryOut, markOf } from './session-commands.ts'
 
@@ -38,6 +39,8 @@ export class OwnLane implements PinnedOwner {
   readonly #client: ClientConnection
   #pinned: PinnedLane | undefined
   #cluster: ClusterDispatch | undefined
+  /** Reads along where what is pinned is a pipe that has to be read along. */
+  #guard: PipeGuard | undefined
   #remembered: RememberedRequest | undefined
   #waitsForAnswer = false
   /** The client's next requests wait until the connection is free again. */
@@ -73,7 +76,35 @@ export class OwnLane implements PinnedOwner {
   }
 
   onPinnedPush(bytes: Uint8Array, start: number, end: number): void {
-    if (!this.#client.isClosed) this.#client.outlet.put(bytes, start, end)
+    const { isClosed, outlet } = this.#client
+    if (isClosed) return
+    if (this.#guard?.isResetting === true) this.#guard.passOn(bytes, start, end, outlet)
+    else outlet.put(bytes, start, end)
+  }
+
+  guardPipe({ connection, isMidRequest }: PinnedLane, bytes: Uint8Array, start: number, end: number): boolean {
+    const client = this.#client
+    const { users, maxRequestBytes } = client.host
+    const hidesPasswords = users !== undefined
+    if (!hidesPasswords && client.session.startsPlain) return false
+    // Where its next request begins nobody knows.
+    if (isMidRequest) queueMicrotask(() => client.destroy())
+    else {
+      const { outlet } = connection
+      this.#guard ??= new PipeGuard({ outlet, maxRequestBytes, hidesPasswords, onReset: () => client.hold() })
+      this.#guard.forward(bytes, start, end)
+    }
+    return true
+  }
+
+  /** RESET in a pipe was answered: the client is as it was when it came, and what it has sent since is taken. */
+  #afterReset(held: Buffer): void {
+    const client = this.#client
+    this.unpin()
+    client.session.reset()
+    client.stateChanged()
+    if (held.length > 0) client.onData(held, held.length)
+    client.letGo()
   }
 
   onPinnedPipe(): void {
@@ -98,6 +129,10 @@ export class OwnLane implements PinnedOwner {
   onPinnedLost({ refusal }: UpstreamLostError): void {
     const client = this.#client
     if (client.isClosed) return
+    if (this.#guard?.isAnswered === true) {
+      this.#afterReset(this.#guard.held)
+      return
+    }
     this.unpin()
     if (refusal !== undefined && !client.slots.hasBegun) {
       while (client.slots.owed > 0) client.answer(client.slots.head, refusal)
@@ -164,7 +199,7 @@ export class OwnLane implements PinnedOwner {
   /** Gives up the connection of its own, whatever state it has. */
   unpin(): void {
     const pinned = this.#pinned
-    this.#pinned = undefined
+    this.#pinned = this.#guard = undefined
     pinned?.abandon()
   }
 
@@ -275,6 +310,7 @@ export class OwnLane implements PinnedOwner {
     pinned = new PinnedLane(node, connection, this)
     pinned.asker = this.#client
     this.#pinned = pinned
+    this.#guard = undefined
     return pinned
   }
 }

@@ -17,6 +17,8 @@ export interface PinnedOwner {
   onPinnedPush(bytes: Uint8Array, start: number, end: number): void
   /** From now on replies come as they are: what is owed is no longer answered one by one. */
   onPinnedPipe(): void
+  /** The client's bytes of a pipe; true where the owner has sent them, or what may be sent of them. */
+  guardPipe(pinned: PinnedLane, bytes: Uint8Array, start: number, end: number): boolean
   /** Nothing needs the connection any more. */
   onPinnedFree(): void
   onPinnedLost(error: UpstreamLostError): void
@@ -186,9 +188,9 @@ export class PinnedLane {
     this.connection.isRaw = true
   }
 
-  /** Bytes of a pipe. */
+  /** Bytes of a pipe, or of a large request. */
   forward(bytes: Uint8Array, start: number, end: number): void {
-    this.connection.outlet.put(bytes, start, end)
+    if (!this.isPipe || !this.#owner.guardPipe(this, bytes, start, end)) this.connection.outlet.put(bytes, start, end)
   }
 
   onReply(bytes: Buffer, start: number, end: number, isLast: boolean, type: number): void {

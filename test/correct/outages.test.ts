@@ -1,9 +1,19 @@
+import type { RateLimitStrategy } from '@firebreak/core'
 import { FaultProxy, type RedisServer, scale, startRedis, waitFor } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Fixture } from '../client/fixture.ts'
 import { Slowness } from './slowness.ts'
 import { largest, VersionOracle, VersionReader } from './version-oracle.ts'
 import { type Guarded, ways } from './ways.ts'
+
+const unreachedLimit: RateLimitStrategy = {
+  strategy: 'RateLimit',
+  algorithm: 'tokenBucket',
+  limit: 1_000_000,
+  windowMs: 1000,
+  onLimit: 'stale',
+  scope: 'process',
+}
 
 describe.each(ways)('$name', (way) => {
   /** A server of its own for each test, and one that nobody disturbs to measure the machine with. */
@@ -126,6 +136,26 @@ describe.each(ways)('$name', (way) => {
       expect(largest(reader.staleMs)).toBeLessThanOrEqual(leaseMs + slowness.allow(50))
       expect([reader.backwards, reader.failures]).toEqual([0, 0])
     }
+    await proxy.close()
+  })
+
+  test('a black hole is given up and heals, also where all that is read there is under a limit', async () => {
+    const proxy = await FaultProxy.start(server.port)
+    const redis = await way.watchedThrough(fixture, server.port, proxy)
+    const { hub } = fixture
+    await redis.set('k', 'v')
+    hub.heat('main', ['k'])
+    await waitFor(async () => (await redis.get('k')) && (await redis.peek('k')) === 'v')
+    hub.heat('main', ['k'], { strategy: unreachedLimit })
+    await waitFor(async () => (await redis.peek('k')) === undefined)
+    const connections = proxy.connectionCount
+    proxy.faults.isBlackHole = true
+    await waitFor(async () => (await redis.get('k')) === 'v' && proxy.connectionCount > connections)
+    proxy.faults.isBlackHole = false
+    const statuses = hub.statuses.length
+    const isLive = () =>
+      hub.statuses.slice(statuses).some(({ watchers }) => watchers.some(({ state }) => state === 'live'))
+    await waitFor(async () => (await redis.get('k')) === 'v' && isLive())
     await proxy.close()
   })
 })

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { keySlot } from '@firebreak/core'
+import { encodeCommand, keySlot } from '@firebreak/core'
 import { waitFor } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { slotsOf } from './fake-redis.ts'
@@ -78,4 +78,18 @@ test('a large request whose connection is refused is answered, and what follows 
   expect(await redis.next()).toMatch(/^-WRONGPASS/)
   expect(await redis.next()).toBe('+OK\r\n')
   expect(await redis.next()).toBe('+PONG\r\n')
+})
+
+test('a SELECT that the server says nothing to ends the client: what is sent behind it is for that database only', async () => {
+  const fake = await stage.fake((words, socket) => {
+    if (words[0] !== 'SELECT') return '+OK\r\n'
+    socket.destroy()
+    return undefined
+  })
+  const proxy = await stage.start({ upstream: `redis://127.0.0.1:${fake.port}`, connectWaitMs: 100 })
+  const client = await stage.client(proxy)
+  client.write(Buffer.concat([encodeCommand(['SELECT', '9']), encodeCommand(['SET', 'k', 'v'])]))
+  expect(await client.next()).toMatch(/^-ERR Firebreak: /)
+  expect(await client.next()).toBe('CLOSED')
+  expect(fake.requests.filter(([name]) => name === 'SET')).toEqual([])
 })

@@ -67,6 +67,23 @@ test('MSET, MGET, EXISTS, TOUCH, UNLINK and DEL over many slots answer as one Re
   expect(await redis.ask('MSET', 'a', '1', 'b')).toBe("-ERR wrong number of arguments for 'mset' command\r\n")
 })
 
+test('scripts and plain commands of one pipeline are carried out in their order', async () => {
+  const redis = await fresh()
+  const set = ['EVAL', "return redis.call('set', KEYS[1], ARGV[1])", '1', 'k']
+  const get = ['EVAL', "return redis.call('get', KEYS[1])", '1', 'k']
+  for (let round = 0; round < 20; round++) {
+    const pipeline = [['SET', 'k', 'a'], get, [...set, 'b'], ['GET', 'k'], ['SET', 'k', 'c'], get, ['MGET', 'k', 'l']]
+    redis.socket.cork()
+    for (const words of pipeline) redis.send(...words)
+    redis.socket.uncork()
+    const replies: string[] = []
+    for (const _ of pipeline) replies.push(await redis.next())
+    const ok = '+OK\r\n'
+    expect(replies).toEqual([ok, bulk('a'), ok, bulk('b'), ok, bulk('c'), `*2\r\n${bulk('c')}$-1\r\n`])
+  }
+  await redis.ask('DEL', 'k')
+})
+
 test('KEYS, SCAN, DBSIZE and FLUSHALL are over all nodes', async () => {
   const redis = await fresh()
   const count = scale(500, 20_000)

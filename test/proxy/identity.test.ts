@@ -45,6 +45,15 @@ async function connect(port: number): Promise<RawClient> {
   return client
 }
 
+const fiveThenStale: RateLimitStrategy = {
+  strategy: 'RateLimit',
+  algorithm: 'tokenBucket',
+  limit: 5,
+  windowMs: 600_000,
+  onLimit: 'stale',
+  scope: 'process',
+}
+
 const bulk = (text: string) => `$${text.length}\r\n${text}\r\n`
 
 test('what is sent behind AUTH and HELLO is carried out as the user, database and protocol that they leave', async () => {
@@ -83,15 +92,7 @@ test('a limit that gives the last reply gives nobody what another user has read'
   await direct.ask('ACL', 'SETUSER', 'stranger', 'on', '>pass', '~other', '+@all')
   await direct.ask('SET', 'hot', 'secret')
   const proxy = await start()
-  const strategy: RateLimitStrategy = {
-    strategy: 'RateLimit',
-    algorithm: 'tokenBucket',
-    limit: 5,
-    windowMs: 600_000,
-    onLimit: 'stale',
-    scope: 'process',
-  }
-  hub.heat('main', ['hot'], { strategy })
+  hub.heat('main', ['hot'], { strategy: fiveThenStale })
   const reader = await connect(proxy.port)
   await waitFor(async () => {
     expect(await reader.ask('GET', 'hot')).toBe(bulk('secret'))
@@ -122,6 +123,38 @@ test('a right that is taken away ends for keys in memory: at once through the pr
   await peeked()
   await direct.ask('ACL', 'SETUSER', 'guest', 'resetkeys')
   await waitFor(async () => (await guest.ask('GET', 'hot')).startsWith('-NOPERM'), { timeoutMs: 30_000 })
+})
+
+test('a right that is taken away ends what a limit gives again', async () => {
+  await direct.ask('ACL', 'SETUSER', 'guest', 'on', '>pass', '~hot', '+@all')
+  await direct.ask('SET', 'hot', 'secret')
+  const proxy = await start()
+  hub.heat('main', ['hot'], { strategy: fiveThenStale })
+  const admin = await connect(proxy.port)
+  const guest = await connect(proxy.port)
+  expect(await guest.ask('AUTH', 'guest', 'pass')).toBe('+OK\r\n')
+  await waitFor(async () => {
+    expect(await guest.ask('GET', 'hot')).toBe(bulk('secret'))
+    return /limited_stale:[1-9]/.test(await guest.ask('INFO', 'firebreak'))
+  })
+  expect(await admin.ask('ACL', 'SETUSER', 'guest', 'resetkeys')).toBe('+OK\r\n')
+  for (let count = 0; count < 5; count++) expect(await guest.ask('GET', 'hot')).toMatch(/^-(LIMITED|NOPERM)/)
+})
+
+test('a user who may no longer SELECT is given nothing of another database, however many reads it sends at once', async () => {
+  await direct.ask('ACL', 'SETUSER', 'guest', 'on', '>pass', '~*', '+@all')
+  await direct.ask('MSET', 'a', 'a0', 'b', 'b0')
+  const proxy = await start()
+  hub.heat('main', ['a', 'b'])
+  const [first, second] = [await connect(proxy.port), await connect(proxy.port)]
+  for (const client of [first, second]) expect(await client.ask('AUTH', 'guest', 'pass')).toBe('+OK\r\n')
+  expect(await second.ask('SELECT', '1')).toBe('+OK\r\n')
+  await waitFor(async () => (await first.ask('GET', 'a')) && (await first.ask('FIREBREAK', 'PEEK', 'a')) !== '*0\r\n')
+  await direct.ask('ACL', 'SETUSER', 'guest', '-select')
+  for (let round = 0; round < 10; round++) {
+    for (const key of ['a', 'b', 'a', 'b']) second.send('GET', key)
+    for (let index = 0; index < 4; index++) expect(await second.next()).toBe('$-1\r\n')
+  }
 })
 
 test('threads know of each other’s CLIENT PAUSE and changes of rights', async () => {

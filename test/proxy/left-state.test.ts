@@ -98,3 +98,18 @@ test.each([
     )
   },
 )
+
+test.each(['net', 'raw'] as const)(
+  'what looks like a message to a RESP3 subscriber is a reply: %s',
+  async (transport) => {
+    const proxy = await stage.start({ transport })
+    const sequence = `
+HELLO 3|SUBSCRIBE c|HSET e type message|HMGET e type|SELECT 0|PING|RPUSH m message a b|LRANGE m 0 -1|CLIENT GETNAME
+EVAL return({'unsubscribe','c',0}) 0|SUBSCRIBE d|MULTI|LRANGE m 0 -1|EXEC|UNSUBSCRIBE|DEL e m|PING`
+      .trim()
+      .split(/[|\n]/)
+      .map((line) => line.split(' '))
+    const [expected, actual] = await Promise.all([talk(twin.port, sequence), talk(proxy.port, sequence)])
+    expect(actual).toBe(expected)
+  },
+)

@@ -77,6 +77,29 @@ test.each([
   expect(await redis.next()).toBe('$-1\r\n')
 })
 
+test('what is sent behind FLUSHALL finds nothing, also under a limit that keeps replies', async () => {
+  const server = await startRedis()
+  closers.push(() => server.stop())
+  const redis = await connect(await start(server.url))
+  const strategy: RateLimitStrategy = {
+    strategy: 'RateLimit',
+    algorithm: 'tokenBucket',
+    limit: 100_000,
+    windowMs: 60_000,
+    onLimit: 'stale',
+    scope: 'process',
+  }
+  hub.heat('main', ['hot'], { strategy })
+  hub.heat('main', ['marker'])
+  await knowsTable(redis)
+  for (let round = 0; round < 20; round++) {
+    await redis.ask('SET', 'hot', 'v')
+    for (const request of [['GET', 'hot'], ['FLUSHALL'], ['GET', 'hot']]) redis.send(...request)
+    const replies = [await redis.next(), await redis.next(), await redis.next()]
+    expect(replies).toEqual([bulk('v'), '+OK\r\n', '$-1\r\n'])
+  }
+})
+
 test('a request of several keys that has to wait for a limit is counted once', async () => {
   const server = await startRedis()
   closers.push(() => server.stop())

@@ -9,7 +9,7 @@ import type {
   WatcherStatus,
 } from '@firebreak/core'
 import type { Redis } from '@firebreak/redis'
-import { guardOf } from './cache/guard.ts'
+import { lifeOf } from './cache/guard.ts'
 import type { Handling } from './cache/handling.ts'
 import { HotKey } from './cache/hot-key.ts'
 import { KeySpace, type KeySpaceHost } from './cache/key-space.ts'
@@ -28,7 +28,7 @@ import { Tally } from './status/tally.ts'
 import type { Trouble } from './trouble/trouble.ts'
 import { ClusterWatchers } from './watcher/cluster-watchers.ts'
 import { LaneLease } from './watcher/lane-lease.ts'
-import { endlessLease, type Lease } from './watcher/lease.ts'
+import type { Lease } from './watcher/lease.ts'
 import type { TrackingWatcher } from './watcher/tracking-watcher.ts'
 import type { Upstream } from './watcher/upstream.ts'
 
@@ -181,7 +181,7 @@ export class ClusterShield implements KeySpaceHost {
   flush(): void {
     this.tally.flushes++
     this.#options.diskTier?.distrust()
-    for (const hot of this.#hotKeys()) hot.drop()
+    for (const hot of this.#hotKeys()) hot.flush()
   }
 
   /** An own command that changes keys without naming them is about to go out: as `flush`, and nobody waits for us. */
@@ -196,7 +196,7 @@ export class ClusterShield implements KeySpaceHost {
     if (kind === 'flush' && database < 0) this.flush()
     for (const space of this.#spaces.values()) {
       if (database >= 0 && space.database !== database) continue
-      if (kind === 'flush') for (const hot of space.hot.values()) hot.drop()
+      if (kind === 'flush') for (const hot of space.hot.values()) hot.flush()
       for (const { key, value, ttlMs } of items) this.#dropKey(space, key, (hot) => laneChanged(hot, value, ttlMs))
     }
   }
@@ -259,19 +259,14 @@ export class ClusterShield implements KeySpaceHost {
     for (const space of this.#spaces.values()) {
       for (const hot of space.hot.values()) {
         this.#takeReads(hot)
-        if (hot.copies !== undefined) {
-          for (const slot of hot.copies.slots) {
-            const watcher = space.watcherAt(slot)
-            if (watcher !== undefined) used.add(watcher)
-          }
-          hot.copies.tick()
+        for (const slot of hot.readSlots) {
+          const watcher = space.watcherAt(slot)
+          if (watcher !== undefined) used.add(watcher)
         }
-        if (!hot.isCached) continue
-        const node = space.upstream.nodeOf(hot.slot)
-        if (hot.hasReplies && node !== hot.node) hot.drop()
-        const watcher = space.watcherOf(hot)
-        if (watcher !== undefined) used.add(watcher)
-        if (space.upstream.isCluster && hot.hasReplies) slots.set(hot.slot, hot)
+        hot.copies?.tick()
+        if (!hot.hasReplies) continue
+        if (space.upstream.nodeOf(hot.slot) !== hot.node) hot.drop()
+        else if (space.upstream.isCluster) slots.set(hot.slot, hot)
       }
     }
     this.#watchers.setUsed(used)
@@ -311,13 +306,9 @@ export class ClusterShield implements KeySpaceHost {
   }
 
   guard(hot: HotKey, pttlMs: number, watcher: TrackingWatcher): { lease: Lease; ttlMs: number } {
-    const { strategy } = hot.handling
-    if (strategy.strategy !== 'LocalCache') return { lease: endlessLease, ttlMs: 0 }
     const { leaseMs, fallbackTtlMs } = this.#options
-    const { lease, maxMs } = guardOf(strategy, { watcher, leaseMs, lane: this.laneLease, fallbackTtlMs }, this.now())
-    const ownMs = pttlMs >= 0 ? pttlMs : Number.POSITIVE_INFINITY
-    const { rightsMs = Number.POSITIVE_INFINITY } = hot.space.upstream
-    return { lease, ttlMs: Math.min(strategy.expireTime * 1000, ownMs, maxMs, rightsMs) }
+    const bounds = { strategy: hot.handling.strategy, pttlMs, rightsMs: hot.space.upstream.rightsMs }
+    return lifeOf(bounds, { watcher, leaseMs, lane: this.laneLease, fallbackTtlMs }, this.now())
   }
 
   makeLimit(space: KeySpace, key: string, strategy: RateLimitStrategy): KeyLimit | undefined {

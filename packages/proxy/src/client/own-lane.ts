@@ -165,6 +165,10 @@ export class OwnLane implements PinnedOwner {
     return undefined
   }
 
+  isResp3(): boolean {
+    return this.#client.session.version === 3
+  }
+
   isBehind(): boolean {
     return this.#client.isBehind()
   }

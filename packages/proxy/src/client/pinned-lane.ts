@@ -24,6 +24,8 @@ export interface PinnedOwner {
   onPinnedLost(error: UpstreamLostError): void
   /** Of a cluster: an error came. What the client gets in its place, or undefined where the request goes on elsewhere. */
   onPinnedError?(slot: number, reply: Buffer): Buffer | undefined
+  /** True where the client speaks RESP3, by the answers so far. */
+  isResp3(): boolean
   /** True while the client leaves more unread than it may. */
   isBehind(): boolean
   whenCaughtUp(callback: () => void): void
@@ -233,7 +235,7 @@ export class PinnedLane {
       return
     }
     const expected = this.#expected[this.#first]
-    const mayBeMessage = type === push || (type === array && (this.isSubscribed || isSubscribing(expected)))
+    const mayBeMessage = type === push || (type === array && this.#mayBeMessage(expected))
     if (mayBeMessage || this.#pieces !== undefined || this.#needsWhole(expected, type)) {
       if (!isLast || this.#pieces !== undefined) {
         this.#pieces ??= []
@@ -245,6 +247,11 @@ export class PinnedLane {
       if (mayBeMessage) this.#message(whole, type)
       else this.#answer(expected, whole, 0, whole.length, true, type)
     } else this.#answer(expected, bytes, start, end, isLast, type)
+  }
+
+  /** True where an array may be a message: in RESP3 messages have a type of their own. */
+  #mayBeMessage(expected: Expected | undefined): boolean {
+    return (this.isSubscribed || isSubscribing(expected)) && !this.#owner.isResp3()
   }
 
   /** Short replies that say something about the connection's state are looked at in one piece. */

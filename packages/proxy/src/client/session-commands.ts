@@ -309,6 +309,8 @@ class Committing implements ReplyTarget {
 
   onLost(_tag: number, error: UpstreamLostError, wasSent: boolean): void {
     this.#client.onLost(this.#slot, error, wasSent)
+    // What is sent behind a SELECT must not be done in another database: without the server's word the client goes.
+    if (error.refusal === undefined) this.#client.endAfterReplies()
     this.#client.letGo()
   }
 }

@@ -1,5 +1,11 @@
 import type { Lease } from '../watcher/lease.ts'
 
+/** A reply whose time is nearly over is loaded anew in this part of it, by one reader. */
+const refreshFrom = 0.75
+const refreshJitter = 0.15
+/** A shorter life is that of a key which ends: loading it again and again would not lengthen it. */
+const leastRefreshedTtlMs = 200
+
 /**
  * One command's reply, kept as the bytes that Redis sent (RESP3) and as what its consumers made of them. A proxy sends
  * the bytes; a client hands out a JavaScript value, which it decodes once and keeps here under the number of its form,
@@ -21,6 +27,19 @@ export class CachedReply {
     this.bytes = bytes
     this.expiresAt = expiresAt
     this.lease = lease
+  }
+
+  /** Has the reply, which lives for `ttlMs` in all, loaded anew before it ends; `dice` is a random number below one. */
+  refreshBefore(ttlMs: number, dice: number, refresh: () => void): void {
+    if (ttlMs < leastRefreshedTtlMs) return
+    // Processes that loaded at one instant must not load again at one.
+    this.refreshAt = this.expiresAt - ttlMs * (1 - refreshFrom - dice * refreshJitter)
+    this.refresh = refresh
+  }
+
+  refreshOnce(): void {
+    this.refreshAt = Number.POSITIVE_INFINITY
+    this.refresh?.()
   }
 }
 

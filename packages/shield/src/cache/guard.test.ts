@@ -1,8 +1,8 @@
-import { defaultLocalCache } from '@firebreak/core'
+import { defaultLocalCache, type RateLimitStrategy } from '@firebreak/core'
 import { expect, test } from 'vitest'
 import { LaneLease } from '../watcher/lane-lease.ts'
 import { endlessLease } from '../watcher/lease.ts'
-import { type Guards, guardOf } from './guard.ts'
+import { type Guards, guardOf, lifeOf } from './guard.ts'
 
 const tracked = { aliveUntil: 1300 }
 
@@ -38,4 +38,29 @@ test('what is not consistent has no guard but its time', () => {
   expect(guardOf(strategy, guards('live'), 1000)).toEqual({ lease: endlessLease, maxMs: Infinity })
   expect(guardOf({ ...strategy, maxStalenessMs: 70 }, guards('live'), 1000)).toEqual({ lease: endlessLease, maxMs: 70 })
   expect(guardOf({ ...defaultLocalCache, maxStalenessMs: 20 }, guards('fallback'), 1000).maxMs).toBe(20)
+})
+
+test('a reply lives for the least of what its strategy, its key, its guard and the rights of its readers allow', () => {
+  const ttlMs = (of: Partial<Parameters<typeof lifeOf>[0]>, state: 'live' | 'fallback' = 'live') =>
+    lifeOf({ strategy: defaultLocalCache, pttlMs: -1, rightsMs: undefined, ...of }, guards(state), 1000).ttlMs
+  const ownMs = defaultLocalCache.expireTime * 1000
+  expect(ttlMs({})).toBe(ownMs)
+  expect(ttlMs({ pttlMs: 70 })).toBe(70)
+  expect(ttlMs({ pttlMs: 0 })).toBe(0)
+  expect(ttlMs({ rightsMs: 5000 })).toBe(Math.min(5000, ownMs))
+  expect(ttlMs({}, 'fallback')).toBe(100)
+})
+
+test('what a limit gives again has no guard but the rights of its readers', () => {
+  const strategy: RateLimitStrategy = {
+    strategy: 'RateLimit',
+    algorithm: 'tokenBucket',
+    limit: 1,
+    windowMs: 1000,
+    onLimit: 'stale',
+    scope: 'process',
+  }
+  const life = (rightsMs?: number) => lifeOf({ strategy, pttlMs: 70, rightsMs }, guards('live'), 1000)
+  expect(life(5000)).toEqual({ lease: endlessLease, ttlMs: 5000 })
+  expect(life()).toEqual({ lease: endlessLease, ttlMs: Infinity })
 })

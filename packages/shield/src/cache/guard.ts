@@ -1,4 +1,4 @@
-import type { LocalCacheStrategy } from '@firebreak/core'
+import type { LocalCacheStrategy, Strategy } from '@firebreak/core'
 import type { LaneLease } from '../watcher/lane-lease.ts'
 import { endlessLease, type Lease } from '../watcher/lease.ts'
 import { ShortenedLease } from '../watcher/shortened-lease.ts'
@@ -30,6 +30,27 @@ export function guardOf(strategy: LocalCacheStrategy, guards: Guards, now: numbe
   if (watcher.state !== 'fallback') return shortened(watcher.lease, leaseMs, maxStalenessMs)
   if (now < lane.aliveUntil) return shortened(lane, lane.lengthMs, maxStalenessMs)
   return { lease: endlessLease, maxMs: Math.min(fallbackTtlMs, maxStalenessMs) }
+}
+
+/** What bounds a reply's life beside its guard. */
+export interface ReplyBounds {
+  readonly strategy: Strategy
+  /** What PTTL said of the key, negative where it does not end. */
+  readonly pttlMs: number
+  /** How long those who read it are believed to be still allowed to. */
+  readonly rightsMs: number | undefined
+}
+
+/** What a reply that is read now may be given under, and for how long; a limit gives its last one whatever becomes of the key. */
+export function lifeOf(
+  { strategy, pttlMs, rightsMs = Number.POSITIVE_INFINITY }: ReplyBounds,
+  guards: Guards,
+  now: number,
+): { lease: Lease; ttlMs: number } {
+  if (strategy.strategy !== 'LocalCache') return { lease: endlessLease, ttlMs: rightsMs }
+  const { lease, maxMs } = guardOf(strategy, guards, now)
+  const ownMs = pttlMs >= 0 ? pttlMs : Number.POSITIVE_INFINITY
+  return { lease, ttlMs: Math.min(strategy.expireTime * 1000, ownMs, maxMs, rightsMs) }
 }
 
 function shortened(lease: Lease, lengthMs: number, maxStalenessMs: number): Guard {

@@ -1,5 +1,6 @@
-import { type BoundedCache, defaultLocalCache } from '@firebreak/core'
+import { type BoundedCache, defaultLocalCache, type Strategy } from '@firebreak/core'
 import { expect, test } from 'vitest'
+import type { KeyLimit } from '../limit/key-limit.ts'
 import type { ReadingHandler, TrackingWatcher } from '../watcher/tracking-watcher.ts'
 import type { Upstream } from '../watcher/upstream.ts'
 import type { CachedReply } from './cached-reply.ts'
@@ -9,18 +10,15 @@ import { readCommand } from './read-command.ts'
 import { ReplyCaches } from './reply-caches.ts'
 
 /** A hot key whose watcher answers when the test says so. */
-function setUp(strategy = defaultLocalCache) {
+function setUp(strategy: Strategy = defaultLocalCache) {
   let now = 1000
   let rolled = 0
   const reads: ReadingHandler[] = []
   const lease = { aliveUntil: Number.POSITIVE_INFINITY }
-  const watcher = {
-    node: 'n',
-    canRead: true,
-    lease,
-    state: 'live',
+  const watched = { node: 'n', canRead: true, lease, state: 'live' }
+  const watcher = Object.assign(watched, {
     read: (_: number, __: Uint8Array, ___: Uint8Array, handler: ReadingHandler) => void reads.push(handler),
-  } as unknown as TrackingWatcher
+  }) as unknown as TrackingWatcher
   const caches = new ReplyCaches()
   const space = new KeySpace('', 0, {} as Upstream, {
     hashOf: () => 0,
@@ -31,7 +29,7 @@ function setUp(strategy = defaultLocalCache) {
     watcherAt: () => watcher,
     guard: (_, pttlMs) => ({ lease, ttlMs: pttlMs < 0 ? 60_000 : pttlMs }),
     kept: (hot) => caches.kept(hot, now),
-    makeLimit: () => undefined,
+    makeLimit: () => ({ keepsLast: true }) as KeyLimit,
     makeDiskReplies: () => undefined,
     released: (hot) => caches.released(hot),
   })
@@ -44,6 +42,7 @@ function setUp(strategy = defaultLocalCache) {
     reads,
     answer,
     lease,
+    watched,
     at: (time: number) => (now = time),
     roll: (value: number) => (rolled = value),
     now: () => now,
@@ -108,6 +107,43 @@ test('nothing is served past its time or its lease', () => {
   expect(hot.hit('GET', now() + 10)).toBeUndefined()
 })
 
+test('what was kept is not served again once a reader was sent to Redis because no lease was held', () => {
+  const strlen = readCommand('STRLEN', ['k'], 0)
+  for (const isWaiting of [false, true]) {
+    const { hot, reads, answer, lease, watched, now } = setUp()
+    hot.load(get, now(), () => {})
+    answer('v1')
+    hot.load(strlen, now(), () => {})
+    const seen: unknown[] = []
+    // It begins to load while there is a lease, and its read comes back unanswered; or there is none at once.
+    if (isWaiting) hot.load(readCommand('TYPE', ['k'], 0), now(), (reply) => seen.push(reply))
+    lease.aliveUntil = now()
+    watched.canRead = false
+    if (isWaiting) reads.pop()!(undefined, now())
+    else expect(hot.load(get, now(), () => {})).toBe(false)
+    expect(seen).toEqual(isWaiting ? [undefined] : [])
+    lease.aliveUntil = Number.POSITIVE_INFINITY
+    watched.canRead = true
+    expect(hot.hit('GET', now())).toBeUndefined()
+    answer('2')
+    expect(hot.hit('STRLEN', now())).toBeUndefined()
+  }
+})
+
+test('a command that Redis refuses takes nothing from the others, nor does a lost watcher from what nobody guards', () => {
+  const consistent = setUp()
+  const free = setUp({ ...defaultLocalCache, consistent: false })
+  for (const { hot, answer, now } of [consistent, free]) {
+    hot.load(get, now(), () => {})
+    answer('v1')
+  }
+  consistent.hot.load(readCommand('LLEN', ['k'], 0), consistent.now(), () => {})
+  consistent.reads.pop()!(undefined, consistent.now())
+  free.watched.canRead = false
+  expect(free.hot.load(readCommand('STRLEN', ['k'], 0), free.now(), () => {})).toBe(false)
+  for (const { hot, now } of [consistent, free]) expect(text(hot.hit('GET', now()))).toBe('$2\r\nv1\r\n')
+})
+
 test('a key whose own time is over at the reading is not kept', () => {
   const { hot, answer, now } = setUp()
   hot.load(get, now(), () => {})
@@ -145,6 +181,32 @@ test('replies larger than the whole cache make the key bypass it for a while', (
   expect(hot.replyCount).toBe(0)
   expect(hot.load(get, now(), () => {})).toBe(false)
   expect(hot.load(get, now() + 1000, () => {})).toBe(true)
+})
+
+test('a limit gives a reply again while that may be kept, until a flush, and none that was read before one', () => {
+  const { hot, answer, at, now } = setUp({
+    strategy: 'RateLimit',
+    algorithm: 'tokenBucket',
+    limit: 1,
+    windowMs: 1000,
+    onLimit: 'stale',
+    scope: 'process',
+  })
+  hot.load(get, now(), () => {})
+  answer('v1', 5000)
+  at(now() + 4999)
+  hot.drop()
+  expect(text(hot.lastReply('GET'))).toBe('$2\r\nv1\r\n')
+  at(now() + 1)
+  expect(hot.lastReply('GET')).toBeUndefined()
+  hot.load(get, now(), () => {})
+  answer('v2', 5000)
+  expect(text(hot.lastReply('GET'))).toBe('$2\r\nv2\r\n')
+  hot.load(get, now(), () => {})
+  hot.flush()
+  expect(hot.lastReply('GET')).toBeUndefined()
+  answer('v3', 5000)
+  expect(hot.lastReply('GET')).toBeUndefined()
 })
 
 test('two arguments that only look alike when put together are two commands', () => {

@@ -10,16 +10,8 @@ import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
 import { CachedReply, ownBytes, replyCost } from './cached-reply.ts'
 import type { Handling } from './handling.ts'
 import type { KeySpace } from './key-space.ts'
+import { finish, type Load, type LoadedHandler } from './load.ts'
 import type { ReadCommand } from './read-command.ts'
-
-/** Gets a load's reply; undefined where the caller has to ask Redis itself. Called in the order of the readers. */
-export type LoadedHandler = (reply: CachedReply | undefined) => void
-
-/** A load in flight: many readers, one read of Redis. */
-interface Load {
-  readers: LoadedHandler[]
-  isPoisoned: boolean
-}
 
 let hotKeys = 0
 
@@ -96,6 +88,11 @@ export class HotKey {
   /** True where reads of this key are answered by the shield: from memory or by copies. */
   get isServed(): boolean {
     return this.isCached || this.copies !== undefined || this.limit?.keepsLast === true
+  }
+
+  /** The slots whose nodes' watchers must stay awake: a connection that rests is not known to be dead. */
+  get readSlots(): readonly number[] {
+    return this.copies?.slots ?? (this.isServed ? [this.slot] : [])
   }
 
   /** False where the strategy says that a value is served until its TTL, whatever happens to the key. */
@@ -201,13 +198,13 @@ export class HotKey {
     this.localHits++
     this.bytesSaved += reply.bytes.length
     this.cache!.touch(this.cacheSlot)
-    if (now >= reply.refreshAt) refreshOnce(reply)
+    if (now >= reply.refreshAt) reply.refreshOnce()
     return reply
   }
 
   /** The last reply to a read, for one that the key's limit refused. */
   lastReply(commandId: string): CachedReply | undefined {
-    return this.#last?.get(commandId)
+    return this.#last?.get(commandId, this.space.now())
   }
 
   /** A reply that was just hit is given `count` times more. */
@@ -253,11 +250,21 @@ export class HotKey {
   /** Reads the key on its node; false where that cannot be done now. */
   #readRedis(command: ReadCommand, load: Load): boolean {
     const watcher = this.reader()
-    watcher?.read(this.space.database, this.bytes, command.encode(), (reading, sentAt) => {
+    if (watcher === undefined) {
+      this.#lapsed()
+      return false
+    }
+    watcher.read(this.space.database, this.bytes, command.encode(), (reading, sentAt) => {
+      if (reading === undefined && !watcher.canRead) this.#lapsed()
       const reply = reading === undefined ? undefined : this.#take(command, load, reading, sentAt, watcher)
       this.#end(command, load, reply)
     })
-    return watcher !== undefined
+    return true
+  }
+
+  /** No lease is held, so a reader asks Redis itself: it may see more than what is kept, which a new lease would revive. */
+  #lapsed(): void {
+    if (this.isConsistent) this.drop()
   }
 
   #readDisk(command: ReadCommand, load: Load): boolean {
@@ -300,6 +307,12 @@ export class HotKey {
     for (const load of this.#loads.values()) load.isPoisoned = true
     this.#loads.clear()
     this.dropReplies()
+  }
+
+  /** As `drop`, and a limit gives nothing again either: any key may have changed, or who may read it. */
+  flush(): void {
+    this.#last?.clear()
+    this.drop()
   }
 
   /** The key's new value came with the news of its change: it takes the place of the one that is kept. */
@@ -349,21 +362,16 @@ export class HotKey {
     this.loadMs += this.space.now() - sentAt
     const { lease, ttlMs } = this.space.guard(this, pttlMs, watcher)
     const reply = new CachedReply(ownBytes(bytes), sentAt + ttlMs, lease)
-    this.#last?.set(command.id, reply)
-    if (ttlMs >= leastRefreshedTtlMs) {
-      // Processes that loaded at one instant must not load again at one.
-      reply.refreshAt = sentAt + ttlMs * (refreshFrom + this.space.random() * refreshJitter)
-      reply.refresh = () => {
-        // What is on disk is as old as what is to be renewed.
-        this.#disk?.forget(command.id)
-        this.load(command, this.space.now(), ignoreReply)
-      }
-    }
-    if (ttlMs > 0 && this.#mayKeep(load)) {
+    if (!load.isPoisoned) this.#last?.set(command.id, reply)
+    if (ttlMs <= 0 || !this.#mayKeep(load)) return reply
+    reply.refreshBefore(ttlMs, this.space.random(), () => {
+      // What is on disk is as old as what is to be renewed.
       this.#disk?.forget(command.id)
-      if (this.#disk?.isWrittenThrough) this.#disk.keep(command.id, reply)
-      this.#keep(command.id, reply)
-    }
+      this.load(command, this.space.now(), ignoreReply)
+    })
+    this.#disk?.forget(command.id)
+    if (this.#disk?.isWrittenThrough) this.#disk.keep(command.id, reply)
+    this.#keep(command.id, reply)
     return reply
   }
 
@@ -379,20 +387,4 @@ export class HotKey {
   }
 }
 
-/** A reply whose time is nearly over is loaded anew in this part of it, by one reader. */
-const refreshFrom = 0.75
-const refreshJitter = 0.15
-/** A shorter life is that of a key which ends: loading it again and again would not lengthen it. */
-const leastRefreshedTtlMs = 200
 const ignoreReply = () => {}
-
-function refreshOnce(reply: CachedReply): void {
-  reply.refreshAt = Number.POSITIVE_INFINITY
-  reply.refresh?.()
-}
-
-function finish(load: Load, reply: CachedReply | undefined): void {
-  const { readers } = load
-  load.readers = []
-  for (const reader of readers) reader(reply)
-}

@@ -7,8 +7,13 @@ const maxReplyBytes = 1024 * 1024
 export class LastReplies {
   readonly #replies = new Map<string, CachedReply>()
 
-  get(commandId: string): CachedReply | undefined {
-    return this.#replies.get(commandId)
+  get(commandId: string, now: number): CachedReply | undefined {
+    const reply = this.#replies.get(commandId)
+    return reply === undefined || now >= reply.expiresAt ? undefined : reply
+  }
+
+  clear(): void {
+    this.#replies.clear()
   }
 
   set(commandId: string, reply: CachedReply): void {

@@ -42,6 +42,12 @@ interface Read {
   readonly sentAt: number
 }
 
+/** The database that was last asked for; the reads sent behind SELECT learn from it that they ran in another one. */
+interface Selection {
+  readonly database: number
+  isRefused: boolean
+}
+
 const track = encodeCommand(['CLIENT', 'TRACKING', 'ON'])
 const errorMarker = 0x2d
 /** A step of the greeting may take this long, and a pause between two tries: healed within a second, whenever that is. */
@@ -67,11 +73,11 @@ export class TrackingWatcher {
   #state: WatcherState = 'connecting'
   #detail = ''
   #connection: RespConnection | undefined
-  #database: number | undefined
+  #selection: Selection = { database: 0, isRefused: false }
   #reads = new Set<Read>()
   #ticks: TimerHandle | undefined
   #pings = 0
-  /** When a tick last found the lease held, and how many connections in a row ended because none did. */
+  /** When the lease was last found held, or began to be needed, and how many connections in a row ended because none did. */
   #heldAt = 0
   #lapses = 0
   #retry: TimerHandle | undefined
@@ -117,7 +123,9 @@ export class TrackingWatcher {
   setIdle(isIdle: boolean): void {
     if (this.#isIdle === isIdle) return
     this.#isIdle = isIdle
-    if (!isIdle && this.#state === 'live') this.#ping()
+    if (isIdle || this.#state !== 'live') return
+    this.#heldAt = this.#options.clock.now()
+    this.#ping()
   }
 
   /** Reads a key with its remaining time. */
@@ -140,27 +148,29 @@ export class TrackingWatcher {
     const connection = this.#connection!
     const read: Read = { handler, sentAt: this.#options.clock.now() }
     this.#reads.add(read)
-    let isRefused = false
-    if (this.#database !== database) {
-      this.#database = database
-      connection.send(encodeCommand(['SELECT', database]), [
-        (reply) => {
-          if (reply === undefined || reply[0] !== errorMarker) return
-          isRefused = true
-          this.#database = undefined
-        },
-      ])
-    }
+    const selection = this.#select(connection, database)
     const onEarly = (reply: Uint8Array | undefined) => {
       if (reply !== undefined && reply[0] === errorMarker) this.#readRefused(reply)
     }
     const onLast = (reply: Uint8Array | undefined) => {
       onEarly(reply)
       if (reply !== undefined) this.#extendLease(connection)
-      this.#finish(read, isRefused ? undefined : reply)
+      this.#finish(read, selection.isRefused ? undefined : reply)
     }
     const handlers = Array.from({ length: replyCount }, (_, index) => (index === replyCount - 1 ? onLast : onEarly))
     connection.send(bytes, handlers)
+  }
+
+  #select(connection: RespConnection, database: number): Selection {
+    if (this.#selection.database === database && !this.#selection.isRefused) return this.#selection
+    const selection: Selection = { database, isRefused: false }
+    this.#selection = selection
+    connection.send(encodeCommand(['SELECT', database]), [
+      (reply) => {
+        selection.isRefused = reply?.[0] === errorMarker
+      },
+    ])
+    return selection
   }
 
   /** Calls back where the node says that the key's slot is not its own. */
@@ -200,7 +210,7 @@ export class TrackingWatcher {
       return
     }
     this.#connection = connection
-    this.#database = 0
+    this.#selection = { database: 0, isRefused: false }
     this.#ticks?.cancel()
     this.#ticks = this.#options.timers.setInterval(() => this.#tick(), this.#options.leaseMs / 3)
     this.#greet(connection)

@@ -1,0 +1,73 @@
+import { Duplex } from 'node:stream'
+import { FakeClock } from '@firebreak/testkit'
+import { expect, test } from 'vitest'
+import { Trouble } from '../trouble/trouble.ts'
+import { TrackingWatcher } from './tracking-watcher.ts'
+
+/** A watcher that is live, and the node's end of its connection. */
+function setUp() {
+  const clock = new FakeClock()
+  const socket = new Duplex({ read() {}, write: (_, __, done) => done() })
+  const watcher = new TrackingWatcher({
+    node: 'n',
+    upstream: { isCluster: false, nodeOf: () => 'n', connect: () => socket, credentials: () => ({}) },
+    leaseMs: 300,
+    clock,
+    timers: clock,
+    random: () => 0,
+    trouble: new Trouble(() => {}),
+    onInvalidated: () => {},
+    onFlush: () => {},
+  })
+  const say = (text: string) => socket.emit('data', Buffer.from(text))
+  say('%0\r\n+OK\r\n')
+  expect(watcher.state).toBe('live')
+  return { watcher, say, clock, socket }
+}
+
+const key = Buffer.from('k')
+
+test('where a database is refused, none of the reads that were sent for it brings the value of another', () => {
+  const { watcher, say } = setUp()
+  const seen: (string | undefined)[] = []
+  const read = (database: number) =>
+    watcher.read(database, key, Buffer.from('GET k'), (reading) =>
+      seen.push(reading && Buffer.from(reading.reply).toString()),
+    )
+  const answered = '+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:-1\r\n+db0\r\n'
+  read(1)
+  read(1)
+  say(`-NOPERM no SELECT\r\n${answered}${answered}`)
+  expect(seen).toEqual([undefined, undefined])
+  // A refusal is asked about again, and concerns nobody who was let in.
+  read(1)
+  read(0)
+  say(`-NOPERM no SELECT\r\n${answered}+OK\r\n${answered}`)
+  read(0)
+  say(answered)
+  expect(seen.slice(2)).toEqual([undefined, '+db0\r\n', '+db0\r\n'])
+})
+
+test('a connection that rested has as long as any other to answer before it is given up', () => {
+  const { watcher, clock, socket } = setUp()
+  watcher.setIdle(true)
+  clock.advance(60_000)
+  watcher.setIdle(false)
+  clock.advance(600)
+  expect(socket.destroyed).toBe(false)
+  clock.advance(200)
+  expect(socket.destroyed).toBe(true)
+})
+
+test('a read that is given back for want of an answer finds no lease held, and a late answer brings it back', () => {
+  const { watcher, say, clock } = setUp()
+  const seen: unknown[] = []
+  watcher.read(0, key, Buffer.from('GET k'), (reading) => seen.push([reading, watcher.canRead]))
+  clock.advance(300)
+  expect(seen).toEqual([])
+  clock.advance(100)
+  expect(seen).toEqual([[undefined, false]])
+  say('+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:-1\r\n+v\r\n$1\r\n1\r\n$1\r\n2\r\n')
+  expect(watcher.canRead).toBe(true)
+  expect(seen).toHaveLength(1)
+})

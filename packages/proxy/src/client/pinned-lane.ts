@@ -4,6 +4,7 @@ import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import type { UpstreamConnection } from '../upstream/upstream-connection.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import { giveBackUnnamed } from './connection-name.ts'
+import { Line } from './line.ts'
 import { confirmationKinds, messageKinds, subscriptionReplyOf } from './subscription-reply.ts'
 import { Subscriptions } from './subscriptions.ts'
 
@@ -77,8 +78,7 @@ export class PinnedLane {
   readonly node: UpstreamNode
   readonly connection: UpstreamConnection
   readonly #owner: PinnedOwner
-  readonly #expected: Expected[] = []
-  #first = 0
+  readonly #expected = new Line<Expected>()
   #isInTransaction = false
   #isWatching = false
   #isTracking = false
@@ -132,7 +132,7 @@ export class PinnedLane {
   }
 
   get inFlight(): number {
-    return this.#expected.length - this.#first
+    return this.#expected.length
   }
 
   /** True while Redis has not taken enough of what was sent for more to come. */
@@ -181,7 +181,7 @@ export class PinnedLane {
     this.settle()
     this.stays = true
     this.isTainted = true
-    this.#isPipeNext = this.#expected.at(-1)?.slot === hidden
+    this.#isPipeNext = this.#expected.last?.slot === hidden
     if (!this.#isPipeNext) this.#beginPipe()
   }
 
@@ -234,7 +234,7 @@ export class PinnedLane {
       this.#owner.onPinnedPush(bytes, start, end)
       return
     }
-    const expected = this.#expected[this.#first]
+    const expected = this.#expected.first
     const mayBeMessage = type === push || (type === array && this.#mayBeMessage(expected))
     if (mayBeMessage || this.#pieces !== undefined || this.#needsWhole(expected, type)) {
       if (!isLast || this.#pieces !== undefined) {
@@ -281,7 +281,7 @@ export class PinnedLane {
       end = reply.length
     }
     if (isLast) {
-      this.#shift()
+      this.#expected.shift()
       this.#time(expected)
       if (expected.mark !== undefined) this.#learn(expected.mark, bytes, start, end, type)
       this.#settleIfQuiet()
@@ -306,7 +306,7 @@ export class PinnedLane {
   }
 
   #message(whole: Buffer, type: number): void {
-    const expected = this.#expected[this.#first]
+    const expected = this.#expected.first
     const { kind, count } = subscriptionReplyOf(whole)
     if (messageKinds.has(kind) || (type === push && !confirmationKinds.has(kind))) {
       this.#owner.onPinnedPush(whole, 0, whole.length)
@@ -328,22 +328,11 @@ export class PinnedLane {
     }
     const isLast = --expected!.left === 0
     if (isLast) {
-      this.#shift()
+      this.#expected.shift()
       this.#settleIfQuiet()
     }
     this.#owner.onPinnedReply(expected!.slot, whole, 0, whole.length, isLast)
     if (isLast && !this.#isOver && this.isFree) this.#owner.onPinnedFree()
-  }
-
-  #shift(): void {
-    this.#first++
-    if (this.#first === this.#expected.length) {
-      this.#expected.length = 0
-      this.#first = 0
-    } else if (this.#first > 1024) {
-      this.#expected.splice(0, this.#first)
-      this.#first = 0
-    }
   }
 
   #learn(mark: ReplyMark, bytes: Buffer, start: number, end: number, type: number): void {

@@ -5,7 +5,9 @@ import type { UpstreamLostError } from '../errors.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import type { ClientConnection } from './client-connection.ts'
+import { setNameCommand } from './connection-name.ts'
 import { PinnedLane, type PinnedOwner, type ReplyMark } from './pinned-lane.ts'
+import { PipeGuard } from './pipe-guard.ts'
 import { dispatchRare } from './rare-dispatch.ts'
 import { carryOut, markOf } from './session-commands.ts'
 
@@ -37,6 +39,8 @@ export class OwnLane implements PinnedOwner {
   readonly #client: ClientConnection
   #pinned: PinnedLane | undefined
   #cluster: ClusterDispatch | undefined
+  /** Reads along where what is pinned is a pipe that has to be read along. */
+  #guard: PipeGuard | undefined
   #remembered: RememberedRequest | undefined
   #waitsForAnswer = false
   /** The client's next requests wait until the connection is free again. */
@@ -49,6 +53,11 @@ export class OwnLane implements PinnedOwner {
   /** The connection, where the client has one. */
   get pinned(): PinnedLane | undefined {
     return this.#pinned
+  }
+
+  /** False where requests go to several nodes: none of them is the one for all that follows. */
+  get mayStay(): boolean {
+    return this.#cluster?.isSpread !== true
   }
 
   /** The client's requests go to a cluster: one that comes to the wrong node goes on to the right one. */
@@ -67,7 +76,35 @@ export class OwnLane implements PinnedOwner {
   }
 
   onPinnedPush(bytes: Uint8Array, start: number, end: number): void {
-    if (!this.#client.isClosed) this.#client.outlet.put(bytes, start, end)
+    const { isClosed, outlet } = this.#client
+    if (isClosed) return
+    if (this.#guard?.isResetting === true) this.#guard.passOn(bytes, start, end, outlet)
+    else outlet.put(bytes, start, end)
+  }
+
+  guardPipe({ connection, isMidRequest }: PinnedLane, bytes: Uint8Array, start: number, end: number): boolean {
+    const client = this.#client
+    const { users, maxRequestBytes } = client.host
+    const hidesPasswords = users !== undefined
+    if (!hidesPasswords && client.session.startsPlain) return false
+    // Where its next request begins nobody knows.
+    if (isMidRequest) queueMicrotask(() => client.destroy())
+    else {
+      const { outlet } = connection
+      this.#guard ??= new PipeGuard({ outlet, maxRequestBytes, hidesPasswords, onReset: () => client.hold() })
+      this.#guard.forward(bytes, start, end)
+    }
+    return true
+  }
+
+  /** RESET in a pipe was answered: the client is as it was when it came, and what it has sent since is taken. */
+  #afterReset(held: Buffer): void {
+    const client = this.#client
+    this.unpin()
+    client.session.reset()
+    client.stateChanged()
+    if (held.length > 0) client.onData(held, held.length)
+    client.letGo()
   }
 
   onPinnedPipe(): void {
@@ -92,6 +129,10 @@ export class OwnLane implements PinnedOwner {
   onPinnedLost({ refusal }: UpstreamLostError): void {
     const client = this.#client
     if (client.isClosed) return
+    if (this.#guard?.isAnswered === true) {
+      this.#afterReset(this.#guard.held)
+      return
+    }
     this.unpin()
     if (refusal !== undefined && !client.slots.hasBegun) {
       while (client.slots.owed > 0) client.answer(client.slots.head, refusal)
@@ -150,15 +191,19 @@ export class OwnLane implements PinnedOwner {
     this.send(pinned, command, bytes, start, end)
   }
 
-  /** Pins a connection of its own to this client. */
+  /** Pins a connection of its own to this client; the server knows it by the client's name. */
   pinTo(node: UpstreamNode): PinnedLane {
-    return this.#pin(node, this.#client.session.snapshot(), false)
+    const { session } = this.#client
+    const pinned = this.#pin(node, session.snapshot(), false)
+    if (session.name !== '')
+      pinned.sendHidden(encodeCommand(['CLIENT', 'SETNAME', session.name]), { command: setNameCommand })
+    return pinned
   }
 
   /** Gives up the connection of its own, whatever state it has. */
   unpin(): void {
     const pinned = this.#pinned
-    this.#pinned = undefined
+    this.#pinned = this.#guard = undefined
     pinned?.abandon()
   }
 
@@ -174,8 +219,6 @@ export class OwnLane implements PinnedOwner {
     const { slots, host } = this.#client
     if (slots.owed > 0) return this.#client.waitForReplies()
     const pinned = this.#pinned ?? this.pinTo(node ?? host.node)
-    const isAboutClients = command.name === 'DEBUG' || command.name.startsWith('CLIENT ')
-    if (isAboutClients && command.way === 'borrow') this.#showName(pinned)
     // WAIT is about the writes of its connection; any command moves a connection's place to the newest write of all.
     if (command.name === 'WAIT' || command.name === 'WAITAOF') pinned.sendHidden(ping)
     if (this.#cluster !== undefined) this.remember(command, bytes, start, end)
@@ -205,31 +248,20 @@ export class OwnLane implements PinnedOwner {
       client.endAfterReplies()
       return true
     }
-    const isName = command.name.endsWith('TNAME')
-    if (command.name === 'RESET' || (isName && !pinned.hasSentMulti && !pinned.stays)) {
-      // Whether it is subscribed is known with the answers.
+    if (command.name === 'RESET') {
       if (client.slots.owed > 0) return client.waitForReplies()
-      // To a subscriber the server says what it may send.
-      const isServers = isName && pinned.isSubscribed && client.session.version === 2
-      if (!isServers) return carryOut(client, command, bytes, start, end)
+      return carryOut(client, command, bytes, start, end)
     }
     if (command.way === 'pipe') {
       if (client.slots.owed > 0) return client.waitForReplies()
       const request = client.request.wholeBytes(bytes, start, end)
-      if (command.name === 'CLIENT REPLY' && !pinned.stays) this.#showName(pinned)
       pinned.becomePipe()
       pinned.forward(request.bytes, request.start, request.end)
       return true
     }
     if (command.way === 'stay') {
-      if (!pinned.stays && client.session.name !== '') {
-        // What comes before it may make it a pipe, and then nobody takes the answer to this out of it.
-        if (client.slots.owed > 0 && !pinned.hasSentMulti) return client.waitForReplies()
-        this.#showName(pinned)
-      }
       pinned.isTainted = true
-      // Of a cluster's nodes none is the one for all that follows.
-      pinned.stays ||= this.#cluster?.isSpread !== true
+      pinned.stays ||= this.mayStay
     }
     const { shield } = client.host
     if (shield?.isActive === true) shield.seePinned(client, command, pinned)
@@ -237,14 +269,6 @@ export class OwnLane implements PinnedOwner {
     // Whose keys those behind it are is known with its answer.
     if (changesSession.has(command.mark)) client.waitForReplies()
     return true
-  }
-
-  /** Lets the server know the client's name, unless a transaction would take that for its own. */
-  #showName(pinned: PinnedLane): void {
-    const { name } = this.#client.session
-    if (name === '' || pinned.hasSentMulti) return
-    pinned.sendHidden(encodeCommand(['CLIENT', 'SETNAME', name]))
-    pinned.isTainted = true
   }
 
   /** Sends the request at hand over a connection of its own. */
@@ -290,6 +314,7 @@ export class OwnLane implements PinnedOwner {
     pinned = new PinnedLane(node, connection, this)
     pinned.asker = this.#client
     this.#pinned = pinned
+    this.#guard = undefined
     return pinned
   }
 }

@@ -1,9 +1,12 @@
-import type { ProxyCommand } from '../commands/proxy-command.ts'
+import type { CommandMark, ProxyCommand } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import type { UpstreamConnection } from '../upstream/upstream-connection.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
+import { giveBackUnnamed } from './connection-name.ts'
+import { Line } from './line.ts'
 import { confirmationKinds, messageKinds, subscriptionReplyOf } from './subscription-reply.ts'
+import { Subscriptions } from './subscriptions.ts'
 
 /** The client that a connection is pinned to. */
 export interface PinnedOwner {
@@ -15,6 +18,8 @@ export interface PinnedOwner {
   onPinnedPush(bytes: Uint8Array, start: number, end: number): void
   /** From now on replies come as they are: what is owed is no longer answered one by one. */
   onPinnedPipe(): void
+  /** The client's bytes of a pipe; true where the owner has sent them, or what may be sent of them. */
+  guardPipe(pinned: PinnedLane, bytes: Uint8Array, start: number, end: number): boolean
   /** Nothing needs the connection any more. */
   onPinnedFree(): void
   onPinnedLost(error: UpstreamLostError): void
@@ -32,6 +37,8 @@ export interface ReplyMark {
   readonly command: ProxyCommand
   /** Of SUBSCRIBE and its like: how many channels it names. */
   readonly channels?: number
+  /** Refused, a part of it may have been carried out: the client keeps this connection, whose state only the server knows. */
+  readonly staysIfRefused?: boolean
   /** Called with the reply where it is no error and not QUEUED. */
   readonly onDone?: () => void
   /** Makes what the client gets of the server's reply, now or later. */
@@ -71,18 +78,17 @@ export class PinnedLane {
   readonly node: UpstreamNode
   readonly connection: UpstreamConnection
   readonly #owner: PinnedOwner
-  readonly #expected: Expected[] = []
-  #first = 0
+  readonly #expected = new Line<Expected>()
   #isInTransaction = false
   #isWatching = false
   #isTracking = false
-  #channels = 0
-  #patterns = 0
-  #shardChannels = 0
+  readonly #subscriptions = new Subscriptions()
   /** Pinned until the client goes: something changed that cannot be undone. */
   stays = false
   /** Nobody else may have the connection after this client. */
   isTainted = false
+  /** The server may know it by a name. */
+  #isNamed = false
   #isPipe = false
   /** It is a pipe once what is expected has come. */
   #isPipeNext = false
@@ -98,8 +104,9 @@ export class PinnedLane {
   isMidRequest = false
   /** Whose requests they are, for the slow log. */
   asker: ReplyTarget | undefined
-  /** MULTI was sent and not ended, as far as requests tell. */
-  hasSentMulti = false
+  /** MULTI, EXEC and DISCARD that are not answered yet, and whether the last of them is to open a transaction. */
+  #transactionMarks = 0
+  #isLastMulti = false
 
   constructor(node: UpstreamNode, connection: UpstreamConnection, owner: PinnedOwner) {
     this.node = node
@@ -112,15 +119,20 @@ export class PinnedLane {
   }
 
   get isSubscribed(): boolean {
-    return this.#channels + this.#patterns + this.#shardChannels > 0
+    return this.#subscriptions.isAny
   }
 
   get isInTransaction(): boolean {
     return this.#isInTransaction
   }
 
+  /** MULTI was sent and not ended: by the answers, or by the requests as long as those are to come. */
+  get hasSentMulti(): boolean {
+    return this.#transactionMarks > 0 ? this.#isLastMulti : this.#isInTransaction
+  }
+
   get inFlight(): number {
-    return this.#expected.length - this.#first
+    return this.#expected.length
   }
 
   /** True while Redis has not taken enough of what was sent for more to come. */
@@ -142,18 +154,26 @@ export class PinnedLane {
 
   /** Sends a request whose reply goes to `slot`. */
   send(bytes: Uint8Array, start: number, end: number, slot: number, mark?: ReplyMark, times?: RequestTimes): void {
-    this.#expected.push({ slot, mark, times, left: -1 })
-    const name = mark?.command.mark
-    if (name === 'multi') this.hasSentMulti = true
-    else if (name === 'exec' || name === 'discard') this.hasSentMulti = false
+    this.#expect({ slot, mark, times, left: -1 })
     this.connection.outlet.put(bytes, start, end)
   }
 
   /** Sends a request whose reply nobody gets; with it MULTI of a transaction that the client thinks is open already. */
   sendHidden(bytes: Uint8Array, mark?: ReplyMark): void {
-    this.#expected.push({ slot: hidden, mark, times: undefined, left: -1 })
-    if (mark?.command.mark === 'multi') this.hasSentMulti = true
+    this.#expect({ slot: hidden, mark, times: undefined, left: -1 })
     this.connection.outlet.put(bytes, 0, bytes.length)
+  }
+
+  #expect(expected: Expected): void {
+    this.#expected.push(expected)
+    const kind = expected.mark?.command.mark
+    // Of HELLO a part may be carried out and the rest refused: an error says nothing about who the connection is.
+    if (kind === 'hello' || kind === 'auth') this.isTainted = true
+    else if (kind === 'name') this.#isNamed = true
+    else if (isOfTransaction(kind)) {
+      this.#transactionMarks++
+      this.#isLastMulti = kind === 'multi'
+    }
   }
 
   /** From now on bytes go both ways as they are; replies that nobody gets come first. */
@@ -161,7 +181,7 @@ export class PinnedLane {
     this.settle()
     this.stays = true
     this.isTainted = true
-    this.#isPipeNext = this.#expected.at(-1)?.slot === hidden
+    this.#isPipeNext = this.#expected.last?.slot === hidden
     if (!this.#isPipeNext) this.#beginPipe()
   }
 
@@ -170,9 +190,9 @@ export class PinnedLane {
     this.connection.isRaw = true
   }
 
-  /** Bytes of a pipe. */
+  /** Bytes of a pipe, or of a large request. */
   forward(bytes: Uint8Array, start: number, end: number): void {
-    this.connection.outlet.put(bytes, start, end)
+    if (!this.isPipe || !this.#owner.guardPipe(this, bytes, start, end)) this.connection.outlet.put(bytes, start, end)
   }
 
   onReply(bytes: Buffer, start: number, end: number, isLast: boolean, type: number): void {
@@ -205,6 +225,7 @@ export class PinnedLane {
     this.#isOver = true
     this.settle()
     if (this.isTainted || !this.isFree || !this.connection.isReady) this.node.dispose(this.connection)
+    else if (this.#isNamed) giveBackUnnamed(this.node, this.connection)
     else this.node.giveBack(this.connection)
   }
 
@@ -213,7 +234,7 @@ export class PinnedLane {
       this.#owner.onPinnedPush(bytes, start, end)
       return
     }
-    const expected = this.#expected[this.#first]
+    const expected = this.#expected.first
     const mayBeMessage = type === push || (type === array && this.#mayBeMessage(expected))
     if (mayBeMessage || this.#pieces !== undefined || this.#needsWhole(expected, type)) {
       if (!isLast || this.#pieces !== undefined) {
@@ -260,7 +281,7 @@ export class PinnedLane {
       end = reply.length
     }
     if (isLast) {
-      this.#shift()
+      this.#expected.shift()
       this.#time(expected)
       if (expected.mark !== undefined) this.#learn(expected.mark, bytes, start, end, type)
       this.#settleIfQuiet()
@@ -285,7 +306,7 @@ export class PinnedLane {
   }
 
   #message(whole: Buffer, type: number): void {
-    const expected = this.#expected[this.#first]
+    const expected = this.#expected.first
     const { kind, count } = subscriptionReplyOf(whole)
     if (messageKinds.has(kind) || (type === push && !confirmationKinds.has(kind))) {
       this.#owner.onPinnedPush(whole, 0, whole.length)
@@ -296,55 +317,27 @@ export class PinnedLane {
       return
     }
     const isAsked = isSubscribing(expected) && expected!.mark!.command.name.toLowerCase() === kind
-    if (isAsked && expected!.left < 0) expected!.left = this.#confirmationsOf(expected!.mark!)
-    this.#count(kind, count)
+    if (isAsked && expected!.left < 0) {
+      const { command, channels = 0 } = expected!.mark!
+      expected!.left = this.#subscriptions.confirmationsOf(command.name, channels)
+    }
+    this.#subscriptions.confirm(kind, count)
     if (!isAsked) {
       this.#owner.onPinnedPush(whole, 0, whole.length)
       return
     }
     const isLast = --expected!.left === 0
     if (isLast) {
-      this.#shift()
+      this.#expected.shift()
       this.#settleIfQuiet()
     }
     this.#owner.onPinnedReply(expected!.slot, whole, 0, whole.length, isLast)
     if (isLast && !this.#isOver && this.isFree) this.#owner.onPinnedFree()
   }
 
-  #confirmationsOf({ command, channels = 0 }: ReplyMark): number {
-    if (channels > 0) return channels
-    const { name } = command
-    const open = name.startsWith('P')
-      ? this.#patterns
-      : name.startsWith('SU')
-        ? this.#shardOrChannels(name)
-        : this.#channels
-    return Math.max(1, open)
-  }
-
-  #shardOrChannels(name: string): number {
-    return name === 'SUNSUBSCRIBE' ? this.#shardChannels : this.#channels
-  }
-
-  #count(kind: string, count: number): void {
-    if (kind === 'ssubscribe' || kind === 'sunsubscribe') this.#shardChannels = count
-    else if (kind.startsWith('p')) this.#patterns = count - this.#channels
-    else this.#channels = count - this.#patterns
-  }
-
-  #shift(): void {
-    this.#first++
-    if (this.#first === this.#expected.length) {
-      this.#expected.length = 0
-      this.#first = 0
-    } else if (this.#first > 1024) {
-      this.#expected.splice(0, this.#first)
-      this.#first = 0
-    }
-  }
-
   #learn(mark: ReplyMark, bytes: Buffer, start: number, end: number, type: number): void {
     const kind = mark.command.mark
+    if (isOfTransaction(kind)) this.#transactionMarks--
     const text =
       type === plus || type === minus ? bytes.subarray(start, Math.min(end, start + 64)).toString('latin1') : ''
     if (text.startsWith('+QUEUED')) {
@@ -355,6 +348,7 @@ export class PinnedLane {
       return
     }
     if (type === minus) {
+      if (mark.staysIfRefused === true) this.stays = true
       if (kind === 'exec' && !text.includes('EXEC without MULTI')) this.#endTransaction()
       return
     }
@@ -389,6 +383,10 @@ export class PinnedLane {
     this.#isInTransaction = false
     this.#isWatching = false
   }
+}
+
+function isOfTransaction(kind: CommandMark | undefined): boolean {
+  return kind === 'multi' || kind === 'exec' || kind === 'discard'
 }
 
 function isSubscribing(expected: Expected | undefined): boolean {

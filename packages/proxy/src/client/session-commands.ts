@@ -1,16 +1,18 @@
-import { encodeCommand, encodeReply } from '@firebreak/core'
+import { encodeCommand } from '@firebreak/core'
 import type { ProxyCommand } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import { killMark, listMark } from '../roster/roster-marks.ts'
 import { type Identity, identityOf } from '../upstream/identity.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import type { ClientConnection } from './client-connection.ts'
+import { noName } from './connection-name.ts'
+import { type HelloOption, helloOf, isName } from './hello-request.ts'
 import type { ReplyMark } from './pinned-lane.ts'
+import type { ProxyUser } from './proxy-users.ts'
 import { isWord, wholeNumber } from './words.ts'
 
 const ok = Buffer.from('+OK\r\n')
 const resetDone = Buffer.from('+RESET\r\n')
-const badName = Buffer.from('-ERR Client names cannot contain spaces, newlines or special characters.\r\n')
 const wrongPassword = Buffer.from('-WRONGPASS invalid username-password pair or user is disabled.\r\n')
 const noAuth = Buffer.from('-NOAUTH Authentication required.\r\n')
 const helloNoAuth = Buffer.from(
@@ -47,13 +49,12 @@ export function carryOut(
       return true
     case 'CLIENT SETNAME':
       if (args.length !== 3) return toServer(client, command, bytes, start, end)
-      return setName(client, client.request.argument(2))
+      return setName(client, command, bytes, start, end)
     case 'CLIENT GETNAME':
       if (args.length !== 2) return toServer(client, command, bytes, start, end)
-      client.answerNow(
-        session.name === '' ? encodeReply(null, session.version) : encodeReply(Buffer.from(session.name, 'latin1'), 2),
-      )
-      return true
+      // A shared connection has no name; whether the client may ask is the server's matter.
+      if (session.name === '' || !session.isKnown) return toServer(client, command, bytes, start, end)
+      return client.own.borrow(command, bytes, start, end)
     case 'SELECT':
       return select(client, command, bytes, start, end)
     case 'AUTH':
@@ -94,13 +95,14 @@ export function markOf(client: ClientConnection, command: ProxyCommand): ReplyMa
       }
     }
     case 'hello': {
-      const request = helloOf(client)
+      const { version, identity, name, isWhole } = helloOf(client.request.list().slice(1))
       return {
         command,
+        staysIfRefused: !isWhole && client.own.mayStay,
         onDone: () => {
-          if (request?.identity !== undefined) session.identity = request.identity
-          if (request?.version !== undefined) session.version = request.version
-          if (request?.name !== undefined) session.name = request.name
+          if (identity !== undefined) session.identity = identity
+          if (version !== undefined) session.version = version
+          if (name !== undefined) session.name = name
           stateMoved(client)
         },
       }
@@ -147,17 +149,16 @@ function toServer(client: ClientConnection, command: ProxyCommand, bytes: Buffer
   return true
 }
 
-function setName(client: ClientConnection, name: Uint8Array): boolean {
-  if (!isName(name)) client.answerNow(badName)
-  else {
-    client.session.name = Buffer.from(name).toString('latin1')
-    client.answerNow(ok)
-  }
+/** Whether the client may have a name is asked with none, which leaves nothing on a connection that others use. */
+function setName(client: ClientConnection, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+  const { session, host } = client
+  const name = client.request.argument(2)
+  if (!session.isKnown || !isName(name)) return toServer(client, command, bytes, start, end)
+  if (client.slots.owed > 0) return client.waitForReplies()
+  const text = Buffer.from(name).toString('latin1')
+  const target = new Committing(client, () => void (session.name = text))
+  client.commandLane().send(noName, 0, noName.length, target, 0, command.id, host.turn.nowMs)
   return true
-}
-
-function isName(name: Uint8Array): boolean {
-  return name.every((byte) => byte >= 0x21 && byte <= 0x7e)
 }
 
 function select(client: ClientConnection, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
@@ -226,39 +227,6 @@ function credentialsOf(client: ClientConnection): Identity | undefined {
   return undefined
 }
 
-interface HelloRequest {
-  readonly version: 2 | 3
-  readonly identity: Identity | undefined
-  readonly username: Buffer | undefined
-  readonly password: Buffer | undefined
-  readonly name: string | undefined
-}
-
-/** What HELLO asks for, or undefined where the server would refuse it. */
-function helloOf(client: ClientConnection): HelloRequest | undefined {
-  const words = client.request.list().slice(1)
-  const [proto, ...options] = words
-  const version = proto === undefined ? undefined : wholeNumber(proto)
-  if (version !== 2 && version !== 3) return undefined
-  let username: Buffer | undefined
-  let password: Buffer | undefined
-  let name: string | undefined
-  for (let index = 0; index < options.length; index++) {
-    const left = options.length - 1 - index
-    if (isWord(options[index]!, 'auth') && left >= 2) {
-      username = Buffer.from(options[index + 1]!)
-      password = Buffer.from(options[index + 2]!)
-      index += 2
-    } else if (isWord(options[index]!, 'setname') && left >= 1) {
-      if (!isName(options[index + 1]!)) return undefined
-      name = Buffer.from(options[index + 1]!).toString('latin1')
-      index++
-    } else return undefined
-  }
-  const identity = password === undefined ? undefined : identityOf(username, password)
-  return { version, identity, username, password, name }
-}
-
 function hello(client: ClientConnection, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
   const { session, args, host } = client
   if (args.length === 1) {
@@ -267,33 +235,54 @@ function hello(client: ClientConnection, command: ProxyCommand, bytes: Buffer, s
     return true
   }
   if (client.slots.owed > 0) return client.waitForReplies()
-  const request = helloOf(client)
-  if (request === undefined || (request.identity !== undefined && host.users === undefined)) {
-    // Refused, or with credentials: not on a connection that others use.
-    client.own.sendFresh(command, bytes, start, end)
+  const request = helloOf(client.request.list().slice(1))
+  const { version, options } = request
+  const plain = Buffer.from(encodeCommand(['HELLO', client.request.argument(1)]))
+  if (version === undefined) {
+    client.own.sendFresh(command, plain, 0, plain.length)
     return true
   }
-  if (request.identity !== undefined) {
-    const username = request.username!.toString()
-    const identity = host.users!.identify(username, request.password!)
-    if (identity === undefined) {
-      client.answerNow(wrongPassword)
+  if (host.users === undefined) {
+    // What of it is carried out before the server refuses the rest, only the server knows.
+    if (!request.isWhole) return client.own.borrow(command, bytes, start, end)
+    if (request.identity !== undefined) {
+      client.own.sendFresh(command, bytes, start, end)
       return true
     }
-    becomeKnown(client, username, identity)
-  } else if (!session.isKnown) {
-    client.answerNow(helloNoAuth)
-    return true
+  } else {
+    const refusal = carryOutOptions(client, host.users, options)
+    if (refusal !== undefined) {
+      client.answerNow(refusal)
+      return true
+    }
   }
-  const { version, name } = request
+  const { name } = request
   const lane = host.node.lane({ ...session.snapshot(), version })
-  const plain = encodeCommand(['HELLO', String(version)])
   const commit = () => {
     session.version = version
     if (name !== undefined) session.name = name
   }
   lane.send(plain, 0, plain.length, new Committing(client, commit), 0, command.id, host.turn.nowMs)
   return true
+}
+
+/** Where the proxy has users of its own: one option after the other, as Redis does; gives what it is refused with. */
+function carryOutOptions(
+  client: ClientConnection,
+  users: ProxyUser,
+  options: readonly HelloOption[],
+): Buffer | undefined {
+  for (const option of options) {
+    if (option.act === 'refuse') return option.reply
+    if (option.act === 'name') client.session.name = option.name
+    else {
+      const username = option.username.toString()
+      const identity = users.identify(username, option.password)
+      if (identity === undefined) return wrongPassword
+      becomeKnown(client, username, identity)
+    }
+  }
+  return client.session.isKnown ? undefined : helloNoAuth
 }
 
 /** Waits for the reply that says whether a client's state has changed; no request is taken before it. */

@@ -1,4 +1,4 @@
-import type { ConnectionState, Identity } from '../upstream/identity.ts'
+import { type ConnectionState, type Identity, nobody } from '../upstream/identity.ts'
 
 /** What a client has said about itself. */
 export class Session implements ConnectionState {
@@ -24,6 +24,11 @@ export class Session implements ConnectionState {
   /** Who the client is, as CLIENT LIST shows it. */
   get user(): string {
     return this.username ?? String(this.identity.username ?? 'default')
+  }
+
+  /** True where a client is to Redis, as it connects, what any connection is that says nothing. */
+  get startsPlain(): boolean {
+    return this.#start.identity.id === nobody.id && this.#start.database === 0
   }
 
   /** As it was when the client connected. */

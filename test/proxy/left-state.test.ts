@@ -106,7 +106,7 @@ test.each(['net', 'raw'] as const)(
     const proxy = await stage.start({ transport })
     const sequence = `
 HELLO 3|SUBSCRIBE c|HSET e type message|HMGET e type|SELECT 0|PING|RPUSH m message a b|LRANGE m 0 -1|CLIENT GETNAME
-EVAL return({'unsubscribe','c',0}) 0|SUBSCRIBE d|MULTI|LRANGE m 0 -1|EXEC|UNSUBSCRIBE|DEL e m|PING`
+EVAL return({'unsubscribe','c',0}) 0|SUBSCRIBE d|MULTI|LRANGE m 0 -1|EXEC|UNSUBSCRIBE d|UNSUBSCRIBE c|DEL e m|PING`
       .trim()
       .split(/[|\n]/)
       .map((line) => line.split(' '))

@@ -14,6 +14,7 @@ import type { Observed } from './observe/firebreak-command.ts'
 import type { LatencyTable } from './observe/latency-table.ts'
 import { proxyFamilies } from './observe/proxy-families.ts'
 import { SlowLog } from './observe/slow-log.ts'
+import { UpstreamWatch } from './observe/upstream-watch.ts'
 import type { ResolvedProxyOptions } from './options.ts'
 import { ClientRoster, type RosterNews } from './roster/client-roster.ts'
 import { SentinelTopology } from './sentinel/sentinel-topology.ts'
@@ -67,6 +68,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   readonly #mode: UpstreamMode
   readonly #topology: Topology | undefined
   readonly #node: UpstreamNode
+  readonly #watch: UpstreamWatch
   #isolation: NodeJS.Timeout | undefined
   #publish: ((news: ThreadNews) => void) | undefined
   readonly #sweep: NodeJS.Timeout
@@ -114,6 +116,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
       this.cluster = { topology, retryForMs: options.retryForMs, only: () => this.#only() }
     }
     this.#node = new UpstreamNode(options.targets[0]!, settings)
+    this.#watch = new UpstreamWatch({ state: this.serviceState, settings, logger: options.logger })
     if (options.shield !== undefined && !isOffByEnvironment()) {
       const { redisClusterId = this.#node.address, ...shieldOptions } = options.shield
       this.#shield = new Shield({ agent: 'proxy/0.1.0', ...shieldOptions })
@@ -224,6 +227,8 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
       `firebreak_upstream_shared:${count((node) => node.sharedCount)}`,
       `firebreak_upstream_owned:${count((node) => node.ownedCount)}`,
       `firebreak_upstream_idle:${count((node) => node.idleCount)}`,
+      `firebreak_upstream_away:${this.#serving().filter(({ health }) => health.isUp !== true).length}`,
+      `firebreak_upstream_lost:${count((node) => node.health.lostCount)}`,
       `firebreak_output_full:${this.isFull ? 1 : 0}`,
       `firebreak_paused:${this.isIsolated ? 1 : 0}`,
       `firebreak_slow_readers_closed:${this.counters.slowReaders}`,
@@ -238,7 +243,8 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   families(): MetricFamily[] {
     const { clients, counters, slowLog, isFull, isIsolated } = this
     const limited = this.shield?.limited
-    const own = proxyFamilies({ clients, counters, slowLog, isFull, isIsolated, limited, nodes: this.#nodes() })
+    const [nodes, serving] = [this.#nodes(), this.#serving()]
+    const own = proxyFamilies({ clients, counters, slowLog, isFull, isIsolated, limited, nodes, serving })
     return [...own, ...(this.#shield?.families() ?? [])]
   }
 
@@ -274,6 +280,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
 
   close(): void {
     clearInterval(this.#sweep)
+    this.#watch.close()
     this.#shield?.close()
     clearTimeout(this.#isolation)
     for (const client of [...this.clients]) client.destroy()
@@ -283,6 +290,11 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
 
   #nodes(): UpstreamNode[] {
     return this.#topology === undefined ? [this.#node] : [...this.#topology.nodes]
+  }
+
+  /** The nodes that requests go to now. */
+  #serving(): readonly UpstreamNode[] {
+    return this.#topology?.masters ?? [this.#node]
   }
 
   #shieldInfo(): string[] {
@@ -340,6 +352,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     this.#weigh()
     this.#unclog()
     for (const node of this.#nodes()) node.sweep()
+    this.#watch.tick(this.#serving(), performance.now())
     const { idleTimeoutMs } = this.#options
     if (idleTimeoutMs === 0) return
     const oldest = performance.now() - idleTimeoutMs

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { type ProxyOptions, startProxy } from '@firebreak/proxy'
 import { type Command, type CommandIo, UsageError } from '../command/command.ts'
-import { otlpLogger, otlpOf } from '../command/otlp.ts'
+import { otlpOf, stderrLogger } from '../command/otlp.ts'
 
 const options = {
   upstream: { type: 'string' },
@@ -62,19 +62,20 @@ Options (each has an env twin, FIREBREAK_PROXY_ and the name in capitals):
   --token TOKEN        for a hub that wants one (env FIREBREAK_TOKEN)
   --service NAME       the service whose rules hold (env FIREBREAK_SERVICE)
   --cluster-id NAME    how the hub calls this Redis (default: its address)
-  --metrics-port PORT  serve /metrics for Prometheus, and /livez, over HTTP (default: not served)
+  --metrics-port PORT  serve /metrics for Prometheus, /livez and /readyz over HTTP (default: not served)
   --metrics-host ADDR  where that listens (default: as --host)
   --otlp-endpoint URL  push metrics to an OpenTelemetry collector, as http://127.0.0.1:4318 (also its own variables:
                        OTEL_EXPORTER_OTLP_ENDPOINT and the rest; default: none)
+A Redis that does not answer is told on stderr, and that it is back.
 Ctrl-C or SIGTERM lets requests on their way end, then closes.
 `,
   async run(args, io) {
     const { values } = parseArgs({ args: [...args], options })
-    const running = await startProxy({ ...proxyOptionsOf(values, io), logger: otlpLogger(io) })
+    const running = await startProxy({ ...proxyOptionsOf(values, io), logger: stderrLogger(io) })
     const where = values.path ?? `${values.host ?? '127.0.0.1'}:${running.port}`
     io.stdout.write(`The proxy listens on ${where}. Ctrl-C ends it.\n`)
     if (running.metricsPort !== undefined)
-      io.stdout.write(`Metrics  port ${running.metricsPort}, /metrics and /livez\n`)
+      io.stdout.write(`Metrics  port ${running.metricsPort}, /metrics, /livez and /readyz\n`)
     await new Promise<void>((resolve) => {
       if (io.signal.aborted) resolve()
       io.signal.addEventListener('abort', () => resolve())

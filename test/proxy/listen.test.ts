@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
-import { connect } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { startProxy } from '@firebreak/proxy'
-import { temporaryFolder } from '@firebreak/testkit'
+import { freePort, temporaryFolder, waitFor } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { ProxyStage } from './proxy-stage.ts'
 
@@ -53,5 +53,29 @@ describe('a unix socket', () => {
     writeFileSync(path, 'notes')
     await expect(startProxy({ upstream: stage.server.url, path })).rejects.toThrow(/cannot listen: .*EADDRINUSE/)
     expect(existsSync(path)).toBe(true)
+  })
+})
+
+describe.each(['net', 'raw'] as const)('over %s', (transport) => {
+  test('a port that is taken is told by the name of the error', async () => {
+    const { port } = await stage.start()
+    const other = startProxy({ upstream: stage.server.url, port, transport })
+    await expect(other).rejects.toThrow(new RegExp(`cannot listen: listen EADDRINUSE.* 127\\.0\\.0\\.1:${port}`))
+  })
+
+  test('an upstream that refuses or cuts connections is told by the name of the error', async () => {
+    const port = await freePort()
+    const proxy = await stage.start({ upstream: `127.0.0.1:${port}`, mode: 'single', transport, connectWaitMs: 100 })
+    const redis = await stage.client(proxy)
+    expect(await redis.ask('GET', 'k')).toContain(`connect ECONNREFUSED 127.0.0.1:${port}`)
+    const told: string[] = []
+    const logger = { info: () => {}, warn: (_: object, message: string) => void told.push(message) }
+    const cutting = createServer((socket) => socket.once('data', () => socket.resetAndDestroy()))
+    await new Promise<void>((resolve) => cutting.listen(0, '127.0.0.1', resolve))
+    stage.onClear(() => cutting.close())
+    const { port: at } = cutting.address() as { port: number }
+    await stage.start({ upstream: `127.0.0.1:${at}`, mode: 'single', transport, connectWaitMs: 100, logger })
+    await waitFor(() => told.length > 0)
+    expect(told[0]).toContain('(read ECONNRESET)')
   })
 })

@@ -92,7 +92,10 @@ export interface ProxyOptions {
   readonly logger?: ProxyLogger
   /** A single Redis shows itself as a cluster of one to clients that ask with CLUSTER SLOTS. @default false */
   readonly asCluster?: boolean
-  /** What clients are told as the proxy's address, by CLUSTER SLOTS. @default host and port */
+  /**
+   * What clients are told as the proxy's address, by CLUSTER SLOTS. @default host and port; with a host as 0.0.0.0, the
+   * address that the client has reached
+   */
   readonly announce?: { readonly host: string; readonly port: number }
 }
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { threadId } from 'node:worker_threads'
 import type { MetricFamily } from '@firebreak/core'
 import { type Claim, Shield } from '@firebreak/shield'
+import { announcedPlace } from './announced-place.ts'
 import { ClientConnection } from './client/client-connection.ts'
 import type { ClientHost, Turn } from './client/client-host.ts'
 import { ProxyUsers } from './client/proxy-users.ts'
@@ -113,7 +114,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
               settings,
             })
       this.#topology = topology
-      this.cluster = { topology, retryForMs: options.retryForMs, only: () => this.#only() }
+      this.cluster = { topology, retryForMs: options.retryForMs, only: (client) => this.#only(client) }
     }
     this.#node = new UpstreamNode(options.targets[0]!, settings)
     this.#watch = new UpstreamWatch({ state: this.serviceState, settings, logger: options.logger })
@@ -248,8 +249,8 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     return [...own, ...(this.#shield?.families() ?? [])]
   }
 
-  onlyNode(): OnlyNode | undefined {
-    return this.#options.asCluster || this.isCluster ? this.#only() : undefined
+  onlyNode(client: ClientConnection): OnlyNode | undefined {
+    return this.#options.asCluster || this.isCluster ? this.#only(client) : undefined
   }
 
   onClientGone(client: ClientConnection): void {
@@ -311,10 +312,12 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     ]
   }
 
-  #only(): OnlyNode {
+  #only({ transport }: ClientConnection): OnlyNode {
     const { announce, host } = this.#options
-    const place = announce ?? { host, port: this.port }
-    return { ...place, id: createHash('sha1').update(`${place.host}:${place.port}`).digest('hex') }
+    // Whatever address a client has reached, it is one node.
+    const known = announce ?? { host, port: this.port }
+    const id = createHash('sha1').update(`${known.host}:${known.port}`).digest('hex')
+    return { ...announcedPlace(this.#options, this.port, transport.local), id }
   }
 
   #slow(node: UpstreamNode, commandId: number, elapsedMs: number, asker: ReplyTarget): void {

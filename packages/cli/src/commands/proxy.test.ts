@@ -56,6 +56,14 @@ test("metrics are pushed where the flag says, its env twin or OpenTelemetry's ow
   expect(otlpOf({ 'otlp-endpoint': 'http://flag' }, { OTEL_SDK_DISABLED: 'true' })).toBeUndefined()
 })
 
+test('an address to announce is a host and a port', () => {
+  const announced = (announce: string) => proxyOptionsOf({ announce }, { env: {}, stderr }).announce
+  expect(announced('redis.example:7000')).toEqual({ host: 'redis.example', port: 7000 })
+  expect(announced('[fd00::1]:7000')).toEqual({ host: 'fd00::1', port: 7000 })
+  for (const wrong of ['redis.example', '10.0.0.1:', ':7000', 'fd00::1:7000', 'h:0', 'h:70000'])
+    expect(() => announced(wrong)).toThrow('it must be HOST:PORT')
+})
+
 test.each([[{ port: 'x' }], [{ mode: 'many' }], [{ 'tls-cert': 'f' }], [{ user: ['nobody'] }]])(
   '%o is refused',
   (values) => {

@@ -21,6 +21,7 @@ const options = {
   'upstream-ca': { type: 'string' },
   user: { type: 'string', multiple: true },
   'as-cluster': { type: 'boolean' },
+  announce: { type: 'string' },
   hub: { type: 'string' },
   token: { type: 'string' },
   service: { type: 'string' },
@@ -58,6 +59,8 @@ Options (each has an env twin, FIREBREAK_PROXY_ and the name in capitals):
   --user NAME:PASSWORD users of the proxy's own; may be given several times, in its env twin a line each (default:
                        AUTH is passed on)
   --as-cluster         a single Redis answers CLUSTER SLOTS as a cluster of one (env twin: true or false)
+  --announce HOST:PORT what CLUSTER SLOTS tells as the proxy's address (default: where it listens; with a host as 0.0.0.0,
+                       the address that the client has reached)
   --hub URL            count keys, tell this hub, handle hot keys (env FIREBREAK_HUB; default: a plain proxy)
   --token TOKEN        for a hub that wants one (env FIREBREAK_TOKEN)
   --service NAME       the service whose rules hold (env FIREBREAK_SERVICE)
@@ -131,6 +134,7 @@ export function proxyOptionsOf(
     idleTimeoutMs: idleSeconds === undefined ? undefined : idleSeconds * 1000,
     slowLogMs: whole('slow-log-ms'),
     asCluster: (values['as-cluster'] as boolean | undefined) ?? flag('as-cluster'),
+    announce: placeOf(text('announce')),
     tls: cert === undefined ? undefined : { cert: readFileSync(cert), key: readFileSync(key!) },
     upstreamTls: ca === undefined ? undefined : { ca: readFileSync(ca) },
     users: ((values.user as string[] | undefined) ?? lines('user'))?.map(userOf),
@@ -153,6 +157,14 @@ export function proxyOptionsOf(
 function shieldOf(hub: string, given: Record<string, string | undefined>): NonNullable<ProxyOptions['shield']> {
   const known = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
   return { hubs: hub.split(',').map((url) => url.trim()), ...known }
+}
+
+function placeOf(text: string | undefined): ProxyOptions['announce'] {
+  if (text === undefined) return undefined
+  const { host, port } = /^(?<host>\[[\da-f:.]+\]|[^:[\]]+):(?<port>\d{1,5})$/i.exec(text)?.groups ?? {}
+  if (host === undefined || Number(port) < 1 || Number(port) > 65_535)
+    throw new UsageError(`--announce is "${text}"; it must be HOST:PORT`)
+  return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) }
 }
 
 function userOf(text: string): { name: string; password: string } {

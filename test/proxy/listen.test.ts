@@ -1,10 +1,8 @@
-import { spawn } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { startProxy } from '@firebreak/proxy'
-import { freePort, temporaryFolder, waitFor } from '@firebreak/testkit'
+import { freePort, startSource, temporaryFolder, waitFor } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { ProxyStage } from './proxy-stage.ts'
 
@@ -30,12 +28,11 @@ describe('a unix socket', () => {
   test('that a killed proxy has left does not keep the next one from listening', async () => {
     const path = join(temporaryFolder('proxy'), 'proxy.sock')
     const options = JSON.stringify({ upstream: stage.server.url, path })
-    const file = fileURLToPath(new URL('./proxy-process.ts', import.meta.url))
-    const child = spawn(process.execPath, ['--conditions=firebreak-source', file, options], { stdio: 'pipe' })
-    await new Promise((resolve) => child.stdout.once('data', resolve))
+    const child = startSource(new URL('./proxy-process.ts', import.meta.url), [options])
+    await child.printed(/listening/)
     expect(await askAt(path)).toBe('+PONG\r\n')
-    child.kill('SIGKILL')
-    await new Promise((resolve) => child.once('exit', resolve))
+    child.signal('SIGKILL')
+    await child.exited
     expect(existsSync(path)).toBe(true)
     await stage.start({ path })
     expect(await askAt(path)).toBe('+PONG\r\n')

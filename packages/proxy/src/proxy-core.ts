@@ -274,7 +274,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   async drain(forMs: number): Promise<void> {
     const deadline = performance.now() + forMs
     while (this.clients.size > 0 && performance.now() < deadline) {
-      for (const client of [...this.clients]) if (client.isIdle) client.endAfterReplies()
+      for (const client of [...this.clients]) if (client.isIdle || isListening(client)) client.endAfterReplies()
       await new Promise((resolve) => setTimeout(resolve, 10))
     }
   }
@@ -370,6 +370,11 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
 
 /** Requests of one client on their way while Redis takes nothing. */
 const cloggedInFlight = 16
+
+/** True for a subscriber that has asked for nothing else: what it waits for has no end. */
+function isListening({ slots, own: { pinned } }: ClientConnection): boolean {
+  return slots.owed === 0 && pinned !== undefined && pinned.isSubscribed && pinned.inFlight === 0
+}
 
 function isOffByEnvironment(): boolean {
   return ['off', '0', 'false', 'no'].includes((process.env['FIREBREAK'] ?? '').toLowerCase())

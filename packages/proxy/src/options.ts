@@ -204,6 +204,8 @@ export function parseUpstream(
 function parseUrl(part: string, whole: string): URL {
   const url = URL.canParse(part) ? new URL(part) : undefined
   if (url === undefined || !['redis:', 'rediss:', 'unix:'].includes(url.protocol)) throw invalidUpstream(whole)
+  // Of a part that is empty, as of a variable that is not set, nothing else is left.
+  if (url.protocol === 'unix:' ? url.pathname === '' : url.hostname === '') throw invalidUpstream(whole)
   return url
 }
 

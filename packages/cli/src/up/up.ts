@@ -100,7 +100,8 @@ async function onPort<T>(asked: number | undefined, usual: number, start: (port:
   try {
     return await start(usual)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
+    const { code, cause } = error as NodeJS.ErrnoException & { cause?: NodeJS.ErrnoException }
+    if (code !== 'EADDRINUSE' && cause?.code !== 'EADDRINUSE') throw error
     return start(0)
   }
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { otlpVariables } from '@firebreak/core'
 import { configFields, startHub, variableOf } from '@firebreak/hub'
+import { startProxy } from '@firebreak/proxy'
 import { commands } from 'firebreak'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
@@ -129,6 +130,23 @@ test('ports are those of compose and of the services, and the probes ask for wha
   const hub = await startHub({ logLevel: 'silent' })
   for (const path of [...probed, scraped]) expect((await fetch(`${hub.url}${path}`)).status).toBe(200)
   await hub.close()
+})
+
+test('the metrics port of a proxy is open, asked by the probes, and scraped', async () => {
+  const text = templates.get('proxy.yaml')!
+  const port = Number(text.match(/name: metrics\s+containerPort: (\d+)/)![1])
+  expect(text).toMatch(new RegExp(`name: FIREBREAK_PROXY_METRICS_PORT\\s+value: "${port}"`))
+  expect(templates.get('proxy-service.yaml')).toMatch(
+    new RegExp(`name: metrics\\s+port: ${port}\\s+targetPort: metrics`),
+  )
+  expect(templates.get('networkpolicy.yaml')).toContain('- port: metrics')
+  const probed = [...text.matchAll(/path: (\/\w+)\s+port: metrics$/gm)].map(([, path]) => path!)
+  const scraped = templates.get('servicemonitor.yaml')!.match(/port: metrics\s+path: (\/\w+)/)![1]!
+  expect(probed).toEqual(['/livez', '/readyz'])
+  const proxy = await startProxy({ upstream: '127.0.0.1:1', mode: 'single', port: 0, metricsPort: 0 })
+  for (const [path, status] of Object.entries({ '/livez': 200, '/readyz': 503, [scraped]: 200 }))
+    expect((await fetch(`http://127.0.0.1:${proxy.metricsPort}${path}`)).status).toBe(status)
+  await proxy.close()
 })
 
 test('pods run as nobody in particular, on a read-only root, without a token of Kubernetes', () => {

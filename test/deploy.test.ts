@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { resolveHubConfig, startHub } from '@firebreak/hub'
+import { startProxy } from '@firebreak/proxy'
 import { commands } from 'firebreak'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
@@ -15,15 +16,18 @@ interface Compose {
 const { services } = parse(read('compose', 'compose.yaml')) as Compose
 const tokensFile = join(folder, 'compose', 'tokens.yaml')
 
-test('the dashboard and the alerts ask for metrics that a hub has', async () => {
+test('the dashboard and the alerts ask for metrics that a hub or a proxy has', async () => {
   const hub = await startHub({ logLevel: 'fatal' })
-  const metrics = await (await fetch(`${hub.url}/metrics`)).text()
-  await hub.close()
+  const proxy = await startProxy({ upstream: '127.0.0.1:1', mode: 'single', port: 0, metricsPort: 0 })
+  const pages = [`${hub.url}/metrics`, `http://127.0.0.1:${proxy.metricsPort}/metrics`]
+  const metrics = (await Promise.all(pages.map(async (page) => (await fetch(page)).text()))).join('')
+  await Promise.all([hub.close(), proxy.close()])
   const asked = new Set(
     `${read('grafana', 'firebreak.json')}${read('prometheus', 'alerts.yaml')}`.match(/firebreak_\w+/g),
   )
   expect(asked.size).toBeGreaterThan(10)
-  for (const name of asked) expect(metrics, name).toContain(`# TYPE ${name} `)
+  for (const name of asked) expect(metrics, name).toContain(`# TYPE ${name.replace(/_bucket$/, '')} `)
+  expect(asked).toContain('firebreak_proxy_upstream_up')
 })
 
 test('compose gives the hub settings that it knows, and tokens that it takes', () => {
@@ -56,4 +60,13 @@ test('every file that compose mounts is there', () => {
   expect(places.length).toBeGreaterThan(3)
   for (const place of places) expect(() => readdirSync(join(place, '..'))).not.toThrow()
   for (const place of places) expect(readdirSync(join(place, '..'))).toContain(place.split('/').at(-1))
+})
+
+test('Prometheus asks every process of compose that serves metrics, at the port that it serves them on', () => {
+  const { scrape_configs: jobs } = parse(read('compose', 'prometheus.yaml')) as {
+    scrape_configs: { static_configs: { targets: string[] }[] }[]
+  }
+  const targets = jobs.flatMap(({ static_configs }) => static_configs.flatMap((one) => one.targets))
+  const portOf = (name: string, variable: string) => `${name}:${services[name]!.environment![variable]}`
+  expect(targets).toEqual([portOf('hub', 'FIREBREAK_HUB_PORT'), portOf('proxy', 'FIREBREAK_PROXY_METRICS_PORT')])
 })

@@ -361,6 +361,14 @@ test('passwords of Redis are passed on, and each client is who it says it is', a
   await locked.stop()
 })
 
+test('a subscriber that only listens does not hold up the end', async () => {
+  const proxy = await start({ drainMs: 600_000 })
+  const subscriber = await client(proxy.port)
+  expect(await subscriber.ask('SUBSCRIBE', 'news')).toContain('news')
+  await proxies.pop()!.close()
+  await subscriber.closed
+})
+
 test('with Redis away requests wait, then fail with an error, and work again when it is back', async () => {
   let own = await startRedis()
   const proxy = await start({ upstream: own.url, connectWaitMs: 400 })

@@ -1,4 +1,4 @@
-import { connect, type Socket } from 'node:net'
+import { connect, type NetConnectOpts, type Socket } from 'node:net'
 import { type CommandArgument, encodeCommand, ReplyScanner } from '@firebreak/core'
 
 /** A client that sees replies as bytes, one string (latin1) each, as they came. */
@@ -24,9 +24,10 @@ export class RawClient {
     })
   }
 
-  static connect(port: number): Promise<RawClient> {
+  static connect(at: number | NetConnectOpts): Promise<RawClient> {
     return new Promise((resolve, reject) => {
-      const socket = connect(port, '127.0.0.1', () => resolve(new RawClient(socket)))
+      const place = typeof at === 'number' ? { host: '127.0.0.1', port: at } : at
+      const socket = connect(place, () => resolve(new RawClient(socket)))
       socket.setNoDelay(true)
       socket.once('error', reject)
     })

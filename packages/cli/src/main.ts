@@ -1,12 +1,13 @@
 #!/usr/bin/env node
+import { constants } from 'node:os'
 import { runCommand } from './command/run-command.ts'
 import { commands } from './commands/index.ts'
 
 const ended = new AbortController()
 for (const name of ['SIGINT', 'SIGTERM'] as const) {
   process.on(name, () => {
-    // A second Ctrl-C means now.
-    if (ended.signal.aborted) process.exit(130)
+    // A second one means now; the code is that of a process which the signal has ended.
+    if (ended.signal.aborted) process.exit(128 + constants.signals[name])
     ended.abort()
   })
 }

@@ -3,12 +3,14 @@ import { FirebreakError } from '@firebreak/core'
 /** The connection to a Redis could not be made, or was lost. */
 export class UpstreamLostError extends FirebreakError {
   readonly address: string
+  readonly reason: string
   /** What the server answered when it refused the connection's user, protocol or database. */
   readonly refusal: Buffer | undefined
 
   constructor(address: string, reason: string, options: ErrorOptions & { refusal?: Buffer } = {}) {
     super('FB_PROXY_UPSTREAM', `no connection to Redis at ${address}: ${reason}`, options)
     this.address = address
+    this.reason = reason
     this.refusal = options.refusal
   }
 }

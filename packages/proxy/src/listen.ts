@@ -1,8 +1,9 @@
-import { createServer, type Server, type Socket } from 'node:net'
+import { createServer, type ListenOptions, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import { ProxyStartError } from './errors.ts'
 import type { ResolvedProxyOptions } from './options.ts'
 import type { ProxyCore } from './proxy-core.ts'
+import { removeStaleSocket } from './stale-socket.ts'
 import { NetTransport } from './transport/net-transport.ts'
 import { listenRaw, rawTransports } from './transport/raw-transport.ts'
 import { keepAliveMs } from './transport/transport.ts'
@@ -39,11 +40,15 @@ export async function listen(core: ProxyCore, options: ResolvedProxyOptions, isP
   const server: Server = tls === undefined ? createServer({ noDelay: true }, onSocket) : createTlsServer(tls, onSocket)
   // A client that speaks no TLS, or breaks off: its own matter.
   server.on('tlsClientError', () => {})
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) => reject(cannotListen(error)))
-    const place = path === undefined ? { host, port, reusePort: isPortShared } : { path }
-    server.listen({ ...place, backlog: 1024 }, resolve)
-  })
+  const place = path === undefined ? { host, port, reusePort: isPortShared } : { path }
+  try {
+    await listenAt(server, place).catch(async (error: NodeJS.ErrnoException) => {
+      if (path === undefined || error.code !== 'EADDRINUSE' || !(await removeStaleSocket(path))) throw error
+      await listenAt(server, place)
+    })
+  } catch (error) {
+    throw cannotListen(error as Error)
+  }
   // A connection that could not be taken is the client's matter.
   server.on('error', () => {})
   const address = server.address()
@@ -52,6 +57,16 @@ export async function listen(core: ProxyCore, options: ResolvedProxyOptions, isP
     port: core.port,
     close: () => new Promise((resolve) => server.close(() => resolve())),
   }
+}
+
+function listenAt(server: Server, place: ListenOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ ...place, backlog: 1024 }, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
 }
 
 function cannotListen(cause: Error): ProxyStartError {

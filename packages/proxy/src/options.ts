@@ -1,7 +1,8 @@
 import type { TlsOptions } from 'node:tls'
-import { InvalidOptionError, type OtlpExporterOptions, type OtlpOptions } from '@firebreak/core'
+import { InvalidOptionError, type OtlpOptions } from '@firebreak/core'
 import type { ShieldOptions } from '@firebreak/shield'
 import type { ProxyUserOptions } from './client/proxy-users.ts'
+import { type ProxyLogger, processWarnings } from './observe/proxy-logger.ts'
 import type { ConnectTarget } from './transport/transport.ts'
 import { type Identity, identityOf, nobody } from './upstream/identity.ts'
 
@@ -81,17 +82,20 @@ export interface ProxyOptions {
   readonly slowLogLength?: number
   /** How long `close` waits for what is owed before it cuts. @default 5000 */
   readonly drainMs?: number
-  /** Serves `/metrics` for Prometheus and `/livez` over HTTP. @default not served */
+  /** Serves `/metrics` for Prometheus, `/livez` and `/readyz` over HTTP. @default not served */
   readonly metricsPort?: number
   /** Where that listens. @default as `host` */
   readonly metricsHost?: string
   /** Pushes the proxy's metrics to an OpenTelemetry collector. @default nothing is pushed */
   readonly otlp?: OtlpOptions
-  /** Told when that collector is away and when it is back. @default a process warning each */
-  readonly logger?: OtlpExporterOptions['logger']
+  /** Told when a Redis or that collector is away and when it is back. @default a process warning each */
+  readonly logger?: ProxyLogger
   /** A single Redis shows itself as a cluster of one to clients that ask with CLUSTER SLOTS. @default false */
   readonly asCluster?: boolean
-  /** What clients are told as the proxy's address, by CLUSTER SLOTS. @default host and port */
+  /**
+   * What clients are told as the proxy's address, by CLUSTER SLOTS. @default host and port; with a host as 0.0.0.0, the
+   * address that the client has reached
+   */
   readonly announce?: { readonly host: string; readonly port: number }
 }
 
@@ -115,7 +119,6 @@ type OptionalNames =
   | 'metricsPort'
   | 'metricsHost'
   | 'otlp'
-  | 'logger'
 
 const defaults = {
   mode: 'auto',
@@ -141,6 +144,7 @@ const defaults = {
   slowLogLength: 128,
   drainMs: 5000,
   asCluster: false,
+  logger: processWarnings,
 } as const
 
 const countOptions = [
@@ -200,6 +204,8 @@ export function parseUpstream(
 function parseUrl(part: string, whole: string): URL {
   const url = URL.canParse(part) ? new URL(part) : undefined
   if (url === undefined || !['redis:', 'rediss:', 'unix:'].includes(url.protocol)) throw invalidUpstream(whole)
+  // Of a part that is empty, as of a variable that is not set, nothing else is left.
+  if (url.protocol === 'unix:' ? url.pathname === '' : url.hostname === '') throw invalidUpstream(whole)
   return url
 }
 

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { threadId } from 'node:worker_threads'
 import type { MetricFamily } from '@firebreak/core'
 import { type Claim, Shield } from '@firebreak/shield'
+import { announcedPlace } from './announced-place.ts'
 import { ClientConnection } from './client/client-connection.ts'
 import type { ClientHost, Turn } from './client/client-host.ts'
 import { ProxyUsers } from './client/proxy-users.ts'
@@ -14,6 +15,7 @@ import type { Observed } from './observe/firebreak-command.ts'
 import type { LatencyTable } from './observe/latency-table.ts'
 import { proxyFamilies } from './observe/proxy-families.ts'
 import { SlowLog } from './observe/slow-log.ts'
+import { UpstreamWatch } from './observe/upstream-watch.ts'
 import type { ResolvedProxyOptions } from './options.ts'
 import { ClientRoster, type RosterNews } from './roster/client-roster.ts'
 import { SentinelTopology } from './sentinel/sentinel-topology.ts'
@@ -67,6 +69,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   readonly #mode: UpstreamMode
   readonly #topology: Topology | undefined
   readonly #node: UpstreamNode
+  readonly #watch: UpstreamWatch
   #isolation: NodeJS.Timeout | undefined
   #publish: ((news: ThreadNews) => void) | undefined
   readonly #sweep: NodeJS.Timeout
@@ -111,9 +114,10 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
               settings,
             })
       this.#topology = topology
-      this.cluster = { topology, retryForMs: options.retryForMs, only: () => this.#only() }
+      this.cluster = { topology, retryForMs: options.retryForMs, only: (client) => this.#only(client) }
     }
     this.#node = new UpstreamNode(options.targets[0]!, settings)
+    this.#watch = new UpstreamWatch({ state: this.serviceState, settings, logger: options.logger })
     if (options.shield !== undefined && !isOffByEnvironment()) {
       const { redisClusterId = this.#node.address, ...shieldOptions } = options.shield
       this.#shield = new Shield({ agent: 'proxy/0.1.0', ...shieldOptions })
@@ -224,6 +228,8 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
       `firebreak_upstream_shared:${count((node) => node.sharedCount)}`,
       `firebreak_upstream_owned:${count((node) => node.ownedCount)}`,
       `firebreak_upstream_idle:${count((node) => node.idleCount)}`,
+      `firebreak_upstream_away:${this.#serving().filter(({ health }) => health.isUp !== true).length}`,
+      `firebreak_upstream_lost:${count((node) => node.health.lostCount)}`,
       `firebreak_output_full:${this.isFull ? 1 : 0}`,
       `firebreak_paused:${this.isIsolated ? 1 : 0}`,
       `firebreak_slow_readers_closed:${this.counters.slowReaders}`,
@@ -238,12 +244,13 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   families(): MetricFamily[] {
     const { clients, counters, slowLog, isFull, isIsolated } = this
     const limited = this.shield?.limited
-    const own = proxyFamilies({ clients, counters, slowLog, isFull, isIsolated, limited, nodes: this.#nodes() })
+    const [nodes, serving] = [this.#nodes(), this.#serving()]
+    const own = proxyFamilies({ clients, counters, slowLog, isFull, isIsolated, limited, nodes, serving })
     return [...own, ...(this.#shield?.families() ?? [])]
   }
 
-  onlyNode(): OnlyNode | undefined {
-    return this.#options.asCluster || this.isCluster ? this.#only() : undefined
+  onlyNode(client: ClientConnection): OnlyNode | undefined {
+    return this.#options.asCluster || this.isCluster ? this.#only(client) : undefined
   }
 
   onClientGone(client: ClientConnection): void {
@@ -267,13 +274,14 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   async drain(forMs: number): Promise<void> {
     const deadline = performance.now() + forMs
     while (this.clients.size > 0 && performance.now() < deadline) {
-      for (const client of [...this.clients]) if (client.isIdle) client.endAfterReplies()
+      for (const client of [...this.clients]) if (client.isIdle || isListening(client)) client.endAfterReplies()
       await new Promise((resolve) => setTimeout(resolve, 10))
     }
   }
 
   close(): void {
     clearInterval(this.#sweep)
+    this.#watch.close()
     this.#shield?.close()
     clearTimeout(this.#isolation)
     for (const client of [...this.clients]) client.destroy()
@@ -283,6 +291,11 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
 
   #nodes(): UpstreamNode[] {
     return this.#topology === undefined ? [this.#node] : [...this.#topology.nodes]
+  }
+
+  /** The nodes that requests go to now. */
+  #serving(): readonly UpstreamNode[] {
+    return this.#topology?.masters ?? [this.#node]
   }
 
   #shieldInfo(): string[] {
@@ -299,10 +312,12 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     ]
   }
 
-  #only(): OnlyNode {
+  #only({ transport }: ClientConnection): OnlyNode {
     const { announce, host } = this.#options
-    const place = announce ?? { host, port: this.port }
-    return { ...place, id: createHash('sha1').update(`${place.host}:${place.port}`).digest('hex') }
+    // Whatever address a client has reached, it is one node.
+    const known = announce ?? { host, port: this.port }
+    const id = createHash('sha1').update(`${known.host}:${known.port}`).digest('hex')
+    return { ...announcedPlace(this.#options, this.port, transport.local), id }
   }
 
   #slow(node: UpstreamNode, commandId: number, elapsedMs: number, asker: ReplyTarget): void {
@@ -340,6 +355,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     this.#weigh()
     this.#unclog()
     for (const node of this.#nodes()) node.sweep()
+    this.#watch.tick(this.#serving(), performance.now())
     const { idleTimeoutMs } = this.#options
     if (idleTimeoutMs === 0) return
     const oldest = performance.now() - idleTimeoutMs
@@ -354,6 +370,11 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
 
 /** Requests of one client on their way while Redis takes nothing. */
 const cloggedInFlight = 16
+
+/** True for a subscriber that has asked for nothing else: what it waits for has no end. */
+function isListening({ slots, own: { pinned } }: ClientConnection): boolean {
+  return slots.owed === 0 && pinned !== undefined && pinned.isSubscribed && pinned.inFlight === 0
+}
 
 function isOffByEnvironment(): boolean {
   return ['off', '0', 'false', 'no'].includes((process.env['FIREBREAK'] ?? '').toLowerCase())

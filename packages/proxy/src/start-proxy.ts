@@ -11,7 +11,7 @@ import { runCore } from './run-core.ts'
 import { ThreadCounts } from './threads/thread-counts.ts'
 import { alone } from './threads/thread-place.ts'
 import { WorkerThreads } from './threads/worker-threads.ts'
-import type { WorkerData, WorkerOrder } from './worker.ts'
+import type { WorkerData, WorkerOrder, WorkerWord } from './worker.ts'
 
 /** A proxy that listens. */
 export interface FirebreakProxy {
@@ -37,7 +37,7 @@ export async function startProxy(options: ProxyOptions): Promise<FirebreakProxy>
     await close()
     throw error
   })
-  const exporter = otlp && makeExporter(otlp, options, port, collect)
+  const exporter = otlp && makeExporter(otlp, resolved, port, collect)
   exporter?.start()
   return {
     port,
@@ -76,7 +76,7 @@ const version = (JSON.parse(readFileSync(new URL('../package.json', import.meta.
 
 function makeExporter(
   otlp: ResolvedOtlpOptions,
-  { shield, logger = warnings }: ProxyOptions,
+  { shield, logger }: ResolvedProxyOptions,
   port: number,
   collect: () => Promise<MetricFamily[]>,
 ): OtlpExporter {
@@ -90,15 +90,10 @@ function makeExporter(
   return new OtlpExporter({ otlp, resource, collect, logger })
 }
 
-const warnings = {
-  info: (data: object, message: string) => process.emitWarning(`${message} ${JSON.stringify(data)}`),
-  warn: (data: object, message: string) => process.emitWarning(`${message} ${JSON.stringify(data)}`),
-}
-
 /** Worker threads that share one port: the kernel spreads connections over them. */
 async function startWorkers(
   { otlp: _, logger: __, metricsPort: ___, ...options }: ProxyOptions,
-  { workers: count, port: wanted }: ResolvedProxyOptions,
+  { workers: count, port: wanted, logger }: ResolvedProxyOptions,
 ): Promise<RunningThreads> {
   if (options.path !== undefined) throw new ProxyStartError('workers share a port; a unix socket has one thread only')
   const channel = `firebreak ${randomUUID()}`
@@ -111,7 +106,10 @@ async function startWorkers(
     make: (index, port) => {
       const own = { ...options, ...shieldOf(options, index, count), port, workers: 1 }
       const workerData: WorkerData = { options: own, channel, place: { index, count, memory } }
-      return new Worker(file, { workerData })
+      const worker = new Worker(file, { workerData })
+      return worker.on('message', (word: WorkerWord) => {
+        if (typeof word === 'object' && 'level' in word) logger[word.level](word.data, word.message)
+      })
     },
     onLost: (index, { message }) => {
       new ThreadCounts(index, memory).forget()
@@ -134,9 +132,10 @@ function askFamilies(worker: Worker | undefined): Promise<readonly MetricFamily[
   return new Promise((resolve) => {
     const onExit = () => resolve([])
     worker.once('exit', onExit)
-    worker.once('message', (families: readonly MetricFamily[]) => {
-      worker.off('exit', onExit)
-      resolve(families)
+    worker.on('message', function onWord(word: WorkerWord) {
+      if (typeof word !== 'object' || 'level' in word) return
+      worker.off('exit', onExit).off('message', onWord)
+      resolve(word)
     })
     worker.postMessage('metrics' satisfies WorkerOrder)
   })

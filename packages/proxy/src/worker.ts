@@ -1,4 +1,6 @@
 import { BroadcastChannel, parentPort, workerData } from 'node:worker_threads'
+import type { MetricFamily } from '@firebreak/core'
+import { type LogLine, lineLogger } from './observe/proxy-logger.ts'
 import { type ProxyOptions, resolveProxyOptions } from './options.ts'
 import type { ThreadNews } from './proxy-core.ts'
 import { runCore } from './run-core.ts'
@@ -6,6 +8,9 @@ import type { ThreadPlace } from './threads/thread-place.ts'
 
 /** What a thread is told: that it is to close, or to tell its metrics. */
 export type WorkerOrder = 'close' | 'metrics'
+
+/** What a thread says: its port once it listens, its metrics, what its proxy's logger is to be told. */
+export type WorkerWord = number | readonly MetricFamily[] | LogLine
 
 /** What a thread is started with. */
 export interface WorkerData {
@@ -17,17 +22,20 @@ export interface WorkerData {
 
 // One thread of a proxy with several: listens on the port that all share, tells its metrics, and closes when told to.
 const { options, channel, place } = workerData as WorkerData
-const running = await runCore(resolveProxyOptions(options), place)
+const say = (word: WorkerWord) => parentPort!.postMessage(word)
+// All threads see the same: one tells.
+const logger = lineLogger((line) => place.index === 0 && say(line))
+const running = await runCore(resolveProxyOptions({ ...options, logger }), place)
 const threads = new BroadcastChannel(channel)
 const takeNews = running.core.share((news) => threads.postMessage(news))
 threads.onmessage = (message) => takeNews((message as { data: ThreadNews }).data)
 threads.unref()
 parentPort!.on('message', async (order: WorkerOrder) => {
   if (order === 'metrics') {
-    parentPort!.postMessage(running.core.families())
+    say(running.core.families())
     return
   }
   await running.close()
   process.exit(0)
 })
-parentPort!.postMessage(running.port)
+say(running.port)

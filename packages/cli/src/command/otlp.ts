@@ -12,8 +12,8 @@ export function otlpOf(
   return all.endpoint === undefined || all.isDisabled === true ? undefined : all
 }
 
-/** Tells on stderr that the collector is away, and that it is back. */
-export function otlpLogger({ stderr }: Pick<CommandIo, 'stderr'>): OtlpExporterOptions['logger'] {
+/** Tells on stderr that a Redis or the collector is away, and that it is back. */
+export function stderrLogger({ stderr }: Pick<CommandIo, 'stderr'>): OtlpExporterOptions['logger'] {
   const tell = (data: object, message: string) => void stderr.write(`${message} ${JSON.stringify(data)}\n`)
   return { info: tell, warn: tell }
 }

@@ -1,4 +1,4 @@
-import { didYouMean } from '@firebreak/core'
+import { didYouMean, InvalidOptionError } from '@firebreak/core'
 import { type CommandEntry, type CommandIo, UsageError } from './command.ts'
 
 /** Finds the command that the words name and runs it; the exit code of the process. */
@@ -32,12 +32,18 @@ export async function runCommand(
   try {
     return await command.run(rest, io)
   } catch (error) {
-    const isUsage = error instanceof UsageError || (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS')
+    const isUsage = isWrongUsage(error)
     io.stderr.write(`firebreak ${name}: ${(error as Error).message}\n`)
     if (isUsage) io.stderr.write(`See: firebreak help ${name}\n`)
     else if (io.env['FIREBREAK_DEBUG']) io.stderr.write(`${(error as Error).stack}\n`)
     return isUsage ? 2 : 1
   }
+}
+
+/** What was asked for is not possible: words, flags and their values. */
+function isWrongUsage(error: unknown): boolean {
+  if (error instanceof UsageError || error instanceof InvalidOptionError) return true
+  return (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS') === true
 }
 
 function overview(commands: readonly CommandEntry[]): string {

@@ -35,7 +35,26 @@ test('users, a line each, and the cluster of one have env twins too', () => {
   })
   expect(proxyOptionsOf({ user: ['c:4'] }, { env, stderr }).users).toEqual([{ name: 'c', password: '4' }])
   const other = { ...env, FIREBREAK_PROXY_AS_CLUSTER: 'yes' }
-  expect(() => proxyOptionsOf({}, { env: other, stderr })).toThrow('--as-cluster is "yes"')
+  expect(() => proxyOptionsOf({}, { env: other, stderr })).toThrow('FIREBREAK_PROXY_AS_CLUSTER is "yes"')
+})
+
+test('the bounds of waiting and of unread output have flags', () => {
+  const values = {
+    'max-output-bytes': '1',
+    'max-total-output-bytes': '2',
+    'slow-reader-ms': '3',
+    'connect-wait-ms': '4',
+    'retry-for-ms': '5',
+    'drain-ms': '0',
+  }
+  expect(proxyOptionsOf(values, { env: {}, stderr })).toMatchObject({
+    maxOutputBytes: 1,
+    maxTotalOutputBytes: 2,
+    slowReaderMs: 3,
+    connectWaitMs: 4,
+    retryForMs: 5,
+    drainMs: 0,
+  })
 })
 
 test('metrics are served where a port is given', () => {
@@ -56,7 +75,15 @@ test("metrics are pushed where the flag says, its env twin or OpenTelemetry's ow
   expect(otlpOf({ 'otlp-endpoint': 'http://flag' }, { OTEL_SDK_DISABLED: 'true' })).toBeUndefined()
 })
 
-test.each([[{ port: 'x' }], [{ mode: 'many' }], [{ 'tls-cert': 'f' }], [{ user: ['nobody'] }]])(
+test('an address to announce is a host and a port', () => {
+  const announced = (announce: string) => proxyOptionsOf({ announce }, { env: {}, stderr }).announce
+  expect(announced('redis.example:7000')).toEqual({ host: 'redis.example', port: 7000 })
+  expect(announced('[fd00::1]:7000')).toEqual({ host: 'fd00::1', port: 7000 })
+  for (const wrong of ['redis.example', '10.0.0.1:', ':7000', 'fd00::1:7000', 'h:0', 'h:70000'])
+    expect(() => announced(wrong)).toThrow('it must be HOST:PORT')
+})
+
+test.each([[{ port: 'x' }], [{ mode: 'many' }], [{ 'tls-cert': import.meta.filename }], [{ user: ['nobody'] }]])(
   '%o is refused',
   (values) => {
     expect(() => proxyOptionsOf(values, { env: {}, stderr })).toThrow(/--/)

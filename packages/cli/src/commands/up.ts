@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { type Command, type CommandIo, UsageError } from '../command/command.ts'
-import { otlpLogger, otlpOf } from '../command/otlp.ts'
+import { otlpOf, stderrLogger } from '../command/otlp.ts'
 import { whenEnded } from '../command/when-ended.ts'
 import { defaultDataFolder } from '../up/running-file.ts'
 import { startUp, type Up } from '../up/up.ts'
@@ -44,7 +44,7 @@ Ctrl-C ends it all.
       dataFolder: values.data ?? io.env['FIREBREAK_DATA'] ?? defaultDataFolder,
       logLevel: values['log-level'] ?? io.env['FIREBREAK_LOG'] ?? 'warn',
       otlp: otlpOf(values['otlp-endpoint'], io),
-      otlpLogger: otlpLogger(io),
+      logger: stderrLogger(io),
     })
     greet(running, io)
     await whenEnded(io.signal)

@@ -19,8 +19,8 @@ export interface UpOptions {
   readonly logLevel?: string
   /** Where hub and proxy push their metrics to. @default nowhere */
   readonly otlp?: OtlpOptions | undefined
-  /** Told by the proxy when that is away and when it is back; the hub has its log. @default process warnings */
-  readonly otlpLogger?: OtlpExporterOptions['logger']
+  /** Told by the proxy when that or the Redis is away and when it is back; the hub has its log. @default process warnings */
+  readonly logger?: OtlpExporterOptions['logger']
 }
 
 /** Everything that runs. */
@@ -55,7 +55,7 @@ export async function startUp(options: UpOptions): Promise<Up> {
     const hub = await onPort(options.hubPort, defaultHubPort, (port) => startUpHub(options, services, writer, port))
     ends.push(() => hub.close())
     const shield = { hubs: [hub.url], serviceId: 'proxy', redisClusterId: 'default', tableFile: false as const }
-    const { otlp, otlpLogger: logger } = options
+    const { otlp, logger } = options
     const telemetry = { ...(otlp && { otlp }), ...(logger && { logger }) }
     const proxy: FirebreakProxy = await onPort(options.proxyPort, defaultProxyPort, (port) =>
       startProxy({ upstream: redis.url, port, shield, ...telemetry }),
@@ -100,7 +100,8 @@ async function onPort<T>(asked: number | undefined, usual: number, start: (port:
   try {
     return await start(usual)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
+    const { code, cause } = error as NodeJS.ErrnoException & { cause?: NodeJS.ErrnoException }
+    if (code !== 'EADDRINUSE' && cause?.code !== 'EADDRINUSE') throw error
     return start(0)
   }
 }

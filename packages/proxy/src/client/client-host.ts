@@ -38,7 +38,7 @@ export interface ClientHost {
   /** The proxy's own users; undefined where AUTH is the server's matter. */
   readonly users: ProxyUser | undefined
   /** The proxy as a cluster of one, where it shows itself so. */
-  onlyNode(): OnlyNode | undefined
+  onlyNode(client: ClientConnection): OnlyNode | undefined
   /** CLIENT PAUSE or UNPAUSE was carried out. */
   isolate(forMs: number): void
   infoSection(): string

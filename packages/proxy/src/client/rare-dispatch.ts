@@ -36,7 +36,7 @@ export function dispatchRare(
       return true
     }
     case 'cluster': {
-      const only = client.host.onlyNode()
+      const only = client.host.onlyNode(client)
       if (only === undefined) return seeAndSend(client, client.commandLane(), command, bytes, start, end)
       client.answerNow(encodeReply(clusterOfOne(command.name, only), client.session.version))
       return true

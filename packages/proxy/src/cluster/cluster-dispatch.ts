@@ -41,7 +41,7 @@ const nodeModes: ReadonlySet<string> = new Set(['READONLY', 'READWRITE', 'ASKING
 export interface ClusterSettings {
   readonly topology: Topology
   readonly retryForMs: number
-  readonly only: () => OnlyNode
+  readonly only: (client: ClientConnection) => OnlyNode
 }
 
 /** Sends one client's requests to the right nodes of a cluster, so that the client sees one Redis. */
@@ -81,7 +81,7 @@ export class ClusterDispatch {
         return carryOut(client, command, bytes, start, end)
       case 'cluster':
         if (!isSpread) return this.#route(command, bytes, start, end)
-        client.answerNow(encodeReply(clusterOfOne(command.name, this.#settings.only()), client.session.version))
+        client.answerNow(encodeReply(clusterOfOne(command.name, this.#settings.only(client)), client.session.version))
         return true
       case 'info':
       case 'own':

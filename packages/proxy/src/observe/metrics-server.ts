@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { type MetricFamily, prometheusText } from '@firebreak/core'
 import { ProxyStartError } from '../errors.ts'
+import { upstreamUpName } from './proxy-families.ts'
 
 /** Where the proxy's metrics are served. */
 export interface MetricsServerOptions {
@@ -10,7 +11,10 @@ export interface MetricsServerOptions {
   readonly port: number
 }
 
-/** The HTTP side of a proxy, for those who watch it: `/metrics` for Prometheus, `/livez` for a supervisor. */
+/**
+ * The HTTP side of a proxy, for those who watch it: `/metrics` for Prometheus, `/livez` and `/readyz` for a
+ * supervisor: the process answers, and so does a Redis behind it.
+ */
 export interface MetricsServer {
   readonly port: number
   close(): Promise<void>
@@ -48,14 +52,27 @@ async function answer(
   const pathname = url.split('?')[0]
   const end = (status: number, body: string, headers: Record<string, string> = {}) =>
     response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', ...headers }).end(body)
-  if (pathname !== '/metrics' && pathname !== '/livez') end(404, 'not found; there are /metrics and /livez\n')
+  const isKnown = pathname === '/metrics' || pathname === '/livez' || pathname === '/readyz'
+  if (!isKnown) end(404, 'not found; there are /metrics, /livez and /readyz\n')
   else if (method !== 'GET' && method !== 'HEAD') end(405, 'only GET\n', { allow: 'GET, HEAD' })
   else if (pathname === '/livez') end(200, 'ok\n')
   else {
     try {
-      end(200, prometheusText(await collect()), { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
+      const families = await collect()
+      if (pathname === '/readyz') end(...readiness(families))
+      else end(200, prometheusText(families), { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
     } catch (error) {
       end(500, `${(error as Error).message}\n`)
     }
   }
+}
+
+/** Ready while any Redis answers: with one master of a cluster away, the others' keys are served. */
+function readiness(families: readonly MetricFamily[]): [status: number, body: string] {
+  const points = families.find(({ name }) => name === upstreamUpName)?.points ?? []
+  const up = new Set<string>()
+  const away = new Set<string>()
+  for (const point of points) if ('value' in point) (point.value > 0 ? up : away).add(point.labels['node']!)
+  const told = away.size === 0 ? '' : `; away: ${[...away].join(', ')}`
+  return up.size > 0 ? [200, `ok${told}\n`] : [503, `no Redis answers${told}\n`]
 }

@@ -2,6 +2,7 @@ import type { HistogramPoint, MetricFamily, MetricPoint } from '@firebreak/core'
 import { proxyCommands } from '../commands/proxy-command.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import { latencyBoundsMs } from './latency-table.ts'
+import type { NodeHealth } from './node-health.ts'
 
 /** What the figures of one thread are read from. */
 export interface ProxyFigures {
@@ -17,11 +18,16 @@ export interface ProxyFigures {
   readonly isIsolated: boolean
   readonly limited: Readonly<Record<string, number>> | undefined
   readonly nodes: readonly UpstreamNode[]
+  /** Those of them that requests go to now. */
+  readonly serving: readonly UpstreamNode[]
 }
 
-/** What one thread of a proxy did and does: the figures of INFO, and how long requests took by command. */
+/** The gauge of who is up, which readiness is read from as well. */
+export const upstreamUpName = 'firebreak_proxy_upstream_up'
+
+/** What one thread of a proxy did and does: the figures of INFO, how each Redis fares, and how long requests took there. */
 export function proxyFamilies(of: ProxyFigures): MetricFamily[] {
-  const { clients, counters, slowLog, isFull, isIsolated, limited = {}, nodes } = of
+  const { clients, counters, slowLog, isFull, isIsolated, limited = {}, nodes, serving } = of
   const one = (value: number): MetricPoint[] => [{ labels: {}, value }]
   const sum = (part: (node: UpstreamNode) => number) => nodes.reduce((total, node) => total + part(node), 0)
   const connections = {
@@ -37,13 +43,25 @@ export function proxyFamilies(of: ProxyFigures): MetricFamily[] {
     counter('idle_closed', 'Clients closed because they were silent', one(counters.idleClosed)),
     counter('slow_requests', 'Requests slower than slowLogMs', one(slowLog.total)),
     gauge('upstream_connections', 'Connections to Redis by use', by('use', connections)),
+    {
+      kind: 'gauge',
+      name: upstreamUpName,
+      help: '1 where a Redis that requests go to answers',
+      points: eachOf(serving, ({ isUp }) => (isUp ? 1 : 0)),
+    },
+    counter(
+      'upstream_lost',
+      'Connections to Redis that were lost or not made',
+      eachOf(nodes, (of) => of.lostCount),
+    ),
+    counter('error_replies', 'Replies of Redis that were errors, by their first word', errorReplies(nodes)),
     gauge('output_full', '1 while clients leave too much unread', one(isFull ? 1 : 0)),
     gauge('paused', '1 while a CLIENT PAUSE may hold up connections', one(isIsolated ? 1 : 0)),
     counter('limited', 'Requests that a limit refused, made wait or answered stale', by('outcome', limited)),
     {
       kind: 'histogram',
       name: 'firebreak_proxy_request_ms',
-      help: 'From a request to its reply by Redis, by command',
+      help: 'From a request to its reply by Redis, by command and node',
       points: latencies(nodes),
     },
   ]
@@ -83,22 +101,25 @@ export function mergeThreads(threads: readonly (readonly MetricFamily[])[]): Met
 }
 
 function latencies(nodes: readonly UpstreamNode[]): HistogramPoint[] {
-  const points = new Map<number, { count: number; sum: number; bucketCounts: number[] }>()
-  for (const { latency } of nodes) {
-    for (const [commandId, { count, sumMs, bucketCounts }] of latency.histograms()) {
-      const known = points.get(commandId)
-      points.set(commandId, {
-        count: (known?.count ?? 0) + count,
-        sum: (known?.sum ?? 0) + sumMs,
-        bucketCounts: bucketCounts.map((inBucket, index) => inBucket + (known?.bucketCounts[index] ?? 0)),
-      })
-    }
-  }
-  return [...points].map(([commandId, point]) => ({
-    labels: { command: proxyCommands[commandId]!.name },
-    bounds: latencyBoundsMs,
-    ...point,
-  }))
+  return nodes.flatMap(({ address: node, latency }) =>
+    [...latency.histograms()].map(([commandId, { count, sumMs: sum, bucketCounts }]) => ({
+      labels: { command: proxyCommands[commandId]!.name, node },
+      bounds: latencyBoundsMs,
+      count,
+      sum,
+      bucketCounts,
+    })),
+  )
+}
+
+function eachOf(nodes: readonly UpstreamNode[], value: (health: NodeHealth) => number): MetricPoint[] {
+  return nodes.map(({ address: node, health }) => ({ labels: { node }, value: value(health) }))
+}
+
+function errorReplies(nodes: readonly UpstreamNode[]): MetricPoint[] {
+  return nodes.flatMap(({ address: node, health }) =>
+    [...health.errorCounts].map(([code, value]) => ({ labels: { node, code }, value })),
+  )
 }
 
 function by(label: string, counts: Readonly<Record<string, number>>): MetricPoint[] {

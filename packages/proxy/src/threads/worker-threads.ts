@@ -6,7 +6,7 @@ export interface WorkerThreadsOptions {
   readonly count: number
   /** The port that they share; 0 for a free one, which the first finds. */
   readonly port: number
-  /** Makes a thread, which tells its port once it listens and ends when it is told `close`. */
+  /** Makes a thread, which tells its port, a number, once it listens and ends when it is told `close`. */
   readonly make: (index: number, port: number) => Worker
   /** A thread has ended by itself, and its clients with it; another takes its place. */
   readonly onLost: (index: number, cause: Error) => void
@@ -67,7 +67,8 @@ export class WorkerThreads {
       this.#workers.add(worker)
       let cause: Error | undefined
       let isListening = false
-      worker.once('message', (port: number) => {
+      worker.on('message', (port: unknown) => {
+        if (typeof port !== 'number') return
         this.#port = port
         isListening = true
         this.#listening.set(index, worker)

@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import { netTransports } from './net-transport.ts'
+import { systemError } from './system-error.ts'
 import {
   type ConnectTarget,
   keepAliveMs,
@@ -94,6 +95,8 @@ function findBindings(): Bindings | undefined {
 
 let spareRequest: WriteRequest | undefined
 const ignoreRead = () => {}
+/** What a handle reads once its peer has ended. */
+const endOfFile = -4095
 
 class RawTransport implements Transport {
   #handle: TcpHandle | undefined
@@ -131,7 +134,7 @@ class RawTransport implements Transport {
     handle.onread = () => {
       const length = streamBaseState[kReadBytesOrError]!
       if (length > 0) this.#owner.onData(readBuffer!, length)
-      else if (length < 0) this.#closed(undefined)
+      else if (length < 0) this.#closed(length === endOfFile ? undefined : systemError('read', length))
     }
     this.resume()
   }
@@ -144,7 +147,7 @@ class RawTransport implements Transport {
     const status = handle.writeBuffer(request, bytes)
     if (status !== 0) {
       // Told later, as a socket tells: the writer is in the middle of something.
-      setImmediate(() => this.#closed(new Error(`write failed with ${status}`)))
+      setImmediate(() => this.fail('write', status))
       return true
     }
     if (bindings!.streamBaseState[bindings!.kLastWriteWasAsync] === 0) {
@@ -178,6 +181,11 @@ class RawTransport implements Transport {
     this.#closed(undefined)
   }
 
+  /** Closes it because of what a system call answered. */
+  fail(call: string, status: number, place?: string): void {
+    this.#closed(systemError(call, status, place))
+  }
+
   #shutDown(): void {
     const handle = this.#handle
     if (handle === undefined) return
@@ -191,7 +199,7 @@ class RawTransport implements Transport {
     this.#pending--
     this.queuedBytes -= length
     if (this.#handle === undefined) return
-    if (status < 0) this.#closed(new Error(`write failed with ${status}`))
+    if (status < 0) this.fail('write', status)
     else if (this.#pending === 0) {
       if (this.#isEnding) this.#shutDown()
       this.#owner.onDrain()
@@ -219,19 +227,20 @@ export const rawTransports: TransportKind | undefined =
           if (!isAddress || target.path !== undefined || target.tls !== undefined) {
             return netTransports.connect(target, owner, onConnect)
           }
+          const place = `${target.host}:${target.port}`
           const handle = new bindings.TCP(bindings.constants.SOCKET)
           const transport = new RawTransport(handle, owner)
           const request = new bindings.TCPConnectWrap()
           request.oncomplete = (status) => {
             if (status !== 0) {
-              transport.destroy()
+              transport.fail('connect', status, place)
               return
             }
             transport.start()
             onConnect()
           }
           const status = handle.connect(request, target.host, target.port)
-          if (status !== 0) setImmediate(() => transport.destroy())
+          if (status !== 0) setImmediate(() => transport.fail('connect', status, place))
           return transport
         },
       }
@@ -253,7 +262,10 @@ export function listenRaw(
   const server = new TCP(constants.SERVER)
   const flags = isPortShared ? (constants.UV_TCP_REUSEPORT ?? 0) : 0
   const status = host.includes(':') ? server.bind6(host, port, flags) : server.bind(host, port, flags)
-  if (status !== 0) throw new Error(`cannot bind ${host}:${port} (${status})`)
+  if (status !== 0) {
+    server.close()
+    throw systemError('listen', status, `${host}:${port}`)
+  }
   server.onconnection = (failure, handle) => {
     if (failure !== 0 || handle === undefined) return
     let transport: RawTransport | undefined
@@ -263,7 +275,7 @@ export function listenRaw(
   const listening = server.listen(1024)
   if (listening !== 0) {
     server.close()
-    throw new Error(`cannot listen on ${host}:${port} (${listening})`)
+    throw systemError('listen', listening, `${host}:${port}`)
   }
   const out: Partial<AddressInfo> = {}
   server.getsockname(out)

@@ -1,5 +1,6 @@
 import { encodeCommand, ReplyScanner } from '@firebreak/core'
 import { UpstreamLostError } from '../errors.ts'
+import type { ConnectionWatch } from '../observe/node-health.ts'
 import { beginEvent, endEvent, Outlet } from '../transport/outlet.ts'
 import type { ConnectTarget, Transport, TransportKind, TransportOwner } from '../transport/transport.ts'
 import type { ConnectionState } from './identity.ts'
@@ -24,9 +25,12 @@ export interface UpstreamSettings {
   readonly connectWaitMs: number
   /** Told the time whenever Redis sends something. */
   readonly turn?: { nowMs: number }
+  /** Told what becomes of them. */
+  readonly watch?: ConnectionWatch
 }
 
 const retryMs = 25
+const minus = 0x2d
 
 /**
  * A connection to Redis that shows its user, protocol and database before anything else is sent on it.
@@ -117,6 +121,7 @@ export class UpstreamConnection implements TransportOwner {
       while (at < length && !this.#isClosed) {
         const end = scanner.scan(bytes, at, length)
         const isLast = scanner.isDone
+        if (scanner.type === minus && isLast && this.#isReady) this.#settings.watch?.onErrorReply(bytes, at, end)
         if (this.#isReady) this.receiver.onReply(bytes, at, end, isLast, scanner.type)
         else this.#greeted(bytes, at, end, isLast, scanner.type)
         at = end
@@ -181,7 +186,7 @@ export class UpstreamConnection implements TransportOwner {
     const reply = Buffer.concat(this.#greeting)
     this.#greeting = []
     this.#greetings--
-    if (type === 0x2d) this.#greetingRefused(reply)
+    if (type === minus) this.#greetingRefused(reply)
     else {
       if (this.greetingReply === undefined) this.greetingReply = reply
       if (this.#greetings === 0) this.#ready()
@@ -219,6 +224,7 @@ export class UpstreamConnection implements TransportOwner {
     if (this.#isClosed) return
     const wasReady = this.#isReady
     this.destroy()
+    this.#settings.watch?.onLost(refusal !== undefined)
     this.receiver.onLost(
       new UpstreamLostError(this.address, reason, refusal === undefined ? {} : { refusal }),
       wasReady,

@@ -1,4 +1,5 @@
 import { LatencyTable } from '../observe/latency-table.ts'
+import { NodeHealth } from '../observe/node-health.ts'
 import type { ConnectTarget } from '../transport/transport.ts'
 import type { ConnectionState } from './identity.ts'
 import { type LaneKeeper, type LaneUse, type LatencySink, type ReplyTarget, SharedLane } from './shared-lane.ts'
@@ -36,12 +37,13 @@ export class UpstreamNode implements LaneKeeper {
   readonly #lastUse = new WeakMap<SharedLane, { readonly sentCount: number; readonly sinceMs: number }>()
   readonly #owned = new Set<UpstreamConnection>()
   readonly latency = new LatencyTable()
+  readonly health = new NodeHealth()
   readonly #onLatency: LatencySink
   #isClosed = false
 
   constructor(target: ConnectTarget, settings: NodeSettings) {
     this.target = target
-    this.#settings = settings
+    this.#settings = { ...settings, watch: this.health }
     const { turn, slowMs, onSlow } = settings
     this.#onLatency = (commandId, sentMs, asker) => {
       const elapsedMs = turn.nowMs - sentMs
@@ -66,6 +68,11 @@ export class UpstreamNode implements LaneKeeper {
 
   get sharedCount(): number {
     return this.#lanes.size + this.#retired.size
+  }
+
+  /** Connections of every kind. */
+  get connectionCount(): number {
+    return this.sharedCount + this.ownedCount + this.idleCount
   }
 
   /** Bytes on shared connections that Redis has not taken. */

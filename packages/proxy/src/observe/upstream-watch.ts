@@ -1,0 +1,115 @@
+import { encodeCommand } from '@firebreak/core'
+import type { ConnectionState } from '../upstream/identity.ts'
+import { UpstreamConnection, type UpstreamSettings } from '../upstream/upstream-connection.ts'
+import type { UpstreamNode } from '../upstream/upstream-node.ts'
+import type { ProxyLogger } from './proxy-logger.ts'
+
+/** How a proxy finds out whether its Redis answers, and whom it tells. */
+export interface UpstreamWatchOptions {
+  /** Who the proxy itself is to Redis. */
+  readonly state: ConnectionState
+  readonly settings: UpstreamSettings
+  readonly logger: ProxyLogger
+}
+
+interface Question {
+  readonly connection: UpstreamConnection
+  readonly sinceMs: number
+}
+
+/** A node that does not answer is asked again after so long. */
+const awayMs = 1000
+/** A node that nobody is connected to. */
+const unusedMs = 5000
+/** How long an answer may take on a connection that is there. */
+const answerMs = 1000
+
+const ping = encodeCommand(['PING'])
+
+/**
+ * Asks nodes whether they are there, over a short connection of its own: at the start, when a connection was lost or
+ * could not be made, every second while one does not answer, and now and then where nobody is connected. That alone
+ * decides who is up: a server may well close a connection and a client may show a wrong password. Whatever a node
+ * answers it is up, but for LOADING and for a refusal of the proxy's own user.
+ *
+ * Told are the first failure and the return, nothing between.
+ */
+export class UpstreamWatch {
+  readonly #options: UpstreamWatchOptions
+  readonly #questions = new Map<UpstreamNode, Question>()
+  readonly #askedMs = new WeakMap<UpstreamNode, number>()
+  /** Since when those are away that were told to be. */
+  readonly #away = new Map<UpstreamNode, number>()
+
+  constructor(options: UpstreamWatchOptions) {
+    this.#options = options
+  }
+
+  /** Looks after the nodes that serve now; called some ten times a second. */
+  tick(nodes: readonly UpstreamNode[], nowMs: number): void {
+    for (const { connection, sinceMs } of [...this.#questions.values()]) {
+      if (nowMs - sinceMs > this.#options.settings.connectWaitMs + answerMs) connection.lose('it does not answer PING')
+    }
+    for (const node of nodes) if (!this.#questions.has(node) && this.#isDue(node, nowMs)) this.#ask(node, nowMs)
+    for (const node of [...this.#away.keys()]) {
+      if (nodes.includes(node)) continue
+      this.#away.delete(node)
+      this.#tell('info', node, 'serves nothing any more')
+    }
+  }
+
+  close(): void {
+    for (const { connection } of this.#questions.values()) connection.destroy()
+    this.#questions.clear()
+    this.#away.clear()
+  }
+
+  #isDue(node: UpstreamNode, nowMs: number): boolean {
+    const { isUp, isInDoubt } = node.health
+    const elapsedMs = nowMs - (this.#askedMs.get(node) ?? Number.NEGATIVE_INFINITY)
+    if (isUp !== true) return elapsedMs >= awayMs
+    return isInDoubt || (node.connectionCount === 0 && elapsedMs >= unusedMs)
+  }
+
+  #ask(node: UpstreamNode, nowMs: number): void {
+    node.health.isInDoubt = false
+    const { state, settings } = this.#options
+    let begin = ''
+    const connection = new UpstreamConnection(
+      node.target,
+      state,
+      {
+        onReply: (bytes, start, end, isLast) => {
+          begin = (begin + bytes.toString('latin1', start, end)).slice(0, 100)
+          if (!isLast) return
+          connection.destroy()
+          this.#answered(node, begin.startsWith('-LOADING') ? `it answered ${begin.slice(1).trim()}` : undefined)
+        },
+        onLost: ({ reason }) => this.#answered(node, reason),
+      },
+      settings,
+    )
+    connection.outlet.put(ping, 0, ping.length)
+    this.#questions.set(node, { connection, sinceMs: nowMs })
+  }
+
+  /** The question was answered, or will not be: then there is a reason. */
+  #answered(node: UpstreamNode, reason: string | undefined): void {
+    const nowMs = performance.now()
+    this.#questions.delete(node)
+    this.#askedMs.set(node, nowMs)
+    node.health.isUp = reason === undefined
+    const awaySinceMs = this.#away.get(node)
+    if (reason !== undefined && awaySinceMs === undefined) {
+      this.#away.set(node, nowMs)
+      this.#tell('warn', node, `is away (${reason}): requests to it fail until it is back`)
+    } else if (reason === undefined && awaySinceMs !== undefined) {
+      this.#away.delete(node)
+      this.#tell('info', node, `is back after ${((nowMs - awaySinceMs) / 1000).toFixed(1)} s`)
+    }
+  }
+
+  #tell(level: 'info' | 'warn', { address }: UpstreamNode, what: string): void {
+    this.#options.logger[level]({ node: address }, `Redis at ${address} ${what}.`)
+  }
+}

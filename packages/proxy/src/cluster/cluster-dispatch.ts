@@ -3,7 +3,6 @@ import {
   encodeCommand,
   encodeReply,
   firstKeyIndex,
-  forEachKey,
   keySlotOfBytes,
   mayBlock,
   RequestParser,
@@ -23,6 +22,7 @@ import { everywhere, isForAll } from './everywhere.ts'
 import { JoinedReply, type JoinedSink, type JoinKind } from './joined-reply.ts'
 import { KeysStream } from './keys-stream.ts'
 import { redirectOf } from './redirect.ts'
+import { isCrossSlot, isForMany, slotOf } from './request-slots.ts'
 import { splitCursor } from './scan-cursor.ts'
 import { isSplittable, type SplitPart, splitRequest } from './split.ts'
 
@@ -74,8 +74,22 @@ export class ClusterDispatch {
       if (isSpread && this.#mayBeFreed(pinned, command)) return client.waitForReplies()
       return client.own.dispatch(pinned, command, bytes, start, end)
     }
-    // It must not overtake, on the same node, what this client sent over its own connection.
-    if (pinned !== undefined && pinned.inFlight > 0 && isForAll(command.name)) return client.waitForReplies()
+    if (pinned !== undefined && this.#isForMany(command)) return this.#besidePinned(pinned, command, bytes, start, end)
+    return this.#dispatch(command, bytes, start, end)
+  }
+
+  /** On the node of the client's own connection nothing may overtake: neither this what was sent there, nor what follows it. */
+  #besidePinned(pinned: PinnedLane, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+    const client = this.#client
+    if (pinned.inFlight > 0) return client.waitForReplies()
+    if (!this.#dispatch(command, bytes, start, end)) return false
+    if (client.slots.owed > 0) client.waitForReplies()
+    return true
+  }
+
+  #dispatch(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+    const client = this.#client
+    const { isSpread } = this
     switch (command.way) {
       case 'session':
         return carryOut(client, command, bytes, start, end)
@@ -106,6 +120,10 @@ export class ClusterDispatch {
     return this.#borrow(command, bytes, start, end)
   }
 
+  #isForMany(command: ProxyCommand): boolean {
+    return this.isSpread && isForMany(this.#client.request, command)
+  }
+
   /** True where what is sent must go over the client's own connection, by the answers so far. */
   #isBound(pinned: PinnedLane): boolean {
     if (pinned.hasSentMulti || pinned.isInTransaction || pinned.isPipe) return true
@@ -116,7 +134,8 @@ export class ClusterDispatch {
   /** With all answers (to EXEC, say) the client may have no connection of its own any more, and another for this one. */
   #mayBeFreed(pinned: PinnedLane, command: ProxyCommand): boolean {
     if (this.#client.slots.owed === 0 || pinned.hasSentMulti || pinned.isPipe) return false
-    const slot = this.#slotOf(command)
+    if (this.#isForMany(command)) return true
+    const slot = slotOf(this.#client.request, command)
     return slot < 0 || this.#settings.topology.nodeOf(slot) !== pinned.node
   }
 
@@ -124,8 +143,8 @@ export class ClusterDispatch {
   #mayLeave(pinned: PinnedLane, command: ProxyCommand): boolean {
     if (this.#isBound(pinned)) return false
     if (command.way !== 'shared' && command.way !== 'script') return false
-    if (isForAll(command.name)) return true
-    const slot = this.#slotOf(command)
+    if (this.#isForMany(command)) return true
+    const slot = slotOf(this.#client.request, command)
     return slot >= 0 && this.#settings.topology.nodeOf(slot) !== pinned.node
   }
 
@@ -184,7 +203,7 @@ export class ClusterDispatch {
     const { pinned } = own
     const { row, name } = command
     if (!topology.isSpread) return pinned?.node ?? this.#nodeOf(command)
-    const slot = this.#slotOf(command)
+    const slot = slotOf(this.#client.request, command)
     if (pinned !== undefined && this.#isBound(pinned) && !this.#mayBeFreed(pinned, command)) return pinned.node
     // Its first key may be to come; of a script without keys it is known that none is.
     const isKeyless = command.way === 'script' ? args.length > 2 && args.numberAt(2) === 0 : !row?.keys.length
@@ -241,13 +260,13 @@ export class ClusterDispatch {
       return true
     }
     if (isSplittable(name)) {
-      const split = this.#isCrossSlot(command) ? splitRequest(name, client.request.list()) : undefined
+      const split = isCrossSlot(client.request, command) ? splitRequest(name, client.request.list()) : undefined
       if (split !== undefined) {
         this.#sendParts(command, split.parts, split.join, seen)
         return true
       }
     }
-    const slot = this.#slotOf(command)
+    const slot = slotOf(this.#client.request, command)
     this.#send(command, copyOf(request), slot, this.#nodeOf(command), seen, client.slots.take())
     return true
   }
@@ -358,31 +377,10 @@ export class ClusterDispatch {
     return true
   }
 
-  /** The slot of a command's first key or shard channel, or -1. */
-  #slotOf(command: ProxyCommand): number {
-    const { args, parser } = this.#client
-    const { row } = command
-    if (row === undefined) return -1
-    const index = row.flags.has('sharded') && args.length > 1 ? 1 : firstKeyIndex(row, args)
-    return index === 0 ? -1 : keySlotOfBytes(parser.bytes, parser.startOf(index), parser.endOf(index))
-  }
-
   #nodeOf(command: ProxyCommand): UpstreamNode {
     const { topology } = this.#settings
-    const slot = this.#slotOf(command)
+    const slot = slotOf(this.#client.request, command)
     return slot < 0 ? topology.masters[0]! : topology.nodeOf(slot)
-  }
-
-  #isCrossSlot(command: ProxyCommand): boolean {
-    const { args, parser } = this.#client
-    let first = -1
-    let isCross = false
-    forEachKey(command.row!, args, (index) => {
-      const slot = keySlotOfBytes(parser.bytes, parser.startOf(index), parser.endOf(index))
-      if (first < 0) first = slot
-      else if (slot !== first) isCross = true
-    })
-    return isCross
   }
 }
 

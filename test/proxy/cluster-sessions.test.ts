@@ -1,0 +1,88 @@
+import { keySlot } from '@firebreak/core'
+import { type FirebreakProxy, startProxy } from '@firebreak/proxy'
+import { type RedisCluster, startCluster } from '@firebreak/testkit'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { RawClient } from './raw-client.ts'
+
+let cluster: RedisCluster
+let proxy: FirebreakProxy
+let clients: RawClient[] = []
+
+beforeAll(async () => {
+  cluster = await startCluster({ masters: 3 })
+  const upstream = cluster.addresses.map(({ host, port }) => `${host}:${port}`).join(',')
+  proxy = await startProxy({ upstream, port: 0, drainMs: 1 })
+})
+
+afterEach(async () => {
+  for (const client of clients) await client.close()
+  clients = []
+})
+
+afterAll(async () => {
+  await proxy?.close()
+  await cluster?.stop()
+})
+
+async function connect(): Promise<RawClient> {
+  const client = await RawClient.connect(proxy.port)
+  clients.push(client)
+  return client
+}
+
+async function askAll(client: RawClient, ...lines: string[]): Promise<string[]> {
+  for (const line of lines) client.send(...line.split(' '))
+  const replies: string[] = []
+  for (const _ of lines) replies.push(await client.next())
+  return replies
+}
+
+// One on each node of three.
+const [a, b, c] = ['a', 'b', 'c']
+test('the keys of these tests are on three nodes', () => {
+  expect(new Set([a, b, c].map((key) => Math.floor((keySlot(key) * 3) / 16384))).size).toBe(3)
+})
+
+test('a client with a connection of its own may name keys of many nodes in any order', async () => {
+  const redis = await connect()
+  await redis.ask('MSET', a, '1', b, '2', c, '3')
+  for (const watched of [a, b, c]) {
+    expect(await redis.ask('WATCH', watched)).toBe('+OK\r\n')
+    expect(await redis.ask('MGET', a, b)).toBe('*2\r\n$1\r\n1\r\n$1\r\n2\r\n')
+    expect(await redis.ask('MGET', b, a)).toBe('*2\r\n$1\r\n2\r\n$1\r\n1\r\n')
+    expect(await redis.ask('EXISTS', c, b, a)).toBe(':3\r\n')
+    expect(await redis.ask('UNWATCH')).toBe('+OK\r\n')
+  }
+  const whole = '*3\r\n$1\r\n1\r\n$1\r\n2\r\n$1\r\n3\r\n'
+  for (const key of [a, b, c]) {
+    const replies = await askAll(redis, 'MULTI', `GET ${key}`, 'EXEC', `MGET ${a} ${b} ${c}`)
+    expect(replies.at(-1)).toBe(whole)
+  }
+  await redis.ask('HELLO', '3')
+  await redis.ask('SUBSCRIBE', 'news')
+  for (const keys of [
+    [a, b, c],
+    [b, c, a],
+    [c, a, b],
+  ])
+    expect(await redis.ask('EXISTS', ...keys)).toBe(':3\r\n')
+})
+
+test('a write of many nodes beside a connection of its own keeps its place among the client’s requests', async () => {
+  const redis = await connect()
+  for (let round = 0; round < 20; round++) {
+    const value = String(round)
+    const replies = await askAll(
+      redis,
+      `WATCH ${a}`,
+      `GET ${a}`,
+      `MSET ${b} ${value} ${a} ${value}`,
+      `GET ${a}`,
+      'MULTI',
+      `SET ${a} never`,
+      'EXEC',
+    )
+    expect(replies[3]).toBe(`$${value.length}\r\n${value}\r\n`)
+    expect(replies.at(-1)).toBe('*-1\r\n')
+  }
+})

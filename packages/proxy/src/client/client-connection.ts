@@ -1,6 +1,7 @@
 import { type BufferArgs, RequestError, type RequestParser } from '@firebreak/core'
 import type { KeyLimitedError, KeySpace } from '@firebreak/shield'
-import { ClusterDispatch, type ClusterSettings } from '../cluster/cluster-dispatch.ts'
+import { ClusterDispatch } from '../cluster/cluster-dispatch.ts'
+import type { ClusterSettings } from '../cluster/cluster-sender.ts'
 import { type ProxyCommand, proxyCommandOf } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import { beginEvent, endEvent, Outlet } from '../transport/outlet.ts'

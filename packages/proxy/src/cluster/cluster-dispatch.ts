@@ -1,34 +1,19 @@
-import {
-  BufferArgs,
-  encodeCommand,
-  encodeReply,
-  firstKeyIndex,
-  keySlotOfBytes,
-  mayBlock,
-  RequestParser,
-} from '@firebreak/core'
+import { encodeCommand, encodeReply, mayBlock } from '@firebreak/core'
 import type { ClientConnection } from '../client/client-connection.ts'
 import type { PinnedLane } from '../client/pinned-lane.ts'
 import { dispatchRare } from '../client/rare-dispatch.ts'
 import { carryOut } from '../client/session-commands.ts'
 import { multiCommand, type ProxyCommand } from '../commands/proxy-command.ts'
-import type { LaneUse, ReplyTarget } from '../upstream/shared-lane.ts'
-import type { Topology } from '../upstream/topology.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
-import { clusterOfOne, type OnlyNode } from './cluster-of-one.ts'
-import { ClusterRequest } from './cluster-request.ts'
-import { ClusterScan, scanCount } from './cluster-scan.ts'
+import { clusterOfOne } from './cluster-of-one.ts'
+import { ClusterSender, type ClusterSettings } from './cluster-sender.ts'
 import { everywhere, isForAll } from './everywhere.ts'
-import { JoinedReply, type JoinedSink, type JoinKind } from './joined-reply.ts'
-import { KeysStream } from './keys-stream.ts'
 import { redirectOf } from './redirect.ts'
 import { isCrossSlot, isForMany, slotOf } from './request-slots.ts'
-import { splitCursor } from './scan-cursor.ts'
-import { isSplittable, type SplitPart, splitRequest } from './split.ts'
+import { isSplittable, splitRequest } from './split.ts'
 
 const ok = Buffer.from('+OK\r\n')
 const noItems = Buffer.from('*0\r\n')
-const badCursor = Buffer.from('-ERR invalid cursor\r\n')
 const queued = Buffer.from('+QUEUED\r\n')
 const multi = encodeCommand(['MULTI'])
 /** Commands that wait until it is known which node a transaction is for, and the bytes of each. */
@@ -37,25 +22,18 @@ const maxHeldLength = 4096
 /** Said to a node of a cluster; to the only one that the client sees they mean nothing. */
 const nodeModes: ReadonlySet<string> = new Set(['READONLY', 'READWRITE', 'ASKING'])
 
-/** What the requests of all clients of a cluster share. */
-export interface ClusterSettings {
-  readonly topology: Topology
-  readonly retryForMs: number
-  readonly only: () => OnlyNode
-}
-
 /** Sends one client's requests to the right nodes of a cluster, so that the client sees one Redis. */
 export class ClusterDispatch {
   readonly #client: ClientConnection
   readonly #settings: ClusterSettings
+  readonly #sender: ClusterSender
   /** MULTI was answered, and no node has been chosen for the transaction yet: its commands so far, none with a key. */
   #openMulti: Uint8Array[] | undefined
-  /** The connections that what is owed went over. */
-  #use: LaneUse = 'commands'
 
   constructor(client: ClientConnection, settings: ClusterSettings) {
     this.#client = client
     this.#settings = settings
+    this.#sender = new ClusterSender(client, settings)
   }
 
   get isSpread(): boolean {
@@ -234,9 +212,9 @@ export class ClusterDispatch {
   /** Chooses between connections for scripts and for the rest; false where the request would overtake one before it. */
   #chooseUse(command: ProxyCommand): boolean {
     const use = command.way === 'script' ? 'scripts' : 'commands'
-    if (this.#client.slots.owed === 0) this.#use = use
+    if (this.#client.slots.owed === 0) this.#sender.use = use
     // What follows a script goes over its connection.
-    return use === this.#use || use === 'commands'
+    return use === this.#sender.use || use === 'commands'
   }
 
   #route(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
@@ -249,132 +227,31 @@ export class ClusterDispatch {
     if (seen === 'held') return false
     if (seen === 'answered') return true
     if (!this.#settings.topology.isSpread) {
-      this.#send(command, copyOf(request), -1, this.#nodeOf(command), seen, client.slots.take())
+      this.#sender.send(command, copyOf(request), -1, this.#nodeOf(command), seen, client.slots.take())
       return true
     }
-    if (name === 'KEYS') return this.#keys(copyOf(request))
-    if (name === 'SCAN' && client.args.length >= 2) return this.#scan(command)
+    if (name === 'KEYS') return this.#sender.keys(copyOf(request))
+    if (name === 'SCAN' && client.args.length >= 2) return this.#sender.scan(command)
     const join = everywhere[name]
     if (join !== undefined) {
-      this.#sendEverywhere(command, join, copyOf(request), seen)
+      this.#sender.sendEverywhere(command, join, copyOf(request), seen)
       return true
     }
     if (isSplittable(name)) {
       const split = isCrossSlot(client.request, command) ? splitRequest(name, client.request.list()) : undefined
       if (split !== undefined) {
-        this.#sendParts(command, split.parts, split.join, seen)
+        this.#sender.sendParts(command, split.parts, split.join, seen)
         return true
       }
     }
     const slot = slotOf(this.#client.request, command)
-    this.#send(command, copyOf(request), slot, this.#nodeOf(command), seen, client.slots.take())
+    this.#sender.send(command, copyOf(request), slot, this.#nodeOf(command), seen, client.slots.take())
     return true
-  }
-
-  #send(
-    command: ProxyCommand,
-    bytes: Uint8Array,
-    slot: number,
-    node: UpstreamNode,
-    sink: ReplyTarget,
-    tag: number,
-  ): void {
-    const client = this.#client
-    const { topology, retryForMs } = this.#settings
-    const { row } = command
-    new ClusterRequest({
-      topology,
-      state: client.session.snapshot(),
-      bytes,
-      slot,
-      node,
-      use: this.#use,
-      commandId: command.id,
-      nowMs: client.host.turn.nowMs,
-      isRetrySafe: row !== undefined && (row.access === 'read' || row.flags.has('connection')),
-      retryForMs,
-      sink,
-      tag,
-      onDetour: () => client.waitForReplies(),
-    }).send()
-  }
-
-  #sendParts(command: ProxyCommand, parts: readonly SplitPart[], join: JoinKind, target: ReplyTarget): void {
-    const joined = new JoinedReply(
-      join,
-      parts.length,
-      this.#joinedSink(target),
-      parts.map(({ places }) => places),
-    )
-    for (const [index, { slot, bytes }] of parts.entries()) {
-      this.#send(command, bytes, slot, this.#settings.topology.nodeOf(slot), joined, index)
-    }
-  }
-
-  #sendEverywhere(command: ProxyCommand, join: JoinKind, bytes: Uint8Array, target: ReplyTarget): void {
-    const { masters } = this.#settings.topology
-    const joined = new JoinedReply(join, masters.length, this.#joinedSink(target))
-    for (const [index, node] of masters.entries()) this.#send(command, bytes, -1, node, joined, index)
-  }
-
-  #joinedSink(target: ReplyTarget): JoinedSink {
-    const slot = this.#client.slots.take()
-    return {
-      answer: (reply) => target.onReply(slot, reply, 0, reply.length, true, reply[0]!),
-      onLost: (error, wasSent) => target.onLost(slot, error, wasSent),
-    }
   }
 
   /** Sends a request whose slot was taken before, to the node of its key. */
   sendInto(slot: number, command: ProxyCommand, request: Uint8Array): void {
-    const parser = new RequestParser()
-    parser.parse(request, 0, request.length)
-    const index = firstKeyIndex(command.row!, new BufferArgs(parser))
-    const hashSlot = keySlotOfBytes(request, parser.startOf(index), parser.endOf(index))
-    const client = this.#client
-    this.#send(command, request, hashSlot, this.#settings.topology.nodeOf(hashSlot), client, slot)
-  }
-
-  #keys(request: Uint8Array): boolean {
-    const client = this.#client
-    if (client.slots.owed > 0) return client.waitForReplies()
-    const slot = client.slots.take()
-    const { masters } = this.#settings.topology
-    const stream = new KeysStream(masters, client.session.snapshot(), request, {
-      onPiece: (bytes, start, end, isLast) => {
-        if (client.isClosed) stream.cancel()
-        else client.onReply(slot, bytes, start, end, isLast)
-      },
-      onLost: (error) => client.onLost(slot, error, true),
-      isBehind: () => client.isBehind(),
-      whenCaughtUp: (callback) => client.whenCaughtUp(callback),
-    })
-    return true
-  }
-
-  #scan(command: ProxyCommand): boolean {
-    const client = this.#client
-    const { masters } = this.#settings.topology
-    const args = client.request.list()
-    const place = splitCursor(Buffer.from(args[1]!).toString('latin1'))
-    if (place === undefined) {
-      client.answerNow(badCursor)
-      return true
-    }
-    const slot = client.slots.take()
-    // Copies: the next node may be asked after the client's bytes are gone.
-    const [name, , ...options] = args.map((argument) => Buffer.from(argument))
-    new ClusterScan({
-      // Any number is a cursor to Redis.
-      node: place.node % masters.length,
-      nodeCount: masters.length,
-      count: scanCount(options),
-      ask: (index, cursor, target) =>
-        this.#send(command, encodeCommand([name!, String(cursor), ...options]), -1, masters[index]!, target, 0),
-      onReply: (reply) => client.answer(slot, reply),
-      onLost: (error, wasSent) => client.onLost(slot, error, wasSent),
-    }).start(place.cursor)
-    return true
+    this.#sender.sendInto(slot, command, request)
   }
 
   #nodeOf(command: ProxyCommand): UpstreamNode {

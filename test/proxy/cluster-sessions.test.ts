@@ -86,3 +86,27 @@ test('a write of many nodes beside a connection of its own keeps its place among
     expect(replies.at(-1)).toBe('*-1\r\n')
   }
 })
+
+test('CLIENT REPLY OFF and SKIP are refused, and no write is lost behind them', async () => {
+  const redis = await connect()
+  await redis.ask('DEL', a, b, c)
+  for (const mode of ['OFF', 'SKIP']) {
+    const replies = await askAll(redis, `CLIENT REPLY ${mode}`, `SET ${a} 1`, `SET ${b} 1`, `SET ${c} 1`)
+    expect(replies[0]).toMatch(/^-ERR Firebreak: CLIENT REPLY/)
+    expect(replies.slice(1)).toEqual(new Array(3).fill('+OK\r\n'))
+    expect(await (await connect()).ask('DEL', a, b, c)).toBe(':3\r\n')
+  }
+  expect(await askAll(redis, 'CLIENT REPLY ON', `SET ${a} 1`, `SET ${b} 1`)).toEqual(new Array(3).fill('+OK\r\n'))
+  expect(await redis.ask('CLIENT', 'REPLY', 'MAYBE')).toBe('-ERR syntax error\r\n')
+  expect(await redis.ask('CLIENT', 'REPLY')).toMatch(/^-ERR wrong number of arguments for 'client\|reply'/)
+  expect(await redis.ask('EXISTS', a, b)).toBe(':2\r\n')
+})
+
+test('CLIENT TRACKING is refused, for only one node would track', async () => {
+  const redis = await connect()
+  await redis.ask('HELLO', '3')
+  expect(await redis.ask('CLIENT', 'TRACKING', 'ON')).toMatch(/^-ERR Firebreak: CLIENT TRACKING/)
+  expect(await redis.ask('CLIENT', 'TRACKING', 'on', 'BCAST')).toMatch(/^-ERR Firebreak: CLIENT TRACKING/)
+  expect(await redis.ask('CLIENT', 'TRACKING', 'OFF')).toBe('+OK\r\n')
+  expect(await redis.ask('CLIENT', 'TRACKING')).toMatch(/^-ERR wrong number of arguments/)
+})

@@ -11,6 +11,7 @@ import { everywhere, isForAll } from './everywhere.ts'
 import { redirectOf } from './redirect.ts'
 import { isCrossSlot, isForMany, slotOf } from './request-slots.ts'
 import { isSplittable, splitRequest } from './split.ts'
+import { answerForWholeSession } from './whole-session.ts'
 
 const ok = Buffer.from('+OK\r\n')
 const noItems = Buffer.from('*0\r\n')
@@ -45,6 +46,11 @@ export class ClusterDispatch {
     const client = this.#client
     const { pinned } = client.own
     const { isSpread } = this
+    const answer = isSpread && !command.isShared ? answerForWholeSession(command, client.request) : undefined
+    if (answer !== undefined) {
+      client.answerNow(answer)
+      return true
+    }
     if (this.#openMulti !== undefined) return this.#inOpenMulti(this.#openMulti, command, bytes, start, end)
     // It owes nothing any more and is about to be given back; then this comes again.
     if (isSpread && pinned?.isFree === true) return false

@@ -233,7 +233,7 @@ export class ClusterDispatch {
     if (seen === 'held') return false
     if (seen === 'answered') return true
     if (!this.#settings.topology.isSpread) {
-      this.#sender.send(command, copyOf(request), -1, this.#nodeOf(command), seen, client.slots.take())
+      this.#sender.send(command, copyOf(request), -1, seen, client.slots.take())
       return true
     }
     if (name === 'KEYS') return this.#sender.keys(copyOf(request))
@@ -250,8 +250,7 @@ export class ClusterDispatch {
         return true
       }
     }
-    const slot = slotOf(this.#client.request, command)
-    this.#sender.send(command, copyOf(request), slot, this.#nodeOf(command), seen, client.slots.take())
+    this.#sender.send(command, copyOf(request), slotOf(client.request, command), seen, client.slots.take())
     return true
   }
 

@@ -3,7 +3,6 @@ import type { ClientConnection } from '../client/client-connection.ts'
 import type { ProxyCommand } from '../commands/proxy-command.ts'
 import type { LaneUse, ReplyTarget } from '../upstream/shared-lane.ts'
 import type { Topology } from '../upstream/topology.ts'
-import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import type { OnlyNode } from './cluster-of-one.ts'
 import { ClusterRequest } from './cluster-request.ts'
 import { ClusterScan, scanCount } from './cluster-scan.ts'
@@ -33,14 +32,8 @@ export class ClusterSender {
     this.#settings = settings
   }
 
-  send(
-    command: ProxyCommand,
-    bytes: Uint8Array,
-    slot: number,
-    node: UpstreamNode,
-    sink: ReplyTarget,
-    tag: number,
-  ): void {
+  /** Sends a request to who has a slot, or to any master where that is -1. */
+  send(command: ProxyCommand, bytes: Uint8Array, slot: number, sink: ReplyTarget, tag: number): void {
     const client = this.#client
     const { topology, retryForMs } = this.#settings
     const { row } = command
@@ -49,7 +42,6 @@ export class ClusterSender {
       state: client.session.snapshot(),
       bytes,
       slot,
-      node,
       use: this.use,
       commandId: command.id,
       nowMs: client.host.turn.nowMs,
@@ -69,14 +61,14 @@ export class ClusterSender {
       parts.map(({ places }) => places),
     )
     for (const [index, { slot, bytes }] of parts.entries()) {
-      this.send(command, bytes, slot, this.#settings.topology.nodeOf(slot), joined, index)
+      this.send(command, bytes, slot, joined, index)
     }
   }
 
   sendEverywhere(command: ProxyCommand, join: JoinKind, bytes: Uint8Array, target: ReplyTarget): void {
-    const { masters } = this.#settings.topology
-    const joined = new JoinedReply(join, masters.length, this.#joinedSink(target))
-    for (const [index, node] of masters.entries()) this.send(command, bytes, -1, node, joined, index)
+    const { homeSlots } = this.#settings.topology
+    const joined = new JoinedReply(join, homeSlots.length, this.#joinedSink(target))
+    for (const [index, slot] of homeSlots.entries()) this.send(command, bytes, slot, joined, index)
   }
 
   #joinedSink(target: ReplyTarget): JoinedSink {
@@ -93,30 +85,32 @@ export class ClusterSender {
     parser.parse(request, 0, request.length)
     const index = firstKeyIndex(command.row!, new BufferArgs(parser))
     const hashSlot = keySlotOfBytes(request, parser.startOf(index), parser.endOf(index))
-    const client = this.#client
-    this.send(command, request, hashSlot, this.#settings.topology.nodeOf(hashSlot), client, slot)
+    this.send(command, request, hashSlot, this.#client, slot)
   }
 
   keys(request: Uint8Array): boolean {
     const client = this.#client
     if (client.slots.owed > 0) return client.waitForReplies()
     const slot = client.slots.take()
-    const { masters } = this.#settings.topology
-    const stream = new KeysStream(masters, client.session.snapshot(), request, {
-      onPiece: (bytes, start, end, isLast) => {
-        if (client.isClosed) stream.cancel()
-        else client.onReply(slot, bytes, start, end, isLast)
+    const { topology, retryForMs } = this.#settings
+    const stream = new KeysStream(
+      { topology, state: client.session.snapshot(), request, retryForMs },
+      {
+        onPiece: (bytes, start, end, isLast) => {
+          if (client.isClosed) stream.cancel()
+          else client.onReply(slot, bytes, start, end, isLast)
+        },
+        onLost: (error) => client.onLost(slot, error, true),
+        isBehind: () => client.isBehind(),
+        whenCaughtUp: (callback) => client.whenCaughtUp(callback),
       },
-      onLost: (error) => client.onLost(slot, error, true),
-      isBehind: () => client.isBehind(),
-      whenCaughtUp: (callback) => client.whenCaughtUp(callback),
-    })
+    )
     return true
   }
 
   scan(command: ProxyCommand): boolean {
     const client = this.#client
-    const { masters } = this.#settings.topology
+    const { homeSlots } = this.#settings.topology
     const args = client.request.list()
     const place = splitCursor(Buffer.from(args[1]!).toString('latin1'))
     if (place === undefined) {
@@ -128,11 +122,11 @@ export class ClusterSender {
     const [name, , ...options] = args.map((argument) => Buffer.from(argument))
     new ClusterScan({
       // Any number is a cursor to Redis.
-      node: place.node % masters.length,
-      nodeCount: masters.length,
+      node: place.node % homeSlots.length,
+      nodeCount: homeSlots.length,
       count: scanCount(options),
       ask: (index, cursor, target) =>
-        this.send(command, encodeCommand([name!, String(cursor), ...options]), -1, masters[index]!, target, 0),
+        this.send(command, encodeCommand([name!, String(cursor), ...options]), homeSlots[index]!, target, 0),
       onReply: (reply) => client.answer(slot, reply),
       onLost: (error, wasSent) => client.onLost(slot, error, wasSent),
     }).start(place.cursor)

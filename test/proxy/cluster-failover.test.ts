@@ -1,3 +1,4 @@
+import { keySlot } from '@firebreak/core'
 import { type FirebreakProxy, startProxy } from '@firebreak/proxy'
 import { type RedisCluster, type RedisServer, startCluster, waitFor } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
@@ -71,3 +72,39 @@ test('what asks all nodes is answered by who takes a lost one’s place', async 
   expect(pong).toBe('+PONG\r\n')
   expect(script).toBe(':7\r\n')
 })
+
+test('a write of which one part has no node says that another part was carried out', async () => {
+  const proxy = await start({ retryForMs: 100, connectWaitMs: 100 })
+  const redis = await connect(proxy)
+  const rows = (await cluster.nodes[2]!.cli('CLUSTER', 'NODES')).split('\n')
+  const idOf = (port: number) => rows.find((row) => row.includes(`:${port}@`))!.split(' ')[0]!
+  const [victim, other] = ['{c}', '{b}'] as const
+  const owner = cluster.nodes.find(({ port }) =>
+    rows.some((row) => row.includes(`:${port}@`) && servesSlot(row, victim)),
+  )!
+  const replica = cluster.nodes.find(({ port }) =>
+    rows.some((row) => row.includes(`:${port}@`) && row.includes(`slave ${idOf(owner.port)}`)),
+  )!
+  await kill(replica, redis)
+  await kill(owner, redis)
+  expect(await redis.ask('MSET', `${victim}k`, '1')).toMatch(/^-ERR Firebreak: no connection to Redis/)
+  expect(await redis.ask('MSET', `${victim}k`, '1', `${other}k`, '1')).toMatch(
+    /^-ERR Firebreak: a part of this command/,
+  )
+  expect(await redis.ask('DEL', `${other}k`, `${victim}k`)).toMatch(/^-ERR Firebreak: a part of this command/)
+  expect(await redis.ask('GET', `${other}k`)).toBe('$-1\r\n')
+  expect(await redis.ask('MGET', `${victim}k`, `${other}k`)).not.toMatch(/a part of this command/)
+  expect(await redis.ask('FLUSHALL')).toMatch(/^-ERR Firebreak: a part of this command/)
+})
+
+/** True where a row of CLUSTER NODES has the slot of a key. */
+function servesSlot(row: string, key: string): boolean {
+  const slot = keySlot(key)
+  return row
+    .split(' ')
+    .slice(8)
+    .some((range) => {
+      const [first, last = first] = range.split('-').map(Number)
+      return first! <= slot && slot <= last!
+    })
+}

@@ -54,12 +54,9 @@ export class ClusterSender {
   }
 
   sendParts(command: ProxyCommand, parts: readonly SplitPart[], join: JoinKind, target: ReplyTarget): void {
-    const joined = new JoinedReply(
-      join,
-      parts.length,
-      this.#joinedSink(target),
-      parts.map(({ places }) => places),
-    )
+    const places = parts.map((part) => part.places)
+    const { isWrite } = command
+    const joined = new JoinedReply({ kind: join, parts: parts.length, isWrite, places }, this.#joinedSink(target))
     for (const [index, { slot, bytes }] of parts.entries()) {
       this.send(command, bytes, slot, joined, index)
     }
@@ -67,7 +64,8 @@ export class ClusterSender {
 
   sendEverywhere(command: ProxyCommand, join: JoinKind, bytes: Uint8Array, target: ReplyTarget): void {
     const { homeSlots } = this.#settings.topology
-    const joined = new JoinedReply(join, homeSlots.length, this.#joinedSink(target))
+    const { isWrite } = command
+    const joined = new JoinedReply({ kind: join, parts: homeSlots.length, isWrite }, this.#joinedSink(target))
     for (const [index, slot] of homeSlots.entries()) this.send(command, bytes, slot, joined, index)
   }
 

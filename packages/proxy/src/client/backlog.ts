@@ -23,6 +23,8 @@ export class Backlog {
   readonly #outlet: Outlet
   readonly #slots: ReplySlots
   readonly #onSlowReader: () => void
+  /** Of replies that are put together from several and not whole yet. */
+  heldBytes = 0
   #waiting: (() => void)[] = []
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
@@ -37,7 +39,7 @@ export class Backlog {
   }
 
   get bytes(): number {
-    return this.#outlet.queuedBytes + this.#slots.waitingBytes
+    return this.#outlet.queuedBytes + this.#slots.waitingBytes + this.heldBytes
   }
 
   /** So far behind that even a connection which others share has to wait. */

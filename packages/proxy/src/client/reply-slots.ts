@@ -6,6 +6,8 @@ export interface ReplySink {
 interface WaitingReply {
   readonly pieces: Uint8Array[]
   isWhole: boolean
+  /** Called once it is its turn. */
+  readonly onTurn?: () => void
 }
 
 /**
@@ -80,6 +82,16 @@ export class ReplySlots {
     this.#waiting?.delete(slot)
   }
 
+  /** Calls back once it is the turn of a slot for which nothing has come. */
+  whenTurn(slot: number, callback: () => void): void {
+    if (slot === this.#head) {
+      callback()
+      return
+    }
+    this.#waiting ??= new Map()
+    this.#waiting.set(slot, { pieces: [], isWhole: false, onTurn: callback })
+  }
+
   /** Forgets what is owed. */
   clear(): void {
     this.#head = this.#tail = this.#fence = 0
@@ -102,6 +114,7 @@ export class ReplySlots {
 
   #passOn(): void {
     const waiting = this.#waiting!
+    let onTurn: (() => void) | undefined
     for (;;) {
       const reply = waiting.get(this.#head)
       if (reply === undefined) break
@@ -112,10 +125,12 @@ export class ReplySlots {
       waiting.delete(this.#head)
       if (!reply.isWhole) {
         this.hasBegun = reply.pieces.length > 0
+        onTurn = reply.onTurn
         break
       }
       this.#head++
     }
     if (waiting.size === 0) this.#waiting = undefined
+    onTurn?.()
   }
 }

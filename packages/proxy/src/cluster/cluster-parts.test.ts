@@ -6,7 +6,7 @@ import { JoinedReply } from './joined-reply.ts'
 import { redirectOf } from './redirect.ts'
 import { joinCursor, splitCursor } from './scan-cursor.ts'
 import { SlotMap, slotRangesOf } from './slot-map.ts'
-import { splitRequest } from './split.ts'
+import { keysOfParts, splitRequest } from './split.ts'
 
 const words = (bytes: Uint8Array) => {
   const parser = new RequestParser()
@@ -23,6 +23,7 @@ test('a split MGET asks each slot for its own keys, and the joined reply has eve
         'MGET',
         ['MGET', ...keys].map((word) => Buffer.from(word)),
       )!
+      expect(keysOfParts(parts).map((key) => Buffer.from(key).toString())).toEqual(keys)
       let whole = ''
       const sink = { answer: (reply: Buffer) => (whole = reply.toString()), onLost: () => {} }
       const places = parts.map((part) => part.places)

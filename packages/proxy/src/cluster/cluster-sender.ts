@@ -6,10 +6,12 @@ import type { Topology } from '../upstream/topology.ts'
 import type { OnlyNode } from './cluster-of-one.ts'
 import { ClusterRequest } from './cluster-request.ts'
 import { ClusterScan, scanCount } from './cluster-scan.ts'
+import { HeldBytes } from './held-bytes.ts'
 import { JoinedReply, type JoinedSink, type JoinKind } from './joined-reply.ts'
 import { KeysStream } from './keys-stream.ts'
+import { LargeMget } from './large-mget.ts'
 import { splitCursor } from './scan-cursor.ts'
-import type { SplitPart } from './split.ts'
+import { keysOfParts, type SplitPart } from './split.ts'
 
 const badCursor = Buffer.from('-ERR invalid cursor\r\n')
 
@@ -53,28 +55,36 @@ export class ClusterSender {
     }).send()
   }
 
-  sendParts(command: ProxyCommand, parts: readonly SplitPart[], join: JoinKind, target: ReplyTarget): void {
-    const places = parts.map((part) => part.places)
-    const { isWrite } = command
-    const joined = new JoinedReply({ kind: join, parts: parts.length, isWrite, places }, this.#joinedSink(target))
-    for (const [index, { slot, bytes }] of parts.entries()) {
-      this.send(command, bytes, slot, joined, index)
+  sendParts(command: ProxyCommand, parts: readonly SplitPart[], kind: JoinKind, target: ReplyTarget): void {
+    const client = this.#client
+    const tag = client.slots.take()
+    const ask = (some: readonly SplitPart[], whole: ReplyTarget) => {
+      for (const [index, { slot, bytes }] of some.entries()) this.send(command, bytes, slot, whole, index)
     }
+    const onOverflow = () => {
+      client.slots.whenTurn(tag, () => new LargeMget({ client, keys: keysOfParts(parts), target, tag, ask }).goOn())
+    }
+    const joined = new JoinedReply(
+      {
+        kind,
+        parts: parts.length,
+        isWrite: command.isWrite,
+        places: parts.map(({ places }) => places),
+        held: kind === 'places' ? new HeldBytes(client) : undefined,
+      },
+      { ...joinedSink(target, tag), onOverflow },
+    )
+    ask(parts, joined)
   }
 
   sendEverywhere(command: ProxyCommand, join: JoinKind, bytes: Uint8Array, target: ReplyTarget): void {
     const { homeSlots } = this.#settings.topology
     const { isWrite } = command
-    const joined = new JoinedReply({ kind: join, parts: homeSlots.length, isWrite }, this.#joinedSink(target))
+    const joined = new JoinedReply(
+      { kind: join, parts: homeSlots.length, isWrite },
+      joinedSink(target, this.#client.slots.take()),
+    )
     for (const [index, slot] of homeSlots.entries()) this.send(command, bytes, slot, joined, index)
-  }
-
-  #joinedSink(target: ReplyTarget): JoinedSink {
-    const slot = this.#client.slots.take()
-    return {
-      answer: (reply) => target.onReply(slot, reply, 0, reply.length, true, reply[0]!),
-      onLost: (error, wasSent) => target.onLost(slot, error, wasSent),
-    }
   }
 
   /** Sends a request whose slot was taken before, to the node of its key. */
@@ -129,5 +139,12 @@ export class ClusterSender {
       onLost: (error, wasSent) => client.onLost(slot, error, wasSent),
     }).start(place.cursor)
     return true
+  }
+}
+
+function joinedSink(target: ReplyTarget, tag: number): JoinedSink {
+  return {
+    answer: (reply) => target.onReply(tag, reply, 0, reply.length, true, reply[0]!),
+    onLost: (error, wasSent) => target.onLost(tag, error, wasSent),
   }
 }

@@ -14,6 +14,8 @@ export type JoinKind = 'sum' | 'all' | 'any' | 'least' | 'places'
 export interface JoinedSink {
   answer(reply: Buffer): void
   onLost(error: UpstreamLostError, wasSent: boolean): void
+  /** More came than may be held. What came is forgotten, and so is what comes. */
+  onOverflow?(): void
 }
 
 /** What is gathered. */
@@ -24,14 +26,17 @@ export interface JoinedReplyOptions {
   readonly isWrite: boolean
   /** Of `places`: for each part, where its items stand in the whole. */
   readonly places?: readonly (readonly number[])[]
+  /** Where what is held is counted; `add` is false where it is too much. */
+  readonly held?: { add(bytes: number): boolean; release(): void } | undefined
 }
 
 /** Gathers the replies to the parts of one request; part i is asked for with tag i. */
 export class JoinedReply implements ReplyTarget {
   readonly #options: JoinedReplyOptions
   readonly #sink: JoinedSink
-  readonly #replies: Buffer[][]
+  #replies: Buffer[][]
   #missing: number
+  #isOver = false
   #lost: { readonly error: UpstreamLostError; readonly wasSent: boolean } | undefined
 
   constructor(options: JoinedReplyOptions, sink: JoinedSink) {
@@ -42,18 +47,33 @@ export class JoinedReply implements ReplyTarget {
   }
 
   onReply(part: number, bytes: Buffer, start: number, end: number, isLast: boolean): void {
+    if (this.#isOver) return
     this.#replies[part]!.push(Buffer.from(bytes.subarray(start, end)))
-    if (isLast && --this.#missing === 0) this.#finish()
+    if (this.#options.held?.add(end - start) === false) this.#overflow()
+    else if (isLast && --this.#missing === 0) this.#finish()
   }
 
   onLost(part: number, error: UpstreamLostError, wasSent: boolean): void {
+    if (this.#isOver) return
     // A part that may have been carried out decides what is said of the whole.
     if (this.#lost === undefined || wasSent) this.#lost = { error, wasSent }
     this.#replies[part] = []
     if (--this.#missing === 0) this.#finish()
   }
 
+  #overflow(): void {
+    this.#isOver = true
+    this.#replies = []
+    this.#options.held!.release()
+    this.#sink.onOverflow!()
+  }
+
   #finish(): void {
+    this.#tell()
+    this.#options.held?.release()
+  }
+
+  #tell(): void {
     const replies = this.#replies.map((pieces) => Buffer.concat(pieces))
     const failure = replies.find(isError)
     const isPartlyDone = this.#options.isWrite && replies.some((reply) => reply.length > 0 && !isError(reply))

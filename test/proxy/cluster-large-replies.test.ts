@@ -1,0 +1,79 @@
+import { type FirebreakProxy, startProxy } from '@firebreak/proxy'
+import { type RedisCluster, scale, startCluster, waitFor } from '@firebreak/testkit'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { RawClient } from './raw-client.ts'
+
+const megabyte = 1024 * 1024
+let cluster: RedisCluster
+let proxy: FirebreakProxy
+let clients: RawClient[] = []
+
+beforeAll(async () => {
+  cluster = await startCluster({ masters: 3 })
+  const upstream = cluster.addresses.map(({ host, port }) => `${host}:${port}`).join(',')
+  proxy = await startProxy({ upstream, port: 0, drainMs: 1, maxOutputBytes: 4 * megabyte })
+})
+
+afterEach(async () => {
+  for (const client of clients) await client.close()
+  clients = []
+})
+
+afterAll(async () => {
+  await proxy?.close()
+  await cluster?.stop()
+})
+
+async function connect(): Promise<RawClient> {
+  const client = await RawClient.connect(proxy.port)
+  clients.push(client)
+  return client
+}
+
+function bulk(value: string): string {
+  return `$${value.length}\r\n${value}\r\n`
+}
+
+/** Bytes that the nodes have sent so far. */
+async function sentBytes(): Promise<number> {
+  const views = await Promise.all(cluster.nodes.map((node) => node.cli('INFO', 'stats')))
+  return views.reduce((sum, view) => sum + Number(/total_net_output_bytes:(\d+)/.exec(view)![1]), 0)
+}
+
+test('the values of many MGETs that nobody reads are not held, and come in their places once somebody does', async () => {
+  const redis = await connect()
+  const values = Array.from({ length: 60 }, (_, index) => String(index % 10).repeat(megabyte / 2 + index))
+  const keys = values.map((_, index) => `large-${index}`)
+  for (const [index, key] of keys.entries()) expect(await redis.ask('SET', key, values[index]!)).toBe('+OK\r\n')
+  const count = scale(6, 16)
+  const before = await sentBytes()
+  const baseline = process.memoryUsage().arrayBuffers
+  redis.socket.pause()
+  for (let index = 0; index < count; index++) redis.send('MGET', ...keys, 'nothing')
+  // What was asked for first has left the nodes by then.
+  await waitFor(async () => (await sentBytes()) - before > count * 60 * (megabyte / 2))
+  expect(process.memoryUsage().arrayBuffers - baseline).toBeLessThan((count * 60 * (megabyte / 2)) / 2)
+  expect(await (await connect()).ask('GET', 'nothing')).toBe('$-1\r\n')
+  redis.socket.resume()
+  const whole = `*61\r\n${values.map(bulk).join('')}$-1\r\n`
+  for (let index = 0; index < count; index++) expect((await redis.next()) === whole).toBe(true)
+  expect(await redis.ask('PING')).toBe('+PONG\r\n')
+})
+
+test('a long MGET of values of very different sizes has every value in its place, between other replies', async () => {
+  const redis = await connect()
+  const count = scale(20_000, 200_000)
+  const sizeOf = (index: number) => (index % 1000 === 7 ? 300_000 : index % 50)
+  const values = Array.from({ length: count }, (_, index) => String(index % 10).repeat(sizeOf(index)))
+  const keys = values.map((_, index) => `mixed-${index}`)
+  for (const [index, key] of keys.entries()) redis.send('SET', key, values[index]!)
+  for (const _ of keys) expect(await redis.next()).toBe('+OK\r\n')
+  redis.send('ECHO', 'before')
+  redis.send('MGET', ...keys)
+  redis.send('ECHO', 'between')
+  redis.send('MGET', ...keys.slice(0, 100))
+  expect(await redis.next()).toBe(bulk('before'))
+  expect((await redis.next()) === `*${count}\r\n${values.map(bulk).join('')}`).toBe(true)
+  expect(await redis.next()).toBe(bulk('between'))
+  expect((await redis.next()) === `*100\r\n${values.slice(0, 100).map(bulk).join('')}`).toBe(true)
+})

@@ -34,9 +34,9 @@ function bulk(value: string): string {
   return `$${value.length}\r\n${value}\r\n`
 }
 
-/** Bytes that the nodes have sent so far. */
-async function sentBytes(): Promise<number> {
-  const views = await Promise.all(cluster.nodes.map((node) => node.cli('INFO', 'stats')))
+/** Bytes that nodes have sent so far. */
+async function sentBytes(nodes = cluster.nodes): Promise<number> {
+  const views = await Promise.all(nodes.map((node) => node.cli('INFO', 'stats')))
   return views.reduce((sum, view) => sum + Number(/total_net_output_bytes:(\d+)/.exec(view)![1]), 0)
 }
 
@@ -76,4 +76,31 @@ test('a long MGET of values of very different sizes has every value in its place
   expect((await redis.next()) === `*${count}\r\n${values.map(bulk).join('')}`).toBe(true)
   expect(await redis.next()).toBe(bulk('between'))
   expect((await redis.next()) === `*100\r\n${values.slice(0, 100).map(bulk).join('')}`).toBe(true)
+})
+
+test('the reply whose turn it is comes, however much waits behind it', async () => {
+  const redis = await connect()
+  const value = 'x'.repeat(8 * megabyte)
+  // One on each node.
+  for (const key of ['a', 'b', 'c']) await redis.ask('SET', key, value)
+  const requests = [
+    ['GET', 'a'],
+    ['MGET', 'a', 'b', 'c'],
+    ['KEYS', '[abc]'],
+  ] as const
+  for (const request of requests) {
+    const nodeOfA = cluster.nodes[2]!
+    const others = cluster.nodes.filter((node) => node !== nodeOfA)
+    const before = await sentBytes(others)
+    nodeOfA.child.signal('SIGSTOP')
+    redis.send(...request)
+    redis.send('GET', 'b')
+    // More than the bound waits for its turn by then.
+    await waitFor(async () => (await sentBytes(others)) - before > 5 * megabyte)
+    nodeOfA.child.signal('SIGCONT')
+    const first = await redis.next()
+    if (request[0] === 'KEYS') expect(first).toMatch(/^\*3\r\n/)
+    else expect(first.length).toBeGreaterThan(value.length)
+    expect((await redis.next()) === bulk(value)).toBe(true)
+  }
 })

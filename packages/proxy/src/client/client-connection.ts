@@ -158,20 +158,20 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     this.answer(slot, lostReply(error, wasSent))
   }
 
-  isStalled(): boolean {
-    return this.backlog.isStalled
+  isStalled(slot: number): boolean {
+    return this.backlog.isStalledAt(slot)
   }
 
-  isBehind(): boolean {
-    return this.backlog.isBehind
+  isBehind(slot?: number): boolean {
+    return slot === undefined ? this.backlog.isBehind : this.backlog.isBehindAt(slot)
   }
 
-  whenUnstalled(callback: () => void): void {
-    this.backlog.whenUnstalled(callback)
+  whenUnstalled(callback: () => void, slot: number): void {
+    this.backlog.whenUnstalled(callback, slot)
   }
 
-  whenCaughtUp(callback: () => void): void {
-    this.backlog.whenCaughtUp(callback)
+  whenCaughtUp(callback: () => void, slot?: number): void {
+    this.backlog.whenCaughtUp(callback, slot)
   }
 
   /** Answers a slot with a whole reply. */

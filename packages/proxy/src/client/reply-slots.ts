@@ -7,7 +7,7 @@ interface WaitingReply {
   readonly pieces: Uint8Array[]
   isWhole: boolean
   /** Called once it is its turn. */
-  readonly onTurn?: () => void
+  onTurn?: () => void
 }
 
 /**
@@ -82,14 +82,10 @@ export class ReplySlots {
     this.#waiting?.delete(slot)
   }
 
-  /** Calls back once it is the turn of a slot for which nothing has come. */
+  /** Calls back once it is the turn of a slot, while its reply is not whole; at once where it is or was. */
   whenTurn(slot: number, callback: () => void): void {
-    if (slot === this.#head) {
-      callback()
-      return
-    }
-    this.#waiting ??= new Map()
-    this.#waiting.set(slot, { pieces: [], isWhole: false, onTurn: callback })
+    if (slot <= this.#head || slot >= this.#tail) callback()
+    else this.#waitingAt(slot).onTurn = callback
   }
 
   /** Forgets what is owed. */
@@ -101,15 +97,20 @@ export class ReplySlots {
   }
 
   #keep(slot: number, bytes: Uint8Array, start: number, end: number, isLast: boolean): void {
+    const reply = this.#waitingAt(slot)
+    reply.pieces.push(Buffer.from(bytes.subarray(start, end)))
+    reply.isWhole = isLast
+    this.waitingBytes += end - start
+  }
+
+  #waitingAt(slot: number): WaitingReply {
     this.#waiting ??= new Map()
     let reply = this.#waiting.get(slot)
     if (reply === undefined) {
       reply = { pieces: [], isWhole: false }
       this.#waiting.set(slot, reply)
     }
-    reply.pieces.push(Buffer.from(bytes.subarray(start, end)))
-    reply.isWhole = isLast
-    this.waitingBytes += end - start
+    return reply
   }
 
   #passOn(): void {

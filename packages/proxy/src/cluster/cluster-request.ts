@@ -80,19 +80,23 @@ export class ClusterRequest implements ReplyTarget {
   }
 
   isStalled(): boolean {
-    return this.#options.sink.isStalled?.() ?? false
+    const { sink, tag } = this.#options
+    return sink.isStalled?.(tag) ?? false
   }
 
   whenUnstalled(callback: () => void): void {
-    this.#options.sink.whenUnstalled!(callback)
+    const { sink, tag } = this.#options
+    sink.whenUnstalled!(callback, tag)
   }
 
   isBehind(): boolean {
-    return this.#options.sink.isBehind?.() ?? false
+    const { sink, tag } = this.#options
+    return sink.isBehind?.(tag) ?? false
   }
 
   whenCaughtUp(callback: () => void): void {
-    this.#options.sink.whenCaughtUp!(callback)
+    const { sink, tag } = this.#options
+    sink.whenCaughtUp!(callback, tag)
   }
 
   onBypassed(): void {

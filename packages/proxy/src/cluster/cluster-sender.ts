@@ -109,8 +109,8 @@ export class ClusterSender {
           else client.onReply(slot, bytes, start, end, isLast)
         },
         onLost: (error) => client.onLost(slot, error, true),
-        isBehind: () => client.isBehind(),
-        whenCaughtUp: (callback) => client.whenCaughtUp(callback),
+        isBehind: () => client.isBehind(slot),
+        whenCaughtUp: (callback) => client.whenCaughtUp(callback, slot),
       },
     )
     return true

@@ -42,10 +42,10 @@ export class LargeMget {
 
   /** Asks for the next lot once the client has read enough. */
   goOn(): void {
-    const { client } = this.#options
+    const { client, tag } = this.#options
     client.whenCaughtUp(() => {
       if (!client.isClosed) this.#ask()
-    })
+    }, tag)
   }
 
   #ask(): void {
@@ -92,10 +92,10 @@ export class LargeMget {
         else if (from < end) this.#put(bytes, from, end, false)
       },
       onLost: (_tag, error, wasSent) => target.onLost(tag, error, wasSent),
-      isStalled: () => client.isStalled(),
-      whenUnstalled: (callback) => client.whenUnstalled(callback),
-      isBehind: () => client.isBehind(),
-      whenCaughtUp: (callback) => client.whenCaughtUp(callback),
+      isStalled: () => client.isStalled(tag),
+      whenUnstalled: (callback) => client.whenUnstalled(callback, tag),
+      isBehind: () => client.isBehind(tag),
+      whenCaughtUp: (callback) => client.whenCaughtUp(callback, tag),
     }
   }
 

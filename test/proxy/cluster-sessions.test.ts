@@ -9,7 +9,7 @@ let proxy: FirebreakProxy
 let clients: RawClient[] = []
 
 beforeAll(async () => {
-  cluster = await startCluster({ masters: 3 })
+  cluster = await startCluster({ masters: 3, args: ['--enable-debug-command', 'yes'] })
   const upstream = cluster.addresses.map(({ host, port }) => `${host}:${port}`).join(',')
   proxy = await startProxy({ upstream, port: 0, drainMs: 1 })
 })
@@ -109,4 +109,38 @@ test('CLIENT TRACKING is refused, for only one node would track', async () => {
   expect(await redis.ask('CLIENT', 'TRACKING', 'on', 'BCAST')).toMatch(/^-ERR Firebreak: CLIENT TRACKING/)
   expect(await redis.ask('CLIENT', 'TRACKING', 'OFF')).toBe('+OK\r\n')
   expect(await redis.ask('CLIENT', 'TRACKING')).toMatch(/^-ERR wrong number of arguments/)
+})
+
+test('a RESP2 subscriber that asks for a key is told what it may send, wherever the key is', async () => {
+  const redis = await connect()
+  const direct = await RawClient.connect(cluster.nodes[0]!.port)
+  clients.push(direct)
+  await redis.ask('SUBSCRIBE', 'news')
+  await direct.ask('SUBSCRIBE', 'news')
+  const refusal = await direct.ask('GET', '{b}')
+  expect(refusal).toMatch(/^-ERR Can't execute 'get'/)
+  for (const key of [a, b, c]) expect(await redis.ask('GET', key)).toBe(refusal)
+  expect(await redis.ask('MGET', a, b, c)).toBe(refusal.replace('get', 'mget'))
+  expect(await redis.ask('OBJECT', 'ENCODING', c)).toBe(refusal.replace('get', 'object|encoding'))
+  expect(await redis.ask('PING')).toBe('*2\r\n$4\r\npong\r\n$0\r\n\r\n')
+})
+
+test('shard channels are those of all nodes', async () => {
+  const redis = await connect()
+  for (const channel of [a, b, c]) expect(await (await connect()).ask('SSUBSCRIBE', channel)).toContain('ssubscribe')
+  expect(await (await connect()).ask('SSUBSCRIBE', c)).toContain('ssubscribe')
+  const channels = await redis.ask('PUBSUB', 'SHARDCHANNELS')
+  expect(channels).toMatch(/^\*3\r\n/)
+  for (const channel of [a, b, c]) expect(channels).toContain(`$1\r\n${channel}\r\n`)
+  expect(await redis.ask('PUBSUB', 'SHARDCHANNELS', 'none*')).toBe('*0\r\n')
+  expect(await redis.ask('PUBSUB', 'SHARDNUMSUB', c, 'none', a)).toBe(
+    '*6\r\n$1\r\nc\r\n:2\r\n$4\r\nnone\r\n:0\r\n$1\r\na\r\n:1\r\n',
+  )
+  expect(await redis.ask('PUBSUB', 'SHARDNUMSUB')).toBe('*0\r\n')
+})
+
+test('DEBUG OBJECT asks the node of its key', async () => {
+  const redis = await connect()
+  await redis.ask('MSET', a, '1', b, '2', c, '3')
+  for (const key of [a, b, c]) expect(await redis.ask('DEBUG', 'OBJECT', key)).toMatch(/^\+Value at:/)
 })

@@ -56,6 +56,11 @@ export class ClusterDispatch {
     if (isSpread && pinned?.isFree === true) return false
     if (pinned !== undefined && !this.#mayLeave(pinned, command)) {
       if (isSpread && this.#mayBeFreed(pinned, command)) return client.waitForReplies()
+      if (isSpread && this.#isSubscribedOnly(pinned) && command.way !== 'pin' && slotOf(client.request, command) >= 0) {
+        // The server would look at the key's slot first.
+        client.answerNow(notWhileSubscribed(command))
+        return true
+      }
       return client.own.dispatch(pinned, command, bytes, start, end)
     }
     if (pinned !== undefined && this.#isForMany(command)) return this.#besidePinned(pinned, command, bytes, start, end)
@@ -111,7 +116,11 @@ export class ClusterDispatch {
   /** True where what is sent must go over the client's own connection, by the answers so far. */
   #isBound(pinned: PinnedLane): boolean {
     if (pinned.hasSentMulti || pinned.isInTransaction || pinned.isPipe) return true
-    // In RESP3 a subscriber may ask for other things.
+    return this.#isSubscribedOnly(pinned)
+  }
+
+  /** In RESP3 a subscriber may ask for other things. */
+  #isSubscribedOnly(pinned: PinnedLane): boolean {
     return pinned.isSubscribed && this.#client.session.version === 2
   }
 
@@ -264,6 +273,13 @@ export class ClusterDispatch {
     const slot = slotOf(this.#client.request, command)
     return slot < 0 ? topology.masters[0]! : topology.nodeOf(slot)
   }
+}
+
+function notWhileSubscribed({ name }: ProxyCommand): Buffer {
+  const shown = name.toLowerCase().replace(' ', '|')
+  return Buffer.from(
+    `-ERR Can't execute '${shown}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n`,
+  )
 }
 
 function copyOf({ bytes, start, end }: { bytes: Uint8Array; start: number; end: number }): Uint8Array {

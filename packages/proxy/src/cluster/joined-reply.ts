@@ -5,10 +5,10 @@ import type { ReplyTarget } from '../upstream/shared-lane.ts'
 
 /**
  * How the replies of several nodes become one:
- * `sum` adds integers; `all` is an error if any is, else the first; `any` is one that is no null, at random; `least` takes
+ * `sum` adds integers, `sums` those at each place of an array; `items` is all items of all arrays; `all` is an error if any is, else the first; `any` is one that is no null, at random; `least` takes
  * the smallest integer at each place; `places` puts each item of each array where its key stood.
  */
-export type JoinKind = 'sum' | 'all' | 'any' | 'least' | 'places'
+export type JoinKind = 'sum' | 'sums' | 'items' | 'all' | 'any' | 'least' | 'places'
 
 /** Who gets the whole. */
 export interface JoinedSink {
@@ -95,6 +95,17 @@ export class JoinedReply implements ReplyTarget {
       }
       case 'sum':
         return Buffer.from(`:${replies.reduce((sum, reply) => sum + integerOf(reply), 0)}\r\n`)
+      case 'sums': {
+        const [first, ...others] = replies.map(itemsOf)
+        const sums = first!.map((item, index) => {
+          if (item[0] !== colon) return item
+          const sum = others.reduce((total, items) => total + integerOf(items[index]!), integerOf(item))
+          return Buffer.from(`:${sum}\r\n`)
+        })
+        return arrayOf(sums)
+      }
+      case 'items':
+        return arrayOf(replies.flatMap(itemsOf))
       case 'least': {
         const rows = replies.map((reply) => itemsOf(reply).map(integerOf))
         const least = rows[0]!.map((_, index) => Math.min(...rows.map((row) => row[index]!)))
@@ -106,7 +117,7 @@ export class JoinedReply implements ReplyTarget {
         for (const [part, reply] of replies.entries()) {
           for (const [index, item] of itemsOf(reply).entries()) items[places[part]![index]!] = item
         }
-        return Buffer.concat([Buffer.from(`*${items.length}\r\n`), ...items])
+        return arrayOf(items)
       }
     }
   }
@@ -114,6 +125,12 @@ export class JoinedReply implements ReplyTarget {
 
 /** The longest form of null, in RESP2; a key's reply is never shorter than that. */
 const nullBytes = '$-1\r\n'.length
+
+const colon = 0x3a
+
+function arrayOf(items: readonly Buffer[]): Buffer {
+  return Buffer.concat([Buffer.from(`*${items.length}\r\n`), ...items])
+}
 
 function isError(reply: Buffer): boolean {
   return reply[0] === 0x2d

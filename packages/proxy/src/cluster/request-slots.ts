@@ -5,9 +5,11 @@ import { isForAll } from './everywhere.ts'
 import { isSplittable } from './split.ts'
 
 /** The slot of a request's first key or shard channel, or -1. */
-export function slotOf({ args, parser }: ClientRequest, { row }: ProxyCommand): number {
+export function slotOf({ args, parser }: ClientRequest, { row, name }: ProxyCommand): number {
   if (row === undefined) return -1
-  const index = row.flags.has('sharded') && args.length > 1 ? 1 : firstKeyIndex(row, args)
+  let index = row.flags.has('sharded') && args.length > 1 ? 1 : firstKeyIndex(row, args)
+  // Of no other use of DEBUG the table or the server knows that it has a key.
+  if (index === 0 && name === 'DEBUG' && args.length > 2 && args.isWord(1, 'OBJECT')) index = 2
   return index === 0 ? -1 : keySlotOfBytes(parser.bytes, parser.startOf(index), parser.endOf(index))
 }
 

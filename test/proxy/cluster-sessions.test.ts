@@ -1,6 +1,6 @@
 import { keySlot } from '@firebreak/core'
 import { type FirebreakProxy, startProxy } from '@firebreak/proxy'
-import { type RedisCluster, startCluster } from '@firebreak/testkit'
+import { type RedisCluster, startCluster, waitFor } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { RawClient } from './raw-client.ts'
 
@@ -143,4 +143,22 @@ test('DEBUG OBJECT asks the node of its key', async () => {
   const redis = await connect()
   await redis.ask('MSET', a, '1', b, '2', c, '3')
   for (const key of [a, b, c]) expect(await redis.ask('DEBUG', 'OBJECT', key)).toMatch(/^\+Value at:/)
+})
+
+test('a command that waits is sent again while the cluster is down', async () => {
+  const redis = await connect()
+  const other = await connect()
+  const node = cluster.nodes[0]!
+  const refusals = async () =>
+    Number(/errorstat_CLUSTERDOWN:count=(\d+)/.exec(await node.cli('INFO', 'errorstats'))?.[1] ?? 0)
+  expect(keySlot(b)).not.toBe(0)
+  await node.cli('CLUSTER', 'DELSLOTS', '0')
+  await waitFor(async () => (await node.cli('CLUSTER', 'INFO')).includes('cluster_state:fail'))
+  const before = await refusals()
+  redis.send('BLPOP', `{${b}}list`, '0')
+  await waitFor(async () => (await refusals()) > before)
+  await node.cli('CLUSTER', 'ADDSLOTS', '0')
+  expect(await other.ask('LPUSH', `{${b}}list`, 'x')).toBe(':1\r\n')
+  expect(await redis.next()).toContain('$1\r\nx\r\n')
+  expect(await redis.ask('PING')).toBe('+PONG\r\n')
 })

@@ -211,14 +211,17 @@ export class ClusterDispatch {
     return pinned === undefined || pinned.node === node || slots.owed > 0 ? node : undefined
   }
 
-  /** Where an error reply sends a request that went over a connection of the client's own, if anywhere. */
+  /** Where an error reply sends a request of the client's own connection that was taken at `sinceMs`, if anywhere. */
   redirected(
     pinned: PinnedLane,
     reply: Uint8Array,
-  ): { readonly node: UpstreamNode; readonly isAsking: boolean } | undefined {
+    sinceMs: number,
+  ): { readonly node: UpstreamNode; readonly isAsking: boolean } | 'later' | undefined {
     const redirect = redirectOf(reply)
-    if (redirect === undefined || redirect.kind === 'later') return undefined
-    const { topology } = this.#settings
+    if (redirect === undefined) return undefined
+    const { topology, retryForMs } = this.#settings
+    if (redirect.kind === 'later')
+      return topology.isSpread && performance.now() - sinceMs < retryForMs ? 'later' : undefined
     const { kind, slot, host, port } = redirect
     if (kind === 'moved') return { node: topology.moved(slot, host, port, pinned.node), isAsking: false }
     return { node: topology.nodeAt(host, port, pinned.node), isAsking: true }

@@ -1,34 +1,17 @@
 import { keySlot } from '@firebreak/core'
-import { type FirebreakProxy, startProxy } from '@firebreak/proxy'
-import { type RedisCluster, startCluster, waitFor } from '@firebreak/testkit'
+import { waitFor } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { RawClient } from './raw-client.ts'
+import { ClusterStage } from './cluster-stage.ts'
+import type { RawClient } from './raw-client.ts'
 
-let cluster: RedisCluster
-let proxy: FirebreakProxy
-let clients: RawClient[] = []
+let stage: ClusterStage
 
 beforeAll(async () => {
-  cluster = await startCluster({ masters: 3, args: ['--enable-debug-command', 'yes'] })
-  const upstream = cluster.addresses.map(({ host, port }) => `${host}:${port}`).join(',')
-  proxy = await startProxy({ upstream, port: 0, drainMs: 1 })
+  stage = await ClusterStage.open(['--enable-debug-command', 'yes'])
 })
 
-afterEach(async () => {
-  for (const client of clients) await client.close()
-  clients = []
-})
-
-afterAll(async () => {
-  await proxy?.close()
-  await cluster?.stop()
-})
-
-async function connect(): Promise<RawClient> {
-  const client = await RawClient.connect(proxy.port)
-  clients.push(client)
-  return client
-}
+afterEach(() => stage.clear())
+afterAll(() => stage?.close())
 
 async function askAll(client: RawClient, ...lines: string[]): Promise<string[]> {
   for (const line of lines) client.send(...line.split(' '))
@@ -44,7 +27,7 @@ test('the keys of these tests are on three nodes', () => {
 })
 
 test('a client with a connection of its own may name keys of many nodes in any order', async () => {
-  const redis = await connect()
+  const redis = await stage.connect()
   await redis.ask('MSET', a, '1', b, '2', c, '3')
   for (const watched of [a, b, c]) {
     expect(await redis.ask('WATCH', watched)).toBe('+OK\r\n')
@@ -69,7 +52,7 @@ test('a client with a connection of its own may name keys of many nodes in any o
 })
 
 test('a write of many nodes beside a connection of its own keeps its place among the client’s requests', async () => {
-  const redis = await connect()
+  const redis = await stage.connect()
   for (let round = 0; round < 20; round++) {
     const value = String(round)
     const replies = await askAll(
@@ -88,13 +71,13 @@ test('a write of many nodes beside a connection of its own keeps its place among
 })
 
 test('CLIENT REPLY OFF and SKIP are refused, and no write is lost behind them', async () => {
-  const redis = await connect()
+  const redis = await stage.connect()
   await redis.ask('DEL', a, b, c)
   for (const mode of ['OFF', 'SKIP']) {
     const replies = await askAll(redis, `CLIENT REPLY ${mode}`, `SET ${a} 1`, `SET ${b} 1`, `SET ${c} 1`)
     expect(replies[0]).toMatch(/^-ERR Firebreak: CLIENT REPLY/)
     expect(replies.slice(1)).toEqual(new Array(3).fill('+OK\r\n'))
-    expect(await (await connect()).ask('DEL', a, b, c)).toBe(':3\r\n')
+    expect(await (await stage.connect()).ask('DEL', a, b, c)).toBe(':3\r\n')
   }
   expect(await askAll(redis, 'CLIENT REPLY ON', `SET ${a} 1`, `SET ${b} 1`)).toEqual(new Array(3).fill('+OK\r\n'))
   expect(await redis.ask('CLIENT', 'REPLY', 'MAYBE')).toBe('-ERR syntax error\r\n')
@@ -103,7 +86,7 @@ test('CLIENT REPLY OFF and SKIP are refused, and no write is lost behind them', 
 })
 
 test('CLIENT TRACKING is refused, for only one node would track', async () => {
-  const redis = await connect()
+  const redis = await stage.connect()
   await redis.ask('HELLO', '3')
   expect(await redis.ask('CLIENT', 'TRACKING', 'ON')).toMatch(/^-ERR Firebreak: CLIENT TRACKING/)
   expect(await redis.ask('CLIENT', 'TRACKING', 'on', 'BCAST')).toMatch(/^-ERR Firebreak: CLIENT TRACKING/)
@@ -112,9 +95,8 @@ test('CLIENT TRACKING is refused, for only one node would track', async () => {
 })
 
 test('a RESP2 subscriber that asks for a key is told what it may send, wherever the key is', async () => {
-  const redis = await connect()
-  const direct = await RawClient.connect(cluster.nodes[0]!.port)
-  clients.push(direct)
+  const redis = await stage.connect()
+  const direct = await stage.connect(stage.cluster.nodes[0]!.port)
   await redis.ask('SUBSCRIBE', 'news')
   await direct.ask('SUBSCRIBE', 'news')
   const refusal = await direct.ask('GET', '{b}')
@@ -126,9 +108,10 @@ test('a RESP2 subscriber that asks for a key is told what it may send, wherever 
 })
 
 test('shard channels are those of all nodes', async () => {
-  const redis = await connect()
-  for (const channel of [a, b, c]) expect(await (await connect()).ask('SSUBSCRIBE', channel)).toContain('ssubscribe')
-  expect(await (await connect()).ask('SSUBSCRIBE', c)).toContain('ssubscribe')
+  const redis = await stage.connect()
+  for (const channel of [a, b, c])
+    expect(await (await stage.connect()).ask('SSUBSCRIBE', channel)).toContain('ssubscribe')
+  expect(await (await stage.connect()).ask('SSUBSCRIBE', c)).toContain('ssubscribe')
   const channels = await redis.ask('PUBSUB', 'SHARDCHANNELS')
   expect(channels).toMatch(/^\*3\r\n/)
   for (const channel of [a, b, c]) expect(channels).toContain(`$1\r\n${channel}\r\n`)
@@ -140,15 +123,15 @@ test('shard channels are those of all nodes', async () => {
 })
 
 test('DEBUG OBJECT asks the node of its key', async () => {
-  const redis = await connect()
+  const redis = await stage.connect()
   await redis.ask('MSET', a, '1', b, '2', c, '3')
   for (const key of [a, b, c]) expect(await redis.ask('DEBUG', 'OBJECT', key)).toMatch(/^\+Value at:/)
 })
 
 test('a command that waits is sent again while the cluster is down', async () => {
-  const redis = await connect()
-  const other = await connect()
-  const node = cluster.nodes[0]!
+  const redis = await stage.connect()
+  const other = await stage.connect()
+  const node = stage.cluster.nodes[0]!
   const refusals = async () =>
     Number(/errorstat_CLUSTERDOWN:count=(\d+)/.exec(await node.cli('INFO', 'errorstats'))?.[1] ?? 0)
   expect(keySlot(b)).not.toBe(0)

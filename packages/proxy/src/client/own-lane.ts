@@ -137,12 +137,12 @@ export class OwnLane implements PinnedOwner {
     return undefined
   }
 
-  isBehind(): boolean {
-    return this.#client.isBehind()
+  isBehind(slot: number): boolean {
+    return this.#client.isBehind(slot)
   }
 
-  whenCaughtUp(callback: () => void): void {
-    this.#client.whenCaughtUp(callback)
+  whenCaughtUp(callback: () => void, slot: number): void {
+    this.#client.whenCaughtUp(callback, slot)
   }
 
   /**

@@ -20,9 +20,9 @@ export interface PinnedOwner {
   onPinnedLost(error: UpstreamLostError): void
   /** Of a cluster: an error came. What the client gets in its place, or undefined where the request goes on elsewhere. */
   onPinnedError?(slot: number, reply: Buffer): Buffer | undefined
-  /** True while the client leaves more unread than it may. */
-  isBehind(): boolean
-  whenCaughtUp(callback: () => void): void
+  /** True while the client leaves more unread than it may before the reply for a slot. */
+  isBehind(slot: number): boolean
+  whenCaughtUp(callback: () => void, slot: number): void
 }
 
 /** What the reply to a request means for the connection's state. */
@@ -174,16 +174,18 @@ export class PinnedLane {
   }
 
   onReply(bytes: Buffer, start: number, end: number, isLast: boolean, type: number): void {
+    // What answers nothing waits for no turn.
+    const slot = this.#expected[this.#first]?.slot ?? hidden
     this.#route(bytes, start, end, isLast, type)
     this.#unweighedBytes += end - start
     // Given back it is another's already.
     if (this.#unweighedBytes < weighedBytes || this.#isOver) return
     this.#unweighedBytes = 0
-    if (!this.#owner.isBehind()) return
+    if (!this.#owner.isBehind(slot)) return
     this.connection.pause()
     this.#owner.whenCaughtUp(() => {
       if (!this.#isOver) this.connection.resume()
-    })
+    }, slot)
   }
 
   onLost(error: UpstreamLostError): void {

@@ -105,6 +105,11 @@ test('a RESP2 subscriber that asks for a key is told what it may send, wherever 
   expect(await redis.ask('MGET', a, b, c)).toBe(refusal.replace('get', 'mget'))
   expect(await redis.ask('OBJECT', 'ENCODING', c)).toBe(refusal.replace('get', 'object|encoding'))
   expect(await redis.ask('PING')).toBe('*2\r\n$4\r\npong\r\n$0\r\n\r\n')
+  for (const key of [a, b, c]) {
+    const replies = await askAll(redis, 'SUBSCRIBE more', 'UNSUBSCRIBE more', 'UNSUBSCRIBE news', `EXISTS {${key}}none`)
+    expect(replies.at(-1)).toBe(':0\r\n')
+    await redis.ask('SUBSCRIBE', 'news')
+  }
 })
 
 test('shard channels are those of all nodes', async () => {

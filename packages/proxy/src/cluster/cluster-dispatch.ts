@@ -56,8 +56,7 @@ export class ClusterDispatch {
     if (isSpread && pinned?.isFree === true) return false
     if (pinned !== undefined && !this.#mayLeave(pinned, command)) {
       if (isSpread && this.#mayBeFreed(pinned, command)) return client.waitForReplies()
-      if (isSpread && this.#isSubscribedOnly(pinned) && command.way !== 'pin' && slotOf(client.request, command) >= 0) {
-        // The server would look at the key's slot first.
+      if (isSpread && this.#isRefusedToSubscriber(pinned, command)) {
         client.answerNow(notWhileSubscribed(command))
         return true
       }
@@ -117,6 +116,13 @@ export class ClusterDispatch {
   #isBound(pinned: PinnedLane): boolean {
     if (pinned.hasSentMulti || pinned.isInTransaction || pinned.isPipe) return true
     return this.#isSubscribedOnly(pinned)
+  }
+
+  /** A command on a key that the server would refuse to a subscriber, but for looking at the key's slot first. */
+  #isRefusedToSubscriber(pinned: PinnedLane, command: ProxyCommand): boolean {
+    // With what is owed the subscriptions may end.
+    if (!this.#isSubscribedOnly(pinned) || this.#client.slots.owed > 0) return false
+    return command.way !== 'pin' && slotOf(this.#client.request, command) >= 0
   }
 
   /** In RESP3 a subscriber may ask for other things. */

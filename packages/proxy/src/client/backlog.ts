@@ -16,6 +16,8 @@ const sharedFactor = 8
 const fairBytes = 64 * 1024
 const heavyBytes = 1024 * 1024
 const heavyMs = 10_000
+/** Of no slot: all that is unread counts. */
+const anySlot = Number.POSITIVE_INFINITY
 
 /** What a client was answered and has not read, and who waits until it has. */
 export class Backlog {
@@ -23,7 +25,9 @@ export class Backlog {
   readonly #outlet: Outlet
   readonly #slots: ReplySlots
   readonly #onSlowReader: () => void
-  #waiting: (() => void)[] = []
+  /** Of replies that are put together from several and not whole yet. */
+  heldBytes = 0
+  #waiting: { readonly callback: () => void; readonly slot: number }[] = []
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
   #replyBytes = 0
@@ -37,17 +41,22 @@ export class Backlog {
   }
 
   get bytes(): number {
-    return this.#outlet.queuedBytes + this.#slots.waitingBytes
+    return this.#outlet.queuedBytes + this.#slots.waitingBytes + this.heldBytes
   }
 
-  /** So far behind that even a connection which others share has to wait. */
-  get isStalled(): boolean {
-    return this.#isAbove(this.#host.maxOutputBytes * sharedFactor)
+  /** So far behind that even a connection which others share has to wait with the reply to a slot. */
+  isStalledAt(slot: number): boolean {
+    return this.#isAbove(this.#host.maxOutputBytes * sharedFactor, slot)
+  }
+
+  /** As `isBehind`, for the reply to a slot. */
+  isBehindAt(slot: number): boolean {
+    return this.#isAbove(this.#host.maxOutputBytes, slot)
   }
 
   /** So far behind that the client's own connection to Redis and its own requests have to wait. */
   get isBehind(): boolean {
-    return this.#isAbove(this.#host.maxOutputBytes)
+    return this.#isAbove(this.#host.maxOutputBytes, anySlot)
   }
 
   /** True for a while after a large reply: such a client gets a connection of its own, for it may be slow to read. */
@@ -55,13 +64,18 @@ export class Backlog {
     return this.#heavyUntilMs > this.#host.turn.nowMs
   }
 
-  #isAbove(bound: number): boolean {
+  #isAbove(bound: number, slot: number): boolean {
     if (this.#isClosed) return false
     const most = this.#host.isFull ? Math.min(bound, fairBytes) : bound
-    if (this.bytes <= most) return false
+    if (this.#bytesBefore(slot) <= most) return false
     // What only waits for the end of the event is no backlog.
     this.#outlet.flush()
-    return this.bytes > most
+    return this.#bytesBefore(slot) > most
+  }
+
+  /** What the reply to a slot has to wait for: where it is its turn, not for what waits behind it. */
+  #bytesBefore(slot: number): number {
+    return slot <= this.#slots.head ? this.#outlet.queuedBytes : this.bytes
   }
 
   /** Counts a piece of a reply. One whole piece is nearly every reply, and never large. */
@@ -72,25 +86,32 @@ export class Backlog {
     if (isLast) this.#replyBytes = 0
   }
 
-  whenCaughtUp(callback: () => void): void {
-    if (this.isBehind) this.#waiting.push(callback)
-    else callback()
+  whenCaughtUp(callback: () => void, slot: number = anySlot): void {
+    if (!this.isBehindAt(slot)) {
+      callback()
+      return
+    }
+    this.#waiting.push({ callback, slot })
+    if (slot !== anySlot) this.#slots.whenTurn(slot, () => this.drained())
   }
 
   /** As `whenCaughtUp`, while others wait: a reader that never reads is told on. */
-  whenUnstalled(callback: () => void): void {
-    this.whenCaughtUp(callback)
+  whenUnstalled(callback: () => void, slot: number): void {
+    this.whenCaughtUp(callback, slot)
     if (!this.#isClosed) this.#timer ??= setTimeout(this.#onSlowReader, this.#host.slowReaderMs)
   }
 
-  /** The client has read: those who wait go on, unless it is still behind. */
+  /** The client has read: those who wait go on, unless it is still behind for them. False where it is for new requests. */
   drained(): boolean {
+    const waiting = this.#waiting
+    this.#waiting = []
+    for (const one of waiting) {
+      if (this.isBehindAt(one.slot)) this.#waiting.push(one)
+      else one.callback()
+    }
     if (this.isBehind) return false
     clearTimeout(this.#timer)
     this.#timer = undefined
-    const callbacks = this.#waiting
-    this.#waiting = []
-    for (const callback of callbacks) callback()
     return true
   }
 

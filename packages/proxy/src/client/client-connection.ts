@@ -1,6 +1,7 @@
 import { type BufferArgs, RequestError, type RequestParser } from '@firebreak/core'
 import type { KeyLimitedError, KeySpace } from '@firebreak/shield'
-import { ClusterDispatch, type ClusterSettings } from '../cluster/cluster-dispatch.ts'
+import { ClusterDispatch } from '../cluster/cluster-dispatch.ts'
+import type { ClusterSettings } from '../cluster/cluster-sender.ts'
 import { type ProxyCommand, proxyCommandOf } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import { beginEvent, endEvent, Outlet } from '../transport/outlet.ts'
@@ -167,20 +168,20 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     this.answer(slot, lostReply(error, wasSent))
   }
 
-  isStalled(): boolean {
-    return this.backlog.isStalled
+  isStalled(slot: number): boolean {
+    return this.backlog.isStalledAt(slot)
   }
 
-  isBehind(): boolean {
-    return this.backlog.isBehind
+  isBehind(slot?: number): boolean {
+    return slot === undefined ? this.backlog.isBehind : this.backlog.isBehindAt(slot)
   }
 
-  whenUnstalled(callback: () => void): void {
-    this.backlog.whenUnstalled(callback)
+  whenUnstalled(callback: () => void, slot: number): void {
+    this.backlog.whenUnstalled(callback, slot)
   }
 
-  whenCaughtUp(callback: () => void): void {
-    this.backlog.whenCaughtUp(callback)
+  whenCaughtUp(callback: () => void, slot?: number): void {
+    this.backlog.whenCaughtUp(callback, slot)
   }
 
   /** Answers a slot with a whole reply. */

@@ -1,5 +1,5 @@
-import type { ClusterSettings } from '../cluster/cluster-dispatch.ts'
 import type { OnlyNode } from '../cluster/cluster-of-one.ts'
+import type { ClusterSettings } from '../cluster/cluster-sender.ts'
 import type { Observed } from '../observe/firebreak-command.ts'
 import type { ClientRoster } from '../roster/client-roster.ts'
 import type { ProxyShield } from '../shield/proxy-shield.ts'

@@ -20,11 +20,15 @@ const authReply = Buffer.from(
 )
 const tryAgainReply = Buffer.from('-TRYAGAIN the slot of the key has moved, and nothing was done: send it again\r\n')
 
+/** After so long a cluster that is not ready is asked again. */
+const laterMs = 20
+
 /** A request that may have to go to another node, and those of its transaction that were queued before it. */
 interface RememberedRequest {
   readonly bytes: Buffer
   readonly mark: ReplyMark | undefined
   readonly before: readonly Uint8Array[]
+  readonly sinceMs: number
 }
 
 /** What changes the user or the database of a connection. */
@@ -145,13 +149,22 @@ export class OwnLane implements PinnedOwner {
   /** Of a cluster: a node that is not the right one for a request, or not any more. */
   onPinnedError(_slot: number, reply: Buffer): Buffer | undefined {
     const pinned = this.#pinned
+    const request = this.#remembered
     const redirect =
-      this.#cluster === undefined || pinned === undefined ? undefined : this.#cluster.redirected(pinned, reply)
-    if (redirect === undefined || pinned === undefined) {
+      this.#cluster === undefined || pinned === undefined
+        ? undefined
+        : this.#cluster.redirected(pinned, reply, request?.sinceMs ?? 0)
+    const isFirst = request !== undefined && pinned?.inFlight === 1 && !pinned.hasSentMulti
+    if (redirect === undefined || pinned === undefined || (redirect === 'later' && !isFirst)) {
       this.#remembered = undefined
       return reply
     }
-    const request = this.#remembered
+    if (redirect === 'later') {
+      setTimeout(() => {
+        if (this.#pinned === pinned) pinned.forward(request!.bytes, 0, request!.bytes.length)
+      }, laterMs)
+      return undefined
+    }
     if (pinned.hasStreamed) return tryAgainReply
     if (request === undefined || pinned.inFlight > 1) return crossSlotReply
     // Nothing has begun on that connection but, maybe, an empty transaction: it begins anew on the right node.
@@ -169,12 +182,12 @@ export class OwnLane implements PinnedOwner {
     return this.#client.session.version === 3
   }
 
-  isBehind(): boolean {
-    return this.#client.isBehind()
+  isBehind(slot: number): boolean {
+    return this.#client.isBehind(slot)
   }
 
-  whenCaughtUp(callback: () => void): void {
-    this.#client.whenCaughtUp(callback)
+  whenCaughtUp(callback: () => void, slot: number): void {
+    this.#client.whenCaughtUp(callback, slot)
   }
 
   /**
@@ -229,7 +242,7 @@ export class OwnLane implements PinnedOwner {
   remember(command: ProxyCommand, bytes: Buffer, start: number, end: number, before: readonly Uint8Array[] = []): void {
     const request = this.#client.request.wholeBytes(bytes, start, end)
     const copy = Buffer.from(request.bytes.subarray(request.start, request.end))
-    this.#remembered = { bytes: copy, mark: markOf(this.#client, command), before }
+    this.#remembered = { bytes: copy, mark: markOf(this.#client, command), before, sinceMs: performance.now() }
     this.#waitsForAnswer = true
   }
 

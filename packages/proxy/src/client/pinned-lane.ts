@@ -27,9 +27,9 @@ export interface PinnedOwner {
   onPinnedError?(slot: number, reply: Buffer): Buffer | undefined
   /** True where the client speaks RESP3, by the answers so far. */
   isResp3(): boolean
-  /** True while the client leaves more unread than it may. */
-  isBehind(): boolean
-  whenCaughtUp(callback: () => void): void
+  /** True while the client leaves more unread than it may before the reply for a slot. */
+  isBehind(slot: number): boolean
+  whenCaughtUp(callback: () => void, slot: number): void
 }
 
 /** What the reply to a request means for the connection's state. */
@@ -196,16 +196,18 @@ export class PinnedLane {
   }
 
   onReply(bytes: Buffer, start: number, end: number, isLast: boolean, type: number): void {
+    // What answers nothing waits for no turn.
+    const slot = this.#expected.first?.slot ?? hidden
     this.#route(bytes, start, end, isLast, type)
     this.#unweighedBytes += end - start
     // Given back it is another's already.
     if (this.#unweighedBytes < weighedBytes || this.#isOver) return
     this.#unweighedBytes = 0
-    if (!this.#owner.isBehind()) return
+    if (!this.#owner.isBehind(slot)) return
     this.connection.pause()
     this.#owner.whenCaughtUp(() => {
       if (!this.#isOver) this.connection.resume()
-    })
+    }, slot)
   }
 
   onLost(error: UpstreamLostError): void {

@@ -6,6 +6,8 @@ export interface ReplySink {
 interface WaitingReply {
   readonly pieces: Uint8Array[]
   isWhole: boolean
+  /** Called once it is its turn. */
+  onTurn?: () => void
 }
 
 /**
@@ -80,6 +82,12 @@ export class ReplySlots {
     this.#waiting?.delete(slot)
   }
 
+  /** Calls back once it is the turn of a slot, while its reply is not whole; at once where it is or was. */
+  whenTurn(slot: number, callback: () => void): void {
+    if (slot <= this.#head || slot >= this.#tail) callback()
+    else this.#waitingAt(slot).onTurn = callback
+  }
+
   /** Forgets what is owed. */
   clear(): void {
     this.#head = this.#tail = this.#fence = 0
@@ -89,19 +97,25 @@ export class ReplySlots {
   }
 
   #keep(slot: number, bytes: Uint8Array, start: number, end: number, isLast: boolean): void {
+    const reply = this.#waitingAt(slot)
+    reply.pieces.push(Buffer.from(bytes.subarray(start, end)))
+    reply.isWhole = isLast
+    this.waitingBytes += end - start
+  }
+
+  #waitingAt(slot: number): WaitingReply {
     this.#waiting ??= new Map()
     let reply = this.#waiting.get(slot)
     if (reply === undefined) {
       reply = { pieces: [], isWhole: false }
       this.#waiting.set(slot, reply)
     }
-    reply.pieces.push(Buffer.from(bytes.subarray(start, end)))
-    reply.isWhole = isLast
-    this.waitingBytes += end - start
+    return reply
   }
 
   #passOn(): void {
     const waiting = this.#waiting!
+    let onTurn: (() => void) | undefined
     for (;;) {
       const reply = waiting.get(this.#head)
       if (reply === undefined) break
@@ -112,10 +126,12 @@ export class ReplySlots {
       waiting.delete(this.#head)
       if (!reply.isWhole) {
         this.hasBegun = reply.pieces.length > 0
+        onTurn = reply.onTurn
         break
       }
       this.#head++
     }
     if (waiting.size === 0) this.#waiting = undefined
+    onTurn?.()
   }
 }

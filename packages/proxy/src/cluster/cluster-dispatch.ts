@@ -1,34 +1,20 @@
-import {
-  BufferArgs,
-  encodeCommand,
-  encodeReply,
-  firstKeyIndex,
-  forEachKey,
-  keySlotOfBytes,
-  mayBlock,
-  RequestParser,
-} from '@firebreak/core'
+import { encodeCommand, encodeReply, mayBlock } from '@firebreak/core'
 import type { ClientConnection } from '../client/client-connection.ts'
 import type { PinnedLane } from '../client/pinned-lane.ts'
 import { dispatchRare } from '../client/rare-dispatch.ts'
 import { carryOut } from '../client/session-commands.ts'
 import { multiCommand, type ProxyCommand } from '../commands/proxy-command.ts'
-import type { LaneUse, ReplyTarget } from '../upstream/shared-lane.ts'
-import type { Topology } from '../upstream/topology.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
-import { clusterOfOne, type OnlyNode } from './cluster-of-one.ts'
-import { ClusterRequest } from './cluster-request.ts'
-import { ClusterScan, scanCount } from './cluster-scan.ts'
+import { clusterOfOne } from './cluster-of-one.ts'
+import { ClusterSender, type ClusterSettings } from './cluster-sender.ts'
 import { everywhere, isForAll } from './everywhere.ts'
-import { JoinedReply, type JoinedSink, type JoinKind } from './joined-reply.ts'
-import { KeysStream } from './keys-stream.ts'
 import { redirectOf } from './redirect.ts'
-import { splitCursor } from './scan-cursor.ts'
-import { isSplittable, type SplitPart, splitRequest } from './split.ts'
+import { isCrossSlot, isForMany, slotOf } from './request-slots.ts'
+import { isSplittable, splitRequest } from './split.ts'
+import { answerForWholeSession } from './whole-session.ts'
 
 const ok = Buffer.from('+OK\r\n')
 const noItems = Buffer.from('*0\r\n')
-const badCursor = Buffer.from('-ERR invalid cursor\r\n')
 const queued = Buffer.from('+QUEUED\r\n')
 const multi = encodeCommand(['MULTI'])
 /** Commands that wait until it is known which node a transaction is for, and the bytes of each. */
@@ -37,25 +23,18 @@ const maxHeldLength = 4096
 /** Said to a node of a cluster; to the only one that the client sees they mean nothing. */
 const nodeModes: ReadonlySet<string> = new Set(['READONLY', 'READWRITE', 'ASKING'])
 
-/** What the requests of all clients of a cluster share. */
-export interface ClusterSettings {
-  readonly topology: Topology
-  readonly retryForMs: number
-  readonly only: (client: ClientConnection) => OnlyNode
-}
-
 /** Sends one client's requests to the right nodes of a cluster, so that the client sees one Redis. */
 export class ClusterDispatch {
   readonly #client: ClientConnection
   readonly #settings: ClusterSettings
+  readonly #sender: ClusterSender
   /** MULTI was answered, and no node has been chosen for the transaction yet: its commands so far, none with a key. */
   #openMulti: Uint8Array[] | undefined
-  /** The connections that what is owed went over. */
-  #use: LaneUse = 'commands'
 
   constructor(client: ClientConnection, settings: ClusterSettings) {
     this.#client = client
     this.#settings = settings
+    this.#sender = new ClusterSender(client, settings)
   }
 
   get isSpread(): boolean {
@@ -67,15 +46,38 @@ export class ClusterDispatch {
     const client = this.#client
     const { pinned } = client.own
     const { isSpread } = this
+    const answer = isSpread && !command.isShared ? answerForWholeSession(command, client.request) : undefined
+    if (answer !== undefined) {
+      client.answerNow(answer)
+      return true
+    }
     if (this.#openMulti !== undefined) return this.#inOpenMulti(this.#openMulti, command, bytes, start, end)
     // It owes nothing any more and is about to be given back; then this comes again.
     if (isSpread && pinned?.isFree === true) return false
     if (pinned !== undefined && !this.#mayLeave(pinned, command)) {
       if (isSpread && this.#mayBeFreed(pinned, command)) return client.waitForReplies()
+      if (isSpread && this.#isRefusedToSubscriber(pinned, command)) {
+        client.answerNow(notWhileSubscribed(command))
+        return true
+      }
       return client.own.dispatch(pinned, command, bytes, start, end)
     }
-    // It must not overtake, on the same node, what this client sent over its own connection.
-    if (pinned !== undefined && pinned.inFlight > 0 && isForAll(command.name)) return client.waitForReplies()
+    if (pinned !== undefined && this.#isForMany(command)) return this.#besidePinned(pinned, command, bytes, start, end)
+    return this.#dispatch(command, bytes, start, end)
+  }
+
+  /** On the node of the client's own connection nothing may overtake: neither this what was sent there, nor what follows it. */
+  #besidePinned(pinned: PinnedLane, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+    const client = this.#client
+    if (pinned.inFlight > 0) return client.waitForReplies()
+    if (!this.#dispatch(command, bytes, start, end)) return false
+    if (client.slots.owed > 0) client.waitForReplies()
+    return true
+  }
+
+  #dispatch(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+    const client = this.#client
+    const { isSpread } = this
     switch (command.way) {
       case 'session':
         return carryOut(client, command, bytes, start, end)
@@ -106,17 +108,33 @@ export class ClusterDispatch {
     return this.#borrow(command, bytes, start, end)
   }
 
+  #isForMany(command: ProxyCommand): boolean {
+    return this.isSpread && isForMany(this.#client.request, command)
+  }
+
   /** True where what is sent must go over the client's own connection, by the answers so far. */
   #isBound(pinned: PinnedLane): boolean {
     if (pinned.hasSentMulti || pinned.isInTransaction || pinned.isPipe) return true
-    // In RESP3 a subscriber may ask for other things.
+    return this.#isSubscribedOnly(pinned)
+  }
+
+  /** A command on a key that the server would refuse to a subscriber, but for looking at the key's slot first. */
+  #isRefusedToSubscriber(pinned: PinnedLane, command: ProxyCommand): boolean {
+    // With what is owed the subscriptions may end.
+    if (!this.#isSubscribedOnly(pinned) || this.#client.slots.owed > 0) return false
+    return command.way !== 'pin' && slotOf(this.#client.request, command) >= 0
+  }
+
+  /** In RESP3 a subscriber may ask for other things. */
+  #isSubscribedOnly(pinned: PinnedLane): boolean {
     return pinned.isSubscribed && this.#client.session.version === 2
   }
 
   /** With all answers (to EXEC, say) the client may have no connection of its own any more, and another for this one. */
   #mayBeFreed(pinned: PinnedLane, command: ProxyCommand): boolean {
     if (this.#client.slots.owed === 0 || pinned.hasSentMulti || pinned.isPipe) return false
-    const slot = this.#slotOf(command)
+    if (this.#isForMany(command)) return true
+    const slot = slotOf(this.#client.request, command)
     return slot < 0 || this.#settings.topology.nodeOf(slot) !== pinned.node
   }
 
@@ -124,8 +142,8 @@ export class ClusterDispatch {
   #mayLeave(pinned: PinnedLane, command: ProxyCommand): boolean {
     if (this.#isBound(pinned)) return false
     if (command.way !== 'shared' && command.way !== 'script') return false
-    if (isForAll(command.name)) return true
-    const slot = this.#slotOf(command)
+    if (this.#isForMany(command)) return true
+    const slot = slotOf(this.#client.request, command)
     return slot >= 0 && this.#settings.topology.nodeOf(slot) !== pinned.node
   }
 
@@ -184,7 +202,7 @@ export class ClusterDispatch {
     const { pinned } = own
     const { row, name } = command
     if (!topology.isSpread) return pinned?.node ?? this.#nodeOf(command)
-    const slot = this.#slotOf(command)
+    const slot = slotOf(this.#client.request, command)
     if (pinned !== undefined && this.#isBound(pinned) && !this.#mayBeFreed(pinned, command)) return pinned.node
     // Its first key may be to come; of a script without keys it is known that none is.
     const isKeyless = command.way === 'script' ? args.length > 2 && args.numberAt(2) === 0 : !row?.keys.length
@@ -199,14 +217,17 @@ export class ClusterDispatch {
     return pinned === undefined || pinned.node === node || slots.owed > 0 ? node : undefined
   }
 
-  /** Where an error reply sends a request that went over a connection of the client's own, if anywhere. */
+  /** Where an error reply sends a request of the client's own connection that was taken at `sinceMs`, if anywhere. */
   redirected(
     pinned: PinnedLane,
     reply: Uint8Array,
-  ): { readonly node: UpstreamNode; readonly isAsking: boolean } | undefined {
+    sinceMs: number,
+  ): { readonly node: UpstreamNode; readonly isAsking: boolean } | 'later' | undefined {
     const redirect = redirectOf(reply)
-    if (redirect === undefined || redirect.kind === 'later') return undefined
-    const { topology } = this.#settings
+    if (redirect === undefined) return undefined
+    const { topology, retryForMs } = this.#settings
+    if (redirect.kind === 'later')
+      return topology.isSpread && performance.now() - sinceMs < retryForMs ? 'later' : undefined
     const { kind, slot, host, port } = redirect
     if (kind === 'moved') return { node: topology.moved(slot, host, port, pinned.node), isAsking: false }
     return { node: topology.nodeAt(host, port, pinned.node), isAsking: true }
@@ -215,9 +236,9 @@ export class ClusterDispatch {
   /** Chooses between connections for scripts and for the rest; false where the request would overtake one before it. */
   #chooseUse(command: ProxyCommand): boolean {
     const use = command.way === 'script' ? 'scripts' : 'commands'
-    if (this.#client.slots.owed === 0) this.#use = use
+    if (this.#client.slots.owed === 0) this.#sender.use = use
     // What follows a script goes over its connection.
-    return use === this.#use || use === 'commands'
+    return use === this.#sender.use || use === 'commands'
   }
 
   #route(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
@@ -230,160 +251,44 @@ export class ClusterDispatch {
     if (seen === 'held') return false
     if (seen === 'answered') return true
     if (!this.#settings.topology.isSpread) {
-      this.#send(command, copyOf(request), -1, this.#nodeOf(command), seen, client.slots.take())
+      this.#sender.send(command, copyOf(request), -1, seen, client.slots.take())
       return true
     }
-    if (name === 'KEYS') return this.#keys(copyOf(request))
-    if (name === 'SCAN' && client.args.length >= 2) return this.#scan(command)
+    if (name === 'KEYS') return this.#sender.keys(copyOf(request))
+    if (name === 'SCAN' && client.args.length >= 2) return this.#sender.scan(command)
     const join = everywhere[name]
     if (join !== undefined) {
-      this.#sendEverywhere(command, join, copyOf(request), seen)
+      this.#sender.sendEverywhere(command, join, copyOf(request), seen)
       return true
     }
     if (isSplittable(name)) {
-      const split = this.#isCrossSlot(command) ? splitRequest(name, client.request.list()) : undefined
+      const split = isCrossSlot(client.request, command) ? splitRequest(name, client.request.list()) : undefined
       if (split !== undefined) {
-        this.#sendParts(command, split.parts, split.join, seen)
+        this.#sender.sendParts(command, split.parts, split.join, seen)
         return true
       }
     }
-    const slot = this.#slotOf(command)
-    this.#send(command, copyOf(request), slot, this.#nodeOf(command), seen, client.slots.take())
+    this.#sender.send(command, copyOf(request), slotOf(client.request, command), seen, client.slots.take())
     return true
-  }
-
-  #send(
-    command: ProxyCommand,
-    bytes: Uint8Array,
-    slot: number,
-    node: UpstreamNode,
-    sink: ReplyTarget,
-    tag: number,
-  ): void {
-    const client = this.#client
-    const { topology, retryForMs } = this.#settings
-    const { row } = command
-    new ClusterRequest({
-      topology,
-      state: client.session.snapshot(),
-      bytes,
-      slot,
-      node,
-      use: this.#use,
-      commandId: command.id,
-      nowMs: client.host.turn.nowMs,
-      isRetrySafe: row !== undefined && (row.access === 'read' || row.flags.has('connection')),
-      retryForMs,
-      sink,
-      tag,
-      onDetour: () => client.waitForReplies(),
-    }).send()
-  }
-
-  #sendParts(command: ProxyCommand, parts: readonly SplitPart[], join: JoinKind, target: ReplyTarget): void {
-    const joined = new JoinedReply(
-      join,
-      parts.length,
-      this.#joinedSink(target),
-      parts.map(({ places }) => places),
-    )
-    for (const [index, { slot, bytes }] of parts.entries()) {
-      this.#send(command, bytes, slot, this.#settings.topology.nodeOf(slot), joined, index)
-    }
-  }
-
-  #sendEverywhere(command: ProxyCommand, join: JoinKind, bytes: Uint8Array, target: ReplyTarget): void {
-    const { masters } = this.#settings.topology
-    const joined = new JoinedReply(join, masters.length, this.#joinedSink(target))
-    for (const [index, node] of masters.entries()) this.#send(command, bytes, -1, node, joined, index)
-  }
-
-  #joinedSink(target: ReplyTarget): JoinedSink {
-    const slot = this.#client.slots.take()
-    return {
-      answer: (reply) => target.onReply(slot, reply, 0, reply.length, true, reply[0]!),
-      onLost: (error, wasSent) => target.onLost(slot, error, wasSent),
-    }
   }
 
   /** Sends a request whose slot was taken before, to the node of its key. */
   sendInto(slot: number, command: ProxyCommand, request: Uint8Array): void {
-    const parser = new RequestParser()
-    parser.parse(request, 0, request.length)
-    const index = firstKeyIndex(command.row!, new BufferArgs(parser))
-    const hashSlot = keySlotOfBytes(request, parser.startOf(index), parser.endOf(index))
-    const client = this.#client
-    this.#send(command, request, hashSlot, this.#settings.topology.nodeOf(hashSlot), client, slot)
-  }
-
-  #keys(request: Uint8Array): boolean {
-    const client = this.#client
-    if (client.slots.owed > 0) return client.waitForReplies()
-    const slot = client.slots.take()
-    const { masters } = this.#settings.topology
-    const stream = new KeysStream(masters, client.session.snapshot(), request, {
-      onPiece: (bytes, start, end, isLast) => {
-        if (client.isClosed) stream.cancel()
-        else client.onReply(slot, bytes, start, end, isLast)
-      },
-      onLost: (error) => client.onLost(slot, error, true),
-      isBehind: () => client.isBehind(),
-      whenCaughtUp: (callback) => client.whenCaughtUp(callback),
-    })
-    return true
-  }
-
-  #scan(command: ProxyCommand): boolean {
-    const client = this.#client
-    const { masters } = this.#settings.topology
-    const args = client.request.list()
-    const place = splitCursor(Buffer.from(args[1]!).toString('latin1'))
-    if (place === undefined) {
-      client.answerNow(badCursor)
-      return true
-    }
-    const slot = client.slots.take()
-    // Copies: the next node may be asked after the client's bytes are gone.
-    const [name, , ...options] = args.map((argument) => Buffer.from(argument))
-    new ClusterScan({
-      // Any number is a cursor to Redis.
-      node: place.node % masters.length,
-      nodeCount: masters.length,
-      count: scanCount(options),
-      ask: (index, cursor, target) =>
-        this.#send(command, encodeCommand([name!, String(cursor), ...options]), -1, masters[index]!, target, 0),
-      onReply: (reply) => client.answer(slot, reply),
-      onLost: (error, wasSent) => client.onLost(slot, error, wasSent),
-    }).start(place.cursor)
-    return true
-  }
-
-  /** The slot of a command's first key or shard channel, or -1. */
-  #slotOf(command: ProxyCommand): number {
-    const { args, parser } = this.#client
-    const { row } = command
-    if (row === undefined) return -1
-    const index = row.flags.has('sharded') && args.length > 1 ? 1 : firstKeyIndex(row, args)
-    return index === 0 ? -1 : keySlotOfBytes(parser.bytes, parser.startOf(index), parser.endOf(index))
+    this.#sender.sendInto(slot, command, request)
   }
 
   #nodeOf(command: ProxyCommand): UpstreamNode {
     const { topology } = this.#settings
-    const slot = this.#slotOf(command)
+    const slot = slotOf(this.#client.request, command)
     return slot < 0 ? topology.masters[0]! : topology.nodeOf(slot)
   }
+}
 
-  #isCrossSlot(command: ProxyCommand): boolean {
-    const { args, parser } = this.#client
-    let first = -1
-    let isCross = false
-    forEachKey(command.row!, args, (index) => {
-      const slot = keySlotOfBytes(parser.bytes, parser.startOf(index), parser.endOf(index))
-      if (first < 0) first = slot
-      else if (slot !== first) isCross = true
-    })
-    return isCross
-  }
+function notWhileSubscribed({ name }: ProxyCommand): Buffer {
+  const shown = name.toLowerCase().replace(' ', '|')
+  return Buffer.from(
+    `-ERR Can't execute '${shown}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n`,
+  )
 }
 
 function copyOf({ bytes, start, end }: { bytes: Uint8Array; start: number; end: number }): Uint8Array {

@@ -1,11 +1,12 @@
 import { keySlot, RequestParser } from '@firebreak/core'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { UpstreamLostError } from '../errors.ts'
 import { JoinedReply } from './joined-reply.ts'
 import { redirectOf } from './redirect.ts'
 import { joinCursor, splitCursor } from './scan-cursor.ts'
 import { SlotMap, slotRangesOf } from './slot-map.ts'
-import { splitRequest } from './split.ts'
+import { keysOfParts, splitRequest } from './split.ts'
 
 const words = (bytes: Uint8Array) => {
   const parser = new RequestParser()
@@ -22,14 +23,11 @@ test('a split MGET asks each slot for its own keys, and the joined reply has eve
         'MGET',
         ['MGET', ...keys].map((word) => Buffer.from(word)),
       )!
+      expect(keysOfParts(parts).map((key) => Buffer.from(key).toString())).toEqual(keys)
       let whole = ''
       const sink = { answer: (reply: Buffer) => (whole = reply.toString()), onLost: () => {} }
-      const joined = new JoinedReply(
-        join,
-        parts.length,
-        sink,
-        parts.map(({ places }) => places),
-      )
+      const places = parts.map((part) => part.places)
+      const joined = new JoinedReply({ kind: join, parts: parts.length, isWrite: false, places }, sink)
       for (const [index, { slot, bytes }] of [...parts.entries()].reverse()) {
         const own = words(bytes).slice(1)
         expect(own.every((key) => keySlot(key) === slot)).toBe(true)
@@ -48,10 +46,8 @@ function bulk(text: string): string {
 test('sums, the least at each place, and the first error of all parts', () => {
   const join = (kind: 'sum' | 'all' | 'least', ...replies: string[]) => {
     let whole = ''
-    const joined = new JoinedReply(kind, replies.length, {
-      answer: (reply) => (whole = reply.toString()),
-      onLost: () => {},
-    })
+    const sink = { answer: (reply: Buffer) => (whole = reply.toString()), onLost: () => {} }
+    const joined = new JoinedReply({ kind, parts: replies.length, isWrite: false }, sink)
     for (const [part, reply] of replies.entries()) joined.onReply(part, Buffer.from(reply), 0, reply.length, true)
     return whole
   }
@@ -59,6 +55,35 @@ test('sums, the least at each place, and the first error of all parts', () => {
   expect(join('all', '+OK\r\n', '+OK\r\n')).toBe('+OK\r\n')
   expect(join('all', '+OK\r\n', '-ERR x\r\n')).toBe('-ERR x\r\n')
   expect(join('least', '*2\r\n:1\r\n:1\r\n', '*2\r\n:1\r\n:0\r\n')).toBe('*2\r\n:1\r\n:0\r\n')
+})
+
+test('a write of which a part was carried out never reads as one that was not', () => {
+  const error = new UpstreamLostError('host:1', 'it does not answer')
+  const join = (...parts: (string | { readonly wasSent: boolean })[]) => {
+    let whole = ''
+    const joined = new JoinedReply(
+      { kind: 'all', parts: parts.length, isWrite: true },
+      { answer: (reply) => (whole = reply.toString()), onLost: (_, wasSent) => (whole = `lost ${wasSent}`) },
+    )
+    for (const [part, reply] of parts.entries()) {
+      if (typeof reply === 'string') joined.onReply(part, Buffer.from(reply), 0, reply.length, true)
+      else joined.onLost(part, error, reply.wasSent)
+    }
+    return whole
+  }
+  const unsent = { wasSent: false }
+  const unknown = { wasSent: true }
+  expect(join(unsent, unsent)).toBe('lost false')
+  expect(join('-OOM x\r\n', unsent)).toBe('lost false')
+  expect(join(unsent, unknown, unsent)).toBe('lost true')
+  expect(join(unsent, '+OK\r\n')).toBe(
+    '-ERR Firebreak: a part of this command was carried out; of another: no connection to Redis at host:1: it does not answer\r\n',
+  )
+  expect(join('+OK\r\n', unknown, unsent)).toMatch(
+    /^-ERR Firebreak: a part of this command was carried out; .* unknown\r\n$/,
+  )
+  expect(join('-OOM x\r\n', '+OK\r\n')).toBe('-OOM x (Firebreak: another part of this command was carried out)\r\n')
+  expect(join('-OOM x\r\n', '-OOM x\r\n')).toBe('-OOM x\r\n')
 })
 
 test('cursors of nodes become one cursor and back', () => {

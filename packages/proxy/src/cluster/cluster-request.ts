@@ -12,9 +12,8 @@ export interface ClusterRequestOptions {
   readonly state: ConnectionState
   /** The request; kept until it is answered. */
   readonly bytes: Uint8Array
-  /** Its hash slot, or -1 for `node`. */
+  /** Its hash slot, or -1 where any master will do. */
   readonly slot: number
-  readonly node?: UpstreamNode
   readonly use: LaneUse
   readonly commandId: number
   readonly nowMs: number
@@ -81,19 +80,23 @@ export class ClusterRequest implements ReplyTarget {
   }
 
   isStalled(): boolean {
-    return this.#options.sink.isStalled?.() ?? false
+    const { sink, tag } = this.#options
+    return sink.isStalled?.(tag) ?? false
   }
 
   whenUnstalled(callback: () => void): void {
-    this.#options.sink.whenUnstalled!(callback)
+    const { sink, tag } = this.#options
+    sink.whenUnstalled!(callback, tag)
   }
 
   isBehind(): boolean {
-    return this.#options.sink.isBehind?.() ?? false
+    const { sink, tag } = this.#options
+    return sink.isBehind?.(tag) ?? false
   }
 
   whenCaughtUp(callback: () => void): void {
-    this.#options.sink.whenCaughtUp!(callback)
+    const { sink, tag } = this.#options
+    sink.whenCaughtUp!(callback, tag)
   }
 
   onBypassed(): void {
@@ -133,9 +136,8 @@ export class ClusterRequest implements ReplyTarget {
   }
 
   #owner(): UpstreamNode {
-    const { topology, slot, node } = this.#options
-    if (slot >= 0 || node === undefined || !topology.isSpread) return topology.nodeOf(Math.max(0, slot))
-    return node.isClosed ? topology.masters[0]! : node
+    const { topology, slot } = this.#options
+    return slot < 0 ? topology.masters[0]! : topology.nodeOf(slot)
   }
 
   #put(node: UpstreamNode, isAsking: boolean): void {

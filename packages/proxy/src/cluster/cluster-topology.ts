@@ -46,6 +46,11 @@ export class ClusterTopology implements Topology {
     return this.#nodes.values()
   }
 
+  get homeSlots(): readonly number[] {
+    const slots = this.#map.firstSlots()
+    return slots.length > 0 ? slots : [0]
+  }
+
   nodeOf(slot: number): UpstreamNode {
     return this.#map.ownerOf(slot) ?? this.masters[0]!
   }

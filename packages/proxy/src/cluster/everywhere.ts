@@ -13,6 +13,8 @@ export const everywhere: Record<string, JoinKind> = {
   'FUNCTION DELETE': 'all',
   'FUNCTION FLUSH': 'all',
   'FUNCTION RESTORE': 'all',
+  'PUBSUB SHARDCHANNELS': 'items',
+  'PUBSUB SHARDNUMSUB': 'sums',
   'ACL SETUSER': 'all',
   'ACL DELUSER': 'all',
   'ACL LOAD': 'all',

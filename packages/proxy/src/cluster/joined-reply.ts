@@ -1,61 +1,92 @@
 import { ReplyScanner } from '@firebreak/core'
+import { lostReply } from '../client/lost-reply.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 
 /**
  * How the replies of several nodes become one:
- * `sum` adds integers; `all` is an error if any is, else the first; `any` is one that is no null, at random; `least` takes
+ * `sum` adds integers, `sums` those at each place of an array; `items` is all items of all arrays; `all` is an error if any is, else the first; `any` is one that is no null, at random; `least` takes
  * the smallest integer at each place; `places` puts each item of each array where its key stood.
  */
-export type JoinKind = 'sum' | 'all' | 'any' | 'least' | 'places'
+export type JoinKind = 'sum' | 'sums' | 'items' | 'all' | 'any' | 'least' | 'places'
 
 /** Who gets the whole. */
 export interface JoinedSink {
   answer(reply: Buffer): void
   onLost(error: UpstreamLostError, wasSent: boolean): void
+  /** More came than may be held. What came is forgotten, and so is what comes. */
+  onOverflow?(): void
+}
+
+/** What is gathered. */
+export interface JoinedReplyOptions {
+  readonly kind: JoinKind
+  readonly parts: number
+  /** True where a part that was carried out has changed something, though another was not. */
+  readonly isWrite: boolean
+  /** Of `places`: for each part, where its items stand in the whole. */
+  readonly places?: readonly (readonly number[])[]
+  /** Where what is held is counted; `add` is false where it is too much. */
+  readonly held?: { add(bytes: number): boolean; release(): void } | undefined
 }
 
 /** Gathers the replies to the parts of one request; part i is asked for with tag i. */
 export class JoinedReply implements ReplyTarget {
-  readonly #kind: JoinKind
+  readonly #options: JoinedReplyOptions
   readonly #sink: JoinedSink
-  /** Of `places`: for each part, where its items stand in the whole. */
-  readonly #places: readonly (readonly number[])[]
-  readonly #replies: Buffer[][]
+  #replies: Buffer[][]
   #missing: number
+  #isOver = false
   #lost: { readonly error: UpstreamLostError; readonly wasSent: boolean } | undefined
 
-  constructor(kind: JoinKind, parts: number, sink: JoinedSink, places: readonly (readonly number[])[] = []) {
-    this.#kind = kind
+  constructor(options: JoinedReplyOptions, sink: JoinedSink) {
+    this.#options = options
     this.#sink = sink
-    this.#places = places
-    this.#replies = Array.from({ length: parts }, () => [])
-    this.#missing = parts
+    this.#replies = Array.from({ length: options.parts }, () => [])
+    this.#missing = options.parts
   }
 
   onReply(part: number, bytes: Buffer, start: number, end: number, isLast: boolean): void {
+    if (this.#isOver) return
     this.#replies[part]!.push(Buffer.from(bytes.subarray(start, end)))
-    if (isLast && --this.#missing === 0) this.#finish()
+    if (this.#options.held?.add(end - start) === false) this.#overflow()
+    else if (isLast && --this.#missing === 0) this.#finish()
   }
 
-  onLost(_part: number, error: UpstreamLostError, wasSent: boolean): void {
+  onLost(part: number, error: UpstreamLostError, wasSent: boolean): void {
+    if (this.#isOver) return
     // A part that may have been carried out decides what is said of the whole.
     if (this.#lost === undefined || wasSent) this.#lost = { error, wasSent }
+    this.#replies[part] = []
     if (--this.#missing === 0) this.#finish()
   }
 
+  #overflow(): void {
+    this.#isOver = true
+    this.#replies = []
+    this.#options.held!.release()
+    this.#sink.onOverflow!()
+  }
+
   #finish(): void {
-    if (this.#lost !== undefined) {
-      this.#sink.onLost(this.#lost.error, this.#lost.wasSent)
-      return
-    }
+    this.#tell()
+    this.#options.held?.release()
+  }
+
+  #tell(): void {
     const replies = this.#replies.map((pieces) => Buffer.concat(pieces))
-    const failure = replies.find((reply) => reply[0] === 0x2d)
-    this.#sink.answer(failure ?? this.#join(replies))
+    const failure = replies.find(isError)
+    const isPartlyDone = this.#options.isWrite && replies.some((reply) => reply.length > 0 && !isError(reply))
+    if (this.#lost !== undefined) {
+      const { error, wasSent } = this.#lost
+      if (isPartlyDone) this.#sink.answer(partlyLost(error, wasSent))
+      else this.#sink.onLost(error, wasSent)
+    } else if (failure === undefined) this.#sink.answer(this.#join(replies))
+    else this.#sink.answer(isPartlyDone ? partlyRefused(failure) : failure)
   }
 
   #join(replies: readonly Buffer[]): Buffer {
-    switch (this.#kind) {
+    switch (this.#options.kind) {
       case 'all':
         return replies[0]!
       case 'any': {
@@ -64,6 +95,17 @@ export class JoinedReply implements ReplyTarget {
       }
       case 'sum':
         return Buffer.from(`:${replies.reduce((sum, reply) => sum + integerOf(reply), 0)}\r\n`)
+      case 'sums': {
+        const [first, ...others] = replies.map(itemsOf)
+        const sums = first!.map((item, index) => {
+          if (item[0] !== colon) return item
+          const sum = others.reduce((total, items) => total + integerOf(items[index]!), integerOf(item))
+          return Buffer.from(`:${sum}\r\n`)
+        })
+        return arrayOf(sums)
+      }
+      case 'items':
+        return arrayOf(replies.flatMap(itemsOf))
       case 'least': {
         const rows = replies.map((reply) => itemsOf(reply).map(integerOf))
         const least = rows[0]!.map((_, index) => Math.min(...rows.map((row) => row[index]!)))
@@ -71,10 +113,11 @@ export class JoinedReply implements ReplyTarget {
       }
       case 'places': {
         const items: Buffer[] = []
+        const { places = [] } = this.#options
         for (const [part, reply] of replies.entries()) {
-          for (const [index, item] of itemsOf(reply).entries()) items[this.#places[part]![index]!] = item
+          for (const [index, item] of itemsOf(reply).entries()) items[places[part]![index]!] = item
         }
-        return Buffer.concat([Buffer.from(`*${items.length}\r\n`), ...items])
+        return arrayOf(items)
       }
     }
   }
@@ -82,6 +125,32 @@ export class JoinedReply implements ReplyTarget {
 
 /** The longest form of null, in RESP2; a key's reply is never shorter than that. */
 const nullBytes = '$-1\r\n'.length
+
+const colon = 0x3a
+
+function arrayOf(items: readonly Buffer[]): Buffer {
+  return Buffer.concat([Buffer.from(`*${items.length}\r\n`), ...items])
+}
+
+function isError(reply: Buffer): boolean {
+  return reply[0] === 0x2d
+}
+
+/** What a client is told where a part of its write was carried out, and another lost its connection. */
+function partlyLost(error: UpstreamLostError, wasSent: boolean): Buffer {
+  const reason = lostReply(error, wasSent)
+    .toString('latin1')
+    .replace(/^-(ERR Firebreak: )?/, '')
+  return Buffer.from(`-ERR Firebreak: a part of this command was carried out; of another: ${reason}`, 'latin1')
+}
+
+/** The error of one part, where another was carried out. */
+function partlyRefused(failure: Buffer): Buffer {
+  return Buffer.concat([
+    failure.subarray(0, failure.length - 2),
+    Buffer.from(' (Firebreak: another part of this command was carried out)\r\n'),
+  ])
+}
 
 function integerOf(reply: Buffer): number {
   return Number(reply.toString('latin1', 1, reply.length - 2))

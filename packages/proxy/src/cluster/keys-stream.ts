@@ -1,7 +1,21 @@
 import type { UpstreamLostError } from '../errors.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
+import type { Topology } from '../upstream/topology.ts'
 import type { ReplyReceiver, UpstreamConnection } from '../upstream/upstream-connection.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
+import { redirectOf } from './redirect.ts'
+
+/** What is asked of all nodes. */
+export interface KeysStreamOptions {
+  readonly topology: Topology
+  readonly state: ConnectionState
+  readonly request: Uint8Array
+  /** How long a node that is lost is asked again, or who takes its place. */
+  readonly retryForMs: number
+}
+
+const nothing = Buffer.alloc(0)
+const laterMs = 20
 
 /** Who gets the joined array, in pieces. */
 export interface StreamSink {
@@ -13,7 +27,9 @@ export interface StreamSink {
 }
 
 interface Part {
-  readonly node: UpstreamNode
+  /** Who has it is asked. */
+  readonly slot: number
+  node: UpstreamNode
   connection: UpstreamConnection
   /** The first line of the reply, until it is whole. */
   line: Buffer
@@ -26,32 +42,60 @@ interface Part {
 /**
  * One array out of the arrays of all nodes (KEYS), streamed: as soon as every node has said how many items it has, the
  * sum goes out, then one node's items after the other's. A node whose turn it is not is not read, nor is any while the
- * client is slow, so nothing but the kernel's buffers fills up. Each has a connection of its own for it.
+ * client is slow, so nothing but the kernel's buffers fills up. Each has a connection of its own for it. Until the sum has
+ * gone out a node that is lost, or not yet ready, is asked again.
  */
 export class KeysStream {
+  readonly #options: KeysStreamOptions
   readonly #sink: StreamSink
+  readonly #deadlineMs: number
   readonly #parts: Part[]
   #turn = 0
+  /** The sum has gone out. */
+  #hasStarted = false
   #isDone = false
 
-  constructor(nodes: readonly UpstreamNode[], state: ConnectionState, request: Uint8Array, sink: StreamSink) {
+  constructor(options: KeysStreamOptions, sink: StreamSink) {
+    this.#options = options
     this.#sink = sink
-    this.#parts = nodes.map((node) => {
-      const part: Part = {
-        node,
-        connection: undefined as unknown as UpstreamConnection,
-        line: Buffer.alloc(0),
-        count: -1,
-        waiting: [],
-        isWhole: false,
-      }
-      const receiver: ReplyReceiver = {
-        onReply: (bytes, start, end, isLast) => this.#onReply(part, bytes, start, end, isLast),
-        onLost: (error) => this.#fail(error),
-      }
-      part.connection = node.own(state, receiver)
-      part.connection.outlet.put(request, 0, request.length)
-      return part
+    this.#deadlineMs = performance.now() + options.retryForMs
+    this.#parts = options.topology.homeSlots.map((slot) => ({
+      slot,
+      node: options.topology.nodeOf(slot),
+      connection: undefined as unknown as UpstreamConnection,
+      line: nothing,
+      count: -1,
+      waiting: [],
+      isWhole: false,
+    }))
+    for (const part of this.#parts) this.#ask(part)
+  }
+
+  #ask(part: Part): void {
+    const { topology, state, request } = this.#options
+    const receiver: ReplyReceiver = {
+      onReply: (bytes, start, end, isLast) => this.#onReply(part, bytes, start, end, isLast),
+      onLost: (error) => this.#lost(part, error),
+    }
+    part.node = topology.nodeOf(part.slot)
+    part.connection = part.node.own(state, receiver)
+    part.connection.outlet.put(request, 0, request.length)
+  }
+
+  get #mayAskAgain(): boolean {
+    return !this.#hasStarted && performance.now() < this.#deadlineMs
+  }
+
+  #askAgain(part: Part): void {
+    part.node.dispose(part.connection)
+    part.line = nothing
+    part.count = -1
+    part.waiting = []
+    const { topology } = this.#options
+    void topology.refresh().then(() => {
+      setTimeout(() => {
+        if (!this.#isDone && !topology.nodeOf(part.slot).isClosed) this.#ask(part)
+      }, laterMs)
     })
   }
 
@@ -71,7 +115,7 @@ export class KeysStream {
       if (lineEnd >= 0 && !this.#head(part)) return
     }
     part.isWhole = isLast
-    const isTurn = this.#parts[this.#turn] === part && this.#isCounted
+    const isTurn = this.#parts[this.#turn] === part && this.#hasStarted
     if (!isTurn) {
       part.waiting.push(Buffer.from(bytes.subarray(from, end)))
       if (isLast) part.node.giveBack(part.connection)
@@ -90,14 +134,12 @@ export class KeysStream {
     }
   }
 
-  get #isCounted(): boolean {
-    return this.#hasStarted
-  }
-
-  #hasStarted = false
-
   /** Reads how many items a node has; false where it answered with an error. */
   #head(part: Part): boolean {
+    if (redirectOf(part.line)?.kind === 'later' && this.#mayAskAgain) {
+      this.#askAgain(part)
+      return false
+    }
     if (part.line[0] !== 0x2a) {
       this.#isDone = true
       this.cancel()
@@ -113,7 +155,7 @@ export class KeysStream {
   }
 
   #start(): void {
-    if (this.#isDone) return
+    if (this.#isDone || this.#parts.some(({ count }) => count < 0)) return
     this.#hasStarted = true
     const total = this.#parts.reduce((sum, { count }) => sum + count, 0)
     const head = Buffer.from(`*${total}\r\n`)
@@ -141,11 +183,13 @@ export class KeysStream {
     }
   }
 
-  #fail(error: UpstreamLostError): void {
+  #lost(part: Part, error: UpstreamLostError): void {
     if (this.#isDone) return
+    if (error.refusal === undefined && this.#mayAskAgain) {
+      this.#askAgain(part)
+      return
+    }
     this.cancel()
     this.#sink.onLost(error)
   }
 }
-
-const nothing = Buffer.alloc(0)

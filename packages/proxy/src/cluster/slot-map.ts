@@ -46,6 +46,18 @@ export class SlotMap<Node> {
     return [...new Set(this.#owners)].filter((node) => node !== undefined)
   }
 
+  /** The first slot of every owner, in order. */
+  firstSlots(): number[] {
+    const slots = new Map<Node, number>()
+    let last: Node | undefined
+    for (const [slot, node] of this.#owners.entries()) {
+      if (node === last) continue
+      last = node
+      if (node !== undefined && !slots.has(node)) slots.set(node, slot)
+    }
+    return [...slots.values()]
+  }
+
   get isWhole(): boolean {
     return !this.#owners.includes(undefined)
   }

@@ -1,4 +1,4 @@
-import { encodeCommand, keySlotOfBytes } from '@firebreak/core'
+import { encodeCommand, keySlotOfBytes, RequestParser } from '@firebreak/core'
 import type { JoinKind } from './joined-reply.ts'
 
 /** Commands on many keys that are carried out as several, one per slot. */
@@ -49,4 +49,16 @@ export function splitRequest(
 /** True where a command may be split at all. */
 export function isSplittable(name: string): boolean {
   return splittable[name] !== undefined
+}
+
+/** The keys of a request that was split, of which keys are the only arguments, in their order. */
+export function keysOfParts(parts: readonly SplitPart[]): Uint8Array[] {
+  const keys: Uint8Array[] = []
+  for (const { bytes, places } of parts) {
+    const parser = new RequestParser()
+    parser.parse(bytes, 0, bytes.length)
+    for (const [index, place] of places.entries())
+      keys[place] = bytes.subarray(parser.startOf(index + 1), parser.endOf(index + 1))
+  }
+  return keys
 }

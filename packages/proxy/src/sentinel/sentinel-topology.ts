@@ -23,6 +23,7 @@ const refreshGapMs = 50
  */
 export class SentinelTopology implements Topology {
   readonly isSpread = false
+  readonly homeSlots: readonly number[] = [0]
   readonly #options: SentinelOptions
   #node: UpstreamNode
   #refreshing: Promise<void> | undefined

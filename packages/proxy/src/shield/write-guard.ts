@@ -22,19 +22,19 @@ export class WriteGuard implements ReplyTarget {
     this.#target.onLost(tag, error, wasSent)
   }
 
-  isStalled(): boolean {
-    return this.#target.isStalled?.() ?? false
+  isStalled(tag: number): boolean {
+    return this.#target.isStalled?.(tag) ?? false
   }
 
-  whenUnstalled(callback: () => void): void {
-    this.#target.whenUnstalled?.(callback)
+  whenUnstalled(callback: () => void, tag: number): void {
+    this.#target.whenUnstalled?.(callback, tag)
   }
 
-  isBehind(): boolean {
-    return this.#target.isBehind?.() ?? false
+  isBehind(tag: number): boolean {
+    return this.#target.isBehind?.(tag) ?? false
   }
 
-  whenCaughtUp(callback: () => void): void {
-    this.#target.whenCaughtUp?.(callback)
+  whenCaughtUp(callback: () => void, tag: number): void {
+    this.#target.whenCaughtUp?.(callback, tag)
   }
 }

@@ -12,13 +12,13 @@ export interface ReplyTarget {
   onReply(tag: number, bytes: Buffer, start: number, end: number, isLast: boolean, type: number): void
   /** The reply will not come, or its rest will not. Where `wasSent`, the server may have done what was asked. */
   onLost(tag: number, error: UpstreamLostError, wasSent: boolean): void
-  /** True while more is owed to the client than it may leave unread. */
-  isStalled?(): boolean
+  /** True while more is owed to the client, before what it gets for `tag`, than it may leave unread. */
+  isStalled?(tag: number): boolean
   /** Calls back once it reads again, or is gone. */
-  whenUnstalled?(callback: () => void): void
+  whenUnstalled?(callback: () => void, tag: number): void
   /** As the two before, of a much lower bound, where nobody else has to wait and nothing presses. */
-  isBehind?(): boolean
-  whenCaughtUp?(callback: () => void): void
+  isBehind?(tag: number): boolean
+  whenCaughtUp?(callback: () => void, tag: number): void
   /** What it sends from now on may go over another connection than what it has asked for. */
   onBypassed?(): void
 }
@@ -159,7 +159,7 @@ export class SharedLane implements ReplyReceiver {
       this.#onLatency(this.#commands[place]!, this.#times[place]!, target)
     }
     target.onReply(this.#tags[place]!, bytes, start, end, isLast, type)
-    if (end - start >= largeBytes) this.#weigh(target, end - start, isLast)
+    if (end - start >= largeBytes) this.#weigh(target, this.#tags[place]!, end - start, isLast)
     if (isLast && this.isRetired && this.#head === this.#tail) this.close()
   }
 
@@ -196,7 +196,7 @@ export class SharedLane implements ReplyReceiver {
   }
 
   /** Looks after a large piece of a reply: nobody new comes behind a huge one, and a slow reader makes it wait. */
-  #weigh(target: ReplyTarget, bytes: number, isLast: boolean): void {
+  #weigh(target: ReplyTarget, tag: number, bytes: number, isLast: boolean): void {
     if (!isLast) {
       if (this.#largeAt !== this.#head) this.#largeBytes = 0
       this.#largeAt = this.#head
@@ -204,7 +204,7 @@ export class SharedLane implements ReplyReceiver {
       if (this.#largeBytes > hugeBytes) this.#giveWay()
     }
     const isAlone = this.isRetired && this.inFlight === (isLast ? 0 : 1)
-    if (isAlone ? target.isBehind?.() === true : target.isStalled?.() === true) this.#stall(target, isAlone)
+    if (isAlone ? target.isBehind?.(tag) === true : target.isStalled?.(tag) === true) this.#stall(target, tag, isAlone)
   }
 
   /** Others go on over a new connection; only those whose replies are behind on this one wait along. */
@@ -218,12 +218,12 @@ export class SharedLane implements ReplyReceiver {
    * A reader is slower than its replies come: the rest of them stays in Redis and in the kernel until it has read. One
    * that nobody waits behind may take its time.
    */
-  #stall(target: ReplyTarget, isAlone: boolean): void {
+  #stall(target: ReplyTarget, tag: number, isAlone: boolean): void {
     this.#giveWay()
     this.#connection.pause()
     const goOn = () => this.#connection.resume()
-    if (isAlone) target.whenCaughtUp!(goOn)
-    else target.whenUnstalled!(goOn)
+    if (isAlone) target.whenCaughtUp!(goOn, tag)
+    else target.whenUnstalled!(goOn, tag)
   }
 
   #grow(): void {

@@ -7,6 +7,8 @@ export interface Topology {
   /** The nodes that take writes. */
   readonly masters: readonly UpstreamNode[]
   readonly nodes: Iterable<UpstreamNode>
+  /** One slot of each master: who has it after a failover stands for that master. */
+  readonly homeSlots: readonly number[]
   nodeOf(slot: number): UpstreamNode
   /** A node said who has a slot now; an empty host is the node's own. */
   moved(slot: number, host: string, port: number, asked: UpstreamNode): UpstreamNode

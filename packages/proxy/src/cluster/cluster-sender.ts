@@ -1,0 +1,150 @@
+import { BufferArgs, encodeCommand, firstKeyIndex, keySlotOfBytes, RequestParser } from '@firebreak/core'
+import type { ClientConnection } from '../client/client-connection.ts'
+import type { ProxyCommand } from '../commands/proxy-command.ts'
+import type { LaneUse, ReplyTarget } from '../upstream/shared-lane.ts'
+import type { Topology } from '../upstream/topology.ts'
+import type { OnlyNode } from './cluster-of-one.ts'
+import { ClusterRequest } from './cluster-request.ts'
+import { ClusterScan, scanCount } from './cluster-scan.ts'
+import { HeldBytes } from './held-bytes.ts'
+import { JoinedReply, type JoinedSink, type JoinKind } from './joined-reply.ts'
+import { KeysStream } from './keys-stream.ts'
+import { LargeMget } from './large-mget.ts'
+import { splitCursor } from './scan-cursor.ts'
+import { keysOfParts, type SplitPart } from './split.ts'
+
+const badCursor = Buffer.from('-ERR invalid cursor\r\n')
+
+/** What the requests of all clients of a cluster share. */
+export interface ClusterSettings {
+  readonly topology: Topology
+  readonly retryForMs: number
+  readonly only: (client: ClientConnection) => OnlyNode
+}
+
+/** Sends one client's requests to nodes that were chosen: to one, or to several whose replies become one. */
+export class ClusterSender {
+  readonly #client: ClientConnection
+  readonly #settings: ClusterSettings
+  /** The connections that what is owed went over. */
+  use: LaneUse = 'commands'
+
+  constructor(client: ClientConnection, settings: ClusterSettings) {
+    this.#client = client
+    this.#settings = settings
+  }
+
+  /** Sends a request to who has a slot, or to any master where that is -1. */
+  send(command: ProxyCommand, bytes: Uint8Array, slot: number, sink: ReplyTarget, tag: number): void {
+    const client = this.#client
+    const { topology, retryForMs } = this.#settings
+    const { row } = command
+    new ClusterRequest({
+      topology,
+      state: client.session.snapshot(),
+      bytes,
+      slot,
+      use: this.use,
+      commandId: command.id,
+      nowMs: client.host.turn.nowMs,
+      isRetrySafe: row !== undefined && (row.access === 'read' || row.flags.has('connection')),
+      retryForMs,
+      sink,
+      tag,
+      onDetour: () => client.waitForReplies(),
+    }).send()
+  }
+
+  sendParts(command: ProxyCommand, parts: readonly SplitPart[], kind: JoinKind, target: ReplyTarget): void {
+    const client = this.#client
+    const tag = client.slots.take()
+    const ask = (some: readonly SplitPart[], whole: ReplyTarget) => {
+      for (const [index, { slot, bytes }] of some.entries()) this.send(command, bytes, slot, whole, index)
+    }
+    const onOverflow = () => {
+      client.slots.whenTurn(tag, () => new LargeMget({ client, keys: keysOfParts(parts), target, tag, ask }).goOn())
+    }
+    const joined = new JoinedReply(
+      {
+        kind,
+        parts: parts.length,
+        isWrite: command.isWrite,
+        places: parts.map(({ places }) => places),
+        held: kind === 'places' ? new HeldBytes(client) : undefined,
+      },
+      { ...joinedSink(target, tag), onOverflow },
+    )
+    ask(parts, joined)
+  }
+
+  sendEverywhere(command: ProxyCommand, join: JoinKind, bytes: Uint8Array, target: ReplyTarget): void {
+    const { homeSlots } = this.#settings.topology
+    const { isWrite } = command
+    const joined = new JoinedReply(
+      { kind: join, parts: homeSlots.length, isWrite },
+      joinedSink(target, this.#client.slots.take()),
+    )
+    for (const [index, slot] of homeSlots.entries()) this.send(command, bytes, slot, joined, index)
+  }
+
+  /** Sends a request whose slot was taken before, to the node of its key. */
+  sendInto(slot: number, command: ProxyCommand, request: Uint8Array): void {
+    const parser = new RequestParser()
+    parser.parse(request, 0, request.length)
+    const index = firstKeyIndex(command.row!, new BufferArgs(parser))
+    const hashSlot = keySlotOfBytes(request, parser.startOf(index), parser.endOf(index))
+    this.send(command, request, hashSlot, this.#client, slot)
+  }
+
+  keys(request: Uint8Array): boolean {
+    const client = this.#client
+    if (client.slots.owed > 0) return client.waitForReplies()
+    const slot = client.slots.take()
+    const { topology, retryForMs } = this.#settings
+    const stream = new KeysStream(
+      { topology, state: client.session.snapshot(), request, retryForMs },
+      {
+        onPiece: (bytes, start, end, isLast) => {
+          if (client.isClosed) stream.cancel()
+          else client.onReply(slot, bytes, start, end, isLast)
+        },
+        onLost: (error) => client.onLost(slot, error, true),
+        isBehind: () => client.isBehind(slot),
+        whenCaughtUp: (callback) => client.whenCaughtUp(callback, slot),
+      },
+    )
+    return true
+  }
+
+  scan(command: ProxyCommand): boolean {
+    const client = this.#client
+    const { homeSlots } = this.#settings.topology
+    const args = client.request.list()
+    const place = splitCursor(Buffer.from(args[1]!).toString('latin1'))
+    if (place === undefined) {
+      client.answerNow(badCursor)
+      return true
+    }
+    const slot = client.slots.take()
+    // Copies: the next node may be asked after the client's bytes are gone.
+    const [name, , ...options] = args.map((argument) => Buffer.from(argument))
+    new ClusterScan({
+      // Any number is a cursor to Redis.
+      node: place.node % homeSlots.length,
+      nodeCount: homeSlots.length,
+      count: scanCount(options),
+      ask: (index, cursor, target) =>
+        this.send(command, encodeCommand([name!, String(cursor), ...options]), homeSlots[index]!, target, 0),
+      onReply: (reply) => client.answer(slot, reply),
+      onLost: (error, wasSent) => client.onLost(slot, error, wasSent),
+    }).start(place.cursor)
+    return true
+  }
+}
+
+function joinedSink(target: ReplyTarget, tag: number): JoinedSink {
+  return {
+    answer: (reply) => target.onReply(tag, reply, 0, reply.length, true, reply[0]!),
+    onLost: (error, wasSent) => target.onLost(tag, error, wasSent),
+  }
+}

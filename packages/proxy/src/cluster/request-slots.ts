@@ -1,0 +1,31 @@
+import { firstKeyIndex, forEachKey, keySlotOfBytes } from '@firebreak/core'
+import type { ClientRequest } from '../client/client-request.ts'
+import type { ProxyCommand } from '../commands/proxy-command.ts'
+import { isForAll } from './everywhere.ts'
+import { isSplittable } from './split.ts'
+
+/** The slot of a request's first key or shard channel, or -1. */
+export function slotOf({ args, parser }: ClientRequest, { row, name }: ProxyCommand): number {
+  if (row === undefined) return -1
+  let index = row.flags.has('sharded') && args.length > 1 ? 1 : firstKeyIndex(row, args)
+  // Of no other use of DEBUG the table or the server knows that it has a key.
+  if (index === 0 && name === 'DEBUG' && args.length > 2 && args.isWord(1, 'OBJECT')) index = 2
+  return index === 0 ? -1 : keySlotOfBytes(parser.bytes, parser.startOf(index), parser.endOf(index))
+}
+
+/** True where a request has keys of several slots. */
+export function isCrossSlot({ args, parser }: ClientRequest, command: ProxyCommand): boolean {
+  let first = -1
+  let isCross = false
+  forEachKey(command.row!, args, (index) => {
+    const slot = keySlotOfBytes(parser.bytes, parser.startOf(index), parser.endOf(index))
+    if (first < 0) first = slot
+    else if (slot !== first) isCross = true
+  })
+  return isCross
+}
+
+/** True where a request is for several nodes at once: all of them, or those of its keys. */
+export function isForMany(request: ClientRequest, command: ProxyCommand): boolean {
+  return isForAll(command.name) || (isSplittable(command.name) && isCrossSlot(request, command))
+}

@@ -1,0 +1,27 @@
+import type { ClientRequest } from '../client/client-request.ts'
+import { isWord } from '../client/words.ts'
+import type { ProxyCommand } from '../commands/proxy-command.ts'
+
+const ok = Buffer.from('+OK\r\n')
+const syntaxError = Buffer.from('-ERR syntax error\r\n')
+const wrongCount = Buffer.from("-ERR wrong number of arguments for 'client|reply' command\r\n")
+const noSilence = Buffer.from(
+  '-ERR Firebreak: CLIENT REPLY OFF and SKIP are not possible through a cluster: a node would leave out its redirections too, and what it did not carry out would be lost\r\n',
+)
+const noTracking = Buffer.from(
+  '-ERR Firebreak: CLIENT TRACKING is not possible through a cluster: only one of its nodes would tell of changed keys\r\n',
+)
+
+/**
+ * The answer to a command that changes how all later requests of a client are answered, where they go to many nodes and
+ * no connection sees all of them; undefined for any other.
+ */
+export function answerForWholeSession({ name }: ProxyCommand, request: ClientRequest): Buffer | undefined {
+  const { length } = request.args
+  if (name === 'CLIENT TRACKING') return length > 2 && isWord(request.argument(2), 'on') ? noTracking : undefined
+  if (name !== 'CLIENT REPLY') return undefined
+  if (length !== 3) return wrongCount
+  const mode = request.argument(2)
+  if (isWord(mode, 'on')) return ok
+  return isWord(mode, 'off') || isWord(mode, 'skip') ? noSilence : syntaxError
+}

@@ -20,7 +20,7 @@ import type { Session } from './session.ts'
 
 const asterisk = 0x2a
 const largeBytes = 4096
-/** What is read of requests that have to wait: as much as comes with one read, so that the client's end behind it is seen. */
+/** What is read behind a request that has to wait; the client's end is seen only once all before it is read. */
 const readAheadBytes = 256 * 1024
 
 /**
@@ -109,7 +109,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   #receive(bytes: Buffer, length: number): void {
     this.lastActiveMs = this.host.turn.nowMs = performance.now()
     if (this.#isEnding) return
-    if (this.own.pinned?.isPipe === true) {
+    if (this.own.pinned?.isPipe === true && this.#input.isEmpty && !this.#isBlocked) {
       this.own.pinned.forward(bytes, 0, length)
       if (this.own.pinned.mustWait) this.#transport.pause()
       return
@@ -262,7 +262,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     return this.#isWaiting || this.#isHeld || this.#isPaused
   }
 
-  /** True when as much is read as may wait. Less would hide from the proxy that the client has gone. */
+  /** True when as much is read as may wait. */
   get #hasReadAhead(): boolean {
     return this.#isBlocked && this.#input.length >= readAheadBytes
   }
@@ -378,7 +378,6 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   /** The request at hand has to wait until all before it are answered. */
   waitForReplies(): false {
     this.#isWaiting = true
-    this.#transport.pause()
     return false
   }
 
@@ -395,13 +394,8 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   }
 
   #pause(): void {
-    this.#isPaused = true
-    this.#transport.pause()
     this.outlet.flush()
-    if (!this.backlog.isBehind && this.slots.owed <= this.host.maxInFlight) {
-      this.#isPaused = false
-      this.#transport.resume()
-    }
+    this.#isPaused = this.backlog.isBehind || this.slots.owed > this.host.maxInFlight
   }
 
   /** Goes on with requests after whatever held them up. */
@@ -413,6 +407,6 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     this.host.turn.nowMs = performance.now()
     this.#takeInput()
     this.host.shield?.settle()
-    if (!this.#isBlocked && !this.#isEnding) this.#transport.resume()
+    if (!this.#hasReadAhead && !this.#isEnding) this.#transport.resume()
   }
 }

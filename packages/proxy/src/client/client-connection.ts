@@ -319,6 +319,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
         if (next === 0 && this.#large.begin(bytes, at, end)) return end
       } catch (error) {
         if (!(error instanceof RequestError)) throw error
+        if (this.own.awaitsAnswers()) return at
         this.answerNow(Buffer.from(`-${error.reply}\r\n`, 'latin1'))
         this.endAfterReplies()
         return end
@@ -374,7 +375,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     return false
   }
 
-  /** What is owed comes as it is from now on, as part of a pipe; of one that is to end the server closes that. */
+  /** What is owed, all of it by the server, comes as part of a pipe; of one that is to end the server closes that. */
   forgetOwed(): void {
     this.slots.clear()
     if (!this.#isEnding) this.#drained()

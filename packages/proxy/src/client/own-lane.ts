@@ -271,9 +271,12 @@ export class OwnLane implements PinnedOwner {
     const client = this.#client
     // What is answered before it closes is answered; then others are open.
     if (pinned.connection.isFinished) return client.waitForReplies()
-    if (command.way === 'own' && !pinned.hasSentMulti) return dispatchRare(client, command, bytes, start, end)
+    if (command.way === 'own' && !pinned.hasSentMulti) {
+      return !this.awaitsAnswers() && dispatchRare(client, command, bytes, start, end)
+    }
     const showsPassword = command.mark === 'auth' || (command.mark === 'hello' && client.args.length > 2)
     if (showsPassword && client.host.users !== undefined) {
+      if (this.awaitsAnswers()) return false
       client.answerNow(authReply)
       return true
     }
@@ -303,6 +306,16 @@ export class OwnLane implements PinnedOwner {
     this.send(pinned, command, bytes, start, end)
     // Whose keys those behind it are is known with its answer.
     if (changesSession.has(command.mark)) client.waitForReplies()
+    return true
+  }
+
+  /**
+   * True where what the proxy would answer itself has to wait: with the answers to come the connection may be a pipe, and
+   * then the server answers everything.
+   */
+  awaitsAnswers(): boolean {
+    if (this.#pinned === undefined || this.#client.slots.owed === 0) return false
+    this.#client.waitForReplies()
     return true
   }
 

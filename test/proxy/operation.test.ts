@@ -249,7 +249,11 @@ test('TLS in front and behind', async () => {
   socket.write(`SET tls ${'x'}\r\nGET tls\r\n*3\r\n$3\r\nSET\r\n$3\r\ntls\r\n$300000\r\n${value}\r\nGET tls\r\n`)
   await waitFor(() => received.endsWith(`$300000\r\n${value}\r\n`))
   expect(received.startsWith('+OK\r\n$1\r\nx\r\n+OK\r\n')).toBe(true)
-  socket.destroy()
+  // Who ends its side is still answered.
+  received = ''
+  socket.end('PING\r\nMULTI\r\nEXEC\r\n')
+  await waitFor(() => socket.closed)
+  expect(received).toBe('+PONG\r\n+OK\r\n*0\r\n')
   const wrong = await start({ upstream: `rediss://localhost:${secure.port}`, mode: 'single', connectWaitMs: 1500 })
   const redis = await client(wrong.port)
   expect(await redis.ask('PING')).toMatch(/^-ERR Firebreak: no connection to Redis .*self-signed/)

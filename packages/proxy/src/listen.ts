@@ -35,6 +35,8 @@ export async function listen(core: ProxyCore, options: ResolvedProxyOptions, isP
   const onSocket = (socket: Socket) => {
     socket.setNoDelay(true)
     socket.setKeepAlive(true, keepAliveMs)
+    // Who sends no more is still answered.
+    socket.allowHalfOpen = true
     core.accept((client) => new NetTransport(socket, client))
   }
   const server: Server = tls === undefined ? createServer({ noDelay: true }, onSocket) : createTlsServer(tls, onSocket)

@@ -29,6 +29,7 @@ export class Backlog {
   heldBytes = 0
   #waiting: { readonly callback: () => void; readonly slot: number }[] = []
   #timer: NodeJS.Timeout | undefined
+  #lastLook: NodeJS.Timeout | undefined
   #isClosed = false
   #replyBytes = 0
   #heavyUntilMs = 0
@@ -101,6 +102,16 @@ export class Backlog {
     if (!this.#isClosed) this.#timer ??= setTimeout(this.#onSlowReader, this.#host.slowReaderMs)
   }
 
+  /** Nothing more comes from the client that would tell that it is there: one that reads nothing for so long is told on. */
+  expectReading(): void {
+    let before = 0
+    this.#lastLook ??= setInterval(() => {
+      const { queuedBytes } = this.#outlet
+      if (queuedBytes > 0 && queuedBytes === before) this.#onSlowReader()
+      before = queuedBytes
+    }, this.#host.slowReaderMs).unref()
+  }
+
   /** The client has read: those who wait go on, unless it is still behind for them. False where it is for new requests. */
   drained(): boolean {
     const waiting = this.#waiting
@@ -118,6 +129,7 @@ export class Backlog {
   /** The client is gone: nobody waits for it any more. */
   close(): void {
     this.#isClosed = true
+    clearInterval(this.#lastLook)
     this.drained()
   }
 }

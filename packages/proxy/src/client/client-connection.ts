@@ -9,19 +9,18 @@ import type { Transport, TransportOwner } from '../transport/transport.ts'
 import type { ReplyTarget, SharedLane } from '../upstream/shared-lane.ts'
 import { Backlog } from './backlog.ts'
 import type { ClientHost } from './client-host.ts'
+import { ClientLanes } from './client-lanes.ts'
 import { ClientRequest } from './client-request.ts'
 import { Input } from './input.ts'
 import { LargeRequest } from './large-request.ts'
 import { lostReply } from './lost-reply.ts'
 import { OwnLane } from './own-lane.ts'
-import { dispatchRare, noAuthReply } from './rare-dispatch.ts'
+import { dispatchRare, dispatchToCluster } from './rare-dispatch.ts'
 import { ReplySlots } from './reply-slots.ts'
 import type { Session } from './session.ts'
 
 const asterisk = 0x2a
 const largeBytes = 4096
-/** What is read of requests that have to wait: as much as comes with one read, so that the client's end behind it is seen. */
-const readAheadBytes = 256 * 1024
 
 /**
  * One client of the proxy: takes its requests off the wire, sends each the way it has to go, and writes the replies in
@@ -44,7 +43,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   readonly parser: RequestParser
   readonly #input = new Input()
   #transport!: Transport
-  #lane: SharedLane | undefined
+  readonly lanes: ClientLanes = new ClientLanes(this)
   #cluster: ClusterDispatch | undefined
   #keySpace: KeySpace | undefined
   /** Set when a request that stood in a limit's line comes again: it was paid for, or is refused with this. */
@@ -58,6 +57,10 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   #isWaiting = false
   #isHeld = false
   #isPaused = false
+  /** The client sends no more. */
+  #hasEnded = false
+  /** Its connection has broken, and what it has sent before is still carried out. */
+  #isLost = false
   #isEnding = false
   #isClosed = false
   #gone: AbortController | undefined
@@ -85,9 +88,9 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     return this.#isClosed
   }
 
-  /** Aborted when the client is gone. */
+  /** Aborted when the client sends no more or is gone: it stands in no line then. */
   get gone(): AbortSignal {
-    return (this.#gone ??= new AbortController()).signal
+    return this.#hasEnded ? AbortSignal.abort() : (this.#gone ??= new AbortController()).signal
   }
 
   get transport(): Transport {
@@ -109,7 +112,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   #receive(bytes: Buffer, length: number): void {
     this.lastActiveMs = this.host.turn.nowMs = performance.now()
     if (this.#isEnding) return
-    if (this.own.pinned?.isPipe === true) {
+    if (this.own.pinned?.isPipe === true && this.#input.isEmpty && !this.#isBlocked) {
       this.own.pinned.forward(bytes, 0, length)
       if (this.own.pinned.mustWait) this.#transport.pause()
       return
@@ -124,7 +127,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
       this.#input.add(bytes, start, length, this.#large.missingBytes)
       this.#takeInput()
     }
-    if (this.#hasReadAhead) this.#transport.pause()
+    if (this.#isBlocked && this.#input.isFull) this.#transport.pause()
   }
 
   /** Redis has taken what was sent over the client's own connection: the rest of a large request, or more, may come. */
@@ -136,7 +139,32 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     if (this.backlog.drained()) this.goOn()
   }
 
+  onEnd(): void {
+    this.#hasEnded = true
+    this.#gone?.abort()
+    this.backlog.expectReading()
+    this.#finish()
+  }
+
   onClose(): void {
+    if (this.#isEnding || !this.#isBlocked || this.#input.isEmpty) {
+      this.#close()
+      return
+    }
+    // What it has sent before is carried out all the same, as Redis does with what it has read.
+    this.#isLost = true
+    this.onEnd()
+    this.onDrain()
+  }
+
+  /** Of a client that sends no more: it is closed once all that it has sent is answered. */
+  #finish(): void {
+    this.own.finish()
+    // Of a pipe only the server knows what is owed, and closes it.
+    if (!this.#isBlocked && !this.#isEnding && this.own.pinned?.isPipe !== true) this.endAfterReplies()
+  }
+
+  #close(): void {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#isEnding = true
@@ -208,12 +236,13 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   end(): void {
     this.outlet.flush()
     this.#isEnding = true
-    this.#transport.end()
+    if (this.#isLost) this.#close()
+    else this.#transport.end()
   }
 
   destroy(): void {
+    this.#close()
     this.#transport.destroy()
-    this.onClose()
   }
 
   /** No request is taken until `letGo`. */
@@ -229,7 +258,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
 
   /** User, protocol or database have changed: other connections from now on. */
   stateChanged(): void {
-    this.#lane = undefined
+    this.lanes.forget()
     this.#keySpace = undefined
   }
 
@@ -250,7 +279,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   /** Sends a request whose slot was taken before. */
   sendInto(slot: number, command: ProxyCommand, request: Uint8Array): void {
     if (this.#cluster !== undefined) this.#cluster.sendInto(slot, command, request)
-    else this.commandLane().send(request, 0, request.length, this, slot, command.id, performance.now())
+    else this.lanes.forCommands().send(request, 0, request.length, this, slot, command.id, performance.now())
   }
 
   /** The keys that this client can read, and which of them are hot. */
@@ -260,11 +289,6 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
 
   get #isBlocked(): boolean {
     return this.#isWaiting || this.#isHeld || this.#isPaused
-  }
-
-  /** True when as much is read as may wait. Less would hide from the proxy that the client has gone. */
-  get #hasReadAhead(): boolean {
-    return this.#isBlocked && this.#input.length >= readAheadBytes
   }
 
   #takeInput(): void {
@@ -295,6 +319,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
         if (next === 0 && this.#large.begin(bytes, at, end)) return end
       } catch (error) {
         if (!(error instanceof RequestError)) throw error
+        if (this.own.awaitsAnswers()) return at
         this.answerNow(Buffer.from(`-${error.reply}\r\n`, 'latin1'))
         this.endAfterReplies()
         return end
@@ -315,7 +340,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   /** Sends one request its way; false where it has to wait. */
   #dispatch(bytes: Buffer, start: number, end: number): boolean {
     const command = proxyCommandOf(this.args)
-    if (this.host.cluster !== undefined) return this.#dispatchToCluster(this.host.cluster, command, bytes, start, end)
+    if (this.host.cluster !== undefined) return dispatchToCluster(this, this.host.cluster, command, bytes, start, end)
     if (this.own.pinned !== undefined) return this.own.dispatch(this.own.pinned, command, bytes, start, end)
     if (command.isShared && !this.host.isIsolated && this.session.isKnown && !this.backlog.isHeavy) {
       let target: ReplyTarget = this
@@ -326,27 +351,13 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
         if (seen === 'held') return false
         target = seen
       }
-      const lane = this.commandLane()
+      const lane = this.lanes.forCommands()
       if (bytes[start] === asterisk) {
         lane.send(bytes, start, end, target, this.slots.take(), command.id, this.host.turn.nowMs)
       } else this.sendShared(lane, command, bytes, start, end, target)
       return true
     }
     return dispatchRare(this, command, bytes, start, end)
-  }
-
-  #dispatchToCluster(
-    cluster: ClusterSettings,
-    command: ProxyCommand,
-    bytes: Buffer,
-    start: number,
-    end: number,
-  ): boolean {
-    if (!this.session.isKnown && command.way !== 'session') {
-      this.answerNow(noAuthReply)
-      return true
-    }
-    return this.dispatchTo(cluster).dispatch(command, bytes, start, end)
   }
 
   /** What sends this client's requests to a cluster. */
@@ -358,34 +369,17 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     return this.#cluster
   }
 
-  /** Where this client's scripts go now; undefined where what is owed has to come first. */
-  scriptLane(): SharedLane | undefined {
-    if (this.slots.owed > 0 && this.#lane?.use !== 'scripts') return undefined
-    if (this.slots.owed === 0 || this.#lane === undefined || this.#lane.isClosed)
-      this.#lane = this.host.node.lane(this.session.snapshot(), 'scripts')
-    return this.#lane
-  }
-
-  /** Where this client's plain commands go now. */
-  commandLane(): SharedLane {
-    const lane = this.#lane
-    if (lane !== undefined && !lane.isRetired && (this.slots.owed > 0 || lane.use === 'commands')) return lane
-    // On another connection a request might overtake those before it.
-    if (lane !== undefined && !lane.isClosed && this.slots.owed > 0) return lane
-    return (this.#lane = this.host.node.lane(this.session.snapshot()))
-  }
-
   /** The request at hand has to wait until all before it are answered. */
   waitForReplies(): false {
     this.#isWaiting = true
-    this.#transport.pause()
     return false
   }
 
-  /** What is owed comes as it is from now on, as part of a pipe; of one that is to end the server closes that. */
+  /** What is owed, all of it by the server, comes as part of a pipe; of one that is to end the server closes that. */
   forgetOwed(): void {
     this.slots.clear()
     if (!this.#isEnding) this.#drained()
+    else if (this.#hasEnded) this.own.finish()
   }
 
   #drained(): void {
@@ -395,13 +389,8 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   }
 
   #pause(): void {
-    this.#isPaused = true
-    this.#transport.pause()
     this.outlet.flush()
-    if (!this.backlog.isBehind && this.slots.owed <= this.host.maxInFlight) {
-      this.#isPaused = false
-      this.#transport.resume()
-    }
+    this.#isPaused = this.backlog.isBehind || this.slots.owed > this.host.maxInFlight
   }
 
   /** Goes on with requests after whatever held them up. */
@@ -413,6 +402,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     this.host.turn.nowMs = performance.now()
     this.#takeInput()
     this.host.shield?.settle()
-    if (!this.#isBlocked && !this.#isEnding) this.#transport.resume()
+    if (this.#hasEnded) this.#finish()
+    else if (!this.#isEnding && !(this.#isBlocked && this.#input.isFull)) this.#transport.resume()
   }
 }

@@ -49,6 +49,8 @@ export class OwnLane implements PinnedOwner {
   #waitsForAnswer = false
   /** The client's next requests wait until the connection is free again. */
   #holdsClient = false
+  /** The last slot whose answer may wait for others; -1 where none does. */
+  #lastBlocking = -1
 
   constructor(client: ClientConnection) {
     this.#client = client
@@ -70,7 +72,10 @@ export class OwnLane implements PinnedOwner {
   }
 
   onPinnedReply(slot: number, bytes: Uint8Array, start: number, end: number, isLast: boolean): void {
-    if (isLast) this.#remembered = undefined
+    if (isLast) {
+      this.#remembered = undefined
+      if (this.#pinned?.connection.isFinished === true && this.#pinned.isFree) this.release()
+    }
     this.#client.onReply(slot, bytes, start, end, isLast)
   }
 
@@ -175,6 +180,7 @@ export class OwnLane implements PinnedOwner {
     for (const bytes of request.before) next.sendHidden(bytes)
     if (redirect.isAsking) next.sendHidden(askingBytes)
     next.send(request.bytes, 0, request.bytes.length, slot, request.mark)
+    if (pinned.connection.isFinished) this.finish()
     return undefined
   }
 
@@ -213,6 +219,20 @@ export class OwnLane implements PinnedOwner {
     return pinned
   }
 
+  /**
+   * The client sends no more. Where only the server knows whether and when an answer comes (a command that waits, a pipe,
+   * a request of which the rest is missing) it is told so, answers what it can, and closes the connection.
+   */
+  finish(): void {
+    const pinned = this.#pinned
+    if (pinned === undefined || pinned.connection.isFinished) return
+    const { slots } = this.#client
+    const mayBeBlocked = slots.owed > 0 && slots.head <= this.#lastBlocking
+    if (!mayBeBlocked && !pinned.isPipe && !pinned.isMidRequest) return
+    pinned.isTainted = true
+    pinned.connection.finish()
+  }
+
   /** Gives up the connection of its own, whatever state it has. */
   unpin(): void {
     const pinned = this.#pinned
@@ -249,9 +269,14 @@ export class OwnLane implements PinnedOwner {
   /** Sends the request at hand over the connection of its own, or carries it out. */
   dispatch(pinned: PinnedLane, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
     const client = this.#client
-    if (command.way === 'own' && !pinned.hasSentMulti) return dispatchRare(client, command, bytes, start, end)
+    // What is answered before it closes is answered; then others are open.
+    if (pinned.connection.isFinished) return client.waitForReplies()
+    if (command.way === 'own' && !pinned.hasSentMulti) {
+      return !this.awaitsAnswers() && dispatchRare(client, command, bytes, start, end)
+    }
     const showsPassword = command.mark === 'auth' || (command.mark === 'hello' && client.args.length > 2)
     if (showsPassword && client.host.users !== undefined) {
+      if (this.awaitsAnswers()) return false
       client.answerNow(authReply)
       return true
     }
@@ -284,12 +309,25 @@ export class OwnLane implements PinnedOwner {
     return true
   }
 
+  /**
+   * True where what the proxy would answer itself has to wait: with the answers to come the connection may be a pipe, and
+   * then the server answers everything.
+   */
+  awaitsAnswers(): boolean {
+    if (this.#pinned === undefined || this.#client.slots.owed === 0) return false
+    this.#client.waitForReplies()
+    return true
+  }
+
   /** Sends the request at hand over a connection of its own. */
   send(pinned: PinnedLane, command: ProxyCommand, bytes: Buffer, start: number, end: number): void {
     const client = this.#client
     const request = client.request.wholeBytes(bytes, start, end)
     const sentMs = command.mayBlock ? undefined : client.host.turn.nowMs
-    pinned.send(request.bytes, request.start, request.end, client.slots.take(), markOf(client, command), {
+    const slot = client.slots.take()
+    if (command.mayBlock && !pinned.hasSentMulti) this.#lastBlocking = slot
+    else if (slot === 0) this.#lastBlocking = -1
+    pinned.send(request.bytes, request.start, request.end, slot, markOf(client, command), {
       commandId: command.id,
       sentMs,
     })

@@ -1,5 +1,6 @@
 import { encodeReply, mayBlock } from '@firebreak/core'
 import { clusterOfOne } from '../cluster/cluster-of-one.ts'
+import type { ClusterSettings } from '../cluster/cluster-sender.ts'
 import type { ProxyCommand } from '../commands/proxy-command.ts'
 import { firebreakCommand } from '../observe/firebreak-command.ts'
 import type { SharedLane } from '../upstream/shared-lane.ts'
@@ -8,7 +9,7 @@ import { InfoReply } from './info-reply.ts'
 import { carryOut } from './session-commands.ts'
 
 /** For a client that has not said who it is, where it has to. */
-export const noAuthReply: Buffer = Buffer.from('-NOAUTH Authentication required.\r\n')
+const noAuthReply: Buffer = Buffer.from('-NOAUTH Authentication required.\r\n')
 
 /** Sends what is not plainly sent on its way; false where it has to wait. */
 export function dispatchRare(
@@ -37,29 +38,44 @@ export function dispatchRare(
     }
     case 'cluster': {
       const only = client.host.onlyNode(client)
-      if (only === undefined) return seeAndSend(client, client.commandLane(), command, bytes, start, end)
+      if (only === undefined) return seeAndSend(client, client.lanes.forCommands(), command, bytes, start, end)
       client.answerNow(encodeReply(clusterOfOne(command.name, only), client.session.version))
       return true
     }
     case 'info': {
       const request = client.request.wholeBytes(bytes, start, end)
       const reply = new InfoReply(client, client.slots.take())
-      const lane = client.commandLane()
+      const lane = client.lanes.forCommands()
       lane.send(request.bytes, request.start, request.end, reply, 0, command.id, client.host.turn.nowMs)
       return true
     }
     case 'script': {
       if (client.host.isIsolated) return client.own.borrow(command, bytes, start, end)
-      const lane = client.scriptLane()
+      const lane = client.lanes.forScripts()
       return lane === undefined ? client.waitForReplies() : seeAndSend(client, lane, command, bytes, start, end)
     }
     case 'shared':
       if (client.host.isIsolated || client.backlog.isHeavy || (command.mayBlock && mayBlock(command.row!, client.args)))
         return client.own.borrow(command, bytes, start, end)
-      return seeAndSend(client, client.commandLane(), command, bytes, start, end)
+      return seeAndSend(client, client.lanes.forCommands(), command, bytes, start, end)
     default:
       return client.own.borrow(command, bytes, start, end)
   }
+}
+
+/** Sends a request to a cluster; false where it has to wait. */
+export function dispatchToCluster(
+  client: ClientConnection,
+  cluster: ClusterSettings,
+  command: ProxyCommand,
+  bytes: Buffer,
+  start: number,
+  end: number,
+): boolean {
+  if (client.session.isKnown || command.way === 'session')
+    return client.dispatchTo(cluster).dispatch(command, bytes, start, end)
+  client.answerNow(noAuthReply)
+  return true
 }
 
 function seeAndSend(

@@ -145,7 +145,7 @@ function stateMoved(client: ClientConnection): void {
 function toServer(client: ClientConnection, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
   if (!client.session.isKnown) client.answerNow(noAuth)
   else if (client.own.pinned !== undefined) client.own.send(client.own.pinned, command, bytes, start, end)
-  else client.sendShared(client.commandLane(), command, bytes, start, end)
+  else client.sendShared(client.lanes.forCommands(), command, bytes, start, end)
   return true
 }
 
@@ -157,7 +157,7 @@ function setName(client: ClientConnection, command: ProxyCommand, bytes: Buffer,
   if (client.slots.owed > 0) return client.waitForReplies()
   const text = Buffer.from(name).toString('latin1')
   const target = new Committing(client, () => void (session.name = text))
-  client.commandLane().send(noName, 0, noName.length, target, 0, command.id, host.turn.nowMs)
+  client.lanes.forCommands().send(noName, 0, noName.length, target, 0, command.id, host.turn.nowMs)
   return true
 }
 

@@ -385,8 +385,9 @@ export class ProxyShield {
   }
 }
 
-function refusal({ limit, windowMs }: RateLimitStrategy, { retryAfterMs }: KeyLimitedError): Buffer {
-  const when = retryAfterMs === null ? 'later' : `after ${Math.ceil(retryAfterMs)} ms`
+function refusal({ limit, windowMs }: RateLimitStrategy, { retryAfterMs }: Partial<KeyLimitedError>): Buffer {
+  // Who has left the line was told no time.
+  const when = retryAfterMs === null || retryAfterMs === undefined ? 'later' : `after ${Math.ceil(retryAfterMs)} ms`
   return Buffer.from(
     `-LIMITED Firebreak: this key is limited to ${limit} accesses in ${windowMs} ms; retry ${when}\r\n`,
   )

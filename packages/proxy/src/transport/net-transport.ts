@@ -32,7 +32,7 @@ export class NetTransport implements Transport {
     socket.on('error', (error) => {
       failure = error
     })
-    // A peer that ends its side gets what it is still owed from whoever owns this; a proxy has nothing more to ask it.
+    socket.on('end', () => owner.onEnd?.())
     socket.on('close', () => {
       this.#isClosed = true
       owner.onClose(failure)
@@ -40,7 +40,7 @@ export class NetTransport implements Transport {
   }
 
   get queuedBytes(): number {
-    return this.#socket.writableLength
+    return this.#isClosed ? 0 : this.#socket.writableLength
   }
 
   get peer(): string {
@@ -63,6 +63,10 @@ export class NetTransport implements Transport {
 
   resume(): void {
     this.#socket.resume()
+  }
+
+  finish(): void {
+    this.#socket.end()
   }
 
   end(): void {

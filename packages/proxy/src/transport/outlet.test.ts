@@ -21,6 +21,7 @@ class SlowTransport implements Transport {
 
   pause(): void {}
   resume(): void {}
+  finish(): void {}
   end(): void {}
   destroy(): void {}
 }

@@ -102,7 +102,8 @@ class RawTransport implements Transport {
   #handle: TcpHandle | undefined
   readonly #owner: TransportOwner
   #isReading = false
-  #isEnding = false
+  #isFinished = false
+  #closesThen = false
   #pending = 0
   queuedBytes = 0
 
@@ -134,6 +135,7 @@ class RawTransport implements Transport {
     handle.onread = () => {
       const length = streamBaseState[kReadBytesOrError]!
       if (length > 0) this.#owner.onData(readBuffer!, length)
+      else if (length === endOfFile && this.#owner.onEnd !== undefined) this.#owner.onEnd()
       else if (length < 0) this.#closed(length === endOfFile ? undefined : systemError('read', length))
     }
     this.resume()
@@ -141,7 +143,7 @@ class RawTransport implements Transport {
 
   write(bytes: Buffer): boolean {
     const handle = this.#handle
-    if (handle === undefined || this.#isEnding) return true
+    if (handle === undefined || this.#isFinished) return true
     const request = spareRequest ?? new bindings!.WriteWrap()
     spareRequest = undefined
     const status = handle.writeBuffer(request, bytes)
@@ -172,9 +174,14 @@ class RawTransport implements Transport {
     this.#handle.readStart()
   }
 
-  end(): void {
-    this.#isEnding = true
+  finish(): void {
+    this.#isFinished = true
     if (this.#pending === 0) this.#shutDown()
+  }
+
+  end(): void {
+    this.#closesThen = true
+    this.finish()
   }
 
   destroy(): void {
@@ -190,7 +197,9 @@ class RawTransport implements Transport {
     const handle = this.#handle
     if (handle === undefined) return
     const request = new bindings!.ShutdownWrap()
-    request.oncomplete = () => this.#closed(undefined)
+    request.oncomplete = () => {
+      if (this.#closesThen) this.#closed(undefined)
+    }
     if (handle.shutdown(request) !== 0) this.#closed(undefined)
   }
 
@@ -201,7 +210,7 @@ class RawTransport implements Transport {
     if (this.#handle === undefined) return
     if (status < 0) this.fail('write', status)
     else if (this.#pending === 0) {
-      if (this.#isEnding) this.#shutDown()
+      if (this.#isFinished) this.#shutDown()
       this.#owner.onDrain()
     }
   }

@@ -7,6 +7,8 @@ export interface TransportOwner {
   onData(bytes: Buffer, length: number): void
   /** All that was written has left. */
   onDrain(): void
+  /** The peer sends no more, but may still read. Without this the connection closes then. */
+  onEnd?(): void
   /** The connection is gone, for whatever reason; told once. */
   onClose(error: Error | undefined): void
 }
@@ -20,6 +22,8 @@ export interface Transport {
   /** Stops taking bytes, so that the peer has to wait. */
   pause(): void
   resume(): void
+  /** Sends no more once all that was written has left, and takes bytes until the peer closes. */
+  finish(): void
   /** Closes once all that was written has left. */
   end(): void
   /** Closes at once. */

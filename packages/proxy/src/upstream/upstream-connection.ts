@@ -49,6 +49,7 @@ export class UpstreamConnection implements TransportOwner {
   #transport: Transport | undefined
   #isReady = false
   #isClosed = false
+  #isFinished = false
   #greetings = 0
   #greeting: Buffer[] = []
   #isRefused = false
@@ -91,6 +92,18 @@ export class UpstreamConnection implements TransportOwner {
 
   resume(): void {
     this.#transport?.resume()
+  }
+
+  get isFinished(): boolean {
+    return this.#isFinished
+  }
+
+  /** Nothing more is put: Redis answers what was, gives up what waits for others, and closes the connection. */
+  finish(): void {
+    this.#isFinished = true
+    if (!this.#isReady) return
+    this.outlet.flush()
+    this.#transport!.finish()
   }
 
   /** Closes it without telling the receiver. */
@@ -217,6 +230,7 @@ export class UpstreamConnection implements TransportOwner {
     this.receiver.onDrain?.()
     this.onReady?.()
     this.onReady = undefined
+    if (this.#isFinished) this.finish()
   }
 
   /** Closes it and tells the receiver. */

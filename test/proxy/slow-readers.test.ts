@@ -57,6 +57,20 @@ describe.each(['net', 'raw'] as const)('over %s', (transport) => {
   })
 })
 
+test('who asks for more than it reads holds up nobody who shares its connection', async () => {
+  const proxy = await stage.start({ maxOutputBytes: 1_000_000, slowReaderMs: 300_000 })
+  await stage.direct.ask('SETRANGE', 'large', '9999', 'x')
+  const other = await stage.client(proxy)
+  await other.ask('PING')
+  const slow = new SlowReader(proxy.port, 500_000)
+  slow.socket.write('GET large\r\n'.repeat(20_000))
+  await slow.hasStopped
+  for (let index = 1; index <= 200; index++) expect(await other.ask('INCR', 'n beside')).toBe(`:${index}\r\n`)
+  slow.socket.resume()
+  const bytes = 20_000 * ('$10000\r\n'.length + 10_000 + 2)
+  await waitFor(() => slow.received === bytes, { what: () => `all bytes, have ${slow.received}` })
+})
+
 test('who has something owed behind a huge value stays on its connection, so that its order holds', async () => {
   const proxy = await stage.start({ maxOutputBytes: 1_000_000, slowReaderMs: 300_000 })
   const other = await stage.client(proxy)

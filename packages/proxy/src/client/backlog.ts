@@ -6,6 +6,8 @@ export interface BacklogHost {
   readonly turn: { readonly nowMs: number }
   readonly maxOutputBytes: number
   readonly slowReaderMs: number
+  /** Requests of one client that may be on their way. */
+  readonly maxInFlight: number
   /** True while all clients together leave too much unread. */
   readonly isFull: boolean
 }
@@ -16,6 +18,10 @@ const sharedFactor = 8
 const fairBytes = 64 * 1024
 const heavyBytes = 1024 * 1024
 const heavyMs = 10_000
+// How many requests a client may have on their way before it is known how much their answers bring, and at least.
+const firstWindow = 1024
+const leastWindow = 16
+const windowMs = 1000
 /** Of no slot: all that is unread counts. */
 const anySlot = Number.POSITIVE_INFINITY
 
@@ -33,6 +39,9 @@ export class Backlog {
   #isClosed = false
   #replyBytes = 0
   #heavyUntilMs = 0
+  #largestBytes = 0
+  #windowUntilMs = 0
+  #window: number = firstWindow
 
   constructor(host: BacklogHost, outlet: Outlet, slots: ReplySlots, onSlowReader: () => void) {
     this.#host = host
@@ -81,10 +90,36 @@ export class Backlog {
 
   /** Counts a piece of a reply. One whole piece is nearly every reply, and never large. */
   weigh(bytes: number, isLast: boolean): void {
-    if (isLast && this.#replyBytes === 0) return
+    if (isLast && this.#replyBytes === 0) {
+      if (bytes > this.#largestBytes) this.#fitWindow(bytes)
+      return
+    }
     this.#replyBytes += bytes
+    if (this.#replyBytes > this.#largestBytes) this.#fitWindow(this.#replyBytes)
     if (this.#replyBytes > heavyBytes) this.#heavyUntilMs = this.#host.turn.nowMs + heavyMs
     if (isLast) this.#replyBytes = 0
+  }
+
+  /**
+   * Requests that may be on their way now: were all answers as large as the largest of late, they would fit into what a
+   * client may leave unread, and none of those who share a connection with it has to wait until it reads.
+   */
+  get window(): number {
+    return Math.min(this.#window, this.#host.maxInFlight)
+  }
+
+  /** Nothing was on its way, or all that is known of it is old: what answers bring is found out anew. */
+  renewWindow(): void {
+    const { nowMs } = this.#host.turn
+    if (this.#slots.owed > 0 && nowMs < this.#windowUntilMs) return
+    this.#windowUntilMs = nowMs + windowMs
+    this.#largestBytes = 0
+    this.#window = firstWindow
+  }
+
+  #fitWindow(bytes: number): void {
+    this.#largestBytes = bytes
+    this.#window = Math.max(leastWindow, Math.floor(this.#host.maxOutputBytes / bytes))
   }
 
   whenCaughtUp(callback: () => void, slot: number = anySlot): void {

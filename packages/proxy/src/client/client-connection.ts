@@ -56,7 +56,10 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   /** Input waits until nothing is owed, or until what holds it lets go. */
   #isWaiting = false
   #isHeld = false
+  /** It has not read what it was answered. */
   #isPaused = false
+  /** As many requests as may be are on their way. */
+  #isCrowded = false
   /** The client sends no more. */
   #hasEnded = false
   /** Its connection has broken, and what it has sent before is still carried out. */
@@ -182,8 +185,8 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     this.backlog.weigh(end - start, isLast)
     if (!isLast) return
     if (this.slots.owed === 0) {
-      if (this.#isWaiting || this.#isEnding || this.#isPaused) this.#drained()
-    } else if (this.#isPaused && this.slots.owed === this.host.maxInFlight >> 1) this.goOn()
+      if (this.#isEnding || this.#isBlocked) this.#drained()
+    } else if (this.#isCrowded && this.slots.owed <= this.#maxOwed >> 1) this.goOn()
   }
 
   onLost(slot: number, error: UpstreamLostError, wasSent: boolean): void {
@@ -288,7 +291,12 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   }
 
   get #isBlocked(): boolean {
-    return this.#isWaiting || this.#isHeld || this.#isPaused
+    return this.#isWaiting || this.#isHeld || this.#isPaused || this.#isCrowded
+  }
+
+  /** Requests that may be on their way: over a connection of its own the client holds up nobody. */
+  get #maxOwed(): number {
+    return this.own.pinned === undefined ? this.backlog.window : this.host.maxInFlight
   }
 
   #takeInput(): void {
@@ -311,7 +319,8 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     let at = start
     const { parser } = this
     const { shield } = this.host
-    if (this.backlog.isBehind || this.slots.owed > this.host.maxInFlight) this.#pause()
+    this.backlog.renewWindow()
+    if (this.backlog.isBehind) this.#pause()
     while (at < end && !this.#isBlocked) {
       let next: number
       try {
@@ -333,6 +342,7 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
         this.own.pinned.forward(bytes, at, end)
         return end
       }
+      if (this.slots.owed > this.#maxOwed) this.#isCrowded = true
     }
     return at
   }
@@ -390,13 +400,14 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
 
   #pause(): void {
     this.outlet.flush()
-    this.#isPaused = this.backlog.isBehind || this.slots.owed > this.host.maxInFlight
+    this.#isPaused = this.backlog.isBehind
   }
 
   /** Goes on with requests after whatever held them up. */
   goOn(): void {
     if (this.#isClosed || this.#isEnding) return
-    if (this.#isPaused && !this.backlog.isBehind && this.slots.owed <= this.host.maxInFlight) this.#isPaused = false
+    if (this.#isPaused && !this.backlog.isBehind) this.#isPaused = false
+    if (this.#isCrowded && this.slots.owed <= this.#maxOwed >> 1) this.#isCrowded = false
     if (this.#isBlocked) return
     // What let it go on may have been a timer, which is no turn of its own.
     this.host.turn.nowMs = performance.now()

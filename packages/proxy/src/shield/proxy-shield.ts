@@ -1,22 +1,5 @@
-import {
-  type CommandRow,
-  commandOf,
-  encodeCommand,
-  forEachKey,
-  isCacheable,
-  keyName,
-  type RateLimitStrategy,
-} from '@firebreak/core'
-import {
-  type ByteAccesses,
-  type CachedReply,
-  type ClusterShield,
-  type HotKey,
-  type KeyLimitedError,
-  type KeySpace,
-  type ReadCommand,
-  readCommand,
-} from '@firebreak/shield'
+import { type CommandRow, commandOf, encodeCommand, forEachKey, isCacheable, keyName } from '@firebreak/core'
+import type { ByteAccesses, CachedReply, ClusterShield, HotKey, KeyLimitedError, KeySpace } from '@firebreak/shield'
 import type { ClientConnection } from '../client/client-connection.ts'
 import type { PinnedLane } from '../client/pinned-lane.ts'
 import { repeatsEnd } from '../client/repeats.ts'
@@ -24,7 +7,9 @@ import type { ProxyCommand } from '../commands/proxy-command.ts'
 import type { Identity } from '../upstream/identity.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import { type Answer, answerOf, asResp2, maxRepeatedBytes, rowOf } from './answer.ts'
+import { limitReply } from './limit-reply.ts'
 import { ProxyUpstream, type Whereabouts } from './proxy-upstream.ts'
+import { getOf, readOf } from './read-of.ts'
 import { WriteGuard } from './write-guard.ts'
 
 /** What is done with a request: it is `answered` here, it is `held` and will come again, or its reply goes to a target. */
@@ -356,7 +341,7 @@ export class ProxyShield {
       client.answerNow(client.session.version === 3 ? last.bytes : asResp2(row.name, last))
     } else {
       this.limited.rejected++
-      client.answerNow(refusal(limit.strategy, verdict))
+      client.answerNow(limitReply(limit.strategy, verdict))
     }
     return 'answered'
   }
@@ -383,23 +368,4 @@ export class ProxyShield {
       if (untold.has(name)) this.onUntold?.()
     }
   }
-}
-
-function refusal({ limit, windowMs }: RateLimitStrategy, { retryAfterMs }: Partial<KeyLimitedError>): Buffer {
-  // Who has left the line was told no time.
-  const when = retryAfterMs === null || retryAfterMs === undefined ? 'later' : `after ${Math.ceil(retryAfterMs)} ms`
-  return Buffer.from(
-    `-LIMITED Firebreak: this key is limited to ${limit} accesses in ${windowMs} ms; retry ${when}\r\n`,
-  )
-}
-
-function readOf(client: ClientConnection, row: CommandRow, keyIndex: number): ReadCommand {
-  // Copies: a load may be sent after the client's chunk is gone.
-  const list = client.request.list().map((argument) => Buffer.from(argument))
-  const skipped = row.name.includes(' ') ? 2 : 1
-  return readCommand(row.name, list.slice(skipped), keyIndex - skipped)
-}
-
-function getOf(hot: HotKey): ReadCommand {
-  return readCommand('GET', [hot.bytes], 0)
 }

@@ -223,7 +223,23 @@ export class SharedLane implements ReplyReceiver {
     this.#connection.pause()
     const goOn = () => this.#connection.resume()
     if (isAlone) target.whenCaughtUp!(goOn, tag)
-    else target.whenUnstalled!(goOn, tag)
+    else {
+      target.whenUnstalled!(goOn, tag)
+      this.#tellOnOthers(target)
+    }
+  }
+
+  /** Those whose replies come behind and who read as little are told on with the first, not one after the other. */
+  #tellOnOthers(first: ReplyTarget): void {
+    const known = new Set([first])
+    for (let index = this.#head; index < this.#tail; index++) {
+      const place = index & this.#mask
+      const target = this.#targets[place]!
+      if (known.has(target)) continue
+      known.add(target)
+      const tag = this.#tags[place]!
+      if (target.isStalled?.(tag) === true) target.whenUnstalled!(() => {}, tag)
+    }
   }
 
   #grow(): void {

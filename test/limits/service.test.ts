@@ -143,7 +143,7 @@ test('convert turns a policy file into YAML and back', async () => {
 
 test('anywhere but on loopback it refuses to start without a token', async () => {
   const child = startSource(main, ['limits', '--host', '0.0.0.0', '--port', '0'])
-  expect(await child.exited).toBe(1)
+  expect(await child.exited).toBe(2)
   expect(child.output()).toContain('token')
   const guarded = await start('--token', 'secret')
   expect((await call(`${guarded.url}/browse?uid=1`)).status).toBe(401)

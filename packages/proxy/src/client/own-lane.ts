@@ -5,7 +5,7 @@ import type { UpstreamLostError } from '../errors.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import type { ClientConnection } from './client-connection.ts'
-import { setNameCommand } from './connection-name.ts'
+import { showName } from './connection-name.ts'
 import { PinnedLane, type PinnedOwner, type ReplyMark } from './pinned-lane.ts'
 import { PipeGuard } from './pipe-guard.ts'
 import { dispatchRare } from './rare-dispatch.ts'
@@ -214,8 +214,7 @@ export class OwnLane implements PinnedOwner {
   pinTo(node: UpstreamNode): PinnedLane {
     const { session } = this.#client
     const pinned = this.#pin(node, session.snapshot(), false)
-    if (session.name !== '')
-      pinned.sendHidden(encodeCommand(['CLIENT', 'SETNAME', session.name]), { command: setNameCommand })
+    showName(pinned, session.name)
     return pinned
   }
 

@@ -3,7 +3,6 @@ import type { UpstreamLostError } from '../errors.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import type { UpstreamConnection } from '../upstream/upstream-connection.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
-import { giveBackUnnamed } from './connection-name.ts'
 import { Line } from './line.ts'
 import { confirmationKinds, messageKinds, subscriptionReplyOf } from './subscription-reply.ts'
 import { Subscriptions } from './subscriptions.ts'
@@ -87,8 +86,6 @@ export class PinnedLane {
   stays = false
   /** Nobody else may have the connection after this client. */
   isTainted = false
-  /** The server may know it by a name. */
-  #isNamed = false
   #isPipe = false
   /** It is a pipe once what is expected has come. */
   #isPipeNext = false
@@ -169,7 +166,7 @@ export class PinnedLane {
     const kind = expected.mark?.command.mark
     // Of HELLO a part may be carried out and the rest refused: an error says nothing about who the connection is.
     if (kind === 'hello' || kind === 'auth') this.isTainted = true
-    else if (kind === 'name') this.#isNamed = true
+    else if (kind === 'name') this.connection.name = undefined
     else if (isOfTransaction(kind)) {
       this.#transactionMarks++
       this.#isLastMulti = kind === 'multi'
@@ -227,7 +224,6 @@ export class PinnedLane {
     this.#isOver = true
     this.settle()
     if (this.isTainted || !this.isFree || !this.connection.isReady) this.node.dispose(this.connection)
-    else if (this.#isNamed) giveBackUnnamed(this.node, this.connection)
     else this.node.giveBack(this.connection)
   }
 
@@ -351,6 +347,8 @@ export class PinnedLane {
     }
     if (type === minus) {
       if (mark.staysIfRefused === true) this.stays = true
+      // The server may go on to know it by another's name.
+      if (kind === 'name') this.isTainted = true
       if (kind === 'exec' && !text.includes('EXEC without MULTI')) this.#endTransaction()
       return
     }

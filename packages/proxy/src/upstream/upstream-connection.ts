@@ -63,6 +63,8 @@ export class UpstreamConnection implements TransportOwner {
   #deadline: NodeJS.Timeout | undefined
   /** Called once ready. */
   onReady: (() => void) | undefined
+  /** The name that the server knows it by; undefined where it is not known which. */
+  name: string | undefined = ''
   /** The answer to the last command of the greeting, where there was one. */
   greetingReply: Buffer | undefined
 

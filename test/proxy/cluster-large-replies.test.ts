@@ -1,3 +1,4 @@
+import { encodeCommand } from '@firebreak/core'
 import { scale, waitFor } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { ClusterStage } from './cluster-stage.ts'
@@ -51,7 +52,7 @@ test('a long MGET of values of very different sizes has every value in its place
   for (const [index, key] of keys.entries()) redis.send('SET', key, values[index]!)
   for (const _ of keys) expect(await redis.next()).toBe('+OK\r\n')
   redis.send('ECHO', 'before')
-  redis.send('MGET', ...keys)
+  redis.write(encodeCommand(['MGET', ...keys]))
   redis.send('ECHO', 'between')
   redis.send('MGET', ...keys.slice(0, 100))
   expect(await redis.next()).toBe(bulk('before'))

@@ -1,8 +1,9 @@
 import type { RateLimitStrategy } from '@firebreak/core'
-import { type FirebreakProxy, type ProxyOptions, startProxy } from '@firebreak/proxy'
-import { type RedisServer, startRedis, TestHub, waitFor } from '@firebreak/testkit'
+import type { FirebreakProxy, ProxyOptions } from '@firebreak/proxy'
+import { type RedisServer, startRedis, type TestHub, waitFor } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { RawClient } from './raw-client.ts'
+import { ShieldedProxies } from './shielded-proxies.ts'
 
 // A client's requests take effect in their order, also where some are answered from memory and others change what is
 // kept without saying so.
@@ -10,7 +11,7 @@ import { RawClient } from './raw-client.ts'
 let server: RedisServer
 let direct: RawClient
 let hub: TestHub
-let closers: (() => Promise<unknown>)[]
+let proxies: ShieldedProxies
 
 beforeAll(async () => {
   server = await startRedis({ args: ['--enable-debug-command', 'yes'] })
@@ -22,27 +23,13 @@ afterAll(async () => {
 })
 beforeEach(async () => {
   await direct.ask('FLUSHALL')
-  hub = await TestHub.start()
-  closers = []
+  proxies = await ShieldedProxies.open()
+  hub = proxies.hub
 })
-afterEach(async () => {
-  for (const close of closers.reverse()) await close()
-  await hub.kill()
-})
+afterEach(() => proxies.close())
 
-async function start(options: Partial<ProxyOptions> = {}): Promise<FirebreakProxy> {
-  const shield = { hubs: [hub.url], redisClusterId: 'main', serviceId: 'test', tableFile: false } as const
-  const proxy = await startProxy({ upstream: server.url, port: 0, drainMs: 1, shield, ...options })
-  closers.push(() => proxy.close())
-  await waitFor(() => hub.hellos.length >= (options.workers ?? 1))
-  return proxy
-}
-
-async function connect(proxy: FirebreakProxy): Promise<RawClient> {
-  const client = await RawClient.connect(proxy.port)
-  closers.push(() => client.close())
-  return client
-}
+const start = (options: Partial<ProxyOptions> = {}) => proxies.start(server.url, options)
+const connect = (proxy: FirebreakProxy) => proxies.connect(proxy)
 
 const bulk = (text: string) => `$${text.length}\r\n${text}\r\n`
 const isKept = async (client: RawClient, key: string) => (await client.ask('FIREBREAK', 'PEEK', key)) !== '*0\r\n'

@@ -1,43 +1,31 @@
 import { keySlot, type RateLimitStrategy } from '@firebreak/core'
-import { type FirebreakProxy, type ProxyOptions, startProxy } from '@firebreak/proxy'
-import { FaultProxy, type RedisCluster, startCluster, startRedis, TestHub, testRule, waitFor } from '@firebreak/testkit'
+import type { FirebreakProxy, ProxyOptions } from '@firebreak/proxy'
+import {
+  FaultProxy,
+  type RedisCluster,
+  startCluster,
+  startRedis,
+  type TestHub,
+  testRule,
+  waitFor,
+} from '@firebreak/testkit'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { letWork } from './proxy-stage.ts'
-import { RawClient } from './raw-client.ts'
+import type { RawClient } from './raw-client.ts'
+import { ShieldedProxies } from './shielded-proxies.ts'
 
 let hub: TestHub
-let closers: (() => Promise<unknown>)[]
+let proxies: ShieldedProxies
 
 beforeEach(async () => {
-  hub = await TestHub.start()
-  closers = []
+  proxies = await ShieldedProxies.open()
+  hub = proxies.hub
 })
 
-afterEach(async () => {
-  for (const close of closers.reverse()) await close()
-  await hub.kill()
-})
+afterEach(() => proxies.close())
 
-async function start(upstream: string, options: Partial<ProxyOptions> = {}): Promise<FirebreakProxy> {
-  const known = hub.hellos.length
-  const shield = { hubs: [hub.url], redisClusterId: 'main', serviceId: 'test', tableFile: false } as const
-  const proxy = await startProxy({
-    upstream,
-    port: 0,
-    drainMs: 1,
-    ...options,
-    shield: { ...shield, ...options.shield },
-  })
-  closers.push(() => proxy.close())
-  await waitFor(() => hub.hellos.length >= known + (options.workers ?? 1))
-  return proxy
-}
-
-async function connect(proxy: FirebreakProxy): Promise<RawClient> {
-  const client = await RawClient.connect(proxy.port)
-  closers.push(() => client.close())
-  return client
-}
+const start = (upstream: string, options: Partial<ProxyOptions> = {}) => proxies.start(upstream, options)
+const connect = (proxy: FirebreakProxy) => proxies.connect(proxy)
 
 const bulk = (text: string) => `$${text.length}\r\n${text}\r\n`
 
@@ -55,7 +43,7 @@ test.each([
   ['wait', /^\$1\r\nv/],
 ] as const)('a limited key: %s', async (onLimit, expected) => {
   const server = await startRedis()
-  closers.push(() => server.stop())
+  proxies.onClose(() => server.stop())
   const redis = await connect(await start(server.url))
   await redis.ask('SET', 'hot', 'v')
   const strategy: RateLimitStrategy = {
@@ -80,7 +68,7 @@ test.each([
 
 test('what is sent behind FLUSHALL finds nothing, also under a limit that keeps replies', async () => {
   const server = await startRedis()
-  closers.push(() => server.stop())
+  proxies.onClose(() => server.stop())
   const redis = await connect(await start(server.url))
   const strategy: RateLimitStrategy = {
     strategy: 'RateLimit',
@@ -103,7 +91,7 @@ test('what is sent behind FLUSHALL finds nothing, also under a limit that keeps 
 
 test('a request of several keys that has to wait for a limit is counted once', async () => {
   const server = await startRedis()
-  closers.push(() => server.stop())
+  proxies.onClose(() => server.stop())
   const redis = await connect(await start(server.url))
   const strategy: RateLimitStrategy = {
     strategy: 'RateLimit',
@@ -133,7 +121,7 @@ test.each(['process', 'shared'] as const)(
   'who leaves the line of a limit of scope %s leaves its turn',
   async (scope) => {
     const server = await startRedis()
-    closers.push(() => server.stop())
+    proxies.onClose(() => server.stop())
     const proxy = await start(server.url, { shield: { maxLimitWaitMs: 60_000 } })
     const redis = await connect(proxy)
     const strategy: RateLimitStrategy = {
@@ -166,7 +154,7 @@ test.each(['process', 'shared'] as const)(
 
 test('of what a client sends behind a request that waits for a limit, little is read', async () => {
   const server = await startRedis()
-  closers.push(() => server.stop())
+  proxies.onClose(() => server.stop())
   const proxy = await start(server.url, { shield: { maxLimitWaitMs: 120_000 } })
   const [redis, waiting] = [await connect(proxy), await connect(proxy)]
   const strategy: RateLimitStrategy = {
@@ -190,7 +178,7 @@ test('of what a client sends behind a request that waits for a limit, little is 
 
 test('a limit of scope shared is one limit for all proxies, users and connections', async () => {
   const server = await startRedis()
-  closers.push(() => server.stop())
+  proxies.onClose(() => server.stop())
   await server.cli('ACL', 'SETUSER', 'everybody', 'on', '>pass', '~*', '+@all')
   const [first, second] = [await start(server.url), await start(server.url)]
   const clients = [await connect(first), await connect(second), await connect(second)]
@@ -219,7 +207,7 @@ test('a limit of scope shared is one limit for all proxies, users and connection
 
 test('a limit of scope process is one limit for all users of a proxy', async () => {
   const server = await startRedis()
-  closers.push(() => server.stop())
+  proxies.onClose(() => server.stop())
   await server.cli('ACL', 'SETUSER', 'everybody', 'on', '>pass', '~*', '+@all')
   const proxy = await start(server.url)
   const clients = [await connect(proxy), await connect(proxy)]
@@ -242,7 +230,7 @@ test('a limit of scope process is one limit for all users of a proxy', async () 
 
 test('a key that one thread finds hot is hot in all threads at once', async () => {
   const server = await startRedis()
-  closers.push(() => server.stop())
+  proxies.onClose(() => server.stop())
   await server.cli('SET', 'k', 'v')
   const proxy = await start(server.url, { workers: 3 })
   hub.setRules([testRule(200)])
@@ -276,9 +264,9 @@ describe('copies behind the proxy', () => {
   /** A client of a proxy over a Redis whose key `hot` is read from copies; `fault` stands before the Redis. */
   async function startCopies() {
     const server = await startRedis()
-    closers.push(() => server.stop())
+    proxies.onClose(() => server.stop())
     const fault = await FaultProxy.start(server.port)
-    closers.push(() => fault.close())
+    proxies.onClose(() => fault.close())
     fault.faults.onlyTracking = true
     const redis = await connect(await start(`127.0.0.1:${fault.port}`))
     const strategy = { strategy: 'RedundantKeys', copies: ['copy'], ttlJitterMs: 0 } as const
@@ -360,7 +348,7 @@ describe('copies behind the proxy, on a real cluster', () => {
 
   test('stand on all nodes, share the reads, follow every write, and go when the key cools', async () => {
     cluster = await startCluster()
-    closers.push(() => cluster.stop())
+    proxies.onClose(() => cluster.stop())
     const upstream = cluster.addresses.map(({ host, port }) => `${host}:${port}`).join(',')
     const [proxy, other] = [await start(upstream), await start(upstream)]
     const [client, writer] = [await connect(proxy), await connect(other)]

@@ -114,3 +114,25 @@ test.each(rooms)('%s has no cycle of imports between its files', (room) => {
   for (const path of graph.keys()) visit(path, [])
   expect(cycles).toEqual([])
 })
+
+/**
+ * What a room that decides or waits may not call itself: it is handed a `Runtime`. A room stands here once all of it
+ * keeps to that; the files named are its composition roots and what only touches real sockets, threads or disks.
+ */
+const onRuntime: Record<string, readonly string[]> = {}
+
+test.each(Object.keys(onRuntime))('%s takes time, timers, chance and names from its runtime', (room) => {
+  const world =
+    /\b(Date\.now|performance\.(now|timeOrigin)|Math\.random|randomUUID|AbortSignal\.timeout|process\.hrtime)\b|(?<![.\w#])(setTimeout|setInterval|setImmediate|randomBytes)\(|new Date\(\)/
+  const wrong: string[] = []
+  for (const { path } of sourcesOf(room)) {
+    if (/\.test(-[a-z]+)?\.tsx?$/.test(path) || path.includes('/testing/')) continue
+    if (onRuntime[room]!.includes(relative(join(root, 'packages', room, 'src'), path))) continue
+    const lines = readFileSync(path, 'utf8').split('\n')
+    lines.forEach((line, index) => {
+      const code = line.replace(/^\s*(\/\/|\*|\/\*).*/, '').replace(/\s\/\/ .*/, '')
+      if (world.test(code)) wrong.push(`${relative(root, path)}:${index + 1} ${line.trim()}`)
+    })
+  }
+  expect(wrong).toEqual([])
+})

@@ -185,6 +185,7 @@ export {
   toStrategyList,
 } from './strategy/strategy-table.ts'
 export { type Clock, steadyClock, systemTimers, type TimerHandle, type Timers, wallClock } from './time/clock.ts'
+export { type Runtime, systemRuntime } from './time/runtime.ts'
 export { SettleTimers, type SettleTimersOptions } from './wheel/settle-timers.ts'
 export { TimingWheel, type TimingWheelOptions } from './wheel/timing-wheel.ts'
 export {

@@ -28,6 +28,7 @@ export {
 } from './servers/redis-server.ts'
 export { startZooKeeper, type ZooKeeperServer, type ZooKeeperServerOptions } from './servers/zookeeper-server.ts'
 export { FakeClock } from './time/fake-clock.ts'
+export { type FakeRuntime, fakeRuntime, seededRandom } from './time/fake-runtime.ts'
 export { isFullRun, scale } from './time/scale.ts'
 export { type WaitOptions, waitFor } from './time/wait-for.ts'
 export { type RestlessOptions, restlessTrace } from './traces/restless-trace.ts'

@@ -25,7 +25,7 @@ function quickTimers(factor: number): Timers & { readonly asked: number[] } {
   const asked: number[] = []
   return {
     asked,
-    setInterval: systemTimers.setInterval,
+    ...systemTimers,
     setTimeout(callback, delayMs) {
       asked.push(delayMs)
       return systemTimers.setTimeout(callback, delayMs > 10_000 ? delayMs : delayMs * factor)

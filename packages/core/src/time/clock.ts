@@ -7,6 +7,8 @@ export interface Clock {
 export interface Timers {
   setTimeout(callback: () => void, delayMs: number): TimerHandle
   setInterval(callback: () => void, periodMs: number): TimerHandle
+  /** Runs the callback after the events of this turn of the loop, before any later timer. */
+  setImmediate(callback: () => void): TimerHandle
 }
 
 /** A running timer. */
@@ -39,5 +41,12 @@ export const systemTimers: Timers = {
   setInterval(callback, periodMs) {
     const timer = setInterval(callback, periodMs)
     return handle(timer, () => clearInterval(timer))
+  },
+  setImmediate(callback) {
+    // Browsers have none; what would run at the end of this turn runs at the start of the next.
+    if (typeof setImmediate !== 'function') return systemTimers.setTimeout(callback, 0)
+    const immediate = setImmediate(callback)
+    // Not unref'd: it is due within this turn, and what it does must not be lost when the process ends after it.
+    return { cancel: () => clearImmediate(immediate) }
   },
 }

@@ -167,6 +167,7 @@ test('a hub that dies misses one tick of counts at most: what came since its las
   const intervals: (() => void)[] = []
   const timers: Timers = {
     setTimeout: () => ({ cancel() {} }),
+    setImmediate: () => ({ cancel() {} }),
     setInterval: (run) => {
       intervals.push(run)
       return { cancel() {} }

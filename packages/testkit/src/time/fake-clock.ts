@@ -29,6 +29,10 @@ export class FakeClock implements Clock, Timers {
     return this.#add(callback, periodMs, Math.max(1, periodMs))
   }
 
+  setImmediate(callback: () => void): TimerHandle {
+    return this.#add(callback, 0, undefined)
+  }
+
   /** How many timers are set. */
   get pending(): number {
     return this.#timers.size

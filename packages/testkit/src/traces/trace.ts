@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
+import { seededRandom } from '../time/fake-runtime.ts'
 
 /** A recorded or made sequence of key accesses. */
 export interface Trace {
@@ -47,13 +48,7 @@ export function zipfTrace(requests: number, keyCount: number, exponent: number, 
   const cumulative = new Float64Array(keyCount)
   let total = 0
   for (let index = 0; index < keyCount; index++) cumulative[index] = total += 1 / (index + 1) ** exponent
-  let state = seed >>> 0
-  const random = () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
+  const random = seededRandom(seed)
   const ids = new Uint32Array(requests)
   for (let index = 0; index < requests; index++) {
     const wanted = random() * total

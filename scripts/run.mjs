@@ -62,13 +62,15 @@ const jobs = {
     const file = `bench/${name}.ts`
     if (name === undefined || !existsSync(join(root, file))) {
       const names = readdirSync(join(root, 'bench')).filter((entry) => entry.endsWith('.ts'))
-      process.stderr.write(`usage: npm run -s bench -- NAME [--quick] [--json]\n`)
+      process.stderr.write(`usage: npm run -s bench -- NAME [--quick] [--json] [--against WORKTREE [--pairs 15]]\n`)
       process.stderr.write(`names: ${names.map((entry) => entry.slice(0, -3)).join(', ')}\n`)
       return 2
     }
     const args = rest.filter((word) => word !== name)
+    const isAgainst = rest.some((word) => /^--against(=|$)/.test(word))
+    const program = isAgainst ? [join(root, 'bench/harness/against.ts'), ...rest] : [join(root, file), ...args]
     // Some measure what is published.
-    return inOrder(typecheck, assets, () => run(node, ['--expose-gc', ...fromSource, join(root, file), ...args]))
+    return inOrder(typecheck, assets, () => run(node, ['--expose-gc', ...fromSource, ...program]))
   },
 }
 

@@ -3,10 +3,11 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 
+const page = () => readFileSync(join(root, 'docs/reference/errors.md'), 'utf8')
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
 
 test('every error code in the sources stands in docs/reference/errors.md', () => {
-  const documented = new Set(readFileSync(join(root, 'docs/reference/errors.md'), 'utf8').match(/FB_[A-Z0-9_]+/g))
+  const documented = new Set(page().match(/FB_[A-Z0-9_]+/g))
   const used = new Set<string>()
   for (const room of readdirSync(join(root, 'packages'))) {
     const folder = join(root, 'packages', room, 'src')
@@ -17,4 +18,18 @@ test('every error code in the sources stands in docs/reference/errors.md', () =>
   }
   expect(used.size).toBeGreaterThan(4)
   expect([...used].filter((code) => !documented.has(code)).sort()).toEqual([])
+})
+
+test('the page of errors has one sorted table a room, and no code twice', () => {
+  const sections = page().split(/^## /m).slice(1)
+  const names = sections.map((section) => section.slice(0, section.indexOf('\n')))
+  expect(new Set(names).size).toBe(names.length)
+  const all: string[] = []
+  for (const section of sections) {
+    expect(section.match(/^\| code /gm)).toHaveLength(1)
+    const codes = [...section.matchAll(/^\| `(FB_[A-Z0-9_]+)`/gm)].map((match) => match[1]!)
+    expect(codes).toEqual([...codes].sort())
+    all.push(...codes)
+  }
+  expect(all.filter((code, index) => all.indexOf(code) !== index)).toEqual([])
 })

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { otlpVariables } from '@firebreak/core'
-import { configFields, startHub, variableOf } from '@firebreak/hub'
+import { otlpVariables, variableOf } from '@firebreak/core'
+import { hubSettings, startHub } from '@firebreak/hub'
 import { startProxy } from '@firebreak/proxy'
 import { commands } from 'firebreak'
 import { expect, test } from 'vitest'
@@ -98,7 +98,7 @@ test('the pods are given variables and flags that the command knows', async () =
   const variables = [...everything.matchAll(/- name: ([A-Z][A-Z0-9_]+)$/gm)].map(([, name]) => name!)
   const proxy = await commands.find(({ name }) => name === 'proxy')!.load()
   const known = new Set<string>([
-    ...['config', ...configFields.map(({ name }) => name)].map(variableOf),
+    ...['config', ...hubSettings.settings.map(({ name }) => name)].map((name) => variableOf(hubSettings, name)),
     ...Object.values(otlpVariables).flat(),
     ...proxy.flags!.map((flag) => `FIREBREAK_PROXY_${flag.toUpperCase().replaceAll('-', '_')}`),
     ...['FIREBREAK_HUB', 'FIREBREAK_TOKEN', 'FIREBREAK_SERVICE', 'FIREBREAK_HOST', 'XDG_CACHE_HOME', 'POD_NAME'],

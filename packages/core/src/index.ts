@@ -160,6 +160,34 @@ export {
 } from './rules/rule.ts'
 export { RuleInvalidError } from './rules/rule-error.ts'
 export { type RuleScope, RuleSet } from './rules/rule-set.ts'
+export {
+  settingsHelp,
+  settingsReference,
+  settingsSchema,
+} from './settings/describe-settings.ts'
+export { otlpSettings } from './settings/otlp-settings.ts'
+export {
+  type ResolvedSetting,
+  type ResolvedSettings,
+  resolveSettings,
+  type SettingInput,
+  type SettingSource,
+} from './settings/resolve-settings.ts'
+export {
+  choiceOf,
+  fileSetting,
+  flagOf,
+  onOrOff,
+  portNumber,
+  type Setting,
+  type SettingKind,
+  type SettingTable,
+  text,
+  textList,
+  variableOf,
+  variablesOf,
+  wholeFrom,
+} from './settings/setting.ts'
 export { keySlot, keySlotOfBytes, slotCount } from './slots/key-slot.ts'
 export {
   defaultLocalCache,

@@ -1,7 +1,6 @@
 export { type AlarmNotice, AlarmWebhooks, type AlarmWebhooksOptions } from './alarms/alarm-webhooks.ts'
-export { type ConfigField, configFields, flagOf, variableOf, variablesOf } from './config/config-fields.ts'
+export { hubSettings } from './config/hub-settings.ts'
 export {
-  type ConfigSource,
   type HubConfig,
   type HubConfigInput,
   readRules,

@@ -1,22 +1,12 @@
-import { parseArgs } from 'node:util'
 import { pageFolder } from '@firebreak/console'
-import {
-  configFields,
-  flagOf,
-  openHubServices,
-  resolveHubConfig,
-  startHub,
-  variableOf,
-  variablesOf,
-} from '@firebreak/hub'
+import { hubSettings, openHubServices, resolveHubConfig, startHub } from '@firebreak/hub'
 import type { Command } from '../command/command.ts'
 import { whenEnded } from '../command/when-ended.ts'
+import { flagsOf, helpOf, parseSettingFlags } from '../flags/command-settings.ts'
 import { defaultHubPort } from '../hub-api/hub-api.ts'
 
-const flags = ['config', ...configFields.map(({ name }) => flagOf(name))]
-
 export const hub: Command = {
-  flags,
+  flags: flagsOf(hubSettings),
   help: `Run a hub with its console.
 
 Examples:
@@ -24,16 +14,13 @@ Examples:
   firebreak hub --data-folder ./data --port 7070
   firebreak hub --host 0.0.0.0 --tokens-file tokens.yaml --config hub.yaml
 
-Options (flag, then variable, then file, then default):
-  --config FILE   settings as YAML or JSON (env ${variableOf('config')})
-${configFields.map((field) => `  --${flagOf(field.name)}\n      ${field.summary} (env ${variablesOf(field).join(', ')}; default ${field.default})`).join('\n')}
+${helpOf(hubSettings)}
 SIGTERM and Ctrl-C end it after what is under way.
 `,
   async run(args, io) {
-    const options = Object.fromEntries(flags.map((flag) => [flag, { type: 'string' as const }]))
-    const { values } = parseArgs({ args: [...args], options })
-    const { options: hubOptions, warnings } = resolveHubConfig({ flags: values, env: io.env })
-    for (const warning of warnings) io.stderr.write(`${warning}\n`)
+    const flags = parseSettingFlags(hubSettings, args)
+    const { options: hubOptions, settings } = resolveHubConfig({ flags, env: io.env })
+    for (const warning of settings.warnings) io.stderr.write(`${warning}\n`)
     const services = await openHubServices(
       hubOptions.dataFolder === undefined ? {} : { dataFolder: hubOptions.dataFolder },
     )

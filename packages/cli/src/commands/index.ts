@@ -18,6 +18,11 @@ export const commands: readonly CommandEntry[] = [
     load: async () => (await import('./proxy.ts')).proxy,
   },
   {
+    name: 'config',
+    summary: 'What a hub or a proxy would run with, and where each setting comes from',
+    load: async () => (await import('./config.ts')).config,
+  },
+  {
     name: 'top',
     summary: 'The hottest keys, live in the terminal',
     load: async () => (await import('./top.ts')).top,

@@ -14,7 +14,7 @@ test('flags win over their env twins, and what is not given is left to the defau
     FIREBREAK_PROXY_CLUSTER_ID: 'main',
     FIREBREAK_PROXY_SERVICE: 'other',
   }
-  const options = proxyOptionsOf({ port: '7001', user: ['a:b:c'], service: 'shop' }, { env, stderr })
+  const options = proxyOptionsOf(['--port', '7001', '--user', 'a:b:c', '--service', 'shop'], { env, stderr })
   expect(options).toEqual({
     upstream: 'redis://r:1',
     port: 7001,
@@ -26,28 +26,34 @@ test('flags win over their env twins, and what is not given is left to the defau
 
 test('users, a line each, and the cluster of one have env twins too', () => {
   const env = { FIREBREAK_PROXY_USER: 'a:1\nb:2:3\n', FIREBREAK_PROXY_AS_CLUSTER: 'true' }
-  expect(proxyOptionsOf({}, { env, stderr })).toMatchObject({
+  expect(proxyOptionsOf([], { env, stderr })).toMatchObject({
     users: [
       { name: 'a', password: '1' },
       { name: 'b', password: '2:3' },
     ],
     asCluster: true,
   })
-  expect(proxyOptionsOf({ user: ['c:4'] }, { env, stderr }).users).toEqual([{ name: 'c', password: '4' }])
+  expect(proxyOptionsOf(['--user', 'c:4'], { env, stderr }).users).toEqual([{ name: 'c', password: '4' }])
   const other = { ...env, FIREBREAK_PROXY_AS_CLUSTER: 'yes' }
-  expect(() => proxyOptionsOf({}, { env: other, stderr })).toThrow('FIREBREAK_PROXY_AS_CLUSTER is "yes"')
+  expect(() => proxyOptionsOf([], { env: other, stderr })).toThrow('FIREBREAK_PROXY_AS_CLUSTER is "yes"')
 })
 
 test('the bounds of waiting and of unread output have flags', () => {
-  const values = {
-    'max-output-bytes': '1',
-    'max-total-output-bytes': '2',
-    'slow-reader-ms': '3',
-    'connect-wait-ms': '4',
-    'retry-for-ms': '5',
-    'drain-ms': '0',
-  }
-  expect(proxyOptionsOf(values, { env: {}, stderr })).toMatchObject({
+  const words = [
+    '--max-output-bytes',
+    '1',
+    '--max-total-output-bytes',
+    '2',
+    '--slow-reader-ms',
+    '3',
+    '--connect-wait-ms',
+    '4',
+    '--retry-for-ms',
+    '5',
+    '--drain-ms',
+    '0',
+  ]
+  expect(proxyOptionsOf(words, { env: {}, stderr })).toMatchObject({
     maxOutputBytes: 1,
     maxTotalOutputBytes: 2,
     slowReaderMs: 3,
@@ -59,34 +65,33 @@ test('the bounds of waiting and of unread output have flags', () => {
 
 test('metrics are served where a port is given', () => {
   const env = { FIREBREAK_PROXY_METRICS_HOST: '0.0.0.0' }
-  const options = proxyOptionsOf({ 'metrics-port': '9100' }, { env, stderr })
+  const options = proxyOptionsOf(['--metrics-port', '9100'], { env, stderr })
   expect(options).toMatchObject({ metricsPort: 9100, metricsHost: '0.0.0.0' })
 })
 
 test("metrics are pushed where the flag says, its env twin or OpenTelemetry's own variables", () => {
-  const otlpOf = (values: { 'otlp-endpoint'?: string }, env: Record<string, string>) =>
-    proxyOptionsOf(values, { env, stderr }).otlp
+  const otlpOf = (words: readonly string[], env: Record<string, string>) => proxyOptionsOf(words, { env, stderr }).otlp
   const shared = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://shared:4318', OTEL_SERVICE_NAME: 'edge' }
-  expect(otlpOf({}, {})).toBeUndefined()
-  expect(otlpOf({}, shared)).toEqual({ endpoint: 'http://shared:4318/v1/metrics', serviceName: 'edge' })
+  expect(otlpOf([], {})).toBeUndefined()
+  expect(otlpOf([], shared)).toEqual({ endpoint: 'http://shared:4318/v1/metrics', serviceName: 'edge' })
   const own = { ...shared, FIREBREAK_PROXY_OTLP_ENDPOINT: 'http://own:4318' }
-  expect(otlpOf({}, own)).toEqual({ endpoint: 'http://own:4318', serviceName: 'edge' })
-  expect(otlpOf({ 'otlp-endpoint': 'http://flag' }, own)).toEqual({ endpoint: 'http://flag', serviceName: 'edge' })
-  expect(otlpOf({ 'otlp-endpoint': 'http://flag' }, { OTEL_SDK_DISABLED: 'true' })).toBeUndefined()
+  expect(otlpOf([], own)).toEqual({ endpoint: 'http://own:4318', serviceName: 'edge' })
+  expect(otlpOf(['--otlp-endpoint', 'http://flag'], own)).toEqual({ endpoint: 'http://flag', serviceName: 'edge' })
+  expect(otlpOf(['--otlp-endpoint', 'http://flag'], { OTEL_SDK_DISABLED: 'true' })).toBeUndefined()
 })
 
 test('an address to announce is a host and a port', () => {
-  const announced = (announce: string) => proxyOptionsOf({ announce }, { env: {}, stderr }).announce
+  const announced = (announce: string) => proxyOptionsOf(['--announce', announce], { env: {}, stderr }).announce
   expect(announced('redis.example:7000')).toEqual({ host: 'redis.example', port: 7000 })
   expect(announced('[fd00::1]:7000')).toEqual({ host: 'fd00::1', port: 7000 })
   for (const wrong of ['redis.example', '10.0.0.1:', ':7000', 'fd00::1:7000', 'h:0', 'h:70000'])
     expect(() => announced(wrong)).toThrow('it must be HOST:PORT')
 })
 
-test.each([[{ port: 'x' }], [{ mode: 'many' }], [{ 'tls-cert': import.meta.filename }], [{ user: ['nobody'] }]])(
+test.each([[['--port', 'x']], [['--mode', 'many']], [['--tls-cert', import.meta.filename]], [['--user', 'nobody']]])(
   '%o is refused',
-  (values) => {
-    expect(() => proxyOptionsOf(values, { env: {}, stderr })).toThrow(/--/)
+  (words) => {
+    expect(() => proxyOptionsOf(words, { env: {}, stderr })).toThrow(/--/)
   },
 )
 

@@ -1,9 +1,9 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { ResolvedSettings } from '@firebreak/core'
 import { temporaryFolder } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import { HubConfigError } from '../errors.ts'
-import { configFields, flagOf, variableOf, variablesOf } from './config-fields.ts'
 import { resolveHubConfig } from './resolve-hub-config.ts'
 
 const folder = temporaryFolder('config')
@@ -14,14 +14,17 @@ function file(name: string, text: string): string {
   return path
 }
 
+const sourcesOf = ({ all }: ResolvedSettings) =>
+  Object.fromEntries(all.map(({ setting, source }) => [setting.name, source]))
+
 test('a flag beats a variable, a variable the file, the file the default', () => {
   const config = file('hub.yaml', 'port: 1\nheartbeatMs: 300\nsettleMs: 5\nallowedHosts: [a.example]\n')
-  const { options, sources } = resolveHubConfig({
+  const { options, settings } = resolveHubConfig({
     flags: { config, port: '3' },
     env: { FIREBREAK_HUB_PORT: '2', FIREBREAK_HUB_HEARTBEAT_MS: '400', PATH: 'x' },
   })
   expect(options).toMatchObject({ port: 3, heartbeatMs: 400, settleMs: 5, allowedHosts: ['a.example'] })
-  expect(sources).toMatchObject({ port: 'flag', heartbeatMs: 'env', settleMs: 'file', host: 'default' })
+  expect(sourcesOf(settings)).toMatchObject({ port: 'flag', heartbeatMs: 'env', settleMs: 'file', host: 'default' })
   expect(resolveHubConfig({}).options).toEqual({ port: 7070 })
 })
 
@@ -30,7 +33,7 @@ test("the settings of OpenTelemetry: a flag, the hub's variable, OpenTelemetry's
     'otlp.yaml',
     'otlpEndpoint: http://file:4318\notlpIntervalMs: 4\notlpTimeoutMs: 4\notlpServiceName: file\notlpHeaders: {key: a=b}\n',
   )
-  const { options, sources, warnings } = resolveHubConfig({
+  const { options, settings } = resolveHubConfig({
     flags: { config, 'otlp-endpoint': 'http://flag:4318', 'otlp-attributes': 'a=1,b=two%2Cthree' },
     env: {
       OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: 'http://shared/x',
@@ -48,16 +51,16 @@ test("the settings of OpenTelemetry: a flag, the hub's variable, OpenTelemetry's
     headers: { key: 'a=b' },
     attributes: { a: '1', b: 'two,three' },
   })
-  expect(sources).toMatchObject({ otlpEndpoint: 'flag', otlpTimeoutMs: 'env', otlpServiceName: 'file' })
-  expect(warnings).toEqual([])
+  expect(sourcesOf(settings)).toMatchObject({ otlpEndpoint: 'flag', otlpTimeoutMs: 'env', otlpServiceName: 'file' })
+  expect(settings.warnings).toEqual([])
 })
 
 test('OTEL_SDK_DISABLED ends what any place asks for; what OpenTelemetry cannot mean is passed over and told', () => {
   const flags = { 'otlp-endpoint': 'http://collector:4318' }
   expect(resolveHubConfig({ flags, env: { OTEL_SDK_DISABLED: 'true' } }).options).toEqual({ port: 7070 })
-  const { options, warnings } = resolveHubConfig({ flags, env: { OTEL_METRIC_EXPORT_INTERVAL: 'soon' } })
+  const { options, settings } = resolveHubConfig({ flags, env: { OTEL_METRIC_EXPORT_INTERVAL: 'soon' } })
   expect(options.otlp).toEqual({ endpoint: 'http://collector:4318' })
-  expect(warnings).toEqual([expect.stringContaining('OTEL_METRIC_EXPORT_INTERVAL is "soon"')])
+  expect(settings.warnings).toEqual([expect.stringContaining('OTEL_METRIC_EXPORT_INTERVAL is "soon"')])
 })
 
 test.each([
@@ -70,7 +73,7 @@ test.each([
   [{ flags: { prot: '1' } }, '--prot', 'there is no setting --prot; did you mean --port?'],
   [{ env: { FIREBREAK_HUB_PROT: '1' } }, 'FIREBREAK_HUB_PROT', 'did you mean FIREBREAK_HUB_PORT?'],
   [{ flags: { config: file('a.yaml', 'heartbeatms: 5') } }, 'heartbeatms', 'did you mean heartbeatMs?'],
-  [{ flags: { port: 'x' } }, '--port', '--port is "x"; it must be a number from 0 to 65535'],
+  [{ flags: { port: 'x' } }, '--port', '--port is "x"; it must be a whole number from 0 to 65535'],
   [{ env: { FIREBREAK_HUB_PORT: '70000' } }, 'FIREBREAK_HUB_PORT', 'FIREBREAK_HUB_PORT is "70000"'],
   [{ flags: { 'log-level': 'inof' } }, '--log-level', 'did you mean info?'],
   [{ flags: { host: '' } }, '--host', 'a text that is not empty'],
@@ -182,15 +185,4 @@ watchers:
   ])
   const binlog = options.watchers!.find(({ kind }) => kind === 'binlog')
   expect(binlog?.kind === 'binlog' && [...binlog.mapping.keys()]).toEqual(['shop.product'])
-})
-
-test('every setting stands in the reference with its flag, its variables and its default', () => {
-  const reference = readFileSync(new URL('../../../../docs/reference/config.md', import.meta.url), 'utf8')
-  const missing = configFields.filter(
-    ({ name, default: fallback }) =>
-      !reference.includes(`| \`${name}\` | \`--${flagOf(name)}\` | \`${variableOf(name)}\` | ${fallback} |`),
-  )
-  const variables = configFields.flatMap((field) => variablesOf(field))
-  expect(variables.filter((variable) => !reference.includes(`\`${variable}\``))).toEqual([])
-  expect(missing.map(({ name }) => name)).toEqual([])
 })

@@ -49,6 +49,7 @@ const jobs = {
   firebreak: () => inOrder(consolePage, () => source('packages/cli/src/main.ts', rest)),
   demo: () => source('examples/flash-sale/src/demo.ts', rest),
   build: () => inOrder(typecheck, assets, consolePage),
+  pack: () => inOrder(typecheck, assets, consolePage, () => run(node, [join(root, 'scripts/pack.mjs'), ...rest])),
   references: () => source('test/references/write.ts', rest),
   check: () => inOrder(lint, typecheck),
   test: () => {

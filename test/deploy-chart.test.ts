@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { otlpVariables, variableOf } from '@firebreak/core'
 import { hubSettings, startHub } from '@firebreak/hub'
 import { startProxy } from '@firebreak/proxy'
-import { commands } from 'firebreak'
+import { commands } from 'firebreak/cli'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { resolveHubConfig, startHub } from '@firebreak/hub'
 import { startProxy } from '@firebreak/proxy'
-import { commands } from 'firebreak'
+import { commands } from 'firebreak/cli'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { type Hub, startHub } from '@firebreak/hub'
 import { temporaryFolder } from '@firebreak/testkit'
-import { commands, runCommand } from 'firebreak'
+import { commands, runCommand } from 'firebreak/cli'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 let hub: Hub

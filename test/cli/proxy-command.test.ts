@@ -7,7 +7,7 @@ import {
   temporaryFolder,
   waitFor,
 } from '@firebreak/testkit'
-import { type CommandIo, commands, runCommand } from 'firebreak'
+import { type CommandIo, commands, runCommand } from 'firebreak/cli'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { RawClient } from '../proxy/raw-client.ts'
 

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { findingRoutes } from '@firebreak/hub'
 import { type RedisServer, scale, sourceArgs, startRedis, temporaryFolder, waitFor } from '@firebreak/testkit'
 import fastify from 'fastify'
-import { commands, runCommand } from 'firebreak'
+import { commands, runCommand } from 'firebreak/cli'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 const main = fileURLToPath(new URL('../../packages/cli/src/main.ts', import.meta.url))

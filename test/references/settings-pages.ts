@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { settingsReference } from '@firebreak/core'
-import { settingTables } from 'firebreak'
+import { settingTables } from 'firebreak/cli'
 
 /** The page of all settings; the tables between its marks are made out of the commands' own. */
 export const settingsPage = new URL('../../docs/reference/config.md', import.meta.url)

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { flagOf, settingsSchema, variablesOf } from '@firebreak/core'
 import type { ProxyOptions } from '@firebreak/proxy'
 import { proxySettings } from '@firebreak/proxy'
-import { commands, settingTables } from 'firebreak'
+import { commands, settingTables } from 'firebreak/cli'
 import { expect, test } from 'vitest'
 import { settingsPage, writtenSettingsPage } from './settings-pages.ts'
 

@@ -1,5 +1,23 @@
-export { type Command, type CommandEntry, type CommandIo, UsageError } from './command/command.ts'
-export { runCommand } from './command/run-command.ts'
-export { settingTables } from './commands/config.ts'
-export { commands } from './commands/index.ts'
-export { defaultDataFolder, type Running, readRunning } from './up/running-file.ts'
+// `npm install firebreak` is the whole story: the SDK by the names that its own package has.
+export {
+  ClientUnsupportedError,
+  exposeMetrics,
+  type FirebreakHandle,
+  type GetOrLoadOptions,
+  getOrLoad,
+  KeyLimitedError,
+  type Loader,
+  openFirebreak,
+  type PluginOptions,
+  type ProtectOptions,
+  peek,
+  protect,
+  type SplitCounter,
+  type SplitCounterOptions,
+  shieldOf,
+  splitCounter,
+  unprotect,
+  type WatchedAccess,
+  type WatchedKey,
+  watchKey,
+} from '@firebreak/client'

@@ -1,25 +1,15 @@
 #!/usr/bin/env node
-import { constants } from 'node:os'
-import { runCommand } from './command/run-command.ts'
-import { commands } from './commands/index.ts'
+// Nothing of ours is loaded before the version is known: an old Node would fail on the first module with a riddle.
+const needed = [22, 13] as const
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 
-const ended = new AbortController()
-for (const name of ['SIGINT', 'SIGTERM'] as const) {
-  process.on(name, () => {
-    // A second one means now; the code is that of a process which the signal has ended.
-    if (ended.signal.aborted) process.exit(128 + constants.signals[name])
-    ended.abort()
-  })
+if (major < needed[0] || (major === needed[0] && minor < needed[1])) {
+  process.stderr.write(
+    `firebreak needs Node ${needed.join('.')} or newer; this is ${process.versions.node}. ` +
+      'The library in the same package (protect) runs on Node 20.19.\n',
+  )
+  process.exitCode = 1
+} else {
+  const { main } = await import('./command/main-command.ts')
+  process.exitCode = await main()
 }
-// A closed pipe (`firebreak find … | head`) is the reader's way to say enough.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code === 'EPIPE') process.exit(0)
-})
-
-process.exitCode = await runCommand(commands, process.argv.slice(2), {
-  env: process.env,
-  stdin: process.stdin,
-  stdout: process.stdout,
-  stderr: process.stderr,
-  signal: ended.signal,
-})

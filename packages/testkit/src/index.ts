@@ -1,4 +1,5 @@
 export type { DetectionRule, Detector, OpenDetector } from './detection/detector.ts'
+export { type PackageRegistry, startPackageRegistry } from './servers/package-registry.ts'
 export { HubDetector, type ReplayedHub, type ReplayedLife } from './detection/hub-detector.ts'
 export { type DetectionOptions, type DetectionResult, replayDetection } from './detection/replay-detection.ts'
 export { TestHub, testRule } from './hub/test-hub.ts'

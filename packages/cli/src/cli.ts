@@ -1,0 +1,5 @@
+export { type Command, type CommandEntry, type CommandIo, UsageError } from './command/command.ts'
+export { runCommand } from './command/run-command.ts'
+export { settingTables } from './commands/config.ts'
+export { commands } from './commands/index.ts'
+export { defaultDataFolder, type Running, readRunning } from './up/running-file.ts'

@@ -1,0 +1,1 @@
+export { type FirebreakMiddleware, firebreak } from '@firebreak/client/express'

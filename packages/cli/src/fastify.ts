@@ -1,0 +1,1 @@
+export { firebreak } from '@firebreak/client/fastify'

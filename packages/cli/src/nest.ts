@@ -1,0 +1,6 @@
+export {
+  type FirebreakAsyncOptions,
+  type FirebreakDynamicModule,
+  FirebreakModule,
+  firebreakToken,
+} from '@firebreak/client/nest'

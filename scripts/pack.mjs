@@ -9,7 +9,9 @@ import { fileURLToPath } from 'node:url'
 import { root } from './setup.mjs'
 
 const isLeftOut = (path) =>
-  /(\.test(-[a-z]+)?\.(js|d\.ts)|\.map|\.tsbuildinfo)$/.test(path) || /(^|[\\/])testing([\\/]|$)/.test(path)
+  /(\.test(-[a-z]+)?\.(js|d\.ts)|\.map|\.tsbuildinfo)$/.test(path) ||
+  // Modules that only tests use, and those of the console, which are in its built page.
+  /(^|[\\/])testing[\\/]|^page[\\/]/.test(path)
 
 /** A built module whose source is gone: an incremental build leaves it behind. */
 function isOrphan(folder, path) {

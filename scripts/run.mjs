@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { ensureNode, ensurePackages, ensureServers, root } from './setup.mjs'
+import { ensureNode, ensureOlderNodes, ensurePackages, ensureServers, root } from './setup.mjs'
 
 const [job, ...rest] = process.argv.slice(2)
 const bin = (name) => join(root, 'node_modules', '.bin', name)
@@ -54,6 +54,7 @@ const jobs = {
   check: () => inOrder(lint, typecheck),
   test: () => {
     ensureServers()
+    ensureOlderNodes()
     const full = rest.includes('--full')
     const filters = rest.filter((word) => word !== '--full')
     const vitest = () => run(node, [bin('vitest'), 'run', ...filters], full ? { FIREBREAK_FULL: '1' } : {})

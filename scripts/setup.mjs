@@ -91,6 +91,34 @@ export function ensureNode() {
   )
 }
 
+/** Older Nodes that the libraries promise to run on, for the tests of the packages. */
+const olderNodes = { 20: '20.20.2', 22: '22.23.3' }
+
+/**
+ * Brings the older Nodes into `node_modules/.cache/node-VERSION`. They are no dependencies of the workspace: three
+ * packages with a program called node would fight for the one that npm's scripts run on.
+ */
+export function ensureOlderNodes() {
+  for (const [major, version] of Object.entries(olderNodes)) {
+    const folder = join(root, 'node_modules', '.cache', `node-${major}`)
+    const name = `node-${process.platform}-${process.arch}`
+    const program = join(folder, 'node_modules', name, 'bin', 'node')
+    if (existsSync(program)) continue
+    say(`fetching Node ${version} for the tests of the packages …`)
+    mkdirSync(folder, { recursive: true })
+    const npm = run('npm', [
+      'install',
+      '--prefix',
+      folder,
+      '--no-audit',
+      '--no-fund',
+      '--loglevel=error',
+      `${name}@${version}`,
+    ])
+    if (!npm.ok) fail(`npm could not fetch ${name}@${version} (${npm.why}); the tests of the packages need it.`)
+  }
+}
+
 /** Installs the real servers that the tests run against (Debian or Ubuntu, as root). */
 export function ensureServers() {
   const missing = Object.keys(servers).filter((name) => !isOnPath(servers[name]))

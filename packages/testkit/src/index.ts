@@ -1,5 +1,4 @@
 export type { DetectionRule, Detector, OpenDetector } from './detection/detector.ts'
-export { type PackageRegistry, startPackageRegistry } from './servers/package-registry.ts'
 export { HubDetector, type ReplayedHub, type ReplayedLife } from './detection/hub-detector.ts'
 export { type DetectionOptions, type DetectionResult, replayDetection } from './detection/replay-detection.ts'
 export { TestHub, testRule } from './hub/test-hub.ts'
@@ -17,6 +16,7 @@ export {
   type OtlpCollector,
   startOtlpCollector,
 } from './servers/otlp-collector.ts'
+export { type PackageRegistry, startPackageRegistry } from './servers/package-registry.ts'
 export { type PostgresServer, type PostgresServerOptions, startPostgres } from './servers/postgres-server.ts'
 export { type RedisSentinel, startSentinel } from './servers/redis-sentinel.ts'
 export {

@@ -1,0 +1,82 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+
+/** An application of a user: its files, and how it is run. */
+export interface Project {
+  readonly name: string
+  readonly files: Readonly<Record<string, string>>
+  /** The compiler's options; undefined for plain JavaScript. */
+  readonly compilerOptions?: Readonly<Record<string, unknown>>
+  /** What Node runs in the end. */
+  readonly main: string
+}
+
+/** Calls GET until the key is answered from memory, then says so. The first five lines differ from project to project. */
+const body = (types: { settings: string; done: string }) => `
+async function main()${types.settings} {
+  const redis = protect(new Redis(process.env.REDIS_URL${types.done}), {
+    hubs: [process.env.HUB_URL${types.done}],
+    serviceId: 'shop',
+    tableFile: false,
+  })
+  await redis.set('product_100', 'a kettle')
+  const endAt = Date.now() + 60000
+  while (peek(redis, 'product_100') === undefined) {
+    if (Date.now() > endAt) throw new Error('never answered from memory')
+    await Promise.all(Array.from({ length: 20 }, () => redis.get('product_100')))
+  }
+  console.log('from memory:', await redis.get('product_100'), 'on Node', process.versions.node)
+  unprotect(redis)
+  redis.disconnect()
+}
+void main()
+`
+const plain = body({ settings: '', done: '' })
+const typed = body({ settings: ': Promise<void>', done: '!' })
+const esm = `import { peek, protect, unprotect } from 'firebreak'\nimport { Redis } from 'ioredis'\n`
+const cjs = `const { peek, protect, unprotect } = require('firebreak')\nconst { Redis } = require('ioredis')\n`
+const strict = { strict: true, skipLibCheck: false, target: 'es2022', outDir: 'out', types: ['node'] }
+
+export const projects: readonly Project[] = [
+  { name: 'esm', files: { 'package.json': '{"type":"module"}', 'app.js': esm + plain }, main: 'app.js' },
+  { name: 'cjs', files: { 'package.json': '{}', 'app.js': cjs + plain }, main: 'app.js' },
+  ...(['node16', 'nodenext'] as const).map((module) => ({
+    name: `typescript-esm-${module}`,
+    files: { 'package.json': '{"type":"module"}', 'app.ts': esm + typed },
+    compilerOptions: { ...strict, module, moduleResolution: module },
+    main: 'out/app.js',
+  })),
+  {
+    name: 'typescript-esm-bundler',
+    files: { 'package.json': '{"type":"module"}', 'app.ts': esm + typed },
+    compilerOptions: { ...strict, module: 'esnext', moduleResolution: 'bundler' },
+    main: 'out/app.js',
+  },
+  {
+    name: 'typescript-cjs-nodenext',
+    files: { 'package.json': '{}', 'app.ts': esm + typed },
+    compilerOptions: { ...strict, module: 'nodenext', moduleResolution: 'nodenext' },
+    main: 'out/app.js',
+  },
+]
+
+/** Writes a project beside a copy of what was installed, compiles it where it is TypeScript; its folder. */
+export function makeProject(project: Project, folder: string, installed: string, tsc: string): string {
+  mkdirSync(folder, { recursive: true })
+  execFileSync('cp', ['-al', join(installed, 'node_modules'), join(folder, 'node_modules')])
+  for (const [file, text] of Object.entries(project.files)) {
+    mkdirSync(dirname(join(folder, file)), { recursive: true })
+    writeFileSync(join(folder, file), text)
+  }
+  if (project.compilerOptions !== undefined) {
+    const config = { compilerOptions: project.compilerOptions, files: ['app.ts'] }
+    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
+    try {
+      execFileSync(process.execPath, [tsc, '--project', '.'], { cwd: folder, encoding: 'utf8' })
+    } catch (error) {
+      throw new Error(`tsc refuses ${project.name}:\n${(error as { stdout: string }).stdout}`)
+    }
+  }
+  return folder
+}

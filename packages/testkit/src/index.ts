@@ -28,6 +28,27 @@ export {
   startRedis,
 } from './servers/redis-server.ts'
 export { startZooKeeper, type ZooKeeperServer, type ZooKeeperServerOptions } from './servers/zookeeper-server.ts'
+export { Chance } from './simulation/chance.ts'
+export { EventLog } from './simulation/event-log.ts'
+export {
+  type Fault,
+  type FaultChoice,
+  type FaultHandler,
+  type FaultKinds,
+  FaultPlayer,
+  type FaultSchedule,
+  faultText,
+  randomSchedule,
+} from './simulation/fault-schedule.ts'
+export { NetworkError, PipeEnd } from './simulation/pipe-end.ts'
+export { RedisLinkError, type RedisLinkOptions, ReplyError } from './simulation/redis-link.ts'
+export { SimulatedProcess, type SimulatedProcessOptions } from './simulation/simulated-process.ts'
+export { type PipelineOutcome, SimulatedRedis } from './simulation/simulated-redis.ts'
+export { SimulatedSubscriber } from './simulation/simulated-subscriber.ts'
+export { SimulatedWorld, type SimulatedWorldOptions } from './simulation/simulated-world.ts'
+export type { ValkeyPicture } from './simulation/valkey-instance.ts'
+export { type Acceptor, VirtualNetwork, type VirtualNetworkOptions } from './simulation/virtual-network.ts'
+export { VirtualValkey, type VirtualValkeyOptions } from './simulation/virtual-valkey.ts'
 export { FakeClock } from './time/fake-clock.ts'
 export { type FakeRuntime, fakeRuntime, seededRandom } from './time/fake-runtime.ts'
 export { isFullRun, scale } from './time/scale.ts'

@@ -40,8 +40,19 @@ export {
   faultText,
   randomSchedule,
 } from './simulation/fault-schedule.ts'
+export { type KernelSpeed, kernelSpeedText, measureKernel } from './simulation/kernel-speed.ts'
+export { PipeDuplex } from './simulation/pipe-duplex.ts'
 export { NetworkError, PipeEnd } from './simulation/pipe-end.ts'
+export { type FaultyProcess, processFaults } from './simulation/process-faults.ts'
 export { RedisLinkError, type RedisLinkOptions, ReplyError } from './simulation/redis-link.ts'
+export {
+  type PlayResult,
+  runSeeds,
+  type SeedFailure,
+  type SeedOutcome,
+  type SeedRuns,
+} from './simulation/run-seeds.ts'
+export { type ShrunkSchedule, shrinkSchedule } from './simulation/shrink-schedule.ts'
 export { SimulatedProcess, type SimulatedProcessOptions } from './simulation/simulated-process.ts'
 export { type PipelineOutcome, SimulatedRedis } from './simulation/simulated-redis.ts'
 export { SimulatedSubscriber } from './simulation/simulated-subscriber.ts'

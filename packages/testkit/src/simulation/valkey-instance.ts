@@ -1,5 +1,5 @@
 import { instantiateValkey, type WasmInstance } from './valkey-module.ts'
-import { type ValkeyHost, valkeyWasi } from './valkey-wasi.ts'
+import { firstSocketFd, type ValkeyHost, valkeyWasi } from './valkey-wasi.ts'
 
 /** A client's end, as a server's socket sees it. */
 export interface ValkeyPeer {
@@ -17,7 +17,6 @@ export interface ValkeyPicture {
   readonly openFds: readonly number[]
 }
 
-const firstFd = 4096
 const pageBytes = 65_536
 const readable = 1
 const writable = 2
@@ -92,7 +91,7 @@ export class ValkeySocket {
  * socket a pass: `step` makes passes until nothing is left to read and all that was answered is written.
  */
 export class ValkeyInstance {
-  readonly #instance: WasmInstance
+  readonly #exports: WasmInstance['exports']
   readonly #sockets = new Map<number, ValkeySocket>()
   #pending: ValkeySocket[] = []
   #listener = -1
@@ -101,8 +100,8 @@ export class ValkeyInstance {
   #bytes = new Uint8Array(0)
   #words = new Int32Array(0)
 
-  constructor(host: Omit<ValkeyHost, 'memory'>) {
-    this.#instance = instantiateValkey({
+  constructor(host: Omit<ValkeyHost, 'memory' | 'read' | 'write' | 'close'>) {
+    const instance = instantiateValkey({
       host: {
         socket: () => this.#freeFd(),
         listen: (fd) => {
@@ -110,28 +109,31 @@ export class ValkeyInstance {
           return 0
         },
         accept: () => this.#accept(),
-        read: (fd, at, length) => {
-          this.#isBusy = true
-          return this.#sockets.get(fd!)?.read(this.#memory().subarray(at!, at! + length!)) ?? again
-        },
-        write: (fd, at, length) => this.#sockets.get(fd!)?.write(this.#memory().subarray(at!, at! + length!)) ?? again,
-        close: (fd) => {
-          const socket = this.#sockets.get(fd!)
-          this.#sockets.delete(fd!)
-          socket?.closed()
-          return undefined
-        },
         poll: (interest, count, fired, most) => this.#poll(interest!, count!, fired!, most!),
       },
-      wasi: valkeyWasi({ ...host, memory: () => this.#instance.exports.memory.buffer }),
+      wasi: valkeyWasi({
+        ...host,
+        memory: () => this.#exports.memory.buffer,
+        read: (fd, target) => {
+          this.#isBusy = true
+          return this.#sockets.get(fd)?.read(target) ?? again
+        },
+        write: (fd, bytes) => this.#sockets.get(fd)?.write(bytes) ?? again,
+        close: (fd) => {
+          const socket = this.#sockets.get(fd)
+          this.#sockets.delete(fd)
+          socket?.closed()
+        },
+      }),
     })
-    this.#instance.exports._initialize()
-    this.#instance.exports.rk_boot(6379)
+    this.#exports = instance.exports
+    this.#exports._initialize()
+    this.#exports.rk_boot(6379)
   }
 
   /** How much memory the instance has. */
   get memoryBytes(): number {
-    return this.#instance.exports.memory.buffer.byteLength
+    return this.#exports.memory.buffer.byteLength
   }
 
   /** A new connection; the server accepts it in its next step. */
@@ -146,7 +148,7 @@ export class ValkeyInstance {
   step(): void {
     do {
       this.#isBusy = false
-      this.#instance.exports.rk_step()
+      this.#exports.rk_step()
     } while (this.#isBusy)
   }
 
@@ -155,7 +157,7 @@ export class ValkeyInstance {
     const pending = new Set(this.#pending.map(({ fd }) => fd))
     return {
       memory: this.#memory().slice(),
-      stackPointer: this.#instance.exports.__stack_pointer.value,
+      stackPointer: this.#exports.__stack_pointer.value,
       openFds: [...this.#sockets.keys()].filter((fd) => !pending.has(fd)),
     }
   }
@@ -167,18 +169,18 @@ export class ValkeyInstance {
     this.#pending = []
     for (const socket of ended) socket.closed()
     const missing = picture.memory.length - this.#memory().length
-    if (missing > 0) this.#instance.exports.memory.grow(Math.ceil(missing / pageBytes))
+    if (missing > 0) this.#exports.memory.grow(Math.ceil(missing / pageBytes))
     const memory = this.#memory()
     memory.set(picture.memory)
     memory.fill(0, picture.memory.length)
-    this.#instance.exports.__stack_pointer.value = picture.stackPointer
+    this.#exports.__stack_pointer.value = picture.stackPointer
     // Clients of then read the end of their connection in the next step, and the server forgets them.
     for (const fd of picture.openFds) this.#sockets.set(fd, fd === keep?.fd ? keep : new ValkeySocket(fd, undefined))
   }
 
   // Valkey keeps clients in an array by descriptor: the lowest free one, as a kernel gives.
   #freeFd(): number {
-    let fd = firstFd
+    let fd = firstSocketFd
     while (fd === this.#listener || this.#sockets.has(fd)) fd++
     return fd
   }
@@ -216,7 +218,7 @@ export class ValkeyInstance {
   }
 
   #memory(): Uint8Array {
-    const { buffer } = this.#instance.exports.memory
+    const { buffer } = this.#exports.memory
     // Growing gives the memory a new buffer.
     if (this.#bytes.buffer !== buffer) {
       this.#bytes = new Uint8Array(buffer)

@@ -65,11 +65,13 @@ function moduleFile(): string {
 /** A new instance of the embedded Valkey's module, which is compiled once a process. */
 export function instantiateValkey({ host, wasi }: ValkeyImports): WasmInstance {
   const module = valkeyModule()
-  const calls: Record<string, unknown> = {}
+  const imports: WasmImports = { host: {}, wasi_snapshot_preview1: {} }
   for (const { module: from, name } of wasm.Module.imports(module)) {
-    if (from === 'wasi_snapshot_preview1') calls[name] = wasi[name] ?? (() => badFd)
+    const failure = from === 'host' ? -1 : badFd
+    const offered = from === 'host' ? host : wasi
+    if (from !== 'env') imports[from]![name] = offered[name] ?? (() => failure)
   }
   // Lua's errors are C's longjmp, which is an exception of this tag.
-  const env = { __c_longjmp: new wasm.Tag({ parameters: ['i32'] }) }
-  return new wasm.Instance(module, { host, env, wasi_snapshot_preview1: calls })
+  imports['env'] = { __c_longjmp: new wasm.Tag({ parameters: ['i32'] }) }
+  return new wasm.Instance(module, imports)
 }

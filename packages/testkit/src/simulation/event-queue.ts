@@ -2,24 +2,44 @@
 export interface QueuedEvent {
   atMs: number
   order: number
-  isCancelled: boolean
+  /** Set where it has happened or will not. */
+  isOver: boolean
   readonly run: () => void
 }
 
-/** Events by time, then by the order in which they were added: a binary heap. */
+/**
+ * Events by time, then by the order in which they were added: a binary heap. A cancelled event stays until it is met, or
+ * until more than half of the heap is cancelled: most deadlines are, and long before their time.
+ */
 export class EventQueue {
-  readonly #heap: QueuedEvent[] = []
+  #heap: QueuedEvent[] = []
   #order = 0
+  #cancelled = 0
 
-  /** How many events wait, cancelled ones that have not been met yet included. */
+  /** How many events wait. */
   get size(): number {
+    return this.#heap.length - this.#cancelled
+  }
+
+  /** How many events are held, cancelled ones included. */
+  get held(): number {
     return this.#heap.length
   }
 
   add(atMs: number, run: () => void): QueuedEvent {
-    const event: QueuedEvent = { atMs, order: this.#order++, isCancelled: false, run }
+    const event: QueuedEvent = { atMs, order: this.#order++, isOver: false, run }
     this.#push(event)
     return event
+  }
+
+  cancel(event: QueuedEvent): void {
+    if (event.isOver) return
+    event.isOver = true
+    if (++this.#cancelled < 64 || this.#cancelled * 2 < this.#heap.length) return
+    const left = this.#heap.filter(({ isOver }) => !isOver)
+    this.#heap = []
+    this.#cancelled = 0
+    for (const each of left) this.#push(each)
   }
 
   /** The time of the next event, or undefined where there is none. */
@@ -31,11 +51,16 @@ export class EventQueue {
   /** Takes the next event out. */
   take(): QueuedEvent | undefined {
     this.#dropCancelled()
-    return this.#pop()
+    const event = this.#pop()
+    if (event !== undefined) event.isOver = true
+    return event
   }
 
   #dropCancelled(): void {
-    while (this.#heap.length > 0 && this.#heap[0]!.isCancelled) this.#pop()
+    while (this.#heap.length > 0 && this.#heap[0]!.isOver) {
+      this.#pop()
+      this.#cancelled--
+    }
   }
 
   #push(event: QueuedEvent): void {

@@ -61,6 +61,8 @@ export class SimulatedWorld {
   readonly #processes = new Map<string, number>()
   readonly #maxEventsPerInstant: number
   #elapsedMs = 0
+  #notedMs = -1
+  #notedText = ''
   #events = 0
   #eventsOfInstant = 0
   #failure: { readonly error: unknown } | undefined
@@ -84,6 +86,11 @@ export class SimulatedWorld {
     return this.#elapsedMs
   }
 
+  /** How many events wait: timers and bytes under way. */
+  get pending(): number {
+    return this.#queue.size
+  }
+
   /** How many events have happened. */
   get events(): number {
     return this.#events
@@ -99,16 +106,17 @@ export class SimulatedWorld {
   /** An event that belongs to no process; it happens after `delayMs`, behind those already due then. */
   schedule(delayMs: number, callback: () => void): TimerHandle {
     const event = this.#queue.add(this.#elapsedMs + Math.max(0, delayMs), callback)
-    return {
-      cancel: () => {
-        event.isCancelled = true
-      },
-    }
+    return { cancel: () => this.#queue.cancel(event) }
   }
 
   /** A line in the event log, with the time before it. */
   note(what: string): void {
-    this.log.add(`${this.#elapsedMs.toFixed(3)} ${what}`)
+    // Many lines have the same time, and writing it is what costs most of a line.
+    if (this.#notedMs !== this.#elapsedMs) {
+      this.#notedMs = this.#elapsedMs
+      this.#notedText = this.#elapsedMs.toFixed(3)
+    }
+    this.log.add(`${this.#notedText} ${what}`)
   }
 
   /** Ends the run with an error; the first one counts. */

@@ -44,8 +44,8 @@ const createFlag = 1
  * seed and all later chance from), there are no files, and none can be written.
  *
  * Sockets are read and written through WASI too. The module has calls of its own for them, but only for descriptors from
- * 4096 on, and its event loop looks at every number up to the highest in each pass: low ones make a pass twice as
- * fast.
+ * 4096 on. Low descriptors serve about a sixth more commands (75,000 against 64,000 a CPU second from descriptor 16 and
+ * from 4000, GET one by one, medians of nine runs in turn).
  */
 export function valkeyWasi(host: ValkeyHost): ValkeyImports['wasi'] {
   let cached = new DataView(new ArrayBuffer(0))

@@ -50,7 +50,8 @@ export function parseRedisUrls(text: string): readonly RedisTarget[] {
   const parts = text.split(',').map((part) => parsePart(part.trim(), text))
   const { scheme, user } = parts[0]!
   const isSame = parts.every((part) => part.scheme === undefined || part.scheme === scheme)
-  if (scheme === undefined || !isSame || (scheme === 'unix' && parts.length > 1)) throw unreadable(text)
+  const isUnnamed = scheme === 'unix' && parts.some((part) => part.scheme === undefined)
+  if (scheme === undefined || !isSame || isUnnamed) throw unreadable(text)
   const database = parts.find((part) => part.database !== undefined)?.database
   const common = {
     ...credentialsOf(user, text),

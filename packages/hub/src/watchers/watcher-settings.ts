@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { FieldReader } from '@firebreak/core'
-import { type BinlogConnection, parseRowMapping, type RowMapping, type ServerAddress } from '@firebreak/watch'
+import { FieldReader, type RedisTarget } from '@firebreak/core'
+import { type BinlogConnection, parseRowMapping, type RowMapping } from '@firebreak/watch'
 import { parse as parseYaml } from 'yaml'
 import { HubConfigError } from '../errors.ts'
 
@@ -14,7 +14,7 @@ interface WatcherSettingBase {
 /** Follows a master as a replica that keeps nothing; one for each master. */
 export interface ReplicaWatcherSetting extends WatcherSettingBase {
   readonly kind: 'replica'
-  readonly address: ServerAddress
+  readonly address: RedisTarget
   /** Values up to this many bytes travel on the lane. @default 1024 */
   readonly maxValueBytes?: number
   /** @default false */

@@ -52,9 +52,8 @@ function tryVersion(
     done(ready)
     return
   }
-  const commands = steps.map(({ args }) => encodeCommand(args))
   let refusal: { readonly index: number; readonly reply: ErrorReply } | undefined
-  connection.send(joinBytes(commands), steps.length, (reply, index) => {
+  connection.send(joinBytes(steps.map(({ args }) => encodeCommand(args))), steps.length, (reply, index) => {
     const isLast = index === steps.length - 1
     if (reply !== undefined && isErrorReply(reply) && steps[index]!.isOptional !== true) {
       refusal ??= { index, reply: errorOf(reply) }

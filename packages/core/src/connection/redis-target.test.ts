@@ -45,6 +45,8 @@ test.each([
   'redis://:%zz@host',
   'redis://a b:c:d',
   'unix://socket',
+  'unix:///a,b',
+  'redis://u:pass,word@host',
 ])('"%s" is refused', (wrong) => {
   expect(() => parseRedisUrls(wrong)).toThrow(expect.objectContaining({ code: 'FB_REDIS_URL' }))
 })

@@ -33,7 +33,10 @@ export interface RedisTlsOptions {
 export const defaultRedisPort = 6379
 
 const forms = 'redis://[user:password@]host:port[/database], rediss://… (TLS) or unix:///path[?db=1]'
-const place = /^(\[[^\]]+\]|[^:[\]]*)(?::(\d{1,5}))?$/
+// By hand: `URL` takes neither several hosts nor a password with the characters that people put in one.
+const urlPart = /^(?:(rediss?|unix|redis\+unix):\/\/)?(?:([^:@]*)(?::(.*))?@)?([^@]*)$/i
+const hostPart = /^(\[[^\]]+\]|[^:[\]/?\s]+)(?::(\d{1,5}))?(?:\/(\d{1,9})?)?(?:\?.*)?$/
+const pathPart = /^(\/[^?]+)(?:\?db=(\d{1,9}))?$/
 
 /** A target from `redis://[user:password@]host:port[/database]`, `rediss://…` (TLS) or `unix:///path[?db=1]`. */
 export function parseRedisUrl(url: string): RedisTarget {
@@ -44,84 +47,54 @@ export function parseRedisUrl(url: string): RedisTarget {
 
 /**
  * Several servers of one deployment, with commas between them: `redis://user:password@a:7000,b:7000/0`, or each as a URL
- * of its own. What the first says of user and password, and any of them of TLS and the database, holds for all.
+ * of its own. Scheme, user and password of the first hold for all, and the database that any of them names.
  */
 export function parseRedisUrls(text: string): readonly RedisTarget[] {
-  const parts = text.split(',').map((part) => parsePart(part.trim(), text))
-  const { scheme, user } = parts[0]!
-  const isSame = parts.every((part) => part.scheme === undefined || part.scheme === scheme)
-  const isUnnamed = scheme === 'unix' && parts.some((part) => part.scheme === undefined)
-  if (scheme === undefined || !isSame || isUnnamed) throw unreadable(text)
-  const database = parts.find((part) => part.database !== undefined)?.database
-  const common = {
-    ...credentialsOf(user, text),
-    ...(database === undefined ? {} : { database: databaseOf(database, text) }),
-    ...(scheme === 'rediss' ? { tls: true } : {}),
+  const parts = text.split(',').map((part) => readPart(part.trim()))
+  const [first] = parts
+  // A name behind a comma is a host, so it cannot follow a path.
+  const inherited = first?.scheme === 'unix' ? undefined : first?.scheme
+  const isWhole = parts.every((part) => part !== undefined && (part.scheme ?? inherited) === first?.scheme)
+  if (first?.scheme === undefined || !isWhole) {
+    throw new RedisUrlError(`"${maskUrl(text)}" is not the address of a Redis; write ${forms}`)
   }
-  return parts.map(({ where }) => ({
-    ...(scheme === 'unix' ? { socketPath: where } : placeOf(where, text)),
-    ...common,
+  const database = parts.find((part) => part?.database !== undefined)?.database
+  return parts.map((part) => ({
+    ...part!.place,
+    ...first.credentials,
+    ...(database === undefined ? {} : { database: Number(database) }),
+    ...(first.scheme === 'rediss' ? { tls: true } : {}),
   }))
 }
 
 interface UrlPart {
   readonly scheme: string | undefined
-  readonly user: string | undefined
-  /** Host and port, or a path. */
-  readonly where: string
+  readonly credentials: Pick<RedisTarget, 'username' | 'password'>
+  readonly place: Pick<RedisTarget, 'host' | 'port' | 'socketPath'>
   readonly database: string | undefined
 }
 
-/** Read by hand: `URL` takes neither several hosts nor a password with the characters that people put in one. */
-function parsePart(part: string, whole: string): UrlPart {
-  const match = /^(?:([a-z][a-z+]*):\/\/)?(?:(.*)@)?([^@]*)$/i.exec(part)
-  if (match === null) throw unreadable(whole)
-  const [, given, user, rest = ''] = match
-  const [path = '', query] = rest.split('?')
-  const scheme = given?.toLowerCase().replace('redis+unix', 'unix')
-  if (scheme !== undefined && !['redis', 'rediss', 'unix'].includes(scheme)) throw unreadable(whole)
-  if (scheme === 'unix') {
-    if (!path.startsWith('/')) throw unreadable(whole)
-    const database = new URLSearchParams(query).get('db') ?? undefined
-    return { scheme, user, where: decoded(path, whole), database }
-  }
-  const [where = '', database] = path.split(/\/(.*)/)
-  return { scheme, user, where, database: database === '' ? undefined : database }
-}
-
-function placeOf(where: string, whole: string): { host: string; port: number } {
-  const [, host, port = defaultRedisPort] = place.exec(where) ?? []
-  if (host === undefined || host === '' || Number(port) > 65_535) throw unreadable(whole)
-  return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) }
-}
-
-/** `user:password`, `:password`, or a user alone. */
-function credentialsOf(user: string | undefined, whole: string): { username?: string; password?: string } {
-  if (user === undefined) return {}
-  const colon = user.indexOf(':')
-  const username = colon < 0 ? user : user.slice(0, colon)
-  const password = colon < 0 ? '' : user.slice(colon + 1)
-  return {
-    ...(username === '' ? {} : { username: decoded(username, whole) }),
-    ...(password === '' ? {} : { password: decoded(password, whole) }),
-  }
-}
-
-function databaseOf(text: string, whole: string): number {
-  if (!/^\d{1,9}$/.test(text)) throw unreadable(whole)
-  return Number(text)
-}
-
-function decoded(text: string, whole: string): string {
+/** One server of a URL; undefined where it cannot be read. */
+function readPart(text: string): UrlPart | undefined {
   try {
-    return decodeURIComponent(text)
+    const [, given, user, password, rest = ''] = urlPart.exec(text) ?? []
+    const scheme = given?.toLowerCase().replace('redis+unix', 'unix')
+    // Behind a comma without a scheme it would be the rest of a password.
+    if (scheme === undefined && user !== undefined) return undefined
+    const credentials = {
+      ...(user ? { username: decodeURIComponent(user) } : {}),
+      ...(password ? { password: decodeURIComponent(password) } : {}),
+    }
+    if (scheme === 'unix') {
+      const [, path, database] = pathPart.exec(rest)!
+      return { scheme, credentials, place: { socketPath: decodeURIComponent(path!) }, database }
+    }
+    const [, host, port = String(defaultRedisPort), database] = hostPart.exec(rest)!
+    const place = { host: host!.replace(/^\[|\]$/g, ''), port: Number(port) }
+    return place.port > 65_535 ? undefined : { scheme, credentials, place, database }
   } catch {
-    throw unreadable(whole)
+    return undefined
   }
-}
-
-function unreadable(text: string): RedisUrlError {
-  return new RedisUrlError(`"${maskUrl(text)}" is not the address of a Redis; write ${forms}`)
 }
 
 /** `host:port` or the socket's path, as messages and findings name a server. */

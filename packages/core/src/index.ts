@@ -37,6 +37,26 @@ export {
   mayBlock,
 } from './commands/keys-of.ts'
 export { NameTable } from './commands/name-table.ts'
+export type { BytePipe, OpenPipe, PipeOwner } from './connection/byte-pipe.ts'
+export { type Greeting, type GreetingResult, greet } from './connection/greeting.ts'
+export { type RedisLostCode, RedisLostError, RedisReplyError, RedisUrlError } from './connection/redis-error.ts'
+export {
+  addressOf,
+  defaultRedisPort,
+  maskUrl,
+  parseRedisUrl,
+  parseRedisUrls,
+  type RedisTarget,
+  type RedisTlsOptions,
+} from './connection/redis-target.ts'
+export { RespClient, type RespClientOptions } from './connection/resp-client.ts'
+export {
+  isErrorReply,
+  type ReplyHandler,
+  RespConnection,
+  type RespConnectionOptions,
+} from './connection/resp-connection.ts'
+export { parseInfo, type ServerMode, serverModeOf } from './connection/server-info.ts'
 export { Column, type ColumnArray } from './dict/column.ts'
 export { Dict, type DictOptions, maxPreload } from './dict/dict.ts'
 export type { DictFollower } from './dict/entry-pool.ts'
@@ -188,7 +208,9 @@ export {
   variablesOf,
   wholeFrom,
 } from './settings/setting.ts'
+export { readClusterSlots, type SlotNode, type SlotRange } from './slots/cluster-slots.ts'
 export { keySlot, keySlotOfBytes, slotCount } from './slots/key-slot.ts'
+export { SlotMap } from './slots/slot-map.ts'
 export {
   defaultLocalCache,
   type ExpireStrategy,

@@ -187,7 +187,7 @@ async function openStore({ storeUrl, dataFolder }: HubOptions): Promise<HubStore
 }
 
 function parseEngine(text: string): { readonly redisClusterId: string; readonly url: string } {
-  const [, redisClusterId, url] = /^([^=]+)=(rediss?:\/\/.+)$/.exec(text) ?? []
+  const [, redisClusterId, url] = /^([^=]+)=((?:rediss?|unix):\/\/.+)$/.exec(text) ?? []
   // The text may hold a password: it must not be in the sentence.
   if (redisClusterId === undefined || url === undefined) {
     throw new HubConfigError('engines', 'engines: each must be clusterId=redis://host:port')

@@ -1,10 +1,17 @@
 import type { TlsOptions } from 'node:tls'
-import { InvalidOptionError, type OtlpOptions } from '@firebreak/core'
+import {
+  defaultRedisPort,
+  InvalidOptionError,
+  maskUrl,
+  type OtlpOptions,
+  parseRedisUrls,
+  type RedisTarget,
+} from '@firebreak/core'
 import type { ShieldOptions } from '@firebreak/shield'
 import type { ProxyUserOptions } from './client/proxy-users.ts'
 import { type ProxyLogger, processWarnings } from './observe/proxy-logger.ts'
 import type { ConnectTarget } from './transport/transport.ts'
-import { type Identity, identityOf, nobody } from './upstream/identity.ts'
+import { type Identity, identityOf } from './upstream/identity.ts'
 
 /** How a proxy works; only `upstream` is needed. */
 export interface ProxyOptions {
@@ -182,34 +189,25 @@ export function parseUpstream(
   text: string,
   tls?: import('node:tls').ConnectionOptions,
 ): Pick<ResolvedProxyOptions, 'targets' | 'identity' | 'database'> {
-  const parts = text.split(',').map((part) => part.trim())
-  const urls = parts.map((part) => parseUrl(/^[a-z]+:\/\//.test(part) ? part : `redis://${part}`, text))
-  const first = urls[0]!
-  const username = decodeURIComponent(first.username)
-  const password = decodeURIComponent(first.password)
-  const database = first.protocol === 'unix:' ? 0 : Number(first.pathname.slice(1) || '0')
-  if (!Number.isInteger(database) || database < 0) throw invalidUpstream(text)
+  const servers = readUrls(text)
+  const { username, password, database = 0 } = servers[0]!
   return {
-    targets: urls.map((url) => ({
-      host: url.hostname.replace(/^\[(.*)\]$/, '$1') || '127.0.0.1',
-      port: Number(url.port || '6379'),
-      path: url.protocol === 'unix:' ? url.pathname : undefined,
-      tls: url.protocol === 'rediss:' || tls !== undefined ? { ...tls } : undefined,
+    targets: servers.map(({ host = '127.0.0.1', port = defaultRedisPort, socketPath, tls: isTls }) => ({
+      host,
+      port,
+      path: socketPath,
+      tls: isTls === true || tls !== undefined ? { ...tls } : undefined,
     })),
-    identity: password === '' ? nobody : identityOf(username === '' ? undefined : username, password),
+    identity: identityOf(username, password),
     database,
   }
 }
 
-function parseUrl(part: string, whole: string): URL {
-  const url = URL.canParse(part) ? new URL(part) : undefined
-  if (url === undefined || !['redis:', 'rediss:', 'unix:'].includes(url.protocol)) throw invalidUpstream(whole)
-  // Of a part that is empty, as of a variable that is not set, nothing else is left.
-  if (url.protocol === 'unix:' ? url.pathname === '' : url.hostname === '') throw invalidUpstream(whole)
-  return url
-}
-
-function invalidUpstream(text: string): InvalidOptionError {
-  const shown = text.replace(/\/\/[^@/]*@/g, '//…@')
-  return new InvalidOptionError('upstream', shown, 'an address as redis://127.0.0.1:6379/0, rediss://… or unix:///path')
+function readUrls(text: string): readonly RedisTarget[] {
+  try {
+    return parseRedisUrls(/^[a-z+]+:\/\//i.test(text.trim()) ? text : `redis://${text}`)
+  } catch {
+    const expected = 'an address as redis://127.0.0.1:6379/0, rediss://… or unix:///path'
+    throw new InvalidOptionError('upstream', maskUrl(text), expected)
+  }
 }

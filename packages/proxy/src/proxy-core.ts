@@ -59,6 +59,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   readonly clients = new Set<ClientConnection>()
   readonly roster: ClientRoster
   readonly #counts: ThreadCounts
+  readonly transports: TransportKind
   readonly slowLog: SlowLog
   /** True while all clients together leave more than `maxTotalOutputBytes` unread. */
   isFull = false
@@ -92,6 +93,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     this.maxOutputBytes = Math.max(options.maxOutputBytes, 65_536)
     this.maxInFlight = options.maxInFlight
     this.slowReaderMs = options.slowReaderMs
+    this.transports = transports
     this.slowLog = new SlowLog(options.slowLogLength)
     this.users = options.users === undefined ? undefined : new ProxyUsers(options.users, options.identity)
     const settings: NodeSettings = {
@@ -106,11 +108,11 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     if (mode !== 'single') {
       const topology =
         mode === 'cluster'
-          ? new ClusterTopology(options.targets, this.serviceState, settings)
+          ? new ClusterTopology(options.targets, options.identity, settings)
           : new SentinelTopology({
               sentinels: options.targets,
               group: options.sentinelGroup,
-              state: { ...this.freshState, identity: identityOf(undefined, options.sentinelPassword) },
+              identity: identityOf(undefined, options.sentinelPassword),
               settings,
             })
       this.#topology = topology

@@ -17,8 +17,7 @@ export interface RunningCore {
 export async function runCore(options: ResolvedProxyOptions, place: ThreadPlace): Promise<RunningCore> {
   const transports = usesRawHandles(options) ? rawTransports! : netTransports
   const { targets, identity, connectWaitMs } = options
-  const state = { identity, version: 2, database: 0 } as const
-  const mode = options.mode === 'auto' ? await findMode(targets, state, { transports, connectWaitMs }) : options.mode
+  const mode = options.mode === 'auto' ? await findMode(targets, identity, { transports, connectWaitMs }) : options.mode
   const core = new ProxyCore(options, mode, transports, place)
   let listener: Listener
   try {

@@ -4,6 +4,7 @@ export { type DetectionOptions, type DetectionResult, replayDetection } from './
 export { TestHub, testRule } from './hub/test-hub.ts'
 export { FaultProxy, type Faults } from './net/fault-proxy.ts'
 export { freePort, freePorts } from './net/free-port.ts'
+export { type MemoryPipe, memoryPipe } from './net/memory-pipe.ts'
 export { type GuardedChild, sourceArgs, startChild, startSource, temporaryFolder } from './process/child.ts'
 export { FakedClock } from './process/faked-clock.ts'
 export { type EtcdServer, type EtcdServerOptions, startEtcd } from './servers/etcd-server.ts'

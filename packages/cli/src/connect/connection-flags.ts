@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { type DiscoverOptions, parseTarget, type RedisTarget, type TlsOptions } from '@firebreak/find'
+import { parseRedisUrl, type RedisTarget, type RedisTlsOptions } from '@firebreak/core'
+import type { DiscoverOptions } from '@firebreak/find'
 import { type CommandIo, UsageError } from '../command/command.ts'
 import type { FlagSpec, FlagValues } from '../flags/flag-table.ts'
 import { durationMs, wholeNumber } from '../flags/quantities.ts'
@@ -46,7 +47,7 @@ export async function connectionOf(
   // A flag is nearer than the environment: `--port` means that port although REDIS_URL names another server.
   const isPlaceGiven = ['host', 'port', 'socket'].some((name) => values.isGiven(name))
   const url = isPlaceGiven && !values.isGiven('url') ? undefined : values.get('url')
-  const base: RedisTarget = url === undefined ? {} : parseTarget(url)
+  const base: RedisTarget = url === undefined ? {} : parseRedisUrl(url)
   const password = values.has('ask-password')
     ? await askSecret('Password: ', io)
     : (base.password ?? values.get('password'))
@@ -70,7 +71,7 @@ export async function connectionOf(
   }
 }
 
-function tlsOf(values: FlagValues): true | TlsOptions | undefined {
+function tlsOf(values: FlagValues): true | RedisTlsOptions | undefined {
   const names = ['cacert', 'cert', 'key-file', 'sni', 'insecure']
   if (!values.has('tls') && !names.some((name) => values.has(name))) return undefined
   return {

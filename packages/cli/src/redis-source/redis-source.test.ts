@@ -21,7 +21,7 @@ describe('which Redis is used', () => {
     expect(await client.ping()).toBe('PONG')
     client.disconnect()
     await source.stop()
-    await expect(openRedis({ url: 'nonsense' })).rejects.toThrow(/REDIS_URL is not like/)
+    await expect(openRedis({ url: 'nonsense' })).rejects.toMatchObject({ code: 'FB_REDIS_URL' })
   })
 })
 

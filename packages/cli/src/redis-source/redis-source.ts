@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { connect, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { FirebreakError } from '@firebreak/core'
+import { addressOf, FirebreakError, maskUrl, parseRedisUrl, RedisReplyError, type RedisTarget } from '@firebreak/core'
+import { openRespClient } from '@firebreak/core/node'
 
 /** A Redis to work with, and whose it is. */
 export interface RedisSource {
@@ -32,9 +33,8 @@ const startTimeoutMs = 20_000
 /** The Redis of `url`; else a server found on PATH, started on a free port; else the embedded Valkey. */
 export async function openRedis(options: RedisSourceOptions = {}): Promise<RedisSource> {
   if (options.url) {
-    const url = parseRedisUrl(options.url)
-    await waitForAnswer(url.hostname, Number(url.port || 6379), options.url.startsWith('rediss:'))
-    return { kind: 'url', url: options.url, description: `the Redis at ${maskPassword(url)}`, stop: async () => {} }
+    await waitForAnswer(parseRedisUrl(options.url))
+    return { kind: 'url', url: options.url, description: `the Redis at ${maskUrl(options.url)}`, stop: async () => {} }
   }
   const port = options.port ?? (await freePort())
   for (const name of ['redis-server', 'valkey-server']) {
@@ -86,7 +86,7 @@ async function started(child: ChildProcess, port: number, name: string): Promise
     child.on('exit', (code) => fail(`it ended with code ${code}`))
   })
   failed.catch(() => {})
-  await Promise.race([waitForAnswer('127.0.0.1', port, false), failed])
+  await Promise.race([waitForAnswer({ port }), failed])
 }
 
 function ended(child: ChildProcess): Promise<void> {
@@ -101,53 +101,33 @@ function ended(child: ChildProcess): Promise<void> {
   })
 }
 
-function parseRedisUrl(text: string): URL {
-  try {
-    const url = new URL(text)
-    if (url.protocol === 'redis:' || url.protocol === 'rediss:') return url
-  } catch {}
-  throw new FirebreakError('FB_REDIS_URL', `REDIS_URL is not like redis://user:password@host:6379/0 (or rediss://…)`)
-}
-
-function maskPassword(url: URL): string {
-  const masked = new URL(url)
-  if (masked.password !== '') masked.password = '***'
-  return masked.toString()
-}
-
-/** Waits until something accepts a connection there; any Redis answers a PING with something, also -NOAUTH. */
-async function waitForAnswer(host: string, port: number, isTls: boolean): Promise<void> {
+/** Waits until a Redis answers there; one that wants a password, or another, is there too. */
+async function waitForAnswer(target: RedisTarget): Promise<void> {
   const deadline = performance.now() + startTimeoutMs
   for (;;) {
-    const why = await tryAnswer(host, port, isTls)
-    if (why === undefined) return
-    if (performance.now() > deadline || why === 'ENOTFOUND') {
+    const failure = await tryAnswer(target)
+    if (failure === undefined) return
+    // Waiting mends neither a name that nobody has nor a certificate that is not trusted.
+    const isLasting = /ENOTFOUND/.test(failure.message) || failure.code === 'FB_REDIS_TLS'
+    if (isLasting || performance.now() > deadline) {
       throw new FirebreakError(
         'FB_REDIS_UNREACHABLE',
-        `no Redis answers at ${host}:${port} (${why}); start it, or name another with REDIS_URL`,
+        `no Redis answers at ${addressOf(target)} (${failure.message}); start it, or name another with REDIS_URL`,
+        { cause: failure },
       )
     }
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
 }
 
-function tryAnswer(host: string, port: number, isTls: boolean): Promise<string | undefined> {
-  return new Promise((resolve) => {
-    const socket = connect({ host, port, noDelay: true }, () => {
-      // A TLS server says nothing to a plain PING: that it listens has to do.
-      if (isTls) end(undefined)
-      else socket.write('PING\r\n')
-    })
-    const end = (why: string | undefined) => {
-      socket.destroy()
-      resolve(why)
-    }
-    socket.setTimeout(1000, () => end('no answer'))
-    socket.on('data', (data) =>
-      end(data.toString('latin1').startsWith('-LOADING') ? 'it is loading its data' : undefined),
-    )
-    socket.on('error', (error: NodeJS.ErrnoException) => end(error.code ?? error.message))
-  })
+async function tryAnswer(target: RedisTarget): Promise<FirebreakError | undefined> {
+  try {
+    const client = await openRespClient({ ...target, connectTimeoutMs: 1000 }, { replyTimeoutMs: 1000 })
+    await client.send(['PING']).finally(() => client.close())
+    return undefined
+  } catch (error) {
+    return error instanceof RedisReplyError && error.kind !== 'LOADING' ? undefined : (error as FirebreakError)
+  }
 }
 
 function findOnPath(name: string, path: string): string | undefined {

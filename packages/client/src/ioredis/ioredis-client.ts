@@ -1,5 +1,3 @@
-import type { NodeSocket } from '@firebreak/shield'
-
 /** A command of ioredis as its send path sees it. */
 export interface IoredisCommand {
   readonly name: string
@@ -27,7 +25,7 @@ export interface IoredisClient {
   readonly status: string
   readonly options: IoredisOptions
   readonly condition?: { readonly select?: number } | undefined
-  readonly stream?: (NodeSocket & { readonly remoteAddress?: string; readonly remotePort?: number }) | null
+  readonly stream?: { readonly remoteAddress?: string; readonly remotePort?: number } | null
   /** Of a cluster: the nodes of each slot, the master first. */
   readonly slots?: readonly (readonly string[] | undefined)[]
   readonly startupNodes?: readonly unknown[]

@@ -1,6 +1,6 @@
-import { connect as connectTcp } from 'node:net'
-import { connect as connectTls } from 'node:tls'
-import type { Credentials, NodeSocket, Upstream } from '@firebreak/shield'
+import type { OpenPipe } from '@firebreak/core'
+import { type SocketPlace, socketPipe } from '@firebreak/core/node'
+import type { Credentials, Upstream } from '@firebreak/shield'
 import type { IoredisClient, IoredisOptions } from './ioredis-client.ts'
 
 /** Where the keys of an ioredis client live, and plain connections to there for the shield. */
@@ -25,13 +25,11 @@ export class IoredisUpstream implements Upstream {
     return path ?? `${host}:${port}`
   }
 
-  connect(node: string): NodeSocket {
+  connect(node: string): OpenPipe {
     const options = this.#nodeOptions()
-    const target = this.#addressOf(node)
     const isPlain = !options.tls || ((options.sentinels ?? false) && !options.enableTLSForSentinelMode)
-    if (isPlain) return connectTcp({ noDelay: true, ...target }).unref()
     const tls = typeof options.tls === 'object' ? options.tls : {}
-    return connectTls({ ...target, ...tls }).unref()
+    return socketPipe({ place: this.#addressOf(node), tls: isPlain ? undefined : tls, keepsProcess: false })
   }
 
   credentials(): Credentials {
@@ -48,7 +46,7 @@ export class IoredisUpstream implements Upstream {
     return this.isCluster ? (options.redisOptions ?? {}) : options
   }
 
-  #addressOf(node: string): { path: string } | { host: string; port: number; family?: number } {
+  #addressOf(node: string): SocketPlace {
     if (this.isCluster && this.#client.natMapper !== undefined) {
       const { host, port } = this.#client.natMapper(node)
       return { host, port: Number(port) }

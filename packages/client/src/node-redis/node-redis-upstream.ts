@@ -1,6 +1,7 @@
-import { connect as connectTcp } from 'node:net'
-import { connect as connectTls } from 'node:tls'
-import type { Credentials, NodeSocket, Upstream } from '@firebreak/shield'
+import type { ConnectionOptions } from 'node:tls'
+import type { OpenPipe } from '@firebreak/core'
+import { type SocketPlace, socketPipe } from '@firebreak/core/node'
+import type { Credentials, Upstream } from '@firebreak/shield'
 import {
   isNodeRedisCluster,
   isNodeRedisSentinel,
@@ -42,11 +43,14 @@ export class NodeRedisUpstream implements Upstream {
     return path ?? `${host}:${port}`
   }
 
-  connect(node: string): NodeSocket {
+  connect(node: string): OpenPipe {
     const { socket = {} } = this.#options()
-    const target = this.#targetOf(node, socket)
-    if (socket.tls !== true) return connectTcp({ noDelay: true, ...target }).unref()
-    return connectTls({ ...socket, ...target }).unref()
+    const { path: _path, host: _host, port: _port, ...tls } = socket
+    return socketPipe({
+      place: this.#placeOf(node, socket),
+      tls: socket.tls === true ? (tls as ConnectionOptions) : undefined,
+      keepsProcess: false,
+    })
   }
 
   credentials(): Credentials {
@@ -69,10 +73,7 @@ export class NodeRedisUpstream implements Upstream {
     return (isNodeRedisSentinel(client) ? this.#nodeOptions : client.options) ?? {}
   }
 
-  #targetOf(
-    node: string,
-    { path, family }: NodeRedisSocketOptions,
-  ): { path: string } | { host: string; port: number; family?: number } {
+  #placeOf(node: string, { path, family }: NodeRedisSocketOptions): SocketPlace {
     if (path !== undefined && node === path) return { path }
     const address = isNodeRedisCluster(this.#client) ? mappedAddress(this.#client, node) : addressOf(node)
     return { ...address, ...(family && { family }) }

@@ -4,7 +4,7 @@ import { carriageReturn, lineFeed, marker } from './markers.ts'
 import { OpenAggregates } from './open-aggregates.ts'
 import { RespError } from './resp-error.ts'
 import { bigIntegerOf, doubleOf, integerOf, wholeNumberOf } from './resp-number.ts'
-import { rawBytes, textOf } from './text.ts'
+import { joinBytes, rawBytes, textOf } from './text.ts'
 import { BigNumber, Double, ErrorReply, type RespValue, Verbatim } from './value.ts'
 
 /** How a `ReplyDecoder` gives what it reads. */
@@ -156,13 +156,13 @@ export class ReplyDecoder {
       throw new RespError('FB_RESP_TOO_LARGE', `a line is longer than maxLineBytes, ${this.#limits.maxLineBytes}`)
     }
     if (stop === this.#end) {
-      this.#carry = joined(this.#carry, chunk.subarray(start, stop))
+      this.#carry = joinBytes([this.#carry ?? noBytes, chunk.subarray(start, stop)])
       this.#at = stop
       return undefined
     }
     this.#at = stop + 1
     if (this.#carry === undefined) return this.#readLine(chunk, start, stop)
-    const line = joined(this.#carry, chunk.subarray(start, stop))
+    const line = joinBytes([this.#carry, chunk.subarray(start, stop)])
     this.#carry = undefined
     return this.#readLine(line, 0, line.length)
   }
@@ -315,14 +315,6 @@ export class ReplyDecoder {
     if (!(count >= 0)) throw badLine(line, from - 1, to + 1)
     return this.#open.open(type, count)
   }
-}
-
-function joined(head: Uint8Array | undefined, tail: Uint8Array): Uint8Array {
-  if (head === undefined) return new Uint8Array(tail)
-  const both = new Uint8Array(head.length + tail.length)
-  both.set(head)
-  both.set(tail, head.length)
-  return both
 }
 
 function checkBulkEnd(bytes: Uint8Array, end: number): void {

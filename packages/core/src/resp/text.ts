@@ -34,6 +34,19 @@ export function rawBytes(length: number, isShort = false): Uint8Array {
   return isShort ? nodeBuffer.allocUnsafe(length) : nodeBuffer.allocUnsafeSlow(length)
 }
 
+/** All the bytes of `parts`, one behind the other. */
+export function joinBytes(parts: readonly Uint8Array[]): Uint8Array {
+  let length = 0
+  for (const part of parts) length += part.length
+  const all = rawBytes(length)
+  let at = 0
+  for (const part of parts) {
+    all.set(part, at)
+    at += part.length
+  }
+  return all
+}
+
 /** The text of the UTF-8 bytes from `start` to `end`. */
 export function textOf(bytes: Uint8Array, start = 0, end: number = bytes.length): string {
   return (end - start <= shortBytes ? shortAscii(bytes, start, end) : undefined) ?? longText(bytes, start, end)

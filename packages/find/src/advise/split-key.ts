@@ -1,7 +1,6 @@
-import type { RespValue } from '@firebreak/core'
+import type { RedisTarget, RespValue } from '@firebreak/core'
 import { KeyRouter } from '../connect/key-router.ts'
 import { list, number, text } from '../connect/replies.ts'
-import type { RedisTarget } from '../connect/target.ts'
 import type { DiscoverOptions } from '../connect/topology.ts'
 import { FindError } from '../errors.ts'
 import { escapeKey } from '../keys/escape-key.ts'

@@ -1,30 +1,39 @@
-import { type CommandArgument, keySlot, type RespValue } from '@firebreak/core'
-import { RedisConnection } from './connection.ts'
-import type { RedisTarget } from './target.ts'
-import { type DiscoverOptions, discover, type Topology } from './topology.ts'
+import {
+  type CommandArgument,
+  keySlot,
+  type RedisTarget,
+  type RespClient,
+  type RespValue,
+  SlotMap,
+} from '@firebreak/core'
+import { openServer } from './open-server.ts'
+import { type DiscoverOptions, discover, type ServerNode, type Topology } from './topology.ts'
 
 /** Sends commands to the master that has their key. */
 export class KeyRouter {
   readonly topology: Topology
-  readonly #connections: ReadonlyMap<string, RedisConnection>
-  readonly #ownerOfSlot: readonly string[]
+  readonly #connections: ReadonlyMap<string, RespClient>
+  readonly #owners = new SlotMap<RespClient>()
+  readonly #first: RespClient
 
-  private constructor(topology: Topology, connections: ReadonlyMap<string, RedisConnection>) {
+  private constructor(topology: Topology, connections: ReadonlyMap<string, RespClient>) {
     this.topology = topology
     this.#connections = connections
-    const owners = new Array<string>(16384).fill(topology.masters[0]!.address)
-    for (const { address, slots } of topology.masters) {
-      for (const [from, to] of slots ?? []) owners.fill(address, from, to + 1)
-    }
-    this.#ownerOfSlot = owners
+    const clientOf = ({ address }: ServerNode) => connections.get(address)!
+    this.#first = clientOf(topology.masters[0]!)
+    this.#owners.replace(
+      topology.masters.flatMap((master) =>
+        (master.slots ?? []).map(([first, last]) => ({ first, last, node: clientOf(master) })),
+      ),
+    )
   }
 
   static async open(target: RedisTarget, options: DiscoverOptions = {}): Promise<KeyRouter> {
     const topology = await discover(target, options)
-    const connections = new Map<string, RedisConnection>()
+    const connections = new Map<string, RespClient>()
     try {
       for (const { address, target: master } of topology.masters) {
-        connections.set(address, await RedisConnection.open(master))
+        connections.set(address, await openServer(master))
       }
     } catch (error) {
       for (const connection of connections.values()) connection.close()
@@ -34,8 +43,8 @@ export class KeyRouter {
   }
 
   /** The connection to the master of a key. */
-  of(key: Uint8Array): RedisConnection {
-    return this.#connections.get(this.#ownerOfSlot[keySlot(key)]!)!
+  of(key: Uint8Array): RespClient {
+    return this.#owners.ownerOf(keySlot(key)) ?? this.#first
   }
 
   send(key: Uint8Array, args: readonly CommandArgument[]): Promise<RespValue> {

@@ -1,4 +1,4 @@
-import { MapReply, type RespValue } from '@firebreak/core'
+import { MapReply, parseInfo, type RespValue } from '@firebreak/core'
 
 /** A reply as text; bytes are taken for UTF-8. */
 export function text(reply: RespValue | undefined): string {
@@ -36,12 +36,7 @@ export function number(reply: RespValue | undefined): number {
       : Number(text(reply) || Number.NaN)
 }
 
-/** The lines `name:value` of INFO. */
+/** The fields of an INFO reply. */
 export function infoFields(reply: RespValue | undefined): Map<string, string> {
-  const map = new Map<string, string>()
-  for (const line of text(reply).split('\r\n')) {
-    const colon = line.indexOf(':')
-    if (colon > 0 && !line.startsWith('#')) map.set(line.slice(0, colon), line.slice(colon + 1))
-  }
-  return map
+  return parseInfo(text(reply))
 }

@@ -1,8 +1,7 @@
-import type { RespValue } from '@firebreak/core'
+import { addressOf, type RedisTarget, type RespClient, readClusterSlots, serverModeOf } from '@firebreak/core'
 import { FindError } from '../errors.ts'
-import { RedisConnection } from './connection.ts'
-import { infoFields, list, number, text } from './replies.ts'
-import { addressOf, type RedisTarget } from './target.ts'
+import { openServer } from './open-server.ts'
+import { infoFields, list, text } from './replies.ts'
 
 /** One server of a deployment. */
 export interface ServerNode {
@@ -36,33 +35,30 @@ export async function discover(target: RedisTarget, options: DiscoverOptions = {
   const first = await openAny(target, options)
   try {
     const info = infoFields(await first.send(['INFO', 'server']).catch(() => ''))
-    if (info.get('redis_mode') === 'sentinel' || info.get('server_mode') === 'sentinel') {
-      return await discoverSentinel(first, target, options)
-    }
-    if (info.get('redis_mode') === 'cluster' || info.get('server_mode') === 'cluster') {
-      return await discoverCluster(first, target)
-    }
-    return await standalone(first, target, 'standalone')
+    const mode = serverModeOf(info)
+    if (mode === 'sentinel') return await discoverSentinel(first, target, options)
+    if (mode === 'cluster') return await discoverCluster(first, target)
+    return await standalone(first, target, mode)
   } finally {
     first.close()
   }
 }
 
 /** A Sentinel often has no password although its servers do. */
-async function openAny(target: RedisTarget, options: DiscoverOptions): Promise<RedisConnection> {
+async function openAny(target: RedisTarget, options: DiscoverOptions): Promise<RespClient> {
   try {
-    return await RedisConnection.open(target)
+    return await openServer(target)
   } catch (error) {
     const isRefused = error instanceof Error && /AUTH|WRONGPASS/.test(error.message)
     if (!isRefused || (options.sentinelMaster === undefined && options.sentinelPassword === undefined)) throw error
     const { username: _username, password: _password, database: _database, ...rest } = target
     const { sentinelPassword: password } = options
-    return RedisConnection.open(password === undefined ? rest : { ...rest, password })
+    return openServer(password === undefined ? rest : { ...rest, password })
   }
 }
 
 async function standalone(
-  connection: RedisConnection,
+  connection: RespClient,
   target: RedisTarget,
   kind: 'standalone' | 'sentinel',
 ): Promise<Topology> {
@@ -82,7 +78,7 @@ async function standalone(
 }
 
 async function discoverSentinel(
-  sentinel: RedisConnection,
+  sentinel: RespClient,
   target: RedisTarget,
   options: DiscoverOptions,
 ): Promise<Topology> {
@@ -103,7 +99,7 @@ async function discoverSentinel(
   }
   const [host, port] = list(reply)
   const master = moved(target, text(host), Number(text(port)))
-  const connection = await RedisConnection.open(master)
+  const connection = await openServer(master)
   try {
     return await standalone(connection, master, 'sentinel')
   } finally {
@@ -111,21 +107,21 @@ async function discoverSentinel(
   }
 }
 
-async function discoverCluster(connection: RedisConnection, target: RedisTarget): Promise<Topology> {
+async function discoverCluster(connection: RespClient, target: RedisTarget): Promise<Topology> {
   const masters = new Map<string, { node: RedisTarget; slots: [number, number][] }>()
   const replicas = new Map<string, ServerNode[]>()
   const { database: _database, ...base } = target
-  for (const range of list(await connection.send(['CLUSTER', 'SLOTS']))) {
-    const [from, to, master, ...others] = list(range)
-    const node = nodeTarget(base, master)
+  const reply = await connection.send(['CLUSTER', 'SLOTS'])
+  for (const range of readClusterSlots(reply, base.host ?? '127.0.0.1')) {
+    const node = moved(base, range.master.host, range.master.port)
     const address = addressOf(node)
     const known = masters.get(address) ?? { node, slots: [] }
-    known.slots.push([number(from), number(to)])
+    known.slots.push([range.first, range.last])
     masters.set(address, known)
     replicas.set(
       address,
-      others.map((other) => {
-        const replica = nodeTarget(base, other)
+      range.replicas.map(({ host, port }) => {
+        const replica = moved(base, host, port)
         return { address: addressOf(replica), target: replica, role: 'replica', masterAddress: address }
       }),
     )
@@ -145,13 +141,6 @@ async function discoverCluster(connection: RedisConnection, target: RedisTarget)
   }
 }
 
-function nodeTarget(base: RedisTarget, entry: RespValue | undefined): RedisTarget {
-  const [host, port] = list(entry)
-  // An empty host or "?" means: the one that you asked.
-  const name = text(host)
-  return moved(base, name === '' || name === '?' ? (base.host ?? '127.0.0.1') : name, number(port))
-}
-
 function moved(target: RedisTarget, host: string, port: number): RedisTarget {
   const { socketPath: _socketPath, ...rest } = target
   return { ...rest, host, port }
@@ -161,14 +150,14 @@ function moved(target: RedisTarget, host: string, port: number): RedisTarget {
 export async function readingConnections(
   topology: Topology,
   prefersReplicas: boolean,
-): Promise<{ node: ServerNode; connection: RedisConnection }[]> {
+): Promise<{ node: ServerNode; connection: RespClient }[]> {
   return Promise.all(
     topology.masters.map(async (master) => {
       const candidates = [...(prefersReplicas ? (topology.replicas.get(master.address) ?? []) : []), master]
       let failure: unknown
       for (const node of candidates) {
         try {
-          const connection = await RedisConnection.open(node.target)
+          const connection = await openServer(node.target)
           if (node.role === 'replica' && topology.kind === 'cluster') await connection.send(['READONLY'])
           return {
             node: node === master ? master : { ...node, ...(master.slots && { slots: master.slots }) },

@@ -1,5 +1,4 @@
-import { encodeCommand } from '@firebreak/core'
-import type { RedisConnection } from '../connect/connection.ts'
+import { encodeCommand, type RespClient } from '@firebreak/core'
 import { FindError } from '../errors.ts'
 
 /**
@@ -9,7 +8,7 @@ import { FindError } from '../errors.ts'
  * The answer to PSYNC is a line `+FULLRESYNC …`, then `$LENGTH` and so many bytes, or `$EOF:MARK`, the dump and the
  * mark; while the server forks it sends empty lines. `rdb-only` (7.0) tells it not to keep a backlog of commands for us.
  */
-export async function* replicaDump(connection: RedisConnection): AsyncGenerator<Buffer> {
+export async function* replicaDump(connection: RespClient): AsyncGenerator<Buffer> {
   for (const capability of [
     ['capa', 'eof'],
     ['capa', 'psync2'],
@@ -23,7 +22,7 @@ export async function* replicaDump(connection: RedisConnection): AsyncGenerator<
   connection.takeOver(
     encodeCommand(['PSYNC', '?', '-1']),
     (chunk) => {
-      queue.push(chunk)
+      queue.push(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length))
       if (queue.length > 64) connection.pause()
       wake()
     },

@@ -1,7 +1,8 @@
 // The guard's process (see monitor-guard.ts): reads its orders from stdin, and ends the client when stdin ends, when the
 // time is over, or when too much waits for the client in the server.
 import { createInterface } from 'node:readline'
-import { RedisConnection } from '../connect/connection.ts'
+import type { RespClient } from '@firebreak/core'
+import { openServer } from '../connect/open-server.ts'
 import { text } from '../connect/replies.ts'
 import type { GuardOrders } from './monitor-guard.ts'
 
@@ -16,7 +17,7 @@ if (first !== undefined) await guard(JSON.parse(first) as GuardOrders)
 process.exit(0)
 
 async function guard(orders: GuardOrders): Promise<void> {
-  const connection = await RedisConnection.open(orders.target)
+  const connection = await openServer(orders.target)
   const startedAt = performance.now()
   let isReaderGone = false
   lines.once('close', () => {
@@ -34,7 +35,7 @@ async function guard(orders: GuardOrders): Promise<void> {
 }
 
 /** Bytes that wait for the client, or undefined where it has gone. `ID` of CLIENT LIST came with 6.2. */
-async function waitingBytes(connection: RedisConnection, clientId: number): Promise<number | undefined> {
+async function waitingBytes(connection: RespClient, clientId: number): Promise<number | undefined> {
   const reply = await connection
     .send(['CLIENT', 'LIST', 'ID', clientId])
     .catch(() => connection.send(['CLIENT', 'LIST']))

@@ -1,6 +1,6 @@
-import { encodeCommand } from '@firebreak/core'
+import { encodeCommand, type RespClient } from '@firebreak/core'
 import { AccessCounter, type AccessCounterOptions } from '../access/access-counter.ts'
-import { RedisConnection } from '../connect/connection.ts'
+import { openServer } from '../connect/open-server.ts'
 import { number } from '../connect/replies.ts'
 import type { ServerNode } from '../connect/topology.ts'
 import { FindError } from '../errors.ts'
@@ -61,7 +61,7 @@ export async function findHotByMonitor(options: MonitorOptions): Promise<Finding
 }
 
 /** Watches one server; also used by `find slots`, which wants the slots of what was seen. */
-export async function watchOne(node: ServerNode, side: RedisConnection, options: MonitorOptions) {
+export async function watchOne(node: ServerNode, side: RespClient, options: MonitorOptions) {
   const { durationMs = 10_000, burstMs = 500, restMs = 500, maxBytes = 64 << 20, signal } = options
   await requireStop(node, side)
   const counter = new AccessCounter(options)
@@ -91,7 +91,7 @@ export async function watchOne(node: ServerNode, side: RedisConnection, options:
 }
 
 /** What cannot be ended from the server's side is not started. */
-async function requireStop(node: ServerNode, side: RedisConnection): Promise<void> {
+async function requireStop(node: ServerNode, side: RespClient): Promise<void> {
   try {
     await side.send(['CLIENT', 'KILL', 'ID', Number.MAX_SAFE_INTEGER])
   } catch (cause) {
@@ -105,13 +105,13 @@ async function requireStop(node: ServerNode, side: RedisConnection): Promise<voi
 
 async function burst(
   node: ServerNode,
-  side: RedisConnection,
+  side: RespClient,
   lengthMs: number,
   budget: { bytes: number; readonly maxBytes: number },
   counter: AccessCounter,
   options: MonitorOptions,
 ): Promise<BurstResult> {
-  const connection = await RedisConnection.open(node.target)
+  const connection = await openServer(node.target)
   const clientId = number(await connection.send(['CLIENT', 'ID']))
   const guard = startGuard({
     target: node.target,
@@ -137,7 +137,9 @@ async function burst(
         (chunk) => {
           endedAt = performance.now()
           budget.bytes += chunk.length
-          const lines = (rest + chunk.toString('latin1')).split('\r\n')
+          const lines = (rest + Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length).toString('latin1')).split(
+            '\r\n',
+          )
           rest = lines.pop()!
           for (const line of lines) count(line, counter)
           if (budget.bytes >= budget.maxBytes) finish('bytes')

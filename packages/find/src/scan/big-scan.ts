@@ -1,5 +1,4 @@
-import { keySlotOfBytes, type RespValue } from '@firebreak/core'
-import type { RedisConnection } from '../connect/connection.ts'
+import { keySlotOfBytes, type RespClient, type RespValue } from '@firebreak/core'
 import { number, text } from '../connect/replies.ts'
 import type { ServerNode } from '../connect/topology.ts'
 import { type Finding, newFinding } from '../findings/finding.ts'
@@ -60,7 +59,7 @@ export async function findBigByScan(options: BigScanOptions): Promise<Finding> {
   })
 }
 
-async function scanOne(node: ServerNode, connection: RedisConnection, options: BigScanOptions, progress: ProgressSum) {
+async function scanOne(node: ServerNode, connection: RespClient, options: BigScanOptions, progress: ProgressSum) {
   const { commandsPerWrite } = options
   const notes: string[] = []
   const isQuiet = await silence(connection)
@@ -103,7 +102,7 @@ function serverFilters(options: BigScanOptions): ScanOptions {
 }
 
 /** Makes this connection leave no trace in LRU and LFU; false where the server cannot (before 7.2). */
-async function silence(connection: RedisConnection): Promise<boolean> {
+async function silence(connection: RespClient): Promise<boolean> {
   return connection.send(['CLIENT', 'NO-TOUCH', 'ON']).then(
     () => true,
     () => false,
@@ -157,11 +156,7 @@ class Page {
 
 const nothingMore = () => ({})
 
-async function countElements(
-  connection: RedisConnection,
-  page: Page,
-  commandsPerWrite: number | undefined,
-): Promise<void> {
+async function countElements(connection: RespClient, page: Page, commandsPerWrite: number | undefined): Promise<void> {
   for (const [type, probe] of Object.entries(lengthCommands)) {
     const indexes = page.types.flatMap((one, index) => (one === type ? [index] : []))
     if (indexes.length === 0) continue
@@ -184,7 +179,7 @@ async function countElements(
 /** Encoding and TTL of the keys that are kept. */
 async function describe(
   node: ServerNode,
-  connection: RedisConnection,
+  connection: RespClient,
   found: ReturnType<BigKeyCollector['result']>,
 ): Promise<ReturnType<BigKeyCollector['result']>> {
   const names = [

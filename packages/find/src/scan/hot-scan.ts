@@ -1,5 +1,4 @@
-import { keySlotOfBytes } from '@firebreak/core'
-import type { RedisConnection } from '../connect/connection.ts'
+import { keySlotOfBytes, type RespClient } from '@firebreak/core'
 import { infoFields, list, number, text } from '../connect/replies.ts'
 import type { ServerNode } from '../connect/topology.ts'
 import { FindError } from '../errors.ts'
@@ -51,7 +50,7 @@ export async function findHotByScan(options: HotScanOptions): Promise<Finding> {
 
 async function scanOne(
   node: ServerNode,
-  connection: RedisConnection,
+  connection: RespClient,
   options: HotScanOptions,
   top: number,
   progress: ProgressSum,
@@ -84,7 +83,7 @@ async function scanOne(
 /** Reads the counters again after a while, and the types, and estimates rates. */
 async function describe(
   node: ServerNode,
-  connection: RedisConnection,
+  connection: RespClient,
   candidates: readonly Candidate[],
   settings: LfuSettings,
   options: HotScanOptions,
@@ -120,7 +119,7 @@ async function describe(
   })
 }
 
-async function requireLfu(connection: RedisConnection): Promise<void> {
+async function requireLfu(connection: RespClient): Promise<void> {
   const policy = infoFields(await connection.send(['INFO', 'memory'])).get('maxmemory_policy')
   if (policy === undefined || policy.includes('lfu')) return
   throw new FindError(
@@ -135,7 +134,7 @@ or look another way:
   )
 }
 
-async function lfuSettings(connection: RedisConnection): Promise<LfuSettings> {
+async function lfuSettings(connection: RespClient): Promise<LfuSettings> {
   const read = async (name: string, otherwise: number) => {
     // CONFIG is often forbidden; then the defaults are as good as one can do.
     const reply = await connection.send(['CONFIG', 'GET', name]).catch(() => null)

@@ -1,5 +1,4 @@
-import type { RedisConnection } from '../connect/connection.ts'
-import type { RedisTarget } from '../connect/target.ts'
+import type { RedisTarget, RespClient } from '@firebreak/core'
 import {
   type DiscoverOptions,
   discover,
@@ -31,7 +30,7 @@ export interface FinderOptions extends DiscoverOptions {
 /** Runs the same work on every server of a deployment at once, and closes the connections whatever happens. */
 export async function runOnNodes<Result>(
   options: FinderOptions & { readonly prefersReplicas?: boolean },
-  work: (node: ServerNode, connection: RedisConnection, topology: Topology) => Promise<Result>,
+  work: (node: ServerNode, connection: RespClient, topology: Topology) => Promise<Result>,
 ): Promise<{ topology: Topology; results: Result[] }> {
   const topology = await discover(options.target, options)
   const opened = await readingConnections(topology, options.prefersReplicas ?? false)

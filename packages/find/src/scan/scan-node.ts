@@ -1,5 +1,4 @@
-import { ErrorReply, encodeCommand, type RespValue } from '@firebreak/core'
-import { type RedisConnection, ReplyError } from '../connect/connection.ts'
+import type { RespClient, RespValue } from '@firebreak/core'
 import { list, number, text } from '../connect/replies.ts'
 import { pause } from './pause.ts'
 import type { Probe } from './probe.ts'
@@ -45,7 +44,7 @@ export interface KeyProbe {
  * (`npm run -s bench -- find` measures speed and median together.)
  */
 export async function scanNode(
-  connection: RedisConnection,
+  connection: RespClient,
   options: ScanOptions,
   page: (keys: readonly Uint8Array[]) => Promise<void>,
 ): Promise<{ isComplete: boolean }> {
@@ -75,21 +74,16 @@ export async function scanNode(
   return { isComplete: true }
 }
 
-async function scan(connection: RedisConnection, cursor: string, options: ScanOptions): Promise<readonly RespValue[]> {
+async function scan(connection: RespClient, cursor: string, options: ScanOptions): Promise<readonly RespValue[]> {
   const args: (string | number)[] = ['SCAN', cursor, 'COUNT', options.count ?? defaultCount]
   if (options.match !== undefined) args.push('MATCH', options.match)
   if (options.type !== undefined) args.push('TYPE', options.type)
-  let answer: RespValue = null
-  await connection.batch(encodeCommand(args), 1, (reply) => {
-    answer = reply
-  })
-  if ((answer as RespValue) instanceof ErrorReply) throw new ReplyError('SCAN', answer as unknown as ErrorReply)
-  return list(answer)
+  return list(await connection.send(args))
 }
 
 /** Asks questions about the keys of a page, `commandsPerWrite` of them in one write. */
 export async function probeKeys(
-  connection: RedisConnection,
+  connection: RespClient,
   keys: readonly Uint8Array[],
   probes: readonly KeyProbe[],
   commandsPerWrite: number = defaultCommandsPerWrite,
@@ -108,6 +102,6 @@ export async function probeKeys(
 }
 
 /** DBSIZE, for the progress of a scan; 0 where it is refused. */
-export async function keyCount(connection: RedisConnection): Promise<number> {
+export async function keyCount(connection: RespClient): Promise<number> {
   return number(await connection.send(['DBSIZE']).catch(() => 0))
 }

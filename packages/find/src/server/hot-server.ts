@@ -1,5 +1,4 @@
-import { keySlotOfBytes, type RespValue } from '@firebreak/core'
-import { type RedisConnection, ReplyError } from '../connect/connection.ts'
+import { keySlotOfBytes, RedisReplyError, type RespClient, type RespValue } from '@firebreak/core'
 import { bytes, fields, infoFields, list, number } from '../connect/replies.ts'
 import type { ServerNode } from '../connect/topology.ts'
 import { FindError } from '../errors.ts'
@@ -42,7 +41,7 @@ export async function findHotByServer(options: HotServerOptions): Promise<Findin
 
 async function askOne(
   node: ServerNode,
-  connection: RedisConnection,
+  connection: RespClient,
   options: HotServerOptions,
   top: number,
 ): Promise<NodeAnswer> {
@@ -52,7 +51,7 @@ async function askOne(
       ? await askValkey(node, connection)
       : await askRedis(node, connection, options, top)
   } catch (error) {
-    if (!(error instanceof ReplyError) || !/unknown command|unknown subcommand/i.test(error.message)) throw error
+    if (!(error instanceof RedisReplyError) || !/unknown command|unknown subcommand/i.test(error.message)) throw error
     const version = info.get('valkey_version') ?? info.get('redis_version') ?? 'of unknown version'
     throw new FindError(
       'FB_FIND_NO_HOTKEYS',
@@ -64,7 +63,7 @@ async function askOne(
   }
 }
 
-async function askValkey(node: ServerNode, connection: RedisConnection): Promise<NodeAnswer> {
+async function askValkey(node: ServerNode, connection: RespClient): Promise<NodeAnswer> {
   const entries = list(await connection.send(['HOTKEYS', 'GET']))
   const keys = entries.map((entry) => {
     const values = fields(entry)
@@ -86,7 +85,7 @@ async function askValkey(node: ServerNode, connection: RedisConnection): Promise
 
 async function askRedis(
   node: ServerNode,
-  connection: RedisConnection,
+  connection: RespClient,
   options: HotServerOptions,
   top: number,
 ): Promise<NodeAnswer> {
@@ -98,7 +97,7 @@ async function askRedis(
     const count = Math.max(1, Math.min(64, top))
     await connection.send(['HOTKEYS', 'START', 'METRICS', 2, 'CPU', 'NET', 'COUNT', count, 'DURATION', seconds])
   } catch (error) {
-    if (!(error instanceof ReplyError) || !/progress|already|started/i.test(error.message)) throw error
+    if (!(error instanceof RedisReplyError) || !/progress|already|started/i.test(error.message)) throw error
     isOurs = false
     notes.push(`${node.address} is being recorded by somebody else already: theirs is shown, and left running`)
   }

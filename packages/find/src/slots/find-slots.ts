@@ -1,5 +1,5 @@
+import type { RespClient } from '@firebreak/core'
 import { runCapture } from '../capture/hot-capture.ts'
-import type { RedisConnection } from '../connect/connection.ts'
 import { list } from '../connect/replies.ts'
 import { discover, readingConnections, type ServerNode } from '../connect/topology.ts'
 import { type Finding, type NodeLoad, newFinding, type SlotLoad } from '../findings/finding.ts'
@@ -193,7 +193,7 @@ function ownerOf(slot: number, masters: readonly ServerNode[]): string {
 
 /** The hottest keys of some slots by their LFU counters; none where the policy is another. */
 async function keysOfSlots(
-  connection: RedisConnection,
+  connection: RespClient,
   slots: readonly SlotLoad[],
   node: string,
   top: number,

@@ -1,4 +1,4 @@
-import type { RedisConnection } from '../connect/connection.ts'
+import type { RespClient } from '@firebreak/core'
 import { fields, infoFields, list, number } from '../connect/replies.ts'
 
 /** Counters of one server at one moment. */
@@ -31,7 +31,7 @@ const own = new Set([
 ])
 
 /** Reads a server's counters: INFO commandstats and stats everywhere, CLUSTER SLOT-STATS where there. */
-export async function sampleNode(connection: RedisConnection): Promise<NodeSample> {
+export async function sampleNode(connection: RespClient): Promise<NodeSample> {
   const [commands, stats, keyspace] = await Promise.all([
     connection.send(['INFO', 'commandstats']),
     connection.send(['INFO', 'stats']),
@@ -58,7 +58,7 @@ export async function sampleNode(connection: RedisConnection): Promise<NodeSampl
   }
 }
 
-async function slotStats(connection: RedisConnection): Promise<ReadonlyMap<number, SlotSample> | undefined> {
+async function slotStats(connection: RespClient): Promise<ReadonlyMap<number, SlotSample> | undefined> {
   const reply = await connection.send(['CLUSTER', 'SLOT-STATS', 'SLOTSRANGE', 0, 16383]).catch(() => undefined)
   if (reply === undefined) return undefined
   const slots = new Map<number, SlotSample>()

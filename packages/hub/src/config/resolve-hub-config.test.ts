@@ -166,7 +166,7 @@ test('watchers of all kinds come from the file, with the mapping from another', 
     'watchers.yaml',
     `alarmWebhooks: ["https://alarms.example/hook"]
 watchers:
-  - {kind: replica, redisClusterId: main, address: {host: 10.0.0.1, port: 6380, password: p}, guards: true}
+  - {kind: replica, redisClusterId: main, address: {host: 10.0.0.1, port: 6380, password: p, tls: {caFile: ${mappingFile}, serverName: redis.example}}, guards: true}
   - {kind: aof, redisClusterId: other, folder: /var/lib/redis, maxValueBytes: 0}
   - kind: binlog
     redisClusterId: main
@@ -179,7 +179,17 @@ watchers:
   const { options } = resolveHubConfig({ flags: { config } })
   expect(options.alarmWebhooks).toEqual(['https://alarms.example/hook'])
   expect(options.watchers).toMatchObject([
-    { kind: 'replica', redisClusterId: 'main', address: { host: '10.0.0.1', port: 6380, password: 'p' }, guards: true },
+    {
+      kind: 'replica',
+      redisClusterId: 'main',
+      address: {
+        host: '10.0.0.1',
+        port: 6380,
+        password: 'p',
+        tls: { ca: expect.stringMatching(/^tables:/), serverName: 'redis.example' },
+      },
+      guards: true,
+    },
     { kind: 'aof', folder: '/var/lib/redis', maxValueBytes: 0 },
     { kind: 'binlog', connection: { host: 'db', port: 3306, user: 'repl' }, loaderUrl: 'http://app/load' },
   ])

@@ -1,5 +1,5 @@
-import { systemTimers, type TimerHandle, type Timers } from '@firebreak/core'
-import { type Finding, type FoundKey, findHotByServer, findSlots, parseTarget, type SlotLoad } from '@firebreak/find'
+import { parseRedisUrl, systemTimers, type TimerHandle, type Timers } from '@firebreak/core'
+import { type Finding, type FoundKey, findHotByServer, findSlots, type SlotLoad } from '@firebreak/find'
 import type { SlotHeat } from '../heat/slot-heat.ts'
 import type { TrafficMeter } from '../traffic/traffic-meter.ts'
 
@@ -63,7 +63,7 @@ export class EngineSensor {
   constructor(options: EngineSensorOptions) {
     this.#options = options
     this.#timers = options.timers ?? systemTimers
-    const target = parseTarget(options.url)
+    const target = parseRedisUrl(options.url)
     const { durationMs = 1000 } = options
     this.#questions = options.questions ?? {
       slots: () => findSlots({ target, durationMs }),

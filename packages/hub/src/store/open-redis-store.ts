@@ -1,3 +1,4 @@
+import { parseRedisUrls, type RedisTarget } from '@firebreak/core'
 import { toRedis } from '@firebreak/redis'
 import { HubConfigError, StoreError } from '../errors.ts'
 import { RedisStore, type RedisStoreOptions } from './redis-store.ts'
@@ -64,34 +65,33 @@ export async function openRedisStore(url: string, options: RedisStoreOptions = {
 }
 
 /** The addresses of a store's URL; a wrong one is told without its password. */
-export function parseStoreUrl(text: string): StoreAddress {
-  const match = /^(rediss?):\/\/(?:([^@/]*)@)?([^@/]+)(?:\/(\d+))?$/.exec(text)
-  if (match === null) throw wrongUrl()
-  const [, scheme, user, hosts, database] = match
-  const nodes = hosts!.split(',').map((item) => {
-    const [, host, port = '6379'] = /^(\[[^\]]+\]|[^:]+)(?::(\d{1,5}))?$/.exec(item.trim()) ?? []
-    if (host === undefined || Number(port) > 65_535) throw wrongUrl()
-    return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) }
-  })
-  const [username, password] = user?.includes(':') ? splitOnce(user) : [undefined, user]
+function parseStoreUrl(text: string): StoreAddress {
+  const servers = readUrls(text)
+  const { username, password, database, tls } = servers[0]!
   return {
-    nodes,
+    nodes: servers.map(({ host, port }) => ({ host: host!, port: port! })),
     common: {
-      ...(username && { username: decodeURIComponent(username) }),
-      ...(password && { password: decodeURIComponent(password) }),
-      ...(database !== undefined && { db: Number(database) }),
-      ...(scheme === 'rediss' && { tls: {} }),
+      ...(username !== undefined && { username }),
+      ...(password !== undefined && { password }),
+      ...(database !== undefined && { db: database }),
+      ...(tls === true && { tls: {} }),
     },
   }
 }
 
-function splitOnce(text: string): [string, string] {
-  const at = text.indexOf(':')
-  return [text.slice(0, at), text.slice(at + 1)]
-}
-
-function wrongUrl(): HubConfigError {
-  return new HubConfigError('storeUrl', 'storeUrl must be redis://[user:password@]host:port, several hosts with commas')
+function readUrls(text: string): readonly RedisTarget[] {
+  const wrong = (cause?: unknown) =>
+    new HubConfigError('storeUrl', 'storeUrl must be redis://[user:password@]host:port, several hosts with commas', {
+      cause,
+    })
+  let servers: readonly RedisTarget[]
+  try {
+    servers = parseRedisUrls(text)
+  } catch (error) {
+    throw wrong(error)
+  }
+  if (servers.some(({ socketPath }) => socketPath !== undefined)) throw wrong()
+  return servers
 }
 
 async function loadIoredis() {

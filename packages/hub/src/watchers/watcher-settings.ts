@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { FieldReader } from '@firebreak/core'
-import { type BinlogConnection, parseRowMapping, type RowMapping, type ServerAddress } from '@firebreak/watch'
+import { FieldReader, type RedisTarget, type RedisTlsOptions } from '@firebreak/core'
+import { type BinlogConnection, parseRowMapping, type RowMapping } from '@firebreak/watch'
 import { parse as parseYaml } from 'yaml'
 import { HubConfigError } from '../errors.ts'
 
@@ -14,7 +14,7 @@ interface WatcherSettingBase {
 /** Follows a master as a replica that keeps nothing; one for each master. */
 export interface ReplicaWatcherSetting extends WatcherSettingBase {
   readonly kind: 'replica'
-  readonly address: ServerAddress
+  readonly address: RedisTarget
   /** Values up to this many bytes travel on the lane. @default 1024 */
   readonly maxValueBytes?: number
   /** @default false */
@@ -106,7 +106,7 @@ const readers = {
       ...given({
         username: address.text('username', undefined),
         password: address.text('password', undefined),
-        tls: address.flag('tls', undefined),
+        tls: readTls(address),
       }),
     }
     address.end()
@@ -160,6 +160,29 @@ const readers = {
       }),
     }
   },
+}
+
+/** `true`, or an object that names the certificates' files. */
+function readTls(address: FieldReader): boolean | RedisTlsOptions | undefined {
+  if (typeof address.raw('tls') !== 'object') return address.flag('tls', undefined)
+  const tls = new FieldReader(address.raw('tls'), address.at('tls'), failure, 'true, false, or an object')
+  const pem = (name: string) => {
+    const file = tls.text(name, undefined)
+    try {
+      return file === undefined ? undefined : readFileSync(file, 'utf8')
+    } catch (cause) {
+      throw new HubConfigError(tls.at(name), `${tls.at(name)}: ${(cause as Error).message}`, { cause })
+    }
+  }
+  const options = given({
+    ca: pem('caFile'),
+    certificate: pem('certFile'),
+    key: pem('keyFile'),
+    serverName: tls.text('serverName', undefined),
+    isVerified: tls.flag('isVerified', undefined),
+  })
+  tls.end()
+  return options
 }
 
 function readMapping(fields: FieldReader): RowMapping {

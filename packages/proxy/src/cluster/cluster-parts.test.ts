@@ -5,7 +5,6 @@ import { UpstreamLostError } from '../errors.ts'
 import { JoinedReply } from './joined-reply.ts'
 import { redirectOf } from './redirect.ts'
 import { joinCursor, splitCursor } from './scan-cursor.ts'
-import { SlotMap, slotRangesOf } from './slot-map.ts'
 import { keysOfParts, splitRequest } from './split.ts'
 
 const words = (bytes: Uint8Array) => {
@@ -112,16 +111,4 @@ test('redirections are read, other errors are the client’s', () => {
   expect(of('-TRYAGAIN x')).toEqual({ kind: 'later' })
   expect(of('-ERR MOVED')).toBeUndefined()
   expect(of('-CROSSSLOT x')).toBeUndefined()
-})
-
-test('a map of slots has its owners in order, and says when a slot has none', () => {
-  const map = new SlotMap<string>()
-  map.replace([
-    { first: 100, last: 16383, node: 'b' },
-    { first: 0, last: 99, node: 'a' },
-  ])
-  expect([map.ownerOf(99), map.ownerOf(100), map.owners(), map.isWhole]).toEqual(['a', 'b', ['a', 'b'], true])
-  map.replace([{ first: 0, last: 5, node: 'c' }])
-  expect([map.ownerOf(6), map.isWhole]).toEqual([undefined, false])
-  expect(slotRangesOf([[0, 5, ['', 7000, 'id']]], 'asked')).toEqual([{ first: 0, last: 5, host: 'asked', port: 7000 }])
 })

@@ -1,9 +1,9 @@
+import { readClusterSlots, SlotMap } from '@firebreak/core'
 import type { ConnectTarget } from '../transport/transport.ts'
 import { askOnce } from '../upstream/ask-once.ts'
-import type { ConnectionState } from '../upstream/identity.ts'
+import type { Identity } from '../upstream/identity.ts'
 import type { Topology } from '../upstream/topology.ts'
 import { type NodeSettings, UpstreamNode } from '../upstream/upstream-node.ts'
-import { SlotMap, slotRangesOf } from './slot-map.ts'
 
 const refreshGapMs = 50
 const demotedGraceMs = 1000
@@ -15,7 +15,7 @@ const demotedGraceMs = 1000
 export class ClusterTopology implements Topology {
   readonly isSpread = true
   readonly #seeds: readonly ConnectTarget[]
-  readonly #state: ConnectionState
+  readonly #identity: Identity
   readonly #settings: NodeSettings
   readonly #nodes = new Map<string, UpstreamNode>()
   readonly #map = new SlotMap<UpstreamNode>()
@@ -28,9 +28,9 @@ export class ClusterTopology implements Topology {
   /** Called whenever slots have other owners. */
   onChange: (() => void) | undefined
 
-  constructor(seeds: readonly ConnectTarget[], state: ConnectionState, settings: NodeSettings) {
+  constructor(seeds: readonly ConnectTarget[], identity: Identity, settings: NodeSettings) {
     this.#seeds = seeds
-    this.#state = state
+    this.#identity = identity
     this.#settings = settings
     for (const seed of seeds) this.#nodeAt(seed.host, seed.port)
     this.#timer = setInterval(() => void this.refresh(), 5000)
@@ -100,13 +100,13 @@ export class ClusterTopology implements Topology {
       if (tried.has(id) || this.#isClosed) continue
       tried.add(id)
       try {
-        const reply = await askOnce(target, this.#state, { ...this.#settings, connectWaitMs: 300 }, [
-          'CLUSTER',
-          'SLOTS',
-        ])
-        const ranges = slotRangesOf(reply, target.host)
+        const settings = { ...this.#settings, connectWaitMs: 300 }
+        const reply = await askOnce(target, this.#identity, settings, ['CLUSTER', 'SLOTS'])
+        const ranges = readClusterSlots(reply, target.host)
         if (ranges.length === 0) continue
-        this.#take(ranges.map(({ first, last, host, port }) => ({ first, last, node: this.#nodeAt(host, port) })))
+        this.#take(
+          ranges.map(({ first, last, master }) => ({ first, last, node: this.#nodeAt(master.host, master.port) })),
+        )
         this.#refreshedMs = performance.now()
         return
       } catch {

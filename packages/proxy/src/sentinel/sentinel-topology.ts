@@ -1,6 +1,6 @@
 import type { ConnectTarget } from '../transport/transport.ts'
 import { askOnce } from '../upstream/ask-once.ts'
-import type { ConnectionState } from '../upstream/identity.ts'
+import type { Identity } from '../upstream/identity.ts'
 import type { Topology } from '../upstream/topology.ts'
 import { type NodeSettings, UpstreamNode } from '../upstream/upstream-node.ts'
 
@@ -9,7 +9,7 @@ export interface SentinelOptions {
   readonly sentinels: readonly ConnectTarget[]
   readonly group: string
   /** Who the proxy is to the Sentinels. */
-  readonly state: ConnectionState
+  readonly identity: Identity
   readonly settings: NodeSettings
 }
 
@@ -76,11 +76,11 @@ export class SentinelTopology implements Topology {
   async #refresh(): Promise<void> {
     const waitMs = this.#refreshedMs + refreshGapMs - performance.now()
     if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs))
-    const { sentinels, group, state, settings } = this.#options
+    const { sentinels, group, identity, settings } = this.#options
     for (const sentinel of sentinels) {
       try {
         const command = ['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', group]
-        const reply = await askOnce(sentinel, state, { ...settings, connectWaitMs: 300 }, command)
+        const reply = await askOnce(sentinel, identity, { ...settings, connectWaitMs: 300 }, command)
         if (!Array.isArray(reply)) continue
         this.#take(String(reply[0]), Number(reply[1]))
         break

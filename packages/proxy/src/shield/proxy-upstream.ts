@@ -1,12 +1,13 @@
-import { connect as connectTcp } from 'node:net'
-import { connect as connectTls } from 'node:tls'
-import type { Credentials, NodeSocket, Upstream } from '@firebreak/shield'
-import type { ConnectTarget } from '../transport/transport.ts'
+import type { OpenPipe } from '@firebreak/core'
+import type { Credentials, Upstream } from '@firebreak/shield'
+import type { ConnectTarget, TransportKind } from '../transport/transport.ts'
+import { transportPipe } from '../transport/transport-pipe.ts'
 import type { Identity } from '../upstream/identity.ts'
 
 /** Where the proxy's keys live, as the proxy sees it now. */
 export interface Whereabouts {
   readonly isCluster: boolean
+  readonly transports: TransportKind
   targetOf(slot: number): ConnectTarget
   refresh(): void
 }
@@ -35,11 +36,8 @@ export class ProxyUpstream implements Upstream {
     return node
   }
 
-  connect(node: string): NodeSocket {
-    const { host, port, path, tls } = this.#targets.get(node)!
-    const place = path === undefined ? { host, port } : { path }
-    if (tls === undefined) return connectTcp({ ...place, noDelay: true }).unref()
-    return connectTls({ ...place, ...tls }).unref()
+  connect(node: string): OpenPipe {
+    return transportPipe(this.#where.transports, this.#targets.get(node)!)
   }
 
   credentials(): Credentials {

@@ -1,46 +1,51 @@
-import { type CommandArgument, ErrorReply, encodeCommand, ReplyDecoder, type RespValue } from '@firebreak/core'
-import { UpstreamLostError } from '../errors.ts'
-import type { ConnectTarget } from '../transport/transport.ts'
-import type { ConnectionState } from './identity.ts'
-import { UpstreamConnection, type UpstreamSettings } from './upstream-connection.ts'
+import { type CommandArgument, RespClient, type RespValue } from '@firebreak/core'
+import type { ConnectTarget, TransportKind } from '../transport/transport.ts'
+import { transportPipe } from '../transport/transport-pipe.ts'
+import type { Identity } from './identity.ts'
 
-/** Asks a server one thing over a connection of its own, for the proxy's own needs. */
-export function askOnce(
+/** How the proxy asks for its own needs. */
+export interface AskSettings {
+  readonly transports: TransportKind
+  /** How long connecting may take, retries included. */
+  readonly connectWaitMs: number
+}
+
+const retryMs = 25
+const answerMs = 1000
+
+/**
+ * Asks a server one thing over a connection of its own. A server that cannot be reached, or is still loading its data, is
+ * tried again until `connectWaitMs` have passed: nothing was asked yet.
+ */
+export async function askOnce(
   target: ConnectTarget,
-  state: ConnectionState,
-  settings: UpstreamSettings,
+  { username, password }: Identity,
+  { transports, connectWaitMs }: AskSettings,
   command: readonly CommandArgument[],
 ): Promise<RespValue> {
-  return new Promise((resolve, reject) => {
-    const decoder = new ReplyDecoder({ bulk: 'text' })
-    const fail = (error: Error) => {
-      clearTimeout(timer)
-      connection.destroy()
-      reject(error)
+  const until = performance.now() + connectWaitMs
+  const open = () =>
+    RespClient.open(transportPipe(transports, target), {
+      address: target.path ?? `${target.host}:${target.port}`,
+      username,
+      password,
+      connectTimeoutMs: Math.max(1, until - performance.now()),
+      replyTimeoutMs: answerMs,
+      bulk: 'text',
+    })
+  for (;;) {
+    const client = await open().catch((error: Error & { kind?: string }) => {
+      const isRefused = error.kind !== undefined && error.kind !== 'LOADING'
+      if (isRefused || performance.now() + retryMs > until) throw error
+    })
+    if (client === undefined) {
+      await new Promise((resolve) => setTimeout(resolve, retryMs))
+      continue
     }
-    const connection = new UpstreamConnection(
-      target,
-      state,
-      {
-        onReply(bytes, start, end, isLast) {
-          decoder.feed(Buffer.from(bytes.subarray(start, end)))
-          if (!isLast) return
-          clearTimeout(timer)
-          connection.destroy()
-          const reply = decoder.next()
-          if (reply instanceof ErrorReply)
-            reject(new UpstreamLostError(connection.address, `it answered ${reply.text}`))
-          else resolve(reply ?? null)
-        },
-        onLost: fail,
-      },
-      settings,
-    )
-    const timer = setTimeout(
-      () => fail(new UpstreamLostError(connection.address, `no answer to ${command[0]}`)),
-      settings.connectWaitMs + 1000,
-    )
-    const bytes = encodeCommand(command)
-    connection.outlet.put(bytes, 0, bytes.length)
-  })
+    try {
+      return await client.send(command)
+    } finally {
+      client.close()
+    }
+  }
 }

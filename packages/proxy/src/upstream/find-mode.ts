@@ -1,7 +1,7 @@
+import { parseInfo, serverModeOf } from '@firebreak/core'
 import type { ConnectTarget } from '../transport/transport.ts'
-import { askOnce } from './ask-once.ts'
-import type { ConnectionState } from './identity.ts'
-import type { UpstreamSettings } from './upstream-connection.ts'
+import { type AskSettings, askOnce } from './ask-once.ts'
+import type { Identity } from './identity.ts'
 
 /** What is behind a proxy: one Redis, a cluster, or Sentinels. */
 export type UpstreamMode = 'single' | 'cluster' | 'sentinel'
@@ -9,14 +9,13 @@ export type UpstreamMode = 'single' | 'cluster' | 'sentinel'
 /** Asks the addresses what they are; a single Redis where none says (it may want a password that only clients have). */
 export async function findMode(
   targets: readonly ConnectTarget[],
-  state: ConnectionState,
-  settings: UpstreamSettings,
+  identity: Identity,
+  settings: AskSettings,
 ): Promise<UpstreamMode> {
   for (const target of targets) {
     try {
-      const info = String(await askOnce(target, state, settings, ['INFO', 'server']))
-      const mode = /redis_mode:(\w+)/.exec(info)?.[1]
-      return mode === 'cluster' || mode === 'sentinel' ? mode : 'single'
+      const mode = serverModeOf(parseInfo(String(await askOnce(target, identity, settings, ['INFO', 'server']))))
+      return mode === 'standalone' ? 'single' : mode
     } catch {
       // The next one may answer.
     }

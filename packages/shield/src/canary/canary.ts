@@ -1,8 +1,8 @@
-import { type Clock, encodeCommand, type TimerHandle, type Timers } from '@firebreak/core'
+import { type Clock, encodeCommand, isErrorReply, RespClient, type TimerHandle, type Timers } from '@firebreak/core'
 import type { CachedReply } from '../cache/cached-reply.ts'
 import type { HotKey } from '../cache/hot-key.ts'
+import type { KeySpace } from '../cache/key-space.ts'
 import type { Trouble } from '../trouble/trouble.ts'
-import { ProbeConnection } from './probe-connection.ts'
 
 /** A reply that is being served, and the command that gave it. */
 export interface CanaryTarget {
@@ -24,7 +24,8 @@ export interface CanaryOptions {
 
 /** How long a key's reads go to Redis after it was found too stale. */
 const bypassMs = 10_000
-const errorMarkers = new Set([0x2d, 0x21])
+/** How long Redis may take to answer a look; then it is of no use. */
+const answerMs = 5000
 
 /**
  * Measures staleness instead of believing in it: now and then it reads one cached key from Redis on a connection of its
@@ -34,7 +35,7 @@ const errorMarkers = new Set([0x2d, 0x21])
  */
 export class Canary {
   readonly #options: CanaryOptions
-  #connection: ProbeConnection | undefined
+  #connection: RespClient | undefined
   #connectionId = ''
   #nextAt: number
   #isLooking = false
@@ -79,29 +80,48 @@ export class Canary {
   }
 
   #look(target: CanaryTarget): void {
-    const { hot, commandId, reply } = target
+    const { hot } = target
     const { space } = hot
     const node = space.upstream.nodeOf(hot.slot)
     if (node === undefined) return
     this.#isLooking = true
-    this.#connect(
-      `${space.identity} ${node}`,
-      () => new ProbeConnection(space.upstream, node, this.#options.clock),
-    ).read(space.database, encodeCommand([commandId, hot.bytes]), (bytes) => {
-      this.#isLooking = false
-      if (bytes === undefined || errorMarkers.has(bytes[0]!)) return
-      if (Buffer.compare(bytes, reply.bytes) === 0) noteStaleness(hot, 0)
-      else this.#awaitEnd(target, this.#options.clock.now())
-    })
+    this.#compare(target, space, node)
+      // A Redis that does not answer says nothing about staleness; the next look connects again.
+      .catch(() => {})
+      .finally(() => {
+        this.#isLooking = false
+      })
   }
 
-  #connect(id: string, open: () => ProbeConnection): ProbeConnection {
-    if (this.#connection === undefined || this.#connectionId !== id || this.#connection.isClosed) {
-      this.#connection?.close()
-      this.#connection = open()
-      this.#connectionId = id
-    }
-    return this.#connection
+  async #compare(target: CanaryTarget, space: KeySpace, node: string): Promise<void> {
+    const { hot, commandId, reply } = target
+    const connection = await this.#connect(space, node)
+    const bytes = await connection.ask(encodeCommand([commandId, hot.bytes]))
+    if (this.#isClosed || isErrorReply(bytes)) return
+    if (Buffer.compare(bytes, reply.bytes) === 0) noteStaleness(hot, 0)
+    else this.#awaitEnd(target, this.#options.clock.now())
+  }
+
+  /** Reads as the watcher does: as the same user and in the same protocol, on a connection of its own. */
+  async #connect(space: KeySpace, node: string): Promise<RespClient> {
+    const { upstream, database, identity } = space
+    const id = `${identity} ${node} ${database}`
+    const known = this.#connection
+    if (known !== undefined && this.#connectionId === id && !known.isClosed) return known
+    known?.close()
+    const connection = await RespClient.open(upstream.connect(node), {
+      ...upstream.credentials(),
+      address: node,
+      database,
+      version: 3,
+      connectTimeoutMs: answerMs,
+      replyTimeoutMs: answerMs,
+      runtime: this.#options,
+    })
+    if (this.#isClosed) connection.close()
+    this.#connection = connection
+    this.#connectionId = id
+    return connection
   }
 
   /** Redis has another value: how long is ours still served? */

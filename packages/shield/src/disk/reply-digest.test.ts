@@ -1,30 +1,23 @@
-import { connect } from 'node:net'
-import { encodeCommand, steadyClock } from '@firebreak/core'
+import { encodeCommand, type RespClient } from '@firebreak/core'
+import { openRespClient } from '@firebreak/core/node'
 import { type RedisServer, startRedis } from '@firebreak/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readCommand } from '../cache/read-command.ts'
-import { RespConnection } from '../watcher/resp-connection.ts'
 import { encodeDigest, isDigestOf, isWorthDigesting } from './reply-digest.ts'
 
 let server: RedisServer
-let connection: RespConnection
+let client: RespClient
 
 beforeAll(async () => {
   server = await startRedis()
-  connection = new RespConnection(connect(server.port, '127.0.0.1'), {
-    clock: steadyClock,
-    onPush: () => {},
-    onClose: () => {},
-  })
-  await ask(encodeCommand(['HELLO', '3']))
+  client = await openRespClient({ port: server.port }, { version: 3 })
 })
 afterAll(async () => {
-  connection.destroy()
+  client.close()
   await server.stop()
 })
 
-const ask = (bytes: Uint8Array) =>
-  new Promise<Buffer>((resolve) => connection.send(bytes, [(reply) => resolve(Buffer.from(reply!))]))
+const ask = async (bytes: Uint8Array) => Buffer.from(await client.ask(bytes))
 const run = (line: string) => ask(encodeCommand(line.split(' ')))
 
 /** Whether Redis confirms a reply that it gave before a change. */

@@ -1,5 +1,4 @@
-import { Duplex } from 'node:stream'
-import { FakeClock } from '@firebreak/testkit'
+import { FakeClock, memoryPipe } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import { Trouble } from '../trouble/trouble.ts'
 import { TrackingWatcher } from './tracking-watcher.ts'
@@ -7,10 +6,10 @@ import { TrackingWatcher } from './tracking-watcher.ts'
 /** A watcher that is live, and the node's end of its connection. */
 function setUp() {
   const clock = new FakeClock()
-  const socket = new Duplex({ read() {}, write: (_, __, done) => done() })
+  const pipe = memoryPipe()
   const watcher = new TrackingWatcher({
     node: 'n',
-    upstream: { isCluster: false, nodeOf: () => 'n', connect: () => socket, credentials: () => ({}) },
+    upstream: { isCluster: false, nodeOf: () => 'n', connect: () => pipe.open, credentials: () => ({}) },
     leaseMs: 300,
     clock,
     timers: clock,
@@ -19,10 +18,10 @@ function setUp() {
     onInvalidated: () => {},
     onFlush: () => {},
   })
-  const say = (text: string) => socket.emit('data', Buffer.from(text))
+  const { say } = pipe
   say('%0\r\n+OK\r\n')
   expect(watcher.state).toBe('live')
-  return { watcher, say, clock, socket }
+  return { watcher, say, clock, pipe }
 }
 
 const key = Buffer.from('k')
@@ -49,14 +48,14 @@ test('where a database is refused, none of the reads that were sent for it bring
 })
 
 test('a connection that rested has as long as any other to answer before it is given up', () => {
-  const { watcher, clock, socket } = setUp()
+  const { watcher, clock, pipe } = setUp()
   watcher.setIdle(true)
   clock.advance(60_000)
   watcher.setIdle(false)
   clock.advance(600)
-  expect(socket.destroyed).toBe(false)
+  expect(pipe.opened).toBe(1)
   clock.advance(200)
-  expect(socket.destroyed).toBe(true)
+  expect(pipe.opened).toBe(2)
 })
 
 test('a read that is given back for want of an answer finds no lease held, and a late answer brings it back', () => {

@@ -1,7 +1,10 @@
 import {
   type Clock,
   encodeCommand,
+  greet,
+  isErrorReply,
   keyName,
+  RespConnection,
   type RespValue,
   type TimerHandle,
   type Timers,
@@ -10,7 +13,6 @@ import {
 import type { Trouble } from '../trouble/trouble.ts'
 import { encodeKeyRead, type KeyReading, keyReadReplies, parseKeyRead } from './key-read.ts'
 import { endlessLease, type Lease } from './lease.ts'
-import { RespConnection } from './resp-connection.ts'
 import type { Upstream } from './upstream.ts'
 
 /**
@@ -49,7 +51,6 @@ interface Selection {
 }
 
 const track = encodeCommand(['CLIENT', 'TRACKING', 'ON'])
-const errorMarker = 0x2d
 /** A step of the greeting may take this long, and a pause between two tries: healed within a second, whenever that is. */
 const shortestStepMs = 400
 const longestRetryMs = 400
@@ -81,8 +82,6 @@ export class TrackingWatcher {
   #heldAt = 0
   #lapses = 0
   #retry: TimerHandle | undefined
-  /** When the greeting last came a step further. */
-  #progressAt = 0
   #failures = 0
   #isStopped = false
   #isIdle = false
@@ -149,59 +148,49 @@ export class TrackingWatcher {
     const read: Read = { handler, sentAt: this.#options.clock.now() }
     this.#reads.add(read)
     const selection = this.#select(connection, database)
-    const onEarly = (reply: Uint8Array | undefined) => {
-      if (reply !== undefined && reply[0] === errorMarker) this.#readRefused(reply)
-    }
-    const onLast = (reply: Uint8Array | undefined) => {
-      onEarly(reply)
+    connection.send(bytes, replyCount, (reply, index) => {
+      if (reply !== undefined && isErrorReply(reply)) this.#readRefused(reply)
+      if (index < replyCount - 1) return
       if (reply !== undefined) this.#extendLease(connection)
       this.#finish(read, selection.isRefused ? undefined : reply)
-    }
-    const handlers = Array.from({ length: replyCount }, (_, index) => (index === replyCount - 1 ? onLast : onEarly))
-    connection.send(bytes, handlers)
+    })
   }
 
   #select(connection: RespConnection, database: number): Selection {
     if (this.#selection.database === database && !this.#selection.isRefused) return this.#selection
     const selection: Selection = { database, isRefused: false }
     this.#selection = selection
-    connection.send(encodeCommand(['SELECT', database]), [
-      (reply) => {
-        selection.isRefused = reply?.[0] === errorMarker
-      },
-    ])
+    connection.send(encodeCommand(['SELECT', database]), 1, (reply) => {
+      selection.isRefused = reply === undefined || isErrorReply(reply)
+    })
     return selection
   }
 
   /** Calls back where the node says that the key's slot is not its own. */
   probe(key: Uint8Array, onMoved: () => void): void {
     if (!this.canRead) return
-    this.#connection!.send(encodeCommand(['PTTL', key]), [
-      (reply) => {
-        if (reply !== undefined && movedPattern.test(lineOf(reply))) onMoved()
-      },
-    ])
+    this.#connection!.send(encodeCommand(['PTTL', key]), 1, (reply) => {
+      if (reply !== undefined && movedPattern.test(lineOf(reply))) onMoved()
+    })
   }
 
   stop(): void {
     this.#isStopped = true
     this.#retry?.cancel()
     this.#lost()
-    this.#connection?.destroy()
+    this.#connection?.close()
   }
 
   #connect(): void {
     if (this.#isStopped) return
-    const { upstream, clock } = this.#options
-    this.#progressAt = clock.now()
+    const { upstream } = this.#options
     // A refusal stays to be seen until it is known to be over.
     if (this.#state !== 'refused') this.#state = 'connecting'
     let connection: RespConnection
     try {
-      const socket = upstream.connect(this.node)
-      for (const event of ['connect', 'secureConnect']) socket.once(event, () => this.#progressed())
-      connection = new RespConnection(socket, {
-        clock,
+      connection = new RespConnection(upstream.connect(this.node), {
+        address: this.node,
+        runtime: this.#options,
         onPush: (items) => this.#pushed(connection, items),
         onClose: (error) => this.#closed(connection, error),
       })
@@ -216,72 +205,46 @@ export class TrackingWatcher {
     this.#greet(connection)
   }
 
-  /** HELLO 3 with the credentials, then tracking; a server without RESP3 gets AUTH alone and the fallback. */
+  /** HELLO 3 with the credentials, then tracking; a server without RESP3 gets the fallback. */
   #greet(connection: RespConnection): void {
-    const { username, password } = this.#options.upstream.credentials()
-    const auth = password === undefined ? [] : ['AUTH', username ?? 'default', password]
-    connection.send(encodeCommand(['HELLO', '3', ...auth]), [
-      (reply) => {
-        if (reply === undefined) return
-        this.#progressed()
-        if (reply[0] !== errorMarker) this.#track(connection)
-        else if (/^-(NOAUTH|WRONGPASS|NOPERM)/.test(lineOf(reply))) this.#refused(connection, lineOf(reply))
-        else this.#greetOldServer(connection, lineOf(reply), username, password)
-      },
-    ])
+    greet(connection, { ...this.#options.upstream.credentials(), version: 3 }, (result) => {
+      if (result.kind === 'refused') this.#refused(connection, result.reply.text)
+      else if (result.kind === 'ready' && result.version === 3) this.#track(connection)
+      else if (result.kind === 'ready') this.#fallBack(result.helloRefusal ?? 'the server has no HELLO')
+    })
   }
 
   #track(connection: RespConnection): void {
-    connection.send(track, [
-      (reply) => {
-        if (reply === undefined) return
-        if (reply[0] === errorMarker) this.#fallBack(lineOf(reply))
-        else {
-          this.#state = 'live'
-          this.#heldAt = this.#options.clock.now()
-          this.#detail = ''
-          this.#failures = 0
-          this.#extendLease(connection)
-          this.#options.trouble.clear('tracking-refused')
-        }
-      },
-    ])
-  }
-
-  #progressed(): void {
-    this.#progressAt = this.#options.clock.now()
-  }
-
-  #greetOldServer(connection: RespConnection, why: string, username?: string, password?: string): void {
-    if (password === undefined) {
-      this.#fallBack(why)
-      return
-    }
-    connection.send(encodeCommand(['AUTH', ...(username === undefined ? [] : [username]), password]), [
-      (reply) => {
-        if (reply === undefined) return
-        if (reply[0] === errorMarker) this.#refused(connection, lineOf(reply))
-        else this.#fallBack(why)
-      },
-    ])
+    connection.send(track, 1, (reply) => {
+      if (reply === undefined) return
+      if (isErrorReply(reply)) this.#fallBack(lineOf(reply).slice(1))
+      else {
+        this.#state = 'live'
+        this.#heldAt = this.#options.clock.now()
+        this.#detail = ''
+        this.#failures = 0
+        this.#extendLease(connection)
+        this.#options.trouble.clear('tracking-refused')
+      }
+    })
   }
 
   #fallBack(why: string): void {
     this.#state = 'fallback'
-    this.#detail = `tracking was refused: ${why.slice(1)}`
+    this.#detail = `tracking was refused: ${why}`
     this.#failures = 0
     this.#options.trouble.note(
       'tracking-refused',
-      `${this.node} refuses CLIENT TRACKING (${why.slice(1)}); cached values live fallbackTtlMs only`,
+      `${this.node} refuses CLIENT TRACKING (${why}); cached values live fallbackTtlMs only`,
     )
   }
 
   #refused(connection: RespConnection, why: string): void {
-    this.#detail = `the connection was refused: ${why.slice(1)}`
-    this.#options.trouble.note('watcher-refused', `the shield cannot read from ${this.node}: ${why.slice(1)}`)
+    this.#detail = `the connection was refused: ${why}`
+    this.#options.trouble.note('watcher-refused', `the shield cannot read from ${this.node}: ${why}`)
     this.#failures = Math.max(this.#failures, 6)
     this.#state = 'refused'
-    connection.destroy()
+    connection.close()
   }
 
   #readRefused(reply: Uint8Array): void {
@@ -293,7 +256,8 @@ export class TrackingWatcher {
     const now = clock.now()
     if (this.#state === 'connecting' || this.#state === 'refused') {
       // A step that takes longer than a lease would leave nothing to serve; a new try heals sooner than TCP.
-      if (now - this.#progressAt > Math.max(shortestStepMs, leaseMs)) this.#connection?.destroy()
+      const connection = this.#connection
+      if (connection !== undefined && now - connection.heardAt > Math.max(shortestStepMs, leaseMs)) connection.close()
       return
     }
     // Nobody waits longer than a lease for us.
@@ -307,21 +271,19 @@ export class TrackingWatcher {
       this.#lapses = 0
     } else if (now - this.#heldAt > leaseMs * 2 * 2 ** Math.min(6, this.#lapses)) {
       this.#lapses++
-      this.#connection?.destroy()
+      this.#connection?.close()
     }
   }
 
   #ping(): void {
     const connection = this.#connection!
     const word = String(++this.#pings)
-    connection.send(encodeCommand(['PING', word]), [
-      (reply) => {
-        if (reply === undefined) return
-        // Somebody on the way has lost a request or a reply: from here on every answer would be another one's.
-        if (reply[0] !== errorMarker && lineOf(reply.subarray(reply.indexOf(0x0a) + 1)) !== word) connection.destroy()
-        else this.#extendLease(connection)
-      },
-    ])
+    connection.send(encodeCommand(['PING', word]), 1, (reply) => {
+      if (reply === undefined) return
+      // Somebody on the way has lost a request or a reply: from here on every answer would be another one's.
+      if (!isErrorReply(reply) && lineOf(reply.subarray(reply.indexOf(0x0a) + 1)) !== word) connection.close()
+      else this.#extendLease(connection)
+    })
   }
 
   #extendLease(connection: RespConnection): void {

@@ -1,14 +1,9 @@
-import type { Duplex } from 'node:stream'
+import type { OpenPipe } from '@firebreak/core'
 
 /** How the shield's own connections prove who they are. */
 export interface Credentials {
   readonly username?: string
   readonly password?: string
-}
-
-/** A stream to one node; `connect` (or `secureConnect`) tells when it stands. */
-export interface NodeSocket extends Duplex {
-  readonly connecting?: boolean
 }
 
 /**
@@ -20,8 +15,8 @@ export interface Upstream {
   readonly isCluster: boolean
   /** The master that owns a slot as the application sees it now, `host:port`; undefined while that is not known. */
   nodeOf(slot: number): string | undefined
-  /** Opens a new connection to a node, encrypted where the application's own is. */
-  connect(node: string): NodeSocket
+  /** How a new connection to a node is opened, encrypted where the application's own is. */
+  connect(node: string): OpenPipe
   credentials(): Credentials
   /**
    * Set where others than the application may read what was read here: no reply is kept for longer without being asked

@@ -1,11 +1,21 @@
-import type { Clock, TimerHandle, Timers } from '@firebreak/core'
-import { CommandLink, parseInfo } from '../connect/command-link.ts'
-import type { ServerAddress } from '../connect/server-address.ts'
+import {
+  type Clock,
+  parseInfo,
+  type RedisTarget,
+  type RespClient,
+  type TimerHandle,
+  type Timers,
+} from '@firebreak/core'
+import type { openRespClient } from '@firebreak/core/node'
 import { WatchError } from '../errors.ts'
+
+/** A master that answers nothing for this long gets a new connection. */
+const shortestWaitMs = 1000
 
 /** What the poll needs of the stream's options. */
 export interface MasterPollOptions {
-  readonly address: ServerAddress
+  readonly address: RedisTarget
+  readonly open: typeof openRespClient
   readonly pollMs: number
   readonly leaseMs: number
   readonly allowMinReplicas: boolean
@@ -18,7 +28,9 @@ export interface MasterPollOptions {
 export class MasterPoll {
   readonly #options: MasterPollOptions
   readonly #onChange: () => void
-  #link: CommandLink | undefined
+  #client: RespClient | undefined
+  #opening: Promise<RespClient> | undefined
+  #isClosed = false
   #timer: TimerHandle | undefined
   #isAsking = false
   #answeredSentAt = Number.NEGATIVE_INFINITY
@@ -53,8 +65,9 @@ export class MasterPoll {
   }
 
   close(): void {
+    this.#isClosed = true
     this.#timer?.cancel()
-    this.#link?.close()
+    this.#client?.close()
   }
 
   /** The stream has this much. */
@@ -65,7 +78,7 @@ export class MasterPoll {
 
   /** Throws where reading the stream would mislead the master's own safety. */
   async checkMaster(): Promise<void> {
-    const info = parseInfo(String(await this.#connected().send('INFO', 'replication')))
+    const info = parseInfo(String(await this.#send('INFO', 'replication')))
     if (info.has('min_slaves_good_slaves') && !this.#options.allowMinReplicas) {
       throw new WatchError(
         'FB_WATCH_MIN_REPLICAS',
@@ -74,11 +87,7 @@ export class MasterPoll {
       )
     }
     if (this.#options.allowSentinel) return
-    const clients = String(
-      await this.#connected()
-        .send('CLIENT', 'LIST')
-        .catch(() => ''),
-    )
+    const clients = String(await this.#send('CLIENT', 'LIST').catch(() => ''))
     if (/ name=sentinel-/.test(clients)) {
       throw new WatchError(
         'FB_WATCH_SENTINEL',
@@ -88,9 +97,32 @@ export class MasterPoll {
     }
   }
 
-  #connected(): CommandLink {
-    if (this.#link === undefined || this.#link.isBroken) this.#link = new CommandLink(this.#options.address)
-    return this.#link
+  async #send(...args: string[]): Promise<unknown> {
+    return (await this.#connected()).send(args)
+  }
+
+  /** The connection, or a new one where it was lost; a poll and a check at once open one together. */
+  async #connected(): Promise<RespClient> {
+    if (this.#client !== undefined && !this.#client.isClosed) return this.#client
+    this.#opening ??= this.#openClient().finally(() => {
+      this.#opening = undefined
+    })
+    return this.#opening
+  }
+
+  async #openClient(): Promise<RespClient> {
+    const { address, open, leaseMs } = this.#options
+    const waitMs = Math.max(shortestWaitMs, leaseMs * 3)
+    const client = await open(address, {
+      name: 'firebreak-watch',
+      bulk: 'text',
+      runtime: this.#options,
+      connectTimeoutMs: waitMs,
+      replyTimeoutMs: waitMs,
+    })
+    if (this.#isClosed) client.close()
+    this.#client = client
+    return client
   }
 
   async #ask(): Promise<void> {
@@ -101,7 +133,7 @@ export class MasterPoll {
     this.#isAsking = true
     const sentAt = this.#options.clock.now()
     try {
-      const info = parseInfo(String(await this.#connected().send('INFO', 'replication')))
+      const info = parseInfo(String(await this.#send('INFO', 'replication')))
       this.#answeredSentAt = sentAt
       this.#masterOffset = Number(info.get('master_repl_offset') ?? 0)
       this.#open.push({ offset: this.#masterOffset, sentAt })

@@ -9,8 +9,8 @@ export interface ReplicaPosition {
 
 /** What a feed tells. */
 export interface ReplicaFeedListener {
-  /** A line of the handshake: `+OK`, `-ERR …`. */
-  onHandshakeLine(line: string): void
+  /** PSYNC was answered with this error. */
+  onRefused(line: string): void
   onFullResync(position: ReplicaPosition): void
   /** The stream goes on where it was; the master may have a new id. */
   onContinue(id: string | undefined): void
@@ -31,7 +31,7 @@ const carriageReturn = 13
 const markLength = 40
 
 /**
- * Reads what a master sends to a replica: lines of the handshake, an RDB that is passed over unread, then commands.
+ * Reads what a master answers to PSYNC: a line that says how the stream goes on, an RDB that is passed over unread, then commands.
  *
  * The RDB comes in one of two forms: `$length` and so many bytes, or `$EOF:` with a mark of 40 random bytes that stands
  * again behind it. Single line feeds before it are the master's sign of life. Offsets count every byte of the
@@ -110,8 +110,10 @@ export class ReplicaFeed {
     } else if (word === '+CONTINUE') {
       this.#listener.onContinue(id)
       this.#online()
+    } else if (line.startsWith('-')) {
+      this.#listener.onRefused(line.slice(1))
     } else {
-      this.#listener.onHandshakeLine(line)
+      throw new WatchError('FB_WATCH_PROTOCOL', `the master answered PSYNC with "${line.slice(0, 80)}"`)
     }
   }
 

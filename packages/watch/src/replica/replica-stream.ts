@@ -1,15 +1,25 @@
-import type { Socket } from 'node:net'
-import { type Clock, encodeCommand, steadyClock, systemTimers, type TimerHandle, type Timers } from '@firebreak/core'
+import {
+  type Clock,
+  encodeCommand,
+  RedisLostError,
+  RedisReplyError,
+  type RedisTarget,
+  type RespClient,
+  steadyClock,
+  systemTimers,
+  type TimerHandle,
+  type Timers,
+} from '@firebreak/core'
+import { openRespClient } from '@firebreak/core/node'
 import type { ChangeListener, ChangeSource, SourceState } from '../change/change.ts'
 import { ChangeReader } from '../change/change-reader.ts'
-import { authCommand, openSocket, type ServerAddress } from '../connect/server-address.ts'
 import { WatchError } from '../errors.ts'
 import { MasterPoll } from './master-poll.ts'
 import { ReplicaFeed, type ReplicaPosition } from './replica-feed.ts'
 
 /** How a replica stream is read. */
 export interface ReplicaStreamOptions {
-  readonly address: ServerAddress
+  readonly address: RedisTarget
   /** Values up to this many bytes travel with the change. @default 1024 */
   readonly maxValueBytes?: number
   /** Where the stream was left, to go on from there. @default none: a full resync, which flushes */
@@ -26,6 +36,8 @@ export interface ReplicaStreamOptions {
   readonly maxBehindBytes?: number
   /** First and longest pause before a reconnect. @default 50 and 2000 */
   readonly retryMs?: readonly [number, number]
+  /** Opens the two connections to the master. @default openRespClient of @firebreak/core/node */
+  readonly open?: typeof openRespClient
   readonly clock?: Clock
   readonly timers?: Timers
   readonly random?: () => number
@@ -53,7 +65,7 @@ export class ReplicaStream implements ChangeSource {
   #reader: ChangeReader
   #position: ReplicaPosition
   #feed: ReplicaFeed | undefined
-  #socket: Socket | undefined
+  #client: RespClient | undefined
   #timer: TimerHandle | undefined
   #ack: TimerHandle | undefined
   #failures = 0
@@ -69,6 +81,7 @@ export class ReplicaStream implements ChangeSource {
       leaseMs: 300,
       maxBehindBytes: 1024 * 1024,
       retryMs: [50, 2000],
+      open: openRespClient,
       clock: steadyClock,
       timers: systemTimers,
       random: Math.random,
@@ -97,7 +110,7 @@ export class ReplicaStream implements ChangeSource {
   start(): void {
     if (this.#state.kind === 'closed') return
     this.#poll.start()
-    this.#connect()
+    void this.#follow()
   }
 
   async close(): Promise<void> {
@@ -105,48 +118,42 @@ export class ReplicaStream implements ChangeSource {
     this.#timer?.cancel()
     this.#ack?.cancel()
     this.#poll.close()
-    this.#socket?.destroy()
+    this.#client?.close()
   }
 
   #newReader(): ChangeReader {
     return new ChangeReader(this.#options.maxValueBytes, (change) => this.#listener.onChange(change))
   }
 
-  #connect(): void {
-    const { address } = this.#options
+  /** Connects, says that we are a replica, and reads the stream until it breaks off. */
+  async #follow(): Promise<void> {
     this.#isOnline = false
-    const socket = openSocket(address)
-    this.#socket = socket
-    const auth = authCommand(address)
-    const steps: string[][] = [
-      ...(auth === undefined ? [] : [auth]),
-      ['PING'],
-      // Port 0: nobody listens here, and INFO says so.
-      ['REPLCONF', 'listening-port', '0'],
-      ['REPLCONF', 'capa', 'eof', 'capa', 'psync2'],
-      ['REPLCONF', 'rdb-filter-only', ''],
-    ]
-    let step = 0
-    const next = () => {
-      const command = steps[step++]
-      if (command !== undefined) socket.write(encodeCommand(command))
-      else
-        this.#poll.checkMaster().then(
-          () => socket.write(this.#psync()),
-          (error: Error) => this.#refuse(error),
-        )
+    try {
+      const { address, open } = this.#options
+      const client = await open(address, { name: 'firebreak-watch', runtime: this.#options })
+      this.#client = client
+      if (this.#state.kind === 'closed') client.close()
+      await this.#introduce(client)
+      await this.#poll.checkMaster()
+      this.#read(client)
+    } catch (error) {
+      this.#lost(refusalOf(error as Error))
     }
+  }
+
+  async #introduce(client: RespClient): Promise<void> {
+    await client.send(['PING'])
+    // Port 0: nobody listens here, and INFO says so.
+    await client.send(['REPLCONF', 'listening-port', '0'])
+    await client.send(['REPLCONF', 'capa', 'eof', 'capa', 'psync2'])
+    // An old server does not know it: then the RDB comes whole and is passed over.
+    await client.send(['REPLCONF', 'rdb-filter-only', '']).catch(ignoreReply)
+  }
+
+  #read(client: RespClient): void {
     const feed = new ReplicaFeed(this.#position.offset, {
-      onHandshakeLine: (line) => {
-        const sent = steps[step - 1]
-        // An old server does not know `rdb-filter-only`: then the RDB comes whole and is passed over.
-        if (line.startsWith('-') && sent?.[1] !== 'rdb-filter-only') {
-          this.#refuse(
-            new WatchError('FB_WATCH_REFUSED', `the master refused ${sent?.[0] ?? 'PSYNC'}: ${line.slice(1)}`),
-          )
-        } else {
-          next()
-        }
+      onRefused: (line) => {
+        throw new WatchError('FB_WATCH_REFUSED', `the master refused PSYNC: ${line}`)
       },
       onFullResync: (position) => {
         this.#position = position
@@ -160,25 +167,23 @@ export class ReplicaStream implements ChangeSource {
       onContinue: (id) => {
         if (id !== undefined) this.#position = { id, offset: this.#position.offset }
       },
-      onOnline: () => this.#online(socket),
+      onOnline: () => this.#online(client),
       onCommand: (args) => this.#reader.read(args),
     })
     this.#feed = feed
-    socket.on('connect', next)
-    socket.on('data', (chunk) => {
+    const onChunk = (chunk: Uint8Array) => {
       try {
         feed.feed(chunk)
         if (this.#isOnline) this.#poll.reached(feed.offset)
       } catch (error) {
-        // The place in the stream is no longer sure: start over with a full resync, which flushes.
-        this.#position = noPosition
+        const isRefused = error instanceof WatchError && error.code === 'FB_WATCH_REFUSED'
+        // Else the place in the stream is no longer sure: start over with a full resync, which flushes.
+        if (!isRefused) this.#position = noPosition
         this.#feed = undefined
-        this.#listener.onProblem?.(error as Error)
-        socket.destroy()
+        throw error
       }
-    })
-    socket.on('error', (error) => this.#listener.onProblem?.(error))
-    socket.on('close', () => this.#lost(socket))
+    }
+    client.takeOver(this.#psync(), onChunk, (error) => this.#lost(error))
   }
 
   #psync(): Uint8Array {
@@ -186,38 +191,40 @@ export class ReplicaStream implements ChangeSource {
     return encodeCommand(['PSYNC', id, id === '?' ? '-1' : String(offset + 1)])
   }
 
-  #online(socket: Socket): void {
+  #online(client: RespClient): void {
     this.#isOnline = true
     this.#failures = 0
-    this.#acknowledge(socket, ackMs.first)
+    this.#acknowledge(client, ackMs.first)
     this.#poll.reached(this.#feed?.offset ?? 0)
     this.#judge()
   }
 
   /** After an RDB without a file the master sends nothing until an ACK comes, and it overhears one that is too early. */
-  #acknowledge(socket: Socket, pauseMs: number): void {
-    socket.write(encodeCommand(['REPLCONF', 'ACK', '0']))
+  #acknowledge(client: RespClient, pauseMs: number): void {
+    client.write(encodeCommand(['REPLCONF', 'ACK', '0']))
     this.#ack?.cancel()
-    const next = () => this.#acknowledge(socket, Math.min(ackMs.longest, pauseMs * 2))
+    const next = () => this.#acknowledge(client, Math.min(ackMs.longest, pauseMs * 2))
     this.#ack = this.#options.timers.setTimeout(next, pauseMs)
   }
 
-  #refuse(error: Error): void {
-    this.#listener.onProblem?.(error)
-    if (error instanceof WatchError && error.isFatal) this.#setState({ kind: 'failed', reason: error.message })
-    this.#socket?.destroy()
-  }
-
-  #lost(socket: Socket): void {
-    if (this.#socket !== socket || this.#state.kind === 'closed') return
+  #lost(error: Error): void {
     this.#ack?.cancel()
+    this.#client?.close()
     this.#isOnline = false
     if (this.#feed !== undefined) this.#position = this.position
-    if (this.#state.kind === 'failed') return
+    if (this.#state.kind === 'closed') return
+    // That a master closed the connection is what the state says.
+    const isPlainClose =
+      error instanceof RedisLostError && error.code === 'FB_REDIS_CLOSED' && error.cause === undefined
+    if (!isPlainClose) this.#listener.onProblem?.(error)
+    if (error instanceof WatchError && error.isFatal) {
+      this.#setState({ kind: 'failed', reason: error.message })
+      return
+    }
     this.#setState({ kind: 'connecting', reason: 'the connection to the master was lost' })
     const [first, longest] = this.#options.retryMs
     const pauseMs = Math.min(longest, first * 2 ** this.#failures++) * (0.5 + this.#options.random() / 2)
-    this.#timer = this.#options.timers.setTimeout(() => this.#connect(), pauseMs)
+    this.#timer = this.#options.timers.setTimeout(() => void this.#follow(), pauseMs)
   }
 
   /** Live only while a recent poll named an offset that we have. */
@@ -235,4 +242,12 @@ export class ReplicaStream implements ChangeSource {
     this.#state = state
     this.#listener.onState?.(state)
   }
+}
+
+function refusalOf(error: Error): Error {
+  return error instanceof RedisReplyError ? new WatchError('FB_WATCH_REFUSED', error.message, { cause: error }) : error
+}
+
+function ignoreReply(error: unknown): void {
+  if (!(error instanceof RedisReplyError)) throw error
 }

@@ -1,27 +1,4 @@
-import { type RespValue, slotCount } from '@firebreak/core'
-
-/** A range of slots and who serves it. */
-export interface SlotRange {
-  readonly first: number
-  readonly last: number
-  readonly host: string
-  readonly port: number
-}
-
-/** Reads the reply to CLUSTER SLOTS; `asked` stands in for a host that the server leaves empty. */
-export function slotRangesOf(reply: RespValue, asked: string): SlotRange[] {
-  if (!Array.isArray(reply)) return []
-  return reply.map((row: readonly RespValue[]) => {
-    const [host, port] = row[2] as readonly RespValue[]
-    const name = host === null || host === undefined ? '' : String(host)
-    return {
-      first: Number(row[0]),
-      last: Number(row[1]),
-      host: name === '' || name === '?' ? asked : name,
-      port: Number(port),
-    }
-  })
-}
+import { slotCount } from './key-slot.ts'
 
 /** Which node serves which slot. */
 export class SlotMap<Node> {

@@ -1,0 +1,2 @@
+export { nodePipe, type SocketOptions, type SocketPlace, socketPipe } from './node-pipe.ts'
+export { openRespClient } from './open-resp-client.ts'

@@ -1,0 +1,7 @@
+import type { RedisTarget, RespClient } from '@firebreak/core'
+import { openRespClient } from '@firebreak/core/node'
+
+/** Connects to a server as the finders do. RESP2: what they read looks the same on every server. */
+export function openServer(target: RedisTarget): Promise<RespClient> {
+  return openRespClient(target, { name: 'firebreak-find' })
+}

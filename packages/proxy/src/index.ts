@@ -1,5 +1,5 @@
-export type { ProxyUserOptions } from './client/proxy-users.ts'
 export { ProxyStartError, UpstreamLostError } from './errors.ts'
 export type { ProxyOptions } from './options.ts'
 export { proxySettings } from './proxy-settings.ts'
+export type { ProxyUserOptions } from './session/proxy-users.ts'
 export { type FirebreakProxy, startProxy } from './start-proxy.ts'

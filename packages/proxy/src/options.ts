@@ -1,8 +1,8 @@
 import type { TlsOptions } from 'node:tls'
 import { InvalidOptionError, type OtlpOptions } from '@firebreak/core'
 import type { ShieldOptions } from '@firebreak/shield'
-import type { ProxyUserOptions } from './client/proxy-users.ts'
 import { type ProxyLogger, processWarnings } from './observe/proxy-logger.ts'
+import type { ProxyUserOptions } from './session/proxy-users.ts'
 import type { ConnectTarget } from './transport/transport.ts'
 import { type Identity, identityOf, nobody } from './upstream/identity.ts'
 

@@ -2,11 +2,11 @@ import type { OnlyNode } from '../cluster/cluster-of-one.ts'
 import type { ClusterSettings } from '../cluster/cluster-sender.ts'
 import type { Observed } from '../observe/firebreak-command.ts'
 import type { ClientRoster } from '../roster/client-roster.ts'
+import type { ProxyUser } from '../session/proxy-users.ts'
 import type { ProxyShield } from '../shield/proxy-shield.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import type { ClientConnection } from './client-connection.ts'
-import type { ProxyUser } from './proxy-users.ts'
 
 /** The time, read once per event instead of once per command. */
 export interface Turn {

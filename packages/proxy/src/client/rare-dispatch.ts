@@ -3,10 +3,10 @@ import { clusterOfOne } from '../cluster/cluster-of-one.ts'
 import type { ClusterSettings } from '../cluster/cluster-sender.ts'
 import type { ProxyCommand } from '../commands/proxy-command.ts'
 import { firebreakCommand } from '../observe/firebreak-command.ts'
+import { InfoReply } from '../replies/info-reply.ts'
+import { carryOut } from '../session/session-commands.ts'
 import type { SharedLane } from '../upstream/shared-lane.ts'
 import type { ClientConnection } from './client-connection.ts'
-import { InfoReply } from './info-reply.ts'
-import { carryOut } from './session-commands.ts'
 
 /** For a client that has not said who it is, where it has to. */
 const noAuthReply: Buffer = Buffer.from('-NOAUTH Authentication required.\r\n')

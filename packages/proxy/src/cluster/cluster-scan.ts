@@ -1,5 +1,5 @@
-import { isWord, wholeNumber } from '../client/words.ts'
 import type { UpstreamLostError } from '../errors.ts'
+import { isWord, wholeNumber } from '../requests/words.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import { joinCursor } from './scan-cursor.ts'
 

@@ -1,6 +1,6 @@
 import { firstKeyIndex, forEachKey, keySlotOfBytes } from '@firebreak/core'
-import type { ClientRequest } from '../client/client-request.ts'
 import type { ProxyCommand } from '../commands/proxy-command.ts'
+import type { ClientRequest } from '../requests/client-request.ts'
 import { isForAll } from './everywhere.ts'
 import { isSplittable } from './split.ts'
 

@@ -1,6 +1,6 @@
-import type { ClientRequest } from '../client/client-request.ts'
-import { isWord } from '../client/words.ts'
 import type { ProxyCommand } from '../commands/proxy-command.ts'
+import type { ClientRequest } from '../requests/client-request.ts'
+import { isWord } from '../requests/words.ts'
 
 const ok = Buffer.from('+OK\r\n')
 const syntaxError = Buffer.from('-ERR syntax error\r\n')

@@ -1,4 +1,4 @@
-import { isWord, wholeNumber } from '../client/words.ts'
+import { isWord, wholeNumber } from '../requests/words.ts'
 import type { ListedClient } from './listed-client.ts'
 
 /** Which clients CLIENT LIST or CLIENT KILL is about; what is undefined, any. */

@@ -1,7 +1,7 @@
 import type { ClientConnection } from '../client/client-connection.ts'
-import { longerText } from '../client/longer-text.ts'
-import type { ReplyMark } from '../client/pinned-lane.ts'
 import type { ProxyCommand } from '../commands/proxy-command.ts'
+import type { ReplyMark } from '../lanes/pinned-lane.ts'
+import { longerText } from '../replies/longer-text.ts'
 import { addressFilter, clientFilterOf, isMeant } from './client-filter.ts'
 import { listedClient } from './listed-client.ts'
 

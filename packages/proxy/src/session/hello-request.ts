@@ -1,5 +1,5 @@
+import { isWord, wholeNumber } from '../requests/words.ts'
 import { type Identity, identityOf } from '../upstream/identity.ts'
-import { isWord, wholeNumber } from './words.ts'
 
 const badName = Buffer.from('-ERR Client names cannot contain spaces, newlines or special characters.\r\n')
 

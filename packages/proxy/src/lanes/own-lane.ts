@@ -1,15 +1,15 @@
 import { encodeCommand } from '@firebreak/core'
+import type { ClientConnection } from '../client/client-connection.ts'
+import { dispatchRare } from '../client/rare-dispatch.ts'
 import type { ClusterDispatch } from '../cluster/cluster-dispatch.ts'
 import { type CommandMark, multiCommand, type ProxyCommand } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
+import { carryOut, markOf } from '../session/session-commands.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
-import type { ClientConnection } from './client-connection.ts'
 import { showName } from './connection-name.ts'
 import { PinnedLane, type PinnedOwner, type ReplyMark } from './pinned-lane.ts'
 import { PipeGuard } from './pipe-guard.ts'
-import { dispatchRare } from './rare-dispatch.ts'
-import { carryOut, markOf } from './session-commands.ts'
 
 const ping = encodeCommand(['PING'])
 const multiBytes = encodeCommand(['MULTI'])

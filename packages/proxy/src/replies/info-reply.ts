@@ -1,8 +1,8 @@
+import type { ClientConnection } from '../client/client-connection.ts'
 import type { UpstreamLostError } from '../errors.ts'
+import { isWord } from '../requests/words.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
-import type { ClientConnection } from './client-connection.ts'
 import { longerText } from './longer-text.ts'
-import { isWord } from './words.ts'
 
 /** Which INFO asks for our section too. */
 const wanting = ['firebreak', 'default', 'all', 'everything']

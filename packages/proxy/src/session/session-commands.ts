@@ -1,15 +1,15 @@
 import { encodeCommand } from '@firebreak/core'
+import type { ClientConnection } from '../client/client-connection.ts'
 import type { ProxyCommand } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
+import { noName } from '../lanes/connection-name.ts'
+import type { ReplyMark } from '../lanes/pinned-lane.ts'
+import { isWord, wholeNumber } from '../requests/words.ts'
 import { killMark, listMark } from '../roster/roster-marks.ts'
 import { type Identity, identityOf } from '../upstream/identity.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
-import type { ClientConnection } from './client-connection.ts'
-import { noName } from './connection-name.ts'
 import { type HelloOption, helloOf, isName } from './hello-request.ts'
-import type { ReplyMark } from './pinned-lane.ts'
 import type { ProxyUser } from './proxy-users.ts'
-import { isWord, wholeNumber } from './words.ts'
 
 const ok = Buffer.from('+OK\r\n')
 const resetDone = Buffer.from('+RESET\r\n')

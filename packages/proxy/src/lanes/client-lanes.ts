@@ -1,5 +1,5 @@
+import type { ClientConnection } from '../client/client-connection.ts'
 import type { SharedLane } from '../upstream/shared-lane.ts'
-import type { ClientConnection } from './client-connection.ts'
 
 /** The shared connections that a client's requests go over, so that none of them overtakes another. */
 export class ClientLanes {

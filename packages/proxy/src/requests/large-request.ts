@@ -1,8 +1,8 @@
 import { RequestError } from '@firebreak/core'
+import type { ClientConnection } from '../client/client-connection.ts'
 import { type ProxyCommand, proxyCommandOf } from '../commands/proxy-command.ts'
+import type { PinnedLane } from '../lanes/pinned-lane.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
-import type { ClientConnection } from './client-connection.ts'
-import type { PinnedLane } from './pinned-lane.ts'
 import { RequestRest } from './request-rest.ts'
 
 /** Of a request with more bytes than this nothing is held back. */

@@ -2,7 +2,7 @@ import { type BufferArgs, RequestError, type RequestParser } from '@firebreak/co
 import type { KeyLimitedError, KeySpace } from '@firebreak/shield'
 import { ClusterDispatch } from '../cluster/cluster-dispatch.ts'
 import type { ClusterSettings } from '../cluster/cluster-sender.ts'
-import { type ProxyCommand, proxyCommandOf } from '../commands/proxy-command.ts'
+import type { ProxyCommand } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import { ClientLanes } from '../lanes/client-lanes.ts'
 import { OwnLane } from '../lanes/own-lane.ts'
@@ -19,7 +19,6 @@ import type { ReplyTarget, SharedLane } from '../upstream/shared-lane.ts'
 import type { ClientHost } from './client-host.ts'
 import { dispatchRare, dispatchToCluster } from './rare-dispatch.ts'
 
-const asterisk = 0x2a
 const largeBytes = 4096
 
 /**
@@ -266,17 +265,9 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   }
 
   /** Sends the request at hand over a shared lane for a state. */
-  sendShared(
-    lane: SharedLane,
-    command: ProxyCommand,
-    bytes: Buffer,
-    start: number,
-    end: number,
-    target: ReplyTarget = this,
-  ): void {
-    const request = this.request.wholeBytes(bytes, start, end)
-    const slot = this.slots.take()
-    lane.send(request.bytes, request.start, request.end, target, slot, command.id, this.host.turn.nowMs)
+  sendShared(lane: SharedLane, target: ReplyTarget = this, slot: number = this.slots.take()): void {
+    const { bytes, start, end, command } = this.request
+    lane.send(bytes, start, end, target, slot, command.id, this.host.turn.nowMs)
   }
 
   /** Sends a request whose slot was taken before. */
@@ -335,7 +326,10 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
       }
       if (next === 0) break
       if (shield !== undefined) shield.canRepeat = false
-      if (parser.length > 0 && !this.#dispatch(bytes, at, next)) return at
+      if (parser.length > 0) {
+        this.request.take(bytes, at, next)
+        if (!this.#dispatch()) return at
+      }
       at = shield?.canRepeat === true ? shield.repeat(this, bytes, at, next, end) : next
       if (this.#isEnding) return end
       if (this.own.pinned?.isPipe === true) {
@@ -348,10 +342,10 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   }
 
   /** Sends one request its way; false where it has to wait. */
-  #dispatch(bytes: Buffer, start: number, end: number): boolean {
-    const command = proxyCommandOf(this.args)
-    if (this.host.cluster !== undefined) return dispatchToCluster(this, this.host.cluster, command, bytes, start, end)
-    if (this.own.pinned !== undefined) return this.own.dispatch(this.own.pinned, command, bytes, start, end)
+  #dispatch(): boolean {
+    const { command } = this.request
+    if (this.host.cluster !== undefined) return dispatchToCluster(this, this.host.cluster)
+    if (this.own.pinned !== undefined) return this.own.dispatch(this.own.pinned)
     if (command.isShared && !this.host.isIsolated && this.session.isKnown && !this.backlog.isHeavy) {
       let target: ReplyTarget = this
       const { shield } = this.host
@@ -361,13 +355,10 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
         if (seen === 'held') return false
         target = seen
       }
-      const lane = this.lanes.forCommands()
-      if (bytes[start] === asterisk) {
-        lane.send(bytes, start, end, target, this.slots.take(), command.id, this.host.turn.nowMs)
-      } else this.sendShared(lane, command, bytes, start, end, target)
+      this.sendShared(this.lanes.forCommands(), target)
       return true
     }
-    return dispatchRare(this, command, bytes, start, end)
+    return dispatchRare(this)
   }
 
   /** What sends this client's requests to a cluster. */

@@ -1,7 +1,6 @@
 import { encodeReply, mayBlock } from '@firebreak/core'
 import { clusterOfOne } from '../cluster/cluster-of-one.ts'
 import type { ClusterSettings } from '../cluster/cluster-sender.ts'
-import type { ProxyCommand } from '../commands/proxy-command.ts'
 import { firebreakCommand } from '../observe/firebreak-command.ts'
 import { InfoReply } from '../replies/info-reply.ts'
 import { carryOut } from '../session/session-commands.ts'
@@ -12,20 +11,15 @@ import type { ClientConnection } from './client-connection.ts'
 const noAuthReply: Buffer = Buffer.from('-NOAUTH Authentication required.\r\n')
 
 /** Sends what is not plainly sent on its way; false where it has to wait. */
-export function dispatchRare(
-  client: ClientConnection,
-  command: ProxyCommand,
-  bytes: Buffer,
-  start: number,
-  end: number,
-): boolean {
+export function dispatchRare(client: ClientConnection): boolean {
+  const { command } = client.request
   if (!client.session.isKnown && command.way !== 'session') {
     client.answerNow(noAuthReply)
     return true
   }
   switch (command.way) {
     case 'session':
-      return carryOut(client, command, bytes, start, end)
+      return carryOut(client)
     case 'own': {
       const { shield } = client.host
       if (shield !== undefined && client.args.length === 3 && client.args.isWord(1, 'PEEK')) {
@@ -38,57 +32,40 @@ export function dispatchRare(
     }
     case 'cluster': {
       const only = client.host.onlyNode(client)
-      if (only === undefined) return seeAndSend(client, client.lanes.forCommands(), command, bytes, start, end)
+      if (only === undefined) return seeAndSend(client, client.lanes.forCommands())
       client.answerNow(encodeReply(clusterOfOne(command.name, only), client.session.version))
       return true
     }
     case 'info': {
-      const request = client.request.wholeBytes(bytes, start, end)
       const reply = new InfoReply(client, client.slots.take())
-      const lane = client.lanes.forCommands()
-      lane.send(request.bytes, request.start, request.end, reply, 0, command.id, client.host.turn.nowMs)
+      client.sendShared(client.lanes.forCommands(), reply, 0)
       return true
     }
     case 'script': {
-      if (client.host.isIsolated) return client.own.borrow(command, bytes, start, end)
+      if (client.host.isIsolated) return client.own.borrow()
       const lane = client.lanes.forScripts()
-      return lane === undefined ? client.waitForReplies() : seeAndSend(client, lane, command, bytes, start, end)
+      return lane === undefined ? client.waitForReplies() : seeAndSend(client, lane)
     }
     case 'shared':
       if (client.host.isIsolated || client.backlog.isHeavy || (command.mayBlock && mayBlock(command.row!, client.args)))
-        return client.own.borrow(command, bytes, start, end)
-      return seeAndSend(client, client.lanes.forCommands(), command, bytes, start, end)
+        return client.own.borrow()
+      return seeAndSend(client, client.lanes.forCommands())
     default:
-      return client.own.borrow(command, bytes, start, end)
+      return client.own.borrow()
   }
 }
 
 /** Sends a request to a cluster; false where it has to wait. */
-export function dispatchToCluster(
-  client: ClientConnection,
-  cluster: ClusterSettings,
-  command: ProxyCommand,
-  bytes: Buffer,
-  start: number,
-  end: number,
-): boolean {
-  if (client.session.isKnown || command.way === 'session')
-    return client.dispatchTo(cluster).dispatch(command, bytes, start, end)
+export function dispatchToCluster(client: ClientConnection, cluster: ClusterSettings): boolean {
+  if (client.session.isKnown || client.request.command.way === 'session') return client.dispatchTo(cluster).dispatch()
   client.answerNow(noAuthReply)
   return true
 }
 
-function seeAndSend(
-  client: ClientConnection,
-  lane: SharedLane,
-  command: ProxyCommand,
-  bytes: Buffer,
-  start: number,
-  end: number,
-): boolean {
+function seeAndSend(client: ClientConnection, lane: SharedLane): boolean {
   const { shield } = client.host
-  const seen = shield?.see(client, command, client) ?? client
+  const seen = shield?.see(client, client.request.command, client) ?? client
   if (seen === 'held') return false
-  if (seen !== 'answered') client.sendShared(lane, command, bytes, start, end, seen)
+  if (seen !== 'answered') client.sendShared(lane, seen)
   return true
 }

@@ -55,8 +55,10 @@ export class ClusterSender {
     }).send()
   }
 
-  sendParts(command: ProxyCommand, parts: readonly SplitPart[], kind: JoinKind, target: ReplyTarget): void {
+  /** Sends the parts of the request at hand. */
+  sendParts(parts: readonly SplitPart[], kind: JoinKind, target: ReplyTarget): void {
     const client = this.#client
+    const { command } = client.request
     const tag = client.slots.take()
     const ask = (some: readonly SplitPart[], whole: ReplyTarget) => {
       for (const [index, { slot, bytes }] of some.entries()) this.send(command, bytes, slot, whole, index)
@@ -77,12 +79,15 @@ export class ClusterSender {
     ask(parts, joined)
   }
 
-  sendEverywhere(command: ProxyCommand, join: JoinKind, bytes: Uint8Array, target: ReplyTarget): void {
+  /** Sends the request at hand to every master. */
+  sendEverywhere(kind: JoinKind, target: ReplyTarget): void {
+    const { request, slots } = this.#client
     const { homeSlots } = this.#settings.topology
-    const { isWrite } = command
+    const { command } = request
+    const bytes = request.copy()
     const joined = new JoinedReply(
-      { kind: join, parts: homeSlots.length, isWrite },
-      joinedSink(target, this.#client.slots.take()),
+      { kind, parts: homeSlots.length, isWrite: command.isWrite },
+      joinedSink(target, slots.take()),
     )
     for (const [index, slot] of homeSlots.entries()) this.send(command, bytes, slot, joined, index)
   }
@@ -96,10 +101,11 @@ export class ClusterSender {
     this.send(command, request, hashSlot, this.#client, slot)
   }
 
-  keys(request: Uint8Array): boolean {
+  keys(): boolean {
     const client = this.#client
     if (client.slots.owed > 0) return client.waitForReplies()
     const slot = client.slots.take()
+    const request = client.request.copy()
     const { topology, retryForMs } = this.#settings
     const stream = new KeysStream(
       { topology, state: client.session.snapshot(), request, retryForMs },
@@ -116,8 +122,9 @@ export class ClusterSender {
     return true
   }
 
-  scan(command: ProxyCommand): boolean {
+  scan(): boolean {
     const client = this.#client
+    const { command } = client.request
     const { homeSlots } = this.#settings.topology
     const args = client.request.list()
     const place = splitCursor(Buffer.from(args[1]!).toString('latin1'))

@@ -1,4 +1,3 @@
-import type { ProxyCommand } from '../commands/proxy-command.ts'
 import type { ClientRequest } from '../requests/client-request.ts'
 import { isWord } from '../requests/words.ts'
 
@@ -16,7 +15,8 @@ const noTracking = Buffer.from(
  * The answer to a command that changes how all later requests of a client are answered, where they go to many nodes and
  * no connection sees all of them; undefined for any other.
  */
-export function answerForWholeSession({ name }: ProxyCommand, request: ClientRequest): Buffer | undefined {
+export function answerForWholeSession(request: ClientRequest): Buffer | undefined {
+  const { name } = request.command
   const { length } = request.args
   if (name === 'CLIENT TRACKING') return length > 2 && isWord(request.argument(2), 'on') ? noTracking : undefined
   if (name !== 'CLIENT REPLY') return undefined

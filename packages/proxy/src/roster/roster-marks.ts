@@ -1,5 +1,4 @@
 import type { ClientConnection } from '../client/client-connection.ts'
-import type { ProxyCommand } from '../commands/proxy-command.ts'
 import type { ReplyMark } from '../lanes/pinned-lane.ts'
 import { longerText } from '../replies/longer-text.ts'
 import { addressFilter, clientFilterOf, isMeant } from './client-filter.ts'
@@ -11,7 +10,8 @@ const verbatim = 0x3d
 const integer = 0x3a
 
 /** CLIENT LIST: behind the server's connections stand the clients of the proxy that have none to themselves. */
-export function listMark(client: ClientConnection, command: ProxyCommand): ReplyMark | undefined {
+export function listMark(client: ClientConnection): ReplyMark | undefined {
+  const { command } = client.request
   const filter = clientFilterOf(client.request.list().slice(2))
   if (filter === undefined) return undefined
   return {
@@ -27,7 +27,8 @@ export function listMark(client: ClientConnection, command: ProxyCommand): Reply
  * CLIENT KILL: the server ends connections to it, then the proxy its clients. Whether the asker may do so is the server's
  * matter, and nobody is closed where it answers with an error other than that there is no such client.
  */
-export function killMark(client: ClientConnection, command: ProxyCommand): ReplyMark | undefined {
+export function killMark(client: ClientConnection): ReplyMark | undefined {
+  const { command } = client.request
   const words = client.request.list().slice(2)
   const filter = words.length === 1 ? addressFilter(words[0]!) : clientFilterOf(words)
   if (filter === undefined || words.length === 0) return undefined

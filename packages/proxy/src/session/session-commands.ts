@@ -1,6 +1,5 @@
 import { encodeCommand } from '@firebreak/core'
 import type { ClientConnection } from '../client/client-connection.ts'
-import type { ProxyCommand } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import { noName } from '../lanes/connection-name.ts'
 import type { ReplyMark } from '../lanes/pinned-lane.ts'
@@ -26,21 +25,15 @@ const maxDatabase = 2 ** 31 - 1
  * Nothing of it is decided here that Redis can decide: a database or protocol is taken once a connection with it exists,
  * credentials once the server has taken them, and what the server refuses is answered in its own words.
  */
-export function carryOut(
-  client: ClientConnection,
-  command: ProxyCommand,
-  bytes: Buffer,
-  start: number,
-  end: number,
-): boolean {
+export function carryOut(client: ClientConnection): boolean {
   const { session, args } = client
-  switch (command.name) {
+  switch (client.request.command.name) {
     case 'QUIT':
       client.answerNow(ok)
       client.endAfterReplies()
       return true
     case 'RESET':
-      if (args.length !== 1) return toServer(client, command, bytes, start, end)
+      if (args.length !== 1) return toServer(client)
       if (client.slots.owed > 0) return client.waitForReplies()
       client.own.unpin()
       session.reset()
@@ -48,27 +41,28 @@ export function carryOut(
       client.answerNow(resetDone)
       return true
     case 'CLIENT SETNAME':
-      if (args.length !== 3) return toServer(client, command, bytes, start, end)
-      return setName(client, command, bytes, start, end)
+      if (args.length !== 3) return toServer(client)
+      return setName(client)
     case 'CLIENT GETNAME':
-      if (args.length !== 2) return toServer(client, command, bytes, start, end)
+      if (args.length !== 2) return toServer(client)
       // A shared connection has no name; whether the client may ask is the server's matter.
-      if (session.name === '' || !session.isKnown) return toServer(client, command, bytes, start, end)
-      return client.own.borrow(command, bytes, start, end)
+      if (session.name === '' || !session.isKnown) return toServer(client)
+      return client.own.borrow()
     case 'SELECT':
-      return select(client, command, bytes, start, end)
+      return select(client)
     case 'AUTH':
-      return authenticate(client, command, bytes, start, end)
+      return authenticate(client)
     case 'HELLO':
-      return hello(client, command, bytes, start, end)
+      return hello(client)
     default:
-      return toServer(client, command, bytes, start, end)
+      return toServer(client)
   }
 }
 
 /** What a reply on a connection of the client's own will say about that connection or the client. */
-export function markOf(client: ClientConnection, command: ProxyCommand): ReplyMark | undefined {
+export function markOf(client: ClientConnection): ReplyMark | undefined {
   const { session, args, host } = client
+  const { command } = client.request
   switch (command.mark) {
     case undefined:
       return undefined
@@ -119,9 +113,9 @@ export function markOf(client: ClientConnection, command: ProxyCommand): ReplyMa
       }
     }
     case 'list':
-      return listMark(client, command)
+      return listMark(client)
     case 'kill':
-      return killMark(client, command)
+      return killMark(client)
     case 'name': {
       const name = args.length === 3 ? Buffer.from(client.request.argument(2)).toString('latin1') : ''
       return { command, onDone: () => void (session.name = name) }
@@ -142,51 +136,40 @@ function stateMoved(client: ClientConnection): void {
 }
 
 /** Over a shared connection: the server will refuse it, or it changes nothing there. */
-function toServer(client: ClientConnection, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+function toServer(client: ClientConnection): boolean {
   if (!client.session.isKnown) client.answerNow(noAuth)
-  else if (client.own.pinned !== undefined) client.own.send(client.own.pinned, command, bytes, start, end)
-  else client.sendShared(client.lanes.forCommands(), command, bytes, start, end)
+  else if (client.own.pinned !== undefined) client.own.send(client.own.pinned)
+  else client.sendShared(client.lanes.forCommands())
   return true
 }
 
 /** Whether the client may have a name is asked with none, which leaves nothing on a connection that others use. */
-function setName(client: ClientConnection, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
-  const { session, host } = client
+function setName(client: ClientConnection): boolean {
+  const { session } = client
   const name = client.request.argument(2)
-  if (!session.isKnown || !isName(name)) return toServer(client, command, bytes, start, end)
+  if (!session.isKnown || !isName(name)) return toServer(client)
   if (client.slots.owed > 0) return client.waitForReplies()
   const text = Buffer.from(name).toString('latin1')
-  const target = new Committing(client, () => void (session.name = text))
-  client.lanes.forCommands().send(noName, 0, noName.length, target, 0, command.id, host.turn.nowMs)
+  client.request.rewrite(noName)
+  client.sendShared(client.lanes.forCommands(), new Committing(client, () => void (session.name = text)), 0)
   return true
 }
 
-function select(client: ClientConnection, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+function select(client: ClientConnection): boolean {
   const { session, args, host } = client
   if (!session.isKnown) {
     client.answerNow(noAuth)
     return true
   }
   const database = args.length === 2 ? wholeNumber(client.request.argument(1)) : undefined
-  if (database === undefined || database < 0 || database > maxDatabase)
-    return toServer(client, command, bytes, start, end)
+  if (database === undefined || database < 0 || database > maxDatabase) return toServer(client)
   if (client.slots.owed > 0) return client.waitForReplies()
   const lane = host.node.lane({ ...session.snapshot(), database })
-  const request = client.request.wholeBytes(bytes, start, end)
-  const commit = () => {
-    session.database = database
-  }
-  lane.send(request.bytes, request.start, request.end, new Committing(client, commit), 0, command.id, host.turn.nowMs)
+  client.sendShared(lane, new Committing(client, () => void (session.database = database)), 0)
   return true
 }
 
-function authenticate(
-  client: ClientConnection,
-  command: ProxyCommand,
-  bytes: Buffer,
-  start: number,
-  end: number,
-): boolean {
+function authenticate(client: ClientConnection): boolean {
   const { args, host, session } = client
   if (host.users !== undefined) {
     if (args.length !== 2 && args.length !== 3) {
@@ -203,11 +186,11 @@ function authenticate(
     }
     return true
   }
-  if (args.length !== 2 && args.length !== 3) return toServer(client, command, bytes, start, end)
+  if (args.length !== 2 && args.length !== 3) return toServer(client)
   if (client.slots.owed > 0) return client.waitForReplies()
   session.isKnown = true
   // Shown to the server each time.
-  client.own.sendFresh(command, bytes, start, end)
+  client.own.sendFresh()
   return true
 }
 
@@ -227,26 +210,27 @@ function credentialsOf(client: ClientConnection): Identity | undefined {
   return undefined
 }
 
-function hello(client: ClientConnection, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+function hello(client: ClientConnection): boolean {
   const { session, args, host } = client
   if (args.length === 1) {
     if (!session.isKnown) client.answerNow(helloNoAuth)
-    else return toServer(client, command, bytes, start, end)
+    else return toServer(client)
     return true
   }
   if (client.slots.owed > 0) return client.waitForReplies()
   const request = helloOf(client.request.list().slice(1))
   const { version, options } = request
-  const plain = Buffer.from(encodeCommand(['HELLO', client.request.argument(1)]))
+  const plain = encodeCommand(['HELLO', client.request.argument(1)])
   if (version === undefined) {
-    client.own.sendFresh(command, plain, 0, plain.length)
+    client.request.rewrite(plain)
+    client.own.sendFresh()
     return true
   }
   if (host.users === undefined) {
     // What of it is carried out before the server refuses the rest, only the server knows.
-    if (!request.isWhole) return client.own.borrow(command, bytes, start, end)
+    if (!request.isWhole) return client.own.borrow()
     if (request.identity !== undefined) {
-      client.own.sendFresh(command, bytes, start, end)
+      client.own.sendFresh()
       return true
     }
   } else {
@@ -262,7 +246,8 @@ function hello(client: ClientConnection, command: ProxyCommand, bytes: Buffer, s
     session.version = version
     if (name !== undefined) session.name = name
   }
-  lane.send(plain, 0, plain.length, new Committing(client, commit), 0, command.id, host.turn.nowMs)
+  client.request.rewrite(plain)
+  client.sendShared(lane, new Committing(client, commit), 0)
   return true
 }
 

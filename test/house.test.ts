@@ -89,13 +89,16 @@ test('core needs nothing but the language: no node: module, no package', () => {
   expect(wrong).toEqual([])
 })
 
+/** Rooms whose files know each other one way only, types included: each can be read without those that use it. */
+const oneWay: readonly string[] = ['proxy']
+
 test.each(rooms)('%s has no cycle of imports between its files', (room) => {
   const graph = new Map<string, string[]>()
   for (const { path, imports } of sourcesOf(room)) {
     graph.set(
       path,
       imports
-        .filter(({ from, isType }) => from.startsWith('.') && !isType)
+        .filter(({ from, isType }) => from.startsWith('.') && (!isType || oneWay.includes(room)))
         .map(({ from }) => resolve(dirname(path), from)),
     )
   }

@@ -4,9 +4,8 @@ import type { MetricFamily } from '@firebreak/core'
 import { type Claim, Shield } from '@firebreak/shield'
 import { announcedPlace } from './announced-place.ts'
 import { ClientConnection } from './client/client-connection.ts'
-import type { ClientHost, Turn } from './client/client-host.ts'
+import type { ClientHost, ProxyClient } from './client/proxy-client.ts'
 import type { OnlyNode } from './cluster/cluster-of-one.ts'
-import type { ClusterSettings } from './cluster/cluster-sender.ts'
 import { ClusterTopology } from './cluster/cluster-topology.ts'
 import { proxyCommands } from './commands/proxy-command.ts'
 import type { Observed } from './observe/firebreak-command.ts'
@@ -29,8 +28,8 @@ import type { ConnectTarget, Transport, TransportKind } from './transport/transp
 import type { UpstreamMode } from './upstream/find-mode.ts'
 import { type ConnectionState, identityOf, nobody } from './upstream/identity.ts'
 import type { ReplyTarget } from './upstream/shared-lane.ts'
-import type { Topology } from './upstream/topology.ts'
 import { type NodeSettings, UpstreamNode } from './upstream/upstream-node.ts'
+import type { ClusterSettings, UpstreamTopology } from './upstream/upstream-topology.ts'
 
 /**
  * What one thread tells the others: a key that it found hot, a CLIENT PAUSE, that nothing kept may be served any more, a
@@ -44,7 +43,7 @@ export type ThreadNews =
 
 /** The part of a proxy that runs once per thread: its clients and its connections to Redis. */
 export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed {
-  readonly turn: Turn = { nowMs: performance.now() }
+  readonly turn = { nowMs: performance.now() }
   readonly freshState: ConnectionState = { identity: nobody, version: 2, database: 0 }
   readonly cluster: ClusterSettings | undefined
   readonly shield: ProxyShield | undefined
@@ -67,7 +66,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   isIsolated = false
   readonly #options: ResolvedProxyOptions
   readonly #mode: UpstreamMode
-  readonly #topology: Topology | undefined
+  readonly #topology: UpstreamTopology | undefined
   readonly #node: UpstreamNode
   readonly #watch: UpstreamWatch
   #isolation: NodeJS.Timeout | undefined
@@ -114,7 +113,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
               settings,
             })
       this.#topology = topology
-      this.cluster = { topology, retryForMs: options.retryForMs, only: (client) => this.#only(client) }
+      this.cluster = { topology, retryForMs: options.retryForMs }
     }
     this.#node = new UpstreamNode(options.targets[0]!, settings)
     this.#watch = new UpstreamWatch({ state: this.serviceState, settings, logger: options.logger })
@@ -249,8 +248,13 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     return [...own, ...(this.#shield?.families() ?? [])]
   }
 
-  onlyNode(client: ClientConnection): OnlyNode | undefined {
-    return this.#options.asCluster || this.isCluster ? this.#only(client) : undefined
+  onlyNode({ transport }: ProxyClient): OnlyNode | undefined {
+    if (!this.#options.asCluster && !this.isCluster) return undefined
+    const { announce, host } = this.#options
+    // Whatever address a client has reached, it is one node.
+    const known = announce ?? { host, port: this.port }
+    const id = createHash('sha1').update(`${known.host}:${known.port}`).digest('hex')
+    return { ...announcedPlace(this.#options, this.port, transport.local), id }
   }
 
   onClientGone(client: ClientConnection): void {
@@ -310,14 +314,6 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
       `firebreak_limited_waited:${waited}`,
       `firebreak_limited_stale:${stale}`,
     ]
-  }
-
-  #only({ transport }: ClientConnection): OnlyNode {
-    const { announce, host } = this.#options
-    // Whatever address a client has reached, it is one node.
-    const known = announce ?? { host, port: this.port }
-    const id = createHash('sha1').update(`${known.host}:${known.port}`).digest('hex')
-    return { ...announcedPlace(this.#options, this.port, transport.local), id }
   }
 
   #slow(node: UpstreamNode, commandId: number, elapsedMs: number, asker: ReplyTarget): void {

@@ -1,12 +1,13 @@
 import { encodeCommand, encodeReply, mayBlock } from '@firebreak/core'
-import type { ClientConnection } from '../client/client-connection.ts'
-import { dispatchRare } from '../client/rare-dispatch.ts'
+import { dispatchRare } from '../client/dispatch.ts'
+import type { ClusterWay, ProxyClient, Redirected } from '../client/proxy-client.ts'
 import { multiCommand, type ProxyCommand } from '../commands/proxy-command.ts'
 import type { PinnedLane } from '../lanes/pinned-lane.ts'
 import { carryOut } from '../session/session-commands.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
+import type { ClusterSettings } from '../upstream/upstream-topology.ts'
 import { clusterOfOne } from './cluster-of-one.ts'
-import { ClusterSender, type ClusterSettings } from './cluster-sender.ts'
+import { ClusterSender } from './cluster-sender.ts'
 import { everywhere, isForAll } from './everywhere.ts'
 import { redirectOf } from './redirect.ts'
 import { isCrossSlot, isForMany, slotOf } from './request-slots.ts'
@@ -24,14 +25,14 @@ const maxHeldLength = 4096
 const nodeModes: ReadonlySet<string> = new Set(['READONLY', 'READWRITE', 'ASKING'])
 
 /** Sends one client's requests to the right nodes of a cluster, so that the client sees one Redis. */
-export class ClusterDispatch {
-  readonly #client: ClientConnection
+export class ClusterDispatch implements ClusterWay {
+  readonly #client: ProxyClient
   readonly #settings: ClusterSettings
   readonly #sender: ClusterSender
   /** MULTI was answered, and no node has been chosen for the transaction yet: its commands so far, none with a key. */
   #openMulti: Uint8Array[] | undefined
 
-  constructor(client: ClientConnection, settings: ClusterSettings) {
+  constructor(client: ProxyClient, settings: ClusterSettings) {
     this.#client = client
     this.#settings = settings
     this.#sender = new ClusterSender(client, settings)
@@ -85,7 +86,7 @@ export class ClusterDispatch {
         return carryOut(client)
       case 'cluster':
         if (!isSpread) return this.#route()
-        client.answerNow(encodeReply(clusterOfOne(command.name, this.#settings.only(client)), client.session.version))
+        client.answerNow(encodeReply(clusterOfOne(command.name, client.host.onlyNode(client)!), client.session.version))
         return true
       case 'info':
       case 'own':
@@ -222,11 +223,7 @@ export class ClusterDispatch {
   }
 
   /** Where an error reply sends a request of the client's own connection that was taken at `sinceMs`, if anywhere. */
-  redirected(
-    pinned: PinnedLane,
-    reply: Uint8Array,
-    sinceMs: number,
-  ): { readonly node: UpstreamNode; readonly isAsking: boolean } | 'later' | undefined {
+  redirected(pinned: PinnedLane, reply: Uint8Array, sinceMs: number): Redirected | 'later' | undefined {
     const redirect = redirectOf(reply)
     if (redirect === undefined) return undefined
     const { topology, retryForMs } = this.#settings

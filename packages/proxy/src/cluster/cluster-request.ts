@@ -2,13 +2,13 @@ import { encodeCommand } from '@firebreak/core'
 import { UpstreamLostError } from '../errors.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
 import type { LaneUse, ReplyTarget } from '../upstream/shared-lane.ts'
-import type { Topology } from '../upstream/topology.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
+import type { UpstreamTopology } from '../upstream/upstream-topology.ts'
 import { redirectOf } from './redirect.ts'
 
 /** What a request to a cluster is made of. */
 export interface ClusterRequestOptions {
-  readonly topology: Topology
+  readonly topology: UpstreamTopology
   readonly state: ConnectionState
   /** The request; kept until it is answered. */
   readonly bytes: Uint8Array

@@ -1,9 +1,8 @@
 import { BufferArgs, encodeCommand, firstKeyIndex, keySlotOfBytes, RequestParser } from '@firebreak/core'
-import type { ClientConnection } from '../client/client-connection.ts'
+import type { ProxyClient } from '../client/proxy-client.ts'
 import type { ProxyCommand } from '../commands/proxy-command.ts'
 import type { LaneUse, ReplyTarget } from '../upstream/shared-lane.ts'
-import type { Topology } from '../upstream/topology.ts'
-import type { OnlyNode } from './cluster-of-one.ts'
+import type { ClusterSettings } from '../upstream/upstream-topology.ts'
 import { ClusterRequest } from './cluster-request.ts'
 import { ClusterScan, scanCount } from './cluster-scan.ts'
 import { HeldBytes } from './held-bytes.ts'
@@ -15,21 +14,14 @@ import { keysOfParts, type SplitPart } from './split.ts'
 
 const badCursor = Buffer.from('-ERR invalid cursor\r\n')
 
-/** What the requests of all clients of a cluster share. */
-export interface ClusterSettings {
-  readonly topology: Topology
-  readonly retryForMs: number
-  readonly only: (client: ClientConnection) => OnlyNode
-}
-
 /** Sends one client's requests to nodes that were chosen: to one, or to several whose replies become one. */
 export class ClusterSender {
-  readonly #client: ClientConnection
+  readonly #client: ProxyClient
   readonly #settings: ClusterSettings
   /** The connections that what is owed went over. */
   use: LaneUse = 'commands'
 
-  constructor(client: ClientConnection, settings: ClusterSettings) {
+  constructor(client: ProxyClient, settings: ClusterSettings) {
     this.#client = client
     this.#settings = settings
   }

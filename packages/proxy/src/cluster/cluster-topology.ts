@@ -1,8 +1,8 @@
 import type { ConnectTarget } from '../transport/transport.ts'
 import { askOnce } from '../upstream/ask-once.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
-import type { Topology } from '../upstream/topology.ts'
 import { type NodeSettings, UpstreamNode } from '../upstream/upstream-node.ts'
+import type { UpstreamTopology } from '../upstream/upstream-topology.ts'
 import { SlotMap, slotRangesOf } from './slot-map.ts'
 
 const refreshGapMs = 50
@@ -12,7 +12,7 @@ const demotedGraceMs = 1000
  * Knows the nodes of a cluster and who serves which slot: from CLUSTER SLOTS of any node that answers, and at once from
  * every MOVED.
  */
-export class ClusterTopology implements Topology {
+export class ClusterTopology implements UpstreamTopology {
   readonly isSpread = true
   readonly #seeds: readonly ConnectTarget[]
   readonly #state: ConnectionState

@@ -1,13 +1,13 @@
 import type { UpstreamLostError } from '../errors.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
-import type { Topology } from '../upstream/topology.ts'
 import type { ReplyReceiver, UpstreamConnection } from '../upstream/upstream-connection.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
+import type { UpstreamTopology } from '../upstream/upstream-topology.ts'
 import { redirectOf } from './redirect.ts'
 
 /** What is asked of all nodes. */
 export interface KeysStreamOptions {
-  readonly topology: Topology
+  readonly topology: UpstreamTopology
   readonly state: ConnectionState
   readonly request: Uint8Array
   /** How long a node that is lost is asked again, or who takes its place. */

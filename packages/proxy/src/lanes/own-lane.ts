@@ -1,7 +1,6 @@
 import { encodeCommand } from '@firebreak/core'
-import type { ClientConnection } from '../client/client-connection.ts'
-import { dispatchRare } from '../client/rare-dispatch.ts'
-import type { ClusterDispatch } from '../cluster/cluster-dispatch.ts'
+import { dispatchRare } from '../client/dispatch.ts'
+import type { OwnConnection, ProxyClient } from '../client/proxy-client.ts'
 import { type CommandMark, multiCommand } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import { carryOut, markOf } from '../session/session-commands.ts'
@@ -39,10 +38,9 @@ const changesSession: ReadonlySet<CommandMark | undefined> = new Set(['select', 
  * that waits, a value too large to be held. Which one it is, what goes over it, and what is done when it is lost or the
  * wrong one.
  */
-export class OwnLane implements PinnedOwner {
-  readonly #client: ClientConnection
+export class OwnLane implements PinnedOwner, OwnConnection {
+  readonly #client: ProxyClient
   #pinned: PinnedLane | undefined
-  #cluster: ClusterDispatch | undefined
   /** Reads along where what is pinned is a pipe that has to be read along. */
   #guard: PipeGuard | undefined
   #remembered: RememberedRequest | undefined
@@ -52,7 +50,7 @@ export class OwnLane implements PinnedOwner {
   /** The last slot whose answer may wait for others; -1 where none does. */
   #lastBlocking = -1
 
-  constructor(client: ClientConnection) {
+  constructor(client: ProxyClient) {
     this.#client = client
   }
 
@@ -63,12 +61,7 @@ export class OwnLane implements PinnedOwner {
 
   /** False where requests go to several nodes: none of them is the one for all that follows. */
   get mayStay(): boolean {
-    return this.#cluster?.isSpread !== true
-  }
-
-  /** The client's requests go to a cluster: one that comes to the wrong node goes on to the right one. */
-  inCluster(cluster: ClusterDispatch): void {
-    this.#cluster = cluster
+    return this.#client.cluster?.isSpread !== true
   }
 
   onPinnedReply(slot: number, bytes: Uint8Array, start: number, end: number, isLast: boolean): void {
@@ -155,10 +148,7 @@ export class OwnLane implements PinnedOwner {
   onPinnedError(_slot: number, reply: Buffer): Buffer | undefined {
     const pinned = this.#pinned
     const request = this.#remembered
-    const redirect =
-      this.#cluster === undefined || pinned === undefined
-        ? undefined
-        : this.#cluster.redirected(pinned, reply, request?.sinceMs ?? 0)
+    const redirect = pinned && this.#client.cluster?.redirected(pinned, reply, request?.sinceMs ?? 0)
     const isFirst = request !== undefined && pinned?.inFlight === 1 && !pinned.hasSentMulti
     if (redirect === undefined || pinned === undefined || (redirect === 'later' && !isFirst)) {
       this.#remembered = undefined
@@ -254,7 +244,7 @@ export class OwnLane implements PinnedOwner {
     const { name } = this.#client.request.command
     // WAIT is about the writes of its connection; any command moves a connection's place to the newest write of all.
     if (name === 'WAIT' || name === 'WAITAOF') pinned.sendHidden(ping)
-    if (this.#cluster !== undefined) this.remember()
+    if (this.#client.cluster !== undefined) this.remember()
     return this.dispatch(pinned)
   }
 

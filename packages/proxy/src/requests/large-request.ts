@@ -1,5 +1,5 @@
 import { RequestError } from '@firebreak/core'
-import type { ClientConnection } from '../client/client-connection.ts'
+import type { ProxyClient } from '../client/proxy-client.ts'
 import type { PinnedLane } from '../lanes/pinned-lane.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import { RequestRest } from './request-rest.ts'
@@ -18,12 +18,12 @@ const unknownBytes = 16 * 1024
  * `maxHeldBytes`; the rest of a larger one is read and thrown away, and it is refused.
  */
 export class LargeRequest {
-  readonly #client: ClientConnection
+  readonly #client: ProxyClient
   #rest: RequestRest | undefined
   /** Where the rest goes; undefined while it is thrown away. */
   #lane: PinnedLane | undefined
 
-  constructor(client: ClientConnection) {
+  constructor(client: ProxyClient) {
     this.#client = client
   }
 
@@ -90,14 +90,14 @@ export class LargeRequest {
 
   /** Where a request goes whose first arguments are there; undefined where it has to be seen whole. */
   #nodeFor(): UpstreamNode | undefined {
-    const { host, own, args, request } = this.#client
+    const { host, own, args, request, cluster } = this.#client
     const { way, row, mark, subcommands } = request.command
     // What the reply says about the connection depends on arguments that are not there yet.
     if (mark !== undefined && row !== undefined) return undefined
     if (way !== 'shared' && way !== 'script' && row !== undefined) return undefined
     // Whether it is a command or a subcommand is not known before the second word is there.
     if (subcommands !== undefined && args.length < 2) return undefined
-    if (host.cluster !== undefined) return this.#client.dispatchTo(host.cluster).nodeForLarge()
+    if (cluster !== undefined) return cluster.nodeForLarge()
     return own.pinned?.node ?? host.node
   }
 

@@ -1,20 +1,6 @@
-import type { ClientConnection } from '../client/client-connection.ts'
-import { type ClientFilter, isMeant } from './client-filter.ts'
-import { listedClient, listLine } from './listed-client.ts'
-
-/** What a command asks of the clients of all threads. */
-export interface RosterQuery {
-  readonly act: 'list' | 'kill'
-  readonly filter: ClientFilter
-}
-
-/** What became of it. */
-export interface RosterAnswer {
-  /** Of `list`: a line for each. */
-  readonly lines: string
-  /** Of `kill`: how many were closed. */
-  readonly killed: number
-}
+import type { ProxyClient } from '../client/proxy-client.ts'
+import type { RosterAnswer, RosterQuery } from './client-filter.ts'
+import { isMeant, listedClient, listLine } from './listed-client.ts'
 
 /** What threads tell each other about their clients. */
 export type RosterNews =
@@ -37,7 +23,7 @@ const answerMs = 2000
 
 /** The clients of a proxy, over all its threads, for CLIENT LIST and CLIENT KILL. */
 export class ClientRoster {
-  readonly #clients: Iterable<ClientConnection>
+  readonly #clients: Iterable<ProxyClient>
   readonly #thread: number
   readonly #otherThreads: number
   readonly #pending = new Map<string, Pending>()
@@ -46,7 +32,7 @@ export class ClientRoster {
   /** Tells the other threads. */
   publish: (news: RosterNews) => void = () => {}
 
-  constructor(clients: Iterable<ClientConnection>, thread: number, threads: number) {
+  constructor(clients: Iterable<ProxyClient>, thread: number, threads: number) {
     this.#clients = clients
     this.#thread = thread
     this.#otherThreads = threads - 1
@@ -58,7 +44,7 @@ export class ClientRoster {
   }
 
   /** Asks all threads. `asker` is not closed here: it is owed the answer first. */
-  ask(query: RosterQuery, asker: ClientConnection, onAnswer: (answer: RosterAnswer) => void): void {
+  ask(query: RosterQuery, asker: ProxyClient, onAnswer: (answer: RosterAnswer) => void): void {
     const { lines, killed } = this.#carryOut(query, asker)
     if (this.#otherThreads === 0) {
       onAnswer({ lines, killed })
@@ -91,7 +77,7 @@ export class ClientRoster {
     onAnswer({ lines, killed })
   }
 
-  #carryOut({ act, filter }: RosterQuery, asker: ClientConnection | undefined): RosterAnswer {
+  #carryOut({ act, filter }: RosterQuery, asker: ProxyClient | undefined): RosterAnswer {
     let lines = ''
     let killed = 0
     for (const client of [...this.#clients]) {

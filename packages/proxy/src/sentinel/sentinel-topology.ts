@@ -1,8 +1,8 @@
 import type { ConnectTarget } from '../transport/transport.ts'
 import { askOnce } from '../upstream/ask-once.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
-import type { Topology } from '../upstream/topology.ts'
 import { type NodeSettings, UpstreamNode } from '../upstream/upstream-node.ts'
+import type { UpstreamTopology } from '../upstream/upstream-topology.ts'
 
 /** Where Sentinels are, and of which group. */
 export interface SentinelOptions {
@@ -21,7 +21,7 @@ const refreshGapMs = 50
  * another one, the connections to the old are given up: what was not sent goes to the new one, reads are asked again,
  * and a write that may have been carried out gets an error that says so.
  */
-export class SentinelTopology implements Topology {
+export class SentinelTopology implements UpstreamTopology {
   readonly isSpread = false
   readonly homeSlots: readonly number[] = [0]
   readonly #options: SentinelOptions

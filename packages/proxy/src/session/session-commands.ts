@@ -1,5 +1,5 @@
 import { encodeCommand } from '@firebreak/core'
-import type { ClientConnection } from '../client/client-connection.ts'
+import type { ProxyClient } from '../client/proxy-client.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import { noName } from '../lanes/connection-name.ts'
 import type { ReplyMark } from '../lanes/pinned-lane.ts'
@@ -25,7 +25,7 @@ const maxDatabase = 2 ** 31 - 1
  * Nothing of it is decided here that Redis can decide: a database or protocol is taken once a connection with it exists,
  * credentials once the server has taken them, and what the server refuses is answered in its own words.
  */
-export function carryOut(client: ClientConnection): boolean {
+export function carryOut(client: ProxyClient): boolean {
   const { session, args } = client
   switch (client.request.command.name) {
     case 'QUIT':
@@ -60,7 +60,7 @@ export function carryOut(client: ClientConnection): boolean {
 }
 
 /** What a reply on a connection of the client's own will say about that connection or the client. */
-export function markOf(client: ClientConnection): ReplyMark | undefined {
+export function markOf(client: ProxyClient): ReplyMark | undefined {
   const { session, args, host } = client
   const { command } = client.request
   switch (command.mark) {
@@ -130,13 +130,13 @@ export function markOf(client: ClientConnection): ReplyMark | undefined {
 }
 
 /** The connection that the client has for itself is no longer as it was made. */
-function stateMoved(client: ClientConnection): void {
+function stateMoved(client: ProxyClient): void {
   if (client.own.pinned !== undefined) client.own.pinned.isTainted = true
   client.stateChanged()
 }
 
 /** Over a shared connection: the server will refuse it, or it changes nothing there. */
-function toServer(client: ClientConnection): boolean {
+function toServer(client: ProxyClient): boolean {
   if (!client.session.isKnown) client.answerNow(noAuth)
   else if (client.own.pinned !== undefined) client.own.send(client.own.pinned)
   else client.sendShared(client.lanes.forCommands())
@@ -144,7 +144,7 @@ function toServer(client: ClientConnection): boolean {
 }
 
 /** Whether the client may have a name is asked with none, which leaves nothing on a connection that others use. */
-function setName(client: ClientConnection): boolean {
+function setName(client: ProxyClient): boolean {
   const { session } = client
   const name = client.request.argument(2)
   if (!session.isKnown || !isName(name)) return toServer(client)
@@ -155,7 +155,7 @@ function setName(client: ClientConnection): boolean {
   return true
 }
 
-function select(client: ClientConnection): boolean {
+function select(client: ProxyClient): boolean {
   const { session, args, host } = client
   if (!session.isKnown) {
     client.answerNow(noAuth)
@@ -169,7 +169,7 @@ function select(client: ClientConnection): boolean {
   return true
 }
 
-function authenticate(client: ClientConnection): boolean {
+function authenticate(client: ProxyClient): boolean {
   const { args, host, session } = client
   if (host.users !== undefined) {
     if (args.length !== 2 && args.length !== 3) {
@@ -194,7 +194,7 @@ function authenticate(client: ClientConnection): boolean {
   return true
 }
 
-function becomeKnown(client: ClientConnection, username: string, identity: Identity): void {
+function becomeKnown(client: ProxyClient, username: string, identity: Identity): void {
   const { session } = client
   session.identity = identity
   session.username = username
@@ -202,7 +202,7 @@ function becomeKnown(client: ClientConnection, username: string, identity: Ident
   client.stateChanged()
 }
 
-function credentialsOf(client: ClientConnection): Identity | undefined {
+function credentialsOf(client: ProxyClient): Identity | undefined {
   const { args } = client
   if (args.length === 2) return identityOf(undefined, Buffer.from(client.request.argument(1)))
   if (args.length === 3)
@@ -210,7 +210,7 @@ function credentialsOf(client: ClientConnection): Identity | undefined {
   return undefined
 }
 
-function hello(client: ClientConnection): boolean {
+function hello(client: ProxyClient): boolean {
   const { session, args, host } = client
   if (args.length === 1) {
     if (!session.isKnown) client.answerNow(helloNoAuth)
@@ -252,11 +252,7 @@ function hello(client: ClientConnection): boolean {
 }
 
 /** Where the proxy has users of its own: one option after the other, as Redis does; gives what it is refused with. */
-function carryOutOptions(
-  client: ClientConnection,
-  users: ProxyUser,
-  options: readonly HelloOption[],
-): Buffer | undefined {
+function carryOutOptions(client: ProxyClient, users: ProxyUser, options: readonly HelloOption[]): Buffer | undefined {
   for (const option of options) {
     if (option.act === 'refuse') return option.reply
     if (option.act === 'name') client.session.name = option.name
@@ -272,11 +268,11 @@ function carryOutOptions(
 
 /** Waits for the reply that says whether a client's state has changed; no request is taken before it. */
 class Committing implements ReplyTarget {
-  readonly #client: ClientConnection
+  readonly #client: ProxyClient
   readonly #slot: number
   readonly #commit: () => void
 
-  constructor(client: ClientConnection, commit: () => void) {
+  constructor(client: ProxyClient, commit: () => void) {
     this.#client = client
     this.#slot = client.slots.take()
     this.#commit = commit

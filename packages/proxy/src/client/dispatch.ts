@@ -1,17 +1,41 @@
 import { encodeReply, mayBlock } from '@firebreak/core'
 import { clusterOfOne } from '../cluster/cluster-of-one.ts'
-import type { ClusterSettings } from '../cluster/cluster-sender.ts'
 import { firebreakCommand } from '../observe/firebreak-command.ts'
 import { InfoReply } from '../replies/info-reply.ts'
 import { carryOut } from '../session/session-commands.ts'
-import type { SharedLane } from '../upstream/shared-lane.ts'
-import type { ClientConnection } from './client-connection.ts'
+import type { ReplyTarget, SharedLane } from '../upstream/shared-lane.ts'
+import type { ProxyClient } from './proxy-client.ts'
 
 /** For a client that has not said who it is, where it has to. */
 const noAuthReply: Buffer = Buffer.from('-NOAUTH Authentication required.\r\n')
 
-/** Sends what is not plainly sent on its way; false where it has to wait. */
-export function dispatchRare(client: ClientConnection): boolean {
+/** Sends the request at hand its way; false where it has to wait. */
+export function dispatch(client: ProxyClient): boolean {
+  const { request, host, session, own, cluster } = client
+  const { command } = request
+  if (cluster !== undefined) {
+    if (session.isKnown || command.way === 'session') return cluster.dispatch()
+    client.answerNow(noAuthReply)
+    return true
+  }
+  if (own.pinned !== undefined) return own.dispatch(own.pinned)
+  if (command.isShared && !host.isIsolated && session.isKnown && !client.backlog.isHeavy) {
+    let target: ReplyTarget = client
+    const { shield } = host
+    if (shield !== undefined) {
+      const seen = shield.see(client, command, client)
+      if (seen === 'answered') return true
+      if (seen === 'held') return false
+      target = seen
+    }
+    client.sendShared(client.lanes.forCommands(), target)
+    return true
+  }
+  return dispatchRare(client)
+}
+
+/** As `dispatch`, of what is not plainly sent on. */
+export function dispatchRare(client: ProxyClient): boolean {
   const { command } = client.request
   if (!client.session.isKnown && command.way !== 'session') {
     client.answerNow(noAuthReply)
@@ -36,11 +60,9 @@ export function dispatchRare(client: ClientConnection): boolean {
       client.answerNow(encodeReply(clusterOfOne(command.name, only), client.session.version))
       return true
     }
-    case 'info': {
-      const reply = new InfoReply(client, client.slots.take())
-      client.sendShared(client.lanes.forCommands(), reply, 0)
+    case 'info':
+      client.sendShared(client.lanes.forCommands(), new InfoReply(client, client.slots.take()), 0)
       return true
-    }
     case 'script': {
       if (client.host.isIsolated) return client.own.borrow()
       const lane = client.lanes.forScripts()
@@ -55,16 +77,8 @@ export function dispatchRare(client: ClientConnection): boolean {
   }
 }
 
-/** Sends a request to a cluster; false where it has to wait. */
-export function dispatchToCluster(client: ClientConnection, cluster: ClusterSettings): boolean {
-  if (client.session.isKnown || client.request.command.way === 'session') return client.dispatchTo(cluster).dispatch()
-  client.answerNow(noAuthReply)
-  return true
-}
-
-function seeAndSend(client: ClientConnection, lane: SharedLane): boolean {
-  const { shield } = client.host
-  const seen = shield?.see(client, client.request.command, client) ?? client
+function seeAndSend(client: ProxyClient, lane: SharedLane): boolean {
+  const seen = client.host.shield?.see(client, client.request.command, client) ?? client
   if (seen === 'held') return false
   if (seen !== 'answered') client.sendShared(lane, seen)
   return true

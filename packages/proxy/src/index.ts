@@ -1,5 +1,7 @@
 export { ProxyStartError, UpstreamLostError } from './errors.ts'
-export type { ProxyOptions } from './options.ts'
+export { type ProxyOptions, resolveProxyOptions } from './options.ts'
+export { ProxyCore, type ProxyWorld } from './proxy-core.ts'
 export { proxySettings } from './proxy-settings.ts'
 export type { ProxyUserOptions } from './session/proxy-users.ts'
 export { type FirebreakProxy, startProxy } from './start-proxy.ts'
+export type { ConnectTarget, Transport, TransportKind, TransportOwner } from './transport/transport.ts'

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
-import { threadId } from 'node:worker_threads'
-import type { MetricFamily } from '@firebreak/core'
-import { type Claim, Shield } from '@firebreak/shield'
+import { type MetricFamily, type Runtime, systemRuntime, type TimerHandle } from '@firebreak/core'
+import { type Claim, type NodeSocket, Shield } from '@firebreak/shield'
 import { announcedPlace } from './announced-place.ts'
 import { ClientConnection } from './client/client-connection.ts'
 import type { ClientHost, ProxyClient } from './client/proxy-client.ts'
@@ -23,8 +22,8 @@ import { ProxyShield } from './shield/proxy-shield.ts'
 import { ProxyUpstream, type Whereabouts } from './shield/proxy-upstream.ts'
 import { ThreadCounts } from './threads/thread-counts.ts'
 import { alone, type ThreadPlace } from './threads/thread-place.ts'
-import { netTransports } from './transport/net-transport.ts'
 import type { ConnectTarget, Transport, TransportKind } from './transport/transport.ts'
+import { Turn } from './transport/turn.ts'
 import type { UpstreamMode } from './upstream/find-mode.ts'
 import { type ConnectionState, identityOf, nobody } from './upstream/identity.ts'
 import type { ReplyTarget } from './upstream/shared-lane.ts'
@@ -41,9 +40,21 @@ export type ThreadNews =
   | { readonly roster: RosterNews }
   | 'forget'
 
+/** What a core takes from the world: connections to Redis, time and chance, and its place among the proxy's threads. */
+export interface ProxyWorld {
+  readonly transports: TransportKind
+  /** @default the process' own */
+  readonly runtime?: Runtime
+  /** @default the only thread */
+  readonly place?: ThreadPlace
+  /** As the process numbers its threads. @default 0 */
+  readonly threadId?: number
+}
+
 /** The part of a proxy that runs once per thread: its clients and its connections to Redis. */
 export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed {
-  readonly turn = { nowMs: performance.now() }
+  readonly runtime: Runtime
+  readonly turn: Turn
   readonly freshState: ConnectionState = { identity: nobody, version: 2, database: 0 }
   readonly cluster: ClusterSettings | undefined
   readonly shield: ProxyShield | undefined
@@ -66,25 +77,25 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   isIsolated = false
   readonly #options: ResolvedProxyOptions
   readonly #mode: UpstreamMode
+  readonly #world: ProxyWorld
   readonly #topology: UpstreamTopology | undefined
   readonly #node: UpstreamNode
   readonly #watch: UpstreamWatch
-  #isolation: NodeJS.Timeout | undefined
+  #isolation: TimerHandle | undefined
   #publish: ((news: ThreadNews) => void) | undefined
-  readonly #sweep: NodeJS.Timeout
+  readonly #sweep: TimerHandle
   /** The port that the proxy listens on, for those who ask where it is. */
   port = 0
 
-  constructor(
-    options: ResolvedProxyOptions,
-    mode: UpstreamMode,
-    transports: TransportKind = netTransports,
-    place: ThreadPlace = alone(),
-  ) {
+  constructor(options: ResolvedProxyOptions, mode: UpstreamMode, world: ProxyWorld) {
+    const { transports, runtime = systemRuntime, place = alone() } = world
+    this.runtime = runtime
+    this.turn = new Turn(runtime)
     this.#options = options
     this.#mode = mode
+    this.#world = world
     this.#counts = new ThreadCounts(place.index, place.memory)
-    this.roster = new ClientRoster(this.clients, place.index, place.count)
+    this.roster = new ClientRoster(this.clients, place.index, place.count, runtime.timers)
     this.maxRequestBytes = options.maxRequestBytes
     this.maxHeldBytes = options.maxHeldBytes
     // Below this a socket does not tell that it has sent everything.
@@ -98,6 +109,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
       connectWaitMs: mode !== 'single' ? Math.min(options.connectWaitMs, 300) : options.connectWaitMs,
       maxIdleConnections: options.maxIdleConnections,
       idleConnectionMs: options.idleConnectionMs,
+      runtime,
       turn: this.turn,
       slowMs: options.slowLogMs,
       onSlow: (node, commandId, elapsedMs, asker) => this.#slow(node, commandId, elapsedMs, asker),
@@ -119,13 +131,12 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     this.#watch = new UpstreamWatch({ state: this.serviceState, settings, logger: options.logger })
     if (options.shield !== undefined && !isOffByEnvironment()) {
       const { redisClusterId = this.#node.address, ...shieldOptions } = options.shield
-      this.#shield = new Shield({ agent: 'proxy/0.1.0', ...shieldOptions })
+      this.#shield = new Shield({ agent: 'proxy/0.1.0', ...runtime, ...shieldOptions })
       const cluster = this.#shield.cluster(redisClusterId, new ProxyUpstream(this, options.identity))
       cluster.limitRedis = new ProxyRedis(this)
       this.shield = new ProxyShield(cluster, this, options.identity)
     }
-    this.#sweep = setInterval(() => this.#tick(), 100)
-    this.#sweep.unref()
+    this.#sweep = runtime.timers.setInterval(() => this.#tick(), 100)
   }
 
   get node(): UpstreamNode {
@@ -138,6 +149,10 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
 
   targetOf(slot: number): ConnectTarget {
     return this.nodeFor(slot).target
+  }
+
+  streamTo(target: ConnectTarget): NodeSocket {
+    return this.#world.transports.stream(target)
   }
 
   nodeFor(slot: number): UpstreamNode {
@@ -203,14 +218,13 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   }
 
   #isolate(forMs: number): void {
-    clearTimeout(this.#isolation)
+    this.#isolation?.cancel()
     this.isIsolated = forMs > 0
     if (forMs <= 0) return
     const waitMs = Math.min(forMs + 100, 2 ** 31 - 1)
-    this.#isolation = setTimeout(() => {
+    this.#isolation = this.runtime.timers.setTimeout(() => {
       this.isIsolated = false
     }, waitMs)
-    this.#isolation.unref()
   }
 
   infoSection(): string {
@@ -220,7 +234,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
       '# Firebreak',
       'firebreak_version:0.1.0',
       `firebreak_mode:${this.#mode}`,
-      `firebreak_thread:${threadId}`,
+      `firebreak_thread:${this.#world.threadId ?? 0}`,
       `firebreak_clients:${this.clients.size}`,
       `firebreak_connections_received:${this.counters.connections}`,
       `firebreak_connections_refused:${this.counters.refused}`,
@@ -276,18 +290,19 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
 
   /** Ends clients as they come to rest, all others after `forMs`. */
   async drain(forMs: number): Promise<void> {
-    const deadline = performance.now() + forMs
-    while (this.clients.size > 0 && performance.now() < deadline) {
+    const { clock, timers } = this.runtime
+    const deadline = clock.now() + forMs
+    while (this.clients.size > 0 && clock.now() < deadline) {
       for (const client of [...this.clients]) if (client.isIdle || isListening(client)) client.endAfterReplies()
-      await new Promise((resolve) => setTimeout(resolve, 10))
+      await new Promise<void>((resolve) => timers.setTimeout(resolve, 10))
     }
   }
 
   close(): void {
-    clearInterval(this.#sweep)
+    this.#sweep.cancel()
     this.#watch.close()
     this.#shield?.close()
-    clearTimeout(this.#isolation)
+    this.#isolation?.cancel()
     for (const client of [...this.clients]) client.destroy()
     this.#topology?.close()
     this.#node.close()
@@ -319,7 +334,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   #slow(node: UpstreamNode, commandId: number, elapsedMs: number, asker: ReplyTarget): void {
     const client = asker instanceof ClientConnection ? asker : undefined
     this.slowLog.add({
-      atMs: Date.now(),
+      atMs: this.runtime.wallClock.now(),
       elapsedMs,
       command: proxyCommands[commandId]!.name,
       node: node.address,
@@ -351,10 +366,11 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     this.#weigh()
     this.#unclog()
     for (const node of this.#nodes()) node.sweep()
-    this.#watch.tick(this.#serving(), performance.now())
+    const nowMs = this.runtime.clock.now()
+    this.#watch.tick(this.#serving(), nowMs)
     const { idleTimeoutMs } = this.#options
     if (idleTimeoutMs === 0) return
-    const oldest = performance.now() - idleTimeoutMs
+    const oldest = nowMs - idleTimeoutMs
     for (const client of this.clients) {
       if (client.isIdle && client.lastActiveMs < oldest) {
         this.counters.idleClosed++

@@ -1,9 +1,12 @@
+import { threadId } from 'node:worker_threads'
+import { systemRuntime } from '@firebreak/core'
 import { type Listener, listen, usesRawHandles } from './listen.ts'
 import type { ResolvedProxyOptions } from './options.ts'
 import { ProxyCore } from './proxy-core.ts'
 import type { ThreadPlace } from './threads/thread-place.ts'
 import { netTransports } from './transport/net-transport.ts'
 import { rawTransports } from './transport/raw-transport.ts'
+import { Turn } from './transport/turn.ts'
 import { findMode } from './upstream/find-mode.ts'
 
 /** A proxy within one thread. */
@@ -14,12 +17,28 @@ export interface RunningCore {
 }
 
 /** Starts a proxy within this thread; resolves once it listens. */
-export async function runCore(options: ResolvedProxyOptions, place: ThreadPlace): Promise<RunningCore> {
+export function runCore(options: ResolvedProxyOptions, place: ThreadPlace): Promise<RunningCore> {
+  return keptAlive(() => start(options, place))
+}
+
+/** A runtime's timers keep no process alive, and before it listens and while it closes a proxy may have nothing else. */
+async function keptAlive<Result>(work: () => Promise<Result>): Promise<Result> {
+  const alive = setInterval(() => {}, 2 ** 30)
+  try {
+    return await work()
+  } finally {
+    clearInterval(alive)
+  }
+}
+
+async function start(options: ResolvedProxyOptions, place: ThreadPlace): Promise<RunningCore> {
   const transports = usesRawHandles(options) ? rawTransports! : netTransports
+  const runtime = systemRuntime
   const { targets, identity, connectWaitMs } = options
   const state = { identity, version: 2, database: 0 } as const
-  const mode = options.mode === 'auto' ? await findMode(targets, state, { transports, connectWaitMs }) : options.mode
-  const core = new ProxyCore(options, mode, transports, place)
+  const settings = { transports, runtime, turn: new Turn(runtime), connectWaitMs }
+  const mode = options.mode === 'auto' ? await findMode(targets, state, settings) : options.mode
+  const core = new ProxyCore(options, mode, { transports, runtime, place, threadId })
   let listener: Listener
   try {
     await core.ready()
@@ -31,11 +50,12 @@ export async function runCore(options: ResolvedProxyOptions, place: ThreadPlace)
   return {
     core,
     port: listener.port,
-    async close() {
-      const closed = listener.close()
-      await core.drain(options.drainMs)
-      core.close()
-      await closed
-    },
+    close: () =>
+      keptAlive(async () => {
+        const closed = listener.close()
+        await core.drain(options.drainMs)
+        core.close()
+        await closed
+      }),
   }
 }

@@ -10,7 +10,7 @@ import { lostReply } from '../replies/lost-reply.ts'
 import { ReplySlots } from '../replies/reply-slots.ts'
 import { ClientRequest } from '../requests/client-request.ts'
 import type { Session } from '../session/session.ts'
-import { beginEvent, endEvent, Outlet } from '../transport/outlet.ts'
+import { Outlet } from '../transport/outlet.ts'
 import type { Transport, TransportOwner } from '../transport/transport.ts'
 import type { ReplyTarget, SharedLane } from '../upstream/shared-lane.ts'
 import { ClientFlow, holds } from './client-flow.ts'
@@ -30,8 +30,8 @@ export class ClientConnection implements TransportOwner, ProxyClient {
   readonly id: number
   readonly host: ClientHost
   readonly session: Session
-  readonly outlet = new Outlet('client')
-  readonly slots: ReplySlots = new ReplySlots(this.outlet)
+  readonly outlet: Outlet
+  readonly slots: ReplySlots
   readonly backlog: Backlog
   readonly request: ClientRequest
   readonly args: BufferArgs
@@ -53,6 +53,8 @@ export class ClientConnection implements TransportOwner, ProxyClient {
     this.id = id
     this.host = host
     this.session = session
+    this.outlet = new Outlet('client', host.turn)
+    this.slots = new ReplySlots(this.outlet)
     this.request = new ClientRequest(host.maxRequestBytes)
     this.parser = this.request.parser
     this.args = this.request.args
@@ -86,11 +88,12 @@ export class ClientConnection implements TransportOwner, ProxyClient {
   }
 
   onData(bytes: Buffer, length: number): void {
-    beginEvent()
-    this.lastActiveMs = this.host.turn.nowMs = performance.now()
+    const { turn, shield } = this.host
+    turn.beginEvent()
+    this.lastActiveMs = turn.read()
     if (!this.#flow.isLeaving) this.#intake.receive(bytes, length)
-    this.host.shield?.settle()
-    endEvent()
+    shield?.settle()
+    turn.endEvent()
   }
 
   onUpstreamDrain(): void {
@@ -224,7 +227,7 @@ export class ClientConnection implements TransportOwner, ProxyClient {
 
   sendInto(slot: number, command: ProxyCommand, request: Uint8Array): void {
     if (this.cluster !== undefined) this.cluster.sendInto(slot, command, request)
-    else this.lanes.forCommands().send(request, 0, request.length, this, slot, command.id, performance.now())
+    else this.lanes.forCommands().send(request, 0, request.length, this, slot, command.id, this.host.turn.read())
   }
 
   keySpace(): KeySpace {
@@ -251,7 +254,7 @@ export class ClientConnection implements TransportOwner, ProxyClient {
   goOn(): void {
     if (this.#flow.isLeaving || !this.#intake.unblock()) return
     // What let it go on may have been a timer, which is no turn of its own.
-    this.host.turn.nowMs = performance.now()
+    this.host.turn.read()
     this.#intake.takeInput()
     this.host.shield?.settle()
     if (this.#flow.hasEnded) this.#finish()

@@ -1,4 +1,4 @@
-import type { BufferArgs, RequestParser } from '@firebreak/core'
+import type { BufferArgs, RequestParser, Runtime } from '@firebreak/core'
 import type { KeyLimitedError, KeySpace } from '@firebreak/shield'
 import type { OnlyNode } from '../cluster/cluster-of-one.ts'
 import type { ProxyCommand } from '../commands/proxy-command.ts'
@@ -13,6 +13,7 @@ import type { ProxyUser } from '../session/proxy-users.ts'
 import type { Session } from '../session/session.ts'
 import type { Outlet } from '../transport/outlet.ts'
 import type { Transport } from '../transport/transport.ts'
+import type { Turn } from '../transport/turn.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
 import type { ReplyTarget, SharedLane } from '../upstream/shared-lane.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
@@ -155,8 +156,8 @@ export interface RequestShield {
 
 /** What a client needs of the proxy it is connected to. */
 export interface ClientHost {
-  /** The time, read once per event instead of once per command. */
-  readonly turn: { nowMs: number }
+  readonly turn: Turn
+  readonly runtime: Runtime
   /** The Redis behind; of a cluster, the node for what needs no other. */
   readonly node: UpstreamNode
   /** Set where a cluster is behind. */

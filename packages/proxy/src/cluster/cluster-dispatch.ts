@@ -228,7 +228,7 @@ export class ClusterDispatch implements ClusterWay {
     if (redirect === undefined) return undefined
     const { topology, retryForMs } = this.#settings
     if (redirect.kind === 'later')
-      return topology.isSpread && performance.now() - sinceMs < retryForMs ? 'later' : undefined
+      return topology.isSpread && this.#client.host.turn.nowMs - sinceMs < retryForMs ? 'later' : undefined
     const { kind, slot, host, port } = redirect
     if (kind === 'moved') return { node: topology.moved(slot, host, port, pinned.node), isAsking: false }
     return { node: topology.nodeAt(host, port, pinned.node), isAsking: true }

@@ -32,6 +32,7 @@ export class ClusterSender {
     const { topology, retryForMs } = this.#settings
     const { row } = command
     new ClusterRequest({
+      runtime: client.host.runtime,
       topology,
       state: client.session.snapshot(),
       bytes,
@@ -73,12 +74,12 @@ export class ClusterSender {
 
   /** Sends the request at hand to every master. */
   sendEverywhere(kind: JoinKind, target: ReplyTarget): void {
-    const { request, slots } = this.#client
+    const { request, slots, host } = this.#client
     const { homeSlots } = this.#settings.topology
     const { command } = request
     const bytes = request.copy()
     const joined = new JoinedReply(
-      { kind, parts: homeSlots.length, isWrite: command.isWrite },
+      { kind, parts: homeSlots.length, isWrite: command.isWrite, random: host.runtime.random },
       joinedSink(target, slots.take()),
     )
     for (const [index, slot] of homeSlots.entries()) this.send(command, bytes, slot, joined, index)
@@ -100,7 +101,7 @@ export class ClusterSender {
     const request = client.request.copy()
     const { topology, retryForMs } = this.#settings
     const stream = new KeysStream(
-      { topology, state: client.session.snapshot(), request, retryForMs },
+      { runtime: client.host.runtime, topology, state: client.session.snapshot(), request, retryForMs },
       {
         onPiece: (bytes, start, end, isLast) => {
           if (client.isClosed) stream.cancel()

@@ -1,3 +1,4 @@
+import type { TimerHandle } from '@firebreak/core'
 import type { ConnectTarget } from '../transport/transport.ts'
 import { askOnce } from '../upstream/ask-once.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
@@ -22,9 +23,9 @@ export class ClusterTopology implements UpstreamTopology {
   #masters: UpstreamNode[] = []
   #refreshing: Promise<void> | undefined
   #refreshedMs = 0
-  #timer: NodeJS.Timeout
+  readonly #timer: TimerHandle
   #isClosed = false
-  readonly #demoted = new Map<UpstreamNode, NodeJS.Timeout>()
+  readonly #demoted = new Map<UpstreamNode, TimerHandle>()
   /** Called whenever slots have other owners. */
   onChange: (() => void) | undefined
 
@@ -33,8 +34,7 @@ export class ClusterTopology implements UpstreamTopology {
     this.#state = state
     this.#settings = settings
     for (const seed of seeds) this.#nodeAt(seed.host, seed.port)
-    this.#timer = setInterval(() => void this.refresh(), 5000)
-    this.#timer.unref()
+    this.#timer = settings.runtime.timers.setInterval(() => void this.refresh(), 5000)
   }
 
   /** The masters in the order of their first slots; before any map is known, the first seed. */
@@ -81,14 +81,15 @@ export class ClusterTopology implements UpstreamTopology {
 
   close(): void {
     this.#isClosed = true
-    clearInterval(this.#timer)
-    for (const timer of this.#demoted.values()) clearTimeout(timer)
+    this.#timer.cancel()
+    for (const timer of this.#demoted.values()) timer.cancel()
     for (const node of this.#nodes.values()) node.close()
   }
 
   async #refresh(): Promise<void> {
-    const waitMs = this.#refreshedMs + refreshGapMs - performance.now()
-    if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs))
+    const { clock, timers } = this.#settings.runtime
+    const waitMs = this.#refreshedMs + refreshGapMs - clock.now()
+    if (waitMs > 0) await new Promise<void>((resolve) => timers.setTimeout(resolve, waitMs))
     const targets = [
       ...this.#masters.map(({ target }) => target),
       ...this.#seeds,
@@ -107,13 +108,13 @@ export class ClusterTopology implements UpstreamTopology {
         const ranges = slotRangesOf(reply, target.host)
         if (ranges.length === 0) continue
         this.#take(ranges.map(({ first, last, host, port }) => ({ first, last, node: this.#nodeAt(host, port) })))
-        this.#refreshedMs = performance.now()
+        this.#refreshedMs = clock.now()
         return
       } catch {
         // The next one may know.
       }
     }
-    this.#refreshedMs = performance.now()
+    this.#refreshedMs = clock.now()
   }
 
   #take(ranges: readonly { first: number; last: number; node: UpstreamNode }[]): void {
@@ -128,17 +129,16 @@ export class ClusterTopology implements UpstreamTopology {
   }
 
   #keep(node: UpstreamNode): void {
-    clearTimeout(this.#demoted.get(node))
+    this.#demoted.get(node)?.cancel()
     this.#demoted.delete(node)
   }
 
   /** A node that serves no slot any more may hang with requests that nobody will answer. */
   #drop(node: UpstreamNode): void {
-    const timer = setTimeout(() => {
+    const timer = this.#settings.runtime.timers.setTimeout(() => {
       this.#demoted.delete(node)
       node.loseAll('it serves no slot any more')
     }, demotedGraceMs)
-    timer.unref()
     this.#demoted.set(node, timer)
   }
 

@@ -155,7 +155,7 @@ export class OwnLane implements PinnedOwner, OwnConnection {
       return reply
     }
     if (redirect === 'later') {
-      setTimeout(() => {
+      this.#client.host.runtime.timers.setTimeout(() => {
         if (this.#pinned === pinned) pinned.forward(request!.bytes, 0, request!.bytes.length)
       }, laterMs)
       return undefined
@@ -251,7 +251,7 @@ export class OwnLane implements PinnedOwner, OwnConnection {
   /** Keeps the request at hand until it is answered, for a cluster may send it on to another node, and those before it. */
   remember(before: readonly Uint8Array[] = []): void {
     const bytes = this.#client.request.copy()
-    this.#remembered = { bytes, mark: markOf(this.#client), before, sinceMs: performance.now() }
+    this.#remembered = { bytes, mark: markOf(this.#client), before, sinceMs: this.#client.host.turn.nowMs }
     this.#waitsForAnswer = true
   }
 

@@ -1,3 +1,4 @@
+import type { TimerHandle, Timers } from '@firebreak/core'
 import type { ProxyClient } from '../client/proxy-client.ts'
 import type { RosterAnswer, RosterQuery } from './client-filter.ts'
 import { isMeant, listedClient, listLine } from './listed-client.ts'
@@ -12,7 +13,7 @@ interface Pending {
   killed: number
   missing: number
   readonly onAnswer: (answer: RosterAnswer) => void
-  readonly timer: NodeJS.Timeout
+  readonly timer: TimerHandle
 }
 
 /** Ids of the proxy's clients begin here: no server has given so many. Each thread has a range of its own. */
@@ -26,16 +27,18 @@ export class ClientRoster {
   readonly #clients: Iterable<ProxyClient>
   readonly #thread: number
   readonly #otherThreads: number
+  readonly #timers: Timers
   readonly #pending = new Map<string, Pending>()
   #given = 0
   #asked = 0
   /** Tells the other threads. */
   publish: (news: RosterNews) => void = () => {}
 
-  constructor(clients: Iterable<ProxyClient>, thread: number, threads: number) {
+  constructor(clients: Iterable<ProxyClient>, thread: number, threads: number, timers: Timers) {
     this.#clients = clients
     this.#thread = thread
     this.#otherThreads = threads - 1
+    this.#timers = timers
   }
 
   /** An id for a client: none has it on any thread. */
@@ -51,8 +54,7 @@ export class ClientRoster {
       return
     }
     const id = `${this.#thread} ${++this.#asked}`
-    const timer = setTimeout(() => this.#finish(id), answerMs)
-    timer.unref()
+    const timer = this.#timers.setTimeout(() => this.#finish(id), answerMs)
     this.#pending.set(id, { lines, killed, missing: this.#otherThreads, onAnswer, timer })
     this.publish({ asked: id, query })
   }
@@ -73,7 +75,7 @@ export class ClientRoster {
   #finish(id: string): void {
     const { lines, killed, timer, onAnswer } = this.#pending.get(id)!
     this.#pending.delete(id)
-    clearTimeout(timer)
+    timer.cancel()
     onAnswer({ lines, killed })
   }
 

@@ -1,3 +1,4 @@
+import type { TimerHandle } from '@firebreak/core'
 import type { ConnectTarget } from '../transport/transport.ts'
 import { askOnce } from '../upstream/ask-once.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
@@ -28,15 +29,14 @@ export class SentinelTopology implements UpstreamTopology {
   #node: UpstreamNode
   #refreshing: Promise<void> | undefined
   #refreshedMs = Number.NEGATIVE_INFINITY
-  readonly #timer: NodeJS.Timeout
+  readonly #timer: TimerHandle
   #isClosed = false
 
   constructor(options: SentinelOptions) {
     this.#options = options
     // Until a Sentinel has answered there is nobody to ask: a port where nobody listens.
     this.#node = new UpstreamNode({ ...options.sentinels[0]!, port: 1 }, options.settings)
-    this.#timer = setInterval(() => void this.refresh(), pollMs)
-    this.#timer.unref()
+    this.#timer = options.settings.runtime.timers.setInterval(() => void this.refresh(), pollMs)
   }
 
   get masters(): readonly UpstreamNode[] {
@@ -69,14 +69,15 @@ export class SentinelTopology implements UpstreamTopology {
 
   close(): void {
     this.#isClosed = true
-    clearInterval(this.#timer)
+    this.#timer.cancel()
     this.#node.close()
   }
 
   async #refresh(): Promise<void> {
-    const waitMs = this.#refreshedMs + refreshGapMs - performance.now()
-    if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs))
     const { sentinels, group, state, settings } = this.#options
+    const { clock, timers } = settings.runtime
+    const waitMs = this.#refreshedMs + refreshGapMs - clock.now()
+    if (waitMs > 0) await new Promise<void>((resolve) => timers.setTimeout(resolve, waitMs))
     for (const sentinel of sentinels) {
       try {
         const command = ['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', group]
@@ -88,7 +89,7 @@ export class SentinelTopology implements UpstreamTopology {
         // The next one may answer.
       }
     }
-    this.#refreshedMs = performance.now()
+    this.#refreshedMs = clock.now()
   }
 
   #take(host: string, port: number): void {

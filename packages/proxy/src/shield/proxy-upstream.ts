@@ -1,5 +1,3 @@
-import { connect as connectTcp } from 'node:net'
-import { connect as connectTls } from 'node:tls'
 import type { Credentials, NodeSocket, Upstream } from '@firebreak/shield'
 import type { ConnectTarget } from '../transport/transport.ts'
 import type { Identity } from '../upstream/identity.ts'
@@ -8,6 +6,8 @@ import type { Identity } from '../upstream/identity.ts'
 export interface Whereabouts {
   readonly isCluster: boolean
   targetOf(slot: number): ConnectTarget
+  /** A plain stream to a Redis, for the shield alone. */
+  streamTo(target: ConnectTarget): NodeSocket
   refresh(): void
 }
 
@@ -36,10 +36,7 @@ export class ProxyUpstream implements Upstream {
   }
 
   connect(node: string): NodeSocket {
-    const { host, port, path, tls } = this.#targets.get(node)!
-    const place = path === undefined ? { host, port } : { path }
-    if (tls === undefined) return connectTcp({ ...place, noDelay: true }).unref()
-    return connectTls({ ...place, ...tls }).unref()
+    return this.#where.streamTo(this.#targets.get(node)!)
   }
 
   credentials(): Credentials {

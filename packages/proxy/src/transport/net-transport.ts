@@ -111,4 +111,10 @@ export const netTransports: TransportKind = {
     socket.setKeepAlive(true, keepAliveMs)
     return new NetTransport(socket, owner)
   },
+  stream({ host, port, path, tls }: ConnectTarget): Socket {
+    const place = path === undefined ? { host, port } : { path }
+    return tls === undefined
+      ? connectTcp({ ...place, noDelay: true }).unref()
+      : connectTls({ ...place, ...tls }).unref()
+  },
 }

@@ -231,6 +231,7 @@ export const rawTransports: TransportKind | undefined =
   bindings === undefined
     ? undefined
     : {
+        ...netTransports,
         connect(target: ConnectTarget, owner: TransportOwner, onConnect: () => void): Transport {
           const isAddress = /^[\d.]+$/.test(target.host)
           if (!isAddress || target.path !== undefined || target.tls !== undefined) {

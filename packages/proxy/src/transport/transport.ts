@@ -1,3 +1,5 @@
+import type { Duplex } from 'node:stream'
+
 /** After so long without a byte the kernel asks whether the peer is still there, as Redis has it. */
 export const keepAliveMs: number = 300_000
 
@@ -37,6 +39,8 @@ export interface Transport {
 /** Makes connections of one kind. */
 export interface TransportKind {
   connect(target: ConnectTarget, owner: TransportOwner, onConnect: () => void): Transport
+  /** A plain stream, which keeps no process alive; `connect` or `secureConnect` tells when it stands. */
+  stream(target: ConnectTarget): Duplex
 }
 
 /** Where a Redis listens. */

@@ -14,7 +14,7 @@ export function askOnce(
   return new Promise((resolve, reject) => {
     const decoder = new ReplyDecoder({ bulk: 'text' })
     const fail = (error: Error) => {
-      clearTimeout(timer)
+      timer.cancel()
       connection.destroy()
       reject(error)
     }
@@ -25,7 +25,7 @@ export function askOnce(
         onReply(bytes, start, end, isLast) {
           decoder.feed(Buffer.from(bytes.subarray(start, end)))
           if (!isLast) return
-          clearTimeout(timer)
+          timer.cancel()
           connection.destroy()
           const reply = decoder.next()
           if (reply instanceof ErrorReply)
@@ -36,7 +36,7 @@ export function askOnce(
       },
       settings,
     )
-    const timer = setTimeout(
+    const timer = settings.runtime.timers.setTimeout(
       () => fail(new UpstreamLostError(connection.address, `no answer to ${command[0]}`)),
       settings.connectWaitMs + 1000,
     )

@@ -118,6 +118,20 @@ test.each(rooms)('%s has no cycle of imports between its files', (room) => {
   expect(cycles).toEqual([])
 })
 
+const guide = readFileSync(join(root, 'docs/guides/architecture.md'), 'utf8')
+const walks = guide.split(/^## /m).filter((section) => section.startsWith('The files of '))
+
+test.each(walks.map((walk) => [walk.split('\n')[0]!, walk]))('%s: each is there, and named once', (_title, walk) => {
+  const folder = walk.match(/`(packages\/[a-z]+\/src)`/)?.[1] ?? 'packages'
+  const files = [...walk.matchAll(/`([a-z][\w./-]*\.ts)`/g)].map((match) => match[1]!)
+  expect(files.filter((file, index) => files.indexOf(file) !== index)).toEqual([])
+  // A second name beside one is of the same folder.
+  const known = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+  const isThere = (file: string) => known.some((path) => path === file || path.endsWith(`/${file}`))
+  expect(files.filter((file) => !isThere(file))).toEqual([])
+  expect(files.length).toBeGreaterThan(5)
+})
+
 /**
  * What a room that decides or waits may not call itself: it is handed a `Runtime`. A room stands here once all of it
  * keeps to that; the files named are its composition roots and what only touches real sockets, threads or disks.

@@ -1,6 +1,6 @@
 import { ReplyScanner } from '@firebreak/core'
 import type { UpstreamLostError } from '../errors.ts'
-import { lostReply } from '../replies/lost-reply.ts'
+import { lostReply } from '../replies/reply-text.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 
 /**

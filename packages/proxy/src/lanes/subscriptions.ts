@@ -1,3 +1,39 @@
+/** What a reply on a subscribed connection is. */
+export interface SubscriptionReply {
+  /** As `message`, `subscribe` or `pong`; empty for any other reply. */
+  readonly kind: string
+  /** Of a confirmation: how many subscriptions there are now. */
+  readonly count: number
+}
+
+/** Messages: sent without being asked for. */
+export const messageKinds: ReadonlySet<string> = new Set(['message', 'pmessage', 'smessage', 'invalidate'])
+/** Confirmations of (un)subscribing. */
+export const confirmationKinds: ReadonlySet<string> = new Set([
+  'subscribe',
+  'psubscribe',
+  'ssubscribe',
+  'unsubscribe',
+  'punsubscribe',
+  'sunsubscribe',
+])
+
+const other: SubscriptionReply = { kind: '', count: 0 }
+const head = /^[*>]\d+\r\n\$\d+\r\n([a-z]{4,12})\r\n/
+const lastInteger = /:(\d+)\r\n$/
+
+/** Tells messages, confirmations and other replies apart, by the first word of an array or push. */
+export function subscriptionReplyOf(reply: Uint8Array): SubscriptionReply {
+  const start = Buffer.from(reply.buffer, reply.byteOffset, Math.min(reply.length, 48)).toString('latin1')
+  const kind = head.exec(start)?.[1]
+  if (kind === undefined) return other
+  if (!confirmationKinds.has(kind)) return { kind, count: 0 }
+  const from = Math.max(0, reply.length - 24)
+  const end = Buffer.from(reply.buffer, reply.byteOffset + from, reply.length - from).toString('latin1')
+  const count = lastInteger.exec(end)?.[1]
+  return count === undefined ? other : { kind, count: Number(count) }
+}
+
 /** How many channels of each kind a connection is subscribed to, by the server's confirmations. */
 export class Subscriptions {
   #channels = 0

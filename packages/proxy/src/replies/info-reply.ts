@@ -2,7 +2,7 @@ import type { ProxyClient } from '../client/proxy-client.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import { isWord } from '../requests/words.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
-import { longerText } from './longer-text.ts'
+import { longerText } from './reply-text.ts'
 
 /** Which INFO asks for our section too. */
 const wanting = ['firebreak', 'default', 'all', 'everything']

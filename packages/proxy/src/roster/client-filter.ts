@@ -1,4 +1,4 @@
-import { isWord, wholeNumber } from '../requests/words.ts'
+import { integerIn, isWord } from '../requests/words.ts'
 
 /** Which clients CLIENT LIST or CLIENT KILL is about; what is undefined, any. */
 export interface ClientFilter {
@@ -41,7 +41,7 @@ export function clientFilterOf(words: readonly Uint8Array[]): ClientFilter | und
     if (known !== undefined) filter = { ...filter, [known[1]]: textOf(value) }
     else if (isWord(word, 'skipme')) filter = { ...filter, skipsAsker: isWord(value, 'yes') }
     else {
-      const number = wholeNumber(value)
+      const number = integerIn(value)
       if (number === undefined) return undefined
       if (isWord(word, 'maxage')) filter = { ...filter, maxAgeSeconds: number }
       else if (isWord(word, 'id')) {
@@ -62,7 +62,7 @@ export function addressFilter(address: Uint8Array): ClientFilter {
 
 function idAt(words: readonly Uint8Array[], at: number): number | undefined {
   const word = words[at]
-  return word === undefined ? undefined : wholeNumber(word)
+  return word === undefined ? undefined : integerIn(word)
 }
 
 function textOf(value: Uint8Array): string {

@@ -1,6 +1,6 @@
 import type { ProxyClient } from '../client/proxy-client.ts'
 import type { ReplyMark } from '../lanes/pinned-lane.ts'
-import { longerText } from '../replies/longer-text.ts'
+import { longerText } from '../replies/reply-text.ts'
 import { addressFilter, clientFilterOf } from './client-filter.ts'
 import { isMeant, listedClient } from './listed-client.ts'
 

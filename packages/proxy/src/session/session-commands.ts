@@ -3,7 +3,7 @@ import type { ProxyClient } from '../client/proxy-client.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import { noName } from '../lanes/connection-name.ts'
 import type { ReplyMark } from '../lanes/pinned-lane.ts'
-import { isWord, wholeNumber } from '../requests/words.ts'
+import { integerIn, isWord } from '../requests/words.ts'
 import { killMark, listMark } from '../roster/roster-marks.ts'
 import { type Identity, identityOf } from '../upstream/identity.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
@@ -70,7 +70,7 @@ export function markOf(client: ProxyClient): ReplyMark | undefined {
     case 'unsubscribe':
       return { command, channels: args.length - 1 }
     case 'select': {
-      const database = args.length === 2 ? wholeNumber(client.request.argument(1)) : undefined
+      const database = args.length === 2 ? integerIn(client.request.argument(1)) : undefined
       const onDone = () => {
         if (database === undefined) return
         session.database = database
@@ -121,7 +121,7 @@ export function markOf(client: ProxyClient): ReplyMark | undefined {
       return { command, onDone: () => void (session.name = name) }
     }
     case 'pause': {
-      const forMs = command.name === 'CLIENT PAUSE' && args.length > 2 ? wholeNumber(client.request.argument(2)) : 0
+      const forMs = command.name === 'CLIENT PAUSE' && args.length > 2 ? integerIn(client.request.argument(2)) : 0
       return { command, onDone: () => host.isolate(forMs ?? 0) }
     }
     default:
@@ -161,7 +161,7 @@ function select(client: ProxyClient): boolean {
     client.answerNow(noAuth)
     return true
   }
-  const database = args.length === 2 ? wholeNumber(client.request.argument(1)) : undefined
+  const database = args.length === 2 ? integerIn(client.request.argument(1)) : undefined
   if (database === undefined || database < 0 || database > maxDatabase) return toServer(client)
   if (client.slots.owed > 0) return client.waitForReplies()
   const lane = host.node.lane({ ...session.snapshot(), database })

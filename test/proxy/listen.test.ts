@@ -53,6 +53,16 @@ describe('a unix socket', () => {
   })
 })
 
+test('a proxy starts while no Redis can be reached: its process does not end before it listens', async () => {
+  const upstream = `127.0.0.1:${await freePort()},127.0.0.1:${await freePort()}`
+  const options = JSON.stringify({ upstream, port: 0, connectWaitMs: 300 })
+  const child = startSource(new URL('./proxy-process.ts', import.meta.url), [options])
+  stage.onClear(() => child.stop())
+  const [, port] = await child.printed(/listening (\d+)/)
+  const redis = await stage.client({ port: Number(port) })
+  expect(await redis.ask('GET', 'k')).toContain('-ERR Firebreak: no connection to Redis')
+})
+
 describe.each(['net', 'raw'] as const)('over %s', (transport) => {
   test('a port that is taken is told by the name of the error', async () => {
     const { port } = await stage.start()

@@ -27,7 +27,7 @@ export class ProxyStage {
     return proxy
   }
 
-  async client({ port }: FirebreakProxy): Promise<RawClient> {
+  async client({ port }: Pick<FirebreakProxy, 'port'>): Promise<RawClient> {
     const client = await RawClient.connect(port)
     this.onClear(() => client.close())
     return client

@@ -1,7 +1,7 @@
 import type { ResolvedProxyOptions } from './options.ts'
 
 /** An address that clients are told. */
-export interface Place {
+export interface AnnouncedAddress {
   readonly host: string
   readonly port: number
 }
@@ -16,7 +16,7 @@ export function announcedPlace(
   { announce, host, path }: Pick<ResolvedProxyOptions, 'announce' | 'host' | 'path'>,
   port: number,
   local: string,
-): Place {
+): AnnouncedAddress {
   if (announce !== undefined) return announce
   if (path !== undefined) return { host: '', port: 0 }
   if (!wildcards.has(host)) return { host, port }

@@ -8,8 +8,8 @@ import {
   type RedisTarget,
 } from '@firebreak/core'
 import type { ShieldOptions } from '@firebreak/shield'
-import type { ProxyUserOptions } from './client/proxy-users.ts'
 import { type ProxyLogger, processWarnings } from './observe/proxy-logger.ts'
+import type { ProxyUserOptions } from './session/proxy-users.ts'
 import type { ConnectTarget } from './transport/transport.ts'
 import { type Identity, identityOf } from './upstream/identity.ts'
 

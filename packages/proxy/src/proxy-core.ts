@@ -1,14 +1,10 @@
 import { createHash } from 'node:crypto'
-import { threadId } from 'node:worker_threads'
-import type { MetricFamily } from '@firebreak/core'
+import { type MetricFamily, type Runtime, systemRuntime, type TimerHandle } from '@firebreak/core'
 import { type Claim, Shield } from '@firebreak/shield'
 import { announcedPlace } from './announced-place.ts'
 import { ClientConnection } from './client/client-connection.ts'
-import type { ClientHost, Turn } from './client/client-host.ts'
-import { ProxyUsers } from './client/proxy-users.ts'
-import { Session } from './client/session.ts'
+import type { ClientHost, ProxyClient } from './client/proxy-client.ts'
 import type { OnlyNode } from './cluster/cluster-of-one.ts'
-import type { ClusterSettings } from './cluster/cluster-sender.ts'
 import { ClusterTopology } from './cluster/cluster-topology.ts'
 import { proxyCommands } from './commands/proxy-command.ts'
 import type { Observed } from './observe/firebreak-command.ts'
@@ -19,18 +15,20 @@ import { UpstreamWatch } from './observe/upstream-watch.ts'
 import type { ResolvedProxyOptions } from './options.ts'
 import { ClientRoster, type RosterNews } from './roster/client-roster.ts'
 import { SentinelTopology } from './sentinel/sentinel-topology.ts'
+import { ProxyUsers } from './session/proxy-users.ts'
+import { Session } from './session/session.ts'
 import { type ProxyNodes, ProxyRedis } from './shield/proxy-redis.ts'
 import { ProxyShield } from './shield/proxy-shield.ts'
 import { ProxyUpstream, type Whereabouts } from './shield/proxy-upstream.ts'
 import { ThreadCounts } from './threads/thread-counts.ts'
 import { alone, type ThreadPlace } from './threads/thread-place.ts'
-import { netTransports } from './transport/net-transport.ts'
 import type { ConnectTarget, Transport, TransportKind } from './transport/transport.ts'
+import { Turn } from './transport/turn.ts'
 import type { UpstreamMode } from './upstream/find-mode.ts'
 import { type ConnectionState, identityOf, nobody } from './upstream/identity.ts'
 import type { ReplyTarget } from './upstream/shared-lane.ts'
-import type { Topology } from './upstream/topology.ts'
 import { type NodeSettings, UpstreamNode } from './upstream/upstream-node.ts'
+import type { ClusterSettings, UpstreamTopology } from './upstream/upstream-topology.ts'
 
 /**
  * What one thread tells the others: a key that it found hot, a CLIENT PAUSE, that nothing kept may be served any more, a
@@ -42,9 +40,21 @@ export type ThreadNews =
   | { readonly roster: RosterNews }
   | 'forget'
 
+/** What a core takes from the world: connections to Redis, time and chance, and its place among the proxy's threads. */
+export interface ProxyWorld {
+  readonly transports: TransportKind
+  /** @default the process' own */
+  readonly runtime?: Runtime
+  /** @default the only thread */
+  readonly place?: ThreadPlace
+  /** As the process numbers its threads. @default 0 */
+  readonly threadId?: number
+}
+
 /** The part of a proxy that runs once per thread: its clients and its connections to Redis. */
 export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed {
-  readonly turn: Turn = { nowMs: performance.now() }
+  readonly runtime: Runtime
+  readonly turn: Turn
   readonly freshState: ConnectionState = { identity: nobody, version: 2, database: 0 }
   readonly cluster: ClusterSettings | undefined
   readonly shield: ProxyShield | undefined
@@ -68,25 +78,25 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   isIsolated = false
   readonly #options: ResolvedProxyOptions
   readonly #mode: UpstreamMode
-  readonly #topology: Topology | undefined
+  readonly #world: ProxyWorld
+  readonly #topology: UpstreamTopology | undefined
   readonly #node: UpstreamNode
   readonly #watch: UpstreamWatch
-  #isolation: NodeJS.Timeout | undefined
+  #isolation: TimerHandle | undefined
   #publish: ((news: ThreadNews) => void) | undefined
-  readonly #sweep: NodeJS.Timeout
+  readonly #sweep: TimerHandle
   /** The port that the proxy listens on, for those who ask where it is. */
   port = 0
 
-  constructor(
-    options: ResolvedProxyOptions,
-    mode: UpstreamMode,
-    transports: TransportKind = netTransports,
-    place: ThreadPlace = alone(),
-  ) {
+  constructor(options: ResolvedProxyOptions, mode: UpstreamMode, world: ProxyWorld) {
+    const { transports, runtime = systemRuntime, place = alone() } = world
+    this.runtime = runtime
+    this.turn = new Turn(runtime)
     this.#options = options
     this.#mode = mode
+    this.#world = world
     this.#counts = new ThreadCounts(place.index, place.memory)
-    this.roster = new ClientRoster(this.clients, place.index, place.count)
+    this.roster = new ClientRoster(this.clients, place.index, place.count, runtime.timers)
     this.maxRequestBytes = options.maxRequestBytes
     this.maxHeldBytes = options.maxHeldBytes
     // Below this a socket does not tell that it has sent everything.
@@ -101,6 +111,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
       connectWaitMs: mode !== 'single' ? Math.min(options.connectWaitMs, 300) : options.connectWaitMs,
       maxIdleConnections: options.maxIdleConnections,
       idleConnectionMs: options.idleConnectionMs,
+      runtime,
       turn: this.turn,
       slowMs: options.slowLogMs,
       onSlow: (node, commandId, elapsedMs, asker) => this.#slow(node, commandId, elapsedMs, asker),
@@ -116,19 +127,18 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
               settings,
             })
       this.#topology = topology
-      this.cluster = { topology, retryForMs: options.retryForMs, only: (client) => this.#only(client) }
+      this.cluster = { topology, retryForMs: options.retryForMs }
     }
     this.#node = new UpstreamNode(options.targets[0]!, settings)
     this.#watch = new UpstreamWatch({ state: this.serviceState, settings, logger: options.logger })
     if (options.shield !== undefined && !isOffByEnvironment()) {
       const { redisClusterId = this.#node.address, ...shieldOptions } = options.shield
-      this.#shield = new Shield({ agent: 'proxy/0.1.0', ...shieldOptions })
+      this.#shield = new Shield({ agent: 'proxy/0.1.0', ...runtime, ...shieldOptions })
       const cluster = this.#shield.cluster(redisClusterId, new ProxyUpstream(this, options.identity))
       cluster.limitRedis = new ProxyRedis(this)
       this.shield = new ProxyShield(cluster, this, options.identity)
     }
-    this.#sweep = setInterval(() => this.#tick(), 100)
-    this.#sweep.unref()
+    this.#sweep = runtime.timers.setInterval(() => this.#tick(), 100)
   }
 
   get node(): UpstreamNode {
@@ -206,14 +216,13 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   }
 
   #isolate(forMs: number): void {
-    clearTimeout(this.#isolation)
+    this.#isolation?.cancel()
     this.isIsolated = forMs > 0
     if (forMs <= 0) return
     const waitMs = Math.min(forMs + 100, 2 ** 31 - 1)
-    this.#isolation = setTimeout(() => {
+    this.#isolation = this.runtime.timers.setTimeout(() => {
       this.isIsolated = false
     }, waitMs)
-    this.#isolation.unref()
   }
 
   infoSection(): string {
@@ -223,7 +232,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
       '# Firebreak',
       'firebreak_version:0.1.0',
       `firebreak_mode:${this.#mode}`,
-      `firebreak_thread:${threadId}`,
+      `firebreak_thread:${this.#world.threadId ?? 0}`,
       `firebreak_clients:${this.clients.size}`,
       `firebreak_connections_received:${this.counters.connections}`,
       `firebreak_connections_refused:${this.counters.refused}`,
@@ -251,8 +260,13 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     return [...own, ...(this.#shield?.families() ?? [])]
   }
 
-  onlyNode(client: ClientConnection): OnlyNode | undefined {
-    return this.#options.asCluster || this.isCluster ? this.#only(client) : undefined
+  onlyNode({ transport }: ProxyClient): OnlyNode | undefined {
+    if (!this.#options.asCluster && !this.isCluster) return undefined
+    const { announce, host } = this.#options
+    // Whatever address a client has reached, it is one node.
+    const known = announce ?? { host, port: this.port }
+    const id = createHash('sha1').update(`${known.host}:${known.port}`).digest('hex')
+    return { ...announcedPlace(this.#options, this.port, transport.local), id }
   }
 
   onClientGone(client: ClientConnection): void {
@@ -274,18 +288,19 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
 
   /** Ends clients as they come to rest, all others after `forMs`. */
   async drain(forMs: number): Promise<void> {
-    const deadline = performance.now() + forMs
-    while (this.clients.size > 0 && performance.now() < deadline) {
+    const { clock, timers } = this.runtime
+    const deadline = clock.now() + forMs
+    while (this.clients.size > 0 && clock.now() < deadline) {
       for (const client of [...this.clients]) if (client.isIdle || isListening(client)) client.endAfterReplies()
-      await new Promise((resolve) => setTimeout(resolve, 10))
+      await new Promise<void>((resolve) => timers.setTimeout(resolve, 10))
     }
   }
 
   close(): void {
-    clearInterval(this.#sweep)
+    this.#sweep.cancel()
     this.#watch.close()
     this.#shield?.close()
-    clearTimeout(this.#isolation)
+    this.#isolation?.cancel()
     for (const client of [...this.clients]) client.destroy()
     this.#topology?.close()
     this.#node.close()
@@ -314,18 +329,10 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     ]
   }
 
-  #only({ transport }: ClientConnection): OnlyNode {
-    const { announce, host } = this.#options
-    // Whatever address a client has reached, it is one node.
-    const known = announce ?? { host, port: this.port }
-    const id = createHash('sha1').update(`${known.host}:${known.port}`).digest('hex')
-    return { ...announcedPlace(this.#options, this.port, transport.local), id }
-  }
-
   #slow(node: UpstreamNode, commandId: number, elapsedMs: number, asker: ReplyTarget): void {
     const client = asker instanceof ClientConnection ? asker : undefined
     this.slowLog.add({
-      atMs: Date.now(),
+      atMs: this.runtime.wallClock.now(),
       elapsedMs,
       command: proxyCommands[commandId]!.name,
       node: node.address,
@@ -357,10 +364,11 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     this.#weigh()
     this.#unclog()
     for (const node of this.#nodes()) node.sweep()
-    this.#watch.tick(this.#serving(), performance.now())
+    const nowMs = this.runtime.clock.now()
+    this.#watch.tick(this.#serving(), nowMs)
     const { idleTimeoutMs } = this.#options
     if (idleTimeoutMs === 0) return
-    const oldest = performance.now() - idleTimeoutMs
+    const oldest = nowMs - idleTimeoutMs
     for (const client of this.clients) {
       if (client.isIdle && client.lastActiveMs < oldest) {
         this.counters.idleClosed++

@@ -1,3 +1,5 @@
+import { threadId } from 'node:worker_threads'
+import { systemRuntime } from '@firebreak/core'
 import { type Listener, listen, usesRawHandles } from './listen.ts'
 import type { ResolvedProxyOptions } from './options.ts'
 import { ProxyCore } from './proxy-core.ts'
@@ -14,11 +16,27 @@ export interface RunningCore {
 }
 
 /** Starts a proxy within this thread; resolves once it listens. */
-export async function runCore(options: ResolvedProxyOptions, place: ThreadPlace): Promise<RunningCore> {
+export function runCore(options: ResolvedProxyOptions, place: ThreadPlace): Promise<RunningCore> {
+  return keptAlive(() => start(options, place))
+}
+
+/** A runtime's timers keep no process alive, and before it listens and while it closes a proxy may have nothing else. */
+async function keptAlive<Result>(work: () => Promise<Result>): Promise<Result> {
+  const alive = setInterval(() => {}, 2 ** 30)
+  try {
+    return await work()
+  } finally {
+    clearInterval(alive)
+  }
+}
+
+async function start(options: ResolvedProxyOptions, place: ThreadPlace): Promise<RunningCore> {
   const transports = usesRawHandles(options) ? rawTransports! : netTransports
+  const runtime = systemRuntime
   const { targets, identity, connectWaitMs } = options
-  const mode = options.mode === 'auto' ? await findMode(targets, identity, { transports, connectWaitMs }) : options.mode
-  const core = new ProxyCore(options, mode, transports, place)
+  const settings = { transports, runtime, connectWaitMs }
+  const mode = options.mode === 'auto' ? await findMode(targets, identity, settings) : options.mode
+  const core = new ProxyCore(options, mode, { transports, runtime, place, threadId })
   let listener: Listener
   try {
     await core.ready()
@@ -30,11 +48,12 @@ export async function runCore(options: ResolvedProxyOptions, place: ThreadPlace)
   return {
     core,
     port: listener.port,
-    async close() {
-      const closed = listener.close()
-      await core.drain(options.drainMs)
-      core.close()
-      await closed
-    },
+    close: () =>
+      keptAlive(async () => {
+        const closed = listener.close()
+        await core.drain(options.drainMs)
+        core.close()
+        await closed
+      }),
   }
 }

@@ -1,8 +1,13 @@
-import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { Worker } from 'node:worker_threads'
-import { type MetricFamily, OtlpExporter, type ResolvedOtlpOptions, resolveOtlpOptions } from '@firebreak/core'
+import {
+  type MetricFamily,
+  OtlpExporter,
+  type ResolvedOtlpOptions,
+  resolveOtlpOptions,
+  systemRuntime,
+} from '@firebreak/core'
 import { ProxyStartError } from './errors.ts'
 import { type MetricsServer, serveMetrics } from './observe/metrics-server.ts'
 import { mergeThreads, processFamilies } from './observe/proxy-families.ts'
@@ -96,7 +101,7 @@ async function startWorkers(
   { workers: count, port: wanted, logger }: ResolvedProxyOptions,
 ): Promise<RunningThreads> {
   if (options.path !== undefined) throw new ProxyStartError('workers share a port; a unix socket has one thread only')
-  const channel = `firebreak ${randomUUID()}`
+  const channel = `firebreak ${systemRuntime.newId()}`
   const memory = ThreadCounts.memoryFor(count)
   // From source and from the build alike: the file beside this one.
   const file = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)

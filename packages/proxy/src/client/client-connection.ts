@@ -1,73 +1,51 @@
-import { type BufferArgs, RequestError, type RequestParser } from '@firebreak/core'
+import type { BufferArgs, RequestParser } from '@firebreak/core'
 import type { KeyLimitedError, KeySpace } from '@firebreak/shield'
 import { ClusterDispatch } from '../cluster/cluster-dispatch.ts'
-import type { ClusterSettings } from '../cluster/cluster-sender.ts'
-import { type ProxyCommand, proxyCommandOf } from '../commands/proxy-command.ts'
+import type { ProxyCommand } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
-import { beginEvent, endEvent, Outlet } from '../transport/outlet.ts'
+import { OwnLane } from '../lanes/own-lane.ts'
+import { SharedLanes } from '../lanes/shared-lanes.ts'
+import { Backlog } from '../replies/backlog.ts'
+import { ReplySlots } from '../replies/reply-slots.ts'
+import { lostReply } from '../replies/reply-text.ts'
+import { ClientRequest } from '../requests/client-request.ts'
+import type { Session } from '../session/session.ts'
+import { Outlet } from '../transport/outlet.ts'
 import type { Transport, TransportOwner } from '../transport/transport.ts'
 import type { ReplyTarget, SharedLane } from '../upstream/shared-lane.ts'
-import { Backlog } from './backlog.ts'
-import type { ClientHost } from './client-host.ts'
-import { ClientLanes } from './client-lanes.ts'
-import { ClientRequest } from './client-request.ts'
-import { Input } from './input.ts'
-import { LargeRequest } from './large-request.ts'
-import { lostReply } from './lost-reply.ts'
-import { OwnLane } from './own-lane.ts'
-import { dispatchRare, dispatchToCluster } from './rare-dispatch.ts'
-import { ReplySlots } from './reply-slots.ts'
-import type { Session } from './session.ts'
+import { ClientFlow, holds } from './client-flow.ts'
+import { Intake } from './intake.ts'
+import type { ClientHost, ProxyClient } from './proxy-client.ts'
 
-const asterisk = 0x2a
 const largeBytes = 4096
 
 /**
- * One client of the proxy: takes its requests off the wire, sends each the way it has to go, and writes the replies in
- * the order of the requests.
+ * One client of the proxy: what it sends goes to its intake, and it gets the replies in the order of its requests.
  *
  * Most requests go over a lane that clients share. What needs a connection of its own waits until all earlier requests
  * are answered, so that the server sees this client's requests in their order whatever connection they come on; then
  * everything goes over the pinned lane until that is free again.
  */
-export class ClientConnection implements TransportOwner, ReplyTarget {
-  /** Of the proxy: on none of its threads another has it. */
+export class ClientConnection implements TransportOwner, ProxyClient {
   readonly id: number
   readonly host: ClientHost
   readonly session: Session
-  readonly outlet = new Outlet('client')
-  readonly slots: ReplySlots = new ReplySlots(this.outlet)
-  /** The request at hand. */
+  readonly outlet: Outlet
+  readonly slots: ReplySlots
+  readonly backlog: Backlog
   readonly request: ClientRequest
   readonly args: BufferArgs
   readonly parser: RequestParser
-  readonly #input = new Input()
-  #transport!: Transport
-  readonly lanes: ClientLanes = new ClientLanes(this)
-  #cluster: ClusterDispatch | undefined
-  #keySpace: KeySpace | undefined
-  /** Set when a request that stood in a limit's line comes again: it was paid for, or is refused with this. */
-  limitPass: 'paid' | KeyLimitedError | undefined
-  /** The youngest hot key that the client has asked for. */
-  youngestHot = 0
-  /** The connection that the client has for itself, while it has one. */
+  readonly lanes: SharedLanes
   readonly own: OwnLane = new OwnLane(this)
-  readonly #large: LargeRequest = new LargeRequest(this)
-  /** Input waits until nothing is owed, or until what holds it lets go. */
-  #isWaiting = false
-  #isHeld = false
-  /** It has not read what it was answered. */
-  #isPaused = false
-  /** As many requests as may be are on their way. */
-  #isCrowded = false
-  /** The client sends no more. */
-  #hasEnded = false
-  /** Its connection has broken, and what it has sent before is still carried out. */
-  #isLost = false
-  #isEnding = false
-  #isClosed = false
+  readonly cluster: ClusterDispatch | undefined
+  readonly #flow = new ClientFlow()
+  readonly #intake: Intake
+  #transport!: Transport
+  #keySpace: KeySpace | undefined
+  limitPass: 'paid' | KeyLimitedError | undefined
+  youngestHot = 0
   #gone: AbortController | undefined
-  readonly backlog: Backlog
   lastActiveMs: number
   readonly sinceMs: number
 
@@ -75,11 +53,16 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     this.id = id
     this.host = host
     this.session = session
+    this.outlet = new Outlet('client', host.turn)
+    this.slots = new ReplySlots(this.outlet)
     this.request = new ClientRequest(host.maxRequestBytes)
     this.parser = this.request.parser
     this.args = this.request.args
     this.lastActiveMs = this.sinceMs = host.turn.nowMs
     this.backlog = new Backlog(host, this.outlet, this.slots, () => host.onSlowReader(this))
+    this.lanes = new SharedLanes(host, session, this.slots)
+    this.cluster = host.cluster === undefined ? undefined : new ClusterDispatch(this, host.cluster)
+    this.#intake = new Intake(this, this.#flow)
   }
 
   attach(transport: Transport): void {
@@ -88,12 +71,11 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   }
 
   get isClosed(): boolean {
-    return this.#isClosed
+    return this.#flow.isClosed
   }
 
-  /** Aborted when the client sends no more or is gone: it stands in no line then. */
   get gone(): AbortSignal {
-    return this.#hasEnded ? AbortSignal.abort() : (this.#gone ??= new AbortController()).signal
+    return this.#flow.hasEnded ? AbortSignal.abort() : (this.#gone ??= new AbortController()).signal
   }
 
   get transport(): Transport {
@@ -102,40 +84,20 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
 
   /** True when nothing is owed and nothing is begun. */
   get isIdle(): boolean {
-    return this.slots.owed === 0 && this.own.pinned === undefined && !this.#isHeld
+    return this.slots.owed === 0 && this.own.pinned === undefined && !this.#flow.isBlockedBy(holds.holder)
   }
 
   onData(bytes: Buffer, length: number): void {
-    beginEvent()
-    this.#receive(bytes, length)
-    this.host.shield?.settle()
-    endEvent()
+    const { turn, shield } = this.host
+    turn.beginEvent()
+    this.lastActiveMs = turn.read()
+    if (!this.#flow.isLeaving) this.#intake.receive(bytes, length)
+    shield?.settle()
+    turn.endEvent()
   }
 
-  #receive(bytes: Buffer, length: number): void {
-    this.lastActiveMs = this.host.turn.nowMs = performance.now()
-    if (this.#isEnding) return
-    if (this.own.pinned?.isPipe === true && this.#input.isEmpty && !this.#isBlocked) {
-      this.own.pinned.forward(bytes, 0, length)
-      if (this.own.pinned.mustWait) this.#transport.pause()
-      return
-    }
-    const start = this.#large.isOnItsWay ? this.#large.forward(bytes, length) : 0
-    if (this.#large.mustWait) this.#transport.pause()
-    if (start === length) return
-    if (this.#input.isEmpty && !this.#isBlocked) {
-      const taken = this.#take(bytes, start, length)
-      if (taken < length && !this.#isEnding) this.#input.add(bytes, taken, length, this.#large.missingBytes)
-    } else {
-      this.#input.add(bytes, start, length, this.#large.missingBytes)
-      this.#takeInput()
-    }
-    if (this.#isBlocked && this.#input.isFull) this.#transport.pause()
-  }
-
-  /** Redis has taken what was sent over the client's own connection: the rest of a large request, or more, may come. */
   onUpstreamDrain(): void {
-    if ((this.#large.isOnItsWay || this.own.pinned?.isPipe === true) && !this.#isBlocked) this.#transport.resume()
+    this.#intake.onUpstreamDrain()
   }
 
   onDrain(): void {
@@ -143,19 +105,19 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   }
 
   onEnd(): void {
-    this.#hasEnded = true
+    this.#flow.end()
     this.#gone?.abort()
     this.backlog.expectReading()
     this.#finish()
   }
 
   onClose(): void {
-    if (this.#isEnding || !this.#isBlocked || this.#input.isEmpty) {
+    if (this.#flow.isLeaving || !this.#flow.isBlocked || this.#intake.isEmpty) {
       this.#close()
       return
     }
     // What it has sent before is carried out all the same, as Redis does with what it has read.
-    this.#isLost = true
+    this.#flow.lose()
     this.onEnd()
     this.onDrain()
   }
@@ -164,14 +126,13 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   #finish(): void {
     this.own.finish()
     // Of a pipe only the server knows what is owed, and closes it.
-    if (!this.#isBlocked && !this.#isEnding && this.own.pinned?.isPipe !== true) this.endAfterReplies()
+    if (!this.#flow.isBlocked && !this.#flow.isLeaving && this.own.pinned?.isPipe !== true) this.endAfterReplies()
   }
 
   #close(): void {
-    if (this.#isClosed) return
-    this.#isClosed = true
-    this.#isEnding = true
-    this.#input.clear()
+    if (this.#flow.isClosed) return
+    this.#flow.close()
+    this.#intake.clear()
     this.slots.clear()
     this.own.release()
     this.backlog.close()
@@ -180,17 +141,17 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
   }
 
   onReply(slot: number, bytes: Uint8Array, start: number, end: number, isLast: boolean): void {
-    if (this.#isClosed) return
+    if (this.#flow.isClosed) return
     this.slots.reply(slot, bytes, start, end, isLast)
     this.backlog.weigh(end - start, isLast)
     if (!isLast) return
     if (this.slots.owed === 0) {
-      if (this.#isEnding || this.#isBlocked) this.#drained()
-    } else if (this.#isCrowded && this.slots.owed <= this.#maxOwed >> 1) this.goOn()
+      if (this.#flow.isLeaving || this.#flow.isBlocked) this.#drained()
+    } else if (this.#intake.isCrowdGone) this.goOn()
   }
 
   onLost(slot: number, error: UpstreamLostError, wasSent: boolean): void {
-    if (this.#isClosed) return
+    if (this.#flow.isClosed) return
     if (this.slots.hasBegun && slot === this.slots.head) {
       this.destroy()
       return
@@ -215,31 +176,27 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     this.backlog.whenCaughtUp(callback, slot)
   }
 
-  /** Answers a slot with a whole reply. */
   answer(slot: number, reply: Uint8Array): void {
     this.onReply(slot, reply, 0, reply.length, true)
   }
 
-  /** Answers the request at hand from here, in its turn, with the first `length` bytes of a reply that stays as it is. */
   answerNow(reply: Uint8Array, length = reply.length): void {
     if (this.slots.owed > 0) this.onReply(this.slots.take(), reply, 0, length, true)
-    else if (!this.#isClosed) this.outlet.put(reply, 0, length, true)
+    else if (!this.#flow.isClosed) this.outlet.put(reply, 0, length, true)
     // A pipeline of short requests may ask for more than any buffer should hold.
-    if (length >= largeBytes && this.backlog.isBehind) this.#pause()
+    if (length >= largeBytes && this.backlog.isBehind) this.#intake.waitForReader()
   }
 
-  /** Takes no more requests and closes once all that is owed has gone out. */
   endAfterReplies(): void {
-    this.#isEnding = true
-    this.#input.clear()
+    this.#flow.leave()
+    this.#intake.clear()
     if (this.slots.owed === 0) this.#drained()
   }
 
-  /** Closes once what was answered so far has gone out. */
   end(): void {
     this.outlet.flush()
-    this.#isEnding = true
-    if (this.#isLost) this.#close()
+    this.#flow.leave()
+    if (this.#flow.isLost) this.#close()
     else this.#transport.end()
   }
 
@@ -248,172 +205,59 @@ export class ClientConnection implements TransportOwner, ReplyTarget {
     this.#transport.destroy()
   }
 
-  /** No request is taken until `letGo`. */
   hold(): void {
-    this.#isHeld = true
+    this.#flow.block(holds.holder)
   }
 
   letGo(): void {
-    if (!this.#isHeld) return
-    this.#isHeld = false
+    if (!this.#flow.isBlockedBy(holds.holder)) return
+    this.#flow.unblock(holds.holder)
     this.goOn()
   }
 
-  /** User, protocol or database have changed: other connections from now on. */
   stateChanged(): void {
     this.lanes.forget()
     this.#keySpace = undefined
   }
 
-  /** Sends the request at hand over a shared lane for a state. */
-  sendShared(
-    lane: SharedLane,
-    command: ProxyCommand,
-    bytes: Buffer,
-    start: number,
-    end: number,
-    target: ReplyTarget = this,
-  ): void {
-    const request = this.request.wholeBytes(bytes, start, end)
-    const slot = this.slots.take()
-    lane.send(request.bytes, request.start, request.end, target, slot, command.id, this.host.turn.nowMs)
+  sendShared(lane: SharedLane, target: ReplyTarget = this, tag: number = this.slots.take()): void {
+    const { bytes, start, end, command } = this.request
+    lane.send(bytes, start, end, target, tag, command.id, this.host.turn.nowMs)
   }
 
-  /** Sends a request whose slot was taken before. */
   sendInto(slot: number, command: ProxyCommand, request: Uint8Array): void {
-    if (this.#cluster !== undefined) this.#cluster.sendInto(slot, command, request)
-    else this.lanes.forCommands().send(request, 0, request.length, this, slot, command.id, performance.now())
+    if (this.cluster !== undefined) this.cluster.sendInto(slot, command, request)
+    else this.lanes.forCommands().send(request, 0, request.length, this, slot, command.id, this.host.turn.read())
   }
 
-  /** The keys that this client can read, and which of them are hot. */
   keySpace(): KeySpace {
     return (this.#keySpace ??= this.host.shield!.spaceOf(this.session.identity, this.session.database))
   }
 
-  get #isBlocked(): boolean {
-    return this.#isWaiting || this.#isHeld || this.#isPaused || this.#isCrowded
-  }
-
-  /** Requests that may be on their way: over a connection of its own the client holds up nobody. */
-  get #maxOwed(): number {
-    return this.own.pinned === undefined ? this.backlog.window : this.host.maxInFlight
-  }
-
-  #takeInput(): void {
-    const input = this.#input
-    while (!input.isEmpty && !this.#isBlocked && !this.#isEnding) {
-      const { start } = input
-      if (this.own.pinned?.isPipe === true) {
-        this.own.pinned.forward(input.bytes, start, input.end)
-        input.clear()
-        return
-      }
-      const taken = this.#take(input.bytes, start, input.end)
-      input.consume(taken)
-      if (taken === start) break
-    }
-  }
-
-  /** Takes the requests that are there; gives the offset behind the last one. */
-  #take(bytes: Buffer, start: number, end: number): number {
-    let at = start
-    const { parser } = this
-    const { shield } = this.host
-    this.backlog.renewWindow()
-    if (this.backlog.isBehind) this.#pause()
-    while (at < end && !this.#isBlocked) {
-      let next: number
-      try {
-        next = parser.parse(bytes, at, end)
-        if (next === 0 && this.#large.begin(bytes, at, end)) return end
-      } catch (error) {
-        if (!(error instanceof RequestError)) throw error
-        if (this.own.awaitsAnswers()) return at
-        this.answerNow(Buffer.from(`-${error.reply}\r\n`, 'latin1'))
-        this.endAfterReplies()
-        return end
-      }
-      if (next === 0) break
-      if (shield !== undefined) shield.canRepeat = false
-      if (parser.length > 0 && !this.#dispatch(bytes, at, next)) return at
-      at = shield?.canRepeat === true ? shield.repeat(this, bytes, at, next, end) : next
-      if (this.#isEnding) return end
-      if (this.own.pinned?.isPipe === true) {
-        this.own.pinned.forward(bytes, at, end)
-        return end
-      }
-      if (this.slots.owed > this.#maxOwed) this.#isCrowded = true
-    }
-    return at
-  }
-
-  /** Sends one request its way; false where it has to wait. */
-  #dispatch(bytes: Buffer, start: number, end: number): boolean {
-    const command = proxyCommandOf(this.args)
-    if (this.host.cluster !== undefined) return dispatchToCluster(this, this.host.cluster, command, bytes, start, end)
-    if (this.own.pinned !== undefined) return this.own.dispatch(this.own.pinned, command, bytes, start, end)
-    if (command.isShared && !this.host.isIsolated && this.session.isKnown && !this.backlog.isHeavy) {
-      let target: ReplyTarget = this
-      const { shield } = this.host
-      if (shield !== undefined) {
-        const seen = shield.see(this, command, this)
-        if (seen === 'answered') return true
-        if (seen === 'held') return false
-        target = seen
-      }
-      const lane = this.lanes.forCommands()
-      if (bytes[start] === asterisk) {
-        lane.send(bytes, start, end, target, this.slots.take(), command.id, this.host.turn.nowMs)
-      } else this.sendShared(lane, command, bytes, start, end, target)
-      return true
-    }
-    return dispatchRare(this, command, bytes, start, end)
-  }
-
-  /** What sends this client's requests to a cluster. */
-  dispatchTo(cluster: ClusterSettings): ClusterDispatch {
-    if (this.#cluster === undefined) {
-      this.#cluster = new ClusterDispatch(this, cluster)
-      this.own.inCluster(this.#cluster)
-    }
-    return this.#cluster
-  }
-
-  /** The request at hand has to wait until all before it are answered. */
   waitForReplies(): false {
-    this.#isWaiting = true
+    this.#flow.block(holds.replies)
     return false
   }
 
-  /** What is owed, all of it by the server, comes as part of a pipe; of one that is to end the server closes that. */
   forgetOwed(): void {
     this.slots.clear()
-    if (!this.#isEnding) this.#drained()
-    else if (this.#hasEnded) this.own.finish()
+    if (!this.#flow.isLeaving) this.#drained()
+    else if (this.#flow.hasEnded) this.own.finish()
   }
 
   #drained(): void {
-    this.#isWaiting = false
-    if (this.#isEnding) this.end()
+    this.#flow.unblock(holds.replies)
+    if (this.#flow.isLeaving) this.end()
     else this.goOn()
   }
 
-  #pause(): void {
-    this.outlet.flush()
-    this.#isPaused = this.backlog.isBehind
-  }
-
-  /** Goes on with requests after whatever held them up. */
   goOn(): void {
-    if (this.#isClosed || this.#isEnding) return
-    if (this.#isPaused && !this.backlog.isBehind) this.#isPaused = false
-    if (this.#isCrowded && this.slots.owed <= this.#maxOwed >> 1) this.#isCrowded = false
-    if (this.#isBlocked) return
+    if (this.#flow.isLeaving || !this.#intake.unblock()) return
     // What let it go on may have been a timer, which is no turn of its own.
-    this.host.turn.nowMs = performance.now()
-    this.#takeInput()
+    this.host.turn.read()
+    this.#intake.takeInput()
     this.host.shield?.settle()
-    if (this.#hasEnded) this.#finish()
-    else if (!this.#isEnding && !(this.#isBlocked && this.#input.isFull)) this.#transport.resume()
+    if (this.#flow.hasEnded) this.#finish()
+    else if (!this.#flow.isLeaving && !this.#intake.isFull) this.#transport.resume()
   }
 }

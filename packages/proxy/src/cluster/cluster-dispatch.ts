@@ -1,12 +1,13 @@
 import { encodeCommand, encodeReply, mayBlock } from '@firebreak/core'
-import type { ClientConnection } from '../client/client-connection.ts'
-import type { PinnedLane } from '../client/pinned-lane.ts'
-import { dispatchRare } from '../client/rare-dispatch.ts'
-import { carryOut } from '../client/session-commands.ts'
+import { dispatchRare } from '../client/dispatch.ts'
+import type { ClusterWay, ProxyClient, Redirected } from '../client/proxy-client.ts'
 import { multiCommand, type ProxyCommand } from '../commands/proxy-command.ts'
+import type { PinnedLane } from '../lanes/pinned-lane.ts'
+import { carryOut } from '../session/session-commands.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
+import type { ClusterSettings } from '../upstream/upstream-topology.ts'
 import { clusterOfOne } from './cluster-of-one.ts'
-import { ClusterSender, type ClusterSettings } from './cluster-sender.ts'
+import { ClusterSender } from './cluster-sender.ts'
 import { everywhere, isForAll } from './everywhere.ts'
 import { redirectOf } from './redirect.ts'
 import { isCrossSlot, isForMany, slotOf } from './request-slots.ts'
@@ -24,14 +25,14 @@ const maxHeldLength = 4096
 const nodeModes: ReadonlySet<string> = new Set(['READONLY', 'READWRITE', 'ASKING'])
 
 /** Sends one client's requests to the right nodes of a cluster, so that the client sees one Redis. */
-export class ClusterDispatch {
-  readonly #client: ClientConnection
+export class ClusterDispatch implements ClusterWay {
+  readonly #client: ProxyClient
   readonly #settings: ClusterSettings
   readonly #sender: ClusterSender
   /** MULTI was answered, and no node has been chosen for the transaction yet: its commands so far, none with a key. */
   #openMulti: Uint8Array[] | undefined
 
-  constructor(client: ClientConnection, settings: ClusterSettings) {
+  constructor(client: ProxyClient, settings: ClusterSettings) {
     this.#client = client
     this.#settings = settings
     this.#sender = new ClusterSender(client, settings)
@@ -42,60 +43,62 @@ export class ClusterDispatch {
   }
 
   /** Sends the request at hand its way; false where it has to wait. */
-  dispatch(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+  dispatch(): boolean {
     const client = this.#client
+    const { command } = client.request
     const { pinned } = client.own
     const { isSpread } = this
-    const answer = isSpread && !command.isShared ? answerForWholeSession(command, client.request) : undefined
+    const answer = isSpread && !command.isShared ? answerForWholeSession(client.request) : undefined
     if (answer !== undefined) {
       client.answerNow(answer)
       return true
     }
-    if (this.#openMulti !== undefined) return this.#inOpenMulti(this.#openMulti, command, bytes, start, end)
+    if (this.#openMulti !== undefined) return this.#inOpenMulti(this.#openMulti)
     // It owes nothing any more and is about to be given back; then this comes again.
     if (isSpread && pinned?.isFree === true) return false
-    if (pinned !== undefined && !this.#mayLeave(pinned, command)) {
-      if (isSpread && this.#mayBeFreed(pinned, command)) return client.waitForReplies()
-      if (isSpread && this.#isRefusedToSubscriber(pinned, command)) {
+    if (pinned !== undefined && !this.#mayLeave(pinned)) {
+      if (isSpread && this.#mayBeFreed(pinned)) return client.waitForReplies()
+      if (isSpread && this.#isRefusedToSubscriber(pinned)) {
         client.answerNow(notWhileSubscribed(command))
         return true
       }
-      return client.own.dispatch(pinned, command, bytes, start, end)
+      return client.own.dispatch(pinned)
     }
-    if (pinned !== undefined && this.#isForMany(command)) return this.#besidePinned(pinned, command, bytes, start, end)
-    return this.#dispatch(command, bytes, start, end)
+    if (pinned !== undefined && this.#isForMany()) return this.#besidePinned(pinned)
+    return this.#dispatch()
   }
 
   /** On the node of the client's own connection nothing may overtake: neither this what was sent there, nor what follows it. */
-  #besidePinned(pinned: PinnedLane, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+  #besidePinned(pinned: PinnedLane): boolean {
     const client = this.#client
     if (pinned.inFlight > 0) return client.waitForReplies()
-    if (!this.#dispatch(command, bytes, start, end)) return false
+    if (!this.#dispatch()) return false
     if (client.slots.owed > 0) client.waitForReplies()
     return true
   }
 
-  #dispatch(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+  #dispatch(): boolean {
     const client = this.#client
+    const { command } = client.request
     const { isSpread } = this
     switch (command.way) {
       case 'session':
-        return carryOut(client, command, bytes, start, end)
+        return carryOut(client)
       case 'cluster':
-        if (!isSpread) return this.#route(command, bytes, start, end)
-        client.answerNow(encodeReply(clusterOfOne(command.name, this.#settings.only(client)), client.session.version))
+        if (!isSpread) return this.#route()
+        client.answerNow(encodeReply(clusterOfOne(command.name, client.host.onlyNode(client)!), client.session.version))
         return true
       case 'info':
       case 'own':
-        return dispatchRare(client, command, bytes, start, end)
+        return dispatchRare(client)
       case 'script':
       case 'shared':
-        if (command.mayBlock && mayBlock(command.row!, client.args)) return this.#borrow(command, bytes, start, end)
-        return this.#route(command, bytes, start, end)
+        if (command.mayBlock && mayBlock(command.row!, client.args)) return this.#borrow()
+        return this.#route()
       default:
         break
     }
-    if (!isSpread) return this.#borrow(command, bytes, start, end)
+    if (!isSpread) return this.#borrow()
     if (command.name === 'MULTI' && client.args.length === 1) {
       this.#openMulti = []
       client.answerNow(ok)
@@ -105,11 +108,11 @@ export class ClusterDispatch {
       client.answerNow(ok)
       return true
     }
-    return this.#borrow(command, bytes, start, end)
+    return this.#borrow()
   }
 
-  #isForMany(command: ProxyCommand): boolean {
-    return this.isSpread && isForMany(this.#client.request, command)
+  #isForMany(): boolean {
+    return this.isSpread && isForMany(this.#client.request)
   }
 
   /** True where what is sent must go over the client's own connection, by the answers so far. */
@@ -119,10 +122,10 @@ export class ClusterDispatch {
   }
 
   /** A command on a key that the server would refuse to a subscriber, but for looking at the key's slot first. */
-  #isRefusedToSubscriber(pinned: PinnedLane, command: ProxyCommand): boolean {
+  #isRefusedToSubscriber(pinned: PinnedLane): boolean {
     // With what is owed the subscriptions may end.
     if (!this.#isSubscribedOnly(pinned) || this.#client.slots.owed > 0) return false
-    return command.way !== 'pin' && slotOf(this.#client.request, command) >= 0
+    return this.#client.request.command.way !== 'pin' && slotOf(this.#client.request) >= 0
   }
 
   /** In RESP3 a subscriber may ask for other things. */
@@ -131,24 +134,26 @@ export class ClusterDispatch {
   }
 
   /** With all answers (to EXEC, say) the client may have no connection of its own any more, and another for this one. */
-  #mayBeFreed(pinned: PinnedLane, command: ProxyCommand): boolean {
+  #mayBeFreed(pinned: PinnedLane): boolean {
     if (this.#client.slots.owed === 0 || pinned.hasSentMulti || pinned.isPipe) return false
-    if (this.#isForMany(command)) return true
-    const slot = slotOf(this.#client.request, command)
+    if (this.#isForMany()) return true
+    const slot = slotOf(this.#client.request)
     return slot < 0 || this.#settings.topology.nodeOf(slot) !== pinned.node
   }
 
   /** A client that only watches keys, say, may ask another node for something else meanwhile. */
-  #mayLeave(pinned: PinnedLane, command: ProxyCommand): boolean {
+  #mayLeave(pinned: PinnedLane): boolean {
     if (this.#isBound(pinned)) return false
-    if (command.way !== 'shared' && command.way !== 'script') return false
-    if (this.#isForMany(command)) return true
-    const slot = slotOf(this.#client.request, command)
+    const { way } = this.#client.request.command
+    if (way !== 'shared' && way !== 'script') return false
+    if (this.#isForMany()) return true
+    const slot = slotOf(this.#client.request)
     return slot >= 0 && this.#settings.topology.nodeOf(slot) !== pinned.node
   }
 
-  #inOpenMulti(held: Uint8Array[], command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+  #inOpenMulti(held: Uint8Array[]): boolean {
     const client = this.#client
+    const { command, start, end } = client.request
     if (command.name === 'DISCARD' || (command.name === 'EXEC' && held.length === 0)) {
       this.#openMulti = undefined
       client.answerNow(command.name === 'EXEC' ? noItems : ok)
@@ -156,17 +161,17 @@ export class ClusterDispatch {
     }
     if (command.name === 'QUIT' || command.name === 'RESET') {
       this.#openMulti = undefined
-      return carryOut(client, command, bytes, start, end)
+      return carryOut(client)
     }
     if (held.length < maxHeldCommands && end - start <= maxHeldLength && this.#mayWaitForNode(command)) {
-      held.push(copyOf(client.request.wholeBytes(bytes, start, end)))
+      held.push(client.request.copy())
       client.answerNow(queued)
       return true
     }
     if (client.slots.owed > 0) return client.waitForReplies()
-    const pinned = this.#beginMulti(this.#nodeOf(command))
-    client.own.remember(command, bytes, start, end, held)
-    return client.own.dispatch(pinned, command, bytes, start, end)
+    const pinned = this.#beginMulti(this.#nodeOf())
+    client.own.remember(held)
+    return client.own.dispatch(pinned)
   }
 
   /** A plain command without a key, which Redis will queue: the transaction's node is that of its first key. */
@@ -186,28 +191,28 @@ export class ClusterDispatch {
     return pinned
   }
 
-  #borrow(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+  #borrow(): boolean {
     const client = this.#client
     if (client.slots.owed > 0) return client.waitForReplies()
-    return client.own.borrow(command, bytes, start, end, this.#nodeOf(command))
+    return client.own.borrow(this.#nodeOf())
   }
 
   /**
    * Where a request goes whose first arguments are there; undefined where it has to be seen whole. A transaction that was
    * waiting for its first command begins there.
    */
-  nodeForLarge(command: ProxyCommand): UpstreamNode | undefined {
+  nodeForLarge(): UpstreamNode | undefined {
     const { topology } = this.#settings
-    const { own, slots, args } = this.#client
+    const { own, slots, args, request } = this.#client
     const { pinned } = own
-    const { row, name } = command
-    if (!topology.isSpread) return pinned?.node ?? this.#nodeOf(command)
-    const slot = slotOf(this.#client.request, command)
-    if (pinned !== undefined && this.#isBound(pinned) && !this.#mayBeFreed(pinned, command)) return pinned.node
+    const { row, name, way } = request.command
+    if (!topology.isSpread) return pinned?.node ?? this.#nodeOf()
+    const slot = slotOf(request)
+    if (pinned !== undefined && this.#isBound(pinned) && !this.#mayBeFreed(pinned)) return pinned.node
     // Its first key may be to come; of a script without keys it is known that none is.
-    const isKeyless = command.way === 'script' ? args.length > 2 && args.numberAt(2) === 0 : !row?.keys.length
+    const isKeyless = way === 'script' ? args.length > 2 && args.numberAt(2) === 0 : !row?.keys.length
     if (slot < 0 && !isKeyless) return undefined
-    const node = this.#nodeOf(command)
+    const node = this.#nodeOf()
     if (this.#openMulti !== undefined) {
       if (slots.owed === 0) this.#beginMulti(node)
       return node
@@ -218,57 +223,54 @@ export class ClusterDispatch {
   }
 
   /** Where an error reply sends a request of the client's own connection that was taken at `sinceMs`, if anywhere. */
-  redirected(
-    pinned: PinnedLane,
-    reply: Uint8Array,
-    sinceMs: number,
-  ): { readonly node: UpstreamNode; readonly isAsking: boolean } | 'later' | undefined {
+  redirected(pinned: PinnedLane, reply: Uint8Array, sinceMs: number): Redirected | 'later' | undefined {
     const redirect = redirectOf(reply)
     if (redirect === undefined) return undefined
     const { topology, retryForMs } = this.#settings
     if (redirect.kind === 'later')
-      return topology.isSpread && performance.now() - sinceMs < retryForMs ? 'later' : undefined
+      return topology.isSpread && this.#client.host.turn.nowMs - sinceMs < retryForMs ? 'later' : undefined
     const { kind, slot, host, port } = redirect
     if (kind === 'moved') return { node: topology.moved(slot, host, port, pinned.node), isAsking: false }
     return { node: topology.nodeAt(host, port, pinned.node), isAsking: true }
   }
 
   /** Chooses between connections for scripts and for the rest; false where the request would overtake one before it. */
-  #chooseUse(command: ProxyCommand): boolean {
-    const use = command.way === 'script' ? 'scripts' : 'commands'
+  #chooseUse(): boolean {
+    const use = this.#client.request.command.way === 'script' ? 'scripts' : 'commands'
     if (this.#client.slots.owed === 0) this.#sender.use = use
     // What follows a script goes over its connection.
     return use === this.#sender.use || use === 'commands'
   }
 
-  #route(command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+  #route(): boolean {
     const client = this.#client
+    const { request } = client
+    const { command } = request
     const { name } = command
-    if (!this.#chooseUse(command)) return client.waitForReplies()
-    const request = client.request.wholeBytes(bytes, start, end)
+    if (!this.#chooseUse()) return client.waitForReplies()
     const { shield } = client.host
     const seen = shield?.see(client, command, client) ?? client
     if (seen === 'held') return false
     if (seen === 'answered') return true
     if (!this.#settings.topology.isSpread) {
-      this.#sender.send(command, copyOf(request), -1, seen, client.slots.take())
+      this.#sender.send(command, request.copy(), -1, seen, client.slots.take())
       return true
     }
-    if (name === 'KEYS') return this.#sender.keys(copyOf(request))
-    if (name === 'SCAN' && client.args.length >= 2) return this.#sender.scan(command)
+    if (name === 'KEYS') return this.#sender.keys()
+    if (name === 'SCAN' && client.args.length >= 2) return this.#sender.scan()
     const join = everywhere[name]
     if (join !== undefined) {
-      this.#sender.sendEverywhere(command, join, copyOf(request), seen)
+      this.#sender.sendEverywhere(join, seen)
       return true
     }
     if (isSplittable(name)) {
-      const split = isCrossSlot(client.request, command) ? splitRequest(name, client.request.list()) : undefined
+      const split = isCrossSlot(request) ? splitRequest(name, request.list()) : undefined
       if (split !== undefined) {
-        this.#sender.sendParts(command, split.parts, split.join, seen)
+        this.#sender.sendParts(split.parts, split.join, seen)
         return true
       }
     }
-    this.#sender.send(command, copyOf(request), slotOf(client.request, command), seen, client.slots.take())
+    this.#sender.send(command, request.copy(), slotOf(request), seen, client.slots.take())
     return true
   }
 
@@ -277,9 +279,9 @@ export class ClusterDispatch {
     this.#sender.sendInto(slot, command, request)
   }
 
-  #nodeOf(command: ProxyCommand): UpstreamNode {
+  #nodeOf(): UpstreamNode {
     const { topology } = this.#settings
-    const slot = slotOf(this.#client.request, command)
+    const slot = slotOf(this.#client.request)
     return slot < 0 ? topology.masters[0]! : topology.nodeOf(slot)
   }
 }
@@ -289,8 +291,4 @@ function notWhileSubscribed({ name }: ProxyCommand): Buffer {
   return Buffer.from(
     `-ERR Can't execute '${shown}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context\r\n`,
   )
-}
-
-function copyOf({ bytes, start, end }: { bytes: Uint8Array; start: number; end: number }): Uint8Array {
-  return Buffer.from(bytes.subarray(start, end))
 }

@@ -1,14 +1,15 @@
-import { encodeCommand } from '@firebreak/core'
+import { encodeCommand, type Runtime } from '@firebreak/core'
 import { UpstreamLostError } from '../errors.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
 import type { LaneUse, ReplyTarget } from '../upstream/shared-lane.ts'
-import type { Topology } from '../upstream/topology.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
+import type { UpstreamTopology } from '../upstream/upstream-topology.ts'
 import { redirectOf } from './redirect.ts'
 
 /** What a request to a cluster is made of. */
 export interface ClusterRequestOptions {
-  readonly topology: Topology
+  readonly runtime: Runtime
+  readonly topology: UpstreamTopology
   readonly state: ConnectionState
   /** The request; kept until it is answered. */
   readonly bytes: Uint8Array
@@ -70,7 +71,7 @@ export class ClusterRequest implements ReplyTarget {
   onLost(_tag: number, error: UpstreamLostError, wasSent: boolean): void {
     const { sink, tag, isRetrySafe, topology } = this.#options
     const mayRetry = error.refusal === undefined && (!wasSent || isRetrySafe) && !this.#hasBegun
-    if (!mayRetry || performance.now() > this.#deadlineMs) {
+    if (!mayRetry || this.#isLate) {
       sink.onLost(tag, error, wasSent)
       return
     }
@@ -103,11 +104,15 @@ export class ClusterRequest implements ReplyTarget {
     this.#options.onDetour()
   }
 
+  get #isLate(): boolean {
+    return this.#options.runtime.clock.now() > this.#deadlineMs
+  }
+
   /** Does what an error of the cluster asks for; false where the error is the client's. */
   #follow(reply: Buffer): boolean {
     const { topology } = this.#options
     const redirect = redirectOf(reply)
-    if (redirect === undefined || performance.now() > this.#deadlineMs) return false
+    if (redirect === undefined || this.#isLate) return false
     this.#options.onDetour()
     if (redirect.kind === 'later') {
       void topology.refresh()
@@ -127,7 +132,7 @@ export class ClusterRequest implements ReplyTarget {
   }
 
   #later(): void {
-    setTimeout(() => {
+    this.#options.runtime.timers.setTimeout(() => {
       const { sink, tag } = this.#options
       const node = this.#owner()
       if (node.isClosed) sink.onLost(tag, new UpstreamLostError(node.address, 'the proxy is closed'), false)

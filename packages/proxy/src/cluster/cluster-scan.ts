@@ -1,5 +1,5 @@
-import { isWord, wholeNumber } from '../client/words.ts'
 import type { UpstreamLostError } from '../errors.ts'
+import { integerIn, isWord } from '../requests/words.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import { joinCursor } from './scan-cursor.ts'
 
@@ -73,5 +73,5 @@ export class ClusterScan implements ReplyTarget {
 export function scanCount(options: readonly Uint8Array[]): number {
   const index = options.findIndex((option) => isWord(option, 'count'))
   const count = options[index + 1]
-  return (index < 0 || count === undefined ? undefined : wholeNumber(count)) ?? defaultCount
+  return (index < 0 || count === undefined ? undefined : integerIn(count)) ?? defaultCount
 }

@@ -1,9 +1,8 @@
 import { BufferArgs, encodeCommand, firstKeyIndex, keySlotOfBytes, RequestParser } from '@firebreak/core'
-import type { ClientConnection } from '../client/client-connection.ts'
+import type { ProxyClient } from '../client/proxy-client.ts'
 import type { ProxyCommand } from '../commands/proxy-command.ts'
 import type { LaneUse, ReplyTarget } from '../upstream/shared-lane.ts'
-import type { Topology } from '../upstream/topology.ts'
-import type { OnlyNode } from './cluster-of-one.ts'
+import type { ClusterSettings } from '../upstream/upstream-topology.ts'
 import { ClusterRequest } from './cluster-request.ts'
 import { ClusterScan, scanCount } from './cluster-scan.ts'
 import { HeldBytes } from './held-bytes.ts'
@@ -15,21 +14,14 @@ import { keysOfParts, type SplitPart } from './split.ts'
 
 const badCursor = Buffer.from('-ERR invalid cursor\r\n')
 
-/** What the requests of all clients of a cluster share. */
-export interface ClusterSettings {
-  readonly topology: Topology
-  readonly retryForMs: number
-  readonly only: (client: ClientConnection) => OnlyNode
-}
-
 /** Sends one client's requests to nodes that were chosen: to one, or to several whose replies become one. */
 export class ClusterSender {
-  readonly #client: ClientConnection
+  readonly #client: ProxyClient
   readonly #settings: ClusterSettings
   /** The connections that what is owed went over. */
   use: LaneUse = 'commands'
 
-  constructor(client: ClientConnection, settings: ClusterSettings) {
+  constructor(client: ProxyClient, settings: ClusterSettings) {
     this.#client = client
     this.#settings = settings
   }
@@ -40,6 +32,7 @@ export class ClusterSender {
     const { topology, retryForMs } = this.#settings
     const { row } = command
     new ClusterRequest({
+      runtime: client.host.runtime,
       topology,
       state: client.session.snapshot(),
       bytes,
@@ -55,8 +48,10 @@ export class ClusterSender {
     }).send()
   }
 
-  sendParts(command: ProxyCommand, parts: readonly SplitPart[], kind: JoinKind, target: ReplyTarget): void {
+  /** Sends the parts of the request at hand. */
+  sendParts(parts: readonly SplitPart[], kind: JoinKind, target: ReplyTarget): void {
     const client = this.#client
+    const { command } = client.request
     const tag = client.slots.take()
     const ask = (some: readonly SplitPart[], whole: ReplyTarget) => {
       for (const [index, { slot, bytes }] of some.entries()) this.send(command, bytes, slot, whole, index)
@@ -77,12 +72,15 @@ export class ClusterSender {
     ask(parts, joined)
   }
 
-  sendEverywhere(command: ProxyCommand, join: JoinKind, bytes: Uint8Array, target: ReplyTarget): void {
+  /** Sends the request at hand to every master. */
+  sendEverywhere(kind: JoinKind, target: ReplyTarget): void {
+    const { request, slots, host } = this.#client
     const { homeSlots } = this.#settings.topology
-    const { isWrite } = command
+    const { command } = request
+    const bytes = request.copy()
     const joined = new JoinedReply(
-      { kind: join, parts: homeSlots.length, isWrite },
-      joinedSink(target, this.#client.slots.take()),
+      { kind, parts: homeSlots.length, isWrite: command.isWrite, random: host.runtime.random },
+      joinedSink(target, slots.take()),
     )
     for (const [index, slot] of homeSlots.entries()) this.send(command, bytes, slot, joined, index)
   }
@@ -96,13 +94,14 @@ export class ClusterSender {
     this.send(command, request, hashSlot, this.#client, slot)
   }
 
-  keys(request: Uint8Array): boolean {
+  keys(): boolean {
     const client = this.#client
     if (client.slots.owed > 0) return client.waitForReplies()
     const slot = client.slots.take()
+    const request = client.request.copy()
     const { topology, retryForMs } = this.#settings
     const stream = new KeysStream(
-      { topology, state: client.session.snapshot(), request, retryForMs },
+      { runtime: client.host.runtime, topology, state: client.session.snapshot(), request, retryForMs },
       {
         onPiece: (bytes, start, end, isLast) => {
           if (client.isClosed) stream.cancel()
@@ -116,8 +115,9 @@ export class ClusterSender {
     return true
   }
 
-  scan(command: ProxyCommand): boolean {
+  scan(): boolean {
     const client = this.#client
+    const { command } = client.request
     const { homeSlots } = this.#settings.topology
     const args = client.request.list()
     const place = splitCursor(Buffer.from(args[1]!).toString('latin1'))

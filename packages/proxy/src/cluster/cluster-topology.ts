@@ -1,9 +1,9 @@
-import { readClusterSlots, SlotMap } from '@firebreak/core'
+import { readClusterSlots, SlotMap, type TimerHandle } from '@firebreak/core'
 import type { ConnectTarget } from '../transport/transport.ts'
 import { askOnce } from '../upstream/ask-once.ts'
 import type { Identity } from '../upstream/identity.ts'
-import type { Topology } from '../upstream/topology.ts'
 import { type NodeSettings, UpstreamNode } from '../upstream/upstream-node.ts'
+import type { UpstreamTopology } from '../upstream/upstream-topology.ts'
 
 const refreshGapMs = 50
 const demotedGraceMs = 1000
@@ -12,7 +12,7 @@ const demotedGraceMs = 1000
  * Knows the nodes of a cluster and who serves which slot: from CLUSTER SLOTS of any node that answers, and at once from
  * every MOVED.
  */
-export class ClusterTopology implements Topology {
+export class ClusterTopology implements UpstreamTopology {
   readonly isSpread = true
   readonly #seeds: readonly ConnectTarget[]
   readonly #identity: Identity
@@ -22,9 +22,9 @@ export class ClusterTopology implements Topology {
   #masters: UpstreamNode[] = []
   #refreshing: Promise<void> | undefined
   #refreshedMs = 0
-  #timer: NodeJS.Timeout
+  readonly #timer: TimerHandle
   #isClosed = false
-  readonly #demoted = new Map<UpstreamNode, NodeJS.Timeout>()
+  readonly #demoted = new Map<UpstreamNode, TimerHandle>()
   /** Called whenever slots have other owners. */
   onChange: (() => void) | undefined
 
@@ -33,8 +33,7 @@ export class ClusterTopology implements Topology {
     this.#identity = identity
     this.#settings = settings
     for (const seed of seeds) this.#nodeAt(seed.host, seed.port)
-    this.#timer = setInterval(() => void this.refresh(), 5000)
-    this.#timer.unref()
+    this.#timer = settings.runtime.timers.setInterval(() => void this.refresh(), 5000)
   }
 
   /** The masters in the order of their first slots; before any map is known, the first seed. */
@@ -81,14 +80,15 @@ export class ClusterTopology implements Topology {
 
   close(): void {
     this.#isClosed = true
-    clearInterval(this.#timer)
-    for (const timer of this.#demoted.values()) clearTimeout(timer)
+    this.#timer.cancel()
+    for (const timer of this.#demoted.values()) timer.cancel()
     for (const node of this.#nodes.values()) node.close()
   }
 
   async #refresh(): Promise<void> {
-    const waitMs = this.#refreshedMs + refreshGapMs - performance.now()
-    if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs))
+    const { clock, timers } = this.#settings.runtime
+    const waitMs = this.#refreshedMs + refreshGapMs - clock.now()
+    if (waitMs > 0) await new Promise<void>((resolve) => timers.setTimeout(resolve, waitMs))
     const targets = [
       ...this.#masters.map(({ target }) => target),
       ...this.#seeds,
@@ -107,13 +107,13 @@ export class ClusterTopology implements Topology {
         this.#take(
           ranges.map(({ first, last, master }) => ({ first, last, node: this.#nodeAt(master.host, master.port) })),
         )
-        this.#refreshedMs = performance.now()
+        this.#refreshedMs = clock.now()
         return
       } catch {
         // The next one may know.
       }
     }
-    this.#refreshedMs = performance.now()
+    this.#refreshedMs = clock.now()
   }
 
   #take(ranges: readonly { first: number; last: number; node: UpstreamNode }[]): void {
@@ -128,17 +128,16 @@ export class ClusterTopology implements Topology {
   }
 
   #keep(node: UpstreamNode): void {
-    clearTimeout(this.#demoted.get(node))
+    this.#demoted.get(node)?.cancel()
     this.#demoted.delete(node)
   }
 
   /** A node that serves no slot any more may hang with requests that nobody will answer. */
   #drop(node: UpstreamNode): void {
-    const timer = setTimeout(() => {
+    const timer = this.#settings.runtime.timers.setTimeout(() => {
       this.#demoted.delete(node)
       node.loseAll('it serves no slot any more')
     }, demotedGraceMs)
-    timer.unref()
     this.#demoted.set(node, timer)
   }
 

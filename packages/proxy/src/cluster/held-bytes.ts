@@ -1,14 +1,14 @@
-import type { ClientConnection } from '../client/client-connection.ts'
+import type { ProxyClient } from '../client/proxy-client.ts'
 
 /** So much of a reply may be held whatever else its client leaves unread. */
 const smallBytes = 4096
 
 /** What is held of one reply until it can go out; it counts as what its client leaves unread. */
 export class HeldBytes {
-  readonly #client: ClientConnection
+  readonly #client: ProxyClient
   #bytes = 0
 
-  constructor(client: ClientConnection) {
+  constructor(client: ProxyClient) {
     this.#client = client
   }
 

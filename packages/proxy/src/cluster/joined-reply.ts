@@ -1,6 +1,6 @@
 import { ReplyScanner } from '@firebreak/core'
-import { lostReply } from '../client/lost-reply.ts'
 import type { UpstreamLostError } from '../errors.ts'
+import { lostReply } from '../replies/reply-text.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 
 /**
@@ -24,6 +24,8 @@ export interface JoinedReplyOptions {
   readonly parts: number
   /** True where a part that was carried out has changed something, though another was not. */
   readonly isWrite: boolean
+  /** Of `any`: chance. */
+  readonly random?: () => number
   /** Of `places`: for each part, where its items stand in the whole. */
   readonly places?: readonly (readonly number[])[]
   /** Where what is held is counted; `add` is false where it is too much. */
@@ -91,7 +93,7 @@ export class JoinedReply implements ReplyTarget {
         return replies[0]!
       case 'any': {
         const found = replies.filter((reply) => reply.length > nullBytes)
-        return found[Math.floor(Math.random() * found.length)] ?? replies[0]!
+        return found[Math.floor((this.#options.random?.() ?? 0) * found.length)] ?? replies[0]!
       }
       case 'sum':
         return Buffer.from(`:${replies.reduce((sum, reply) => sum + integerOf(reply), 0)}\r\n`)

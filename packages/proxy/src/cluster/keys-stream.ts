@@ -1,13 +1,15 @@
+import type { Runtime } from '@firebreak/core'
 import type { UpstreamLostError } from '../errors.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
-import type { Topology } from '../upstream/topology.ts'
 import type { ReplyReceiver, UpstreamConnection } from '../upstream/upstream-connection.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
+import type { UpstreamTopology } from '../upstream/upstream-topology.ts'
 import { redirectOf } from './redirect.ts'
 
 /** What is asked of all nodes. */
 export interface KeysStreamOptions {
-  readonly topology: Topology
+  readonly runtime: Runtime
+  readonly topology: UpstreamTopology
   readonly state: ConnectionState
   readonly request: Uint8Array
   /** How long a node that is lost is asked again, or who takes its place. */
@@ -18,7 +20,7 @@ const nothing = Buffer.alloc(0)
 const laterMs = 20
 
 /** Who gets the joined array, in pieces. */
-export interface StreamSink {
+export interface KeysSink {
   onPiece(bytes: Uint8Array, start: number, end: number, isLast: boolean): void
   onLost(error: UpstreamLostError): void
   /** True while who gets it leaves more unread than it may. */
@@ -47,7 +49,7 @@ interface Part {
  */
 export class KeysStream {
   readonly #options: KeysStreamOptions
-  readonly #sink: StreamSink
+  readonly #sink: KeysSink
   readonly #deadlineMs: number
   readonly #parts: Part[]
   #turn = 0
@@ -55,10 +57,10 @@ export class KeysStream {
   #hasStarted = false
   #isDone = false
 
-  constructor(options: KeysStreamOptions, sink: StreamSink) {
+  constructor(options: KeysStreamOptions, sink: KeysSink) {
     this.#options = options
     this.#sink = sink
-    this.#deadlineMs = performance.now() + options.retryForMs
+    this.#deadlineMs = options.runtime.clock.now() + options.retryForMs
     this.#parts = options.topology.homeSlots.map((slot) => ({
       slot,
       node: options.topology.nodeOf(slot),
@@ -83,7 +85,7 @@ export class KeysStream {
   }
 
   get #mayAskAgain(): boolean {
-    return !this.#hasStarted && performance.now() < this.#deadlineMs
+    return !this.#hasStarted && this.#options.runtime.clock.now() < this.#deadlineMs
   }
 
   #askAgain(part: Part): void {
@@ -91,9 +93,9 @@ export class KeysStream {
     part.line = nothing
     part.count = -1
     part.waiting = []
-    const { topology } = this.#options
+    const { topology, runtime } = this.#options
     void topology.refresh().then(() => {
-      setTimeout(() => {
+      runtime.timers.setTimeout(() => {
         if (!this.#isDone && !topology.nodeOf(part.slot).isClosed) this.#ask(part)
       }, laterMs)
     })

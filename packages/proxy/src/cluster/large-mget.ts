@@ -1,4 +1,4 @@
-import type { ClientConnection } from '../client/client-connection.ts'
+import type { ProxyClient } from '../client/proxy-client.ts'
 import { UpstreamLostError } from '../errors.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import { HeldBytes } from './held-bytes.ts'
@@ -7,7 +7,7 @@ import { type SplitPart, splitRequest } from './split.ts'
 
 /** What an MGET of which not all can be held needs. */
 export interface LargeMgetOptions {
-  readonly client: ClientConnection
+  readonly client: ProxyClient
   readonly keys: readonly Uint8Array[]
   /** Who gets the reply in pieces, under `tag`, whose turn it is. */
   readonly target: ReplyTarget

@@ -1,11 +1,10 @@
 import { firstKeyIndex, forEachKey, keySlotOfBytes } from '@firebreak/core'
-import type { ClientRequest } from '../client/client-request.ts'
-import type { ProxyCommand } from '../commands/proxy-command.ts'
+import type { ClientRequest } from '../requests/client-request.ts'
 import { isForAll } from './everywhere.ts'
 import { isSplittable } from './split.ts'
 
 /** The slot of a request's first key or shard channel, or -1. */
-export function slotOf({ args, parser }: ClientRequest, { row, name }: ProxyCommand): number {
+export function slotOf({ args, parser, command: { row, name } }: ClientRequest): number {
   if (row === undefined) return -1
   let index = row.flags.has('sharded') && args.length > 1 ? 1 : firstKeyIndex(row, args)
   // Of no other use of DEBUG the table or the server knows that it has a key.
@@ -14,7 +13,7 @@ export function slotOf({ args, parser }: ClientRequest, { row, name }: ProxyComm
 }
 
 /** True where a request has keys of several slots. */
-export function isCrossSlot({ args, parser }: ClientRequest, command: ProxyCommand): boolean {
+export function isCrossSlot({ args, parser, command }: ClientRequest): boolean {
   let first = -1
   let isCross = false
   forEachKey(command.row!, args, (index) => {
@@ -26,6 +25,7 @@ export function isCrossSlot({ args, parser }: ClientRequest, command: ProxyComma
 }
 
 /** True where a request is for several nodes at once: all of them, or those of its keys. */
-export function isForMany(request: ClientRequest, command: ProxyCommand): boolean {
-  return isForAll(command.name) || (isSplittable(command.name) && isCrossSlot(request, command))
+export function isForMany(request: ClientRequest): boolean {
+  const { name } = request.command
+  return isForAll(name) || (isSplittable(name) && isCrossSlot(request))
 }

@@ -1,6 +1,5 @@
-import type { ClientRequest } from '../client/client-request.ts'
-import { isWord } from '../client/words.ts'
-import type { ProxyCommand } from '../commands/proxy-command.ts'
+import type { ClientRequest } from '../requests/client-request.ts'
+import { isWord } from '../requests/words.ts'
 
 const ok = Buffer.from('+OK\r\n')
 const syntaxError = Buffer.from('-ERR syntax error\r\n')
@@ -16,7 +15,8 @@ const noTracking = Buffer.from(
  * The answer to a command that changes how all later requests of a client are answered, where they go to many nodes and
  * no connection sees all of them; undefined for any other.
  */
-export function answerForWholeSession({ name }: ProxyCommand, request: ClientRequest): Buffer | undefined {
+export function answerForWholeSession(request: ClientRequest): Buffer | undefined {
+  const { name } = request.command
   const { length } = request.args
   if (name === 'CLIENT TRACKING') return length > 2 && isWord(request.argument(2), 'on') ? noTracking : undefined
   if (name !== 'CLIENT REPLY') return undefined

@@ -95,7 +95,7 @@ export class UpstreamWatch {
 
   /** The question was answered, or will not be: then there is a reason. */
   #answered(node: UpstreamNode, reason: string | undefined): void {
-    const nowMs = performance.now()
+    const nowMs = this.#options.settings.runtime.clock.now()
     this.#questions.delete(node)
     this.#askedMs.set(node, nowMs)
     node.health.isUp = reason === undefined

@@ -1,5 +1,4 @@
-import { isWord, wholeNumber } from '../client/words.ts'
-import type { ListedClient } from './listed-client.ts'
+import { integerIn, isWord } from '../requests/words.ts'
 
 /** Which clients CLIENT LIST or CLIENT KILL is about; what is undefined, any. */
 export interface ClientFilter {
@@ -10,6 +9,20 @@ export interface ClientFilter {
   readonly type?: string
   readonly maxAgeSeconds?: number
   readonly skipsAsker: boolean
+}
+
+/** What a command asks of the clients of all threads. */
+export interface RosterQuery {
+  readonly act: 'list' | 'kill'
+  readonly filter: ClientFilter
+}
+
+/** What became of it. */
+export interface RosterAnswer {
+  /** Of `list`: a line for each. */
+  readonly lines: string
+  /** Of `kill`: how many were closed. */
+  readonly killed: number
 }
 
 const textFilters = { addr: 'address', laddr: 'localAddress', user: 'user', type: 'type' } as const
@@ -28,7 +41,7 @@ export function clientFilterOf(words: readonly Uint8Array[]): ClientFilter | und
     if (known !== undefined) filter = { ...filter, [known[1]]: textOf(value) }
     else if (isWord(word, 'skipme')) filter = { ...filter, skipsAsker: isWord(value, 'yes') }
     else {
-      const number = wholeNumber(value)
+      const number = integerIn(value)
       if (number === undefined) return undefined
       if (isWord(word, 'maxage')) filter = { ...filter, maxAgeSeconds: number }
       else if (isWord(word, 'id')) {
@@ -47,27 +60,9 @@ export function addressFilter(address: Uint8Array): ClientFilter {
   return { address: textOf(address), skipsAsker: false }
 }
 
-/**
- * True where the filter is about a client. One that has a connection to Redis for itself is in the server's own list,
- * under another id and address: it is meant only where it is named by those that it has here.
- */
-export function isMeant(client: ListedClient, filter: ClientFilter): boolean {
-  const { ids, address, localAddress, user, type, maxAgeSeconds } = filter
-  const isNamed = ids !== undefined || address !== undefined || localAddress !== undefined
-  if (client.isKnownToServer && !isNamed) return false
-  return (
-    (ids === undefined || ids.includes(client.id)) &&
-    (address === undefined || address === client.peer) &&
-    (localAddress === undefined || localAddress === client.local) &&
-    (user === undefined || user === client.user) &&
-    (type === undefined || type.toLowerCase() === client.type) &&
-    (maxAgeSeconds === undefined || client.ageMs >= maxAgeSeconds * 1000)
-  )
-}
-
 function idAt(words: readonly Uint8Array[], at: number): number | undefined {
   const word = words[at]
-  return word === undefined ? undefined : wholeNumber(word)
+  return word === undefined ? undefined : integerIn(word)
 }
 
 function textOf(value: Uint8Array): string {

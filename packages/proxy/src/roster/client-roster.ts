@@ -1,20 +1,7 @@
-import type { ClientConnection } from '../client/client-connection.ts'
-import { type ClientFilter, isMeant } from './client-filter.ts'
-import { listedClient, listLine } from './listed-client.ts'
-
-/** What a command asks of the clients of all threads. */
-export interface RosterQuery {
-  readonly act: 'list' | 'kill'
-  readonly filter: ClientFilter
-}
-
-/** What became of it. */
-export interface RosterAnswer {
-  /** Of `list`: a line for each. */
-  readonly lines: string
-  /** Of `kill`: how many were closed. */
-  readonly killed: number
-}
+import type { TimerHandle, Timers } from '@firebreak/core'
+import type { ProxyClient } from '../client/proxy-client.ts'
+import type { RosterAnswer, RosterQuery } from './client-filter.ts'
+import { isMeant, listedClient, listLine } from './listed-client.ts'
 
 /** What threads tell each other about their clients. */
 export type RosterNews =
@@ -26,7 +13,7 @@ interface Pending {
   killed: number
   missing: number
   readonly onAnswer: (answer: RosterAnswer) => void
-  readonly timer: NodeJS.Timeout
+  readonly timer: TimerHandle
 }
 
 /** Ids of the proxy's clients begin here: no server has given so many. Each thread has a range of its own. */
@@ -37,19 +24,21 @@ const answerMs = 2000
 
 /** The clients of a proxy, over all its threads, for CLIENT LIST and CLIENT KILL. */
 export class ClientRoster {
-  readonly #clients: Iterable<ClientConnection>
+  readonly #clients: Iterable<ProxyClient>
   readonly #thread: number
   readonly #otherThreads: number
+  readonly #timers: Timers
   readonly #pending = new Map<string, Pending>()
   #given = 0
   #asked = 0
   /** Tells the other threads. */
   publish: (news: RosterNews) => void = () => {}
 
-  constructor(clients: Iterable<ClientConnection>, thread: number, threads: number) {
+  constructor(clients: Iterable<ProxyClient>, thread: number, threads: number, timers: Timers) {
     this.#clients = clients
     this.#thread = thread
     this.#otherThreads = threads - 1
+    this.#timers = timers
   }
 
   /** An id for a client: none has it on any thread. */
@@ -58,15 +47,14 @@ export class ClientRoster {
   }
 
   /** Asks all threads. `asker` is not closed here: it is owed the answer first. */
-  ask(query: RosterQuery, asker: ClientConnection, onAnswer: (answer: RosterAnswer) => void): void {
+  ask(query: RosterQuery, asker: ProxyClient, onAnswer: (answer: RosterAnswer) => void): void {
     const { lines, killed } = this.#carryOut(query, asker)
     if (this.#otherThreads === 0) {
       onAnswer({ lines, killed })
       return
     }
     const id = `${this.#thread} ${++this.#asked}`
-    const timer = setTimeout(() => this.#finish(id), answerMs)
-    timer.unref()
+    const timer = this.#timers.setTimeout(() => this.#finish(id), answerMs)
     this.#pending.set(id, { lines, killed, missing: this.#otherThreads, onAnswer, timer })
     this.publish({ asked: id, query })
   }
@@ -87,11 +75,11 @@ export class ClientRoster {
   #finish(id: string): void {
     const { lines, killed, timer, onAnswer } = this.#pending.get(id)!
     this.#pending.delete(id)
-    clearTimeout(timer)
+    timer.cancel()
     onAnswer({ lines, killed })
   }
 
-  #carryOut({ act, filter }: RosterQuery, asker: ClientConnection | undefined): RosterAnswer {
+  #carryOut({ act, filter }: RosterQuery, asker: ProxyClient | undefined): RosterAnswer {
     let lines = ''
     let killed = 0
     for (const client of [...this.#clients]) {

@@ -1,4 +1,5 @@
-import type { ClientConnection } from '../client/client-connection.ts'
+import type { ProxyClient } from '../client/proxy-client.ts'
+import type { ClientFilter } from './client-filter.ts'
 
 /** What CLIENT LIST and CLIENT KILL know of a client. */
 export interface ListedClient {
@@ -19,7 +20,7 @@ export interface ListedClient {
 }
 
 /** A client as it is now. */
-export function listedClient(client: ClientConnection): ListedClient {
+export function listedClient(client: ProxyClient): ListedClient {
   const { id, session, own, host } = client
   const { peer, local } = client.transport
   const { name, user, database, version } = session
@@ -37,6 +38,24 @@ export function listedClient(client: ClientConnection): ListedClient {
     unreadBytes: client.backlog.bytes,
     isKnownToServer: own.pinned !== undefined,
   }
+}
+
+/**
+ * True where the filter is about a client. One that has a connection to Redis for itself is in the server's own list,
+ * under another id and address: it is meant only where it is named by those that it has here.
+ */
+export function isMeant(client: ListedClient, filter: ClientFilter): boolean {
+  const { ids, address, localAddress, user, type, maxAgeSeconds } = filter
+  const isNamed = ids !== undefined || address !== undefined || localAddress !== undefined
+  if (client.isKnownToServer && !isNamed) return false
+  return (
+    (ids === undefined || ids.includes(client.id)) &&
+    (address === undefined || address === client.peer) &&
+    (localAddress === undefined || localAddress === client.local) &&
+    (user === undefined || user === client.user) &&
+    (type === undefined || type.toLowerCase() === client.type) &&
+    (maxAgeSeconds === undefined || client.ageMs >= maxAgeSeconds * 1000)
+  )
 }
 
 /** A client as a line of CLIENT LIST. */

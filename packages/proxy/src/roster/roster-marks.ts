@@ -1,9 +1,8 @@
-import type { ClientConnection } from '../client/client-connection.ts'
-import { longerText } from '../client/longer-text.ts'
-import type { ReplyMark } from '../client/pinned-lane.ts'
-import type { ProxyCommand } from '../commands/proxy-command.ts'
-import { addressFilter, clientFilterOf, isMeant } from './client-filter.ts'
-import { listedClient } from './listed-client.ts'
+import type { ProxyClient } from '../client/proxy-client.ts'
+import type { ReplyMark } from '../lanes/pinned-lane.ts'
+import { longerText } from '../replies/reply-text.ts'
+import { addressFilter, clientFilterOf } from './client-filter.ts'
+import { isMeant, listedClient } from './listed-client.ts'
 
 const ok = Buffer.from('+OK\r\n')
 const bulk = 0x24
@@ -11,7 +10,8 @@ const verbatim = 0x3d
 const integer = 0x3a
 
 /** CLIENT LIST: behind the server's connections stand the clients of the proxy that have none to themselves. */
-export function listMark(client: ClientConnection, command: ProxyCommand): ReplyMark | undefined {
+export function listMark(client: ProxyClient): ReplyMark | undefined {
+  const { command } = client.request
   const filter = clientFilterOf(client.request.list().slice(2))
   if (filter === undefined) return undefined
   return {
@@ -27,7 +27,8 @@ export function listMark(client: ClientConnection, command: ProxyCommand): Reply
  * CLIENT KILL: the server ends connections to it, then the proxy its clients. Whether the asker may do so is the server's
  * matter, and nobody is closed where it answers with an error other than that there is no such client.
  */
-export function killMark(client: ClientConnection, command: ProxyCommand): ReplyMark | undefined {
+export function killMark(client: ProxyClient): ReplyMark | undefined {
+  const { command } = client.request
   const words = client.request.list().slice(2)
   const filter = words.length === 1 ? addressFilter(words[0]!) : clientFilterOf(words)
   if (filter === undefined || words.length === 0) return undefined

@@ -1,8 +1,9 @@
+import type { TimerHandle } from '@firebreak/core'
 import type { ConnectTarget } from '../transport/transport.ts'
 import { askOnce } from '../upstream/ask-once.ts'
 import type { Identity } from '../upstream/identity.ts'
-import type { Topology } from '../upstream/topology.ts'
 import { type NodeSettings, UpstreamNode } from '../upstream/upstream-node.ts'
+import type { UpstreamTopology } from '../upstream/upstream-topology.ts'
 
 /** Where Sentinels are, and of which group. */
 export interface SentinelOptions {
@@ -21,22 +22,21 @@ const refreshGapMs = 50
  * another one, the connections to the old are given up: what was not sent goes to the new one, reads are asked again,
  * and a write that may have been carried out gets an error that says so.
  */
-export class SentinelTopology implements Topology {
+export class SentinelTopology implements UpstreamTopology {
   readonly isSpread = false
   readonly homeSlots: readonly number[] = [0]
   readonly #options: SentinelOptions
   #node: UpstreamNode
   #refreshing: Promise<void> | undefined
   #refreshedMs = Number.NEGATIVE_INFINITY
-  readonly #timer: NodeJS.Timeout
+  readonly #timer: TimerHandle
   #isClosed = false
 
   constructor(options: SentinelOptions) {
     this.#options = options
     // Until a Sentinel has answered there is nobody to ask: a port where nobody listens.
     this.#node = new UpstreamNode({ ...options.sentinels[0]!, port: 1 }, options.settings)
-    this.#timer = setInterval(() => void this.refresh(), pollMs)
-    this.#timer.unref()
+    this.#timer = options.settings.runtime.timers.setInterval(() => void this.refresh(), pollMs)
   }
 
   get masters(): readonly UpstreamNode[] {
@@ -69,14 +69,15 @@ export class SentinelTopology implements Topology {
 
   close(): void {
     this.#isClosed = true
-    clearInterval(this.#timer)
+    this.#timer.cancel()
     this.#node.close()
   }
 
   async #refresh(): Promise<void> {
-    const waitMs = this.#refreshedMs + refreshGapMs - performance.now()
-    if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs))
     const { sentinels, group, identity, settings } = this.#options
+    const { clock, timers } = settings.runtime
+    const waitMs = this.#refreshedMs + refreshGapMs - clock.now()
+    if (waitMs > 0) await new Promise<void>((resolve) => timers.setTimeout(resolve, waitMs))
     for (const sentinel of sentinels) {
       try {
         const command = ['SENTINEL', 'GET-MASTER-ADDR-BY-NAME', group]
@@ -88,7 +89,7 @@ export class SentinelTopology implements Topology {
         // The next one may answer.
       }
     }
-    this.#refreshedMs = performance.now()
+    this.#refreshedMs = clock.now()
   }
 
   #take(host: string, port: number): void {

@@ -18,6 +18,7 @@ import type { UpstreamNode } from '../upstream/upstream-node.ts'
 /** Where the proxy's own commands go. */
 export interface ProxyNodes {
   readonly isCluster: boolean
+  readonly turn: { read(): number }
   /** The proxy's own state to Redis. */
   readonly serviceState: ConnectionState
   nodeFor(slot: number): UpstreamNode
@@ -86,7 +87,7 @@ export class ProxyRedis implements Redis {
   #ask(node: UpstreamNode, request: Uint8Array): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const lane = node.lane(this.#nodes.serviceState)
-      lane.send(request, 0, request.length, new Answer(resolve, reject), 0, 0, performance.now())
+      lane.send(request, 0, request.length, new Answer(resolve, reject), 0, 0, this.#nodes.turn.read())
     })
   }
 }

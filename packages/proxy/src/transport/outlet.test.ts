@@ -1,7 +1,9 @@
+import { systemRuntime } from '@firebreak/core'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { beginEvent, endEvent, Outlet } from './outlet.ts'
+import { Outlet } from './outlet.ts'
 import type { Transport } from './transport.ts'
+import { Turn } from './turn.ts'
 
 /** Takes what is written, as a socket that has not sent it yet: it looks at the memory later. */
 class SlowTransport implements Transport {
@@ -52,13 +54,14 @@ test('whatever is put leaves once and in order, whatever becomes of memory that 
     fc.property(
       settings,
       ({ puts, isOpenAtOnce, isInEvents }: { puts: Put[]; isOpenAtOnce: boolean; isInEvents: boolean }) => {
-        const outlet = new Outlet('client')
+        const turn = new Turn(systemRuntime)
+        const outlet = new Outlet('client', turn)
         const transport = new SlowTransport()
         if (isOpenAtOnce) outlet.open(transport)
         const kept = Buffer.from(puts.map(({ text }) => text).join(''), 'latin1')
         const scratch = Buffer.alloc(kept.length)
         let at = 0
-        if (isInEvents) beginEvent()
+        if (isInEvents) turn.beginEvent()
         for (const { text, isKept, endsEvent, isFlushed } of puts) {
           const end = at + text.length
           if (isKept) outlet.put(kept, at, end, true)
@@ -69,11 +72,11 @@ test('whatever is put leaves once and in order, whatever becomes of memory that 
           at = end
           if (isFlushed) outlet.flush()
           if (!endsEvent || !isInEvents) continue
-          endEvent()
+          turn.endEvent()
           scratch.fill(0)
-          beginEvent()
+          turn.beginEvent()
         }
-        if (isInEvents) endEvent()
+        if (isInEvents) turn.endEvent()
         scratch.fill(0)
         if (!isOpenAtOnce) outlet.open(transport)
         expect(outlet.queuedBytes + transport.text.length).toBe(kept.length)
@@ -88,13 +91,14 @@ test('whatever is put leaves once and in order, whatever becomes of memory that 
 test('what is kept is not copied where nothing else goes with it, and given to many it is one view', () => {
   const kept = Buffer.from('reply reply reply ')
   const transports = [1, 2].map(() => {
-    const outlet = new Outlet('client')
+    const turn = new Turn(systemRuntime)
+    const outlet = new Outlet('client', turn)
     const transport = new SlowTransport()
     outlet.open(transport)
-    beginEvent()
+    turn.beginEvent()
     outlet.put(kept, 0, 6, true)
     outlet.put(kept, 6, 12, true)
-    endEvent()
+    turn.endEvent()
     outlet.flush()
     return transport
   })

@@ -1,10 +1,11 @@
 import type { Transport } from './transport.ts'
+import type { Gathering, Turn } from './turn.ts'
 
 /**
  * Gathers what goes out on one connection and writes it with as few system calls as can be: they are two thirds of a
  * proxy's CPU.
  *
- * What many events of one turn of the loop put leaves at the end of that turn (`setImmediate`), to Redis first: the
+ * What many events of one turn of the loop put leaves at the end of that turn (`Turn`), to Redis first: the
  * requests of many clients go over one connection, and a peer that is woken once finds work of many writes, where
  * waking it for each write is the larger part of what a write costs. Where the turn before had one event only there is
  * nobody to wait for, and it leaves at the end of the event (`endEvent`).
@@ -16,8 +17,9 @@ import type { Transport } from './transport.ts'
  * The memory is used again as soon as the kernel has the bytes. Before `open` what is put waits: a connection to Redis
  * shows who it is first.
  */
-export class Outlet {
+export class Outlet implements Gathering {
   readonly #isToClient: boolean
+  readonly #turn: Turn
   #transport: Transport | undefined
   #chunk: Buffer | undefined
   #length = 0
@@ -32,8 +34,9 @@ export class Outlet {
   #waiting: Buffer[] = []
   #waitingBytes = 0
 
-  constructor(to: 'client' | 'redis') {
+  constructor(to: 'client' | 'redis', turn: Turn) {
     this.#isToClient = to === 'client'
+    this.#turn = turn
   }
 
   /** Bytes that have not left the process. */
@@ -58,7 +61,7 @@ export class Outlet {
       return
     }
     if (this.#run !== undefined) this.#copyRun()
-    if (!isInEvent) {
+    if (!this.#turn.isInEvent) {
       this.#copy(bytes, start, end)
       return
     }
@@ -68,10 +71,9 @@ export class Outlet {
     this.#isRunKept = isKept
     if (this.#isListed) return
     this.#isListed = true
-    runs.add(this)
+    this.#turn.lend(this)
   }
 
-  /** The event ends: what was put last is copied, for its memory is about to be another's. */
   endEvent(): void {
     this.#isListed = false
     if (this.#run === undefined) return
@@ -137,72 +139,13 @@ export class Outlet {
 
   #mark(): void {
     this.#isDirty = true
-    if (this.#isToClient) toClients.add(this)
-    else toRedis.add(this)
-    if (isTurnPlanned) return
-    isTurnPlanned = true
-    setImmediate(endTurn)
+    this.#turn.mark(this, this.#isToClient)
   }
 }
 
 const chunkBytes = 64 * 1024
 const maxSpareChunks = 256
 const spareChunks: Buffer[] = []
-/** Outlets that something is to be done with. The array is used again as it is: to set its length is a slow thing. */
-class OutletList {
-  readonly #outlets: (Outlet | undefined)[] = []
-  #taken = 0
-  #end = 0
-
-  add(outlet: Outlet): void {
-    this.#outlets[this.#end++] = outlet
-  }
-
-  /** Takes out the one that came first. */
-  take(): Outlet | undefined {
-    if (this.#taken === this.#end) {
-      this.#taken = 0
-      this.#end = 0
-      return undefined
-    }
-    const outlet = this.#outlets[this.#taken]
-    this.#outlets[this.#taken++] = undefined
-    return outlet
-  }
-}
-
-const toClients = new OutletList()
-const toRedis = new OutletList()
-let events = 0
-let eventsBefore = 0
-let isTurnPlanned = false
-let isInEvent = false
-const runs = new OutletList()
-
-/** Bytes came: until `endEvent` their memory stays as it is. */
-export function beginEvent(): void {
-  isInEvent = true
-}
-
-/** Ends the event in which bytes came: what it put leaves now if it is the only one of its turn, else with the turn. */
-export function endEvent(): void {
-  isInEvent = false
-  for (let outlet = runs.take(); outlet !== undefined; outlet = runs.take()) outlet.endEvent()
-  if (++events === 1 && eventsBefore <= 1) flushAll()
-}
-
-// After an early flush it finds nothing to write, and ends the turn's count.
-function endTurn(): void {
-  isTurnPlanned = false
-  eventsBefore = events
-  events = 0
-  flushAll()
-}
-
-function flushAll(): void {
-  for (let outlet = toRedis.take(); outlet !== undefined; outlet = toRedis.take()) outlet.flush()
-  for (let outlet = toClients.take(); outlet !== undefined; outlet = toClients.take()) outlet.flush()
-}
 
 /** Many clients are given the same bytes: the view of them is kept too. */
 const last = { bytes: new Uint8Array(0) as Uint8Array, start: 0, end: 0, view: Buffer.alloc(0) }

@@ -1,4 +1,4 @@
-import { type CommandArgument, RespClient, type RespValue } from '@firebreak/core'
+import { type CommandArgument, RespClient, type RespValue, type Runtime } from '@firebreak/core'
 import type { ConnectTarget, TransportKind } from '../transport/transport.ts'
 import { transportPipe } from '../transport/transport-pipe.ts'
 import type { Identity } from './identity.ts'
@@ -6,6 +6,7 @@ import type { Identity } from './identity.ts'
 /** How the proxy asks for its own needs. */
 export interface AskSettings {
   readonly transports: TransportKind
+  readonly runtime: Runtime
   /** How long connecting may take, retries included. */
   readonly connectWaitMs: number
 }
@@ -20,26 +21,28 @@ const answerMs = 1000
 export async function askOnce(
   target: ConnectTarget,
   { username, password }: Identity,
-  { transports, connectWaitMs }: AskSettings,
+  { transports, runtime, connectWaitMs }: AskSettings,
   command: readonly CommandArgument[],
 ): Promise<RespValue> {
-  const until = performance.now() + connectWaitMs
+  const { clock, timers } = runtime
+  const until = clock.now() + connectWaitMs
   const open = () =>
     RespClient.open(transportPipe(transports, target), {
       address: target.path ?? `${target.host}:${target.port}`,
       username,
       password,
-      connectTimeoutMs: Math.max(1, until - performance.now()),
+      connectTimeoutMs: Math.max(1, until - clock.now()),
       replyTimeoutMs: answerMs,
+      runtime,
       bulk: 'text',
     })
   for (;;) {
     const client = await open().catch((error: Error & { kind?: string }) => {
       const isRefused = error.kind !== undefined && error.kind !== 'LOADING'
-      if (isRefused || performance.now() + retryMs > until) throw error
+      if (isRefused || clock.now() + retryMs > until) throw error
     })
     if (client === undefined) {
-      await new Promise((resolve) => setTimeout(resolve, retryMs))
+      await new Promise<void>((resolve) => timers.setTimeout(resolve, retryMs))
       continue
     }
     try {

@@ -1,3 +1,4 @@
+import { systemRuntime } from '@firebreak/core'
 import { expect, test } from 'vitest'
 import type { ConnectTarget, Transport, TransportKind } from '../transport/transport.ts'
 import { findMode } from './find-mode.ts'
@@ -38,11 +39,11 @@ test.each([
   ['a Valkey Sentinel', valkey('sentinel'), 'sentinel'],
   ['a server that lets nobody ask', '-NOAUTH Authentication required.\r\n', 'single'],
 ])('%s is known by its INFO', async (_, reply, mode) => {
-  const settings = { transports: answering({ 1: reply }), connectWaitMs: 100 }
+  const settings = { transports: answering({ 1: reply }), runtime: systemRuntime, connectWaitMs: 100 }
   expect(await findMode([place(1)], identityOf(undefined, undefined), settings)).toBe(mode)
 })
 
 test('where one address does not answer, the next is asked', async () => {
-  const settings = { transports: answering({ 2: valkey('cluster') }), connectWaitMs: 60 }
+  const settings = { transports: answering({ 2: valkey('cluster') }), runtime: systemRuntime, connectWaitMs: 60 }
   expect(await findMode([place(1), place(2)], identityOf(undefined, undefined), settings)).toBe('cluster')
 })

@@ -1,8 +1,9 @@
-import { encodeCommand, ReplyScanner } from '@firebreak/core'
+import { encodeCommand, ReplyScanner, type Runtime, type TimerHandle } from '@firebreak/core'
 import { UpstreamLostError } from '../errors.ts'
 import type { ConnectionWatch } from '../observe/node-health.ts'
-import { beginEvent, endEvent, Outlet } from '../transport/outlet.ts'
+import { Outlet } from '../transport/outlet.ts'
 import type { ConnectTarget, Transport, TransportKind, TransportOwner } from '../transport/transport.ts'
+import type { Turn } from '../transport/turn.ts'
 import type { ConnectionState } from './identity.ts'
 
 /** Who gets what Redis sends on a connection. */
@@ -23,8 +24,9 @@ export interface UpstreamSettings {
   readonly transports: TransportKind
   /** How long a connection may take, retries included, before what waits for it fails. */
   readonly connectWaitMs: number
-  /** Told the time whenever Redis sends something. */
-  readonly turn?: { nowMs: number }
+  readonly runtime: Runtime
+  /** The turn of the loop in which Redis sends something. */
+  readonly turn: Turn
   /** Told what becomes of them. */
   readonly watch?: ConnectionWatch
 }
@@ -40,7 +42,7 @@ const minus = 0x2d
  * have passed: nothing was sent, so nothing can happen twice.
  */
 export class UpstreamConnection implements TransportOwner {
-  readonly outlet = new Outlet('redis')
+  readonly outlet: Outlet
   readonly state: ConnectionState
   readonly target: ConnectTarget
   receiver: ReplyReceiver
@@ -58,9 +60,9 @@ export class UpstreamConnection implements TransportOwner {
   #noPermission: Buffer | undefined
   /** What comes is not looked at: the stream of a master is no RESP reply. */
   isRaw = false
-  readonly #since = performance.now()
-  #retry: NodeJS.Timeout | undefined
-  #deadline: NodeJS.Timeout | undefined
+  readonly #since: number
+  #retry: TimerHandle | undefined
+  #deadline: TimerHandle | undefined
   /** Called once ready. */
   onReady: (() => void) | undefined
   /** The name that the server knows it by; undefined where it is not known which. */
@@ -73,6 +75,8 @@ export class UpstreamConnection implements TransportOwner {
     this.state = state
     this.receiver = receiver
     this.#settings = settings
+    this.outlet = new Outlet('redis', settings.turn)
+    this.#since = settings.runtime.clock.now()
     this.#connect()
   }
 
@@ -112,20 +116,20 @@ export class UpstreamConnection implements TransportOwner {
   destroy(): void {
     if (this.#isClosed) return
     this.#isClosed = true
-    clearTimeout(this.#retry)
-    clearTimeout(this.#deadline)
+    this.#retry?.cancel()
+    this.#deadline?.cancel()
     this.#transport?.destroy()
   }
 
   onData(bytes: Buffer, length: number): void {
-    beginEvent()
+    const { turn } = this.#settings
+    turn.beginEvent()
+    turn.read()
     this.#receive(bytes, length)
-    endEvent()
+    turn.endEvent()
   }
 
   #receive(bytes: Buffer, length: number): void {
-    const { turn } = this.#settings
-    if (turn !== undefined) turn.nowMs = performance.now()
     if (this.isRaw && this.#isReady) {
       this.receiver.onReply(bytes, 0, length, false, 0)
       return
@@ -152,7 +156,7 @@ export class UpstreamConnection implements TransportOwner {
 
   onClose(error: Error | undefined): void {
     if (this.#isClosed) return
-    const elapsedMs = performance.now() - this.#since
+    const elapsedMs = this.#settings.runtime.clock.now() - this.#since
     const reason = error?.message ?? 'the connection was closed'
     if (this.#isReady || this.#isRefused || elapsedMs + retryMs > this.#settings.connectWaitMs) {
       this.lose(reason)
@@ -160,18 +164,19 @@ export class UpstreamConnection implements TransportOwner {
     }
     this.#scanner = new ReplyScanner({ maxBulkBytes: 2 ** 40 })
     this.#lastReason = reason
-    this.#retry = setTimeout(() => this.#connect(), retryMs)
+    this.#retry = this.#settings.runtime.timers.setTimeout(() => this.#connect(), retryMs)
   }
 
   #connect(): void {
-    clearTimeout(this.#deadline)
-    this.#deadline = setTimeout(
+    const { runtime, connectWaitMs, transports } = this.#settings
+    this.#deadline?.cancel()
+    this.#deadline = runtime.timers.setTimeout(
       () => {
         if (!this.#isReady) this.lose(this.#lastReason)
       },
-      Math.max(1, this.#settings.connectWaitMs - (performance.now() - this.#since)),
+      Math.max(1, connectWaitMs - (runtime.clock.now() - this.#since)),
     )
-    this.#transport = this.#settings.transports.connect(this.target, this, () => this.#greet())
+    this.#transport = transports.connect(this.target, this, () => this.#greet())
   }
 
   #greet(): void {
@@ -225,7 +230,7 @@ export class UpstreamConnection implements TransportOwner {
   }
 
   #ready(): void {
-    clearTimeout(this.#deadline)
+    this.#deadline?.cancel()
     this.#isReady = true
     this.outlet.open(this.#transport!)
     // What waited may have left at once.

@@ -10,8 +10,6 @@ export interface NodeSettings extends UpstreamSettings {
   /** Idle connections of one's own that are kept for the next who needs one. */
   readonly maxIdleConnections: number
   readonly idleConnectionMs: number
-  /** The time as the turn of the event loop that runs knows it. */
-  readonly turn: { nowMs: number }
   /** A request took longer than this, in milliseconds. */
   readonly slowMs: number
   readonly onSlow: (node: UpstreamNode, commandId: number, elapsedMs: number, target: ReplyTarget) => void
@@ -135,7 +133,7 @@ export class UpstreamNode implements LaneKeeper {
       return
     }
     this.#idle.set(id, list)
-    const entry = { connection, sinceMs: performance.now() }
+    const entry = { connection, sinceMs: this.#settings.runtime.clock.now() }
     list.push(entry)
     connection.receiver = {
       onReply: () => {},
@@ -154,7 +152,7 @@ export class UpstreamNode implements LaneKeeper {
 
   /** Closes what was idle for too long; called some ten times a second. */
   sweep(): void {
-    const now = performance.now()
+    const now = this.#settings.runtime.clock.now()
     const oldest = now - this.#settings.idleConnectionMs
     for (const lane of [...this.#lanes.values()]) {
       const { sentCount, inFlight } = lane

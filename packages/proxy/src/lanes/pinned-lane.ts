@@ -4,8 +4,7 @@ import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import type { UpstreamConnection } from '../upstream/upstream-connection.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import { Line } from './line.ts'
-import { confirmationKinds, messageKinds, subscriptionReplyOf } from './subscription-reply.ts'
-import { Subscriptions } from './subscriptions.ts'
+import { confirmationKinds, messageKinds, Subscriptions, subscriptionReplyOf } from './subscriptions.ts'
 
 /** The client that a connection is pinned to. */
 export interface PinnedOwner {

@@ -1,7 +1,7 @@
 import type { UpstreamNode } from './upstream-node.ts'
 
 /** Who serves which keys, as far as it is known now. */
-export interface Topology {
+export interface UpstreamTopology {
   /** True where keys are spread over nodes by slot; false where one node has all of them, though not always the same. */
   readonly isSpread: boolean
   /** The nodes that take writes. */
@@ -17,4 +17,11 @@ export interface Topology {
   /** Finds out anew. */
   refresh(): Promise<void>
   close(): void
+}
+
+/** What the requests of all clients share where it is not one Redis for good that is behind. */
+export interface ClusterSettings {
+  readonly topology: UpstreamTopology
+  /** How long a request is sent again that was redirected or lost, where that is safe. */
+  readonly retryForMs: number
 }

@@ -1,15 +1,14 @@
 import { encodeCommand } from '@firebreak/core'
-import type { ProxyCommand } from '../commands/proxy-command.ts'
+import type { ProxyClient } from '../client/proxy-client.ts'
 import type { UpstreamLostError } from '../errors.ts'
+import { noName } from '../lanes/connection-name.ts'
+import type { ReplyMark } from '../lanes/pinned-lane.ts'
+import { integerIn, isWord } from '../requests/words.ts'
 import { killMark, listMark } from '../roster/roster-marks.ts'
 import { type Identity, identityOf } from '../upstream/identity.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
-import type { ClientConnection } from './client-connection.ts'
-import { noName } from './connection-name.ts'
 import { type HelloOption, helloOf, isName } from './hello-request.ts'
-import type { ReplyMark } from './pinned-lane.ts'
 import type { ProxyUser } from './proxy-users.ts'
-import { isWord, wholeNumber } from './words.ts'
 
 const ok = Buffer.from('+OK\r\n')
 const resetDone = Buffer.from('+RESET\r\n')
@@ -26,21 +25,15 @@ const maxDatabase = 2 ** 31 - 1
  * Nothing of it is decided here that Redis can decide: a database or protocol is taken once a connection with it exists,
  * credentials once the server has taken them, and what the server refuses is answered in its own words.
  */
-export function carryOut(
-  client: ClientConnection,
-  command: ProxyCommand,
-  bytes: Buffer,
-  start: number,
-  end: number,
-): boolean {
+export function carryOut(client: ProxyClient): boolean {
   const { session, args } = client
-  switch (command.name) {
+  switch (client.request.command.name) {
     case 'QUIT':
       client.answerNow(ok)
       client.endAfterReplies()
       return true
     case 'RESET':
-      if (args.length !== 1) return toServer(client, command, bytes, start, end)
+      if (args.length !== 1) return toServer(client)
       if (client.slots.owed > 0) return client.waitForReplies()
       client.own.unpin()
       session.reset()
@@ -48,27 +41,28 @@ export function carryOut(
       client.answerNow(resetDone)
       return true
     case 'CLIENT SETNAME':
-      if (args.length !== 3) return toServer(client, command, bytes, start, end)
-      return setName(client, command, bytes, start, end)
+      if (args.length !== 3) return toServer(client)
+      return setName(client)
     case 'CLIENT GETNAME':
-      if (args.length !== 2) return toServer(client, command, bytes, start, end)
+      if (args.length !== 2) return toServer(client)
       // A shared connection has no name; whether the client may ask is the server's matter.
-      if (session.name === '' || !session.isKnown) return toServer(client, command, bytes, start, end)
-      return client.own.borrow(command, bytes, start, end)
+      if (session.name === '' || !session.isKnown) return toServer(client)
+      return client.own.borrow()
     case 'SELECT':
-      return select(client, command, bytes, start, end)
+      return select(client)
     case 'AUTH':
-      return authenticate(client, command, bytes, start, end)
+      return authenticate(client)
     case 'HELLO':
-      return hello(client, command, bytes, start, end)
+      return hello(client)
     default:
-      return toServer(client, command, bytes, start, end)
+      return toServer(client)
   }
 }
 
 /** What a reply on a connection of the client's own will say about that connection or the client. */
-export function markOf(client: ClientConnection, command: ProxyCommand): ReplyMark | undefined {
+export function markOf(client: ProxyClient): ReplyMark | undefined {
   const { session, args, host } = client
+  const { command } = client.request
   switch (command.mark) {
     case undefined:
       return undefined
@@ -76,7 +70,7 @@ export function markOf(client: ClientConnection, command: ProxyCommand): ReplyMa
     case 'unsubscribe':
       return { command, channels: args.length - 1 }
     case 'select': {
-      const database = args.length === 2 ? wholeNumber(client.request.argument(1)) : undefined
+      const database = args.length === 2 ? integerIn(client.request.argument(1)) : undefined
       const onDone = () => {
         if (database === undefined) return
         session.database = database
@@ -119,15 +113,15 @@ export function markOf(client: ClientConnection, command: ProxyCommand): ReplyMa
       }
     }
     case 'list':
-      return listMark(client, command)
+      return listMark(client)
     case 'kill':
-      return killMark(client, command)
+      return killMark(client)
     case 'name': {
       const name = args.length === 3 ? Buffer.from(client.request.argument(2)).toString('latin1') : ''
       return { command, onDone: () => void (session.name = name) }
     }
     case 'pause': {
-      const forMs = command.name === 'CLIENT PAUSE' && args.length > 2 ? wholeNumber(client.request.argument(2)) : 0
+      const forMs = command.name === 'CLIENT PAUSE' && args.length > 2 ? integerIn(client.request.argument(2)) : 0
       return { command, onDone: () => host.isolate(forMs ?? 0) }
     }
     default:
@@ -136,57 +130,46 @@ export function markOf(client: ClientConnection, command: ProxyCommand): ReplyMa
 }
 
 /** The connection that the client has for itself is no longer as it was made. */
-function stateMoved(client: ClientConnection): void {
+function stateMoved(client: ProxyClient): void {
   if (client.own.pinned !== undefined) client.own.pinned.isTainted = true
   client.stateChanged()
 }
 
 /** Over a shared connection: the server will refuse it, or it changes nothing there. */
-function toServer(client: ClientConnection, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+function toServer(client: ProxyClient): boolean {
   if (!client.session.isKnown) client.answerNow(noAuth)
-  else if (client.own.pinned !== undefined) client.own.send(client.own.pinned, command, bytes, start, end)
-  else client.sendShared(client.lanes.forCommands(), command, bytes, start, end)
+  else if (client.own.pinned !== undefined) client.own.send(client.own.pinned)
+  else client.sendShared(client.lanes.forCommands())
   return true
 }
 
 /** Whether the client may have a name is asked with none, which leaves nothing on a connection that others use. */
-function setName(client: ClientConnection, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
-  const { session, host } = client
+function setName(client: ProxyClient): boolean {
+  const { session } = client
   const name = client.request.argument(2)
-  if (!session.isKnown || !isName(name)) return toServer(client, command, bytes, start, end)
+  if (!session.isKnown || !isName(name)) return toServer(client)
   if (client.slots.owed > 0) return client.waitForReplies()
   const text = Buffer.from(name).toString('latin1')
-  const target = new Committing(client, () => void (session.name = text))
-  client.lanes.forCommands().send(noName, 0, noName.length, target, 0, command.id, host.turn.nowMs)
+  client.request.rewrite(noName)
+  client.sendShared(client.lanes.forCommands(), new Committing(client, () => void (session.name = text)), 0)
   return true
 }
 
-function select(client: ClientConnection, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+function select(client: ProxyClient): boolean {
   const { session, args, host } = client
   if (!session.isKnown) {
     client.answerNow(noAuth)
     return true
   }
-  const database = args.length === 2 ? wholeNumber(client.request.argument(1)) : undefined
-  if (database === undefined || database < 0 || database > maxDatabase)
-    return toServer(client, command, bytes, start, end)
+  const database = args.length === 2 ? integerIn(client.request.argument(1)) : undefined
+  if (database === undefined || database < 0 || database > maxDatabase) return toServer(client)
   if (client.slots.owed > 0) return client.waitForReplies()
   const lane = host.node.lane({ ...session.snapshot(), database })
-  const request = client.request.wholeBytes(bytes, start, end)
-  const commit = () => {
-    session.database = database
-  }
-  lane.send(request.bytes, request.start, request.end, new Committing(client, commit), 0, command.id, host.turn.nowMs)
+  client.sendShared(lane, new Committing(client, () => void (session.database = database)), 0)
   return true
 }
 
-function authenticate(
-  client: ClientConnection,
-  command: ProxyCommand,
-  bytes: Buffer,
-  start: number,
-  end: number,
-): boolean {
+function authenticate(client: ProxyClient): boolean {
   const { args, host, session } = client
   if (host.users !== undefined) {
     if (args.length !== 2 && args.length !== 3) {
@@ -203,15 +186,15 @@ function authenticate(
     }
     return true
   }
-  if (args.length !== 2 && args.length !== 3) return toServer(client, command, bytes, start, end)
+  if (args.length !== 2 && args.length !== 3) return toServer(client)
   if (client.slots.owed > 0) return client.waitForReplies()
   session.isKnown = true
   // Shown to the server each time.
-  client.own.sendFresh(command, bytes, start, end)
+  client.own.sendFresh()
   return true
 }
 
-function becomeKnown(client: ClientConnection, username: string, identity: Identity): void {
+function becomeKnown(client: ProxyClient, username: string, identity: Identity): void {
   const { session } = client
   session.identity = identity
   session.username = username
@@ -219,7 +202,7 @@ function becomeKnown(client: ClientConnection, username: string, identity: Ident
   client.stateChanged()
 }
 
-function credentialsOf(client: ClientConnection): Identity | undefined {
+function credentialsOf(client: ProxyClient): Identity | undefined {
   const { args } = client
   if (args.length === 2) return identityOf(undefined, Buffer.from(client.request.argument(1)))
   if (args.length === 3)
@@ -227,26 +210,27 @@ function credentialsOf(client: ClientConnection): Identity | undefined {
   return undefined
 }
 
-function hello(client: ClientConnection, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+function hello(client: ProxyClient): boolean {
   const { session, args, host } = client
   if (args.length === 1) {
     if (!session.isKnown) client.answerNow(helloNoAuth)
-    else return toServer(client, command, bytes, start, end)
+    else return toServer(client)
     return true
   }
   if (client.slots.owed > 0) return client.waitForReplies()
   const request = helloOf(client.request.list().slice(1))
   const { version, options } = request
-  const plain = Buffer.from(encodeCommand(['HELLO', client.request.argument(1)]))
+  const plain = encodeCommand(['HELLO', client.request.argument(1)])
   if (version === undefined) {
-    client.own.sendFresh(command, plain, 0, plain.length)
+    client.request.rewrite(plain)
+    client.own.sendFresh()
     return true
   }
   if (host.users === undefined) {
     // What of it is carried out before the server refuses the rest, only the server knows.
-    if (!request.isWhole) return client.own.borrow(command, bytes, start, end)
+    if (!request.isWhole) return client.own.borrow()
     if (request.identity !== undefined) {
-      client.own.sendFresh(command, bytes, start, end)
+      client.own.sendFresh()
       return true
     }
   } else {
@@ -262,16 +246,13 @@ function hello(client: ClientConnection, command: ProxyCommand, bytes: Buffer, s
     session.version = version
     if (name !== undefined) session.name = name
   }
-  lane.send(plain, 0, plain.length, new Committing(client, commit), 0, command.id, host.turn.nowMs)
+  client.request.rewrite(plain)
+  client.sendShared(lane, new Committing(client, commit), 0)
   return true
 }
 
 /** Where the proxy has users of its own: one option after the other, as Redis does; gives what it is refused with. */
-function carryOutOptions(
-  client: ClientConnection,
-  users: ProxyUser,
-  options: readonly HelloOption[],
-): Buffer | undefined {
+function carryOutOptions(client: ProxyClient, users: ProxyUser, options: readonly HelloOption[]): Buffer | undefined {
   for (const option of options) {
     if (option.act === 'refuse') return option.reply
     if (option.act === 'name') client.session.name = option.name
@@ -287,11 +268,11 @@ function carryOutOptions(
 
 /** Waits for the reply that says whether a client's state has changed; no request is taken before it. */
 class Committing implements ReplyTarget {
-  readonly #client: ClientConnection
+  readonly #client: ProxyClient
   readonly #slot: number
   readonly #commit: () => void
 
-  constructor(client: ClientConnection, commit: () => void) {
+  constructor(client: ProxyClient, commit: () => void) {
     this.#client = client
     this.#slot = client.slots.take()
     this.#commit = commit

@@ -1,20 +1,20 @@
+import type { ProxyClient } from '../client/proxy-client.ts'
 import type { UpstreamLostError } from '../errors.ts'
+import { isWord } from '../requests/words.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
-import type { ClientConnection } from './client-connection.ts'
-import { longerText } from './longer-text.ts'
-import { isWord } from './words.ts'
+import { longerText } from './reply-text.ts'
 
 /** Which INFO asks for our section too. */
 const wanting = ['firebreak', 'default', 'all', 'everything']
 
 /** The reply to INFO, with the Firebreak section behind the server's. */
 export class InfoReply implements ReplyTarget {
-  readonly #client: ClientConnection
+  readonly #client: ProxyClient
   readonly #slot: number
   readonly #wantsSection: boolean
   readonly #pieces: Buffer[] = []
 
-  constructor(client: ClientConnection, slot: number) {
+  constructor(client: ProxyClient, slot: number) {
     this.#client = client
     this.#slot = slot
     const sections = client.request.list().slice(1)

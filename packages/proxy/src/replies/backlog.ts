@@ -1,9 +1,11 @@
+import type { Runtime, TimerHandle } from '@firebreak/core'
 import type { Outlet } from '../transport/outlet.ts'
 import type { ReplySlots } from './reply-slots.ts'
 
 /** The bounds that hold for what a client leaves unread. */
 export interface BacklogHost {
   readonly turn: { readonly nowMs: number }
+  readonly runtime: Runtime
   readonly maxOutputBytes: number
   readonly slowReaderMs: number
   /** Requests of one client that may be on their way. */
@@ -34,8 +36,8 @@ export class Backlog {
   /** Of replies that are put together from several and not whole yet. */
   heldBytes = 0
   #waiting: { readonly callback: () => void; readonly slot: number }[] = []
-  #timer: NodeJS.Timeout | undefined
-  #lastLook: NodeJS.Timeout | undefined
+  #timer: TimerHandle | undefined
+  #lastLook: TimerHandle | undefined
   #isClosed = false
   #replyBytes = 0
   #heavyUntilMs = 0
@@ -134,17 +136,18 @@ export class Backlog {
   /** As `whenCaughtUp`, while others wait: a reader that never reads is told on. */
   whenUnstalled(callback: () => void, slot: number): void {
     this.whenCaughtUp(callback, slot)
-    if (!this.#isClosed) this.#timer ??= setTimeout(this.#onSlowReader, this.#host.slowReaderMs)
+    if (this.#isClosed) return
+    this.#timer ??= this.#host.runtime.timers.setTimeout(this.#onSlowReader, this.#host.slowReaderMs)
   }
 
   /** Nothing more comes from the client that would tell that it is there: one that reads nothing for so long is told on. */
   expectReading(): void {
     let before = 0
-    this.#lastLook ??= setInterval(() => {
+    this.#lastLook ??= this.#host.runtime.timers.setInterval(() => {
       const { queuedBytes } = this.#outlet
       if (queuedBytes > 0 && queuedBytes === before) this.#onSlowReader()
       before = queuedBytes
-    }, this.#host.slowReaderMs).unref()
+    }, this.#host.slowReaderMs)
   }
 
   /** The client has read: those who wait go on, unless it is still behind for them. False where it is for new requests. */
@@ -156,7 +159,7 @@ export class Backlog {
       else one.callback()
     }
     if (this.isBehind) return false
-    clearTimeout(this.#timer)
+    this.#timer?.cancel()
     this.#timer = undefined
     return true
   }
@@ -164,7 +167,7 @@ export class Backlog {
   /** The client is gone: nobody waits for it any more. */
   close(): void {
     this.#isClosed = true
-    clearInterval(this.#lastLook)
+    this.#lastLook?.cancel()
     this.drained()
   }
 }

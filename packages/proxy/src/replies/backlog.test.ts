@@ -1,12 +1,16 @@
+import { fakeRuntime } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import { Outlet } from '../transport/outlet.ts'
+import { Turn } from '../transport/turn.ts'
 import { Backlog } from './backlog.ts'
 import { ReplySlots } from './reply-slots.ts'
 
 function setUp(maxInFlight = 65_536) {
-  const turn = { nowMs: 0 }
-  const host = { turn, maxOutputBytes: 1_000_000, slowReaderMs: 1000, maxInFlight, isFull: false }
-  const outlet = new Outlet('client')
+  const runtime = fakeRuntime()
+  const turn = new Turn(runtime)
+  turn.nowMs = 0
+  const host = { turn, runtime, maxOutputBytes: 1_000_000, slowReaderMs: 1000, maxInFlight, isFull: false }
+  const outlet = new Outlet('client', turn)
   const slots = new ReplySlots(outlet)
   return { backlog: new Backlog(host, outlet, slots, () => {}), slots, turn }
 }

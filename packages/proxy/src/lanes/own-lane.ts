@@ -1,15 +1,14 @@
 import { encodeCommand } from '@firebreak/core'
-import type { ClusterDispatch } from '../cluster/cluster-dispatch.ts'
-import { type CommandMark, multiCommand, type ProxyCommand } from '../commands/proxy-command.ts'
+import { dispatchRare } from '../client/dispatch.ts'
+import type { OwnConnection, ProxyClient } from '../client/proxy-client.ts'
+import { type CommandMark, multiCommand } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
+import { carryOut, markOf } from '../session/session-commands.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
-import type { ClientConnection } from './client-connection.ts'
 import { showName } from './connection-name.ts'
 import { PinnedLane, type PinnedOwner, type ReplyMark } from './pinned-lane.ts'
 import { PipeGuard } from './pipe-guard.ts'
-import { dispatchRare } from './rare-dispatch.ts'
-import { carryOut, markOf } from './session-commands.ts'
 
 const ping = encodeCommand(['PING'])
 const multiBytes = encodeCommand(['MULTI'])
@@ -39,10 +38,9 @@ const changesSession: ReadonlySet<CommandMark | undefined> = new Set(['select', 
  * that waits, a value too large to be held. Which one it is, what goes over it, and what is done when it is lost or the
  * wrong one.
  */
-export class OwnLane implements PinnedOwner {
-  readonly #client: ClientConnection
+export class OwnLane implements PinnedOwner, OwnConnection {
+  readonly #client: ProxyClient
   #pinned: PinnedLane | undefined
-  #cluster: ClusterDispatch | undefined
   /** Reads along where what is pinned is a pipe that has to be read along. */
   #guard: PipeGuard | undefined
   #remembered: RememberedRequest | undefined
@@ -52,7 +50,7 @@ export class OwnLane implements PinnedOwner {
   /** The last slot whose answer may wait for others; -1 where none does. */
   #lastBlocking = -1
 
-  constructor(client: ClientConnection) {
+  constructor(client: ProxyClient) {
     this.#client = client
   }
 
@@ -63,12 +61,7 @@ export class OwnLane implements PinnedOwner {
 
   /** False where requests go to several nodes: none of them is the one for all that follows. */
   get mayStay(): boolean {
-    return this.#cluster?.isSpread !== true
-  }
-
-  /** The client's requests go to a cluster: one that comes to the wrong node goes on to the right one. */
-  inCluster(cluster: ClusterDispatch): void {
-    this.#cluster = cluster
+    return this.#client.cluster?.isSpread !== true
   }
 
   onPinnedReply(slot: number, bytes: Uint8Array, start: number, end: number, isLast: boolean): void {
@@ -155,17 +148,14 @@ export class OwnLane implements PinnedOwner {
   onPinnedError(_slot: number, reply: Buffer): Buffer | undefined {
     const pinned = this.#pinned
     const request = this.#remembered
-    const redirect =
-      this.#cluster === undefined || pinned === undefined
-        ? undefined
-        : this.#cluster.redirected(pinned, reply, request?.sinceMs ?? 0)
+    const redirect = pinned && this.#client.cluster?.redirected(pinned, reply, request?.sinceMs ?? 0)
     const isFirst = request !== undefined && pinned?.inFlight === 1 && !pinned.hasSentMulti
     if (redirect === undefined || pinned === undefined || (redirect === 'later' && !isFirst)) {
       this.#remembered = undefined
       return reply
     }
     if (redirect === 'later') {
-      setTimeout(() => {
+      this.#client.host.runtime.timers.setTimeout(() => {
         if (this.#pinned === pinned) pinned.forward(request!.bytes, 0, request!.bytes.length)
       }, laterMs)
       return undefined
@@ -201,13 +191,13 @@ export class OwnLane implements PinnedOwner {
    * it. What the client sends behind it waits for the answer: that connection has neither its database nor, where the
    * credentials are refused, its user.
    */
-  sendFresh(command: ProxyCommand, bytes: Buffer, start: number, end: number): void {
+  sendFresh(): void {
     const { node, freshState } = this.#client.host
     const pinned = this.#pin(node, freshState, true)
     pinned.isTainted = true
     this.#holdsClient = true
     this.#client.hold()
-    this.send(pinned, command, bytes, start, end)
+    this.send(pinned)
   }
 
   /** Pins a connection of its own to this client; the server knows it by the client's name. */
@@ -247,31 +237,32 @@ export class OwnLane implements PinnedOwner {
   }
 
   /** Takes a connection of its own for a request and all that follow it until it is free again. */
-  borrow(command: ProxyCommand, bytes: Buffer, start: number, end: number, node?: UpstreamNode): boolean {
+  borrow(node?: UpstreamNode): boolean {
     const { slots, host } = this.#client
     if (slots.owed > 0) return this.#client.waitForReplies()
     const pinned = this.#pinned ?? this.pinTo(node ?? host.node)
+    const { name } = this.#client.request.command
     // WAIT is about the writes of its connection; any command moves a connection's place to the newest write of all.
-    if (command.name === 'WAIT' || command.name === 'WAITAOF') pinned.sendHidden(ping)
-    if (this.#cluster !== undefined) this.remember(command, bytes, start, end)
-    return this.dispatch(pinned, command, bytes, start, end)
+    if (name === 'WAIT' || name === 'WAITAOF') pinned.sendHidden(ping)
+    if (this.#client.cluster !== undefined) this.remember()
+    return this.dispatch(pinned)
   }
 
   /** Keeps the request at hand until it is answered, for a cluster may send it on to another node, and those before it. */
-  remember(command: ProxyCommand, bytes: Buffer, start: number, end: number, before: readonly Uint8Array[] = []): void {
-    const request = this.#client.request.wholeBytes(bytes, start, end)
-    const copy = Buffer.from(request.bytes.subarray(request.start, request.end))
-    this.#remembered = { bytes: copy, mark: markOf(this.#client, command), before, sinceMs: performance.now() }
+  remember(before: readonly Uint8Array[] = []): void {
+    const bytes = this.#client.request.copy()
+    this.#remembered = { bytes, mark: markOf(this.#client), before, sinceMs: this.#client.host.turn.nowMs }
     this.#waitsForAnswer = true
   }
 
   /** Sends the request at hand over the connection of its own, or carries it out. */
-  dispatch(pinned: PinnedLane, command: ProxyCommand, bytes: Buffer, start: number, end: number): boolean {
+  dispatch(pinned: PinnedLane): boolean {
     const client = this.#client
+    const { command, bytes, start, end } = client.request
     // What is answered before it closes is answered; then others are open.
     if (pinned.connection.isFinished) return client.waitForReplies()
     if (command.way === 'own' && !pinned.hasSentMulti) {
-      return !this.awaitsAnswers() && dispatchRare(client, command, bytes, start, end)
+      return !this.awaitsAnswers() && dispatchRare(client)
     }
     const showsPassword = command.mark === 'auth' || (command.mark === 'hello' && client.args.length > 2)
     if (showsPassword && client.host.users !== undefined) {
@@ -281,19 +272,18 @@ export class OwnLane implements PinnedOwner {
     }
     if (command.name === 'QUIT') {
       // The server answers it, so that whoever hears of it knows that the connection's subscriptions and the like ended.
-      this.send(pinned, command, bytes, start, end)
+      this.send(pinned)
       client.endAfterReplies()
       return true
     }
     if (command.name === 'RESET') {
       if (client.slots.owed > 0) return client.waitForReplies()
-      return carryOut(client, command, bytes, start, end)
+      return carryOut(client)
     }
     if (command.way === 'pipe') {
       if (client.slots.owed > 0) return client.waitForReplies()
-      const request = client.request.wholeBytes(bytes, start, end)
       pinned.becomePipe()
-      pinned.forward(request.bytes, request.start, request.end)
+      pinned.forward(bytes, start, end)
       return true
     }
     if (command.way === 'stay') {
@@ -302,7 +292,7 @@ export class OwnLane implements PinnedOwner {
     }
     const { shield } = client.host
     if (shield?.isActive === true) shield.seePinned(client, command, pinned)
-    this.send(pinned, command, bytes, start, end)
+    this.send(pinned)
     // Whose keys those behind it are is known with its answer.
     if (changesSession.has(command.mark)) client.waitForReplies()
     return true
@@ -319,17 +309,14 @@ export class OwnLane implements PinnedOwner {
   }
 
   /** Sends the request at hand over a connection of its own. */
-  send(pinned: PinnedLane, command: ProxyCommand, bytes: Buffer, start: number, end: number): void {
+  send(pinned: PinnedLane): void {
     const client = this.#client
-    const request = client.request.wholeBytes(bytes, start, end)
+    const { command, bytes, start, end } = client.request
     const sentMs = command.mayBlock ? undefined : client.host.turn.nowMs
     const slot = client.slots.take()
     if (command.mayBlock && !pinned.hasSentMulti) this.#lastBlocking = slot
     else if (slot === 0) this.#lastBlocking = -1
-    pinned.send(request.bytes, request.start, request.end, slot, markOf(client, command), {
-      commandId: command.id,
-      sentMs,
-    })
+    pinned.send(bytes, start, end, slot, markOf(client), { commandId: command.id, sentMs })
     if (!this.#waitsForAnswer) return
     this.#waitsForAnswer = false
     client.waitForReplies()
@@ -339,14 +326,15 @@ export class OwnLane implements PinnedOwner {
    * Begins to send a request of which only the first bytes are there; false where it has to wait. The client's next
    * bytes go on over the connection as they come (`forward`).
    */
-  begin(command: ProxyCommand, bytes: Buffer, start: number, end: number, node: UpstreamNode): boolean {
+  begin(node: UpstreamNode): boolean {
     const client = this.#client
     if (this.#pinned?.node !== node && client.slots.owed > 0) return client.waitForReplies()
     const pinned = this.#pinned ?? this.pinTo(node)
     const { shield } = client.host
+    const { command, bytes, start, end } = client.request
     if (shield?.isActive === true) shield.seeLarge(client, command, pinned)
     pinned.hasStreamed = pinned.isMidRequest = true
-    pinned.send(bytes, start, end, client.slots.take(), markOf(client, command))
+    pinned.send(bytes, start, end, client.slots.take(), markOf(client))
     return true
   }
 

@@ -4,7 +4,7 @@ export function isWord(argument: Uint8Array, word: string): boolean {
 }
 
 /** The whole number that an argument spells, as Redis reads it, or undefined. */
-export function wholeNumber(argument: Uint8Array): number | undefined {
+export function integerIn(argument: Uint8Array): number | undefined {
   const text = Buffer.from(argument).toString('latin1')
   if (!/^(0|-?[1-9]\d{0,17})$/.test(text)) return undefined
   return Number(text)

@@ -1,8 +1,7 @@
 import { RequestError } from '@firebreak/core'
-import { type ProxyCommand, proxyCommandOf } from '../commands/proxy-command.ts'
+import type { ProxyClient } from '../client/proxy-client.ts'
+import type { PinnedLane } from '../lanes/pinned-lane.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
-import type { ClientConnection } from './client-connection.ts'
-import type { PinnedLane } from './pinned-lane.ts'
 import { RequestRest } from './request-rest.ts'
 
 /** Of a request with more bytes than this nothing is held back. */
@@ -19,12 +18,12 @@ const unknownBytes = 16 * 1024
  * `maxHeldBytes`; the rest of a larger one is read and thrown away, and it is refused.
  */
 export class LargeRequest {
-  readonly #client: ClientConnection
+  readonly #client: ProxyClient
   #rest: RequestRest | undefined
   /** Where the rest goes; undefined while it is thrown away. */
   #lane: PinnedLane | undefined
 
-  constructor(client: ClientConnection) {
+  constructor(client: ProxyClient) {
     this.#client = client
   }
 
@@ -45,7 +44,7 @@ export class LargeRequest {
 
   /** Begins to send, or to throw away, the incomplete request that begins at `start`, where it is too large to be held. */
   begin(bytes: Buffer, start: number, end: number): boolean {
-    const { parser, args, session, host, own } = this.#client
+    const { parser, request, session, host, own } = this.#client
     if (!session.isKnown && parser.expectedLength > unknownArguments) {
       throw new RequestError('unauthenticated multibulk length')
     }
@@ -54,13 +53,13 @@ export class LargeRequest {
     if (size <= streamedBytes || parser.length === 0) return false
     // A connection that owes nothing any more is about to be given back; then this comes again.
     if (own.pinned?.isFree === true) return false
-    const command = proxyCommandOf(args)
-    const node = session.isKnown ? this.#nodeFor(command) : undefined
+    request.take(bytes, start, end)
+    const node = session.isKnown ? this.#nodeFor() : undefined
     if (node === undefined) {
       if (size <= host.maxHeldBytes) return false
       this.#lane = undefined
     } else {
-      if (!own.begin(command, bytes, start, end, node)) return false
+      if (!own.begin(node)) return false
       this.#lane = own.pinned
     }
     const isInArgument = parser.missingBytes > 0
@@ -90,15 +89,15 @@ export class LargeRequest {
   }
 
   /** Where a request goes whose first arguments are there; undefined where it has to be seen whole. */
-  #nodeFor(command: ProxyCommand): UpstreamNode | undefined {
-    const { host, own, args } = this.#client
-    const { way, row } = command
+  #nodeFor(): UpstreamNode | undefined {
+    const { host, own, args, request, cluster } = this.#client
+    const { way, row, mark, subcommands } = request.command
     // What the reply says about the connection depends on arguments that are not there yet.
-    if (command.mark !== undefined && row !== undefined) return undefined
+    if (mark !== undefined && row !== undefined) return undefined
     if (way !== 'shared' && way !== 'script' && row !== undefined) return undefined
     // Whether it is a command or a subcommand is not known before the second word is there.
-    if (command.subcommands !== undefined && args.length < 2) return undefined
-    if (host.cluster !== undefined) return this.#client.dispatchTo(host.cluster).nodeForLarge(command)
+    if (subcommands !== undefined && args.length < 2) return undefined
+    if (cluster !== undefined) return cluster.nodeForLarge()
     return own.pinned?.node ?? host.node
   }
 

@@ -1,7 +1,7 @@
 import { BufferArgs, encodeCommand, RequestError, RequestParser } from '@firebreak/core'
+import { Input } from '../requests/input.ts'
+import { RequestRest } from '../requests/request-rest.ts'
 import type { Outlet } from '../transport/outlet.ts'
-import { Input } from './input.ts'
-import { RequestRest } from './request-rest.ts'
 
 /** What a guard has to know of its client. */
 export interface GuardedClient {

@@ -1,5 +1,5 @@
+import { integerIn, isWord } from '../requests/words.ts'
 import { type Identity, identityOf } from '../upstream/identity.ts'
-import { isWord, wholeNumber } from './words.ts'
 
 const badName = Buffer.from('-ERR Client names cannot contain spaces, newlines or special characters.\r\n')
 
@@ -25,7 +25,7 @@ export interface HelloRequest {
 
 /** Reads HELLO's arguments. */
 export function helloOf([proto, ...words]: readonly Uint8Array[]): HelloRequest {
-  const number = proto === undefined ? undefined : wholeNumber(proto)
+  const number = proto === undefined ? undefined : integerIn(proto)
   const version = number === 2 || number === 3 ? number : undefined
   const options: HelloOption[] = []
   for (let rest = words; rest.length > 0 && options.at(-1)?.act !== 'refuse'; ) {

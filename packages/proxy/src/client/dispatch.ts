@@ -1,0 +1,85 @@
+import { encodeReply, mayBlock } from '@firebreak/core'
+import { clusterOfOne } from '../cluster/cluster-of-one.ts'
+import { firebreakCommand } from '../observe/firebreak-command.ts'
+import { InfoReply } from '../replies/info-reply.ts'
+import { carryOut } from '../session/session-commands.ts'
+import type { ReplyTarget, SharedLane } from '../upstream/shared-lane.ts'
+import type { ProxyClient } from './proxy-client.ts'
+
+/** For a client that has not said who it is, where it has to. */
+const noAuthReply: Buffer = Buffer.from('-NOAUTH Authentication required.\r\n')
+
+/** Sends the request at hand its way; false where it has to wait. */
+export function dispatch(client: ProxyClient): boolean {
+  const { request, host, session, own, cluster } = client
+  const { command } = request
+  if (cluster !== undefined) {
+    if (session.isKnown || command.way === 'session') return cluster.dispatch()
+    client.answerNow(noAuthReply)
+    return true
+  }
+  if (own.pinned !== undefined) return own.dispatch(own.pinned)
+  if (command.isShared && !host.isIsolated && session.isKnown && !client.backlog.isHeavy) {
+    let target: ReplyTarget = client
+    const { shield } = host
+    if (shield !== undefined) {
+      const seen = shield.see(client, command, client)
+      if (seen === 'answered') return true
+      if (seen === 'held') return false
+      target = seen
+    }
+    client.sendShared(client.lanes.forCommands(), target)
+    return true
+  }
+  return dispatchRare(client)
+}
+
+/** As `dispatch`, of what is not plainly sent on. */
+export function dispatchRare(client: ProxyClient): boolean {
+  const { command } = client.request
+  if (!client.session.isKnown && command.way !== 'session') {
+    client.answerNow(noAuthReply)
+    return true
+  }
+  switch (command.way) {
+    case 'session':
+      return carryOut(client)
+    case 'own': {
+      const { shield } = client.host
+      if (shield !== undefined && client.args.length === 3 && client.args.isWord(1, 'PEEK')) {
+        client.answerNow(shield.peek(client, client.request.argument(2)))
+        return true
+      }
+      const words = client.request.list().map((word) => Buffer.from(word).toString())
+      client.answerNow(encodeReply(firebreakCommand(words.slice(1), client.host.observed), client.session.version))
+      return true
+    }
+    case 'cluster': {
+      const only = client.host.onlyNode(client)
+      if (only === undefined) return seeAndSend(client, client.lanes.forCommands())
+      client.answerNow(encodeReply(clusterOfOne(command.name, only), client.session.version))
+      return true
+    }
+    case 'info':
+      client.sendShared(client.lanes.forCommands(), new InfoReply(client, client.slots.take()), 0)
+      return true
+    case 'script': {
+      if (client.host.isIsolated) return client.own.borrow()
+      const lane = client.lanes.forScripts()
+      return lane === undefined ? client.waitForReplies() : seeAndSend(client, lane)
+    }
+    case 'shared':
+      if (client.host.isIsolated || client.backlog.isHeavy || (command.mayBlock && mayBlock(command.row!, client.args)))
+        return client.own.borrow()
+      return seeAndSend(client, client.lanes.forCommands())
+    default:
+      return client.own.borrow()
+  }
+}
+
+function seeAndSend(client: ProxyClient, lane: SharedLane): boolean {
+  const seen = client.host.shield?.see(client, client.request.command, client) ?? client
+  if (seen === 'held') return false
+  if (seen !== 'answered') client.sendShared(lane, seen)
+  return true
+}

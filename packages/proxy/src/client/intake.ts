@@ -1,0 +1,145 @@
+import { RequestError } from '@firebreak/core'
+import { Input } from '../requests/input.ts'
+import { LargeRequest } from '../requests/large-request.ts'
+import { type ClientFlow, holds } from './client-flow.ts'
+import { dispatch } from './dispatch.ts'
+import type { ProxyClient } from './proxy-client.ts'
+
+/**
+ * What a client has sent: takes one request after the other off the wire and has it sent its way, as long as nothing
+ * holds requests up. What cannot be taken yet waits here, and beyond a bound in the kernel.
+ */
+export class Intake {
+  readonly #client: ProxyClient
+  readonly #flow: ClientFlow
+  readonly #input = new Input()
+  readonly #large: LargeRequest
+
+  constructor(client: ProxyClient, flow: ClientFlow) {
+    this.#client = client
+    this.#flow = flow
+    this.#large = new LargeRequest(client)
+  }
+
+  /** True when nothing waits to be taken. */
+  get isEmpty(): boolean {
+    return this.#input.isEmpty
+  }
+
+  /** True while more would only wait. */
+  get isFull(): boolean {
+    return this.#flow.isBlocked && this.#input.isFull
+  }
+
+  clear(): void {
+    this.#input.clear()
+  }
+
+  receive(bytes: Buffer, length: number): void {
+    const { own, transport } = this.#client
+    if (own.pinned?.isPipe === true && this.#input.isEmpty && !this.#flow.isBlocked) {
+      own.pinned.forward(bytes, 0, length)
+      if (own.pinned.mustWait) transport.pause()
+      return
+    }
+    const start = this.#large.isOnItsWay ? this.#large.forward(bytes, length) : 0
+    if (this.#large.mustWait) transport.pause()
+    if (start === length) return
+    if (this.#input.isEmpty && !this.#flow.isBlocked) {
+      const taken = this.#take(bytes, start, length)
+      if (taken < length && !this.#flow.isLeaving) this.#input.add(bytes, taken, length, this.#large.missingBytes)
+    } else {
+      this.#input.add(bytes, start, length, this.#large.missingBytes)
+      this.takeInput()
+    }
+    if (this.isFull) transport.pause()
+  }
+
+  /** Redis has taken what was sent over the client's own connection: the rest of a large request, or more, may come. */
+  onUpstreamDrain(): void {
+    const { own, transport } = this.#client
+    if ((this.#large.isOnItsWay || own.pinned?.isPipe === true) && !this.#flow.isBlocked) transport.resume()
+  }
+
+  /** Takes the requests that wait. */
+  takeInput(): void {
+    const input = this.#input
+    const { own } = this.#client
+    while (!input.isEmpty && !this.#flow.isBlocked && !this.#flow.isLeaving) {
+      const { start } = input
+      if (own.pinned?.isPipe === true) {
+        own.pinned.forward(input.bytes, start, input.end)
+        input.clear()
+        return
+      }
+      const taken = this.#take(input.bytes, start, input.end)
+      input.consume(taken)
+      if (taken === start) break
+    }
+  }
+
+  /** Takes the requests that are there; gives the offset behind the last one. */
+  #take(bytes: Buffer, start: number, end: number): number {
+    let at = start
+    const client = this.#client
+    const flow = this.#flow
+    const { parser, request, own, backlog, slots } = client
+    const { shield } = client.host
+    backlog.renewWindow()
+    if (backlog.isBehind) this.waitForReader()
+    while (at < end && !flow.isBlocked) {
+      let next: number
+      try {
+        next = parser.parse(bytes, at, end)
+        if (next === 0 && this.#large.begin(bytes, at, end)) return end
+      } catch (error) {
+        if (!(error instanceof RequestError)) throw error
+        if (own.awaitsAnswers()) return at
+        client.answerNow(Buffer.from(`-${error.reply}\r\n`, 'latin1'))
+        client.endAfterReplies()
+        return end
+      }
+      if (next === 0) break
+      if (shield !== undefined) shield.canRepeat = false
+      if (parser.length > 0) {
+        request.take(bytes, at, next)
+        if (!dispatch(client)) return at
+      }
+      at = shield?.canRepeat === true ? shield.repeat(client, bytes, at, next, end) : next
+      if (flow.isLeaving) return end
+      if (own.pinned?.isPipe === true) {
+        own.pinned.forward(bytes, at, end)
+        return end
+      }
+      if (slots.owed > this.#maxOwed) flow.block(holds.crowd)
+    }
+    return at
+  }
+
+  /** Requests that may be on their way: over a connection of its own the client holds up nobody. */
+  get #maxOwed(): number {
+    const { own, backlog, host } = this.#client
+    return own.pinned === undefined ? backlog.window : host.maxInFlight
+  }
+
+  /** Input waits until the client has read, unless it only waited for the end of the event. */
+  waitForReader(): void {
+    const { outlet, backlog } = this.#client
+    outlet.flush()
+    if (backlog.isBehind) this.#flow.block(holds.reader)
+    else this.#flow.unblock(holds.reader)
+  }
+
+  /** True where too many requests were on their way, and half of them are answered. */
+  get isCrowdGone(): boolean {
+    return this.#flow.isBlockedBy(holds.crowd) && this.#client.slots.owed <= this.#maxOwed >> 1
+  }
+
+  /** Looks whether what held requests up is over; false where something still does. */
+  unblock(): boolean {
+    const flow = this.#flow
+    if (flow.isBlockedBy(holds.reader) && !this.#client.backlog.isBehind) flow.unblock(holds.reader)
+    if (this.isCrowdGone) flow.unblock(holds.crowd)
+    return !flow.isBlocked
+  }
+}

@@ -1,6 +1,6 @@
 import { homedir, hostname } from 'node:os'
 import { join } from 'node:path'
-import { type Clock, InvalidOptionError, steadyClock, systemTimers, type Timers, wallClock } from '@firebreak/core'
+import { InvalidOptionError, type Runtime, systemRuntime } from '@firebreak/core'
 import type { DiskTierOptions } from './disk/disk-tier-options.ts'
 import { isNatsUrl, parseHubUrl, parseNatsUrl } from './hub/hub-address.ts'
 import type { Warning } from './trouble/trouble.ts'
@@ -55,10 +55,8 @@ export interface ShieldOptions {
   readonly diskTier?: DiskTierOptions
   /** Gets each kind of trouble once. @default a process warning */
   readonly onWarning?: (warning: Warning) => void
-  readonly clock?: Clock
-  readonly wallClock?: Clock
-  readonly timers?: Timers
-  readonly random?: () => number
+  /** Time, timers, chance and names. @default the process' own */
+  readonly runtime?: Runtime
 }
 
 /** `ShieldOptions` with every default filled in. */
@@ -74,7 +72,7 @@ export interface ResolvedShieldOptions
 /** Checks the options and fills the defaults in. */
 export function resolveShieldOptions(options: ShieldOptions): ResolvedShieldOptions {
   const env = process.env
-  const random = options.random ?? Math.random
+  const { runtime = systemRuntime } = options
   const hostId = options.hostId ?? env['FIREBREAK_HOST'] ?? hostname()
   const serviceId = options.serviceId ?? env['FIREBREAK_SERVICE'] ?? env['npm_package_name'] ?? 'service'
   const hubs = options.hubs ?? env['FIREBREAK_HUB']?.split(',').map((url) => url.trim()) ?? ['http://127.0.0.1:7070']
@@ -87,7 +85,7 @@ export function resolveShieldOptions(options: ShieldOptions): ResolvedShieldOpti
     token: options.token ?? env['FIREBREAK_TOKEN'],
     serviceId,
     hostId,
-    instanceId: options.instanceId ?? `${hostId}-${process.pid}-${Math.floor(random() * 2 ** 32).toString(36)}`,
+    instanceId: options.instanceId ?? `${hostId}-${process.pid}-${Math.floor(runtime.random() * 2 ** 32).toString(36)}`,
     agent: options.agent ?? 'shield/0.1.0',
     tableFile: options.tableFile === false ? undefined : (options.tableFile ?? defaultTableFile(serviceId)),
     redactKey: options.redactKey,
@@ -102,10 +100,7 @@ export function resolveShieldOptions(options: ShieldOptions): ResolvedShieldOpti
     maxLimitWaitMs: above('maxLimitWaitMs', options.maxLimitWaitMs ?? 1000, 1),
     diskTier: options.diskTier,
     onWarning: options.onWarning,
-    clock: options.clock ?? steadyClock,
-    wallClock: options.wallClock ?? wallClock,
-    timers: options.timers ?? systemTimers,
-    random,
+    runtime,
   }
 }
 

@@ -1,4 +1,5 @@
 import {
+  type Clock,
   decodeInvalidation,
   decodeJsonPayload,
   type Frame,
@@ -19,6 +20,7 @@ import type { Crossing } from './counting/fast-path.ts'
 import { ReportSampler } from './counting/report-sampler.ts'
 import { sampledRows } from './counting/sampled-rows.ts'
 import { DiskTier } from './disk/disk-tier.ts'
+import { pass, type Verdict } from './gate/verdict.ts'
 import { HubClock } from './hub/hub-clock.ts'
 import { HubLink } from './hub/hub-link.ts'
 import { Lane } from './hub/lane.ts'
@@ -50,6 +52,7 @@ export class Shield {
   readonly trouble: Trouble
   /** Where replies go that memory has no room for; undefined where none was asked for. */
   readonly diskTier: DiskTier | undefined
+  readonly #clock: Clock
   readonly #clusters = new Map<string, ClusterShield>()
   readonly #table = new StrategyTable()
   readonly #link: HubLink
@@ -73,10 +76,12 @@ export class Shield {
 
   constructor(options: ShieldOptions = {}) {
     this.options = resolveShieldOptions(options)
-    const { clock, wallClock, timers, random, hubs, token, maxQueuedReports, maxQueuedEntries } = this.options
+    const { runtime, hubs, token, maxQueuedReports, maxQueuedEntries } = this.options
+    const { clock, timers, random } = runtime
+    this.#clock = clock
     this.trouble = new Trouble(this.options.onWarning)
     const { diskTier } = this.options
-    this.diskTier = diskTier === undefined ? undefined : new DiskTier(diskTier, this.trouble)
+    this.diskTier = diskTier === undefined ? undefined : new DiskTier(diskTier, this.trouble, timers)
     this.#hubClock = new HubClock(clock)
     this.#cadence = new Cadence(clock.now())
     this.#sampler = new ReportSampler(random)
@@ -87,10 +92,7 @@ export class Shield {
       reporter: this.options,
       maxQueuedReports,
       maxQueuedEntries,
-      clock,
-      wallClock,
-      timers,
-      random,
+      ...runtime,
       trouble: this.trouble,
       hello: () => this.#hello(),
       onFrame: (frame) => this.#received(frame),
@@ -132,7 +134,7 @@ export class Shield {
   cluster(redisClusterId: string, upstream: Upstream): ClusterShield {
     const known = this.#clusters.get(redisClusterId)
     if (known !== undefined) return known
-    const { serviceId, leaseMs, fallbackTtlMs, canaryMs, maxKeys, redactKey, clock, timers, random } = this.options
+    const { serviceId, leaseMs, fallbackTtlMs, canaryMs, maxKeys, redactKey, runtime } = this.options
     const { limitProcesses: processes, maxLimitWaiting: maxWaiting, maxLimitWaitMs: maxWaitMs } = this.options
     const cluster = new ClusterShield({
       redisClusterId,
@@ -145,9 +147,7 @@ export class Shield {
       maxKeys,
       limits: { processes, maxWaiting, maxWaitMs },
       redactKey,
-      clock,
-      timers,
-      random,
+      runtime,
       trouble: this.trouble,
       diskTier: this.diskTier,
       onBurst: () => this.#burst(),
@@ -162,6 +162,12 @@ export class Shield {
   /** Another shield of this process found a key hot: it is hot here too, and not looked for again. */
   takeClaim({ redisClusterId, name, crossing }: Claim): void {
     if (this.#clusters.get(redisClusterId)?.claim(name, crossing, this.#hubClock.now()) === true) this.#refresh()
+  }
+
+  /** The verdict on a command that could not be judged: our own trouble is not the application's. */
+  passAfter(error: unknown): Verdict {
+    this.trouble.note('hook', 'a command could not be counted; it went to Redis as it was', error)
+    return pass
   }
 
   /** Sends what was counted, ends the link and the watchers; clients are plain afterwards. */
@@ -180,7 +186,7 @@ export class Shield {
   }
 
   #hello(): HelloPayload {
-    const { serviceId, hostId, instanceId, agent, token, wallClock } = this.options
+    const { serviceId, hostId, instanceId, agent, token, runtime } = this.options
     return {
       serviceId,
       hostId,
@@ -189,7 +195,7 @@ export class Shield {
       redisClusterIds: [...this.#clusters.keys()],
       epoch: this.#table.epoch,
       version: this.#table.version,
-      sentAt: wallClock.now(),
+      sentAt: runtime.wallClock.now(),
       ...(token !== undefined && { token }),
     }
   }
@@ -267,7 +273,7 @@ export class Shield {
   }
 
   #resync(reason: string): void {
-    const now = this.options.clock.now()
+    const now = this.#clock.now()
     if (now - this.#resyncAskedAt < 1000) return
     if (this.#link.send('resync', { reason })) this.#resyncAskedAt = now
   }
@@ -282,9 +288,8 @@ export class Shield {
 
   /** Works out anew what is hot: entries lapse at their `until`, and a RateLimit without a hub. */
   #refresh(): void {
-    const { clock } = this.options
-    this.#refreshedAt = clock.now()
-    const isAlone = !this.#link.isOpen && clock.now() - this.#link.heardAt > rateLimitLapseMs
+    this.#refreshedAt = this.#clock.now()
+    const isAlone = !this.#link.isOpen && this.#clock.now() - this.#link.heardAt > rateLimitLapseMs
     let entries = [...this.#table.entries()]
     if (isAlone) entries = entries.filter(({ strategy }) => strategy.strategy !== 'RateLimit')
     for (const cluster of this.#clusters.values()) cluster.setTable(entries, this.#hubClock.now())
@@ -309,19 +314,18 @@ export class Shield {
     this.#cadence.burst()
     if (this.#isBurstPlanned) return
     this.#isBurstPlanned = true
-    const { timers, clock } = this.options
-    timers.setTimeout(
+    this.options.runtime.timers.setTimeout(
       () => {
         this.#isBurstPlanned = false
         this.#reportIfDue()
       },
       // A timer may fire a little early, and one that came too soon would leave it to the next tick.
-      Math.ceil(this.#cadence.burstDelayMs(clock.now())) + 1,
+      Math.ceil(this.#cadence.burstDelayMs(this.#clock.now())) + 1,
     )
   }
 
   #tick(): void {
-    const now = this.options.clock.now()
+    const now = this.#clock.now()
     for (const cluster of this.#clusters.values()) cluster.tick()
     this.#reportIfDue()
     this.#link.flush()
@@ -333,14 +337,14 @@ export class Shield {
     if (this.#isOff) return
     let count = 0
     for (const cluster of this.#clusters.values()) count += cluster.countSoFar
-    if (this.#cadence.isDue(this.options.clock.now(), count)) this.#report()
+    if (this.#cadence.isDue(this.#clock.now(), count)) this.#report()
   }
 
   #report(isLast = false): void {
-    this.#cadence.reported(this.options.clock.now())
+    this.#cadence.reported(this.#clock.now())
     const sections = [...this.#clusters.values()].map((cluster) => this.#drain(cluster, isLast))
     const counted = sections.filter(({ totalCount }) => totalCount > 0)
-    if (counted.length > 0) this.#link.report({ collectTs: this.options.wallClock.now(), sections: counted })
+    if (counted.length > 0) this.#link.report({ collectTs: this.options.runtime.wallClock.now(), sections: counted })
   }
 
   #drain(cluster: ClusterShield, isLast: boolean): PendingSection {
@@ -364,10 +368,10 @@ export class Shield {
   }
 
   #sendStatus(): void {
-    this.#statusAt = this.options.clock.now()
+    this.#statusAt = this.#clock.now()
     const { droppedReports, troubles } = this.losses
     const status = buildStatus(this.#clusters.values(), {
-      sentAt: this.options.wallClock.now(),
+      sentAt: this.options.runtime.wallClock.now(),
       ...this.tableVersion,
       isOff: this.#isOff,
       droppedReports: droppedReports - this.#reportedDrops,
@@ -380,7 +384,7 @@ export class Shield {
 
   #saved(): { snapshot: TableSnapshot; hubOffsetMs: number } {
     // The file outlives this process' steady clock: the offset is to the wall clock.
-    const { clock, wallClock } = this.options
+    const { clock, wallClock } = this.options.runtime
     return {
       snapshot: this.#table.snapshot(),
       hubOffsetMs: this.#hubClock.offsetMs + clock.now() - wallClock.now(),
@@ -390,7 +394,7 @@ export class Shield {
   #restore(): void {
     const saved = this.#file?.read()
     if (saved === undefined) return
-    const { clock, wallClock } = this.options
+    const { clock, wallClock } = this.options.runtime
     this.#hubClock.restart(saved.hubOffsetMs + wallClock.now() - clock.now())
     this.#table.applySnapshot(saved.snapshot)
     this.#isOff = saved.snapshot.isOff

@@ -1,32 +1,27 @@
-import { type CachedReply, type HotKey, nextReplyForm, type ReadCommand, readCommand } from '@firebreak/shield'
-import { replyText } from '../reply-text.ts'
-import type { ClientState } from './client-state.ts'
-import { nameOf } from './command-keys.ts'
-import { bufferOfBulk, textOfBulk } from './decode-reply.ts'
+import { type CachedReply, getCommand, type HotKey, nextReplyForm } from '@firebreak/shield'
+import { nameOf } from '../commands/command-keys.ts'
+import { bufferOfBulk, textOfBulk } from '../replies/bulk.ts'
+import { replyText } from '../replies/reply-text.ts'
 import type { IoredisClient } from './ioredis-client.ts'
+import type { IoredisConnection } from './ioredis-connection.ts'
 
 /** The promise of a GET's text, kept with the reply: every hit hands out the same one. */
 const textPromiseForm = nextReplyForm()
 const getId = 'GET'
-
-/** GET of a hot key, by its bytes. */
-export function getCommandOf(hot: HotKey): ReadCommand {
-  return readCommand(getId, [hot.bytes], 0)
-}
 
 /**
  * The methods `get` and `getBuffer` of one client. These are the reads of nearly every hot key, so they are answered before
  * ioredis has built its command object (`bench/client.ts` has the figures of both ways).
  */
 export class GetMethods {
-  readonly #state: ClientState
+  readonly #connection: IoredisConnection
   readonly #prefix: string | undefined
   readonly #bareGet: IoredisClient['get']
   readonly #bareGetBuffer: IoredisClient['getBuffer']
 
-  constructor(state: ClientState) {
-    const { client } = state
-    this.#state = state
+  constructor(connection: IoredisConnection) {
+    const { client } = connection
+    this.#connection = connection
     const { keyPrefix = '' } = client.options
     // A prefix of bytes is applied by ioredis; such a client is left to the send path.
     this.#prefix = typeof keyPrefix === 'string' ? keyPrefix : undefined
@@ -36,7 +31,7 @@ export class GetMethods {
 
   /** Puts the methods in place while something is hot; the returned function takes them away for good. */
   install(): () => void {
-    const { client, cluster } = this.#state
+    const { client, cluster } = this.#connection
     const get = this.#bareGet
     const getBuffer = this.#bareGetBuffer
     const hotGet = (key: unknown, callback?: unknown): Promise<string | null> => {
@@ -67,7 +62,7 @@ export class GetMethods {
   peek(key: string): string | null | undefined {
     const hot = this.#hotKey(key)
     if (hot === undefined) return undefined
-    const { cluster } = this.#state
+    const { cluster } = this.#connection
     const reply = hot.hit(getId, cluster.now())
     if (reply === undefined) return undefined
     cluster.count(hot.name, false, reply.bytes.length)
@@ -76,15 +71,16 @@ export class GetMethods {
 
   /** The hot key that a method was given, where reads of it may be answered here. */
   #hotKey(key: unknown): HotKey | undefined {
-    const state = this.#state
-    if (!state.cluster.isActive || typeof key !== 'string' || this.#prefix === undefined) return undefined
-    const found = state.space.hot.get(nameOf(this.#prefix === '' ? key : this.#prefix + key))
+    const connection = this.#connection
+    if (!connection.cluster.isActive || typeof key !== 'string' || this.#prefix === undefined) return undefined
+    const found = connection.space.hot.get(nameOf(this.#prefix === '' ? key : this.#prefix + key))
     // A limited key is the send path's.
-    return found !== undefined && found.limit === undefined && state.mayServe(found) ? found : undefined
+    if (found === undefined || found.limit !== undefined) return undefined
+    return connection.cluster.gate.mayServe(found, connection) ? found : undefined
   }
 
   #getText(hot: HotKey, key: unknown): Promise<string | null> | undefined {
-    const { cluster, client } = this.#state
+    const { cluster, client } = this.#connection
     const now = cluster.now()
     const reply = hot.hit(getId, now)
     if (reply === undefined) {
@@ -100,7 +96,7 @@ export class GetMethods {
   }
 
   #getBuffer(hot: HotKey, key: unknown): Promise<Buffer | null> | undefined {
-    const { cluster, client } = this.#state
+    const { cluster, client } = this.#connection
     const now = cluster.now()
     const reply = hot.hit(getId, now)
     if (reply === undefined) {
@@ -119,13 +115,13 @@ export class GetMethods {
     decode: (reply: CachedReply) => Value | undefined,
   ): Promise<Value> | undefined {
     let settle!: (value: Value | Promise<Value>) => void
-    const isLoading = hot.load(getCommandOf(hot), now, (reply) => {
+    const isLoading = hot.load(getCommand(hot), now, (reply) => {
       const value = reply === undefined ? undefined : decode(reply)
       if (value === undefined) {
-        settle(this.#state.plainly(bare))
+        settle(this.#connection.plainly(bare))
         return
       }
-      this.#state.cluster.count(hot.name, false, reply!.bytes.length)
+      this.#connection.cluster.count(hot.name, false, reply!.bytes.length)
       settle(value)
     })
     if (!isLoading) return undefined

@@ -1,31 +1,31 @@
 import type { ClusterShield, Shield } from '@firebreak/shield'
-import { ClientState } from './client-state.ts'
 import { GetMethods } from './get-methods.ts'
 import type { IoredisClient } from './ioredis-client.ts'
+import { IoredisConnection } from './ioredis-connection.ts'
 import { SendHook } from './send-hook.ts'
 
 /** The hooks on one ioredis client: the send path for completeness, two methods for speed. */
 export class IoredisHooks {
-  readonly #state: ClientState
+  readonly #connection: IoredisConnection
   readonly #methods: GetMethods
   readonly #send: SendHook
 
   constructor(client: IoredisClient, shield: Shield, cluster: ClusterShield) {
-    this.#state = new ClientState(client, cluster)
-    this.#methods = new GetMethods(this.#state)
-    this.#send = new SendHook(this.#state, shield)
+    this.#connection = new IoredisConnection(client, cluster)
+    this.#methods = new GetMethods(this.#connection)
+    this.#send = new SendHook(this.#connection, shield)
   }
 
   /** Puts the hooks in place; the returned function takes them away again. */
   install(): () => void {
-    const { client, transaction } = this.#state
-    const onClose = () => transaction.reset()
+    const { client } = this.#connection
+    const onClose = () => this.#connection.lost()
     const uninstalls = [this.#send.install(), this.#methods.install()]
     client.on('close', onClose)
     return () => {
       for (const uninstall of uninstalls) uninstall()
       client.off('close', onClose)
-      transaction.reset()
+      this.#connection.lost()
     }
   }
 

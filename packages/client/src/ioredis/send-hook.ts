@@ -1,12 +1,12 @@
-import { type CommandRow, commandOf, forEachKey, isCacheable, ListArgs } from '@firebreak/core'
-import { type CachedReply, type HotKey, KeyLimitedError, readCommand, type Shield } from '@firebreak/shield'
-import { replyText } from '../reply-text.ts'
-import type { ClientState } from './client-state.ts'
-import { nameOf, writtenBytes } from './command-keys.ts'
+import { type CommandRow, commandOf } from '@firebreak/core'
+import type { CachedReply, LimitTurn, LoadedHandler, Shield, Verdict } from '@firebreak/shield'
+import { writtenBytes } from '../commands/command-keys.ts'
+import { ListRequest } from '../commands/list-request.ts'
+import { replyText } from '../replies/reply-text.ts'
 import { decodeReply, flattenPairs, type ReplyMapping, replyMappingOf } from './decode-reply.ts'
-import { getCommandOf, removeOwn } from './get-methods.ts'
-import { type AfterLimit, holdBack } from './hold-back.ts'
+import { removeOwn } from './get-methods.ts'
 import { type IoredisClient, type IoredisCommand, isAnswerable, type PipelineStream } from './ioredis-client.ts'
+import type { IoredisConnection } from './ioredis-connection.ts'
 import { onSettled } from './on-settled.ts'
 
 /** Marks a command that waits in the client's offline queue: it was counted and will come again. */
@@ -16,30 +16,34 @@ type MarkedCommand = IoredisCommand & { [isQueued]?: true }
 
 /**
  * The send path of one client. Every command passes `sendCommand`, also those of pipelines, transactions and scripts, so
- * that is where accesses are counted and own writes are seen; hot reads of any command are answered there too.
+ * that is where the gate is asked what becomes of each.
  */
 export class SendHook {
-  readonly #state: ClientState
+  readonly #connection: IoredisConnection
   readonly #shield: Shield
   readonly #mapping: ReplyMapping
-  readonly #args = new ListArgs()
+  readonly #request: ListRequest
   readonly #bareSend: IoredisClient['sendCommand']
+  /** The command that the gate is asked about. */
+  #command!: IoredisCommand
+  #node: unknown
   /** The last command of one key, its first argument. */
   #lastName = ''
   #isLastWrite = false
   /** True from when a command had to wait for the connection until `ready`, by when all that waited were sent again. */
   #hasQueued = false
 
-  constructor(state: ClientState, shield: Shield) {
-    this.#state = state
+  constructor(connection: IoredisConnection, shield: Shield) {
+    this.#connection = connection
     this.#shield = shield
-    this.#mapping = replyMappingOf(state.client)
-    this.#bareSend = state.client.sendCommand
+    this.#mapping = replyMappingOf(connection.client)
+    this.#request = new ListRequest(connection.cluster, connection, () => this.#whenLoaded())
+    this.#bareSend = connection.client.sendCommand
   }
 
   /** Puts the hook in place; the returned function takes it away again. */
   install(): () => void {
-    const { client } = this.#state
+    const { client } = this.#connection
     const sendCommand = this.#makeSend()
     const onReady = () => {
       this.#hasQueued = false
@@ -57,7 +61,7 @@ export class SendHook {
    * most of what an application sends, and only has to be counted: it gets there without leaving this function.
    */
   #makeSend(): IoredisClient['sendCommand'] {
-    const { client, cluster } = this.#state
+    const { client, cluster } = this.#connection
     const bareSend = this.#bareSend
     return (command, stream, node) => {
       if (!cluster.isActive) return bareSend.call(client, command, stream, node)
@@ -71,49 +75,20 @@ export class SendHook {
         typeof key === 'string' &&
         key.charCodeAt(0) !== 0
       if (isUsual) cluster.count(key, this.#isLastWrite, this.#isLastWrite ? writtenBytes(command.args, 1) : 0)
-      else if (this.#tryIntercept(command, stream, node)) return command.promise
+      else if (this.#intercept(command, stream, node)) return command.promise
       return bareSend.call(client, command, stream, node)
     }
   }
 
-  #tryIntercept(command: IoredisCommand, stream: PipelineStream | undefined, node: unknown): boolean {
-    try {
-      return this.#intercept(command, stream, node)
-    } catch (error) {
-      this.#shield.trouble.note('hook', 'a command could not be counted; it went to Redis as it was', error)
-      return false
-    }
-  }
-
-  /** Counts a command and sees to its hot keys; true where it is answered here. */
+  /** True where a command is answered here. */
   #intercept(command: MarkedCommand, stream: PipelineStream | undefined, node: unknown): boolean {
-    const { args } = command
-    const row = this.#rowOf(command.name, args[0])
+    const row = this.#rowOf(command.name, command.args[0])
     if (row === undefined || command.isTraced === true || command[isQueued] === true) return false
-    if (this.#state.client.status !== 'ready') {
+    if (this.#connection.client.status !== 'ready') {
       command[isQueued] = true
       this.#hasQueued = true
     }
-    if (!row.hasSingleKey) return this.#interceptOther(command, stream, node, row)
-    const key = args[row.firstKey - 1]
-    if (key === undefined) return false
-    const name = nameOf(key)
-    const isWrite = row.access !== 'read'
-    this.#state.cluster.count(name, isWrite, isWrite ? writtenBytes(args, row.firstKey) : 0)
-    if (!this.#state.cluster.hasHotKeys) return false
-    const found = this.#state.space.hot.get(name)
-    if (found === undefined) return false
-    const serve = () => !isWrite && row.cacheable && this.#serve(command, stream, node, row, found, row.firstKey - 1)
-    if (found.limit !== undefined && !this.#state.transaction.isOpen) {
-      const after: AfterLimit = {
-        goOn: () => void (serve() || this.#bareSend.call(this.#state.client, command, stream, node)),
-        last: () => found.lastReply(readCommand(row.name, args, row.firstKey - 1).id),
-        answer: (reply) => this.#answer(command, reply),
-      }
-      if (holdBack(found.limit.admit(stream === undefined), command, stream, after)) return true
-    }
-    if (isWrite) this.#write(command, found)
-    return serve()
+    return this.#ask(row, command, stream, node)
   }
 
   #rowOf(name: string, subcommand: string | Buffer | undefined): CommandRow | undefined {
@@ -125,106 +100,74 @@ export class SendHook {
     return row
   }
 
-  /** Commands with no key, or with more than one place for keys. */
-  #interceptOther(
+  /** Does what the gate says; true where the command is answered here. */
+  #ask(
+    row: CommandRow,
     command: IoredisCommand,
     stream: PipelineStream | undefined,
     node: unknown,
-    row: CommandRow,
+    turn?: LimitTurn,
   ): boolean {
-    if (row.keys.length === 0) {
-      this.#keyless(command, row)
-      return false
-    }
-    if (row.name === 'WATCH') this.#state.transaction.isWatching = true
-    const { hot } = this.#state.space
-    const args = this.#args.set(command.args, command.name)
-    let lastHot: HotKey | undefined
-    let lastIndex = 0
-    let refusal: KeyLimitedError | undefined
-    forEachKey(row, args, (index, access) => {
-      const name = nameOf(command.args[index - 1]!)
-      this.#state.cluster.count(name, access === 'write')
-      const found = hot.get(name)
-      if (found === undefined) return
-      // A command of several keys does not wait: it would hold the others.
-      const verdict = this.#state.transaction.isOpen ? undefined : found.limit?.admit(false)
-      if (verdict instanceof KeyLimitedError) refusal ??= verdict
-      if (access === 'write') this.#write(command, found)
-      else {
-        lastHot = found
-        lastIndex = index - 1
+    this.#command = command
+    this.#node = node
+    const verdict = this.#verdict(row, command, stream, turn)
+    switch (verdict.kind) {
+      case 'pass':
+        return false
+      case 'loading':
+        return true
+      case 'guarded':
+        onSettled(command, verdict.end)
+        return false
+      case 'hold': {
+        const goOn = (became: LimitTurn) => {
+          if (!this.#ask(row, command, stream, node, became)) this.#send(command, node)
+        }
+        verdict.until.then(() => goOn('paid'), goOn)
+        return true
       }
-    })
-    if (refusal !== undefined) return holdBack(refusal, command, stream)
-    if (lastHot === undefined || !isCacheable(row, args)) return false
-    return this.#serve(command, stream, node, row, lastHot, lastIndex)
-  }
-
-  #keyless(command: IoredisCommand, row: CommandRow): void {
-    switch (row.name) {
-      case 'MULTI':
-        this.#state.transaction.isOpen = true
-        return
-      case 'EXEC':
-      case 'DISCARD':
-        onSettled(command, this.#state.transaction.end())
-        return
-      case 'UNWATCH':
-        this.#state.transaction.isWatching = false
-        return
-      case 'FLUSHALL':
-      case 'FLUSHDB':
-      case 'SWAPDB':
-        this.#state.pendingFlushes++
-        this.#state.cluster.abandon()
-        onSettled(command, () => {
-          this.#state.pendingFlushes--
-          this.#state.cluster.flush()
-        })
+      case 'answer':
+      case 'refuse':
+        // A pipeline counts the writes of its commands and sends them all at the last one.
+        stream?.write('')
+        if (verdict.kind === 'answer') this.#answer(command, verdict.reply)
+        else command.reject(verdict.error)
+        return true
     }
   }
 
-  #write(command: IoredisCommand, hot: HotKey): void {
-    this.#state.cluster.beginWrite(hot)
-    if (this.#state.transaction.isOpen) this.#state.transaction.hold(hot)
-    else onSettled(command, () => this.#state.cluster.endWrite(hot))
-  }
-
-  #serve(
-    command: IoredisCommand,
-    stream: PipelineStream | undefined,
-    node: unknown,
+  #verdict(
     row: CommandRow,
-    hot: HotKey,
-    keyIndex: number,
-  ): boolean {
-    if (!this.#state.mayServe(hot) || !isAnswerable(stream)) return this.#bypass(hot)
-    const now = this.#state.cluster.now()
-    const read = row.name === 'GET' ? getCommandOf(hot) : readCommand(row.name, command.args, keyIndex)
-    const reply = hot.hit(read.id, now)
-    if (reply !== undefined) {
-      // A pipeline counts the writes of its commands and sends them all at the last one.
-      stream?.write('')
-      this.#answer(command, reply)
-      return true
+    { args, name }: IoredisCommand,
+    stream: PipelineStream | undefined,
+    turn: LimitTurn | undefined,
+  ): Verdict {
+    const { client, cluster } = this.#connection
+    const request = this.#request
+    request.set(row, args, name)
+    request.turn = turn
+    request.canWait = stream === undefined
+    request.isAnswerable = isAnswerable(stream)
+    request.isHandshake = client.status === 'connect'
+    try {
+      return cluster.gate.ask(request, this.#connection)
+    } catch (error) {
+      return this.#shield.passAfter(error)
     }
-    // A pipeline waits for no one: it reads Redis itself, and the next one finds the reply here.
-    if (stream !== undefined) {
-      hot.load(read, now, ignoreReply)
-      return this.#bypass(hot)
-    }
-    const isLoading = hot.load(read, now, (loaded) => {
-      if (loaded !== undefined) this.#answer(command, loaded)
-      else this.#bareSend.call(this.#state.client, command, stream, node)
-    })
-    return isLoading || this.#bypass(hot)
   }
 
-  #bypass(hot: HotKey): false {
-    hot.redisReads++
-    this.#state.cluster.tally.bypasses++
-    return false
+  /** Sends a command that had to wait, so that it is none of a pipeline. */
+  #send(command: IoredisCommand, node: unknown): void {
+    this.#bareSend.call(this.#connection.client, command, undefined, node)
+  }
+
+  #whenLoaded(): LoadedHandler {
+    const command = this.#command
+    const node = this.#node
+    return (reply) => {
+      if (reply !== undefined) this.#answer(command, reply)
+      else this.#send(command, node)
+    }
   }
 
   #answer(command: IoredisCommand, reply: CachedReply): void {
@@ -242,5 +185,3 @@ export class SendHook {
     command.resolve(isResp3 ? value : flattenPairs(command.name, value))
   }
 }
-
-const ignoreReply = () => {}

@@ -1,7 +1,15 @@
-import { type ClusterShield, type HotKey, type KeySpace, nextReplyForm, type Shield } from '@firebreak/shield'
-import { nameOf } from '../ioredis/command-keys.ts'
-import { bufferOfBulk } from '../ioredis/decode-reply.ts'
-import { replyText } from '../reply-text.ts'
+import {
+  type ClusterShield,
+  type ConnectionFacts,
+  type HotKey,
+  type KeySpace,
+  nextReplyForm,
+  OpenState,
+  type Shield,
+} from '@firebreak/shield'
+import { nameOf } from '../commands/command-keys.ts'
+import { bufferOfBulk } from '../replies/bulk.ts'
+import { replyText } from '../replies/reply-text.ts'
 import { type ClientState, ConnectionHooks } from './connection-hooks.ts'
 import { Connections, override } from './connections.ts'
 import {
@@ -26,9 +34,11 @@ export class NodeRedisHooks {
   readonly #client: NodeRedisClient
   readonly #shield: Shield
   readonly #cluster: ClusterShield
-  readonly #state: ClientState = { pendingFlushes: 0, isBypassing: false }
+  readonly #state: ClientState = { isBypassing: false }
   readonly #connections: Connections
   readonly #hooked = new Map<NodeRedisConnection, { readonly hooks: ConnectionHooks; readonly uninstall: () => void }>()
+  /** What is true of a cluster or sentinel before a command has found its connection. */
+  readonly #facts: ConnectionFacts
   readonly #onConnection: (connection: NodeRedisConnection) => void
   /** Of a client that is one connection. */
   #only: ConnectionHooks | undefined
@@ -45,6 +55,7 @@ export class NodeRedisHooks {
     this.#cluster = cluster
     this.#onConnection = onConnection
     this.#connections = new Connections((connection) => this.#adopt(connection))
+    this.#facts = this.#makeFacts()
   }
 
   /** Puts the hooks in place; the returned function takes them away again. */
@@ -124,25 +135,30 @@ export class NodeRedisHooks {
     if (!cluster.isActive || typeof key !== 'string') return undefined
     const { _keyPrefix: prefix } = this.#client
     if (prefix !== undefined && typeof prefix !== 'string') return undefined
-    const space = this.#only === undefined ? this.#sharedSpace() : this.#only.space
-    const hot = space?.hot.get(nameOf(prefix === undefined ? key : prefix + key))
-    return hot !== undefined && this.#mayServe(hot) ? hot : undefined
+    const connection = this.#only ?? this.#facts
+    const hot = connection.space?.hot.get(nameOf(prefix === undefined ? key : prefix + key))
+    return hot !== undefined && cluster.gate.mayServe(hot, connection) ? hot : undefined
+  }
+
+  #makeFacts(): ConnectionFacts {
+    const hooks = this
+    return {
+      get space() {
+        return hooks.#sharedSpace()
+      },
+      get isReady() {
+        return hooks.#client.isOpen && hooks.#connections.unsentWrites === 0 && !hooks.#state.isBypassing
+      },
+      isPinned: false,
+      open: new OpenState(),
+      now: () => this.#cluster.now(),
+      select() {},
+    }
   }
 
   /** The key space of a cluster or sentinel: its connections all have the same. */
   #sharedSpace(): KeySpace | undefined {
     for (const { hooks } of this.#hooked.values()) return hooks.space
     return undefined
-  }
-
-  #mayServe(hot: HotKey): boolean {
-    if (this.#only !== undefined) return this.#only.mayServe(hot)
-    return (
-      hot.pendingWrites === 0 &&
-      this.#connections.unsentWrites === 0 &&
-      this.#state.pendingFlushes === 0 &&
-      !this.#state.isBypassing &&
-      this.#client.isOpen
-    )
   }
 }

@@ -1,4 +1,4 @@
-import type { RespVersion } from '@firebreak/core'
+import type { CommandRow, RespVersion } from '@firebreak/core'
 import { type CachedReply, nextReplyForm, resp2Form } from '@firebreak/shield'
 
 /** The answer to a GET, kept with the reply that it was made of. */
@@ -24,8 +24,13 @@ export function answerOf(reply: CachedReply, version: RespVersion): Answer {
   return (forms[resp2Answer] ??= { bytes: asResp2('GET', reply), row: undefined }) as Answer
 }
 
+/** A command's reply in a version of the protocol. */
+export function bytesFor(version: RespVersion, { name }: CommandRow, reply: CachedReply): Uint8Array {
+  return version === 3 ? reply.bytes : asResp2(name, reply)
+}
+
 /** The RESP2 form of a command's reply, made once. */
-export function asResp2(commandName: string, reply: CachedReply): Uint8Array {
+function asResp2(commandName: string, reply: CachedReply): Uint8Array {
   return (reply.forms[resp2] ??= resp2Form(commandName, reply.bytes)) as Uint8Array
 }
 

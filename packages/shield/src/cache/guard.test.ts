@@ -2,47 +2,53 @@ import { defaultLocalCache, type RateLimitStrategy } from '@firebreak/core'
 import { expect, test } from 'vitest'
 import { LaneLease } from '../watcher/lane-lease.ts'
 import { endlessLease } from '../watcher/lease.ts'
-import { type Guards, guardOf, lifeOf } from './guard.ts'
+import { type Guards, guardOf, type KeyWatcher, lifeOf } from './guard.ts'
 
 const tracked = { aliveUntil: 1300 }
 
-function guards(state: 'live' | 'fallback', lane = new LaneLease()): Guards {
+function guards(state: 'live' | 'fallback', lane = new LaneLease()): [KeyWatcher, Guards] {
   const lease = state === 'live' ? tracked : endlessLease
-  return { watcher: { state, lease }, leaseMs: 300, lane, fallbackTtlMs: 100 }
+  return [
+    { state, lease },
+    { leaseMs: 300, lane, fallbackTtlMs: 100 },
+  ]
 }
 
 test('tracking guards by its lease, and a small maxStalenessMs ends it sooner', () => {
-  expect(guardOf(defaultLocalCache, guards('live'), 1000)).toEqual({ lease: tracked, maxMs: Infinity })
-  const { lease } = guardOf({ ...defaultLocalCache, maxStalenessMs: 50 }, guards('live'), 1000)
+  expect(guardOf(defaultLocalCache, ...guards('live'), 1000)).toEqual({ lease: tracked, maxMs: Infinity })
+  const { lease } = guardOf({ ...defaultLocalCache, maxStalenessMs: 50 }, ...guards('live'), 1000)
   expect(lease.aliveUntil).toBe(1050)
   tracked.aliveUntil = 2300
   expect(lease.aliveUntil).toBe(2050)
   tracked.aliveUntil = 1300
-  expect(guardOf({ ...defaultLocalCache, maxStalenessMs: 500 }, guards('live'), 1000).lease).toBe(tracked)
+  expect(guardOf({ ...defaultLocalCache, maxStalenessMs: 500 }, ...guards('live'), 1000).lease).toBe(tracked)
 })
 
 test('where tracking is refused, the lane guards while it is known alive, and else the fallback', () => {
   const lane = new LaneLease()
-  expect(guardOf(defaultLocalCache, guards('fallback', lane), 1000)).toEqual({ lease: endlessLease, maxMs: 100 })
+  expect(guardOf(defaultLocalCache, ...guards('fallback', lane), 1000)).toEqual({ lease: endlessLease, maxMs: 100 })
   lane.renew(900, 2300)
-  expect(guardOf(defaultLocalCache, guards('fallback', lane), 1000)).toEqual({ lease: lane, maxMs: Infinity })
-  const strict = guardOf({ ...defaultLocalCache, maxStalenessMs: 300 }, guards('fallback', lane), 1000)
+  expect(guardOf(defaultLocalCache, ...guards('fallback', lane), 1000)).toEqual({ lease: lane, maxMs: Infinity })
+  const strict = guardOf({ ...defaultLocalCache, maxStalenessMs: 300 }, ...guards('fallback', lane), 1000)
   expect(strict.lease.aliveUntil).toBe(1200)
-  expect(guardOf(defaultLocalCache, guards('fallback', lane), 3200)).toEqual({ lease: endlessLease, maxMs: 100 })
+  expect(guardOf(defaultLocalCache, ...guards('fallback', lane), 3200)).toEqual({ lease: endlessLease, maxMs: 100 })
   lane.renew(100, 2300)
   expect(lane.aliveUntil).toBe(3200)
 })
 
 test('what is not consistent has no guard but its time', () => {
   const strategy = { ...defaultLocalCache, consistent: false }
-  expect(guardOf(strategy, guards('live'), 1000)).toEqual({ lease: endlessLease, maxMs: Infinity })
-  expect(guardOf({ ...strategy, maxStalenessMs: 70 }, guards('live'), 1000)).toEqual({ lease: endlessLease, maxMs: 70 })
-  expect(guardOf({ ...defaultLocalCache, maxStalenessMs: 20 }, guards('fallback'), 1000).maxMs).toBe(20)
+  expect(guardOf(strategy, ...guards('live'), 1000)).toEqual({ lease: endlessLease, maxMs: Infinity })
+  expect(guardOf({ ...strategy, maxStalenessMs: 70 }, ...guards('live'), 1000)).toEqual({
+    lease: endlessLease,
+    maxMs: 70,
+  })
+  expect(guardOf({ ...defaultLocalCache, maxStalenessMs: 20 }, ...guards('fallback'), 1000).maxMs).toBe(20)
 })
 
 test('a reply lives for the least of what its strategy, its key, its guard and the rights of its readers allow', () => {
   const ttlMs = (of: Partial<Parameters<typeof lifeOf>[0]>, state: 'live' | 'fallback' = 'live') =>
-    lifeOf({ strategy: defaultLocalCache, pttlMs: -1, rightsMs: undefined, ...of }, guards(state), 1000).ttlMs
+    lifeOf({ strategy: defaultLocalCache, pttlMs: -1, rightsMs: undefined, ...of }, ...guards(state), 1000).ttlMs
   const ownMs = defaultLocalCache.expireTime * 1000
   expect(ttlMs({})).toBe(ownMs)
   expect(ttlMs({ pttlMs: 70 })).toBe(70)
@@ -60,7 +66,7 @@ test('what a limit gives again has no guard but the rights of its readers', () =
     onLimit: 'stale',
     scope: 'process',
   }
-  const life = (rightsMs?: number) => lifeOf({ strategy, pttlMs: 70, rightsMs }, guards('live'), 1000)
+  const life = (rightsMs?: number) => lifeOf({ strategy, pttlMs: 70, rightsMs }, ...guards('live'), 1000)
   expect(life(5000)).toEqual({ lease: endlessLease, ttlMs: 5000 })
   expect(life()).toEqual({ lease: endlessLease, ttlMs: Infinity })
 })

@@ -10,21 +10,23 @@ export interface Guard {
   readonly maxMs: number
 }
 
-/** The guards that a Redis has, and how long values live where none of them holds. */
+/** The guards that a Redis has beside a key's watcher, and how long values live where none of them holds. */
 export interface Guards {
-  readonly watcher: Pick<TrackingWatcher, 'state' | 'lease'>
   readonly leaseMs: number
   readonly lane: LaneLease
   readonly fallbackTtlMs: number
 }
+
+/** Who reads a key, and is told of its changes. */
+export type KeyWatcher = Pick<TrackingWatcher, 'state' | 'lease'>
 
 /**
  * Who guards a reply that is read now. Tracking where it stands; where it is refused, the hub's lane if its sources see
  * every write; else nobody, and the value lives `fallbackTtlMs`. A strategy that is not `consistent` asks for nobody.
  * `maxStalenessMs` shortens whichever it is.
  */
-export function guardOf(strategy: LocalCacheStrategy, guards: Guards, now: number): Guard {
-  const { watcher, leaseMs, lane, fallbackTtlMs } = guards
+export function guardOf(strategy: LocalCacheStrategy, watcher: KeyWatcher, guards: Guards, now: number): Guard {
+  const { leaseMs, lane, fallbackTtlMs } = guards
   const { consistent, maxStalenessMs = Number.POSITIVE_INFINITY } = strategy
   if (!consistent) return { lease: endlessLease, maxMs: maxStalenessMs }
   if (watcher.state !== 'fallback') return shortened(watcher.lease, leaseMs, maxStalenessMs)
@@ -44,11 +46,12 @@ export interface ReplyBounds {
 /** What a reply that is read now may be given under, and for how long; a limit gives its last one whatever becomes of the key. */
 export function lifeOf(
   { strategy, pttlMs, rightsMs = Number.POSITIVE_INFINITY }: ReplyBounds,
+  watcher: KeyWatcher,
   guards: Guards,
   now: number,
 ): { lease: Lease; ttlMs: number } {
   if (strategy.strategy !== 'LocalCache') return { lease: endlessLease, ttlMs: rightsMs }
-  const { lease, maxMs } = guardOf(strategy, guards, now)
+  const { lease, maxMs } = guardOf(strategy, watcher, guards, now)
   const ownMs = pttlMs >= 0 ? pttlMs : Number.POSITIVE_INFINITY
   return { lease, ttlMs: Math.min(strategy.expireTime * 1000, ownMs, maxMs, rightsMs) }
 }

@@ -1,16 +1,19 @@
-import { type BoundedCache, defaultLocalCache, type Strategy } from '@firebreak/core'
+import { type BoundedCache, defaultLocalCache, type Strategy, systemRuntime } from '@firebreak/core'
 import { expect, test } from 'vitest'
+import { KeySpace } from '../gate/key-space.ts'
 import type { KeyLimit } from '../limit/key-limit.ts'
+import { Trouble } from '../trouble/trouble.ts'
+import { LaneLease } from '../watcher/lane-lease.ts'
 import type { ReadingHandler, TrackingWatcher } from '../watcher/tracking-watcher.ts'
 import type { Upstream } from '../watcher/upstream.ts'
 import type { CachedReply } from './cached-reply.ts'
 import { HotKey } from './hot-key.ts'
-import { KeySpace } from './key-space.ts'
 import { readCommand } from './read-command.ts'
 import { ReplyCaches } from './reply-caches.ts'
+import type { SharedByKeys } from './shared-by-keys.ts'
 
 /** A hot key whose watcher answers when the test says so. */
-function setUp(strategy: Strategy = defaultLocalCache) {
+function setUp(strategy: Strategy = defaultLocalCache, rightsMs?: number) {
   let now = 1000
   let rolled = 0
   const reads: ReadingHandler[] = []
@@ -19,21 +22,19 @@ function setUp(strategy: Strategy = defaultLocalCache) {
   const watcher = Object.assign(watched, {
     read: (_: number, __: Uint8Array, ___: Uint8Array, handler: ReadingHandler) => void reads.push(handler),
   }) as unknown as TrackingWatcher
-  const caches = new ReplyCaches()
-  const space = new KeySpace('', 0, {} as Upstream, {
-    hashOf: () => 0,
-    now: () => now,
-    random: () => rolled,
-    warn: () => {},
+  const space = new KeySpace('', 0, { rightsMs } as Upstream)
+  const shared: SharedByKeys = {
+    redisClusterId: 'main',
     processId: 'test',
-    watcherAt: () => watcher,
-    guard: (_, pttlMs) => ({ lease, ttlMs: pttlMs < 0 ? 60_000 : pttlMs }),
-    kept: (hot) => caches.kept(hot, now),
-    makeLimit: () => ({ keepsLast: true }) as KeyLimit,
-    makeDiskReplies: () => undefined,
-    released: (hot) => caches.released(hot),
-  })
-  const make = (name: string) => new HotKey(name, space, { strategy, ruleId: 'r', until: 1e12, isClaim: false })
+    runtime: { ...systemRuntime, clock: { now: () => now }, random: () => rolled },
+    trouble: new Trouble(() => {}),
+    watchers: { at: () => watcher },
+    guards: { leaseMs: 300, lane: new LaneLease(), fallbackTtlMs: 100 },
+    caches: new ReplyCaches(),
+    limits: { of: () => ({ keepsLast: true }) as KeyLimit },
+    diskTier: undefined,
+  }
+  const make = (name: string) => new HotKey(name, space, { strategy, ruleId: 'r', until: 1e12, isClaim: false }, shared)
   const answer = (text: string, pttlMs = -1) =>
     reads.shift()!({ reply: Buffer.from(`$${text.length}\r\n${text}\r\n`), pttlMs }, now)
   return {
@@ -184,28 +185,22 @@ test('replies larger than the whole cache make the key bypass it for a while', (
 })
 
 test('a limit gives a reply again while that may be kept, until a flush, and none that was read before one', () => {
-  const { hot, answer, at, now } = setUp({
-    strategy: 'RateLimit',
-    algorithm: 'tokenBucket',
-    limit: 1,
-    windowMs: 1000,
-    onLimit: 'stale',
-    scope: 'process',
-  })
+  const limit = { algorithm: 'tokenBucket', limit: 1, windowMs: 1000, onLimit: 'stale', scope: 'process' } as const
+  const { hot, answer, at, now } = setUp({ strategy: 'RateLimit', ...limit }, 5000)
   hot.load(get, now(), () => {})
-  answer('v1', 5000)
+  answer('v1')
   at(now() + 4999)
   hot.drop()
   expect(text(hot.lastReply('GET'))).toBe('$2\r\nv1\r\n')
   at(now() + 1)
   expect(hot.lastReply('GET')).toBeUndefined()
   hot.load(get, now(), () => {})
-  answer('v2', 5000)
+  answer('v2')
   expect(text(hot.lastReply('GET'))).toBe('$2\r\nv2\r\n')
   hot.load(get, now(), () => {})
   hot.flush()
   expect(hot.lastReply('GET')).toBeUndefined()
-  answer('v3', 5000)
+  answer('v3')
   expect(hot.lastReply('GET')).toBeUndefined()
 })
 

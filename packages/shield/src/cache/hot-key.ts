@@ -1,17 +1,19 @@
 import { type BoundedCache, keyBytes, keySlotOfBytes } from '@firebreak/core'
-import { CopySet, type CopySetHost } from '../copies/copy-set.ts'
+import { type CopiedKey, CopySet } from '../copies/copy-set.ts'
 import { loadFromDisk } from '../disk/disk-load.ts'
-import type { DiskReplies } from '../disk/disk-replies.ts'
+import { DiskReplies } from '../disk/disk-replies.ts'
+import type { KeySpace } from '../gate/key-space.ts'
 import type { KeyLimit } from '../limit/key-limit.ts'
 import { LastReplies } from '../limit/last-replies.ts'
 import type { KeyReading } from '../watcher/key-read.ts'
 import { endlessLease } from '../watcher/lease.ts'
 import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
 import { CachedReply, ownBytes, replyCost } from './cached-reply.ts'
+import { lifeOf } from './guard.ts'
 import type { Handling } from './handling.ts'
-import type { KeySpace } from './key-space.ts'
-import { finish, type Load, type LoadedHandler } from './load.ts'
+import { finish, type Load, type LoadedHandler, Loads } from './load.ts'
 import type { ReadCommand } from './read-command.ts'
+import type { SharedByKeys } from './shared-by-keys.ts'
 
 let hotKeys = 0
 
@@ -28,7 +30,7 @@ let hotKeys = 0
  * who still wait are sent to the application's connection before a write goes out there, and (2) from then until its
  * acknowledgement the key's reads take that connection too.
  */
-export class HotKey {
+export class HotKey implements CopiedKey {
   /** Which hot key of the process it is: younger ones have higher numbers. */
   readonly ordinal: number = ++hotKeys
   readonly name: string
@@ -64,19 +66,22 @@ export class HotKey {
   #last: LastReplies | undefined
   /** The node whose watcher guards the replies. */
   node: string | undefined
+  readonly #shared: SharedByKeys
   readonly #replies = new Map<string, CachedReply>()
   readonly #disk: DiskReplies | undefined
-  readonly #loads = new Map<string, Load>()
+  readonly #loads = new Loads()
   #byteCount = 0
 
-  constructor(name: string, space: KeySpace, handling: Handling) {
+  constructor(name: string, space: KeySpace, handling: Handling, shared: SharedByKeys) {
     this.name = name
     this.bytes = keyBytes(name)
     this.slot = keySlotOfBytes(this.bytes)
     this.space = space
     this.cacheId = `${space.id} ${name}`
     this.handling = handling
-    this.#disk = space.makeDiskReplies(name)
+    this.#shared = shared
+    const { diskTier, redisClusterId } = shared
+    this.#disk = diskTier && new DiskReplies(diskTier, `${redisClusterId}\n${space.id}\n${name}`)
     this.#equip()
   }
 
@@ -122,29 +127,9 @@ export class HotKey {
   #equip(): void {
     this.copies?.close()
     const { strategy } = this.handling
-    this.limit = strategy.strategy === 'RateLimit' ? this.space.makeLimit(this.name, strategy) : undefined
+    this.limit = strategy.strategy === 'RateLimit' ? this.#shared.limits.of(this.space, this.name, strategy) : undefined
     this.#last = this.limit?.keepsLast ? new LastReplies() : undefined
-    this.copies = strategy.strategy === 'RedundantKeys' ? new CopySet(this.#copyHost(), strategy) : undefined
-  }
-
-  #copyHost(): CopySetHost {
-    const { space } = this
-    return {
-      keyName: this.name,
-      keySlot: this.slot,
-      database: space.database,
-      processId: space.processId,
-      now: () => space.now(),
-      random: () => space.random(),
-      nodeOf: (slot) => space.upstream.nodeOf(slot),
-      watcherAt: (slot) => space.watcherAt(slot),
-      wrap: (bytes) => new CachedReply(ownBytes(bytes), 0, endlessLease),
-      readOriginal: (command, onRead) => this.#load(command, onRead),
-      warn: (code, message) => space.warn(code, message),
-      countCopyRead: () => {
-        this.copyReads++
-      },
-    }
+    this.copies = strategy.strategy === 'RedundantKeys' ? new CopySet(this, this.#shared, strategy) : undefined
   }
 
   /** Starts the effect's counters anew. */
@@ -157,6 +142,10 @@ export class HotKey {
     this.loadMs = 0
     this.staleMs = undefined
     if (this.limit !== undefined) this.limit.limited = 0
+  }
+
+  #now(): number {
+    return this.#shared.runtime.clock.now()
   }
 
   /** Bytes of the replies that are kept. */
@@ -204,7 +193,7 @@ export class HotKey {
 
   /** The last reply to a read, for one that the key's limit refused. */
   lastReply(commandId: string): CachedReply | undefined {
-    return this.#last?.get(commandId, this.space.now())
+    return this.#last?.get(commandId, this.#now())
   }
 
   /** A reply that was just hit is given `count` times more. */
@@ -220,27 +209,27 @@ export class HotKey {
   load(command: ReadCommand, now: number, onLoaded: LoadedHandler): boolean {
     if (this.pendingWrites > 0) return false
     if (this.copies !== undefined) return this.copies.read(command, onLoaded)
-    if (this.limit?.keepsLast) return this.#load(command, onLoaded)
+    if (this.limit?.keepsLast) return this.readOriginal(command, onLoaded)
     if (!this.isCached || now < this.bypassUntil) return false
-    return this.#load(command, onLoaded)
+    return this.readOriginal(command, onLoaded)
   }
 
-  #load(command: ReadCommand, onLoaded: LoadedHandler): boolean {
-    const running = this.#loads.get(command.id)
-    if (running !== undefined) {
-      running.readers.push(onLoaded)
-      return true
-    }
-    const load: Load = { readers: [onLoaded], isPoisoned: false }
-    this.#loads.set(command.id, load)
+  readOriginal(command: ReadCommand, onLoaded: LoadedHandler): boolean {
+    const load = this.#loads.join(command.id, onLoaded)
+    if (load === undefined) return true
     const isLoading = this.#readDisk(command, load) || this.#readRedis(command, load)
-    if (!isLoading) this.#loads.delete(command.id)
+    if (!isLoading) this.#loads.leave(command.id, load)
     return isLoading
+  }
+
+  /** The watcher of the key's node; undefined while that is not known. */
+  get watcher(): TrackingWatcher | undefined {
+    return this.#shared.watchers.at(this.space, this.slot)
   }
 
   /** The watcher of the key's node, if it can read now; the next read of Redis goes through it. */
   reader(): TrackingWatcher | undefined {
-    const watcher = this.space.watcherOf(this)
+    const { watcher } = this
     if (watcher === undefined || !watcher.canRead) return undefined
     this.redisReads++
     this.node = watcher.node
@@ -257,7 +246,7 @@ export class HotKey {
     watcher.read(this.space.database, this.bytes, command.encode(), (reading, sentAt) => {
       if (reading === undefined && !watcher.canRead) this.#lapsed()
       const reply = reading === undefined ? undefined : this.#take(command, load, reading, sentAt, watcher)
-      this.#end(command, load, reply)
+      this.#loads.end(command.id, load, reply)
     })
     return true
   }
@@ -269,16 +258,16 @@ export class HotKey {
 
   #readDisk(command: ReadCommand, load: Load): boolean {
     if (this.#disk === undefined || !this.isCached) return false
-    return loadFromDisk(this.#disk, this, command, {
+    return loadFromDisk(this.#disk, this, command, this.#shared.runtime.clock, {
       served: (reply) => {
         this.localHits += load.readers.length
         this.bytesSaved += reply.bytes.length * load.readers.length
         if (this.#mayKeep(load)) this.#keep(command.id, reply)
-        this.#end(command, load, reply)
+        this.#loads.end(command.id, load, reply)
       },
       confirmed: (reading, sentAt, watcher) => {
         this.bytesSaved += reading.reply.length
-        this.#end(command, load, this.#take(command, load, reading, sentAt, watcher))
+        this.#loads.end(command.id, load, this.#take(command, load, reading, sentAt, watcher))
       },
       missed: () => this.#readOn(command, load),
     })
@@ -287,26 +276,33 @@ export class HotKey {
   /** The disk did not help: Redis is read for those who still wait. */
   #readOn(command: ReadCommand, load: Load): void {
     const isWanted = load.readers.length > 0
-    if (!isWanted || !this.#readRedis(command, load)) this.#end(command, load, undefined)
+    if (!isWanted || !this.#readRedis(command, load)) this.#loads.end(command.id, load, undefined)
   }
 
-  #end(command: ReadCommand, load: Load, reply: CachedReply | undefined): void {
-    if (this.#loads.get(command.id) === load) this.#loads.delete(command.id)
-    finish(load, reply)
+  /** An own write goes out: reads bypass the cache until `endWrite`. */
+  beginWrite(): void {
+    this.pendingWrites++
+    this.abandon()
+  }
+
+  /** The write was acknowledged, or it is not known what became of it. */
+  endWrite(): void {
+    this.pendingWrites--
+    this.drop()
+    this.copies?.written()
   }
 
   /** Sends every waiting reader to Redis, drops every reply: an own write is about to go out. */
   abandon(): void {
-    const loads = [...this.#loads.values()]
-    this.drop()
+    const loads = this.#loads.poison()
+    this.dropReplies()
     for (const load of loads) finish(load, undefined)
     this.copies?.abandon()
   }
 
   /** Drops every reply and poisons every load: a change became known by another way than the watcher. */
   drop(): void {
-    for (const load of this.#loads.values()) load.isPoisoned = true
-    this.#loads.clear()
+    this.#loads.poison()
     this.dropReplies()
   }
 
@@ -325,7 +321,7 @@ export class HotKey {
     const bytes = Buffer.concat([Buffer.from(`$${value.length}\r\n`), value, Buffer.from('\r\n')])
     // A value says nothing about who may read it.
     const latest = this.space.upstream.rightsMs === undefined ? Number.POSITIVE_INFINITY : before.expiresAt
-    this.#keep('GET', new CachedReply(bytes, Math.min(this.space.now() + ttlMs, latest), endlessLease))
+    this.#keep('GET', new CachedReply(bytes, Math.min(this.#now() + ttlMs, latest), endlessLease))
   }
 
   /**
@@ -336,7 +332,7 @@ export class HotKey {
     this.#disk?.drop()
     if (this.#replies.size === 0) return
     this.#forget()
-    this.space.released(this)
+    this.cache?.delete(this.cacheId)
   }
 
   /** The cache has no room for the replies: they go to disk; true where all of them are there. */
@@ -361,15 +357,17 @@ export class HotKey {
     watcher: TrackingWatcher,
   ): CachedReply {
     this.loadCount++
-    this.loadMs += this.space.now() - sentAt
-    const { lease, ttlMs } = this.space.guard(this, pttlMs, watcher)
+    const { guards, runtime } = this.#shared
+    this.loadMs += this.#now() - sentAt
+    const bounds = { strategy: this.handling.strategy, pttlMs, rightsMs: this.space.upstream.rightsMs }
+    const { lease, ttlMs } = lifeOf(bounds, watcher, guards, this.#now())
     const reply = new CachedReply(ownBytes(bytes), sentAt + ttlMs, lease)
     if (!load.isPoisoned) this.#last?.set(command.id, reply)
     if (ttlMs <= 0 || !this.#mayKeep(load)) return reply
-    reply.refreshBefore(ttlMs, this.space.random(), () => {
+    reply.refreshBefore(ttlMs, runtime.random(), () => {
       // What is on disk is as old as what is to be renewed.
       this.#disk?.forget(command.id)
-      this.load(command, this.space.now(), ignoreReply)
+      this.load(command, this.#now(), ignoreReply)
     })
     this.#disk?.forget(command.id)
     if (this.#disk?.isWrittenThrough) this.#disk.keep(command.id, reply)
@@ -385,7 +383,7 @@ export class HotKey {
     const before = this.#replies.get(commandId)
     this.#byteCount += replyCost(commandId, reply) - (before === undefined ? 0 : replyCost(commandId, before))
     this.#replies.set(commandId, reply)
-    this.space.kept(this)
+    this.#shared.caches.kept(this, this.#now())
   }
 }
 

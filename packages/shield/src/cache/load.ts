@@ -10,6 +10,41 @@ export interface Load {
   isPoisoned: boolean
 }
 
+/** The loads of one key that are in flight, by command. */
+export class Loads {
+  readonly #running = new Map<string, Load>()
+
+  /** Waits for a command's load; gives the load where it is a new one, which somebody has to carry out. */
+  join(commandId: string, reader: LoadedHandler): Load | undefined {
+    const running = this.#running.get(commandId)
+    if (running !== undefined) {
+      running.readers.push(reader)
+      return undefined
+    }
+    const load: Load = { readers: [reader], isPoisoned: false }
+    this.#running.set(commandId, load)
+    return load
+  }
+
+  /** Nobody joins this load any more. */
+  leave(commandId: string, load: Load): void {
+    if (this.#running.get(commandId) === load) this.#running.delete(commandId)
+  }
+
+  end(commandId: string, load: Load, reply: CachedReply | undefined): void {
+    this.leave(commandId, load)
+    finish(load, reply)
+  }
+
+  /** Nobody joins the loads that are in flight, and what they bring is not kept. */
+  poison(): Load[] {
+    const loads = [...this.#running.values()]
+    this.#running.clear()
+    for (const load of loads) load.isPoisoned = true
+    return loads
+  }
+}
+
 /** Tells all who still wait for a load, once. */
 export function finish(load: Load, reply: CachedReply | undefined): void {
   const { readers } = load

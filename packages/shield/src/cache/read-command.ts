@@ -18,6 +18,17 @@ export function readCommand(name: string, args: readonly CommandArgument[], keyI
   return new WordsCommand(name, args, keyIndex)
 }
 
+/** As `readCommand`, of all words of a request, its name first; the key is one of them. */
+export function readCommandOf(name: string, words: readonly CommandArgument[], keyIndex: number): ReadCommand {
+  const skipped = name.includes(' ') ? 2 : 1
+  return readCommand(name, words.slice(skipped), keyIndex - skipped)
+}
+
+/** GET of a key. */
+export function getCommand({ bytes }: { readonly bytes: Uint8Array }): ReadCommand {
+  return readCommand('GET', [bytes], 0)
+}
+
 /** A class, for a hit on the send path makes one only to know its id: methods cost nothing there, closures do. */
 class WordsCommand implements ReadCommand {
   readonly id: string

@@ -22,10 +22,6 @@ export class ReplyCaches {
     if (!hot.evict()) hot.bypassUntil = now + tooLargeBypassMs
   }
 
-  released(hot: HotKey): void {
-    hot.cache?.delete(hot.cacheId)
-  }
-
   get size(): number {
     let size = 0
     for (const cache of this.#caches.values()) size += cache.size

@@ -1,7 +1,7 @@
 import { type Clock, encodeCommand, isErrorReply, RespClient, type TimerHandle, type Timers } from '@firebreak/core'
 import type { CachedReply } from '../cache/cached-reply.ts'
 import type { HotKey } from '../cache/hot-key.ts'
-import type { KeySpace } from '../cache/key-space.ts'
+import type { KeySpace } from '../gate/key-space.ts'
 import type { Trouble } from '../trouble/trouble.ts'
 
 /** A reply that is being served, and the command that gave it. */

@@ -1,9 +1,10 @@
-import { encodeCommand } from '@firebreak/core'
+import { encodeCommand, systemRuntime } from '@firebreak/core'
 import { expect, test } from 'vitest'
-import { CachedReply } from '../cache/cached-reply.ts'
 import { readCommand } from '../cache/read-command.ts'
-import { endlessLease } from '../watcher/lease.ts'
+import { KeySpace } from '../gate/key-space.ts'
+import { Trouble } from '../trouble/trouble.ts'
 import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
+import type { Upstream } from '../watcher/upstream.ts'
 import { copyReadReplies } from './copy-read.ts'
 import { CopySet } from './copy-set.ts'
 
@@ -23,18 +24,17 @@ function setUp() {
   }
   const copies = new CopySet(
     {
-      keyName: 'k',
-      keySlot: 0,
-      database: 0,
-      processId: 'test',
-      now: () => 0,
-      random: () => 0,
-      nodeOf: () => 'n',
-      watcherAt: () => watcher as TrackingWatcher,
-      wrap: (bytes) => new CachedReply(bytes, 0, endlessLease),
+      name: 'k',
+      slot: 0,
+      copyReads: 0,
       readOriginal: () => false,
-      warn: () => {},
-      countCopyRead: () => {},
+      space: new KeySpace('', 0, { nodeOf: () => 'n' } as unknown as Upstream),
+    },
+    {
+      processId: 'test',
+      runtime: { ...systemRuntime, clock: { now: () => 0 }, random: () => 0 },
+      watchers: { at: () => watcher as TrackingWatcher },
+      trouble: new Trouble(() => {}),
     },
     { strategy: 'RedundantKeys', copies: ['k_1'], ttlJitterMs: 0 },
   )

@@ -1,14 +1,15 @@
 import { keyBytes, type RedundantKeysStrategy, type RespValue } from '@firebreak/core'
-import type { CachedReply } from '../cache/cached-reply.ts'
+import { CachedReply, ownBytes } from '../cache/cached-reply.ts'
+import type { LoadedHandler as CopyReader } from '../cache/load.ts'
 import type { ReadCommand } from '../cache/read-command.ts'
+import type { SharedByKeys } from '../cache/shared-by-keys.ts'
+import type { KeySpace } from '../gate/key-space.ts'
+import { endlessLease } from '../watcher/lease.ts'
 import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
 import { copyReadReplies, encodeCopyRead, parseCopyRead } from './copy-read.ts'
 import { encodeScript } from './copy-script.ts'
 import { decodeAnswer, type Picture, pictureOf } from './picture.ts'
 import { besideKey, byNode, markerOf, nodesOf, ownershipOf, type PlacedCopy, placeCopies } from './place-copies.ts'
-
-/** Gets a reply; undefined where the caller has to ask Redis itself. */
-type CopyReader = (reply: CachedReply | undefined) => void
 
 /** A read that is not answered: it waits for a picture, or a copy was asked. */
 interface PendingRead {
@@ -16,24 +17,18 @@ interface PendingRead {
   readonly onRead: CopyReader
 }
 
-/** What a set of copies needs of its key and its shield. */
-export interface CopySetHost {
-  readonly keyName: string
-  readonly keySlot: number
-  readonly database: number
-  readonly processId: string
-  now(): number
-  random(): number
-  nodeOf(slot: number): string | undefined
-  /** The watcher of the node that owns a slot; undefined while that is not known. */
-  watcherAt(slot: number): TrackingWatcher | undefined
-  /** Makes a reply of bytes that are served once. */
-  wrap(bytes: Uint8Array): CachedReply
-  /** Reads the key itself. */
+/** The key that has copies. */
+export interface CopiedKey {
+  readonly name: string
+  readonly slot: number
+  readonly space: KeySpace
+  /** Reads that a copy answered. */
+  copyReads: number
+  /** Reads the key itself; false where that cannot be done now. */
   readOriginal(command: ReadCommand, onRead: CopyReader): boolean
-  warn(code: string, message: string): void
-  countCopyRead(): void
 }
+
+type CopySetMeans = Pick<SharedByKeys, 'processId' | 'runtime' | 'watchers' | 'trouble'>
 
 /** How long a copy is vouched for without its refresher; a dead one leaves nothing older than this behind. */
 const vouchMs = 1500
@@ -63,7 +58,8 @@ const pickAttempts = 16
  * back at the key within that time, and another process is elected.
  */
 export class CopySet {
-  readonly #host: CopySetHost
+  readonly #key: CopiedKey
+  readonly #shared: CopySetMeans
   readonly #strategy: RedundantKeysStrategy
   #copies: readonly PlacedCopy[] = []
   #byNode: readonly (readonly PlacedCopy[])[] = []
@@ -89,8 +85,9 @@ export class CopySet {
   readonly #foreign = new Set<string>()
   #isClosed = false
 
-  constructor(host: CopySetHost, strategy: RedundantKeysStrategy) {
-    this.#host = host
+  constructor(key: CopiedKey, shared: CopySetMeans, strategy: RedundantKeysStrategy) {
+    this.#key = key
+    this.#shared = shared
     this.#strategy = strategy
     this.#place()
   }
@@ -106,7 +103,7 @@ export class CopySet {
 
   /** The slots whose nodes' watchers must stay awake for us. */
   get slots(): readonly number[] {
-    return [this.#host.keySlot, ...this.#copies.map(({ slot }) => slot)]
+    return [this.#key.slot, ...this.#copies.map(({ slot }) => slot)]
   }
 
   /** Reads a copy, or the key where no copy will do; false where neither can be read here. */
@@ -120,18 +117,19 @@ export class CopySet {
   #read(read: PendingRead, isSecondTry: boolean): boolean {
     if (this.#seenVersion === Number.POSITIVE_INFINITY) return this.#wait(read)
     const copy = this.#pick()
-    const watcher = copy === undefined ? undefined : this.#host.watcherAt(copy.slot)
+    const watcher = copy === undefined ? undefined : this.#watcherAt(copy.slot)
     if (copy === undefined || watcher === undefined) return this.#readOriginal(read)
     const bytes = encodeCopyRead(copy.name, read.command.encodeFor(keyBytes(copy.name)))
     this.#asked.add(read)
-    watcher.transact(this.#host.database, bytes, copyReadReplies, (reply) => {
+    watcher.transact(this.#key.space.database, bytes, copyReadReplies, (reply) => {
       // An own write went out meanwhile, and the reader to Redis before it.
       if (!this.#asked.delete(read)) return
-      const reading = reply === undefined ? undefined : parseCopyRead(reply, this.#host.keyName)
+      const reading = reply === undefined ? undefined : parseCopyRead(reply, this.#key.name)
       if (reading?.version !== undefined && reading.version >= this.#seenVersion) {
         this.#seenVersion = reading.version
-        this.#host.countCopyRead()
-        read.onRead(this.#host.wrap(reading.reply))
+        this.#key.copyReads++
+        // Served once, to this reader.
+        read.onRead(new CachedReply(ownBytes(reading.reply), 0, endlessLease))
         return
       }
       // A copy that ended or is behind is written anew, and read once more; a command that fails on it goes to the key.
@@ -144,7 +142,7 @@ export class CopySet {
   }
 
   #readOriginal({ command, onRead }: PendingRead): boolean {
-    return this.#host.readOriginal(command, onRead)
+    return this.#key.readOriginal(command, onRead)
   }
 
   /**
@@ -152,7 +150,7 @@ export class CopySet {
    * the next read of a copy would go back in time: with many readers there would never be a picture new enough.
    */
   #wait(read: PendingRead): boolean {
-    if (!this.#host.watcherAt(this.#host.keySlot)?.canRead) return false
+    if (!this.#watcherAt(this.#key.slot)?.canRead) return false
     this.#waiting.push(read)
     if (!this.#isCatchingUp) this.#catchUp()
     return true
@@ -193,7 +191,7 @@ export class CopySet {
   #catchUp(): void {
     this.#isCatchingUp = true
     const epoch = this.#epoch
-    this.#ask(this.#host.keySlot, encodeScript('take', this.#originalKeys(), [counterMs]), (value) => {
+    this.#ask(this.#key.slot, encodeScript('take', this.#originalKeys(), [counterMs]), (value) => {
       this.#isCatchingUp = false
       const picture = pictureOf(value)
       if (this.#isClosed || picture === undefined) {
@@ -218,7 +216,7 @@ export class CopySet {
   /** Looks after the election, the names and the markers; several times a second. */
   tick(): void {
     if (this.#isClosed) return
-    const now = this.#host.now()
+    const now = this.#shared.runtime.clock.now()
     this.#place()
     if (this.#seenVersion === Number.POSITIVE_INFINITY && !this.#isCatchingUp) this.#catchUp()
     if (now - this.#electedAt >= electionMs / 3) this.#elect(now)
@@ -234,24 +232,24 @@ export class CopySet {
   }
 
   #place(): void {
-    const nodeOf = (slot: number) => this.#host.nodeOf(slot)
+    const nodeOf = (slot: number) => this.#key.space.upstream.nodeOf(slot)
     const nodes = nodesOf(nodeOf)
-    const placedFor = nodes.sort().join() + nodeOf(this.#host.keySlot)
+    const placedFor = nodes.sort().join() + nodeOf(this.#key.slot)
     if (placedFor === this.#placedFor && this.#copies.every(({ slot, node }) => nodeOf(slot) === node)) return
     this.#placedFor = placedFor
     const before = this.#copies
     this.#copies = placeCopies(this.#strategy.copies, nodeOf, nodes)
     this.#byNode = byNode(this.#copies)
     if (nodes.length === 1) {
-      this.#host.warn(
+      this.#shared.trouble.note(
         'copies-one-node',
-        `copies of ${this.#host.keyName} help nothing: there is one node only, and it serves them all`,
+        `copies of ${this.#key.name} help nothing: there is one node only, and it serves them all`,
       )
     }
     if (!this.#isRefresher) return
     const names = new Set(this.#copies.map(({ name }) => name))
     this.#leaving = before.filter(({ name }) => !names.has(name))
-    this.#leavingUntil = this.#host.now() + vouchMs
+    this.#leavingUntil = this.#shared.runtime.clock.now() + vouchMs
     for (const copy of this.#leaving) this.#remove(copy)
     this.#refresh()
   }
@@ -269,17 +267,17 @@ export class CopySet {
   }
 
   #oneOf<Item>(items: readonly Item[]): Item {
-    return items[Math.floor(this.#host.random() * items.length)]!
+    return items[Math.floor(this.#shared.runtime.random() * items.length)]!
   }
 
   #isReadable({ name, slot }: PlacedCopy): boolean {
-    return !this.#foreign.has(name) && this.#host.watcherAt(slot)?.canRead === true
+    return !this.#foreign.has(name) && this.#watcherAt(slot)?.canRead === true
   }
 
   #elect(now: number): void {
     this.#electedAt = now
-    const key = besideKey(this.#host.keyName, 'refresher')
-    this.#ask(this.#host.keySlot, encodeScript('elect', [key], [this.#host.processId, electionMs]), (value) => {
+    const key = besideKey(this.#key.name, 'refresher')
+    this.#ask(this.#key.slot, encodeScript('elect', [key], [this.#shared.processId, electionMs]), (value) => {
       if (this.#isClosed) return
       if (typeof value !== 'number') this.#electedAt = now - electionMs / 3 + electionRetryMs
       const wasRefresher = this.#isRefresher
@@ -295,12 +293,12 @@ export class CopySet {
       return
     }
     this.#isRefreshing = true
-    this.#ask(this.#host.keySlot, encodeScript('take', this.#originalKeys(), [counterMs]), (value) => {
+    this.#ask(this.#key.slot, encodeScript('take', this.#originalKeys(), [counterMs]), (value) => {
       this.#isRefreshing = false
       const picture = pictureOf(value)
       if (picture !== undefined && !this.#isClosed) {
         this.#picture = picture
-        this.#renewedAt = this.#host.now()
+        this.#renewedAt = this.#shared.runtime.clock.now()
         this.#putAll(picture)
       }
       if (!this.#mustRefresh) return
@@ -314,15 +312,15 @@ export class CopySet {
   }
 
   #put(copy: PlacedCopy, picture: Picture): void {
-    const args = [picture.version, this.#host.keyName, ...this.#livesFor(picture), picture.dump ?? '']
+    const args = [picture.version, this.#key.name, ...this.#livesFor(picture), picture.dump ?? '']
     this.#ask(copy.slot, encodeScript('put', keysOf(copy), args), (value) => {
       const said = value instanceof Uint8Array ? Buffer.from(value).toString() : value
       if (said === 'put' || said === 'newer') this.#foreign.delete(copy.name)
       if (said === 'foreign') {
         this.#foreign.add(copy.name)
-        this.#host.warn(
+        this.#shared.trouble.note(
           'copies-foreign',
-          `${copy.name} is somebody’s own key: it is left alone and not used as a copy of ${this.#host.keyName}`,
+          `${copy.name} is somebody’s own key: it is left alone and not used as a copy of ${this.#key.name}`,
         )
       }
     })
@@ -334,14 +332,14 @@ export class CopySet {
     for (const copy of this.#leaving) this.#remove(copy)
     if (now >= this.#leavingUntil) this.#leaving = []
     const picture = this.#picture
-    const watcher = this.#host.watcherAt(this.#host.keySlot)
+    const watcher = this.#watcherAt(this.#key.slot)
     if (watcher === undefined || !watcher.canRead || watcher.state !== 'live') return
     if (picture === undefined || picture.pttlMs >= 0) {
       // It has changed since, or it expires and its time is running.
       this.#refresh()
       return
     }
-    const text = `${picture.version}|${this.#host.keyName}`
+    const text = `${picture.version}|${this.#key.name}`
     for (const copy of this.#copies) {
       const args = [text, ...this.#livesFor(picture)]
       this.#ask(copy.slot, encodeScript('renew', keysOf(copy), args), (value) => {
@@ -351,11 +349,11 @@ export class CopySet {
   }
 
   #remove(copy: PlacedCopy): void {
-    this.#ask(copy.slot, encodeScript('drop', keysOf(copy), [this.#host.keyName]), () => {})
+    this.#ask(copy.slot, encodeScript('drop', keysOf(copy), [this.#key.name]), () => {})
   }
 
   #originalKeys(): string[] {
-    return [this.#host.keyName, besideKey(this.#host.keyName, 'version')]
+    return [this.#key.name, besideKey(this.#key.name, 'version')]
   }
 
   /**
@@ -365,18 +363,22 @@ export class CopySet {
   #livesFor(picture: Picture): [markerMs: number, copyMs: number, ownershipMs: number] {
     const keyMs = picture.pttlMs >= 0 ? Math.max(1, picture.pttlMs) : Number.POSITIVE_INFINITY
     const markerMs = Math.min(vouchMs, keyMs)
-    const jitterMs = Math.floor(this.#host.random() * this.#strategy.ttlJitterMs)
+    const jitterMs = Math.floor(this.#shared.runtime.random() * this.#strategy.ttlJitterMs)
     const copyMs = Math.min(markerMs + outliveMs, keyMs) + jitterMs
     return [markerMs, copyMs, copyMs + ownershipMarginMs]
   }
 
+  #watcherAt(slot: number): TrackingWatcher | undefined {
+    return this.#shared.watchers.at(this.#key.space, slot)
+  }
+
   #ask(slot: number, bytes: Uint8Array, onValue: (value: RespValue | undefined) => void): void {
-    const watcher = this.#host.watcherAt(slot)
+    const watcher = this.#watcherAt(slot)
     if (watcher === undefined || !watcher.canRead) {
       onValue(undefined)
       return
     }
-    watcher.transact(this.#host.database, bytes, 1, (reply) =>
+    watcher.transact(this.#key.space.database, bytes, 1, (reply) =>
       onValue(reply === undefined ? undefined : decodeAnswer(reply)),
     )
   }

@@ -86,6 +86,16 @@ export class AccessLog {
     this.#names.add(name, isWrite, bytes)
   }
 
+  /** Counts reads of a hot key that were answered from memory. */
+  addReads(key: Uint8Array, count: number): void {
+    this.byBytes.addReads(key, count)
+  }
+
+  /** The hash that the accesses of a key are counted by. */
+  hashOf(key: Uint8Array): number {
+    return this.hasher.hash(key, 0, key.length)
+  }
+
   /** Looks up what was noted since the last time. */
   flush(): void {
     this.#names.flush()

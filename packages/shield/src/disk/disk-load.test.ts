@@ -1,15 +1,15 @@
 import { join } from 'node:path'
-import { defaultLocalCache } from '@firebreak/core'
+import { defaultLocalCache, systemRuntime } from '@firebreak/core'
 import { temporaryFolder, waitFor } from '@firebreak/testkit'
 import { expect, onTestFinished, test } from 'vitest'
 import { HotKey } from '../cache/hot-key.ts'
-import { KeySpace } from '../cache/key-space.ts'
 import { readCommand } from '../cache/read-command.ts'
 import { ReplyCaches } from '../cache/reply-caches.ts'
+import { KeySpace } from '../gate/key-space.ts'
 import { Trouble } from '../trouble/trouble.ts'
+import { LaneLease } from '../watcher/lane-lease.ts'
 import type { ReadingHandler, TrackingWatcher } from '../watcher/tracking-watcher.ts'
 import type { Upstream } from '../watcher/upstream.ts'
-import { DiskReplies } from './disk-replies.ts'
 import { DiskTier } from './disk-tier.ts'
 
 /** A hot key with a disk behind it, whose watcher answers when the test says so. */
@@ -26,22 +26,23 @@ function setUp() {
   } as unknown as TrackingWatcher
   const tier = new DiskTier({ path: join(temporaryFolder('disk'), 'tier') }, new Trouble(() => {}))
   onTestFinished(() => tier.close())
-  const caches = new ReplyCaches()
-  const space = new KeySpace('', 0, {} as Upstream, {
-    now: () => clock.now,
-    random: () => 0,
-    warn: () => {},
-    processId: 'test',
-    hashOf: () => 0,
-    watcherAt: () => watcher,
-    guard: () => ({ lease, ttlMs: 60_000 }),
-    kept: (hot) => caches.kept(hot, clock.now),
-    makeLimit: () => undefined,
-    makeDiskReplies: (_, name) => new DiskReplies(tier, name),
-    released: (hot) => caches.released(hot),
-  })
-  const strategy = { ...defaultLocalCache, consistent: false }
-  const hot = new HotKey('k', space, { strategy, ruleId: 'r', until: 1e12, isClaim: false })
+  const space = new KeySpace('', 0, {} as Upstream)
+  const hot = new HotKey(
+    'k',
+    space,
+    { strategy: defaultLocalCache, ruleId: 'r', until: 1e12, isClaim: false },
+    {
+      redisClusterId: 'main',
+      processId: 'test',
+      runtime: { ...systemRuntime, clock: { now: () => clock.now }, random: () => 0 },
+      trouble: new Trouble(() => {}),
+      watchers: { at: () => watcher },
+      guards: { leaseMs: 300, lane: new LaneLease(), fallbackTtlMs: 100 },
+      caches: new ReplyCaches(),
+      limits: { of: () => undefined },
+      diskTier: tier,
+    },
+  )
   const answer = (text: string) =>
     reads.shift()!({ reply: Buffer.from(`$${text.length}\r\n${text}\r\n`), pttlMs: -1 }, clock.now)
   const seen: (string | undefined)[] = []
@@ -94,8 +95,7 @@ test('an own write while the disk is read sends those who wait to their own conn
   answer('old')
   hot.evict()
   load()
-  hot.pendingWrites++
-  hot.abandon()
+  hot.beginWrite()
   expect(seen).toEqual(['old', undefined])
   hot.pendingWrites--
   // Nobody waits: nothing is read for them.

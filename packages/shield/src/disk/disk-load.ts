@@ -1,6 +1,7 @@
+import type { Clock } from '@firebreak/core'
 import type { CachedReply } from '../cache/cached-reply.ts'
-import type { KeySpace } from '../cache/key-space.ts'
 import type { ReadCommand } from '../cache/read-command.ts'
+import type { KeySpace } from '../gate/key-space.ts'
 import type { KeyReading } from '../watcher/key-read.ts'
 import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
 import type { DiskReplies } from './disk-replies.ts'
@@ -8,7 +9,7 @@ import { encodeDigest, isDigestOf, isWorthDigesting } from './reply-digest.ts'
 
 /** The key whose replies are on disk. */
 export interface DiskLoadKey {
-  readonly space: KeySpace
+  readonly space: Pick<KeySpace, 'database'>
   readonly bytes: Uint8Array
   /** The watcher of the key's node, if it can read now. */
   reader(): TrackingWatcher | undefined
@@ -29,9 +30,10 @@ export function loadFromDisk(
   disk: DiskReplies,
   key: DiskLoadKey,
   command: ReadCommand,
+  clock: Clock,
   outcome: DiskLoadOutcome,
 ): boolean {
-  const find = () => disk.find(command.id, key.space.now())
+  const find = () => disk.find(command.id, clock.now())
   const found = find()
   if (found === undefined) {
     return disk.readUntrusted(command.id, (bytes) => confirm(disk, key, command, bytes, outcome))

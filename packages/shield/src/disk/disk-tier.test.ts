@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
+import { systemTimers } from '@firebreak/core'
 import { scale, temporaryFolder, waitFor } from '@firebreak/testkit'
 import fc from 'fast-check'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -228,7 +229,7 @@ test('without the package lmdb the options are refused with a code', () => {
     throw Object.assign(new Error("Cannot find module 'lmdb'"), { code: 'MODULE_NOT_FOUND' })
   }
   const path = join(temporaryFolder('disk'), 'tier')
-  expect(() => new DiskTier({ path }, new Trouble(), missing)).toThrow(
+  expect(() => new DiskTier({ path }, new Trouble(), systemTimers, missing)).toThrow(
     expect.objectContaining({ code: 'FB_DISK_DRIVER_MISSING', message: expect.stringContaining('npm install lmdb') }),
   )
   expect(existsSync(path)).toBe(false)

@@ -1,3 +1,4 @@
+import { systemTimers, type TimerHandle, type Timers } from '@firebreak/core'
 import type { Trouble } from '../trouble/trouble.ts'
 import type { Lease } from '../watcher/lease.ts'
 import { DiskFolder } from './disk-folder.ts'
@@ -52,13 +53,14 @@ const lookEveryBytes = 2 ** 20
 export class DiskTier {
   readonly options: ResolvedDiskTierOptions
   readonly #trouble: Trouble
+  readonly #timers: Timers
   readonly #lmdb: ReturnType<typeof loadLmdb>
   readonly #folder: DiskFolder | undefined
   #state: DiskTierState = 'checking'
   #store: LmdbStore | undefined
   /** As `options.maxBytes`, or less where the disk has less. */
   #maxBytes = 0
-  #retry: NodeJS.Timeout | undefined
+  #retry: TimerHandle | undefined
   /** How large the file was to become when it could not be written; undefined where all is well. */
   #failedAtBytes: number | undefined
   /** In the order of their last use. */
@@ -69,9 +71,15 @@ export class DiskTier {
   #sweepFrom = ''
   #writtenBytes = 0
 
-  constructor(options: DiskTierOptions, trouble: Trouble, load?: (name: string) => unknown) {
+  constructor(
+    options: DiskTierOptions,
+    trouble: Trouble,
+    timers: Timers = systemTimers,
+    load?: (name: string) => unknown,
+  ) {
     this.options = resolveDiskTierOptions(options)
     this.#trouble = trouble
+    this.#timers = timers
     this.#lmdb = loadLmdb(load)
     try {
       this.#folder = DiskFolder.take(this.options.path)
@@ -83,7 +91,7 @@ export class DiskTier {
       this.#open()
       return
     }
-    checkFile(this.#folder.file, (isSound) => {
+    checkFile(this.#folder.file, timers, (isSound) => {
       if (this.#state !== 'checking') return
       if (isSound) this.#open()
       else this.#damaged()
@@ -180,7 +188,7 @@ export class DiskTier {
   async close(): Promise<void> {
     if (this.#state === 'closed') return
     const store = this.#store
-    clearTimeout(this.#retry)
+    this.#retry?.cancel()
     this.#end('closed')
     try {
       await store?.close()
@@ -212,6 +220,7 @@ export class DiskTier {
         open: this.#lmdb,
         file: folder.file,
         isTemporary: !survivesRestart,
+        timers: this.#timers,
         maxPendingBytes: this.#maxBytes / 16,
         onFailure: (error) => this.#unwritten(store, error),
       })
@@ -298,11 +307,10 @@ export class DiskTier {
   }
 
   #retryLater(): void {
-    this.#retry = setTimeout(() => {
+    this.#retry = this.#timers.setTimeout(() => {
       this.#state = 'checking'
       this.#open()
     }, this.options.retryAfterMs)
-    this.#retry.unref()
   }
 
   #untrack(id: string): void {

@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module'
+import type { Timers } from '@firebreak/core'
 import type { open, RootDatabase } from 'lmdb'
 import { DiskDriverMissingError } from '../errors.ts'
 import { decodeRecord, encodeRecord } from './disk-record.ts'
@@ -22,6 +23,7 @@ export interface LmdbStoreOptions {
   readonly isTemporary: boolean
   /** Bytes that may wait to be written; more are not taken, but for one record alone. */
   readonly maxPendingBytes: number
+  readonly timers: Timers
   readonly onFailure: (error: unknown) => void
 }
 
@@ -91,7 +93,7 @@ export class LmdbStore {
   /** Calls back later with the reply, undefined where there is none or it is damaged. */
   read(id: string, onRead: (reply: Buffer | undefined) => void): void {
     this.#reads.push({ id, onRead })
-    if (this.#reads.length === 1) setImmediate(() => this.#readAll())
+    if (this.#reads.length === 1) this.#options.timers.setImmediate(() => this.#readAll())
   }
 
   /** Some ids in order, from one on. */

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { systemTimers } from '@firebreak/core'
 import { FakeClock, freePort } from '@firebreak/testkit'
 import { afterEach, expect, test } from 'vitest'
 import { HttpReporter } from './http-reporter.ts'
@@ -42,7 +43,7 @@ function queueOf(...times: number[]): ReportQueue {
 
 /** Sends until the queue is empty, as often as it takes. */
 async function sendAll(queue: ReportQueue, url: string): Promise<void> {
-  const http = new HttpReporter(reporter, undefined, new FakeClock())
+  const http = new HttpReporter(reporter, undefined, new FakeClock(), systemTimers)
   while (queue.length > 0) await http.send(queue, parseHubUrl(url))
 }
 
@@ -69,7 +70,7 @@ test.each([503, 404])('a report that the hub answers with %i is sent again', asy
 
 test('where nobody listens the reports are kept', async () => {
   const queue = queueOf(1, 2)
-  const http = new HttpReporter(reporter, undefined, new FakeClock())
+  const http = new HttpReporter(reporter, undefined, new FakeClock(), systemTimers)
   await http.send(queue, parseHubUrl(`http://127.0.0.1:${await freePort()}`))
   expect([queue.length, queue.taken, queue.dropped]).toEqual([2, 0, 0])
 })

@@ -1,4 +1,4 @@
-import { type Clock, formatTextReport } from '@firebreak/core'
+import { type Clock, formatTextReport, type Timers } from '@firebreak/core'
 import type { HubAddress } from './hub-address.ts'
 import { decodePending, type Reporter } from './pending-report.ts'
 import type { ReportQueue } from './report-queue.ts'
@@ -22,13 +22,15 @@ const unseenCodes = new Set([
 export class HttpReporter {
   readonly #token: string | undefined
   readonly #clock: Clock
+  readonly #timers: Timers
   readonly #reporter: Reporter
   #isSending = false
 
-  constructor(reporter: Reporter, token: string | undefined, clock: Clock) {
+  constructor(reporter: Reporter, token: string | undefined, clock: Clock, timers: Timers) {
     this.#reporter = reporter
     this.#token = token
     this.#clock = clock
+    this.#timers = timers
   }
 
   /**
@@ -54,6 +56,8 @@ export class HttpReporter {
   }
 
   async #post(url: string, body: string): Promise<Outcome> {
+    const deadline = new AbortController()
+    const timer = this.#timers.setTimeout(() => deadline.abort(), timeoutMs)
     try {
       const response = await fetch(url, {
         method: 'POST',
@@ -62,7 +66,7 @@ export class HttpReporter {
           'content-type': 'text/plain; v=2',
           ...(this.#token !== undefined && { authorization: `Bearer ${this.#token}` }),
         },
-        signal: AbortSignal.timeout(timeoutMs),
+        signal: deadline.signal,
       })
       await response.arrayBuffer()
       // A report that the hub refuses is not sent again: it would be refused again.
@@ -71,6 +75,8 @@ export class HttpReporter {
     } catch (error) {
       const { code } = ((error as Error).cause ?? {}) as { code?: string }
       return code !== undefined && unseenCodes.has(code) ? 'unseen' : 'unknown'
+    } finally {
+      timer.cancel()
     }
   }
 }

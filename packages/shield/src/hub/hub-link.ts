@@ -70,7 +70,7 @@ export class HubLink {
     this.#addresses = options.urls.filter((url) => !isNatsUrl(url)).map(parseHubUrl)
     this.#hubIndex = Math.floor(options.random() * Math.max(1, this.#addresses.length))
     this.queue = new ReportQueue(options.maxQueuedReports, options.maxQueuedEntries)
-    this.#http = new HttpReporter(options.reporter, options.token, options.wallClock)
+    this.#http = new HttpReporter(options.reporter, options.token, options.wallClock, options.timers)
     this.#heardAt = options.clock.now()
     const natsServers = options.urls.filter(isNatsUrl).map(parseNatsUrl)
     this.#nats = natsServers.length === 0 ? undefined : new NatsReporter({ ...options, servers: natsServers })

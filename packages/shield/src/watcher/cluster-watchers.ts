@@ -1,5 +1,5 @@
 import type { WatcherStatus } from '@firebreak/core'
-import type { KeySpace } from '../cache/key-space.ts'
+import type { KeySpace } from '../gate/key-space.ts'
 import { watcherStatus } from '../status/watcher-status.ts'
 import { TrackingWatcher, type TrackingWatcherOptions } from './tracking-watcher.ts'
 

@@ -1,5 +1,5 @@
 import { type CachedReply, nextReplyForm } from '@firebreak/shield'
-import { textOfBulk } from './ioredis/decode-reply.ts'
+import { textOfBulk } from './bulk.ts'
 
 const textForm = nextReplyForm()
 

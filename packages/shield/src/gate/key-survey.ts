@@ -1,0 +1,38 @@
+import { forEachKey, type KeyAccess } from '@firebreak/core'
+import type { HotKey } from '../cache/hot-key.ts'
+import type { GateRequest } from './gate-request.ts'
+
+/** What the keys of one command are to the shield. One object for all commands: it is read before anything is done. */
+export class KeySurvey {
+  /** The last hot key that is only read, and the argument that it is. */
+  read: HotKey | undefined
+  readIndex = 0
+  /** The hot keys that are written. */
+  written: HotKey[] | undefined
+  /** The hot keys that are limited, read or written. */
+  limited: HotKey[] | undefined
+  #request!: GateRequest
+
+  /** Visits each key of a command once. */
+  of(request: GateRequest): this {
+    const { row, args } = request
+    this.#request = request
+    this.read = this.written = this.limited = undefined
+    if (!row.hasSingleKey) forEachKey(row, args, this.#visit)
+    else if (row.firstKey < args.length) this.#visit(row.firstKey, row.keys[0]!.access)
+    return this
+  }
+
+  readonly #visit = (index: number, access: KeyAccess): void => {
+    const isWrite = access === 'write'
+    const hot = this.#request.visit(index, isWrite)
+    if (hot === undefined) return
+    if (hot.limit !== undefined) (this.limited ??= []).push(hot)
+    if (isWrite) {
+      ;(this.written ??= []).push(hot)
+      return
+    }
+    this.read = hot
+    this.readIndex = index
+  }
+}

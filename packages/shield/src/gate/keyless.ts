@@ -1,0 +1,46 @@
+/**
+ * What a command without keys does to what the shield knows:
+ * `flush` changes any key, `untold` too and no watcher is told of it (or it changes who may read); the others change
+ * what the connection has open, which database it sees, or who it is.
+ */
+export type KeylessEffect =
+  | 'multi'
+  | 'end'
+  | 'unwatch'
+  | 'reset'
+  | 'asking'
+  | 'select'
+  | 'auth'
+  | 'hello'
+  | 'flush'
+  | 'untold'
+
+/**
+ * Every command without keys that has an effect, for all adapters. The others have none: scripts and functions change
+ * keys when they are called, not when they are loaded or forgotten.
+ */
+const effects: ReadonlyMap<string, KeylessEffect> = new Map([
+  ['MULTI', 'multi'],
+  ['EXEC', 'end'],
+  ['DISCARD', 'end'],
+  ['UNWATCH', 'unwatch'],
+  ['RESET', 'reset'],
+  ['ASKING', 'asking'],
+  ['SELECT', 'select'],
+  ['AUTH', 'auth'],
+  ['HELLO', 'hello'],
+  ['FLUSHALL', 'flush'],
+  ['FLUSHDB', 'flush'],
+  ['CLUSTER FLUSHSLOT', 'flush'],
+  ['FT.DROPINDEX', 'flush'],
+  ['SWAPDB', 'untold'],
+  ['DEBUG', 'untold'],
+  ['ACL SETUSER', 'untold'],
+  ['ACL DELUSER', 'untold'],
+  ['ACL LOAD', 'untold'],
+])
+
+/** The effect of a command without keys; undefined where it has none. */
+export function keylessEffect(name: string): KeylessEffect | undefined {
+  return effects.get(name)
+}

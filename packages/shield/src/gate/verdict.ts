@@ -1,0 +1,31 @@
+import type { RateLimitStrategy } from '@firebreak/core'
+import type { CachedReply } from '../cache/cached-reply.ts'
+import type { KeyLimitedError } from '../errors.ts'
+
+/**
+ * What is to be done with a command:
+ *
+ * | verdict   | the adapter                                                                                       |
+ * | --------- | ------------------------------------------------------------------------------------------------- |
+ * | `pass`    | sends it as it is                                                                                 |
+ * | `answer`  | answers it with this reply                                                                        |
+ * | `loading` | waits: the handler that the request gave (`whenLoaded`) gets the reply                             |
+ * | `hold`    | waits for the promise and asks again, with what became of it as the request's `turn`               |
+ * | `refuse`  | answers it with this error                                                                        |
+ * | `guarded` | sends it, and calls `end` once it is answered or lost, before the application learns of the answer |
+ */
+export type Verdict =
+  | { readonly kind: 'pass' }
+  | { readonly kind: 'loading' }
+  | {
+      readonly kind: 'answer'
+      readonly reply: CachedReply
+      /** True where a limit refused the command, and this is the last reply to one like it. */
+      readonly isStale: boolean
+    }
+  | { readonly kind: 'hold'; readonly until: Promise<unknown>; readonly strategy: RateLimitStrategy }
+  | { readonly kind: 'refuse'; readonly error: KeyLimitedError; readonly strategy: RateLimitStrategy }
+  | { readonly kind: 'guarded'; readonly end: () => void }
+
+export const pass: Verdict = { kind: 'pass' }
+export const loading: Verdict = { kind: 'loading' }

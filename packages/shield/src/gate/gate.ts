@@ -53,7 +53,7 @@ export class Gate {
     const { row } = request
     const { open } = connection
     if (row.keys.length === 0) return this.#keyless(request, connection)
-    if (row.name === 'WATCH') open.isWatching = true
+    if (row.name === 'WATCH' && !connection.isPinned) open.isWatching = true
     if (row.access === 'none' && row.flags.has('scripting')) connection.sendsScript?.()
     const { read, readIndex, written, limited } = this.#survey.of(request)
     const isAsking = open.isAsking

@@ -1,0 +1,97 @@
+import { protect, shieldOf, unprotect } from '@firebreak/client'
+import type { RateLimitStrategy } from '@firebreak/core'
+import { type RedisServer, startRedis, TestHub, waitFor } from '@firebreak/testkit'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type AnyClient, libraries } from './libraries.ts'
+
+let server: RedisServer
+let hub: TestHub
+
+beforeAll(async () => {
+  server = await startRedis()
+  hub = await TestHub.start()
+})
+afterAll(async () => {
+  await hub.kill()
+  await server.stop()
+})
+
+describe.each(Object.keys(libraries))('%s', (library) => {
+  const redisClusterId = `keyless ${library}`
+  let client: AnyClient
+  let sent: number
+
+  beforeEach(async () => {
+    await server.cli('FLUSHALL')
+    await server.cli('SET', 'k', 'zero')
+    await server.cli('-n', '2', 'SET', 'k', 'two')
+    client = await libraries[library]!({ kind: 'standalone', port: server.port, database: 2 })
+    const options = { hubs: [hub.url], serviceId: 'shop', redisClusterId, tableFile: false, canaryMs: 0 } as const
+    protect(client.raw, { ...options, onWarning() {} })
+    await waitFor(() => shieldOf(client.raw)?.isConnected, { what: 'the hub link' })
+  })
+  afterEach(async () => {
+    unprotect(client.raw)
+    client.close()
+    await server.cli('ACL', 'SETUSER', 'default', '+@all')
+  })
+
+  /** Makes the key hot and waits until memory answers its reads. */
+  async function makeHot(): Promise<void> {
+    hub.heat(redisClusterId, ['k'])
+    await waitFor(
+      async () => {
+        await client.get('k')
+        sent = await gets()
+        expect(await client.get('k')).toBe('two')
+        return (await gets()) === sent
+      },
+      { what: 'a read to be answered from memory' },
+    )
+  }
+
+  async function gets(): Promise<number> {
+    const stats = await server.cli('INFO', 'commandstats')
+    return Number(/cmdstat_get:calls=(\d+)/.exec(stats)?.[1] ?? 0)
+  }
+
+  test('RESET takes the connection back to database 0', async () => {
+    await makeHot()
+    void client.call(['RESET'])
+    expect(await client.get('k')).toBe('zero')
+    await client.select(2)
+    expect(await client.get('k')).toBe('two')
+  })
+
+  test('a change of rights by this client holds for its next read', async () => {
+    await makeHot()
+    await client.call(['ACL', 'SETUSER', 'default', '-get'])
+    await expect(client.get('k')).rejects.toThrow('NOPERM')
+  })
+
+  test('another user does not read what was read as the first', async () => {
+    await server.cli('ACL', 'SETUSER', 'bob', 'on', '>secret', '+@all', '~other')
+    await makeHot()
+    await client.call(['AUTH', 'bob', 'secret'])
+    await expect(client.get('k')).rejects.toThrow('NOPERM')
+  })
+
+  test('a read behind a write that a limit held back sees the write', async () => {
+    const strategy: RateLimitStrategy = {
+      strategy: 'RateLimit',
+      algorithm: 'fixedWindow',
+      limit: 100_000,
+      windowMs: 60_000,
+      onLimit: 'stale',
+      scope: 'shared',
+    }
+    hub.heat(redisClusterId, ['k'], { strategy })
+    await waitFor(() => shieldOf(client.raw)!.tableVersion.version === hub.version, { what: 'the limit' })
+    await waitFor(async () => (await client.get('k')) === 'two', { what: 'a read' })
+    for (let version = 0; version < 100; version++) {
+      const write = client.set('k', `v${version}`)
+      expect(await client.get('k')).toBe(`v${version}`)
+      await write
+    }
+  })
+})

@@ -1,0 +1,335 @@
+import { protect, unprotect } from '@firebreak/client'
+import {
+  type CommandRow,
+  commandOfArgs,
+  defaultLocalCache,
+  encodeCommand,
+  ListArgs,
+  type OpenPipe,
+  RequestParser,
+  type Strategy,
+} from '@firebreak/core'
+import {
+  type ClusterShield,
+  type ConnectionFacts,
+  type GateRequest,
+  OpenState,
+  readCommandOf,
+  Shield,
+  type Upstream,
+  type Verdict,
+} from '@firebreak/shield'
+import { fakeRuntime } from '@firebreak/testkit'
+import type { ClientConnection } from '../../packages/proxy/src/client/client-connection.ts'
+import { proxyCommandOf } from '../../packages/proxy/src/commands/proxy-command.ts'
+import type { PinnedLane } from '../../packages/proxy/src/lanes/pinned-lane.ts'
+import { ReplySlots } from '../../packages/proxy/src/replies/reply-slots.ts'
+import { ClientRequest } from '../../packages/proxy/src/requests/client-request.ts'
+import { ProxyShield } from '../../packages/proxy/src/shield/proxy-shield.ts'
+import { nobody } from '../../packages/proxy/src/upstream/identity.ts'
+import type { ReplyTarget } from '../../packages/proxy/src/upstream/shared-lane.ts'
+
+/** The key that is hot in these tests. */
+export const hotKey = 'hot'
+
+/** A server in memory that knows one value, for the shield's own connection. */
+const memoryServer: OpenPipe = (owner) => {
+  const parser = new RequestParser()
+  queueMicrotask(() => owner.onOpen())
+  return {
+    write(bytes) {
+      for (let at = 0; at < bytes.length; ) {
+        at = parser.parse(bytes as Buffer, at, bytes.length)
+        const name = Buffer.from(bytes.subarray(parser.startOf(0), parser.endOf(0))).toString()
+        const reply = name === 'EXEC' ? '*2\r\n:-1\r\n$1\r\nv\r\n' : '+OK\r\n'
+        queueMicrotask(() => owner.onData(Buffer.from(reply)))
+      }
+    },
+    pause() {},
+    resume() {},
+    close() {},
+  }
+}
+
+/** Lets everything run that needs no timer. */
+export const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+/** A shield of one Redis in memory, on a clock that stands still. */
+export interface TestShield {
+  readonly shield: Shield
+  readonly cluster: ClusterShield
+  /** The verdicts since they were last taken. */
+  readonly verdicts: Verdict[]
+}
+
+export async function openShield(): Promise<TestShield> {
+  const shield = new Shield({ hubs: [], tableFile: false, canaryMs: 0, maxKeys: 64, runtime: fakeRuntime() })
+  const upstream: Upstream = {
+    isCluster: false,
+    nodeOf: () => 'memory',
+    connect: () => memoryServer,
+    credentials: () => ({}),
+  }
+  const cluster = shield.cluster('main', upstream)
+  cluster.limitRedis = { topology: 'standalone' } as ClusterShield['limitRedis']
+  const { gate } = cluster
+  const ask = gate.ask.bind(gate)
+  const verdicts: Verdict[] = []
+  gate.ask = (request, connection) => {
+    const verdict = ask(request, connection)
+    verdicts.push(verdict)
+    return verdict
+  }
+  // The first look at a watcher makes it, and its greeting takes a few turns.
+  handle(cluster, strategies.cached)
+  for (let count = 0; count < 4; count++) {
+    void cluster.space(0).hot.get(hotKey)?.watcher
+    await settle()
+  }
+  return { shield, cluster, verdicts }
+}
+
+/** Makes the key hot anew, handled so; undefined: it is not hot. */
+export function handle(cluster: ClusterShield, strategy: Strategy | undefined): void {
+  cluster.setTable([], 0)
+  if (strategy === undefined) return
+  const entry = { redisClusterId: 'main', key: hotKey, serviceId: '*', strategy, ruleId: 'r', level: 0, heat: 1 }
+  cluster.setTable([{ ...entry, since: 0, until: 1e15 } as never], 0)
+}
+
+/** What became of a command. */
+export interface Outcome {
+  readonly kind: Verdict['kind']
+  /** True where it went to Redis. */
+  readonly isSent: boolean
+}
+
+/** How a command is sent, beside its words; each is a fact that only some adapters have. */
+export interface How {
+  readonly inPipeline?: boolean
+  readonly signal?: AbortSignal
+}
+
+/** A new connection to Redis through one adapter. */
+export interface Adapter {
+  send(words: readonly string[], how?: How): Outcome
+  /** Answers all that was sent, and ends the connection. */
+  close(): Promise<void>
+}
+
+export type AdapterName = 'gate' | 'ioredis' | 'node-redis' | 'proxy'
+
+export const strategies = {
+  cached: defaultLocalCache,
+  refusing: limitOf('reject'),
+  waiting: limitOf('wait'),
+  stale: limitOf('stale'),
+} as const
+
+function limitOf(onLimit: 'reject' | 'wait' | 'stale'): Strategy {
+  return { strategy: 'RateLimit', algorithm: 'fixedWindow', limit: 1, windowMs: 60_000, onLimit, scope: 'process' }
+}
+
+export function connectAdapter(name: AdapterName, test: TestShield): Adapter {
+  const { verdicts } = test
+  const transport = makers[name](test)
+  return {
+    send(words, how = {}) {
+      verdicts.length = 0
+      const isSent = transport.send(words, how)
+      // An adapter that asks nobody has handled it by itself: it is a cold command, or a GET that memory has.
+      return { kind: verdicts[0]?.kind ?? (isSent ? 'pass' : 'answer'), isSent }
+    },
+    async close() {
+      transport.close()
+      await settle()
+    },
+  }
+}
+
+interface Transport {
+  /** Sends a command; true where it went out. */
+  send(words: readonly string[], how: How): boolean
+  /** Answers all that was sent. */
+  close(): void
+}
+
+const makers: Record<AdapterName, (test: TestShield) => Transport> = {
+  gate: ({ cluster }) => {
+    const facts = factsOf(cluster)
+    const ends: (() => void)[] = []
+    return {
+      send(words, how) {
+        const row = commandOfArgs(new ListArgs(words))
+        if (row === undefined) return true
+        const verdict = cluster.gate.ask(requestOf(cluster, row, words, how), facts)
+        if (verdict.kind === 'guarded') ends.push(verdict.end)
+        if (verdict.kind === 'hold') verdict.until.catch(() => {})
+        return verdict.kind === 'pass' || verdict.kind === 'guarded'
+      },
+      close() {
+        for (const end of ends) end()
+        facts.open.reset()
+      },
+    }
+  },
+
+  ioredis: ({ cluster, shield }) => {
+    const sent: { resolve(value: unknown): void }[] = []
+    const listeners = new Map<string, () => void>()
+    const client = {
+      status: 'ready',
+      options: {},
+      on: (event: string, listener: () => void) => listeners.set(event, listener),
+      off() {},
+      callBuffer() {},
+      get() {},
+      getBuffer() {},
+      sendCommand: (command: (typeof sent)[0]) => void sent.push(command),
+    }
+    protect(client, { shield, redisClusterId: cluster.redisClusterId })
+    const send = client.sendCommand as (...args: unknown[]) => void
+    const stream = { isPipeline: true, destination: { redis: { status: 'ready' } }, write() {} }
+    return {
+      send([name, ...args], { inPipeline }) {
+        const before = sent.length
+        const command = { name: name!.toLowerCase(), args, resolve() {}, reject() {}, replyEncoding: 'utf8' }
+        send(command, inPipeline ? stream : undefined)
+        return sent.length > before
+      },
+      close() {
+        for (const command of sent) command.resolve('OK')
+        listeners.get('close')!()
+        unprotect(client)
+      },
+    }
+  },
+
+  'node-redis': ({ cluster, shield }) => {
+    const sent: (() => void)[] = []
+    const add = () => new Promise<void>((resolve) => sent.push(resolve))
+    const queue = { decoder: { constructor: FakeDecoder }, addCommand: add }
+    const client = {
+      _getQueue: () => queue,
+      sendCommand: add,
+      isOpen: true,
+      // A connection that stands is asked which database it is in.
+      isReady: false,
+      on() {},
+      off() {},
+      get() {},
+    }
+    Object.assign(client, { _self: client })
+    protect(client, { shield, redisClusterId: cluster.redisClusterId })
+    client.isReady = true
+    return {
+      send(words, { inPipeline, signal }) {
+        const before = sent.length
+        const addCommand = queue.addCommand as (words: readonly string[], options: object) => Promise<unknown>
+        const chain = inPipeline ? { chainId: Symbol('chain') } : {}
+        addCommand(words, { ...chain, ...(signal && { abortSignal: signal }) }).catch(() => {})
+        return sent.length > before
+      },
+      close() {
+        for (const resolve of sent) resolve()
+        unprotect(client)
+      },
+    }
+  },
+
+  proxy: ({ cluster }) => {
+    const shield = proxyShieldOf(cluster)
+    const request = new ClientRequest(1 << 20)
+    const slots = new ReplySlots({ put() {} })
+    const client = {
+      request,
+      parser: request.parser,
+      args: request.args,
+      session: { version: 3 },
+      slots,
+      host: { turn: { nowMs: 0 } },
+      youngestHot: 0,
+      gone: new AbortController().signal,
+      isClosed: false,
+      keySpace: () => shield.spaceOf(nobody, 0),
+      answerNow() {},
+      answer: (slot: number, bytes: Uint8Array) => slots.reply(slot, bytes, 0, bytes.length, true),
+      hold() {},
+      letGo() {},
+      sendInto() {},
+    } as unknown as ClientConnection
+    const sent: ReplyTarget[] = []
+    const ends: (() => void)[] = []
+    const pinned = { whenSettled: (end: () => void) => ends.push(end) } as unknown as PinnedLane
+    const target = { onReply() {} } as unknown as ReplyTarget
+    return {
+      send(words) {
+        const bytes = encodeCommand(words) as Buffer
+        request.parser.parse(bytes, 0, bytes.length)
+        const command = proxyCommandOf(request.args)
+        const seen = goesAlone(command.way)
+          ? shield.seePinned(client, command, pinned)
+          : shield.see(client, command, target)
+        if (typeof seen === 'string') return false
+        slots.take()
+        if (seen !== undefined) sent.push(seen)
+        return true
+      },
+      close() {
+        for (const reply of sent) reply.onReply(0, Buffer.alloc(0), 0, 0, true, 0)
+        for (const end of ends) end()
+      },
+    }
+  },
+}
+
+const proxyShields = new WeakMap<ClusterShield, ProxyShield>()
+
+/** The one that all clients of a proxy have in common. */
+function proxyShieldOf(cluster: ClusterShield): ProxyShield {
+  const where = { isCluster: false, transports: {} as never, targetOf: () => ({}) as never, refresh() {} }
+  const shield = proxyShields.get(cluster) ?? new ProxyShield(cluster, where, nobody)
+  proxyShields.set(cluster, shield)
+  return shield
+}
+
+/** Ways of the proxy over a connection of the client's own. */
+const goesAlone = (way: string): boolean => ['borrow', 'pin', 'stay', 'pipe'].includes(way)
+
+/** True where the proxy answers a command itself, or sends it past the shield, or alone: then it is only guarded. */
+export function isProxysOwn(words: readonly string[]): boolean {
+  const { way } = proxyCommandOf(new ListArgs(words))
+  return goesAlone(way) || ['session', 'own', 'info'].includes(way)
+}
+
+class FakeDecoder {
+  write(): void {}
+}
+
+/** The gate as such, asked without any adapter. */
+function factsOf(cluster: ClusterShield): ConnectionFacts {
+  return {
+    space: cluster.space(0),
+    isReady: true,
+    isPinned: false,
+    open: new OpenState(),
+    now: () => cluster.now(),
+    select() {},
+  }
+}
+
+function requestOf(cluster: ClusterShield, row: CommandRow, words: readonly string[], how: How): GateRequest {
+  return {
+    row,
+    args: new ListArgs(words),
+    visit: (index) => cluster.space(0).hot.get(words[index]!),
+    textAt: (index) => words[index]!,
+    readOf: (_, keyIndex) => readCommandOf(row.name, words, keyIndex),
+    whenLoaded: () => () => {},
+    isAnswerable: how.signal === undefined,
+    isHandshake: false,
+    canWait: how.inPipeline !== true,
+    signal: how.signal,
+    turn: undefined,
+  }
+}

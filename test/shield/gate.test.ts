@@ -1,0 +1,140 @@
+import { allCommands, type CommandRow, keysOf, ListArgs, type Strategy } from '@firebreak/core'
+import { expect, test } from 'vitest'
+import {
+  type AdapterName,
+  connectAdapter,
+  handle,
+  hotKey,
+  isProxysOwn,
+  openShield,
+  settle,
+  strategies,
+} from './gate-adapters.ts'
+
+/** What is true when a command comes: how its key is handled, and what was sent before it. */
+interface Facts {
+  readonly strategy?: Strategy
+  readonly before?: readonly (readonly string[])[]
+  /** True where the command itself was sent once before, and what it loads has come. */
+  readonly isAgain?: boolean
+}
+
+const read = ['GET', hotKey]
+
+const facts: Record<string, Facts> = {
+  'nothing is hot': {},
+  'its key is cached, and memory has no reply': { strategy: strategies.cached },
+  'its key is cached, and memory has the reply': { strategy: strategies.cached, isAgain: true },
+  'its key is over a limit that refuses': { strategy: strategies.refusing, before: [read] },
+  'its key is over a limit that lets wait': { strategy: strategies.waiting, before: [read] },
+  'its key is over a limit that gives the last reply': { strategy: strategies.stale, isAgain: true },
+  'a write of its key is on its way': { strategy: strategies.cached, before: [['SET', hotKey, 'v']] },
+  'a flush is on its way': { strategy: strategies.cached, before: [['FLUSHALL']] },
+  'rights are being changed': { strategy: strategies.cached, before: [['ACL', 'SETUSER', 'u']] },
+}
+
+/** What was sent before binds the connection: the proxy sends all that follows over a connection of the client's own. */
+const bindingFacts: Record<string, Facts> = {
+  'in a transaction': { strategy: strategies.cached, before: [['MULTI']] },
+  'under WATCH': { strategy: strategies.cached, before: [['WATCH', 'other']] },
+  'behind ASKING': { strategy: strategies.cached, before: [['ASKING']] },
+  'as another user': { strategy: strategies.cached, before: [['AUTH', 'bob', 'secret']] },
+  'after RESET': { strategy: strategies.cached, before: [['RESET']] },
+}
+
+/** A command as one may type it, with the hot key in each place for keys. */
+function wordsOf(row: CommandRow): string[] {
+  const words = row.name.split(' ')
+  const atLeast = Math.max(Math.abs(row.arity), 8)
+  while (words.length < (row.arity < 0 ? atLeast : row.arity)) words.push(hotKey)
+  for (const spec of row.keys) {
+    if (spec.kind === 'counted') words[spec.countAt] = '1'
+    if (spec.kind === 'keyword') words.splice(spec.from, 0, spec.words[0]!)
+  }
+  return words
+}
+
+const rows = allCommands().filter(({ flags }) => !flags.has('container'))
+
+test('every row that has keys gets the hot one', () => {
+  const without = rows.filter((row) => row.keys.length > 0 && keysOf(row, new ListArgs(wordsOf(row))).length === 0)
+  expect(without.map(({ name }) => name)).toEqual([])
+})
+
+async function outcomes(name: AdapterName, { strategy, before = [], isAgain }: Facts) {
+  const all: Record<string, string> = {}
+  const open = await openShield()
+  for (const row of rows) {
+    const words = wordsOf(row)
+    if (name === 'proxy' && isProxysOwn(words)) continue
+    handle(open.cluster, strategy)
+    const adapter = connectAdapter(name, open)
+    for (const earlier of before) adapter.send(earlier)
+    if (isAgain) {
+      adapter.send(words)
+      await settle()
+    }
+    const { kind, isSent } = adapter.send(words)
+    all[row.name] = `${kind}${isSent ? ', sent' : ''}`
+    await adapter.close()
+    // What was guarded is so no longer than until its answer.
+    const { pendingWrites = 0 } = open.cluster.space(0).hot.get(hotKey) ?? {}
+    expect([row.name, open.cluster.gate.isFlushing, pendingWrites]).toEqual([row.name, false, 0])
+  }
+  open.shield.close()
+  return all
+}
+
+test.each(Object.entries({ ...facts, ...bindingFacts }))(
+  'every command gets the same verdict through every adapter: %s',
+  async (title, given) => {
+    const gate = await outcomes('gate', given)
+    for (const outcome of Object.values(gate)) {
+      expect(outcome).toMatch(/^((pass|guarded), sent|answer|loading|hold|refuse)$/)
+    }
+    for (const name of ['ioredis', 'node-redis', ...(title in facts ? (['proxy'] as const) : [])] as const) {
+      const through = await outcomes(name, given)
+      const expected = Object.fromEntries(Object.keys(through).map((command) => [command, gate[command]]))
+      expect(through, name).toEqual(expected)
+    }
+  },
+)
+
+/** Facts that not every adapter has, each with the adapters that do and what becomes of a GET that is not in memory. */
+const ownFacts: [string, AdapterName, Parameters<ReturnType<typeof connectAdapter>['send']>[1], string][] = [
+  ['a pipeline', 'ioredis', { inPipeline: true }, 'pass'],
+  ['a pipeline', 'node-redis', { inPipeline: true }, 'pass'],
+  ['an abort signal', 'node-redis', { signal: new AbortController().signal }, 'pass'],
+]
+
+test.each(ownFacts)('%s is a fact of %s', async (_, name, how, kind) => {
+  const open = await openShield()
+  const adapter = connectAdapter(name, open)
+  expect(adapter.send(read, how)).toEqual({ kind, isSent: true })
+  await adapter.close()
+  open.shield.close()
+})
+
+test('a fence is a fact of the proxy: what a client sent before a key was hot, or a script of its own, may have changed it', async () => {
+  const open = await openShield()
+  handle(open.cluster, undefined)
+  const early = connectAdapter('proxy', open)
+  early.send(['SET', hotKey, 'v'])
+  handle(open.cluster, strategies.cached)
+  expect(early.send(read).kind).toBe('pass')
+  const scripting = connectAdapter('proxy', open)
+  expect(scripting.send(read).kind).toBe('loading')
+  await settle()
+  expect(scripting.send(read).kind).toBe('answer')
+  scripting.send(['EVAL', 'return 1', '0'])
+  expect(scripting.send(read).kind).toBe('pass')
+  open.shield.close()
+})
+
+test('what one client of the proxy has begun binds no other', async () => {
+  const open = await openShield()
+  const binding = connectAdapter('proxy', open)
+  for (const words of [['WATCH', 'other'], ['MULTI'], ['ASKING']]) binding.send(words)
+  expect(connectAdapter('proxy', open).send(read).kind).toBe('loading')
+  open.shield.close()
+})

@@ -1,4 +1,4 @@
-import { InvalidOptionError } from '@firebreak/core'
+import { InvalidOptionError, type Runtime, systemRuntime } from '@firebreak/core'
 import { type RedisClient, toRedis } from '@firebreak/redis'
 
 /** How a counter is split. */
@@ -7,8 +7,8 @@ export interface SplitCounterOptions {
   readonly parts?: number
   /** Milliseconds after which a part that is no longer written ends; 0: never. @default 0 */
   readonly ttlMs?: number
-  /** @default Math.random */
-  readonly random?: () => number
+  /** Chance. @default the process' own */
+  readonly runtime?: Pick<Runtime, 'random'>
 }
 
 /** A write-hot counter, spread over several keys and so over several nodes. */
@@ -27,7 +27,7 @@ export interface SplitCounter {
  * answers with the new value, and whoever reads the plain key does not see it.
  */
 export function splitCounter(client: RedisClient, key: string, options: SplitCounterOptions = {}): SplitCounter {
-  const { parts = 16, ttlMs = 0, random = Math.random } = options
+  const { parts = 16, ttlMs = 0, runtime = systemRuntime } = options
   if (!Number.isSafeInteger(parts) || parts < 1 || parts > 1024)
     throw new InvalidOptionError('parts', parts, 'a whole number from 1 to 1024')
   const redis = toRedis(client)
@@ -38,7 +38,7 @@ export function splitCounter(client: RedisClient, key: string, options: SplitCou
     keys,
     async increment(by = 1) {
       if (!Number.isSafeInteger(by)) throw new InvalidOptionError('by', by, 'a whole number')
-      const part = keys[Math.floor(random() * parts)]!
+      const part = keys[Math.floor(runtime.random() * parts)]!
       const sent = redis.send(['INCRBY', part, by])
       if (ttlMs > 0) await redis.send(['PEXPIRE', part, ttlMs])
       await sent

@@ -1,5 +1,4 @@
-import { randomUUID } from 'node:crypto'
-import { InvalidOptionError } from '@firebreak/core'
+import { InvalidOptionError, type Runtime, systemRuntime } from '@firebreak/core'
 import { loadScript, type Redis, type RedisClient, toRedis } from '@firebreak/redis'
 import { sentKeyOf } from '../key-prefix.ts'
 
@@ -19,6 +18,8 @@ export interface GetOrLoadOptions {
   readonly absentTtlMs?: number
   /** How often the others look whether the value has come. @default 20 */
   readonly pollMs?: number
+  /** Timers, chance and names. @default the process' own */
+  readonly runtime?: Pick<Runtime, 'timers' | 'random' | 'newId'>
 }
 
 const running = new WeakMap<object, Map<string, Promise<string | null>>>()
@@ -53,7 +54,7 @@ async function readOrLoad(
   loader: Loader,
   options: GetOrLoadOptions,
 ): Promise<string | null> {
-  const { ttlMs, leaseMs = 5000, absentTtlMs = 1000, pollMs = 20 } = options
+  const { ttlMs, leaseMs = 5000, absentTtlMs = 1000, pollMs = 20, runtime = systemRuntime } = options
   const redis = toRedis(client)
   const sentKey = sentKeyOf(client, key)
   const beside = companions(sentKey)
@@ -61,7 +62,7 @@ async function readOrLoad(
     const value = await read(client, redis, key)
     if (value !== null) return value
     if (absentTtlMs > 0 && (await redis.send(['EXISTS', beside.absent])) === 1) return null
-    const token = randomUUID()
+    const token = runtime.newId()
     const isOurs = (await redis.send(['SET', beside.lease, token, 'NX', 'PX', leaseMs])) === 'OK'
     if (isOurs) {
       // Between our look and the lease another may have loaded, stored and let go.
@@ -72,7 +73,8 @@ async function readOrLoad(
       await redis.run(releaseScript, [beside.lease], [token])
       return stored
     }
-    await new Promise((resolve) => setTimeout(resolve, pollMs * (0.5 + Math.random())))
+    const waitMs = pollMs * (0.5 + runtime.random())
+    await new Promise<void>((resolve) => runtime.timers.setTimeout(resolve, waitMs))
   }
 }
 

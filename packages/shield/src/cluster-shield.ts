@@ -18,7 +18,7 @@ import { keyEffect } from './status/key-effect.ts'
 import { Tally } from './status/tally.ts'
 import type { Trouble } from './trouble/trouble.ts'
 import { ClusterWatchers } from './watcher/cluster-watchers.ts'
-import { LaneLease } from './watcher/lane-lease.ts'
+import { LaneLease } from './watcher/lease.ts'
 import type { TrackingWatcher } from './watcher/tracking-watcher.ts'
 import type { Upstream } from './watcher/upstream.ts'
 

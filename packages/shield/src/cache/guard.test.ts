@@ -1,7 +1,6 @@
 import { defaultLocalCache, type RateLimitStrategy } from '@firebreak/core'
 import { expect, test } from 'vitest'
-import { LaneLease } from '../watcher/lane-lease.ts'
-import { endlessLease } from '../watcher/lease.ts'
+import { endlessLease, LaneLease } from '../watcher/lease.ts'
 import { type Guards, guardOf, type KeyWatcher, lifeOf } from './guard.ts'
 
 const tracked = { aliveUntil: 1300 }

@@ -1,7 +1,5 @@
 import type { LocalCacheStrategy, Strategy } from '@firebreak/core'
-import type { LaneLease } from '../watcher/lane-lease.ts'
-import { endlessLease, type Lease } from '../watcher/lease.ts'
-import { ShortenedLease } from '../watcher/shortened-lease.ts'
+import { endlessLease, type LaneLease, type Lease, ShortenedLease } from '../watcher/lease.ts'
 import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
 
 /** What a reply is served under: a lease, and how long at most. */

@@ -1,7 +1,6 @@
 import type { Invalidation } from '@firebreak/core'
 import type { Handling } from '../cache/handling.ts'
 import { HotKey } from '../cache/hot-key.ts'
-import { laneChanged } from '../cache/lane-changed.ts'
 import type { SharedByKeys } from '../cache/shared-by-keys.ts'
 import type { AccessLog } from '../counting/access-log.ts'
 import type { Tally } from '../status/tally.ts'
@@ -153,4 +152,14 @@ export class HotKeys {
 function watcherChanged(hot: HotKey): void {
   hot.copies?.changed()
   if (hot.isConsistent) hot.dropReplies()
+}
+
+/**
+ * The hub's lane told of a change, perhaps with the new value. A carried value may be older than what was read since, so
+ * it is served only where the strategy lets values be old; what is consistent is dropped and read again.
+ */
+function laneChanged(hot: HotKey, value: Uint8Array | undefined, ttlMs = Number.POSITIVE_INFINITY): void {
+  const { strategy } = hot.handling
+  if (value === undefined || strategy.strategy !== 'LocalCache' || strategy.consistent) hot.drop()
+  else hot.renew(value, Math.min(strategy.expireTime * 1000, strategy.maxStalenessMs ?? ttlMs, ttlMs))
 }

@@ -1,6 +1,5 @@
 import type { WatcherStatus } from '@firebreak/core'
 import type { KeySpace } from '../gate/key-space.ts'
-import { watcherStatus } from '../status/watcher-status.ts'
 import { TrackingWatcher, type TrackingWatcherOptions } from './tracking-watcher.ts'
 
 /** What all watchers of a Redis have in common, and whom they tell. */
@@ -50,4 +49,20 @@ export class ClusterWatchers {
     for (const watcher of this.#watchers.values()) watcher.stop()
     this.#watchers.clear()
   }
+}
+
+/** How a watcher is, for the hub; where tracking is refused, the hub's lane may guard instead. */
+function watcherStatus(redisClusterId: string, watcher: TrackingWatcher, isLaneAlive: boolean): WatcherStatus {
+  return {
+    redisClusterId,
+    kind: watcher.state !== 'fallback' ? 'tracking' : isLaneAlive ? 'lane' : 'fallback',
+    state: statusOf(watcher),
+    detail: watcher.detail === '' ? watcher.node : `${watcher.node}: ${watcher.detail}`,
+  }
+}
+
+function statusOf(watcher: TrackingWatcher): WatcherStatus['state'] {
+  if (watcher.isExpired) return 'expired'
+  if (watcher.state === 'refused') return 'refused'
+  return watcher.state === 'live' || watcher.state === 'fallback' ? 'live' : 'connecting'
 }

@@ -5,3 +5,38 @@ export interface Lease {
 
 /** The lease of what no watcher guards: its TTL alone ends it. */
 export const endlessLease: Lease = Object.freeze({ aliveUntil: Number.POSITIVE_INFINITY })
+
+/**
+ * A lease that ends sooner than the watcher's own, for a rule with `maxStalenessMs`. A lease runs from the moment at
+ * which everything was known to have been heard, so a lease of that many milliseconds is that much staleness at most.
+ */
+export class ShortenedLease implements Lease {
+  readonly #lease: Lease
+  readonly #byMs: number
+
+  constructor(lease: Lease, byMs: number) {
+    this.#lease = lease
+    this.#byMs = byMs
+  }
+
+  get aliveUntil(): number {
+    return this.#lease.aliveUntil - this.#byMs
+  }
+}
+
+/**
+ * The lease of what the hub's invalidation lane guards. A heartbeat says when the hub's sources were last known to have
+ * seen every write of a Redis; the lane's messages stand before it on the same connection, so at its arrival all that
+ * was written up to then has been heard. Two heartbeats may fail before the lease ends.
+ */
+export class LaneLease implements Lease {
+  aliveUntil = Number.NEGATIVE_INFINITY
+  /** How long a heartbeat keeps it, from the moment that it speaks of. */
+  lengthMs = 0
+
+  /** Everything up to `completeAt`, by our clock, has been heard. */
+  renew(completeAt: number, lengthMs: number): void {
+    this.lengthMs = lengthMs
+    this.aliveUntil = Math.max(this.aliveUntil, completeAt + lengthMs)
+  }
+}

@@ -1,4 +1,7 @@
-import { FaultProxy, type RedisServer, scale, startRedis, waitFor } from '@firebreak/testkit'
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { FaultProxy, freePort, type RedisServer, scale, startRedis, temporaryFolder, waitFor } from '@firebreak/testkit'
 import { type Change, ReplicaStream, type SourceState } from '@firebreak/watch'
 import { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -184,4 +187,50 @@ describe('the replica stream', () => {
       return keys().includes('again')
     })
   })
+})
+
+test('a master behind TLS with a private CA is followed; without the CA the certificate is what is told', async () => {
+  const folder = temporaryFolder('tls')
+  const file = (name: string) => join(folder, name)
+  const names = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1']
+  const files = ['-keyout', file('key.pem'), '-out', file('cert.pem')]
+  execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', ...files, ...names], {
+    stdio: 'ignore',
+  })
+  const port = await freePort()
+  const tls = [
+    '--tls-cert-file',
+    file('cert.pem'),
+    '--tls-key-file',
+    file('key.pem'),
+    '--tls-ca-cert-file',
+    file('cert.pem'),
+  ]
+  const secure = await startRedis({
+    args: ['--tls-port', String(port), ...tls, '--tls-auth-clients', 'no', '--repl-diskless-sync-delay', '0'],
+  })
+  await secure.cli(
+    'ACL',
+    'SETUSER',
+    'watcher',
+    'on',
+    '>pw',
+    '~*',
+    '+psync',
+    '+replconf',
+    '+info',
+    '+ping',
+    '+client|list',
+  )
+  const address = { host: '127.0.0.1', port, username: 'watcher', password: 'pw' }
+  follow({ address: { ...address, tls: true } })
+  await waitFor(() => problems.length > 0, { what: 'the problem with the certificate' })
+  expect(problems[0]).toMatchObject({ code: 'FB_REDIS_TLS', message: expect.stringMatching(/certificate/) })
+  await stream.close()
+  follow({ address: { ...address, tls: { ca: readFileSync(file('cert.pem'), 'utf8') } } })
+  await live()
+  await secure.cli('SET', 'encrypted', 'v')
+  await waitFor(() => keys().includes('encrypted'), { what: 'the write over TLS' })
+  await stream.close()
+  await secure.stop()
 })

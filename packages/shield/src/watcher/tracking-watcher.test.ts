@@ -70,3 +70,17 @@ test('a read that is given back for want of an answer finds no lease held, and a
   expect(watcher.canRead).toBe(true)
   expect(seen).toHaveLength(1)
 })
+
+test('a certificate that is not trusted is told as that, and the connection is tried again', () => {
+  const { watcher, pipe, clock } = setUp()
+  const cause = Object.assign(new Error('self-signed certificate in certificate chain'), {
+    code: 'SELF_SIGNED_CERT_IN_CHAIN',
+  })
+  pipe.end(cause)
+  expect([watcher.state, watcher.detail]).toEqual([
+    'down',
+    'no TLS connection to n: self-signed certificate in certificate chain',
+  ])
+  clock.advance(100)
+  expect(pipe.opened).toBe(2)
+})

@@ -74,7 +74,7 @@ export class HubCore {
   readonly governor: IngestGovernor
   readonly lane: InvalidationLane
   readonly store: HubStore
-  readonly #totals: AccessTotals
+  readonly totals: AccessTotals
   readonly #writer: StoreWriter
   readonly #book: RuleBook
   readonly #review: StrategyReview
@@ -105,8 +105,8 @@ export class HubCore {
     this.store = store
     this.#writer = new StoreWriter(store, options.timers, (error) => this.#onStoreTrouble(error))
     this.#clock = new TurnClock(options.clock)
-    this.#totals = new AccessTotals(options.nodeOfSlot)
-    const windows = openWindows({ ...options, totals: this.#totals })
+    this.totals = new AccessTotals(options.nodeOfSlot)
+    const windows = openWindows({ ...options, totals: this.totals })
     this.engine = windows.engine
     this.hosts = new HostRegister(options)
     this.#book = new RuleBook(store, state, (rules) => this.intake.inTurn((now) => this.#applyRules(rules, now)))
@@ -132,7 +132,7 @@ export class HubCore {
       ...options,
       clock: this.#clock,
       sink: this.delivery,
-      totals: this.#totals,
+      totals: this.totals,
       processCount: (services: ReadonlySet<string>) => this.hosts.countOf(services),
       chooseStrategy:
         options.chooseStrategy ??
@@ -143,14 +143,27 @@ export class HubCore {
       record: (event: HistoryEvent) => this.#record(event),
     }
     if (board !== undefined) {
-      const { engine, delivery, alarms } = this
+      const { engine, delivery, alarms, hosts, effects } = this
       const rulesOf = { rules: () => this.rules(), ruleSet: () => this.#ruleSet, loadRules: () => this.#book.load() }
-      const parts = { store, board, options, deciding, engine, delivery, alarms, totals: this.#totals, ...rulesOf }
+      const parts = {
+        store,
+        board,
+        options,
+        deciding,
+        engine,
+        delivery,
+        alarms,
+        hosts,
+        effects,
+        review: this.#review,
+        totals: this.totals,
+        ...rulesOf,
+      }
       this.#shared = new SharedHub(parts, state.epoch)
     }
     this.decider = this.#shared?.decider ?? new Decider(deciding)
     const { engine, decider, delivery, slots, hosts, traffic, governor, alarms } = this
-    const [clock, totals] = [this.#clock, this.#totals]
+    const [clock, totals] = [this.#clock, this.totals]
     const { timers, maxBacklogBytes } = options
     const intakeParts = { engine, decider, delivery, slots, totals, clock, alarms, timers, maxBacklogBytes }
     this.intake = windows.openIntake(intakeParts, this.#ruleSet)
@@ -297,7 +310,7 @@ export class HubCore {
   #applyRules(set: RuleSet, now: number): void {
     this.#ruleSet = set
     // Before the engine, which tells the threads whether slots are wanted.
-    this.#totals.setRules(set.rules)
+    this.totals.setRules(set.rules)
     this.engine.setRules(set.rules)
     this.intake.setRules(set)
     this.governor.setRules(set.rules)
@@ -344,8 +357,7 @@ export class HubCore {
     this.hosts.expire(now)
     this.traffic.forget(now)
     this.effects.forget(now)
-    // Hubs that share a store decide together, by what is posted there.
-    if (this.decider instanceof Decider) this.#review.judge(this.decider, now)
+    this.#review.judge(this.decider, now)
     this.delivery.flush()
     this.staleness.forget(now)
     const { redis, local, copies, limited, writes } = this.traffic.latest(now)

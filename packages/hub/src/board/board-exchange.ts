@@ -1,6 +1,7 @@
 import type { Clock, TimerHandle, Timers } from '@firebreak/core'
 import type { BoardNews, BoardSync, BoardTotals, HeatBoard, PostSettings } from './heat-board.ts'
-import type { PendingPost, SharedDecider } from './shared-decider.ts'
+import type { PendingPost } from './post-queue.ts'
+import type { SharedDecider } from './shared-decider.ts'
 
 export interface BoardExchangeOptions {
   readonly board: HeatBoard

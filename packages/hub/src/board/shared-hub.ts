@@ -3,11 +3,14 @@ import { keyBytes, type Rule, type RuleSet } from '@firebreak/core'
 import type { AccessTotals } from '../decide/access-totals.ts'
 import type { AlarmBoard } from '../decide/alarm-board.ts'
 import type { DeciderOptions } from '../decide/decider.ts'
+import type { StrategyReview } from '../decide/strategy-review.ts'
 import type { TableDelivery } from '../deliver/table-delivery.ts'
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { TieredHeatEngine } from '../heat/tiered-heat-engine.ts'
+import type { HostRegister } from '../hosts/host-register.ts'
 import type { ResolvedCoreOptions } from '../hub-options.ts'
 import type { HubStore } from '../store/hub-store.ts'
+import type { KeyEffects } from '../traffic/key-effects.ts'
 import { BoardExchange } from './board-exchange.ts'
 import type { BoardSync, HeatBoard } from './heat-board.ts'
 import { SharedDecider } from './shared-decider.ts'
@@ -23,6 +26,9 @@ export interface SharedHubParts {
   readonly delivery: TableDelivery
   readonly totals: AccessTotals
   readonly alarms: AlarmBoard
+  readonly hosts: HostRegister
+  readonly effects: KeyEffects
+  readonly review: StrategyReview
   readonly rules: () => { readonly rules: readonly Rule[]; readonly version: number }
   readonly ruleSet: () => RuleSet
   /** Takes the rules of the store. */
@@ -47,7 +53,7 @@ export class SharedHub {
   constructor(parts: SharedHubParts, storeEpoch: string) {
     this.#parts = parts
     this.#storeEpoch = storeEpoch
-    const { board, deciding, delivery, totals, options } = parts
+    const { board, deciding, delivery, totals, hosts, effects, review, options } = parts
     const { hubId, clock, timers, tickMs, entryTtlMs, restartGraceMs: graceMs } = options
     // Never twice the same: a hub that comes back must not write its empty windows over those of its former self.
     const boardId = `${hubId}.${randomBytes(4).toString('hex')}`
@@ -55,6 +61,8 @@ export class SharedHub {
       ...deciding,
       board,
       boardId,
+      effects,
+      onGivenUp: ({ redisClusterId, key }, name, at) => review.giveUp(redisClusterId, key, name, at),
       findTrack: (name) => this.#findTrack(name),
       onHot: (track) => this.#showTrack(track),
       urge: () => this.#exchange.urge(),
@@ -66,7 +74,7 @@ export class SharedHub {
       clock,
       timers,
       tickMs,
-      totals: (now) => totals.own(now),
+      totals: (now) => ({ ...totals.own(now), ...hosts.own() }),
       onSync: (sync) => this.#onSync(sync),
       onDecided: () => delivery.flush(),
       onTrouble: (error) => this.#onTrouble(error),
@@ -97,11 +105,12 @@ export class SharedHub {
   }
 
   async #onSync({ epoch, rulesVersion, isOff, otherHubs }: BoardSync): Promise<void> {
-    const { engine, totals, rules, loadRules, delivery } = this.#parts
+    const { engine, totals, hosts, rules, loadRules, delivery } = this.#parts
     this.#hubCount = otherHubs.size + 1
     engine.setHubCount(this.#hubCount)
-    this.decider.setHubCount(this.#hubCount)
+    this.decider.setOtherHubs([...otherHubs.keys()])
     totals.setOthers([...otherHubs.values()])
+    hosts.setOthers([...otherHubs.values()])
     if (epoch !== this.#storeEpoch) {
       await this.#recover()
       return

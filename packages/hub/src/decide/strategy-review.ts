@@ -2,7 +2,7 @@ import type { StrategyName } from '@firebreak/core'
 import type { HeatEngine } from '../heat/heat-engine.ts'
 import type { KeyEffects } from '../traffic/key-effects.ts'
 import type { LoadOfKey } from './choose-strategy.ts'
-import type { Decider } from './decider.ts'
+import type { HeatDecider } from './heat-decider.ts'
 import { StrategyTrials } from './strategy-trials.ts'
 
 /** A key that was new when it became hot is looked at again once its load is known. */
@@ -41,8 +41,13 @@ export class StrategyReview {
     return this.#trials.isGivenUp(redisClusterId, key, name, now)
   }
 
+  /** Another hub found so, and when. */
+  giveUp(redisClusterId: string, key: string, name: StrategyName, at: number): void {
+    this.#trials.giveUp(redisClusterId, key, name, at)
+  }
+
   /** Once a second, for all keys that are hot. */
-  judge(decider: Decider, now: number): void {
+  judge(decider: HeatDecider, now: number): void {
     for (const { track, entry, since } of [...decider.handled()]) {
       const { redisClusterId, key } = track
       const name = entry.strategy.strategy

@@ -56,11 +56,15 @@ export interface HostRegisterOptions {
   readonly maxInstances: number
 }
 
+const othersPrefix = 'processes\u0000'
+
 /** The live list of processes that report, by their own heartbeats and reports. */
 export class HostRegister {
   readonly #instances = new Map<string, Instance>()
   /** Processes by service: asked for every key that is posted or becomes hot. */
   readonly #sizes = new Map<string, number>()
+  /** Those of other hubs. */
+  readonly #others = new Map<string, number>()
   readonly #options: HostRegisterOptions
 
   constructor(options: HostRegisterOptions) {
@@ -85,6 +89,26 @@ export class HostRegister {
     return instance
   }
 
+  /** How many processes each service has here, under a name of its own among a hub's totals. */
+  own(): Record<string, number> {
+    return Object.fromEntries([...this.#sizes].map(([serviceId, size]) => [`${othersPrefix}${serviceId}`, size]))
+  }
+
+  /** The same of the other hubs. */
+  setOthers(totals: readonly Readonly<Record<string, number>>[]): void {
+    this.#others.clear()
+    for (const [name, size] of totals.flatMap((hub) => Object.entries(hub))) {
+      if (!name.startsWith(othersPrefix)) continue
+      const serviceId = name.slice(othersPrefix.length)
+      this.#others.set(serviceId, (this.#others.get(serviceId) ?? 0) + size)
+    }
+  }
+
+  /** Services with a process at any hub. */
+  services(): string[] {
+    return [...new Set([...this.#sizes.keys(), ...this.#others.keys()])]
+  }
+
   all(): Iterable<Instance> {
     return this.#instances.values()
   }
@@ -99,10 +123,10 @@ export class HostRegister {
     return { connected, hosts: hosts.size, services: this.#sizes.size }
   }
 
-  /** Processes of these services. */
+  /** Processes of these services, over all hubs. */
   countOf(services: ReadonlySet<string>): number {
     let count = 0
-    for (const serviceId of services) count += this.#sizes.get(serviceId) ?? 0
+    for (const serviceId of services) count += (this.#sizes.get(serviceId) ?? 0) + (this.#others.get(serviceId) ?? 0)
     return count
   }
 

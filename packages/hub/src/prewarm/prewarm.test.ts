@@ -56,6 +56,22 @@ test('a pre-warmed key is hot at once for the named service, stays so without an
   expect(names()).toEqual([])
 })
 
+test('the time asked for holds although the key went up a level and down again meanwhile', async () => {
+  const levels = [
+    { threshold: 1000, strategies: ['LocalCache'] },
+    { threshold: 5000, strategies: ['Observe'] },
+  ]
+  const { threshold: _, strategy: __, ...rest } = rule
+  const hub = await TestCore.open([{ ...rest, levels }])
+  hub.core.prewarm({ ...job(), id: 'j' })
+  hub.keepReporting(1000, { product_1: 600 })
+  expect(hub.entry('product_1')?.strategy.strategy).toBe('Observe')
+  hub.clock.advance(20_000)
+  expect(hub.entry('product_1')).toBeDefined()
+  hub.clock.advance(10_000)
+  expect(hub.entry('product_1')).toBeUndefined()
+})
+
 test('a scheduled job waits for its time, survives a restart, writes its values first, and can be cancelled', async () => {
   const clock = new FakeClock()
   const file = join(temporaryFolder('prewarm'), 'jobs.json')

@@ -1,5 +1,4 @@
 import { keyBytes, type RuleSet } from '@firebreak/core'
-import { Decider } from '../decide/decider.ts'
 import type { HeatDecider } from '../decide/heat-decider.ts'
 import type { TableDelivery } from '../deliver/table-delivery.ts'
 import type { HeatEngine } from '../heat/heat-engine.ts'
@@ -20,7 +19,7 @@ export function warmKeys(
   { redisClusterId, keys, services, forMs, who }: PrewarmJob,
   { engine, decider, delivery, hosts, rules, now }: WarmKeysParts,
 ): PrewarmResult {
-  const targets = services.length > 0 ? services : [...new Set([...hosts.all()].map(({ serviceId }) => serviceId))]
+  const targets = services.length > 0 ? services : hosts.services()
   const unmatched: string[] = []
   for (const key of keys) {
     const bytes = keyBytes(key)
@@ -31,9 +30,7 @@ export function warmKeys(
       continue
     }
     for (const service of targets) if (!track.services.has(service)) track.addService(service)
-    if (decider instanceof Decider) decider.warm(track, `pre-warmed by ${who}`, now, forMs)
-    // Hubs that share a store make it hot together, as if a process had crossed the threshold, and by the rule's own hold.
-    else decider.confirmClaim(track, track.rule.levels[0]!.enter, now)
+    decider.warm(track, `pre-warmed by ${who}`, now, forMs)
     engine.consider(heat, track, now)
   }
   delivery.flush()

@@ -13,7 +13,11 @@ interface EffectOfKey {
   bytesSaved: number
   millisecondsSaved: number
   lastAt: number
+  /** What the sensors of other hubs say, until when it counts. */
+  others: (StrategyEffect & { readonly until: number }) | undefined
 }
+
+const none: StrategyEffect = { reads: 0, helped: 0, errors: 0 }
 
 /** What strategies bring, key by key, from the shields' statuses. */
 export class KeyEffects {
@@ -22,20 +26,8 @@ export class KeyEffects {
   add(effect: KeyEffect, now: number): void {
     const key = parseKeyText(effect.key)
     if (key === undefined) return
-    const id = entryId(effect.redisClusterId, key)
-    let known = this.#keys.get(id)
-    if (known === undefined) {
-      if (this.#keys.size >= maxKeys) return
-      known = {
-        localHits: new SlidingWindow(windowMs),
-        redisReads: new SlidingWindow(windowMs),
-        errors: new SlidingWindow(windowMs),
-        bytesSaved: 0,
-        millisecondsSaved: 0,
-        lastAt: now,
-      }
-      this.#keys.set(id, known)
-    }
+    const known = this.#find(effect.redisClusterId, key, now)
+    if (known === undefined) return
     known.localHits.add(now, effect.localHits)
     known.redisReads.add(now, effect.redisReads)
     known.errors.add(now, effect.errors)
@@ -44,24 +36,33 @@ export class KeyEffects {
     known.lastAt = now
   }
 
-  /** What the strategy did in the last seconds, for its trial. */
+  /** What the sensors of other hubs say of a key; it counts until they are asked again, or for a while. */
+  setOthers(redisClusterId: string, key: string, effect: StrategyEffect, now: number, until: number): void {
+    if (effect.reads === 0 && effect.errors === 0 && !this.#keys.has(entryId(redisClusterId, key))) return
+    const known = this.#find(redisClusterId, key, now)
+    if (known !== undefined) known.others = { ...effect, until }
+  }
+
+  /** What the strategy did in the last seconds by the word of this hub's sensors. */
+  own(redisClusterId: string, key: string, now: number): StrategyEffect | undefined {
+    const known = this.#keys.get(entryId(redisClusterId, key))
+    return known && ownOf(known, now)
+  }
+
+  /** The same over all hubs, for its trial. */
   effect(redisClusterId: string, key: string, now: number): StrategyEffect | undefined {
     const known = this.#keys.get(entryId(redisClusterId, key))
-    if (known === undefined) return undefined
-    const local = known.localHits.sum(now)
-    const reads = local + known.redisReads.sum(now)
-    return { reads, helpedShare: reads === 0 ? 0 : local / reads, errors: known.errors.sum(now) }
+    return known && wholeOf(known, now)
   }
 
   view(redisClusterId: string, key: string, ratePerSecondBefore: number, now: number): KeyEffectView | null {
     const known = this.#keys.get(entryId(redisClusterId, key))
     if (known === undefined) return null
-    const local = known.localHits.sum(now)
-    const redis = known.redisReads.sum(now)
+    const { reads, helped } = wholeOf(known, now)
     return {
       redisPerSecondBefore: Math.round(ratePerSecondBefore),
-      redisPerSecondNow: Number(((redis * 1000) / windowMs).toFixed(1)),
-      localHitRate: local + redis === 0 ? 0 : local / (local + redis),
+      redisPerSecondNow: Number((((reads - helped) * 1000) / windowMs).toFixed(1)),
+      localHitRate: reads === 0 ? 0 : helped / reads,
       bytesSaved: known.bytesSaved,
       millisecondsSaved: Math.round(known.millisecondsSaved),
     }
@@ -70,4 +71,32 @@ export class KeyEffects {
   forget(now: number): void {
     for (const [id, { lastAt }] of this.#keys) if (now - lastAt > 60_000) this.#keys.delete(id)
   }
+
+  #find(redisClusterId: string, key: string, now: number): EffectOfKey | undefined {
+    const id = entryId(redisClusterId, key)
+    const known = this.#keys.get(id)
+    if (known !== undefined || this.#keys.size >= maxKeys) return known
+    const fresh = {
+      localHits: new SlidingWindow(windowMs),
+      redisReads: new SlidingWindow(windowMs),
+      errors: new SlidingWindow(windowMs),
+      bytesSaved: 0,
+      millisecondsSaved: 0,
+      lastAt: now,
+      others: undefined,
+    }
+    this.#keys.set(id, fresh)
+    return fresh
+  }
+}
+
+function ownOf({ localHits, redisReads, errors }: EffectOfKey, now: number): StrategyEffect {
+  const helped = localHits.sum(now)
+  return { reads: helped + redisReads.sum(now), helped, errors: errors.sum(now) }
+}
+
+function wholeOf(known: EffectOfKey, now: number): StrategyEffect {
+  const own = ownOf(known, now)
+  const others = known.others !== undefined && now <= known.others.until ? known.others : none
+  return { reads: own.reads + others.reads, helped: own.helped + others.helped, errors: own.errors + others.errors }
 }

@@ -1,5 +1,6 @@
 import type { HeatStateName, KeyDetail, KeyView } from '@firebreak/core'
 import { hotSamplingFactor, keyText } from '@firebreak/core'
+import { trackReason } from '../decide/track-reason.ts'
 import type { KeyHeat } from '../heat/heat-engine.ts'
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { HubCore } from '../hub-core.ts'
@@ -60,7 +61,7 @@ function keyView(core: HubCore, heat: KeyHeat, totalPerSecond: number, now: numb
     slot: heat.slot,
     ruleId: track?.rule?.id ?? null,
     strategy: hot?.entry.strategy ?? null,
-    reason: track === undefined ? '' : core.decider.reasonOf(track, now),
+    reason: track === undefined ? '' : trackReason(track, core.totals, now),
     since: track?.state?.since ?? null,
     effect: hot === undefined ? null : core.effects.view(heat.redisClusterId, heat.key, hot.ratePerSecondBefore, now),
   }

@@ -127,11 +127,7 @@ export class HubWatchers {
       host: this.#host(),
       lane: this.#lane(setting),
       redis,
-      isHot: (key) => {
-        for (const entry of delivery.entries())
-          if (entry.key === key && entry.redisClusterId === setting.redisClusterId) return true
-        return false
-      },
+      isHot: (key) => delivery.has(setting.redisClusterId, key),
       checkpoint: { load: () => store.position(name), save: (gtidSet) => store.savePosition(name, gtidSet) },
     })
     // Of Redis' own writes a binlog knows nothing: it never guards.

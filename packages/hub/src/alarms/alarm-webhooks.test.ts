@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { systemTimers } from '@firebreak/core'
 import { waitFor } from '@firebreak/testkit'
 import { afterEach, expect, test } from 'vitest'
-import { AlarmBoard } from '../decide/alarm-board.ts'
+import { AlarmBoard } from './alarm-board.ts'
 import { type AlarmNotice, AlarmWebhooks } from './alarm-webhooks.ts'
 
 const silent = { info() {}, warn() {} }

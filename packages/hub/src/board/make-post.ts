@@ -2,8 +2,8 @@ import type { HeatMeasure, Rule } from '@firebreak/core'
 import type { AccessTotals } from '../decide/access-totals.ts'
 import type { StrategyChooser } from '../decide/choose-strategy.ts'
 import { readTotal } from '../decide/read-level.ts'
+import type { KeyEffects } from '../fleet/key-effects.ts'
 import type { HeatTrack } from '../heat/heat-track.ts'
-import type { KeyEffects } from '../traffic/key-effects.ts'
 import type { HeatPost, PostLevel } from './heat-board.ts'
 
 export interface PostOptions {

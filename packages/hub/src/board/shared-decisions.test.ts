@@ -38,7 +38,7 @@ test('a key that one of several hubs pre-warms is hot on all of them for the tim
   // The service that is to get it is known to the other hub only.
   hubs.report(1, { other: 1 })
   await hubs.advance(200)
-  expect(hubs.cores[0]!.prewarm(job)).toEqual({ warmed: 1, unmatched: [] })
+  expect(hubs.cores[0]!.keys.prewarm(job)).toEqual({ warmed: 1, unmatched: [] })
   await hubs.advance(200)
   expect(hubs.entries('k1').map((entry) => entry?.reason)).toEqual(['pre-warmed by ann', 'pre-warmed by ann'])
   await hubs.advance(25_000)

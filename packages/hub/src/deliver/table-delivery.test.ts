@@ -108,9 +108,9 @@ test('whoever joins whenever ends with the table of its service, without a gap',
 test('a claim is confirmed by the table, and taken back where the hub sees it otherwise', async () => {
   const hub = await TestCore.open([rule, { ...rule, id: 'dark', prefix: 'd', mode: 'shadow' }])
   const deltas = hub.listen('shop')
-  const instance = hub.core.hosts.find('shop', 'h', 'i', hub.clock.now())!
+  const instance = hub.core.fleet.hosts.find('shop', 'h', 'i', hub.clock.now())!
   const claim = (key: string, ruleId: string, heat: number) =>
-    hub.core.takeClaim(instance, { redisClusterId: 'main', key, ruleId, heat })
+    hub.core.keys.takeClaim(instance, { redisClusterId: 'main', key, ruleId, heat })
   claim('k1', 'r', 150)
   expect(deltas.at(-1)?.set[0]).toMatchObject({ key: 'k1', reason: 'hot because rule `r`: 150/s over 1 s ≥ 100' })
   for (const [key, ruleId, heat] of [

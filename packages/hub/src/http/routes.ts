@@ -10,8 +10,7 @@ import { z } from 'zod'
 import { dryRun } from '../decide/dry-run.ts'
 import { ApiProblem } from '../errors.ts'
 import type { HubCore } from '../hub-core.ts'
-import { keyDetail, keyViews } from '../views/key-views.ts'
-import { overview } from '../views/overview.ts'
+import type { HubViews } from '../views/hub-views.ts'
 import type { AccessGuard } from './access-guard.ts'
 import type { ApiRoute } from './api-route.ts'
 
@@ -28,7 +27,7 @@ const ruleBody = z.looseObject({}).describe('a rule as users write it; see docs/
 const reportBody = z.string().describe('a text report; see docs/reference/api.md')
 
 /** The hub's own API. */
-export function hubRoutes(core: HubCore, guard: AccessGuard): ApiRoute[] {
+export function hubRoutes(core: HubCore, views: HubViews, guard: AccessGuard): ApiRoute[] {
   return [
     {
       method: 'GET',
@@ -36,7 +35,7 @@ export function hubRoutes(core: HubCore, guard: AccessGuard): ApiRoute[] {
       summary: 'What is hot now, and are we safe',
       role: 'viewer',
       answer: 'Overview',
-      handle: () => overview(core),
+      handle: () => views.overview(),
     },
     {
       method: 'GET',
@@ -47,7 +46,7 @@ export function hubRoutes(core: HubCore, guard: AccessGuard): ApiRoute[] {
       answer: '{ keys: KeyView[] }',
       handle({ query }) {
         const { limit: count, state } = query as z.infer<typeof keysQuery>
-        return { keys: keyViews(core, { limit: count, ...(state !== undefined && { state }) }) }
+        return { keys: views.keys({ limit: count, ...(state !== undefined && { state }) }) }
       },
     },
     {
@@ -61,7 +60,7 @@ export function hubRoutes(core: HubCore, guard: AccessGuard): ApiRoute[] {
         const key = parseKeyText(params['key']!)
         if (key === undefined)
           throw new ApiProblem(400, 'FB_INPUT_INVALID', 'the key is not percent-encoded text', 'key')
-        const detail = await keyDetail(core, params['cluster']!, key)
+        const detail = await views.key(params['cluster']!, key)
         if (detail !== undefined) return detail
         throw new ApiProblem(404, 'FB_NOT_FOUND', `the key ${describeValue(params['key'])} is not tracked now`, 'key')
       },
@@ -74,7 +73,7 @@ export function hubRoutes(core: HubCore, guard: AccessGuard): ApiRoute[] {
       answer: '{ hosts: HostView[] }',
       handle() {
         const now = core.now()
-        return { hosts: [...core.hosts.all()].map((instance) => instance.view(now)) }
+        return { hosts: [...core.fleet.hosts.all()].map((instance) => instance.view(now)) }
       },
     },
     {
@@ -117,7 +116,9 @@ export function hubRoutes(core: HubCore, guard: AccessGuard): ApiRoute[] {
       role: 'viewer',
       query: limitQuery,
       answer: '{ slots: SlotView[] }',
-      handle: ({ query }) => ({ slots: core.slots.busiest(core.now(), (query as z.infer<typeof limitQuery>).limit) }),
+      handle: ({ query }) => ({
+        slots: core.keys.slots.busiest(core.now(), (query as z.infer<typeof limitQuery>).limit),
+      }),
     },
     {
       method: 'GET',
@@ -141,7 +142,7 @@ export function hubRoutes(core: HubCore, guard: AccessGuard): ApiRoute[] {
       summary: 'How stale cached values were seen to be, by rule',
       role: 'viewer',
       answer: '{ rules: RuleStalenessView[] }',
-      handle: () => ({ rules: core.staleness.views((id) => core.rule(id)) }),
+      handle: () => ({ rules: core.fleet.staleness.views((id) => core.rule(id)) }),
     },
     {
       method: 'POST',
@@ -222,7 +223,7 @@ function ruleRoutes(core: HubCore): ApiRoute[] {
       answer: 'DryRunView',
       handle({ params, body }) {
         const rule = parseRule({ id: params['id'], ...(body as Record<string, unknown>) })
-        return dryRun(rule, core.recorder.seconds, core.options.nodeOfSlot)
+        return dryRun(rule, core.keys.recorder.seconds, core.options.nodeOfSlot)
       },
     },
     {

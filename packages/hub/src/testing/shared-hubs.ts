@@ -1,5 +1,5 @@
 import { encodeBinaryReport, parseRule, type StatusPayload, type TableEntry } from '@firebreak/core'
-import { FakeClock } from '@firebreak/testkit'
+import { FakeClock, fakeRuntime } from '@firebreak/testkit'
 import { HubCore } from '../hub-core.ts'
 import { openRedisStore } from '../store/open-redis-store.ts'
 
@@ -36,9 +36,9 @@ export class SharedHubs {
     const prefix = `shared-${process.pid}-${runs++}`
     const cores: HubCore[] = []
     for (let nth = 0; nth < count; nth++) {
-      const store = await openRedisStore(url, { prefix, testClock: clock })
-      const life = { clock, timers: clock, random: () => 0.5, loadOf: () => 0 }
-      cores.push(await HubCore.open(store, { hubId: `hub-${nth}`, ...life }))
+      const runtime = fakeRuntime(nth, clock)
+      const store = await openRedisStore(url, { prefix, testClock: clock, newId: runtime.newId })
+      cores.push(await HubCore.open(store, { hubId: `hub-${nth}`, runtime, loadOf: () => 0 }))
     }
     const hubs = new SharedHubs(cores, clock)
     for (const core of cores) core.start()
@@ -72,10 +72,10 @@ export class SharedHubs {
   /** That process's word on what its cache did for a key since its last status. */
   tell(hub: number, key: string, localHits: number, redisReads: number): void {
     const core = this.cores[hub]!
-    const instance = core.hosts.find('shop', `host-${hub}`, `i-${hub}`, this.clock.now())!
+    const instance = core.fleet.hosts.find('shop', `host-${hub}`, `i-${hub}`, this.clock.now())!
     const effect = { redisClusterId: 'main', key, localHits, redisReads, bytesSaved: 0, limited: 0, errors: 0 }
     const about = { sentAt: this.clock.now(), epoch: '', version: 0, isOff: false, watchers: [] }
-    core.takeStatus(instance, { ...about, counters: noCounts, keys: [effect] })
+    core.fleet.takeStatus(instance, { ...about, counters: noCounts, keys: [effect] })
   }
 
   /** What each hub's table says of a key to `shop`. */

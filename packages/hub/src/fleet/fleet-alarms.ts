@@ -1,12 +1,12 @@
 import type { Rule } from '@firebreak/core'
-import type { AlarmBoard } from '../decide/alarm-board.ts'
-import type { HostRegister } from '../hosts/host-register.ts'
-import type { StalenessBoard } from '../staleness/staleness-board.ts'
+import type { AlarmBoard } from '../alarms/alarm-board.ts'
+import type { HostRegister } from './host-register.ts'
+import type { StalenessBoard } from './staleness-board.ts'
 
 /** How long the alarm of a rule's staleness is left to be seen. */
 const staleAlarmMs = 60_000
 
-export interface FleetAlarmsParts {
+export interface FleetAlarmsOptions {
   readonly alarms: AlarmBoard
   readonly hosts: HostRegister
   readonly staleness: StalenessBoard
@@ -17,12 +17,12 @@ export interface FleetAlarmsParts {
 
 /** Raises and ends the alarms that follow from what sensors tell: deaf shields, refused reports, stale values. */
 export class FleetAlarms {
-  readonly #parts: FleetAlarmsParts
+  readonly #options: FleetAlarmsOptions
   readonly #staleUntil = new Map<string, number>()
   #lastRefused = 0
 
-  constructor(parts: FleetAlarmsParts) {
-    this.#parts = parts
+  constructor(options: FleetAlarmsOptions) {
+    this.#options = options
   }
 
   /** Once a second. */
@@ -32,13 +32,13 @@ export class FleetAlarms {
     for (const [ruleId, until] of this.#staleUntil) {
       if (until > now) continue
       this.#staleUntil.delete(ruleId)
-      this.#parts.alarms.clear(`stale:${ruleId}`)
+      this.#options.alarms.clear(`stale:${ruleId}`)
     }
   }
 
   /** A canary looked at a value of a rule; one that is staler than the rule allows is an alarm. */
   observe(ruleId: string, staleMs: number, now: number): void {
-    const { staleness, ruleOf, alarms } = this.#parts
+    const { staleness, ruleOf, alarms } = this.#options
     staleness.add(ruleId, staleMs, now)
     const allowedMs = ruleOf(ruleId)?.maxStalenessMs
     if (allowedMs === undefined || staleMs <= allowedMs) return
@@ -49,7 +49,7 @@ export class FleetAlarms {
   }
 
   #watchRefusals(now: number): void {
-    const { refused: refusedByCause, alarms } = this.#parts
+    const { refused: refusedByCause, alarms } = this.#options
     const refused = Object.values(refusedByCause()).reduce((sum, count) => sum + count, 0)
     if (refused > this.#lastRefused) {
       const cause = `${(refused - this.#lastRefused).toLocaleString('en-US')} reports were refused in the last second`
@@ -61,7 +61,7 @@ export class FleetAlarms {
   }
 
   #watchShields(now: number): void {
-    const { hosts, alarms } = this.#parts
+    const { hosts, alarms } = this.#options
     const broken = new Set<string>()
     for (const { watchers, hostId, serviceId } of hosts.all()) {
       for (const { redisClusterId, kind, state, detail } of watchers) {

@@ -1,4 +1,4 @@
-import type { HostView, WatcherStatus } from '@firebreak/core'
+import type { HostView, StatusPayload, WatcherStatus } from '@firebreak/core'
 import { ClockOffset } from '../collect/clock-offset.ts'
 import { SequenceWindow } from '../collect/sequence-window.ts'
 import { SlidingWindow } from '../heat/sliding-window.ts'
@@ -17,7 +17,6 @@ export class Instance {
   connections = 0
   lastSeenAt: number
   tableVersion = 0
-  /** When the table's newest version was first not confirmed by the last status; 0: it is. */
   isOff = false
   droppedReports = 0
   /** Statuses tell who answered; before the first, all reads count as Redis'. */
@@ -30,6 +29,15 @@ export class Instance {
     this.instanceId = instanceId
     this.connectedAt = now
     this.lastSeenAt = now
+  }
+
+  takeStatus({ version, isOff, counters, watchers }: StatusPayload, now: number): void {
+    this.lastStatusAt = now
+    this.lastSeenAt = now
+    this.tableVersion = version
+    this.isOff = isOff
+    this.droppedReports += counters.droppedReports
+    this.watchers = watchers
   }
 
   view(now: number): HostView {

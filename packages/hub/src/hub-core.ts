@@ -25,7 +25,7 @@ const housekeepingMs = 1000
  */
 export class HubCore {
   readonly options: ResolvedCoreOptions
-  readonly alarms = new AlarmBoard()
+  readonly alarms: AlarmBoard
   readonly webhooks: AlarmWebhooks
   readonly journal: Journal
   readonly book: RuleBook
@@ -50,9 +50,10 @@ export class HubCore {
 
   private constructor(store: HubStore, state: HubState, options: ResolvedCoreOptions) {
     this.options = options
-    const { alarms } = this
     const { runtime, logger, hubId } = options
     const { clock, timers, random } = runtime
+    const alarms = new AlarmBoard(clock)
+    this.alarms = alarms
     const reservedVersion = state.versionFloor + versionBlock
     const journal = new Journal({ store, reservedVersion, runtime, logger, alarms })
     this.journal = journal

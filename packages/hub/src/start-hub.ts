@@ -113,7 +113,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     file: options.dataFolder === undefined ? undefined : join(options.dataFolder, 'prewarm.json'),
     onFailure: ({ keys }, error) => {
       const cause = `${keys.length} keys could not be pre-warmed: ${error.message}`
-      alarms.raise({ id: 'prewarm', severity: 'warning', cause, retry: 'it is not tried again' }, core.now())
+      alarms.raise({ id: 'prewarm', severity: 'warning', cause, retry: 'it is not tried again' })
     },
     runtime,
   })

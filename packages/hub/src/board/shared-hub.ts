@@ -154,7 +154,7 @@ export class SharedHub {
     if (error !== undefined) {
       const cause = `the Redis that the hubs share failed: ${error.message}`
       const retry = 'hot keys stay hot and each hub decides by what it sees alone; it is tried again all the time'
-      alarms.raise({ id: 'board', severity: 'critical', cause, retry }, now)
+      alarms.raise({ id: 'board', severity: 'critical', cause, retry })
       if (!this.#isAway) logger.warn({ error: error.message }, 'the Redis that the hubs share failed')
     } else if (this.#isAway) {
       alarms.clear('board')
@@ -165,7 +165,7 @@ export class SharedHub {
       const cause = 'the Redis that the hubs share lost its data; history and audit before that are gone'
       const retry =
         'rules, switch and hot keys were written again from the hubs’ memory; give it a disk (appendonly yes)'
-      alarms.raise({ id: 'board-reset', severity: 'warning', cause, retry }, now)
+      alarms.raise({ id: 'board-reset', severity: 'warning', cause, retry })
     } else {
       alarms.clear('board-reset')
     }

@@ -181,7 +181,7 @@ export class NatsIngest {
     if (this.#isClosed) return
     const cause = `no reports come from NATS at ${this.#address.servers}: ${error.message}`
     const retry = 'it is tried again every second; sensors send over WebSocket meanwhile'
-    this.#options.alarms.raise({ id: 'nats', severity: 'critical', cause, retry }, this.#now())
+    this.#options.alarms.raise({ id: 'nats', severity: 'critical', cause, retry })
   }
 }
 

@@ -27,8 +27,8 @@ export class FleetAlarms {
 
   /** Once a second. */
   watch(now: number): void {
-    this.#watchShields(now)
-    this.#watchRefusals(now)
+    this.#watchShields()
+    this.#watchRefusals()
     for (const [ruleId, until] of this.#staleUntil) {
       if (until > now) continue
       this.#staleUntil.delete(ruleId)
@@ -44,23 +44,23 @@ export class FleetAlarms {
     if (allowedMs === undefined || staleMs <= allowedMs) return
     const cause = `a value under rule \`${ruleId}\` was ${Math.round(staleMs)} ms stale; ${allowedMs} ms are allowed`
     const retry = 'the shield reads the key from Redis for 10 s, then caches it again'
-    alarms.raise({ id: `stale:${ruleId}`, severity: 'warning', cause, retry }, now)
+    alarms.raise({ id: `stale:${ruleId}`, severity: 'warning', cause, retry })
     this.#staleUntil.set(ruleId, now + staleAlarmMs)
   }
 
-  #watchRefusals(now: number): void {
+  #watchRefusals(): void {
     const { refused: refusedByCause, alarms } = this.#options
     const refused = Object.values(refusedByCause()).reduce((sum, count) => sum + count, 0)
     if (refused > this.#lastRefused) {
       const cause = `${(refused - this.#lastRefused).toLocaleString('en-US')} reports were refused in the last second`
-      alarms.raise({ id: 'reports', severity: 'warning', cause, retry: 'see ingest.refused by cause' }, now)
+      alarms.raise({ id: 'reports', severity: 'warning', cause, retry: 'see ingest.refused by cause' })
     } else {
       alarms.clear('reports')
     }
     this.#lastRefused = refused
   }
 
-  #watchShields(now: number): void {
+  #watchShields(): void {
     const { hosts, alarms } = this.#options
     const broken = new Set<string>()
     for (const { watchers, hostId, serviceId } of hosts.all()) {
@@ -73,7 +73,7 @@ export class FleetAlarms {
           ? `${serviceId} on ${hostId} cannot hear changes of ${redisClusterId}: ${detail}`
           : `${serviceId} on ${hostId} keeps values of ${redisClusterId} for fallbackTtlMs only: ${detail}`
         const retry = isDeaf ? 'the shield reconnects by itself' : 'tracking is asked for at every reconnect'
-        alarms.raise({ id, severity: 'warning', cause, retry }, now)
+        alarms.raise({ id, severity: 'warning', cause, retry })
       }
     }
     alarms.keepOnly('watcher', broken)

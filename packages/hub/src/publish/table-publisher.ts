@@ -97,8 +97,7 @@ export class TablePublisher {
   }
 
   #raise(cause: string, retry: string): void {
-    const { alarms, runtime } = this.#options
-    alarms.raise({ id: alarmId, severity: 'warning', cause, retry }, runtime.clock.now())
+    this.#options.alarms.raise({ id: alarmId, severity: 'warning', cause, retry })
   }
 }
 

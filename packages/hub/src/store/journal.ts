@@ -77,6 +77,6 @@ export class Journal {
     this.#logger.warn({ store: name, error: error.message }, 'a write to the store failed')
     const cause = `the ${name} store failed: ${error.message}`
     const retry = 'the write is tried again every second; decisions go on from memory'
-    this.#alarms.raise({ id: 'store', severity: 'critical', cause, retry }, this.#clock.now())
+    this.#alarms.raise({ id: 'store', severity: 'critical', cause, retry })
   }
 }

@@ -232,7 +232,7 @@ export class ThreadedIntake implements ReportIntake {
       `ingest thread ${shard + 1} of ${far.threads.count} ended: ${error.message}; ` +
       'its keys that are far from their thresholds are counted anew, what it had not answered is lost'
     const retry = 'another thread takes its place; keys that are near or hot are held by the main thread'
-    alarms.raise({ id: `ingest-thread:${shard + 1}`, severity: 'critical', cause, retry }, now)
+    alarms.raise({ id: `ingest-thread:${shard + 1}`, severity: 'critical', cause, retry })
     this.#lostAt.set(shard, now)
     for (const batch of this.#batches.values()) batch.waitingFor?.delete(shard)
     this.#drain()

@@ -1,16 +1,16 @@
 import { type AlarmView, FirebreakError, type TimerHandle, type Timers } from '@firebreak/core'
 import type { Redis } from '@firebreak/redis'
 import { BinlogSource, type KeyRefresh, type SourceState, WatchError } from '@firebreak/watch'
+import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import { LanePublisher, type LanePublisherOptions } from './lane-publisher.ts'
 import { httpLoader, RowRefresher } from './row-refresher.ts'
-import type { WatcherHost } from './source-watcher.ts'
 import { forEachKeyOf } from './table-sweep.ts'
 import { type BinlogWatcherSetting, watcherName } from './watcher-settings.ts'
 
 /** What a binlog watcher needs beside its setting. */
 export interface BinlogWatcherOptions {
   readonly timers: Timers
-  readonly host: WatcherHost
+  readonly alarms: AlarmBoard
   readonly lane: LanePublisherOptions
   readonly redis: Redis
   readonly isHot: (key: string) => boolean
@@ -79,7 +79,7 @@ export class BinlogWatcher {
     await this.#source.close()
     this.#lane.close()
     for (const timer of this.#passed.values()) timer.cancel()
-    for (const step of ['source', 'mapping', 'redis', 'missed']) this.#options.host.clearAlarm(`${step}:${this.name}`)
+    for (const step of ['source', 'mapping', 'redis', 'missed']) this.#options.alarms.clear(`${step}:${this.name}`)
   }
 
   async #refresh(refreshes: readonly KeyRefresh[]): Promise<void> {
@@ -123,7 +123,7 @@ export class BinlogWatcher {
       )
       throw error
     }
-    this.#options.host.clearAlarm(`redis:${this.name}`)
+    this.#options.alarms.clear(`redis:${this.name}`)
   }
 
   #stateChanged(state: SourceState): void {
@@ -131,7 +131,7 @@ export class BinlogWatcher {
       this.#raise('source', 'warning', state.reason, 'it reconnects from its checkpoint, after 0.1 s and up to 5 s')
     else if (state.kind === 'failed')
       this.#raise('source', 'critical', state.reason, 'it is not tried again: change the settings and restart the hub')
-    else this.#options.host.clearAlarm(`source:${this.name}`)
+    else this.#options.alarms.clear(`source:${this.name}`)
   }
 
   #problem(problem: Error): void {
@@ -143,15 +143,15 @@ export class BinlogWatcher {
   }
 
   #raise(step: string, severity: AlarmView['severity'], reason: string, retry: string): void {
-    this.#options.host.raiseAlarm({ id: `${step}:${this.name}`, severity, cause: `${this.name}: ${reason}`, retry })
+    this.#options.alarms.raise({ id: `${step}:${this.name}`, severity, cause: `${this.name}: ${reason}`, retry })
   }
 
   #clearLater(step: string): void {
-    const { timers, host } = this.#options
+    const { timers, alarms } = this.#options
     this.#passed.get(step)?.cancel()
     this.#passed.set(
       step,
-      timers.setTimeout(() => host.clearAlarm(`${step}:${this.name}`), passedAlarmMs),
+      timers.setTimeout(() => alarms.clear(`${step}:${this.name}`), passedAlarmMs),
     )
   }
 }

@@ -7,7 +7,7 @@ import type { InvalidationLane } from '../lane/invalidation-lane.ts'
 import type { HubStore } from '../store/hub-store.ts'
 import { BinlogWatcher } from './binlog-watcher.ts'
 import type { PublishInvalidation } from './lane-publisher.ts'
-import { SourceWatcher, type WatcherHost } from './source-watcher.ts'
+import { SourceWatcher } from './source-watcher.ts'
 import { type BinlogWatcherSetting, type WatcherSetting, watcherName } from './watcher-settings.ts'
 
 /** What sources of changes need of the hub. */
@@ -129,16 +129,16 @@ export class HubWatchers {
   }
 
   #source(setting: WatcherSetting, open: (listener: ChangeListener) => ReplicaStream | AofTail): SourceWatcher {
-    return new SourceWatcher(watcherName(setting), this.#lane(setting), this.#host(), open)
+    return new SourceWatcher(watcherName(setting), this.#lane(setting), this.#options.alarms, open)
   }
 
   async #openBinlog(setting: BinlogWatcherSetting): Promise<Running> {
     const name = watcherName(setting)
     const { redis, close } = await openRedis(setting.redis, setting.database)
-    const { store, delivery, runtime } = this.#options
+    const { store, delivery, runtime, alarms } = this.#options
     const watcher = new BinlogWatcher(setting, {
       timers: runtime.timers,
-      host: this.#host(),
+      alarms,
       lane: this.#lane(setting),
       redis,
       isHot: (key) => delivery.has(setting.redisClusterId, key),
@@ -153,14 +153,6 @@ export class HubWatchers {
     return { redisClusterId, publish, coalesceMs, timers: this.#options.runtime.timers }
   }
 
-  #host(): WatcherHost {
-    const { alarms } = this.#options
-    return {
-      raiseAlarm: (alarm) => alarms.raise(alarm, this.#options.runtime.clock.now()),
-      clearAlarm: (id) => alarms.clear(id),
-    }
-  }
-
   async #keepPositions(): Promise<void> {
     try {
       for (const { keepPosition } of this.#running) await keepPosition?.()
@@ -168,10 +160,7 @@ export class HubWatchers {
     } catch (error) {
       const cause = `sources' positions cannot be written down: ${(error as Error).message}`
       const retry = 'every second; a restart meanwhile flushes the clients'
-      this.#options.alarms.raise(
-        { id: 'positions', severity: 'warning', cause, retry },
-        this.#options.runtime.clock.now(),
-      )
+      this.#options.alarms.raise({ id: 'positions', severity: 'warning', cause, retry })
     }
   }
 }

@@ -147,6 +147,8 @@ const onRuntime: Record<string, readonly string[]> = {
   proxy: ['run-core.ts', 'threads/worker-threads.ts', 'transport/raw-transport.ts'],
   shield: [],
   client: [],
+  // When the process began, for its metrics.
+  hub: ['http/process-families.ts'],
 }
 
 test.each(Object.keys(onRuntime))('%s takes time, timers, chance and names from its runtime', (room) => {

@@ -1,6 +1,6 @@
-import { parseRule } from '@firebreak/core'
+import { parseRule, systemTimers } from '@firebreak/core'
 import { HubCore, MemoryStore } from '@firebreak/hub'
-import { FakeClock } from '@firebreak/testkit'
+import { FakeClock, fakeRuntime } from '@firebreak/testkit'
 
 /** A whole hub but for its network, which takes the bench's reports at the bench's times. */
 export class HubIngest {
@@ -18,7 +18,18 @@ export class HubIngest {
   static async open(threshold: number, windowMs: number, ingestThreads = 0): Promise<HubIngest> {
     const clock = new FakeClock()
     // The reports' own times say nothing here: they are made before the hub starts.
-    const options = { clock, timers: clock, loadOf: () => 0, maxReportAgeMs: 3_600_000, ingestThreads }
+    // Batches for the threads are what comes in one turn of the event loop, as in a real process.
+    const timers = {
+      setTimeout: clock.setTimeout.bind(clock),
+      setInterval: clock.setInterval.bind(clock),
+      setImmediate: systemTimers.setImmediate.bind(systemTimers),
+    }
+    const options = {
+      runtime: { ...fakeRuntime(1, clock), timers },
+      loadOf: () => 0,
+      maxReportAgeMs: 3_600_000,
+      ingestThreads,
+    }
     const core = await HubCore.open(new MemoryStore(), options)
     await core.putRule(parseRule({ id: 'hot', glob: '*', threshold, windowMs, minHoldMs: 1000 }), 'bench')
     core.start()

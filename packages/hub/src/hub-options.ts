@@ -1,4 +1,4 @@
-import { type Clock, steadyClock, systemTimers, type Timers } from '@firebreak/core'
+import { type Runtime, systemRuntime } from '@firebreak/core'
 import { makeLoadMeter } from './collect/process-load.ts'
 import type { NodeOfSlot } from './decide/access-totals.ts'
 import type { StrategyChooser } from './decide/choose-strategy.ts'
@@ -60,14 +60,10 @@ export interface HubCoreOptions {
   readonly nodeOfSlot?: NodeOfSlot
   /** What part of the time since its last call the process was busy, 0 to 1. @default the event loop's utilization */
   readonly loadOf?: () => number
-  /** @default a clock that never steps */
-  readonly clock?: Clock
-  /** @default the runtime's */
-  readonly timers?: Timers
+  /** Time, timers, chance and names. @default the process's own */
+  readonly runtime?: Runtime
   /** @default none */
   readonly logger?: HubLogger
-  /** @default Math.random */
-  readonly random?: () => number
 }
 
 export type ResolvedCoreOptions = Required<Omit<HubCoreOptions, 'chooseStrategy'>> &
@@ -75,12 +71,9 @@ export type ResolvedCoreOptions = Required<Omit<HubCoreOptions, 'chooseStrategy'
 
 /** The options with all defaults. */
 export function resolveCoreOptions(options: HubCoreOptions): ResolvedCoreOptions {
-  const random = options.random ?? Math.random
-  const digits = Math.floor(random() * 2 ** 32)
-    .toString(16)
-    .padStart(8, '0')
+  const { runtime = systemRuntime } = options
   return {
-    hubId: `hub-${digits}`,
+    hubId: `hub-${runtime.newId().slice(0, 8)}`,
     reportIntervalMs: 100,
     maxReportIntervalMs: 5000,
     maxReportsPerSecond: 10_000,
@@ -101,10 +94,8 @@ export function resolveCoreOptions(options: HubCoreOptions): ResolvedCoreOptions
     alarmWebhooks: [],
     nodeOfSlot: () => '',
     loadOf: makeLoadMeter(),
-    clock: steadyClock,
-    timers: systemTimers,
     logger: silent,
-    random,
     ...options,
+    runtime,
   }
 }

@@ -36,7 +36,7 @@ export { SqliteStore } from './store/sqlite-store.ts'
 export { HubWatchers } from './watchers/hub-watchers.ts'
 export { LanePublisher, type LanePublisherOptions, type PublishInvalidation } from './watchers/lane-publisher.ts'
 export { httpLoader, type RowLoader, RowRefresher, type RowRefresherOptions } from './watchers/row-refresher.ts'
-export { SourceWatcher, type WatcherCounts, type WatcherHost } from './watchers/source-watcher.ts'
+export { SourceWatcher, type WatcherCounts } from './watchers/source-watcher.ts'
 export {
   type AofWatcherSetting,
   type BinlogWatcherSetting,

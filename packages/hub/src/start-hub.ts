@@ -102,16 +102,20 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   const store = options.store ?? (await openStore(options))
   const core = await HubCore.open(store, { ...options, logger })
   await seedRules(core, initialRules)
+  const { runtime, maxReportAgeMs } = core.options
+  const { alarms, collector, delivery } = core
   const sensors = engines.map(
-    (engine) => new EngineSensor({ ...engine, slots: core.slots, traffic: core.traffic, now: () => core.now() }),
+    (engine) => new EngineSensor({ ...engine, slots: core.keys.slots, traffic: core.fleet.traffic, runtime }),
   )
   const prewarmer = new Prewarmer({
-    warm: (job) => core.prewarm(job),
+    warm: (job) => core.keys.prewarm(job),
     writeValue: options.writeValue,
     file: options.dataFolder === undefined ? undefined : join(options.dataFolder, 'prewarm.json'),
-    onFailure: ({ keys }, error) =>
-      core.raiseAlarm('prewarm', `${keys.length} keys could not be pre-warmed: ${error.message}`),
-    timers: core.options.timers,
+    onFailure: ({ keys }, error) => {
+      const cause = `${keys.length} keys could not be pre-warmed: ${error.message}`
+      alarms.raise({ id: 'prewarm', severity: 'warning', cause, retry: 'it is not tried again' })
+    },
+    runtime,
   })
   const exporter =
     otlp &&
@@ -123,9 +127,9 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
         'service.instance.id': core.options.hubId,
         'host.name': hostname(),
       },
-      collect: () => server.metrics.families(),
+      collect: async () => server.families(),
       logger,
-      timers: core.options.timers,
+      timers: runtime.timers,
     })
   const server = new HubServer(core, {
     host,
@@ -140,8 +144,11 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     version,
     exports: exporter?.counts,
   })
-  const nats = options.natsUrl === undefined ? undefined : new NatsIngest(core, options.natsUrl)
-  const publisher = centre === undefined ? undefined : new TablePublisher(core, centre)
+  const nats =
+    options.natsUrl === undefined
+      ? undefined
+      : new NatsIngest({ url: options.natsUrl, runtime, logger, alarms, collector, maxReportAgeMs })
+  const publisher = centre === undefined ? undefined : new TablePublisher({ centre, runtime, delivery, alarms })
   let boundPort: number
   try {
     boundPort = await server.listen()
@@ -164,7 +171,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     host,
     port: boundPort,
     core,
-    publishInvalidation: (invalidation) => core.publishInvalidation(invalidation),
+    publishInvalidation: (invalidation) => core.lane.publish(invalidation),
     close() {
       prewarmer.close()
       for (const sensor of sensors) sensor.close()

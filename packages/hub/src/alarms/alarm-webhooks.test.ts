@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { systemTimers } from '@firebreak/core'
 import { waitFor } from '@firebreak/testkit'
 import { afterEach, expect, test } from 'vitest'
-import { AlarmBoard } from '../decide/alarm-board.ts'
+import { AlarmBoard } from './alarm-board.ts'
 import { type AlarmNotice, AlarmWebhooks } from './alarm-webhooks.ts'
 
 const silent = { info() {}, warn() {} }
@@ -29,7 +29,8 @@ async function receiver(...statuses: number[]) {
 }
 
 function board(urls: string[]) {
-  const alarms = new AlarmBoard()
+  let time = 0
+  const alarms = new AlarmBoard({ now: () => ++time })
   const webhooks = new AlarmWebhooks({ urls, timers: systemTimers, logger: silent, retryMs: [1, 1] })
   alarms.onChange((event, alarm) => webhooks.send({ event, alarm, hubId: 'h', at: 5 }))
   ends.push(() => webhooks.close())
@@ -41,7 +42,7 @@ const alarm = { id: 'store', severity: 'critical', cause: 'the disk is full', re
 test('an alarm is posted when it begins and when it ends, not each time that it is raised again', async () => {
   const { bodies, url } = await receiver()
   const { alarms } = board([url])
-  for (let time = 1; time <= 5; time++) alarms.raise(alarm, time)
+  for (let count = 1; count <= 5; count++) alarms.raise(alarm)
   alarms.clear('store')
   alarms.clear('store')
   await waitFor(() => bodies.length >= 2)
@@ -55,7 +56,7 @@ test('an alarm is posted when it begins and when it ends, not each time that it 
 test('an address that fails is tried again, in order; another one does not wait for it', async () => {
   const [failing, well] = [await receiver(500, 503), await receiver()]
   const { alarms, webhooks } = board([failing.url, well.url])
-  alarms.raise(alarm, 1)
+  alarms.raise(alarm)
   alarms.clear('store')
   await waitFor(() => webhooks.counts.sent === 4)
   expect(failing.bodies.map(({ event }) => event)).toEqual(['raised', 'raised', 'raised', 'cleared'])
@@ -65,7 +66,7 @@ test('an address that fails is tried again, in order; another one does not wait 
 test('what no try brought out is given up and counted', async () => {
   const { url } = await receiver(500, 500, 500)
   const { alarms, webhooks } = board([url, 'http://127.0.0.1:1/'])
-  alarms.raise(alarm, 1)
+  alarms.raise(alarm)
   await waitFor(() => webhooks.counts.failed === 2)
   expect(webhooks.counts).toEqual({ sent: 0, failed: 2, dropped: 0 })
 })

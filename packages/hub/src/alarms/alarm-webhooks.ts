@@ -1,4 +1,5 @@
 import type { AlarmView, TimerHandle, Timers } from '@firebreak/core'
+import { fetchWithin } from '../http/fetch-within.ts'
 import type { HubLogger } from '../hub-options.ts'
 
 /** The body of a webhook's POST. */
@@ -103,14 +104,13 @@ class Outlet {
 
   async #try(notice: AlarmNotice): Promise<string | undefined> {
     try {
-      const response = await fetch(this.#url, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(notice),
-        signal: AbortSignal.timeout(this.#options.timeoutMs),
+      const { timers, timeoutMs } = this.#options
+      const headers = { 'content-type': 'application/json' }
+      const init = { method: 'POST', headers, body: JSON.stringify(notice) }
+      return await fetchWithin(timers, timeoutMs, this.#url, init, async (response) => {
+        await response.body?.cancel()
+        return response.ok ? undefined : `it answered ${response.status}`
       })
-      await response.body?.cancel()
-      return response.ok ? undefined : `it answered ${response.status}`
     } catch (error) {
       return (error as Error).message
     }

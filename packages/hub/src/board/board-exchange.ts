@@ -1,13 +1,13 @@
-import type { Clock, TimerHandle, Timers } from '@firebreak/core'
+import type { Runtime, TimerHandle } from '@firebreak/core'
 import type { BoardNews, BoardSync, BoardTotals, HeatBoard, PostSettings } from './heat-board.ts'
-import type { PendingPost, SharedDecider } from './shared-decider.ts'
+import type { PendingPost } from './post-queue.ts'
+import type { SharedDecider } from './shared-decider.ts'
 
 export interface BoardExchangeOptions {
   readonly board: HeatBoard
   readonly decider: SharedDecider
   readonly settings: PostSettings
-  readonly clock: Clock
-  readonly timers: Timers
+  readonly runtime: Runtime
   /** What the hub received within this is posted together. */
   readonly tickMs: number
   readonly totals: (now: number) => BoardTotals
@@ -65,21 +65,22 @@ export class BoardExchange {
   }
 
   start(): void {
-    const { timers, tickMs } = this.#options
-    this.#timer = timers.setInterval(() => this.#wake(), tickMs / pollsPerTick)
+    const { runtime, tickMs } = this.#options
+    this.#timer = runtime.timers.setInterval(() => this.#wake(), tickMs / pollsPerTick)
   }
 
   /** A turn as soon as one is possible. */
   urge(): void {
     if (this.#isUrged) return
     this.#isUrged = true
-    setImmediate(() => this.#wake())
+    this.#options.runtime.timers.setImmediate(() => this.#wake())
   }
 
   /** Resolves once no turn is under way and none is urged. */
   async settled(): Promise<void> {
-    while (this.#turn !== undefined || this.#isUrged) {
-      await (this.#turn ?? new Promise<void>((resolve) => setImmediate(resolve)))
+    while (this.#turn !== undefined || (this.#isUrged && !this.#isClosed)) {
+      this.#wake()
+      await this.#turn
     }
   }
 
@@ -101,13 +102,13 @@ export class BoardExchange {
     if (this.#turn !== undefined || this.#isClosed) return
     this.#turn = this.#run().finally(() => {
       this.#turn = undefined
-      if (this.#isUrged) setImmediate(() => this.#wake())
+      if (this.#isUrged) this.#options.runtime.timers.setImmediate(() => this.#wake())
     })
   }
 
   async #run(): Promise<void> {
-    const { clock, tickMs, decider, onTrouble, onDecided } = this.#options
-    const now = clock.now()
+    const { runtime, tickMs, decider, onTrouble, onDecided } = this.#options
+    const now = runtime.clock.now()
     const isTick = now - this.#syncedAt >= tickMs
     const isUrged = this.#isUrged
     this.#isUrged = false
@@ -134,7 +135,8 @@ export class BoardExchange {
   }
 
   async #sync(): Promise<void> {
-    const { board, settings, clock, totals, decider, onSync } = this.#options
+    const { board, settings, runtime, totals, decider, onSync } = this.#options
+    const { clock } = runtime
     const sentAt = clock.now()
     const sync = await board.sync(settings.hubId, totals(sentAt))
     const roundTripMs = clock.now() - sentAt
@@ -176,7 +178,7 @@ export class BoardExchange {
   }
 
   async #post(index: number, posts: readonly PendingPost[]): Promise<void> {
-    const { board, decider, settings, clock } = this.#options
+    const { board, decider, settings, runtime } = this.#options
     for (let start = 0; start < posts.length; start += maxPostsPerCall) {
       const some = posts.slice(start, start + maxPostsPerCall)
       try {
@@ -185,7 +187,7 @@ export class BoardExchange {
           settings,
           some.map(({ post }) => post),
         )
-        decider.posted(some, answer, clock.now())
+        decider.posted(some, answer, runtime.clock.now())
       } catch (error) {
         decider.notPosted(posts.slice(start))
         throw error

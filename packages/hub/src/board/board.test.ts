@@ -7,7 +7,15 @@ import {
   type TableEntry,
   type Timers,
 } from '@firebreak/core'
-import { FakeClock, type RedisCluster, type RedisServer, startCluster, startRedis, waitFor } from '@firebreak/testkit'
+import {
+  FakeClock,
+  fakeRuntime,
+  type RedisCluster,
+  type RedisServer,
+  startCluster,
+  startRedis,
+  waitFor,
+} from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { HubCore } from '../hub-core.ts'
 import type { HubCoreOptions } from '../hub-options.ts'
@@ -133,11 +141,11 @@ describe.each(places)('the lane of hubs on %s', (_name, url) => {
     const hubs = await Hubs.start(url(), 2, [])
     const heard: Invalidation[][] = hubs.cores.map(() => [])
     for (const [hub, core] of hubs.cores.entries()) {
-      core.onInvalidation((bytes) => void heard[hub]!.push(decodeInvalidation(decodeFrame(bytes))))
+      core.lane.join((bytes) => void heard[hub]!.push(decodeInvalidation(decodeFrame(bytes))))
     }
     const items = [{ key: 'k1', value: new Uint8Array([0, 255]) }]
     for (const core of hubs.cores) {
-      core.publishInvalidation({ kind: 'keys', redisClusterId: 'main', database: 0, items })
+      core.lane.publish({ kind: 'keys', redisClusterId: 'main', database: 0, items })
     }
     await waitFor(() => heard.every((list) => list.length >= 2))
     expect(heard.map(({ length }) => length)).toEqual([2, 2])
@@ -173,7 +181,7 @@ test('a hub that dies misses one tick of counts at most: what came since its las
       return { cancel() {} }
     },
   }
-  const mortal = await hubs.add({ clock, timers })
+  const mortal = await hubs.add({ runtime: { ...fakeRuntime(1, clock), timers } })
   await waitFor(() => hubs.cores.every((core) => core === mortal || core.hubCount === 3))
   const id = JSON.stringify(['main', 'r', '60000 on accesses', 'k1'])
   const heatKey = `{${hubs.prefix}:heat:${mortal.store.board!.bucketOf(id)}}:key:${id}`
@@ -241,8 +249,8 @@ test('a claim of one process is hot on all hubs', async () => {
   const hubs = await Hubs.start(server.url, 2, [rule])
   hubs.report(0, { k1: 5 })
   const core = hubs.cores[0]!
-  const instance = core.hosts.find('shop', 'host-0', 'i-0', core.now())!
-  core.takeClaim(instance, { redisClusterId: 'main', key: 'k1', ruleId: 'r', heat: 1200 })
+  const instance = core.fleet.hosts.find('shop', 'host-0', 'i-0', core.now())!
+  core.keys.takeClaim(instance, { redisClusterId: 'main', key: 'k1', ruleId: 'r', heat: 1200 })
   await waitFor(() => hubs.everywhere('k1'))
 })
 
@@ -295,7 +303,7 @@ test('keys at half their threshold, however many, do not take the place of a hot
   // The claim of a process too, of which hardly anything was reported yet.
   hubs.report(0, { k2: 5 })
   const core = hubs.cores[0]!
-  const instance = core.hosts.find('shop', 'host-0', 'i-0', core.now())!
-  core.takeClaim(instance, { redisClusterId: 'main', key: 'k2', ruleId: 'r', heat: 1200 })
+  const instance = core.fleet.hosts.find('shop', 'host-0', 'i-0', core.now())!
+  core.keys.takeClaim(instance, { redisClusterId: 'main', key: 'k2', ruleId: 'r', heat: 1200 })
   await waitFor(() => hubs.everywhere('k2'), { timeoutMs: 60_000 })
 }, 130_000)

@@ -17,13 +17,20 @@ export class DecisionHistory {
   }
 
   /** A key became hot, or what is done with it changed; `at` is when, by this hub's clock. */
-  hot({ kind, isClaim, state }: BoardDecision, track: HeatTrack, at: number): void {
+  hot({ kind, isClaim, state, text }: BoardDecision, track: HeatTrack, at: number): void {
     const rule = track.rule!
     const { reason, strategy } = (track.state as { entry: TableEntry }).entry
     switch (kind) {
       case 'hot':
         this.add(track, rule.mode === 'on' ? 'hot' : 'shadow', at, reason)
         if (isClaim) this.add(track, 'claim', at, `${reason}, seen by one process`)
+        return
+      case 'prewarm':
+        this.add(track, 'prewarm', at, reason)
+        return
+      case 'rechosen':
+        if (text === undefined) this.add(track, 'strategy', at, reason)
+        else this.add(track, 'rollback', at, `${text}; now ${strategy.strategy}`)
         return
       case 'strategy':
         this.add(track, 'strategy', at, `${strategy.strategy} at level ${state.level}: ${reason}`)

@@ -1,4 +1,5 @@
-import type { HeatMeasure } from '@firebreak/core'
+import type { HeatMeasure, StrategyName } from '@firebreak/core'
+import type { StrategyEffect } from '../decide/strategy-trials.ts'
 
 /**
  * Where several hubs add up the heat of keys and decide together.
@@ -79,17 +80,36 @@ export interface HeatPost {
   readonly isDue?: boolean
   /** What one process alone saw. */
   readonly claimHeat?: number
+  /** What this hub's sensors said of the key's strategy. */
+  readonly effect?: StrategyEffect
+  /** The key is to be hot before it is, for so long. */
+  readonly warm?: { readonly holdMs: number; readonly reason: string }
+  /** Another strategy for a hot key, as JSON, where it still has the one that this hub knows. */
+  readonly rechoose?: {
+    readonly from: string
+    readonly to: string
+    /** Which one was given up, and why; undefined: the other one fits the key's load better. */
+    readonly givenUp?: StrategyName
+    readonly why?: string
+  }
   /** The key is hot here, but the board lost it. */
-  readonly adopt?: { readonly level: number; readonly since: number; readonly strategy: string }
+  readonly adopt?: Pick<BoardState, 'level' | 'since' | 'strategy' | 'heldUntil' | 'reason'>
   /** Why the key is to be hot no longer, whatever its heat. */
   readonly drop?: string
+}
+
+/** What all hubs together have of a post's key, and what the sensors of the other hubs say of its strategy. */
+export interface PostedHeat {
+  readonly accesses: number
+  readonly writes: number
+  readonly bytes: number
+  readonly othersEffect: StrategyEffect
 }
 
 export interface PostAnswer {
   readonly boardTime: number
   readonly decisionCount: number
-  /** What all hubs together have of each post's key. */
-  readonly heats: readonly { readonly accesses: number; readonly writes: number; readonly bytes: number }[]
+  readonly heats: readonly PostedHeat[]
 }
 
 /** Where a key stands on the board. */
@@ -104,11 +124,26 @@ export interface BoardState {
   /** What it had when it reached its level. */
   readonly heat: number
   readonly share?: number
+  /** Hot until then at least, whatever its heat: pre-warmed, or lost by the board for a while. */
+  readonly heldUntil?: number
+  /** Why it is hot, where that is not its heat. */
+  readonly reason?: string
+  /** Strategies that did not help this key, and when that was found. */
+  readonly givenUp?: Readonly<Partial<Record<StrategyName, number>>>
 }
 
 export interface BoardDecision {
   readonly id: string
-  readonly kind: 'hot' | 'strategy' | 'extended' | 'services' | 'restored' | 'cooled' | 'rollback'
+  readonly kind:
+    | 'hot'
+    | 'prewarm'
+    | 'strategy'
+    | 'rechosen'
+    | 'extended'
+    | 'services'
+    | 'restored'
+    | 'cooled'
+    | 'rollback'
   readonly at: number
   /** The hub whose post led to it. */
   readonly by: string

@@ -2,11 +2,13 @@ import type { HeatMeasure, Rule } from '@firebreak/core'
 import type { AccessTotals } from '../decide/access-totals.ts'
 import type { StrategyChooser } from '../decide/choose-strategy.ts'
 import { readTotal } from '../decide/read-level.ts'
+import type { KeyEffects } from '../fleet/key-effects.ts'
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { HeatPost, PostLevel } from './heat-board.ts'
 
-export interface PostParts {
+export interface PostOptions {
   readonly totals: AccessTotals
+  readonly effects: KeyEffects
   readonly chooseStrategy: StrategyChooser
   readonly processCount: (services: ReadonlySet<string>) => number
   readonly settleMs: number
@@ -15,10 +17,11 @@ export interface PostParts {
 }
 
 /** A track's windows and its rule, as the board takes them. */
-export function makePost(id: string, track: HeatTrack, rule: Rule, parts: PostParts, now: number): HeatPost {
+export function makePost(id: string, track: HeatTrack, rule: Rule, options: PostOptions, now: number): HeatPost {
   const { sliceMs, headAgeMs, accesses, writes, bytes } = track.slices(now)
   const { redisClusterId, key, services } = track
-  const processCount = parts.processCount(services)
+  const processCount = options.processCount(services)
+  const effect = options.effects.own(redisClusterId, key, now)
   return {
     id,
     windowMs: track.windowMs,
@@ -30,17 +33,18 @@ export function makePost(id: string, track: HeatTrack, rule: Rule, parts: PostPa
     levels: rule.levels.map((level): PostLevel => {
       const { measure, enter, exit, enterShare, exitShare, shareMinimum } = level
       if (enterShare === undefined) return { measure, enter, exit }
-      const all = readTotal(track, level, now, parts.totals)
+      const all = readTotal(track, level, now, options.totals)
       const rest = exitShare === undefined ? {} : { exitShare }
       return { measure, enter, exit, all, enterShare, shareMinimum: shareMinimum ?? 0, ...rest }
     }),
     minHoldMs: rule.minHoldMs,
     strategies: rule.levels.map((level) =>
-      JSON.stringify(parts.chooseStrategy({ redisClusterId, key, rule, level, processCount }).strategy),
+      JSON.stringify(options.chooseStrategy({ redisClusterId, key, rule, level, processCount }).strategy),
     ),
     services: [...services],
     ...(rule.levels.some(({ enterShare }) => enterShare !== undefined) && { hasShare: true }),
-    settleMs: Math.round(parts.settleMs + parts.random() * parts.settleJitterMs),
+    settleMs: Math.round(options.settleMs + options.random() * options.settleJitterMs),
+    ...(effect && effect.reads > 0 && { effect }),
   }
 }
 

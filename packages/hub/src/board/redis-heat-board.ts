@@ -54,6 +54,8 @@ interface BucketKeys {
   heat(id: string): string
 }
 
+type Six = [number, number, number, number, number, number]
+
 /** As the scripts write it: `until` is a word of Lua. */
 type RawState = Omit<BoardState, 'until' | 'services'> & { until_: number; services: unknown }
 
@@ -103,11 +105,10 @@ export class RedisHeatBoard implements HeatBoard {
     return {
       boardTime,
       decisionCount,
-      heats: heats.map(([accesses, writes, bytes]) => ({
-        accesses: Number(accesses),
-        writes: Number(writes),
-        bytes: Number(bytes),
-      })),
+      heats: heats.map((texts) => {
+        const [accesses, writes, bytes, reads, helped, errors] = texts.map(Number) as Six
+        return { accesses, writes, bytes, othersEffect: { reads, helped, errors } }
+      }),
     }
   }
 

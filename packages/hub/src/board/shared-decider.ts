@@ -1,67 +1,35 @@
-import type { Rule, Strategy, TableEntry } from '@firebreak/core'
+import type { Rule, Strategy, StrategyName, TableEntry } from '@firebreak/core'
 import type { DeciderOptions } from '../decide/decider.ts'
-import type { HeatDecider } from '../decide/heat-decider.ts'
+import { type HandledKey, type HeatDecider, handledOf } from '../decide/heat-decider.ts'
 import { isEntered, isHeld, readLevel } from '../decide/read-level.ts'
 import { hotReason } from '../decide/reason.ts'
-import { trackReason } from '../decide/track-reason.ts'
+import type { KeyEffects } from '../fleet/key-effects.ts'
 import type { HeatTrack } from '../heat/heat-track.ts'
 import { DecisionHistory } from './decision-history.ts'
-import type { BoardDecision, BoardState, BoardTable, HeatBoard, HeatPost, PostAnswer } from './heat-board.ts'
-import { isWorthPosting, makePost } from './make-post.ts'
+import type { BoardDecision, BoardState, BoardTable, HeatBoard, PostAnswer } from './heat-board.ts'
+import { type PendingPost, PostQueue } from './post-queue.ts'
 import { measuringOf, parseTrackId, type TrackName, trackId } from './track-id.ts'
 
 export interface SharedDeciderOptions extends DeciderOptions {
   readonly board: Pick<HeatBoard, 'bucketOf'>
   /** This hub's name on the board. */
   readonly boardId: string
+  readonly effects: KeyEffects
   /** The track of a key by the rule that is in force here; undefined where that rule does not apply. */
   readonly findTrack: (name: TrackName) => HeatTrack | undefined
   /** A key is hot: its hosts and its last minute are of interest. */
   readonly onHot: (track: HeatTrack) => void
+  /** A hub found that a strategy does not help a key. */
+  readonly onGivenUp: (track: HeatTrack, name: StrategyName, at: number) => void
   /** Something is to be posted before the next tick. */
   readonly urge: () => void
 }
 
-/** A track that the board is told of. */
-interface Watched {
-  readonly id: string
-  readonly bucket: number
-  readonly rule: Rule
-  /** Its heat grew since it was last posted. */
-  isDirty: boolean
-  isDue: boolean
-  isUrged: boolean
-  claimHeat: number | undefined
-  isLost: boolean
-}
-
-/** A post on its way; without a track where only the board knows the key. */
-export interface PendingPost {
-  readonly track?: HeatTrack
-  readonly post: HeatPost
-}
-
-/**
- * Keys posted at one time; beyond it new ones wait until others are cold again. As many places are kept for keys that have
- * their part of the threshold here, T/hubs: keys at half of it must not take the place of a hot one.
- */
-const maxWatched = 20_000
 /** What others have of a key counts for so long after they were last heard. */
 const othersMs = 1500
-const noPost: Omit<HeatPost, 'id' | 'drop'> = {
-  windowMs: 0,
-  sliceMs: 1,
-  headAgeMs: 0,
-  accesses: [],
-  levels: [],
-  minHoldMs: 0,
-  strategies: [],
-  services: [],
-  settleMs: 0,
-}
 
 /**
- * Decides together with other hubs: collects what is to be posted to the board, and carries out what the board decided.
+ * Decides together with other hubs: has what matters posted to the board, and carries out what the board decided.
  *
  * Nothing becomes hot or cold here by itself, with one exception: while a bucket of the board is away, its hot keys stay
  * hot, and a key that crosses its threshold on this hub alone becomes hot here. When the board is back it is told of both.
@@ -69,29 +37,35 @@ const noPost: Omit<HeatPost, 'id' | 'drop'> = {
 export class SharedDecider implements HeatDecider {
   readonly #options: SharedDeciderOptions
   readonly #history: DecisionHistory
-  readonly #watched = new Map<HeatTrack, Watched>()
+  readonly #queue: PostQueue
   readonly #active = new Map<string, HeatTrack>()
-  /** Ids that no rule here is for any more, and why. */
-  readonly #drops = new Map<string, string>()
   readonly #away = new Set<number>()
-  #hubCount = 1
+  /** The names of all hubs, sorted. */
+  #hubs: readonly string[]
   #clockOffsetMs = 0
 
   constructor(options: SharedDeciderOptions) {
     this.#options = options
+    this.#hubs = [options.boardId]
     this.#history = new DecisionHistory(options.record, options.totals)
+    this.#queue = new PostQueue({ ...options, bucketOf: (id) => options.board.bucketOf(id) })
   }
 
   active(): Iterable<HeatTrack> {
     return this.#active.values()
   }
 
-  setRules(): void {
-    // A track that is watched under another rule is watched anew when it is next touched.
+  handled(): Iterable<HandledKey> {
+    return handledOf(this.#active.values())
   }
 
-  setHubCount(hubCount: number): void {
-    this.#hubCount = hubCount
+  setRules(): void {
+    // A track that is watched under another rule is watched under the new one when it is next touched.
+  }
+
+  setOtherHubs(others: readonly string[]): void {
+    this.#hubs = [this.#options.boardId, ...others].sort()
+    this.#queue.setHubCount(this.#hubs.length)
   }
 
   /** What to add to a time of the board to have one of this hub. */
@@ -108,10 +82,10 @@ export class SharedDecider implements HeatDecider {
     const { rule, state } = track
     if (rule === undefined) return
     const isActive = state !== undefined && state.phase !== 'warming'
-    let watched = this.#watched.get(track)
+    let watched = this.#queue.get(track)
     if (watched?.rule !== rule) {
-      if (!isActive && !isWorthPosting(track, rule, this.#hubCount, this.#options.totals, now)) return
-      watched = this.#watch(track, rule)
+      if (!isActive && !this.#queue.isWorth(track, rule, now)) return
+      watched = this.#queue.watch(track, rule, now, isActive ? 'hot' : 'no')
       if (watched === undefined) return
     }
     watched.isDirty = true
@@ -133,12 +107,40 @@ export class SharedDecider implements HeatDecider {
     if (state !== undefined && state.phase !== 'warming') return true
     const index = rule.levels.findLastIndex((level) => heat >= level.enter)
     if (index < 0) return false
-    const watched = this.#watch(track, rule, true)
+    const watched = this.#queue.watch(track, rule, now, 'asked')
     if (watched === undefined) return false
-    watched.claimHeat = heat
+    watched.extras = { ...watched.extras, claimHeat: heat }
     if (this.#away.has(watched.bucket)) this.#enterAlone(track, rule, watched.id, index, now)
     else this.#options.urge()
     return true
+  }
+
+  warm(track: HeatTrack, reason: string, now: number, holdMs: number): void {
+    const { rule } = track
+    if (rule === undefined || rule.mode !== 'on') return
+    const watched = this.#queue.watch(track, rule, now, 'hot')!
+    if (this.#away.has(watched.bucket)) {
+      this.#enterAlone(track, rule, watched.id, 0, now, { holdMs, reason })
+      return
+    }
+    watched.extras = { ...watched.extras, warm: { holdMs, reason } }
+    this.#options.urge()
+  }
+
+  rechoose(track: HeatTrack, now: number, why?: string): void {
+    const { rule, state } = track
+    if (rule === undefined || state === undefined || state.phase === 'warming') return
+    const id = trackId(track, rule)
+    // By a key's load one hub chooses: two that weigh different parts of it would take turns for ever.
+    if (this.#isAway(id) || (why === undefined && !this.#chooses(id, track, now))) return
+    const before = state.entry.strategy
+    const next = this.#choose(track, rule, state.level)
+    if (next.strategy === before.strategy) return
+    const watched = this.#queue.watch(track, rule, now, 'hot')!
+    const givenUp = why === undefined ? {} : { givenUp: before.strategy, why }
+    const rechoose = { from: JSON.stringify(before), to: JSON.stringify(next), ...givenUp }
+    watched.extras = { ...watched.extras, rechoose }
+    this.#options.urge()
   }
 
   /** Shows who cools, and keeps hot what the board cannot be asked about. */
@@ -151,7 +153,7 @@ export class SharedDecider implements HeatDecider {
         (level, index) => index <= state.level && isHeld(level, readLevel(track, level, now, totals)),
       )
       let { entry } = state
-      if (this.#away.has(this.#options.board.bucketOf(id)) && entry.until - now < entryTtlMs / 2) {
+      if (this.#isAway(id) && entry.until - now < entryTtlMs / 2) {
         entry = { ...entry, until: now + entryTtlMs }
         if (rule.mode === 'on') sink.set(track, entry)
       }
@@ -170,7 +172,7 @@ export class SharedDecider implements HeatDecider {
     if (rule === undefined || !track.fits(rule) || measuringOf(rule) !== measuringOf(before)) {
       const text = rule === undefined ? `rule \`${before.id}\` no longer applies` : `rule \`${before.id}\` was changed`
       const id = trackId(track, before)
-      this.#drops.set(id, text)
+      this.#queue.drop(id, text)
       this.#leave(id, track)
       return
     }
@@ -178,52 +180,24 @@ export class SharedDecider implements HeatDecider {
     this.onHeat(track, now)
   }
 
-  reasonOf(track: HeatTrack, now: number): string {
-    return trackReason(track, this.#options.totals, now)
-  }
-
   /** Timers that this hub claimed. */
   due(ids: readonly string[]): void {
     for (const id of ids) {
       const track = this.#options.findTrack(parseTrackId(id))
-      const watched = track?.rule && this.#watch(track, track.rule)
-      if (watched === undefined) this.#drops.set(id, `rule \`${parseTrackId(id).ruleId}\` no longer applies`)
-      else watched.isDue = true
+      const watched = track?.rule && this.#watch(id, track, track.rule)
+      if (watched === undefined) this.#queue.drop(id, `rule \`${parseTrackId(id).ruleId}\` no longer applies`)
+      else watched.extras = { ...watched.extras, isDue: true }
     }
   }
 
   /** What is to be told to the board now, by bucket. */
   takePosts(now: number): Map<number, PendingPost[]> {
-    const posts = new Map<number, PendingPost[]>()
-    const add = (bucket: number, pending: PendingPost) => {
-      const list = posts.get(bucket)
-      if (list === undefined) posts.set(bucket, [pending])
-      else list.push(pending)
-    }
-    for (const [id, drop] of this.#drops) add(this.#options.board.bucketOf(id), { post: { ...noPost, id, drop } })
-    this.#drops.clear()
-    for (const [track, watched] of this.#watched) {
-      const { isDirty, isDue, isLost, claimHeat, bucket } = watched
-      if (isDirty || isDue || isLost || claimHeat !== undefined) {
-        add(bucket, { track, post: this.#post(track, watched, now) })
-        watched.isDirty = false
-        watched.isDue = false
-        watched.isLost = false
-        watched.claimHeat = undefined
-      } else if (!this.#active.has(watched.id) && !this.#isWorth(track, watched, now)) {
-        this.#unwatch(track)
-      }
-    }
-    return posts
+    return this.#queue.take((id) => this.#active.has(id), now)
   }
 
   /** Posts that did not arrive: their windows are posted again, and what hangs on time comes again by itself. */
   notPosted(posts: readonly PendingPost[]): void {
-    for (const { track, post } of posts) {
-      const watched = track && this.#watched.get(track)
-      if (watched !== undefined) watched.isDirty = true
-      else if (post.drop !== undefined) this.#drops.set(post.id, post.drop)
-    }
+    this.#queue.putBack(posts)
   }
 
   /** What the board has of the posted keys in all. */
@@ -231,13 +205,13 @@ export class SharedDecider implements HeatDecider {
     for (const [index, { track }] of posts.entries()) {
       const heat = heats[index]
       if (track === undefined || heat === undefined) continue
-      const writes = track.ownHeat('writes', now)
       const others = [
         heat.accesses - track.ownHeat('accesses', now),
-        heat.writes - writes,
+        heat.writes - track.ownHeat('writes', now),
         heat.bytes - track.ownHeat('bytes', now),
       ].map((value) => Math.max(0, value)) as [number, number, number]
       track.setOthers(...others, now + othersMs)
+      this.#options.effects.setOthers(track.redisClusterId, track.key, heat.othersEffect, now, now + othersMs)
       this.#warm(track, now)
     }
   }
@@ -263,63 +237,52 @@ export class SharedDecider implements HeatDecider {
   reconcile(bucket: number, { states }: BoardTable, isTrusted: boolean): void {
     for (const [id, state] of states) {
       if (this.#setHot(id, state) === undefined)
-        this.#drops.set(id, `rule \`${parseTrackId(id).ruleId}\` no longer applies`)
+        this.#queue.drop(id, `rule \`${parseTrackId(id).ruleId}\` no longer applies`)
     }
     for (const [id, track] of [...this.#active]) {
       if (states.has(id) || this.#options.board.bucketOf(id) !== bucket) continue
-      if (isTrusted) {
-        this.#leave(id, track)
-      } else {
-        const watched = this.#watch(track, track.rule!)
-        if (watched !== undefined) watched.isLost = true
-      }
+      if (isTrusted) this.#leave(id, track)
+      else this.#adopt(id, track)
     }
   }
 
-  #post(track: HeatTrack, { id, rule, isDue, isLost, claimHeat }: Watched, now: number): HeatPost {
-    const post = makePost(id, track, rule, this.#options, now)
-    const { state } = track
-    const isHot = state !== undefined && state.phase !== 'warming'
-    return {
-      ...post,
-      ...(isDue && { isDue }),
-      ...(claimHeat !== undefined && { claimHeat }),
-      ...(isLost &&
-        isHot && {
-          adopt: {
-            level: state.level + 1,
-            since: Math.round(state.since - this.#clockOffsetMs),
-            strategy: JSON.stringify(state.entry.strategy),
-          },
-        }),
+  /** The board lost a key that is hot here. */
+  #adopt(id: string, track: HeatTrack): void {
+    const { state, rule } = track
+    if (state === undefined || state.phase === 'warming') return
+    const watched = this.#watch(id, track, rule!)
+    if (watched === undefined) return
+    const { level, since, heldUntil, entry } = state
+    const onBoard = (time: number) => Math.round(time - this.#clockOffsetMs)
+    const adopt = {
+      level: level + 1,
+      since: onBoard(since),
+      strategy: JSON.stringify(entry.strategy),
+      ...(heldUntil !== undefined && { heldUntil: onBoard(heldUntil), reason: entry.reason }),
     }
+    watched.extras = { ...watched.extras, adopt }
   }
 
-  #watch(track: HeatTrack, rule: Rule, isClaimed = false): Watched | undefined {
-    const known = this.#watched.get(track)
-    if (known?.rule === rule) return known
-    const id = trackId(track, rule)
-    if (known === undefined && !this.#active.has(id) && !this.#hasRoom(track, rule, isClaimed)) return undefined
-    const bucket = this.#options.board.bucketOf(id)
-    const fresh = { id, bucket, rule, isDirty: true, isDue: false, isUrged: false, claimHeat: undefined, isLost: false }
-    this.#watched.set(track, fresh)
-    return fresh
+  #watch(id: string, track: HeatTrack, rule: Rule) {
+    return this.#queue.watch(track, rule, this.#options.clock.now(), this.#active.has(id) ? 'hot' : 'no')
   }
 
-  #hasRoom(track: HeatTrack, rule: Rule, isClaimed: boolean): boolean {
-    if (this.#watched.size < maxWatched) return true
-    if (this.#watched.size >= 2 * maxWatched) return false
-    const { totals, clock } = this.#options
-    return isClaimed || isWorthPosting(track, rule, this.#hubCount / 2, totals, clock.now())
+  #isAway(id: string): boolean {
+    return this.#away.has(this.#options.board.bucketOf(id))
   }
 
-  #unwatch(track: HeatTrack): void {
-    this.#watched.delete(track)
-    if (track.state?.phase === 'warming') track.state = undefined
+  /** True on the one hub that weighs the key's load, and only where enough of it comes by to weigh. */
+  #chooses(id: string, track: HeatTrack, now: number): boolean {
+    const { board, boardId } = this.#options
+    const count = this.#hubs.length
+    if (this.#hubs[board.bucketOf(id) % count] !== boardId) return false
+    return track.ownHeat('accesses', now) * count * 2 >= track.heat('accesses', now)
   }
 
-  #isWorth(track: HeatTrack, { rule }: Watched, now: number): boolean {
-    return isWorthPosting(track, rule, this.#hubCount, this.#options.totals, now)
+  #choose({ redisClusterId, key, services }: HeatTrack, rule: Rule, index: number): Strategy {
+    const { chooseStrategy, processCount } = this.#options
+    const level = rule.levels[index]!
+    return chooseStrategy({ redisClusterId, key, rule, level, processCount: processCount(services) }).strategy
   }
 
   #warm(track: HeatTrack, now: number): void {
@@ -329,24 +292,30 @@ export class SharedDecider implements HeatDecider {
     if (isWarm !== (state !== undefined)) track.state = isWarm ? { phase: 'warming', since: now } : undefined
   }
 
-  #enterAlone(track: HeatTrack, rule: Rule, id: string, index: number, now: number): void {
-    const { chooseStrategy, processCount, entryTtlMs } = this.#options
-    const { redisClusterId, key, services } = track
+  #enterAlone(
+    track: HeatTrack,
+    rule: Rule,
+    id: string,
+    index: number,
+    now: number,
+    asked?: { readonly holdMs: number; readonly reason: string },
+  ): void {
     const level = rule.levels[index]!
-    const { strategy } = chooseStrategy({ redisClusterId, key, rule, level, processCount: processCount(services) })
     const { heat } = readLevel(track, level, now)
     const at = now - this.#clockOffsetMs
     this.#setHot(id, {
       level: index + 1,
       since: at,
       levelSince: at,
-      until: at + entryTtlMs,
-      strategy: JSON.stringify(strategy),
+      until: at + Math.max(this.#options.entryTtlMs, asked?.holdMs ?? 0),
+      strategy: JSON.stringify(this.#choose(track, rule, index)),
       services: [],
       heat,
+      ...(asked && { heldUntil: at + asked.holdMs, reason: asked.reason }),
     })
-    const reason = hotReason(rule, level, { heat, share: undefined })
-    this.#history.add(track, rule.mode === 'on' ? 'hot' : 'shadow', now, `${reason}, by this hub alone`)
+    const reason = asked?.reason ?? hotReason(rule, level, { heat, share: undefined })
+    const kind = asked !== undefined ? 'prewarm' : rule.mode === 'on' ? 'hot' : 'shadow'
+    this.#history.add(track, kind, now, `${reason}, by this hub alone`)
   }
 
   #setHot(id: string, state: BoardState): HeatTrack | undefined {
@@ -354,23 +323,27 @@ export class SharedDecider implements HeatDecider {
     const rule = track?.rule
     if (track === undefined || rule === undefined) return undefined
     const { redisClusterId, key } = track
+    const here = (time: number) => time + this.#clockOffsetMs
     const index = Math.min(state.level, rule.levels.length) - 1
-    const reason = hotReason(rule, rule.levels[index]!, { heat: state.heat, share: state.share })
+    const byHeat = hotReason(rule, rule.levels[index]!, { heat: state.heat, share: state.share })
+    const reason = state.reason ?? byHeat
     const strategy = JSON.parse(state.strategy) as Strategy
-    const since = state.since + this.#clockOffsetMs
-    const until = state.until + this.#clockOffsetMs
+    const [since, until] = [here(state.since), here(state.until)]
     const entry: TableEntry = { redisClusterId, key, strategy, ruleId: rule.id, reason, since, until }
     const before = track.state?.phase === 'warming' ? undefined : track.state
     const ratePerSecondBefore = before?.ratePerSecondBefore ?? (state.heat * 1000) / track.windowMs
-    const levelSince = state.levelSince + this.#clockOffsetMs
-    track.state = { phase: 'hot', since, level: index, levelSince, entry, ratePerSecondBefore }
+    const held = state.heldUntil === undefined ? {} : { heldUntil: here(state.heldUntil) }
+    const levelSince = here(state.levelSince)
+    track.state = { phase: 'hot', since, level: index, levelSince, ...held, entry, ratePerSecondBefore }
+    for (const [name, at] of Object.entries(state.givenUp ?? {}))
+      this.#options.onGivenUp(track, name as StrategyName, here(at))
+    this.#active.set(id, track)
     // Services that only this hub has seen to touch the key: the board learns of them with the next post.
     if ([...track.services].some((service) => !state.services.includes(service))) {
-      const watched = this.#watch(track, rule)
+      const watched = this.#watch(id, track, rule)
       if (watched !== undefined) watched.isDirty = true
     }
     for (const service of state.services) if (!track.services.has(service)) track.addService(service)
-    this.#active.set(id, track)
     if (rule.mode === 'on') this.#options.sink.set(track, entry)
     if (before === undefined) this.#options.onHot(track)
     return track
@@ -379,7 +352,7 @@ export class SharedDecider implements HeatDecider {
   #leave(id: string, track: HeatTrack): void {
     track.state = undefined
     this.#active.delete(id)
-    const watched = this.#watched.get(track)
+    const watched = this.#queue.get(track)
     if (watched !== undefined) watched.isUrged = false
     this.#options.sink.remove(track)
   }

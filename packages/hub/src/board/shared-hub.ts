@@ -1,32 +1,35 @@
-import { randomBytes } from 'node:crypto'
-import { keyBytes, type Rule, type RuleSet } from '@firebreak/core'
+import { keyBytes, type RuleSet } from '@firebreak/core'
+import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import type { AccessTotals } from '../decide/access-totals.ts'
-import type { AlarmBoard } from '../decide/alarm-board.ts'
 import type { DeciderOptions } from '../decide/decider.ts'
+import type { StrategyReview } from '../decide/strategy-review.ts'
 import type { TableDelivery } from '../deliver/table-delivery.ts'
+import type { Fleet } from '../fleet/fleet.ts'
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { TieredHeatEngine } from '../heat/tiered-heat-engine.ts'
 import type { ResolvedCoreOptions } from '../hub-options.ts'
-import type { HubStore } from '../store/hub-store.ts'
+import type { RuleBook } from '../rules/rule-book.ts'
+import type { Journal } from '../store/journal.ts'
 import { BoardExchange } from './board-exchange.ts'
 import type { BoardSync, HeatBoard } from './heat-board.ts'
 import { SharedDecider } from './shared-decider.ts'
 import { measuringOf, type TrackName } from './track-id.ts'
 
-/** What a hub shares, and its own parts that follow. */
-export interface SharedHubParts {
-  readonly store: HubStore
+export interface SharedHubOptions {
+  readonly settings: ResolvedCoreOptions
+  /** Names the store; another one where it lost everything. */
+  readonly epoch: string
   readonly board: HeatBoard
-  readonly options: ResolvedCoreOptions
   readonly deciding: DeciderOptions
+  readonly journal: Journal
+  readonly book: RuleBook
+  readonly rulesInForce: () => RuleSet
   readonly engine: TieredHeatEngine
-  readonly delivery: TableDelivery
   readonly totals: AccessTotals
+  readonly review: StrategyReview
+  readonly fleet: Fleet
+  readonly delivery: TableDelivery
   readonly alarms: AlarmBoard
-  readonly rules: () => { readonly rules: readonly Rule[]; readonly version: number }
-  readonly ruleSet: () => RuleSet
-  /** Takes the rules of the store. */
-  readonly loadRules: () => Promise<void>
 }
 
 /** A hot key that nobody touches any more is looked at so often. */
@@ -37,24 +40,27 @@ const resetShownMs = 60_000
 /** One of several hubs on a store: follows what is common to them, and says when the store is away or was lost. */
 export class SharedHub {
   readonly decider: SharedDecider
-  readonly #parts: SharedHubParts
+  readonly #options: SharedHubOptions
   readonly #exchange: BoardExchange
   #storeEpoch: string
   #hubCount = 1
   #isAway = false
   #resetAt = Number.NEGATIVE_INFINITY
 
-  constructor(parts: SharedHubParts, storeEpoch: string) {
-    this.#parts = parts
-    this.#storeEpoch = storeEpoch
-    const { board, deciding, delivery, totals, options } = parts
-    const { hubId, clock, timers, tickMs, entryTtlMs, restartGraceMs: graceMs } = options
+  constructor(options: SharedHubOptions) {
+    this.#options = options
+    this.#storeEpoch = options.epoch
+    const { board, deciding, delivery, totals, fleet, review, settings } = options
+    const { hubId, runtime, tickMs, entryTtlMs, restartGraceMs: graceMs } = settings
+    const { hosts, effects } = fleet
     // Never twice the same: a hub that comes back must not write its empty windows over those of its former self.
-    const boardId = `${hubId}.${randomBytes(4).toString('hex')}`
+    const boardId = `${hubId}.${runtime.newId().slice(0, 8)}`
     this.decider = new SharedDecider({
       ...deciding,
       board,
       boardId,
+      effects,
+      onGivenUp: ({ redisClusterId, key }, name, at) => review.giveUp(redisClusterId, key, name, at),
       findTrack: (name) => this.#findTrack(name),
       onHot: (track) => this.#showTrack(track),
       urge: () => this.#exchange.urge(),
@@ -63,10 +69,9 @@ export class SharedHub {
       board,
       decider: this.decider,
       settings: { hubId: boardId, entryTtlMs, graceMs, recheckMs },
-      clock,
-      timers,
+      runtime,
       tickMs,
-      totals: (now) => totals.own(now),
+      totals: (now) => ({ ...totals.own(now), ...hosts.own() }),
       onSync: (sync) => this.#onSync(sync),
       onDecided: () => delivery.flush(),
       onTrouble: (error) => this.#onTrouble(error),
@@ -97,66 +102,70 @@ export class SharedHub {
   }
 
   async #onSync({ epoch, rulesVersion, isOff, otherHubs }: BoardSync): Promise<void> {
-    const { engine, totals, rules, loadRules, delivery } = this.#parts
+    const { engine, totals, fleet, book, delivery } = this.#options
     this.#hubCount = otherHubs.size + 1
     engine.setHubCount(this.#hubCount)
-    this.decider.setHubCount(this.#hubCount)
+    this.decider.setOtherHubs([...otherHubs.keys()])
     totals.setOthers([...otherHubs.values()])
+    fleet.hosts.setOthers([...otherHubs.values()])
     if (epoch !== this.#storeEpoch) {
       await this.#recover()
       return
     }
-    if (rulesVersion !== rules().version) await loadRules()
+    if (rulesVersion !== book.list().version) await book.load()
     if (isOff !== delivery.isOff) delivery.setOff(isOff)
   }
 
   /** The store lost everything: this hub, or another, writes it again from memory. */
   async #recover(): Promise<void> {
-    const { store, rules: rulesOf, delivery, loadRules, options } = this.#parts
-    const { rules, version } = rulesOf()
+    const { journal, book, delivery, settings } = this.#options
+    const { store } = journal
+    const { rules, version } = book.list()
     const isWriter = await store.restore!({ rules, rulesVersion: version, isOff: delivery.isOff })
     this.#storeEpoch = (await store.load()).epoch
-    await loadRules()
+    await book.load()
     this.#exchange.distrust()
-    this.#resetAt = options.clock.now()
-    options.logger.warn({ store: store.name, isWriter }, 'the store lost its data and was written again')
+    this.#resetAt = settings.runtime.clock.now()
+    settings.logger.warn({ store: store.name, isWriter }, 'the store lost its data and was written again')
   }
 
   #findTrack({ redisClusterId, ruleId, measuring, key }: TrackName): HeatTrack | undefined {
-    const { ruleSet, engine, options } = this.#parts
-    const wanted = ruleSet().rules.find(({ id }) => id === ruleId)
+    const { rulesInForce, engine, settings } = this.#options
+    const rules = rulesInForce()
+    const wanted = rules.rules.find(({ id }) => id === ruleId)
     if (wanted === undefined || measuringOf(wanted) !== measuring) return undefined
     const bytes = keyBytes(key)
-    const heat = engine.find(redisClusterId, bytes, 0, bytes.length, options.clock.now())
+    const heat = engine.find(redisClusterId, bytes, 0, bytes.length, settings.runtime.clock.now())
     const serviceId = wanted.serviceId === '*' ? '' : wanted.serviceId
-    const track = heat && engine.trackOf(heat, ruleSet().scope(redisClusterId, serviceId))
+    const track = heat && engine.trackOf(heat, rules.scope(redisClusterId, serviceId))
     return track?.rule?.id === ruleId ? track : undefined
   }
 
   #showTrack(track: HeatTrack): void {
-    const { engine, options } = this.#parts
+    const { engine, settings } = this.#options
     const heat = engine.get(track.redisClusterId, track.key)
-    if (heat !== undefined) engine.consider(heat, track, options.clock.now())
+    if (heat !== undefined) engine.consider(heat, track, settings.runtime.clock.now())
   }
 
   #onTrouble(error: Error | undefined): void {
-    const { alarms, options } = this.#parts
-    const now = options.clock.now()
+    const { alarms, settings } = this.#options
+    const { logger } = settings
+    const now = settings.runtime.clock.now()
     if (error !== undefined) {
       const cause = `the Redis that the hubs share failed: ${error.message}`
       const retry = 'hot keys stay hot and each hub decides by what it sees alone; it is tried again all the time'
-      alarms.raise({ id: 'board', severity: 'critical', cause, retry }, now)
-      if (!this.#isAway) options.logger.warn({ error: error.message }, 'the Redis that the hubs share failed')
+      alarms.raise({ id: 'board', severity: 'critical', cause, retry })
+      if (!this.#isAway) logger.warn({ error: error.message }, 'the Redis that the hubs share failed')
     } else if (this.#isAway) {
       alarms.clear('board')
-      options.logger.info({}, 'the Redis that the hubs share is back')
+      logger.info({}, 'the Redis that the hubs share is back')
     }
     this.#isAway = error !== undefined
     if (now - this.#resetAt < resetShownMs) {
       const cause = 'the Redis that the hubs share lost its data; history and audit before that are gone'
       const retry =
         'rules, switch and hot keys were written again from the hubs’ memory; give it a disk (appendonly yes)'
-      alarms.raise({ id: 'board-reset', severity: 'warning', cause, retry }, now)
+      alarms.raise({ id: 'board-reset', severity: 'warning', cause, retry })
     } else {
       alarms.clear('board-reset')
     }

@@ -99,7 +99,7 @@ test('a host whose clock is an hour off is counted in the right slice, and while
     const heat = hub.core.engine.get('main', 'k1')!.tracks[0]!.heat('accesses', hub.clock.now())
     expect(heat).toBeGreaterThan(900)
     expect(heat).toBeLessThanOrEqual(1000)
-    const offset = [...hub.core.hosts.all()].find(({ instanceId }) => instanceId === 'odd')!.view(hub.clock.now())
+    const offset = [...hub.core.fleet.hosts.all()].find(({ instanceId }) => instanceId === 'odd')!.view(hub.clock.now())
     expect(offset.clockOffsetMs).toBe(-off)
   }
 })
@@ -138,26 +138,26 @@ test('many sensors are slowed, many entries are sampled, but never beyond what t
     maxReportsPerSecond: 10,
     maxEntriesPerSecond: 10,
   })
-  for (let n = 0; n < 5; n++) hub.core.hosts.find('s', `h${n}`, `i${n}`, hub.clock.now())!.connections = 1
+  for (let n = 0; n < 5; n++) hub.core.fleet.hosts.find('s', `h${n}`, `i${n}`, hub.clock.now())!.connections = 1
   hub.keepReporting(5000, Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`x${index}`, 1])))
-  expect(hub.core.governor.pace).toEqual({ intervalMs: 500, samplingFloor: 11 })
+  expect(hub.core.collector.governor.pace).toEqual({ intervalMs: 500, samplingFloor: 11 })
   hub.clock.advance(30_000)
-  expect(hub.core.governor.pace.samplingFloor).toBe(1)
+  expect(hub.core.collector.governor.pace.samplingFloor).toBe(1)
 })
 
 test('a process that is busy slows its sensors, whatever keeps it busy, and lets them go when it is not', async () => {
   let load = 0.9
   const hub = await TestCore.open([rule], { loadOf: () => load, maxReportIntervalMs: 2000 })
   hub.clock.advance(3000)
-  expect(hub.core.governor.pace.intervalMs).toBe(338)
+  expect(hub.core.collector.governor.pace.intervalMs).toBe(338)
   hub.clock.advance(10_000)
-  expect(hub.core.governor.pace.intervalMs).toBe(2000)
+  expect(hub.core.collector.governor.pace.intervalMs).toBe(2000)
   load = 0.6
   hub.clock.advance(10_000)
-  expect(hub.core.governor.pace.intervalMs).toBe(2000)
+  expect(hub.core.collector.governor.pace.intervalMs).toBe(2000)
   load = 0.1
   hub.clock.advance(70_000)
-  expect(hub.core.governor.pace.intervalMs).toBe(100)
+  expect(hub.core.collector.governor.pace.intervalMs).toBe(100)
 })
 
 test('heat per slot is always there', async () => {
@@ -165,10 +165,10 @@ test('heat per slot is always there', async () => {
   hub.clock.advance(1000 - (hub.clock.now() % 1000))
   hub.report({ foo: 30, bar: 20, '{foo}x': 5 })
   hub.clock.advance(1000)
-  expect(hub.core.slots.busiest(hub.clock.now(), 2)).toEqual([
+  expect(hub.core.keys.slots.busiest(hub.clock.now(), 2)).toEqual([
     { redisClusterId: 'main', slot: 12_182, ratePerSecond: 35 },
     { redisClusterId: 'main', slot: 5061, ratePerSecond: 20 },
   ])
   hub.clock.advance(1000)
-  expect(hub.core.slots.busiest(hub.clock.now(), 2)).toEqual([])
+  expect(hub.core.keys.slots.busiest(hub.clock.now(), 2)).toEqual([])
 })

@@ -9,18 +9,17 @@ import {
   type TextReportVersion,
 } from '@firebreak/core'
 import type { AccessTotals } from '../decide/access-totals.ts'
-import type { HostRegister } from '../hosts/host-register.ts'
-import type { TrafficMeter } from '../traffic/traffic-meter.ts'
-import type { IngestGovernor } from './ingest-governor.ts'
+import type { HostRegister } from '../fleet/host-register.ts'
+import type { TrafficMeter } from '../fleet/traffic-meter.ts'
+import { IngestGovernor, type IngestGovernorOptions } from './ingest-governor.ts'
 import type { AdmittedReport, ReportIntake } from './report-intake.ts'
 
-export interface CollectorParts {
+export interface CollectorOptions extends IngestGovernorOptions {
   readonly clock: Clock
   readonly intake: ReportIntake
   readonly totals: AccessTotals
   readonly hosts: HostRegister
   readonly traffic: TrafficMeter
-  readonly governor: IngestGovernor
   readonly maxReportBytes: number
   readonly maxReportAgeMs: number
 }
@@ -39,13 +38,16 @@ export type IngestCause = ReportRefusal | 'duplicate' | 'hosts-full' | 'overload
  * offset; and hands it to the intake, which adds each entry to its key's window and has a crossing decided and sent.
  */
 export class Collector {
-  readonly #parts: CollectorParts
+  /** Sets the sensors' pace from what comes in. */
+  readonly governor: IngestGovernor
+  readonly #options: CollectorOptions
   readonly #refused = new Map<IngestCause, number>()
   #reportCount = 0
   #entryCount = 0
 
-  constructor(parts: CollectorParts) {
-    this.#parts = parts
+  constructor(options: CollectorOptions) {
+    this.#options = options
+    this.governor = new IngestGovernor(options)
   }
 
   get refused(): Readonly<Record<string, number>> {
@@ -92,7 +94,7 @@ export class Collector {
   }
 
   #collect(bytes: Uint8Array, start: number, sequence: number | undefined): void {
-    const { governor, intake } = this.#parts
+    const { intake } = this.#options
     // Refused whole or taken whole: nothing is counted before all of it has been seen to parse.
     const sections = BinaryReportCursor.survey(bytes, start)
     const report = this.#admit(new BinaryReportCursor(bytes, start), sections, sequence)
@@ -104,12 +106,12 @@ export class Collector {
     }
     this.#reportCount++
     this.#entryCount += entries
-    governor.count(entries, report.now)
+    this.governor.count(entries, report.now)
     intake.take(report, bytes, start)
   }
 
   #checkSize(length: number): void {
-    const { maxReportBytes } = this.#parts
+    const { maxReportBytes } = this.#options
     if (length <= maxReportBytes) return
     const limit = maxReportBytes.toLocaleString('en-US')
     throw new ReportRefusedError(
@@ -124,7 +126,7 @@ export class Collector {
     sections: readonly SectionSurvey[],
     sequence: number | undefined,
   ): AdmittedReport | undefined {
-    const { clock, hosts, governor, intake, maxReportAgeMs } = this.#parts
+    const { clock, hosts, intake, maxReportAgeMs } = this.#options
     if (!intake.hasRoom) {
       this.countRefusal('overload')
       return undefined
@@ -146,11 +148,11 @@ export class Collector {
       this.countRefusal('duplicate')
       return undefined
     }
-    return { instance, now, at: now - ageMs - Math.min(maxHalfIntervalMs, governor.pace.intervalMs / 2), sections }
+    return { instance, now, at: now - ageMs - Math.min(maxHalfIntervalMs, this.governor.pace.intervalMs / 2), sections }
   }
 
   #countTotals({ instance, at }: AdmittedReport, { redisClusterId, totalCount, writes }: SectionSurvey): void {
-    const { totals, traffic } = this.#parts
+    const { totals, traffic } = this.#options
     totals.addReport(redisClusterId, instance.serviceId, at, totalCount)
     instance.accesses.add(at, totalCount)
     // A shield's status tells who answered; a sensor without one counts what went to Redis.

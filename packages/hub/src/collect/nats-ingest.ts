@@ -1,8 +1,27 @@
-import { decodeFrame, FrameError, natsReports, ReportRefusedError, type TimerHandle } from '@firebreak/core'
+import {
+  decodeFrame,
+  FrameError,
+  natsReports,
+  ReportRefusedError,
+  type Runtime,
+  type TimerHandle,
+} from '@firebreak/core'
 import type { Consumer, ConsumerMessages, JsMsg } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
+import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import { HubConfigError } from '../errors.ts'
-import type { HubCore } from '../hub-core.ts'
+import type { HubLogger } from '../hub-options.ts'
+import type { Collector } from './collector.ts'
+
+export interface NatsIngestOptions {
+  /** `nats://[user:password@]host:port`. */
+  readonly url: string
+  readonly runtime: Runtime
+  readonly logger: HubLogger
+  readonly alarms: AlarmBoard
+  readonly collector: Collector
+  readonly maxReportAgeMs: number
+}
 
 interface NatsAddress {
   readonly servers: string
@@ -28,7 +47,7 @@ const maxFetched = 500
  * stream took it in; its counts are on the board of the hubs already, or would be too late.
  */
 export class NatsIngest {
-  readonly #core: HubCore
+  readonly #options: NatsIngestOptions
   readonly #address: NatsAddress
   /** Our time minus the server's. */
   #clockOffsetMs = 0
@@ -39,9 +58,9 @@ export class NatsIngest {
   #isClosed = false
   #reportCount = 0
 
-  constructor(core: HubCore, url: string) {
-    this.#core = core
-    this.#address = parseAddress(url)
+  constructor(options: NatsIngestOptions) {
+    this.#options = options
+    this.#address = parseAddress(options.url)
   }
 
   /** Reports that came this way since start, those that were refused included. */
@@ -62,16 +81,20 @@ export class NatsIngest {
     await this.#connection?.close().catch(() => {})
   }
 
+  #now(): number {
+    return this.#options.runtime.clock.now()
+  }
+
   get #ackWaitMs(): number {
-    return this.#core.options.maxReportAgeMs + 5000
+    return this.#options.maxReportAgeMs + 5000
   }
 
   async #run(): Promise<void> {
-    const { alarms, options } = this.#core
+    const { alarms, logger, runtime } = this.#options
     try {
       const consumer = await this.#connect()
       alarms.clear('nats')
-      options.logger.info({ servers: this.#address.servers }, 'reports come from NATS too')
+      logger.info({ servers: this.#address.servers }, 'reports come from NATS too')
       this.#messages = await consumer.consume({ max_messages: maxFetched })
       for await (const message of this.#messages) this.#take(message)
     } catch (error) {
@@ -80,7 +103,7 @@ export class NatsIngest {
     if (this.#isClosed) return
     await this.#connection?.close().catch(() => {})
     this.#connection = undefined
-    this.#retry = options.timers.setTimeout(() => void this.#run(), retryMs)
+    this.#retry = runtime.timers.setTimeout(() => void this.#run(), retryMs)
   }
 
   async #connect(): Promise<Consumer> {
@@ -113,9 +136,9 @@ export class NatsIngest {
       max_ack_pending: 20_000,
     })
     const client = jet.jetstream(connection)
-    const askedAt = this.#core.now()
+    const askedAt = this.#now()
     const { seq } = await client.publish(clockSubject)
-    const answeredAt = this.#core.now()
+    const answeredAt = this.#now()
     const stored = await manager.streams.getMessage(stream, { seq })
     if (stored !== null) this.#clockOffsetMs = (askedAt + answeredAt) / 2 - stored.time.getTime()
     return client.consumers.get(stream, consumer)
@@ -128,18 +151,18 @@ export class NatsIngest {
         this.#raise(new Error('the connection was lost'))
       } else if (type === 'reconnect') {
         this.#isUp = true
-        this.#core.alarms.clear('nats')
+        this.#options.alarms.clear('nats')
       }
     }
   }
 
   #take(message: JsMsg): void {
-    const { collector, options } = this.#core
+    const { collector, maxReportAgeMs } = this.#options
     this.#reportCount++
     const storedAt = Math.floor(message.info.timestampNanos / nanosPerMs)
-    const ageMs = this.#core.now() - storedAt - this.#clockOffsetMs
+    const ageMs = this.#now() - storedAt - this.#clockOffsetMs
     try {
-      if (ageMs > options.maxReportAgeMs) {
+      if (ageMs > maxReportAgeMs) {
         collector.countRefusal('expired')
       } else {
         const frame = decodeFrame(message.data)
@@ -158,7 +181,7 @@ export class NatsIngest {
     if (this.#isClosed) return
     const cause = `no reports come from NATS at ${this.#address.servers}: ${error.message}`
     const retry = 'it is tried again every second; sensors send over WebSocket meanwhile'
-    this.#core.alarms.raise({ id: 'nats', severity: 'critical', cause, retry }, this.#core.now())
+    this.#options.alarms.raise({ id: 'nats', severity: 'critical', cause, retry })
   }
 }
 

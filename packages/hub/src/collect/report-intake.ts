@@ -2,11 +2,11 @@ import { BinaryReportCursor, type Clock, type RuleSet, type SectionSurvey } from
 import type { AccessTotals } from '../decide/access-totals.ts'
 import type { HeatDecider } from '../decide/heat-decider.ts'
 import type { TableDelivery } from '../deliver/table-delivery.ts'
+import type { Instance } from '../fleet/host-register.ts'
 import type { FarRow, NearSide } from '../heat/far-keys.ts'
 import type { FarTier } from '../heat/far-tier.ts'
 import type { SlotHeat } from '../heat/slot-heat.ts'
 import type { NearKey, TieredHeatEngine } from '../heat/tiered-heat-engine.ts'
-import type { Instance } from '../hosts/host-register.ts'
 
 /** A report that was let in. */
 export interface AdmittedReport {
@@ -38,7 +38,7 @@ export interface ReportIntake {
   close(): Promise<void>
 }
 
-export interface IntakeParts {
+export interface IntakeRooms {
   readonly engine: TieredHeatEngine
   readonly decider: HeatDecider
   readonly delivery: TableDelivery
@@ -49,11 +49,11 @@ export interface IntakeParts {
 
 /** The last step of every entry whose key is near: its track, the decision, and what is shown of it. */
 export class NearIntake {
-  readonly #parts: Pick<IntakeParts, 'engine' | 'decider' | 'delivery'>
+  readonly #rooms: Pick<IntakeRooms, 'engine' | 'decider' | 'delivery'>
   rules: RuleSet
 
-  constructor(parts: Pick<IntakeParts, 'engine' | 'decider' | 'delivery'>, rules: RuleSet) {
-    this.#parts = parts
+  constructor(rooms: Pick<IntakeRooms, 'engine' | 'decider' | 'delivery'>, rules: RuleSet) {
+    this.#rooms = rooms
     this.rules = rules
   }
 
@@ -64,7 +64,7 @@ export class NearIntake {
     bytes: Uint8Array,
     row: FarRow<NearKey>,
   ): boolean {
-    const { engine, decider, delivery } = this.#parts
+    const { engine, decider, delivery } = this.#rooms
     const heat = engine.take(redisClusterId, bytes, row, now)
     if (heat === undefined) return false
     const { count, writes, byteCount } = row
@@ -83,7 +83,7 @@ export class NearIntake {
 export class LocalIntake implements ReportIntake, NearSide<NearKey> {
   readonly hasRoom = true
   readonly wantsPast = false
-  readonly #parts: IntakeParts
+  readonly #rooms: IntakeRooms
   readonly #far: FarTier<NearKey>
   readonly #near: NearIntake
   /** The section that is being taken. */
@@ -92,14 +92,14 @@ export class LocalIntake implements ReportIntake, NearSide<NearKey> {
   #redisClusterId = ''
   #slotCounts: Float64Array | undefined
 
-  constructor(parts: IntakeParts, far: FarTier<NearKey>, rules: RuleSet) {
-    this.#parts = parts
+  constructor(rooms: IntakeRooms, far: FarTier<NearKey>, rules: RuleSet) {
+    this.#rooms = rooms
     this.#far = far
-    this.#near = new NearIntake(parts, rules)
+    this.#near = new NearIntake(rooms, rules)
   }
 
   get candidateLine(): number {
-    return this.#parts.engine.candidateLine
+    return this.#rooms.engine.candidateLine
   }
 
   setRules(rules: RuleSet): void {
@@ -107,7 +107,7 @@ export class LocalIntake implements ReportIntake, NearSide<NearKey> {
   }
 
   take(report: AdmittedReport, bytes: Uint8Array, start: number): void {
-    const { slots, delivery } = this.#parts
+    const { slots, delivery } = this.#rooms
     const cursor = new BinaryReportCursor(bytes, start)
     this.#report = report
     this.#bytes = bytes
@@ -128,17 +128,17 @@ export class LocalIntake implements ReportIntake, NearSide<NearKey> {
 
   onSlot(slot: number, count: number): void {
     if (this.#slotCounts !== undefined) this.#slotCounts[slot]! += count
-    const { totals } = this.#parts
+    const { totals } = this.#rooms
     if (totals.wantsSlots) totals.addEntry(this.#redisClusterId, slot, this.#report!.at, count)
   }
 
   inTurn(turn: (now: number) => void): Promise<void> {
-    turn(this.#parts.clock.now())
+    turn(this.#rooms.clock.now())
     return Promise.resolve()
   }
 
   inPassing(turn: (now: number) => void): void {
-    turn(this.#parts.clock.now())
+    turn(this.#rooms.clock.now())
   }
 
   watch(): void {}

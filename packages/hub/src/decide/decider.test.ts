@@ -1,4 +1,5 @@
 import { parseRule } from '@firebreak/core'
+import { FakeClock, fakeRuntime } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import { TestCore } from '../testing/test-core.ts'
 
@@ -226,17 +227,21 @@ test('services with rules of their own are counted apart, all others together', 
 })
 
 test('the minute setting: a first report arms the evaluation after 60 s and a random part of 10 s', async () => {
-  const random = (() => {
-    const values = [0, 0.1, 0.95]
-    let next = 0
-    return () => values[next++ % values.length]!
-  })()
-  const hub = await TestCore.open([{ id: 'share', glob: '*', share: 0.2, windowMs: 300_000 }], {
-    settleMs: 60_000,
-    settleJitterMs: 10_000,
-    random,
-    hubId: 'h',
-  })
+  // One for each key, once the hub is open.
+  const values: number[] = []
+  const clock = new FakeClock()
+  const runtime = { ...fakeRuntime(1, clock), random: () => values.shift() ?? 0.5 }
+  const hub = await TestCore.open(
+    [{ id: 'share', glob: '*', share: 0.2, windowMs: 300_000 }],
+    {
+      settleMs: 60_000,
+      settleJitterMs: 10_000,
+      runtime,
+    },
+    undefined,
+    clock,
+  )
+  values.push(0, 0.1, 0.95)
   const began = hub.clock.now()
   hub.report({ a: 400, b: 400, c: 400 })
   const hotAt = new Map<string, number>()

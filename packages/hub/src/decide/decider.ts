@@ -10,7 +10,7 @@ import {
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { AccessTotals } from './access-totals.ts'
 import type { StrategyChooser } from './choose-strategy.ts'
-import type { HeatDecider } from './heat-decider.ts'
+import { type HandledKey, type HeatDecider, handledOf } from './heat-decider.ts'
 import type { HotState } from './hot-state.ts'
 import { isEntered, isHeld, readLevel } from './read-level.ts'
 import { coolingReason, hotReason, type LevelReading } from './reason.ts'
@@ -121,14 +121,13 @@ export class Decider implements HeatDecider {
     if (rule === undefined || rule.mode !== 'on') return
     const until = now + Math.max(this.#options.entryTtlMs, graceMs)
     const restored = { ...entry, until }
-    // Held from now on for at least the grace: its window is empty although the key may be hot.
-    const levelSince = now + graceMs - rule.minHoldMs
-    track.state = { phase: 'hot', since: entry.since, level: 0, levelSince, entry: restored, ratePerSecondBefore: 0 }
+    // Held for the grace and no longer: its window is empty although the key may be hot.
+    const held = { levelSince: now - rule.minHoldMs, heldUntil: now + graceMs }
+    track.state = { phase: 'hot', since: entry.since, level: 0, ...held, entry: restored, ratePerSecondBefore: 0 }
     this.#active.add(track)
     this.#options.sink.set(track, restored)
   }
 
-  /** Makes a key hot before it is, and keeps it so for `holdMs` without a single access. */
   warm(track: HeatTrack, reason: string, now: number, holdMs: number): void {
     const { rule } = track
     if (rule === undefined || rule.mode !== 'on') return
@@ -152,11 +151,6 @@ export class Decider implements HeatDecider {
     const level = Math.min(state.level, rule.levels.length - 1)
     this.#changeLevel(track, rule, state, level, now)
     this.#evaluate(track, now)
-  }
-
-  /** Why the key is where it is, in words. */
-  reasonOf(track: HeatTrack, now: number): string {
-    return trackReason(track, this.#options.totals, now)
   }
 
   #arm(track: HeatTrack): void {
@@ -207,7 +201,7 @@ export class Decider implements HeatDecider {
       (level, index) => index <= state.level && isHeld(level, readLevel(track, level, now, totals)),
     )
     const mayLeaveLevel = now - state.levelSince >= rule.minHoldMs
-    if (held < 0 && mayLeaveLevel) {
+    if (held < 0 && mayLeaveLevel && now >= (state.heldUntil ?? 0)) {
       this.#leave(track, now, 'cooled', this.#cooledText(track, rule, state, now))
       return
     }
@@ -220,7 +214,8 @@ export class Decider implements HeatDecider {
     if (entry.until - now < entryTtlMs / 2) {
       entry = { ...entry, until: now + entryTtlMs }
       if (rule.mode === 'on') sink.set(track, entry)
-      if (phase === 'hot') this.#record(track, 'extended', now, `still hot: ${this.reasonOf(track, now)}`)
+      if (phase === 'hot')
+        this.#record(track, 'extended', now, `still hot: ${trackReason(track, this.#options.totals, now)}`)
     }
     if (phase !== state.phase || entry !== state.entry) track.state = { ...state, phase, entry }
   }
@@ -260,15 +255,10 @@ export class Decider implements HeatDecider {
     this.#record(track, 'strategy', now, `${entry.strategy.strategy} at level ${index + 1}: ${reason}`)
   }
 
-  /** All keys that are hot, with what is done for them. */
-  *handled(): Generator<{ track: HeatTrack; entry: TableEntry; since: number }> {
-    for (const track of this.#active) {
-      const { state } = track
-      if (state !== undefined && state.phase !== 'warming') yield { track, entry: state.entry, since: state.levelSince }
-    }
+  handled(): Iterable<HandledKey> {
+    return handledOf(this.#active)
   }
 
-  /** Chooses anew for a hot key: by what is known of its load by now, or because its strategy was given up (`why`). */
   rechoose(track: HeatTrack, now: number, why?: string): void {
     const { rule, state } = track
     if (rule === undefined || state === undefined || state.phase === 'warming') return

@@ -20,7 +20,7 @@ test('a rule is tried on what was: how often, what part of reads, how many bytes
     }
   }
   hub.clock.advance(3000)
-  const recorded = hub.core.recorder.seconds
+  const recorded = hub.core.keys.recorder.seconds
   const { text, readShare, bytes, ...rest } = dryRun(rule({ threshold: 400 }), recorded, () => '')
   expect(rest).toMatchObject({ firings: 3, keys: 1 })
   // A burst's edges may lie in seconds of which only a part belongs to it.

@@ -12,10 +12,31 @@ export interface HeatDecider {
   /** A process says that the key crossed the threshold there; true where it is hot by that. */
   confirmClaim(track: HeatTrack, heat: number, now: number): boolean
   tick(now: number): void
+  /** Makes a key hot before it is, and keeps it so for `holdMs` without a single access. */
+  warm(track: HeatTrack, reason: string, now: number, holdMs: number): void
+  /** All keys that are hot. */
+  handled(): Iterable<HandledKey>
+  /** Chooses again for a hot key: by what is known of its load by now, or because its strategy was given up (`why`). */
+  rechoose(track: HeatTrack, now: number, why?: string): void
   /** A key that was hot before a restart; it gets `graceMs` to be seen again. */
   restore(track: HeatTrack, entry: TableEntry, now: number, graceMs: number): void
   /** The rule of an active track is another now, or is gone. */
   reconsider(track: HeatTrack, rule: Rule | undefined, now: number): void
-  /** Why the key is where it is, in words. */
-  reasonOf(track: HeatTrack, now: number): string
+}
+
+/** A hot key, what is done for it, and since when. */
+export interface HandledKey {
+  readonly track: HeatTrack
+  readonly entry: TableEntry
+  readonly since: number
+}
+
+/** Those of the tracks that are hot. */
+export function* handledOf(tracks: Iterable<HeatTrack>): Generator<HandledKey> {
+  for (const track of tracks) {
+    const { state } = track
+    if (state === undefined || state.phase === 'warming') continue
+    // A key that was pre-warmed is at its level for longer than it is hot: so that its hold alone counts.
+    yield { track, entry: state.entry, since: Math.max(state.levelSince, state.since) }
+  }
 }

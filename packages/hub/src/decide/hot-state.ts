@@ -15,6 +15,8 @@ export type HotState =
       /** The index of the level it is at, and since when. */
       readonly level: number
       readonly levelSince: number
+      /** Not cold before this, whatever its heat: it was pre-warmed, or was hot before a restart. */
+      readonly heldUntil?: number
       /** What the table says; in shadow mode, what it would say. */
       readonly entry: TableEntry
       /** Heat a second when it became hot, for the comparison of before and after. */

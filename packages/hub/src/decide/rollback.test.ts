@@ -37,7 +37,7 @@ function oneSecond(test: TestCore, localHits: number): void {
     keys: [effect],
     watchers: [],
   }
-  test.core.takeStatus([...test.core.hosts.all()][0] as never, status)
+  test.core.fleet.takeStatus([...test.core.fleet.hosts.all()][0] as never, status)
 }
 
 const rule = {

@@ -1,8 +1,8 @@
 import type { StrategyName } from '@firebreak/core'
+import type { Fleet } from '../fleet/fleet.ts'
 import type { HeatEngine } from '../heat/heat-engine.ts'
-import type { KeyEffects } from '../traffic/key-effects.ts'
 import type { LoadOfKey } from './choose-strategy.ts'
-import type { Decider } from './decider.ts'
+import type { HeatDecider } from './heat-decider.ts'
 import { StrategyTrials } from './strategy-trials.ts'
 
 /** A key that was new when it became hot is looked at again once its load is known. */
@@ -11,18 +11,12 @@ const reconsiderMs = 5000
 /** Looks whether what is done for hot keys helps; what does not is rolled back, and told. */
 export class StrategyReview {
   readonly #engine: HeatEngine
-  readonly #effects: KeyEffects
+  readonly #fleet: Fleet
   readonly #trials = new StrategyTrials()
-  /** Masters of each cluster, as its sensors see them. */
-  readonly #nodeCounts = new Map<string, number>()
 
-  constructor(engine: HeatEngine, effects: KeyEffects) {
+  constructor(engine: HeatEngine, fleet: Fleet) {
     this.#engine = engine
-    this.#effects = effects
-  }
-
-  setNodeCount(redisClusterId: string, count: number): void {
-    this.#nodeCounts.set(redisClusterId, count)
+    this.#fleet = fleet
   }
 
   /** What the choice of a strategy weighs; undefined while the key is too new to tell. */
@@ -33,7 +27,7 @@ export class StrategyReview {
       readsPerSecond: recent.accesses - recent.writes,
       writesPerSecond: recent.writes,
       bytesPerAccess: recent.bytes / recent.accesses,
-      nodeCount: this.#nodeCounts.get(redisClusterId) ?? 1,
+      nodeCount: this.#fleet.nodeCount(redisClusterId),
     }
   }
 
@@ -41,12 +35,17 @@ export class StrategyReview {
     return this.#trials.isGivenUp(redisClusterId, key, name, now)
   }
 
+  /** Another hub found so, and when. */
+  giveUp(redisClusterId: string, key: string, name: StrategyName, at: number): void {
+    this.#trials.giveUp(redisClusterId, key, name, at)
+  }
+
   /** Once a second, for all keys that are hot. */
-  judge(decider: Decider, now: number): void {
+  judge(decider: HeatDecider, now: number): void {
     for (const { track, entry, since } of [...decider.handled()]) {
       const { redisClusterId, key } = track
       const name = entry.strategy.strategy
-      const effect = this.#effects.effect(redisClusterId, key, now)
+      const effect = this.#fleet.effects.effect(redisClusterId, key, now)
       const verdict = effect && this.#trials.judge(redisClusterId, key, name, now - since, effect, now)
       if (verdict !== undefined) decider.rechoose(track, now, verdict.why)
       else if (now - since >= reconsiderMs) decider.rechoose(track, now)

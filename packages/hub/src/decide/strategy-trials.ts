@@ -4,8 +4,8 @@ import { entryId, type StrategyName } from '@firebreak/core'
 export interface StrategyEffect {
   /** Reads of the last seconds that the strategy could have helped. */
   readonly reads: number
-  /** The part of them that it did help. */
-  readonly helpedShare: number
+  /** Those that it did help. */
+  readonly helped: number
   readonly errors: number
 }
 
@@ -32,6 +32,12 @@ export class StrategyTrials {
     return until !== undefined && now < until
   }
 
+  /** Remembers that a strategy did not help a key. */
+  giveUp(redisClusterId: string, key: string, name: StrategyName, now: number): void {
+    if (this.#givenUp.size >= maxGivenUp) this.#forget(now)
+    this.#givenUp.set(trialId(redisClusterId, key, name), now + givenUpMs)
+  }
+
   /** Judges a strategy that has been in force for `ageMs`; one without gain, or with errors, is given up from now on. */
   judge(
     redisClusterId: string,
@@ -44,8 +50,7 @@ export class StrategyTrials {
     if (ageMs < trialMs || name === 'Observe') return undefined
     const why = objection(name, effect)
     if (why === undefined) return undefined
-    if (this.#givenUp.size >= maxGivenUp) this.#forget(now)
-    this.#givenUp.set(trialId(redisClusterId, key, name), now + givenUpMs)
+    this.giveUp(redisClusterId, key, name, now)
     return { why }
   }
 
@@ -57,12 +62,12 @@ export class StrategyTrials {
   }
 }
 
-function objection(name: StrategyName, { reads, helpedShare, errors }: StrategyEffect): string | undefined {
+function objection(name: StrategyName, { reads, helped, errors }: StrategyEffect): string | undefined {
   if (errors > enoughReads * maxErrorShare && errors > reads * maxErrorShare) {
     return `${name} is rolled back: it raised ${Math.round(errors)} errors in ${Math.round(reads)} reads`
   }
-  if (name !== 'LocalCache' || reads < enoughReads || helpedShare >= uselessShare) return undefined
-  return `${name} is rolled back: it answered ${(helpedShare * 100).toFixed(1)} % of ${Math.round(reads)} reads only`
+  if (name !== 'LocalCache' || reads < enoughReads || helped >= reads * uselessShare) return undefined
+  return `${name} is rolled back: it answered ${((helped / reads) * 100).toFixed(1)} % of ${Math.round(reads)} reads only`
 }
 
 function trialId(redisClusterId: string, key: string, name: StrategyName): string {

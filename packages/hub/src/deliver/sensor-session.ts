@@ -10,27 +10,11 @@ import {
   type StatusPayload,
   type TableDelta,
 } from '@firebreak/core'
-import type { Instance } from '../hosts/host-register.ts'
-import type { HubCore } from '../hub-core.ts'
+import type { Instance } from '../fleet/host-register.ts'
+import { closeCodes, type SensorChannel } from './sensor-channel.ts'
 import { claimPayload, helloPayload, statusPayload } from './sensor-payloads.ts'
+import type { SensorService } from './sensor-sessions.ts'
 import type { TableListener } from './service-view.ts'
-
-/** The connection as a session needs it. */
-export interface SensorChannel {
-  send(bytes: Uint8Array): void
-  /** The same for bytes that go to many sensors. */
-  sendShared(bytes: Uint8Array): void
-  /** Bytes that wait to be sent. */
-  readonly bufferedBytes: number
-  /** Ends the connection; the reason is told to the other side. */
-  close(code: number, reason: string): void
-}
-
-/** Tells whose token this is; undefined: nobody's. */
-export type AppTokenCheck = (token: string | undefined) => string | undefined
-
-/** Close codes: 1002 and 1008 of RFC 6455, our own from 4000 on. */
-export const closeCodes = { protocol: 1002, refused: 1008, goingAway: 1001, tooSlow: 4001, tooLarge: 1009 } as const
 
 /** A sensor that leaves this much unread is cut off; it comes back and gets a snapshot. */
 const maxBufferedBytes = 8 * 1024 * 1024
@@ -39,21 +23,27 @@ const maxBrokenFrames = 10
 
 /** One sensor's connection: hello first, then reports, statuses and claims in, table changes and heartbeats out. */
 export class SensorSession implements TableListener {
-  readonly #core: HubCore
+  readonly #service: SensorService
   readonly #channel: SensorChannel
-  readonly #checkToken: AppTokenCheck
-  /** The token of the upgrade request, where it had one. */
-  readonly #headerToken: string | undefined
+  readonly #heartbeat: (serviceId: string) => Uint8Array
+  /** The token that came before hello, where one did. */
+  readonly #earlyToken: string | undefined
   #instance: Instance | undefined
   #leave: (() => void) | undefined
   #sequence = 0
   #brokenFrames = 0
 
-  constructor(core: HubCore, channel: SensorChannel, checkToken: AppTokenCheck, headerToken?: string) {
-    this.#core = core
+  /** `heartbeat` makes a service's heartbeat of this moment. */
+  constructor(
+    service: SensorService,
+    channel: SensorChannel,
+    heartbeat: (serviceId: string) => Uint8Array,
+    earlyToken?: string,
+  ) {
+    this.#service = service
     this.#channel = channel
-    this.#checkToken = checkToken
-    this.#headerToken = headerToken
+    this.#heartbeat = heartbeat
+    this.#earlyToken = earlyToken
   }
 
   /** Undefined before hello. */
@@ -78,12 +68,12 @@ export class SensorSession implements TableListener {
   }
 
   onDelta(_delta: TableDelta, frame: Uint8Array): void {
-    if (this.#mayWrite()) this.#channel.sendShared(frame)
+    if (this.#mayWrite()) this.#channel.send(frame, true)
   }
 
   /** Bytes that are the same for every sensor. */
   forward(bytes: Uint8Array): void {
-    if (this.#instance !== undefined && this.#mayWrite()) this.#channel.sendShared(bytes)
+    if (this.#instance !== undefined && this.#mayWrite()) this.#channel.send(bytes, true)
   }
 
   /** The connection has ended. */
@@ -113,16 +103,16 @@ export class SensorSession implements TableListener {
     }
     switch (frame.type) {
       case 'report':
-        this.#core.collector.collectBinary(frame.bytes, frame.payloadStart, frame.sequence)
+        this.#service.collector.collectBinary(frame.bytes, frame.payloadStart, frame.sequence)
         return
       case 'status':
-        this.#core.takeStatus(instance, checked(frame, statusPayload) as StatusPayload)
+        this.#service.fleet.takeStatus(instance, checked(frame, statusPayload) as StatusPayload)
         return
       case 'claim':
-        this.#core.takeClaim(instance, checked(frame, claimPayload))
+        this.#service.keys.takeClaim(instance, checked(frame, claimPayload))
         return
       case 'resync':
-        this.#send('snapshot', this.#core.delivery.snapshot(instance.serviceId))
+        this.#send('snapshot', this.#service.delivery.snapshot(instance.serviceId))
         return
       default:
         throw new FrameError(`a ${frame.type} frame is the hub's to send`)
@@ -131,16 +121,16 @@ export class SensorSession implements TableListener {
 
   #hello(frame: Frame): void {
     const hello = checked(frame, helloPayload)
-    if (this.#checkToken(hello.token ?? this.#headerToken) === undefined) {
+    const { fleet, collector, delivery, runtime, hubId, heartbeatMs, checkToken } = this.#service
+    if (checkToken(hello.token ?? this.#earlyToken) === undefined) {
       const reason = 'the hub asks for an app token; give the sensor one of the tokens file (token)'
       this.#send('refused', { code: 'FB_TOKEN_REFUSED', reason })
       this.close(closeCodes.refused, 'app token refused')
       return
     }
-    const { hosts, options, governor, delivery } = this.#core
-    const now = this.#core.now()
+    const now = runtime.clock.now()
     this.end()
-    const instance = hosts.find(hello.serviceId, hello.hostId, hello.instanceId, now)
+    const instance = fleet.hosts.find(hello.serviceId, hello.hostId, hello.instanceId, now)
     if (instance === undefined) {
       this.#send('refused', { code: 'FB_HUB_FULL', reason: 'the hub knows as many processes as it may (maxInstances)' })
       this.close(closeCodes.refused, 'hub is full')
@@ -150,16 +140,15 @@ export class SensorSession implements TableListener {
     instance.connections++
     instance.clock.ageMs(hello.sentAt, hello.sentAt, now)
     this.#instance = instance
-    const { hubId, heartbeatMs } = options
-    this.#send('welcome', { hubId, hubTime: now, heartbeatMs, ...governor.pace })
+    this.#send('welcome', { hubId, hubTime: now, heartbeatMs, ...collector.governor.pace })
     const joined = delivery.join(hello.serviceId, this)
     this.#leave = joined.leave
     this.#send('snapshot', joined.snapshot)
-    this.#write(encodeHeartbeat(this.#core, hello.serviceId))
+    this.#write(this.#heartbeat(hello.serviceId))
   }
 
   #refuseFrame(error: FrameError): void {
-    this.#core.collector.countRefusal(error.message.includes('version') ? 'version' : 'unparsable')
+    this.#service.collector.countRefusal(error.message.includes('version') ? 'version' : 'unparsable')
     this.#send('refused', { code: error.code, reason: error.message })
     this.#brokenFrames++
     if (this.#brokenFrames >= maxBrokenFrames) this.close(closeCodes.protocol, 'too many broken frames')
@@ -179,21 +168,6 @@ export class SensorSession implements TableListener {
     this.close(closeCodes.tooSlow, 'reads too slowly')
     return false
   }
-}
-
-/** The heartbeat of a service's sensors at this moment. */
-export function encodeHeartbeat(core: HubCore, serviceId: string): Uint8Array {
-  const { delivery, governor, lane } = core
-  const watched = core.watchers.watched()
-  return encodeJsonFrame('heartbeat', 0, {
-    hubTime: core.now(),
-    epoch: delivery.epoch,
-    version: delivery.view(serviceId).version,
-    laneHead: lane.head,
-    isOff: delivery.isOff,
-    ...governor.pace,
-    ...(watched.length > 0 && { watched }),
-  })
 }
 
 /** A payload that has been looked at; a wrong field is named. */

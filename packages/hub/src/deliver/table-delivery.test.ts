@@ -19,6 +19,23 @@ test('an entry goes only to services that touch its key, later ones included', a
   expect(hub.core.delivery.join('api', { onDelta() {} }).snapshot.entries).toEqual([])
 })
 
+test('a key counts as hot until no rule has an entry for it any more', async () => {
+  const hub = await TestCore.open([
+    { ...rule, windowMs: 1000 },
+    { ...rule, id: 'web', service: 'web', priority: 5, windowMs: 3000 },
+  ])
+  const isHot = (key = 'k1', cluster = 'main') => hub.core.delivery.has(cluster, key)
+  expect(isHot()).toBe(false)
+  hub.report({ k1: 200 }, { serviceId: 'shop' })
+  hub.report({ k1: 200 }, { serviceId: 'web', instanceId: 'w' })
+  expect(hub.core.delivery.size).toBe(2)
+  expect([isHot(), isHot('k1', 'other'), isHot('k2')]).toEqual([true, false, false])
+  hub.clock.advance(2000)
+  expect([hub.core.delivery.size, isHot()]).toEqual([1, true])
+  hub.clock.advance(2000)
+  expect([hub.core.delivery.size, isHot()]).toEqual([0, false])
+})
+
 test('rules travel with the table: those of the service, shadow ones too, those that are off not', async () => {
   const hub = await TestCore.open([
     rule,
@@ -91,9 +108,9 @@ test('whoever joins whenever ends with the table of its service, without a gap',
 test('a claim is confirmed by the table, and taken back where the hub sees it otherwise', async () => {
   const hub = await TestCore.open([rule, { ...rule, id: 'dark', prefix: 'd', mode: 'shadow' }])
   const deltas = hub.listen('shop')
-  const instance = hub.core.hosts.find('shop', 'h', 'i', hub.clock.now())!
+  const instance = hub.core.fleet.hosts.find('shop', 'h', 'i', hub.clock.now())!
   const claim = (key: string, ruleId: string, heat: number) =>
-    hub.core.takeClaim(instance, { redisClusterId: 'main', key, ruleId, heat })
+    hub.core.keys.takeClaim(instance, { redisClusterId: 'main', key, ruleId, heat })
   claim('k1', 'r', 150)
   expect(deltas.at(-1)?.set[0]).toMatchObject({ key: 'k1', reason: 'hot because rule `r`: 150/s over 1 s ≥ 100' })
   for (const [key, ruleId, heat] of [

@@ -1,4 +1,4 @@
-import type { Rule, RuleSet, TableEntry, TableSnapshot } from '@firebreak/core'
+import { entryId, type Rule, type RuleSet, type TableEntry, type TableSnapshot } from '@firebreak/core'
 import type { DecisionSink } from '../decide/decider.ts'
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { EntryName, StoredEntry } from '../store/hub-store.ts'
@@ -31,6 +31,8 @@ export class TableDelivery implements DecisionSink {
   #rules: readonly Rule[] = []
   readonly #views = new Map<string, ServiceView>()
   readonly #entries = new Map<HeatTrack, TableEntry>()
+  /** How many entries each key has: one for every rule that it is hot by. */
+  readonly #hotKeys = new Map<string, number>()
   readonly #options: TableDeliveryOptions
   /** Entries that changed since they were last saved; the value tells which it was. */
   #toSave = new Map<HeatTrack, TableEntry>()
@@ -55,6 +57,11 @@ export class TableDelivery implements DecisionSink {
     return this.#entries.values()
   }
 
+  /** True where the key has an entry under any rule. */
+  has(redisClusterId: string, key: string): boolean {
+    return this.#hotKeys.has(entryId(redisClusterId, key))
+  }
+
   get size(): number {
     return this.#entries.size
   }
@@ -65,6 +72,7 @@ export class TableDelivery implements DecisionSink {
   }
 
   set(track: HeatTrack, entry: TableEntry): void {
+    if (!this.#entries.has(track)) this.#countKey(track, 1)
     this.#entries.set(track, entry)
     this.#toSave.set(track, entry)
     for (const service of track.services) this.view(service).set(entry)
@@ -74,6 +82,7 @@ export class TableDelivery implements DecisionSink {
     const entry = this.#entries.get(track)
     if (entry === undefined) return
     this.#entries.delete(track)
+    this.#countKey(track, -1)
     this.#toSave.set(track, entry)
     for (const service of track.services) this.view(service).remove(track.redisClusterId, track.key)
   }
@@ -147,6 +156,13 @@ export class TableDelivery implements DecisionSink {
       this.#views.set(serviceId, view)
     }
     return view
+  }
+
+  #countKey({ redisClusterId, key }: HeatTrack, change: 1 | -1): void {
+    const id = entryId(redisClusterId, key)
+    const count = (this.#hotKeys.get(id) ?? 0) + change
+    if (count > 0) this.#hotKeys.set(id, count)
+    else this.#hotKeys.delete(id)
   }
 
   #save(): void {

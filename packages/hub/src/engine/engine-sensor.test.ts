@@ -1,10 +1,10 @@
 import type { Finding } from '@firebreak/find'
-import { startRedis, waitFor } from '@firebreak/testkit'
+import { FakeClock, fakeRuntime, startRedis, waitFor } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { expect, test } from 'vitest'
+import { TrafficMeter } from '../fleet/traffic-meter.ts'
 import { SlotHeat } from '../heat/slot-heat.ts'
 import { startHub } from '../start-hub.ts'
-import { TrafficMeter } from '../traffic/traffic-meter.ts'
 import { EngineSensor, type EngineView } from './engine-sensor.ts'
 
 const finding = (parts: Partial<Finding>): Finding => ({
@@ -39,7 +39,14 @@ test('the load that no sensor reports is what the servers count beyond what reac
   })
   const hot = finding({ kind: 'hot', method: 'server', keys: [{ key: 'k', node: 'a:1', accessesPerSecond: 800 }] })
   const questions = { slots: async () => load, hotKeys: async () => hot }
-  const options = { redisClusterId: 'main', url: 'redis://a:1', slots, traffic, now: () => 11_500, questions }
+  const options = {
+    redisClusterId: 'main',
+    url: 'redis://a:1',
+    slots,
+    traffic,
+    runtime: fakeRuntime(1, new FakeClock(11_500)),
+    questions,
+  }
   const sensor = new EngineSensor(options)
   await sensor.ask()
   expect(sensor.view).toMatchObject({

@@ -1,7 +1,7 @@
-import { parseRedisUrl, systemTimers, type TimerHandle, type Timers } from '@firebreak/core'
+import { parseRedisUrl, type Runtime, type TimerHandle } from '@firebreak/core'
 import { type Finding, type FoundKey, findHotByServer, findSlots, type SlotLoad } from '@firebreak/find'
+import type { TrafficMeter } from '../fleet/traffic-meter.ts'
 import type { SlotHeat } from '../heat/slot-heat.ts'
-import type { TrafficMeter } from '../traffic/traffic-meter.ts'
 
 /** One node's load as the server counts it, beside what sensors report of it. */
 export interface EngineNodeView {
@@ -38,14 +38,13 @@ export interface EngineSensorOptions {
   readonly url: string
   readonly slots: SlotHeat
   readonly traffic: TrafficMeter
-  readonly now: () => number
+  readonly runtime: Runtime
   /** @default 10000 */
   readonly intervalMs?: number
   /** How long the servers are watched each time. @default 1000 */
   readonly durationMs?: number
   /** @default find's */
   readonly questions?: EngineQuestions
-  readonly timers?: Timers
 }
 
 /**
@@ -55,14 +54,12 @@ export interface EngineSensorOptions {
 export class EngineSensor {
   readonly #options: EngineSensorOptions
   readonly #questions: EngineQuestions
-  readonly #timers: Timers
   #timer: TimerHandle | undefined
   #isAsking = false
   #view: EngineView | undefined
 
   constructor(options: EngineSensorOptions) {
     this.#options = options
-    this.#timers = options.timers ?? systemTimers
     const target = parseRedisUrl(options.url)
     const { durationMs = 1000 } = options
     this.#questions = options.questions ?? {
@@ -78,7 +75,7 @@ export class EngineSensor {
 
   start(): void {
     void this.ask()
-    this.#timer = this.#timers.setInterval(() => void this.ask(), this.#options.intervalMs ?? 10_000)
+    this.#timer = this.#options.runtime.timers.setInterval(() => void this.ask(), this.#options.intervalMs ?? 10_000)
   }
 
   close(): void {
@@ -97,10 +94,10 @@ export class EngineSensor {
     const load = await this.#questions.slots().catch(note)
     const hot = await this.#questions.hotKeys().catch(note)
     this.#isAsking = false
-    const { redisClusterId, now } = this.#options
+    const { redisClusterId, runtime } = this.#options
     this.#view = {
       redisClusterId,
-      at: now(),
+      at: runtime.clock.now(),
       nodes: load === undefined ? [] : this.#nodes(load),
       slots: load?.slots ?? [],
       hotKeys: hot?.keys ?? [],
@@ -109,12 +106,13 @@ export class EngineSensor {
   }
 
   #nodes({ nodes = [] }: Finding): EngineNodeView[] {
-    const { slots, traffic, redisClusterId, now } = this.#options
-    const { redis, local, copies, limited, writes } = traffic.latest(now())
+    const { slots, traffic, redisClusterId, runtime } = this.#options
+    const now = runtime.clock.now()
+    const { redis, local, copies, limited, writes } = traffic.latest(now)
     const all = redis + local + copies + limited + writes
     // Sensors count all accesses; those that a shield answers by itself never reach the server.
     const reachedPart = all === 0 ? 1 : (redis + copies + writes) / all
-    const reported = slots.ratePerSecond(redisClusterId, now()) * reachedPart
+    const reported = slots.ratePerSecond(redisClusterId, now) * reachedPart
     const operations = nodes.reduce((sum, node) => sum + node.operationsPerSecond, 0)
     return nodes.map(({ node, operationsPerSecond, cpuMicrosecondsPerSecond }) => {
       // A report does not say which node it is about: nodes have their part by their own count.

@@ -1,19 +1,22 @@
 import type { IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { OtlpExporter } from '@firebreak/core'
+import { type MetricFamily, type OtlpExporter, prometheusText } from '@firebreak/core'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
-import { WebSocketServer } from 'ws'
-import { SensorSockets } from '../deliver/sensor-sockets.ts'
+import { type WebSocket, WebSocketServer } from 'ws'
+import type { SensorChannel } from '../deliver/sensor-channel.ts'
+import type { SensorSessions } from '../deliver/sensor-sessions.ts'
 import { ApiProblem } from '../errors.ts'
 import type { HubCore } from '../hub-core.ts'
+import type { HubViews } from '../views/hub-views.ts'
 import { AccessGuard, type HubTokens, tokenOf } from './access-guard.ts'
 import { answerError } from './answer-error.ts'
 import { type ApiRoute, openApiOf, registerRoutes } from './api-route.ts'
 import { securityHeaders, serveConsole } from './console-files.ts'
+import { hubFamilies } from './hub-families.ts'
 import { LiveSockets } from './live-sockets.ts'
-import { type HubMetrics, hubMetrics } from './metrics.ts'
 import { hubRoutes } from './routes.ts'
+import { socketChannel } from './socket-channel.ts'
 
 /** A room's HTTP services: registered behind the hub's own checks. */
 export type HubPlugin = (app: FastifyInstance) => Promise<void> | void
@@ -37,11 +40,11 @@ export interface HubServerOptions {
 /** HTTP and WebSocket around a `HubCore`. */
 export class HubServer {
   readonly app: FastifyInstance
-  readonly metrics: HubMetrics
   readonly #core: HubCore
+  readonly #views: HubViews
   readonly #guard: AccessGuard
   readonly #options: HubServerOptions
-  readonly #sensors: SensorSockets
+  readonly #sensors: SensorSessions
   readonly #live: LiveSockets
   // One frame a message; larger ones are the collector's to refuse, so that the sensor hears why and stays connected.
   readonly #sockets: WebSocketServer
@@ -50,10 +53,10 @@ export class HubServer {
   constructor(core: HubCore, options: HubServerOptions) {
     this.#core = core
     this.#options = options
-    this.metrics = hubMetrics(core, options.exports)
+    this.#views = core.views()
     this.#guard = new AccessGuard(options)
-    this.#sensors = new SensorSockets(core, (token) => this.#guard.appOf(token))
-    this.#live = new LiveSockets(core)
+    this.#sensors = core.sensorSessions((token) => this.#guard.appOf(token))
+    this.#live = new LiveSockets(this.#views, core.delivery, core.options.runtime)
     const maxPayload = Math.max(16 * 1024 * 1024, core.options.maxReportBytes * 2)
     this.#sockets = new WebSocketServer({ noServer: true, maxPayload, handleProtocols: chooseProtocol })
     const tls = options.tls && {
@@ -80,7 +83,7 @@ export class HubServer {
     })
     app.addContentTypeParser('text/plain', { parseAs: 'string' }, (_request, body, done) => done(null, body))
     this.#registerHealth()
-    const routes = [...hubRoutes(this.#core, this.#guard), ...this.#options.routes]
+    const routes = [...hubRoutes(this.#core, this.#views, this.#guard), ...this.#options.routes]
     registerRoutes(app, routes, this.#guard)
     const document = openApiOf(routes, this.#options.version)
     app.get('/openapi.json', async () => document)
@@ -97,6 +100,11 @@ export class HubServer {
     this.#sensors.start()
     this.#live.start()
     return (app.server.address() as AddressInfo).port
+  }
+
+  /** The hub's figures at this moment. */
+  families(): MetricFamily[] {
+    return hubFamilies(this.#core, this.#views, this.#options.exports)
   }
 
   /** Says goodbye to everybody and stops listening. */
@@ -118,7 +126,7 @@ export class HubServer {
     })
     this.app.get('/metrics', async (request, reply) => {
       this.#guard.authorize(tokenOf(request.headers), 'viewer')
-      return reply.type(this.metrics.contentType).send(await this.metrics.text())
+      return reply.type('text/plain; version=0.0.4; charset=utf-8').send(prometheusText(this.families()))
     })
   }
 
@@ -130,11 +138,15 @@ export class HubServer {
       else if (path !== '/v1/sensor') throw new ApiProblem(404, 'FB_NOT_FOUND', `there is no WebSocket at ${path}`)
       this.#sockets.handleUpgrade(request, socket, head, (connection) => {
         if (path === '/v1/live') this.#live.add(connection)
-        else this.#sensors.add(connection, socket, tokenOf(request.headers))
+        else this.#sensors.open(this.#channelOf(connection, socket), tokenOf(request.headers))
       })
     } catch (error) {
       refuseUpgrade(socket, error)
     }
+  }
+
+  #channelOf(connection: WebSocket, stream: Duplex): SensorChannel {
+    return socketChannel(connection, stream, () => this.#core.collector.countRefusal('too-large'))
   }
 }
 

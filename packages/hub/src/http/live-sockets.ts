@@ -1,7 +1,7 @@
-import type { TimerHandle } from '@firebreak/core'
+import type { Runtime, TimerHandle } from '@firebreak/core'
 import type { WebSocket } from 'ws'
-import type { HubCore } from '../hub-core.ts'
-import { overview } from '../views/overview.ts'
+import type { TableDelivery } from '../deliver/table-delivery.ts'
+import type { HubViews } from '../views/hub-views.ts'
 
 const everyMs = 1000
 /** A change is shown sooner than the next second, but not more often than this. */
@@ -11,18 +11,22 @@ const maxBufferedBytes = 1024 * 1024
 
 /** Pushes the overview to every console: once a second, and soon after the table changed. */
 export class LiveSockets {
-  readonly #core: HubCore
+  readonly #views: HubViews
+  readonly #delivery: TableDelivery
+  readonly #runtime: Runtime
   readonly #sockets = new Set<WebSocket>()
-  readonly #timers: TimerHandle[] = []
+  #timer: TimerHandle | undefined
   #shownVersion = 0
   #lastPushAt = 0
 
-  constructor(core: HubCore) {
-    this.#core = core
+  constructor(views: HubViews, delivery: TableDelivery, runtime: Runtime) {
+    this.#views = views
+    this.#delivery = delivery
+    this.#runtime = runtime
   }
 
   start(): void {
-    this.#timers.push(this.#core.options.timers.setInterval(() => this.#pushIfDue(), changeMs))
+    this.#timer = this.#runtime.timers.setInterval(() => this.#pushIfDue(), changeMs)
   }
 
   add(socket: WebSocket): void {
@@ -30,23 +34,23 @@ export class LiveSockets {
     const remove = () => void this.#sockets.delete(socket)
     socket.on('close', remove)
     socket.on('error', remove)
-    socket.send(JSON.stringify(overview(this.#core)))
+    socket.send(JSON.stringify(this.#views.overview()))
   }
 
   close(): void {
-    for (const timer of this.#timers) timer.cancel()
+    this.#timer?.cancel()
     for (const socket of this.#sockets) socket.close(1001, 'the hub stops')
     this.#sockets.clear()
   }
 
   #pushIfDue(): void {
-    const now = this.#core.now()
-    const { version } = this.#core.delivery
+    const now = this.#runtime.clock.now()
+    const { version } = this.#delivery
     if (version === this.#shownVersion && now - this.#lastPushAt < everyMs) return
     this.#shownVersion = version
     this.#lastPushAt = now
     if (this.#sockets.size === 0) return
-    const text = JSON.stringify(overview(this.#core))
+    const text = JSON.stringify(this.#views.overview())
     for (const socket of this.#sockets) if (socket.bufferedAmount < maxBufferedBytes) socket.send(text)
   }
 }

@@ -10,8 +10,7 @@ import { z } from 'zod'
 import { dryRun } from '../decide/dry-run.ts'
 import { ApiProblem } from '../errors.ts'
 import type { HubCore } from '../hub-core.ts'
-import { keyDetail, keyViews } from '../views/key-views.ts'
-import { overview } from '../views/overview.ts'
+import type { HubViews } from '../views/hub-views.ts'
 import type { AccessGuard } from './access-guard.ts'
 import type { ApiRoute } from './api-route.ts'
 
@@ -28,28 +27,13 @@ const ruleBody = z.looseObject({}).describe('a rule as users write it; see docs/
 const reportBody = z.string().describe('a text report; see docs/reference/api.md')
 
 /** The hub's own API. */
-export function hubRoutes(core: HubCore, guard: AccessGuard): ApiRoute[] {
+export function hubRoutes(core: HubCore, views: HubViews, guard: AccessGuard): ApiRoute[] {
+  const { delivery, fleet, keys, store, alarms, watchers } = core
   return [
-    {
-      method: 'GET',
-      path: '/v1/overview',
-      summary: 'What is hot now, and are we safe',
-      role: 'viewer',
-      answer: 'Overview',
-      handle: () => overview(core),
-    },
-    {
-      method: 'GET',
-      path: '/v1/keys',
-      summary: 'The hottest keys',
-      role: 'viewer',
-      query: keysQuery,
-      answer: '{ keys: KeyView[] }',
-      handle({ query }) {
-        const { limit: count, state } = query as z.infer<typeof keysQuery>
-        return { keys: keyViews(core, { limit: count, ...(state !== undefined && { state }) }) }
-      },
-    },
+    shows('/v1/overview', 'What is hot now, and are we safe', 'Overview', () => views.overview()),
+    shows('/v1/keys', 'The hottest keys', '{ keys: KeyView[] }', keysQuery, ({ limit: count, state }) => ({
+      keys: views.keys({ limit: count, ...(state !== undefined && { state }) }),
+    })),
     {
       method: 'GET',
       path: '/v1/keys/:cluster/:key',
@@ -61,88 +45,44 @@ export function hubRoutes(core: HubCore, guard: AccessGuard): ApiRoute[] {
         const key = parseKeyText(params['key']!)
         if (key === undefined)
           throw new ApiProblem(400, 'FB_INPUT_INVALID', 'the key is not percent-encoded text', 'key')
-        const detail = await keyDetail(core, params['cluster']!, key)
+        const detail = await views.key(params['cluster']!, key)
         if (detail !== undefined) return detail
         throw new ApiProblem(404, 'FB_NOT_FOUND', `the key ${describeValue(params['key'])} is not tracked now`, 'key')
       },
     },
-    {
-      method: 'GET',
-      path: '/v1/hosts',
-      summary: 'The processes that report',
-      role: 'viewer',
-      answer: '{ hosts: HostView[] }',
-      handle() {
-        const now = core.now()
-        return { hosts: [...core.hosts.all()].map((instance) => instance.view(now)) }
-      },
-    },
-    {
-      method: 'GET',
-      path: '/v1/table',
-      summary: 'The strategy table',
-      role: 'viewer',
-      answer: '{ epoch, version, isOff, strategies: StrategyList }',
-      handle() {
-        const { epoch, version, isOff } = core.delivery
-        return { epoch, version, isOff, strategies: toStrategyList(core.delivery.entries()) }
-      },
-    },
-    {
-      method: 'GET',
-      path: '/v1/history',
-      summary: 'What was decided, newest first',
-      role: 'viewer',
-      query: historyQuery,
-      answer: '{ events: HistoryEvent[] }',
-      async handle({ query }) {
-        return { events: await core.store.history(query as z.infer<typeof historyQuery>) }
-      },
-    },
-    {
-      method: 'GET',
-      path: '/v1/audit',
-      summary: 'Who changed what, newest first',
-      role: 'viewer',
-      query: limitQuery,
-      answer: '{ entries: AuditEntry[] }',
-      async handle({ query }) {
-        return { entries: await core.store.audit((query as z.infer<typeof limitQuery>).limit) }
-      },
-    },
-    {
-      method: 'GET',
-      path: '/v1/slots',
-      summary: 'The busiest slots',
-      role: 'viewer',
-      query: limitQuery,
-      answer: '{ slots: SlotView[] }',
-      handle: ({ query }) => ({ slots: core.slots.busiest(core.now(), (query as z.infer<typeof limitQuery>).limit) }),
-    },
-    {
-      method: 'GET',
-      path: '/v1/alarms',
-      summary: 'What is broken right now',
-      role: 'viewer',
-      answer: '{ alarms: AlarmView[] }',
-      handle: () => ({ alarms: core.alarms.list() }),
-    },
-    {
-      method: 'GET',
-      path: '/v1/watchers',
-      summary: 'The sources of changes that this hub runs',
-      role: 'viewer',
-      answer: '{ watchers: WatcherView[] }',
-      handle: () => ({ watchers: core.watchers.views() }),
-    },
-    {
-      method: 'GET',
-      path: '/v1/staleness',
-      summary: 'How stale cached values were seen to be, by rule',
-      role: 'viewer',
-      answer: '{ rules: RuleStalenessView[] }',
-      handle: () => ({ rules: core.staleness.views((id) => core.rule(id)) }),
-    },
+    shows('/v1/hosts', 'The processes that report', '{ hosts: HostView[] }', () => {
+      const now = core.now()
+      return { hosts: [...fleet.hosts.all()].map((instance) => instance.view(now)) }
+    }),
+    shows('/v1/table', 'The strategy table', '{ epoch, version, isOff, strategies: StrategyList }', () => {
+      const { epoch, version, isOff } = delivery
+      return { epoch, version, isOff, strategies: toStrategyList(delivery.entries()) }
+    }),
+    shows(
+      '/v1/history',
+      'What was decided, newest first',
+      '{ events: HistoryEvent[] }',
+      historyQuery,
+      async (query) => ({ events: await store.history(query) }),
+    ),
+    shows('/v1/audit', 'Who changed what, newest first', '{ entries: AuditEntry[] }', limitQuery, async (query) => ({
+      entries: await store.audit(query.limit),
+    })),
+    shows('/v1/slots', 'The busiest slots', '{ slots: SlotView[] }', limitQuery, (query) => ({
+      slots: keys.slots.busiest(core.now(), query.limit),
+    })),
+    shows('/v1/alarms', 'What is broken right now', '{ alarms: AlarmView[] }', () => ({ alarms: alarms.list() })),
+    shows('/v1/watchers', 'The sources of changes that this hub runs', '{ watchers: WatcherView[] }', () => ({
+      watchers: watchers.views(),
+    })),
+    shows(
+      '/v1/staleness',
+      'How stale cached values were seen to be, by rule',
+      '{ rules: RuleStalenessView[] }',
+      () => ({
+        rules: fleet.staleness.views((id) => core.rule(id)),
+      }),
+    ),
     {
       method: 'POST',
       path: '/v1/switch',
@@ -170,44 +110,34 @@ export function hubRoutes(core: HubCore, guard: AccessGuard): ApiRoute[] {
 }
 
 function ruleRoutes(core: HubCore): ApiRoute[] {
+  const known = (id: string) => {
+    const rule = core.rule(id)
+    if (rule === undefined) throw new ApiProblem(404, 'FB_NOT_FOUND', `there is no rule ${describeValue(id)}`, 'id')
+    return rule
+  }
+  const rulePath = { path: '/v1/rules/:id', answer: '{ rule: Rule }' }
   return [
+    shows('/v1/rules', 'All rules, in the order in which they are tried', '{ rules: Rule[], version }', () =>
+      core.rules(),
+    ),
     {
+      ...rulePath,
       method: 'GET',
-      path: '/v1/rules',
-      summary: 'All rules, in the order in which they are tried',
-      role: 'viewer',
-      answer: '{ rules: Rule[], version }',
-      handle: () => core.rules(),
-    },
-    {
-      method: 'GET',
-      path: '/v1/rules/:id',
       summary: 'One rule',
       role: 'viewer',
-      answer: '{ rule: Rule }',
-      handle({ params }) {
-        const rule = core.rule(params['id']!)
-        if (rule === undefined) throw noRule(params['id']!)
-        return { rule }
-      },
+      handle: ({ params }) => ({ rule: known(params['id']!) }),
     },
     {
+      ...rulePath,
       method: 'PUT',
-      path: '/v1/rules/:id',
       summary: 'Adds or replaces a rule; it is in force when the answer comes',
       role: 'operator',
       body: ruleBody,
-      answer: '{ rule: Rule }',
       async handle({ params, body, caller }) {
-        const given = body as Record<string, unknown>
-        const rule = parseRule({ id: params['id'], ...given })
+        const rule = parseRule({ id: params['id'], ...(body as object) })
         if (rule.id !== params['id']) {
-          throw new ApiProblem(
-            400,
-            'FB_RULE_INVALID',
-            `id is "${rule.id}", but the address says "${params['id']}"`,
-            'id',
-          )
+          const message = `id is "${rule.id}", but the address says "${params['id']}"`
+          throw new ApiProblem(400, 'FB_RULE_INVALID', message, 'id')
         }
         await core.putRule(rule, caller.who)
         return { rule }
@@ -221,19 +151,19 @@ function ruleRoutes(core: HubCore): ApiRoute[] {
       body: ruleBody,
       answer: 'DryRunView',
       handle({ params, body }) {
-        const rule = parseRule({ id: params['id'], ...(body as Record<string, unknown>) })
-        return dryRun(rule, core.recorder.seconds, core.options.nodeOfSlot)
+        const rule = parseRule({ id: params['id'], ...(body as object) })
+        return dryRun(rule, core.keys.recorder.seconds, core.options.nodeOfSlot)
       },
     },
     {
+      ...rulePath,
       method: 'DELETE',
-      path: '/v1/rules/:id',
       summary: 'Deletes a rule; keys that are hot by it are let go at once',
       role: 'operator',
       answer: 'nothing',
       status: 204,
       async handle({ params, caller }) {
-        if (!(await core.deleteRule(params['id']!, caller.who))) throw noRule(params['id']!)
+        await core.deleteRule(known(params['id']!).id, caller.who)
       },
     },
   ]
@@ -270,6 +200,19 @@ function reportRoute(core: HubCore): ApiRoute {
   }
 }
 
-function noRule(id: string): ApiProblem {
-  return new ApiProblem(404, 'FB_NOT_FOUND', `there is no rule ${describeValue(id)}`, 'id')
+type Show<Query> = (query: Query) => unknown
+
+/** A route that shows a viewer something, with a query where there is a schema for it. */
+function shows(path: string, summary: string, answer: string, handle: Show<void>): ApiRoute
+function shows<Schema extends z.ZodType>(
+  path: string,
+  summary: string,
+  answer: string,
+  query: Schema,
+  handle: Show<z.infer<Schema>>,
+): ApiRoute
+function shows(path: string, summary: string, answer: string, first: z.ZodType | Show<void>, second?: Show<never>) {
+  const base = { method: 'GET', path, summary, role: 'viewer', answer } as const
+  if (typeof first === 'function') return { ...base, handle: () => first() }
+  return { ...base, query: first, handle: ({ query }: { query: unknown }) => second!(query as never) }
 }

@@ -1,10 +1,12 @@
-import { FirebreakError } from '@firebreak/core'
+import { FirebreakError, type Runtime, systemRuntime } from '@firebreak/core'
 import { decodeSnowflake, type IdService, timePath } from '@firebreak/ids'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 
 /** What the id routes serve. */
 export interface IdsRoutesOptions {
   readonly service: IdService
+  /** @default the process's own */
+  readonly runtime?: Pick<Runtime, 'wallClock'>
 }
 
 interface GetRequest {
@@ -22,7 +24,10 @@ const text = 'text/plain; charset=utf-8'
  * - `GET /api/snowflake/time`: this node's clock, for its peers
  * - `GET /api/ids/status`, `/api/ids/buffers`, `/api/ids/databases`: for the console
  */
-export async function idsRoutes(app: FastifyInstance, { service }: IdsRoutesOptions): Promise<void> {
+export async function idsRoutes(
+  app: FastifyInstance,
+  { service, runtime = systemRuntime }: IdsRoutesOptions,
+): Promise<void> {
   app.setErrorHandler((error, _request, reply) => sendError(reply, error))
 
   app.get<GetRequest>('/api/segment/get/:key', (request, reply) => {
@@ -44,7 +49,7 @@ export async function idsRoutes(app: FastifyInstance, { service }: IdsRoutesOpti
     service.snowflake === undefined ? decodeSnowflake(params.id) : service.snowflake.decode(params.id),
   )
 
-  app.get(timePath, async () => ({ time: service.snowflake?.nowMs() ?? Date.now() }))
+  app.get(timePath, async () => ({ time: service.snowflake?.nowMs() ?? runtime.wallClock.now() }))
 
   app.get('/api/ids/status', async () => ({
     given: service.given,

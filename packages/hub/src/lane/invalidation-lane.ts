@@ -1,8 +1,15 @@
-import { randomInt } from 'node:crypto'
-import { encodeInvalidation, type Invalidation } from '@firebreak/core'
+import { decodeFrame, decodeInvalidation, encodeInvalidation, type Invalidation } from '@firebreak/core'
+import type { LaneRelay } from './lane-relay.ts'
 
-/** Sends bytes to every sensor that is connected. */
+/** Sends bytes to the sensors of one listener. */
 export type Broadcast = (bytes: Uint8Array) => void
+
+export interface InvalidationLaneOptions {
+  readonly random: () => number
+  /** Where several hubs share a store: carries messages between them. */
+  readonly relay?: LaneRelay | undefined
+  readonly onRelayFailure: (error: Error) => void
+}
 
 /**
  * The hub's lane of invalidations: one sequence for all sensors. Every sensor gets every message, whatever clusters it
@@ -12,11 +19,21 @@ export type Broadcast = (bytes: Uint8Array) => void
  * 0, its head could happen to be the one that a sensor heard last, and what changed in between would not show.
  */
 export class InvalidationLane {
-  #head = randomInt(2 ** 47)
-  readonly #broadcast: Broadcast
+  readonly #options: InvalidationLaneOptions
+  readonly #listeners = new Set<Broadcast>()
+  #head: number
 
-  constructor(broadcast: Broadcast) {
-    this.#broadcast = broadcast
+  constructor(options: InvalidationLaneOptions) {
+    this.#options = options
+    this.#head = Math.floor(options.random() * 2 ** 47)
+  }
+
+  /** Begins to hear what other hubs send. */
+  async open(): Promise<void> {
+    await this.#options.relay?.open(
+      (bytes) => void this.#send(decodeInvalidation(decodeFrame(bytes))),
+      () => this.skip(),
+    )
   }
 
   /** The sequence of the newest message; in every heartbeat. */
@@ -24,14 +41,29 @@ export class InvalidationLane {
     return this.#head
   }
 
+  /** Joins a listener; gives how to leave. */
+  join(broadcast: Broadcast): () => void {
+    this.#listeners.add(broadcast)
+    return () => void this.#listeners.delete(broadcast)
+  }
+
   /** Something may have been missed: the next message, or heartbeat, shows every sensor a gap, and it flushes. */
   skip(): void {
     this.#head++
   }
 
+  /** Tells the sensors of all hubs, those of this one first; gives the sequence here. */
   publish(invalidation: Omit<Invalidation, 'sequence'>): number {
+    const { relay, onRelayFailure } = this.#options
+    const sequence = this.#send(invalidation)
+    relay?.publish(encodeInvalidation({ ...invalidation, sequence: 0 })).catch(onRelayFailure)
+    return sequence
+  }
+
+  #send(invalidation: Omit<Invalidation, 'sequence'>): number {
     this.#head++
-    this.#broadcast(encodeInvalidation({ ...invalidation, sequence: this.#head }))
+    const bytes = encodeInvalidation({ ...invalidation, sequence: this.#head })
+    for (const broadcast of this.#listeners) broadcast(bytes)
     return this.#head
   }
 }

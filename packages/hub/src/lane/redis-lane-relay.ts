@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import type { Redis, RedisSubscriber } from '@firebreak/redis'
 import type { LaneRelay } from './lane-relay.ts'
 
@@ -7,11 +6,12 @@ export class RedisLaneRelay implements LaneRelay {
   readonly #redis: Redis
   readonly #channel: string
   /** Tells our own messages, which come back to us, from those of others. */
-  readonly #name = randomBytes(8).toString('hex')
+  readonly #name: string
   #subscriber: RedisSubscriber | undefined
 
-  constructor(redis: Redis, channel: string) {
+  constructor(redis: Redis, channel: string, name: string) {
     this.#redis = redis
+    this.#name = name
     this.#channel = channel
   }
 

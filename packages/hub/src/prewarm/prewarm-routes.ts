@@ -33,7 +33,7 @@ export function prewarmRoutes(prewarmer: Prewarmer): ApiRoute[] {
             'values',
           )
         }
-        const now = Date.now()
+        const now = prewarmer.now()
         const job = {
           ...rest,
           keys: expandKeys(keys),

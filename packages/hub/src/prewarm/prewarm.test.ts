@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { FakeClock, temporaryFolder } from '@firebreak/testkit'
+import { FakeClock, fakeRuntime, temporaryFolder } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import { TestCore } from '../testing/test-core.ts'
 import { expandKeys, parseAt } from './expand-keys.ts'
@@ -45,7 +45,7 @@ test('ranges of keys and times are read as people write them', () => {
 
 test('a pre-warmed key is hot at once for the named service, stays so without an access, and then cools', async () => {
   const hub = await TestCore.open([rule])
-  const result = hub.core.prewarm({ ...job({ keys: ['product_1', 'other'] }), id: 'j' })
+  const result = hub.core.keys.prewarm({ ...job({ keys: ['product_1', 'other'] }), id: 'j' })
   expect(result).toEqual({ warmed: 1, unmatched: ['other'] })
   const names = () => [...hub.core.delivery.entries()].map(({ key }) => key)
   expect(names()).toEqual(['product_1'])
@@ -54,6 +54,22 @@ test('a pre-warmed key is hot at once for the named service, stays so without an
   expect(names()).toEqual(['product_1'])
   hub.clock.advance(10_000)
   expect(names()).toEqual([])
+})
+
+test('the time asked for holds although the key went up a level and down again meanwhile', async () => {
+  const levels = [
+    { threshold: 1000, strategies: ['LocalCache'] },
+    { threshold: 5000, strategies: ['Observe'] },
+  ]
+  const { threshold: _, strategy: __, ...rest } = rule
+  const hub = await TestCore.open([{ ...rest, levels }])
+  hub.core.keys.prewarm({ ...job(), id: 'j' })
+  hub.keepReporting(1000, { product_1: 600 })
+  expect(hub.entry('product_1')?.strategy.strategy).toBe('Observe')
+  hub.clock.advance(20_000)
+  expect(hub.entry('product_1')).toBeDefined()
+  hub.clock.advance(10_000)
+  expect(hub.entry('product_1')).toBeUndefined()
 })
 
 test('a scheduled job waits for its time, survives a restart, writes its values first, and can be cancelled', async () => {
@@ -69,8 +85,7 @@ test('a scheduled job waits for its time, survives a restart, writes its values 
       writeValue: async (_, key, value) => void done.push(`write ${key}=${value}`),
       file,
       onFailure: () => {},
-      timers: clock,
-      clock,
+      runtime: fakeRuntime(1, clock),
     })
   const first = make()
   await first.add(job({ at: clock.now() + 60_000, values: { product_1: 'v' } }))

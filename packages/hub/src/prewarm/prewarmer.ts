@@ -1,7 +1,6 @@
-import { randomUUID } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { type Clock, type TimerHandle, type Timers, wallClock } from '@firebreak/core'
+import type { Runtime, TimerHandle } from '@firebreak/core'
 
 /** Keys that are to be hot before anybody asks for them. */
 export interface PrewarmJob {
@@ -34,8 +33,7 @@ export interface PrewarmerOptions {
   /** Where jobs to come are kept. @default in memory only */
   readonly file?: string | undefined
   readonly onFailure: (job: PrewarmJob, error: Error) => void
-  readonly timers: Timers
-  readonly clock?: Clock
+  readonly runtime: Runtime
 }
 
 /** Timers of the runtime end at 24 days; a job later than this is looked at again then. */
@@ -44,14 +42,17 @@ const longestTimerMs = 86_400_000
 /** Runs pre-warm jobs at their time, also those that were asked for before a restart. */
 export class Prewarmer {
   readonly #options: PrewarmerOptions
-  readonly #clock: Clock
   readonly #jobs = new Map<string, PrewarmJob>()
   readonly #timers = new Map<string, TimerHandle>()
 
   constructor(options: PrewarmerOptions) {
     this.#options = options
-    this.#clock = options.clock ?? wallClock
     for (const job of this.#read()) this.#schedule(job)
+  }
+
+  /** Wall time, which jobs are asked for in. */
+  now(): number {
+    return this.#options.runtime.wallClock.now()
   }
 
   get canWriteValues(): boolean {
@@ -65,8 +66,8 @@ export class Prewarmer {
 
   /** Runs a job now, or schedules it; a result only where it ran. */
   async add(job: Omit<PrewarmJob, 'id'>): Promise<{ job: PrewarmJob; result: PrewarmResult | undefined }> {
-    const whole = { ...job, id: randomUUID() }
-    if (job.at <= this.#clock.now()) return { job: whole, result: await this.#run(whole) }
+    const whole = { ...job, id: this.#options.runtime.newId() }
+    if (job.at <= this.now()) return { job: whole, result: await this.#run(whole) }
     this.#schedule(whole)
     this.#write()
     return { job: whole, result: undefined }
@@ -87,13 +88,13 @@ export class Prewarmer {
 
   #schedule(job: PrewarmJob): void {
     this.#jobs.set(job.id, job)
-    const waitMs = Math.max(0, job.at - this.#clock.now())
-    const timer = this.#options.timers.setTimeout(() => this.#due(job), Math.min(waitMs, longestTimerMs))
+    const waitMs = Math.max(0, job.at - this.now())
+    const timer = this.#options.runtime.timers.setTimeout(() => this.#due(job), Math.min(waitMs, longestTimerMs))
     this.#timers.set(job.id, timer)
   }
 
   #due(job: PrewarmJob): void {
-    if (job.at > this.#clock.now()) {
+    if (job.at > this.now()) {
       this.#schedule(job)
       return
     }

@@ -1,6 +1,7 @@
-import { type StrategyList, type TableEntry, type TimerHandle, toStrategyList } from '@firebreak/core'
+import { type Runtime, type StrategyList, type TableEntry, type TimerHandle, toStrategyList } from '@firebreak/core'
+import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import type { ServiceView } from '../deliver/service-view.ts'
-import type { HubCore } from '../hub-core.ts'
+import type { TableDelivery } from '../deliver/table-delivery.ts'
 import type { ConfigCentre } from './config-centre.ts'
 
 /** What stands in the config centre for one service. */
@@ -13,6 +14,13 @@ export interface PublishedTable {
   readonly validUntil: number
   /** The strategies with their keys, by the cluster that the keys are on. */
   readonly clusters: Readonly<Record<string, StrategyList>>
+}
+
+export interface TablePublisherOptions {
+  readonly centre: ConfigCentre
+  readonly runtime: Runtime
+  readonly delivery: TableDelivery
+  readonly alarms: AlarmBoard
 }
 
 /** How often changes are looked for, and how long a failed write waits. */
@@ -30,8 +38,7 @@ const alarmId = 'publish'
  * settings there. One document a service; it carries its own end, so that nobody acts on the word of hubs that are gone.
  */
 export class TablePublisher {
-  readonly #core: HubCore
-  readonly #centre: ConfigCentre
+  readonly #options: TablePublisherOptions
   readonly #written = new Map<string, { readonly version: number; readonly at: number }>()
   /** Services whose table the centre would not take. */
   readonly #tooLarge = new Set<string>()
@@ -39,9 +46,8 @@ export class TablePublisher {
   #writing: Promise<void> | undefined
   #isClosed = false
 
-  constructor(core: HubCore, centre: ConfigCentre) {
-    this.#core = core
-    this.#centre = centre
+  constructor(options: TablePublisherOptions) {
+    this.#options = options
   }
 
   start(): void {
@@ -53,44 +59,45 @@ export class TablePublisher {
     this.#isClosed = true
     this.#timer?.cancel()
     await this.#writing
-    await this.#centre.close()
+    await this.#options.centre.close()
   }
 
   async #writeChanges(): Promise<void> {
-    const { alarms, options } = this.#core
+    const { alarms, centre, delivery, runtime } = this.#options
     let pauseMs = lookMs
     try {
-      for (const [serviceId, view] of this.#core.delivery.services()) await this.#write(serviceId, view)
+      for (const [serviceId, view] of delivery.services()) await this.#write(serviceId, view)
       if (this.#tooLarge.size === 0) alarms.clear(alarmId)
       else this.#raise(`over ${maxBytes} bytes: the table of ${[...this.#tooLarge].join(', ')}`, 'when it is smaller')
     } catch (error) {
       pauseMs = retryMs
-      this.#raise(`${this.#centre.name}: ${(error as Error).message}`, `every ${retryMs} ms`)
+      this.#raise(`${centre.name}: ${(error as Error).message}`, `every ${retryMs} ms`)
     }
-    if (!this.#isClosed) this.#timer = options.timers.setTimeout(() => this.start(), pauseMs)
+    if (!this.#isClosed) this.#timer = runtime.timers.setTimeout(() => this.start(), pauseMs)
   }
 
   /** Writes a table that changed or is due to be renewed. */
   async #write(serviceId: string, view: ServiceView): Promise<void> {
-    const { epoch, isOff } = this.#core.delivery
+    const { centre, runtime, delivery } = this.#options
+    const { epoch, isOff } = delivery
     const { version } = view
-    const now = this.#core.now()
+    const now = runtime.clock.now()
     const last = this.#written.get(serviceId)
     if (last?.version === version && now - last.at < renewMs) return
     const clusters = byCluster(view.entries())
-    const table: PublishedTable = { epoch, version, isOff, validUntil: Date.now() + validMs, clusters }
+    const table: PublishedTable = { epoch, version, isOff, validUntil: runtime.wallClock.now() + validMs, clusters }
     const text = JSON.stringify(table)
     if (Buffer.byteLength(text) > maxBytes) {
       this.#tooLarge.add(serviceId)
     } else {
-      await this.#centre.put(`${this.#centre.root}/${encodeURIComponent(serviceId)}`, text)
+      await centre.put(`${centre.root}/${encodeURIComponent(serviceId)}`, text)
       this.#tooLarge.delete(serviceId)
     }
     this.#written.set(serviceId, { version, at: now })
   }
 
   #raise(cause: string, retry: string): void {
-    this.#core.alarms.raise({ id: alarmId, severity: 'warning', cause, retry }, this.#core.now())
+    this.#options.alarms.raise({ id: alarmId, severity: 'warning', cause, retry })
   }
 }
 

@@ -5,21 +5,21 @@ import type { HubState, HubStore } from '../store/hub-store.ts'
 export class RuleBook {
   readonly #store: HubStore
   readonly #rules = new Map<string, Rule>()
-  readonly #onChange: (rules: RuleSet) => Promise<void>
+  readonly #listeners: ((rules: RuleSet) => Promise<void> | void)[] = []
   #version: number
   #set: RuleSet
 
-  /** `onChange` puts every set of rules but the first in force. */
-  constructor(store: HubStore, { rules, rulesVersion }: HubState, onChange: (rules: RuleSet) => Promise<void>) {
+  constructor(store: HubStore, { rules, rulesVersion }: HubState) {
     this.#store = store
-    this.#onChange = onChange
     for (const rule of rules) this.#rules.set(rule.id, rule)
     this.#version = rulesVersion
     this.#set = new RuleSet(rules)
   }
 
-  get set(): RuleSet {
-    return this.#set
+  /** Puts the rules in force now, and every set after them; a change waits for it. */
+  onChange(apply: (rules: RuleSet) => Promise<void> | void): void {
+    this.#listeners.push(apply)
+    void apply(this.#set)
   }
 
   get(id: string): Rule | undefined {
@@ -61,8 +61,8 @@ export class RuleBook {
     await this.#compile()
   }
 
-  #compile(): Promise<void> {
+  async #compile(): Promise<void> {
     this.#set = new RuleSet(this.#rules.values())
-    return this.#onChange(this.#set)
+    await Promise.all(this.#listeners.map((apply) => apply(this.#set)))
   }
 }

@@ -1,4 +1,4 @@
-import type { AuditEntry, HistoryEvent, Rule, TableEntry } from '@firebreak/core'
+import { type AuditEntry, type HistoryEvent, type Rule, systemRuntime, type TableEntry } from '@firebreak/core'
 import type { HeatBoard } from '../board/heat-board.ts'
 import type { LaneRelay } from '../lane/lane-relay.ts'
 
@@ -74,6 +74,12 @@ export interface EntryName {
   readonly ruleId: string
 }
 
+/** How a store is opened. */
+export interface StoreOptions extends StoreLimits {
+  /** Makes the store's name, once. @default a random one */
+  readonly newId?: () => string
+}
+
 /** How much is kept. */
 export interface StoreLimits {
   /** @default 100000 */
@@ -82,4 +88,4 @@ export interface StoreLimits {
   readonly maxAudit?: number
 }
 
-export const storeDefaults = { maxHistory: 100_000, maxAudit: 100_000 } as const
+export const storeDefaults = { maxHistory: 100_000, maxAudit: 100_000, newId: systemRuntime.newId } as const

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import type { AuditEntry, HistoryEvent, Rule } from '@firebreak/core'
 import {
   type EntryName,
@@ -7,13 +6,14 @@ import {
   type HubStore,
   type StoredEntry,
   type StoreLimits,
+  type StoreOptions,
   storeDefaults,
 } from './hub-store.ts'
 
 /** A store that forgets everything with its process; each has an epoch of its own. */
 export class MemoryStore implements HubStore {
   readonly name = 'memory'
-  readonly #epoch = randomUUID()
+  readonly #epoch: string
   readonly #rules = new Map<string, Rule>()
   readonly #entries = new Map<string, StoredEntry>()
   readonly #positions = new Map<string, string>()
@@ -24,8 +24,10 @@ export class MemoryStore implements HubStore {
   #versionFloor = 0
   #isOff = false
 
-  constructor(limits: StoreLimits = {}) {
-    this.#limits = { ...storeDefaults, ...limits }
+  constructor(options: StoreOptions = {}) {
+    const { newId, ...limits } = { ...storeDefaults, ...options }
+    this.#epoch = newId()
+    this.#limits = limits
   }
 
   async load(): Promise<HubState> {

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import type { AuditEntry, Clock, HistoryEvent, Rule } from '@firebreak/core'
 import { loadScript, type Redis, type RedisReply } from '@firebreak/redis'
 import type { HeatBoard } from '../board/heat-board.ts'
@@ -11,6 +10,7 @@ import {
   type HubStore,
   type StoredEntry,
   type StoreLimits,
+  type StoreOptions,
   storeDefaults,
 } from './hub-store.ts'
 
@@ -22,7 +22,7 @@ const restore = script('restore')
 /** History is searched in steps of so many events. */
 const historyStep = 1000
 
-export interface RedisStoreOptions extends StoreLimits {
+export interface RedisStoreOptions extends StoreOptions {
   /** The beginning of all keys; hubs with the same one share everything. @default 'firebreak' */
   readonly prefix?: string
   /** Lets the connection go when the store is closed. @default the caller keeps it */
@@ -43,11 +43,19 @@ export class RedisStore implements HubStore {
   readonly #limits: Required<StoreLimits>
   readonly #keys: { state: string; rules: string; entries: string; history: string; audit: string; positions: string }
   readonly #disconnect: () => void
+  readonly #newId: () => string
 
   constructor(redis: Redis, options: RedisStoreOptions = {}) {
-    const { prefix = 'firebreak', disconnect = () => {}, testClock, ...limits } = options
+    const {
+      prefix = 'firebreak',
+      disconnect = () => {},
+      testClock,
+      newId,
+      ...limits
+    } = { ...storeDefaults, ...options }
     this.#redis = redis
-    this.#limits = { ...storeDefaults, ...limits }
+    this.#limits = limits
+    this.#newId = newId
     this.#disconnect = disconnect
     const key = (name: string) => `{${prefix}:hub}:${name}`
     this.#keys = {
@@ -60,12 +68,12 @@ export class RedisStore implements HubStore {
     }
     const boardKeys = { prefix, stateKey: this.#keys.state, hubsKey: key('hubs') }
     this.board = new RedisHeatBoard(redis, { ...boardKeys, ...(testClock && { testClock }) })
-    this.lane = new RedisLaneRelay(redis, key('lane'))
+    this.lane = new RedisLaneRelay(redis, key('lane'), newId())
   }
 
   async load(): Promise<HubState> {
     const { state: stateKey, rules, entries } = this.#keys
-    await this.#redis.send(['HSETNX', stateKey, 'epoch', randomUUID()])
+    await this.#redis.send(['HSETNX', stateKey, 'epoch', this.#newId()])
     const [state, ruleValues, entryValues] = await Promise.all([
       this.#redis.send(['HGETALL', stateKey]).then(toMap),
       this.#redis.send(['HVALS', rules]) as Promise<string[]>,
@@ -156,7 +164,7 @@ export class RedisStore implements HubStore {
   async restore({ rules, rulesVersion, isOff }: Pick<HubState, 'rules' | 'rulesVersion' | 'isOff'>): Promise<boolean> {
     const { rules: rulesKey, state } = this.#keys
     const values = rules.flatMap((rule) => [rule.id, JSON.stringify(rule)])
-    const args = [randomUUID(), rulesVersion, isOff ? '1' : '0', ...values]
+    const args = [this.#newId(), rulesVersion, isOff ? '1' : '0', ...values]
     return (await this.#redis.run(restore, [rulesKey, state], args)) === 1
   }
 

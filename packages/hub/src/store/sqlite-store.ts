@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
@@ -11,6 +10,7 @@ import {
   type HubStore,
   type StoredEntry,
   type StoreLimits,
+  type StoreOptions,
   storeDefaults,
 } from './hub-store.ts'
 
@@ -24,8 +24,9 @@ export class SqliteStore implements HubStore {
   readonly #prepared = new Map<string, StatementSync>()
   readonly #limits: Required<StoreLimits>
 
-  constructor(file: string, limits: StoreLimits = {}) {
-    this.#limits = { ...storeDefaults, ...limits }
+  constructor(file: string, options: StoreOptions = {}) {
+    const { newId, ...limits } = { ...storeDefaults, ...options }
+    this.#limits = limits
     try {
       mkdirSync(dirname(file), { recursive: true })
       this.#database = new DatabaseSync(file)
@@ -33,7 +34,7 @@ export class SqliteStore implements HubStore {
       this.#database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000')
       this.#database.exec(schema)
       this.#run('raiseState', { name: 'rulesVersion', value: '0' })
-      if (this.#state('epoch') === undefined) this.#run('setState', { name: 'epoch', value: randomUUID() })
+      if (this.#state('epoch') === undefined) this.#run('setState', { name: 'epoch', value: newId() })
     } catch (cause) {
       throw new StoreError(`the store ${file} cannot be opened: ${(cause as Error).message}`, { cause })
     }

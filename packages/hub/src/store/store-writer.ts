@@ -20,6 +20,8 @@ export class StoreWriter {
   #pump: Promise<void> | undefined
   #isHistoryQueued = false
   #isClosing = false
+  /** Ends the pause before the first write. */
+  #begin: (() => void) | undefined
   #endWait: (() => void) | undefined
   #lostCount = 0
 
@@ -54,12 +56,14 @@ export class StoreWriter {
 
   /** Resolves once everything so far is written. */
   async drained(): Promise<void> {
+    this.#begin?.()
     await this.#pump
   }
 
   /** Like `drained`, but a store that fails now is not waited for. */
   async close(): Promise<void> {
     this.#isClosing = true
+    this.#begin?.()
     this.#endWait?.()
     await this.#pump
   }
@@ -85,7 +89,11 @@ export class StoreWriter {
 
   async #run(): Promise<void> {
     // Not in this turn: a decision must leave for the sensors before the disk is asked.
-    await new Promise<void>((resolve) => setImmediate(resolve))
+    await new Promise<void>((resolve) => {
+      this.#begin = resolve
+      this.#timers.setImmediate(resolve)
+    })
+    this.#begin = undefined
     while (this.#queue.length > 0) {
       const work = this.#queue[0]!
       try {

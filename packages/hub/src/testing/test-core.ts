@@ -1,5 +1,5 @@
 import { encodeBinaryReport, parseRule, type Report, type TableDelta, type TableEntry } from '@firebreak/core'
-import { FakeClock } from '@firebreak/testkit'
+import { FakeClock, fakeRuntime } from '@firebreak/testkit'
 import { HubCore } from '../hub-core.ts'
 import type { HubCoreOptions } from '../hub-options.ts'
 import type { HubStore } from '../store/hub-store.ts'
@@ -24,7 +24,11 @@ export class TestCore {
     store: HubStore = new MemoryStore(),
     clock: FakeClock = new FakeClock(),
   ): Promise<TestCore> {
-    const core = await HubCore.open(store, { clock, timers: clock, random: () => 0.5, loadOf: () => 0, ...options })
+    const core = await HubCore.open(store, {
+      runtime: { ...fakeRuntime(1, clock), random: () => 0.5 },
+      loadOf: () => 0,
+      ...options,
+    })
     for (const rule of rules) await core.putRule(parseRule(rule), 'test')
     core.start()
     return new TestCore(core, clock, store)

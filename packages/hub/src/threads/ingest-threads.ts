@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import type { TimerHandle, Timers } from '@firebreak/core'
+import type { Clock, TimerHandle, Timers } from '@firebreak/core'
 import type { ThreadAnswer, ThreadData, ThreadOrder } from './thread-messages.ts'
 
 export interface IngestThreadsOptions {
@@ -7,6 +7,7 @@ export interface IngestThreadsOptions {
   readonly maxKeys: number
   readonly hashSeed: number
   readonly timers: Timers
+  readonly clock: Clock
   /** A thread answered. */
   readonly onAnswer: (shard: number, answer: ThreadAnswer) => void
   /** A thread ended by itself: what it had counted, and what it had not answered, is gone. Another takes its place. */
@@ -96,7 +97,7 @@ export class IngestThreads {
     this.#threads[shard] = undefined
     if (this.#isClosed) return
     this.#options.onLost(shard, error)
-    const now = performance.now()
+    const now = this.#options.clock.now()
     const isFirst = now - (this.#endedAt.get(shard) ?? Number.NEGATIVE_INFINITY) > quietMs
     this.#endedAt.set(shard, now)
     if (isFirst) {

@@ -69,6 +69,7 @@ export class ThreadedFarSide implements FarSide<NearKey> {
     this.#threads = new IngestThreads({
       ...this.#options,
       timers,
+      clock,
       onAnswer: (shard, answer) => {
         this.#counts[shard] = answer
         onAnswer(shard, answer)

@@ -1,5 +1,5 @@
 import { encodeBinaryReport, type HistoryEvent, type Report } from '@firebreak/core'
-import { FakeClock, scale, waitFor } from '@firebreak/testkit'
+import { FakeClock, fakeRuntime, scale, waitFor } from '@firebreak/testkit'
 import { afterEach, expect, test } from 'vitest'
 import type { HubCoreOptions } from '../hub-options.ts'
 import { MemoryStore } from '../store/memory-store.ts'
@@ -26,12 +26,9 @@ function seeded(seed: number): () => number {
 }
 
 async function open(ingestThreads: number, options: HubCoreOptions = {}): Promise<TestCore> {
-  const hub = await TestCore.open(
-    rules,
-    { random: seeded(7), ingestThreads, ...options },
-    new MemoryStore(),
-    new FakeClock(),
-  )
+  const clock = new FakeClock()
+  const runtime = { ...fakeRuntime(7, clock), random: seeded(7) }
+  const hub = await TestCore.open(rules, { runtime, ingestThreads, ...options }, new MemoryStore(), clock)
   hubs.push(hub)
   return hub
 }
@@ -70,8 +67,8 @@ async function play(hub: TestCore, isPatient: boolean): Promise<HistoryEvent[]> 
       hub.clock.advance(25)
     }
     if (tick === 40) {
-      const instance = hub.core.hosts.find('shop', 'h0', 'i0', hub.clock.now())!
-      hub.core.takeClaim(instance, { redisClusterId: 'main', key: 'k-claimed', ruleId: 'high', heat: 500 })
+      const instance = hub.core.fleet.hosts.find('shop', 'h0', 'i0', hub.clock.now())!
+      hub.core.keys.takeClaim(instance, { redisClusterId: 'main', key: 'k-claimed', ruleId: 'high', heat: 500 })
     }
     if (tick === 60) {
       // While much is under way. Far below what was near by the old one: what was far is hot from the next report on.
@@ -103,7 +100,7 @@ test('threads decide what one thread decides: the same keys, at the same times, 
     const hub = await open(threads)
     expect(await play(hub, isPatient)).toEqual(alone)
     // What is only shown comes with the answer to the last sweep.
-    const slots = (core: TestCore) => core.core.slots.busiest(core.clock.now(), 20_000)
+    const slots = (core: TestCore) => core.core.keys.slots.busiest(core.clock.now(), 20_000)
     await waitFor(() => JSON.stringify(slots(hub)) === JSON.stringify(slots(single)))
   }
 })

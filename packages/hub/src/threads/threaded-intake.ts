@@ -1,6 +1,6 @@
 import type { RuleSet, Timers } from '@firebreak/core'
-import { type AdmittedReport, type IntakeParts, NearIntake, type ReportIntake } from '../collect/report-intake.ts'
-import type { AlarmBoard } from '../decide/alarm-board.ts'
+import type { AlarmBoard } from '../alarms/alarm-board.ts'
+import { type AdmittedReport, type IntakeRooms, NearIntake, type ReportIntake } from '../collect/report-intake.ts'
 import { emptyRow, latin1 } from '../heat/far-keys.ts'
 import type { NearKey } from '../heat/tiered-heat-engine.ts'
 import { eachRow } from './each-row.ts'
@@ -9,7 +9,7 @@ import { slotFields, type ThreadAnswer } from './thread-messages.ts'
 import type { ThreadedFarSide } from './threaded-far-side.ts'
 import type { TurnClock } from './turn-clock.ts'
 
-export interface ThreadedIntakeParts extends Omit<IntakeParts, 'clock'> {
+export interface ThreadedIntakeRooms extends Omit<IntakeRooms, 'clock'> {
   readonly clock: TurnClock
   readonly alarms: AlarmBoard
   readonly timers: Timers
@@ -39,7 +39,7 @@ const lostShownMs = 60_000
  * two, and never what.
  */
 export class ThreadedIntake implements ReportIntake {
-  readonly #parts: ThreadedIntakeParts
+  readonly #rooms: ThreadedIntakeRooms
   readonly #near: NearIntake
   readonly #turns: Turn[] = []
   readonly #batches = new Map<number, ReportBatch>()
@@ -51,24 +51,24 @@ export class ThreadedIntake implements ReportIntake {
   #isFlushDue = false
   #isDraining = false
 
-  constructor(parts: ThreadedIntakeParts, rules: RuleSet) {
-    this.#parts = parts
-    this.#near = new NearIntake(parts, rules)
-    parts.far.start({
+  constructor(rooms: ThreadedIntakeRooms, rules: RuleSet) {
+    this.#rooms = rooms
+    this.#near = new NearIntake(rooms, rules)
+    rooms.far.start({
       onAnswer: (shard, answer) => this.#answered(shard, answer),
       onLost: (shard, error) => this.#lost(shard, error),
-      engine: parts.engine,
-      timers: parts.timers,
-      clock: parts.clock,
+      engine: rooms.engine,
+      timers: rooms.timers,
+      clock: rooms.clock,
     })
   }
 
   get far(): ThreadedFarSide {
-    return this.#parts.far
+    return this.#rooms.far
   }
 
   get hasRoom(): boolean {
-    return this.#backlogBytes < this.#parts.maxBacklogBytes
+    return this.#backlogBytes < this.#rooms.maxBacklogBytes
   }
 
   setRules(rules: RuleSet): void {
@@ -82,7 +82,7 @@ export class ThreadedIntake implements ReportIntake {
     if (this.#isFlushDue) return
     this.#isFlushDue = true
     // All that came in one turn of the event loop goes together.
-    setImmediate(() => {
+    this.#rooms.timers.setImmediate(() => {
       this.#isFlushDue = false
       this.#flush()
       // Where no thread is left, nobody answers.
@@ -107,15 +107,15 @@ export class ThreadedIntake implements ReportIntake {
   }
 
   load(): number {
-    return this.#parts.far.threads.load()
+    return this.#rooms.far.threads.load()
   }
 
   close(): Promise<void> {
-    return this.#parts.far.threads.close()
+    return this.#rooms.far.threads.close()
   }
 
   #enqueue(isBarrier: boolean, turn: (now: number) => void): void {
-    const at = this.#parts.clock.now()
+    const at = this.#rooms.clock.now()
     this.#turns.push({ kind: 'run', at, isBarrier, run: () => turn(at) })
     this.#flush()
     this.#drain()
@@ -141,13 +141,13 @@ export class ThreadedIntake implements ReportIntake {
         if (turn.isBarrier) return
       } else {
         if (++batches > maxSentBatches) return
-        turn.batch.waitingFor ??= this.#parts.far.send(turn.batch)
+        turn.batch.waitingFor ??= this.#rooms.far.send(turn.batch)
       }
     }
   }
 
   #answered(shard: number, answer: ThreadAnswer): void {
-    const { slots } = this.#parts
+    const { slots } = this.#rooms
     for (const { redisClusterId, at, pairs } of answer.slotSums) {
       const counts = slots.counts(redisClusterId, at)
       if (counts === undefined) continue
@@ -174,11 +174,11 @@ export class ThreadedIntake implements ReportIntake {
         } else {
           const { at, run, isBarrier } = turn
           this.#turns.shift()
-          this.#parts.clock.at = at
+          this.#rooms.clock.at = at
           try {
             run()
           } finally {
-            this.#parts.clock.at = undefined
+            this.#rooms.clock.at = undefined
           }
           if (isBarrier) this.#flush()
         }
@@ -189,10 +189,10 @@ export class ThreadedIntake implements ReportIntake {
   }
 
   #apply(batch: ReportBatch): void {
-    this.#parts.far.apply(batch, () => {
+    this.#rooms.far.apply(batch, () => {
       this.#takeSlots(batch)
       this.#takeRows(batch)
-      this.#parts.delivery.flush()
+      this.#rooms.delivery.flush()
     })
     this.#batches.delete(batch.number)
     this.#backlogBytes -= batch.byteLength
@@ -206,13 +206,13 @@ export class ThreadedIntake implements ReportIntake {
       for (let at = 0; at < slots.length; at += slotFields) {
         const report = reports[slots[at]!]!
         const { redisClusterId } = report.sections[slots[at + 1]!]!
-        this.#parts.totals.addEntry(redisClusterId, slots[at + 2]!, report.at, slots[at + 3]!)
+        this.#rooms.totals.addEntry(redisClusterId, slots[at + 2]!, report.at, slots[at + 3]!)
       }
     }
   }
 
   #takeRows(batch: ReportBatch): void {
-    const { far, clock, delivery } = this.#parts
+    const { far, clock, delivery } = this.#rooms
     let last: AdmittedReport | undefined
     eachRow(batch, this.#row, (report, redisClusterId, key, row) => {
       if (report !== last) {
@@ -226,13 +226,13 @@ export class ThreadedIntake implements ReportIntake {
   }
 
   #lost(shard: number, error: Error): void {
-    const { alarms, clock, far } = this.#parts
+    const { alarms, clock, far } = this.#rooms
     const now = clock.now()
     const cause =
       `ingest thread ${shard + 1} of ${far.threads.count} ended: ${error.message}; ` +
       'its keys that are far from their thresholds are counted anew, what it had not answered is lost'
     const retry = 'another thread takes its place; keys that are near or hot are held by the main thread'
-    alarms.raise({ id: `ingest-thread:${shard + 1}`, severity: 'critical', cause, retry }, now)
+    alarms.raise({ id: `ingest-thread:${shard + 1}`, severity: 'critical', cause, retry })
     this.#lostAt.set(shard, now)
     for (const batch of this.#batches.values()) batch.waitingFor?.delete(shard)
     this.#drain()
@@ -242,7 +242,7 @@ export class ThreadedIntake implements ReportIntake {
     for (const [shard, lostAt] of this.#lostAt) {
       if (now - lostAt < lostShownMs) continue
       this.#lostAt.delete(shard)
-      this.#parts.alarms.clear(`ingest-thread:${shard + 1}`)
+      this.#rooms.alarms.clear(`ingest-thread:${shard + 1}`)
     }
   }
 }

@@ -1,15 +1,16 @@
-import { type AlarmView, FirebreakError } from '@firebreak/core'
+import { type AlarmView, FirebreakError, type TimerHandle, type Timers } from '@firebreak/core'
 import type { Redis } from '@firebreak/redis'
 import { BinlogSource, type KeyRefresh, type SourceState, WatchError } from '@firebreak/watch'
+import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import { LanePublisher, type LanePublisherOptions } from './lane-publisher.ts'
 import { httpLoader, RowRefresher } from './row-refresher.ts'
-import type { WatcherHost } from './source-watcher.ts'
 import { forEachKeyOf } from './table-sweep.ts'
 import { type BinlogWatcherSetting, watcherName } from './watcher-settings.ts'
 
 /** What a binlog watcher needs beside its setting. */
-export interface BinlogWatcherParts {
-  readonly host: WatcherHost
+export interface BinlogWatcherOptions {
+  readonly timers: Timers
+  readonly alarms: AlarmBoard
   readonly lane: LanePublisherOptions
   readonly redis: Redis
   readonly isHot: (key: string) => boolean
@@ -36,20 +37,20 @@ export class BinlogWatcher {
   readonly name: string
   readonly counts: BinlogCounts = { changes: 0, flushes: 0, problems: 0, mappingErrors: 0, redisFailures: 0 }
   readonly #setting: BinlogWatcherSetting
-  readonly #parts: BinlogWatcherParts
+  readonly #options: BinlogWatcherOptions
   readonly #lane: LanePublisher
   readonly #refresher: RowRefresher
   readonly #source: BinlogSource
-  readonly #passed = new Map<string, ReturnType<typeof setTimeout>>()
+  readonly #passed = new Map<string, TimerHandle>()
 
-  constructor(setting: BinlogWatcherSetting, parts: BinlogWatcherParts) {
+  constructor(setting: BinlogWatcherSetting, options: BinlogWatcherOptions) {
     this.name = watcherName(setting)
     this.#setting = setting
-    this.#parts = parts
-    const { redis, isHot, checkpoint } = parts
+    this.#options = options
+    const { redis, isHot, checkpoint } = options
     const { connection, mapping, database = 0, loaderUrl, serverId } = setting
-    this.#lane = new LanePublisher(parts.lane)
-    const loader = loaderUrl === undefined ? {} : { loader: httpLoader(loaderUrl) }
+    this.#lane = new LanePublisher(options.lane)
+    const loader = loaderUrl === undefined ? {} : { loader: httpLoader(loaderUrl, options.timers) }
     this.#refresher = new RowRefresher({ redis, lane: this.#lane, database, isHot, ...loader })
     this.#source = new BinlogSource(
       { connection, mapping, checkpoint, ...(serverId !== undefined && { serverId }) },
@@ -77,8 +78,8 @@ export class BinlogWatcher {
   async close(): Promise<void> {
     await this.#source.close()
     this.#lane.close()
-    for (const timer of this.#passed.values()) clearTimeout(timer)
-    for (const step of ['source', 'mapping', 'redis', 'missed']) this.#parts.host.clearAlarm(`${step}:${this.name}`)
+    for (const timer of this.#passed.values()) timer.cancel()
+    for (const step of ['source', 'mapping', 'redis', 'missed']) this.#options.alarms.clear(`${step}:${this.name}`)
   }
 
   async #refresh(refreshes: readonly KeyRefresh[]): Promise<void> {
@@ -88,7 +89,7 @@ export class BinlogWatcher {
 
   /** Rows are gone, or were missed. Cold keys are deleted, hot ones buried or, where nobody knows better, left. */
   async #flush(tables: readonly string[], reason: string): Promise<void> {
-    const { isHot, redis } = this.#parts
+    const { isHot, redis } = this.#options
     const isEmptied = /^(TRUNCATE|DROP)/.test(reason)
     let left = 0
     await this.#onRedis(() =>
@@ -122,7 +123,7 @@ export class BinlogWatcher {
       )
       throw error
     }
-    this.#parts.host.clearAlarm(`redis:${this.name}`)
+    this.#options.alarms.clear(`redis:${this.name}`)
   }
 
   #stateChanged(state: SourceState): void {
@@ -130,7 +131,7 @@ export class BinlogWatcher {
       this.#raise('source', 'warning', state.reason, 'it reconnects from its checkpoint, after 0.1 s and up to 5 s')
     else if (state.kind === 'failed')
       this.#raise('source', 'critical', state.reason, 'it is not tried again: change the settings and restart the hub')
-    else this.#parts.host.clearAlarm(`source:${this.name}`)
+    else this.#options.alarms.clear(`source:${this.name}`)
   }
 
   #problem(problem: Error): void {
@@ -142,12 +143,15 @@ export class BinlogWatcher {
   }
 
   #raise(step: string, severity: AlarmView['severity'], reason: string, retry: string): void {
-    this.#parts.host.raiseAlarm({ id: `${step}:${this.name}`, severity, cause: `${this.name}: ${reason}`, retry })
+    this.#options.alarms.raise({ id: `${step}:${this.name}`, severity, cause: `${this.name}: ${reason}`, retry })
   }
 
   #clearLater(step: string): void {
-    clearTimeout(this.#passed.get(step))
-    const timer = setTimeout(() => this.#parts.host.clearAlarm(`${step}:${this.name}`), passedAlarmMs)
-    this.#passed.set(step, timer.unref())
+    const { timers, alarms } = this.#options
+    this.#passed.get(step)?.cancel()
+    this.#passed.set(
+      step,
+      timers.setTimeout(() => alarms.clear(`${step}:${this.name}`), passedAlarmMs),
+    )
   }
 }

@@ -1,11 +1,24 @@
-import type { TimerHandle, WatchedCluster, WatcherView } from '@firebreak/core'
+import type { Runtime, TimerHandle, WatchedCluster, WatcherView } from '@firebreak/core'
 import { openRedis } from '@firebreak/redis'
 import { AofTail, type ChangeListener, ReplicaStream, type SourceState } from '@firebreak/watch'
-import type { HubCore } from '../hub-core.ts'
+import type { AlarmBoard } from '../alarms/alarm-board.ts'
+import type { TableDelivery } from '../deliver/table-delivery.ts'
+import type { InvalidationLane } from '../lane/invalidation-lane.ts'
+import type { HubStore } from '../store/hub-store.ts'
 import { BinlogWatcher } from './binlog-watcher.ts'
 import type { PublishInvalidation } from './lane-publisher.ts'
-import { SourceWatcher, type WatcherHost } from './source-watcher.ts'
+import { SourceWatcher } from './source-watcher.ts'
 import { type BinlogWatcherSetting, type WatcherSetting, watcherName } from './watcher-settings.ts'
+
+/** What sources of changes need of the hub. */
+export interface HubWatchersOptions {
+  readonly runtime: Runtime
+  readonly store: HubStore
+  readonly alarms: AlarmBoard
+  readonly lane: InvalidationLane
+  /** Says which keys are hot. */
+  readonly delivery: TableDelivery
+}
 
 interface Running {
   readonly setting: WatcherSetting
@@ -24,12 +37,12 @@ const coalesceMs = 5
 
 /** The sources of changes that a hub runs, from its settings: started and ended with it, told of in API and metrics. */
 export class HubWatchers {
-  readonly #core: HubCore
+  readonly #options: HubWatchersOptions
   readonly #running: Running[] = []
   #timer: TimerHandle | undefined
 
-  constructor(core: HubCore) {
-    this.#core = core
+  constructor(options: HubWatchersOptions) {
+    this.#options = options
   }
 
   async start(settings: readonly WatcherSetting[]): Promise<void> {
@@ -39,7 +52,7 @@ export class HubWatchers {
       running.watcher.start()
     }
     if (this.#running.length > 0)
-      this.#timer = this.#core.options.timers.setInterval(() => void this.#keepPositions(), positionMs)
+      this.#timer = this.#options.runtime.timers.setInterval(() => void this.#keepPositions(), positionMs)
   }
 
   async close(): Promise<void> {
@@ -59,7 +72,7 @@ export class HubWatchers {
       const { redisClusterId } = setting
       completeAt.set(redisClusterId, Math.min(at(), completeAt.get(redisClusterId) ?? Number.POSITIVE_INFINITY))
     }
-    const now = this.#core.now()
+    const now = this.#options.runtime.clock.now()
     return [...completeAt]
       .filter(([, at]) => Number.isFinite(at))
       .map(([redisClusterId, at]) => ({ redisClusterId, completeAgoMs: Math.max(0, now - at) + coalesceMs }))
@@ -80,9 +93,9 @@ export class HubWatchers {
     switch (setting.kind) {
       case 'replica': {
         const { address, maxValueBytes, allowMinReplicas = false, allowSentinel = false } = setting
-        const saved = await this.#core.store.position(watcherName(setting))
+        const saved = await this.#options.store.position(watcherName(setting))
         const position = saved === undefined ? {} : { position: JSON.parse(saved) as ReplicaStream['position'] }
-        const { clock, timers, random } = this.#core.options
+        const { clock, timers, random } = this.#options.runtime
         const shared = { address, allowMinReplicas, allowSentinel, clock, timers, random }
         const value = maxValueBytes === undefined ? {} : { maxValueBytes }
         let stream!: ReplicaStream
@@ -96,7 +109,7 @@ export class HubWatchers {
           completeAt: () => (stream.state.kind === 'live' ? stream.liveSentAt : Number.NEGATIVE_INFINITY),
           keepPosition: async () => {
             const { id, offset } = stream.position
-            if (offset >= 0) await this.#core.store.savePosition(watcher.name, JSON.stringify({ id, offset }))
+            if (offset >= 0) await this.#options.store.savePosition(watcher.name, JSON.stringify({ id, offset }))
           },
         }
       }
@@ -104,7 +117,7 @@ export class HubWatchers {
         const { kind: _, redisClusterId: __, name: ___, guards: ____, ...options } = setting
         let tail!: AofTail
         const watcher = this.#source(setting, (listener) => {
-          const { clock, timers } = this.#core.options
+          const { clock, timers } = this.#options.runtime
           tail = new AofTail({ ...options, clock, timers }, listener)
           return tail
         })
@@ -116,22 +129,19 @@ export class HubWatchers {
   }
 
   #source(setting: WatcherSetting, open: (listener: ChangeListener) => ReplicaStream | AofTail): SourceWatcher {
-    return new SourceWatcher(watcherName(setting), this.#lane(setting), this.#host(), open)
+    return new SourceWatcher(watcherName(setting), this.#lane(setting), this.#options.alarms, open)
   }
 
   async #openBinlog(setting: BinlogWatcherSetting): Promise<Running> {
     const name = watcherName(setting)
     const { redis, close } = await openRedis(setting.redis, setting.database)
-    const { store, delivery } = this.#core
+    const { store, delivery, runtime, alarms } = this.#options
     const watcher = new BinlogWatcher(setting, {
-      host: this.#host(),
+      timers: runtime.timers,
+      alarms,
       lane: this.#lane(setting),
       redis,
-      isHot: (key) => {
-        for (const entry of delivery.entries())
-          if (entry.key === key && entry.redisClusterId === setting.redisClusterId) return true
-        return false
-      },
+      isHot: (key) => delivery.has(setting.redisClusterId, key),
       checkpoint: { load: () => store.position(name), save: (gtidSet) => store.savePosition(name, gtidSet) },
     })
     // Of Redis' own writes a binlog knows nothing: it never guards.
@@ -139,26 +149,18 @@ export class HubWatchers {
   }
 
   #lane({ redisClusterId }: WatcherSetting) {
-    const publish: PublishInvalidation = (invalidation) => void this.#core.publishInvalidation(invalidation)
-    return { redisClusterId, publish, coalesceMs, timers: this.#core.options.timers }
-  }
-
-  #host(): WatcherHost {
-    const { alarms } = this.#core
-    return {
-      raiseAlarm: (alarm) => alarms.raise(alarm, this.#core.now()),
-      clearAlarm: (id) => alarms.clear(id),
-    }
+    const publish: PublishInvalidation = (invalidation) => void this.#options.lane.publish(invalidation)
+    return { redisClusterId, publish, coalesceMs, timers: this.#options.runtime.timers }
   }
 
   async #keepPositions(): Promise<void> {
     try {
       for (const { keepPosition } of this.#running) await keepPosition?.()
-      this.#core.alarms.clear('positions')
+      this.#options.alarms.clear('positions')
     } catch (error) {
       const cause = `sources' positions cannot be written down: ${(error as Error).message}`
       const retry = 'every second; a restart meanwhile flushes the clients'
-      this.#core.alarms.raise({ id: 'positions', severity: 'warning', cause, retry }, this.#core.now())
+      this.#options.alarms.raise({ id: 'positions', severity: 'warning', cause, retry })
     }
   }
 }

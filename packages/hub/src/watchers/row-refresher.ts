@@ -1,6 +1,7 @@
-import { FirebreakError } from '@firebreak/core'
+import { FirebreakError, systemTimers, type Timers } from '@firebreak/core'
 import type { Redis } from '@firebreak/redis'
 import type { KeyRefresh, Row } from '@firebreak/watch'
+import { fetchWithin } from '../http/fetch-within.ts'
 import type { LanePublisher } from './lane-publisher.ts'
 
 /** Makes a key's value by the application's own code. */
@@ -79,18 +80,15 @@ export class RowRefresher {
 }
 
 /** A loader that asks the application over HTTP: POST {loader, key, row}; its answer's body is the value, 404 is none. */
-export function httpLoader(url: string, timeoutMs = 5000): RowLoader {
-  return async (loader, key, row) => {
+export function httpLoader(url: string, timers: Timers = systemTimers, timeoutMs = 5000): RowLoader {
+  return (loader, key, row) => {
     const body = JSON.stringify({ loader, key, row })
-    const response = await fetch(url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body,
-      signal: AbortSignal.timeout(timeoutMs),
+    const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body }
+    return fetchWithin(timers, timeoutMs, url, init, async (response) => {
+      if (response.status === 404) return null
+      if (!response.ok)
+        throw new FirebreakError('FB_HUB_LOADER', `the loader at ${url} answered ${response.status} for ${key}`)
+      return response.text()
     })
-    if (response.status === 404) return null
-    if (!response.ok)
-      throw new FirebreakError('FB_HUB_LOADER', `the loader at ${url} answered ${response.status} for ${key}`)
-    return response.text()
   }
 }

@@ -1,12 +1,7 @@
 import type { AlarmView } from '@firebreak/core'
 import type { Change, ChangeListener, ChangeSource, SourceState } from '@firebreak/watch'
+import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import { LanePublisher, type LanePublisherOptions } from './lane-publisher.ts'
-
-/** What a watcher needs of the hub. */
-export interface WatcherHost {
-  raiseAlarm(alarm: Pick<AlarmView, 'id' | 'severity' | 'cause' | 'retry'>): void
-  clearAlarm(id: string): void
-}
 
 /** What a watcher did, for the metrics. */
 export interface WatcherCounts {
@@ -21,19 +16,19 @@ export class SourceWatcher {
   readonly counts: WatcherCounts = { changes: 0, flushes: 0, problems: 0 }
   readonly #source: ChangeSource
   readonly #lane: LanePublisher
-  readonly #host: WatcherHost
+  readonly #alarms: AlarmBoard
   #lastProblem = ''
 
   /** `name` is shown to people: `replica stream of main`. */
   constructor(
     name: string,
     lane: LanePublisherOptions,
-    host: WatcherHost,
+    alarms: AlarmBoard,
     open: (listener: ChangeListener) => ChangeSource,
   ) {
     this.name = name
     this.#lane = new LanePublisher(lane)
-    this.#host = host
+    this.#alarms = alarms
     this.#source = open({
       onChange: (change) => this.#changed(change),
       onState: (state) => this.#stateChanged(state),
@@ -55,7 +50,7 @@ export class SourceWatcher {
   async close(): Promise<void> {
     await this.#source.close()
     this.#lane.close()
-    this.#host.clearAlarm(this.#alarmId)
+    this.#alarms.clear(this.#alarmId)
   }
 
   get #alarmId(): string {
@@ -76,7 +71,7 @@ export class SourceWatcher {
     switch (state.kind) {
       case 'live':
       case 'closed':
-        this.#host.clearAlarm(this.#alarmId)
+        this.#alarms.clear(this.#alarmId)
         return
       case 'connecting':
         this.#raise(
@@ -99,6 +94,6 @@ export class SourceWatcher {
   }
 
   #raise(severity: AlarmView['severity'], reason: string, retry: string): void {
-    this.#host.raiseAlarm({ id: this.#alarmId, severity, cause: `${this.name}: ${reason}`, retry })
+    this.#alarms.raise({ id: this.#alarmId, severity, cause: `${this.name}: ${reason}`, retry })
   }
 }

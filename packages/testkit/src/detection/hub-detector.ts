@@ -1,5 +1,6 @@
 import { parseKeyText, parseRule, type Rule, type TableDelta } from '@firebreak/core'
 import { FakeClock } from '../time/fake-clock.ts'
+import { fakeRuntime } from '../time/fake-runtime.ts'
 import type { DetectionRule, Detector } from './detector.ts'
 import { replayedService } from './simulated-host.ts'
 
@@ -26,7 +27,7 @@ export interface ReplayedLife {
 /** Whatever hosts send is taken: the replay paces them. */
 function optionsOf(hubId: string, clock: FakeClock, reportIntervalMs: number) {
   const pace = { reportIntervalMs, maxReportsPerSecond: 1e9, maxEntriesPerSecond: 1e9, loadOf: () => 0 }
-  return { hubId, clock, timers: clock, random: () => 0.5, ...pace }
+  return { hubId, runtime: { ...fakeRuntime(1, clock), random: () => 0.5 }, ...pace }
 }
 
 interface Member {

@@ -8,12 +8,15 @@
 --      then for each post the key's heat, a hash with a field per hub
 -- ARGV 1 the time (see time.lua); 2 JSON {hubId, entryTtlMs, graceMs, recheckMs, maxOutbox}; then for each post JSON as
 --      `HeatPost` in heat-board.ts
--- Returns {time of this server in ms, decisions made, then for each post its {accesses, writes, bytes} over all hubs}.
+-- Returns {time of this server in ms, decisions made, then for each post {accesses, writes, bytes} over all hubs and
+--      {reads, reads helped, errors} that the other hubs heard of}.
 local settings = cjson.decode(ARGV[2])
 local hotKey, timersKey, outboxKey, sequenceKey = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 -- How long the counts of a silent key outlive its window; under a test's time, which does not move with the server's own,
 -- much longer.
 local heatGraceMs = ARGV[1] == '' and 5000 or 3600000
+-- What a hub's sensors said of a strategy counts for this long.
+local effectMs = 5000
 local decisions = 0
 
 -- What of one hub's slices, newest first, lies in the window that ends now; of the oldest only the part inside.
@@ -26,15 +29,17 @@ local function sumOf(slices, headStart, sliceMs, windowMs)
   return sum
 end
 
--- Writes this hub's window and gives the heat over all hubs.
+-- Writes this hub's window; gives the heat over all hubs, and what the strategy did for the sensors of the others.
 local function count(post, heatKey)
   if #post.accesses > 0 then
-    local window = { head = now - post.headAgeMs, a = post.accesses, w = post.writes, b = post.bytes, all = {} }
+    local window = { head = now - post.headAgeMs, a = post.accesses, w = post.writes, b = post.bytes, all = {},
+      effect = post.effect, effectAt = now }
     for index, level in ipairs(post.levels) do window.all[index] = level.all or 0 end
     redis.call('HSET', heatKey, settings.hubId, cjson.encode(window))
     redis.call('PEXPIRE', heatKey, post.windowMs + heatGraceMs)
   end
   local heat = { accesses = 0, writes = 0, bytes = 0 }
+  local effect = { reads = 0, helped = 0, errors = 0 }
   local fields = redis.call('HGETALL', heatKey)
   for index = 1, #fields, 2 do
     local window = cjson.decode(fields[index + 1])
@@ -47,9 +52,12 @@ local function count(post, heatKey)
     end
     heat.writes = heat.writes + sumOf(window.w, window.head, post.sliceMs, post.windowMs)
     heat.bytes = heat.bytes + sumOf(window.b, window.head, post.sliceMs, post.windowMs)
+    if window.effect and fields[index] ~= settings.hubId and now - window.effectAt <= effectMs then
+      for name, value in pairs(window.effect) do effect[name] = effect[name] + value end
+    end
   end
   heat.reads = heat.accesses - heat.writes
-  return heat
+  return heat, effect
 end
 
 -- A level's heat and share; a process that saw the key cross its threshold alone is believed.
@@ -75,14 +83,14 @@ local function reached(post, heat, last, bound)
   return 0
 end
 
-local function decide(kind, post, heat, state)
+local function decide(kind, post, heat, state, text)
   local level = post.levels[state.level] or post.levels[1]
   local value, share = 0, nil
   if level then value, share = read(post, level, heat) end
   -- What the level was entered by: the reason that people read for as long as it holds.
   if kind == 'hot' or kind == 'strategy' or kind == 'restored' then state.heat, state.share = value, share end
   local decision = { id = post.id, kind = kind, at = now, by = settings.hubId, heat = value, share = share,
-    isClaim = post.claimHeat ~= nil, text = post.drop, state = state }
+    isClaim = post.claimHeat ~= nil, text = text, state = state }
   redis.call('XADD', outboxKey, 'MAXLEN', '~', settings.maxOutbox, '*',
     'n', redis.call('INCR', sequenceKey), 'decision', cjson.encode(decision))
   decisions = decisions + 1
@@ -107,16 +115,42 @@ local function addServices(state, services)
 end
 
 local function moveTo(state, level, post)
-  state.level, state.levelSince, state.strategy = level, now, post.strategies[level]
+  state.level, state.levelSince, state.strategy, state.reason = level, now, post.strategies[level], nil
   return state
 end
 
+-- Hot before it is, and without a single access until the time asked for is over.
+local function warm(post, heat, state)
+  state = state or { level = 1, since = now, strategy = post.strategies[1], services = {} }
+  addServices(state, post.services)
+  state.levelSince, state.heldUntil = now - post.minHoldMs, now + post.warm.holdMs
+  state.until_, state.reason = now + math.max(settings.entryTtlMs, post.warm.holdMs), post.warm.reason
+  state.heat = state.heat or 0
+  decide('prewarm', post, heat, state, post.warm.reason)
+  return state
+end
+
+-- Another strategy at the same level. Of the hubs that found so at one time the first is heard: the others did not know.
+local function rechoose(post, heat, state)
+  local choice = post.rechoose
+  if state.strategy ~= choice.from then return end
+  state.strategy, state.levelSince = choice.to, now
+  if choice.givenUp then
+    state.givenUp = state.givenUp or {}
+    state.givenUp[choice.givenUp] = now
+  end
+  decide('rechosen', post, heat, state, choice.why)
+end
+
 local function evaluate(post, heat, state)
+  if post.warm then return warm(post, heat, state) end
+  if post.rechoose and state then rechoose(post, heat, state) end
   local entered = reached(post, heat, #post.levels, 'enter')
   if not state and post.adopt then
     -- Hot before this server lost it: held for a while, since the counts of the others are still to come.
     state = { level = post.adopt.level, since = post.adopt.since, until_ = now + settings.entryTtlMs,
-      levelSince = now + settings.graceMs - post.minHoldMs, strategy = post.adopt.strategy, services = post.services }
+      levelSince = now - post.minHoldMs, heldUntil = math.max(now + settings.graceMs, post.adopt.heldUntil or 0),
+      strategy = post.adopt.strategy, services = post.services, reason = post.adopt.reason }
     decide('restored', post, heat, state)
     return state
   end
@@ -134,7 +168,7 @@ local function evaluate(post, heat, state)
   end
   local held = reached(post, heat, math.min(state.level, #post.levels), 'exit')
   local mayLeave = now - state.levelSince >= post.minHoldMs
-  if held == 0 and mayLeave then
+  if held == 0 and mayLeave and now >= (state.heldUntil or 0) then
     decide('cooled', post, heat, state)
     return nil
   end
@@ -156,14 +190,14 @@ for index = 3, #ARGV do
   local stored = redis.call('HGET', hotKey, post.id)
   local state = stored and cjson.decode(stored)
   if post.drop then
-    if state then decide('rollback', post, { accesses = 0, reads = 0, writes = 0, bytes = 0 }, state) end
+    if state then decide('rollback', post, { accesses = 0, reads = 0, writes = 0, bytes = 0 }, state, post.drop) end
     redis.call('ZREM', timersKey, post.id)
     redis.call('DEL', heatKey)
-    answer[index] = { 0, 0, 0 }
+    answer[index] = { 0, 0, 0, 0, 0, 0 }
   else
     local isFirst = redis.call('EXISTS', heatKey) == 0
     post.isHot = state ~= false
-    local heat = count(post, heatKey)
+    local heat, others = count(post, heatKey)
     state = evaluate(post, heat, state)
     -- A hot key is looked at again even where nobody posts it any more; a new one once all hubs have told of it.
     if state then
@@ -173,7 +207,8 @@ for index = 3, #ARGV do
     elseif isFirst or post.hasShare then
       redis.call('ZADD', timersKey, 'NX', now + post.settleMs, post.id)
     end
-    answer[index] = { tostring(heat.accesses), tostring(heat.writes), tostring(heat.bytes) }
+    answer[index] = { tostring(heat.accesses), tostring(heat.writes), tostring(heat.bytes), tostring(others.reads),
+      tostring(others.helped), tostring(others.errors) }
   end
 end
 answer[2] = decisions

@@ -1,15 +1,23 @@
-import type { AlarmView } from '@firebreak/core'
+import type { AlarmView, Clock } from '@firebreak/core'
 
 const maxAlarms = 200
+
+/** Something that is broken: what, how badly, and what is done about it. */
+export type Alarm = Pick<AlarmView, 'id' | 'severity' | 'cause' | 'retry'>
 
 /** Hears of alarms that begin and end. */
 export type AlarmListener = (event: 'raised' | 'cleared', alarm: AlarmView) => void
 
 /** What is broken right now; each alarm is raised again while it lasts, and cleared when it ends. */
 export class AlarmBoard {
+  readonly #clock: Clock
   readonly #alarms = new Map<string, AlarmView>()
   readonly #listeners = new Set<AlarmListener>()
   #raisedCount = 0
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
 
   /** How many alarms ever began. */
   get raisedCount(): number {
@@ -22,10 +30,10 @@ export class AlarmBoard {
   }
 
   /** Raises an alarm, or counts it once more. */
-  raise(alarm: Pick<AlarmView, 'id' | 'severity' | 'cause' | 'retry'>, now: number): void {
+  raise(alarm: Alarm): void {
     const known = this.#alarms.get(alarm.id)
     if (known === undefined && this.#alarms.size >= maxAlarms) return
-    const view = { ...alarm, since: known?.since ?? now, count: (known?.count ?? 0) + 1 }
+    const view = { ...alarm, since: known?.since ?? this.#clock.now(), count: (known?.count ?? 0) + 1 }
     this.#alarms.set(alarm.id, view)
     if (known !== undefined) return
     this.#raisedCount++

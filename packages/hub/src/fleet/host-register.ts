@@ -1,4 +1,4 @@
-import type { HostView, WatcherStatus } from '@firebreak/core'
+import type { HostView, StatusPayload, WatcherStatus } from '@firebreak/core'
 import { ClockOffset } from '../collect/clock-offset.ts'
 import { SequenceWindow } from '../collect/sequence-window.ts'
 import { SlidingWindow } from '../heat/sliding-window.ts'
@@ -17,7 +17,6 @@ export class Instance {
   connections = 0
   lastSeenAt: number
   tableVersion = 0
-  /** When the table's newest version was first not confirmed by the last status; 0: it is. */
   isOff = false
   droppedReports = 0
   /** Statuses tell who answered; before the first, all reads count as Redis'. */
@@ -30,6 +29,15 @@ export class Instance {
     this.instanceId = instanceId
     this.connectedAt = now
     this.lastSeenAt = now
+  }
+
+  takeStatus({ version, isOff, counters, watchers }: StatusPayload, now: number): void {
+    this.lastStatusAt = now
+    this.lastSeenAt = now
+    this.tableVersion = version
+    this.isOff = isOff
+    this.droppedReports += counters.droppedReports
+    this.watchers = watchers
   }
 
   view(now: number): HostView {
@@ -56,11 +64,15 @@ export interface HostRegisterOptions {
   readonly maxInstances: number
 }
 
+const othersPrefix = 'processes\u0000'
+
 /** The live list of processes that report, by their own heartbeats and reports. */
 export class HostRegister {
   readonly #instances = new Map<string, Instance>()
   /** Processes by service: asked for every key that is posted or becomes hot. */
   readonly #sizes = new Map<string, number>()
+  /** Those of other hubs. */
+  readonly #others = new Map<string, number>()
   readonly #options: HostRegisterOptions
 
   constructor(options: HostRegisterOptions) {
@@ -85,6 +97,26 @@ export class HostRegister {
     return instance
   }
 
+  /** How many processes each service has here, under a name of its own among a hub's totals. */
+  own(): Record<string, number> {
+    return Object.fromEntries([...this.#sizes].map(([serviceId, size]) => [`${othersPrefix}${serviceId}`, size]))
+  }
+
+  /** The same of the other hubs. */
+  setOthers(totals: readonly Readonly<Record<string, number>>[]): void {
+    this.#others.clear()
+    for (const [name, size] of totals.flatMap((hub) => Object.entries(hub))) {
+      if (!name.startsWith(othersPrefix)) continue
+      const serviceId = name.slice(othersPrefix.length)
+      this.#others.set(serviceId, (this.#others.get(serviceId) ?? 0) + size)
+    }
+  }
+
+  /** Services with a process at any hub. */
+  services(): string[] {
+    return [...new Set([...this.#sizes.keys(), ...this.#others.keys()])]
+  }
+
   all(): Iterable<Instance> {
     return this.#instances.values()
   }
@@ -99,10 +131,10 @@ export class HostRegister {
     return { connected, hosts: hosts.size, services: this.#sizes.size }
   }
 
-  /** Processes of these services. */
+  /** Processes of these services, over all hubs. */
   countOf(services: ReadonlySet<string>): number {
     let count = 0
-    for (const serviceId of services) count += this.#sizes.get(serviceId) ?? 0
+    for (const serviceId of services) count += (this.#sizes.get(serviceId) ?? 0) + (this.#others.get(serviceId) ?? 0)
     return count
   }
 

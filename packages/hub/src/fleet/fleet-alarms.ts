@@ -1,12 +1,12 @@
 import type { Rule } from '@firebreak/core'
-import type { AlarmBoard } from '../decide/alarm-board.ts'
-import type { HostRegister } from '../hosts/host-register.ts'
-import type { StalenessBoard } from '../staleness/staleness-board.ts'
+import type { AlarmBoard } from '../alarms/alarm-board.ts'
+import type { HostRegister } from './host-register.ts'
+import type { StalenessBoard } from './staleness-board.ts'
 
 /** How long the alarm of a rule's staleness is left to be seen. */
 const staleAlarmMs = 60_000
 
-export interface FleetAlarmsParts {
+export interface FleetAlarmsOptions {
   readonly alarms: AlarmBoard
   readonly hosts: HostRegister
   readonly staleness: StalenessBoard
@@ -17,51 +17,51 @@ export interface FleetAlarmsParts {
 
 /** Raises and ends the alarms that follow from what sensors tell: deaf shields, refused reports, stale values. */
 export class FleetAlarms {
-  readonly #parts: FleetAlarmsParts
+  readonly #options: FleetAlarmsOptions
   readonly #staleUntil = new Map<string, number>()
   #lastRefused = 0
 
-  constructor(parts: FleetAlarmsParts) {
-    this.#parts = parts
+  constructor(options: FleetAlarmsOptions) {
+    this.#options = options
   }
 
   /** Once a second. */
   watch(now: number): void {
-    this.#watchShields(now)
-    this.#watchRefusals(now)
+    this.#watchShields()
+    this.#watchRefusals()
     for (const [ruleId, until] of this.#staleUntil) {
       if (until > now) continue
       this.#staleUntil.delete(ruleId)
-      this.#parts.alarms.clear(`stale:${ruleId}`)
+      this.#options.alarms.clear(`stale:${ruleId}`)
     }
   }
 
   /** A canary looked at a value of a rule; one that is staler than the rule allows is an alarm. */
   observe(ruleId: string, staleMs: number, now: number): void {
-    const { staleness, ruleOf, alarms } = this.#parts
+    const { staleness, ruleOf, alarms } = this.#options
     staleness.add(ruleId, staleMs, now)
     const allowedMs = ruleOf(ruleId)?.maxStalenessMs
     if (allowedMs === undefined || staleMs <= allowedMs) return
     const cause = `a value under rule \`${ruleId}\` was ${Math.round(staleMs)} ms stale; ${allowedMs} ms are allowed`
     const retry = 'the shield reads the key from Redis for 10 s, then caches it again'
-    alarms.raise({ id: `stale:${ruleId}`, severity: 'warning', cause, retry }, now)
+    alarms.raise({ id: `stale:${ruleId}`, severity: 'warning', cause, retry })
     this.#staleUntil.set(ruleId, now + staleAlarmMs)
   }
 
-  #watchRefusals(now: number): void {
-    const { refused: refusedByCause, alarms } = this.#parts
+  #watchRefusals(): void {
+    const { refused: refusedByCause, alarms } = this.#options
     const refused = Object.values(refusedByCause()).reduce((sum, count) => sum + count, 0)
     if (refused > this.#lastRefused) {
       const cause = `${(refused - this.#lastRefused).toLocaleString('en-US')} reports were refused in the last second`
-      alarms.raise({ id: 'reports', severity: 'warning', cause, retry: 'see ingest.refused by cause' }, now)
+      alarms.raise({ id: 'reports', severity: 'warning', cause, retry: 'see ingest.refused by cause' })
     } else {
       alarms.clear('reports')
     }
     this.#lastRefused = refused
   }
 
-  #watchShields(now: number): void {
-    const { hosts, alarms } = this.#parts
+  #watchShields(): void {
+    const { hosts, alarms } = this.#options
     const broken = new Set<string>()
     for (const { watchers, hostId, serviceId } of hosts.all()) {
       for (const { redisClusterId, kind, state, detail } of watchers) {
@@ -73,7 +73,7 @@ export class FleetAlarms {
           ? `${serviceId} on ${hostId} cannot hear changes of ${redisClusterId}: ${detail}`
           : `${serviceId} on ${hostId} keeps values of ${redisClusterId} for fallbackTtlMs only: ${detail}`
         const retry = isDeaf ? 'the shield reconnects by itself' : 'tracking is asked for at every reconnect'
-        alarms.raise({ id, severity: 'warning', cause, retry }, now)
+        alarms.raise({ id, severity: 'warning', cause, retry })
       }
     }
     alarms.keepOnly('watcher', broken)

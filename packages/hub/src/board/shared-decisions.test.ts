@@ -1,0 +1,88 @@
+import { type RedisServer, startRedis } from '@firebreak/testkit'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { SharedHubs } from '../testing/shared-hubs.ts'
+
+let server: RedisServer
+const opened: SharedHubs[] = []
+
+beforeAll(async () => {
+  server = await startRedis()
+}, 60_000)
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((hubs) => hubs.close()))
+})
+
+afterAll(() => server.stop())
+
+async function open(count: number, rule: object): Promise<SharedHubs> {
+  const hubs = await SharedHubs.open(server.url, count, [rule])
+  opened.push(hubs)
+  return hubs
+}
+
+const rule = { id: 'r', prefix: 'k', threshold: 1000, windowMs: 1000, minHoldMs: 1000 }
+const job = {
+  id: 'j',
+  redisClusterId: 'main',
+  keys: ['k1'],
+  services: [],
+  at: 0,
+  forMs: 30_000,
+  values: {},
+  who: 'ann',
+}
+
+test('a key that one of several hubs pre-warms is hot on all of them for the time asked for', async () => {
+  const hubs = await open(2, rule)
+  // The service that is to get it is known to the other hub only.
+  hubs.report(1, { other: 1 })
+  await hubs.advance(200)
+  expect(hubs.cores[0]!.keys.prewarm(job)).toEqual({ warmed: 1, unmatched: [] })
+  await hubs.advance(200)
+  expect(hubs.entries('k1').map((entry) => entry?.reason)).toEqual(['pre-warmed by ann', 'pre-warmed by ann'])
+  await hubs.advance(25_000)
+  expect(hubs.strategies('k1')).toEqual(['LocalCache', 'LocalCache'])
+  await hubs.advance(6000)
+  expect(hubs.strategies('k1')).toEqual([undefined, undefined])
+  const [warmed, cooled] = await hubs.events('k1')
+  expect([warmed!.kind, warmed!.text, cooled!.kind]).toEqual(['prewarm', 'pre-warmed by ann', 'cooled'])
+  expect(cooled!.at - warmed!.at).toBeGreaterThanOrEqual(30_000)
+})
+
+const trialRule = {
+  id: 'r',
+  prefix: 'k',
+  windowMs: 1000,
+  levels: [{ threshold: 20, strategies: ['LocalCache', 'Observe'] }],
+}
+
+/** A second of reads of `k1` at each hub, and what the caches there answered of them. */
+async function oneSecond(hubs: SharedHubs, reads: readonly number[], localHits: readonly number[]): Promise<void> {
+  for (let fifth = 0; fifth < 5; fifth++) {
+    for (const [hub, count] of reads.entries()) hubs.report(hub, { k1: count / 5 })
+    await hubs.advance(200)
+  }
+  for (const [hub, count] of reads.entries()) hubs.tell(hub, 'k1', localHits[hub]!, count - localHits[hub]!)
+}
+
+test('a strategy that does not help is rolled back on all hubs, by what their sensors tell together', async () => {
+  const hubs = await open(2, trialRule)
+  // Fifteen reads a second at one hub are too few to judge by; those of both are not.
+  for (let second = 0; second < 3; second++) await oneSecond(hubs, [15, 15], [0, 0])
+  expect(hubs.strategies('k1')).toEqual(['LocalCache', 'LocalCache'])
+  for (let second = 0; second < 9; second++) await oneSecond(hubs, [15, 15], [0, 0])
+  expect(hubs.strategies('k1')).toEqual(['Observe', 'Observe'])
+  const told = (await hubs.events('k1')).filter(({ kind }) => kind === 'rollback')
+  expect(told).toHaveLength(1)
+  expect(told[0]!.text).toMatch(/^LocalCache is rolled back: it answered 0\.0 % of \d+ reads only; now Observe$/)
+  // Neither hub tries it again.
+  for (let second = 0; second < 12; second++) await oneSecond(hubs, [15, 15], [0, 0])
+  expect(hubs.strategies('k1')).toEqual(['Observe', 'Observe'])
+})
+
+test('a strategy that helps the sensors of one hub is not rolled back because it does not help those of another', async () => {
+  const hubs = await open(2, trialRule)
+  for (let second = 0; second < 14; second++) await oneSecond(hubs, [200, 200], [0, 198])
+  expect(hubs.strategies('k1')).toEqual(['LocalCache', 'LocalCache'])
+})

@@ -1,0 +1,237 @@
+import { type ClaimPayload, keyBytes, parseKeyText, RuleSet } from '@firebreak/core'
+import type { AlarmBoard } from '../alarms/alarm-board.ts'
+import { SharedHub } from '../board/shared-hub.ts'
+import { openWindows } from '../collect/open-windows.ts'
+import type { ReportIntake } from '../collect/report-intake.ts'
+import type { TableDelivery } from '../deliver/table-delivery.ts'
+import type { Fleet } from '../fleet/fleet.ts'
+import type { Instance } from '../fleet/host-register.ts'
+import { HeatRecorder } from '../heat/heat-recorder.ts'
+import type { HeatTrack } from '../heat/heat-track.ts'
+import { SlotHeat } from '../heat/slot-heat.ts'
+import type { NearKey, TieredHeatEngine } from '../heat/tiered-heat-engine.ts'
+import type { ResolvedCoreOptions } from '../hub-options.ts'
+import type { PrewarmJob, PrewarmResult } from '../prewarm/prewarmer.ts'
+import type { RuleBook } from '../rules/rule-book.ts'
+import type { StoredEntry } from '../store/hub-store.ts'
+import type { Journal } from '../store/journal.ts'
+import { TurnClock } from '../threads/turn-clock.ts'
+import { AccessTotals } from './access-totals.ts'
+import { chooseByLoad } from './choose-strategy.ts'
+import { Decider } from './decider.ts'
+import type { HeatDecider } from './heat-decider.ts'
+import { StrategyReview } from './strategy-review.ts'
+
+export interface HotKeysOptions {
+  readonly settings: ResolvedCoreOptions
+  /** Names the store; another one where it lost everything. */
+  readonly epoch: string
+  readonly journal: Journal
+  readonly book: RuleBook
+  readonly alarms: AlarmBoard
+  readonly fleet: Fleet
+  readonly delivery: TableDelivery
+}
+
+/**
+ * Everything between a report and the strategy table: the windows that count keys, the rules in force, and whoever decides
+ * by both, this hub alone or all hubs of a shared store together.
+ */
+export class HotKeys {
+  readonly engine: TieredHeatEngine
+  readonly decider: HeatDecider
+  /** The way of reports into the windows; what changes them has its turn there too. */
+  readonly intake: ReportIntake
+  readonly totals: AccessTotals
+  readonly slots = new SlotHeat()
+  readonly recorder = new HeatRecorder()
+  readonly #options: HotKeysOptions
+  readonly #review: StrategyReview
+  readonly #shared: SharedHub | undefined
+  /** The rules that the windows go by. */
+  #rules = new RuleSet([])
+
+  constructor(options: HotKeysOptions) {
+    this.#options = options
+    const { settings, journal, alarms, fleet, delivery } = options
+    const { runtime, maxBacklogBytes } = settings
+    const { slots } = this
+    const clock = new TurnClock(runtime.clock)
+    const totals = new AccessTotals(settings.nodeOfSlot)
+    this.totals = totals
+    const windows = openWindows({ ...settings, random: runtime.random, totals })
+    const { engine } = windows
+    this.engine = engine
+    const review = new StrategyReview(engine, fleet)
+    this.#review = review
+    const deciding = {
+      ...settings,
+      clock,
+      random: runtime.random,
+      sink: delivery,
+      totals,
+      processCount: (services: ReadonlySet<string>) => fleet.hosts.countOf(services),
+      chooseStrategy:
+        settings.chooseStrategy ??
+        chooseByLoad(
+          (redisClusterId, key) => review.loadOf(redisClusterId, key, clock.now()),
+          (redisClusterId, key, name) => review.isGivenUp(redisClusterId, key, name, clock.now()),
+        ),
+      record: journal.record.bind(journal),
+    }
+    const { board } = journal.store
+    if (board !== undefined) {
+      const rulesInForce = () => this.#rules
+      this.#shared = new SharedHub({ ...options, board, deciding, engine, totals, review, rulesInForce })
+    }
+    const decider = this.#shared?.decider ?? new Decider(deciding)
+    this.decider = decider
+    const { timers } = runtime
+    this.intake = windows.openIntake(
+      { engine, decider, delivery, slots, totals, clock, alarms, timers, maxBacklogBytes },
+      this.#rules,
+    )
+  }
+
+  /** Hubs that share the store, this one included. */
+  get hubCount(): number {
+    return this.#shared?.hubCount ?? 1
+  }
+
+  /** Where hubs share a store: takes over their table. */
+  async open(): Promise<void> {
+    await this.#shared?.open()
+  }
+
+  start(): void {
+    this.#shared?.start()
+  }
+
+  applyRules(set: RuleSet): Promise<void> {
+    return this.intake.inTurn((now) => {
+      const { delivery } = this.#options
+      this.#rules = set
+      // Before the engine, which tells the threads whether slots are wanted.
+      this.totals.setRules(set.rules)
+      this.engine.setRules(set.rules)
+      this.intake.setRules(set)
+      this.decider.setRules(set.rules)
+      for (const track of [...this.decider.active()]) this.#reconsider(track, now)
+      delivery.setRules(set)
+      delivery.flush()
+    })
+  }
+
+  /** Takes over what was hot before a restart, where its rule is still there. */
+  restore(entries: readonly StoredEntry[], now: number): void {
+    const { journal, settings, delivery } = this.#options
+    for (const { entry, services } of entries) {
+      const found = this.#find(entry.redisClusterId, entry.key, services[0] ?? '', now)
+      if (found?.track.rule?.id !== entry.ruleId || entry.until < now) {
+        journal.saveEntries([], [entry])
+        continue
+      }
+      const { heat, track } = found
+      for (const service of services) track.addService(service)
+      this.decider.restore(track, entry, now, settings.restartGraceMs)
+      this.engine.consider(heat, track, now)
+    }
+    delivery.flush()
+  }
+
+  tick(): void {
+    this.intake.inPassing((now) => {
+      this.decider.tick(now)
+      this.#options.delivery.flush()
+    })
+  }
+
+  /** Once a second, in turn with the reports. */
+  keepHouse(now: number): void {
+    const { fleet, delivery } = this.#options
+    this.engine.sweep(now)
+    this.#review.judge(this.decider, now)
+    delivery.flush()
+    const { redis, local, copies, limited, writes } = fleet.traffic.latest(now)
+    this.recorder.record(this.engine, redis + local + copies + limited + writes, now)
+    this.intake.watch(now)
+  }
+
+  /** A process acted on its own crossing: confirmed by the table, or taken back. */
+  takeClaim(instance: Instance, claim: ClaimPayload): void {
+    void this.intake.inTurn((now) => {
+      this.#judgeClaim(instance, claim, now)
+      this.#options.delivery.flush()
+    })
+  }
+
+  /** Makes keys hot before they are: each by the rule that matches it, held for the job's time. */
+  prewarm({ redisClusterId, keys, services, forMs, who }: PrewarmJob): PrewarmResult {
+    const { fleet, delivery, settings } = this.#options
+    const now = settings.runtime.clock.now()
+    const targets = services.length > 0 ? services : fleet.hosts.services()
+    const unmatched: string[] = []
+    for (const key of keys) {
+      const found = this.#find(redisClusterId, key, targets[0] ?? '', now)
+      if (found?.track.rule?.mode !== 'on') {
+        unmatched.push(key)
+        continue
+      }
+      const { heat, track } = found
+      for (const service of targets) if (!track.services.has(service)) track.addService(service)
+      this.decider.warm(track, `pre-warmed by ${who}`, now, forMs)
+      this.engine.consider(heat, track, now)
+    }
+    delivery.flush()
+    return { warmed: keys.length - unmatched.length, unmatched }
+  }
+
+  /** Resolves once every report so far is in the windows and the other hubs, where there are any, were told and heard. */
+  async settled(): Promise<void> {
+    await this.intake.inTurn(() => {})
+    await this.#shared?.settled()
+  }
+
+  async close(): Promise<void> {
+    await this.intake.inTurn(() => this.#options.delivery.flush())
+    await this.intake.close()
+    await this.#shared?.close()
+  }
+
+  /** Of the services that share a track, some may have a rule of their own now. */
+  #reconsider(track: HeatTrack, now: number): void {
+    const { rules } = this.#rules
+    const ruleOf = (service: string) => rules[this.#rules.match(track.redisClusterId, service, track.key)]
+    const rule = [...track.services].map(ruleOf).find((found) => found?.id === track.rule?.id)
+    for (const service of track.services) {
+      if (rule !== undefined && ruleOf(service) !== rule) this.#options.delivery.removeService(track, service)
+    }
+    this.decider.reconsider(track, rule, now)
+  }
+
+  #judgeClaim({ serviceId, hostId }: Instance, { redisClusterId, ruleId, key: text, heat }: ClaimPayload, now: number) {
+    const { delivery, journal } = this.#options
+    const key = parseKeyText(text)
+    if (key === undefined || !Number.isFinite(heat)) return
+    const track = this.#find(redisClusterId, key, serviceId, now)?.track
+    if (track?.rule?.id === ruleId && this.decider.confirmClaim(track, heat, now)) {
+      if (!track.services.has(serviceId)) delivery.addService(track, serviceId)
+      return
+    }
+    delivery.takeBack(serviceId, redisClusterId, key)
+    const why = `a claim of ${hostId} under rule \`${ruleId}\` was taken back`
+    journal.record({ at: now, kind: 'rollback', redisClusterId, key: text, ruleId, text: why })
+  }
+
+  /** A key by its name, and its track for a service; undefined where there is no room for it. */
+  #find(
+    redisClusterId: string,
+    key: string,
+    serviceId: string,
+    now: number,
+  ): { readonly heat: NearKey; readonly track: HeatTrack } | undefined {
+    const bytes = keyBytes(key)
+    const heat = this.engine.find(redisClusterId, bytes, 0, bytes.length, now)
+    return heat && { heat, track: this.engine.trackOf(heat, this.#rules.scope(redisClusterId, serviceId)) }
+  }
+}

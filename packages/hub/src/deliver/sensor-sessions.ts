@@ -1,0 +1,117 @@
+import { encodeJsonFrame, type Runtime, type TimerHandle, type WatchedCluster } from '@firebreak/core'
+import type { Collector } from '../collect/collector.ts'
+import type { HotKeys } from '../decide/hot-keys.ts'
+import type { Fleet } from '../fleet/fleet.ts'
+import type { InvalidationLane } from '../lane/invalidation-lane.ts'
+import { closeCodes, type SensorChannel } from './sensor-channel.ts'
+import { SensorSession } from './sensor-session.ts'
+import type { TableDelivery } from './table-delivery.ts'
+
+/** Tells whose token this is; undefined: nobody's. */
+export type AppTokenCheck = (token: string | undefined) => string | undefined
+
+/** What sensors are served with. */
+export interface SensorService {
+  readonly runtime: Runtime
+  readonly hubId: string
+  readonly heartbeatMs: number
+  readonly collector: Collector
+  readonly fleet: Fleet
+  readonly keys: HotKeys
+  readonly delivery: TableDelivery
+  readonly lane: InvalidationLane
+  /** The clusters whose changes the hub itself hears of. */
+  readonly watched: () => WatchedCluster[]
+  readonly checkToken: AppTokenCheck
+}
+
+/** Heartbeats are spread over so many steps: ten thousand at once would be a burst each second. */
+const heartbeatSteps = 10
+/** A connection that says no hello is nobody's. */
+const helloTimeoutMs = 10_000
+
+interface Connection {
+  readonly session: SensorSession
+  readonly step: number
+  readonly openedAt: number
+}
+
+/** All sensors that are connected: they get heartbeats and the invalidations of the lane. */
+export class SensorSessions {
+  readonly #service: SensorService
+  readonly #connections = new Set<Connection>()
+  readonly #leaveLane: () => void
+  #timer: TimerHandle | undefined
+  #opened = 0
+  #step = 0
+
+  constructor(service: SensorService) {
+    this.#service = service
+    this.#leaveLane = service.lane.join((bytes) => {
+      for (const { session } of this.#connections) session.forward(bytes)
+    })
+  }
+
+  start(): void {
+    const { runtime, heartbeatMs } = this.#service
+    this.#timer = runtime.timers.setInterval(() => this.#beat(), heartbeatMs / heartbeatSteps)
+  }
+
+  /** A new connection, with the token that came before its first frame where one did. */
+  open(channel: SensorChannel, token?: string): SensorSession {
+    const beat = (serviceId: string) => this.#heartbeat(serviceId)
+    const session = new SensorSession(this.#service, channel, beat, token)
+    const openedAt = this.#service.runtime.clock.now()
+    const connection = { session, step: this.#opened++ % heartbeatSteps, openedAt }
+    this.#connections.add(connection)
+    channel.onFrame((frame) => session.receive(frame))
+    channel.onClose(() => {
+      session.end()
+      this.#connections.delete(connection)
+    })
+    return session
+  }
+
+  close(): void {
+    this.#timer?.cancel()
+    this.#leaveLane()
+    for (const { session } of this.#connections) session.close(closeCodes.goingAway, 'the hub stops')
+    this.#connections.clear()
+  }
+
+  #beat(): void {
+    this.#step = (this.#step + 1) % heartbeatSteps
+    const now = this.#service.runtime.clock.now()
+    // All sensors of a service are told the same.
+    const frames = new Map<string, Uint8Array>()
+    for (const { session, step, openedAt } of this.#connections) {
+      if (step !== this.#step) continue
+      const { serviceId } = session
+      if (serviceId === undefined) {
+        if (now - openedAt > helloTimeoutMs) session.close(closeCodes.refused, 'no hello came')
+        continue
+      }
+      let frame = frames.get(serviceId)
+      if (frame === undefined) {
+        frame = this.#heartbeat(serviceId)
+        frames.set(serviceId, frame)
+      }
+      session.forward(frame)
+    }
+  }
+
+  /** The heartbeat of a service's sensors at this moment. */
+  #heartbeat(serviceId: string): Uint8Array {
+    const { runtime, delivery, collector, lane, watched: watchedNow } = this.#service
+    const watched = watchedNow()
+    return encodeJsonFrame('heartbeat', 0, {
+      hubTime: runtime.clock.now(),
+      epoch: delivery.epoch,
+      version: delivery.view(serviceId).version,
+      laneHead: lane.head,
+      isOff: delivery.isOff,
+      ...collector.governor.pace,
+      ...(watched.length > 0 && { watched }),
+    })
+  }
+}

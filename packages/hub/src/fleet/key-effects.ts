@@ -1,0 +1,102 @@
+import { entryId, type KeyEffect, type KeyEffectView, parseKeyText } from '@firebreak/core'
+import type { StrategyEffect } from '../decide/strategy-trials.ts'
+import { SlidingWindow } from '../heat/sliding-window.ts'
+
+/** Statuses come about once a second: over five of them the numbers stand still. */
+const windowMs = 5000
+const maxKeys = 10_000
+
+interface EffectOfKey {
+  readonly localHits: SlidingWindow
+  readonly redisReads: SlidingWindow
+  readonly errors: SlidingWindow
+  bytesSaved: number
+  millisecondsSaved: number
+  lastAt: number
+  /** What the sensors of other hubs say, until when it counts. */
+  others: (StrategyEffect & { readonly until: number }) | undefined
+}
+
+const none: StrategyEffect = { reads: 0, helped: 0, errors: 0 }
+
+/** What strategies bring, key by key, from the shields' statuses. */
+export class KeyEffects {
+  readonly #keys = new Map<string, EffectOfKey>()
+
+  add(effect: KeyEffect, now: number): void {
+    const key = parseKeyText(effect.key)
+    if (key === undefined) return
+    const known = this.#find(effect.redisClusterId, key, now)
+    if (known === undefined) return
+    known.localHits.add(now, effect.localHits)
+    known.redisReads.add(now, effect.redisReads)
+    known.errors.add(now, effect.errors)
+    known.bytesSaved += effect.bytesSaved
+    known.millisecondsSaved += effect.localHits * (effect.readMs ?? 0)
+    known.lastAt = now
+  }
+
+  /** What the sensors of other hubs say of a key; it counts until they are asked again, or for a while. */
+  setOthers(redisClusterId: string, key: string, effect: StrategyEffect, now: number, until: number): void {
+    if (effect.reads === 0 && effect.errors === 0 && !this.#keys.has(entryId(redisClusterId, key))) return
+    const known = this.#find(redisClusterId, key, now)
+    if (known !== undefined) known.others = { ...effect, until }
+  }
+
+  /** What the strategy did in the last seconds by the word of this hub's sensors. */
+  own(redisClusterId: string, key: string, now: number): StrategyEffect | undefined {
+    const known = this.#keys.get(entryId(redisClusterId, key))
+    return known && ownOf(known, now)
+  }
+
+  /** The same over all hubs, for its trial. */
+  effect(redisClusterId: string, key: string, now: number): StrategyEffect | undefined {
+    const known = this.#keys.get(entryId(redisClusterId, key))
+    return known && wholeOf(known, now)
+  }
+
+  view(redisClusterId: string, key: string, ratePerSecondBefore: number, now: number): KeyEffectView | null {
+    const known = this.#keys.get(entryId(redisClusterId, key))
+    if (known === undefined) return null
+    const { reads, helped } = wholeOf(known, now)
+    return {
+      redisPerSecondBefore: Math.round(ratePerSecondBefore),
+      redisPerSecondNow: Number((((reads - helped) * 1000) / windowMs).toFixed(1)),
+      localHitRate: reads === 0 ? 0 : helped / reads,
+      bytesSaved: known.bytesSaved,
+      millisecondsSaved: Math.round(known.millisecondsSaved),
+    }
+  }
+
+  forget(now: number): void {
+    for (const [id, { lastAt }] of this.#keys) if (now - lastAt > 60_000) this.#keys.delete(id)
+  }
+
+  #find(redisClusterId: string, key: string, now: number): EffectOfKey | undefined {
+    const id = entryId(redisClusterId, key)
+    const known = this.#keys.get(id)
+    if (known !== undefined || this.#keys.size >= maxKeys) return known
+    const fresh = {
+      localHits: new SlidingWindow(windowMs),
+      redisReads: new SlidingWindow(windowMs),
+      errors: new SlidingWindow(windowMs),
+      bytesSaved: 0,
+      millisecondsSaved: 0,
+      lastAt: now,
+      others: undefined,
+    }
+    this.#keys.set(id, fresh)
+    return fresh
+  }
+}
+
+function ownOf({ localHits, redisReads, errors }: EffectOfKey, now: number): StrategyEffect {
+  const helped = localHits.sum(now)
+  return { reads: helped + redisReads.sum(now), helped, errors: errors.sum(now) }
+}
+
+function wholeOf(known: EffectOfKey, now: number): StrategyEffect {
+  const own = ownOf(known, now)
+  const others = known.others !== undefined && now <= known.others.until ? known.others : none
+  return { reads: own.reads + others.reads, helped: own.helped + others.helped, errors: own.errors + others.errors }
+}

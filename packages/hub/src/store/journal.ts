@@ -1,0 +1,82 @@
+import type { Clock, HistoryEvent, Runtime } from '@firebreak/core'
+import type { AlarmBoard } from '../alarms/alarm-board.ts'
+import type { HubLogger } from '../hub-options.ts'
+import type { EntryName, HubStore, StoredEntry } from './hub-store.ts'
+import { StoreWriter } from './store-writer.ts'
+
+/** Versions are reserved in the store by the thousand, so that a delta does not wait for a disk. */
+export const versionBlock = 1000
+
+export interface JournalOptions {
+  readonly store: HubStore
+  /** No version up to this one is given out by anybody else. */
+  readonly reservedVersion: number
+  readonly runtime: Runtime
+  readonly logger: HubLogger
+  readonly alarms: AlarmBoard
+}
+
+/** What the hub writes down: decisions and who asked for what, in the log and in the store; the table, and its versions. */
+export class Journal {
+  readonly store: HubStore
+  readonly #writer: StoreWriter
+  readonly #clock: Clock
+  readonly #logger: HubLogger
+  readonly #alarms: AlarmBoard
+  #reservedVersion: number
+
+  constructor({ store, reservedVersion, runtime, logger, alarms }: JournalOptions) {
+    this.store = store
+    this.#writer = new StoreWriter(store, runtime.timers, (error) => this.#onTrouble(error))
+    this.#clock = runtime.clock
+    this.#logger = logger
+    this.#alarms = alarms
+    this.#reservedVersion = reservedVersion
+  }
+
+  record(event: HistoryEvent): void {
+    this.#writer.addHistory(event)
+    const { kind, redisClusterId, key, ruleId, text } = event
+    this.#logger.info({ kind, redisClusterId, key, ruleId }, text)
+  }
+
+  /** Resolves once the store has it. */
+  async audit(who: string, what: string, before: unknown, after: unknown): Promise<void> {
+    this.#logger.info({ who, before, after }, what)
+    await this.store.appendAudit({ at: this.#clock.now(), who, what, before, after })
+  }
+
+  saveEntries(set: readonly StoredEntry[], removed: readonly EntryName[]): void {
+    this.#writer.saveEntries(set, removed)
+  }
+
+  /** A version is given out: from then on nobody else may. */
+  reserve(version: number): void {
+    if (version < this.#reservedVersion) return
+    const upTo = version + versionBlock
+    this.#reservedVersion = upTo
+    this.#writer.write((store) => store.reserveVersions(upTo))
+  }
+
+  /** Resolves once the store has everything so far. */
+  stored(): Promise<void> {
+    return this.#writer.drained()
+  }
+
+  async close(): Promise<void> {
+    await this.#writer.close()
+    await this.store.close()
+  }
+
+  #onTrouble(error: Error | undefined): void {
+    if (error === undefined) {
+      this.#alarms.clear('store')
+      return
+    }
+    const { name } = this.store
+    this.#logger.warn({ store: name, error: error.message }, 'a write to the store failed')
+    const cause = `the ${name} store failed: ${error.message}`
+    const retry = 'the write is tried again every second; decisions go on from memory'
+    this.#alarms.raise({ id: 'store', severity: 'critical', cause, retry })
+  }
+}

@@ -1,0 +1,183 @@
+import {
+  type AlarmView,
+  type Clock,
+  type HeatStateName,
+  hotSamplingFactor,
+  type IngestView,
+  type KeyDetail,
+  type KeyView,
+  keyText,
+  type Overview,
+  type TrafficPoint,
+} from '@firebreak/core'
+import type { AlarmBoard } from '../alarms/alarm-board.ts'
+import type { Collector } from '../collect/collector.ts'
+import type { HotKeys } from '../decide/hot-keys.ts'
+import { trackReason } from '../decide/track-reason.ts'
+import type { TableDelivery } from '../deliver/table-delivery.ts'
+import type { Fleet } from '../fleet/fleet.ts'
+import type { KeyHeat } from '../heat/heat-engine.ts'
+import type { HeatTrack } from '../heat/heat-track.ts'
+import type { HubStore } from '../store/hub-store.ts'
+
+/** A window longer than this tells too little of the present; the key's own seconds are shown instead. */
+const longWindowMs = 10_000
+const statesHottestFirst: readonly HeatStateName[] = ['hot', 'cooling', 'warming', 'cold']
+const overviewKeys = 50
+
+/** What the views are made of. */
+export interface HubViewsOptions {
+  readonly hubId: string
+  readonly clock: Clock
+  readonly store: HubStore
+  readonly keys: HotKeys
+  readonly fleet: Fleet
+  readonly collector: Collector
+  readonly delivery: TableDelivery
+  readonly alarms: AlarmBoard
+}
+
+/** Which keys are wanted. */
+export interface KeyQuery {
+  readonly limit: number
+  readonly state?: HeatStateName
+}
+
+/** What people are shown: API, console and metrics. */
+export class HubViews {
+  readonly #rooms: HubViewsOptions
+
+  constructor(rooms: HubViewsOptions) {
+    this.#rooms = rooms
+  }
+
+  /** What is hot now, and are we safe. */
+  overview(): Overview {
+    const { hubId, clock, fleet, delivery, alarms: alarmBoard } = this.#rooms
+    const now = clock.now()
+    const keys = this.keys({ limit: overviewKeys })
+    const alarms = alarmBoard.list()
+    const rate = fleet.traffic.latest(now)
+    const isExposed = delivery.isOff && delivery.size > 0
+    return {
+      hubTime: now,
+      hubId,
+      isOff: delivery.isOff,
+      isSafe: !isExposed && alarms.every(({ severity }) => severity !== 'critical'),
+      verdict: this.#verdict(keys, alarms, rate),
+      table: { epoch: delivery.epoch, version: delivery.version },
+      sensors: fleet.hosts.counts(),
+      rate,
+      traffic: fleet.traffic.points(now),
+      keys,
+      alarms,
+      ingest: this.ingest(),
+    }
+  }
+
+  ingest(): IngestView {
+    const { collector, clock, keys } = this.#rooms
+    const { reportsPerSecond, entriesPerSecond } = collector.governor.rates(clock.now())
+    return {
+      reportsPerSecond: Math.round(reportsPerSecond),
+      entriesPerSecond: Math.round(entriesPerSecond),
+      refused: collector.refused,
+      trackedKeys: keys.engine.size,
+      memoryBytes: keys.engine.memoryBytes,
+    }
+  }
+
+  /** The hottest keys: hot ones first, then by rate, ties by key. */
+  keys({ limit, state }: KeyQuery): KeyView[] {
+    const now = this.#rooms.clock.now()
+    const total = this.#totalRate(now)
+    const views = [...this.#rooms.keys.engine.candidates()].map((heat) => this.#key(heat, total, now))
+    return views
+      .filter((view) => (state === undefined ? view.state !== 'cold' || view.ratePerSecond > 0 : view.state === state))
+      .sort(
+        (a, b) => Number(isHot(b)) - Number(isHot(a)) || b.ratePerSecond - a.ratePerSecond || (a.key < b.key ? -1 : 1),
+      )
+      .slice(0, limit)
+  }
+
+  /** One key with its hosts and its history; undefined where it is not tracked. */
+  async key(redisClusterId: string, key: string): Promise<KeyDetail | undefined> {
+    const { clock, keys, store } = this.#rooms
+    const now = clock.now()
+    const heat = keys.engine.get(redisClusterId, key)
+    if (heat === undefined) return undefined
+    const events = await store.history({ redisClusterId, key: keyText(key), limit: 100 })
+    const view = this.#key(heat, this.#totalRate(now), now)
+    return { ...view, topHosts: heat.detail?.topHosts(now, 10) ?? [], events }
+  }
+
+  #key(heat: KeyHeat, totalPerSecond: number, now: number): KeyView {
+    const { collector, keys, fleet } = this.#rooms
+    const track = leadingTrack(heat)
+    const recent = heat.detail?.recent(now) ?? { accesses: 0, writes: 0, bytes: 0 }
+    const ratePerSecond = rateOf(heat, recent.accesses, now)
+    const hot = track?.state !== undefined && track.state.phase !== 'warming' ? track.state : undefined
+    // A count below the floor f is sent as f or not at all: each host's share of the rate may be off by f an interval.
+    const { samplingFloor, intervalMs } = collector.governor.pace
+    const factor = hot === undefined ? samplingFloor : hotSamplingFactor(samplingFloor, track!.rule!.levels)
+    const hosts = heat.detail?.hostCount ?? 0
+    return {
+      redisClusterId: heat.redisClusterId,
+      key: keyText(heat.key),
+      state: track?.state?.phase ?? 'cold',
+      ratePerSecond: Math.round(ratePerSecond),
+      writesPerSecond: Math.round(recent.writes),
+      bytesPerSecond: Math.round(recent.bytes),
+      share: totalPerSecond === 0 ? 0 : Math.min(1, ratePerSecond / totalPerSecond),
+      sparkline: heat.detail?.sparkline(now) ?? [],
+      errorPerSecond: Math.round(((factor - 1) * hosts * 1000) / intervalMs),
+      hosts,
+      slot: heat.slot,
+      ruleId: track?.rule?.id ?? null,
+      strategy: hot?.entry.strategy ?? null,
+      reason: track === undefined ? '' : trackReason(track, keys.totals, now),
+      since: track?.state?.since ?? null,
+      effect:
+        hot === undefined ? null : fleet.effects.view(heat.redisClusterId, heat.key, hot.ratePerSecondBefore, now),
+    }
+  }
+
+  #totalRate(now: number): number {
+    let total = 0
+    for (const { accesses } of this.#rooms.fleet.hosts.all()) total += accesses.sum(now) / 2
+    return total
+  }
+
+  #verdict(keys: readonly KeyView[], alarms: readonly AlarmView[], rate: TrafficPoint): string {
+    const { delivery, fleet } = this.#rooms
+    const hot = keys.filter(isHot)
+    const plural = hot.length === 1 ? '1 key is hot' : `${hot.length} keys are hot`
+    if (delivery.isOff) return `Protection is off: ${hot.length === 0 ? 'nothing is hot' : plural}, nothing is handled.`
+    const critical = alarms.find(({ severity }) => severity === 'critical')
+    if (critical !== undefined) return `Not safe: ${critical.cause}.`
+    if (hot.length === 0) return fleet.hosts.size === 0 ? 'No sensor reports yet.' : 'Safe: nothing is hot.'
+    const reads = rate.redis + rate.local + rate.copies
+    const away = reads === 0 ? 0 : (rate.local + rate.copies) / reads
+    const handled = away > 0 ? `; ${Number((away * 100).toFixed(1))} % of all reads are kept from Redis` : ''
+    return `Safe: ${plural} and handled${handled}.`
+  }
+}
+
+/** Where services' rules differ a key has several tracks: the one that is furthest along is shown. */
+function leadingTrack(heat: KeyHeat): HeatTrack | undefined {
+  const rank = (track: HeatTrack) => statesHottestFirst.indexOf(track.state?.phase ?? 'cold')
+  return heat.tracks.toSorted((a, b) => rank(a) - rank(b))[0]
+}
+
+function rateOf(heat: KeyHeat, recentPerSecond: number, now: number): number {
+  let rate = 0
+  for (const track of heat.tracks) {
+    if (track.windowMs > longWindowMs) return recentPerSecond
+    rate += (track.heat('accesses', now) * 1000) / track.windowMs
+  }
+  return rate
+}
+
+function isHot({ state }: KeyView): boolean {
+  return state === 'hot' || state === 'cooling'
+}

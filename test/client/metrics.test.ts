@@ -1,7 +1,7 @@
 import { exposeMetrics, protect, shieldOf, unprotect } from '@firebreak/client'
 import type { BatchResultLike, MeterLike, ObservableLike } from '@firebreak/core'
 import { type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
-// The real interface, which comes with prom-client: only its type, to see that ours is a part of it.
+// The real interface: only its type, to see that ours is a part of it.
 import type { Meter } from '@opentelemetry/api'
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'

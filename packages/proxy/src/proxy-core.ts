@@ -133,7 +133,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     this.#watch = new UpstreamWatch({ state: this.serviceState, settings, logger: options.logger })
     if (options.shield !== undefined && !isOffByEnvironment()) {
       const { redisClusterId = this.#node.address, ...shieldOptions } = options.shield
-      this.#shield = new Shield({ agent: 'proxy/0.1.0', ...runtime, ...shieldOptions })
+      this.#shield = new Shield({ agent: 'proxy/0.1.0', runtime, ...shieldOptions })
       const cluster = this.#shield.cluster(redisClusterId, new ProxyUpstream(this, options.identity))
       cluster.limitRedis = new ProxyRedis(this)
       this.shield = new ProxyShield(cluster, this, options.identity)

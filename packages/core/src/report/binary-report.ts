@@ -161,12 +161,10 @@ export class BinaryReportCursor {
     )
   }
 
-  /** Walks the whole report once without using it: a report is taken whole or refused whole. */
-  static validate(bytes: Uint8Array, start = 0): void {
-    BinaryReportCursor.survey(bytes, start)
-  }
-
-  /** What `validate` does, and what it saw: each section without its entries. */
+  /**
+   * Walks the whole report once, since it is taken whole or refused whole: at some tens of nanoseconds an entry that is
+   * cheaper than being able to take an entry back. Gives what it saw, each section without its entries.
+   */
   static survey(bytes: Uint8Array, start = 0): SectionSurvey[] {
     const cursor = new BinaryReportCursor(bytes, start)
     const sections: SectionSurvey[] = []
@@ -191,7 +189,7 @@ export class BinaryReportCursor {
 
 /** The whole report as an object. */
 export function parseBinaryReport(bytes: Uint8Array): Report {
-  BinaryReportCursor.validate(bytes)
+  BinaryReportCursor.survey(bytes)
   const cursor = new BinaryReportCursor(bytes)
   const sections: ReportSection[] = []
   while (cursor.nextSection()) {

@@ -29,7 +29,8 @@ export class NearLines {
     const part = nearPart / hubCount
     // Whatever service reports the key: one whose winning rule is of a single service is near from the start.
     this.#anyService = new RuleSet(rules.map((rule) => ({ ...rule, serviceId: '*' })))
-    this.lines = [noRule, ...rules.map((rule) => nearLineOf(rule, part))]
+    // In the order of the indexes that the scopes of `#anyService` give.
+    this.lines = [noRule, ...new RuleSet(rules).rules.map((rule) => nearLineOf(rule, part))]
   }
 
   /** Finds a line's number for keys of a cluster: the scope's match, plus one. */

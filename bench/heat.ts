@@ -1,4 +1,4 @@
-import { AccessCounter, BinaryReportCursor, ByteWriter, HeatWindow, writeReportEntry } from '@firebreak/core'
+import { AccessCounter, BinaryReportCursor, HeatWindow, VarintWriter, writeReportEntry } from '@firebreak/core'
 import { loadTrace } from '@firebreak/testkit'
 import { Bench, interleaved, isQuick, median, medianRatio, rounds, say } from './harness/bench.ts'
 import { CountingIngest } from './heat/counting-ingest.ts'
@@ -101,7 +101,7 @@ function makeReports(distinct: number, entryCount: number): Buffer[] {
   // All of it happens in one and a half windows: slices rotate, and hardly a key is forgotten.
   const reportMs = (1.5 * windowMs * perReport) / (distinct + entryCount)
   for (let first = 0; first < distinct + entryCount; first += perReport) {
-    const writer = new ByteWriter(perReport * (keyLength + 3))
+    const writer = new VarintWriter(perReport * (keyLength + 3))
     const atMs = Math.floor(reports.length * reportMs)
     writer.varint(atMs)
     writer.varint(atMs)

@@ -1,5 +1,5 @@
 import { InvalidOptionError } from '../errors/firebreak-error.ts'
-import { type AccessDrain, type AccessVisitor, IntervalDrain, type IntervalTable, Overflow } from './access-drain.ts'
+import { type AccessDrain, type DrainVisitor, IntervalDrain, type IntervalTable, Overflow } from './access-drain.ts'
 
 /** How many keys a counter counts in an interval. */
 export interface AccessCounterOptions {
@@ -48,7 +48,7 @@ class StringTable implements IntervalTable<string> {
     return [count, writes, bytes]
   }
 
-  take(maxKeys: number, visit: AccessVisitor<string>): void {
+  take(maxKeys: number, visit: DrainVisitor<string>): void {
     this.#keys ??= this.places.keys()
     const { words } = this
     const end = Math.min(this.size, this.#taken + maxKeys) * wordsPerKey

@@ -25,7 +25,7 @@ class Counting implements CountListener<string> {
   rows: SeenRow[] = []
   slots = new Map<number, number>()
   #prefix = ''
-  #bytes = new Uint8Array(0)
+  #bytes: Uint8Array = new Uint8Array(0)
 
   constructor(options: Partial<CountedClustersOptions> = {}) {
     this.keys = new CountedClusters({ maxKeys: 100_000, hashSeed: 5, ...options })

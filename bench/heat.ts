@@ -1,26 +1,18 @@
-import {
-  AccessCounter,
-  BinaryReportCursor,
-  ByteWriter,
-  type HeatThresholds,
-  HeatWindow,
-  Ingest,
-  type WindowRules,
-  writeReportEntry,
-} from '@firebreak/core'
+import { AccessCounter, BinaryReportCursor, HeatWindow, VarintWriter, writeReportEntry } from '@firebreak/core'
 import { loadTrace } from '@firebreak/testkit'
 import { Bench, interleaved, isQuick, median, medianRatio, rounds, say } from './harness/bench.ts'
+import { CountingIngest } from './heat/counting-ingest.ts'
 import { HubIngest } from './heat/hub-ingest.ts'
 
 /**
  * The hub's ingest and the shield's counter, each against the obvious one on a `Map`.
  *
- * - `ingest-…`: binary reports of 500 entries, 1 M distinct keys of 24 bytes, 10 slices, decoded, checked and
- *   added; 5 % of the entries are of keys over the threshold. The rival decodes the
- *   same bytes with the same reader, makes the key a string and keeps `{ ring, total }` in a `Map`. Speed is by CPU
- *   time of this process, garbage collection on other threads included.
- * - `hub-…`: the same reports through a whole hub but for its network: clock offsets, duplicates, rules by service, tracks,
- *   hosts, slots, totals, decisions, the table.
+ * - `ingest-…`: binary reports of 500 entries, 1 M distinct keys of 24 bytes, 10 slices, decoded, checked and counted by
+ *   the hub's own `CountedKeys`, near keys told apart; 5 % of the entries are of keys over the threshold. The rival
+ *   decodes the same bytes with the same reader, makes the key a string and keeps `{ ring, total }` in a `Map`. Speed is
+ *   by CPU time of this process, garbage collection on other threads included.
+ * - `hub-…`: the same reports through a whole hub but for its network: beside the counting, clock offsets, duplicates,
+ *   rules by service, near keys, hosts, slots, totals, decisions, the table.
  * - `threads-2-…`: the same hub with two ingest threads. `threads-2-main-relief`: how many times less CPU the main thread
  *   takes for an entry; `threads-2-vs-none`: entries by wall time, which needs three free cores to mean anything.
  * - `growth-…`: both grow to 10 M keys (`--quick`: 3 M); a pause is the smaller of wall and CPU time of 256 insertions.
@@ -43,11 +35,6 @@ function seeded(seed: number): () => number {
   }
 }
 
-const oneRule = (enter: number): WindowRules => {
-  const thresholds: HeatThresholds = { levels: [{ enter, exit: enter * 0.7 }], minHoldMs: 1000 }
-  return { rules: [{ windowMs, thresholds }], match: () => 0 }
-}
-
 /** What a hub on a `Map` keeps of a key. */
 interface MapEntry {
   slice: number
@@ -66,7 +53,7 @@ class MapHub {
   }
 
   take(bytes: Buffer, nowMs: number): number {
-    BinaryReportCursor.validate(bytes)
+    BinaryReportCursor.survey(bytes)
     const cursor = new BinaryReportCursor(bytes)
     const slice = Math.floor(nowMs / (windowMs / slices))
     let taken = 0
@@ -114,7 +101,7 @@ function makeReports(distinct: number, entryCount: number): Buffer[] {
   // All of it happens in one and a half windows: slices rotate, and hardly a key is forgotten.
   const reportMs = (1.5 * windowMs * perReport) / (distinct + entryCount)
   for (let first = 0; first < distinct + entryCount; first += perReport) {
-    const writer = new ByteWriter(perReport * (keyLength + 3))
+    const writer = new VarintWriter(perReport * (keyLength + 3))
     const atMs = Math.floor(reports.length * reportMs)
     writer.varint(atMs)
     writer.varint(atMs)
@@ -156,18 +143,9 @@ async function ingest(): Promise<void> {
   }
   const speeds = await interleaved(rounds(2, 3), {
     dict() {
-      let crossings = 0
-      const window = new HeatWindow({
-        rules: oneRule(threshold),
-        startMs: 0,
-        slices,
-        onChange: ({ after }) => {
-          if (after.phase === 'hot') crossings++
-        },
-      })
-      const ingesting = new Ingest({ makeWindow: () => window })
-      const speed = run((report, nowMs) => ingesting.take(report, nowMs))
-      say(`  dict ${Math.round(speed)}/s, ${window.size} keys, ${crossings} crossings, ${window.candidateCount} warm`)
+      const counting = new CountingIngest(threshold, windowMs)
+      const speed = run((report, nowMs) => counting.take(report, nowMs))
+      say(`  dict ${Math.round(speed)}/s, ${counting.size} keys, ${counting.nearCount} near`)
       return speed
     },
     async hub() {
@@ -262,8 +240,13 @@ async function growth(): Promise<void> {
   const count = Number(process.env['FIREBREAK_KEYS'] ?? rounds(3_000_000, 10_000_000))
   say(`growth: ${count} keys`)
   const before = await settledMemory()
-  const window = new HeatWindow({ rules: oneRule(4000), startMs: 0, slices, maxBytes: 8 * 2 ** 30, maxKeys: count })
-  const dictPause = longestPause(count, (blob, start) => window.add(blob, start, start + keyLength, 1, 0, 0, 0))
+  const rules = { windowsMs: [windowMs], match: () => 0 }
+  const window = new HeatWindow({ rules, startMs: 0, maxBytes: 8 * 2 ** 30, maxKeys: count })
+  const { dict } = window
+  const dictPause = longestPause(count, (blob, start) => {
+    const end = start + keyLength
+    window.add(blob, start, end, 1, dict.hash(blob, start, end))
+  })
   if (window.size !== count) throw new Error(`${window.size} keys instead of ${count}`)
   const bytesPerKey = ((await settledMemory()) - before) / count
   say(`  dict ${dictPause.toFixed(1)} ms, ${bytesPerKey.toFixed(1)} bytes a key`)

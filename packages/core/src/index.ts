@@ -57,35 +57,18 @@ export {
   type RespConnectionOptions,
 } from './connection/resp-connection.ts'
 export { parseInfo, type ServerMode, serverModeOf } from './connection/server-info.ts'
-export { Column, type ColumnArray } from './dict/column.ts'
 export { Dict, type DictOptions, maxPreload } from './dict/dict.ts'
-export type { DictFollower } from './dict/entry-pool.ts'
 export { hashBytes } from './dict/hash-bytes.ts'
 export { maxKeyBytes } from './dict/key-arena.ts'
 export { didYouMean } from './errors/did-you-mean.ts'
 export { describeValue, FirebreakError, InvalidOptionError } from './errors/firebreak-error.ts'
 export { AccessCounter, type AccessCounterOptions } from './heat/access-counter.ts'
-export type { AccessDrain, AccessVisitor } from './heat/access-drain.ts'
+export type { AccessDrain, DrainVisitor } from './heat/access-drain.ts'
 export { ByteAccessCounter } from './heat/byte-access-counter.ts'
-export type { HostHeat } from './heat/candidate.ts'
-export {
-  checkHeatThresholds,
-  coldState,
-  type HandledState,
-  type HeatPhase,
-  type HeatState,
-  type HeatThresholds,
-  isHandled,
-  nextHeatState,
-} from './heat/heat-state.ts'
-export { type HeatChange, HeatWindow, type HeatWindowOptions, type KeyHeat } from './heat/heat-window.ts'
-export { HostNumbers, type HostNumbersOptions } from './heat/host-numbers.ts'
-export { Ingest, type IngestCounters, type IngestOptions } from './heat/ingest.ts'
+export { HeatWindow, type HeatWindowOptions } from './heat/heat-window.ts'
 export type { KeyBatch } from './heat/key-batch.ts'
 export { KeyHasher } from './heat/key-hasher.ts'
 export { KeyTally } from './heat/key-tally.ts'
-export { SlidingTotals, type SlidingTotalsOptions } from './heat/sliding-totals.ts'
-export { SlotHeat } from './heat/slot-heat.ts'
 export type { TallyVisitor } from './heat/tally-visitor.ts'
 export {
   hotSamplingFactor,
@@ -93,17 +76,9 @@ export {
   nextSamplingFactor,
   type SampledLevel,
   type SamplingLoad,
-  samplingDeviation,
   ThresholdSampler,
 } from './heat/threshold-sampling.ts'
-export { TopK, type TopKItem, type TopKOptions } from './heat/top-k.ts'
-export {
-  type HeatWeights,
-  maxWindowRules,
-  measureWeights,
-  type WindowRule,
-  type WindowRules,
-} from './heat/window-rules.ts'
+export { type WindowRules, windowSlices } from './heat/window-rules.ts'
 export { keyGroup, largestGroups } from './keys/key-group.ts'
 export { keyBytes, keyName, keyText, parseKeyText, readableKey } from './keys/key-text.ts'
 export type { HistogramPoint, MetricFamily, MetricLabels, MetricPoint } from './metrics/metric-family.ts'
@@ -142,7 +117,7 @@ export {
   type ReportSection,
 } from './report/report.ts'
 export { formatTextReport, parseTextReport, sectionTotal, type TextReportVersion } from './report/text-report.ts'
-export { ByteReader, ByteWriter } from './report/varint.ts'
+export { VarintReader, VarintWriter } from './report/varint.ts'
 export { type CommandArgument, encodeCommand } from './resp/encode-command.ts'
 export { encodeReply, type RespVersion, writeReply } from './resp/encode-reply.ts'
 export { defaultRespLimits, type RespLimits } from './resp/limits.ts'
@@ -236,7 +211,6 @@ export {
 } from './strategy/strategy-table.ts'
 export { type Clock, steadyClock, systemTimers, type TimerHandle, type Timers, wallClock } from './time/clock.ts'
 export { type Runtime, systemRuntime } from './time/runtime.ts'
-export { SettleTimers, type SettleTimersOptions } from './wheel/settle-timers.ts'
 export { TimingWheel, type TimingWheelOptions } from './wheel/timing-wheel.ts'
 export {
   type ClaimPayload,

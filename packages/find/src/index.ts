@@ -1,4 +1,8 @@
-export { AccessCounter, type AccessCounterOptions, type SlotAccesses } from './access/access-counter.ts'
+export {
+  CommandAccessCounter,
+  type CommandAccessCounterOptions,
+  type SlotAccesses,
+} from './access/command-access-counter.ts'
 export { type Advice, type AdviceLimits, advise } from './advise/advice.ts'
 export { cutOver, type SplitOptions, type SplitResult, splitKey } from './advise/split-key.ts'
 export { planKey, type SplitPlan, type SplitType, segmentKey, segmentOf } from './advise/split-plan.ts'

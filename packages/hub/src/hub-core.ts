@@ -7,7 +7,7 @@ import { HotKeys } from './decide/hot-keys.ts'
 import { type AppTokenCheck, SensorSessions } from './deliver/sensor-sessions.ts'
 import { TableDelivery } from './deliver/table-delivery.ts'
 import { Fleet } from './fleet/fleet.ts'
-import type { TieredHeatEngine } from './heat/tiered-heat-engine.ts'
+import type { NearKeys } from './heat/near-keys.ts'
 import { type HubCoreOptions, type ResolvedCoreOptions, resolveCoreOptions } from './hub-options.ts'
 import { InvalidationLane } from './lane/invalidation-lane.ts'
 import { RuleBook } from './rules/rule-book.ts'
@@ -101,7 +101,7 @@ export class HubCore {
     return this.journal.store
   }
 
-  get engine(): TieredHeatEngine {
+  get engine(): NearKeys {
     return this.keys.engine
   }
 

@@ -17,6 +17,8 @@ export {
 export { type EngineNodeView, EngineSensor, type EngineSensorOptions, type EngineView } from './engine/engine-sensor.ts'
 export { ApiProblem, HubConfigError, NotLoopbackError, StoreError } from './errors.ts'
 export { type FindingRoutesOptions, findingRoutes } from './findings/finding-routes.ts'
+export { CountedClusters, type CountedClustersOptions } from './heat/counted-clusters.ts'
+export type { CountedKeys, CountListener, NearRow } from './heat/counted-keys.ts'
 export type { HubTokens, Role } from './http/access-guard.ts'
 export type { HubPlugin } from './http/hub-server.ts'
 export { HubCore } from './hub-core.ts'

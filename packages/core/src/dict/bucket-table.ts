@@ -1,10 +1,3 @@
-/**
- * The buckets of a dict: heads of chains, 0 for an empty one, n + 1 for entry n.
- *
- * A table lies in segments of 65,536 buckets that are made when something is first written to them. One `Int32Array`
- * for all would be simpler, but the runtime clears it as it makes it: 134 MB of zeros for the table of 20 million keys
- * is a pause of 14 ms. A segment costs some ten microseconds.
- */
 const segmentShift = 16
 const segmentBuckets = 1 << segmentShift
 const segmentMask = segmentBuckets - 1
@@ -12,7 +5,13 @@ const segmentMask = segmentBuckets - 1
 /** Read in place of a segment that was never written to. */
 const emptySegment = new Int32Array(segmentBuckets)
 
-/** A power of two of buckets, made and given back segment by segment. */
+/**
+ * The buckets of a dict: heads of chains, 0 for an empty one, n + 1 for entry n.
+ *
+ * A table lies in segments of 65,536 buckets that are made when something is first written to them. One `Int32Array`
+ * for all would be simpler, but the runtime clears it as it makes it: 134 MB of zeros for the table of 20 million keys
+ * is a pause of 14 ms. A segment costs some ten microseconds.
+ */
 export class BucketTable {
   /** Buckets. */
   readonly length: number

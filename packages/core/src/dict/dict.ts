@@ -1,43 +1,10 @@
 import { InvalidOptionError } from '../errors/firebreak-error.ts'
 import { BucketTable } from './bucket-table.ts'
-import { chunkMask, chunkShift, type DictFollower, EntryPool } from './entry-pool.ts'
+import { chunkMask, chunkShift, EntryPool } from './entry-pool.ts'
 import { hashBytes } from './hash-bytes.ts'
 import { KeyArena, maxKeyBytes, pageBytes } from './key-arena.ts'
 
-/**
- * A hash table for millions of byte keys that never stops the process: the *progressive dict*.
- *
- * A V8 `Map` that grows to ten million string keys copies its whole table every time it doubles, and holds the event
- * loop for over a second when it does; it also ends at 2^24 entries, and every key is an object for the garbage
- * collector to visit. This dict does what Redis' own `dict.c` does instead. There are **two tables**. Usually one is
- * empty. When the load passes a limit, the second is made with twice the buckets, and from then on **every operation
- * moves a few buckets** from the first to the second, until the first is empty and the second takes its place. No
- * operation ever does more than a constant amount of that work. (`dict.c` must also bound its walk over empty buckets;
- * here a step *is* a number of buckets, empty or not.) Unlike in `dict.c`, a key has one place at any time: its bucket of
- * the first table where that is not moved yet, else its bucket of the second. So a look-up walks one chain, an insertion
- * may still go to the first table, and both tables can be made and given back piece by piece (`BucketTable`).
- *
- * Layout. Entries lie in chunks of 16,384, and an entry is one run of 32-bit words:
- *
- *     word   0      1      2        3 …
- *            next   hash   key ref  the user's own words (`payloadWords`)
- *
- * One run instead of a column per field, since a look-up in a table larger than the CPU's cache pays for cache lines
- * and nothing else: with thirteen words of payload an entry is one line of 64 bytes. Users with colder data hold it in
- * `Column`s beside the dict, at the same index. Keys lie in a `KeyArena`, which is cleaned a few blocks per operation
- * in the same manner.
- *
- * Entries never move. The **index of an entry is dense and stable** until the entry is deleted; rehashing relinks
- * chains but touches no index. That makes iteration safe with no fingerprint, no pausing and no reverse-binary cursor:
- * walk the indices (`next`). What is there during the whole walk is seen exactly once; what comes or goes meanwhile is
- * seen at most once. A freed index is reused, lowest chunk first, so that high chunks run empty and go back to the
- * system.
- *
- * What it does not do. It does not shrink below its first size. A chain is walked without limit: a stranger who knows
- * the seed could build a long one, so servers pass a random `hashSeed`. Memory is bounded by `maxBytes`: an insertion
- * that would pass it is refused (-1) and the caller decides whom to forget; where only the doubling of the table would
- * pass it, chains get longer instead. Memory is freed by the garbage collector, so the bound is on what is reachable.
- */
+/** What a dict holds for each key, and how much it may take. */
 export interface DictOptions {
   /** 32-bit words that each entry has for its user. @default 0 */
   readonly payloadWords?: number
@@ -65,7 +32,39 @@ const preloadEntries = new Int32Array(maxPreload)
 
 const noTable = new BucketTable(0)
 
-/** A progressively rehashed dict from byte keys to dense indices. */
+/**
+ * A hash table for millions of byte keys that never stops the process: the *progressive dict*.
+ *
+ * A V8 `Map` that grows to ten million string keys copies its whole table every time it doubles, and holds the event
+ * loop for over a second when it does; it also ends at 2^24 entries, and every key is an object for the garbage
+ * collector to visit. This dict does what Redis' own `dict.c` does instead. There are **two tables**. Usually one is
+ * empty. When the load passes a limit, the second is made with twice the buckets, and from then on **every operation
+ * moves a few buckets** from the first to the second, until the first is empty and the second takes its place. No
+ * operation ever does more than a constant amount of that work. (`dict.c` must also bound its walk over empty buckets;
+ * here a step *is* a number of buckets, empty or not.) Unlike in `dict.c`, a key has one place at any time: its bucket of
+ * the first table where that is not moved yet, else its bucket of the second. So a look-up walks one chain, an insertion
+ * may still go to the first table, and both tables can be made and given back piece by piece (`BucketTable`).
+ *
+ * Layout. Entries lie in chunks of 16,384, and an entry is one run of 32-bit words:
+ *
+ *     word   0      1      2        3 …
+ *            next   hash   key ref  the user's own words (`payloadWords`)
+ *
+ * One run instead of a column per field, since a look-up in a table larger than the CPU's cache pays for cache lines
+ * and nothing else: with thirteen words of payload an entry is one line of 64 bytes. Keys lie in a `KeyArena`, which is
+ * cleaned a few blocks per operation in the same manner.
+ *
+ * Entries never move. The **index of an entry is dense and stable** until the entry is deleted; rehashing relinks
+ * chains but touches no index. That makes iteration safe with no fingerprint, no pausing and no reverse-binary cursor:
+ * walk the indices (`next`). What is there during the whole walk is seen exactly once; what comes or goes meanwhile is
+ * seen at most once. A freed index is reused, lowest chunk first, so that high chunks run empty and go back to the
+ * system.
+ *
+ * What it does not do. It does not shrink below its first size. A chain is walked without limit: a stranger who knows
+ * the seed could build a long one, so servers pass a random `hashSeed`. Memory is bounded by `maxBytes`: an insertion
+ * that would pass it is refused (-1) and the caller decides whom to forget; where only the doubling of the table would
+ * pass it, chains get longer instead. Memory is freed by the garbage collector, so the bound is on what is reachable.
+ */
 export class Dict {
   readonly payloadWords: number
   readonly maxBytes: number
@@ -205,13 +204,6 @@ export class Dict {
     return index
   }
 
-  /** Deletes the entry of a key; false where it is not there. */
-  delete(bytes: Uint8Array, start: number, end: number, hash: number): boolean {
-    const index = this.find(bytes, start, end, hash)
-    if (index >= 0) this.deleteAt(index)
-    return index >= 0
-  }
-
   /** Deletes the entry at an index that is in use. */
   deleteAt(index: number): void {
     const words = this.wordsOf(index)
@@ -243,22 +235,9 @@ export class Dict {
     return this.#entries.pick(random)
   }
 
-  /** All indices in use; the dict may change meanwhile. */
-  *indices(): Generator<number> {
-    for (let index = this.next(0); index >= 0; index = this.next(index + 1)) yield index
-  }
-
-  has(index: number): boolean {
-    return this.#entries.has(index)
-  }
-
   /** A view of an entry's key; it holds until the next change of the dict. */
   keyAt(index: number): Uint8Array {
     return this.#arena.view(this.#words[index >>> chunkShift]![(index & chunkMask) * this.#stride + refWord]! >>> 0)
-  }
-
-  hashAt(index: number): number {
-    return this.#words[index >>> chunkShift]![(index & chunkMask) * this.#stride + hashWord]!
   }
 
   /** The words in which the entry lies; its payload begins at `payloadAt(index)`. */
@@ -281,12 +260,6 @@ export class Dict {
    */
   packTightly(): void {
     this.#arena.isTight = true
-  }
-
-  /** Lets a column follow the dict's deletions. */
-  attach<T extends DictFollower>(follower: T): T {
-    this.#entries.followers.push(follower)
-    return follower
   }
 
   /** Moves up to `buckets` buckets, in idle time; false once there is nothing to move. */

@@ -1,10 +1,3 @@
-/**
- * The entries of a dict: runs of `stride` 32-bit words, in chunks of 16,384.
- *
- * An index is dense and stable. A freed one is kept in its chunk's free list, linked through the entry's first word, and
- * given out again lowest chunk first, so that high chunks run empty and go back to the system. The third word of an
- * entry in use is never 0 (it is the key's ref); that of a free one is.
- */
 export const chunkShift = 14
 export const chunkMask: number = (1 << chunkShift) - 1
 const chunkEntries = 1 << chunkShift
@@ -12,21 +5,18 @@ const usedWord = 2
 const noWords = new Int32Array(0)
 const noFloats = new Float32Array(0)
 
-/** Something that is indexed like the pool and follows its deletions; see `Column`. */
-export interface DictFollower {
-  /** The entry is gone and its index may be given to another key. */
-  forget(index: number): void
-  /** None of the chunk's entries exist. */
-  releaseChunk(chunk: number): void
-}
-
-/** Fixed-size entries with stable indices. */
+/**
+ * The entries of a dict: runs of `stride` 32-bit words, in chunks of 16,384.
+ *
+ * An index is dense and stable. A freed one is kept in its chunk's free list, linked through the entry's first word, and
+ * given out again lowest chunk first, so that high chunks run empty and go back to the system. The third word of an
+ * entry in use is never 0 (it is the key's ref); that of a free one is.
+ */
 export class EntryPool {
   readonly stride: number
   readonly words: Int32Array[] = []
   /** The same words seen as floats. */
   readonly floats: Float32Array[] = []
-  readonly followers: DictFollower[] = []
   /** Per chunk: head of its free list (index + 1), entries ever used, and entries in use. */
   readonly #freeHeads: number[] = []
   readonly #used: number[] = []
@@ -82,14 +72,8 @@ export class EntryPool {
     this.#freeHeads[chunk] = index + 1
     this.#live[chunk]!--
     this.#size--
-    for (const follower of this.followers) follower.forget(index)
     if (chunk < this.#roomFrom) this.#roomFrom = chunk
     if (this.#live[chunk] === 0) this.#release(chunk)
-  }
-
-  has(index: number): boolean {
-    const words = this.words[index >>> chunkShift]
-    return words !== undefined && words.length > 0 && words[(index & chunkMask) * this.stride + usedWord] !== 0
   }
 
   /** The first index in use at or after `from`, or -1. */
@@ -125,7 +109,6 @@ export class EntryPool {
       }
       // The first chunk is kept: a pool that is cleared over and over asks the system for nothing.
       this.words[0]!.fill(0, 0, this.#used[0]! * this.stride)
-      for (const follower of this.followers) follower.releaseChunk(0)
       this.#freeHeads[0] = this.#used[0] = this.#live[0] = 0
     }
     this.#size = this.#roomFrom = 0
@@ -144,6 +127,5 @@ export class EntryPool {
     this.floats[chunk] = noFloats
     this.#freeHeads[chunk] = this.#used[chunk] = this.#live[chunk] = 0
     this.#chunkCount--
-    for (const follower of this.followers) follower.releaseChunk(chunk)
   }
 }

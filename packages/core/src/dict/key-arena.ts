@@ -1,3 +1,16 @@
+export const pageBytes: number = 2 ** 20
+
+/** The longest key that a dict holds. */
+export const maxKeyBytes = 65_536
+
+const pageShift = 18
+const addressMask = (1 << pageShift) - 1
+/** The first bytes of a page stay unused, so that no block has ref 0. */
+const firstAddress = 4
+const longMark = 255
+const maxPages = 2 ** (32 - pageShift)
+const noPage = new Uint8Array(0)
+
 /**
  * Keys as bytes, packed into pages of one mebibyte, outside V8's heap.
  *
@@ -15,20 +28,6 @@
  * the dict asks for the blocks of a dirty page (`nextToClean`), a few per operation, and moves what it still refers to.
  * The memory is therefore at most 1.5 × live + a few pages, whatever the order of insertions and deletions.
  */
-export const pageBytes: number = 2 ** 20
-
-/** The longest key that a dict holds. */
-export const maxKeyBytes = 65_536
-
-const pageShift = 18
-const addressMask = (1 << pageShift) - 1
-/** The first bytes of a page stay unused, so that no block has ref 0. */
-const firstAddress = 4
-const longMark = 255
-const maxPages = 2 ** (32 - pageShift)
-const noPage = new Uint8Array(0)
-
-/** An append-only store of byte keys whose dead pages are cleaned by its owner. */
 export class KeyArena {
   /** Memory is short: dead bytes are borne up to an eighth of the live ones instead of a half. */
   isTight = false

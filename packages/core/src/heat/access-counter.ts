@@ -1,19 +1,7 @@
 import { InvalidOptionError } from '../errors/firebreak-error.ts'
-import { type AccessDrain, type AccessVisitor, IntervalDrain, type IntervalTable, Overflow } from './access-drain.ts'
+import { type AccessDrain, type DrainVisitor, IntervalDrain, type IntervalTable, Overflow } from './access-drain.ts'
 
-/**
- * The shield's counter: exact counts of every key of an interval, at less than the price of a `Map` of counts.
- *
- * The `Map` gives a key's place in a `Uint32Array` and is not written again for a key that it knows: one look-up and
- * one increment, no second hash, no allocation. The order in which a Map gives its keys is the order in which they came
- * and so that of their places; no list of keys is kept beside it. There are two such tables. `swap` makes the other one
- * current and gives the interval that has ended as a *drain*, which is read in steps as small as the caller likes,
- * while counting goes on. Tables are emptied between intervals: keeping known keys would save insertions, but a table
- * of all keys ever seen falls out of the CPU's cache and was slower by a third (`npm run -s bench -- heat`).
- *
- * Bounds. An interval has at most `maxKeys` exact keys; the accesses of further new keys go to a `TopK`, whose rows come
- * last in the drain and whose error bound the drain states. A key's bytes are counted up to 4 GiB an interval.
- */
+/** How many keys a counter counts in an interval. */
 export interface AccessCounterOptions {
   /** Keys counted exactly in an interval. @default 65536 */
   readonly maxKeys?: number
@@ -60,7 +48,7 @@ class StringTable implements IntervalTable<string> {
     return [count, writes, bytes]
   }
 
-  take(maxKeys: number, visit: AccessVisitor<string>): void {
+  take(maxKeys: number, visit: DrainVisitor<string>): void {
     this.#keys ??= this.places.keys()
     const { words } = this
     const end = Math.min(this.size, this.#taken + maxKeys) * wordsPerKey
@@ -84,7 +72,21 @@ class StringTable implements IntervalTable<string> {
 
 const asItIs = (name: string) => name
 
-/** Counts accesses by string key; for keys as bytes there is `ByteAccessCounter`. */
+/**
+ * The shield's counter: exact counts of every key of an interval, at less than the price of a `Map` of counts.
+ *
+ * The `Map` gives a key's place in a `Uint32Array` and is not written again for a key that it knows: one look-up and
+ * one increment, no second hash, no allocation. The order in which a Map gives its keys is the order in which they came
+ * and so that of their places; no list of keys is kept beside it. There are two such tables. `swap` makes the other one
+ * current and gives the interval that has ended as a *drain*, which is read in steps as small as the caller likes,
+ * while counting goes on. Tables are emptied between intervals: keeping known keys would save insertions, but a table
+ * of all keys ever seen falls out of the CPU's cache and was slower by a third (`npm run -s bench -- heat`).
+ *
+ * For keys as bytes there is `ByteAccessCounter`.
+ *
+ * Bounds. An interval has at most `maxKeys` exact keys; the accesses of further new keys go to a `TopK`, whose rows come
+ * last in the drain and whose error bound the drain states. A key's bytes are counted up to 4 GiB an interval.
+ */
 export class AccessCounter {
   readonly maxKeys: number
   readonly overflowKeys: number

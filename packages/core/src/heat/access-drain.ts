@@ -11,11 +11,11 @@ export interface AccessDrain<Key> {
   /** By how much a count of a key beyond the bound may be too small; 0 where all were exact. */
   readonly errorBound: number
   /** Hands over at most `maxKeys` keys with their counts; false once there are no more. */
-  take(maxKeys: number, visit: AccessVisitor<Key>): boolean
+  take(maxKeys: number, visit: DrainVisitor<Key>): boolean
 }
 
 /** Gets one key's accesses (writes included), writes and bytes. */
-export type AccessVisitor<Key> = (key: Key, count: number, writes: number, bytes: number) => void
+export type DrainVisitor<Key> = (key: Key, count: number, writes: number, bytes: number) => void
 
 /** The exact counts of one interval, by whatever kind of key. */
 export interface IntervalTable<Key> {
@@ -23,7 +23,7 @@ export interface IntervalTable<Key> {
   /** Sums of the three counts over all keys. */
   sums(): [count: number, writes: number, bytes: number]
   /** Hands over the next `maxKeys` keys in the order they came in. */
-  take(maxKeys: number, visit: AccessVisitor<Key>): void
+  take(maxKeys: number, visit: DrainVisitor<Key>): void
   /** Empties the table and begins anew. */
   clear(): void
 }
@@ -78,7 +78,7 @@ export class IntervalDrain<Key> implements AccessDrain<Key> {
     return this.#isDone
   }
 
-  take(maxKeys: number, visit: AccessVisitor<Key>): boolean {
+  take(maxKeys: number, visit: DrainVisitor<Key>): boolean {
     const exact = Math.min(maxKeys, this.#exactLeft)
     if (exact > 0) this.#table.take(exact, visit)
     this.#exactLeft -= exact

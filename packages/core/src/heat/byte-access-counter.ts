@@ -1,7 +1,7 @@
 import { Dict } from '../dict/dict.ts'
 import { keyBytes, keyName } from '../keys/key-text.ts'
 import { type AccessCounterOptions, resolveCounterOptions } from './access-counter.ts'
-import { type AccessDrain, type AccessVisitor, IntervalDrain, type IntervalTable, Overflow } from './access-drain.ts'
+import { type AccessDrain, type DrainVisitor, IntervalDrain, type IntervalTable, Overflow } from './access-drain.ts'
 
 const maxUint32 = 0xffff_ffff
 
@@ -43,7 +43,7 @@ class ByteTable implements IntervalTable<Uint8Array> {
     return [count, writes, bytes]
   }
 
-  take(maxKeys: number, visit: AccessVisitor<Uint8Array>): void {
+  take(maxKeys: number, visit: DrainVisitor<Uint8Array>): void {
     // Nothing is ever deleted, so the indices in use are 0 to size - 1.
     const end = Math.min(this.size, this.#taken + maxKeys)
     for (let index = this.#taken; index < end; index++) {

@@ -1,26 +1,7 @@
 import { Dict } from '../dict/dict.ts'
 import { keySlotOfBytes } from '../slots/key-slot.ts'
-import { CompiledRules, type WindowRules } from './window-rules.ts'
+import { RuleSlices, type WindowRules, windowSlices } from './window-rules.ts'
 
-/**
- * A sliding window of heat for every entry of a progressive dict: a ring of slices, as long as the key's rule says.
- *
- * An entry with ten slices is one cache line:
- *
- *     word   0–2            3      4       5       6 … 15
- *            dict's own     meta   slice   total   ring
- *
- *     meta   31 marked | 30–27 generation of rules | 26–14 rule | 13–0 slot
- *
- * `slice` is the slice of the last report and `total` the sum of the ring. **Rotation is lazy**: time passes for an
- * entry only when it is touched or looked at, by clearing the slices between; no sweep, however many keys there are.
- * Heat is a 32-bit float: exact for counts to 16.7 million a slice, and finer than any threshold beyond; it may be a
- * weighted sum, so a rule may count reads, writes or bytes.
- *
- * The rule is matched once per key and kept in its entry. When the rules change their *generation* does, and an entry
- * with an old one is matched again when it is next touched. A generation's number comes back after sixteen changes, so
- * the owner must have touched every entry by then (`canChangeRules`, `passDone`).
- */
 const sliceWord = 1
 const totalWord = 2
 const ringWord = 3
@@ -31,37 +12,42 @@ const generationShift = 27
 const generationMask = 0xf
 const markBit = 1 << 31
 
-/** What an entry's rule has become, for whoever keeps more about the key. */
-export type RematchListener = (index: number) => void
-
-/** Rings of slices on a dict, with each key's rule and slot. */
+/**
+ * A sliding window of heat for every entry of a progressive dict: a ring of ten slices, as long as the key's rule says.
+ *
+ * An entry is one cache line:
+ *
+ *     word   0–2            3      4       5       6 … 15
+ *            dict's own     meta   slice   total   ring
+ *
+ *     meta   31 marked | 30–27 generation of rules | 26–14 rule | 13–0 slot
+ *
+ * `slice` is the slice of the last report and `total` the sum of the ring. **Rotation is lazy**: time passes for an
+ * entry only when it is touched or looked at, by clearing the slices between; no sweep, however many keys there are.
+ * Counts are 32-bit floats: exact to 16.7 million a slice, and finer than any threshold beyond. The sum covers 90 to 100 %
+ * of the window, since its newest slice is being filled.
+ *
+ * The rule is matched once per key and kept in its entry. When the rules change their *generation* does, and an entry
+ * with an old one is matched again when it is next touched. A generation's number comes back after sixteen changes, so
+ * the owner must have touched every entry by then (`canChangeRules`, `passDone`).
+ */
 export class HeatRings {
   readonly dict: Dict
-  readonly slices: number
-  /** Called where a key's window or measure has become another one. */
-  onRestart: RematchListener = () => {}
-  #rules: CompiledRules
+  #rules: RuleSlices
   /** The rules by generation, to know what an old entry was counted by. */
-  readonly #ruleSets: CompiledRules[] = []
+  readonly #ruleSets: RuleSlices[] = []
   #generation = 0
   /** Generations, the current one included, that entries may still have. */
   #generationsInUse = 1
   /** Changes of rules since the owner's pass over all entries began. */
   #changesInPass = 0
   #elapsedMs = 0
-  /** The slice of the entry that was added to last. */
-  lastSlice = 0
 
-  constructor(rules: WindowRules, slices: number, maxBytes: number, hashSeed: number) {
-    this.slices = slices
-    this.#rules = new CompiledRules(rules, slices)
+  constructor(rules: WindowRules, maxBytes: number, hashSeed: number) {
+    this.#rules = new RuleSlices(rules)
     this.#rules.moveTo(0)
     this.#ruleSets[0] = this.#rules
-    this.dict = new Dict({ payloadWords: ringWord + slices, maxBytes, hashSeed })
-  }
-
-  get rules(): CompiledRules {
-    return this.#rules
+    this.dict = new Dict({ payloadWords: ringWord + windowSlices, maxBytes, hashSeed })
   }
 
   /** Moves the time to this many milliseconds after the beginning. */
@@ -74,13 +60,13 @@ export class HeatRings {
   begin(index: number, bytes: Uint8Array, start: number, end: number): void {
     const words = this.dict.wordsOf(index)
     const at = this.dict.payloadAt(index)
-    const rule = this.#rules.source.match(bytes, start, end)
+    const rule = this.#rules.rules.match(bytes, start, end)
     words[at] = (this.#generation << generationShift) | (rule << ruleShift) | keySlotOfBytes(bytes, start, end)
     words[at + sliceWord] = this.#rules.slice[rule]!
   }
 
-  /** Adds to an entry and gives its heat; its slice is then `lastSlice`. */
-  add(index: number, count: number, writes: number, byteCount: number): number {
+  /** Adds to an entry and gives its heat. */
+  add(index: number, count: number): number {
     const { dict } = this
     const words = dict.wordsOf(index)
     const at = dict.payloadAt(index)
@@ -89,12 +75,10 @@ export class HeatRings {
     const rules = this.#rules
     const floats = dict.floatsOf(index)
     const slice = rules.slice[rule]!
-    if (words[at + sliceWord] !== slice) this.#rotate(words, floats, at, slice)
-    const amount = count * rules.perAccess[rule]! + writes * rules.perWrite[rule]! + byteCount * rules.perByte[rule]!
-    floats[at + ringWord + rules.place[rule]!]! += amount
-    const heat = floats[at + totalWord]! + amount
+    if (words[at + sliceWord] !== slice) rotate(words, floats, at, slice)
+    floats[at + ringWord + rules.place[rule]!]! += count
+    const heat = floats[at + totalWord]! + count
     floats[at + totalWord] = heat
-    this.lastSlice = slice
     return heat
   }
 
@@ -106,20 +90,22 @@ export class HeatRings {
     if (((words[at]! >>> generationShift) & generationMask) !== this.#generation) this.#rematch(index)
     const floats = dict.floatsOf(index)
     const slice = this.#rules.slice[(words[at]! >>> ruleShift) & ruleMask]!
-    if (words[at + sliceWord] !== slice) this.#rotate(words, floats, at, slice)
+    if (words[at + sliceWord] !== slice) rotate(words, floats, at, slice)
     return floats[at + totalWord]!
   }
 
   /** An entry's slices, newest first, and after them how long ago the newest began. */
   slicesOf(index: number, into: Float64Array): void {
     this.heatOf(index)
-    const { dict, slices } = this
+    const { dict } = this
     const rule = this.ruleOf(index)
     const ring = dict.payloadAt(index) + ringWord
     const floats = dict.floatsOf(index)
     const slice = this.#rules.slice[rule]!
-    for (let age = 0; age < slices; age++) into[age] = floats[ring + ((slice - age + slices) % slices)]!
-    into[slices] = this.#elapsedMs - slice * this.#rules.sliceMs[rule]!
+    for (let age = 0; age < windowSlices; age++) {
+      into[age] = floats[ring + ((slice - age + windowSlices) % windowSlices)]!
+    }
+    into[windowSlices] = this.#elapsedMs - slice * this.#rules.sliceMs[rule]!
   }
 
   /** The index of the entry's rule. */
@@ -147,14 +133,14 @@ export class HeatRings {
     return this.#generationsInUse < generationMask
   }
 
-  setRules(source: WindowRules): void {
-    const rules = new CompiledRules(source, this.slices)
+  setRules(rules: WindowRules): void {
+    const slices = new RuleSlices(rules)
     this.#generation = (this.#generation + 1) & generationMask
     this.#generationsInUse++
     this.#changesInPass++
-    rules.moveTo(this.#elapsedMs)
-    this.#rules = rules
-    this.#ruleSets[this.#generation] = rules
+    slices.moveTo(this.#elapsedMs)
+    this.#rules = slices
+    this.#ruleSets[this.#generation] = slices
   }
 
   /** The owner has looked at every entry since it last said so. */
@@ -167,22 +153,6 @@ export class HeatRings {
     return this.dict.wordsOf(index)[this.dict.payloadAt(index)]!
   }
 
-  #rotate(words: Int32Array, floats: Float32Array, at: number, slice: number): void {
-    const { slices } = this
-    const ring = at + ringWord
-    const last = words[at + sliceWord]!
-    words[at + sliceWord] = slice
-    if (slice - last >= slices) {
-      floats.fill(0, at + totalWord, ring + slices)
-      return
-    }
-    for (let passed = last + 1; passed <= slice; passed++) floats[ring + (passed % slices)] = 0
-    // Summed anew instead of taken off: floats would keep what rounding left.
-    let total = 0
-    for (let place = ring; place < ring + slices; place++) total += floats[place]!
-    floats[at + totalWord] = total
-  }
-
   /** Finds the rule of an entry that was counted by older rules, and carries its heat over. */
   #rematch(index: number): void {
     const { dict } = this
@@ -193,19 +163,33 @@ export class HeatRings {
     const before = this.#ruleSets[(meta >>> generationShift) & generationMask]!
     const ruleBefore = (meta >>> ruleShift) & ruleMask
     const key = dict.keyAt(index)
-    const rule = this.#rules.source.match(key, 0, key.length)
+    const rule = this.#rules.rules.match(key, 0, key.length)
     words[at] = (meta & (markBit | slotMask)) | (this.#generation << generationShift) | (rule << ruleShift)
-    if (this.#rules.continues(rule, before, ruleBefore)) return
+    const sliceMs = this.#rules.sliceMs[rule]!
+    const sliceMsBefore = before.sliceMs[ruleBefore]!
+    if (sliceMs === sliceMsBefore) return
     before.moveTo(this.#elapsedMs)
-    this.#rotate(words, floats, at, before.slice[ruleBefore]!)
-    // What was counted in the old window is certain for a longer one, and a share of it for a shorter one; in another
-    // measure it says nothing.
-    const share = Math.min(1, this.#rules.sliceMs[rule]! / before.sliceMs[ruleBefore]!)
-    const carried = this.#rules.hasWeightsOf(rule, before, ruleBefore) ? floats[at + totalWord]! * share : 0
-    floats.fill(0, at + totalWord, at + ringWord + this.slices)
+    rotate(words, floats, at, before.slice[ruleBefore]!)
+    // What was counted in the old window is certain for a longer one, and a share of it for a shorter one.
+    const carried = floats[at + totalWord]! * Math.min(1, sliceMs / sliceMsBefore)
+    floats.fill(0, at + totalWord, at + ringWord + windowSlices)
     words[at + sliceWord] = this.#rules.slice[rule]!
     floats[at + ringWord + this.#rules.place[rule]!] = carried
     floats[at + totalWord] = carried
-    this.onRestart(index)
   }
+}
+
+function rotate(words: Int32Array, floats: Float32Array, at: number, slice: number): void {
+  const ring = at + ringWord
+  const last = words[at + sliceWord]!
+  words[at + sliceWord] = slice
+  if (slice - last >= windowSlices) {
+    floats.fill(0, at + totalWord, ring + windowSlices)
+    return
+  }
+  for (let passed = last + 1; passed <= slice; passed++) floats[ring + (passed % windowSlices)] = 0
+  // Summed again instead of subtracted: floats would keep what rounding left.
+  let total = 0
+  for (let place = ring; place < ring + windowSlices; place++) total += floats[place]!
+  floats[at + totalWord] = total
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { ByteReader } from '../report/varint.ts'
+import { VarintReader } from '../report/varint.ts'
 import { KeyHasher } from './key-hasher.ts'
 import { KeyTally } from './key-tally.ts'
 
@@ -68,7 +68,7 @@ function drained(tally: KeyTally, below = 0, watched: readonly string[] = []) {
         return put(bytes.subarray(start, end), { count, writes, bytes: byteCount })
       },
       onPiece: (bytes, start, end, keys, count) => {
-        const reader = new ByteReader(bytes, start, end)
+        const reader = new VarintReader(bytes, start, end)
         let left = count
         for (let nth = 0; nth < keys; nth++) {
           const key = reader.view()

@@ -2,13 +2,10 @@ import { scale } from '@firebreak/testkit'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { InvalidOptionError } from '../errors/firebreak-error.ts'
-import {
-  hotSamplingFactor,
-  maxSamplingFactor,
-  nextSamplingFactor,
-  samplingDeviation,
-  ThresholdSampler,
-} from './threshold-sampling.ts'
+import { hotSamplingFactor, maxSamplingFactor, nextSamplingFactor, ThresholdSampler } from './threshold-sampling.ts'
+
+/** The standard deviation of a sum of `count` accesses that came in single ones through sampling. */
+const samplingDeviation = (count: number, factor: number) => Math.sqrt(count * (factor - 1))
 
 /** The sampler with its draws given: the first decides about sending, all others about rounding. */
 function sampleWith(first: number, second: number, row: Row): ThresholdSampler {

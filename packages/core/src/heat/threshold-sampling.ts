@@ -128,8 +128,3 @@ export function nextSamplingFactor({ factor, rows, maxRows, lowestThreshold }: S
   const wanted = (factor * rows) / Math.max(1, maxRows)
   return Math.max(1, Math.min(wanted, maxSamplingFactor(lowestThreshold)))
 }
-
-/** The standard deviation of a sum of `count` accesses that came through sampling with `factor`, at worst. */
-export function samplingDeviation(count: number, factor: number): number {
-  return Math.sqrt(Math.max(0, count) * (Math.max(1, factor) - 1))
-}

@@ -1,5 +1,22 @@
 import { InvalidOptionError } from '../errors/firebreak-error.ts'
 
+/** How many keys a `TopK` counts. */
+export interface TopKOptions {
+  /** Keys that have a counter at one time. @default 4096 */
+  readonly capacity?: number
+}
+
+/** A key with the bounds of its count: the true one is at least `count` and at most `count + error`. */
+export interface TopKItem {
+  readonly key: string
+  /** Accesses counted for certain. */
+  count: number
+  writes: number
+  bytes: number
+  /** Accesses that may be missing from `count`. */
+  readonly error: number
+}
+
 /**
  * The most accessed keys of a stream with bounded memory: Frequent Items (Misra and Gries' counters, emptied in
  * batches as DataSketches does).
@@ -19,23 +36,6 @@ import { InvalidOptionError } from '../errors/firebreak-error.ts'
  * at each new one, which costs a stream of mostly new keys (the only kind that overflows the shield's exact counter) a
  * Map deletion and insertion per access; a purge costs that once for half of the capacity, under a millisecond.
  */
-export interface TopKOptions {
-  /** Keys that have a counter at one time. @default 4096 */
-  readonly capacity?: number
-}
-
-/** A key with the bounds of its count: the true one is at least `count` and at most `count + error`. */
-export interface TopKItem {
-  readonly key: string
-  /** Accesses counted for certain. */
-  count: number
-  writes: number
-  bytes: number
-  /** Accesses that may be missing from `count`. */
-  readonly error: number
-}
-
-/** Counts a stream of keys and knows the heaviest, with proven bounds. */
 export class TopK {
   readonly capacity: number
   readonly #items = new Map<string, TopKItem>()
@@ -84,20 +84,9 @@ export class TopK {
     return this.#items.get(key)
   }
 
-  /** The `k` keys with the highest certain counts; keys with equal ones are in the order of their names. */
-  top(k: number): Readonly<TopKItem>[] {
-    return [...this.#items.values()].sort(byCountThenKey).slice(0, k)
-  }
-
   /** Every key that has a counter, in no order. */
   items(): IterableIterator<Readonly<TopKItem>> {
     return this.#items.values()
-  }
-
-  clear(): void {
-    this.#items.clear()
-    this.#offset = 0
-    this.#totalCount = 0
   }
 
   #purge(): void {
@@ -111,12 +100,4 @@ export class TopK {
       if (item.count + item.error <= this.#offset) this.#items.delete(item.key)
     }
   }
-}
-
-/** Heaviest first; ties by key. */
-export function byCountThenKey(
-  a: { readonly count: number; readonly key: string },
-  b: { readonly count: number; readonly key: string },
-): number {
-  return b.count - a.count || (a.key < b.key ? -1 : a.key > b.key ? 1 : 0)
 }

@@ -1,5 +1,5 @@
 /** A growing byte buffer for frames: varints (LEB128, unsigned, up to 2^53), bytes and text. */
-export class ByteWriter {
+export class VarintWriter {
   #bytes: Uint8Array
   #length = 0
 
@@ -95,10 +95,10 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
 /**
- * Reads what `ByteWriter` wrote. It never throws: reading past the end, or a varint over 2^53, gives 0 and sets
+ * Reads what `VarintWriter` wrote. It never throws: reading past the end, or a varint over 2^53, gives 0 and sets
  * `isBroken`, which the caller checks once at the end; so the loop over entries has no branch for errors.
  */
-export class ByteReader {
+export class VarintReader {
   readonly bytes: Uint8Array
   position: number
   readonly end: number

@@ -1,5 +1,5 @@
 import { FirebreakError } from '../errors/firebreak-error.ts'
-import { ByteReader, ByteWriter } from '../report/varint.ts'
+import { VarintReader, VarintWriter } from '../report/varint.ts'
 import type { TableDelta, TableSnapshot } from '../strategy/strategy-table.ts'
 
 /**
@@ -49,7 +49,7 @@ export class FrameError extends FirebreakError {
 }
 
 export function encodeFrame(type: FrameType, sequence: number, payload: Uint8Array): Uint8Array {
-  const writer = new ByteWriter(payload.length + maxFrameHeadBytes)
+  const writer = new VarintWriter(payload.length + maxFrameHeadBytes)
   writeFrameHead(writer, type, sequence)
   writer.raw(payload)
   return writer.view()
@@ -59,14 +59,14 @@ export function encodeFrame(type: FrameType, sequence: number, payload: Uint8Arr
 export const maxFrameHeadBytes = 12
 
 /** Writes all of a frame but its payload, which is to follow. */
-export function writeFrameHead(writer: ByteWriter, type: FrameType, sequence: number): void {
+export function writeFrameHead(writer: VarintWriter, type: FrameType, sequence: number): void {
   writer.byte(frameVersion)
   writer.byte(types[type])
   writer.varint(sequence)
 }
 
 export function decodeFrame(bytes: Uint8Array): Frame {
-  const reader = new ByteReader(bytes)
+  const reader = new VarintReader(bytes)
   const version = reader.byte()
   const code = reader.byte()
   const sequence = reader.varint()

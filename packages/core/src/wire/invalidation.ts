@@ -1,5 +1,5 @@
 import { keyBytes, keyName } from '../keys/key-text.ts'
-import { ByteReader, ByteWriter } from '../report/varint.ts'
+import { VarintReader, VarintWriter } from '../report/varint.ts'
 import { encodeFrame, type Frame, FrameError, type InvalidatedKey, type Invalidation } from './frame.ts'
 
 /**
@@ -10,7 +10,7 @@ import { encodeFrame, type Frame, FrameError, type InvalidatedKey, type Invalida
  *       if value: varint length, bytes      if ttl: varint milliseconds
  */
 export function encodeInvalidation(invalidation: Invalidation): Uint8Array {
-  const writer = new ByteWriter(64)
+  const writer = new VarintWriter(64)
   writer.text(invalidation.redisClusterId)
   writer.varint(invalidation.database + 1)
   const items = invalidation.kind === 'flush' ? [] : invalidation.items
@@ -30,7 +30,7 @@ export function encodeInvalidation(invalidation: Invalidation): Uint8Array {
 }
 
 export function decodeInvalidation(frame: Frame): Invalidation {
-  const reader = new ByteReader(frame.bytes, frame.payloadStart)
+  const reader = new VarintReader(frame.bytes, frame.payloadStart)
   const redisClusterId = reader.text()
   const database = reader.varint() - 1
   const count = reader.varint()

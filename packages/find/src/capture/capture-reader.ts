@@ -1,11 +1,11 @@
-import { AccessCounter, type AccessCounterOptions } from '../access/access-counter.ts'
+import { CommandAccessCounter, type CommandAccessCounterOptions } from '../access/command-access-counter.ts'
 import { type CommandCounts, CommandStream } from './command-stream.ts'
 import { type Packet, PacketParser } from './packet-parser.ts'
 import { type ReassemblyCounts, type ReassemblyOptions, TcpReassembly } from './tcp-reassembly.ts'
 import { decodeSegment, newSegment } from './tcp-segment.ts'
 
 /** How a capture is read. */
-export interface CaptureReaderOptions extends AccessCounterOptions, ReassemblyOptions {
+export interface CaptureReaderOptions extends CommandAccessCounterOptions, ReassemblyOptions {
   /** Ports that servers listen on: only what goes to them is read. @default [6379] */
   readonly ports?: readonly number[]
 }
@@ -27,7 +27,7 @@ export interface CaptureCounts extends ReassemblyCounts, CommandCounts {
 
 /** From the bytes of a capture to counted accesses: packets, segments, streams, commands, keys. */
 export class CaptureReader {
-  readonly counter: AccessCounter
+  readonly counter: CommandAccessCounter
   readonly #packets: PacketParser
   readonly #reassembly: TcpReassembly
   readonly #commandCounts: CommandCounts = { commands: 0, skippedBytes: 0, resyncs: 0 }
@@ -38,7 +38,7 @@ export class CaptureReader {
   #lastMs = 0
 
   constructor(options: CaptureReaderOptions = {}) {
-    this.counter = new AccessCounter(options)
+    this.counter = new CommandAccessCounter(options)
     this.#ports = new Set(options.ports ?? [6379])
     this.#packets = new PacketParser((packet) => this.#packet(packet))
     this.#reassembly = new TcpReassembly(() => this.#sink(), options)

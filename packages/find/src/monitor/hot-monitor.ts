@@ -1,5 +1,5 @@
 import { encodeCommand, type RespClient } from '@firebreak/core'
-import { AccessCounter, type AccessCounterOptions } from '../access/access-counter.ts'
+import { CommandAccessCounter, type CommandAccessCounterOptions } from '../access/command-access-counter.ts'
 import { openServer } from '../connect/open-server.ts'
 import { number } from '../connect/replies.ts'
 import type { ServerNode } from '../connect/topology.ts'
@@ -12,7 +12,7 @@ import { startGuard } from './monitor-guard.ts'
 import { parseMonitorLine } from './monitor-line.ts'
 
 /** Bounds of watching a server with MONITOR. */
-export interface MonitorOptions extends FinderOptions, AccessCounterOptions {
+export interface MonitorOptions extends FinderOptions, CommandAccessCounterOptions {
   /** From the first burst to the end of the last. @default 10000 */
   readonly durationMs?: number
   /** How long MONITOR runs at a time. @default 500 */
@@ -64,7 +64,7 @@ export async function findHotByMonitor(options: MonitorOptions): Promise<Finding
 export async function watchOne(node: ServerNode, side: RespClient, options: MonitorOptions) {
   const { durationMs = 10_000, burstMs = 500, restMs = 500, maxBytes = 64 << 20, signal } = options
   await requireStop(node, side)
-  const counter = new AccessCounter(options)
+  const counter = new CommandAccessCounter(options)
   const endsAt = performance.now() + durationMs
   const notes: string[] = []
   const budget = { bytes: 0, maxBytes }
@@ -108,7 +108,7 @@ async function burst(
   side: RespClient,
   lengthMs: number,
   budget: { bytes: number; readonly maxBytes: number },
-  counter: AccessCounter,
+  counter: CommandAccessCounter,
   options: MonitorOptions,
 ): Promise<BurstResult> {
   const connection = await openServer(node.target)
@@ -159,7 +159,7 @@ async function burst(
   }
 }
 
-function count(line: string, counter: AccessCounter): void {
+function count(line: string, counter: CommandAccessCounter): void {
   const parsed = parseMonitorLine(line)
   // Commands of scripts follow the EVAL that ran them; they are accesses too.
   if (parsed !== undefined) counter.add(parsed.args, line.length)

@@ -6,7 +6,7 @@ import type { StrategyReview } from '../decide/strategy-review.ts'
 import type { TableDelivery } from '../deliver/table-delivery.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { HeatTrack } from '../heat/heat-track.ts'
-import type { TieredHeatEngine } from '../heat/tiered-heat-engine.ts'
+import type { NearKeys } from '../heat/near-keys.ts'
 import type { ResolvedCoreOptions } from '../hub-options.ts'
 import type { RuleBook } from '../rules/rule-book.ts'
 import type { Journal } from '../store/journal.ts'
@@ -24,7 +24,7 @@ export interface SharedHubOptions {
   readonly journal: Journal
   readonly book: RuleBook
   readonly rulesInForce: () => RuleSet
-  readonly engine: TieredHeatEngine
+  readonly engine: NearKeys
   readonly totals: AccessTotals
   readonly review: StrategyReview
   readonly fleet: Fleet

@@ -1,4 +1,4 @@
-import { maxSamplingFactor, type Rule } from '@firebreak/core'
+import { maxSamplingFactor, nextSamplingFactor, type Rule } from '@firebreak/core'
 import { SlidingWindow } from '../heat/sliding-window.ts'
 
 /** What the hub asks of its sensors. */
@@ -25,16 +25,16 @@ const easyLoad = 0.5
  * Sets the sensors' interval and sampling floor from what the hub can take.
  *
  * The interval follows from their number (reports a second = sensors ÷ interval), and is stretched while this process is
- * busy most of the time, whatever keeps it busy; it shrinks back slowly, so that it does not swing. The floor f rises in proportion
- * while more entries come than wished and falls by a quarter a second otherwise. It is bounded by the lowest threshold T
- * that any rule has: f ≤ 1 + T/96 keeps a key at 1.5 T from being missed. It is no whole number: at T = 131, 2 instead of
- * 2.36 would be a fifth more rows.
+ * busy most of the time, whatever keeps it busy; it shrinks back slowly, so that it does not swing. The floor f follows the
+ * entries that come (`nextSamplingFactor`), at once where they are too many and by a quarter a second at most where they
+ * are few. It is bounded by the lowest threshold T that any rule has: f ≤ 1 + T/96 keeps a key at 1.5 T from being missed.
+ * It is no whole number: at T = 131, 2 instead of 2.36 would be a fifth more rows.
  */
 export class IngestGovernor {
   readonly #options: IngestGovernorOptions
   readonly #reports = new SlidingWindow(2000)
   readonly #entries = new SlidingWindow(2000)
-  #floorBound = maxFloor
+  #lowestThreshold = maxFloor * 96
   #stretch = 1
   #pace: SensorPace
 
@@ -49,7 +49,7 @@ export class IngestGovernor {
 
   setRules(rules: readonly Rule[]): void {
     const thresholds = rules.flatMap(({ levels }) => levels.filter(isOfCounts).map(({ enter }) => enter))
-    this.#floorBound = Math.min(maxFloor, maxSamplingFactor(Math.min(maxFloor * 96, ...thresholds)))
+    this.#lowestThreshold = Math.min(maxFloor * 96, ...thresholds)
   }
 
   count(entries: number, now: number): void {
@@ -70,10 +70,12 @@ export class IngestGovernor {
     else if (load < easyLoad) this.#stretch *= 0.95
     this.#stretch = Math.max(1, this.#stretch)
     const intervalMs = Math.min(maxReportIntervalMs, Math.round(unhurriedMs * this.#stretch))
-    const pressure = this.rates(now).entriesPerSecond / maxEntriesPerSecond
-    const floor = this.#pace.samplingFloor
-    const wished = pressure > 1 ? floor * pressure : floor * 0.75
-    const samplingFloor = Math.min(this.#floorBound, Math.max(1, Math.ceil(wished * 100) / 100))
+    const factor = this.#pace.samplingFloor
+    const rows = this.rates(now).entriesPerSecond
+    const lowestThreshold = this.#lowestThreshold
+    const next = nextSamplingFactor({ factor, rows, maxRows: maxEntriesPerSecond, lowestThreshold })
+    const rounded = Math.ceil(Math.max(next, factor * 0.75) * 100) / 100
+    const samplingFloor = Math.min(rounded, maxSamplingFactor(lowestThreshold))
     this.#pace = { intervalMs, samplingFloor }
     return this.#pace
   }

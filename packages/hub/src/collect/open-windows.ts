@@ -1,8 +1,9 @@
 import type { RuleSet } from '@firebreak/core'
 import type { AccessTotals } from '../decide/access-totals.ts'
-import { FarTier } from '../heat/far-tier.ts'
-import { type NearKey, TieredHeatEngine } from '../heat/tiered-heat-engine.ts'
-import { ThreadedFarSide } from '../threads/threaded-far-side.ts'
+import { CountedClusters } from '../heat/counted-clusters.ts'
+import type { NearKey } from '../heat/near-key.ts'
+import { NearKeys } from '../heat/near-keys.ts'
+import { ThreadedCounts } from '../threads/threaded-counts.ts'
 import { ThreadedIntake, type ThreadedIntakeRooms } from '../threads/threaded-intake.ts'
 import { LocalIntake, type ReportIntake } from './report-intake.ts'
 
@@ -15,7 +16,7 @@ export interface WindowsOptions {
 
 /** The hub's windows, and the way of reports into them once there is somebody to decide. */
 export interface Windows {
-  readonly engine: TieredHeatEngine
+  readonly engine: NearKeys
   openIntake(rooms: Omit<ThreadedIntakeRooms, 'far'>, rules: RuleSet): ReportIntake
 }
 
@@ -29,12 +30,12 @@ export function openWindows({
   // Against keys that were chosen to collide.
   const hashSeed = Math.floor(random() * 2 ** 31)
   if (count === 0) {
-    const far = new FarTier<NearKey>({ maxKeys, hashSeed })
-    return { engine: new TieredHeatEngine(far), openIntake: (rooms, rules) => new LocalIntake(rooms, far, rules) }
+    const counts = new CountedClusters<NearKey>({ maxKeys, hashSeed })
+    return { engine: new NearKeys(counts), openIntake: (rooms, rules) => new LocalIntake(rooms, counts, rules) }
   }
-  const far = new ThreadedFarSide({ count, maxKeys, hashSeed, wantsSlots: () => totals.wantsSlots })
+  const counts = new ThreadedCounts({ count, maxKeys, hashSeed, wantsSlots: () => totals.wantsSlots })
   return {
-    engine: new TieredHeatEngine(far),
-    openIntake: (rooms, rules) => new ThreadedIntake({ ...rooms, far }, rules),
+    engine: new NearKeys(counts),
+    openIntake: (rooms, rules) => new ThreadedIntake({ ...rooms, counts }, rules),
   }
 }

@@ -3,10 +3,11 @@ import type { AccessTotals } from '../decide/access-totals.ts'
 import type { HeatDecider } from '../decide/heat-decider.ts'
 import type { TableDelivery } from '../deliver/table-delivery.ts'
 import type { Instance } from '../fleet/host-register.ts'
-import type { FarRow, NearSide } from '../heat/far-keys.ts'
-import type { FarTier } from '../heat/far-tier.ts'
+import type { CountedClusters } from '../heat/counted-clusters.ts'
+import type { CountListener, NearRow } from '../heat/counted-keys.ts'
+import type { NearKey } from '../heat/near-key.ts'
+import type { NearKeys } from '../heat/near-keys.ts'
 import type { SlotHeat } from '../heat/slot-heat.ts'
-import type { NearKey, TieredHeatEngine } from '../heat/tiered-heat-engine.ts'
 
 /** A report that was let in. */
 export interface AdmittedReport {
@@ -39,7 +40,7 @@ export interface ReportIntake {
 }
 
 export interface IntakeRooms {
-  readonly engine: TieredHeatEngine
+  readonly engine: NearKeys
   readonly decider: HeatDecider
   readonly delivery: TableDelivery
   readonly totals: AccessTotals
@@ -62,7 +63,7 @@ export class NearIntake {
     { instance, at, now }: AdmittedReport,
     redisClusterId: string,
     bytes: Uint8Array,
-    row: FarRow<NearKey>,
+    row: NearRow<NearKey>,
   ): boolean {
     const { engine, decider, delivery } = this.#rooms
     const heat = engine.take(redisClusterId, bytes, row, now)
@@ -74,17 +75,17 @@ export class NearIntake {
     if (!track.services.has(serviceId)) delivery.addService(track, serviceId)
     decider.onHeat(track, now)
     engine.consider(heat, track, now)
-    heat.detail?.add(at, count, writes, byteCount, instanceId, instance)
+    heat.lastMinute?.add(at, count, writes, byteCount, instanceId, instance)
     return true
   }
 }
 
 /** Everything in this thread: a crossing is decided and sent before `take` returns. */
-export class LocalIntake implements ReportIntake, NearSide<NearKey> {
+export class LocalIntake implements ReportIntake, CountListener<NearKey> {
   readonly hasRoom = true
   readonly wantsPast = false
   readonly #rooms: IntakeRooms
-  readonly #far: FarTier<NearKey>
+  readonly #counts: CountedClusters<NearKey>
   readonly #near: NearIntake
   /** The section that is being taken. */
   #report: AdmittedReport | undefined
@@ -92,14 +93,14 @@ export class LocalIntake implements ReportIntake, NearSide<NearKey> {
   #redisClusterId = ''
   #slotCounts: Float64Array | undefined
 
-  constructor(rooms: IntakeRooms, far: FarTier<NearKey>, rules: RuleSet) {
+  constructor(rooms: IntakeRooms, counts: CountedClusters<NearKey>, rules: RuleSet) {
     this.#rooms = rooms
-    this.#far = far
+    this.#counts = counts
     this.#near = new NearIntake(rooms, rules)
   }
 
-  get candidateLine(): number {
-    return this.#rooms.engine.candidateLine
+  get nearRate(): number {
+    return this.#rooms.engine.nearRate
   }
 
   setRules(rules: RuleSet): void {
@@ -115,14 +116,14 @@ export class LocalIntake implements ReportIntake, NearSide<NearKey> {
       const { redisClusterId } = cursor
       this.#redisClusterId = redisClusterId
       this.#slotCounts = slots.counts(redisClusterId, report.now)
-      const keys = this.#far.keysOf(redisClusterId, report.now)
+      const keys = this.#counts.keysOf(redisClusterId, report.now)
       if (keys === undefined) while (cursor.nextEntry());
       else keys.addSection(cursor, report.now, this)
     }
     delivery.flush()
   }
 
-  onRow(row: FarRow<NearKey>): void {
+  onRow(row: NearRow<NearKey>): void {
     this.#near.take(this.#report!, this.#redisClusterId, this.#bytes, row)
   }
 

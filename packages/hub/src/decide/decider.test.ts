@@ -258,6 +258,47 @@ test('the minute setting: a first report arms the evaluation after 60 s and a ra
   expect(new Set(times).size).toBe(3)
 })
 
+test('on the minute setting a thousand keys are evaluated once each, 60 to 70 s after their first reports, not together', async () => {
+  let state = 11
+  const random = () => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0) / 2 ** 32
+  const minute = { settleMs: 60_000, settleJitterMs: 10_000, random }
+  // Of shares, so that nothing but the evaluation finds a key.
+  const hub = await TestCore.open([{ id: 'share', glob: '*', share: 0.0001, windowMs: 300_000 }], minute)
+  const deltas = hub.listen()
+  const firstAt = new Map<string, number>()
+  const hotAt = new Map<string, number>()
+  const look = () => {
+    for (const { set } of deltas.splice(0)) {
+      for (const { key } of set) {
+        expect(hotAt.has(key)).toBe(false)
+        hotAt.set(key, hub.clock.now())
+      }
+    }
+  }
+  for (let tenth = 0; tenth < 900; tenth++) {
+    // A hundred new keys in each of the first ten seconds, and all of them again every second.
+    if (tenth % 10 === 0 && tenth < 500) {
+      const keys = Array.from({ length: Math.min(1000, (tenth / 10 + 1) * 100) }, (_, id) => `k${id}`)
+      for (const key of keys) if (!firstAt.has(key)) firstAt.set(key, hub.clock.now())
+      hub.report(Object.fromEntries(keys.map((key) => [key, 40])))
+    }
+    hub.clock.advance(100)
+    look()
+  }
+  expect(hotAt.size).toBe(1000)
+  const waits = [...hotAt].map(([key, at]) => at - firstAt.get(key)!)
+  expect(Math.min(...waits)).toBeGreaterThanOrEqual(60_000)
+  expect(Math.max(...waits)).toBeLessThanOrEqual(70_200)
+  // The hundred keys of one moment are spread over the ten seconds.
+  const atOnce = new Map<number, number>()
+  for (let id = 0; id < 100; id++) {
+    const at = hotAt.get(`k${id}`)!
+    atOnce.set(at, (atOnce.get(at) ?? 0) + 1)
+  }
+  expect(atOnce.size).toBeGreaterThan(40)
+  expect(Math.max(...atOnce.values())).toBeLessThan(10)
+})
+
 test('a crossing does not wait for the minute', async () => {
   const hub = await TestCore.open([product], { settleMs: 60_000, settleJitterMs: 10_000 })
   hub.report({ product_1: 1000 })

@@ -157,7 +157,7 @@ export class Decider implements HeatDecider {
     if (track.isArmed) return
     const { settleMs, settleJitterMs, random } = this.#options
     // Where all timers are taken the next report tries again.
-    track.isArmed = this.#wheel.set(settleMs + random() * settleJitterMs, track) >= 0
+    track.isArmed = this.#wheel.set(settleMs + random() * settleJitterMs, track)
   }
 
   #settled(track: HeatTrack): void {

@@ -1,7 +1,7 @@
 import { type DryRunView, keyBytes, type Rule, RuleSet } from '@firebreak/core'
-import { FarTier } from '../heat/far-tier.ts'
+import { CountedClusters } from '../heat/counted-clusters.ts'
 import type { RecordedSecond } from '../heat/heat-recorder.ts'
-import { TieredHeatEngine } from '../heat/tiered-heat-engine.ts'
+import { NearKeys } from '../heat/near-keys.ts'
 import { AccessTotals, type NodeOfSlot } from './access-totals.ts'
 import { chooseFirstStrategy } from './choose-strategy.ts'
 import { Decider } from './decider.ts'
@@ -16,8 +16,8 @@ const parts = 10
  */
 export function dryRun(rule: Rule, seconds: readonly RecordedSecond[], nodeOfSlot: NodeOfSlot): DryRunView {
   const set = new RuleSet([{ ...rule, mode: 'on', serviceId: '*' }])
-  // Every recorded key is looked up by name: none is far.
-  const engine = new TieredHeatEngine(new FarTier({ maxKeys: 1, hashSeed: 0 }))
+  // Every recorded key is looked up by name: all are near.
+  const engine = new NearKeys(new CountedClusters({ maxKeys: 1, hashSeed: 0 }))
   engine.setRules(set.rules)
   const totals = new AccessTotals(nodeOfSlot)
   totals.setRules(set.rules)

@@ -8,14 +8,15 @@ import type { Fleet } from '../fleet/fleet.ts'
 import type { Instance } from '../fleet/host-register.ts'
 import { HeatRecorder } from '../heat/heat-recorder.ts'
 import type { HeatTrack } from '../heat/heat-track.ts'
+import type { NearKey } from '../heat/near-key.ts'
+import type { NearKeys } from '../heat/near-keys.ts'
 import { SlotHeat } from '../heat/slot-heat.ts'
-import type { NearKey, TieredHeatEngine } from '../heat/tiered-heat-engine.ts'
 import type { ResolvedCoreOptions } from '../hub-options.ts'
 import type { PrewarmJob, PrewarmResult } from '../prewarm/prewarmer.ts'
 import type { RuleBook } from '../rules/rule-book.ts'
 import type { StoredEntry } from '../store/hub-store.ts'
 import type { Journal } from '../store/journal.ts'
-import { TurnClock } from '../threads/turn-clock.ts'
+import { DueClock } from '../threads/due-clock.ts'
 import { AccessTotals } from './access-totals.ts'
 import { chooseByLoad } from './choose-strategy.ts'
 import { Decider } from './decider.ts'
@@ -38,7 +39,7 @@ export interface HotKeysOptions {
  * by both, this hub alone or all hubs of a shared store together.
  */
 export class HotKeys {
-  readonly engine: TieredHeatEngine
+  readonly engine: NearKeys
   readonly decider: HeatDecider
   /** The way of reports into the windows; what changes them has its turn there too. */
   readonly intake: ReportIntake
@@ -56,7 +57,7 @@ export class HotKeys {
     const { settings, journal, alarms, fleet, delivery } = options
     const { runtime, maxBacklogBytes } = settings
     const { slots } = this
-    const clock = new TurnClock(runtime.clock)
+    const clock = new DueClock(runtime.clock)
     const totals = new AccessTotals(settings.nodeOfSlot)
     this.totals = totals
     const windows = openWindows({ ...settings, random: runtime.random, totals })

@@ -1,6 +1,6 @@
 import type { StrategyName } from '@firebreak/core'
 import type { Fleet } from '../fleet/fleet.ts'
-import type { HeatEngine } from '../heat/heat-engine.ts'
+import type { NearKeys } from '../heat/near-keys.ts'
 import type { LoadOfKey } from './choose-strategy.ts'
 import type { HeatDecider } from './heat-decider.ts'
 import { StrategyTrials } from './strategy-trials.ts'
@@ -10,18 +10,18 @@ const reconsiderMs = 5000
 
 /** Looks whether what is done for hot keys helps; what does not is rolled back, and told. */
 export class StrategyReview {
-  readonly #engine: HeatEngine
+  readonly #engine: NearKeys
   readonly #fleet: Fleet
   readonly #trials = new StrategyTrials()
 
-  constructor(engine: HeatEngine, fleet: Fleet) {
+  constructor(engine: NearKeys, fleet: Fleet) {
     this.#engine = engine
     this.#fleet = fleet
   }
 
   /** What the choice of a strategy weighs; undefined while the key is too new to tell. */
   loadOf(redisClusterId: string, key: string, now: number): ReturnType<LoadOfKey> {
-    const recent = this.#engine.get(redisClusterId, key)?.detail?.recent(now)
+    const recent = this.#engine.get(redisClusterId, key)?.lastMinute?.recent(now)
     if (recent === undefined || recent.accesses === 0) return undefined
     return {
       readsPerSecond: recent.accesses - recent.writes,

@@ -1,4 +1,5 @@
-import type { HeatEngine, KeyHeat } from './heat-engine.ts'
+import type { NearKey } from './near-key.ts'
+import type { NearKeys } from './near-keys.ts'
 
 /** What the hottest keys had in one second: accesses, writes, bytes, one triple per key. */
 export interface RecordedSecond {
@@ -6,7 +7,7 @@ export interface RecordedSecond {
   readonly at: number
   /** All accesses of the second, those of other keys too. */
   readonly total: number
-  readonly keys: readonly Pick<KeyHeat, 'redisClusterId' | 'key' | 'slot'>[]
+  readonly keys: readonly Pick<NearKey, 'redisClusterId' | 'key' | 'slot'>[]
   readonly counts: Float64Array
 }
 
@@ -34,14 +35,14 @@ export class HeatRecorder {
   }
 
   /** Takes down the second before the last full one, by which time its reports have come. */
-  record(engine: HeatEngine, total: number, now: number): void {
+  record(nearKeys: NearKeys, total: number, now: number): void {
     const second = Math.floor(now / 1000) - 2
-    const found = [...engine.candidates()]
-      .map((heat) => ({ heat, counts: heat.detail!.second(second) }))
+    const found = [...nearKeys.shown()]
+      .map((near) => ({ near, counts: near.lastMinute!.second(second) }))
       .filter(({ counts }) => counts.accesses > 0)
-      .sort((a, b) => b.counts.accesses - a.counts.accesses || (a.heat.key < b.heat.key ? -1 : 1))
+      .sort((a, b) => b.counts.accesses - a.counts.accesses || (a.near.key < b.near.key ? -1 : 1))
       .slice(0, this.#maxKeys)
-    const keys = found.map(({ heat: { redisClusterId, key, slot } }) => ({ redisClusterId, key, slot }))
+    const keys = found.map(({ near: { redisClusterId, key, slot } }) => ({ redisClusterId, key, slot }))
     const counts = Float64Array.from(
       found.flatMap(({ counts: { accesses, writes, bytes } }) => [accesses, writes, bytes]),
     )

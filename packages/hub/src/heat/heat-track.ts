@@ -1,9 +1,7 @@
 import type { HeatMeasure, Rule, RuleScope } from '@firebreak/core'
 import type { HotState } from '../decide/hot-state.ts'
+import { plainWindowMs } from './near-lines.ts'
 import { SlidingWindow } from './sliding-window.ts'
-
-/** Where no rule matches a key, its rate is shown all the same, over this window. */
-const plainWindowMs = 1000
 
 /** Most of a million keys are touched by one service: they share the set that names it. */
 const noServices: ReadonlySet<string> = new Set()

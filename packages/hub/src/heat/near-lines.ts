@@ -1,8 +1,9 @@
 import { type Rule, type RuleScope, RuleSet } from '@firebreak/core'
 
 /**
- * From this part of its threshold on a key is near: counted for each service, with its state and its hosts. It must be
- * below 1 (a far key's window covers 90 to 100 % of its rule's, `HeatWindow`); the less, the more keys have an object.
+ * From this part of its threshold on a key is near: it has an object, with its heat by service, its state and its hosts.
+ * It must be below 1 (what is only counted covers 90 to 100 % of its rule's window, `HeatRings`); the less, the more keys
+ * have an object.
  * Where many hubs share the sensors, it is divided: a key is told to the others from T/(2·hubs) on.
  */
 const nearPart = 1 / 2
@@ -28,7 +29,8 @@ export class NearLines {
     const part = nearPart / hubCount
     // Whatever service reports the key: one whose winning rule is of a single service is near from the start.
     this.#anyService = new RuleSet(rules.map((rule) => ({ ...rule, serviceId: '*' })))
-    this.lines = [noRule, ...rules.map((rule) => nearLineOf(rule, part))]
+    // In the order of the indexes that the scopes of `#anyService` give.
+    this.lines = [noRule, ...new RuleSet(rules).rules.map((rule) => nearLineOf(rule, part))]
   }
 
   /** Finds a line's number for keys of a cluster: the scope's match, plus one. */

@@ -1,6 +1,6 @@
 import type { AdmittedReport } from '../collect/report-intake.ts'
-import type { FarRow } from '../heat/far-keys.ts'
-import type { NearKey } from '../heat/tiered-heat-engine.ts'
+import type { NearRow } from '../heat/counted-keys.ts'
+import type { NearKey } from '../heat/near-key.ts'
 import type { ReportBatch } from './report-batch.ts'
 import { rowFields, type ThreadAnswer } from './thread-messages.ts'
 
@@ -12,12 +12,12 @@ interface RowReader {
 
 /**
  * Visits the rows of a batch in the order of the entries that they are of, whichever thread sent them. `row` is filled
- * anew for each; its key is all of `key`, which holds until the next.
+ * again for each; its key is all of `key`, which holds until the next.
  */
 export function eachRow(
   batch: ReportBatch,
-  row: FarRow<NearKey>,
-  visit: (report: AdmittedReport, redisClusterId: string, key: Uint8Array, row: FarRow<NearKey>) => void,
+  row: NearRow<NearKey>,
+  visit: (report: AdmittedReport, redisClusterId: string, key: Uint8Array, row: NearRow<NearKey>) => void,
 ): void {
   const readers: RowReader[] = batch.answers
     .filter((answer): answer is ThreadAnswer => answer !== undefined)

@@ -8,7 +8,7 @@ function take(
   shard: IngestShard,
   number: number,
   counts: Record<string, number>,
-  { candidateLine = Number.POSITIVE_INFINITY, unlinks = [] as string[], applied = 0, now = 1000 } = {},
+  { nearRate = Number.POSITIVE_INFINITY, nearNoMore = [] as string[], applied = 0, now = 1000 } = {},
 ): ThreadAnswer {
   const entries = Object.entries(counts).map(([key, count]) => ({ key, count, writes: 0, bytes: 0 }))
   const sections = [{ redisClusterId: 'main', entries }]
@@ -17,8 +17,8 @@ function take(
   const block = new SharedArrayBuffer(bytes.length)
   new Uint8Array(block).set(bytes)
   const reports = Float64Array.of(0, bytes.length, now)
-  const gone = new Map([['main', unlinks]])
-  return shard.handle({ kind: 'batch', number, block, reports, candidateLine, unlinks: gone, applied })!
+  const gone = new Map([['main', nearNoMore]])
+  return shard.handle({ kind: 'batch', number, block, reports, nearRate, nearNoMore: gone, applied })!
 }
 
 const rowsOf = ({ rows }: ThreadAnswer) => rows.length / rowFields
@@ -27,12 +27,12 @@ const one = { shard: 0, shardCount: 1, maxKeys: 10_000, hashSeed: 7 }
 test('a key is sent from when it may be near on, until the main thread has let it go after its last row', () => {
   const shard = new IngestShard(one)
   expect(rowsOf(take(shard, 1, { k: 1 }))).toBe(0)
-  expect(rowsOf(take(shard, 2, { k: 1 }, { candidateLine: 0 }))).toBe(1)
+  expect(rowsOf(take(shard, 2, { k: 1 }, { nearRate: 0 }))).toBe(1)
   expect(rowsOf(take(shard, 3, { k: 1, other: 1 }))).toBe(1)
   // The main thread forgot it when it had seen batch 2, and may want it again by the row of batch 3.
-  expect(rowsOf(take(shard, 4, { k: 1 }, { unlinks: ['k'], applied: 2 }))).toBe(1)
-  expect(rowsOf(take(shard, 5, { k: 1 }, { unlinks: ['k'], applied: 4 }))).toBe(0)
-  shard.handle({ kind: 'link', links: [{ redisClusterId: 'main', id: 'k' }], now: 1000 })
+  expect(rowsOf(take(shard, 4, { k: 1 }, { nearNoMore: ['k'], applied: 2 }))).toBe(1)
+  expect(rowsOf(take(shard, 5, { k: 1 }, { nearNoMore: ['k'], applied: 4 }))).toBe(0)
+  shard.handle({ kind: 'near', keys: [{ redisClusterId: 'main', id: 'k' }], now: 1000 })
   expect(rowsOf(take(shard, 6, { k: 1 }))).toBe(1)
 })
 
@@ -40,7 +40,7 @@ test('a row has what the key had before, by slices', () => {
   const shard = new IngestShard(one)
   take(shard, 1, { k: 5 }, { now: 1000 })
   take(shard, 2, { k: 3 }, { now: 1150 })
-  const { rows } = take(shard, 3, { k: 2 }, { now: 1160, candidateLine: 0 })
+  const { rows } = take(shard, 3, { k: 2 }, { now: 1160, nearRate: 0 })
   // Report, section, place of the key, count, writes, bytes, heat, window, near from; then the past.
   expect([...rows.subarray(4, 9)]).toEqual([2, 0, 0, 10, 1000])
   expect([...rows.subarray(10, 13)]).toEqual([3, 5, 0])

@@ -1,8 +1,8 @@
 import { BinaryReportCursor, slotCount } from '@firebreak/core'
-import { type FarRow, latin1, type NearSide } from '../heat/far-keys.ts'
-import { FarTier } from '../heat/far-tier.ts'
+import { CountedClusters } from '../heat/counted-clusters.ts'
+import { type CountListener, latin1, type NearRow } from '../heat/counted-keys.ts'
 import {
-  type LinkName,
+  type KeyId,
   rowFields,
   type SlotSums,
   type ThreadAnswer,
@@ -10,13 +10,13 @@ import {
   type ThreadOrder,
 } from './thread-messages.ts'
 
-/** A key that the main thread holds as near: its rows are all sent. */
-interface Link {
+/** A key that the main thread holds as near, or may: its rows are all sent. */
+interface SentKey {
   /** The last batch of which a row of it was sent. */
   batch: number
 }
 
-/** Sums by slot are sent so often at most, by the reports' time. */
+/** Sums by slot are sent at most this often, by the reports' time. */
 const slotSumsMs = 100
 
 /** A growing list of numbers. */
@@ -53,17 +53,17 @@ class Numbers {
 }
 
 /**
- * One shard of the far keys, as a thread runs it: counts what falls to it, and sends back the rows of keys that are near
+ * One shard of the counted keys, as a thread runs it: counts what falls to it, and sends back the rows of keys that are near
  * or may be.
  *
  * *May be*: whether a key is near is the main thread's to say, at the moment at which it comes to the row. What this side
- * knows is never stricter: its line for the hottest is at most the main thread's, and a link goes only when the main
+ * knows is never stricter: its rate for the hottest is at most the main thread's, and a key is near here until the main
  * thread has seen all rows that were sent for it. So the main thread sees at least what a hub without threads would act
  * on, and leaves the rest.
  */
-export class IngestShard implements NearSide<Link> {
-  readonly #far: FarTier<Link>
-  readonly #links = new Map<string, Map<string, Link>>()
+export class IngestShard implements CountListener<SentKey> {
+  readonly #keys: CountedClusters<SentKey>
+  readonly #sent = new Map<string, Map<string, SentKey>>()
   readonly #rows = new Numbers()
   readonly #slots = new Numbers()
   readonly #sums = new Map<string, { readonly at: number; readonly counts: Float64Array }>()
@@ -76,12 +76,12 @@ export class IngestShard implements NearSide<Link> {
   #bytes: Uint8Array = new Uint8Array(0)
   #now = 0
   #slotCounts: Float64Array = new Float64Array(slotCount)
-  candidateLine = 0
-  /** The main thread may have forgotten a key that is linked here, and want it again. */
+  nearRate = 0
+  /** The main thread may have forgotten a key that is near here, and want it again. */
   readonly wantsPast = true
 
   constructor(data: ThreadData) {
-    this.#far = new FarTier(data)
+    this.#keys = new CountedClusters(data)
   }
 
   /** Does what is asked; an answer where one is due. */
@@ -89,21 +89,21 @@ export class IngestShard implements NearSide<Link> {
     switch (order.kind) {
       case 'batch':
         return this.#take(order)
-      case 'link':
-        for (const name of order.links) this.#link(name, order.now)
+      case 'near':
+        for (const id of order.keys) this.#addNear(id, order.now)
         return undefined
       case 'rules':
-        this.#far.setRules(order.rules, order.hubCount)
+        this.#keys.setRules(order.rules, order.hubCount)
         this.#wantsSlots = order.wantsSlots
         return undefined
       case 'sweep':
-        this.#far.sweep(order.now)
+        this.#keys.sweep(order.now)
         for (const redisClusterId of [...this.#sums.keys()]) this.#endSums(redisClusterId)
         return this.#answer(0)
     }
   }
 
-  onRow(row: FarRow<Link>): void {
+  onRow(row: NearRow<SentKey>): void {
     const { keyStart, keyEnd, count, writes, byteCount, heat, windowMs, nearHeat } = row
     const { length } = this.#rows
     const numbers = this.#rows.grow(rowFields)
@@ -118,10 +118,10 @@ export class IngestShard implements NearSide<Link> {
     numbers[length + 8] = windowMs
     numbers[length + 9] = nearHeat
     numbers.set(row.past, length + 10)
-    // Linked until the main thread says otherwise.
+    // Near until the main thread says otherwise.
     const name = { redisClusterId: this.#redisClusterId, id: row.near ? '' : latin1(this.#bytes, keyStart, keyEnd) }
-    const link = row.near ?? this.#link(name, this.#now)
-    link.batch = this.#batch
+    const sent = row.near ?? this.#addNear(name, this.#now)
+    sent.batch = this.#batch
   }
 
   onSlot(slot: number, count: number): void {
@@ -130,11 +130,11 @@ export class IngestShard implements NearSide<Link> {
   }
 
   #take(order: Extract<ThreadOrder, { kind: 'batch' }>): ThreadAnswer {
-    const { number, block, reports, candidateLine, unlinks, applied } = order
+    const { number, block, reports, nearRate, nearNoMore, applied } = order
     this.#batch = number
-    this.candidateLine = candidateLine
-    for (const [redisClusterId, ids] of unlinks) {
-      for (const id of ids) this.#unlink({ redisClusterId, id }, applied)
+    this.nearRate = nearRate
+    for (const [redisClusterId, ids] of nearNoMore) {
+      for (const id of ids) this.#removeNear({ redisClusterId, id }, applied)
     }
     // A copy of our own: shared bytes are slower to read, and text decoders refuse them.
     const bytes = new Uint8Array(reports.at(-2) ?? 0)
@@ -152,7 +152,7 @@ export class IngestShard implements NearSide<Link> {
     this.#now = now
     for (this.#section = 0; cursor.nextSection(); this.#section++) {
       const { redisClusterId } = cursor
-      const keys = this.#far.keysOf(redisClusterId, now)
+      const keys = this.#keys.keysOf(redisClusterId, now)
       this.#redisClusterId = redisClusterId
       this.#slotCounts = this.#countsOf(redisClusterId, now)
       if (keys === undefined) while (cursor.nextEntry());
@@ -160,29 +160,29 @@ export class IngestShard implements NearSide<Link> {
     }
   }
 
-  #link({ redisClusterId, id }: LinkName, now: number): Link {
-    let links = this.#links.get(redisClusterId)
-    if (links === undefined) {
-      links = new Map()
-      this.#links.set(redisClusterId, links)
+  #addNear({ redisClusterId, id }: KeyId, now: number): SentKey {
+    let keys = this.#sent.get(redisClusterId)
+    if (keys === undefined) {
+      keys = new Map()
+      this.#sent.set(redisClusterId, keys)
     }
-    let link = links.get(id)
-    if (link === undefined) {
-      link = { batch: this.#batch }
-      links.set(id, link)
+    let sent = keys.get(id)
+    if (sent === undefined) {
+      sent = { batch: this.#batch }
+      keys.set(id, sent)
     }
-    link.batch = this.#batch
-    this.#far.link(redisClusterId, id, link, now)
-    return link
+    sent.batch = this.#batch
+    this.#keys.addNear(redisClusterId, id, sent, now)
+    return sent
   }
 
-  #unlink({ redisClusterId, id }: LinkName, applied: number): void {
-    const links = this.#links.get(redisClusterId)
-    const link = links?.get(id)
-    if (links === undefined || link === undefined || link.batch > applied) return
-    links.delete(id)
-    if (links.size === 0) this.#links.delete(redisClusterId)
-    this.#far.unlink(redisClusterId, id)
+  #removeNear({ redisClusterId, id }: KeyId, applied: number): void {
+    const keys = this.#sent.get(redisClusterId)
+    const sent = keys?.get(id)
+    if (keys === undefined || sent === undefined || sent.batch > applied) return
+    keys.delete(id)
+    if (keys.size === 0) this.#sent.delete(redisClusterId)
+    this.#keys.removeNear(redisClusterId, id)
   }
 
   #countsOf(redisClusterId: string, now: number): Float64Array {
@@ -207,7 +207,7 @@ export class IngestShard implements NearSide<Link> {
   }
 
   #answer(number: number): ThreadAnswer {
-    const { size, memoryBytes, overflowCount } = this.#far
+    const { size, memoryBytes, overflowCount } = this.#keys
     const slotSums = this.#done
     this.#done = []
     return { number, rows: this.#rows.take(), slots: this.#slots.take(), slotSums, size, memoryBytes, overflowCount }

@@ -1,5 +1,5 @@
 import type { Rule } from '@firebreak/core'
-import { pastFields } from '../heat/far-keys.ts'
+import { pastFields } from '../heat/counted-keys.ts'
 
 /** What a thread is started with. */
 export interface ThreadData {
@@ -11,7 +11,7 @@ export interface ThreadData {
 }
 
 /** A key by its cluster and its bytes as Latin-1. */
-export interface LinkName {
+export interface KeyId {
   readonly redisClusterId: string
   readonly id: string
 }
@@ -25,13 +25,13 @@ export type ThreadOrder =
       readonly block: SharedArrayBuffer
       /** For each report where it starts, where it ends, and its time. */
       readonly reports: Float64Array
-      /** A key without a link needs a higher rate than this to be among the hottest. */
-      readonly candidateLine: number
-      /** Keys by cluster that are far again, unless the thread sent a row of theirs after the batch `applied`. */
-      readonly unlinks: ReadonlyMap<string, readonly string[]>
+      /** The rate above which a key is near whatever its rule says. */
+      readonly nearRate: number
+      /** Keys by cluster that are near no more, unless the thread sent a row of theirs after the batch `applied`. */
+      readonly nearNoMore: ReadonlyMap<string, readonly string[]>
       readonly applied: number
     }
-  | { readonly kind: 'link'; readonly links: readonly LinkName[]; readonly now: number }
+  | { readonly kind: 'near'; readonly keys: readonly KeyId[]; readonly now: number }
   | {
       readonly kind: 'rules'
       readonly rules: readonly Rule[]
@@ -62,7 +62,7 @@ export interface ThreadAnswer {
   readonly overflowCount: number
 }
 
-/** A row: which report of the batch, which section of it, then the numbers of `FarRow`, its past last. */
+/** A row: which report of the batch, which section of it, then the numbers of `NearRow`, its past last. */
 export const rowFields: number = 10 + pastFields
 /** Which report, which section, the slot, and the count. */
 export const slotFields = 4

@@ -46,9 +46,9 @@ function countsAt(random: () => number, tick: number): Record<string, number | {
     const count = Math.round((400 / 10 / 4) * level * (0.5 + random()))
     if (count > 0) counts[`k${key}`] = count
   }
-  // Keys of no rule that fill the list of the hottest, so that these below, at 160 in a window, are far.
+  // Keys of no rule that fill the list of the hottest, so that these below, at 160 in a window, are only counted.
   for (let key = 0; key < 250; key++) counts[`x${key}`] = 6
-  for (let key = 0; key < 20; key++) counts[`k-far-${key}`] = 3 + Math.floor(random() * 3)
+  for (let key = 0; key < 20; key++) counts[`k-low-${key}`] = 3 + Math.floor(random() * 3)
   for (let key = 0; key < 10; key++) counts[`w${key}`] = { count: 3, writes: Math.floor(random() * 4) }
   counts[`s${tick % 3}`] = 20 + Math.floor(random() * 30)
   return counts
@@ -71,7 +71,7 @@ async function play(hub: TestCore, isPatient: boolean): Promise<HistoryEvent[]> 
       hub.core.keys.takeClaim(instance, { redisClusterId: 'main', key: 'k-claimed', ruleId: 'high', heat: 500 })
     }
     if (tick === 60) {
-      // While much is under way. Far below what was near by the old one: what was far is hot from the next report on.
+      // While much is under way. Well below what was near by the old one: what was only counted is hot from the next report on.
       const [level] = hub.core.rule('high')!.levels
       void hub.core.putRule({ ...hub.core.rule('high')!, levels: [{ ...level!, enter: 120, exit: 84 }] }, 'test')
       for (let turn = 0; turn < 10; turn++) await undefined
@@ -114,7 +114,7 @@ test('a thread that ends is replaced, its hub says so, and no hot key is lost wi
   }
   await settled(hub)
   expect(hub.core.delivery.size).toBe(20)
-  const { threads } = (hub.core.intake as ThreadedIntake).far
+  const { threads } = (hub.core.intake as ThreadedIntake).counts
   await threads.terminate(0)
   await waitFor(() => hub.core.alarms.list().some(({ id }) => id === 'ingest-thread:1'))
   for (let tick = 0; tick < 12; tick++) {

@@ -1,19 +1,19 @@
 import type { RuleSet, Timers } from '@firebreak/core'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import { type AdmittedReport, type IntakeRooms, NearIntake, type ReportIntake } from '../collect/report-intake.ts'
-import { emptyRow, latin1 } from '../heat/far-keys.ts'
-import type { NearKey } from '../heat/tiered-heat-engine.ts'
+import { emptyRow, latin1 } from '../heat/counted-keys.ts'
+import type { NearKey } from '../heat/near-key.ts'
+import type { DueClock } from './due-clock.ts'
 import { eachRow } from './each-row.ts'
 import { blockBytes, ReportBatch } from './report-batch.ts'
 import { slotFields, type ThreadAnswer } from './thread-messages.ts'
-import type { ThreadedFarSide } from './threaded-far-side.ts'
-import type { TurnClock } from './turn-clock.ts'
+import type { ThreadedCounts } from './threaded-counts.ts'
 
 export interface ThreadedIntakeRooms extends Omit<IntakeRooms, 'clock'> {
-  readonly clock: TurnClock
+  readonly clock: DueClock
   readonly alarms: AlarmBoard
   readonly timers: Timers
-  readonly far: ThreadedFarSide
+  readonly counts: ThreadedCounts
   readonly maxBacklogBytes: number
 }
 
@@ -54,17 +54,17 @@ export class ThreadedIntake implements ReportIntake {
   constructor(rooms: ThreadedIntakeRooms, rules: RuleSet) {
     this.#rooms = rooms
     this.#near = new NearIntake(rooms, rules)
-    rooms.far.start({
+    rooms.counts.start({
       onAnswer: (shard, answer) => this.#answered(shard, answer),
       onLost: (shard, error) => this.#lost(shard, error),
-      engine: rooms.engine,
+      nearKeys: rooms.engine,
       timers: rooms.timers,
       clock: rooms.clock,
     })
   }
 
-  get far(): ThreadedFarSide {
-    return this.#rooms.far
+  get counts(): ThreadedCounts {
+    return this.#rooms.counts
   }
 
   get hasRoom(): boolean {
@@ -107,11 +107,11 @@ export class ThreadedIntake implements ReportIntake {
   }
 
   load(): number {
-    return this.#rooms.far.threads.load()
+    return this.#rooms.counts.threads.load()
   }
 
   close(): Promise<void> {
-    return this.#rooms.far.threads.close()
+    return this.#rooms.counts.threads.close()
   }
 
   #enqueue(isBarrier: boolean, turn: (now: number) => void): void {
@@ -141,7 +141,7 @@ export class ThreadedIntake implements ReportIntake {
         if (turn.isBarrier) return
       } else {
         if (++batches > maxSentBatches) return
-        turn.batch.waitingFor ??= this.#rooms.far.send(turn.batch)
+        turn.batch.waitingFor ??= this.#rooms.counts.send(turn.batch)
       }
     }
   }
@@ -189,7 +189,7 @@ export class ThreadedIntake implements ReportIntake {
   }
 
   #apply(batch: ReportBatch): void {
-    this.#rooms.far.apply(batch, () => {
+    this.#rooms.counts.apply(batch, () => {
       this.#takeSlots(batch)
       this.#takeRows(batch)
       this.#rooms.delivery.flush()
@@ -212,7 +212,7 @@ export class ThreadedIntake implements ReportIntake {
   }
 
   #takeRows(batch: ReportBatch): void {
-    const { far, clock, delivery } = this.#rooms
+    const { counts, clock, delivery } = this.#rooms
     let last: AdmittedReport | undefined
     eachRow(batch, this.#row, (report, redisClusterId, key, row) => {
       if (report !== last) {
@@ -220,17 +220,17 @@ export class ThreadedIntake implements ReportIntake {
         last = report
         clock.at = report.now
       }
-      if (!this.#near.take(report, redisClusterId, key, row)) far.unlink(redisClusterId, latin1(key))
+      if (!this.#near.take(report, redisClusterId, key, row)) counts.removeNear(redisClusterId, latin1(key))
     })
     clock.at = undefined
   }
 
   #lost(shard: number, error: Error): void {
-    const { alarms, clock, far } = this.#rooms
+    const { alarms, clock, counts } = this.#rooms
     const now = clock.now()
     const cause =
-      `ingest thread ${shard + 1} of ${far.threads.count} ended: ${error.message}; ` +
-      'its keys that are far from their thresholds are counted anew, what it had not answered is lost'
+      `ingest thread ${shard + 1} of ${counts.threads.count} ended: ${error.message}; ` +
+      'counts of keys below half of their threshold begin again, what it had not answered is lost'
     const retry = 'another thread takes its place; keys that are near or hot are held by the main thread'
     alarms.raise({ id: `ingest-thread:${shard + 1}`, severity: 'critical', cause, retry })
     this.#lostAt.set(shard, now)

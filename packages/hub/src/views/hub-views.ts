@@ -16,8 +16,8 @@ import type { HotKeys } from '../decide/hot-keys.ts'
 import { trackReason } from '../decide/track-reason.ts'
 import type { TableDelivery } from '../deliver/table-delivery.ts'
 import type { Fleet } from '../fleet/fleet.ts'
-import type { KeyHeat } from '../heat/heat-engine.ts'
 import type { HeatTrack } from '../heat/heat-track.ts'
+import type { NearKey } from '../heat/near-key.ts'
 import type { HubStore } from '../store/hub-store.ts'
 
 /** A window longer than this tells too little of the present; the key's own seconds are shown instead. */
@@ -91,7 +91,7 @@ export class HubViews {
   keys({ limit, state }: KeyQuery): KeyView[] {
     const now = this.#rooms.clock.now()
     const total = this.#totalRate(now)
-    const views = [...this.#rooms.keys.engine.candidates()].map((heat) => this.#key(heat, total, now))
+    const views = [...this.#rooms.keys.engine.shown()].map((heat) => this.#key(heat, total, now))
     return views
       .filter((view) => (state === undefined ? view.state !== 'cold' || view.ratePerSecond > 0 : view.state === state))
       .sort(
@@ -108,19 +108,19 @@ export class HubViews {
     if (heat === undefined) return undefined
     const events = await store.history({ redisClusterId, key: keyText(key), limit: 100 })
     const view = this.#key(heat, this.#totalRate(now), now)
-    return { ...view, topHosts: heat.detail?.topHosts(now, 10) ?? [], events }
+    return { ...view, topHosts: heat.lastMinute?.topHosts(now, 10) ?? [], events }
   }
 
-  #key(heat: KeyHeat, totalPerSecond: number, now: number): KeyView {
+  #key(heat: NearKey, totalPerSecond: number, now: number): KeyView {
     const { collector, keys, fleet } = this.#rooms
     const track = leadingTrack(heat)
-    const recent = heat.detail?.recent(now) ?? { accesses: 0, writes: 0, bytes: 0 }
+    const recent = heat.lastMinute?.recent(now) ?? { accesses: 0, writes: 0, bytes: 0 }
     const ratePerSecond = rateOf(heat, recent.accesses, now)
     const hot = track?.state !== undefined && track.state.phase !== 'warming' ? track.state : undefined
     // A count below the floor f is sent as f or not at all: each host's share of the rate may be off by f an interval.
     const { samplingFloor, intervalMs } = collector.governor.pace
     const factor = hot === undefined ? samplingFloor : hotSamplingFactor(samplingFloor, track!.rule!.levels)
-    const hosts = heat.detail?.hostCount ?? 0
+    const hosts = heat.lastMinute?.hostCount ?? 0
     return {
       redisClusterId: heat.redisClusterId,
       key: keyText(heat.key),
@@ -129,7 +129,7 @@ export class HubViews {
       writesPerSecond: Math.round(recent.writes),
       bytesPerSecond: Math.round(recent.bytes),
       share: totalPerSecond === 0 ? 0 : Math.min(1, ratePerSecond / totalPerSecond),
-      sparkline: heat.detail?.sparkline(now) ?? [],
+      sparkline: heat.lastMinute?.sparkline(now) ?? [],
       errorPerSecond: Math.round(((factor - 1) * hosts * 1000) / intervalMs),
       hosts,
       slot: heat.slot,
@@ -164,12 +164,12 @@ export class HubViews {
 }
 
 /** Where services' rules differ a key has several tracks: the one that is furthest along is shown. */
-function leadingTrack(heat: KeyHeat): HeatTrack | undefined {
+function leadingTrack(heat: NearKey): HeatTrack | undefined {
   const rank = (track: HeatTrack) => statesHottestFirst.indexOf(track.state?.phase ?? 'cold')
   return heat.tracks.toSorted((a, b) => rank(a) - rank(b))[0]
 }
 
-function rateOf(heat: KeyHeat, recentPerSecond: number, now: number): number {
+function rateOf(heat: NearKey, recentPerSecond: number, now: number): number {
   let rate = 0
   for (const track of heat.tracks) {
     if (track.windowMs > longWindowMs) return recentPerSecond

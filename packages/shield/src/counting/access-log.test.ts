@@ -1,4 +1,4 @@
-import { ByteReader, keyName } from '@firebreak/core'
+import { keyName, VarintReader } from '@firebreak/core'
 import { testRule } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import { AccessLog } from './access-log.ts'
@@ -30,7 +30,7 @@ function interval(log: AccessLog, now: number, reads: Record<string, number>, ta
         keys[keyName(bytes.subarray(start, end))] = keyCount
       },
       byPiece: (bytes, start, end, pieceKeys) => {
-        const reader = new ByteReader(bytes, start, end)
+        const reader = new VarintReader(bytes, start, end)
         for (let nth = 0; nth < pieceKeys; nth++) keys[keyName(reader.view())] = reader.varint() / 2
         inPieces += pieceKeys
       },

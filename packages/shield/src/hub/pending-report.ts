@@ -1,8 +1,8 @@
 import {
-  ByteWriter,
   maxFrameHeadBytes,
   parseBinaryReport,
   type Report,
+  VarintWriter,
   writeFrameHead,
   writeReportEntry,
   writeReportRange,
@@ -35,7 +35,7 @@ export interface PendingReport {
 
 /** Writes the entries of one section after the other, always in the same memory. */
 export class SectionWriter {
-  #writer = new ByteWriter(leastBytes)
+  #writer = new VarintWriter(leastBytes)
   #entryCount = 0
 
   add(key: string, count: number, writes: number, bytes: number): void {
@@ -59,7 +59,7 @@ export class SectionWriter {
   finish(redisClusterId: string, totalCount: number): PendingSection {
     const section = { redisClusterId, totalCount, entryCount: this.#entryCount, entries: this.#writer.finish() }
     this.#entryCount = 0
-    if (section.entries.length > keptBytes) this.#writer = new ByteWriter(leastBytes)
+    if (section.entries.length > keptBytes) this.#writer = new VarintWriter(leastBytes)
     else this.#writer.clear()
     return section
   }
@@ -75,7 +75,7 @@ export function encodeReportFrame(
   sequence: number,
   sendTs: number,
 ): Uint8Array {
-  const writer = new ByteWriter(sizeOf(report) + maxFrameHeadBytes)
+  const writer = new VarintWriter(sizeOf(report) + maxFrameHeadBytes)
   writeFrameHead(writer, 'report', sequence)
   writePending(writer, report, reporter, sendTs)
   return writer.view()
@@ -83,7 +83,7 @@ export function encodeReportFrame(
 
 /** The report as an object, for the text form. */
 export function decodePending(report: PendingReport, reporter: Reporter, sendTs: number): Report {
-  const writer = new ByteWriter(sizeOf(report))
+  const writer = new VarintWriter(sizeOf(report))
   writePending(writer, report, reporter, sendTs)
   return parseBinaryReport(writer.view())
 }
@@ -94,7 +94,7 @@ function sizeOf({ sections }: PendingReport): number {
 
 /** The payload of a `report` frame (see core's `report/binary-report.ts`). */
 function writePending(
-  writer: ByteWriter,
+  writer: VarintWriter,
   report: PendingReport,
   { serviceId, hostId, instanceId }: Reporter,
   sendTs: number,

@@ -1,4 +1,4 @@
-/** Whoever finds hot keys in a replay: a window alone, a hub, or several hubs that share the hosts. */
+/** Whoever finds hot keys in a replay: a hub, or several hubs that share the hosts. */
 export interface Detector {
   /** How often it is to be moved on, in milliseconds of the replay. */
   readonly stepMs: number
@@ -6,6 +6,8 @@ export interface Detector {
   take(report: Uint8Array, host: number, atMs: number): Promise<void>
   /** Moves on to a time, the end of a step; resolves once all that is due by then is decided and known everywhere. */
   moveTo(atMs: number): Promise<void>
+  /** The factor that a host is told to sample with. */
+  factorOf(host: number): number
   /** The keys that are hot now, for every host. */
   hot(): ReadonlySet<string>
   /** The keys that became hot since the last call, for any host. */
@@ -23,6 +25,8 @@ export interface DetectionRule {
   readonly minHoldMs: number
   /** How often each host reports. */
   readonly intervalMs: number
+  /** Rows a second that are taken of all hosts together. */
+  readonly rowsPerSecond: number
 }
 
 /** Makes a detector for the rule that a trace gave. */

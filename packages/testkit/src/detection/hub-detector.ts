@@ -6,7 +6,10 @@ import { replayedService } from './simulated-host.ts'
 
 /** What a replay needs of a hub without a network. */
 export interface ReplayedHub {
-  readonly collector: { collectBinary(report: Uint8Array, start: number, sequence: number): void }
+  readonly collector: {
+    readonly governor: { readonly pace: { readonly samplingFloor: number } }
+    collectBinary(report: Uint8Array, start: number, sequence: number): void
+  }
   readonly delivery: { join(serviceId: string, listener: { onDelta(delta: TableDelta): void }): unknown }
   readonly hubCount: number
   rules(): { readonly rules: readonly Rule[] }
@@ -24,9 +27,9 @@ export interface ReplayedLife {
   readonly sharedClock: FakeClock
 }
 
-/** Whatever hosts send is taken: the replay paces them. */
-function optionsOf(hubId: string, clock: FakeClock, reportIntervalMs: number) {
-  const pace = { reportIntervalMs, maxReportsPerSecond: 1e9, maxEntriesPerSecond: 1e9, loadOf: () => 0 }
+/** How often hosts report is the replay's; how thinly they sample, the hub's. */
+function optionsOf(hubId: string, clock: FakeClock, reportIntervalMs: number, maxEntriesPerSecond: number) {
+  const pace = { reportIntervalMs, maxReportsPerSecond: 1e9, maxEntriesPerSecond, loadOf: () => 0 }
   return { hubId, runtime: { ...fakeRuntime(1, clock), random: () => 0.5 }, ...pace }
 }
 
@@ -75,7 +78,8 @@ export class HubDetector implements Detector {
     const members: Omit<Member, 'startMs'>[] = []
     for (let nth = 0; nth < hubCount; nth++) {
       const clock = new FakeClock(sharedClock.now() + nth * skewMs)
-      const hub = await openHub({ options: optionsOf(`hub-${nth}`, clock, rule.intervalMs), sharedClock })
+      const options = optionsOf(`hub-${nth}`, clock, rule.intervalMs, rule.rowsPerSecond / hubCount)
+      const hub = await openHub({ options, sharedClock })
       hub.start()
       members.push({ hub, clock, table: new Set() })
     }
@@ -110,6 +114,10 @@ export class HubDetector implements Detector {
       clock.advance(startMs + atMs - clock.now())
       await hub.settled()
     }
+  }
+
+  factorOf(host: number): number {
+    return this.#members[host % this.#members.length]!.hub.collector.governor.pace.samplingFloor
   }
 
   hot(): ReadonlySet<string> {

@@ -1,10 +1,9 @@
-import { hotSamplingFactor, maxSamplingFactor, nextSamplingFactor } from '@firebreak/core'
+import { hotSamplingFactor } from '@firebreak/core'
 import type { Trace } from '../traces/trace.ts'
 import { DetectionJudge, type Verdict } from './detection-judge.ts'
 import type { DetectionRule, Detector, OpenDetector } from './detector.ts'
 import { type ExactHeats, exactHeats, thresholdFor } from './exact-heats.ts'
 import { SimulatedHost } from './simulated-host.ts'
-import { WindowDetector } from './window-detector.ts'
 
 /** A fleet that plays a trace to a hub. */
 export interface DetectionOptions {
@@ -19,9 +18,9 @@ export interface DetectionOptions {
   readonly intervalMs?: number
   /** The threshold is set so that this many keys are hot in a window. @default 350 */
   readonly hotKeys?: number
-  /** Rows per second that the hub takes of all hosts together; the factor follows from it. @default 39000 */
+  /** Rows a second that hubs are told to take of all hosts together; the factor follows from it. @default 39000 */
   readonly rowsPerSecond?: number
-  /** A fixed sampling factor. @default the hub adapts it to the rows that come in */
+  /** A fixed sampling factor. @default what the hub asks of its hosts */
   readonly factor?: number
   /** @default 1 */
   readonly seed?: number
@@ -30,8 +29,9 @@ export interface DetectionOptions {
 /** How well a hub saw what was hot. */
 export interface DetectionResult extends Verdict {
   readonly threshold: number
-  /** The last one. */
+  /** The last one that the first host was told. */
   readonly factor: number
+  /** Once the hubs have learnt what comes in. */
   readonly rowsPerHostAndFlush: number
 }
 
@@ -45,14 +45,16 @@ export interface DetectionResult extends Verdict {
 export async function replayDetection(
   trace: Trace,
   options: DetectionOptions,
-  open: OpenDetector = (rule) => new WindowDetector(rule),
+  open: OpenDetector,
 ): Promise<DetectionResult> {
-  const { seconds, accessesPerSecond = 100_000, windowMs = 5000, intervalMs = 500, hotKeys = 350 } = options
+  const { seconds, accessesPerSecond = 100_000, windowMs = 5000, intervalMs = 500 } = options
+  const { hotKeys = 350, rowsPerSecond = 39_000 } = options
   const slices = windowMs / intervalMs
   const perSlice = (accessesPerSecond * intervalMs) / 1000
   const truth = exactHeats(trace, Math.floor((seconds * 1000) / intervalMs), perSlice, slices)
   const threshold = thresholdFor(truth, slices, hotKeys)
-  const rule: DetectionRule = { threshold, exit: threshold * 0.7, windowMs, minHoldMs: intervalMs, intervalMs }
+  const pace = { minHoldMs: intervalMs, intervalMs, rowsPerSecond }
+  const rule: DetectionRule = { threshold, exit: threshold * 0.7, windowMs, ...pace }
   const detector = await open(rule)
   try {
     return await play(trace, options, { rule, truth, perSlice, detector })
@@ -60,6 +62,9 @@ export async function replayDetection(
     await detector.close()
   }
 }
+
+/** A hub begins with all rows and sets its hosts' factor once a second. */
+const learningMs = 4000
 
 interface Stage {
   readonly rule: DetectionRule
@@ -70,12 +75,11 @@ interface Stage {
 }
 
 async function play(trace: Trace, options: DetectionOptions, stage: Stage): Promise<DetectionResult> {
-  const { hosts, rowsPerSecond = 39_000, seed = 1 } = options
+  const { hosts, seed = 1 } = options
   const { rule, truth, perSlice, detector } = stage
   const { threshold, exit, intervalMs } = rule
   const random = seeded(seed)
-  const maxRows = (rowsPerSecond * intervalMs) / 1000 / hosts
-  let factor = options.factor ?? maxSamplingFactor(threshold)
+  const factorOf = (host: number) => options.factor ?? detector.factorOf(host)
   const fleet = Array.from({ length: hosts }, (_, number) => new SimulatedHost(number, random))
   const judge = new DetectionJudge(trace, truth, threshold)
   let reports = 0
@@ -85,16 +89,17 @@ async function play(trace: Trace, options: DetectionOptions, stage: Stage): Prom
   let steppedMs = 0
   for (let slice = 0; slice < truth.length; slice++) {
     let nextHost = 0
-    const rowsBefore = rows
-    const hotFactor = hotSamplingFactor(factor, [{ measure: 'accesses', enter: threshold, exit }])
     for (let nth = 0; nth < perSlice; nth++) {
       const atMs = (slice + nth / perSlice) * intervalMs
       for (; atMs >= steppedMs + detector.stepMs; await detector.moveTo(steppedMs)) steppedMs += detector.stepMs
       // Host h flushes h / hosts into each interval.
       for (; nextHost < hosts && nextHost * perSlice <= nth * hosts; nextHost++) {
+        const factor = factorOf(nextHost)
+        const hotFactor = hotSamplingFactor(factor, [{ measure: 'accesses', enter: threshold, exit }])
         const report = fleet[nextHost]!.flush(atMs, factor, hotFactor, table)
         if (report === undefined) continue
         await detector.take(report.bytes, nextHost, atMs)
+        if (atMs < learningMs) continue
         reports++
         rows += report.rows
       }
@@ -105,13 +110,8 @@ async function play(trace: Trace, options: DetectionOptions, stage: Stage): Prom
     await detector.moveTo(steppedMs)
     table = detector.hot()
     judge.see(slice, table, detector.takeAlarms())
-    // The hub tells the hosts what it can take; the first interval was a part of one.
-    if (options.factor === undefined && slice > 0) {
-      const load = { factor, rows: (rows - rowsBefore) / hosts, maxRows, lowestThreshold: threshold }
-      factor = nextSamplingFactor(load)
-    }
   }
-  return { threshold, factor, ...judge.verdict(), rowsPerHostAndFlush: rows / reports }
+  return { threshold, factor: factorOf(0), ...judge.verdict(), rowsPerHostAndFlush: rows / reports }
 }
 
 function seeded(seed: number): () => number {

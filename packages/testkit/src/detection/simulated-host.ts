@@ -1,4 +1,4 @@
-import { AccessCounter, ByteWriter, ThresholdSampler, writeReportEntry } from '@firebreak/core'
+import { AccessCounter, ThresholdSampler, VarintWriter, writeReportEntry } from '@firebreak/core'
 
 /** The service and the Redis cluster of all simulated hosts. */
 export const replayedService = 'service'
@@ -24,7 +24,7 @@ export class SimulatedHost {
   ): { readonly bytes: Uint8Array; readonly rows: number } | undefined {
     const drain = this.counter.swap()!
     if (drain.totalCount === 0) return undefined
-    const entries = new ByteWriter(4096)
+    const entries = new VarintWriter(4096)
     let rows = 0
     const sampler = this.#sampler
     const visit = (key: string, accesses: number, writes: number, bytes: number) => {
@@ -34,7 +34,7 @@ export class SimulatedHost {
       rows++
     }
     while (drain.take(1024, visit));
-    const report = new ByteWriter(entries.length + 64)
+    const report = new VarintWriter(entries.length + 64)
     report.varint(Math.floor(atMs))
     report.varint(Math.floor(atMs))
     for (const text of [replayedService, this.#name, this.#name]) report.text(text)

@@ -1,11 +1,12 @@
 import type { Clock, Rule, Timers } from '@firebreak/core'
-import type { FarSide } from '../heat/far-tier.ts'
-import type { NearKey, TieredHeatEngine } from '../heat/tiered-heat-engine.ts'
+import type { KeyCounts } from '../heat/counted-clusters.ts'
+import type { NearKey } from '../heat/near-key.ts'
+import type { NearKeys } from '../heat/near-keys.ts'
 import { IngestThreads } from './ingest-threads.ts'
 import type { ReportBatch } from './report-batch.ts'
 import type { ThreadAnswer, ThreadOrder } from './thread-messages.ts'
 
-export interface ThreadedFarSideOptions {
+export interface ThreadedCountsOptions {
   readonly count: number
   readonly maxKeys: number
   readonly hashSeed: number
@@ -20,29 +21,29 @@ interface Counts {
 }
 
 interface Listener {
-  readonly engine: TieredHeatEngine
+  readonly nearKeys: NearKeys
   readonly timers: Timers
   readonly clock: Clock
   readonly onAnswer: (shard: number, answer: ThreadAnswer) => void
   readonly onLost: (shard: number, error: Error) => void
 }
 
-/** The far keys, counted by threads; what the engine says of keys is passed on, and told again to a thread that is new. */
-export class ThreadedFarSide implements FarSide<NearKey> {
-  readonly #options: ThreadedFarSideOptions
+/** The keys, counted by threads; which of them are near is passed on, and told again to a thread that is new. */
+export class ThreadedCounts implements KeyCounts<NearKey> {
+  readonly #options: ThreadedCountsOptions
   readonly #counts: (Counts | undefined)[] = []
   #threads: IngestThreads | undefined
-  #engine: TieredHeatEngine | undefined
+  #nearKeys: NearKeys | undefined
   #clock: Clock | undefined
   #rules: readonly Rule[] = []
   #hubCount = 1
-  /** Keys by cluster that the threads may hold as near and the engine does not. */
-  readonly #unlinks = new Map<string, Set<string>>()
+  /** Keys by cluster that the threads may hold as near and this thread does not. */
+  readonly #nearNoMore = new Map<string, Set<string>>()
   /** The last batch whose rows were taken, or are being taken. */
   #appliedBatch = 0
   #isApplying = false
 
-  constructor(options: ThreadedFarSideOptions) {
+  constructor(options: ThreadedCountsOptions) {
     this.#options = options
   }
 
@@ -63,8 +64,8 @@ export class ThreadedFarSide implements FarSide<NearKey> {
   }
 
   /** Starts the threads. */
-  start({ engine, timers, clock, onAnswer, onLost }: Listener): void {
-    this.#engine = engine
+  start({ nearKeys, timers, clock, onAnswer, onLost }: Listener): void {
+    this.#nearKeys = nearKeys
     this.#clock = clock
     this.#threads = new IngestThreads({
       ...this.#options,
@@ -83,7 +84,7 @@ export class ThreadedFarSide implements FarSide<NearKey> {
     for (let shard = 0; shard < this.#options.count; shard++) this.#teach(shard)
   }
 
-  /** Takes the rows of a batch: its keys have been linked by the threads themselves. */
+  /** Takes the rows of a batch: the threads hold its keys as near by themselves. */
   apply({ number }: ReportBatch, take: () => void): void {
     this.#appliedBatch = number
     this.#isApplying = true
@@ -97,22 +98,22 @@ export class ThreadedFarSide implements FarSide<NearKey> {
   /** Sends a batch to all threads; which of them will answer. */
   send(batch: ReportBatch): Set<number> {
     const { number, block } = batch
-    const unlinks = new Map([...this.#unlinks].map(([redisClusterId, ids]) => [redisClusterId, [...ids]]))
-    this.#unlinks.clear()
-    const { candidateLine } = this.#engine!
+    const nearNoMore = new Map([...this.#nearNoMore].map(([redisClusterId, ids]) => [redisClusterId, [...ids]]))
+    this.#nearNoMore.clear()
+    const { nearRate } = this.#nearKeys!
     const applied = this.#appliedBatch
-    return this.#post({ kind: 'batch', number, block, reports: batch.ranges(), candidateLine, unlinks, applied })
+    return this.#post({ kind: 'batch', number, block, reports: batch.ranges(), nearRate, nearNoMore, applied })
   }
 
-  link(redisClusterId: string, id: string, _near: NearKey, now: number): void {
-    this.#unlinks.get(redisClusterId)?.delete(id)
-    // While rows are taken, the threads have linked their keys by themselves.
-    if (!this.#isApplying) this.#post({ kind: 'link', links: [{ redisClusterId, id }], now })
+  addNear(redisClusterId: string, id: string, _near: NearKey, now: number): void {
+    this.#nearNoMore.get(redisClusterId)?.delete(id)
+    // While rows are taken, the threads hold their keys as near by themselves.
+    if (!this.#isApplying) this.#post({ kind: 'near', keys: [{ redisClusterId, id }], now })
   }
 
-  unlink(redisClusterId: string, id: string): void {
-    const ids = this.#unlinks.get(redisClusterId)
-    if (ids === undefined) this.#unlinks.set(redisClusterId, new Set([id]))
+  removeNear(redisClusterId: string, id: string): void {
+    const ids = this.#nearNoMore.get(redisClusterId)
+    if (ids === undefined) this.#nearNoMore.set(redisClusterId, new Set([id]))
     else ids.add(id)
   }
 
@@ -130,8 +131,8 @@ export class ThreadedFarSide implements FarSide<NearKey> {
   #teach(shard: number): void {
     if (this.#threads === undefined) return
     this.#threads.post(shard, this.#rulesOrder())
-    const links = [...this.#engine!.near()].map(({ redisClusterId, id }) => ({ redisClusterId, id }))
-    this.#threads.post(shard, { kind: 'link', links, now: this.#clock!.now() })
+    const keys = [...this.#nearKeys!.all()].map(({ redisClusterId, id }) => ({ redisClusterId, id }))
+    this.#threads.post(shard, { kind: 'near', keys, now: this.#clock!.now() })
   }
 
   #rulesOrder(): ThreadOrder {

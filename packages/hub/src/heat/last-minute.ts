@@ -1,4 +1,3 @@
-/** What is kept of keys that somebody may want to look at: the hottest and everything that is not cold. */
 const seconds = 60
 const maxHosts = 1000
 
@@ -11,8 +10,8 @@ interface HostCount {
   previous: number
 }
 
-/** A candidate's last minute, a point a second, and who touches it. */
-export class KeyDetail {
+/** The last minute of a key that is shown, a point a second, and who touches it. */
+export class LastMinute {
   readonly #accesses = new Float64Array(seconds)
   readonly #writes = new Float64Array(seconds)
   readonly #bytes = new Float64Array(seconds)
@@ -104,7 +103,7 @@ export class KeyDetail {
   }
 }
 
-export interface HostIdentity {
+interface HostIdentity {
   readonly hostId: string
   readonly serviceId: string
 }

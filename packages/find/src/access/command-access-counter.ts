@@ -4,7 +4,7 @@ import type { FoundKey } from '../keys/found-key.ts'
 import { TopList } from '../keys/top-list.ts'
 
 /** Bounds and filters of counting accesses. */
-export interface AccessCounterOptions {
+export interface CommandAccessCounterOptions {
   /** Different keys counted at once; beyond, the rarer half is dropped and the error grows. @default 500000 */
   readonly maxKeys?: number
   /** Only keys that this admits. */
@@ -33,10 +33,10 @@ export interface SlotAccesses {
  * were seen least are dropped until half are left, and what a dropped key may have had is kept as the error of all
  * counts (the same bargain as Lossy Counting makes): a key that is really hot is never lost.
  */
-export class AccessCounter {
+export class CommandAccessCounter {
   /** Commands seen, by name. */
   readonly commands = new Map<string, number>()
-  readonly #options: AccessCounterOptions
+  readonly #options: CommandAccessCounterOptions
   readonly #maxKeys: number
   readonly #keys = new Map<string, Access>()
   readonly #slotAccesses = new Float64Array(16384)
@@ -46,7 +46,7 @@ export class AccessCounter {
   #accesses = 0
   #maxError = 0
 
-  constructor(options: AccessCounterOptions = {}) {
+  constructor(options: CommandAccessCounterOptions = {}) {
     this.#options = options
     this.#maxKeys = options.maxKeys ?? 500_000
   }

@@ -1,7 +1,14 @@
-import { type BinaryReportCursor, HeatWindow, keyName, maxPreload, type WindowRules } from '@firebreak/core'
+import {
+  type BinaryReportCursor,
+  HeatWindow,
+  keyName,
+  maxPreload,
+  type WindowRules,
+  windowSlices,
+} from '@firebreak/core'
 import type { NearLines } from './near-lines.ts'
 
-export interface FarKeysOptions {
+export interface CountedKeysOptions {
   readonly redisClusterId: string
   readonly lines: NearLines
   readonly maxKeys: number
@@ -13,13 +20,12 @@ export interface FarKeysOptions {
   readonly shardCount: number
 }
 
-/** Slices of a far key's window. */
-export const farSlices = 10
-export const pastFields: number = farSlices + 1
+/** A key's slices and the age of the newest. */
+export const pastFields: number = windowSlices + 1
 
 /** One entry of a report whose key is near, or may be; the same object for every entry. */
-export interface FarRow<Near> {
-  /** What the key is linked to; undefined where it is not near yet. */
+export interface NearRow<Near> {
+  /** What is kept of the key; undefined where it is not near yet. */
   near: Near | undefined
   keyStart: number
   keyEnd: number
@@ -36,19 +42,19 @@ export interface FarRow<Near> {
 }
 
 /** A row to fill. */
-export function emptyRow<Near>(): FarRow<Near> {
+export function emptyRow<Near>(): NearRow<Near> {
   const numbers = { keyStart: 0, keyEnd: 0, count: 0, writes: 0, byteCount: 0, heat: 0, windowMs: 0, nearHeat: 0 }
   return { near: undefined, past: new Float64Array(pastFields), ...numbers }
 }
 
-/** Who takes what is near. */
-export interface NearSide<Near> {
-  /** A key without a link needs a higher rate than this to be among the hottest. */
-  readonly candidateLine: number
-  /** Whether the past of linked keys is wanted too. */
+/** Who takes what was counted. */
+export interface CountListener<Near> {
+  /** The rate above which a key is near whatever its rule says: it is among the hottest. */
+  readonly nearRate: number
+  /** Whether the past of keys that are near already is wanted too. */
   readonly wantsPast: boolean
-  onRow(row: FarRow<Near>): void
-  /** Told of every entry that was counted, near or far. */
+  onRow(row: NearRow<Near>): void
+  /** Told of every entry that was counted. */
   onSlot(slot: number, count: number): void
 }
 
@@ -63,24 +69,23 @@ const batch = {
 }
 
 /**
- * The keys of one cluster that are far from any threshold, which is nearly all of them: core's windows on the progressive
- * dict count them, at some hundred bytes a key and without an object. What comes near is linked to `Near`, which the
- * engine keeps; the windows here go on counting it, so that a key that goes far again needs nothing.
+ * All keys of one cluster, counted: core's windows on the progressive dict, at some hundred bytes a key and without an
+ * object. What comes near has a `Near` beside its count, which the caller makes and keeps; the count goes on, so that a
+ * key that is near no more needs nothing.
  */
-export class FarKeys<Near> {
+export class CountedKeys<Near> {
   readonly #redisClusterId: string
   readonly #window: HeatWindow
-  readonly #links: (Near | undefined)[] = []
-  /** What is near and not counted here at this moment, by the key's bytes as Latin-1: linked when it comes. */
+  /** Of the keys that are near, by their index; these are marked in the window. */
+  readonly #near = new Map<number, Near>()
+  /** What is near and not counted at this moment, by the key's bytes as Latin-1: it waits for the key to come. */
   readonly #absent = new Map<string, Near>()
   readonly #shard: number
   readonly #shardCount: number
   readonly #row = emptyRow<Near>()
   #lines: NearLines
-  #wasNew = false
-  #overflowCount = 0
 
-  constructor({ redisClusterId, lines, maxKeys, now, hashSeed, shard, shardCount }: FarKeysOptions) {
+  constructor({ redisClusterId, lines, maxKeys, now, hashSeed, shard, shardCount }: CountedKeysOptions) {
     this.#redisClusterId = redisClusterId
     this.#lines = lines
     this.#shard = shard
@@ -88,17 +93,11 @@ export class FarKeys<Near> {
     this.#window = new HeatWindow({
       rules: this.#windowRules(),
       startMs: now,
-      slices: farSlices,
       maxKeys,
       hashSeed,
-      onNewKey: () => {
-        this.#wasNew = true
-      },
-      onForget: (index) => {
-        const near = this.#links[index]
-        if (near === undefined) return
-        this.#links[index] = undefined
-        this.#absent.set(latin1(this.#window.dict.keyAt(index)), near)
+      onForgetMarked: (index) => {
+        this.#absent.set(latin1(this.#window.dict.keyAt(index)), this.#near.get(index)!)
+        this.#near.delete(index)
       },
     })
   }
@@ -111,18 +110,18 @@ export class FarKeys<Near> {
     return this.#window.dict.bytes
   }
 
-  /** True where nothing is counted and nothing linked. */
+  /** True where nothing is counted and nothing near. */
   get isEmpty(): boolean {
     return this.size === 0 && this.#absent.size === 0
   }
 
   /** Entries whose key found no room, since start. */
   get overflowCount(): number {
-    return this.#overflowCount
+    return this.#window.refusedCount
   }
 
-  /** Counts the entries of the cursor's section that fall to this shard, and gives those that matter to `side`, in order. */
-  addSection(cursor: BinaryReportCursor, now: number, side: NearSide<Near>): void {
+  /** Counts the entries of the cursor's section that fall to this shard, and tells of those that matter, in order. */
+  addSection(cursor: BinaryReportCursor, now: number, listener: CountListener<Near>): void {
     this.#window.moveTo(now)
     const { bytes } = cursor
     const { dict } = this.#window
@@ -140,21 +139,24 @@ export class FarKeys<Near> {
         size++
       }
       dict.preload(batch.hashes, size)
-      for (let nth = 0; nth < size; nth++) this.#add(bytes, nth, side)
+      for (let nth = 0; nth < size; nth++) this.#add(bytes, nth, listener)
     }
   }
 
-  /** Links a key by its bytes as Latin-1. */
-  link(id: string, near: Near): void {
+  /** The key is near from now on; it is named by its bytes as Latin-1. */
+  addNear(id: string, near: Near): void {
     const index = this.#window.find(Buffer.from(id, 'latin1'))
-    if (index >= 0) this.#links[index] = near
-    else this.#absent.set(id, near)
+    if (index < 0) this.#absent.set(id, near)
+    else this.#setNear(index, near)
   }
 
-  unlink(id: string): void {
+  /** It is near no more. */
+  removeNear(id: string): void {
     this.#absent.delete(id)
     const index = this.#window.find(Buffer.from(id, 'latin1'))
-    if (index >= 0) this.#links[index] = undefined
+    if (index < 0) return
+    this.#near.delete(index)
+    this.#window.setMark(index, false)
   }
 
   setLines(lines: NearLines): void {
@@ -167,23 +169,19 @@ export class FarKeys<Near> {
     this.#window.sweep(steps)
   }
 
-  #add(bytes: Uint8Array, nth: number, side: NearSide<Near>): void {
+  #add(bytes: Uint8Array, nth: number, listener: CountListener<Near>): void {
     const window = this.#window
     const start = batch.starts[nth]!
     const end = batch.ends[nth]!
     const count = batch.counts[nth]!
-    this.#wasNew = false
-    const index = window.add(bytes, start, end, count, 0, 0, -1, batch.hashes[nth]!)
-    if (index < 0) {
-      this.#overflowCount++
-      return
-    }
-    side.onSlot(window.slotOf(index), count)
-    if (this.#wasNew && this.#absent.size > 0) this.#adopt(index, latin1(bytes, start, end))
-    const near = this.#links[index]
+    const index = window.add(bytes, start, end, count, batch.hashes[nth]!)
+    if (index < 0) return
+    listener.onSlot(window.slotOf(index), count)
+    if (window.wasNew && this.#absent.size > 0) this.#adopt(index, latin1(bytes, start, end))
+    const near = window.isMarked(index) ? this.#near.get(index) : undefined
     const line = this.#lines.lines[window.ruleOf(index)]!
-    const heat = window.heatOf(index)
-    if (near === undefined && !isNearAt(heat, line.windowMs, line.heat, side.candidateLine)) return
+    const heat = window.lastHeat
+    if (near === undefined && !isNearAt(heat, line.windowMs, line.heat, listener.nearRate)) return
     const row = this.#row
     row.near = near
     row.keyStart = start
@@ -194,35 +192,38 @@ export class FarKeys<Near> {
     row.heat = heat
     row.windowMs = line.windowMs
     row.nearHeat = line.heat
-    if (near === undefined || side.wantsPast) {
+    if (near === undefined || listener.wantsPast) {
       window.slicesOf(index, row.past)
       row.past[0]! -= count
     }
-    side.onRow(row)
+    listener.onRow(row)
   }
 
-  /** Links a key that was near before it was counted, or was forgotten here while it was near. */
+  /** A key is counted again that was near before it was counted, or while its count was forgotten. */
   #adopt(index: number, id: string): void {
     const near = this.#absent.get(id)
     if (near === undefined) return
     this.#absent.delete(id)
-    this.#links[index] = near
+    this.#setNear(index, near)
+  }
+
+  #setNear(index: number, near: Near): void {
+    this.#near.set(index, near)
+    this.#window.setMark(index, true)
   }
 
   #windowRules(): WindowRules {
-    const { lines } = this.#lines
     const scope = this.#lines.scope(this.#redisClusterId)
-    const thresholds = { levels: [], minHoldMs: 0 }
     return {
-      rules: lines.map(({ windowMs }) => ({ windowMs, thresholds, candidateAt: Number.POSITIVE_INFINITY })),
+      windowsMs: this.#lines.lines.map(({ windowMs }) => windowMs),
       match: (bytes, start, end) => scope.match(nameOf(bytes, start, end)) + 1,
     }
   }
 }
 
 /** True where a key is near by its rule, or among the hottest of all. */
-export function isNearAt(heat: number, windowMs: number, nearHeat: number, candidateLine: number): boolean {
-  return heat >= nearHeat || (heat * 1000) / windowMs > candidateLine
+export function isNearAt(heat: number, windowMs: number, nearHeat: number, nearRate: number): boolean {
+  return heat >= nearHeat || (heat * 1000) / windowMs > nearRate
 }
 
 /** The dict's tables use the low bits of the hash: the shard is of bits that depend on all of them. */

@@ -1,13 +1,13 @@
 import type { Rule } from '@firebreak/core'
-import { FarKeys } from './far-keys.ts'
+import { CountedKeys } from './counted-keys.ts'
 import { NearLines } from './near-lines.ts'
 
-/** What the engine needs of whoever counts the far keys: this thread, or several others. */
-export interface FarSide<Near> {
-  /** The key is near from now on, if it was not: all of its entries are wanted. */
-  link(redisClusterId: string, id: string, near: Near, now: number): void
-  /** It is far again. */
-  unlink(redisClusterId: string, id: string): void
+/** What is asked of whoever counts the keys: this thread (`CountedClusters`), or several others (`ThreadedCounts`). */
+export interface KeyCounts<Near> {
+  /** The key is near from now on: all of its entries are wanted. */
+  addNear(redisClusterId: string, id: string, near: Near, now: number): void
+  /** It is near no more. */
+  removeNear(redisClusterId: string, id: string): void
   setRules(rules: readonly Rule[], hubCount: number): void
   /** Forgets some idle keys, in a bounded step. */
   sweep(now: number): void
@@ -16,7 +16,7 @@ export interface FarSide<Near> {
   readonly overflowCount: number
 }
 
-export interface FarTierOptions {
+export interface CountedClustersOptions {
   /** Keys of a cluster that are counted at once. */
   readonly maxKeys: number
   readonly hashSeed: number
@@ -29,14 +29,14 @@ export interface FarTierOptions {
 const maxClusters = 1000
 const sweepStep = 100_000
 
-/** The far keys of all clusters; with several shards, those of one of them. */
-export class FarTier<Near> implements FarSide<Near> {
-  readonly #options: Required<FarTierOptions>
-  readonly #clusters = new Map<string, FarKeys<Near>>()
+/** The counted keys of all clusters; with several shards, those of one of them. */
+export class CountedClusters<Near> implements KeyCounts<Near> {
+  readonly #options: Required<CountedClustersOptions>
+  readonly #clusters = new Map<string, CountedKeys<Near>>()
   #lines = new NearLines([], 1)
   #refusedCount = 0
 
-  constructor(options: FarTierOptions) {
+  constructor(options: CountedClustersOptions) {
     const { maxKeys, hashSeed, shard = 0, shardCount = 1 } = options
     this.#options = { maxKeys: Math.ceil(maxKeys / shardCount), hashSeed, shard, shardCount }
   }
@@ -54,25 +54,25 @@ export class FarTier<Near> implements FarSide<Near> {
   }
 
   /** A cluster's keys, made where it is new; undefined where there are too many clusters. */
-  keysOf(redisClusterId: string, now: number): FarKeys<Near> | undefined {
+  keysOf(redisClusterId: string, now: number): CountedKeys<Near> | undefined {
     let keys = this.#clusters.get(redisClusterId)
     if (keys === undefined) {
       if (this.#clusters.size >= maxClusters) {
         this.#refusedCount++
         return undefined
       }
-      keys = new FarKeys({ redisClusterId, lines: this.#lines, now, ...this.#options })
+      keys = new CountedKeys({ redisClusterId, lines: this.#lines, now, ...this.#options })
       this.#clusters.set(redisClusterId, keys)
     }
     return keys
   }
 
-  link(redisClusterId: string, id: string, near: Near, now: number): void {
-    this.keysOf(redisClusterId, now)?.link(id, near)
+  addNear(redisClusterId: string, id: string, near: Near, now: number): void {
+    this.keysOf(redisClusterId, now)?.addNear(id, near)
   }
 
-  unlink(redisClusterId: string, id: string): void {
-    this.#clusters.get(redisClusterId)?.unlink(id)
+  removeNear(redisClusterId: string, id: string): void {
+    this.#clusters.get(redisClusterId)?.removeNear(id)
   }
 
   setRules(rules: readonly Rule[], hubCount: number): void {
@@ -89,7 +89,7 @@ export class FarTier<Near> implements FarSide<Near> {
     }
   }
 
-  #sum(of: (keys: FarKeys<Near>) => number): number {
+  #sum(of: (keys: CountedKeys<Near>) => number): number {
     let sum = 0
     for (const keys of this.#clusters.values()) sum += of(keys)
     return sum

@@ -1,7 +1,7 @@
 import type { Clock } from '@firebreak/core'
 
 /** The hub's clock, but while a turn runs late the time at which it was due: so that no decision depends on the delay. */
-export class TurnClock implements Clock {
+export class DueClock implements Clock {
   readonly #clock: Clock
   /** The time of the turn that runs. */
   at: number | undefined

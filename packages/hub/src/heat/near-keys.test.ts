@@ -10,7 +10,7 @@ function background(count: number): Record<string, number> {
   return Object.fromEntries(Array.from({ length: count }, (_, index) => [`k-cold-${index}`, 1 + (index % 7)]))
 }
 
-test('keys far from their threshold have no object, however many they are', async () => {
+test('keys that are only counted have no object, however many they are', async () => {
   const hub = await TestCore.open([rule])
   for (let n = 0; n < 12; n++) {
     hub.report(background(5000))
@@ -26,7 +26,7 @@ test('a key that rises out of the crowd is hot when it should be, one that stays
   const hotAt = new Map<string, number>()
   const began = hub.clock.now()
   for (let n = 0; n < 60; n++) {
-    // After two seconds: 1.3 times the threshold, just above, just below, and what a far key may have at most.
+    // After two seconds: 1.3 times the threshold, just above, just below, and what a key that is only counted may have at most.
     const rise = n < 20 ? 0.05 : 1
     const counts = { k1: 130 * rise, k2: 106 * rise, k3: 90 * rise, k4: 12 }
     hub.report({
@@ -45,7 +45,7 @@ test('a key that rises out of the crowd is hot when it should be, one that stays
   expect(hotAt.get('k2')).toBeLessThanOrEqual(3200)
 })
 
-test('what a key had while it was far is counted when it comes near', async () => {
+test('what was counted before a key came near stays counted', async () => {
   const hub = await TestCore.open([rule])
   // Keys of no rule that fill the list of the hottest.
   const crowd = Object.fromEntries(Array.from({ length: 600 }, (_, index) => [`x-${index}`, 20]))
@@ -71,7 +71,7 @@ test('rules that a count of accesses says nothing about keep their keys near', a
   expect(hub.phase('k1')).toBe('hot')
 })
 
-test('new rules reach keys that are far', async () => {
+test('new rules reach keys that are only counted', async () => {
   const hub = await TestCore.open([rule])
   const crowd = background(3000)
   for (let n = 0; n < 12; n++) {

@@ -17,7 +17,7 @@ export interface WindowsOptions {
 /** The hub's windows, and the way of reports into them once there is somebody to decide. */
 export interface Windows {
   readonly engine: NearKeys
-  openIntake(rooms: Omit<ThreadedIntakeRooms, 'far'>, rules: RuleSet): ReportIntake
+  openIntake(rooms: Omit<ThreadedIntakeRooms, 'counts'>, rules: RuleSet): ReportIntake
 }
 
 /** In this thread, or with threads that count. */

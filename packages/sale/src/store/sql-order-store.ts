@@ -79,9 +79,16 @@ export class SqlOrderStore implements OrderStore {
     return this.#transaction(async (connection) => {
       const batch = sound.length === 0 ? undefined : await OrderBatch.open(this.#database, connection, sound)
       const results: StoreResult[] = []
+      const waiting = new Set<string>()
       for (const [index, event] of events.entries()) {
-        const reason = troubles[index]
-        results.push(reason === undefined ? await batch!.apply(event) : { kind: 'rejected', reason })
+        // Behind an event that has no room yet, the user's later ones wait too: they are stored in order or not at all.
+        const user = `${event.voucherId} ${event.userId}`
+        const reason =
+          troubles[index] ??
+          (waiting.has(user) ? `an earlier event of user ${event.userId} is not stored yet` : undefined)
+        const result: StoreResult = reason === undefined ? await batch!.apply(event) : { kind: 'rejected', reason }
+        if (result.kind === 'rejected') waiting.add(user)
+        results.push(result)
       }
       await batch?.finish()
       return results

@@ -1,6 +1,6 @@
 import { loadScript, type Redis, replyErrorCode } from '@firebreak/redis'
 import { type SaleKeys, saleKeys } from '../sale-keys.ts'
-import { compareIds, deletedIds, entriesOf, type StreamEntry, streamEntries } from './stream-entry.ts'
+import { deletedIds, entriesOf, type StreamEntry, streamEntries } from './stream-entry.ts'
 
 const buryScript = loadScript(new URL('./bury.lua', import.meta.url))
 const trimScript = loadScript(new URL('./trim.lua', import.meta.url))
@@ -62,17 +62,10 @@ export class OrdersStream {
     return oldest?.[0]
   }
 
-  /** Which of these entries are taken and not settled. */
-  async pendingOf(ids: readonly string[]): Promise<Set<string>> {
-    if (ids.length === 0) return new Set()
-    const oldest = await this.oldestPending()
-    if (oldest === undefined) return new Set()
-    // In the usual case nothing before this worker's own batch is pending, and one question answers them all.
-    const possible = [...new Set(ids)].filter((id) => compareIds(id, oldest) >= 0)
-    const replies = await Promise.all(
-      possible.map((id) => this.#send(['XPENDING', this.#keys.orders, group, id, id, 1]) as Promise<unknown[]>),
-    )
-    return new Set(possible.filter((_, index) => replies[index]!.length > 0))
+  /** The entries up to an id that some worker took and did not settle, oldest first; no more than `limit`. */
+  async pendingUpTo(id: string, limit: number): Promise<string[]> {
+    const reply = (await this.#send(['XPENDING', this.#keys.orders, group, '-', id, limit])) as [string][]
+    return reply.map(([pending]) => pending)
   }
 
   async settle(ids: readonly string[]): Promise<void> {

@@ -3,6 +3,9 @@ import type { GuardedStore } from './guarded-store.ts'
 import type { OrdersStream } from './orders-stream.ts'
 import { type OrderEntry, parseEntry, type StreamEntry } from './stream-entry.ts'
 
+/** How many pending entries of all workers are looked at. */
+const pendingLimit = 10_000
+
 /** What a worker did since it was started. */
 export interface OrderWorkerCounts {
   stored: number
@@ -32,8 +35,8 @@ export interface LaneOptions {
  *
  * The events of a user are stored in the order of the stream, whichever workers they went to: each entry names the
  * user's entry before it, and waits while that one is pending. Events of different users meet in the voucher's total
- * only; where the store has no room for an entry, an earlier cancellation may still be with another worker, so the entry
- * waits until it is the oldest pending one and is tried once more before it is given up.
+ * only: there an order leaves room for all that were placed before it and are not stored yet, and where the store has no
+ * room for it, it waits until it is the oldest pending one and is tried once more before it is given up.
  *
  * What waits stays pending in the stream and is read from there again: nothing is kept in memory that a crash could lose.
  */
@@ -151,17 +154,30 @@ export class VoucherLane {
     return sound
   }
 
-  /** Those whose user has no earlier entry pending, here or with another worker. */
+  /**
+   * Those whose user has no earlier entry pending, here or with another worker; each with the number of earlier entries
+   * that are, for which the store must leave room.
+   */
   async #inTurn(entries: readonly OrderEntry[]): Promise<OrderEntry[]> {
-    const own = new Set(entries.map(({ entry }) => entry.id))
-    const others = entries.flatMap(({ previous }) => (previous === undefined || own.has(previous) ? [] : [previous]))
-    const pending = await this.stream.pendingOf(others)
+    if (entries.length === 0) return []
+    const known = await this.stream.pendingUpTo(entries.at(-1)!.entry.id, pendingLimit)
+    const places = new Map(known.map((id, index) => [id, index]))
     const waiting = new Set<string>()
-    return entries.filter(({ entry, previous }) => {
-      if (previous === undefined || !(pending.has(previous) || waiting.has(previous))) return true
-      waiting.add(entry.id)
-      return false
-    })
+    const ready: OrderEntry[] = []
+    const own = new Set<string>()
+    for (const item of entries) {
+      const { entry, previous, event } = item
+      // An entry that is not pending was settled by another worker, or lies beyond what could be listed.
+      const place = places.get(entry.id) ?? known.length
+      const isPreviousPending = previous !== undefined && places.has(previous) && !own.has(previous)
+      if (isPreviousPending || (previous !== undefined && waiting.has(previous))) {
+        waiting.add(entry.id)
+        continue
+      }
+      ready.push({ ...item, event: { ...event, reserve: place - own.size } })
+      own.add(entry.id)
+    }
+    return ready
   }
 
   async #storeAll(ready: readonly OrderEntry[]): Promise<number> {
@@ -205,7 +221,7 @@ export class VoucherLane {
         this.#hold(rejected.length - index)
         return settled
       }
-      const outcome = await this.#store.store(this.stream.voucherId, [item.event])
+      const outcome = await this.#store.store(this.stream.voucherId, [{ ...item.event, reserve: 0 }])
       const result = outcome.kind === 'results' ? outcome.results[0] : undefined
       if (outcome.kind === 'fault') settled += await this.#fault(item, outcome.error)
       else if (result?.kind === 'rejected') settled += await this.#bury(item.entry, result.reason)

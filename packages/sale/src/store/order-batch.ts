@@ -133,14 +133,17 @@ export class OrderBatch {
     const voucher = this.#vouchers.get(event.voucherId)!
     const held = this.#held.get(`${event.voucherId} ${event.userId}`)!
     if (isLive) {
-      const { limit = Number.POSITIVE_INFINITY, total = voucher.total } = event
+      const { limit = Number.POSITIVE_INFINITY, reserve = 0 } = event
+      // A later event may have been stored first, with the total of its time.
+      const total = Math.max(event.total ?? voucher.total, voucher.total)
       if (held.has(event.number))
         return rejected(`user ${event.userId} has order number ${event.number} of voucher ${event.voucherId} already`)
       if (held.size >= limit)
         return rejected(
           `user ${event.userId} holds ${held.size} orders of voucher ${event.voucherId}, and may hold ${limit}`,
         )
-      if (voucher.live >= total) return rejected(`voucher ${event.voucherId} has all the orders it may have (${total})`)
+      if (voucher.live + reserve >= total)
+        return rejected(`voucher ${event.voucherId} has all the orders it may have (${total})`)
     }
     const columns = ['order_id', 'voucher_id', 'user_id', 'number', 'state', 'placed_at', 'changed_at']
     const values = [event.orderId, event.voucherId, event.userId, event.number, event.kind, event.at, event.at]

@@ -12,6 +12,8 @@ export interface OrderEvent {
   readonly at: number
   /** How many orders the voucher might have when it was placed. @default what `setTotal` said */
   readonly total?: number
+  /** How many earlier events are not stored yet: there must be room for them too. @default 0 */
+  readonly reserve?: number
   /** How many orders the user might hold when it was placed. @default no limit but one order for each number */
   readonly limit?: number
 }

@@ -230,16 +230,14 @@ export class OrderWorker {
   }
 
   #stopped(error: Error): void {
-    if (!isOutage(error)) {
-      this.#failed(error)
-      return
-    }
     const { runtime, maxRetryMs } = this.#options
-    if (this.#outage === undefined) {
+    if (!isOutage(error) || this.#outage === undefined) this.#failed(error)
+    if (isOutage(error) && this.#outage === undefined) {
       this.#outage = { since: runtime.clock.now(), retryMs: firstRetryMs }
       this.counts.outages++
-      this.#failed(error)
     }
+    // Redis failed, and the store is not known to be down: the next scan goes on.
+    if (this.#outage === undefined) return
     const { retryMs } = this.#outage
     this.#outage.retryMs = Math.min(retryMs * 2, maxRetryMs)
     for (const lane of this.#lanes.values()) lane.rewind()

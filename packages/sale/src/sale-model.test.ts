@@ -66,7 +66,8 @@ class Laws {
 
 function saleModel(isLossy: boolean): Omit<SeedRuns, 'seeds'> {
   return {
-    schedule: (chance) => randomSchedule(chance, isLossy ? lossyFaults : calmFaults, { count: 14, toMs: runMs }),
+    schedule: (chance) =>
+      randomSchedule(chance, isLossy ? lossyFaults : calmFaults, { count: 14, fromMs: 500, toMs: runMs }),
     async play(world, schedule) {
       const inner = await sqliteOrderStore(':memory:')
       await inner.migrate()

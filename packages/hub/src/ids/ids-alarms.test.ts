@@ -1,7 +1,7 @@
 import { IdService, SegmentIds, sqliteSegmentStore } from '@firebreak/ids'
 import { fakeRuntime } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
-import { AlarmBoard } from '../decide/alarm-board.ts'
+import { AlarmBoard } from '../alarms/alarm-board.ts'
 import { IdsAlarms } from './ids-alarms.ts'
 
 test('alarms of the ids reach the board and its listeners, also those from before the hub, and leave it again', async () => {
@@ -9,7 +9,7 @@ test('alarms of the ids reach the board and its listeners, also those from befor
   const alarms = new IdsAlarms(runtime)
   const segments = await SegmentIds.start({ stores: [sqliteSegmentStore(':memory:')], onAlarm: alarms.tell })
   alarms.tell({ code: 'FB_IDS_REGISTRY_DOWN', message: 'the registry is down' })
-  const board = new AlarmBoard()
+  const board = new AlarmBoard(runtime.clock)
   const heard: string[] = []
   board.onChange((event, alarm) => heard.push(`${event} ${alarm.id}`))
   alarms.show(board, new IdService({ segments }))

@@ -1,6 +1,6 @@
 import { type Runtime, systemRuntime, type TimerHandle } from '@firebreak/core'
 import type { IdService, IdsAlarm } from '@firebreak/ids'
-import type { AlarmBoard } from '../decide/alarm-board.ts'
+import type { AlarmBoard } from '../alarms/alarm-board.ts'
 
 /** An alarm stays on the board for so long, and longer where its cause lasts. */
 const shownMs = 60_000
@@ -33,7 +33,7 @@ export class IdsAlarms {
     const now = this.#runtime.wallClock.now()
     this.#shownUntil.set(id, now + shownMs)
     const retry = 'ids go on by themselves when the cause is gone'
-    this.#board.raise({ id, severity: 'warning', cause: `ids: ${alarm.message} (${alarm.code})`, retry }, now)
+    this.#board.raise({ id, severity: 'warning', cause: `ids: ${alarm.message} (${alarm.code})`, retry })
   }
 
   /** Shows alarms on a board from now on, as long as they last. */

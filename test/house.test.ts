@@ -149,6 +149,7 @@ const onRuntime: Record<string, readonly string[]> = {
   client: [],
   // When the process began, for its metrics.
   hub: ['http/process-families.ts'],
+  sale: [],
 }
 
 test.each(Object.keys(onRuntime))('%s takes time, timers, chance and names from its runtime', (room) => {

@@ -1,18 +1,50 @@
 import { FirebreakError } from '@firebreak/core'
 
-/** The sale was used wrongly: a voucher that makes no sense, or one that does not exist. */
+/** What can be wrong with a call of the sale; each stands in `docs/reference/errors.md`. */
+export type SaleErrorCode =
+  | 'FB_SALE_ORDER_INVALID'
+  | 'FB_SALE_ORDER_TAKEN'
+  | 'FB_SALE_USER_INVALID'
+  | 'FB_SALE_VOUCHER_INVALID'
+  | 'FB_SALE_VOUCHER_UNKNOWN'
+  | 'FB_SALE_WORKER_TAKEN'
+
+/** The sale was used wrongly: a voucher, user or order id that makes no sense or is not there, or one that is taken. */
 export class SaleError extends FirebreakError {
   readonly voucherId: string
 
-  constructor(code: 'FB_SALE_VOUCHER_INVALID' | 'FB_SALE_VOUCHER_UNKNOWN', voucherId: string, message: string) {
+  constructor(code: SaleErrorCode, voucherId: string, message: string) {
     super(code, message)
     this.voucherId = voucherId
   }
 }
 
-/** The order store refused or failed. */
+/**
+ * The order store failed. `FB_SALE_STORE_DOWN`: it could not be reached or used, whatever was to be stored.
+ * `FB_SALE_STORE`: it refused what it was given, and will again.
+ */
 export class OrderStoreError extends FirebreakError {
-  constructor(message: string, options?: ErrorOptions) {
-    super('FB_SALE_STORE', message, options)
+  readonly isOutage: boolean
+
+  constructor(code: 'FB_SALE_STORE' | 'FB_SALE_STORE_DOWN', message: string, options?: ErrorOptions) {
+    super(code, message, options)
+    this.isOutage = code === 'FB_SALE_STORE_DOWN'
+  }
+}
+
+/** An entry of an orders stream that cannot be stored; it is kept among the dead letters. */
+export class DeadLetterError extends FirebreakError {
+  readonly voucherId: string
+  readonly entryId: string
+  readonly reason: string
+
+  constructor(voucherId: string, entryId: string, reason: string) {
+    super(
+      'FB_SALE_DEAD_LETTER',
+      `entry ${entryId} of voucher ${voucherId} is a dead letter: ${reason}; see "firebreak sale dead list"`,
+    )
+    this.voucherId = voucherId
+    this.entryId = entryId
+    this.reason = reason
   }
 }

@@ -3,25 +3,29 @@
  * whole name as their hash tag, so that all hash to one slot and one script may touch them on a cluster.
  */
 export interface SaleKeys {
-  /** Hash: begin, end (Unix seconds, inclusive), stock, total, perUser, restocks. */
+  /** Hash: begin, end (Unix seconds, inclusive), stock, perUser, sold (live orders), total (stock + sold), restocks. */
   readonly voucher: string
   /** Set of the users who hold an order. */
   readonly users: string
-  /** Hash user → orders held; used where a user may buy more than one. */
-  readonly counts: string
+  /** Hash user → number of the last order, id of the last stream entry, ids of the orders held; blanks between. */
+  readonly holders: string
   /** Stream of what happened to orders, for the workers. */
   readonly orders: string
   /** Hash order id → state and owner. */
   readonly states: string
   /** Sorted set of unpaid orders by deadline. */
   readonly unpaid: string
+  /** Sorted set of the latest restocks by time: one that is sent twice counts once. */
+  readonly restocked: string
+  /** Hash entry id → how often it failed by its own fault. */
+  readonly faults: string
   /** Stream of entries that no worker could store, with the reason. */
   readonly dead: string
   /** Channel: `placed`, `restock:<n>`. */
   readonly channel: string
 }
 
-/** All vouchers that were ever opened, for workers that serve them all. */
+/** All vouchers that were ever opened or sold, for workers that serve them all. */
 export const registryKey = 'seckill:vouchers'
 
 export function saleKeys(voucherId: string): SaleKeys {
@@ -30,10 +34,12 @@ export function saleKeys(voucherId: string): SaleKeys {
   return {
     voucher,
     users: companion('users'),
-    counts: companion('counts'),
+    holders: companion('holders'),
     orders: companion('orders'),
     states: companion('states'),
     unpaid: companion('unpaid'),
+    restocked: companion('restocked'),
+    faults: companion('faults'),
     dead: companion('dead'),
     channel: companion('events'),
   }

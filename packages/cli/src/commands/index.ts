@@ -83,6 +83,11 @@ export const commands: readonly CommandEntry[] = [
     load: async () => (await import('./ids/ids.ts')).ids,
   },
   {
+    name: 'sale',
+    summary: 'Orders of a sale that could not be stored: list, replay, discard',
+    load: async () => (await import('./sale/sale.ts')).sale,
+  },
+  {
     name: 'completion',
     summary: 'A script that completes firebreak in bash, zsh or fish',
     load: async () => (await import('./completion.ts')).completionCommand(commands),

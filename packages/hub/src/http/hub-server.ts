@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream'
 import { type MetricFamily, type OtlpExporter, prometheusText } from '@firebreak/core'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
 import { type WebSocket, WebSocketServer } from 'ws'
+import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import type { SensorChannel } from '../deliver/sensor-channel.ts'
 import type { SensorSessions } from '../deliver/sensor-sessions.ts'
 import { ApiProblem } from '../errors.ts'
@@ -19,7 +20,7 @@ import { hubRoutes } from './routes.ts'
 import { socketChannel } from './socket-channel.ts'
 
 /** A room's HTTP services: registered behind the hub's own checks. */
-export type HubPlugin = (app: FastifyInstance) => Promise<void> | void
+export type HubPlugin = (app: FastifyInstance, hub: { readonly alarms: AlarmBoard }) => Promise<void> | void
 
 export interface HubServerOptions {
   readonly host: string
@@ -92,7 +93,7 @@ export class HubServer {
       scope.addHook('onRequest', async (request) => {
         this.#guard.authorize(tokenOf(request.headers), request.method === 'GET' ? 'viewer' : 'operator')
       })
-      for (const plugin of this.#options.plugins) await plugin(scope)
+      for (const plugin of this.#options.plugins) await plugin(scope, { alarms: this.#core.alarms })
     })
     serveConsole(app, this.#options.consoleFolder)
     app.server.on('upgrade', (request, socket, head) => this.#upgrade(request, socket, head))

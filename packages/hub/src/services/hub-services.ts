@@ -4,6 +4,7 @@ import { IdService, openSegmentStore, SegmentIds, SnowflakeNode } from '@firebre
 import { parsePolicy, RuleService } from '@firebreak/limits'
 import { findingRoutes } from '../findings/finding-routes.ts'
 import type { HubPlugin } from '../http/hub-server.ts'
+import { IdsAlarms } from '../ids/ids-alarms.ts'
 import { idsRoutes } from '../ids/ids-routes.ts'
 import { limitsRoutes } from '../limits/limits-routes.ts'
 import { lockRoutes } from '../locks/lock-routes.ts'
@@ -35,12 +36,14 @@ export async function openHubServices(options: HubServicesOptions = {}): Promise
   const store = await openSegmentStore(
     dataFolder === undefined ? 'sqlite::memory:' : `sqlite:${join(dataFolder, 'ids.sqlite')}`,
   )
-  const segments = await SegmentIds.start({ stores: [store] })
+  const alarms = new IdsAlarms()
+  const segments = await SegmentIds.start({ stores: [store], onAlarm: alarms.tell })
   const snowflake =
     workerId === undefined
       ? undefined
       : await SnowflakeNode.start({
           workerId,
+          onAlarm: alarms.tell,
           ...(dataFolder !== undefined && { cacheFile: join(dataFolder, 'snowflake.json') }),
         })
   const ids = new IdService({ segments, ...(snowflake !== undefined && { snowflake }) })
@@ -48,11 +51,15 @@ export async function openHubServices(options: HubServicesOptions = {}): Promise
     plugins: [
       async (app) =>
         void (await app.register(limitsRoutes, { service: limits, ...(readPolicy !== undefined && { readPolicy }) })),
-      async (app) => void (await app.register(idsRoutes, { service: ids })),
+      async (app, hub) => {
+        alarms.show(hub.alarms, ids)
+        await app.register(idsRoutes, { service: ids })
+      },
       async (app) => void (await app.register(lockRoutes, {})),
       async (app) => void (await app.register(findingRoutes, {})),
     ],
     async close() {
+      alarms.close()
       await snowflake?.close()
       await segments.close()
     },

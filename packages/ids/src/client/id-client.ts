@@ -1,5 +1,6 @@
 import { type Clock, InvalidOptionError, steadyClock } from '@firebreak/core'
 import { IdsError, messageOf } from '../errors.ts'
+import { maxIdsPerRequest } from '../service/id-service.ts'
 
 /** How ids are fetched from an id service. */
 export interface IdClientOptions {
@@ -7,7 +8,7 @@ export interface IdClientOptions {
   readonly url: string | readonly string[]
   /** A segment's tag; without one the ids are snowflakes. */
   readonly tag?: string
-  /** How many ids one request fetches. @default 1000 */
+  /** How many ids one request fetches, up to the 10,000 that a service gives at once. @default 1000 */
   readonly batch?: number
   /** The next batch is fetched when fewer than this share is left. @default 0.5 */
   readonly refillAt?: number
@@ -52,8 +53,8 @@ export class IdClient {
     this.#urls = [options.url].flat().map((url) => url.replace(/\/+$/, ''))
     this.#batch = options.batch ?? 1000
     const share = options.refillAt ?? 0.5
-    if (!Number.isInteger(this.#batch) || this.#batch < 1) {
-      throw new InvalidOptionError('batch', options.batch, 'a whole number above 0')
+    if (!Number.isInteger(this.#batch) || this.#batch < 1 || this.#batch > maxIdsPerRequest) {
+      throw new InvalidOptionError('batch', options.batch, `a whole number from 1 to ${maxIdsPerRequest}`)
     }
     if (!(share >= 0 && share <= 1)) throw new InvalidOptionError('refillAt', options.refillAt, 'from 0 to 1')
     const kind = options.tag === undefined ? 'snowflake/get/client' : `segment/get/${encodeURIComponent(options.tag)}`

@@ -19,6 +19,17 @@ export interface Joined {
 }
 
 const peerTimeoutMs = 1000
+const closeCheckMs = 50
+
+/** What happens on the way to a worker id. */
+export interface JoinEvents {
+  /** How long to wait for the claim of a process that died with this address. */
+  readonly waitMs: number
+  /** No record can be gone on with: a node that runs must stop before a new worker id is asked for. */
+  readonly onNew?: () => void
+  /** True once nobody wants the worker id any more. */
+  readonly isClosed?: () => boolean
+}
 
 const unusable = {
   missing: ['MISSING', 'was never written'],
@@ -38,14 +49,14 @@ export async function joinRegistry(
   registry: WorkerRegistry,
   cache: CacheRead,
   options: ResolvedNodeOptions,
-  waitMs: number,
+  { waitMs, onNew, isClosed = () => false }: JoinEvents,
 ): Promise<Joined> {
   const cached = cache.kind === 'valid' ? cache.worker : undefined
   await registry.claim({ waitMs, ...(cached === undefined ? {} : { predecessor: cached.owner }) })
-  const own = await registry.own()
+  const all = await registry.own()
+  const own = await abandonFarAhead(all, cached, registry, options)
   for (const { record } of own)
     refuseClockBehind(record.timestamp, `the registry’s record of ${formatAddress(record)}`, options)
-  if (cached !== undefined) refuseClockBehind(cached.timestamp, 'the cache file', options)
 
   const isCached = ({ workerId, record }: RegisteredWorker) =>
     workerId === cached?.workerId && record.owner === cached.owner
@@ -54,15 +65,83 @@ export async function joinRegistry(
     own.find(isCached) ??
     own.find(({ record }) => !record.runsAlone)
   if (mine === undefined) {
+    onNew?.()
     await refuseClockOffPeers(registry, options)
     const workerId = await registry.register(newRecord(registry, options))
-    const reportedAt = options.clock.now()
-    return { workerId, afterMs: 0, owner: registry.owner, reportedAt, isConfirmed: true }
+    const reportedAt = await settle(registry, workerId, options, isClosed)
+    // An emptied registry may have given back the very number whose ids this node’s file knows of.
+    const afterMs = cached?.workerId === workerId ? cached.mark : 0
+    return { workerId, afterMs, owner: registry.owner, reportedAt, isConfirmed: true }
   }
   const afterMs = mine.record.owner === registry.owner ? 0 : markOf(mine, isCached(mine) ? cached : undefined)
-  await registry.adopt(mine, newRecord(registry, options))
-  const reportedAt = options.clock.now()
-  return { workerId: mine.workerId, afterMs, owner: registry.owner, reportedAt, isConfirmed: true }
+  const record = newRecord(registry, options)
+  await registry.adopt(mine, record)
+  return { workerId: mine.workerId, afterMs, owner: registry.owner, reportedAt: record.timestamp, isConfirmed: true }
+}
+
+/**
+ * Holds a new worker id without using it, until every live node has reported: a registry that lost its data, or its last
+ * writes, has just given away the number of a node that runs. That node sees it with its next report and stops.
+ * Gives the time of the last report.
+ */
+async function settle(
+  registry: WorkerRegistry,
+  workerId: number,
+  options: ResolvedNodeOptions,
+  isClosed: () => boolean,
+): Promise<number> {
+  const { settleMs, reportEveryMs, runtime, onLog } = options
+  const until = runtime.clock.now() + settleMs
+  if (settleMs > 0) onLog(`worker ${workerId} is new; waiting ${settleMs} ms for whoever may run with it`)
+  for (;;) {
+    const reportAt = Math.min(runtime.clock.now() + reportEveryMs, until)
+    while (runtime.clock.now() < reportAt) {
+      const pauseMs = Math.max(0, Math.min(closeCheckMs, reportAt - runtime.clock.now()))
+      await new Promise<void>((resolve) => void runtime.timers.setTimeout(resolve, pauseMs))
+      if (isClosed()) throw new IdsError('FB_IDS_CLOSED', 'the node was closed before it had a worker id')
+    }
+    await registry.claim({ waitMs: 0 })
+    // Where the record is gone or somebody else’s by now this throws, and nothing was given.
+    const record = newRecord(registry, options)
+    await registry.report(workerId, record)
+    if (runtime.clock.now() >= until) return record.timestamp
+  }
+}
+
+/**
+ * The records that this node may go on with. A clock that jumped far ahead and back leaves a record whose time may not
+ * come for hours: it is written back with all that is known of it, so that nobody is given its number before that time
+ * has come and gone, and the node takes another worker id, whose ids cannot be among those given.
+ */
+async function abandonFarAhead(
+  own: readonly RegisteredWorker[],
+  cached: CachedWorker | undefined,
+  registry: WorkerRegistry,
+  options: ResolvedNodeOptions,
+): Promise<RegisteredWorker[]> {
+  const nowMs = options.clock.now()
+  const kept: RegisteredWorker[] = []
+  const isOfFile = ({ workerId, record }: RegisteredWorker) =>
+    cached?.workerId === workerId && cached.owner === record.owner
+  // A file that no record belongs to still tells how far the clock was.
+  if (cached !== undefined && !own.some(isOfFile) && cached.timestamp - nowMs <= options.abandonAfterMs)
+    refuseClockBehind(cached.timestamp, 'the cache file', options)
+  for (const worker of own) {
+    const { record, workerId } = worker
+    const file = isOfFile(worker) ? cached : undefined
+    const timestamp = Math.max(record.timestamp, file?.timestamp ?? 0)
+    const aheadMs = Math.round(timestamp - nowMs)
+    if (aheadMs <= options.abandonAfterMs) {
+      kept.push({ ...worker, record: { ...record, timestamp } })
+      continue
+    }
+    const mark = Math.max(record.mark, file?.mark ?? 0)
+    const isKnown = timestamp === record.timestamp && mark === record.mark
+    if (!isKnown) await registry.adopt(worker, { ...record, timestamp, mark })
+    const message = `the clock is ${aheadMs} ms behind worker ${workerId}, more than abandonAfterMs (${options.abandonAfterMs}); its number is left alone and another one taken`
+    options.onAlarm({ code: 'FB_IDS_WORKER_ABANDONED', message })
+  }
+  return kept
 }
 
 /**

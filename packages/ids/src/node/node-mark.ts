@@ -24,6 +24,12 @@ export class NodeMark implements TimeMark {
 
   /** A mark for a worker id that was just joined. */
   adopt(joined: Joined): void {
+    if (joined.workerId !== this.#joined.workerId) {
+      // What bound the old worker id does not bind this one.
+      this.untilMs = 0
+      this.#timestamp = 0
+    }
+    this.#joined = joined
     if (this.#file !== undefined) this.renew(joined)
     else if (this.#options.registry === undefined) this.untilMs = Number.MAX_SAFE_INTEGER
     else this.confirm(joined.reportedAt + this.#options.registryAheadMs)

@@ -1,4 +1,4 @@
-import { type Clock, InvalidOptionError, wallClock } from '@firebreak/core'
+import { type Clock, InvalidOptionError, type Runtime, systemRuntime } from '@firebreak/core'
 import { checkAddress, type NodeAddress } from '../address/node-address.ts'
 import { checkWorkerId, defaultEpochMs } from '../snowflake/layout.ts'
 import { defaultRecycleAfterMs, type WorkerRegistry } from '../workers/worker-registry.ts'
@@ -36,14 +36,27 @@ export interface SnowflakeNodeOptions {
   readonly peerThresholdMs?: number
   /** How long a start waits for the claim of a node that died with this address. @default 9000 */
   readonly claimWaitMs?: number
+  /**
+   * How long a new worker id is held in the registry before its first id: every live node reports within that time, and
+   * one that finds its own worker id gone or taken stops. So nothing is repeated where the registry was emptied, put back
+   * from a backup, or lost its last writes in a failover. @default twice `reportEveryMs`
+   */
+  readonly settleMs?: number
+  /**
+   * A clock that is further behind the last id than this will not be waited for: the node gives its worker id up, with
+   * an alarm, and takes a new one from the registry. @default 300000 (5 minutes)
+   */
+  readonly abandonAfterMs?: number
   /** As the registry's: a node cut off from it stops after half of this. @default 86400000 (a day) */
   readonly recycleAfterMs?: number
   /** Told of everything that needs a person. @default process.emitWarning */
   readonly onAlarm?: (alarm: IdsAlarm) => void
   /** Told what the node does, a sentence each. @default nothing */
   readonly onLog?: (message: string) => void
-  /** @default the wall clock */
+  /** The clock that is in the ids. @default the runtime's wall clock */
   readonly clock?: Clock
+  /** @default the system's */
+  readonly runtime?: Runtime
 }
 
 /** The options with every default filled in. */
@@ -59,15 +72,18 @@ export interface ResolvedNodeOptions {
   readonly registryAheadMs: number
   readonly peerThresholdMs: number
   readonly claimWaitMs: number
+  readonly settleMs: number
+  readonly abandonAfterMs: number
   readonly recycleAfterMs: number
   readonly onAlarm: (alarm: IdsAlarm) => void
   readonly onLog: (message: string) => void
   readonly clock: Clock
+  readonly runtime: Runtime
 }
 
 /** Checks the options and fills the defaults in. */
 export function resolveNodeOptions(options: SnowflakeNodeOptions): ResolvedNodeOptions {
-  const { registry, workerId, address } = options
+  const { registry, workerId, address, runtime = systemRuntime } = options
   if ((registry === undefined) === (workerId === undefined)) {
     throw new InvalidOptionError(
       'workerId',
@@ -96,10 +112,13 @@ export function resolveNodeOptions(options: SnowflakeNodeOptions): ResolvedNodeO
     registryAheadMs,
     peerThresholdMs: positive('peerThresholdMs', options.peerThresholdMs ?? 1000),
     claimWaitMs: options.claimWaitMs ?? 9000,
+    settleMs: options.settleMs ?? reportEveryMs * 2,
+    abandonAfterMs: positive('abandonAfterMs', options.abandonAfterMs ?? 300_000),
     recycleAfterMs: positive('recycleAfterMs', options.recycleAfterMs ?? defaultRecycleAfterMs),
     onAlarm: options.onAlarm ?? (({ code, message }) => process.emitWarning(message, { type: 'FirebreakIds', code })),
     onLog: options.onLog ?? (() => {}),
-    clock: options.clock ?? wallClock,
+    clock: options.clock ?? runtime.wallClock,
+    runtime,
   }
 }
 

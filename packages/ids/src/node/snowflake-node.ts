@@ -1,8 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import type { TimerHandle } from '@firebreak/core'
 import { formatAddress } from '../address/node-address.ts'
 import { IdsError, type IdsErrorCode, messageOf } from '../errors.ts'
 import { type DecodedSnowflake, decodeSnowflake } from '../snowflake/layout.ts'
 import { Snowflake } from '../snowflake/snowflake.ts'
+import { workerLost } from '../workers/worker-registry.ts'
 import { CacheFile, type CacheRead } from './cache-file.ts'
 import { type Joined, joinFromFile, joinRegistry, joinStatic, newRecord } from './join.ts'
 import { NodeMark } from './node-mark.ts'
@@ -54,7 +55,9 @@ export class SnowflakeNode {
   #refusal: IdsError | undefined
   #isRegistryUp: boolean
   #cycle: Promise<void> | undefined
-  #timers: NodeJS.Timeout[] = []
+  /** The times up to which this process has used worker ids. */
+  readonly #usedUntil = new Map<number, number>()
+  #timers: TimerHandle[] = []
   #isClosed = false
 
   private constructor(options: ResolvedNodeOptions, file: CacheFile | undefined, joined: Joined) {
@@ -85,6 +88,11 @@ export class SnowflakeNode {
 
   get workerId(): number {
     return this.#joined.workerId
+  }
+
+  /** True where a registry gave the worker id, so that no other node has it. */
+  get isRegistered(): boolean {
+    return this.#options.registry !== undefined
   }
 
   /** The next id as decimal text; throws an IdsError where none may be given now. */
@@ -138,7 +146,7 @@ export class SnowflakeNode {
   async close(): Promise<void> {
     if (this.#isClosed) return
     this.#isClosed = true
-    for (const timer of this.#timers) clearInterval(timer)
+    for (const timer of this.#timers) timer.cancel()
     const wasServing = this.#refusal === undefined
     this.#refusal = new IdsError('FB_IDS_CLOSED', 'this snowflake node is closed')
     await this.#cycle
@@ -157,13 +165,14 @@ export class SnowflakeNode {
 
   /** Waits for the mark of an earlier run to pass, then starts the timers. */
   async #begin(): Promise<void> {
-    const { clock, registry, reportEveryMs, markAheadMs, maxBackwardMs, onLog } = this.#options
+    const { clock, registry, reportEveryMs, markAheadMs, maxBackwardMs, onLog, runtime } = this.#options
     const { afterMs } = this.#joined
     let leftMs = afterMs - clock.now()
     if (leftMs >= 0) onLog(`waiting ${Math.ceil(leftMs)} ms for the mark of the last run to pass`)
     // The clock may be set meanwhile, in either direction: look often.
     while (leftMs >= 0) {
-      await sleep(Math.min(100, leftMs + 1))
+      const pauseMs = Math.min(100, leftMs + 1)
+      await new Promise<void>((resolve) => void runtime.timers.setTimeout(resolve, pauseMs))
       const stillMs = afterMs - clock.now()
       if (stillMs > leftMs + maxBackwardMs) {
         const sentence = `the clock went back while worker ${this.workerId} waited for the mark of its last run`
@@ -176,9 +185,7 @@ export class SnowflakeNode {
     if (!isConfirmed)
       this.#alarm('FB_IDS_REGISTRY_DOWN', `the registry is down; worker ${workerId} is from the cache file`)
     const every = (periodMs: number, job: () => void) => {
-      const timer = setInterval(job, periodMs)
-      timer.unref()
-      this.#timers.push(timer)
+      this.#timers.push(runtime.timers.setInterval(job, periodMs))
     }
     if (this.#file !== undefined) every(markAheadMs / 2, () => this.#renewMark())
     if (registry !== undefined) every(reportEveryMs, () => this.#startCycle())
@@ -202,6 +209,7 @@ export class SnowflakeNode {
   async #report(): Promise<void> {
     const { registry, onLog } = this.#options
     try {
+      if (this.#refusal === undefined) await this.#abandonFarAhead()
       if (this.#refusal !== undefined || !this.#joined.isConfirmed) await this.#rejoin()
       else {
         await registry!.claim({ waitMs: 0 })
@@ -220,11 +228,20 @@ export class SnowflakeNode {
   /** Back after the registry was down at the start, or after the worker id was lost. */
   async #rejoin(): Promise<void> {
     const before = this.#joined
-    const joined = await joinRegistry(this.#options.registry!, readCache(this.#file, this.#options), this.#options, 0)
+    const joined = await joinRegistry(this.#options.registry!, readCache(this.#file, this.#options), this.#options, {
+      waitMs: 0,
+      // Started from the file, and the registry that is back does not know it: somebody else may get this number now.
+      onNew: () => {
+        if (this.#refusal === undefined) this.#stop(workerLost(before.workerId, this.#options.address))
+      },
+      isClosed: () => this.#isClosed,
+    })
+    this.#usedUntil.set(before.workerId, Math.max(this.#snowflake.lastMs, this.#usedUntil.get(before.workerId) ?? 0))
     this.#joined = joined
     // The same worker id, running all the while: the generator knows its last id better than any mark.
     if (joined.workerId !== before.workerId || this.#refusal !== undefined) {
-      const afterMs = Math.max(joined.afterMs, joined.workerId === before.workerId ? this.#snowflake.lastMs : 0)
+      // Also a number that this process had long ago: an emptied registry may give it again.
+      const afterMs = Math.max(joined.afterMs, this.#usedUntil.get(joined.workerId) ?? 0)
       this.#snowflake = this.#newSnowflake({ ...joined, afterMs })
       this.#options.onLog(`worker ${joined.workerId} instead of ${before.workerId}`)
     }
@@ -232,13 +249,33 @@ export class SnowflakeNode {
     this.#refusal = undefined
   }
 
+  /**
+   * A clock that jumped far ahead and back makes this worker id useless for as long: the registry is told how far its ids
+   * went, so that the number is not given away before that time, and the node joins anew.
+   */
+  async #abandonFarAhead(): Promise<void> {
+    const { abandonAfterMs, registry, clock } = this.#options
+    const behindMs = this.#snowflake.lastMs - clock.now()
+    if (behindMs <= abandonAfterMs || !this.#joined.isConfirmed) return
+    await registry!.claim({ waitMs: 0 })
+    await registry!.report(this.workerId, newRecord(registry!, this.#options, this.#snowflake.lastMs))
+    const sentence = `the clock is ${Math.round(behindMs)} ms behind the last id of worker ${this.workerId}, more than abandonAfterMs (${abandonAfterMs})`
+    this.#stop(new IdsError('FB_IDS_CLOCK_BACKWARD', sentence, { behindMs: Math.round(behindMs) }))
+  }
+
+  /** No more ids from this moment; the next cycle tries to join again. */
+  #stop(error: IdsError): void {
+    if (this.#refusal?.code !== error.code) this.#alarm(error.code, error.message)
+    this.#refusal ??= error
+    if (stopping.has(error.code)) this.#refusal = error
+  }
+
   #failed(error: IdsError): void {
     const { recycleAfterMs, clock, registry } = this.#options
     const wasUp = this.#isRegistryUp
     this.#isRegistryUp = false
     if (stopping.has(error.code)) {
-      if (this.#refusal?.code !== error.code) this.#alarm(error.code, error.message)
-      this.#refusal = error
+      this.#stop(error)
       return
     }
     if (wasUp)
@@ -286,7 +323,7 @@ function readCache(file: CacheFile | undefined, { address, cacheFile }: Resolved
 async function join(options: ResolvedNodeOptions, cache: CacheRead, waitMs: number): Promise<Joined> {
   if (options.registry === undefined) return joinStatic(options.workerId!, cache, options)
   try {
-    return await joinRegistry(options.registry, cache, options, waitMs)
+    return await joinRegistry(options.registry, cache, options, { waitMs })
   } catch (error) {
     if ((error as IdsError).code !== 'FB_IDS_REGISTRY_DOWN') throw error
     return joinFromFile(cache, error, options)

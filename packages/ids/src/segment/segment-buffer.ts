@@ -51,8 +51,12 @@ interface Waiter {
  *
  * Callers who find both segments empty queue on the running load, first come first served; a load that brings fewer ids
  * than there are callers is followed by the next at once. Nobody waits on a database that does not answer: when a load
- * fails, or runs longer than `waitTimeoutMs`, all waiting callers get `FB_IDS_DATABASE_DOWN`, and so does every new one
- * at once, until a load succeeds. Failed loads are repeated by a timer, with or without callers.
+ * runs longer than `waitTimeoutMs` all waiting callers get `FB_IDS_SEGMENTS_EMPTY`, when it fails `FB_IDS_DATABASE_DOWN`,
+ * and so does every new one at once, until a load succeeds. Failed loads are repeated by a timer, with or without callers.
+ *
+ * A table that was emptied, or put back from a backup, would give ids a second time. This process knows how far its own
+ * went: a segment below that is not used, the table is raised to it, and an alarm tells that other processes' ids may
+ * still repeat.
  */
 export class SegmentBuffer {
   readonly tag: string
@@ -71,6 +75,8 @@ export class SegmentBuffer {
   #loadedAt: number | undefined
   #loadMs = 0
   #loads = 0
+  /** The end of the last segment that was allocated here. */
+  #highest = 0n
   #failure: IdsError | undefined
   #waiters: Waiter[] = []
   #retry: TimerHandle | undefined
@@ -169,10 +175,11 @@ export class SegmentBuffer {
     const startedAt = clock.now()
     const overdue = timers.setTimeout(() => {
       this.#isOverdue = true
-      this.#fail(new Error(`it has not answered for ${waitTimeoutMs} ms`))
+      const sentence = `both segments of "${this.tag}" are used up and ${this.#store.name} has not answered for ${waitTimeoutMs} ms; raise its step, or look why it is slow`
+      this.#fail(new IdsError('FB_IDS_SEGMENTS_EMPTY', sentence, { tag: this.tag, store: this.#store.name }))
     }, waitTimeoutMs)
     const size = this.#nextSize(startedAt)
-    this.#store.allocate(this.tag, size).then(
+    this.#allocate(size).then(
       (segment) => {
         overdue.cancel()
         this.#isLoading = false
@@ -187,6 +194,21 @@ export class SegmentBuffer {
         this.#retry = timers.setTimeout(() => this.#load(), this.#options.retryMs)
       },
     )
+  }
+
+  /** A segment beyond all that this process has had of the tag. */
+  async #allocate(size: number | undefined): Promise<AllocatedSegment> {
+    const segment = await this.#store.allocate(this.tag, size)
+    if (segment.maxId - BigInt(segment.size) >= this.#highest) {
+      this.#highest = segment.maxId
+      return segment
+    }
+    const sentence = `max_id of "${this.tag}" in ${this.#store.name} went back to ${segment.maxId} from ${this.#highest} or more: ids of other processes may repeat, and are not used here until it has passed ${this.#highest}`
+    const error = new IdsError('FB_IDS_SEGMENT_BACKWARD', sentence, { tag: this.tag, store: this.#store.name })
+    if (this.#store.raise === undefined) throw error
+    this.#options.onFailure(error)
+    await this.#store.raise(this.tag, this.#highest)
+    return this.#allocate(size)
   }
 
   /** How many ids to ask for; undefined for the table's own step. */

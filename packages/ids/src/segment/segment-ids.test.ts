@@ -48,6 +48,10 @@ class Gate implements SegmentStore {
     return segment
   }
 
+  raise(tag: string, maxId: bigint) {
+    return this.#inner.raise!(tag, maxId)
+  }
+
   add(tag: string, step: number, maxId: bigint, description: string) {
     return this.#inner.add(tag, step, maxId, description)
   }
@@ -172,8 +176,8 @@ describe('a database that is down', () => {
     await waitFor(() => store.held!.length === 1)
     clock.advance(999)
     clock.advance(1)
-    await expect(waiting).rejects.toMatchObject({ code: 'FB_IDS_DATABASE_DOWN' })
-    await expect(ids.next('t')).rejects.toMatchObject({ code: 'FB_IDS_DATABASE_DOWN' })
+    await expect(waiting).rejects.toMatchObject({ code: 'FB_IDS_SEGMENTS_EMPTY' })
+    await expect(ids.next('t')).rejects.toMatchObject({ code: 'FB_IDS_SEGMENTS_EMPTY' })
     store.release()
     await waitFor(() => ids.take('t') === '1')
   })

@@ -29,6 +29,8 @@ export interface SegmentStore {
   rows(): Promise<TagRow[]>
   /** Moves the tag's `max_id` by `size` (by the table's step where it is undefined) and reads it, in one transaction. */
   allocate(tag: string, size: number | undefined): Promise<AllocatedSegment>
+  /** Makes sure that `max_id` is at least this; without it, a `max_id` that went back is an error until it has passed. */
+  raise?(tag: string, maxId: bigint): Promise<void>
   /** Adds a row; `FB_IDS_TAG_EXISTS` where the tag is there. */
   add(tag: string, step: number, maxId: bigint, description: string): Promise<void>
   close(): Promise<void>
@@ -58,6 +60,9 @@ export interface SqlDatabase {
   isDuplicate(error: unknown): boolean
   close(): Promise<void>
 }
+
+/** The greatest BIGINT. */
+const lastId = '9223372036854775807'
 
 /** The schema that lies beside this module. */
 export function readSchema(name: 'mariadb' | 'postgres' | 'sqlite'): string {
@@ -107,8 +112,9 @@ export class SqlSegmentStore implements SegmentStore {
     const step = size === undefined ? 'step' : '?'
     const [updated, read] = await this.#database.transaction([
       {
-        sql: `UPDATE leaf_alloc SET max_id = max_id + ${step}, update_time = CURRENT_TIMESTAMP WHERE biz_tag = ?`,
-        values: size === undefined ? [tag] : [size, tag],
+        // Beyond the last BIGINT databases fail, wrap around or go on in floats, each in its own way.
+        sql: `UPDATE leaf_alloc SET max_id = max_id + ${step}, update_time = CURRENT_TIMESTAMP WHERE biz_tag = ? AND max_id <= ${lastId} - ${step}`,
+        values: size === undefined ? [tag] : [size, tag, size],
       },
       {
         sql: `SELECT ${this.#text('max_id')} AS max_id, ${this.#text('step')} AS step FROM leaf_alloc WHERE biz_tag = ?`,
@@ -116,9 +122,18 @@ export class SqlSegmentStore implements SegmentStore {
       },
     ])
     const row = read!.rows[0]
-    if (updated!.changed === 0 || row === undefined) throw tagUnknown(tag)
+    if (row === undefined) throw tagUnknown(tag)
+    if (updated!.changed === 0) {
+      const sentence = `the ids of "${tag}" in ${this.name} are used up: max_id is ${row['max_id']}, and a BIGINT ends at ${lastId}; use a new tag`
+      throw new IdsError('FB_IDS_TAG_EXHAUSTED', sentence, { tag, store: this.name })
+    }
     const tableStep = Number(row['step'])
     return { maxId: BigInt(String(row['max_id'])), size: size ?? tableStep, tableStep }
+  }
+
+  async raise(tag: string, maxId: bigint): Promise<void> {
+    const sql = 'UPDATE leaf_alloc SET max_id = ? WHERE biz_tag = ? AND max_id < ?'
+    await this.#database.transaction([{ sql, values: [String(maxId), tag, String(maxId)] }])
   }
 
   async add(tag: string, step: number, maxId: bigint, description: string): Promise<void> {

@@ -3,6 +3,9 @@ import { IdsError } from '../errors.ts'
 import type { SnowflakeNode } from '../node/snowflake-node.ts'
 import type { SegmentIds } from '../segment/segment-ids.ts'
 
+/** The most ids that one request gets, unless a service says otherwise. */
+export const maxIdsPerRequest = 10_000
+
 /** What a service gives out: snowflake ids, segment ids, or both. */
 export interface IdServiceOptions {
   readonly snowflake?: SnowflakeNode
@@ -26,7 +29,7 @@ export class IdService {
   constructor(options: IdServiceOptions) {
     this.snowflake = options.snowflake
     this.segments = options.segments
-    this.maxCount = options.maxCount ?? 10_000
+    this.maxCount = options.maxCount ?? maxIdsPerRequest
   }
 
   /** The next segment id of a tag. */

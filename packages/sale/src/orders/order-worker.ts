@@ -1,55 +1,81 @@
-import { systemTimers, type TimerHandle, type Timers } from '@firebreak/core'
+import { type Runtime, systemRuntime, type TimerHandle } from '@firebreak/core'
 import { type Redis, type RedisClient, type RedisSubscriber, replyErrorCode, toRedis } from '@firebreak/redis'
+import { OrderStoreError } from '../errors.ts'
+import { expireUnpaid } from '../purchase/settle-order.ts'
 import { registryKey, saleKeys } from '../sale-keys.ts'
-import type { OrderStore, StoreResult } from '../store/order-store.ts'
-import { entriesOf, parseEntry, type StreamEntry, streamEntries } from './stream-entry.ts'
+import type { OrderStore } from '../store/order-store.ts'
+import { GuardedStore } from './guarded-store.ts'
+import { OrdersStream } from './orders-stream.ts'
+import { type OrderWorkerCounts, VoucherLane } from './voucher-lane.ts'
 
 /** How a worker takes orders from the streams to the store. */
 export interface OrderWorkerOptions {
   readonly store: OrderStore
   /** This worker's name in the consumer group; one name, one running worker. */
   readonly name: string
-  /** The vouchers to serve. @default all that were ever opened, looked up every `scanMs` */
+  /** The vouchers to serve. @default all that were ever opened or sold, looked up every `scanMs` */
   readonly voucherIds?: readonly string[]
   /** Entries stored in one transaction. @default 100 */
   readonly batch?: number
-  /** An entry that a worker took so long ago and did not acknowledge is taken over. @default 10000 */
+  /**
+   * An entry that a worker took so long ago and did not settle is taken over; one that failed by its own fault is tried
+   * again after the same time. @default 10000
+   */
   readonly claimAfterMs?: number
-  /** An entry delivered this often without success goes to the dead letters. @default 5 */
+  /** An entry that failed this often by its own fault goes to the dead letters; an outage never counts. @default 5 */
   readonly maxDeliveries?: number
-  /** How often to look without being told: for dead workers' entries and new vouchers. @default 1000 */
+  /** Dead letters of one voucher; further ones stay pending in the stream. @default 100000 */
+  readonly maxDeadLetters?: number
+  /** Entries of one voucher that may wait for others; beyond that no new ones are taken. @default 1000 */
+  readonly maxHeld?: number
+  /** How often to look without being told: for dead workers' entries, new vouchers, unpaid orders. @default 1000 */
   readonly scanMs?: number
-  /** Told of every failure; the worker goes on. */
+  /** Takes orders back that are not paid within the sale's `payWithinMs`. @default true */
+  readonly expireUnpaid?: boolean
+  /** How long a stored entry stays in the stream; `Infinity`: for ever. @default 3600000 (an hour) */
+  readonly keepStoredMs?: number
+  /** A store that does not answer for so long is down. @default 30000 */
+  readonly storeTimeoutMs?: number
+  /** While the store is down it is tried again after 100 ms, then after twice that, up to this. @default 5000 */
+  readonly maxRetryMs?: number
+  /** Told of every dead letter and failure, and once when the store goes down; the worker goes on. */
   readonly onError?: (error: Error) => void
-  readonly timers?: Timers
+  /** Told when the store is up again, with how long it was down. */
+  readonly onRecovery?: (downMs: number) => void
+  /** @default the system's */
+  readonly runtime?: Runtime
 }
 
-/** What a worker did since it was started. */
-export interface OrderWorkerCounts {
-  stored: number
-  dead: number
-  claimed: number
-  failures: number
-}
-
-const group = 'orders'
+const firstRetryMs = 100
+/** How soon entries that wait for another worker are tried again: at first, and at last. */
+const firstWaitMs = 5
+const lastWaitMs = 200
+const trimEveryMs = 10_000
+const expirePerScan = 1000
 
 /**
- * Takes order events from the vouchers' streams to the store: at least once, acknowledged after the commit.
+ * Takes order events from the vouchers' streams to the store: at least once, settled after the commit, and in order for
+ * each user whatever the number of workers (see `VoucherLane`).
  *
  * A worker that dies leaves its entries pending; the others take them over after `claimAfterMs`. An entry that cannot
- * be parsed, that the database rejects for good, or that failed `maxDeliveries` times goes to the voucher's dead-letter
- * stream with the reason, and out of the way. Work starts when the purchase script says `placed` on the channel.
+ * be parsed, that the database has no room for, or that failed `maxDeliveries` times by its own fault goes to the
+ * voucher's dead-letter stream with the reason. A store that is down stops the worker: nothing counts against any entry,
+ * nothing new is taken, and the worker goes on where it was when the store is back.
  */
 export class OrderWorker {
-  readonly counts: OrderWorkerCounts = { stored: 0, dead: 0, claimed: 0, failures: 0 }
+  readonly counts: OrderWorkerCounts = { stored: 0, dead: 0, claimed: 0, expired: 0, failures: 0, outages: 0 }
   readonly #redis: Redis
   readonly #options: Required<Omit<OrderWorkerOptions, 'voucherIds'>> & Pick<OrderWorkerOptions, 'voucherIds'>
-  readonly #known = new Set<string>()
+  readonly #store: GuardedStore
+  readonly #lanes = new Map<string, VoucherLane>()
   readonly #awake = new Set<string>()
   #mustScan = true
   #subscriber: RedisSubscriber | undefined
-  #timer: TimerHandle | undefined
+  #scanTimer: TimerHandle | undefined
+  #waitTimer: TimerHandle | undefined
+  #waitMs = firstWaitMs
+  #trimAt = 0
+  #outage: { readonly since: number; retryMs: number } | undefined
   #running: Promise<void> | undefined
   #isClosed = false
 
@@ -59,40 +85,59 @@ export class OrderWorker {
       batch: 100,
       claimAfterMs: 10_000,
       maxDeliveries: 5,
+      maxDeadLetters: 100_000,
+      maxHeld: 1000,
       scanMs: 1000,
+      expireUnpaid: true,
+      keepStoredMs: 3_600_000,
+      storeTimeoutMs: 30_000,
+      maxRetryMs: 5000,
       onError: () => {},
-      timers: systemTimers,
+      onRecovery: () => {},
+      runtime: systemRuntime,
       ...options,
     }
+    this.#store = new GuardedStore(options.store, this.#options.storeTimeoutMs, this.#options.runtime)
+  }
+
+  /** `waiting`: the store is down, and the worker tries it again from time to time. */
+  get state(): 'running' | 'waiting' | 'closed' {
+    if (this.#isClosed) return 'closed'
+    return this.#outage === undefined ? 'running' : 'waiting'
   }
 
   async start(): Promise<void> {
     this.#subscriber = await this.#redis.subscriber()
     this.#subscriber.onReconnect(() => this.#scan())
-    this.#timer = this.#options.timers.setInterval(() => this.#scan(), this.#options.scanMs)
+    this.#scanTimer = this.#options.runtime.timers.setInterval(() => this.#scan(), this.#options.scanMs)
     this.#scan()
   }
 
   /** Ends after the batch under way. */
   async close(): Promise<void> {
     this.#isClosed = true
-    this.#timer?.cancel()
+    this.#scanTimer?.cancel()
+    this.#waitTimer?.cancel()
     await this.#running
     await this.#subscriber?.close()
   }
 
   #scan(): void {
     this.#mustScan = true
-    this.#run()
+    if (this.#outage === undefined) this.#run()
   }
 
   /** One loop at a time; a wake-up during it is served by it. */
   #run(): void {
     if (this.#running !== undefined || this.#isClosed) return
     this.#running = this.#loop()
-      .catch((error: Error) => this.#failed(error))
+      .then(
+        () => this.#recovered(),
+        (error: Error) => this.#stopped(error),
+      )
       .finally(() => {
         this.#running = undefined
+        this.#waitForOthers()
       })
   }
 
@@ -101,130 +146,113 @@ export class OrderWorker {
       if (this.#mustScan) {
         this.#mustScan = false
         await this.#discover()
-        for (const voucherId of this.#known) {
-          await this.#guarded(voucherId, () => this.#takeOver(voucherId))
-          this.#awake.add(voucherId)
+        for (const lane of this.#lanes.values()) {
+          await this.#guarded(lane, () => this.#lookAfter(lane))
+          this.#awake.add(lane.stream.voucherId)
         }
       }
       for (const voucherId of this.#awake) {
         this.#awake.delete(voucherId)
-        await this.#guarded(voucherId, () => this.#drain(voucherId))
+        const lane = this.#lanes.get(voucherId)
+        if (lane !== undefined) await this.#guarded(lane, () => this.#drain(lane))
       }
     }
   }
 
-  /** One voucher's trouble must not hold up the others. */
-  async #guarded(voucherId: string, work: () => Promise<void>): Promise<void> {
+  async #drain(lane: VoucherLane): Promise<void> {
+    const settled = await lane.drain(() => this.#isClosed)
+    if (settled > 0) this.#waitMs = firstWaitMs
+  }
+
+  /** One voucher's trouble must not hold up the others; a store that is down holds up all. */
+  async #guarded(lane: VoucherLane, work: () => Promise<void>): Promise<void> {
     try {
       await work()
     } catch (error) {
+      if (isOutage(error)) throw error
       // A Redis that came back without its data has lost the group: the next scan makes it again.
-      if (replyErrorCode(error) === 'NOGROUP') this.#known.delete(voucherId)
+      if (replyErrorCode(error) === 'NOGROUP') this.#lanes.delete(lane.stream.voucherId)
       else this.#failed(error as Error)
     }
   }
 
-  async #drain(voucherId: string): Promise<void> {
-    while (!this.#isClosed) {
-      const entries = await this.#read(voucherId)
-      if (entries.length === 0) return
-      await this.#work(voucherId, entries)
-    }
+  /** Beside the orders themselves: those of dead workers, those that nobody paid, and what need not be kept. */
+  async #lookAfter(lane: VoucherLane): Promise<void> {
+    const { expireUnpaid: isExpiring, keepStoredMs, runtime } = this.#options
+    await lane.takeOver()
+    if (isExpiring) this.counts.expired += await expireUnpaid(this.#redis, lane.stream.voucherId, expirePerScan)
+    if (runtime.clock.now() < this.#trimAt || keepStoredMs === Number.POSITIVE_INFINITY) return
+    await lane.stream.trim(keepStoredMs)
+    if (lane === [...this.#lanes.values()].at(-1)) this.#trimAt = runtime.clock.now() + trimEveryMs
   }
 
   async #discover(): Promise<void> {
     const ids = this.#options.voucherIds ?? ((await this.#redis.send(['SMEMBERS', registryKey])) as string[])
     for (const voucherId of ids) {
-      if (this.#known.has(voucherId)) continue
+      if (this.#lanes.has(voucherId)) continue
       const keys = saleKeys(voucherId)
-      const total = (await this.#redis.send(['HGET', keys.voucher, 'total'])) as string | null
-      if (total === null) continue
-      await this.#options.store.setTotal(voucherId, Number(total))
-      try {
-        await this.#redis.send(['XGROUP', 'CREATE', keys.orders, group, '0', 'MKSTREAM'], { key: keys.orders })
-      } catch (error) {
-        if (replyErrorCode(error) !== 'BUSYGROUP') throw error
-      }
+      const [stock, total] = (await this.#redis.send(['HMGET', keys.voucher, 'stock', 'total'])) as (string | null)[]
+      if (stock === null) continue
+      // Only for entries that do not carry the total themselves.
+      if (total !== null && Number.isSafeInteger(Number(total))) await this.#store.setTotal(voucherId, Number(total))
+      const stream = new OrdersStream(this.#redis, voucherId, this.#options.name)
+      await stream.makeGroup()
       await this.#subscriber?.subscribe(keys.channel, () => {
         this.#awake.add(voucherId)
-        this.#run()
+        if (this.#outage === undefined) this.#run()
       })
-      this.#known.add(voucherId)
+      const { batch, claimAfterMs, maxDeliveries, maxDeadLetters, maxHeld, runtime } = this.#options
+      const lane = new VoucherLane(stream, this.#store, {
+        batch,
+        claimAfterMs,
+        maxDeliveries,
+        maxDeadLetters,
+        maxHeld,
+        counts: this.counts,
+        nowMs: () => runtime.clock.now(),
+        onError: (error) => this.#failed(error),
+      })
+      this.#lanes.set(voucherId, lane)
     }
   }
 
-  async #read(voucherId: string): Promise<StreamEntry[]> {
-    const { orders } = saleKeys(voucherId)
-    const { name, batch } = this.#options
-    const read = ['XREADGROUP', 'GROUP', group, name, 'COUNT', batch, 'STREAMS', orders, '>'] as const
-    return streamEntries(await this.#redis.send(read, { key: orders }))
-  }
-
-  /** Takes over what dead workers left, and puts what failed too often among the dead letters. */
-  async #takeOver(voucherId: string): Promise<void> {
-    const { orders } = saleKeys(voucherId)
-    const { name, batch, claimAfterMs, maxDeliveries } = this.#options
-    const pending = ['XPENDING', orders, group, 'IDLE', claimAfterMs, '-', '+', batch] as const
-    const waiting = (await this.#redis.send(pending, { key: orders })) as [string, string, number, number][]
+  /** Entries that wait for other workers, or for their next try, are looked at again soon. */
+  #waitForOthers(): void {
+    if (this.#isClosed || this.#outage !== undefined) return
+    const waiting = [...this.#lanes.values()].filter(({ holds }) => holds)
     if (waiting.length === 0) return
-    const deliveries = new Map(waiting.map(([id, , , count]) => [id, Number(count)]))
-    const claim = ['XCLAIM', orders, group, name, claimAfterMs, ...deliveries.keys()] as const
-    const entries = entriesOf(await this.#redis.send(claim, { key: orders }))
-    this.counts.claimed += entries.length
-    const fresh: StreamEntry[] = []
-    for (const entry of entries) {
-      const count = deliveries.get(entry.id) ?? 0
-      if (count >= maxDeliveries) await this.#bury(voucherId, entry, `it failed ${count} times`)
-      else fresh.push(entry)
-    }
-    if (fresh.length > 0) await this.#work(voucherId, fresh)
+    this.#waitTimer?.cancel()
+    this.#waitTimer = this.#options.runtime.timers.setTimeout(() => {
+      for (const { stream } of waiting) this.#awake.add(stream.voucherId)
+      this.#run()
+    }, this.#waitMs)
+    this.#waitMs = Math.min(this.#waitMs * 2, lastWaitMs)
   }
 
-  async #work(voucherId: string, entries: readonly StreamEntry[]): Promise<void> {
-    const good = []
-    for (const entry of entries) {
-      const parsed = parseEntry(voucherId, entry)
-      if (parsed.kind === 'event') good.push({ entry, event: parsed.event })
-      else await this.#bury(voucherId, entry, parsed.reason)
+  #stopped(error: Error): void {
+    const { runtime, maxRetryMs } = this.#options
+    if (!isOutage(error) || this.#outage === undefined) this.#failed(error)
+    if (isOutage(error) && this.#outage === undefined) {
+      this.#outage = { since: runtime.clock.now(), retryMs: firstRetryMs }
+      this.counts.outages++
     }
-    if (good.length === 0) return
-    let results: StoreResult[]
-    try {
-      results = await this.#options.store.store(good.map(({ event }) => event))
-    } catch (error) {
-      this.#failed(error as Error)
-      // One bad entry must not hold up the others of its batch: each is tried alone, a failing one stays pending.
-      if (good.length > 1) for (const { entry } of good) await this.#work(voucherId, [entry])
-      return
-    }
-    const stored: string[] = []
-    for (const [index, { entry }] of good.entries()) {
-      const result = results[index]!
-      if (result.kind === 'stored') stored.push(entry.id)
-      else await this.#bury(voucherId, entry, result.reason)
-    }
-    this.counts.stored += stored.length
-    const { orders } = saleKeys(voucherId)
-    if (stored.length > 0) await this.#redis.send(['XACK', orders, group, ...stored], { key: orders })
+    // Redis failed, and the store is not known to be down: the next scan goes on.
+    if (this.#outage === undefined) return
+    const { retryMs } = this.#outage
+    this.#outage.retryMs = Math.min(retryMs * 2, maxRetryMs)
+    for (const lane of this.#lanes.values()) lane.rewind()
+    this.#mustScan = true
+    if (this.#isClosed) return
+    this.#waitTimer?.cancel()
+    // Not all workers at once: the store has just come back.
+    this.#waitTimer = runtime.timers.setTimeout(() => this.#run(), retryMs * (0.5 + runtime.random() / 2))
   }
 
-  async #bury(voucherId: string, entry: StreamEntry, reason: string): Promise<void> {
-    const { orders, dead } = saleKeys(voucherId)
-    await this.#redis.send([
-      'XADD',
-      dead,
-      'MAXLEN',
-      '~',
-      10_000,
-      '*',
-      'entry',
-      entry.id,
-      'reason',
-      reason,
-      ...entry.fields,
-    ])
-    await this.#redis.send(['XACK', orders, group, entry.id], { key: orders })
-    this.counts.dead++
+  #recovered(): void {
+    if (this.#outage === undefined) return
+    const { since } = this.#outage
+    this.#outage = undefined
+    this.#options.onRecovery(this.#options.runtime.clock.now() - since)
   }
 
   #failed(error: Error): void {
@@ -232,4 +260,8 @@ export class OrderWorker {
     this.counts.failures++
     this.#options.onError(error)
   }
+}
+
+function isOutage(error: unknown): boolean {
+  return error instanceof OrderStoreError && error.isOutage
 }

@@ -1,4 +1,4 @@
-import type { OrderEvent } from '../store/order-store.ts'
+import { eventTrouble, type OrderEvent } from '../store/order-store.ts'
 
 /** One entry of an orders stream: its id and its fields, name and value in turn. */
 export interface StreamEntry {
@@ -6,37 +6,86 @@ export interface StreamEntry {
   readonly fields: readonly string[]
 }
 
+/** An entry that was read: what happened, and the entry of the same user before it. */
+export interface OrderEntry {
+  readonly entry: StreamEntry
+  readonly event: OrderEvent
+  /** Undefined: the user's first. */
+  readonly previous: string | undefined
+}
+
 export type ParsedEntry =
-  | { readonly kind: 'event'; readonly event: OrderEvent }
+  | ({ readonly kind: 'event' } & OrderEntry)
   | { readonly kind: 'poison'; readonly reason: string }
 
-const kinds = new Set(['placed', 'paid', 'cancelled', 'expired'])
+const kinds = new Set(['placed', 'paid', 'cancelled', 'expired', 'refunded'])
 
-/** Reads an entry; one that no worker can ever store says why. */
-export function parseEntry(voucherId: string, entry: StreamEntry): ParsedEntry {
+/** The fields of an entry by name. */
+export function fieldsOf(entry: StreamEntry): Map<string, string> {
   const fields = new Map<string, string>()
   for (let index = 0; index + 1 < entry.fields.length; index += 2)
     fields.set(entry.fields[index]!, entry.fields[index + 1]!)
-  const kind = fields.get('kind') ?? ''
-  const orderId = fields.get('order') ?? ''
-  const userId = fields.get('user') ?? ''
-  const number = Number(fields.get('number'))
-  const at = Number(fields.get('at'))
+  return fields
+}
+
+/** Reads an entry; one that no worker can ever store says why. */
+export function parseEntry(voucherId: string, entry: StreamEntry): ParsedEntry {
+  const fields = fieldsOf(entry)
   const poison = (reason: string): ParsedEntry => ({ kind: 'poison', reason })
+  const kind = fields.get('kind') ?? ''
   if (!kinds.has(kind)) return poison(`its kind is "${kind}"`)
-  if (orderId === '' || orderId.length > 64) return poison('its order id is missing or too long')
-  if (userId === '' || userId.length > 255) return poison('its user id is missing or too long')
-  if (!Number.isSafeInteger(number) || number < 1) return poison(`its number is "${fields.get('number')}"`)
-  if (!Number.isSafeInteger(at)) return poison(`its time is "${fields.get('at')}"`)
-  return { kind: 'event', event: { kind: kind as OrderEvent['kind'], voucherId, orderId, userId, number, at } }
+  const event: OrderEvent = {
+    kind: kind as OrderEvent['kind'],
+    voucherId,
+    orderId: fields.get('order') ?? '',
+    userId: fields.get('user') ?? '',
+    number: wholeNumber(fields.get('number')),
+    at: wholeNumber(fields.get('at')),
+    ...optional('total', fields.get('total')),
+    ...optional('limit', fields.get('limit')),
+  }
+  const trouble = eventTrouble(event)
+  if (trouble !== undefined) return poison(trouble)
+  const previous = fields.get('prev')
+  return { kind: 'event', entry, event, previous: isEntryId(previous) ? previous : undefined }
+}
+
+function wholeNumber(text: string | undefined): number {
+  return text !== undefined && /^-?\d{1,15}$/.test(text) ? Number(text) : Number.NaN
+}
+
+function optional(name: 'total' | 'limit', text: string | undefined): Partial<OrderEvent> {
+  const value = wholeNumber(text)
+  return Number.isNaN(value) ? {} : { [name]: value }
+}
+
+function isEntryId(text: string | undefined): text is string {
+  return text !== undefined && /^\d+-\d+$/.test(text)
+}
+
+/** The order of two entry ids: negative where the first is the older. */
+export function compareIds(first: string, second: string): number {
+  const [firstMs, firstSequence] = first.split('-').map(Number) as [number, number]
+  const [secondMs, secondSequence] = second.split('-').map(Number) as [number, number]
+  return firstMs - secondMs || firstSequence - secondSequence
 }
 
 /** The entries of a reply to XREADGROUP on one stream: a pair in a list, or a RESP3 map as one client or another has it. */
 export function streamEntries(reply: unknown): StreamEntry[] {
+  return entriesOf(streamPairs(reply))
+}
+
+/** The ids of entries that were deleted from the stream, and are still pending. */
+export function deletedIds(reply: unknown): string[] {
+  const pairs = (streamPairs(reply) ?? []) as ([string, string[] | null] | null)[]
+  return pairs.flatMap((pair) => (pair !== null && pair[1] === null ? [pair[0]] : []))
+}
+
+function streamPairs(reply: unknown): unknown {
   if (reply === null || reply === undefined) return []
-  if (reply instanceof Map) return entriesOf([...reply.values()][0])
-  if (!Array.isArray(reply)) return entriesOf(Object.values(reply)[0])
-  return entriesOf(Array.isArray(reply[0]) ? reply[0][1] : reply[1])
+  if (reply instanceof Map) return [...reply.values()][0]
+  if (!Array.isArray(reply)) return Object.values(reply)[0]
+  return Array.isArray(reply[0]) ? reply[0][1] : reply[1]
 }
 
 /** Pairs of id and fields; an entry that was deleted meanwhile comes as null. */

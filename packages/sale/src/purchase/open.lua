@@ -4,6 +4,6 @@
 -- ARGV  1 begin  2 end  3 stock  4 orders a user may hold
 -- Returns 1 where the voucher is new, 0 where it was there.
 local isNew = redis.call('HSETNX', KEYS[1], 'stock', ARGV[3])
-if isNew == 1 then redis.call('HSET', KEYS[1], 'total', ARGV[3], 'restocks', 0) end
+if isNew == 1 then redis.call('HSET', KEYS[1], 'restocks', 0) end
 redis.call('HSET', KEYS[1], 'begin', ARGV[1], 'end', ARGV[2], 'perUser', ARGV[4])
 return isNew

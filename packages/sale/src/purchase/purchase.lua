@@ -1,38 +1,76 @@
 -- Sells one item of a voucher to one user, all or nothing.
 --
--- KEYS  1 voucher hash  2 users set  3 counts hash  4 orders stream  5 states hash  6 unpaid zset
+-- KEYS  1 voucher hash  2 users set  3 holders hash  4 orders stream  5 states hash  6 unpaid zset
 -- ARGV  1 user id  2 order id  3 milliseconds until an unpaid order is taken back (0 = never)
 --       4 channel  5 publish command (PUBLISH or SPUBLISH)
--- Returns {code, number}
---   'sold'     the number of this user's order (1, 2, …)
---   'unknown'  0: there is no such voucher
---   'early'    seconds until it begins
---   'late'     seconds since it ended
---   'soldout'  how often stock came back so far: what a process remembers holds until that number moves
---   'bought'   how many the user holds already
+--       6 token of this call: a call that a client library sends twice is one purchase.
+--         Empty: the caller chose the order id, and the same user may repeat it
+-- Returns {code, number, text}
+--   'sold'     the number of this user's order (1, 2, …; never used again), ''
+--   'unknown'  0, '': there is no such voucher
+--   'invalid'  0, the field that makes no sense and its value
+--   'adopt'    0, '': made by hand; run adopt.lua, then try again
+--   'taken'    0, '': the order id belongs to another order
+--   'early'    seconds until it begins, ''
+--   'late'     seconds since it ended, ''
+--   'soldout'  how often stock came back so far, how many orders are live: what a process remembers holds for these
+--   'bought'   how many the user holds already, the ids of these orders with blanks between
 -- Time is Redis' own: a client's clock can open no sale.
-local voucher = redis.call('HMGET', KEYS[1], 'begin', 'end', 'stock', 'perUser', 'restocks')
-if not voucher[1] then return {'unknown', 0} end
+local fields = {'begin', 'end', 'stock', 'perUser'}
+local voucher = redis.call('HMGET', KEYS[1], 'begin', 'end', 'stock', 'perUser', 'restocks', 'sold')
+if not (voucher[1] or voucher[2] or voucher[3]) then return {'unknown', 0, ''} end
+voucher[4] = voucher[4] or '1'
+for index = 1, 4 do
+  local text = voucher[index]
+  if not text or #text > 15 or not string.find(text, '^%-?%d+$') then
+    return {'invalid', 0, fields[index] .. ' ' .. (text or '')}
+  end
+end
+local begins, ends, stock, perUser = tonumber(voucher[1]), tonumber(voucher[2]), tonumber(voucher[3]), tonumber(voucher[4])
+if perUser < 1 then return {'invalid', 0, 'perUser ' .. voucher[4]} end
+
+-- The answer for an order id that is known already; nil where it is new.
+local function known()
+  local entry = redis.call('HGET', KEYS[5], ARGV[2])
+  if not entry then return nil end
+  local state, number, token, user = string.match(entry, '^(%a+)|(%d+):?([%w-]*)|(.*)$')
+  local isLive = state == 'placed' or state == 'paid'
+  if isLive and user == ARGV[1] and (ARGV[6] == '' or token == ARGV[6]) then return {'sold', tonumber(number), ''} end
+  return {'taken', 0, ''}
+end
 
 local time = redis.call('TIME')
 local now = tonumber(time[1])
-if now < tonumber(voucher[1]) then return {'early', tonumber(voucher[1]) - now} end
-if now > tonumber(voucher[2]) then return {'late', now - tonumber(voucher[2])} end
+if now < begins then return {'early', begins - now, ''} end
+if now > ends then return known() or {'late', now - ends, ''} end
+if not voucher[6] then return {'adopt', 0, ''} end
 
-local perUser = tonumber(voucher[4] or '1')
-local held = redis.call('SISMEMBER', KEYS[2], ARGV[1])
-if held == 1 and perUser > 1 then held = tonumber(redis.call('HGET', KEYS[3], ARGV[1]) or '1') end
-if held >= perUser then return {'bought', held} end
+local isHolder = redis.call('SISMEMBER', KEYS[2], ARGV[1]) == 1
+if not isHolder and stock <= 0 then return {'soldout', tonumber(voucher[5] or '0'), voucher[6]} end
+local answer = known()
+if answer then return answer end
 
-if tonumber(voucher[3]) <= 0 then return {'soldout', tonumber(voucher[5] or '0')} end
+local holder = redis.call('HGET', KEYS[3], ARGV[1]) or '0 -'
+local last, previous, orders = string.match(holder, '^(%d+) (%S+)(.*)$')
+if isHolder then
+  local _, held = string.gsub(orders, '%S+', '')
+  -- A user in the set without a record was put there by hand.
+  if held == 0 then held = 1 end
+  if held >= perUser then return {'bought', held, string.sub(orders, 2)} end
+  if stock <= 0 then return {'soldout', tonumber(voucher[5] or '0'), voucher[6]} end
+end
 
-local number = held + 1
-redis.call('HINCRBY', KEYS[1], 'stock', -1)
+local number = tonumber(last) + 1
+local sold = tonumber(voucher[6])
+local total = string.format('%.0f', stock + sold)
+-- All three: stock that was changed by hand moves the total with it.
+redis.call('HSET', KEYS[1], 'stock', string.format('%.0f', stock - 1), 'sold', string.format('%.0f', sold + 1), 'total', total)
 redis.call('SADD', KEYS[2], ARGV[1])
-if perUser > 1 then redis.call('HSET', KEYS[3], ARGV[1], number) end
 local millis = time[1] .. string.format('%03d', math.floor(tonumber(time[2]) / 1000))
-redis.call('XADD', KEYS[4], '*', 'kind', 'placed', 'order', ARGV[2], 'user', ARGV[1], 'number', number, 'at', millis)
-redis.call('HSET', KEYS[5], ARGV[2], 'placed|' .. number .. '|' .. ARGV[1])
+local entry = redis.call('XADD', KEYS[4], '*', 'kind', 'placed', 'order', ARGV[2], 'user', ARGV[1], 'number', number,
+  'at', millis, 'total', total, 'limit', voucher[4], 'prev', previous)
+redis.call('HSET', KEYS[3], ARGV[1], number .. ' ' .. entry .. orders .. ' ' .. ARGV[2])
+redis.call('HSET', KEYS[5], ARGV[2], 'placed|' .. number .. ':' .. ARGV[6] .. '|' .. ARGV[1])
 if ARGV[3] ~= '0' then redis.call('ZADD', KEYS[6], tonumber(millis) + tonumber(ARGV[3]), ARGV[2]) end
 redis.call(ARGV[5], ARGV[4], 'placed')
-return {'sold', number}
+return {'sold', number, ''}

@@ -52,7 +52,7 @@ describe('a purchase', () => {
     expect(await sale.purchase(late.id, 'ann')).toMatchObject({ code: 'late' })
     expect(await sale.purchase(empty.id, 'ann')).toEqual({ code: 'soldout', source: 'redis' })
     await sale.purchase(open.id, 'ann')
-    expect(await sale.purchase(open.id, 'ann')).toEqual({ code: 'bought', held: 1 })
+    expect(await sale.purchase(open.id, 'ann')).toMatchObject({ code: 'bought', held: 1 })
     await expect(sale.purchase('none', 'ann')).rejects.toThrow(/there is no voucher none/)
     for (const item of [early, late, empty]) expect(await client.exists(saleKeys(item.id).orders)).toBe(0)
   })
@@ -75,7 +75,7 @@ describe('a purchase', () => {
     await sale.open(item)
     expect(await sale.purchase(item.id, 'ann')).toMatchObject({ code: 'sold', number: 1 })
     expect(await sale.purchase(item.id, 'ann')).toMatchObject({ code: 'sold', number: 2 })
-    expect(await sale.purchase(item.id, 'ann')).toEqual({ code: 'bought', held: 2 })
+    expect(await sale.purchase(item.id, 'ann')).toMatchObject({ code: 'bought', held: 2 })
   })
 
   test('of one user five hundred times at once is one order', async () => {

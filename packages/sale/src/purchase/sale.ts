@@ -1,41 +1,79 @@
+import { type Runtime, systemRuntime } from '@firebreak/core'
 import { loadScript, type Redis, type RedisClient, toRedis } from '@firebreak/redis'
 import { SaleError } from '../errors.ts'
 import { registryKey, saleKeys } from '../sale-keys.ts'
-import { checkVoucher, type Voucher } from '../voucher.ts'
+import {
+  checkVoucher,
+  checkVoucherId,
+  maxUserIdLength,
+  orderIdTrouble,
+  userIdTrouble,
+  type Voucher,
+  voucherWrong,
+} from '../voucher.ts'
+import {
+  expireUnpaid,
+  type OrderState,
+  publishCommand,
+  type SettleResult,
+  scriptKeys,
+  settleOrder,
+} from './settle-order.ts'
 import { SoldOutMemory, type SoldOutMemoryOptions } from './sold-out-memory.ts'
+import { type IdWorker, WorkerClaim } from './worker-claim.ts'
 
 const openScript = loadScript(new URL('./open.lua', import.meta.url))
+const adoptScript = loadScript(new URL('./adopt.lua', import.meta.url))
 const purchaseScript = loadScript(new URL('./purchase.lua', import.meta.url))
-const settleScript = loadScript(new URL('./settle.lua', import.meta.url))
+const restockScript = loadScript(new URL('./restock.lua', import.meta.url))
+
+/** How many restocks are remembered, so that one that a client library sends twice counts once. */
+const keptRestocks = 1000
 
 /** Where order ids come from: a snowflake or segment source of `@firebreak/ids`, or anything that never repeats. */
-export interface OrderIds {
+export interface OrderIds extends IdWorker {
   next(): string | Promise<string>
 }
 
 /** How a sale is run. */
 export interface SaleOptions {
   readonly ids: OrderIds
-  /** An order that is not paid after this long can be taken back; 0: never. @default 900000 (15 minutes) */
+  /** An order that is not paid after this long is taken back by the workers; 0: never. @default 900000 (15 minutes) */
   readonly payWithinMs?: number
   readonly soldOutMemory?: SoldOutMemoryOptions
+  /** @default the system's */
+  readonly runtime?: Runtime
+}
+
+/** How one purchase is made. */
+export interface PurchaseOptions {
+  /**
+   * The caller's own id for the order: the same call again, by the same user, is the same purchase and gets the same
+   * answer. @default one of `ids`
+   */
+  readonly orderId?: string
 }
 
 /** The answer to one purchase. */
 export type PurchaseResult =
   | { readonly code: 'sold'; readonly orderId: string; readonly number: number }
   | { readonly code: 'soldout'; readonly source: 'redis' | 'memory' }
-  | { readonly code: 'bought'; readonly held: number }
+  /** `orderId` is the latest of `orderIds`; none where the user was put into the set by hand. */
+  | {
+      readonly code: 'bought'
+      readonly held: number
+      readonly orderId: string | undefined
+      readonly orderIds: readonly string[]
+    }
   | { readonly code: 'early'; readonly beginsInSeconds: number }
   | { readonly code: 'late'; readonly endedSecondsAgo: number }
 
-/** What an order can be. */
-export type OrderState = 'placed' | 'paid' | 'cancelled' | 'expired'
-
-/** The answer to a payment, a cancellation or an expiry: it counts once only. */
-export interface SettleResult {
-  readonly result: 'done' | 'already' | 'refused' | 'early' | 'unknown'
-  readonly state: OrderState | ''
+/** An order as Redis knows it. */
+export interface OrderView {
+  readonly state: OrderState
+  readonly userId: string
+  /** The how-manieth order of its user. */
+  readonly number: number
 }
 
 const defaultPayWithinMs = 15 * 60_000
@@ -47,114 +85,184 @@ export class Sale {
   readonly #payWithinMs: number
   readonly #memory: SoldOutMemory
   readonly #publish: 'PUBLISH' | 'SPUBLISH'
+  readonly #runtime: Runtime
+  readonly #claim: WorkerClaim | undefined
+  readonly #tokenPrefix: string
+  #calls = 0
 
   constructor(redis: RedisClient, options: SaleOptions) {
     this.#redis = toRedis(redis)
+    this.#runtime = options.runtime ?? systemRuntime
     this.#ids = options.ids
     this.#payWithinMs = options.payWithinMs ?? defaultPayWithinMs
-    this.#memory = new SoldOutMemory(this.#redis, options.soldOutMemory)
-    this.#publish = this.#redis.topology === 'cluster' ? 'SPUBLISH' : 'PUBLISH'
+    this.#memory = new SoldOutMemory(this.#redis, this.#runtime.clock, options.soldOutMemory)
+    this.#publish = publishCommand(this.#redis)
+    this.#claim = WorkerClaim.of(this.#redis, options.ids, this.#runtime)
+    this.#tokenPrefix = this.#runtime.newId().slice(0, 13)
   }
 
   /** Puts a voucher on sale. One that is there already keeps its stock: opening twice resets nothing. */
   async open(voucher: Voucher): Promise<{ readonly isNew: boolean }> {
     checkVoucher(voucher)
+    // Registered before it can sell: an order that no worker looks for would never be stored.
+    await this.#redis.send(['SADD', registryKey, voucher.id])
     const isNew = await this.#redis.run(
       openScript,
       [saleKeys(voucher.id).voucher],
       [voucher.begin, voucher.end, voucher.stock, voucher.perUser ?? 1],
     )
-    await this.#redis.send(['SADD', registryKey, voucher.id])
+    await this.#adopt(voucher.id)
     return { isNew: isNew === 1 }
   }
 
   /** One try of one user to buy one item. */
-  async purchase(voucherId: string, userId: string): Promise<PurchaseResult> {
-    if (this.#memory.isSoldOut(voucherId)) return { code: 'soldout', source: 'memory' }
+  async purchase(voucherId: string, userId: string, options?: PurchaseOptions): Promise<PurchaseResult> {
+    const isLengthFine = typeof userId === 'string' && userId.length > 0 && userId.length <= maxUserIdLength
+    if (isLengthFine && this.#memory.isSoldOut(voucherId, userId)) return { code: 'soldout', source: 'memory' }
+    checkVoucherId(voucherId)
+    const trouble = userIdTrouble(userId)
+    if (trouble !== undefined)
+      throw new SaleError('FB_SALE_USER_INVALID', voucherId, `the user id is refused: ${trouble}`)
+    if (this.#claim !== undefined && !this.#claim.isHeld && options?.orderId === undefined)
+      await this.#claim.hold(voucherId)
+    const orderId = options?.orderId ?? (await this.#ids.next())
+    const wrong = orderIdTrouble(orderId)
+    if (wrong !== undefined)
+      throw new SaleError(
+        'FB_SALE_ORDER_INVALID',
+        voucherId,
+        `the order id ${JSON.stringify(orderId)} is refused: ${wrong}`,
+      )
+    const token = options?.orderId === undefined ? `${this.#tokenPrefix}-${(this.#calls++).toString(36)}` : ''
+    return this.#buy(voucherId, userId, orderId, token)
+  }
+
+  async #buy(voucherId: string, userId: string, orderId: string, token: string): Promise<PurchaseResult> {
     const keys = saleKeys(voucherId)
-    const orderId = await this.#ids.next()
-    const [code, number] = (await this.#redis.run(
-      purchaseScript,
-      [keys.voucher, keys.users, keys.counts, keys.orders, keys.states, keys.unpaid],
-      [userId, orderId, this.#payWithinMs, keys.channel, this.#publish],
-    )) as [PurchaseResult['code'] | 'unknown', number]
+    const args = [userId, orderId, this.#payWithinMs, keys.channel, this.#publish, token]
+    const [code, number, text] = (await this.#redis.run(purchaseScript, scriptKeys(keys), args)) as [
+      PurchaseResult['code'] | 'unknown' | 'invalid' | 'adopt' | 'taken',
+      number,
+      string,
+    ]
     switch (code) {
       case 'sold':
         return { code, orderId, number }
       case 'soldout':
-        this.#memory.remember(voucherId, number)
+        this.#memory.remember(voucherId, number, Number(text))
         return { code, source: 'redis' }
-      case 'bought':
-        return { code, held: number }
+      case 'bought': {
+        const orderIds = text === '' ? [] : text.split(' ')
+        return { code, held: number, orderId: orderIds.at(-1), orderIds }
+      }
       case 'early':
         return { code, beginsInSeconds: number }
       case 'late':
         return { code, endedSecondsAgo: number }
+      case 'adopt':
+        await this.#redis.send(['SADD', registryKey, voucherId])
+        await this.#adopt(voucherId)
+        return this.#buy(voucherId, userId, orderId, token)
+      case 'taken':
+        throw new SaleError(
+          'FB_SALE_ORDER_TAKEN',
+          voucherId,
+          `the order id ${orderId} belongs to another order, and nothing was sold; two sources of ids may share a worker id`,
+        )
+      case 'invalid': {
+        const [field = '', ...value] = text.split(' ')
+        throw voucherWrong(voucherId, field, value.join(' '), 'a whole number (its hash in Redis was written by hand?)')
+      }
       case 'unknown':
-        throw new SaleError('FB_SALE_VOUCHER_UNKNOWN', voucherId, `there is no voucher ${voucherId}; open it first`)
+        throw unknown(voucherId)
     }
   }
 
   pay(voucherId: string, orderId: string): Promise<SettleResult> {
-    return this.#settle(voucherId, orderId, 'paid')
+    return settleOrder(this.#redis, voucherId, orderId, 'paid')
   }
 
-  /** Takes an order back: the item returns to the stock once only, and every process hears that there is one again. */
+  /** Takes an unpaid order back: the item returns to the stock once only, and every process hears that there is one. */
   cancel(voucherId: string, orderId: string): Promise<SettleResult> {
-    return this.#settle(voucherId, orderId, 'cancelled')
+    return settleOrder(this.#redis, voucherId, orderId, 'cancelled')
   }
 
-  /** Takes back orders whose time to pay is over; gives how many. Call it from any number of processes. */
-  async expireUnpaid(voucherId: string, limit = 100): Promise<number> {
-    const time = (await this.#redis.send(['TIME'], { key: saleKeys(voucherId).voucher })) as [string, string]
-    const now = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000)
-    const due = (await this.#redis.send([
-      'ZRANGE',
-      saleKeys(voucherId).unpaid,
-      '-inf',
-      now,
-      'BYSCORE',
-      'LIMIT',
-      0,
-      limit,
-    ])) as string[]
-    const results = await Promise.all(due.map((orderId) => this.#settle(voucherId, orderId, 'expired')))
-    return results.filter(({ result }) => result === 'done').length
+  /**
+   * Takes a paid order back. Its item is on sale again, or gone with `toStock: false`; its user may buy again either way.
+   */
+  refund(voucherId: string, orderId: string, { toStock = true }: { toStock?: boolean } = {}): Promise<SettleResult> {
+    return settleOrder(this.#redis, voucherId, orderId, 'refunded', toStock)
+  }
+
+  /** Adds items to the stock; a negative count takes unsold ones away, no more than are left. */
+  async restock(voucherId: string, count: number): Promise<{ readonly stock: number; readonly total: number }> {
+    checkVoucherId(voucherId)
+    if (!Number.isSafeInteger(count) || Math.abs(count) > 1e14)
+      throw voucherWrong(voucherId, 'the restock', count, 'a whole number')
+    const keys = saleKeys(voucherId)
+    const args = [count, this.#runtime.newId(), keys.channel, this.#publish, keptRestocks]
+    for (;;) {
+      const [code, stock, total] = (await this.#redis.run(restockScript, [keys.voucher, keys.restocked], args)) as [
+        'done' | 'unknown' | 'adopt' | 'invalid',
+        number,
+        number,
+      ]
+      if (code === 'done') return { stock, total }
+      if (code === 'unknown') throw unknown(voucherId)
+      if (code === 'invalid') throw voucherWrong(voucherId, 'stock', 'something else', 'a whole number')
+      await this.#redis.send(['SADD', registryKey, voucherId])
+      await this.#adopt(voucherId)
+    }
+  }
+
+  /** Takes back orders whose time to pay is over; gives how many. The workers do it too; any number may. */
+  expireUnpaid(voucherId: string, limit = 100): Promise<number> {
+    return expireUnpaid(this.#redis, voucherId, limit)
   }
 
   /** The state of an order as Redis knows it, at once after the purchase; undefined: no such order. */
-  async orderState(
-    voucherId: string,
-    orderId: string,
-  ): Promise<{ state: OrderState; userId: string; number: number } | undefined> {
+  async orderState(voucherId: string, orderId: string): Promise<OrderView | undefined> {
     const entry = (await this.#redis.send(['HGET', saleKeys(voucherId).states, orderId])) as string | null
-    const match = entry?.match(/^(\w+)\|(\d+)\|(.*)$/s)
+    const match = entry?.match(/^(\w+)\|(\d+):?[\w-]*\|(.*)$/s)
     if (!match) return undefined
     return { state: match[1] as OrderState, number: Number(match[2]), userId: match[3]! }
+  }
+
+  /** The orders that a user holds: for a buyer who never got the answer to his purchase. */
+  async ordersOf(voucherId: string, userId: string): Promise<(OrderView & { readonly orderId: string })[]> {
+    const holder = (await this.#redis.send(['HGET', saleKeys(voucherId).holders, userId])) as string | null
+    const orderIds = holder?.split(' ').slice(2) ?? []
+    const orders = await Promise.all(
+      orderIds.map(async (orderId) => ({ orderId, order: await this.orderState(voucherId, orderId) })),
+    )
+    return orders.flatMap(({ orderId, order }) => (order === undefined ? [] : [{ orderId, ...order }]))
   }
 
   /** What is left, and how many users hold an order. */
   async stock(voucherId: string): Promise<{ stock: number; total: number; buyers: number } | undefined> {
     const keys = saleKeys(voucherId)
     const [fields, buyers] = await Promise.all([
-      this.#redis.send(['HMGET', keys.voucher, 'stock', 'total']) as Promise<(string | null)[]>,
+      this.#redis.send(['HMGET', keys.voucher, 'stock', 'sold']) as Promise<(string | null)[]>,
       this.#redis.send(['SCARD', keys.users]) as Promise<number>,
     ])
-    if (fields[0] === null || fields[0] === undefined) return undefined
-    return { stock: Number(fields[0]), total: Number(fields[1]), buyers }
+    const [left, sold] = fields
+    if (left === null || left === undefined) return undefined
+    const stock = Number(left)
+    if (!Number.isSafeInteger(stock)) throw voucherWrong(voucherId, 'stock', left, 'a whole number')
+    return { stock, total: stock + Number(sold ?? buyers), buyers }
   }
 
   async close(): Promise<void> {
+    await this.#claim?.close()
     await this.#memory.close()
   }
 
-  async #settle(voucherId: string, orderId: string, state: Exclude<OrderState, 'placed'>): Promise<SettleResult> {
-    const keys = saleKeys(voucherId)
-    const [result, now] = (await this.#redis.run(
-      settleScript,
-      [keys.voucher, keys.users, keys.counts, keys.orders, keys.states, keys.unpaid],
-      [orderId, state, keys.channel, this.#publish],
-    )) as [SettleResult['result'], OrderState | '']
-    return { result, state: now }
+  async #adopt(voucherId: string): Promise<void> {
+    const { voucher, users, holders } = saleKeys(voucherId)
+    await this.#redis.run(adoptScript, [voucher, users, holders], [])
   }
+}
+
+function unknown(voucherId: string): SaleError {
+  return new SaleError('FB_SALE_VOUCHER_UNKNOWN', voucherId, `there is no voucher ${voucherId}; open it first`)
 }

@@ -1,18 +1,20 @@
--- Ends an order's wait: it is paid, or it is taken back and its item returns to the stock. Once only, whoever asks.
+-- Moves an order on: paid, refunded, or taken back unpaid. Once only, whoever asks.
 --
--- KEYS  1 voucher hash  2 users set  3 counts hash  4 orders stream  5 states hash  6 unpaid zset
--- ARGV  1 order id  2 'paid', 'cancelled' or 'expired'  3 channel  4 publish command
+-- KEYS  1 voucher hash  2 users set  3 holders hash  4 orders stream  5 states hash  6 unpaid zset
+-- ARGV  1 order id  2 'paid', 'cancelled', 'expired' (from placed) or 'refunded' (from paid)  3 channel  4 publish command
+--       5 '1': an item that comes back is on sale again; '0': it is gone
 -- Returns {result, state}
 --   'done'     the order now has the wanted state
 --   'already'  it had that state before: nothing was changed
---   'refused'  it is in another end state
+--   'refused'  it is in a state from which there is no way to the wanted one
 --   'early'    'expired' was asked for, but its time is not over (or it has none)
 --   'unknown'  there is no such order
 local entry = redis.call('HGET', KEYS[5], ARGV[1])
 if not entry then return {'unknown', ''} end
-local state, number, user = string.match(entry, '^(%a+)|(%d+)|(.*)$')
+local state, number, token, user = string.match(entry, '^(%a+)|(%d+)(:?[%w-]*)|(.*)$')
 if state == ARGV[2] then return {'already', state} end
-if state ~= 'placed' then return {'refused', state} end
+local from = ARGV[2] == 'refunded' and 'paid' or 'placed'
+if state ~= from then return {'refused', state} end
 
 local time = redis.call('TIME')
 local millis = time[1] .. string.format('%03d', math.floor(tonumber(time[2]) / 1000))
@@ -21,19 +23,28 @@ if ARGV[2] == 'expired' then
   if not deadline or tonumber(deadline) > tonumber(millis) then return {'early', state} end
 end
 
-redis.call('HSET', KEYS[5], ARGV[1], ARGV[2] .. '|' .. number .. '|' .. user)
+redis.call('HSET', KEYS[5], ARGV[1], ARGV[2] .. '|' .. number .. token .. '|' .. user)
 redis.call('ZREM', KEYS[6], ARGV[1])
-redis.call('XADD', KEYS[4], '*', 'kind', ARGV[2], 'order', ARGV[1], 'user', user, 'number', number, 'at', millis)
+local holder = redis.call('HGET', KEYS[3], user) or (number .. ' -')
+local last, previous, orders = string.match(holder, '^(%d+) (%S+)(.*)$')
+local written = redis.call('XADD', KEYS[4], '*', 'kind', ARGV[2], 'order', ARGV[1], 'user', user, 'number', number,
+  'at', millis, 'prev', previous)
 if ARGV[2] ~= 'paid' then
-  redis.call('HINCRBY', KEYS[1], 'stock', 1)
-  local restocks = redis.call('HINCRBY', KEYS[1], 'restocks', 1)
-  local held = tonumber(redis.call('HGET', KEYS[3], user) or '1') - 1
-  if held <= 0 then
-    redis.call('SREM', KEYS[2], user)
-    redis.call('HDEL', KEYS[3], user)
-  else
-    redis.call('HSET', KEYS[3], user, held)
+  local kept = ''
+  for id in string.gmatch(orders, '%S+') do
+    if id ~= ARGV[1] then kept = kept .. ' ' .. id end
   end
-  redis.call(ARGV[4], ARGV[3], 'restock:' .. restocks)
+  orders = kept
+  if orders == '' then redis.call('SREM', KEYS[2], user) end
+  if redis.call('HEXISTS', KEYS[1], 'sold') == 1 then redis.call('HINCRBY', KEYS[1], 'sold', -1) end
+  if ARGV[5] == '1' then
+    redis.call('HINCRBY', KEYS[1], 'stock', 1)
+    redis.call(ARGV[4], ARGV[3], 'restock:' .. redis.call('HINCRBY', KEYS[1], 'restocks', 1))
+  elseif redis.call('HEXISTS', KEYS[1], 'total') == 1 then
+    redis.call('HINCRBY', KEYS[1], 'total', -1)
+  end
 end
+redis.call('HSET', KEYS[3], user, last .. ' ' .. written .. orders)
+-- A restock was told already, and wakes the workers too.
+if ARGV[2] == 'paid' or ARGV[5] ~= '1' then redis.call(ARGV[4], ARGV[3], 'placed') end
 return {'done', ARGV[2]}

@@ -1,6 +1,7 @@
-import { type Clock, steadyClock } from '@firebreak/core'
+import type { Clock } from '@firebreak/core'
 import type { Redis, RedisSubscriber } from '@firebreak/redis'
 import { saleKeys } from '../sale-keys.ts'
+import { BuyersFilter } from './buyers-filter.ts'
 
 /** How a process remembers that a voucher is sold out. */
 export interface SoldOutMemoryOptions {
@@ -8,7 +9,8 @@ export interface SoldOutMemoryOptions {
   readonly maxAgeMs?: number
   /** Vouchers remembered at once. @default 10000 */
   readonly maxVouchers?: number
-  readonly clock?: Clock
+  /** A voucher with more live orders is not remembered: its buyers must be told apart from the others. @default 1000000 */
+  readonly maxBuyers?: number
 }
 
 interface Memory {
@@ -18,7 +20,13 @@ interface Memory {
   /** The highest number of restocks heard of. */
   restocks: number
   isListening: boolean
+  /** Who holds an order, as of `buyersAt`; undefined: not read yet. */
+  buyers: BuyersFilter | undefined
+  /** Restocks and live orders for which `buyers` was (or is being) read. */
+  buyersAt: string
 }
+
+const buyersPerScan = 1000
 
 /**
  * After the last item the flood goes on, and every request would ask Redis only to hear "sold out". A process that heard
@@ -28,37 +36,50 @@ interface Memory {
  * a refund may arrive after its message. So both carry the number of restocks so far, and a reply that is older than
  * what was heard is not remembered. Nothing is remembered before the subscription is confirmed, and all is forgotten
  * when it was lost.
+ *
+ * A buyer who asks again must hear that he has bought. While nothing comes back to the stock the set of buyers only
+ * shrinks, so it is read once into a filter; whoever may be in it is asked about at Redis.
  */
 export class SoldOutMemory {
   readonly #redis: Redis
   readonly #clock: Clock
   readonly #maxAgeMs: number
   readonly #maxVouchers: number
+  readonly #maxBuyers: number
   readonly #memories = new Map<string, Memory>()
   #subscriber: Promise<RedisSubscriber> | undefined
   #isClosed = false
 
-  constructor(redis: Redis, options: SoldOutMemoryOptions = {}) {
+  constructor(redis: Redis, clock: Clock, options: SoldOutMemoryOptions = {}) {
     this.#redis = redis
-    this.#clock = options.clock ?? steadyClock
+    this.#clock = clock
     this.#maxAgeMs = options.maxAgeMs ?? 5000
     this.#maxVouchers = options.maxVouchers ?? 10_000
+    this.#maxBuyers = options.maxBuyers ?? 1_000_000
   }
 
-  /** True while the voucher is known to be sold out; no call to Redis. */
-  isSoldOut(voucherId: string): boolean {
+  /** True while the voucher is known to be sold out and the user to hold no order of it; no call to Redis. */
+  isSoldOut(voucherId: string, userId: string): boolean {
     const memory = this.#memories.get(voucherId)
     if (memory === undefined || memory.soldOutAt === undefined || !memory.isListening) return false
+    if (memory.buyers === undefined || memory.buyers.mayHold(userId)) return false
     return this.#clock.now() < memory.soldOutUntil
   }
 
-  /** Notes that Redis said "sold out" after so many restocks. */
-  remember(voucherId: string, restocks: number): void {
-    const memory = this.#memory(voucherId)
+  /** Notes that Redis said "sold out" after so many restocks, with so many live orders. */
+  remember(voucherId: string, restocks: number, sold: number): void {
+    const memory = sold > this.#maxBuyers ? undefined : this.#memory(voucherId)
     if (memory === undefined || restocks < memory.restocks) return
     memory.restocks = restocks
     memory.soldOutAt = restocks
     memory.soldOutUntil = this.#clock.now() + this.#maxAgeMs
+    const buyersAt = `${restocks}:${sold}`
+    if (memory.buyersAt === buyersAt) return
+    memory.buyersAt = buyersAt
+    memory.buyers = undefined
+    this.#readBuyers(voucherId, memory, buyersAt, sold).catch(() => {
+      memory.buyersAt = ''
+    })
   }
 
   async close(): Promise<void> {
@@ -68,12 +89,31 @@ export class SoldOutMemory {
     await subscriber?.close()
   }
 
+  async #readBuyers(voucherId: string, memory: Memory, buyersAt: string, sold: number): Promise<void> {
+    const filter = new BuyersFilter(sold)
+    let cursor = '0'
+    do {
+      const scan = ['SSCAN', saleKeys(voucherId).users, cursor, 'COUNT', buyersPerScan] as const
+      const [next, users] = (await this.#redis.send(scan)) as [string, string[]]
+      for (const userId of users) filter.add(userId)
+      cursor = String(next)
+    } while (cursor !== '0' && memory.buyersAt === buyersAt)
+    if (memory.buyersAt === buyersAt) memory.buyers = filter
+  }
+
   #memory(voucherId: string): Memory | undefined {
     const known = this.#memories.get(voucherId)
     if (known !== undefined) return known
     // A full memory only costs calls to Redis: that is better than a growing process.
     if (this.#isClosed || this.#memories.size >= this.#maxVouchers) return undefined
-    const memory: Memory = { soldOutAt: undefined, soldOutUntil: 0, restocks: 0, isListening: false }
+    const memory: Memory = {
+      soldOutAt: undefined,
+      soldOutUntil: 0,
+      restocks: 0,
+      isListening: false,
+      buyers: undefined,
+      buyersAt: '',
+    }
     this.#memories.set(voucherId, memory)
     this.#listen(voucherId, memory).catch(() => this.#memories.delete(voucherId))
     return memory

@@ -1,6 +1,13 @@
 import type { OrderStore } from './order-store.ts'
 import { readSchema } from './schema.ts'
-import { type SqlConnection, SqlOrderStore, type SqlRow } from './sql-order-store.ts'
+import {
+  type SqlConnection,
+  type SqlDatabase,
+  type SqlFault,
+  SqlOrderStore,
+  type SqlOrderStoreOptions,
+  type SqlRow,
+} from './sql-order-store.ts'
 
 /** What is used of a `mysql2/promise` pool. */
 export interface MariadbPool {
@@ -14,10 +21,26 @@ interface MariadbConnection {
   destroy(): void
 }
 
+/** Lock wait timeout, deadlock, "record has changed since last read". */
+const conflicts: ReadonlySet<number> = new Set([1205, 1213, 1020])
+/** Wrong values that some versions report outside of the classes 22 and 23: truncated data, an incorrect string. */
+const entryFaults: ReadonlySet<number> = new Set([1265, 1366])
+/** Binary and without padding, so that a blank at the end tells two ids apart: MariaDB's name for it, and MySQL's. */
+const collations = ['utf8mb4_nopad_bin', 'utf8mb4_0900_bin']
+
 /** Orders in MariaDB or MySQL, over a pool of `mysql2/promise`. */
-export function mariadbOrderStore(pool: MariadbPool): OrderStore {
-  return new SqlOrderStore({
-    schema: readSchema('mariadb'),
+export function mariadbOrderStore(pool: MariadbPool, options?: SqlOrderStoreOptions): OrderStore {
+  const database: SqlDatabase = {
+    async schema(connection) {
+      const found = await connection.query(
+        'SELECT COLLATION_NAME AS name FROM information_schema.COLLATIONS WHERE COLLATION_NAME IN (?, ?)',
+        collations,
+      )
+      const collation = String(found.rows[0]?.['name'] ?? collations[0])
+      return readSchema('mariadb').map((statement) => statement.replaceAll('utf8mb4_nopad_bin', collation))
+    },
+    forUpdate: ' FOR UPDATE',
+    faultOf: mariadbFault,
     insertIgnore: (table, columns) =>
       `INSERT IGNORE INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
     async transaction(work) {
@@ -46,5 +69,12 @@ export function mariadbOrderStore(pool: MariadbPool): OrderStore {
       }
     },
     close: () => pool.end(),
-  })
+  }
+  return new SqlOrderStore(database, options)
+}
+
+function mariadbFault(error: unknown): SqlFault {
+  const { errno = 0, sqlState = '' } = error as { errno?: number; sqlState?: string }
+  if (conflicts.has(errno)) return 'conflict'
+  return entryFaults.has(errno) || /^2[23]/.test(sqlState) ? 'entry' : 'outage'
 }

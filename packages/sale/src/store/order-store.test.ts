@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { startMariadb, startPostgres, temporaryFolder } from '@firebreak/testkit'
 import { createPool } from 'mysql2/promise'
 import pg from 'pg'
@@ -12,13 +13,30 @@ interface Opened {
   readonly store: OrderStore
   /** A second store on the same data, as another worker has it. */
   readonly other: OrderStore
+  /** Runs a statement beside the stores. */
+  execute(sql: string): Promise<unknown>
+  /** The statement after which the database refuses a user called "forbidden". */
+  readonly forbidding: string
   stop(): Promise<void>
 }
+
+const check = "ALTER TABLE sale_orders ADD CONSTRAINT not_forbidden CHECK (user_id <> 'forbidden')"
 
 const databases: Record<string, () => Promise<Opened>> = {
   SQLite: async () => {
     const path = join(temporaryFolder('sale'), 'orders.sqlite')
-    return { store: await sqliteOrderStore(path), other: await sqliteOrderStore(path), stop: async () => {} }
+    return {
+      store: await sqliteOrderStore(path),
+      other: await sqliteOrderStore(path),
+      execute: async (sql) => {
+        const database = new DatabaseSync(path)
+        database.exec(sql)
+        database.close()
+      },
+      forbidding:
+        "CREATE TRIGGER not_forbidden BEFORE INSERT ON sale_orders WHEN NEW.user_id = 'forbidden' BEGIN SELECT RAISE(ABORT, 'forbidden'); END",
+      stop: async () => {},
+    }
   },
   PostgreSQL: async () => {
     const server = await startPostgres()
@@ -28,12 +46,32 @@ const databases: Record<string, () => Promise<Opened>> = {
       made.on('error', () => {})
       return made
     }
-    return { store: postgresOrderStore(pool()), other: postgresOrderStore(pool()), stop: () => server.stop() }
+    const beside = pool()
+    return {
+      store: postgresOrderStore(pool()),
+      other: postgresOrderStore(pool()),
+      execute: (sql) => beside.query(sql),
+      forbidding: check,
+      stop: async () => {
+        await beside.end()
+        await server.stop()
+      },
+    }
   },
   MariaDB: async () => {
     const server = await startMariadb()
     const pool = () => createPool({ uri: server.url, connectionLimit: 4 })
-    return { store: mariadbOrderStore(pool()), other: mariadbOrderStore(pool()), stop: () => server.stop() }
+    const beside = pool()
+    return {
+      store: mariadbOrderStore(pool()),
+      other: mariadbOrderStore(pool()),
+      execute: (sql) => beside.query(sql),
+      forbidding: check,
+      stop: async () => {
+        await beside.end()
+        await server.stop()
+      },
+    }
   },
 }
 
@@ -82,6 +120,26 @@ describe.each(Object.keys(databases))('orders in %s', (name) => {
     expect(await store.get('nobody')).toBe(undefined)
   })
 
+  test('a database that is broken or gone is an outage, never the fault of an order', async () => {
+    const broken = await databases[name]!()
+    await broken.store.migrate()
+    await broken.execute('DROP TABLE sale_orders')
+    const outage = { code: 'FB_SALE_STORE_DOWN', isOutage: true }
+    await expect(broken.store.store([event()])).rejects.toMatchObject(outage)
+    await broken.stop()
+    await expect(broken.store.store([event()])).rejects.toMatchObject(outage)
+    await broken.store.close()
+    await broken.other.close()
+  })
+
+  test('what the database itself refuses is the fault of the order', async () => {
+    const voucherId = await voucher(5)
+    await opened.execute(opened.forbidding)
+    const refused = { code: 'FB_SALE_STORE', isOutage: false }
+    await expect(store.store([event({ voucherId, userId: 'forbidden' })])).rejects.toMatchObject(refused)
+    expect(await store.store([event({ voucherId })])).toEqual([{ kind: 'stored' }])
+  })
+
   test('a second order of the same user, and one beyond the total, are rejected with the reason', async () => {
     const voucherId = await voucher(2)
     const [, second] = await store.store([event({ voucherId, userId: 'ann' }), event({ voucherId, userId: 'ann' })])
@@ -111,6 +169,82 @@ describe.each(Object.keys(databases))('orders in %s', (name) => {
     await store.store([paid])
     expect((await store.get(paid.orderId))?.state).toBe('paid')
     expect(await store.count(voucherId)).toBe(1)
+  })
+
+  test('an order id that comes with other content is rejected, not taken for the order that has it', async () => {
+    const voucherId = await voucher(10)
+    const order = event({ voucherId, userId: 'ann', number: 1 })
+    await store.store([order])
+    for (const other of [{ userId: 'bob' }, { number: 2 }, { voucherId: await voucher(5) }])
+      expect(await store.store([{ ...order, ...other }])).toEqual([
+        {
+          kind: 'rejected',
+          reason: expect.stringContaining(`order id ${order.orderId} is taken by number 1 of user ann`),
+        },
+      ])
+    expect(await store.count(voucherId)).toBe(1)
+  })
+
+  test('user ids are refused or told apart by the same rule as everywhere', async () => {
+    const voucherId = await voucher(20)
+    const users = ['ann', 'ann ', 'Ann', 'änn', 'a\u0308nn', 'x'.repeat(255), '\u{1f600}'.repeat(127)]
+    const events = users.map((userId) => event({ voucherId, userId, limit: 1 }))
+    expect(await store.store(events)).toEqual(users.map(() => ({ kind: 'stored' })))
+    for (const { orderId, userId } of events) expect((await store.get(orderId))?.userId).toBe(userId)
+    const wrong = ['', 'x'.repeat(256), 'a\0b', '\ud800'].map((userId) => event({ voucherId, userId }))
+    const results = await store.store([...wrong, event({ voucherId, orderId: 'o\u00e4' })])
+    expect(results.map(({ kind }) => kind)).toEqual(Array.from({ length: 5 }, () => 'rejected'))
+    expect(await store.count(voucherId)).toBe(users.length)
+  })
+
+  test('a user holds no more than the order says, and numbers are his own for ever', async () => {
+    const voucherId = await voucher(20)
+    const of = (number: number) => event({ voucherId, userId: 'ann', number, limit: 2 })
+    const [first, second, third] = [of(1), of(2), of(3)]
+    await store.store([first, second])
+    expect((await store.store([third]))[0]).toMatchObject({
+      kind: 'rejected',
+      reason: expect.stringContaining('may hold 2'),
+    })
+    await store.store([{ ...first, kind: 'cancelled' }])
+    expect(await store.store([third])).toEqual([{ kind: 'stored' }])
+    expect(await store.count(voucherId)).toBe(2)
+  })
+
+  test('the total that an order carries counts, whatever was set before', async () => {
+    const voucherId = await voucher(1)
+    await store.store([event({ voucherId, total: 1 })])
+    expect((await store.store([event({ voucherId, total: 1 })]))[0]).toMatchObject({ kind: 'rejected' })
+    expect(await store.store([event({ voucherId, total: 2 })])).toEqual([{ kind: 'stored' }])
+  })
+
+  test('a paid order is refunded once, and a paid one cannot be cancelled', async () => {
+    const voucherId = await voucher(5)
+    const order = event({ voucherId })
+    await store.store([order, { ...order, kind: 'paid' }])
+    expect((await store.store([{ ...order, kind: 'cancelled' }]))[0]).toMatchObject({
+      kind: 'rejected',
+      reason: expect.stringContaining('cannot become cancelled'),
+    })
+    const refund = { ...order, kind: 'refunded' } as const
+    expect(await store.store([refund, refund, { ...order, kind: 'paid' }, order])).toEqual(
+      Array.from({ length: 4 }, () => ({ kind: 'stored' })),
+    )
+    expect((await store.get(order.orderId))?.state).toBe('refunded')
+    expect(await store.count(voucherId)).toBe(0)
+  })
+
+  test('workers that store the same vouchers in any order are never turned away by each other', async () => {
+    const vouchers = [await voucher(100), await voucher(100)]
+    const batches = Array.from({ length: 20 }, (_, index) => {
+      const placed = [0, 1, 2, 3].map((offset) => event({ voucherId: vouchers[(index + offset) % 2]! }))
+      return [...placed, { ...placed[0]!, kind: 'cancelled' as const }]
+    })
+    const results = await Promise.all(
+      batches.map((batch, index) => (index % 2 === 0 ? store : opened.other).store(batch)),
+    )
+    expect(results.flat().every(({ kind }) => kind === 'stored')).toBe(true)
+    expect((await store.count(vouchers[0]!)) + (await store.count(vouchers[1]!))).toBe(60)
   })
 
   test('two workers at once never store more than the total', async () => {

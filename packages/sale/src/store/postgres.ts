@@ -1,6 +1,13 @@
 import type { OrderStore } from './order-store.ts'
 import { readSchema } from './schema.ts'
-import { type SqlConnection, SqlOrderStore, type SqlRow } from './sql-order-store.ts'
+import {
+  type SqlConnection,
+  type SqlDatabase,
+  type SqlFault,
+  SqlOrderStore,
+  type SqlOrderStoreOptions,
+  type SqlRow,
+} from './sql-order-store.ts'
 
 /** What is used of a `pg` pool. */
 export interface PostgresPool {
@@ -14,9 +21,11 @@ interface PostgresConnection {
 }
 
 /** Orders in PostgreSQL, over a pool of the `pg` package. */
-export function postgresOrderStore(pool: PostgresPool): OrderStore {
-  return new SqlOrderStore({
-    schema: readSchema('postgres'),
+export function postgresOrderStore(pool: PostgresPool, options?: SqlOrderStoreOptions): OrderStore {
+  const database: SqlDatabase = {
+    schema: async () => readSchema('postgres'),
+    forUpdate: ' FOR UPDATE',
+    faultOf: postgresFault,
     insertIgnore: (table, columns) =>
       `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')}) ON CONFLICT DO NOTHING`,
     async transaction(work) {
@@ -47,5 +56,13 @@ export function postgresOrderStore(pool: PostgresPool): OrderStore {
       }
     },
     close: () => pool.end(),
-  })
+  }
+  return new SqlOrderStore(database, options)
+}
+
+/** By SQLSTATE: 40 is a conflict; 22 (data) and 23 (constraints) are the entry's fault. */
+function postgresFault(error: unknown): SqlFault {
+  const { code = '' } = error as { code?: string }
+  if (/^40[0-9A-Z]{3}$/.test(code)) return 'conflict'
+  return /^2[23][0-9A-Z]{3}$/.test(code) ? 'entry' : 'outage'
 }

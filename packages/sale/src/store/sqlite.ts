@@ -1,12 +1,21 @@
 import { resolve } from 'node:path'
 import type { OrderStore } from './order-store.ts'
 import { readSchema } from './schema.ts'
-import { type SqlConnection, type SqlDatabase, SqlOrderStore, type SqlRow } from './sql-order-store.ts'
+import {
+  type SqlConnection,
+  type SqlDatabase,
+  type SqlFault,
+  SqlOrderStore,
+  type SqlOrderStoreOptions,
+  type SqlRow,
+} from './sql-order-store.ts'
 
 const turns = new Map<string | symbol, Promise<unknown>>()
+/** SQLITE_TOOBIG, SQLITE_CONSTRAINT, SQLITE_MISMATCH, SQLITE_RANGE. */
+const entryFaults: ReadonlySet<number> = new Set([18, 19, 20, 25])
 
 /** Orders in an SQLite file (`:memory:` for tests); the default, it needs no server. */
-export async function sqliteOrderStore(path: string): Promise<OrderStore> {
+export async function sqliteOrderStore(path: string, options?: SqlOrderStoreOptions): Promise<OrderStore> {
   // Loaded here and not at the top: library packages run on Node 20 too, where this module does not exist.
   const { DatabaseSync } = await import('node:sqlite')
   const database = new DatabaseSync(path, { timeout: 10_000 })
@@ -22,9 +31,11 @@ export async function sqliteOrderStore(path: string): Promise<OrderStore> {
   // processes are waited for in BEGIN IMMEDIATE.
   const turn = path === ':memory:' ? Symbol(path) : resolve(path)
   const sqlDatabase: SqlDatabase = {
-    schema: readSchema('sqlite'),
+    schema: async () => readSchema('sqlite'),
     insertIgnore: (table, columns) =>
       `INSERT OR IGNORE INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
+    forUpdate: '',
+    faultOf: sqliteFault,
     transaction(work) {
       const run = async () => {
         database.exec('BEGIN IMMEDIATE')
@@ -33,7 +44,8 @@ export async function sqliteOrderStore(path: string): Promise<OrderStore> {
           database.exec('COMMIT')
           return result
         } catch (error) {
-          database.exec('ROLLBACK')
+          // Some errors (a full disk) have rolled back already.
+          if (database.isTransaction) database.exec('ROLLBACK')
           throw error
         }
       }
@@ -49,5 +61,11 @@ export async function sqliteOrderStore(path: string): Promise<OrderStore> {
       database.close()
     },
   }
-  return new SqlOrderStore(sqlDatabase)
+  return new SqlOrderStore(sqlDatabase, options)
+}
+
+function sqliteFault(error: unknown): SqlFault {
+  // The low byte is the code, what is above it tells its kind.
+  const code = ((error as { errcode?: number }).errcode ?? 0) & 0xff
+  return entryFaults.has(code) ? 'entry' : 'outage'
 }

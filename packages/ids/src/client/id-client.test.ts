@@ -1,0 +1,11 @@
+import { expect, test } from 'vitest'
+import { IdClient } from './id-client.ts'
+
+test('a batch that no service gives is refused when the client is made', () => {
+  const made = (batch: number) => () => new IdClient({ url: 'http://127.0.0.1:1', batch })
+  made(10_000)()
+  for (const batch of [10_001, 0, 1.5, Number.NaN])
+    expect(made(batch)).toThrow(
+      expect.objectContaining({ code: 'FB_OPTION_INVALID', message: expect.stringContaining('10000') }),
+    )
+})

@@ -1,0 +1,300 @@
+import { type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
+import { Redis } from 'ioredis'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { DeadLetters } from '../dead-letters/dead-letters.ts'
+import { type PurchaseResult, Sale } from '../purchase/sale.ts'
+import { saleKeys } from '../sale-keys.ts'
+import type { OrderEvent, OrderStore } from '../store/order-store.ts'
+import { sqliteOrderStore } from '../store/sqlite.ts'
+import { OrderWorker, type OrderWorkerOptions } from './order-worker.ts'
+
+let server: RedisServer
+let client: Redis
+let sale: Sale
+let store: OrderStore
+let workers: OrderWorker[] = []
+let counter = 0
+
+beforeAll(async () => {
+  server = await startRedis()
+  client = new Redis(server.port)
+  sale = new Sale(client, { ids: { next: () => `order-${++counter}` } })
+})
+beforeEach(async () => {
+  await client.flushall()
+  store = await sqliteOrderStore(':memory:')
+  await store.migrate()
+})
+afterEach(async () => {
+  await Promise.all(workers.map((worker) => worker.close()))
+  workers = []
+})
+afterAll(async () => {
+  await sale.close()
+  client.disconnect()
+  await server.stop()
+})
+
+async function worker(options: Partial<OrderWorkerOptions> = {}): Promise<OrderWorker> {
+  const made = new OrderWorker(client, { store, name: `w${workers.length}`, scanMs: 20, ...options })
+  workers.push(made)
+  await made.start()
+  return made
+}
+
+async function open(stock: number, perUser = 1): Promise<string> {
+  const id = `v${++counter}`
+  const now = Math.floor(Date.now() / 1000)
+  await sale.open({ id, begin: now - 5, end: now + 1000, stock, perUser })
+  return id
+}
+
+async function pendingCount(voucherId: string): Promise<number> {
+  const [count] = (await client.call('XPENDING', saleKeys(voucherId).orders, 'orders')) as [number]
+  return count
+}
+
+async function isDone(voucherId: string): Promise<boolean> {
+  const [info] = (await client.call('XINFO', 'GROUPS', saleKeys(voucherId).orders)) as string[][]
+  const fields = new Map(info!.flatMap((name, index) => (index % 2 === 0 ? [[name, info![index + 1]]] : [])))
+  const last = await client.xrevrange(saleKeys(voucherId).orders, '+', '-', 'COUNT', 1)
+  return fields.get('last-delivered-id') === last[0]?.[0] && (await pendingCount(voucherId)) === 0
+}
+
+function orderOf(result: PurchaseResult): string {
+  if (result.code !== 'sold') throw new Error(`not sold but ${result.code}`)
+  return result.orderId
+}
+
+/** A store that does something before each call. */
+function wrapped(before: (events: readonly OrderEvent[]) => Promise<void> | void, inner = store): OrderStore {
+  return {
+    migrate: () => inner.migrate(),
+    async setTotal(voucherId, total) {
+      await before([])
+      return inner.setTotal(voucherId, total)
+    },
+    async store(events) {
+      await before(events)
+      return inner.store(events)
+    },
+    get: (orderId) => inner.get(orderId),
+    async count(voucherId) {
+      await before([])
+      return inner.count(voucherId)
+    },
+    close: () => inner.close(),
+  }
+}
+
+test('a later event of a user waits for an earlier one that is with another worker', async () => {
+  const id = await open(1)
+  const seen: string[] = []
+  let release = () => {}
+  const held = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  let isFirst = true
+  const slow = wrapped(async (events) => {
+    if (events.length > 0 && isFirst) {
+      isFirst = false
+      await held
+    }
+    seen.push(...events.map(({ kind, orderId }) => `${kind} ${orderId}`))
+  })
+  const quick = wrapped((events) => void seen.push(...events.map(({ kind, orderId }) => `${kind} ${orderId}`)))
+  await worker({ store: slow, batch: 1 })
+  const first = orderOf(await sale.purchase(id, 'ann'))
+  await waitFor(() => !isFirst)
+  const other = await worker({ store: quick })
+  await sale.cancel(id, first)
+  const second = orderOf(await sale.purchase(id, 'ann'))
+  // The other worker has both, and may store neither.
+  await waitFor(async () => (await pendingCount(id)) === 3)
+  const before = await client.info('commandstats')
+  await waitFor(async () => (await client.info('commandstats')) !== before)
+  expect(seen).toEqual([])
+  release()
+  await waitFor(() => isDone(id))
+  expect(seen).toEqual([`placed ${first}`, `cancelled ${first}`, `placed ${second}`])
+  expect(other.counts.dead).toBe(0)
+  expect(await store.count(id)).toBe(1)
+})
+
+test('an order that takes the place of a cancelled one of another user is not given up before that is stored', async () => {
+  const id = await open(1)
+  await client.xgroup('CREATE', saleKeys(id).orders, 'orders', '0', 'MKSTREAM')
+  const first = orderOf(await sale.purchase(id, 'ann'))
+  const starter = await worker()
+  await waitFor(async () => (await store.count(id)) === 1)
+  await starter.close()
+  await sale.cancel(id, first)
+  // A worker that died has the cancellation.
+  await client.xreadgroup('GROUP', 'orders', 'dead', 'COUNT', 10, 'STREAMS', saleKeys(id).orders, '>')
+  const second = orderOf(await sale.purchase(id, 'bob'))
+  let tries = 0
+  const counting = wrapped((events) => {
+    if (events.some(({ orderId }) => orderId === second)) tries++
+  })
+  const patient = await worker({ store: counting, claimAfterMs: 300 })
+  await waitFor(() => tries > 2)
+  await waitFor(async () => (await store.get(second))?.state === 'placed')
+  expect((await store.get(first))?.state).toBe('cancelled')
+  expect(patient.counts.dead).toBe(0)
+})
+
+test('a store that is down stops the worker, is told once, and costs no order', async () => {
+  const id = await open(20)
+  let isDown = false
+  let tries = 0
+  const failing = wrapped(() => {
+    if (!isDown) return
+    tries++
+    throw new Error('connect ECONNREFUSED')
+  })
+  const errors: string[] = []
+  let recoveries = 0
+  const made = await worker({
+    store: failing,
+    claimAfterMs: 1,
+    maxDeliveries: 2,
+    maxRetryMs: 5,
+    onError: (error) => errors.push(error.message),
+    onRecovery: () => recoveries++,
+  })
+  await sale.purchase(id, 'first')
+  await waitFor(async () => (await store.count(id)) === 1)
+  isDown = true
+  await Promise.all(Array.from({ length: 15 }, (_, index) => sale.purchase(id, `u${index}`)))
+  await waitFor(() => tries > 30)
+  expect(made.state).toBe('waiting')
+  expect(errors).toEqual(['the order store is down: connect ECONNREFUSED'])
+  isDown = false
+  await waitFor(() => made.state === 'running')
+  await waitFor(() => isDone(id))
+  expect(await store.count(id)).toBe(16)
+  expect(recoveries).toBe(1)
+  expect(made.counts).toMatchObject({ outages: 1, dead: 0 })
+  expect(await client.xlen(saleKeys(id).dead)).toBe(0)
+})
+
+test('a store that never answers is down', async () => {
+  const id = await open(3)
+  let isHung = true
+  const hung = wrapped((events) => (isHung && events.length > 0 ? new Promise<void>(() => {}) : undefined))
+  const errors: string[] = []
+  await worker({ store: hung, storeTimeoutMs: 30, maxRetryMs: 10, onError: (error) => errors.push(error.message) })
+  await sale.purchase(id, 'ann')
+  await waitFor(() => errors.some((message) => message.includes('did not answer for 30 ms')))
+  isHung = false
+  await waitFor(async () => (await store.count(id)) === 1)
+})
+
+test('a worker that starts again under its name goes on with what it had', async () => {
+  const id = await open(3)
+  await client.xgroup('CREATE', saleKeys(id).orders, 'orders', '0', 'MKSTREAM')
+  await sale.purchase(id, 'ann')
+  await client.xreadgroup('GROUP', 'orders', 'again', 'COUNT', 10, 'STREAMS', saleKeys(id).orders, '>')
+  await worker({ name: 'again', claimAfterMs: 600_000 })
+  await waitFor(async () => (await store.count(id)) === 1)
+})
+
+test('dead letters are told, listed with the reason, replayed and discarded', async () => {
+  const id = await open(5)
+  let isPoison = true
+  const picky = wrapped((events) => {
+    if (isPoison && events.some(({ userId }) => userId === 'poison')) throw new Error('no poison here')
+  })
+  const errors: Error[] = []
+  await worker({ store: picky, claimAfterMs: 5, maxDeliveries: 2, onError: (error) => errors.push(error) })
+  await client.xadd(saleKeys(id).orders, '*', 'kind', 'nonsense', 'order', 'x')
+  const orderId = orderOf(await sale.purchase(id, 'poison'))
+  await sale.pay(id, orderId)
+  await sale.purchase(id, 'ann')
+  const dead = new DeadLetters(client)
+  await waitFor(async () => (await dead.count()).get(id) === 3)
+  expect(errors.filter(({ name, message }) => message.includes('is a dead letter') && name !== '')).toHaveLength(3)
+  const letters = await dead.list(id)
+  expect(letters.map(({ reason, cause, fields }) => ({ reason, cause, kind: fields['kind'] }))).toEqual([
+    { reason: 'its kind is "nonsense"', cause: undefined, kind: 'nonsense' },
+    { reason: 'it failed 2 times', cause: 'no poison here', kind: 'placed' },
+    { reason: 'it failed 2 times', cause: 'no poison here', kind: 'paid' },
+  ])
+  expect(await dead.list(id, { after: letters[0]!.id, limit: 1 })).toEqual([letters[1]])
+  expect(await dead.discard(id, [letters[0]!.id])).toBe(1)
+  expect(await dead.discard(id, [letters[0]!.id])).toBe(0)
+  isPoison = false
+  expect(
+    await dead.replay(
+      id,
+      letters.slice(1).map((letter) => letter.id),
+    ),
+  ).toBe(2)
+  await waitFor(async () => (await store.get(orderId))?.state === 'paid')
+  expect(await dead.count()).toEqual(new Map())
+})
+
+test('where there is no room for dead letters they stay pending, and are told', async () => {
+  const id = await open(5)
+  const errors: string[] = []
+  for (const order of ['x', 'y']) await client.xadd(saleKeys(id).orders, '*', 'kind', 'nonsense', 'order', order)
+  await worker({ claimAfterMs: 20, maxDeadLetters: 1, onError: (error) => errors.push(error.message) })
+  await waitFor(() => errors.some((message) => message.includes('so it stays pending')))
+  expect(await pendingCount(id)).toBe(1)
+  const dead = new DeadLetters(client)
+  await dead.discard(
+    id,
+    (await dead.list(id)).map((letter) => letter.id),
+  )
+  await waitFor(async () => (await pendingCount(id)) === 0)
+  expect((await dead.list(id))[0]?.fields['order']).toBe('y')
+})
+
+test('a voucher made by hand is served to the last step', async () => {
+  const now = Math.floor(Date.now() / 1000)
+  await worker()
+  await client.hset('seckill:hand', 'begin', now - 5, 'end', now + 100, 'stock', 2)
+  const orders = [orderOf(await sale.purchase('hand', 'ann')), orderOf(await sale.purchase('hand', 'bob'))]
+  expect(await sale.purchase('hand', 'eve')).toMatchObject({ code: 'soldout' })
+  for (const orderId of orders) await waitFor(async () => (await store.get(orderId))?.state === 'placed')
+})
+
+test('orders of stock that came later, by restock or by hand, are stored too', async () => {
+  const id = await open(1)
+  const made = await worker()
+  await sale.purchase(id, 'ann')
+  await sale.restock(id, 1)
+  await sale.purchase(id, 'bob')
+  await client.hset(saleKeys(id).voucher, 'stock', 1)
+  await sale.purchase(id, 'eve')
+  await waitFor(async () => (await store.count(id)) === 3)
+  expect(made.counts.dead).toBe(0)
+})
+
+test('orders that nobody pays are taken back by the workers', async () => {
+  const hasty = new Sale(client, { ids: { next: () => `hasty-${++counter}` }, payWithinMs: 1 })
+  const id = await open(1)
+  const orderId = orderOf(await hasty.purchase(id, 'ann'))
+  const made = await worker()
+  await waitFor(async () => (await store.get(orderId))?.state === 'expired')
+  expect(made.counts.expired).toBe(1)
+  expect(await sale.stock(id)).toEqual({ stock: 1, total: 1, buyers: 0 })
+  await hasty.close()
+})
+
+test('stored entries leave the stream, pending ones and those of other groups do not', async () => {
+  const id = await open(1000)
+  const { orders } = saleKeys(id)
+  await client.config('SET', 'stream-node-max-entries', '10')
+  await Promise.all(Array.from({ length: 300 }, (_, index) => sale.purchase(id, `u${index}`)))
+  await client.xgroup('CREATE', orders, 'reports', '0')
+  const made = await worker({ keepStoredMs: 0 })
+  await waitFor(async () => (await store.count(id)) === 300)
+  await made.close()
+  expect(await client.xlen(orders)).toBe(300)
+  await client.xgroup('DESTROY', orders, 'reports')
+  const next = await worker({ keepStoredMs: 0, name: 'trimmer' })
+  await waitFor(async () => (await client.xlen(orders)) < 50)
+  expect(next.counts.dead).toBe(0)
+  expect(await store.count(id)).toBe(300)
+})

@@ -1,0 +1,24 @@
+-- Adds items to a voucher's stock, or takes unsold ones away.
+--
+-- KEYS  1 voucher hash  2 restocked zset
+-- ARGV  1 how many (negative: away, no more than are left)  2 token of this call: sent twice it counts once
+--       3 channel  4 publish command  5 how many tokens are kept
+-- Returns {code, stock, total}
+--   'done'     with the stock and total now
+--   'unknown'  there is no such voucher
+--   'adopt'    run adopt.lua, then try again
+--   'invalid'  the stock is no whole number
+local voucher = redis.call('HMGET', KEYS[1], 'stock', 'sold')
+if not voucher[1] then return {'unknown', 0, 0} end
+if not string.find(voucher[1], '^%-?%d+$') then return {'invalid', 0, 0} end
+if not voucher[2] then return {'adopt', 0, 0} end
+local stock, sold = tonumber(voucher[1]), tonumber(voucher[2])
+local time = redis.call('TIME')
+if redis.call('ZADD', KEYS[2], 'NX', time[1] * 1000000 + time[2], ARGV[2]) == 0 then return {'done', stock, stock + sold} end
+redis.call('ZREMRANGEBYRANK', KEYS[2], 0, -1 - ARGV[5])
+
+local count = math.max(tonumber(ARGV[1]), -math.max(stock, 0))
+stock = stock + count
+redis.call('HSET', KEYS[1], 'stock', string.format('%.0f', stock), 'total', string.format('%.0f', stock + sold))
+if count > 0 then redis.call(ARGV[4], ARGV[3], 'restock:' .. redis.call('HINCRBY', KEYS[1], 'restocks', 1)) end
+return {'done', stock, stock + sold}

@@ -1,0 +1,51 @@
+import { loadScript, type Redis } from '@firebreak/redis'
+import { type SaleKeys, saleKeys } from '../sale-keys.ts'
+
+const settleScript = loadScript(new URL('./settle.lua', import.meta.url))
+
+/** What an order can be. */
+export type OrderState = 'placed' | 'paid' | 'cancelled' | 'expired' | 'refunded'
+
+/** The answer to a payment, a cancellation, a refund or an expiry: it counts once only. */
+export interface SettleResult {
+  readonly result: 'done' | 'already' | 'refused' | 'early' | 'unknown'
+  readonly state: OrderState | ''
+}
+
+/** The command that messages are published with. */
+export function publishCommand({ topology }: Redis): 'PUBLISH' | 'SPUBLISH' {
+  return topology === 'cluster' ? 'SPUBLISH' : 'PUBLISH'
+}
+
+/** The keys of the purchase and the settle script, in their order. */
+export function scriptKeys(keys: SaleKeys): string[] {
+  return [keys.voucher, keys.users, keys.holders, keys.orders, keys.states, keys.unpaid]
+}
+
+/** Moves an order on; with `toStock` an item that comes back is on sale again. */
+export async function settleOrder(
+  redis: Redis,
+  voucherId: string,
+  orderId: string,
+  state: Exclude<OrderState, 'placed'>,
+  toStock = true,
+): Promise<SettleResult> {
+  const keys = saleKeys(voucherId)
+  const args = [orderId, state, keys.channel, publishCommand(redis), toStock ? '1' : '0']
+  const [result, now] = (await redis.run(settleScript, scriptKeys(keys), args)) as [
+    SettleResult['result'],
+    OrderState | '',
+  ]
+  return { result, state: now }
+}
+
+/** Takes back orders whose time to pay is over; gives how many. Any number of processes may call it. */
+export async function expireUnpaid(redis: Redis, voucherId: string, limit: number): Promise<number> {
+  const { unpaid } = saleKeys(voucherId)
+  const time = (await redis.send(['TIME'], { key: unpaid })) as [string, string]
+  const now = Number(time[0]) * 1000 + Math.floor(Number(time[1]) / 1000)
+  const range = ['ZRANGE', unpaid, '-inf', now, 'BYSCORE', 'LIMIT', 0, limit] as const
+  const due = (await redis.send(range)) as string[]
+  const results = await Promise.all(due.map((orderId) => settleOrder(redis, voucherId, orderId, 'expired')))
+  return results.filter(({ result }) => result === 'done').length
+}

@@ -1,4 +1,4 @@
-import { type Clock, systemTimers, type Timers } from '@firebreak/core'
+import { type Clock, type Runtime, systemRuntime, type Timers } from '@firebreak/core'
 import type { Answer, LimiterCounts } from '../answer.ts'
 import { LimitCostError } from '../errors.ts'
 import type { LimitSpec } from '../spec/spec.ts'
@@ -10,11 +10,14 @@ import { Blocks } from './blocks.ts'
 import { KeyTable } from './key-table.ts'
 import { makeAlgorithm } from './make-algorithm.ts'
 import { RecentIds } from './recent-ids.ts'
-import { turnClock } from './turn-clock.ts'
+import { clockFor } from './turn-clock.ts'
 
 /** How a limiter in this process is made. */
 export interface LocalLimiterOptions {
-  /** Where it reads the time. @default the wall clock, read once in a burst of one turn (see `TurnClock`) */
+  /**
+   * Where it reads the time.
+   * @default the steady clock, read once in a burst of one turn (see `TurnClock`); the wall clock for `calendarWindow`
+   */
   readonly clock?: Clock
   /** The most keys it remembers; beyond, those nearest to unused start anew. @default 100000 */
   readonly maxKeys?: number
@@ -22,8 +25,10 @@ export interface LocalLimiterOptions {
   readonly name?: string
   /** The most calls of `wait` that stand in line at once. @default 1000 */
   readonly maxWaiting?: number
-  /** How `wait` sleeps. @default the system's timers */
+  /** How `wait` sleeps. @default the runtime's timers */
   readonly timers?: Timers
+  /** Where time and timers come from, unless they are given. @default the system's */
+  readonly runtime?: Runtime
 }
 
 /** A limiter whose state is in this process; every call but `wait` is synchronous. */
@@ -39,11 +44,11 @@ export class LocalLimiter {
   readonly #line: WaitingLine
 
   constructor(spec: LimitSpec, options: LocalLimiterOptions = {}) {
-    const { clock = turnClock, maxKeys = 100_000, name = specId(spec), maxWaiting = 1000 } = options
+    const { runtime = systemRuntime, maxKeys = 100_000, name = specId(spec), maxWaiting = 1000 } = options
     requireWhole('maxKeys', maxKeys, 1, 2 ** 24)
     this.spec = spec
     this.name = name
-    this.#clock = clock
+    this.#clock = options.clock ?? clockFor(runtime, spec.kind)
     this.#algorithm = makeAlgorithm(spec)
     this.#table = new KeyTable(this.#algorithm, maxKeys)
     this.#blocks = new Blocks(maxKeys)
@@ -51,7 +56,7 @@ export class LocalLimiter {
     this.#line = new WaitingLine({
       take: (key, cost) => this.take(key, cost),
       refund: (key, cost) => this.refund(key, cost),
-      timers: options.timers ?? systemTimers,
+      timers: options.timers ?? runtime.timers,
       maxWaiting,
     })
   }

@@ -1,3 +1,4 @@
+import { systemRuntime } from '@firebreak/core'
 import { type RedisServer, startRedis } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -21,7 +22,7 @@ afterAll(async () => {
 
 const startMs = Date.UTC(2026, 0, 1, 2)
 const stores: Record<string, (clock: { now(): number }) => RuleStore> = {
-  memory: (clock) => new MemoryRuleStore({ clock }),
+  memory: (clock) => new MemoryRuleStore({ runtime: { ...systemRuntime, clock, wallClock: clock } }),
   'redis with lists': (testClock) =>
     new RedisRuleStore(client, { testClock, prefix: `{t${prefixes++}}`, deadlineMs: 20_000 }),
   'redis with sorted sets': (testClock) =>

@@ -89,12 +89,7 @@ function allRedis(limiters: readonly RedisLimiter[]): AllLimiter<Promise<AllAnsw
       const redisKeys = limiters.flatMap((limiter, index) => limiter.redisKeys(names[index]!))
       const reply = await first.guarded(() =>
         first.scripts.run(script, redisKeys, (serverNowMs) =>
-          limiters.flatMap(({ plan }) => [
-            plan.algorithm,
-            ...plan.parameters(serverNowMs),
-            cost,
-            `${process.pid}-${++calls}-${Math.random().toString(36).slice(2)}`,
-          ]),
+          limiters.flatMap(({ plan }) => [plan.algorithm, ...plan.parameters(serverNowMs), cost, first.newId()]),
         ),
       )
       const answers = limiters.map((limiter, index) => {
@@ -118,8 +113,6 @@ function allRedis(limiters: readonly RedisLimiter[]): AllLimiter<Promise<AllAnsw
     },
   }
 }
-
-let calls = 0
 
 function keyFor(keys: AllKeys, limiter: { readonly name: string }): string {
   if (typeof keys === 'string') return keys

@@ -54,8 +54,12 @@ export class LocalLimiter {
     this.#blocks = new Blocks(maxKeys)
     this.#refunded = new RecentIds(Math.max(spanMs(spec), 60_000))
     this.#line = new WaitingLine({
+      spec,
       take: (key, cost) => this.take(key, cost),
+      peek: (key) => this.peek(key),
       refund: (key, cost) => this.refund(key, cost),
+      isSynchronous: true,
+      clock: options.clock ?? runtime.clock,
       timers: options.timers ?? runtime.timers,
       maxWaiting,
     })
@@ -64,6 +68,11 @@ export class LocalLimiter {
   /** Keys remembered now. */
   get size(): number {
     return this.#table.size
+  }
+
+  /** Calls of `wait` that have not been served yet. */
+  get waiting(): number {
+    return this.#line.waiting
   }
 
   /** Asks for `cost` units; charged only where admitted. */
@@ -89,6 +98,7 @@ export class LocalLimiter {
     if (isMarked && !this.#refunded.isFirst(`${key}\0${requestId}`, nowMs)) return false
     const slot = this.#table.find(key)
     if (slot !== undefined) this.#algorithm.refund(slot, nowMs, units, requestId)
+    this.#line.poke(key)
     return true
   }
 
@@ -96,6 +106,7 @@ export class LocalLimiter {
   reset(key: string): void {
     this.#table.remove(key)
     this.#blocks.delete(key)
+    this.#line.poke(key)
   }
 
   /** Denies a key for so long, whatever its limit says. */

@@ -1,5 +1,4 @@
-import { randomBytes } from 'node:crypto'
-import { InvalidOptionError, systemTimers, type Timers } from '@firebreak/core'
+import { InvalidOptionError, type Runtime, systemRuntime, type Timers } from '@firebreak/core'
 import { type Redis, type RedisClient, toRedis } from '@firebreak/redis'
 import type { Answer, LimiterCounts } from '../answer.ts'
 import { LimitCostError } from '../errors.ts'
@@ -50,8 +49,10 @@ export interface RedisLimiterOptions {
   readonly maxWaiting?: number
   /** Hears each failed call, for logs. */
   readonly onError?: (error: unknown) => void
-  /** @default the system's timers */
+  /** @default the runtime's timers */
   readonly timers?: Timers
+  /** Where time, timers and names come from. @default the system's */
+  readonly runtime?: Runtime
   /** For tests only: the time that scripts are handed. Production always uses Redis' own. @internal */
   readonly testClock?: { now(): number }
 }
@@ -70,6 +71,7 @@ export class RedisLimiter {
   /** @internal */
   readonly scripts: ServerScripts
   readonly #options: RedisLimiterOptions
+  readonly #runtime: Runtime
   readonly #availability: Availability
   readonly #takes: TakeBatcher
   /** For peeks and leases, which are nobody's call. */
@@ -94,9 +96,12 @@ export class RedisLimiter {
     this.plan = redisPlan(spec)
     this.keys = new LimitKeys(prefix, spec)
     this.#options = options
-    this.scripts = new ServerScripts(this.redis, { deadlineMs, testClock: options.testClock })
-    const timers = options.timers ?? systemTimers
+    const runtime = options.runtime ?? systemRuntime
+    this.#runtime = runtime
+    this.scripts = new ServerScripts(this.redis, { deadlineMs, testClock: options.testClock, runtime })
+    const timers = options.timers ?? runtime.timers
     this.#availability = new Availability(this.redis, {
+      clock: runtime.clock,
       deadlineMs,
       failures: options.breakerFailures ?? 3,
       probeMs: options.probeMs ?? 200,
@@ -105,6 +110,7 @@ export class RedisLimiter {
     })
     const batcherOptions = {
       plan: this.plan,
+      runtime,
       awakeMs,
       sharesCalls: this.redis.topology !== 'cluster',
       redisKeys: (key: string) => this.redisKeys(key),
@@ -125,12 +131,16 @@ export class RedisLimiter {
       fallback: (key) => this.unavailable(key, 0),
     })
     const remembers = (options.rememberDenied ?? true) && spec.kind !== 'concurrency' && !options.testClock
-    if (remembers) this.#denied = new DeniedMemory(maxKeys)
-    if (options.lease !== undefined) this.#leases = new Leases(options.lease, maxKeys)
-    if (onUnavailable === 'local') this.#local = new LocalLimiter(spec, { maxKeys })
+    if (remembers) this.#denied = new DeniedMemory(maxKeys, runtime.clock)
+    if (options.lease !== undefined) this.#leases = new Leases(options.lease, maxKeys, runtime.clock)
+    if (onUnavailable === 'local') this.#local = new LocalLimiter(spec, { maxKeys, runtime })
     this.#line = new WaitingLine({
+      spec,
       take: (key, cost) => this.take(key, cost),
+      peek: (key) => this.peek(key),
       refund: (key, cost) => this.refund(key, cost),
+      isSynchronous: false,
+      clock: runtime.clock,
       timers,
       maxWaiting: options.maxWaiting ?? 1000,
     })
@@ -177,7 +187,13 @@ export class RedisLimiter {
         markMs,
       ]),
     )
+    this.#line.poke(key)
     return reply?.[0] === 1
+  }
+
+  /** Calls of `wait` that have not been served yet. */
+  get waiting(): number {
+    return this.#line.waiting
   }
 
   /** Forgets a key: unused and not blocked. */
@@ -186,6 +202,7 @@ export class RedisLimiter {
     this.#leases?.forget(key)
     this.#local?.reset(key)
     await this.guarded(() => this.redis.send(['DEL', ...this.redisKeys(key)]))
+    this.#line.poke(key)
   }
 
   /** Denies a key for so long, whatever its limit says. */
@@ -210,6 +227,11 @@ export class RedisLimiter {
     return algorithm === 'log' || algorithm === 'concurrency' ? [state, this.keys.block(key)] : [state]
   }
 
+  /** A name for a hold that has none. @internal */
+  newId(): string {
+    return this.#runtime.newId()
+  }
+
   /** Makes a call under the circuit breaker; undefined where Redis is away. @internal */
   async guarded<T>(call: () => Promise<T>): Promise<T | undefined> {
     if (this.#availability.isOpen) return undefined
@@ -228,7 +250,7 @@ export class RedisLimiter {
 
   #takeNow(key: string, cost: number, requestId?: string): Promise<Answer> {
     if (this.plan.algorithm !== 'concurrency') return this.#takes.take(key, cost, '')
-    return this.#takes.take(key, cost, requestId ?? randomBytes(9).toString('base64url'))
+    return this.#takes.take(key, cost, requestId ?? this.#runtime.newId())
   }
 
   /** Serves from a lease, fetching one where there is none: callers of one key share the fetch. */

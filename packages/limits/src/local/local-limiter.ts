@@ -19,7 +19,7 @@ export interface LocalLimiterOptions {
    * @default the steady clock, read once in a burst of one turn (see `TurnClock`); the wall clock for `calendarWindow`
    */
   readonly clock?: Clock
-  /** The most keys it remembers; beyond, those nearest to unused start anew. @default 100000 */
+  /** The most keys it remembers; beyond, those nearest to unused start again, denied ones last. @default 100000 */
   readonly maxKeys?: number
   /** The name in answers of `all` and in metrics. @default made of the spec */
   readonly name?: string
@@ -133,7 +133,10 @@ export class LocalLimiter {
       slot = this.#table.add(key, nowMs)
       this.counts.evicted = this.#table.evicted
     }
-    return this.#algorithm.take(slot, nowMs, cost, charges, requestId)
+    const answer = this.#algorithm.take(slot, nowMs, cost, charges, requestId)
+    // A cost that is never admitted says nothing about the key.
+    if (charges && answer.retryAfterMs !== null) this.#table.mark(key, slot, !answer.allowed)
+    return answer
   }
 }
 

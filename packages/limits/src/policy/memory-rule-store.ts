@@ -2,6 +2,7 @@ import { type Runtime, systemRuntime } from '@firebreak/core'
 import type { Calendar } from '../calendar/calendar.ts'
 import { RecentIds } from '../local/recent-ids.ts'
 import { absorbedEnd } from '../local/step-back.ts'
+import { TieredMap } from '../local/tiered-map.ts'
 import { daySeconds, type PolicyRule } from './policy.ts'
 import {
   type CounterState,
@@ -20,6 +21,7 @@ interface Numbers {
   dayEndsAt: number
   /** Times of a leak rule, oldest first. */
   times: number[]
+  isOver: boolean
 }
 
 /** The present on both clocks: days are the wall clock's, everything else is measured on the steady one. */
@@ -31,13 +33,12 @@ interface Present {
 /** Entries of a leak rule that are kept beyond its count, so that some can be taken back. */
 const spareEntries = 1000
 
-/** Counters of rules in this process: at most `maxCounters`, those without meaning are swept two at a time. */
+/** Counters of rules in this process: at most `maxCounters`, those without meaning are swept as new ones come, and those over their count are the last that a full store drops. */
 export class MemoryRuleStore implements RuleStore {
   readonly #runtime: Runtime
   readonly #maxCounters: number
-  readonly #counters = new Map<string, Numbers>()
+  readonly #counters = new TieredMap<Numbers>()
   readonly #taken = new RecentIds(daySeconds * 1000)
-  #hand = this.#counters.entries()
 
   constructor(options: { runtime?: Runtime; maxCounters?: number } = {}) {
     this.#runtime = options.runtime ?? systemRuntime
@@ -55,7 +56,12 @@ export class MemoryRuleStore implements RuleStore {
     const states: CounterState[] = []
     for (let index = 0; index < counters.length; index++) {
       const { key, rule, denies } = counters[index]!
-      const state = stateOf(rule, this.#counters.get(key), now, days)
+      const numbers = this.#counters.get(key)
+      const state = stateOf(rule, numbers, now, days)
+      if (numbers !== undefined && numbers.isOver !== state.isOver) {
+        numbers.isOver = state.isOver
+        this.#counters.mark(key, state.isOver)
+      }
       states.push(state)
       if (state.isOver && !isDecided && index < deciding && !rule.shadow) {
         isDecided = true
@@ -89,9 +95,9 @@ export class MemoryRuleStore implements RuleStore {
   #add({ key, rule }: RuleCounter, now: Present, days: Calendar): void {
     let numbers = this.#counters.get(key)
     if (numbers === undefined) {
-      numbers = { used: 0, endsAt: 0, usedToday: 0, dayEndsAt: 0, times: [] }
+      numbers = { used: 0, endsAt: 0, usedToday: 0, dayEndsAt: 0, times: [], isOver: false }
       this.#makeRoom(now)
-      this.#counters.set(key, numbers)
+      this.#counters.add(key, numbers)
     } else settle(rule, numbers, now, days)
     if (rule.method === 'leak') {
       const at = Math.max(now.steady, numbers.times.at(-1) ?? 0)
@@ -111,22 +117,12 @@ export class MemoryRuleStore implements RuleStore {
   /** Sweeps two counters that mean nothing any more, and drops one where all of them do and the store is full. */
   #makeRoom({ steady, wall }: Present): void {
     const now = Math.min(steady, wall)
-    for (let step = 0; step < 2; step++) {
-      const entry = this.#next()
+    for (const entry of [this.#counters.nextToDrop(), this.#counters.nextToDrop(), this.#counters.nextOver()]) {
       if (entry !== undefined && Math.max(entry[1].endsAt, entry[1].dayEndsAt) <= now) this.#counters.delete(entry[0])
     }
     if (this.#counters.size < this.#maxCounters) return
-    const entry = this.#next()
+    const entry = this.#counters.nextToDrop()
     if (entry !== undefined) this.#counters.delete(entry[0])
-  }
-
-  #next(): [string, Numbers] | undefined {
-    let step = this.#hand.next()
-    if (step.done) {
-      this.#hand = this.#counters.entries()
-      step = this.#hand.next()
-    }
-    return step.done ? undefined : step.value
   }
 }
 

@@ -253,3 +253,19 @@ test('history, diff and rollback; the version counts on', () => {
   ])
   expect(() => service.rollback(99)).toThrow(/there is no policy version 99/)
 })
+
+test('a flood of new values frees no value that is over its count', async () => {
+  const store = new MemoryRuleStore({ maxCounters: 50 })
+  const policy = parsePolicyText('[rules]\nrule : [count] [uid=+] [time=600; count=2] [result=2; return=1]\n', 'flood')
+  const service = new RuleService({ store })
+  service.load(policy)
+  const denied = Array.from({ length: 20 }, (_, index) => ({ uid: `attacker ${index}` }))
+  for (const call of denied) {
+    await service.update(call)
+    await service.update(call)
+    expect((await service.browse(call)).isDenied).toBe(true)
+  }
+  for (let index = 0; index < 5000; index++) await service.update({ uid: `new ${index}` })
+  for (const call of denied) expect((await service.browse(call)).isDenied).toBe(true)
+  expect(store.size).toBeLessThanOrEqual(50)
+})

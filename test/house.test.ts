@@ -149,6 +149,9 @@ const onRuntime: Record<string, readonly string[]> = {
   client: [],
   // When the process began, for its metrics.
   hub: ['http/process-families.ts'],
+  // It is the system's clock, read less often.
+  limits: ['local/turn-clock.ts'],
+  locks: [],
 }
 
 test.each(Object.keys(onRuntime))('%s takes time, timers, chance and names from its runtime', (room) => {

@@ -1,7 +1,7 @@
 import { InvalidOptionError, type Runtime, systemRuntime, type Timers } from '@firebreak/core'
 import { type Redis, type RedisClient, toRedis } from '@firebreak/redis'
 import type { Answer, LimiterCounts } from '../answer.ts'
-import { LimitCostError } from '../errors.ts'
+import { LimitCostError, LimitUnavailableError } from '../errors.ts'
 import { isCost, LocalLimiter, requireCost } from '../local/local-limiter.ts'
 import type { LimitSpec } from '../spec/spec.ts'
 import { capacityOf, spanMs, specId } from '../spec/specs.ts'
@@ -68,6 +68,8 @@ export class RedisLimiter {
   readonly keys: LimitKeys
   /** @internal */
   readonly redis: Redis
+  /** What it was made with. @internal */
+  readonly client: RedisClient
   /** @internal */
   readonly scripts: ServerScripts
   readonly #options: RedisLimiterOptions
@@ -92,6 +94,7 @@ export class RedisLimiter {
     if (options.lease !== undefined) requireWhole('lease.units', options.lease.units, 1, capacityOf(spec))
     this.spec = spec
     this.name = options.name ?? specId(spec)
+    this.client = client
     this.redis = toRedis(client)
     this.plan = redisPlan(spec)
     this.keys = new LimitKeys(prefix, spec)
@@ -138,7 +141,8 @@ export class RedisLimiter {
       spec,
       take: (key, cost) => this.take(key, cost),
       peek: (key) => this.peek(key),
-      refund: (key, cost) => this.refund(key, cost),
+      // What cannot be given back now runs out with its window.
+      refund: (key, cost) => this.refund(key, cost).catch(() => false),
       isSynchronous: false,
       clock: runtime.clock,
       timers,
@@ -167,12 +171,18 @@ export class RedisLimiter {
     return this.#looks.take(key, 0, '')
   }
 
-  /** Gives `units` back, once per request id where one is given. False where that id came before or Redis is away. */
+  /**
+   * Gives `units` back, once per request id where one is given; false where that id came before. Rejects with
+   * `FB_LIMIT_UNAVAILABLE` where Redis is away: then nobody knows whether it was done, and the same id may come again.
+   */
   async refund(key: string, units = 1, requestId?: string): Promise<boolean> {
     requireCost(units)
     if (units === 0) return true
     this.#denied?.forget(key)
-    if (this.#availability.isOpen) return this.#local?.refund(key, units, requestId) ?? false
+    if (this.#availability.isOpen) {
+      if (this.#local !== undefined) return this.#local.refund(key, units, requestId)
+      throw new LimitUnavailableError(this.name)
+    }
     const keys = [this.keys.state(key)]
     // A hold of `concurrency` is given back by its name, which cannot happen twice.
     const isMarked = requestId !== undefined && this.spec.kind !== 'concurrency'
@@ -187,8 +197,9 @@ export class RedisLimiter {
         markMs,
       ]),
     )
+    if (reply === undefined) throw new LimitUnavailableError(this.name)
     this.#line.poke(key)
-    return reply?.[0] === 1
+    return reply[0] === 1
   }
 
   /** Calls of `wait` that have not been served yet. */
@@ -279,7 +290,8 @@ export class RedisLimiter {
     const isOpen = this.#options.onUnavailable !== 'closed' && cost <= this.plan.maxCost
     return {
       allowed: isOpen,
-      remaining: 0,
+      // Nothing is known; an open policy admits whatever the limit would.
+      remaining: isOpen ? this.plan.maxCost - cost : 0,
       retryAfterMs: isOpen ? 0 : cost > this.plan.maxCost ? null : (this.#options.probeMs ?? 200),
       resetMs: 0,
       delayMs: 0,

@@ -150,6 +150,9 @@ const onRuntime: Record<string, readonly string[]> = {
   // When the process began, for its metrics.
   hub: ['http/process-families.ts'],
   sale: [],
+  // It is the system's clock, read less often.
+  limits: ['local/turn-clock.ts'],
+  locks: [],
 }
 
 test.each(Object.keys(onRuntime))('%s takes time, timers, chance and names from its runtime', (room) => {

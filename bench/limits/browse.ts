@@ -1,6 +1,6 @@
 import { Agent, request } from 'node:http'
 import { limitsRoutes } from '@firebreak/hub'
-import { parsePolicy, RuleService } from '@firebreak/limits'
+import { parsePolicy, RuleService } from '@firebreak/limits/policy'
 import { fastify } from 'fastify'
 import { type Bench, interleaved, medianRatio, rounds, say } from '../harness/bench.ts'
 

@@ -1,4 +1,4 @@
-import { wallClock } from '@firebreak/core'
+import { steadyClock } from '@firebreak/core'
 import { localLimiter, turnClock } from '@firebreak/limits'
 import { RateLimiterMemory } from 'rate-limiter-flexible'
 import { type Bench, interleaved, medianRatio, rounds, say } from '../harness/bench.ts'
@@ -7,8 +7,8 @@ import { perSecond } from './speed.ts'
 
 const keys = Array.from({ length: 10_000 }, (_, index) => `user:${index}`)
 const hourMs = 3_600_000
-/** `--wall-clock` measures without the clock that is read once in a burst. */
-const clock = process.argv.includes('--wall-clock') ? wallClock : turnClock
+/** `--every-reading` measures without the clock that is read once in a burst. */
+const clock = process.argv.includes('--every-reading') ? steadyClock : turnClock
 
 /** In process, against rate-limiter-flexible's memory limiter: calls a second over 10,000 keys, and bytes a key. */
 export async function benchLocal(bench: Bench): Promise<void> {

@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { Agent, get } from 'node:http'
+import { Agent, request } from 'node:http'
 import { join } from 'node:path'
 import {
   type GuardedChild,
@@ -32,12 +32,15 @@ const agent = new Agent({ keepAlive: true, maxSockets: 20 })
 
 function call(url: string): Promise<{ status: number; body: string }> {
   return new Promise((resolve, reject) => {
-    get(url, { agent }, (response) => {
+    const method = url.includes('_writeThrough') ? 'POST' : 'GET'
+    request(url, { agent, method }, (response) => {
       let body = ''
       response.setEncoding('utf8')
       response.on('data', (chunk: string) => (body += chunk))
       response.on('end', () => resolve({ status: response.statusCode ?? 0, body }))
-    }).on('error', reject)
+    })
+      .on('error', reject)
+      .end()
   })
 }
 

@@ -67,8 +67,8 @@ function allLocal(limiters: readonly LocalLimiter[]): AllLimiter<AllAnswer> {
 
 function allRedis(limiters: readonly RedisLimiter[]): AllLimiter<Promise<AllAnswer>> {
   const first = limiters[0]!
-  if (limiters.some(({ redis }) => redis !== first.redis)) {
-    throw new LimitAtomicError('limiters of one all must be made with the same Redis: pass one toRedis(client) to each')
+  if (limiters.some(({ client }) => client !== first.client)) {
+    throw new LimitAtomicError('limiters of one all must be made with the same client: they are decided in one script')
   }
   const script = scriptOf(
     'all',
@@ -89,12 +89,7 @@ function allRedis(limiters: readonly RedisLimiter[]): AllLimiter<Promise<AllAnsw
       const redisKeys = limiters.flatMap((limiter, index) => limiter.redisKeys(names[index]!))
       const reply = await first.guarded(() =>
         first.scripts.run(script, redisKeys, (serverNowMs) =>
-          limiters.flatMap(({ plan }) => [
-            plan.algorithm,
-            ...plan.parameters(serverNowMs),
-            cost,
-            `${process.pid}-${++calls}-${Math.random().toString(36).slice(2)}`,
-          ]),
+          limiters.flatMap(({ plan }) => [plan.algorithm, ...plan.parameters(serverNowMs), cost, first.newId()]),
         ),
       )
       const answers = limiters.map((limiter, index) => {
@@ -119,11 +114,9 @@ function allRedis(limiters: readonly RedisLimiter[]): AllLimiter<Promise<AllAnsw
   }
 }
 
-let calls = 0
-
 function keyFor(keys: AllKeys, limiter: { readonly name: string }): string {
   if (typeof keys === 'string') return keys
-  const key = keys[limiter.name]
+  const key = Object.hasOwn(keys, limiter.name) ? keys[limiter.name] : undefined
   if (key === undefined) throw new LimitAtomicError(`no key was given for the limit ${limiter.name}`)
   return key
 }

@@ -28,6 +28,16 @@ export class LimitWaitError extends FirebreakError {
   }
 }
 
+/** Redis did not answer, so that nobody knows whether units were given back. */
+export class LimitUnavailableError extends FirebreakError {
+  readonly limit: string
+
+  constructor(limit: string) {
+    super('FB_LIMIT_UNAVAILABLE', `the limit ${limit} could not be reached; ask again with the same request id`)
+    this.limit = limit
+  }
+}
+
 /** Limits of one `all` call lie on different cluster slots, or on different servers. */
 export class LimitAtomicError extends FirebreakError {
   constructor(message: string) {

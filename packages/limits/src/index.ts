@@ -1,22 +1,21 @@
 export { type AllAnswer, type AllKeys, type AllLimiter, all } from './all.ts'
 export type { Answer, AnswerSource, LimiterCounts } from './answer.ts'
 export { Calendar, type TimeWindow } from './calendar/calendar.ts'
-export { LimitAtomicError, LimitCostError, LimitWaitError, PolicyError, TooManyRequestsError } from './errors.ts'
+export {
+  LimitAtomicError,
+  LimitCostError,
+  LimitUnavailableError,
+  LimitWaitError,
+  PolicyError,
+  TooManyRequestsError,
+} from './errors.ts'
 export { HttpLimit, type HttpLimitCounts, type HttpLimitOptions, type Problem } from './http/http-limit.ts'
 export { ipKey } from './http/ip-key.ts'
 export { LocalLimiter, type LocalLimiterOptions, localLimiter } from './local/local-limiter.ts'
 export { TurnClock, turnClock } from './local/turn-clock.ts'
 export { type CountedLimiter, limiterFamilies, limiterMetrics } from './metrics.ts'
-export { type CallParameters, CompiledPolicy, type PreparedAnswer } from './policy/compiled-policy.ts'
-export { MemoryRuleStore } from './policy/memory-rule-store.ts'
-export { parsePolicyText, writePolicyText, writeRule } from './policy/parse-policy.ts'
-export type { Policy, PolicyDict, PolicyRule, ResultRow, RuleMethod } from './policy/policy.ts'
-export { parsePolicy, parsePolicyDocument, writePolicyDocument } from './policy/policy-document.ts'
-export type { PolicyDiff, PolicyVersion } from './policy/policy-history.ts'
-export { RedisRuleStore, type RedisRuleStoreOptions } from './policy/redis-rule-store.ts'
-export { type RuleInfo, RuleService, type RuleServiceOptions, type ServiceAnswer } from './policy/rule-service.ts'
-export type { RuleCounter, RuleStore, StoreAnswer, StoreCall } from './policy/rule-store.ts'
 export type { LeaseOptions } from './redis/leases.ts'
+export { plainScript, plainScriptNames } from './redis/plain-scripts.ts'
 export { RedisLimiter, type RedisLimiterOptions, redisLimiter } from './redis/redis-limiter.ts'
 export type {
   CalendarUnit,

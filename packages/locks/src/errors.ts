@@ -12,13 +12,16 @@ export class LockLostError extends FirebreakError {
   readonly lock: string
   readonly token: number
   readonly reason: LossReason
+  /** What the function of a `withLock` gave, where the lock was lost before it ended. */
+  readonly result: unknown
 
-  constructor(lock: string, token: number, reason: LossReason) {
+  constructor(lock: string, token: number, reason: LossReason, ended?: { readonly result: unknown }) {
     const how = reason === 'expired' ? 'its lease ran out unrenewed' : 'Redis no longer has it as ours'
     super('FB_LOCK_LOST', `the lock "${lock}" (token ${token}) is lost: ${how}; stop the work that it guards`)
     this.lock = lock
     this.token = token
     this.reason = reason
+    this.result = ended?.result
   }
 }
 

@@ -1,4 +1,4 @@
-export type { LostLock } from './engine/lock-engine.ts'
+export type { LostLock } from './engine/lost-lock.ts'
 export {
   LockLostError,
   LockNotOwnedError,

@@ -257,7 +257,7 @@ describe('loss', () => {
     locks.onLost(({ name, reason }) => lost.push(`${name} ${reason}`))
     const name = freshName()
     let ended: unknown
-    await locks.withLock(name, async (handle, signal) => {
+    const running = locks.withLock(name, async (handle, signal) => {
       await redis.client.del(name)
       await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
       ended = signal.reason
@@ -265,7 +265,9 @@ describe('loss', () => {
       expect(handle.holdCount).toBe(0)
       expect(handle.remainingMs).toBe(0)
       expect(await handle.unlock()).toBe(false)
+      return 'done too late'
     })
+    await expect(running).rejects.toMatchObject({ code: 'FB_LOCK_LOST', reason: 'taken', result: 'done too late' })
     expect(ended).toBeInstanceOf(LockLostError)
     expect(lost).toEqual([`${name} taken`])
     expect(locks.metrics().lost).toEqual({ expired: 0, taken: 1 })
@@ -278,5 +280,115 @@ describe('loss', () => {
     await waitFor(() => locks.metrics().renewals >= 4)
     expect(handle.isHeld).toBe(true)
     expect(await handle.unlock()).toBe(true)
+  })
+
+  test('withLock resolves as if nothing had happened where that is asked for', async () => {
+    const locks = open()
+    const name = freshName()
+    const forced = () => locks.getLock(name).forceUnlock()
+    await expect(locks.withLock(name, forced, { onLost: 'resolve' })).resolves.toBe(true)
+    await expect(locks.withLock(name, forced)).rejects.toMatchObject({ code: 'FB_LOCK_LOST', result: true })
+  })
+
+  test('an error of the function is what the caller sees, lost or not', async () => {
+    const locks = open()
+    const name = freshName()
+    const failing = async () => {
+      await locks.getLock(name).forceUnlock()
+      throw new Error('the work failed')
+    }
+    await expect(locks.withLock(name, failing)).rejects.toThrow('the work failed')
+  })
+
+  test('every kind tells of a loss: multi-lock, semaphore, reader, writer, fair, an inner entry', async () => {
+    const locks = open({ leaseMs: 60_000 })
+    const name = freshName()
+    const lost = { code: 'FB_LOCK_LOST', result: 'x' }
+    const emptied = async () => {
+      await redis.client.flushall()
+      return 'x'
+    }
+    await expect(locks.getMultiLock([name, `${name} b`]).withLock(emptied)).rejects.toMatchObject(lost)
+    await expect(locks.getSemaphore(name, 2).withPermit(emptied)).rejects.toMatchObject(lost)
+    await expect(locks.getReadWriteLock(name).read.withLock(emptied)).rejects.toMatchObject(lost)
+    await expect(locks.getReadWriteLock(name).write.withLock(emptied)).rejects.toMatchObject(lost)
+    await expect(locks.getFairLock(name).withLock(emptied)).rejects.toMatchObject(lost)
+    const inner = locks.withLock(name, () => locks.withLock(name, emptied))
+    await expect(inner).rejects.toMatchObject(lost)
+  })
+
+  test('a lease that ran out while the function worked is told', async () => {
+    const locks = open()
+    const slow = async (handle: { readonly isHeld: boolean }) => {
+      await waitFor(() => !handle.isHeld, { everyMs: 2, what: () => 'the end of the lease' })
+      return 7
+    }
+    const running = locks.withLock(freshName(), slow, { leaseMs: 30 })
+    await expect(running).rejects.toMatchObject({ code: 'FB_LOCK_LOST', reason: 'expired', result: 7 })
+  })
+})
+
+describe('leases', () => {
+  test('extend makes a lease longer or shorter from now on, here and in Redis', async () => {
+    const locks = open()
+    const lock = locks.getLock(freshName())
+    const handle = await lock.lock({ leaseMs: 5000 })
+    expect(await handle.extend(60_000)).toBe(true)
+    expect(handle.remainingMs).toBeGreaterThan(50_000)
+    expect(await lock.remainingMs()).toBeGreaterThan(50_000)
+    expect(await handle.extend(2000)).toBe(true)
+    expect(handle.remainingMs).toBeLessThanOrEqual(2000)
+    expect(await lock.remainingMs()).toBeLessThanOrEqual(2000)
+    await handle.unlock()
+    expect(await handle.extend(1000)).toBe(false)
+    await expect(handle.extend(0)).rejects.toMatchObject({ code: 'FB_OPTION_INVALID' })
+  })
+
+  test('extend of a permit and of a reader works on their own lease', async () => {
+    const locks = open()
+    const permit = (await locks.getSemaphore(freshName(), 1).tryAcquire(0, 5000))!
+    const reader = await locks.getReadWriteLock(freshName()).read.lock({ leaseMs: 5000 })
+    for (const handle of [permit, reader]) {
+      expect(await handle.extend(60_000)).toBe(true)
+      expect(handle.remainingMs).toBeGreaterThan(50_000)
+      expect(await handle.extend(300)).toBe(true)
+      expect(handle.remainingMs).toBeLessThanOrEqual(300)
+    }
+    await waitFor(() => locks.metrics().lost.expired === 2, { what: () => 'the end of the shorter leases' })
+    expect(permit.isHeld || reader.isHeld).toBe(false)
+  })
+
+  test('extend of a lock that is gone says so, and the lock is lost', async () => {
+    const locks = open()
+    const lock = locks.getLock(freshName())
+    const handle = await lock.lock({ leaseMs: 60_000 })
+    await lock.forceUnlock()
+    expect(await handle.extend(1000)).toBe(false)
+    expect(handle.isHeld).toBe(false)
+    expect(handle.signal.reason).toBeInstanceOf(LockLostError)
+  })
+
+  test('an explicit lease is renewed where that is asked for, at a third of its own length', async () => {
+    const locks = open({ leaseMs: 60_000 })
+    const lock = locks.getLock(freshName())
+    const handle = await lock.lock({ leaseMs: 300, renew: true })
+    const fixed = await locks.getLock(freshName()).lock({ leaseMs: 300 })
+    await waitFor(() => locks.metrics().renewals >= 5, { what: () => 'five renewals' })
+    expect(handle.isHeld).toBe(true)
+    expect(await lock.remainingMs()).toBeLessThanOrEqual(300)
+    expect(fixed.isHeld).toBe(false)
+    // Changed while it is held: from now on it is renewed with the new one.
+    expect(await handle.extend(900)).toBe(true)
+    const { renewals } = locks.metrics()
+    await waitFor(() => locks.metrics().renewals > renewals + 1, { what: () => 'renewals with the new lease' })
+    expect(await lock.remainingMs()).toBeGreaterThan(400)
+    expect(await handle.unlock()).toBe(true)
+  })
+
+  test('a lock of the default lease can be taken without renewal', async () => {
+    const locks = open({ leaseMs: 90 })
+    const handle = await locks.getLock(freshName()).lock({ renew: false })
+    await waitFor(() => !handle.isHeld, { everyMs: 5, what: () => 'the end of the lease' })
+    expect(locks.metrics().renewals).toBe(0)
   })
 })

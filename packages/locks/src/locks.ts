@@ -1,5 +1,6 @@
 import { type RedisClient, toRedis } from '@firebreak/redis'
-import { LockEngine, type LostLock } from './engine/lock-engine.ts'
+import { LockEngine } from './engine/lock-engine.ts'
+import type { LostLock } from './engine/lost-lock.ts'
 import { FairProtocol } from './fair/fair-protocol.ts'
 import { CountdownLatch } from './latch/countdown-latch.ts'
 import type { GuardedFunction, WithLockOptions } from './lock/leased-lock.ts'

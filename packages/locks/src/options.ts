@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto'
-import { type Clock, InvalidOptionError, steadyClock, systemTimers, type Timers } from '@firebreak/core'
+import { type Clock, InvalidOptionError, type Runtime, systemRuntime, type Timers } from '@firebreak/core'
+import { defaultTokenMemoryMs } from './token/token-script.ts'
 
 /** How long a first acquisition waits for replicas. */
 export interface ReplicaAcknowledgement {
@@ -47,14 +47,28 @@ export interface LocksOptions {
    */
   readonly replicas?: ReplicaAcknowledgement
   /**
+   * Wait on each first acquisition until Redis has written it to its append-only file, and as many replicas as
+   * `replicas` says to theirs (`WAITAOF`, Redis 7.2; it holds up the shared connection meanwhile).
+   * @default none
+   */
+  readonly fsync?: { /** @default 1000 */ readonly timeoutMs?: number }
+  /**
+   * How long Redis remembers up to where a name's tokens were issued, after the name was last used: for so long they do
+   * not go back although its clock does.
+   * @default 3600000
+   */
+  readonly tokenMemoryMs?: number
+  /**
    * What stands before the colon of an owner's name in Redis; unique in the fleet.
    * @default a random UUID
    */
   readonly instanceId?: string
-  /** A clock that never steps. @default steadyClock */
+  /** A clock that never steps. @default the runtime's */
   readonly clock?: Clock
-  /** @default systemTimers */
+  /** @default the runtime's */
   readonly timers?: Timers
+  /** Where time, timers, chance and names come from, unless they are given. @default the system's */
+  readonly runtime?: Runtime
 }
 
 /** Every option with its value. */
@@ -66,14 +80,17 @@ export interface ResolvedLocksOptions {
   readonly waiterTtlMs: number
   readonly maxWaiting: number
   readonly replicas: Required<ReplicaAcknowledgement> | undefined
+  readonly fsync: { readonly timeoutMs: number } | undefined
+  readonly tokenMemoryMs: number
   readonly instanceId: string
   readonly clock: Clock
   readonly timers: Timers
+  readonly runtime: Runtime
 }
 
 /** Fills in the defaults and refuses what cannot work. */
 export function resolveLocksOptions(options: LocksOptions): ResolvedLocksOptions {
-  const { replicas } = options
+  const { replicas, fsync, runtime = systemRuntime } = options
   const resolved: ResolvedLocksOptions = {
     leaseMs: options.leaseMs ?? 30_000,
     maxLocalHandoffs: options.maxLocalHandoffs ?? 16,
@@ -82,9 +99,12 @@ export function resolveLocksOptions(options: LocksOptions): ResolvedLocksOptions
     waiterTtlMs: options.waiterTtlMs ?? 5000,
     maxWaiting: options.maxWaiting ?? 100_000,
     replicas: replicas === undefined ? undefined : { timeoutMs: 100, ...replicas },
-    instanceId: options.instanceId ?? randomUUID(),
-    clock: options.clock ?? steadyClock,
-    timers: options.timers ?? systemTimers,
+    fsync: fsync === undefined ? undefined : { timeoutMs: 1000, ...fsync },
+    tokenMemoryMs: options.tokenMemoryMs ?? defaultTokenMemoryMs,
+    instanceId: options.instanceId ?? runtime.newId(),
+    clock: options.clock ?? runtime.clock,
+    timers: options.timers ?? runtime.timers,
+    runtime,
   }
   requireInteger('leaseMs', resolved.leaseMs, 30)
   requireInteger('maxLocalHandoffs', resolved.maxLocalHandoffs, 0)
@@ -92,6 +112,9 @@ export function resolveLocksOptions(options: LocksOptions): ResolvedLocksOptions
   requireInteger('renewBatch', resolved.renewBatch, 1)
   requireInteger('waiterTtlMs', resolved.waiterTtlMs, 30)
   requireInteger('maxWaiting', resolved.maxWaiting, 1)
+  // An epoch lasts a second.
+  requireInteger('tokenMemoryMs', resolved.tokenMemoryMs, 2000)
+  if (resolved.fsync !== undefined) requireInteger('fsync.timeoutMs', resolved.fsync.timeoutMs, 1)
   if (resolved.replicas !== undefined) {
     requireInteger('replicas.count', resolved.replicas.count, 1)
     // WAIT 0 would wait for ever on the shared connection.

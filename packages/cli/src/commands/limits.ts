@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { startLimitsServer } from '@firebreak/hub'
+import { plainScript, plainScriptNames } from '@firebreak/limits'
 import {
   MemoryRuleStore,
   type Policy,
@@ -8,7 +9,7 @@ import {
   RedisRuleStore,
   writePolicyDocument,
   writePolicyText,
-} from '@firebreak/limits'
+} from '@firebreak/limits/policy'
 import { Redis } from 'ioredis'
 import { type Command, type CommandIo, UsageError } from '../command/command.ts'
 
@@ -19,6 +20,7 @@ Examples:
   firebreak limits --policy rules.yaml --redis redis://127.0.0.1:6379 --leak-storage zset
   firebreak limits check rules.conf
   firebreak limits convert rules.conf --to yaml
+  firebreak limits script token-bucket > token-bucket.lua
 
 Calls are under /v1/limits/: browse, update, browse_complete, multi_browse, feedback, value, rules, alive, dump, policy,
 reload, convert, history, diff, rollback, metrics. SIGHUP reads the policy file again; a broken one is refused with
@@ -32,6 +34,7 @@ Options                    env twin                       default
   --leak-storage KIND      FIREBREAK_LIMITS_LEAK_STORAGE  list (or zset)
   --prefix PREFIX          FIREBREAK_LIMITS_PREFIX        {fb:rules}
   --token TOKEN            FIREBREAK_LIMITS_TOKEN         none; needed where the host is not loopback
+  --koala-paths            FIREBREAK_LIMITS_KOALA_PATHS   off; Koala's own paths (/rule/browse, …), where a GET counts
   --to FORM                                               yaml (or json, text), for convert
 `
 
@@ -40,16 +43,26 @@ const flags = ['policy', 'host', 'port', 'redis', 'leak-storage', 'prefix', 'tok
 /** The `limits` command. */
 export const limitsCommand: Command = {
   help,
-  subcommands: ['check', 'convert'],
-  flags,
+  subcommands: ['check', 'convert', 'script'],
+  flags: [...flags, 'koala-paths'],
   async run(args, io) {
-    const options = Object.fromEntries(flags.map((flag) => [flag, { type: 'string' as const }]))
+    const texts = Object.fromEntries(flags.map((flag) => [flag, { type: 'string' as const }]))
+    const options = { ...texts, 'koala-paths': { type: 'boolean' as const } }
     const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true })
+    const koalaPaths =
+      (values['koala-paths'] as boolean | undefined) ?? io.env['FIREBREAK_LIMITS_KOALA_PATHS'] === 'true'
     const value = (flag: (typeof flags)[number]) =>
-      (values[flag] as string | undefined) ?? io.env[`FIREBREAK_LIMITS_${flag.toUpperCase().replaceAll('-', '_')}`]
+      ((values as Record<string, unknown>)[flag] as string | undefined) ??
+      io.env[`FIREBREAK_LIMITS_${flag.toUpperCase().replaceAll('-', '_')}`]
     const [subcommand, file, ...more] = positionals
     if (more.length > 0) throw new UsageError(`"${more[0]}" is one word too many`)
-    if (subcommand === undefined) return serve(value, io)
+    if (subcommand === undefined) return serve(value, koalaPaths, io)
+    if (subcommand === 'script') {
+      const script = file === undefined ? undefined : plainScript(file)
+      if (script === undefined) throw new UsageError(`script needs one of ${plainScriptNames.join(', ')}`)
+      io.stdout.write(script)
+      return 0
+    }
     if (file === undefined) throw new UsageError(`${subcommand} needs a policy file`)
     if (subcommand === 'check') {
       const { rules, dicts } = readPolicy(file)
@@ -62,7 +75,7 @@ export const limitsCommand: Command = {
       io.stdout.write(write(readPolicy(file)))
       return 0
     }
-    throw new UsageError(`there is no "${subcommand}" here; there are check and convert`)
+    throw new UsageError(`there is no "${subcommand}" here; there are check, convert and script`)
   },
 }
 
@@ -76,7 +89,11 @@ function readPolicy(file: string): Policy {
   return parsePolicy(readFileSync(file, 'utf8'), file)
 }
 
-async function serve(value: (flag: (typeof flags)[number]) => string | undefined, io: CommandIo): Promise<number> {
+async function serve(
+  value: (flag: (typeof flags)[number]) => string | undefined,
+  koalaPaths: boolean,
+  io: CommandIo,
+): Promise<number> {
   const port = Number(value('port') ?? 4980)
   if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new UsageError(`--port is "${value('port')}"`)
   const leakStorage = value('leak-storage') ?? 'list'
@@ -97,6 +114,7 @@ async function serve(value: (flag: (typeof flags)[number]) => string | undefined
   const server = await startLimitsServer({
     store,
     port,
+    koalaPaths,
     ...(policyFile !== undefined && { policyFile }),
     ...(host !== undefined && { host }),
     ...(token !== undefined && { token }),

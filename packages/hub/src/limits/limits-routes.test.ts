@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parsePolicyText, RuleService } from '@firebreak/limits'
+import { parsePolicyText, RuleService } from '@firebreak/limits/policy'
 import { temporaryFolder } from '@firebreak/testkit'
 import { type FastifyInstance, fastify } from 'fastify'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -44,8 +44,8 @@ test('browse, update and value', async () => {
   expect(await get('browse?act=ask&uid=1')).toMatchObject({ Ret_type: 1, Ret_code: 0, Version: 1 })
   expect(await get('browse?act=none')).toMatchObject({ Ret_type: 0, Version: 1 })
   expect(await get('browse?ip=10.2.3.4')).toMatchObject({ Ret_type: 2, Ret_code: 103, Str_reason: 'Deny' })
-  expect(await get('update?act=ask&uid=1')).toEqual({ err_no: 0, err_msg: 'OK', Version: 1 })
-  expect(await get('update?act=ask&uid=1')).toMatchObject({ err_no: 0 })
+  expect((await post('update?act=ask&uid=1', {})).body).toEqual({ err_no: 0, err_msg: 'OK', Version: 1 })
+  expect((await post('update?act=ask&uid=1', {})).body).toMatchObject({ err_no: 0 })
   expect(await get('browse?act=ask&uid=1')).toMatchObject({ Ret_type: 2, Ret_code: 201 })
   expect(await get('value?rule_no=201&act=ask&uid=1')).toMatchObject({ err_no: 0, cache_val: 2 })
   expect((await app.inject('/v1/limits/value?rule_no=999&uid=1')).statusCode).toBe(404)
@@ -53,7 +53,7 @@ test('browse, update and value', async () => {
 
 test('browse writes through: checks and counts at once, denied calls not', async () => {
   for (const expected of [1, 1, 2, 2]) {
-    expect(await get('browse?act=ask&uid=7&_writeThrough=yes')).toMatchObject({ Ret_type: expected })
+    expect((await post('browse?act=ask&uid=7&_writeThrough=yes', {})).body).toMatchObject({ Ret_type: expected })
   }
   expect(await get('value?rule_no=201&act=ask&uid=7')).toMatchObject({ cache_val: 2 })
   const { body } = await post('browse', { act: 'ask', uid: 7 })
@@ -64,7 +64,7 @@ test('browse writes through: checks and counts at once, denied calls not', async
 })
 
 test('browse_complete gives every rule that is over', async () => {
-  for (let call = 0; call < 3; call++) await get('update?act=ask&uid=1')
+  for (let call = 0; call < 3; call++) await post('update?act=ask&uid=1', {})
   const all = (await get('browse_complete?act=ask&uid=1&ip=10.0.0.1')) as { Ret_code: number }[]
   expect(all.map(({ Ret_code }) => Ret_code)).toEqual([103, 201, 202])
   expect(await get('browse_complete?act=ask&uid=2')).toMatchObject([{ Ret_type: 1 }])
@@ -89,12 +89,16 @@ test('multi_browse answers many at once, in both forms', async () => {
 })
 
 test('feedback takes entries back once per request id', async () => {
-  for (let call = 0; call < 2; call++) await get('update?act=index&uid=1')
+  for (let call = 0; call < 2; call++) await post('update?act=index&uid=1', {})
   expect(await get('browse?act=index&uid=1')).toMatchObject({ Ret_code: 301 })
-  expect(await get('feedback?act=index&uid=1&_feedbackType=erase1&_requestId=r')).toMatchObject({ changed: 1 })
-  expect(await get('feedback?act=index&uid=1&_feedbackType=erase1&_requestId=r')).toMatchObject({ changed: 0 })
+  expect((await post('feedback?act=index&uid=1&_feedbackType=erase1&_requestId=r', {})).body).toMatchObject({
+    changed: 1,
+  })
+  expect((await post('feedback?act=index&uid=1&_feedbackType=erase1&_requestId=r', {})).body).toMatchObject({
+    changed: 0,
+  })
   expect(await get('value?rule_no=301&act=index&uid=1')).toMatchObject({ cache_val: 1 })
-  await get('feedback?act=index&uid=1&_feedbackType=erase2')
+  await post('feedback?act=index&uid=1&_feedbackType=erase2', {})
   expect(await get('value?rule_no=301&act=index&uid=1')).toMatchObject({ cache_val: 0 })
 })
 
@@ -107,7 +111,7 @@ test('rules with their counts, alive and metrics', async () => {
 })
 
 test('a reload is versioned; a broken file is refused with file:line and the old policy stays', async () => {
-  await get('update?act=ask&uid=1')
+  await post('update?act=ask&uid=1', {})
   writeFileSync(file, rules.replace('count=2', 'count=1'))
   expect((await post('reload', {})).body).toEqual({ Version: 2 })
   expect(await get('browse?act=ask&uid=1')).toMatchObject({ Ret_code: 201, Version: 2 })
@@ -141,4 +145,85 @@ test('dump, policy, convert, history, diff and rollback', async () => {
   expect((await post('rollback', { version: 77 })).status).toBe(404)
   const refused = await post('policy', { dicts: { d: { file: '/etc/hostname' } }, rules: [] })
   expect(refused).toMatchObject({ status: 422, body: { detail: expect.stringContaining('not files') } })
+})
+
+test('every malformed call is a 400 and never looks like an outage', async () => {
+  const refusals = [
+    app.inject('/v1/limits/browse?act=ask&uid=1&uid=2'),
+    app.inject('/v1/limits/browse_complete?uid=1&uid=2'),
+    app.inject('/v1/limits/value?rule_no=201&uid=1&uid=2'),
+    app.inject('/v1/limits/value?uid=1'),
+    app.inject('/v1/limits/value?rule_no=x&uid=1'),
+    app.inject('/v1/limits/multi_browse'),
+    app.inject('/v1/limits/multi_browse?argsJson=%7B'),
+    app.inject('/v1/limits/multi_browse?argsJson=%5B1%5D'),
+    app.inject('/v1/limits/dump?format=xml'),
+    app.inject('/v1/limits/dump?format=text&format=json'),
+    app.inject('/v1/limits/diff?from=a'),
+    app.inject({ method: 'POST', url: '/v1/limits/policy' }),
+    app.inject({ method: 'POST', url: '/v1/limits/convert' }),
+    app.inject({ method: 'POST', url: '/v1/limits/rollback' }),
+  ]
+  for (const refusal of refusals) expect(await refusal).toMatchObject({ statusCode: 400 })
+  const bodies: [string, unknown, string?][] = [
+    ['browse', { uid: ['1', '2'] }],
+    ['browse', { uid: { deep: 1 } }],
+    ['browse', '{"uid":'],
+    ['update', 'uid=1&uid=2', 'application/x-www-form-urlencoded'],
+    ['update', [1, 2]],
+    ['update', '"text"'],
+    ['feedback', { act: 'index', uid: 1, _feedbackType: 'erase9' }],
+    ['multi_browse', [{ Id: 'a' }]],
+    ['multi_browse', [{ Id: 'a', Arg: 7 }]],
+    ['multi_browse', [{ id: 'a', parameters: { uid: ['1', '2'] } }]],
+  ]
+  for (const [url, body, type] of bodies) expect(await post(url, body, type)).toMatchObject({ status: 400 })
+})
+
+test('names that every object inherits are parameters like others', async () => {
+  service.load(
+    parsePolicyText('[rules]\nrule : [count] [toString=+; __proto__=+] [time=60; count=1] [result=2; return=7]\n'),
+  )
+  expect(await get('browse?uid=1')).toMatchObject({ Ret_type: 0 })
+  const form = 'application/x-www-form-urlencoded'
+  expect((await post('update', 'toString=a&__proto__=b', form)).status).toBe(200)
+  expect((await post('browse', 'toString=a&__proto__=b', form)).body).toMatchObject({ Ret_code: 7 })
+})
+
+test('multi_browse reads the names of fields in any case', async () => {
+  const jobs = [
+    { Id: 'a', Arg: 'ip=10.0.0.1' },
+    { iD: 2, ARG: 'ip=10.0.0.1' },
+    { ID: 'c', Parameters: { ip: '10.0.0.1' } },
+  ]
+  const { body } = await post('multi_browse', jobs)
+  expect(body).toMatchObject([{ ID: 'a' }, { ID: 2 }, { ID: 'c' }])
+  for (const { Result } of body as { Result: { Ret_code: number } }[]) expect(Result.Ret_code).toBe(103)
+})
+
+test('a GET changes nothing', async () => {
+  for (const url of ['update?act=ask&uid=1', 'browse?act=ask&uid=1&_writeThrough=yes', 'feedback?act=index&uid=1']) {
+    expect((await app.inject(`/v1/limits/${url}`)).statusCode).toBe(405)
+  }
+  expect(await get('value?rule_no=201&act=ask&uid=1')).toMatchObject({ cache_val: 0 })
+  expect((await app.inject('/rule/browse?act=ask&uid=1')).statusCode).toBe(404)
+})
+
+test('Koala’s own paths answer where they are asked for, and there a GET counts', async () => {
+  const old = fastify()
+  await old.register(limitsRoutes, { service, koalaPaths: true })
+  const ask = async (url: string) => (await old.inject(url)).json()
+  expect(await ask('/rule/update?act=ask&uid=1')).toMatchObject({ err_no: 0 })
+  expect(await ask('/rule/browse?act=ask&uid=1&_writeThrough=yes')).toMatchObject({ Ret_type: 1 })
+  expect(await ask('/rule/browse?act=ask&uid=1')).toMatchObject({ Ret_code: 201 })
+  expect(await ask('/rule/browse_complete?act=ask&uid=1')).toMatchObject([{ Ret_code: 201 }])
+  expect(await ask('/rule/value?rule_no=201&act=ask&uid=1')).toMatchObject({ cache_val: 2 })
+  expect(await ask('/rule/feedback?act=index&uid=1')).toMatchObject({ err_no: 0 })
+  const jobs = encodeURIComponent(JSON.stringify([{ Id: 'a', Arg: 'act=ask&uid=1' }]))
+  expect(await ask(`/multi/browse?argsJson=${jobs}`)).toMatchObject([{ ID: 'a', Result: { Ret_code: 201 } }])
+  expect(await ask('/monitor/alive')).toEqual({ errno: 0, errmsg: 'OK!' })
+  // Elsewhere a GET changes nothing all the same.
+  expect((await old.inject('/v1/limits/update?act=ask&uid=1')).statusCode).toBe(405)
+  expect((await old.inject('/rule/browse?uid=1&uid=2')).statusCode).toBe(400)
+  await old.close()
 })

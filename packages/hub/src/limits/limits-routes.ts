@@ -1,35 +1,26 @@
 import { FirebreakError, prometheusText } from '@firebreak/core'
-import {
-  type CallParameters,
-  PolicyError,
-  parsePolicy,
-  type RuleService,
-  writePolicyDocument,
-  writePolicyText,
-} from '@firebreak/limits'
+import { PolicyError } from '@firebreak/limits'
+import { parsePolicy, type RuleService, writePolicyDocument, writePolicyText } from '@firebreak/limits/policy'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
+import { formOf, parametersOf, textOf } from './call-parameters.ts'
+import { koalaPaths, ownPaths, ruleCalls } from './rule-calls.ts'
 
 /** What the routes need. */
 export interface LimitsRoutesOptions {
   readonly service: RuleService
   /** Reads the policy's source again, for `reload`; without it `reload` is refused. */
   readonly readPolicy?: () => { text: string; file: string } | Promise<{ text: string; file: string }>
+  /** Also answer under Koala's own paths (`/rule/browse` and so on), where a GET may change counters. @default false */
+  readonly koalaPaths?: boolean
 }
 
 const formatSchema = z.enum(['text', 'yaml', 'json']).default('text')
 const versionSchema = z.coerce.number().int().min(0)
-const jobsSchema = z.array(
-  z.union([
-    z.object({ ID: z.union([z.string(), z.number()]), Arg: z.string() }),
-    z.object({ id: z.union([z.string(), z.number()]), parameters: z.record(z.string(), z.coerce.string()) }),
-  ]),
-)
-
 /**
  * The rule service under `/v1/limits/`: the calls that decide (`browse`, `update`, `browse_complete`, `multi_browse`,
  * `feedback`, `value`), and those about the policy (`rules`, `alive`, `dump`, `policy`, `reload`, `convert`, `history`,
- * `diff`, `rollback`, `metrics`). Parameters come in the query, or as a JSON or form body.
+ * `diff`, `rollback`, `metrics`). Parameters come in the query, or as a JSON or form body. A GET changes nothing.
  */
 export async function limitsRoutes(app: FastifyInstance, options: LimitsRoutesOptions): Promise<void> {
   const { service } = options
@@ -40,75 +31,12 @@ export async function limitsRoutes(app: FastifyInstance, options: LimitsRoutesOp
     app.addContentTypeParser(type, { parseAs: 'string' }, (_, body, done) => done(null, body))
   }
   app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_, body, done) =>
-    done(null, Object.fromEntries(new URLSearchParams(body as string))),
+    done(null, formOf(new URLSearchParams(body as string))),
   )
   app.setErrorHandler(sendProblem)
 
-  const both = { method: ['GET', 'POST'] as ['GET', 'POST'] }
-
-  app.route({
-    ...both,
-    url: '/v1/limits/browse',
-    handler: (request, reply) => {
-      const parameters = parametersOf(request)
-      const answer = service.browse(parameters, writesThrough(parameters))
-      if (!(answer instanceof Promise)) return sendJson(reply, answer.json)
-      return answer.then(({ json }) => sendJson(reply, json))
-    },
-  })
-
-  app.route({
-    ...both,
-    url: '/v1/limits/update',
-    handler: async (request) => ({ err_no: 0, err_msg: 'OK', Version: await service.update(parametersOf(request)) }),
-  })
-
-  app.route({
-    ...both,
-    url: '/v1/limits/browse_complete',
-    handler: async (request, reply) => {
-      const parameters = parametersOf(request)
-      const answers = await service.browseComplete(parameters, writesThrough(parameters))
-      return sendJson(reply, `[${answers.map(({ json }) => json).join(',')}]`)
-    },
-  })
-
-  app.route({
-    ...both,
-    url: '/v1/limits/multi_browse',
-    handler: async (request, reply) => {
-      const source = Array.isArray(request.body) ? request.body : JSON.parse(parametersOf(request)['argsJson'] ?? '[]')
-      const jobs = jobsSchema.parse(source)
-      const results = jobs.map(async (job) => {
-        const isOld = 'Arg' in job
-        const parameters: CallParameters = isOld ? Object.fromEntries(new URLSearchParams(job.Arg)) : job.parameters
-        const { json } = await service.browse(parameters, writesThrough(parameters))
-        return `{"ID":${JSON.stringify(isOld ? job.ID : job.id)},"Result":${json}}`
-      })
-      return sendJson(reply, `[${(await Promise.all(results)).join(',')}]`)
-    },
-  })
-
-  app.route({
-    ...both,
-    url: '/v1/limits/feedback',
-    handler: async (request) => {
-      const parameters = parametersOf(request)
-      const kind = z.enum(['erase1', 'erase2']).default('erase1').parse(parameters['_feedbackType'])
-      const changed = await service.feedback(parameters, kind, parameters['_requestId'])
-      return { err_no: 0, err_msg: 'OK', changed, Version: service.version }
-    },
-  })
-
-  app.route({
-    ...both,
-    url: '/v1/limits/value',
-    handler: async (request) => {
-      const parameters = parametersOf(request)
-      const { used, usedToday } = await service.value(versionSchema.parse(parameters['rule_no']), parameters)
-      return { err_no: 0, err_msg: '', cache_val: used, day_val: usedToday, Version: service.version }
-    },
-  })
+  await app.register(ruleCalls, { service, paths: ownPaths, getMayChange: false })
+  if (options.koalaPaths) await app.register(ruleCalls, { service, paths: koalaPaths, getMayChange: true })
 
   app.get('/v1/limits/rules', () => ({ Version: service.version, rules: service.rules() }))
 
@@ -127,8 +55,7 @@ export async function limitsRoutes(app: FastifyInstance, options: LimitsRoutesOp
   })
 
   app.post('/v1/limits/policy', (request) => {
-    const text = typeof request.body === 'string' ? request.body : JSON.stringify(request.body)
-    return { Version: service.load(parsePolicy(text, 'body', refuseFiles), 'api') }
+    return { Version: service.load(parsePolicy(textOf(request), 'body', refuseFiles), 'api') }
   })
 
   app.post('/v1/limits/reload', async (_, reply) => {
@@ -143,8 +70,7 @@ export async function limitsRoutes(app: FastifyInstance, options: LimitsRoutesOp
 
   app.post('/v1/limits/convert', (request, reply) => {
     const format = formatSchema.parse((request.query as { to?: string }).to)
-    const text = typeof request.body === 'string' ? request.body : JSON.stringify(request.body)
-    return reply.type(typeOf[format]).send(writeAs[format](parsePolicy(text, 'body', refuseFiles)))
+    return reply.type(typeOf[format]).send(writeAs[format](parsePolicy(textOf(request), 'body', refuseFiles)))
   })
 
   app.get('/v1/limits/history', () =>
@@ -182,24 +108,6 @@ const writeAs = {
 }
 const typeOf = { text: 'text/plain; charset=utf-8', yaml: 'application/yaml', json: 'application/json; charset=utf-8' }
 
-function parametersOf(request: FastifyRequest): CallParameters {
-  const query = request.query as CallParameters
-  if (request.body === null || request.body === undefined || typeof request.body !== 'object') return query
-  const body: Record<string, string> = {}
-  for (const [name, value] of Object.entries(request.body)) {
-    if (value !== null && value !== undefined) body[name] = String(value)
-  }
-  return { ...query, ...body }
-}
-
-function writesThrough(parameters: CallParameters): boolean {
-  return parameters['_writeThrough'] === 'yes'
-}
-
-function sendJson(reply: FastifyReply, json: string): FastifyReply {
-  return reply.header('content-type', 'application/json; charset=utf-8').send(json)
-}
-
 function metricsOf(service: RuleService): string {
   const calls = service.rules().flatMap(({ return: code, applied, over, shadow }) =>
     Object.entries({ applied, over }).map(([outcome, value]) => ({
@@ -233,7 +141,7 @@ function sendProblem(error: FastifyError | Error, _: FastifyRequest, reply: Fast
         ? 404
         : error instanceof z.ZodError || error instanceof SyntaxError
           ? 400
-          : ((error as FastifyError).statusCode ?? 503)
+          : ((error as FastifyError).statusCode ?? (code === undefined || isStoreTrouble(code) ? 503 : 400))
   const detail = error instanceof z.ZodError ? z.prettifyError(error) : error.message
   const place = error instanceof PolicyError ? { file: error.file, line: error.line } : {}
   return reply
@@ -242,8 +150,14 @@ function sendProblem(error: FastifyError | Error, _: FastifyRequest, reply: Fast
     .send({ status, title: titles[status] ?? 'Error', detail, ...(code && { code }), ...place })
 }
 
+/** Codes that say something about the store and not about the call. */
+function isStoreTrouble(code: string): boolean {
+  return !['FB_OPTION_INVALID', 'FB_LIMIT_COST', 'FB_POLICY_INVALID'].includes(code)
+}
+
 const titles: Record<number, string> = {
   400: 'Bad request',
+  405: 'Method not allowed',
   404: 'Not found',
   422: 'The policy is not valid; the one in force stays',
   503: 'The store of counters cannot be reached',

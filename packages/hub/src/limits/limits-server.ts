@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { InvalidOptionError } from '@firebreak/core'
-import { parsePolicy, RuleService, type RuleStore } from '@firebreak/limits'
+import { parsePolicy, RuleService, type RuleStore } from '@firebreak/limits/policy'
 import { fastify } from 'fastify'
 import { limitsRoutes } from './limits-routes.ts'
 
@@ -17,6 +17,8 @@ export interface LimitsServerOptions {
   readonly port?: number
   /** Asked for as `Authorization: Bearer …` by every call but `alive`; needed where the host is not loopback. */
   readonly token?: string
+  /** Answer under Koala's own paths too. @default false */
+  readonly koalaPaths?: boolean
 }
 
 /** A running rule service. */
@@ -46,7 +48,7 @@ export async function startLimitsServer(options: LimitsServerOptions = {}): Prom
   if (token !== undefined) {
     const wanted = Buffer.from(`Bearer ${token}`)
     app.addHook('onRequest', async (request, reply) => {
-      if (request.url.startsWith('/v1/limits/alive')) return
+      if (request.url.startsWith('/v1/limits/alive') || request.url.startsWith('/monitor/alive')) return
       const given = Buffer.from(request.headers.authorization ?? '')
       if (given.length === wanted.length && timingSafeEqual(given, wanted)) return
       await reply
@@ -56,7 +58,11 @@ export async function startLimitsServer(options: LimitsServerOptions = {}): Prom
         .send({ status: 401, title: 'A token is needed' })
     })
   }
-  await app.register(limitsRoutes, { service, ...(readPolicy && { readPolicy }) })
+  await app.register(limitsRoutes, {
+    service,
+    koalaPaths: options.koalaPaths ?? false,
+    ...(readPolicy && { readPolicy }),
+  })
   const url = await app.listen({ host, port })
   return { url, service, reload, close: () => app.close() }
 }

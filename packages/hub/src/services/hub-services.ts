@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { IdService, openSegmentStore, SegmentIds, SnowflakeNode } from '@firebreak/ids'
-import { parsePolicy, RuleService } from '@firebreak/limits'
+import { parsePolicy, RuleService } from '@firebreak/limits/policy'
 import { findingRoutes } from '../findings/finding-routes.ts'
 import type { HubPlugin } from '../http/hub-server.ts'
 import { IdsAlarms } from '../ids/ids-alarms.ts'

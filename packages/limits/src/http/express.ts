@@ -36,7 +36,7 @@ export function limitRequests<Request extends ExpressRequest>(
       response.end(JSON.stringify(decision.problem))
       return false
     }
-    if (decision.delayMs > 0) await holdBack(decision.delayMs)
+    if (decision.delayMs > 0) await holdBack(decision.delayMs, options.runtime)
     return true
   }
   return Object.assign(

@@ -34,7 +34,7 @@ export function limitRequests<Request extends FastifyRequestLike>(
         reply.type('application/problem+json')
         return reply.send(decision.problem)
       }
-      if (decision.delayMs > 0) await holdBack(decision.delayMs)
+      if (decision.delayMs > 0) await holdBack(decision.delayMs, options.runtime)
       return undefined
     },
     { counts: limit.counts },

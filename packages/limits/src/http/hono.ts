@@ -28,7 +28,7 @@ export function limitRequests<Context extends HonoContextLike>(options: HttpLimi
       if (decision.isRefused) {
         return context.body(JSON.stringify(decision.problem), 429, { 'Content-Type': 'application/problem+json' })
       }
-      if (decision.delayMs > 0) await holdBack(decision.delayMs)
+      if (decision.delayMs > 0) await holdBack(decision.delayMs, options.runtime)
       await next()
       return undefined
     },

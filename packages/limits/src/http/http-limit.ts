@@ -1,9 +1,9 @@
-import { InvalidOptionError } from '@firebreak/core'
+import { InvalidOptionError, type Runtime, systemRuntime } from '@firebreak/core'
 import { all } from '../all.ts'
 import type { Answer } from '../answer.ts'
 import { LocalLimiter } from '../local/local-limiter.ts'
 import type { RedisLimiter } from '../redis/redis-limiter.ts'
-import { limitHeader, policyHeader, retryAfterSeconds } from './rate-limit-headers.ts'
+import { legacyHeaders, limitHeader, policyHeader, retryAfterSeconds } from './rate-limit-headers.ts'
 
 /** How requests are limited, in every framework. */
 export interface HttpLimitOptions<Request> {
@@ -17,6 +17,10 @@ export interface HttpLimitOptions<Request> {
   readonly ipv6Prefix?: number
   /** Count and tell, but refuse nobody. @default false */
   readonly shadow?: boolean
+  /** Send `X-RateLimit-Limit`, `-Remaining` and `-Reset` too. @default false */
+  readonly legacyHeaders?: boolean
+  /** Where the timers of pacing limits come from. @default the system's */
+  readonly runtime?: Runtime
   /** Hears of each request that is refused, or would be in shadow mode. */
   readonly onDenied?: (request: Request, key: string, violated: readonly string[]) => void
 }
@@ -53,7 +57,7 @@ export class HttpLimit<Request> {
   readonly counts: HttpLimitCounts = { admitted: 0, refused: 0, shadowed: 0 }
   readonly #options: HttpLimitOptions<Request>
   readonly #ask: (key: string, cost: number) => Promise<Readonly<Record<string, Answer>>>
-  readonly #policy: string
+  readonly #limiters: readonly (LocalLimiter | RedisLimiter)[]
 
   constructor(options: HttpLimitOptions<Request>) {
     const { ipv6Prefix = 64 } = options
@@ -62,7 +66,7 @@ export class HttpLimit<Request> {
     }
     this.#options = options
     const limiters = [options.limiter].flat() as readonly LocalLimiter[] | readonly RedisLimiter[]
-    this.#policy = policyHeader(limiters)
+    this.#limiters = limiters
     this.#ask = asker(limiters)
   }
 
@@ -71,7 +75,7 @@ export class HttpLimit<Request> {
     const key = this.#options.key === undefined ? keyOf() : this.#options.key(request)
     if (key === undefined) return { isRefused: false, headers: {}, problem: undefined, delayMs: 0 }
     const answers = await this.#ask(key, this.#options.cost?.(request) ?? 1)
-    const headers: Record<string, string> = { 'RateLimit-Policy': this.#policy, RateLimit: limitHeader(answers) }
+    const headers = this.#headersOf(answers)
     const violated = Object.keys(answers).filter((name) => !answers[name]!.allowed)
     if (violated.length === 0) {
       this.counts.admitted++
@@ -87,6 +91,7 @@ export class HttpLimit<Request> {
     const retries = violated.map((name) => answers[name]!.retryAfterMs)
     const never = retries.includes(null)
     const seconds = retryAfterSeconds(Math.max(...retries.map((retryMs) => retryMs ?? 0)))
+    // One that is never admitted has no time to come again.
     if (!never) headers['Retry-After'] = String(seconds)
     return {
       isRefused: true,
@@ -101,6 +106,21 @@ export class HttpLimit<Request> {
       },
     }
   }
+
+  /** The headers of the answers. Limits that could not be asked are named with `unavailable`, and have no numbers. */
+  #headersOf(answers: Readonly<Record<string, Answer>>): Record<string, string> {
+    const limit = limitHeader(answers)
+    return {
+      'RateLimit-Policy': policyHeader(this.#limiters, answers),
+      ...(limit !== '' && { RateLimit: limit }),
+      ...(this.#options.legacyHeaders && legacyHeaders(this.#limiters, answers)),
+    }
+  }
+}
+
+/** Sleeps for a pacing limit's delay. */
+export function holdBack(delayMs: number, { timers }: Runtime = systemRuntime): Promise<void> {
+  return new Promise((resolve) => timers.setTimeout(resolve, delayMs))
 }
 
 function asker(
@@ -113,9 +133,4 @@ function asker(
       ? all(limiters as readonly LocalLimiter[])
       : all(limiters as readonly RedisLimiter[])
   return async (key, cost) => (await together.take(key, cost)).answers
-}
-
-/** Sleeps for a pacing limit's delay. */
-export function holdBack(delayMs: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, delayMs))
 }

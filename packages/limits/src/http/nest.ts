@@ -1,3 +1,4 @@
+import type { Runtime } from '@firebreak/core'
 import { type CanActivate, type ExecutionContext, HttpException } from '@nestjs/common'
 import type { ExpressRequest, ExpressResponse } from './express.ts'
 import { HttpLimit, type HttpLimitCounts, type HttpLimitOptions, holdBack } from './http-limit.ts'
@@ -7,10 +8,12 @@ import { ipKey } from './ip-key.ts'
 export class LimitGuard<Request extends ExpressRequest = ExpressRequest> implements CanActivate {
   readonly #limit: HttpLimit<Request>
   readonly #ipv6Prefix: number | undefined
+  readonly #runtime: Runtime | undefined
 
   constructor(options: HttpLimitOptions<Request>) {
     this.#limit = new HttpLimit(options)
     this.#ipv6Prefix = options.ipv6Prefix
+    this.#runtime = options.runtime
   }
 
   get counts(): HttpLimitCounts {
@@ -32,7 +35,7 @@ export class LimitGuard<Request extends ExpressRequest = ExpressRequest> impleme
       set('Content-Type', 'application/problem+json')
       throw new HttpException({ ...decision.problem }, 429)
     }
-    if (decision.delayMs > 0) await holdBack(decision.delayMs)
+    if (decision.delayMs > 0) await holdBack(decision.delayMs, this.#runtime)
     return true
   }
 }

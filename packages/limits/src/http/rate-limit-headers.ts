@@ -8,21 +8,56 @@ export interface NamedLimit {
   readonly spec: LimitSpec
 }
 
-/** `RateLimit-Policy` as the IETF's draft has it: for each limit its quota `q` and, where it has one, its window `w`. */
-export function policyHeader(limits: readonly NamedLimit[]): string {
+/**
+ * `RateLimit-Policy` as the IETF's draft has it: for each limit its quota `q` and, where it has one, its window `w`; and
+ * `unavailable` where it could not be asked, so that its policy for that (open or closed) answered.
+ */
+export function policyHeader(limits: readonly NamedLimit[], answers: Readonly<Record<string, Answer>> = {}): string {
   return limits
     .map(({ name, spec }) => {
       const seconds = windowSeconds(spec)
-      return `${quoted(name)};q=${capacityOf(spec)}${seconds === undefined ? '' : `;w=${seconds}`}`
+      const source = Object.hasOwn(answers, name) ? answers[name]!.source : undefined
+      const state = source === 'open' || source === 'closed' ? `;unavailable=${source}` : ''
+      return `${quoted(name)};q=${capacityOf(spec)}${seconds === undefined ? '' : `;w=${seconds}`}${state}`
     })
     .join(', ')
 }
 
-/** `RateLimit`: for each limit what remains, `r`, and in how many seconds it is whole again, `t`. */
+/**
+ * `RateLimit`: for each limit what remains, `r`, and in how many seconds there is more, `t`: for a refused request when
+ * it may come again, as `Retry-After` says, else when all of it is unused again. A limit that could not be asked is left
+ * out and marked in `RateLimit-Policy`: nothing is known of it.
+ */
 export function limitHeader(answers: Readonly<Record<string, Answer>>): string {
   return Object.entries(answers)
-    .map(([name, { remaining, resetMs }]) => `${quoted(name)};r=${remaining};t=${Math.ceil(resetMs / 1000)}`)
+    .filter(([, { source }]) => source !== 'open' && source !== 'closed')
+    .map(([name, answer]) => `${quoted(name)};r=${answer.remaining};t=${secondsOf(answer)}`)
     .join(', ')
+}
+
+/** The older headers of one limit, the tightest of several: how much, what remains, and in how many seconds there is more. */
+export function legacyHeaders(
+  limits: readonly NamedLimit[],
+  answers: Readonly<Record<string, Answer>>,
+): Record<string, string> {
+  let tightest: { readonly limit: NamedLimit; readonly answer: Answer } | undefined
+  for (const limit of limits) {
+    const answer = answers[limit.name]
+    if (answer === undefined || answer.source === 'open' || answer.source === 'closed') continue
+    if (tightest === undefined || rank(answer) < rank(tightest.answer)) tightest = { limit, answer }
+  }
+  if (tightest === undefined) return {}
+  return {
+    'X-RateLimit-Limit': String(capacityOf(tightest.limit.spec)),
+    'X-RateLimit-Remaining': String(tightest.answer.remaining),
+    'X-RateLimit-Reset': String(secondsOf(tightest.answer)),
+  }
+}
+
+const rank = ({ allowed, remaining }: Answer) => (allowed ? remaining : -1)
+
+function secondsOf({ allowed, retryAfterMs, resetMs }: Answer): number {
+  return allowed || retryAfterMs === null ? Math.ceil(resetMs / 1000) : retryAfterSeconds(retryAfterMs)
 }
 
 /** `Retry-After` in whole seconds, never too early. */

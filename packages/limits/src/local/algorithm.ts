@@ -3,10 +3,8 @@ import type { Answer } from '../answer.ts'
 /**
  * One algorithm over numbered slots, each the state of a key. Time and cost are whole numbers from 0 up.
  *
- * All algorithms keep one rule about state, and the scripts on Redis keep the same, so that both give the same answers
- * to the same history even while a clock jumps: state changes when a call is charged, or when the clock is found
- * behind it. Then what was counted is carried over to the present: nothing is granted by a backward step, and nothing
- * stays locked longer than it would have been without it.
+ * All algorithms keep one rule about state, and the scripts on Redis keep the same: state changes when a call is
+ * charged, or when the clock is found further behind it than it may be (see `step-back.ts`).
  */
 export interface Algorithm {
   /** Makes room for slots below `slots`; new ones are unused. */

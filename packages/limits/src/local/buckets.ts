@@ -68,18 +68,26 @@ export class Buckets implements Algorithm {
     this.#newest[slot] = 0
   }
 
-  /** The bucket of now; where the clock stepped back, the row is moved to end with it. */
+  /**
+   * The bucket that counts as now's. Where the clock stepped back, what was counted later is moved into it; with
+   * `classic`, which forgets a bucket too early, that is the one after now's, so that a step of a window is absorbed.
+   */
   #settle(slot: number, nowMs: number): number {
     const bucket = Math.floor((nowMs * this.#buckets) / this.#windowMs)
     const newest = this.#newest[slot]!
-    if (bucket < newest) {
-      const row = Array.from({ length: this.#span }, (_, age) => this.#count(slot, newest - age))
-      for (let age = 0; age < this.#span; age++) {
-        if (bucket - age >= 0) this.#counts[this.#place(slot, bucket - age)] = row[age]!
-      }
-      this.#newest[slot] = bucket
+    if (bucket >= newest) return bucket
+    const isFollowed = newest - bucket > this.#buckets || this.#used(slot, newest) === 0
+    const latest = isFollowed ? bucket : Math.min(newest, bucket + this.#buckets + 1 - this.#span)
+    let moved = 0
+    for (let at = newest; at > latest && at > newest - this.#span; at--) {
+      const place = this.#place(slot, at)
+      moved += this.#counts[place]!
+      this.#counts[place] = 0
     }
-    return bucket
+    const place = this.#place(slot, latest)
+    this.#counts[place] = this.#counts[place]! + moved
+    this.#newest[slot] = latest
+    return latest
   }
 
   #used(slot: number, bucket: number): number {

@@ -1,6 +1,7 @@
 import type { Answer } from '../answer.ts'
 import type { ConcurrencySpec } from '../spec/spec.ts'
 import { type Algorithm, admitted, denied } from './algorithm.ts'
+import { absorbedEnd } from './step-back.ts'
 
 /** Units held by one call. */
 interface Hold {
@@ -43,8 +44,11 @@ export class Concurrency implements Algorithm {
       }
       return denied(limit - used, retryAfterMs, resetMs(holds, nowMs))
     }
-    if (charges && cost > 0) holds.push({ endsAt: nowMs + this.#leaseMs, units: cost, requestId })
-    return admitted(limit - used - cost, cost > 0 ? this.#leaseMs : resetMs(holds, nowMs), 0)
+    if (cost === 0) return admitted(limit - used, resetMs(holds, nowMs), 0)
+    // Holds stay in the order of their end, also where the clock is behind the last one's.
+    const endsAt = Math.max(nowMs + this.#leaseMs, holds.at(-1)?.endsAt ?? 0)
+    if (charges) holds.push({ endsAt, units: cost, requestId })
+    return admitted(limit - used - cost, endsAt - nowMs, 0)
   }
 
   refund(slot: number, nowMs: number, units: number, requestId?: string): void {
@@ -76,7 +80,7 @@ export class Concurrency implements Algorithm {
     let ended = 0
     while (ended < holds.length && holds[ended]!.endsAt <= nowMs) ended++
     if (ended > 0) holds.splice(0, ended)
-    const latest = nowMs + this.#leaseMs
+    const latest = absorbedEnd(holds.at(-1)?.endsAt ?? 0, nowMs, this.#leaseMs)
     for (let index = holds.length - 1; index >= 0 && holds[index]!.endsAt > latest; index--) {
       holds[index]!.endsAt = latest
     }

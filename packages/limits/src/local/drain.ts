@@ -25,23 +25,28 @@ export class Drain implements Algorithm {
   take(slot: number, nowMs: number, cost: number, charges: boolean): Answer {
     const unit = this.#unit
     const debt = this.#settle(slot, nowMs)
+    // Where the clock is behind the state, the debt stands still until it has caught up.
+    const at = Math.max(nowMs, this.#state[slot * 2 + 1]!)
     const after = debt + cost * unit
     if (after > this.#capacity) {
-      const retryAfterMs = cost * unit > this.#capacity ? null : Math.ceil((after - this.#capacity) / this.#rate)
-      return denied(Math.floor((this.#capacity - debt) / unit), retryAfterMs, Math.ceil(debt / this.#rate))
+      const resetMs = debt > 0 ? at - nowMs + Math.ceil(debt / this.#rate) : 0
+      if (cost * unit > this.#capacity) return denied(Math.floor((this.#capacity - debt) / unit), null, resetMs)
+      const retryAfterMs = at - nowMs + Math.ceil((after - this.#capacity) / this.#rate)
+      return denied(Math.floor((this.#capacity - debt) / unit), retryAfterMs, resetMs)
     }
     if (charges && cost > 0) {
       this.#state[slot * 2] = after
-      this.#state[slot * 2 + 1] = nowMs
+      this.#state[slot * 2 + 1] = at
     }
     const delayMs = this.#plan.paces && after > unit && cost > 0 ? Math.ceil((after - unit) / this.#rate) : 0
-    return admitted(Math.floor((this.#capacity - after) / unit), Math.ceil(after / this.#rate), delayMs)
+    const resetMs = after > 0 ? at - nowMs + Math.ceil(after / this.#rate) : 0
+    return admitted(Math.floor((this.#capacity - after) / unit), resetMs, delayMs)
   }
 
   refund(slot: number, nowMs: number, units: number): void {
     const debt = this.#settle(slot, nowMs)
     this.#state[slot * 2] = Math.max(0, debt - units * this.#unit)
-    this.#state[slot * 2 + 1] = nowMs
+    if (nowMs > this.#state[slot * 2 + 1]!) this.#state[slot * 2 + 1] = nowMs
   }
 
   unusedAtMs(slot: number): number {
@@ -52,15 +57,22 @@ export class Drain implements Algorithm {
     this.#state[slot * 2] = 0
   }
 
-  /** The debt of now; a clock behind the state's is followed without draining anything. */
+  /** The debt of now; a clock behind the state's drains nothing. */
   #settle(slot: number, nowMs: number): number {
     const debt = this.#state[slot * 2]!
     const elapsed = nowMs - this.#state[slot * 2 + 1]!
     if (elapsed < 0) {
-      this.#state[slot * 2 + 1] = nowMs
+      this.#state[slot * 2 + 1] = nowMs + this.#absorbed(-elapsed, debt)
       return debt
     }
     const drained = elapsed * this.#rate
     return drained < debt ? debt - drained : 0
+  }
+
+  /** How much of a step back is absorbed: so much that the next unit is admitted within a span (and a millisecond). */
+  #absorbed(backMs: number, debt: number): number {
+    const capacity = this.#capacity
+    if (debt === 0 || backMs * this.#rate > capacity) return 0
+    return Math.min(backMs, 1 + Math.floor((2 * capacity - this.#unit - debt) / this.#rate))
   }
 }

@@ -1,4 +1,5 @@
 import type { Algorithm } from './algorithm.ts'
+import { TieredMap } from './tiered-map.ts'
 
 const firstSlots = 64
 /** How many keys a full table looks at to choose the one it drops. */
@@ -9,23 +10,23 @@ const evictionSample = 8
  *
  * A key whose state is as good as unused is forgotten: each new key moves a hand two keys on, so that a table never
  * holds more than twice the keys in use and no sweep ever stops the process. A full table drops, of the next eight keys
- * under the hand, the one that would be unused soonest; that key starts anew, and the drop is counted.
+ * under the hand, the one that would be unused soonest; that key starts again, and the drop is counted. Keys that were
+ * denied last are not among them, as long as there are others.
  */
 export class KeyTable {
   readonly #algorithm: Algorithm
   readonly #maxKeys: number
-  readonly #slots = new Map<string, number>()
+  readonly #slots = new TieredMap<number>()
+  /** For each slot 1 where its key was denied last. */
+  #isOver = new Uint8Array(0)
   readonly #free: number[] = []
   #used = 0
   #room = 0
-  /** A live iterator sees keys added behind it and skips deleted ones. */
-  #hand: Iterator<[string, number]>
   evicted = 0
 
   constructor(algorithm: Algorithm, maxKeys: number) {
     this.#algorithm = algorithm
     this.#maxKeys = maxKeys
-    this.#hand = this.#slots.entries()
   }
 
   get size(): number {
@@ -41,14 +42,23 @@ export class KeyTable {
     this.#sweep(nowMs)
     if (this.#slots.size >= this.#maxKeys) this.#evict()
     const slot = this.#free.pop() ?? this.#nextSlot()
-    this.#slots.set(key, slot)
+    this.#slots.add(key, slot)
     return slot
+  }
+
+  /** Says whether a key was denied just now. */
+  mark(key: string, slot: number, isOver: boolean): void {
+    const mark = isOver ? 1 : 0
+    if (this.#isOver[slot] === mark) return
+    this.#isOver[slot] = mark
+    this.#slots.mark(key, isOver)
   }
 
   remove(key: string): void {
     const slot = this.#slots.get(key)
     if (slot === undefined) return
     this.#algorithm.clear(slot)
+    this.#isOver[slot] = 0
     this.#slots.delete(key)
     this.#free.push(slot)
   }
@@ -57,22 +67,28 @@ export class KeyTable {
     if (this.#used === this.#room) {
       this.#room = Math.min(this.#maxKeys, Math.max(firstSlots, this.#room * 2))
       this.#algorithm.grow(this.#room)
+      const larger = new Uint8Array(this.#room)
+      larger.set(this.#isOver)
+      this.#isOver = larger
     }
     return this.#used++
   }
 
   #sweep(nowMs: number): void {
-    for (let step = 0; step < 2; step++) {
-      const entry = this.#next()
-      if (entry !== undefined && this.#algorithm.unusedAtMs(entry[1]) <= nowMs) this.remove(entry[0])
-    }
+    this.#sweepOne(this.#slots.nextToDrop(), nowMs)
+    this.#sweepOne(this.#slots.nextToDrop(), nowMs)
+    this.#sweepOne(this.#slots.nextOver(), nowMs)
+  }
+
+  #sweepOne(entry: [string, number] | undefined, nowMs: number): void {
+    if (entry !== undefined && this.#algorithm.unusedAtMs(entry[1]) <= nowMs) this.remove(entry[0])
   }
 
   #evict(): void {
     let victim: string | undefined
     let soonest = Number.POSITIVE_INFINITY
     for (let step = 0; step < evictionSample; step++) {
-      const entry = this.#next()
+      const entry = this.#slots.nextToDrop()
       if (entry === undefined) continue
       const unusedAt = this.#algorithm.unusedAtMs(entry[1])
       if (unusedAt < soonest) {
@@ -83,15 +99,5 @@ export class KeyTable {
     if (victim === undefined) return
     this.remove(victim)
     this.evicted++
-  }
-
-  /** The key under the hand, from the start again after the last; undefined where there is none. */
-  #next(): [string, number] | undefined {
-    let step = this.#hand.next()
-    if (step.done) {
-      this.#hand = this.#slots.entries()
-      step = this.#hand.next()
-    }
-    return step.done ? undefined : step.value
   }
 }

@@ -1,7 +1,20 @@
 import { FakeClock } from '@firebreak/testkit'
 import { describe, expect, test } from 'vitest'
 import { all } from '../all.ts'
-import { concurrency, fixedWindow, leakyQueue, slidingLog, slidingWindow, tokenBucket } from '../spec/specs.ts'
+import type { LimitSpec } from '../spec/spec.ts'
+import {
+  calendarWindow,
+  concurrency,
+  fixedWindow,
+  gcra,
+  leakyBucket,
+  leakyQueue,
+  slidingCounter,
+  slidingLog,
+  slidingWindow,
+  specId,
+  tokenBucket,
+} from '../spec/specs.ts'
 import { localLimiter } from './local-limiter.ts'
 
 test('keys that are unused again are forgotten while others come', () => {
@@ -114,5 +127,63 @@ describe('wait', () => {
     await expect(waiting).rejects.toThrow('left')
     await clock.advanceAsync(10)
     expect(limiter.peek('k').remaining).toBe(1)
+  })
+})
+
+describe('a flood of new keys', () => {
+  const second = { windowMs: 1000 }
+  const specs: LimitSpec[] = [
+    fixedWindow({ limit: 3, ...second }),
+    fixedWindow({ limit: 3, ...second, anchor: 'firstHit' }),
+    slidingWindow({ limit: 3, ...second }),
+    slidingWindow({ limit: 3, ...second, mode: 'classic' }),
+    slidingCounter({ limit: 3, ...second }),
+    slidingLog({ limit: 3, ...second }),
+    tokenBucket({ capacity: 3, refill: 3, perMs: 1000 }),
+    leakyBucket({ capacity: 3, leak: 3, perMs: 1000 }),
+    leakyQueue({ intervalMs: 333, queue: 2 }),
+    gcra({ capacity: 3, rate: 3, perMs: 1000 }),
+    calendarWindow({ limit: 3, unit: 'hour' }),
+    concurrency({ limit: 3, leaseMs: 1000 }),
+  ]
+  test.each(specs.map((spec) => [specId(spec), spec] as const))('frees nobody who is denied: %s', (_, spec) => {
+    const clock = new FakeClock()
+    const limiter = localLimiter(spec, { clock, maxKeys: 100 })
+    const attackers = Array.from({ length: 40 }, (_, index) => `attacker:${index}`)
+    for (const key of attackers) for (let call = 0; call < 4; call++) limiter.take(key)
+    for (let index = 0; index < 20_000; index++) {
+      if (index % 100 === 0) clock.step(1)
+      // Newcomers that are used up to the last unit are not denied yet.
+      for (let call = 0; call < 1 + (index % 3); call++) limiter.take(`new:${index}`)
+    }
+    const freed = attackers.filter((key) => limiter.take(key).allowed)
+    expect(freed).toEqual([])
+    expect(limiter.size).toBeLessThanOrEqual(100)
+  })
+
+  test('a table full of denied keys drops the one that is admitted again soonest, and counts it', () => {
+    const clock = new FakeClock()
+    const limiter = localLimiter(slidingLog({ limit: 1, windowMs: 10_000 }), { clock, maxKeys: 8 })
+    for (let index = 0; index < 8; index++) {
+      limiter.take(`denied:${index}`)
+      limiter.take(`denied:${index}`)
+      clock.step(100)
+    }
+    limiter.take('new')
+    expect(limiter.counts.evicted).toBe(1)
+    const stillDenied = Array.from({ length: 8 }, (_, index) => limiter.peek(`denied:${index}`, 1).allowed)
+    expect(stillDenied).toEqual([true, false, false, false, false, false, false, false])
+  })
+
+  test('one that is admitted again is an ordinary key again', () => {
+    const clock = new FakeClock()
+    const limiter = localLimiter(tokenBucket({ capacity: 2, refill: 1, perMs: 1000 }), { clock, maxKeys: 8 })
+    for (let call = 0; call < 3; call++) limiter.take('once denied')
+    clock.step(1000)
+    expect(limiter.take('once denied').allowed).toBe(true)
+    clock.step(1900)
+    for (let index = 0; index < 20; index++) limiter.take(`new:${index}`)
+    expect(limiter.counts.evicted).toBeGreaterThan(0)
+    expect(limiter.peek('once denied').remaining).toBe(2)
   })
 })

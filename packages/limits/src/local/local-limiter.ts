@@ -1,4 +1,4 @@
-import { type Clock, systemTimers, type Timers } from '@firebreak/core'
+import { type Clock, type Runtime, systemRuntime, type Timers } from '@firebreak/core'
 import type { Answer, LimiterCounts } from '../answer.ts'
 import { LimitCostError } from '../errors.ts'
 import type { LimitSpec } from '../spec/spec.ts'
@@ -10,20 +10,25 @@ import { Blocks } from './blocks.ts'
 import { KeyTable } from './key-table.ts'
 import { makeAlgorithm } from './make-algorithm.ts'
 import { RecentIds } from './recent-ids.ts'
-import { turnClock } from './turn-clock.ts'
+import { clockFor } from './turn-clock.ts'
 
 /** How a limiter in this process is made. */
 export interface LocalLimiterOptions {
-  /** Where it reads the time. @default the wall clock, read once in a burst of one turn (see `TurnClock`) */
+  /**
+   * Where it reads the time.
+   * @default the steady clock, read once in a burst of one turn (see `TurnClock`); the wall clock for `calendarWindow`
+   */
   readonly clock?: Clock
-  /** The most keys it remembers; beyond, those nearest to unused start anew. @default 100000 */
+  /** The most keys it remembers; beyond, those nearest to unused start again, denied ones last. @default 100000 */
   readonly maxKeys?: number
   /** The name in answers of `all` and in metrics. @default made of the spec */
   readonly name?: string
   /** The most calls of `wait` that stand in line at once. @default 1000 */
   readonly maxWaiting?: number
-  /** How `wait` sleeps. @default the system's timers */
+  /** How `wait` sleeps. @default the runtime's timers */
   readonly timers?: Timers
+  /** Where time and timers come from, unless they are given. @default the system's */
+  readonly runtime?: Runtime
 }
 
 /** A limiter whose state is in this process; every call but `wait` is synchronous. */
@@ -39,19 +44,23 @@ export class LocalLimiter {
   readonly #line: WaitingLine
 
   constructor(spec: LimitSpec, options: LocalLimiterOptions = {}) {
-    const { clock = turnClock, maxKeys = 100_000, name = specId(spec), maxWaiting = 1000 } = options
+    const { runtime = systemRuntime, maxKeys = 100_000, name = specId(spec), maxWaiting = 1000 } = options
     requireWhole('maxKeys', maxKeys, 1, 2 ** 24)
     this.spec = spec
     this.name = name
-    this.#clock = clock
+    this.#clock = options.clock ?? clockFor(runtime, spec.kind)
     this.#algorithm = makeAlgorithm(spec)
     this.#table = new KeyTable(this.#algorithm, maxKeys)
     this.#blocks = new Blocks(maxKeys)
     this.#refunded = new RecentIds(Math.max(spanMs(spec), 60_000))
     this.#line = new WaitingLine({
+      spec,
       take: (key, cost) => this.take(key, cost),
+      peek: (key) => this.peek(key),
       refund: (key, cost) => this.refund(key, cost),
-      timers: options.timers ?? systemTimers,
+      isSynchronous: true,
+      clock: options.clock ?? runtime.clock,
+      timers: options.timers ?? runtime.timers,
       maxWaiting,
     })
   }
@@ -59,6 +68,11 @@ export class LocalLimiter {
   /** Keys remembered now. */
   get size(): number {
     return this.#table.size
+  }
+
+  /** Calls of `wait` that have not been served yet. */
+  get waiting(): number {
+    return this.#line.waiting
   }
 
   /** Asks for `cost` units; charged only where admitted. */
@@ -84,6 +98,7 @@ export class LocalLimiter {
     if (isMarked && !this.#refunded.isFirst(`${key}\0${requestId}`, nowMs)) return false
     const slot = this.#table.find(key)
     if (slot !== undefined) this.#algorithm.refund(slot, nowMs, units, requestId)
+    this.#line.poke(key)
     return true
   }
 
@@ -91,6 +106,7 @@ export class LocalLimiter {
   reset(key: string): void {
     this.#table.remove(key)
     this.#blocks.delete(key)
+    this.#line.poke(key)
   }
 
   /** Denies a key for so long, whatever its limit says. */
@@ -117,7 +133,10 @@ export class LocalLimiter {
       slot = this.#table.add(key, nowMs)
       this.counts.evicted = this.#table.evicted
     }
-    return this.#algorithm.take(slot, nowMs, cost, charges, requestId)
+    const answer = this.#algorithm.take(slot, nowMs, cost, charges, requestId)
+    // A cost that is never admitted says nothing about the key.
+    if (charges && answer.retryAfterMs !== null) this.#table.mark(key, slot, !answer.allowed)
+    return answer
   }
 }
 

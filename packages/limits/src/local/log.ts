@@ -1,6 +1,7 @@
 import type { Answer } from '../answer.ts'
 import type { SlidingLogSpec } from '../spec/spec.ts'
 import { type Algorithm, admitted, denied } from './algorithm.ts'
+import { absorbedEnd } from './step-back.ts'
 
 /** The admitted calls of one key, oldest first from `head` on; `total[i]` is the sum of all costs up to and with i. */
 interface Entries {
@@ -39,9 +40,10 @@ export class Log implements Algorithm {
     }
     if (charges && cost > 0) {
       entries.totals.push(entries.dropped + used + cost)
-      entries.times.push(nowMs)
+      entries.times.push(laterOf(nowMs, entries))
     }
-    return admitted(limit - used - cost, cost > 0 ? this.#windowMs : this.#resetMs(entries, nowMs), 0)
+    if (cost === 0) return admitted(limit - used, this.#resetMs(entries, nowMs), 0)
+    return admitted(limit - used - cost, laterOf(nowMs, entries) + this.#windowMs - nowMs, 0)
   }
 
   refund(slot: number, nowMs: number, units: number): void {
@@ -72,7 +74,11 @@ export class Log implements Algorithm {
     let entries = this.#slots[slot]
     if (entries === undefined) this.#slots[slot] = entries = { times: [], totals: [], head: 0, dropped: 0 }
     const { times } = entries
-    for (let index = times.length - 1; index >= entries.head && times[index]! > nowMs; index--) times[index] = nowMs
+    const last = times.length > entries.head ? times[times.length - 1]! : 0
+    if (last > nowMs) {
+      const latest = absorbedEnd(last + this.#windowMs, nowMs, this.#windowMs) - this.#windowMs
+      for (let index = times.length - 1; index >= entries.head && times[index]! > latest; index--) times[index] = latest
+    }
     while (entries.head < times.length && times[entries.head]! <= nowMs - this.#windowMs) {
       entries.dropped = entries.totals[entries.head++]!
     }
@@ -101,6 +107,11 @@ export class Log implements Algorithm {
   #resetMs({ times, head }: Entries, nowMs: number): number {
     return times.length > head ? times[times.length - 1]! + this.#windowMs - nowMs : 0
   }
+}
+
+/** Now, or the last entry's time where the clock is behind it: entries stay in order. */
+function laterOf(nowMs: number, { times, head }: Entries): number {
+  return times.length > head ? Math.max(nowMs, times[times.length - 1]!) : nowMs
 }
 
 function usedOf({ totals, head, dropped }: Entries): number {

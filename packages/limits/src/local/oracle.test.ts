@@ -23,8 +23,9 @@ function check(spec: LimitSpec, oracle: Oracle, nowMs: number, cost: number, ans
       // The call leaves when all units before its last one have left.
       const delay = answer.delayMs
       if (cost > 0) oracle.charge(nowMs, cost)
-      expect(admits(oracle, nowMs + delay, spec.queue)).toBe(true)
-      if (delay > 0) expect(admits(oracle, nowMs + delay - 1, spec.queue)).toBe(false)
+      const from = Math.max(nowMs, oracle.standsUntil!())
+      expect(admits(oracle, from + delay, spec.queue)).toBe(true)
+      if (delay > 0) expect(admits(oracle, from + delay - 1, spec.queue)).toBe(false)
     } else {
       expect(answer.delayMs).toBe(0)
       if (cost > 0) oracle.charge(nowMs, cost)

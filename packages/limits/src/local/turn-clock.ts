@@ -1,4 +1,5 @@
-import type { Clock } from '@firebreak/core'
+import { type Clock, type Runtime, steadyClock, systemRuntime } from '@firebreak/core'
+import type { LimitSpec } from '../spec/spec.ts'
 
 /** Reads that must give the same millisecond before the next ones are spared. */
 const sameReads = 4
@@ -6,14 +7,14 @@ const sameReads = 4
 const callsPerRead = 32
 
 /**
- * The wall clock, read about once in a burst: calls that follow each other within one turn of the event loop share a
- * reading, as they do in nginx and in Redis itself.
+ * The steady clock in whole milliseconds, read about once in a burst: calls that follow each other within one turn of
+ * the event loop share a reading, as they do in nginx and in Redis itself.
  *
  * Reading the time is the dearest part of a call in process (half of it on an idle machine, most of it on a busy one).
  * A single call always reads. After four reads of the same millisecond the next calls of the same turn, 32 at most, are
  * given that reading; when the turn's synchronous code ends, the next call reads again. So the price is paid only by
  * code that blocks its own thread in the middle of a burst: its next calls see the time before. Where that matters, pass
- * `clock: wallClock`. A `Date` that was replaced, by fake timers for instance, is read every time.
+ * `clock: steadyClock`. A clock that was replaced, by fake timers for instance, is read every time.
  */
 export class TurnClock implements Clock {
   readonly #read: () => number
@@ -23,7 +24,7 @@ export class TurnClock implements Clock {
   #left = 0
   #isArmed = false
 
-  constructor(read: () => number = systemNow, isReplaced: () => boolean = () => Date.now !== systemNow) {
+  constructor(read: () => number = readSteady, isReplaced: () => boolean = () => performance.now !== systemNow) {
     this.#read = read
     this.#isReplaced = isReplaced
   }
@@ -37,8 +38,8 @@ export class TurnClock implements Clock {
   }
 
   #readAgain(): number {
-    if (this.#isReplaced()) return Date.now()
-    const now = this.#read()
+    const now = Math.floor(this.#read())
+    if (this.#isReplaced()) return now
     this.#streak = now === this.#now ? this.#streak + 1 : 0
     this.#now = now
     if (this.#streak >= sameReads) {
@@ -58,8 +59,18 @@ export class TurnClock implements Clock {
   }
 }
 
-const systemNow = Date.now
+const systemNow = performance.now
+const readSteady = () => steadyClock.now()
 const settled = Promise.resolve()
 
 /** The process' turn clock; shared, so that one reading serves all limiters. */
 export const turnClock: Clock = new TurnClock()
+
+/**
+ * The clock of a limit: the steady one, so that setting the machine's time means nothing to it, but for windows of the
+ * calendar, which are the wall clock's.
+ */
+export function clockFor(runtime: Runtime, kind: LimitSpec['kind']): Clock {
+  if (kind === 'calendarWindow') return runtime.wallClock
+  return runtime === systemRuntime ? turnClock : runtime.clock
+}

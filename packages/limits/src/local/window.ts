@@ -2,23 +2,37 @@ import type { Answer } from '../answer.ts'
 import { Calendar } from '../calendar/calendar.ts'
 import type { CalendarWindowSpec, FixedWindowSpec } from '../spec/spec.ts'
 import { type Algorithm, admitted, denied, grown } from './algorithm.ts'
+import { absorbedEnd } from './step-back.ts'
 
 /**
  * A count per window: fixed windows of the epoch or from the first hit, and those of the calendar. Two numbers a key:
  * the count and the end of its window, which also names the window.
  *
- * A clock found before the window in use has stepped back: the count moves to the clock's window.
+ * A window ends at most its length after now: one that would end later was opened before a clock stepped back.
  */
 export class Window implements Algorithm {
   readonly #limit: number
   /** The end of the window that holds an instant, were it to begin then. */
   readonly #endOf: (nowMs: number) => number
+  /** How long the window that holds an instant lasts. */
+  readonly #lengthAt: (nowMs: number) => number
   /** For each slot the count and the end of its window. */
   #state = new Float64Array(0)
 
   constructor(spec: FixedWindowSpec | CalendarWindowSpec) {
     this.#limit = spec.limit
-    this.#endOf = endFinder(spec)
+    if (spec.kind === 'calendarWindow') {
+      const calendar = new Calendar(spec.unit, spec.timeZone)
+      this.#endOf = (nowMs) => calendar.windowOf(nowMs).end
+      this.#lengthAt = (nowMs) => {
+        const { start, end } = calendar.windowOf(nowMs)
+        return end - start
+      }
+    } else {
+      const { windowMs } = spec
+      this.#endOf = endFinder(spec)
+      this.#lengthAt = () => windowMs
+    }
   }
 
   grow(slots: number): void {
@@ -58,20 +72,14 @@ export class Window implements Algorithm {
   #settle(slot: number, nowMs: number): number {
     const end = this.#state[slot * 2 + 1]!
     if (nowMs >= end) return 0
-    // A window from now on cannot end before one that began earlier, unless the clock went back.
-    const latestEnd = this.#endOf(nowMs)
-    if (latestEnd < end) this.#state[slot * 2 + 1] = latestEnd
+    const lengthMs = this.#lengthAt(nowMs)
+    if (end > nowMs + lengthMs) this.#state[slot * 2 + 1] = absorbedEnd(end, nowMs, lengthMs)
     return this.#state[slot * 2]!
   }
 }
 
-function endFinder(spec: FixedWindowSpec | CalendarWindowSpec): (nowMs: number) => number {
-  if (spec.kind === 'calendarWindow') {
-    const calendar = new Calendar(spec.unit, spec.timeZone)
-    return (nowMs) => calendar.windowOf(nowMs).end
-  }
-  const { windowMs } = spec
-  if (spec.anchor === 'firstHit') return (nowMs) => nowMs + windowMs
+function endFinder({ windowMs, anchor }: FixedWindowSpec): (nowMs: number) => number {
+  if (anchor === 'firstHit') return (nowMs) => nowMs + windowMs
   let end = 0
   return (nowMs) => {
     if (nowMs >= end || nowMs < end - windowMs) end = nowMs - (nowMs % windowMs) + windowMs

@@ -25,23 +25,21 @@ export class CompiledRule {
   readonly #countedBy: readonly string[]
   readonly #identity: string
 
-  constructor(rule: PolicyRule, answer: PreparedAnswer, dicts: ReadonlyMap<string, Matcher>) {
+  constructor(rule: PolicyRule, identity: string, answer: PreparedAnswer, dicts: ReadonlyMap<string, Matcher>) {
     this.rule = rule
     this.answer = answer
     this.#tests = rule.conditions.map((condition) => ({
       key: condition.key,
       matches: compileCondition(condition, dicts),
     }))
-    this.#countedBy = rule.conditions
-      .filter(({ together }) => !together)
-      .map(({ key }) => key)
-      .sort()
-    this.#identity = identityOf(rule)
+    const counted = rule.conditions.filter(({ together }) => !together)
+    this.#countedBy = [...new Set(counted.map(({ key }) => key))].sort()
+    this.#identity = identity
   }
 
   applies(parameters: CallParameters): boolean {
     for (const { key, matches } of this.#tests) {
-      const value = parameters[key]?.trim()
+      const value = textOf(parameters, key)
       if (value === undefined || value === '' || !matches(value)) return false
     }
     return true
@@ -50,14 +48,20 @@ export class CompiledRule {
   /** The name of the counter of a call: escaped, so that no value can be mistaken for two. */
   counterKey(parameters: CallParameters): string {
     let key = this.#identity
-    for (const name of this.#countedBy) key += `:${escapeSegment(parameters[name]!.trim())}`
+    for (const name of this.#countedBy) key += `:${escapeSegment(textOf(parameters, name)!)}`
     return key
   }
 }
 
+/** A parameter's value; what an object inherits is none. */
+function textOf(parameters: CallParameters, name: string): string | undefined {
+  return Object.hasOwn(parameters, name) ? parameters[name]?.trim() : undefined
+}
+
 /**
  * What makes a rule's counters its own: all that decides what they count. A changed limit, result or feedback keeps
- * them, also across a reload; two rules that differ in their number never share one.
+ * them, also across a reload; two rules that differ in their number never share one, and of several that differ in
+ * nothing of it each has its own, by their order.
  */
 function identityOf(rule: PolicyRule): string {
   const text = writeRule({ ...rule, count: 0, erase1: 0, erase2: 0, result: 0, shadow: false })
@@ -83,9 +87,14 @@ export class CompiledPolicy {
     this.version = version
     this.days = new Calendar('day', policy.timeZone)
     const dicts = new Map(Object.entries(policy.dicts).map(([name, { values }]) => [name, compileValues(values)]))
-    this.rules = policy.rules.map(
-      (rule) => new CompiledRule(rule, this.#prepare(policy.results[rule.result]!, rule.returnCode), dicts),
-    )
+    const alike = new Map<string, number>()
+    this.rules = policy.rules.map((rule) => {
+      const identity = identityOf(rule)
+      const before = alike.get(identity) ?? 0
+      alike.set(identity, before + 1)
+      const answer = this.#prepare(policy.results[rule.result]!, rule.returnCode)
+      return new CompiledRule(rule, before === 0 ? identity : `${identity}.${before}`, answer, dicts)
+    })
     this.unmatched = this.#prepare(policy.results[0]!, 0)
     this.passed = this.#prepare(policy.results[1]!, 0)
   }

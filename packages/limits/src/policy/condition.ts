@@ -29,7 +29,8 @@ export function parseCondition(text: string): Condition {
     }
     return { key, op: op === '<' ? 'below' : 'above', bound, together }
   }
-  if (op === '=' && value === '+') return { key, op: 'any', together }
+  // `k!=+` is Koala's other way to say the same: k is given.
+  if (value === '+') return { key, op: 'any', together }
   const values = value.split(',').map((part) => part.trim())
   if (values.some((part) => part === '')) throw new Error(`"${text}" has an empty value`)
   return { key, op: op === '=' ? 'is' : 'not', values, together }
@@ -66,7 +67,8 @@ export function compileCondition(condition: Condition, dicts: ReadonlyMap<string
       return compileValues(condition.values)
     case 'not': {
       const isOne = compileValues(condition.values)
-      return (value) => !isOne(value)
+      const isComparable = comparableWith(condition.values)
+      return (value) => isComparable(value) && !isOne(value)
     }
     case 'below':
       return (value) => /^-?\d+$/.test(value) && Number(value) < condition.bound
@@ -81,6 +83,20 @@ export function compileCondition(condition: Condition, dicts: ReadonlyMap<string
   }
 }
 
+/**
+ * Whether a value can be compared at all: where only ranges are named, text is neither in nor out of them, as in Koala.
+ */
+function comparableWith(values: readonly string[]): Matcher {
+  const kinds = new Set(
+    values.map((value) => (parseIpRange(value) !== undefined ? 'ip' : rangePattern.test(value) ? 'number' : 'text')),
+  )
+  if (kinds.has('text')) return () => true
+  return (value) =>
+    (kinds.has('number') && /^-?\d+$/.test(value)) || (kinds.has('ip') && parseIpAgain(value) !== undefined)
+}
+
+const rangePattern = /^(-?\d+)\s*-\s*(-?\d+)$/
+
 /** A test for any of the values: literals, whole-number ranges `1-100`, and addresses in all their forms. */
 export function compileValues(values: Iterable<string>): Matcher {
   const literals = new Set<string>()
@@ -88,7 +104,7 @@ export function compileValues(values: Iterable<string>): Matcher {
   const addresses: IpRange[] = []
   for (const value of values) {
     const address = parseIpRange(value)
-    const range = /^(-?\d+)\s*-\s*(-?\d+)$/.exec(value)
+    const range = rangePattern.exec(value)
     if (address !== undefined) addresses.push(address)
     else if (range !== null) numbers.push({ low: Number(range[1]), high: Number(range[2]) })
     else literals.add(value)

@@ -1,6 +1,8 @@
-import { type Clock, wallClock } from '@firebreak/core'
+import { type Runtime, systemRuntime } from '@firebreak/core'
 import type { Calendar } from '../calendar/calendar.ts'
 import { RecentIds } from '../local/recent-ids.ts'
+import { absorbedEnd } from '../local/step-back.ts'
+import { TieredMap } from '../local/tiered-map.ts'
 import { daySeconds, type PolicyRule } from './policy.ts'
 import {
   type CounterState,
@@ -19,21 +21,27 @@ interface Numbers {
   dayEndsAt: number
   /** Times of a leak rule, oldest first. */
   times: number[]
+  isOver: boolean
+}
+
+/** The present on both clocks: days are the wall clock's, everything else is measured on the steady one. */
+interface Present {
+  readonly steady: number
+  readonly wall: number
 }
 
 /** Entries of a leak rule that are kept beyond its count, so that some can be taken back. */
 const spareEntries = 1000
 
-/** Counters of rules in this process: at most `maxCounters`, those without meaning are swept two at a time. */
+/** Counters of rules in this process: at most `maxCounters`, those without meaning are swept as new ones come, and those over their count are the last that a full store drops. */
 export class MemoryRuleStore implements RuleStore {
-  readonly #clock: Clock
+  readonly #runtime: Runtime
   readonly #maxCounters: number
-  readonly #counters = new Map<string, Numbers>()
+  readonly #counters = new TieredMap<Numbers>()
   readonly #taken = new RecentIds(daySeconds * 1000)
-  #hand = this.#counters.entries()
 
-  constructor(options: { clock?: Clock; maxCounters?: number } = {}) {
-    this.#clock = options.clock ?? wallClock
+  constructor(options: { runtime?: Runtime; maxCounters?: number } = {}) {
+    this.#runtime = options.runtime ?? systemRuntime
     this.#maxCounters = options.maxCounters ?? 1_000_000
   }
 
@@ -42,13 +50,18 @@ export class MemoryRuleStore implements RuleStore {
   }
 
   decide({ mode, counters, deciding, isDeniedOtherwise, days }: StoreCall): StoreAnswer {
-    const now = Math.floor(this.#clock.now())
+    const now = this.#now()
     let isDenied = isDeniedOtherwise
     let isDecided = false
     const states: CounterState[] = []
     for (let index = 0; index < counters.length; index++) {
       const { key, rule, denies } = counters[index]!
-      const state = stateOf(rule, this.#counters.get(key), now, days)
+      const numbers = this.#counters.get(key)
+      const state = stateOf(rule, numbers, now, days)
+      if (numbers !== undefined && numbers.isOver !== state.isOver) {
+        numbers.isOver = state.isOver
+        this.#counters.mark(key, state.isOver)
+      }
       states.push(state)
       if (state.isOver && !isDecided && index < deciding && !rule.shadow) {
         isDecided = true
@@ -61,8 +74,8 @@ export class MemoryRuleStore implements RuleStore {
   }
 
   takeBack({ key, rule }: RuleCounter, entries: number, requestId: string | undefined, days: Calendar): boolean {
-    const now = Math.floor(this.#clock.now())
-    if (requestId !== undefined && !this.#taken.isFirst(`${key} ${requestId}`, now)) return false
+    const now = this.#now()
+    if (requestId !== undefined && !this.#taken.isFirst(`${key} ${requestId}`, now.steady)) return false
     const numbers = this.#counters.get(key)
     if (numbers === undefined) return true
     settle(rule, numbers, now, days)
@@ -74,21 +87,27 @@ export class MemoryRuleStore implements RuleStore {
 
   checkAlive(): void {}
 
-  #add({ key, rule }: RuleCounter, now: number, days: Calendar): void {
+  #now(): Present {
+    const { clock, wallClock } = this.#runtime
+    return { steady: Math.floor(clock.now()), wall: Math.floor(wallClock.now()) }
+  }
+
+  #add({ key, rule }: RuleCounter, now: Present, days: Calendar): void {
     let numbers = this.#counters.get(key)
     if (numbers === undefined) {
-      numbers = { used: 0, endsAt: 0, usedToday: 0, dayEndsAt: 0, times: [] }
+      numbers = { used: 0, endsAt: 0, usedToday: 0, dayEndsAt: 0, times: [], isOver: false }
       this.#makeRoom(now)
-      this.#counters.set(key, numbers)
+      this.#counters.add(key, numbers)
     } else settle(rule, numbers, now, days)
     if (rule.method === 'leak') {
-      numbers.times.push(now)
-      numbers.endsAt = now + timeMs(rule)
+      const at = Math.max(now.steady, numbers.times.at(-1) ?? 0)
+      numbers.times.push(at)
+      numbers.endsAt = at + timeMs(rule)
       if (numbers.times.length > rule.count + spareEntries) numbers.times.shift()
       return
     }
     if (rule.method === 'base') {
-      if (numbers.usedToday === 0) numbers.dayEndsAt = days.windowOf(now).end
+      if (numbers.usedToday === 0) numbers.dayEndsAt = days.windowOf(now.wall).end
       // Only what comes after the first `base` of the day counts against the limit.
       if (++numbers.usedToday <= rule.base) return
     }
@@ -96,32 +115,23 @@ export class MemoryRuleStore implements RuleStore {
   }
 
   /** Sweeps two counters that mean nothing any more, and drops one where all of them do and the store is full. */
-  #makeRoom(now: number): void {
-    for (let step = 0; step < 2; step++) {
-      const entry = this.#next()
+  #makeRoom({ steady, wall }: Present): void {
+    const now = Math.min(steady, wall)
+    for (const entry of [this.#counters.nextToDrop(), this.#counters.nextToDrop(), this.#counters.nextOver()]) {
       if (entry !== undefined && Math.max(entry[1].endsAt, entry[1].dayEndsAt) <= now) this.#counters.delete(entry[0])
     }
     if (this.#counters.size < this.#maxCounters) return
-    const entry = this.#next()
+    const entry = this.#counters.nextToDrop()
     if (entry !== undefined) this.#counters.delete(entry[0])
-  }
-
-  #next(): [string, Numbers] | undefined {
-    let step = this.#hand.next()
-    if (step.done) {
-      this.#hand = this.#counters.entries()
-      step = this.#hand.next()
-    }
-    return step.done ? undefined : step.value
   }
 }
 
 /** The end of a window that begins now: a day of the calendar where the rule's time is a day. */
-function windowEnd(rule: PolicyRule, now: number, days: Calendar): number {
-  return rule.timeSeconds === daySeconds ? days.windowOf(now).end : now + timeMs(rule)
+function windowEnd(rule: PolicyRule, now: Present, days: Calendar): number {
+  return rule.timeSeconds === daySeconds ? days.windowOf(now.wall).end : now.steady + timeMs(rule)
 }
 
-function stateOf(rule: PolicyRule, numbers: Numbers | undefined, now: number, days: Calendar): CounterState {
+function stateOf(rule: PolicyRule, numbers: Numbers | undefined, now: Present, days: Calendar): CounterState {
   if (numbers === undefined) return unused
   settle(rule, numbers, now, days)
   const used = rule.method === 'leak' ? numbers.times.length : numbers.used
@@ -132,21 +142,29 @@ function stateOf(rule: PolicyRule, numbers: Numbers | undefined, now: number, da
 
 const unused: CounterState = { isOver: false, used: 0, usedToday: 0 }
 
-/** Brings numbers to now: what has ended is none, what ends later than it could was counted before a clock stepped back. */
-function settle(rule: PolicyRule, numbers: Numbers, now: number, days: Calendar): void {
+/** Brings numbers to now: what has ended is dropped; a clock that stepped back is absorbed (see `step-back.ts`). */
+function settle(rule: PolicyRule, numbers: Numbers, { steady, wall }: Present, days: Calendar): void {
   if (rule.method === 'leak') {
     const { times } = numbers
-    const oldest = now - timeMs(rule)
-    for (let index = times.length - 1; index >= 0 && times[index]! > now; index--) times[index] = now
+    const spanMs = timeMs(rule)
+    const latest = absorbedEnd((times.at(-1) ?? 0) + spanMs, steady, spanMs) - spanMs
+    for (let index = times.length - 1; index >= 0 && times[index]! > latest; index--) times[index] = latest
     let ended = 0
-    while (ended < times.length && times[ended]! <= oldest) ended++
+    while (ended < times.length && times[ended]! <= steady - spanMs) ended++
     if (ended > 0) times.splice(0, ended)
     return
   }
+  const isDaily = rule.timeSeconds === daySeconds
+  const now = isDaily ? wall : steady
   if (now >= numbers.endsAt) numbers.used = 0
-  else numbers.endsAt = Math.min(numbers.endsAt, windowEnd(rule, now, days))
+  else numbers.endsAt = absorbedEnd(numbers.endsAt, now, isDaily ? dayLength(days, wall) : timeMs(rule))
   if (numbers.usedToday > 0) {
-    if (now >= numbers.dayEndsAt) numbers.usedToday = 0
-    else numbers.dayEndsAt = Math.min(numbers.dayEndsAt, days.windowOf(now).end)
+    if (wall >= numbers.dayEndsAt) numbers.usedToday = 0
+    else numbers.dayEndsAt = absorbedEnd(numbers.dayEndsAt, wall, dayLength(days, wall))
   }
+}
+
+function dayLength(days: Calendar, wall: number): number {
+  const { start, end } = days.windowOf(wall)
+  return end - start
 }

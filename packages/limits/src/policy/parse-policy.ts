@@ -3,6 +3,7 @@ import { dirname, isAbsolute, join } from 'node:path'
 import { PolicyError } from '../errors.ts'
 import { calendarWindow } from '../spec/specs.ts'
 import { parseCondition, writeCondition } from './condition.ts'
+import { named } from './named.ts'
 import {
   defaultResults,
   defaultTimeZone,
@@ -27,7 +28,7 @@ type Section = (typeof sections)[number]
 export function parsePolicyText(text: string, file = 'policy', readText: ReadText = readFromDisk): Policy {
   let section: Section | undefined
   let timeZone = defaultTimeZone
-  const dicts: Record<string, PolicyDict> = {}
+  const dicts = named<PolicyDict>()
   const results: Record<number, ResultRow> = { ...defaultResults }
   const rules: { rule: PolicyRule; line: number }[] = []
   for (const [index, raw] of text.split(/\r?\n/).entries()) {
@@ -37,7 +38,7 @@ export function parsePolicyText(text: string, file = 'policy', readText: ReadTex
     try {
       const heading = /^\[(\w+)\]$/.exec(trimmed)
       if (heading !== null) {
-        section = sections.find((name) => name === heading[1])
+        section = sections.find((name) => name === heading[1]!.toLowerCase())
         if (section === undefined) throw new Error(`[${heading[1]}] is no section; there are ${sections.join(', ')}`)
         continue
       }
@@ -117,7 +118,7 @@ function entries(text: string): string[] {
 }
 
 function parseNumbers(text: string, names: readonly string[]): Record<string, number> {
-  const numbers: Record<string, number> = {}
+  const numbers = named<number>()
   for (const entry of entries(text)) {
     const match = /^(\w+)\s*=\s*(\d+)$/.exec(entry)
     if (match === null || !names.includes(match[1]!)) {

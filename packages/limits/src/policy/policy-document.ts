@@ -1,6 +1,7 @@
 import { isMap, isNode, LineCounter, parseDocument, stringify } from 'yaml'
 import { PolicyError } from '../errors.ts'
 import type { Condition } from './condition.ts'
+import { named } from './named.ts'
 import { knownTimeZone, parsePolicyText, type ReadText, readDict, readFromDisk } from './parse-policy.ts'
 import {
   defaultResults,
@@ -75,7 +76,7 @@ export function parsePolicyDocument(text: string, file = 'policy', readText: Rea
     at([name], () => requireKnown(name, ['timeZone', 'dicts', 'rules', 'results']))
   }
   const timeZone = at(['timeZone'], () => knownTimeZone(String(root['timeZone'] ?? defaultTimeZone)))
-  const dicts: Record<string, PolicyDict> = {}
+  const dicts = named<PolicyDict>()
   for (const [name, value] of Object.entries((root['dicts'] ?? {}) as Record<string, unknown>)) {
     dicts[name] = at(['dicts', name], () => toDict(value, file, readText))
   }
@@ -100,7 +101,7 @@ export function parsePolicyDocument(text: string, file = 'policy', readText: Rea
 export function writePolicyDocument(policy: Policy, format: 'yaml' | 'json' = 'yaml'): string {
   const document = {
     timeZone: policy.timeZone,
-    dicts: Object.fromEntries(
+    dicts: named(
       Object.entries(policy.dicts).map(([name, { file, values }]) => [name, file === undefined ? values : { file }]),
     ),
     rules: policy.rules.map(ruleDocument),
@@ -113,7 +114,7 @@ function ruleDocument(rule: PolicyRule): RuleDocument {
   return {
     return: rule.returnCode,
     method: rule.method,
-    when: Object.fromEntries(rule.conditions.map((condition) => [condition.key, conditionDocument(condition)])),
+    when: whenDocument(rule.conditions),
     ...(rule.timeSeconds > 0 && { seconds: rule.timeSeconds }),
     ...(rule.method !== 'direct' && { count: rule.count }),
     ...(rule.base > 0 && { base: rule.base }),
@@ -121,6 +122,17 @@ function ruleDocument(rule: PolicyRule): RuleDocument {
     result: rule.result,
     ...(rule.shadow && { shadow: true }),
   }
+}
+
+/** Conditions by their parameter; the two bounds of one are one entry. */
+function whenDocument(conditions: readonly Condition[]): Record<string, ConditionDocument> {
+  const when = named<ConditionDocument>()
+  for (const condition of conditions) {
+    const before = when[condition.key]
+    const document = conditionDocument(condition)
+    when[condition.key] = before === undefined ? document : { ...(before as object), ...(document as object) }
+  }
+  return when
 }
 
 function conditionDocument(condition: Condition): ConditionDocument {
@@ -155,7 +167,7 @@ function toRule(value: RuleDocument): PolicyRule {
   if (typeof value.when !== 'object' || value.when === null) throw new Error('when is missing')
   return {
     method: value.method,
-    conditions: Object.entries(value.when).map(([key, condition]) => toCondition(key, condition)),
+    conditions: Object.entries(value.when).flatMap(([key, condition]) => toConditions(key, condition)),
     timeSeconds: value.seconds ?? 0,
     count: value.count ?? 0,
     base: value.base ?? 0,
@@ -165,6 +177,15 @@ function toRule(value: RuleDocument): PolicyRule {
     returnCode: value.return,
     shadow: value.shadow ?? false,
   }
+}
+
+/** The conditions on one parameter: one, or the two bounds of a range. */
+function toConditions(key: string, value: ConditionDocument): Condition[] {
+  if (typeof value === 'object' && value !== null && 'above' in value && 'below' in value) {
+    const { above, below, ...rest } = value
+    return [toCondition(key, { above: above!, ...rest }), toCondition(key, { below: below!, ...rest })]
+  }
+  return [toCondition(key, value)]
 }
 
 function toCondition(key: string, value: ConditionDocument): Condition {

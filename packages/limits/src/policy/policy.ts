@@ -1,4 +1,5 @@
 import type { Condition } from './condition.ts'
+import { named } from './named.ts'
 
 /** How a rule counts: not at all, in a window from its first call, so only after `base` in the day, or in the last seconds. */
 export type RuleMethod = 'direct' | 'count' | 'base' | 'leak'
@@ -69,7 +70,7 @@ export const defaultResults: Readonly<Record<number, ResultRow>> = {
 }
 
 /** A policy without any rule. */
-export const emptyPolicy: Policy = { timeZone: defaultTimeZone, dicts: {}, rules: [], results: defaultResults }
+export const emptyPolicy: Policy = { timeZone: defaultTimeZone, dicts: named(), rules: [], results: defaultResults }
 
 /** What is wrong with a rule, or undefined; `results` and `dicts` are those of its policy. */
 export function ruleProblem(
@@ -83,13 +84,19 @@ export function ruleProblem(
   if (rule.conditions.length === 0) return 'a rule needs at least one condition'
   if (rule.method !== 'direct' && rule.timeSeconds === 0) return `a ${rule.method} rule needs time= in seconds`
   if (rule.method === 'base' && rule.base === 0) return 'a base rule needs base='
-  if (results[rule.result] === undefined) return `result=${rule.result} is not in [result]`
+  if (!Object.hasOwn(results, rule.result)) return `result=${rule.result} is not in [result]`
   for (const condition of rule.conditions) {
-    if ((condition.op === 'in' || condition.op === 'notIn') && dicts[condition.dict] === undefined) {
+    if ((condition.op === 'in' || condition.op === 'notIn') && !Object.hasOwn(dicts, condition.dict)) {
       return `the dict ${condition.dict} is not in [dicts]`
     }
   }
-  const keys = rule.conditions.map(({ key }) => key)
-  const twice = keys.find((key, index) => keys.indexOf(key) !== index)
-  return twice === undefined ? undefined : `the parameter ${twice} stands in two conditions`
+  const seen = new Map<string, Condition['op'][]>()
+  for (const { key, op } of rule.conditions) {
+    const before = seen.get(key) ?? []
+    // A lower and an upper bound are one range; anything else of one parameter is a mistake.
+    const isOtherBound = before.length === 1 && new Set([...before, op, 'below', 'above']).size === 2
+    if (before.length > 0 && !(isOtherBound && before[0] !== op)) return `the parameter ${key} stands in two conditions`
+    seen.set(key, [...before, op])
+  }
+  return undefined
 }

@@ -1,3 +1,4 @@
+import { systemRuntime } from '@firebreak/core'
 import { type RedisServer, startRedis } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -21,7 +22,7 @@ afterAll(async () => {
 
 const startMs = Date.UTC(2026, 0, 1, 2)
 const stores: Record<string, (clock: { now(): number }) => RuleStore> = {
-  memory: (clock) => new MemoryRuleStore({ clock }),
+  memory: (clock) => new MemoryRuleStore({ runtime: { ...systemRuntime, clock, wallClock: clock } }),
   'redis with lists': (testClock) =>
     new RedisRuleStore(client, { testClock, prefix: `{t${prefixes++}}`, deadlineMs: 20_000 }),
   'redis with sorted sets': (testClock) =>
@@ -251,4 +252,20 @@ test('history, diff and rollback; the version counts on', () => {
     [3, 'rollback to 1'],
   ])
   expect(() => service.rollback(99)).toThrow(/there is no policy version 99/)
+})
+
+test('a flood of new values frees no value that is over its count', async () => {
+  const store = new MemoryRuleStore({ maxCounters: 50 })
+  const policy = parsePolicyText('[rules]\nrule : [count] [uid=+] [time=600; count=2] [result=2; return=1]\n', 'flood')
+  const service = new RuleService({ store })
+  service.load(policy)
+  const denied = Array.from({ length: 20 }, (_, index) => ({ uid: `attacker ${index}` }))
+  for (const call of denied) {
+    await service.update(call)
+    await service.update(call)
+    expect((await service.browse(call)).isDenied).toBe(true)
+  }
+  for (let index = 0; index < 5000; index++) await service.update({ uid: `new ${index}` })
+  for (const call of denied) expect((await service.browse(call)).isDenied).toBe(true)
+  expect(store.size).toBeLessThanOrEqual(50)
 })

@@ -15,7 +15,7 @@ function availability() {
       return systemTimers.setTimeout(callback, delayMs)
     },
   }
-  const options = { deadlineMs, failures: 1000, probeMs: 1000, timers, onError: () => {} }
+  const options = { deadlineMs, failures: 1000, probeMs: 1000, clock: steadyClock, timers, onError: () => {} }
   return { calls: new Availability({} as Redis, options), timersSet: () => timersSet }
 }
 

@@ -1,4 +1,4 @@
-import { steadyClock, type Timers } from '@firebreak/core'
+import type { Clock, Timers } from '@firebreak/core'
 import { type Redis, replyErrorCode } from '@firebreak/redis'
 
 /** When Redis counts as away, and how soon it is asked again. */
@@ -9,6 +9,7 @@ export interface AvailabilityOptions {
   readonly failures: number
   /** How often an open circuit asks whether Redis is back. */
   readonly probeMs: number
+  readonly clock: Clock
   readonly timers: Timers
   onError(error: unknown): void
 }
@@ -60,7 +61,7 @@ export class Availability {
 
   /** The same for those who need no promise: either `done` or `failed` is called, once. */
   start<T>(run: () => Promise<T>, done: (value: T) => void, failed: (error: unknown) => void): void {
-    const call: Call = { endsAt: steadyClock.now() + this.#options.deadlineMs, failed }
+    const call: Call = { endsAt: this.#options.clock.now() + this.#options.deadlineMs, failed }
     this.#calls.add(call)
     if (!this.#isTimed) this.#time(this.#options.deadlineMs)
     outcomeOf(run).then(
@@ -81,7 +82,7 @@ export class Availability {
   }
 
   readonly #endOverdue = (): void => {
-    const now = steadyClock.now()
+    const now = this.#options.clock.now()
     const overdue: Call[] = []
     this.#isTimed = false
     for (const call of this.#calls) {

@@ -12,6 +12,7 @@ function watchedLoop(maxMs: number, cores = 2) {
   let asked = 0
   const loop = new AwakeLoop(maxMs, {
     cores,
+    clock: steadyClock,
     setImmediate: (callback) => {
       asked++
       setImmediate(callback)

@@ -1,9 +1,9 @@
-import { availableParallelism } from 'node:os'
-import { steadyClock } from '@firebreak/core'
+import type { Clock } from '@firebreak/core'
 
-/** What the loop runs on; the system's own unless a test says otherwise. */
+/** What the loop runs on. */
 export interface AwakeLoopSystem {
   readonly cores: number
+  readonly clock: Clock
   setImmediate(callback: () => void): void
 }
 
@@ -27,7 +27,7 @@ export class AwakeLoop {
   #isNear = false
   #isTurning = false
 
-  constructor(maxMs: number, system: AwakeLoopSystem = { cores: availableParallelism(), setImmediate }) {
+  constructor(maxMs: number, system: AwakeLoopSystem) {
     this.#maxMs = system.cores > 1 ? maxMs : 0
     this.#system = system
   }
@@ -48,7 +48,7 @@ export class AwakeLoop {
   }
 
   readonly #turn = (): void => {
-    this.#isTurning = this.#awaited > 0 && steadyClock.now() < this.#until
+    this.#isTurning = this.#awaited > 0 && this.#system.clock.now() < this.#until
     if (this.#isTurning) this.#system.setImmediate(this.#turn)
   }
 }

@@ -1,4 +1,4 @@
-import { steadyClock } from '@firebreak/core'
+import type { Clock } from '@firebreak/core'
 import type { Answer } from '../answer.ts'
 
 interface Denial {
@@ -18,9 +18,11 @@ interface Denial {
 export class DeniedMemory {
   readonly #denials = new Map<string, Denial>()
   readonly #maxKeys: number
+  readonly #clock: Clock
 
-  constructor(maxKeys: number) {
+  constructor(maxKeys: number, clock: Clock) {
     this.#maxKeys = maxKeys
+    this.#clock = clock
   }
 
   remember(key: string, cost: number, sentAt: number, answer: Answer): void {
@@ -44,7 +46,7 @@ export class DeniedMemory {
     if (this.#denials.size === 0) return undefined
     const denial = this.#denials.get(key)
     if (denial === undefined || denial.cost !== cost) return undefined
-    const now = steadyClock.now()
+    const now = this.#clock.now()
     if (denial.until <= now) {
       this.#denials.delete(key)
       return undefined

@@ -1,4 +1,4 @@
-import { steadyClock } from '@firebreak/core'
+import type { Clock } from '@firebreak/core'
 import type { Answer } from '../answer.ts'
 
 /** How a process takes units ahead. */
@@ -28,8 +28,10 @@ export class Leases {
   readonly #leases = new Map<string, Lease>()
   readonly #fetching = new Map<string, Promise<Answer>>()
   readonly #maxKeys: number
+  readonly #clock: Clock
 
-  constructor(options: LeaseOptions, maxKeys: number) {
+  constructor(options: LeaseOptions, maxKeys: number, clock: Clock) {
+    this.#clock = clock
     this.units = options.units
     this.#maxMs = options.maxMs ?? 1000
     this.#maxKeys = maxKeys
@@ -39,7 +41,7 @@ export class Leases {
   use(key: string, cost: number): Answer | undefined {
     const lease = this.#leases.get(key)
     if (lease === undefined) return undefined
-    if (lease.endsAt <= steadyClock.now()) {
+    if (lease.endsAt <= this.#clock.now()) {
       this.#leases.delete(key)
       return undefined
     }
@@ -52,7 +54,7 @@ export class Leases {
   fetch(key: string, take: () => Promise<Answer>): Promise<Answer> {
     let fetching = this.#fetching.get(key)
     if (fetching === undefined) {
-      const sentAt = steadyClock.now()
+      const sentAt = this.#clock.now()
       fetching = take().then((answer) => {
         if (answer.allowed && answer.source === 'redis') this.#add(key, sentAt, answer)
         return answer

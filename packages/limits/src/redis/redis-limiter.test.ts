@@ -379,3 +379,28 @@ test('awakeMs is a number from 0 to 1', () => {
     expect(() => redisLimiter(fixedWindow({ limit: 1, windowMs: 1 }), client, { awakeMs })).toThrow(/awakeMs/)
   }
 })
+
+test('all takes limiters that were made with one client', async () => {
+  const second = redisLimiter(fixedWindow({ limit: 2, windowMs: 60_000 }), client, { name: 'second', prefix: 'one' })
+  const hour = redisLimiter(fixedWindow({ limit: 5, windowMs: 3_600_000 }), client, { name: 'hour', prefix: 'one' })
+  const both = all([second, hour])
+  expect((await both.take('u', 2)).allowed).toBe(true)
+  expect(await both.take('u')).toMatchObject({ allowed: false, violated: ['second'] })
+  const other = new Ioredis(server.port)
+  const elsewhere = redisLimiter(fixedWindow({ limit: 5, windowMs: 1000 }), other, { name: 'elsewhere' })
+  expect(() => all([second, elsewhere])).toThrow(/same client/)
+  other.disconnect()
+})
+
+test('a refund tells "already done" from "Redis is away"', async () => {
+  const down = await startRedis()
+  const own = new Ioredis(down.port, { maxRetriesPerRequest: 0, retryStrategy: () => 20 })
+  own.on('error', () => {})
+  const limiter = redisLimiter(fixedWindow({ limit: 5, windowMs: 60_000 }), own, { deadlineMs: 2000 })
+  await limiter.take('k', 3)
+  expect(await limiter.refund('k', 1, 'a')).toBe(true)
+  expect(await limiter.refund('k', 1, 'a')).toBe(false)
+  await down.stop()
+  await expect(limiter.refund('k', 1, 'b')).rejects.toMatchObject({ code: 'FB_LIMIT_UNAVAILABLE' })
+  own.disconnect()
+})

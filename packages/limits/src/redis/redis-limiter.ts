@@ -1,8 +1,7 @@
-import { randomBytes } from 'node:crypto'
-import { InvalidOptionError, systemTimers, type Timers } from '@firebreak/core'
+import { InvalidOptionError, type Runtime, systemRuntime, type Timers } from '@firebreak/core'
 import { type Redis, type RedisClient, toRedis } from '@firebreak/redis'
 import type { Answer, LimiterCounts } from '../answer.ts'
-import { LimitCostError } from '../errors.ts'
+import { LimitCostError, LimitUnavailableError } from '../errors.ts'
 import { isCost, LocalLimiter, requireCost } from '../local/local-limiter.ts'
 import type { LimitSpec } from '../spec/spec.ts'
 import { capacityOf, spanMs, specId } from '../spec/specs.ts'
@@ -50,8 +49,10 @@ export interface RedisLimiterOptions {
   readonly maxWaiting?: number
   /** Hears each failed call, for logs. */
   readonly onError?: (error: unknown) => void
-  /** @default the system's timers */
+  /** @default the runtime's timers */
   readonly timers?: Timers
+  /** Where time, timers and names come from. @default the system's */
+  readonly runtime?: Runtime
   /** For tests only: the time that scripts are handed. Production always uses Redis' own. @internal */
   readonly testClock?: { now(): number }
 }
@@ -67,9 +68,12 @@ export class RedisLimiter {
   readonly keys: LimitKeys
   /** @internal */
   readonly redis: Redis
+  /** What it was made with. @internal */
+  readonly client: RedisClient
   /** @internal */
   readonly scripts: ServerScripts
   readonly #options: RedisLimiterOptions
+  readonly #runtime: Runtime
   readonly #availability: Availability
   readonly #takes: TakeBatcher
   /** For peeks and leases, which are nobody's call. */
@@ -90,13 +94,17 @@ export class RedisLimiter {
     if (options.lease !== undefined) requireWhole('lease.units', options.lease.units, 1, capacityOf(spec))
     this.spec = spec
     this.name = options.name ?? specId(spec)
+    this.client = client
     this.redis = toRedis(client)
     this.plan = redisPlan(spec)
     this.keys = new LimitKeys(prefix, spec)
     this.#options = options
-    this.scripts = new ServerScripts(this.redis, { deadlineMs, testClock: options.testClock })
-    const timers = options.timers ?? systemTimers
+    const runtime = options.runtime ?? systemRuntime
+    this.#runtime = runtime
+    this.scripts = new ServerScripts(this.redis, { deadlineMs, testClock: options.testClock, runtime })
+    const timers = options.timers ?? runtime.timers
     this.#availability = new Availability(this.redis, {
+      clock: runtime.clock,
       deadlineMs,
       failures: options.breakerFailures ?? 3,
       probeMs: options.probeMs ?? 200,
@@ -105,6 +113,7 @@ export class RedisLimiter {
     })
     const batcherOptions = {
       plan: this.plan,
+      runtime,
       awakeMs,
       sharesCalls: this.redis.topology !== 'cluster',
       redisKeys: (key: string) => this.redisKeys(key),
@@ -125,12 +134,17 @@ export class RedisLimiter {
       fallback: (key) => this.unavailable(key, 0),
     })
     const remembers = (options.rememberDenied ?? true) && spec.kind !== 'concurrency' && !options.testClock
-    if (remembers) this.#denied = new DeniedMemory(maxKeys)
-    if (options.lease !== undefined) this.#leases = new Leases(options.lease, maxKeys)
-    if (onUnavailable === 'local') this.#local = new LocalLimiter(spec, { maxKeys })
+    if (remembers) this.#denied = new DeniedMemory(maxKeys, runtime.clock)
+    if (options.lease !== undefined) this.#leases = new Leases(options.lease, maxKeys, runtime.clock)
+    if (onUnavailable === 'local') this.#local = new LocalLimiter(spec, { maxKeys, runtime })
     this.#line = new WaitingLine({
+      spec,
       take: (key, cost) => this.take(key, cost),
-      refund: (key, cost) => this.refund(key, cost),
+      peek: (key) => this.peek(key),
+      // What cannot be given back now runs out with its window.
+      refund: (key, cost) => this.refund(key, cost).catch(() => false),
+      isSynchronous: false,
+      clock: runtime.clock,
       timers,
       maxWaiting: options.maxWaiting ?? 1000,
     })
@@ -157,12 +171,18 @@ export class RedisLimiter {
     return this.#looks.take(key, 0, '')
   }
 
-  /** Gives `units` back, once per request id where one is given. False where that id came before or Redis is away. */
+  /**
+   * Gives `units` back, once per request id where one is given; false where that id came before. Rejects with
+   * `FB_LIMIT_UNAVAILABLE` where Redis is away: then nobody knows whether it was done, and the same id may come again.
+   */
   async refund(key: string, units = 1, requestId?: string): Promise<boolean> {
     requireCost(units)
     if (units === 0) return true
     this.#denied?.forget(key)
-    if (this.#availability.isOpen) return this.#local?.refund(key, units, requestId) ?? false
+    if (this.#availability.isOpen) {
+      if (this.#local !== undefined) return this.#local.refund(key, units, requestId)
+      throw new LimitUnavailableError(this.name)
+    }
     const keys = [this.keys.state(key)]
     // A hold of `concurrency` is given back by its name, which cannot happen twice.
     const isMarked = requestId !== undefined && this.spec.kind !== 'concurrency'
@@ -177,7 +197,14 @@ export class RedisLimiter {
         markMs,
       ]),
     )
-    return reply?.[0] === 1
+    if (reply === undefined) throw new LimitUnavailableError(this.name)
+    this.#line.poke(key)
+    return reply[0] === 1
+  }
+
+  /** Calls of `wait` that have not been served yet. */
+  get waiting(): number {
+    return this.#line.waiting
   }
 
   /** Forgets a key: unused and not blocked. */
@@ -186,6 +213,7 @@ export class RedisLimiter {
     this.#leases?.forget(key)
     this.#local?.reset(key)
     await this.guarded(() => this.redis.send(['DEL', ...this.redisKeys(key)]))
+    this.#line.poke(key)
   }
 
   /** Denies a key for so long, whatever its limit says. */
@@ -210,6 +238,11 @@ export class RedisLimiter {
     return algorithm === 'log' || algorithm === 'concurrency' ? [state, this.keys.block(key)] : [state]
   }
 
+  /** A name for a hold that has none. @internal */
+  newId(): string {
+    return this.#runtime.newId()
+  }
+
   /** Makes a call under the circuit breaker; undefined where Redis is away. @internal */
   async guarded<T>(call: () => Promise<T>): Promise<T | undefined> {
     if (this.#availability.isOpen) return undefined
@@ -228,7 +261,7 @@ export class RedisLimiter {
 
   #takeNow(key: string, cost: number, requestId?: string): Promise<Answer> {
     if (this.plan.algorithm !== 'concurrency') return this.#takes.take(key, cost, '')
-    return this.#takes.take(key, cost, requestId ?? randomBytes(9).toString('base64url'))
+    return this.#takes.take(key, cost, requestId ?? this.#runtime.newId())
   }
 
   /** Serves from a lease, fetching one where there is none: callers of one key share the fetch. */
@@ -257,7 +290,8 @@ export class RedisLimiter {
     const isOpen = this.#options.onUnavailable !== 'closed' && cost <= this.plan.maxCost
     return {
       allowed: isOpen,
-      remaining: 0,
+      // Nothing is known; an open policy admits whatever the limit would.
+      remaining: isOpen ? this.plan.maxCost - cost : 0,
       retryAfterMs: isOpen ? 0 : cost > this.plan.maxCost ? null : (this.#options.probeMs ?? 200),
       resetMs: 0,
       delayMs: 0,

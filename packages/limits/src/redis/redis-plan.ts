@@ -85,7 +85,8 @@ export function admittedAnswer(
     allowed: true,
     remaining: Math.floor((plan.capacity - level) / plan.unit),
     retryAfterMs: 0,
-    resetMs: plan.rate > 0 ? Math.ceil(level / plan.rate) : resetMs,
+    // What comes on top of draining the level is how far a clock that stepped back is behind the state.
+    resetMs: plan.rate > 0 ? Math.ceil(level / plan.rate) + resetMs - Math.ceil(levelAfterAll / plan.rate) : resetMs,
     delayMs: plan.paces && cost > 0 && level > plan.unit ? Math.ceil((level - plan.unit) / plan.rate) : 0,
     source: 'redis',
   }

@@ -1,4 +1,4 @@
-import { steadyClock } from '@firebreak/core'
+import { type Runtime, systemRuntime } from '@firebreak/core'
 import type { Redis, RedisArgument, RedisScript } from '@firebreak/redis'
 import { DeadlineError } from './availability.ts'
 import { ServerTime } from './server-time.ts'
@@ -9,6 +9,8 @@ export interface ServerScriptsOptions {
   readonly deadlineMs: number
   /** For tests only: the time that scripts are handed. */
   readonly testClock: { now(): number } | undefined
+  /** @default the system's */
+  readonly runtime?: Runtime | undefined
 }
 
 /** The arguments after the time. */
@@ -21,21 +23,24 @@ const sendOptions = { atMostOnce: true, asBytes: true }
 export class ServerScripts {
   readonly #redis: Redis
   readonly #options: ServerScriptsOptions
-  readonly #time = new ServerTime()
+  readonly #runtime: Runtime
+  readonly #time: ServerTime
 
   constructor(redis: Redis, options: ServerScriptsOptions) {
     this.#redis = redis
     this.#options = options
+    this.#runtime = options.runtime ?? systemRuntime
+    this.#time = new ServerTime(this.#runtime.wallClock)
   }
 
   /** The reply after the time. `argsOf` is told the server's time as far as it is known. */
   run(script: RedisScript, keys: readonly string[], argsOf: ArgsOf): Promise<readonly number[]> {
-    return this.#send(script, keys, argsOf, steadyClock.now() + this.#options.deadlineMs)
+    return this.#send(script, keys, argsOf, this.#runtime.clock.now() + this.#options.deadlineMs)
   }
 
   #send(script: RedisScript, keys: readonly string[], argsOf: ArgsOf, endsAt: number): Promise<readonly number[]> {
     const { deadlineMs, testClock } = this.#options
-    const sentAt = steadyClock.now()
+    const sentAt = this.#runtime.clock.now()
     if (sentAt > endsAt) return Promise.reject(new DeadlineError('the call came to Redis after its deadline'))
     const given = testClock === undefined ? '' : Math.floor(testClock.now())
     const latest = testClock === undefined ? this.#time.latest(sentAt, deadlineMs) : ''

@@ -1,10 +1,17 @@
+import type { Clock } from '@firebreak/core'
+
 /**
  * What is known of Redis' clock, measured against this process' steady one: a client's wall clock is never compared.
  *
  * The offset is taken from the moment a call was sent, so it is at most the way there too large: good for "not after".
  */
 export class ServerTime {
+  readonly #wallClock: Clock
   #offset: number | undefined
+
+  constructor(wallClock: Clock) {
+    this.#wallClock = wallClock
+  }
 
   /** A call sent at `sentAt` was carried out at the server's time `serverNowMs`. */
   learn(sentAt: number, serverNowMs: number): void {
@@ -13,7 +20,7 @@ export class ServerTime {
 
   /** The server's time at an instant of the steady clock; without any reply yet, the wall clock's guess. */
   at(steadyMs: number): number {
-    return this.#offset === undefined ? Date.now() : Math.floor(steadyMs + this.#offset)
+    return this.#offset === undefined ? Math.floor(this.#wallClock.now()) : Math.floor(steadyMs + this.#offset)
   }
 
   /** The server's time after which a call sent now may not run any more; '' where nothing is known yet. */

@@ -1,3 +1,4 @@
+import { systemRuntime } from '@firebreak/core'
 import { expect, test } from 'vitest'
 import { fixedWindow } from '../spec/specs.ts'
 import { redisPlan } from './redis-plan.ts'
@@ -10,6 +11,7 @@ function batcherByHand() {
   const plan = redisPlan(fixedWindow({ limit: 1_000_000, windowMs: 1000, anchor: 'epoch' }))
   const batcher = new TakeBatcher({
     plan,
+    runtime: systemRuntime,
     sharesCalls: true,
     awakeMs: 0,
     redisKeys: (key) => [key],

@@ -1,4 +1,5 @@
-import { steadyClock } from '@firebreak/core'
+import { availableParallelism } from 'node:os'
+import type { Runtime } from '@firebreak/core'
 import type { RedisArgument, RedisScript } from '@firebreak/redis'
 import type { Answer } from '../answer.ts'
 import { AwakeLoop } from './awake-loop.ts'
@@ -22,6 +23,7 @@ interface KeyCalls {
 /** What a batcher needs of its limiter. */
 export interface BatcherOptions {
   readonly plan: RedisPlan
+  readonly runtime: Runtime
   /** How long to stay awake for a reply that many callers wait for, in milliseconds; 0 for never. */
   readonly awakeMs: number
   /** False where each key must travel alone (a cluster: keys lie on different nodes). */
@@ -90,7 +92,12 @@ export class TakeBatcher {
   constructor(options: BatcherOptions) {
     const { algorithm } = options.plan
     this.#options = options
-    this.#loop = new AwakeLoop(options.awakeMs)
+    const { clock, timers } = options.runtime
+    this.#loop = new AwakeLoop(options.awakeMs, {
+      cores: availableParallelism(),
+      clock,
+      setImmediate: (callback) => timers.setImmediate(callback),
+    })
     this.#named = algorithm === 'concurrency'
     this.#evenScript = evenTakeScript(algorithm)
     this.#script = scriptOf('take', [algorithm])
@@ -167,10 +174,11 @@ export class TakeBatcher {
     for (const { key } of batch) keys.push(...redisKeys(key))
     const args = sameCost > 0 ? evenArguments(sameCost, batch) : this.#unevenArguments(batch)
     const isAwaited = callsOf(batch) >= minCrowd / 2
-    const sentAt = steadyClock.now()
+    const { clock } = this.#options.runtime
+    const sentAt = clock.now()
     const landed = () => {
       this.#inFlight--
-      if (isAwaited) this.#loop.answered(steadyClock.now() - sentAt)
+      if (isAwaited) this.#loop.answered(clock.now() - sentAt)
       if (this.#pending.length > 0) this.#schedule()
     }
     this.#inFlight++
@@ -238,7 +246,7 @@ export class TakeBatcher {
     const isCrowd = calls >= minCrowd && this.#inFlight === 1
     const half = isCrowd ? Math.ceil(calls / 2) : calls
     wake(0, half)
-    if (isCrowd) setImmediate(wake, half, calls)
+    if (isCrowd) this.#options.runtime.timers.setImmediate(() => wake(half, calls))
   }
 
   #fail({ key, runs }: KeyCalls): void {

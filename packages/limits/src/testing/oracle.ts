@@ -40,6 +40,8 @@ export interface Oracle {
   refund(nowMs: number, units: number): void
   /** The clock was looked at; it may be behind what was charged. */
   look(nowMs: number): void
+  /** For a draining debt: until when it stands still, where a clock stepped back. */
+  standsUntil?(): number
 }
 
 /** Whether the oracle admits a cost at an instant. */
@@ -69,19 +71,18 @@ export function oracleOf(spec: LimitSpec): Oracle {
     case 'leakyQueue':
       return drain(spec.queue + 1, over(whole(1), decimal(spec.intervalMs)))
     case 'fixedWindow': {
-      if (spec.anchor === 'firstHit') return firstHit(spec.limit, spec.windowMs)
-      const indexOf = (nowMs: number) => Math.floor(nowMs / spec.windowMs)
-      return aged(spec.limit, indexOf, 1)
+      const { windowMs, anchor } = spec
+      const endOf = (nowMs: number) => (anchor === 'firstHit' ? nowMs : nowMs - (nowMs % windowMs)) + windowMs
+      return windowed(spec.limit, endOf, () => windowMs)
     }
     case 'calendarWindow': {
       const calendar = new Calendar(spec.unit, spec.timeZone)
-      // A window's start stands for its index: any other start is another window.
-      const indexOf = (nowMs: number) => calendar.windowOf(nowMs).start
-      return aged(spec.limit, indexOf, 1)
+      const lengthAt = (nowMs: number) => calendar.windowOf(nowMs).end - calendar.windowOf(nowMs).start
+      return windowed(spec.limit, (nowMs) => calendar.windowOf(nowMs).end, lengthAt)
     }
     case 'slidingWindow': {
       const indexOf = (nowMs: number) => Number((BigInt(nowMs) * BigInt(spec.buckets)) / BigInt(spec.windowMs))
-      return aged(spec.limit, indexOf, spec.mode === 'strict' ? spec.buckets + 1 : spec.buckets)
+      return bucketed(spec.limit, indexOf, spec.buckets, spec.mode === 'strict' ? spec.buckets + 1 : spec.buckets)
     }
     case 'slidingLog':
       return log(spec.limit, spec.windowMs, 'newest')
@@ -92,73 +93,92 @@ export function oracleOf(spec: LimitSpec): Oracle {
   }
 }
 
+/**
+ * How far ahead of a clock that stepped back a state may stay: where it is by at most a span, so far that the next unit
+ * comes within a span and a millisecond; else not at all. `waitMs` is how long the next unit takes from then on.
+ */
+function aheadMs(ahead: number, spanMs: Fraction, waitMs: Fraction): number {
+  if (ahead <= 0) return ahead
+  if (!atMost(whole(ahead), spanMs)) return 0
+  return Math.min(ahead, 1 + floorOf(minus(spanMs, waitMs)))
+}
+
 function drain(capacity: number, rate: Fraction): Oracle {
   let at = 0
   let debt = whole(0)
   const used = (nowMs: number) => (nowMs < at ? debt : atLeastZero(minus(debt, times(rate, whole(nowMs - at)))))
   const set = (nowMs: number, value: Fraction) => {
     debt = atLeastZero(value)
-    at = nowMs
+    at = debt.top === 0n ? nowMs : Math.max(at, nowMs)
   }
   return {
     limit: capacity,
     used,
+    standsUntil: () => at,
     charge: (nowMs, cost) => set(nowMs, plus(used(nowMs), whole(cost))),
     refund: (nowMs, units) => set(nowMs, minus(used(nowMs), whole(units))),
     look: (nowMs) => {
-      if (nowMs < at) at = nowMs
+      if (nowMs >= at) return
+      if (debt.top === 0n) {
+        at = nowMs
+        return
+      }
+      // Negative where units are free: then the state may be a whole span ahead.
+      const waitMs = over(minus(plus(debt, whole(1)), whole(capacity)), rate)
+      at = nowMs + aheadMs(at - nowMs, over(whole(capacity), rate), waitMs)
     },
   }
 }
 
-/** Units with the index of the period in which they were charged; one counts while it is among the last `span`. */
-function aged(limit: number, indexOf: (nowMs: number) => number, span: number): Oracle {
-  let units: number[] = []
-  let newest = 0
-  const isCalendar = (index: number) => span === 1 && index > 1e9
-  const live = (nowMs: number) => {
-    const index = indexOf(nowMs)
-    return units.filter((unit) => (isCalendar(index) ? unit === index : unit > index - span))
-  }
-  return {
-    limit,
-    used: (nowMs) => whole(live(nowMs).length),
-    charge: (nowMs, cost) => {
-      newest = indexOf(nowMs)
-      units = live(nowMs)
-      for (let unit = 0; unit < cost; unit++) units.push(newest)
-    },
-    refund: (nowMs, count) => {
-      newest = indexOf(nowMs)
-      units = live(nowMs)
-      units.sort((a, b) => a - b)
-      units.length = Math.max(0, units.length - count)
-    },
-    look: (nowMs) => {
-      const index = indexOf(nowMs)
-      if (index >= newest) return
-      units = units.map((unit) => unit - newest + index)
-      newest = index
-    },
-  }
-}
-
-function firstHit(limit: number, windowMs: number): Oracle {
-  let start = 0
+/** A count until an end, which is at most a window's length ahead. */
+function windowed(limit: number, endOf: (nowMs: number) => number, lengthAt: (nowMs: number) => number): Oracle {
+  let end = 0
   let count = 0
-  const used = (nowMs: number) => (nowMs < start + windowMs ? count : 0)
+  const used = (nowMs: number) => (nowMs < end ? count : 0)
   return {
     limit,
     used: (nowMs) => whole(used(nowMs)),
     charge: (nowMs, cost) => {
-      count = used(nowMs) + cost
-      if (count === cost) start = nowMs
+      const counted = used(nowMs)
+      if (counted === 0) end = endOf(nowMs)
+      count = counted + cost
     },
     refund: (nowMs, units) => {
       count = Math.max(0, used(nowMs) - units)
     },
     look: (nowMs) => {
-      if (nowMs < start) start = nowMs
+      const length = lengthAt(nowMs)
+      end = nowMs + length + aheadMs(end - nowMs - length, whole(length), whole(length))
+    },
+  }
+}
+
+/** Units with the index of their bucket; one counts while it is among the last `span`. */
+function bucketed(limit: number, indexOf: (nowMs: number) => number, buckets: number, span: number): Oracle {
+  let units: number[] = []
+  let newest = 0
+  const indexAt = (nowMs: number) => Math.max(newest, indexOf(nowMs))
+  const live = (nowMs: number) => units.filter((unit) => unit > indexAt(nowMs) - span)
+  return {
+    limit,
+    used: (nowMs) => whole(live(nowMs).length),
+    charge: (nowMs, cost) => {
+      units = live(nowMs)
+      newest = indexAt(nowMs)
+      for (let unit = 0; unit < cost; unit++) units.push(newest)
+    },
+    refund: (nowMs, count) => {
+      units = live(nowMs)
+      newest = indexAt(nowMs)
+      units.sort((a, b) => a - b)
+      units.length = Math.max(0, units.length - count)
+    },
+    look: (nowMs) => {
+      const index = indexOf(nowMs)
+      const ahead = newest - index
+      if (ahead <= 0) return
+      newest = units.length === 0 || ahead > buckets ? index : Math.min(newest, index + buckets + 1 - span)
+      units = units.map((unit) => Math.min(unit, newest))
     },
   }
 }
@@ -170,7 +190,8 @@ function log(limit: number, windowMs: number, refunds: 'newest' | 'oldest'): Ora
     limit,
     used: (nowMs) => whole(live(nowMs).length),
     charge: (nowMs, cost) => {
-      for (let unit = 0; unit < cost; unit++) times.push(nowMs)
+      const at = Math.max(nowMs, times.at(-1) ?? 0)
+      for (let unit = 0; unit < cost; unit++) times.push(at)
     },
     refund: (nowMs, units) => {
       times = live(nowMs)
@@ -178,29 +199,29 @@ function log(limit: number, windowMs: number, refunds: 'newest' | 'oldest'): Ora
       else times.splice(0, units)
     },
     look: (nowMs) => {
-      times = live(nowMs).map((time) => Math.min(time, nowMs))
+      const latest = nowMs + aheadMs((times.at(-1) ?? 0) - nowMs, whole(windowMs), whole(windowMs))
+      times = live(nowMs).map((time) => Math.min(time, latest))
     },
   }
 }
 
 function counter(limit: number, windowMs: number): Oracle {
-  let index = 0
+  let start = 0
   let before = 0
   let current = 0
-  const at = (nowMs: number): [number, number] => {
-    const passed = Math.floor(nowMs / windowMs) - index
-    if (passed <= 0) return [before, current]
-    return passed === 1 ? [current, 0] : [0, 0]
+  const at = (nowMs: number): [number, number, number] => {
+    const windows = Math.max(0, Math.floor((nowMs - start) / windowMs))
+    const [old, young] = windows === 0 ? [before, current] : windows === 1 ? [current, 0] : [0, 0]
+    return old + young > 0 ? [start + windows * windowMs, old, young] : [nowMs - (nowMs % windowMs), 0, 0]
   }
   const settle = (nowMs: number) => {
-    ;[before, current] = at(nowMs)
-    index = Math.floor(nowMs / windowMs)
+    ;[start, before, current] = at(nowMs)
   }
   return {
     limit,
     used: (nowMs) => {
-      const [old, young] = at(nowMs)
-      const covered: Fraction = { top: BigInt(windowMs - (nowMs % windowMs)), bottom: BigInt(windowMs) }
+      const [from, old, young] = at(nowMs)
+      const covered: Fraction = { top: BigInt(windowMs - Math.max(0, nowMs - from)), bottom: BigInt(windowMs) }
       return plus(times(whole(old), covered), whole(young))
     },
     charge: (nowMs, cost) => {
@@ -213,7 +234,7 @@ function counter(limit: number, windowMs: number): Oracle {
       current = Math.max(0, current - units)
     },
     look: (nowMs) => {
-      if (Math.floor(nowMs / windowMs) < index) index = Math.floor(nowMs / windowMs)
+      if (nowMs < start) start = nowMs + aheadMs(start - nowMs, whole(windowMs), whole(windowMs))
     },
   }
 }

@@ -1,146 +1,264 @@
-import type { Timers } from '@firebreak/core'
+import type { Clock, TimerHandle, Timers } from '@firebreak/core'
 import type { Answer } from '../answer.ts'
 import { LimitWaitError } from '../errors.ts'
+import type { LimitSpec } from '../spec/spec.ts'
+import { Line, type Waiter } from './line.ts'
+import { PacedCalls } from './paced-calls.ts'
+import { delayAtTurn, leastMsAfterTurn } from './turn-estimate.ts'
 
 /** How long a call of `wait` may take. */
 export interface WaitOptions {
-  /** Rejects at once where the turn would come later than this. @default 10000 */
+  /** Rejects at once where the turn would come later than this, and at the latest when it has passed. @default 10000 */
   readonly maxWaitMs?: number
   /** Leaves the line when aborted, with the signal's reason. */
   readonly signal?: AbortSignal
 }
 
 /** What a line needs of its limiter. */
-interface LineOptions {
+export interface LineOptions {
+  readonly spec: LimitSpec
   take(key: string, cost: number): Answer | Promise<Answer>
+  peek(key: string): Answer | Promise<Answer>
   refund(key: string, cost: number): unknown
+  /** True where the limiter answers without a promise. */
+  readonly isSynchronous: boolean
+  readonly clock: Clock
   readonly timers: Timers
   readonly maxWaiting: number
 }
 
-interface Waiter {
-  readonly cost: number
-  readonly deadline: number
-  readonly signal: AbortSignal | undefined
-  resolve(answer: Answer): void
-  reject(error: unknown): void
-  isGone: boolean
-}
+/** Longer timers fire at once. */
+const longestTimerMs = 2 ** 31 - 1
 
 /**
  * First come, first served, for each key: only the first in a line asks the limit, and sleeps exactly as long as the
- * limit says. A call whose turn cannot come before its deadline is refused at once, not after waiting in vain.
+ * limit says. A call whose turn cannot come before its deadline, for the limit or for those ahead of it, is refused at
+ * once. Whoever leaves is gone at once.
  *
  * Time is measured on the process' steady clock; a limiter may run on another.
  */
 export class WaitingLine {
   readonly #options: LineOptions
-  readonly #lines = new Map<string, Waiter[]>()
+  readonly #lines = new Map<string, Line>()
+  readonly #paced: PacedCalls
   #waiting = 0
+  #givingBack: Promise<unknown> = Promise.resolve()
 
   constructor(options: LineOptions) {
+    const { spec, clock, timers } = options
     this.#options = options
+    this.#paced = new PacedCalls({ clock, timers, intervalMs: spec.kind === 'leakyQueue' ? spec.intervalMs : 0 })
   }
 
-  wait(key: string, cost: number, options: WaitOptions): Promise<Answer> {
-    const { maxWaitMs = 10_000, signal } = options
+  /** Calls that wait now, in line or for their delay. */
+  get waiting(): number {
+    return this.#waiting
+  }
+
+  wait(key: string, cost: number, { maxWaitMs = 10_000, signal }: WaitOptions): Promise<Answer> {
+    if (signal?.aborted) return Promise.reject(signal.reason)
+    if (this.#waiting >= this.#options.maxWaiting) {
+      const message = `${this.#waiting} calls wait already; raise maxWaiting or shed load`
+      return Promise.reject(new LimitWaitError('FB_LIMIT_WAIT_FULL', message, key, null))
+    }
+    let line = this.#lines.get(key)
+    if (line !== undefined) {
+      const least = this.#leastMs(line, line.units - (line.head?.cost ?? 0) + cost)
+      if (least > maxWaitMs) return Promise.reject(tooLong(key, least))
+    } else {
+      line = new Line()
+      this.#lines.set(key, line)
+    }
+    return this.#join(key, line, cost, maxWaitMs, signal)
+  }
+
+  /** Units were given back: the first in line may be served sooner than it was told. */
+  poke(key: string): void {
+    const line = this.#lines.get(key)
+    if (line?.timer === undefined) return
+    line.wake()
+    this.#serve(key, line)
+  }
+
+  #join(key: string, line: Line, cost: number, maxWaitMs: number, signal: AbortSignal | undefined): Promise<Answer> {
+    const { clock, timers } = this.#options
+    this.#waiting++
     return new Promise<Answer>((resolve, reject) => {
-      if (signal?.aborted) return reject(signal.reason)
-      if (this.#waiting >= this.#options.maxWaiting) {
-        return reject(
-          new LimitWaitError(
-            'FB_LIMIT_WAIT_FULL',
-            `${this.#waiting} calls wait already; raise maxWaiting or shed load`,
-            key,
-            null,
-          ),
-        )
+      let expiry: TimerHandle | undefined
+      const settled = () => {
+        this.#waiting--
+        expiry?.cancel()
+        signal?.removeEventListener('abort', onAbort)
       }
-      this.#waiting++
-      let settle = (): void => {}
       const waiter: Waiter = {
         cost,
-        deadline: performance.now() + maxWaitMs,
-        signal,
-        isGone: false,
+        deadline: clock.now() + maxWaitMs,
+        before: undefined,
+        after: undefined,
+        isInLine: false,
+        giveUpPlace: undefined,
         resolve: (answer) => {
-          settle()
+          settled()
           resolve(answer)
         },
         reject: (error) => {
-          settle()
+          settled()
           reject(error)
         },
       }
-      const onAbort = () => waiter.reject(signal?.reason)
+      const onAbort = () => this.#leave(key, line, waiter, signal!.reason)
       signal?.addEventListener('abort', onAbort, { once: true })
-      settle = () => {
-        settle = () => {}
-        waiter.isGone = true
-        this.#waiting--
-        signal?.removeEventListener('abort', onAbort)
+      if (maxWaitMs <= longestTimerMs) {
+        expiry = timers.setTimeout(() => {
+          if (waiter.isInLine) this.#leave(key, line, waiter, tooLong(key, this.#leastMs(line, 0)))
+        }, maxWaitMs)
       }
-      const line = this.#lines.get(key)
-      if (line !== undefined) line.push(waiter)
-      else {
-        this.#lines.set(key, [waiter])
-        void this.#serve(key)
-      }
+      line.push(waiter)
+      if (line.head === waiter) this.#serve(key, line)
     })
   }
 
-  /** Serves a line until it is empty. */
-  async #serve(key: string): Promise<void> {
-    const line = this.#lines.get(key)!
-    while (line.length > 0) {
-      const waiter = line[0]!
-      if (!waiter.isGone) {
-        try {
-          const sleepMs = await this.#try(key, waiter)
-          if (sleepMs > 0) {
-            await this.#sleep(sleepMs, waiter.signal)
-            continue
-          }
-        } catch (error) {
-          waiter.reject(error)
-        }
-      }
-      line.shift()
+  /** Takes a waiter out, wherever it is. */
+  #leave(key: string, line: Line, waiter: Waiter, reason: unknown): void {
+    const isHead = line.head === waiter
+    const wasInLine = waiter.isInLine
+    line.remove(waiter)
+    waiter.reject(reason)
+    if (!wasInLine) this.#giveUpPlace(key, waiter)
+    else if (isHead && !line.isAsking) {
+      // Who asks for as much or more is not served sooner: then the sleep goes on for it.
+      if (line.head !== undefined && line.head.cost >= waiter.cost) return
+      line.wake()
+      this.#serve(key, line)
     }
-    this.#lines.delete(key)
   }
 
-  /** Asks the limit for the first in line; how long to sleep before asking again, 0 where it is served or refused. */
-  async #try(key: string, waiter: Waiter): Promise<number> {
-    const { cost } = waiter
-    const answer = await this.#options.take(key, cost)
-    const leftMs = waiter.deadline - performance.now()
+  /** Gives the place of an admitted call back that will not leave. */
+  #giveUpPlace(key: string, waiter: Waiter): void {
+    const endsAt = waiter.giveUpPlace?.()
+    if (endsAt === undefined) return
+    const { peek, refund } = this.#options
+    const giveBack = ({ resetMs }: Answer) => {
+      if (this.#paced.isLast(endsAt, resetMs)) return refund(key, waiter.cost)
+    }
+    if (this.#options.isSynchronous) {
+      giveBack(peek(key) as Answer)
+      return
+    }
+    // One after the other: each must see what the one before has given back.
+    this.#givingBack = this.#givingBack.then(() => peek(key)).then(giveBack, () => {})
+  }
+
+  /** Asks the limit for the first in line, until one has to sleep or nobody is left. */
+  #serve(key: string, line: Line): void {
+    while (line.head !== undefined && !line.isAsking && line.timer === undefined) {
+      const waiter = line.head
+      line.isAsking = true
+      let answer: Answer | Promise<Answer>
+      try {
+        answer = this.#options.take(key, waiter.cost)
+      } catch (error) {
+        answer = Promise.reject(error)
+      }
+      if (answer instanceof Promise) {
+        answer.then(
+          (value) => {
+            line.isAsking = false
+            this.#conclude(key, line, waiter, value)
+            this.#serve(key, line)
+          },
+          (error) => {
+            line.isAsking = false
+            if (waiter.isInLine) {
+              line.remove(waiter)
+              waiter.reject(error)
+            }
+            this.#serve(key, line)
+          },
+        )
+        return
+      }
+      line.isAsking = false
+      this.#conclude(key, line, waiter, answer)
+    }
+    if (line.head === undefined && !line.isAsking && this.#lines.get(key) === line) {
+      line.wake()
+      this.#lines.delete(key)
+    }
+  }
+
+  /** What the limit said to the first in line. */
+  #conclude(key: string, line: Line, waiter: Waiter, answer: Answer): void {
+    const { clock, timers, refund } = this.#options
+    if (!waiter.isInLine) {
+      // It left while it was asked for.
+      if (answer.allowed) refund(key, waiter.cost)
+      return
+    }
+    const leftMs = waiter.deadline - clock.now()
     if (answer.allowed) {
-      if (waiter.isGone || answer.delayMs > leftMs) {
-        this.#options.refund(key, cost)
+      line.remove(waiter)
+      line.isSwept = false
+      if (answer.delayMs > leftMs) {
+        refund(key, waiter.cost)
         waiter.reject(tooLong(key, answer.delayMs))
-      } else if (answer.delayMs === 0) waiter.resolve(answer)
+      } else if (answer.delayMs === 0) this.#hand(key, waiter, answer)
       // The next in line need not wait for this one to leave: each has its own delay.
-      else this.#options.timers.setTimeout(() => waiter.resolve(answer), answer.delayMs)
-      return 0
+      else waiter.giveUpPlace = this.#paced.add(key, waiter.cost, answer.delayMs, () => waiter.resolve(answer))
+    } else if (answer.retryAfterMs === null) {
+      line.remove(waiter)
+      const message = `a cost of ${waiter.cost} is never admitted by this limit`
+      waiter.reject(new LimitWaitError('FB_LIMIT_WAIT_NEVER', message, key, null))
+    } else if (answer.retryAfterMs + delayAtTurn(this.#options.spec) > leftMs) {
+      line.remove(waiter)
+      waiter.reject(tooLong(key, answer.retryAfterMs + delayAtTurn(this.#options.spec)))
+    } else {
+      const sleepMs = Math.max(1, answer.retryAfterMs)
+      line.turnAt = clock.now() + sleepMs
+      line.timer = timers.setTimeout(() => {
+        line.wake()
+        this.#serve(key, line)
+      }, sleepMs)
+      this.#sweep(key, line)
     }
-    if (answer.retryAfterMs === null) {
-      throw new LimitWaitError('FB_LIMIT_WAIT_NEVER', `a cost of ${cost} is never admitted by this limit`, key, null)
-    }
-    if (answer.retryAfterMs > leftMs) throw tooLong(key, answer.retryAfterMs)
-    return Math.max(1, answer.retryAfterMs)
   }
 
-  #sleep(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
-    return new Promise((resolve) => {
-      const end = () => {
-        timer.cancel()
-        signal?.removeEventListener('abort', end)
-        resolve()
-      }
-      const timer = this.#options.timers.setTimeout(end, delayMs)
-      signal?.addEventListener('abort', end, { once: true })
+  /** Serves a waiter when the running code has ended: until then its caller can still leave. */
+  #hand(key: string, waiter: Waiter, answer: Answer): void {
+    let hasLeft = false
+    waiter.giveUpPlace = () => {
+      hasLeft = true
+      this.#options.refund(key, waiter.cost)
+      return undefined
+    }
+    queueMicrotask(() => {
+      if (!hasLeft) waiter.resolve(answer)
     })
+  }
+
+  /** Refuses those that came before it was known that the line has to wait, and whose turn comes too late; once. */
+  #sweep(key: string, line: Line): void {
+    if (line.isSwept) return
+    line.isSwept = true
+    const now = this.#options.clock.now()
+    let units = 0
+    for (let waiter = line.head?.after; waiter !== undefined; ) {
+      const next = waiter.after
+      const least = this.#leastMs(line, units + waiter.cost)
+      if (least > waiter.deadline - now) {
+        line.remove(waiter)
+        waiter.reject(tooLong(key, least))
+      } else units += waiter.cost
+      waiter = next
+    }
+  }
+
+  /** How long `units` behind the first in line take at least; 0 while nothing is known. */
+  #leastMs({ head, turnAt }: Line, units: number): number {
+    if (head === undefined || turnAt === undefined) return 0
+    const { spec, clock } = this.#options
+    const untilTurn = Math.max(0, turnAt - clock.now()) + delayAtTurn(spec)
+    return Math.ceil(untilTurn + (units > 0 ? leastMsAfterTurn(spec, head.cost, units) : 0))
   }
 }
 

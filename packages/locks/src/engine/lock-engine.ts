@@ -1,30 +1,24 @@
 import { EventEmitter } from 'node:events'
 import type { Redis, RedisReply } from '@firebreak/redis'
-import { type LockLostError, LockNotReplicatedError, LocksClosedError, type LossReason } from '../errors.ts'
+import { type LockLostError, LocksClosedError, type LossReason } from '../errors.ts'
 import { Hold, type HoldOrigin, type HoldRequest } from '../lease/hold.ts'
 import { Watchdog } from '../lease/watchdog.ts'
-import type { AcquireCall, LockKind, LockProtocol } from '../lock/protocol.ts'
+import type { AcquireCall, LockProtocol } from '../lock/protocol.ts'
 import { LockMetrics } from '../metrics/lock-metrics.ts'
 import type { ResolvedLocksOptions } from '../options.ts'
+import { Tokens } from '../token/tokens.ts'
 import { GiveUp } from '../wait/give-up.ts'
 import type { Waiter } from '../wait/waiter.ts'
 import { WakeChannels } from '../wait/wake-channels.ts'
 import type { AcquireRequest } from './acquire-request.ts'
-import { repeat } from './transient.ts'
+import { acquireKept } from './kept-acquisition.ts'
+import { KnownHolds } from './known-holds.ts'
+import type { LostLock } from './lost-lock.ts'
+import { isTransient, repeat } from './transient.ts'
 import { WaitingRoom, type WaitingTask } from './waiting-room.ts'
 
 /** How long the tasks of a process leave a lock to others, after they have handed it on for long enough. */
 const headStartMs = 5
-
-/** A lock that was lost, as the event tells it. */
-export interface LostLock {
-  readonly name: string
-  readonly kind: LockKind
-  readonly owner: string
-  readonly token: number
-  readonly reason: LossReason
-  readonly error: LockLostError
-}
 
 /**
  * What all kinds of locks share: trying, waiting, handing over, renewing, losing, releasing. A kind brings its
@@ -38,20 +32,16 @@ export class LockEngine {
   readonly watchdog: Watchdog
   readonly channels: WakeChannels
   readonly #room: WaitingRoom
-  /** What known owners hold, by lock and owner. */
-  readonly #holds = new Map<string, Hold>()
-  /** First acquisitions of known owners that are under way, by lock and owner. */
-  readonly #pending = new Map<string, Promise<Hold | undefined>>()
+  readonly #tokens: Tokens
+  readonly #known = new KnownHolds()
   readonly #stopWatching: () => void
-  #seenToken = 0
-  /** The highest token seen before the last reconnect: Redis can only have forgotten what was before one. */
-  #tokenFloor = 0
   #reconnects = 0
   #isClosed = false
 
   constructor(redis: Redis, options: ResolvedLocksOptions) {
     this.redis = redis
     this.options = options
+    this.#tokens = new Tokens(redis.topology === 'standalone', options.tokenMemoryMs)
     this.watchdog = new Watchdog(redis, options, (hold, reason) => this.#lose(hold, reason))
     this.channels = new WakeChannels(redis, options.channelLingerMs, options.timers)
     this.#room = new WaitingRoom(options, this.channels, {
@@ -60,7 +50,7 @@ export class LockEngine {
     })
     this.#stopWatching = redis.onReconnect(() => {
       this.#reconnects++
-      this.#tokenFloor = this.#seenToken
+      this.#tokens.reconnected()
       this.watchdog.verify()
     })
   }
@@ -71,7 +61,7 @@ export class LockEngine {
 
   /** What this owner holds, where it still does. */
   holdOf(protocol: LockProtocol, owner: string): Hold | undefined {
-    const hold = this.#holds.get(`${protocol.id} ${owner}`)
+    const hold = this.#known.get(protocol, owner)
     return hold?.isHeldAt(this.now()) ? hold : undefined
   }
 
@@ -94,15 +84,12 @@ export class LockEngine {
 
   /** A first acquisition of this owner that is under way. */
   pendingOf(protocol: LockProtocol, owner: string): Promise<unknown> | undefined {
-    return this.#pending.get(`${protocol.id} ${owner}`)
+    return this.#known.pendingOf(protocol, owner)
   }
 
   /** `acquire` for an owner that may call again before it is done; `pendingOf` shows it meanwhile. */
   acquireAlone(protocol: LockProtocol, request: AcquireRequest): Promise<Hold | undefined> {
-    const key = `${protocol.id} ${request.owner}`
-    const acquiring = this.acquire(protocol, request, asIs).finally(() => this.#pending.delete(key))
-    this.#pending.set(key, acquiring)
-    return acquiring
+    return this.#known.track(protocol, request.owner, this.acquire(protocol, request, asIs))
   }
 
   /** Takes the lock for an owner that does not have it: what `use` makes of it, undefined when its time was over first. */
@@ -172,6 +159,12 @@ export class LockEngine {
     }
     if (!isOurs) throw this.#lose(hold, 'taken')
     hold.deadline = Math.max(hold.deadline, sentAt + hold.leaseMs)
+  }
+
+  /** Gives a lease a new length, counted from now; false when the lock is not ours any more. */
+  async extend(hold: Hold, leaseMs: number): Promise<boolean> {
+    if (!hold.isHeldAt(this.now())) return false
+    return this.#persist(() => this.watchdog.extend(hold, leaseMs), hold.deadline, asIs)
   }
 
   /** Leaves one entry; true when the lock was ours until now. */
@@ -253,17 +246,22 @@ export class LockEngine {
   /** Releases and acquires for the heir in one script. */
   async #handOver(hold: Hold, heir: Waiter): Promise<boolean> {
     const { protocol } = hold
-    const { owner, leaseMs } = heir.request
     let sentAt = 0
+    let connection = 0
     let token: number
     try {
       token = await this.#persist(
         () => {
           sentAt = this.now()
-          return protocol.handOver!(hold.owner, { owner, leaseMs, tokenFloor: this.#tokenFloor, willWait: true })
+          connection = this.#tokens.connection
+          return protocol.handOver!(hold.owner, this.#callFor(protocol, heir.request, true))
         },
         hold.deadline,
         asIs,
+      )
+      const ask = () => protocol.acquire(this.#callFor(protocol, heir.request, true))
+      token = await this.#tokens.settled(protocol.id, token, connection, () =>
+        this.#persist(ask, hold.deadline, Number),
       )
     } catch (error) {
       heir.missHand()
@@ -304,15 +302,26 @@ export class LockEngine {
     now: number,
     use: (result: Hold | number) => R | Promise<R>,
   ): Promise<R> {
-    const { owner, leaseMs } = request
     let sentAt = 0
+    let connection = 0
     const send = () => {
       sentAt = sentAt === 0 ? now : this.now()
-      const call = { owner, leaseMs, tokenFloor: this.#tokenFloor, willWait: request.waitMs > 0 }
-      return this.options.replicas === undefined ? protocol.acquire(call) : this.#acquireReplicated(protocol, call)
+      connection = this.#tokens.connection
+      return this.#acquireOnce(protocol, this.#callFor(protocol, request, request.waitMs > 0))
     }
-    const conclude = (reply: RedisReply) => use(this.#conclude(protocol, request, Number(reply), sentAt))
+    const conclude = (reply: RedisReply): R | Promise<R> => {
+      if (Number(reply) > 0) {
+        // Sent over a connection, answered over another: see `Tokens.settled`.
+        if (connection !== this.#tokens.connection) return this.#attempt(protocol, request, giveUp, this.now(), use)
+        this.#tokens.note(protocol.id, Number(reply))
+      }
+      return use(this.#conclude(protocol, request, Number(reply), sentAt))
+    }
     return this.#persist(send, now + this.options.leaseMs / 3, conclude, giveUp)
+  }
+
+  #callFor(protocol: LockProtocol, { owner, leaseMs }: HoldRequest, willWait: boolean): AcquireCall {
+    return { owner, leaseMs, willWait, ...this.#tokens.callFor(protocol.id) }
   }
 
   #conclude(protocol: LockProtocol, request: AcquireRequest, reply: number, sentAt: number): Hold | number {
@@ -326,15 +335,10 @@ export class LockEngine {
     return this.#begin(protocol, request, { token: reply, sentAt, acquiredAt: now, handoffs: 0 })
   }
 
-  /** A try whose success so many replicas have; taken back where they have not. */
-  async #acquireReplicated(protocol: LockProtocol, call: AcquireCall): Promise<RedisReply> {
-    const reply = await protocol.acquire(call)
-    if (Number(reply) <= 0) return reply
-    const { count, timeoutMs } = this.options.replicas!
-    const acknowledged = Number(await this.redis.send(['WAIT', count, timeoutMs], { key: protocol.leaseKey }))
-    if (acknowledged >= count) return reply
-    await protocol.release(call.owner)
-    throw new LockNotReplicatedError(protocol.name, acknowledged, count)
+  #acquireOnce(protocol: LockProtocol, call: AcquireCall): Promise<RedisReply> {
+    const { replicas, fsync } = this.options
+    if (replicas === undefined && fsync === undefined) return protocol.acquire(call)
+    return acquireKept(this.redis, protocol, call, { replicas, fsync })
   }
 
   #refuse(protocol: LockProtocol, request: AcquireRequest): undefined {
@@ -346,18 +350,15 @@ export class LockEngine {
 
   #begin(protocol: LockProtocol, request: HoldRequest, origin: HoldOrigin): Hold {
     const hold = new Hold(protocol, request, origin)
-    if (hold.token > this.#seenToken) this.#seenToken = hold.token
     this.metrics.acquired++
-    if (hold.isKnown) this.#holds.set(`${protocol.id} ${hold.owner}`, hold)
+    this.#known.add(hold)
     this.watchdog.add(hold)
     return hold
   }
 
   #forget(hold: Hold): void {
     this.watchdog.remove(hold)
-    if (!hold.isKnown) return
-    const key = `${hold.protocol.id} ${hold.owner}`
-    if (this.#holds.get(key) === hold) this.#holds.delete(key)
+    this.#known.remove(hold)
   }
 
   #lose(hold: Hold, reason: LossReason): LockLostError {
@@ -382,6 +383,8 @@ export class LockEngine {
   ): Promise<R> {
     return call().then(conclude, (error) => {
       const { clock, timers } = this.options
+      // Whatever broke, the next try may reach another server.
+      if (isTransient(error)) this.#tokens.doubt()
       const hasEnded = () => giveUp?.reason !== undefined || this.#isClosed
       return repeat(call, error, { until, hasEnded, clock, timers }).then(conclude)
     })

@@ -93,7 +93,7 @@ export class WaitingRoom {
     const waiter = new Waiter(request, this.#options.timers)
     giveUp?.onGiveUp(() => waiter.giveUp())
     for (let pauseMs = 1; ; pauseMs = Math.min(pauseMs * 2, 128)) {
-      if ((await waiter.pause(pauseMs * (0.5 + Math.random() / 2))) === 'gave-up') return undefined
+      if ((await waiter.pause(pauseMs * (0.5 + this.#options.runtime.random() / 2))) === 'gave-up') return undefined
       if (this.#isClosed) throw new LocksClosedError()
       const result = await this.#calls.try(protocol, request, giveUp)
       if (result === 'gave-up') return undefined

@@ -2,7 +2,7 @@ import { defineScript, loadScript, type Redis, type RedisReply, type RedisScript
 import { besideName, lockKeys } from '../lock/lock-keys.ts'
 import type { AcquireCall, LockProtocol } from '../lock/protocol.ts'
 import { publishCommand, setHoldCount } from '../lock/reentrant-protocol.ts'
-import { loadTokenScript } from '../token/token-script.ts'
+import { loadTokenScript, tokenArgs } from '../token/token-script.ts'
 
 /*
  * First come, first served, across processes.
@@ -60,8 +60,8 @@ export class FairProtocol implements LockProtocol {
     this.#common = [options.waiterTtlMs, publishCommand(redis), turns]
   }
 
-  acquire({ owner, leaseMs, tokenFloor, willWait }: AcquireCall): Promise<RedisReply> {
-    return this.#run(acquireScript, [owner, leaseMs, tokenFloor, willWait ? 1 : 0])
+  acquire(call: AcquireCall): Promise<RedisReply> {
+    return this.#run(acquireScript, [call.owner, call.leaseMs, call.willWait ? 1 : 0, ...tokenArgs(call)])
   }
 
   setCount(owner: string, count: number, leaseMs: number): Promise<boolean> {

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { loadScript } from '@firebreak/redis'
 import type { LockEngine } from '../engine/lock-engine.ts'
 import { besideName } from '../lock/lock-keys.ts'
@@ -35,7 +34,7 @@ export class CountdownLatch {
   /** One less; gives what is left. */
   async countDown(): Promise<number> {
     const keys = [this.name, besideName('firebreak_latch_counted', this.name), this.#channel]
-    const args = [randomUUID(), publishCommand(this.#engine.redis)]
+    const args = [this.#engine.options.runtime.newId(), publishCommand(this.#engine.redis)]
     return Number(await this.#engine.persistently(() => this.#engine.redis.run(countDownScript, keys, args)))
   }
 

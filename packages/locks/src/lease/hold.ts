@@ -8,7 +8,7 @@ export interface HoldRequest {
   /** The owner can be told in a later call, and so re-enter; a fresh one is known by its handle only. */
   readonly isKnown: boolean
   readonly leaseMs: number
-  /** Renewed by the watchdog; an explicit lease is not. */
+  /** Renewed by the watchdog; an explicit lease is not, unless asked for. */
   readonly isRenewed: boolean
 }
 
@@ -25,7 +25,7 @@ export class Hold implements HoldRequest {
   readonly protocol: LockProtocol
   readonly owner: string
   readonly isKnown: boolean
-  readonly leaseMs: number
+  leaseMs: number
   readonly isRenewed: boolean
   readonly token: number
   readonly acquiredAt: number
@@ -65,6 +65,11 @@ export class Hold implements HoldRequest {
       if (this.#loss !== undefined) this.#controller.abort(this.#loss)
     }
     return this.#controller.signal
+  }
+
+  /** Why it was lost, where it was. */
+  get loss(): LockLostError | undefined {
+    return this.#loss
   }
 
   lose(reason: LossReason): LockLostError {

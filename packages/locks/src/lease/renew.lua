@@ -1,16 +1,17 @@
 -- Renews the leases of many holders at once.
 --
 -- KEYS the key of each: a hash with the owner as a field, or a sorted set of owners by the end of their lease
--- ARGV 1 lease ms, then for each key a shape and owner: `hash:OWNER` or `set:OWNER`
+-- ARGV for each key its lease in ms, and a shape and owner: `hash:OWNER` or `set:OWNER`
 -- Returns for each key 1 where it was renewed, 0 where the owner is gone.
 local answers = {}
 local now
 for index, key in ipairs(KEYS) do
-  local shape, owner = string.match(ARGV[index + 1], '^(%a+):(.*)$')
+  local leaseMs = ARGV[index * 2 - 1]
+  local shape, owner = string.match(ARGV[index * 2], '^(%a+):(.*)$')
   local isHeld
   if shape == 'hash' then
     isHeld = redis.call('HEXISTS', key, owner) == 1
-    if isHeld then redis.call('PEXPIRE', key, ARGV[1]) end
+    if isHeld then redis.call('PEXPIRE', key, leaseMs) end
   else
     if not now then
       local time = redis.call('TIME')
@@ -19,8 +20,8 @@ for index, key in ipairs(KEYS) do
     local ends = redis.call('ZSCORE', key, owner)
     isHeld = ends and tonumber(ends) > now
     if isHeld then
-      redis.call('ZADD', key, string.format('%.0f', now + ARGV[1]), owner)
-      if redis.call('PTTL', key) < tonumber(ARGV[1]) then redis.call('PEXPIRE', key, ARGV[1]) end
+      redis.call('ZADD', key, string.format('%.0f', now + leaseMs), owner)
+      if redis.call('PTTL', key) < tonumber(leaseMs) then redis.call('PEXPIRE', key, leaseMs) end
     end
   end
   answers[index] = isHeld and 1 or 0

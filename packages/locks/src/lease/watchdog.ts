@@ -17,8 +17,9 @@ export interface WatchdogOptions {
  * One timer for all locks of a process.
  *
  * It is set to the next thing that can happen: a renewal round, a retry of one that failed, or the earliest deadline.
- * Rounds lie on a grid of a third of the lease and renew every lock, however young; so a thousand locks taken at a
- * thousand moments still share their scripts. Releasing a lock does not touch the timer: it may fire for nothing.
+ * Rounds lie on a grid of a third of the lease (of the shortest, where some have another) and renew every lock, however
+ * young; so a thousand locks taken at a thousand moments still share their scripts. Releasing a lock does not touch the
+ * timer: it may fire for nothing.
  *
  * A deadline counts on the steady clock from before the request was sent, so it passes here before it passes in Redis.
  * At the deadline the lock is lost, whatever Redis may say later. A process that was stopped finds the timer due when
@@ -35,6 +36,7 @@ export class Watchdog {
   #timer: TimerHandle | undefined
   #timerAt = Number.POSITIVE_INFINITY
   #nextRoundAt: number
+  #shortestMs: number
   #isClosed = false
   /** Scripts sent, for the metrics. */
   renewals = 0
@@ -45,11 +47,13 @@ export class Watchdog {
     this.#redis = redis
     this.#options = options
     this.#onLost = onLost
+    this.#shortestMs = options.leaseMs
     this.#nextRoundAt = options.clock.now() + this.#periodMs
   }
 
+  /** A third of the shortest lease that is renewed, as of the last round; a shorter one counts when it comes. */
   get #periodMs(): number {
-    return this.#options.leaseMs / 3
+    return this.#shortestMs / 3
   }
 
   /** Every lock that is held. */
@@ -63,7 +67,38 @@ export class Watchdog {
       this.#nextRoundAt = hold.acquiredAt + this.#periodMs
     }
     hold.place = this.#holds.push(hold) - 1
-    this.#arm(hold.isRenewed ? Math.min(this.#nextRoundAt, hold.deadline) : hold.deadline)
+    this.#expect(hold, hold.acquiredAt)
+  }
+
+  /** Gives a hold another lease from now on; false when it is not its owner's any more. */
+  async extend(hold: Hold, leaseMs: number): Promise<boolean> {
+    const { protocol, owner } = hold
+    const sentAt = this.#options.clock.now()
+    const args = [leaseMs, `${protocol.leaseShape}:${owner}`]
+    const [isOurs] = (await this.#redis.run(renewScript, [protocol.leaseKey], args)) as number[]
+    // Released or lost meanwhile: the answer is about nobody.
+    if (hold.state !== 'held') return false
+    if (isOurs !== 1) {
+      this.#lose(hold, 'taken')
+      return false
+    }
+    hold.leaseMs = leaseMs
+    hold.deadline = sentAt + leaseMs
+    const now = this.#options.clock.now()
+    this.#expect(hold, now)
+    return hold.isHeldAt(now)
+  }
+
+  #expect(hold: Hold, now: number): void {
+    if (!hold.isRenewed) {
+      this.#arm(hold.deadline)
+      return
+    }
+    if (hold.leaseMs < this.#shortestMs) {
+      this.#shortestMs = hold.leaseMs
+      this.#nextRoundAt = Math.min(this.#nextRoundAt, now + this.#periodMs)
+    }
+    this.#arm(Math.min(this.#nextRoundAt, hold.deadline))
   }
 
   remove(hold: Hold): void {
@@ -107,6 +142,8 @@ export class Watchdog {
     }
     const renewed = this.#holds.filter((hold) => hold.isRenewed)
     if (renewed.length > 0 && now >= this.#nextRoundAt) {
+      this.#shortestMs = this.#options.leaseMs
+      for (const { leaseMs } of renewed) if (leaseMs < this.#shortestMs) this.#shortestMs = leaseMs
       this.#nextRoundAt = now + this.#periodMs
       void this.#round(renewed)
     }
@@ -143,15 +180,17 @@ export class Watchdog {
   async #renew(batch: readonly Hold[]): Promise<boolean> {
     const sentAt = this.#options.clock.now()
     const keys = batch.map(({ protocol }) => protocol.leaseKey)
-    const owners = batch.map(({ protocol, owner }) => `${protocol.leaseShape}:${owner}`)
+    const leases = batch.map(({ leaseMs }) => leaseMs)
+    const args = batch.flatMap(({ protocol, owner }, index) => [leases[index]!, `${protocol.leaseShape}:${owner}`])
     this.renewals++
     try {
-      const answers = (await this.#redis.run(renewScript, keys, [this.#options.leaseMs, ...owners])) as number[]
+      const answers = (await this.#redis.run(renewScript, keys, args)) as number[]
       for (const [index, hold] of batch.entries()) {
         // Released or lost while the renewal was under way: the answer is about nobody.
         if (hold.state !== 'held') continue
-        if (answers[index] === 1) hold.deadline = Math.max(hold.deadline, sentAt + hold.leaseMs)
-        else this.#lose(hold, 'taken')
+        if (answers[index] !== 1) this.#lose(hold, 'taken')
+        // A lease that was changed meanwhile has its own deadline.
+        else if (hold.leaseMs === leases[index]) hold.deadline = Math.max(hold.deadline, sentAt + hold.leaseMs)
       }
       return true
     } catch {

@@ -1,10 +1,10 @@
 import type { AcquireRequest } from '../engine/acquire-request.ts'
 import type { LockEngine } from '../engine/lock-engine.ts'
-import { isTransient } from '../engine/transient.ts'
 import { LockNotOwnedError, LockTimeoutError } from '../errors.ts'
 import type { Hold } from '../lease/hold.ts'
 import { requireInteger } from '../options.ts'
 import type { Owners, ResolvedOwner } from '../owner/owners.ts'
+import { endWithUnlock } from './end-with-unlock.ts'
 import { LockHandle } from './lock-handle.ts'
 import type { LockProtocol } from './protocol.ts'
 
@@ -20,10 +20,15 @@ export interface OwnerOptions {
 /** How a lock is taken. */
 export interface LockOptions extends OwnerOptions {
   /**
-   * A fixed lease that is not renewed.
-   * @default the lease of `Locks`, renewed while the lock is held
+   * A lease of its own length, not renewed unless `renew` says so.
+   * @default the lease of `Locks`
    */
   readonly leaseMs?: number
+  /**
+   * Whether the lease is renewed while the lock is held.
+   * @default true, but false with a `leaseMs`
+   */
+  readonly renew?: boolean
   /** Ends the waiting; the call rejects with the signal's reason. */
   readonly signal?: AbortSignal
 }
@@ -32,6 +37,12 @@ export interface LockOptions extends OwnerOptions {
 export interface WithLockOptions extends LockOptions {
   /** After so long without the lock: `FB_LOCK_TIMEOUT`. @default Infinity */
   readonly waitMs?: number
+  /**
+   * What becomes of a function that ended well although the lock was lost meanwhile: the call rejects with a
+   * `LockLostError` that carries the `result`, or resolves as if nothing had happened.
+   * @default 'reject'
+   */
+  readonly onLost?: 'reject' | 'resolve'
 }
 
 /** What a guarded function is given: the handle, whose token it should pass on, and a signal that ends its work. */
@@ -85,15 +96,13 @@ export class LeasedLock {
     const hold = await this.takeHold(waitMs, options)
     if (hold === undefined) throw new LockTimeoutError(this.name, waitMs)
     const handle = new LockHandle(this.engine, hold)
-    try {
-      const ending = signal === undefined ? hold.signal : AbortSignal.any([signal, hold.signal])
-      return await this.#owners.runInSection(hold, () => fn(handle, ending))
-    } finally {
-      // Redis out of reach is no reason to hide what `fn` gave: the lease ends the lock.
-      await handle.unlock().catch((error) => {
-        if (!isTransient(error)) throw error
-      })
-    }
+    const ending = signal === undefined ? hold.signal : AbortSignal.any([signal, hold.signal])
+    return endWithUnlock(
+      async () => this.#owners.runInSection(hold, () => fn(handle, ending)),
+      () => handle.unlock(),
+      () => hold.loss,
+      options.onLost,
+    )
   }
 
   /** Leaves one entry of the calling owner, which must be one that can be told: named, or around the call. */
@@ -142,7 +151,7 @@ export class LeasedLock {
       owner: found.owner,
       isKnown: found.isKnown,
       leaseMs: leaseMs ?? this.engine.options.leaseMs,
-      isRenewed: leaseMs === undefined,
+      isRenewed: options.renew ?? leaseMs === undefined,
       waitMs,
       signal,
       isSpinning: this.#isSpinning,

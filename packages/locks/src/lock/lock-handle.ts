@@ -1,5 +1,6 @@
 import type { LockEngine } from '../engine/lock-engine.ts'
 import type { Hold } from '../lease/hold.ts'
+import { requireInteger } from '../options.ts'
 
 /** One entry into a lock: what `lock()` gives, to be unlocked once. */
 export class LockHandle implements AsyncDisposable {
@@ -45,6 +46,16 @@ export class LockHandle implements AsyncDisposable {
   /** Aborted with a `LockLostError` when the lock is lost. */
   get signal(): AbortSignal {
     return this.#hold.signal
+  }
+
+  /**
+   * Gives the lease a new length from now on, longer or shorter than it was; one that is renewed is renewed with it.
+   * False when the lock is not ours any more.
+   */
+  async extend(leaseMs: number = this.#hold.leaseMs): Promise<boolean> {
+    requireInteger('leaseMs', leaseMs, 1)
+    if (this.#unlocked !== undefined) return false
+    return this.#engine.extend(this.#hold, leaseMs)
   }
 
   /** Leaves; true when the lock was ours until now, false when it had been lost. Once is enough, twice does no harm. */

@@ -1,14 +1,13 @@
 import type { RedisReply } from '@firebreak/redis'
+import type { TokenCall } from '../token/token-script.ts'
 
 /** What kind of thing is held. */
 export type LockKind = 'lock' | 'fair' | 'read' | 'write' | 'permit'
 
 /** One try to take, by an owner that does not hold the lock. */
-export interface AcquireCall {
+export interface AcquireCall extends TokenCall {
   readonly owner: string
   readonly leaseMs: number
-  /** The token must be greater than this one, which the client has seen before its last reconnect. */
-  readonly tokenFloor: number
   /** Whether the owner will wait when it is busy (a fair lock queues it then). */
   readonly willWait: boolean
 }

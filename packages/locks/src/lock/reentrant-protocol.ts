@@ -1,5 +1,5 @@
 import { loadScript, type Redis, type RedisReply } from '@firebreak/redis'
-import { loadTokenEnding } from '../token/token-script.ts'
+import { defaultTokenMemoryMs, loadTokenEnding, tokenArgs } from '../token/token-script.ts'
 import { lockKeys } from './lock-keys.ts'
 import type { AcquireCall, LockProtocol } from './protocol.ts'
 
@@ -59,8 +59,10 @@ export class ReentrantProtocol implements LockProtocol {
     this.#releaseKeys = [keys.lock, keys.channel]
   }
 
-  acquire({ owner, leaseMs, tokenFloor }: AcquireCall): Promise<RedisReply> {
-    const args = tokenFloor === 0 ? [owner, leaseMs] : [owner, leaseMs, tokenFloor]
+  acquire(call: AcquireCall): Promise<RedisReply> {
+    const { owner, leaseMs, tokenFloor, isFirst, tokenMemoryMs } = call
+    const isUsual = tokenFloor === 0 && !isFirst && tokenMemoryMs === defaultTokenMemoryMs
+    const args = isUsual ? [owner, leaseMs] : [owner, leaseMs, ...tokenArgs(call)]
     return this.#redis.run(acquireScript, this.#acquireKeys, args)
   }
 
@@ -73,7 +75,7 @@ export class ReentrantProtocol implements LockProtocol {
   }
 
   async handOver(owner: string, next: AcquireCall): Promise<number> {
-    const args = [owner, next.owner, next.leaseMs, next.tokenFloor]
+    const args = [owner, next.owner, next.leaseMs, ...tokenArgs(next)]
     return Number(await this.#redis.run(handOverScript, this.#acquireKeys, args))
   }
 

@@ -1,5 +1,5 @@
 import { hostname } from 'node:os'
-import { systemTimers, type TimerHandle, type Timers } from '@firebreak/core'
+import { type Runtime, systemRuntime, type TimerHandle } from '@firebreak/core'
 import type { Locks } from '../locks.ts'
 import type { LocksSnapshot } from './locks-snapshot.ts'
 
@@ -25,8 +25,8 @@ export interface LockReporterOptions {
   readonly everyMs?: number
   /** @default the global fetch */
   readonly fetch?: typeof globalThis.fetch
-  /** @default systemTimers */
-  readonly timers?: Timers
+  /** Where its timers come from. @default the system's */
+  readonly runtime?: Runtime
 }
 
 /** Posts a snapshot of a process' locks to the hub now and then. Lossy by design: a report that fails is only counted. */
@@ -45,7 +45,7 @@ export class LockReporter {
     this.#locks = locks
     this.#options = options
     this.#everyMs = options.everyMs ?? 2000
-    this.#timer = (options.timers ?? systemTimers).setInterval(() => void this.report(), this.#everyMs)
+    this.#timer = (options.runtime ?? systemRuntime).timers.setInterval(() => void this.report(), this.#everyMs)
   }
 
   /** Sends one report now; a report that is under way is not overtaken. */
@@ -55,6 +55,9 @@ export class LockReporter {
     const { hubUrl, serviceId, hostId = hostname(), token, fetch = globalThis.fetch } = this.#options
     const snapshot = this.#locks.snapshot()
     const body: LockReport = { version: 1, serviceId, hostId, validMs: this.#everyMs * 3, ...snapshot }
+    const deadline = new AbortController()
+    const { timers } = this.#options.runtime ?? systemRuntime
+    const timer = timers.setTimeout(() => deadline.abort(), Math.max(1000, this.#everyMs))
     try {
       const response = await fetch(new URL('/v1/locks', hubUrl), {
         method: 'POST',
@@ -63,7 +66,7 @@ export class LockReporter {
           ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
         },
         body: JSON.stringify(body),
-        signal: AbortSignal.timeout(Math.max(1000, this.#everyMs)),
+        signal: deadline.signal,
       })
       await response.body?.cancel()
       if (response.ok) this.sent++
@@ -71,6 +74,7 @@ export class LockReporter {
     } catch {
       this.failed++
     } finally {
+      timer.cancel()
       this.#isSending = false
     }
   }

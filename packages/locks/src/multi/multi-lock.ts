@@ -2,7 +2,9 @@ import { InvalidOptionError } from '@firebreak/core'
 import type { LockEngine } from '../engine/lock-engine.ts'
 import { LockTimeoutError } from '../errors.ts'
 import type { Hold } from '../lease/hold.ts'
+import { endWithUnlock } from '../lock/end-with-unlock.ts'
 import type { LeasedLock, LockOptions, WithLockOptions } from '../lock/leased-lock.ts'
+import { requireInteger } from '../options.ts'
 import type { Owners } from '../owner/owners.ts'
 
 /** All locks of a multi-lock, held together. */
@@ -30,6 +32,14 @@ export class MultiLockHandle implements AsyncDisposable {
   /** Aborted when one of the locks is lost. */
   get signal(): AbortSignal {
     return AbortSignal.any(this.#holds.map(({ signal }) => signal))
+  }
+
+  /** Gives all leases a new length from now on; false when one of the locks is not ours any more. */
+  async extend(leaseMs: number): Promise<boolean> {
+    requireInteger('leaseMs', leaseMs, 1)
+    if (this.#unlocked !== undefined) return false
+    const extended = await Promise.all(this.#holds.map((hold) => this.#engine.extend(hold, leaseMs)))
+    return extended.every(Boolean)
   }
 
   /** Releases all; true when all were ours until now. */
@@ -89,16 +99,17 @@ export class MultiLock {
     const holds = await this.#takeAll(waitMs, options)
     if (holds === undefined) throw new LockTimeoutError(this.names.join(', '), waitMs)
     const handle = new MultiLockHandle(this.#engine, holds)
-    try {
-      const ending = signal === undefined ? handle.signal : AbortSignal.any([signal, handle.signal])
-      const guarded = holds.reduce<() => Promise<T> | T>(
-        (inner, hold) => () => this.#owners.runInSection(hold, inner),
-        () => fn(handle, ending),
-      )
-      return await guarded()
-    } finally {
-      await handle.unlock()
-    }
+    const ending = signal === undefined ? handle.signal : AbortSignal.any([signal, handle.signal])
+    const guarded = holds.reduce<() => Promise<T> | T>(
+      (inner, hold) => () => this.#owners.runInSection(hold, inner),
+      () => fn(handle, ending),
+    )
+    return endWithUnlock(
+      async () => guarded(),
+      () => handle.unlock(),
+      () => holds.find(({ loss }) => loss !== undefined)?.loss,
+      options.onLost,
+    )
   }
 
   async #takeAll(waitMs: number, options: LockOptions): Promise<Hold[] | undefined> {

@@ -1,7 +1,7 @@
 -- Adds a reader, unless somebody writes or a writer waits.
 --
 -- KEYS 1 writer hash, 2 readers (by the end of their lease), 3 waiting writer, 4 token counter, 5 token epoch
--- ARGV 1 owner, 2 lease ms, 3 a token that the new one must exceed
+-- ARGV 1 owner, 2 lease ms, 3 to 5 what next-token.lua is told
 -- Returns the token (> 0) when taken, otherwise -1 - ms to wait at most, so 0 where that has no end.
 local isWriter = redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1
 if not isWriter then
@@ -11,4 +11,4 @@ if not isWriter then
 end
 redis.call('ZADD', KEYS[2], string.format('%.0f', now + ARGV[2]), ARGV[1])
 if redis.call('PTTL', KEYS[2]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[2], ARGV[2]) end
-return nextToken(KEYS[4], KEYS[5], ARGV[3])
+return nextToken(KEYS[4], KEYS[5], ARGV[3], ARGV[4], ARGV[5])

@@ -3,7 +3,7 @@ import { keepMember } from '../lease/keep-member.ts'
 import type { AcquireCall, LockProtocol } from '../lock/protocol.ts'
 import { publishCommand } from '../lock/reentrant-protocol.ts'
 import { loadTimedScript } from '../time/now-script.ts'
-import { loadTokenScript } from '../token/token-script.ts'
+import { loadTokenScript, tokenArgs } from '../token/token-script.ts'
 import { type ReadWriteKeys, readWriteKeys } from './read-write-keys.ts'
 
 const acquireScript = /* @__PURE__ */ loadTimedScript(new URL('./read-acquire.lua', import.meta.url), loadTokenScript)
@@ -31,10 +31,10 @@ export class ReadProtocol implements LockProtocol {
     this.channel = this.#keys.channel
   }
 
-  acquire({ owner, leaseMs, tokenFloor }: AcquireCall): Promise<RedisReply> {
+  acquire(call: AcquireCall): Promise<RedisReply> {
     const { writer, readers, waiting, token, epoch } = this.#keys
     const keys = [writer, readers, waiting, token, epoch]
-    return this.#redis.run(acquireScript, keys, [owner, leaseMs, tokenFloor])
+    return this.#redis.run(acquireScript, keys, [call.owner, call.leaseMs, ...tokenArgs(call)])
   }
 
   setCount(owner: string, _count: number, leaseMs: number): Promise<boolean> {

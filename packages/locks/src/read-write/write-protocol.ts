@@ -3,7 +3,7 @@ import { loadScript } from '@firebreak/redis'
 import type { AcquireCall, LockProtocol } from '../lock/protocol.ts'
 import { freeHash, publishCommand, setHoldCount } from '../lock/reentrant-protocol.ts'
 import { loadTimedScript } from '../time/now-script.ts'
-import { loadTokenScript } from '../token/token-script.ts'
+import { loadTokenScript, tokenArgs } from '../token/token-script.ts'
 import { type ReadWriteKeys, readWriteKeys } from './read-write-keys.ts'
 
 const acquireScript = /* @__PURE__ */ loadTimedScript(new URL('./write-acquire.lua', import.meta.url), loadTokenScript)
@@ -33,10 +33,10 @@ export class WriteProtocol implements LockProtocol {
     this.channel = this.#keys.channel
   }
 
-  acquire({ owner, leaseMs, tokenFloor, willWait }: AcquireCall): Promise<RedisReply> {
+  acquire(call: AcquireCall): Promise<RedisReply> {
     const { writer, readers, waiting, token, epoch } = this.#keys
     const keys = [writer, readers, waiting, token, epoch]
-    const args = [owner, leaseMs, tokenFloor, willWait ? this.#waiterTtlMs : 0]
+    const args = [call.owner, call.leaseMs, call.willWait ? this.#waiterTtlMs : 0, ...tokenArgs(call)]
     return this.#redis.run(acquireScript, keys, args)
   }
 

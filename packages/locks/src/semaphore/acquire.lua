@@ -1,13 +1,14 @@
 -- Takes one of so many permits, or says when the next one expires.
 --
--- KEYS 1 permits taken (owners by the end of their lease), 2 token counter, 3 token epoch
--- ARGV 1 owner, 2 lease ms, 3 a token that the new one must exceed, 4 how many permits there are
--- Returns the token (> 0) when taken, otherwise -1 - ms until the next permit expires.
+-- KEYS 1 permits taken (owners by the end of their lease), 2 token counter, 3 token epoch, 4 permits added or drained
+-- ARGV 1 owner, 2 lease ms, 3 to 5 what next-token.lua is told, 6 how many permits there were at first
+-- Returns the token (> 0) when taken, otherwise -1 - ms until the next permit expires, so 0 where none is taken.
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
-if not redis.call('ZSCORE', KEYS[1], ARGV[1]) and redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[4]) then
+local permits = ARGV[6] + (redis.call('GET', KEYS[4]) or 0)
+if not redis.call('ZSCORE', KEYS[1], ARGV[1]) and redis.call('ZCARD', KEYS[1]) >= permits then
   local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
-  return -1 - math.ceil(first[2] - now)
+  return first[2] and -1 - math.ceil(first[2] - now) or 0
 end
 redis.call('ZADD', KEYS[1], string.format('%.0f', now + ARGV[2]), ARGV[1])
 if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-return nextToken(KEYS[2], KEYS[3], ARGV[3])
+return nextToken(KEYS[2], KEYS[3], ARGV[3], ARGV[4], ARGV[5])

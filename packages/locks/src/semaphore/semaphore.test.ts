@@ -151,4 +151,40 @@ describe('multi-lock', () => {
     expect(await handle.unlock()).toBe(false)
     expect(await redis.client.exists(a)).toBe(0)
   })
+
+  test('permits are added, taken away and drained for all processes', async () => {
+    const [mine, others] = [open(), open()]
+    const name = freshName()
+    const semaphore = mine.getSemaphore(name, 2)
+    const elsewhere = others.getSemaphore(name, 2)
+    const held = (await semaphore.tryAcquire())!
+    expect(await semaphore.drainPermits()).toBe(1)
+    expect(await elsewhere.available()).toBe(0)
+    expect(await elsewhere.tryAcquire()).toBe(undefined)
+    // What is given back belongs to those that were left.
+    await held.unlock()
+    expect(await elsewhere.available()).toBe(1)
+    expect(await elsewhere.addPermits(3)).toBe(4)
+    expect(await semaphore.available()).toBe(4)
+    expect(await semaphore.addPermits(-3)).toBe(1)
+    // Never fewer than none; what was added can be taken away wholly, and then nothing is left behind.
+    expect(await semaphore.addPermits(-10)).toBe(0)
+    expect(await semaphore.drainPermits()).toBe(0)
+    expect(await semaphore.addPermits(2)).toBe(2)
+    expect(await redis.client.exists(`firebreak_semaphore_added:{${name}}`)).toBe(0)
+    await expect(semaphore.addPermits(0.5)).rejects.toMatchObject({ code: 'FB_OPTION_INVALID' })
+  })
+
+  test('added permits wake those who wait, in whatever process, one after the other', async () => {
+    const [mine, others] = [open(), open()]
+    const name = freshName()
+    await mine.getSemaphore(name, 1).drainPermits()
+    const waits = [mine, others, mine].map((locks) => locks.getSemaphore(name, 1).acquire())
+    await waitFor(() => mine.snapshot().waiting.length === 2 && others.snapshot().waiting.length === 1, {
+      what: () => 'three waiters',
+    })
+    await others.getSemaphore(name, 1).addPermits(3)
+    const permits = await Promise.all(waits)
+    expect(permits.every(({ isHeld }) => isHeld)).toBe(true)
+  })
 })

@@ -6,11 +6,13 @@ import type { LockHandle } from '../lock/lock-handle.ts'
 import { besideName } from '../lock/lock-keys.ts'
 import type { AcquireCall, LockProtocol } from '../lock/protocol.ts'
 import { publishCommand } from '../lock/reentrant-protocol.ts'
+import { requireInteger } from '../options.ts'
 import { loadTimedScript } from '../time/now-script.ts'
-import { loadTokenScript } from '../token/token-script.ts'
+import { loadTokenScript, tokenArgs } from '../token/token-script.ts'
 
 const acquireScript = /* @__PURE__ */ loadTimedScript(new URL('./acquire.lua', import.meta.url), loadTokenScript)
 const releaseScript = /* @__PURE__ */ loadTimedScript(new URL('./release.lua', import.meta.url))
+const adjustScript = /* @__PURE__ */ loadTimedScript(new URL('./adjust.lua', import.meta.url))
 const countScript = /* @__PURE__ */ loadScript(new URL('./count.lua', import.meta.url))
 
 /** Permits of a semaphore in Redis. */
@@ -26,6 +28,7 @@ export class PermitProtocol implements LockProtocol {
   readonly #redis: Redis
   readonly #permits: number
   readonly #acquireKeys: readonly string[]
+  readonly #addedKey: string
 
   constructor(redis: Redis, name: string, permits: number) {
     this.#redis = redis
@@ -35,11 +38,12 @@ export class PermitProtocol implements LockProtocol {
     this.leaseKey = besideName('firebreak_semaphore', name)
     this.channel = besideName('firebreak_semaphore_channel', name)
     const token = besideName('firebreak_semaphore_token', name)
-    this.#acquireKeys = [this.leaseKey, token, besideName('firebreak_semaphore_epoch', name)]
+    this.#addedKey = besideName('firebreak_semaphore_added', name)
+    this.#acquireKeys = [this.leaseKey, token, besideName('firebreak_semaphore_epoch', name), this.#addedKey]
   }
 
-  acquire({ owner, leaseMs, tokenFloor }: AcquireCall): Promise<RedisReply> {
-    const args = [owner, leaseMs, tokenFloor, this.#permits]
+  acquire(call: AcquireCall): Promise<RedisReply> {
+    const args = [call.owner, call.leaseMs, ...tokenArgs(call), this.#permits]
     return this.#redis.run(acquireScript, this.#acquireKeys, args)
   }
 
@@ -52,15 +56,21 @@ export class PermitProtocol implements LockProtocol {
     return this.#redis.run(releaseScript, keys, [owner, publishCommand(this.#redis)])
   }
 
-  /** Permits taken and not expired. */
-  async taken(): Promise<number> {
-    return Number(await this.#redis.run(countScript, [this.leaseKey], []))
+  async free(): Promise<number> {
+    return Number(await this.#redis.run(countScript, [this.leaseKey, this.#addedKey], [this.#permits]))
+  }
+
+  /** Adds so many permits, or drains those that are free; how many there are now, or were drained. */
+  async adjust(change: number | 'drain'): Promise<number> {
+    const keys = [this.leaseKey, this.#addedKey, this.channel]
+    return Number(await this.#redis.run(adjustScript, keys, [this.#permits, change, publishCommand(this.#redis)]))
   }
 }
 
 /** At most so many holders at once; each permit has a lease, so that one whose holder died comes back by itself. */
 export class Semaphore {
   readonly name: string
+  /** As this process was told; see `addPermits`. */
   readonly permits: number
   readonly #lock: LeasedLock
   readonly #protocol: PermitProtocol
@@ -93,6 +103,20 @@ export class Semaphore {
 
   /** Permits that are free at this moment. */
   async available(): Promise<number> {
-    return Math.max(0, this.permits - (await this.#protocol.taken()))
+    return this.#protocol.free()
+  }
+
+  /**
+   * Adds so many permits to those that everybody says there are, for all processes and until they are taken away again
+   * (a number below 0); how many there are now. Permits that are taken stay with their holders.
+   */
+  async addPermits(count: number): Promise<number> {
+    requireInteger('count', count, Number.MIN_SAFE_INTEGER)
+    return this.#protocol.adjust(count)
+  }
+
+  /** Takes all free permits away, for all processes, until they are added again; how many these were. */
+  drainPermits(): Promise<number> {
+    return this.#protocol.adjust('drain')
   }
 }

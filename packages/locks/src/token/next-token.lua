@@ -1,12 +1,16 @@
 -- Issues the next fencing token of a lock: the end of a script, or the body of a function of it.
 --
--- Expects `counter` and `epoch`, two keys, and `floor`, a token that the new one must exceed. `counter` counts up within
--- a short epoch; when it has expired, a new epoch starts at Redis' clock in microseconds, at the end of the last epoch,
--- or above the floor, whichever is greatest.
+-- Expects `counter` and `epoch`, two keys; `floor`, a token that the new one must exceed; `isFirst`, '1' for the first
+-- acquisition of a name on a connection; and `memoryMs`, how long the end of the last epoch is kept.
+--
+-- `counter` counts up within a short epoch. When it has expired, or is not to be trusted because the connection is new,
+-- an epoch starts at Redis' clock in microseconds, at the end of the last epoch, or above the floor, whichever is
+-- greatest; a counter that is still there gives way to the clock alone.
 local token = redis.call('INCR', counter)
-if token > 1 and token > floor then return token end
+if token > 1 and token > floor and isFirst ~= '1' then return token end
 local time = redis.call('TIME')
-token = math.max(time[1] * 1000000 + time[2], tonumber(redis.call('GET', epoch) or 0), floor + 1)
+local least = token > 1 and token or tonumber(redis.call('GET', epoch) or 0)
+token = math.max(time[1] * 1000000 + time[2], least, floor + 1)
 redis.call('SET', counter, string.format('%.0f', token), 'PX', 1000)
-redis.call('SET', epoch, string.format('%.0f', token + 1000000), 'PX', 86400000)
+redis.call('SET', epoch, string.format('%.0f', token + 1000000), 'PX', memoryMs)
 return token

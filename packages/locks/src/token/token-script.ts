@@ -9,13 +9,16 @@ import { defineScript, loadScript, type RedisScript } from '@firebreak/redis'
  * ahead of the clock, and whoever has lost the counter continues above all that was issued:
  *
  * - A Redis that restarted empty starts an epoch at its clock.
- * - A replica that was promoted before it had the last tokens finds its counter expired: no failover is done within
- *   the second that an epoch lasts.
- * - Where the clock was set back, the end of the last epoch counts instead; it is kept for a day after its last use,
- *   so names of locks that nobody uses any more leave nothing behind.
+ * - A replica that was promoted before it had the last tokens, or a Redis that restarted from an older file, may find
+ *   a counter that lags. So a name's first acquisition on each new connection starts an epoch at Redis' clock, whatever
+ *   the counter says: what was lost costs a jump forward. (Nobody reaches another server but over a new connection.)
+ * - Where the clock was set back, the end of the last epoch counts instead; it is kept for `tokenMemoryMs` after its
+ *   last use, so names of locks that nobody uses any more leave nothing behind.
  * - Where both happened at once, the highest token that the asking process saw before it had to reconnect counts.
  *
- * What is left is a Redis emptied and its clock set back, and no process that had a lock before asking again.
+ * What is left: clocks of master and replica that differ by more than the time between two acquisitions, and a Redis
+ * emptied and its clock set back, with no process that had a lock before asking again. Where a lock counts as taken only
+ * when a replica or the file has it (`replicas`, `fsync`), the counter is not lost in the first place.
  *
  * The counter is one INCR for all but the first acquisition of a second; reading the clock and keeping a maximum on
  * each would take three calls, on the one path where every call shows (`uncontended-vs-raw` of `bench/locks.ts`).
@@ -25,14 +28,31 @@ import { defineScript, loadScript, type RedisScript } from '@firebreak/redis'
  */
 const nextToken = /* @__PURE__ */ loadScript(new URL('./next-token.lua', import.meta.url))
 
-/** A script that may call `nextToken(counter, epoch, floor)`. */
-export function loadTokenScript(url: URL): RedisScript {
-  const script = loadScript(url)
-  const asFunction = `local function nextToken(counter, epoch, floor)\nfloor = tonumber(floor)\n${nextToken.source}end\n`
-  return defineScript(script.name, asFunction + script.source)
+/** How long the end of an epoch is kept where nothing else is said. */
+export const defaultTokenMemoryMs = 3_600_000
+
+/** What a script is told about the token to issue. */
+export interface TokenCall {
+  /** The token must be greater than this one, which the client has seen before its last reconnect. */
+  readonly tokenFloor: number
+  /** The first acquisition of the name on this connection. */
+  readonly isFirst: boolean
+  readonly tokenMemoryMs: number
 }
 
-/** A script that ends with issuing a token: it sets `counter`, `epoch` and `floor`, and saves making the function. */
+/** The arguments of a token for `nextToken`. */
+export function tokenArgs({ tokenFloor, isFirst, tokenMemoryMs }: TokenCall): [number, number, number] {
+  return [tokenFloor, isFirst ? 1 : 0, tokenMemoryMs]
+}
+
+/** A script that may call `nextToken(counter, epoch, floor, isFirst, memoryMs)`. */
+export function loadTokenScript(url: URL): RedisScript {
+  const script = loadScript(url)
+  const head = 'local function nextToken(counter, epoch, floor, isFirst, memoryMs)\nfloor = tonumber(floor)\n'
+  return defineScript(script.name, `${head}${nextToken.source}end\n${script.source}`)
+}
+
+/** A script that ends with issuing a token: it sets what `nextToken` expects, and saves making the function. */
 export function loadTokenEnding(url: URL): RedisScript {
   const script = loadScript(url)
   return defineScript(script.name, script.source + nextToken.source)

@@ -10,15 +10,19 @@ algorithms.buckets = {
     for age = 1, s.span do s.counts[age] = 0 end
     if value then
       local newest, list = string.match(value, '^(%d+):(.*)$')
-      local age = s.bucket - tonumber(newest)
-      if age < 0 then
-        age, s.dirty = 0, true
+      newest = tonumber(newest)
+      if newest > s.bucket then
+        -- The clock stepped back: see #settle of buckets.ts.
+        local latest = newest - s.bucket > s.buckets and s.bucket or min(newest, s.bucket + s.buckets + 1 - s.span)
+        s.bucket, s.dirty = latest, latest < newest
       end
+      local age = s.bucket - newest
       for count in string.gmatch(list, '%d+') do
         age = age + 1
         if age > s.span then break end
-        s.counts[age] = tonumber(count)
-        s.used = s.used + s.counts[age]
+        local at = max(1, age)
+        s.counts[at] = s.counts[at] + count
+        s.used = s.used + count
       end
     end
   end,

@@ -8,9 +8,15 @@ algorithms.concurrency = {
     local key = s.key
     s.limit, s.lease = p[1], p[2]
     call('ZREMRANGEBYSCORE', key, '-inf', now)
-    local later = call('ZRANGEBYSCORE', key, format('(%.0f', now + s.lease), '+inf')
-    for _, member in ipairs(later) do call('ZADD', key, now + s.lease, member) end
-    s.dirty = #later > 0
+    s.stop, s.dirty = now + s.lease, false
+    local last = call('ZRANGE', key, -1, -1, 'WITHSCORES')[2]
+    if last and tonumber(last) > s.stop then
+      s.stop = absorbedEnd(tonumber(last), s.lease)
+      for _, member in ipairs(call('ZRANGEBYSCORE', key, format('(%.0f', s.stop), '+inf')) do
+        call('ZADD', key, s.stop, member)
+        s.dirty = true
+      end
+    end
     s.used = call('ZCARD', key)
   end,
   fit = function(s, cost) return floor((s.limit - s.used) / cost) end,
@@ -18,7 +24,7 @@ algorithms.concurrency = {
     local first = 0
     while call('ZSCORE', s.key, format('%s:%.0f', id, first)) do first = first + 1 end
     for unit = first, first + units - 1 do
-      call('ZADD', s.key, now + s.lease, format('%s:%.0f', id, unit))
+      call('ZADD', s.key, s.stop, format('%s:%.0f', id, unit))
     end
     s.used = s.used + units
     s.dirty = true

@@ -4,18 +4,22 @@ algorithms.counter = {
   keepsStrings = true,
   open = function(s, p, value)
     s.limit, s.window, s.before, s.current, s.dirty = p[1], p[2], 0, 0, false
-    s.into = now % s.window
+    s.start = now - now % s.window
     if value then
       local start, before, current = unpackNumbers('>ddd', value)
-      local passed = now - s.into - start
-      if passed <= 0 then
-        s.before, s.current, s.dirty = before, current, passed < 0
-      elseif passed == s.window then
-        s.before = current
+      local passed = now - start
+      if before == 0 and current == 0 then return end
+      if passed < 0 then
+        s.start = absorbedEnd(start + s.window, s.window) - s.window
+        s.before, s.current, s.dirty = before, current, s.start < start
+      elseif passed < s.window then
+        s.start, s.before, s.current = start, before, current
+      elseif passed < 2 * s.window and current > 0 then
+        s.start, s.before = start + s.window, current
       end
     end
   end,
-  used = function(s) return s.before * (s.window - s.into) + s.current * s.window end,
+  used = function(s) return s.before * (s.window - max(0, now - s.start)) + s.current * s.window end,
   fit = function(s, cost) return floor((s.limit * s.window - algorithms.counter.used(s)) / (cost * s.window)) end,
   charge = function(s, units)
     s.current = s.current + units
@@ -28,17 +32,17 @@ algorithms.counter = {
   end,
   level = function(s) return algorithms.counter.used(s) end,
   reset = function(s)
-    if s.current > 0 then return 2 * s.window - s.into end
-    return s.before > 0 and s.window - s.into or 0
+    if s.current > 0 then return s.start + 2 * s.window - now end
+    return s.before > 0 and s.start + s.window - now or 0
   end,
   retry = function(s, cost)
     if cost > s.limit then return -1 end
-    local capacity, atEdge, untilEdge = s.limit * s.window, (s.current + cost) * s.window, s.window - s.into
+    local capacity, atEdge, untilEdge = s.limit * s.window, (s.current + cost) * s.window, s.start + s.window - now
     if atEdge <= capacity then return ceil((s.before * untilEdge + atEdge - capacity) / s.before) end
     return untilEdge + ceil((atEdge - capacity) / s.current)
   end,
   save = function(s)
     if not s.dirty then return end
-    keep(s, pack('>ddd', now - s.into, s.before, s.current), algorithms.counter.reset(s))
+    keep(s, pack('>ddd', s.start, s.before, s.current), algorithms.counter.reset(s))
   end,
 }

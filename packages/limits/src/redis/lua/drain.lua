@@ -4,11 +4,12 @@ algorithms.drain = {
   parameters = 3,
   keepsStrings = true,
   open = function(s, p, value)
-    s.capacity, s.unit, s.rate, s.debt, s.dirty = p[1], p[2], p[3], 0, false
+    s.capacity, s.unit, s.rate, s.debt, s.at, s.dirty = p[1], p[2], p[3], 0, now, false
     if value then
       local at, debt = unpackNumbers('>dd', value)
       if now < at then
-        s.debt, s.dirty = debt, true
+        s.at = now + absorbedDrain(at - now, debt, s.capacity, s.unit, s.rate)
+        s.debt, s.dirty = debt, s.at < at
       else
         s.debt = max(0, debt - (now - at) * s.rate)
       end
@@ -24,12 +25,12 @@ algorithms.drain = {
     s.dirty = true
   end,
   level = function(s) return s.debt end,
-  reset = function(s) return ceil(s.debt / s.rate) end,
+  reset = function(s) return s.debt > 0 and s.at - now + ceil(s.debt / s.rate) or 0 end,
   retry = function(s, cost)
     if cost * s.unit > s.capacity then return -1 end
-    return ceil((s.debt + cost * s.unit - s.capacity) / s.rate)
+    return s.at - now + ceil((s.debt + cost * s.unit - s.capacity) / s.rate)
   end,
   save = function(s)
-    if s.dirty then keep(s, pack('>dd', now, s.debt), ceil(s.debt / s.rate)) end
+    if s.dirty then keep(s, pack('>dd', s.at, s.debt), algorithms.drain.reset(s)) end
   end,
 }

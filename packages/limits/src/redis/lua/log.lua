@@ -3,7 +3,7 @@
 -- that members of one time sort by it. What is used is then the difference of two members, whatever the costs are.
 -- Parameters: limit, window in ms.
 local function readLog(s)
-  s.used, s.total, s.base = 0, 0, 0
+  s.used, s.total, s.base, s.lastAt = 0, 0, 0, 0
   local last = call('ZRANGE', s.key, -1, -1, 'WITHSCORES')
   if #last == 0 then return end
   local first = call('ZRANGE', s.key, 0, 0)[1]
@@ -17,16 +17,22 @@ algorithms.log = {
   open = function(s, p)
     local key = s.key
     s.limit, s.window = p[1], p[2]
-    local later = call('ZRANGEBYSCORE', key, format('(%.0f', now), '+inf')
-    for _, member in ipairs(later) do call('ZADD', key, now, member) end
-    s.dirty = #later > 0
+    s.dirty = false
+    local last = call('ZRANGE', key, -1, -1, 'WITHSCORES')[2]
+    if last and tonumber(last) > now then
+      local latest = absorbedEnd(last + s.window, s.window) - s.window
+      for _, member in ipairs(call('ZRANGEBYSCORE', key, format('(%.0f', latest), '+inf')) do
+        call('ZADD', key, latest, member)
+        s.dirty = true
+      end
+    end
     call('ZREMRANGEBYSCORE', key, '-inf', now - s.window)
     readLog(s)
   end,
   fit = function(s, cost) return floor((s.limit - s.used) / cost) end,
   charge = function(s, units)
-    s.total, s.used, s.lastAt = s.total + units, s.used + units, now
-    call('ZADD', s.key, now, format('%016.0f:%.0f', s.total, units))
+    s.total, s.used, s.lastAt = s.total + units, s.used + units, max(now, s.lastAt)
+    call('ZADD', s.key, s.lastAt, format('%016.0f:%.0f', s.total, units))
     s.dirty = true
   end,
   refund = function(s, units)

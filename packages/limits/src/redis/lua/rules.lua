@@ -14,15 +14,17 @@
 local mode = ARGV[3]
 local dayEnd = now < tonumber(ARGV[7]) and tonumber(ARGV[7]) or tonumber(ARGV[8])
 if now < tonumber(ARGV[6]) or now >= tonumber(ARGV[8]) then return { now } end
+local dayMs = dayEnd - (now < tonumber(ARGV[7]) and tonumber(ARGV[6]) or tonumber(ARGV[7]))
 local isList = ARGV[9] == 'list'
 
 local function windowEnd(c) return c.time == 0 and dayEnd or now + c.time end
 
--- Goes on with a window that has not ended; one that ends later than a new one would is of a clock that stepped back.
+-- Goes on with a window that has not ended; one that ends later than its length from now is of a clock that stepped
+-- back.
 local function useWindow(c, stop, used)
   if now >= stop or used == 0 then return end
-  c.used, c.isMoved = used, stop > c.stop
-  c.stop = min(stop, c.stop)
+  c.used, c.stop = used, absorbedEnd(stop, c.time == 0 and dayMs or c.time)
+  c.isMoved = c.stop < stop
 end
 
 local methods = {}
@@ -49,9 +51,11 @@ methods.base = {
     local value = call('GET', c.key)
     if value then
       local dayStop, day, stop, used = unpackNumbers('>dddd', value)
-      if now < dayStop then c.day = day end
       useWindow(c, stop, used)
-      c.isMoved = c.isMoved or dayStop > c.dayStop
+      if now < dayStop and day > 0 then
+        c.day, c.dayStop = day, absorbedEnd(dayStop, dayMs)
+        c.isMoved = c.isMoved or c.dayStop < dayStop
+      end
     end
   end,
   add = function(c, units)
@@ -66,13 +70,18 @@ methods.base = {
 methods.leak = {
   open = function(c)
     local key, oldest = c.key, now - c.time
+    c.at = now
     if isList then
-      local index = 0
-      while true do
-        local at = call('LINDEX', key, index)
-        if not at or tonumber(at) <= now then break end
-        call('LSET', key, index, now)
-        index = index + 1
+      local newest = call('LINDEX', key, 0)
+      if newest and tonumber(newest) > now then
+        c.at = absorbedEnd(newest + c.time, c.time) - c.time
+        local index = 0
+        while true do
+          local at = call('LINDEX', key, index)
+          if not at or tonumber(at) <= c.at then break end
+          call('LSET', key, index, format('%.0f', c.at))
+          index = index + 1
+        end
       end
       while true do
         local at = call('LINDEX', key, -1)
@@ -81,8 +90,12 @@ methods.leak = {
       end
       c.used = call('LLEN', key)
     else
-      for _, member in ipairs(call('ZRANGEBYSCORE', key, format('(%.0f', now), '+inf')) do
-        call('ZADD', key, now, member)
+      local newest = call('ZRANGE', key, -1, -1, 'WITHSCORES')[2]
+      if newest and tonumber(newest) > now then
+        c.at = absorbedEnd(newest + c.time, c.time) - c.time
+        for _, member in ipairs(call('ZRANGEBYSCORE', key, format('(%.0f', c.at), '+inf')) do
+          call('ZADD', key, c.at, member)
+        end
       end
       call('ZREMRANGEBYSCORE', key, '-inf', oldest)
       c.used = call('ZCARD', key)
@@ -95,12 +108,12 @@ methods.leak = {
       return
     end
     if isList then
-      call('LPUSH', c.key, now)
+      call('LPUSH', c.key, format('%.0f', c.at))
       -- More than the count never matters but for what may be taken back.
       call('LTRIM', c.key, 0, c.count + 999)
     else
       local place = c.used
-      while call('ZADD', c.key, 'NX', now, format('%.0f:%.0f', now, place)) == 0 do place = place + 1 end
+      while call('ZADD', c.key, 'NX', c.at, format('%.0f:%.0f', c.at, place)) == 0 do place = place + 1 end
       call('ZREMRANGEBYRANK', c.key, 0, -(c.count + 1001))
     end
     call('PEXPIRE', c.key, c.time + grace)

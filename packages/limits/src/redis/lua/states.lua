@@ -4,6 +4,19 @@
 -- at a key of its own. No state begins with '!'.
 local sub, format = string.sub, string.format
 
+-- The end of what lasts a span, as far behind it as a clock may be found that stepped back (see step-back.ts).
+local function absorbedEnd(stop, span)
+  local latest = now + span
+  if stop <= latest then return stop end
+  return stop > latest + span and latest or min(stop, latest + 1)
+end
+
+-- How much of a step back is absorbed by a draining debt (see drain.ts).
+local function absorbedDrain(back, debt, capacity, unit, rate)
+  if back * rate > capacity then return 0 end
+  return min(back, 1 + floor((2 * capacity - unit - debt) / rate))
+end
+
 local function packBlock(untilMs, forMs)
   return '!' .. pack('>dd', untilMs, forMs)
 end

@@ -17,11 +17,12 @@ for index = 1, #keys do
     value = takeBlock(s, key, value)
     blocked = s.blocked
   end
-  local debt, dirty = 0, false
+  local debt, from, dirty = 0, now, false
   if value then
     local at, owed = unpackNumbers('>dd', value)
     if now < at then
-      debt, dirty = owed, true
+      from = now + absorbedDrain(at - now, owed, capacity, args[5] + 0, rate)
+      debt, dirty = owed, from < at
     else
       debt = owed - (now - at) * rate
       if debt < 0 then debt = 0 end
@@ -38,12 +39,12 @@ for index = 1, #keys do
     else
       fits = 0
     end
-    local resetMs, retryMs = ceil(debt / rate), 0
-    if fits < calls then retryMs = cost > capacity and -1 or ceil((debt + cost - capacity) / rate) end
+    local resetMs, retryMs = debt > 0 and from - now + ceil(debt / rate) or 0, 0
+    if fits < calls then retryMs = cost > capacity and -1 or from - now + ceil((debt + cost - capacity) / rate) end
     reply[size + 1], reply[size + 2], reply[size + 3], reply[size + 4] = fits, debt, retryMs, resetMs
     if dirty then
       if resetMs > 0 then
-        call('SET', key, pack('>dd', now, debt), 'PX', resetMs + grace)
+        call('SET', key, pack('>dd', from, debt), 'PX', resetMs + grace)
       else
         call('DEL', key)
       end

@@ -12,6 +12,7 @@ if window == 0 then
   local firstEnd, secondEnd = args[8] + 0, args[9] + 0
   if now < args[7] + 0 or now >= secondEnd then return { now } end
   newStop = now < firstEnd and firstEnd or secondEnd
+  window = newStop - (now < firstEnd and args[7] or firstEnd)
 elseif args[6] == '1' then
   newStop = now + window
 else
@@ -31,12 +32,8 @@ for index = 1, #keys do
   if value then
     local oldStop, used = unpackNumbers('>dd', value)
     if now < oldStop then
-      count = used
-      if newStop < oldStop then
-        dirty = true
-      else
-        stop = oldStop
-      end
+      count, stop = used, absorbedEnd(oldStop, window)
+      dirty = stop < oldStop
     end
   end
   if blocked > 0 then

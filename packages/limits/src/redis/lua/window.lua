@@ -7,9 +7,11 @@ algorithms.window = {
   keepsStrings = true,
   open = function(s, p, value)
     s.limit, s.count, s.dirty = p[1], 0, false
-    if p[2] == 0 then
+    local length = p[2]
+    if length == 0 then
       -- Redis knows no time zones: the edges are the client's, which of them holds the present is Redis' own.
       s.stop = now < p[5] and p[5] or p[6]
+      length = s.stop - (now < p[5] and p[4] or p[5])
     elseif p[3] == 1 then
       s.stop = now + p[2]
     else
@@ -18,12 +20,8 @@ algorithms.window = {
     if value then
       local stop, count = unpackNumbers('>dd', value)
       if now < stop then
-        s.count = count
-        if s.stop < stop then
-          s.dirty = true
-        else
-          s.stop = stop
-        end
+        s.count, s.stop = count, absorbedEnd(stop, length)
+        s.dirty = s.stop < stop
       end
     end
   end,

@@ -1,0 +1,49 @@
+import type { CallParameters } from '@firebreak/limits/policy'
+import type { FastifyRequest } from 'fastify'
+
+/** A call that cannot be read is the caller's mistake, whatever the store does. */
+export class MalformedCallError extends Error {
+  readonly statusCode = 400
+}
+
+/** The parameters of a call, from its query and its body. */
+export function parametersOf(request: FastifyRequest): CallParameters {
+  const { query, body } = request
+  if (body === null || body === undefined) return textsOf(query as object)
+  if (typeof body !== 'object' || Array.isArray(body)) throw new MalformedCallError('a call is an object of parameters')
+  return textsOf(query as object, body)
+}
+
+/** Parameters as texts, those of the last source first; by names of the caller's, so without a prototype. */
+export function textsOf(...sources: readonly object[]): CallParameters {
+  const texts: Record<string, string> = Object.create(null)
+  for (const source of sources) {
+    for (const [name, value] of Object.entries(source)) {
+      if (value === null || value === undefined) continue
+      if (typeof value === 'object') throw new MalformedCallError(`the parameter ${name} is given more than once`)
+      texts[name] = String(value)
+    }
+  }
+  return texts
+}
+
+/** The fields of a form; one that stands twice is a list, as in a query. */
+export function formOf(form: URLSearchParams): Record<string, string | string[]> {
+  const fields: Record<string, string | string[]> = Object.create(null)
+  for (const name of new Set(form.keys())) {
+    const values = form.getAll(name)
+    fields[name] = values.length === 1 ? values[0]! : values
+  }
+  return fields
+}
+
+/** Whether a call counts what it asks about. */
+export function writesThrough(parameters: CallParameters): boolean {
+  return parameters['_writeThrough'] === 'yes'
+}
+
+/** The text of a body that is a policy; JSON was read by the server already. */
+export function textOf({ body }: FastifyRequest): string {
+  if (body === null || body === undefined) throw new MalformedCallError('the body is empty; it must be a policy')
+  return typeof body === 'string' ? body : JSON.stringify(body)
+}

@@ -1,0 +1,6 @@
+/** An object for names that users choose: without a prototype, so that `toString` or `__proto__` is a name like others. */
+export function named<Value>(entries: Iterable<readonly [string, Value]> = []): Record<string, Value> {
+  const names: Record<string, Value> = Object.create(null)
+  for (const [name, value] of entries) names[name] = value
+  return names
+}

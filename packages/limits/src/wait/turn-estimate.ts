@@ -1,0 +1,46 @@
+import { drainPlan } from '../spec/drain-plan.ts'
+import type { LimitSpec } from '../spec/spec.ts'
+
+/**
+ * The least time that `units` take to be admitted after a call of `headCost` that had to wait for its own turn: what a
+ * newcomer at the end of a line waits at least after the first in line has been served. Never more than it really is,
+ * so nobody is refused who would have been served in time.
+ */
+export function leastMsAfterTurn(spec: LimitSpec, headCost: number, units: number): number {
+  switch (spec.kind) {
+    case 'tokenBucket':
+    case 'leakyBucket':
+    case 'leakyQueue':
+    case 'gcra': {
+      // The one before left nothing over: it was admitted as soon as there was enough.
+      const { unit, rate } = drainPlan(spec)
+      return Math.max(0, Math.floor((units * unit) / rate) - 1)
+    }
+    case 'fixedWindow':
+      // It opened a window, and the next ones follow.
+      return Math.max(0, Math.ceil((units - (spec.limit - headCost)) / spec.limit)) * spec.windowMs
+    case 'slidingLog':
+      return spansOf(headCost + units, spec.limit) * spec.windowMs
+    case 'slidingWindow': {
+      const forgottenMs = spec.mode === 'strict' ? spec.windowMs : Math.floor(spec.windowMs * (1 - 1 / spec.buckets))
+      return spansOf(headCost + units, spec.limit) * forgottenMs
+    }
+    case 'slidingCounter':
+      return spansOf(headCost + units, 2 * spec.limit) * spec.windowMs
+    case 'calendarWindow':
+      return spansOf(headCost + units, 2 * spec.limit) * (spec.unit === 'hour' ? 1_800_000 : 72_000_000)
+    case 'concurrency':
+      // A hold may be given back at any time.
+      return 0
+  }
+}
+
+/** How long a call that had to wait for its turn is held back then at least, for a limit that paces. */
+export function delayAtTurn(spec: LimitSpec): number {
+  return spec.kind === 'leakyQueue' ? Math.floor(spec.queue * spec.intervalMs) : 0
+}
+
+/** The whole spans between the first and the last of so many units, where each span admits at most `perSpan`. */
+function spansOf(units: number, perSpan: number): number {
+  return Math.floor((units - 1) / perSpan)
+}

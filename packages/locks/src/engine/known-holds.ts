@@ -1,0 +1,39 @@
+import type { Hold } from '../lease/hold.ts'
+import type { LockProtocol } from '../lock/protocol.ts'
+
+/** What owners that can be told hold, and are about to hold, by lock and owner: for re-entry. */
+export class KnownHolds {
+  readonly #holds = new Map<string, Hold>()
+  /** First acquisitions that are under way. */
+  readonly #pending = new Map<string, Promise<Hold | undefined>>()
+
+  get(protocol: LockProtocol, owner: string): Hold | undefined {
+    return this.#holds.get(keyOf(protocol, owner))
+  }
+
+  add(hold: Hold): void {
+    if (hold.isKnown) this.#holds.set(keyOf(hold.protocol, hold.owner), hold)
+  }
+
+  remove(hold: Hold): void {
+    if (!hold.isKnown) return
+    const key = keyOf(hold.protocol, hold.owner)
+    if (this.#holds.get(key) === hold) this.#holds.delete(key)
+  }
+
+  pendingOf(protocol: LockProtocol, owner: string): Promise<unknown> | undefined {
+    return this.#pending.get(keyOf(protocol, owner))
+  }
+
+  /** Shows a first acquisition as pending until it has ended. */
+  track(protocol: LockProtocol, owner: string, acquiring: Promise<Hold | undefined>): Promise<Hold | undefined> {
+    const key = keyOf(protocol, owner)
+    const tracked = acquiring.finally(() => this.#pending.delete(key))
+    this.#pending.set(key, tracked)
+    return tracked
+  }
+}
+
+function keyOf(protocol: LockProtocol, owner: string): string {
+  return `${protocol.id} ${owner}`
+}

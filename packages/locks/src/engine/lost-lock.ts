@@ -1,0 +1,12 @@
+import type { LockLostError, LossReason } from '../errors.ts'
+import type { LockKind } from '../lock/protocol.ts'
+
+/** A lock that was lost, as the event tells it. */
+export interface LostLock {
+  readonly name: string
+  readonly kind: LockKind
+  readonly owner: string
+  readonly token: number
+  readonly reason: LossReason
+  readonly error: LockLostError
+}

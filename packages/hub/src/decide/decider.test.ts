@@ -259,11 +259,11 @@ test('the minute setting: a first report arms the evaluation after 60 s and a ra
 })
 
 test('on the minute setting a thousand keys are evaluated once each, 60 to 70 s after their first reports, not together', async () => {
-  let state = 11
-  const random = () => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0) / 2 ** 32
-  const minute = { settleMs: 60_000, settleJitterMs: 10_000, random }
+  const clock = new FakeClock()
+  const minute = { settleMs: 60_000, settleJitterMs: 10_000, runtime: fakeRuntime(11, clock) }
   // Of shares, so that nothing but the evaluation finds a key.
-  const hub = await TestCore.open([{ id: 'share', glob: '*', share: 0.0001, windowMs: 300_000 }], minute)
+  const rule = { id: 'share', glob: '*', share: 0.0001, windowMs: 300_000 }
+  const hub = await TestCore.open([rule], minute, undefined, clock)
   const deltas = hub.listen()
   const firstAt = new Map<string, number>()
   const hotAt = new Map<string, number>()

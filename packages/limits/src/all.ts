@@ -68,7 +68,9 @@ function allLocal(limiters: readonly LocalLimiter[]): AllLimiter<AllAnswer> {
 function allRedis(limiters: readonly RedisLimiter[]): AllLimiter<Promise<AllAnswer>> {
   const first = limiters[0]!
   if (limiters.some(({ client }) => client !== first.client)) {
-    throw new LimitAtomicError('limiters of one all must be made with the same client: they are decided in one script')
+    throw new LimitAtomicError(
+      'limiters of one all must be made with the same Redis client: they are decided in one script',
+    )
   }
   const script = scriptOf(
     'all',

@@ -5,7 +5,12 @@ import { lockSchedule, playLocks } from './testing/lock-model.ts'
 test('the laws of locks hold over random histories of faults', async () => {
   const outcomes: SeedOutcome[] = []
   const seeds = Array.from({ length: scale(6, 200) }, (_, index) => index + 1)
-  for await (const outcome of runSeeds({ seeds, schedule: lockSchedule, play: playLocks })) {
+  for await (const outcome of runSeeds({
+    seeds,
+    schedule: lockSchedule,
+    play: playLocks,
+    shrinks: scale(0, 1) === 1,
+  })) {
     if (outcome.failure !== undefined) {
       const { error, schedule, lastEvents } = outcome.failure
       throw new Error(`seed ${outcome.seed}: ${error}\n${JSON.stringify(schedule)}\n${lastEvents.join('\n')}`)

@@ -4,7 +4,7 @@ import type { Clock } from '@firebreak/core'
 export interface AwakeLoopSystem {
   readonly cores: number
   readonly clock: Clock
-  setImmediate(callback: () => void): void
+  readonly setImmediate: (callback: () => void) => void
 }
 
 /**

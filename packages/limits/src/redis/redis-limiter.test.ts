@@ -388,7 +388,7 @@ test('all takes limiters that were made with one client', async () => {
   expect(await both.take('u')).toMatchObject({ allowed: false, violated: ['second'] })
   const other = new Ioredis(server.port)
   const elsewhere = redisLimiter(fixedWindow({ limit: 5, windowMs: 1000 }), other, { name: 'elsewhere' })
-  expect(() => all([second, elsewhere])).toThrow(/same client/)
+  expect(() => all([second, elsewhere])).toThrow(/same Redis client/)
   other.disconnect()
 })
 

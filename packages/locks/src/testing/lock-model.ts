@@ -171,8 +171,9 @@ async function oneTurn(oracle: Oracle, locks: Locks, app: ReturnType<SimulatedWo
     oracle.took(counted === lock ? `${lock} token` : counted, app.name, handle, before, Number.POSITIVE_INFINITY)
     try {
       await app.sleep(chance.between(0, 300))
-      if (chance.next() < 0.1) await handle.extend(Math.round(chance.between(300, 2000))).catch(() => false)
-      if (chance.next() < 0.1) await app.sleep(chance.between(0, 1500))
+      const isExtended = chance.next() < 0.2
+      if (isExtended) await handle.extend(Math.round(chance.between(100, 1500))).catch(() => false)
+      if (isExtended || chance.next() < 0.1) await app.sleep(chance.between(0, 1500))
     } finally {
       oracle.left(lock, held)
     }

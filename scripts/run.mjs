@@ -19,6 +19,9 @@ function run(program, args, env = {}) {
     // The terminal sends Ctrl-C to the whole group; a supervisor sends SIGTERM to us alone.
     for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
     process.on('SIGINT', () => {})
+    // npm passes SIGTERM on to a shell that dies of it alone: whoever lost its parent ends its child.
+    const parent = process.ppid
+    setInterval(() => process.ppid !== parent && child.kill('SIGTERM'), 250).unref()
     child.on('error', (error) => {
       process.stderr.write(`${program}: ${error.message}\n`)
       resolve(1)

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { version } from '@firebreak/core'
 import { expect, test } from 'vitest'
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
@@ -56,6 +57,13 @@ function roomOf(specifier: string): string | undefined {
 }
 
 const rooms = readdirSync(join(root, 'packages'))
+
+test('every package has the version that the programs tell', () => {
+  const manifests = ['.', ...rooms.map((room) => join('packages', room))].map(
+    (folder) => JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')) as { version: string },
+  )
+  expect(new Set(manifests.map((manifest) => manifest.version))).toEqual(new Set([version]))
+})
 
 test('every room stands in the table', () => {
   expect(rooms.filter((room) => arrows[room] === undefined)).toEqual([])

@@ -1,3 +1,4 @@
+import { version } from '@firebreak/core'
 import { type RedisClient, toRedis } from '@firebreak/redis'
 import { type ClusterShield, Shield, type ShieldOptions, type Upstream } from '@firebreak/shield'
 import { ClientUnsupportedError } from './errors.ts'
@@ -40,7 +41,7 @@ export function protect<Client extends object>(client: Client, options: ProtectO
   if (isOffByEnvironment() || protections.has(client)) return client
   const library = libraryOf(client)
   const { redisClusterId = library.defaultClusterId, shield: ownShield, ...shieldOptions } = options
-  const agent = shieldOptions.agent ?? `client/0.1.0 ${library.name}`
+  const agent = shieldOptions.agent ?? `client/${version} ${library.name}`
   const shared = ownShield === undefined ? shareShield({ ...shieldOptions, agent }) : undefined
   const shield = ownShield ?? shared!.shield
   const cluster = shield.cluster(redisClusterId, library.upstream)

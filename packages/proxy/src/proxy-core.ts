@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type MetricFamily, type Runtime, systemRuntime, type TimerHandle } from '@firebreak/core'
+import { type MetricFamily, type Runtime, systemRuntime, type TimerHandle, version } from '@firebreak/core'
 import { type Claim, Shield } from '@firebreak/shield'
 import { announcedPlace } from './announced-place.ts'
 import { ClientConnection } from './client/client-connection.ts'
@@ -133,7 +133,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     this.#watch = new UpstreamWatch({ state: this.serviceState, settings, logger: options.logger })
     if (options.shield !== undefined && !isOffByEnvironment()) {
       const { redisClusterId = this.#node.address, ...shieldOptions } = options.shield
-      this.#shield = new Shield({ agent: 'proxy/0.1.0', runtime, ...shieldOptions })
+      this.#shield = new Shield({ agent: `proxy/${version}`, runtime, ...shieldOptions })
       const cluster = this.#shield.cluster(redisClusterId, new ProxyUpstream(this, options.identity))
       cluster.limitRedis = new ProxyRedis(this)
       this.shield = new ProxyShield(cluster, this, options.identity)
@@ -230,7 +230,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     const count = (of: (node: UpstreamNode) => number) => nodes.reduce((sum, node) => sum + of(node), 0)
     const lines = [
       '# Firebreak',
-      'firebreak_version:0.1.0',
+      `firebreak_version:${version}`,
       `firebreak_mode:${this.#mode}`,
       `firebreak_thread:${this.#world.threadId ?? 0}`,
       `firebreak_clients:${this.clients.size}`,

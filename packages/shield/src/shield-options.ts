@@ -1,6 +1,6 @@
 import { homedir, hostname } from 'node:os'
 import { join } from 'node:path'
-import { InvalidOptionError, type Runtime, systemRuntime } from '@firebreak/core'
+import { InvalidOptionError, type Runtime, systemRuntime, version } from '@firebreak/core'
 import type { DiskTierOptions } from './disk/disk-tier-options.ts'
 import { isNatsUrl, parseHubUrl, parseNatsUrl } from './hub/hub-address.ts'
 import type { Warning } from './trouble/trouble.ts'
@@ -21,7 +21,7 @@ export interface ShieldOptions {
   readonly hostId?: string
   /** The process. @default host, process id and a random part */
   readonly instanceId?: string
-  /** What this is, for the hub's host list. @default 'shield/0.1.0' */
+  /** What this is, for the hub's host list. @default 'shield/' and the version */
   readonly agent?: string
   /** Where the last good table is kept; false: nowhere. @default a file of the service in the user's cache folder */
   readonly tableFile?: string | false
@@ -86,7 +86,7 @@ export function resolveShieldOptions(options: ShieldOptions): ResolvedShieldOpti
     serviceId,
     hostId,
     instanceId: options.instanceId ?? `${hostId}-${process.pid}-${Math.floor(runtime.random() * 2 ** 32).toString(36)}`,
-    agent: options.agent ?? 'shield/0.1.0',
+    agent: options.agent ?? `shield/${version}`,
     tableFile: options.tableFile === false ? undefined : (options.tableFile ?? defaultTableFile(serviceId)),
     redactKey: options.redactKey,
     leaseMs: above('leaseMs', options.leaseMs ?? 300, 10),

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { maskUrl } from '@firebreak/core'
 import { type Command, type CommandIo, UsageError } from '../command/command.ts'
 import { otlpOf, stderrLogger } from '../command/otlp.ts'
 import { whenEnded } from '../command/when-ended.ts'
@@ -62,6 +63,8 @@ function port(flag: string, text: string | undefined): number | undefined {
   return number
 }
 
+const packageName = 'firebreak'
+
 function greet({ hub, redis, proxyUrl }: Up, io: CommandIo): void {
   io.stdout.write(`
 Firebreak is up.
@@ -72,11 +75,31 @@ Firebreak is up.
            ${redis.description}
 
 Try next:
-  npm run demo                      a flash sale for a minute: watch a key become hot, be handled and cool
-  npm run -s firebreak -- top       the hottest keys, in this terminal
-  npm run -s firebreak -- drill     measure every step from hot to handled
-  in your app: protect(redis)       one line, see README.md
+${nextSteps(io)}
+
+In your application (npm install firebreak ioredis):
+
+  import { protect } from '${packageName}'
+  import { Redis } from 'ioredis'
+
+  const redis = protect(new Redis('${redis.kind === 'url' ? maskUrl(redis.url) : redis.url}'), {
+    hubs: ['${hub.url}'],
+    serviceId: 'shop',
+  })
 
 Ctrl-C ends it all.
 `)
+}
+
+/** What to run in another terminal, by the way this one was started. */
+function nextSteps({ env }: CommandIo): string {
+  const isCheckout = env['npm_package_name'] === 'firebreak-workspace'
+  const command = (name: string) => (isCheckout ? `npm run -s firebreak -- ${name}` : `npx firebreak ${name}`)
+  const steps = [
+    ...(isCheckout ? [['npm run demo', 'a flash sale for a minute: watch a key become hot, be handled and cool']] : []),
+    [command('top'), 'the hottest keys, in this terminal'],
+    [command('drill'), 'measure every step from hot to handled'],
+  ]
+  const width = Math.max(...steps.map(([words]) => words!.length))
+  return steps.map(([words, what]) => `  ${words!.padEnd(width)}   ${what}`).join('\n')
 }

@@ -4,6 +4,7 @@ import type { DiscoverOptions } from '@firebreak/find'
 import { type CommandIo, UsageError } from '../command/command.ts'
 import type { FlagSpec, FlagValues } from '../flags/flag-table.ts'
 import { durationMs, wholeNumber } from '../flags/quantities.ts'
+import { defaultDataFolder, readRunning } from '../up/running-file.ts'
 import { askSecret } from './ask-secret.ts'
 
 /** How a command is told which Redis it talks to. */
@@ -46,7 +47,7 @@ export async function connectionOf(
 ): Promise<{ target: RedisTarget } & DiscoverOptions> {
   // A flag is nearer than the environment: `--port` means that port although REDIS_URL names another server.
   const isPlaceGiven = ['host', 'port', 'socket'].some((name) => values.isGiven(name))
-  const url = isPlaceGiven && !values.isGiven('url') ? undefined : values.get('url')
+  const url = isPlaceGiven && !values.isGiven('url') ? undefined : (values.get('url') ?? runningRedis(values, io))
   const base: RedisTarget = url === undefined ? {} : parseRedisUrl(url)
   const password = values.has('ask-password')
     ? await askSecret('Password: ', io)
@@ -69,6 +70,12 @@ export async function connectionOf(
     ...(text('sentinel-master') === undefined ? {} : { sentinelMaster: text('sentinel-master')! }),
     ...(text('sentinel-password') === undefined ? {} : { sentinelPassword: text('sentinel-password')! }),
   }
+}
+
+/** The Redis of a `firebreak up` that runs in this folder, where nothing else is named. */
+function runningRedis(values: FlagValues, { env }: CommandIo): string | undefined {
+  if (['host', 'port', 'socket', 'sentinel-master'].some((name) => values.has(name))) return undefined
+  return readRunning(env['FIREBREAK_DATA'] ?? defaultDataFolder)?.redisUrl
 }
 
 function tlsOf(values: FlagValues): true | RedisTlsOptions | undefined {

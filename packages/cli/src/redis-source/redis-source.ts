@@ -24,19 +24,19 @@ export interface RedisSourceOptions {
   readonly url?: string | undefined
   /** The PATH to look for `redis-server` and `valkey-server` on. @default process.env.PATH */
   readonly path?: string | undefined
-  /** @default a free port */
+  /** @default 6379 where nobody has it, so that clients find it without being told; else a free one */
   readonly port?: number
 }
 
 const startTimeoutMs = 20_000
 
-/** The Redis of `url`; else a server found on PATH, started on a free port; else the embedded Valkey. */
+/** The Redis of `url`; else a server found on PATH, started here; else the embedded Valkey. */
 export async function openRedis(options: RedisSourceOptions = {}): Promise<RedisSource> {
   if (options.url) {
     await waitForAnswer(parseRedisUrl(options.url))
     return { kind: 'url', url: options.url, description: `the Redis at ${maskUrl(options.url)}`, stop: async () => {} }
   }
-  const port = options.port ?? (await freePort())
+  const port = options.port ?? (await listenOnce(6379).catch(() => listenOnce(0)))
   for (const name of ['redis-server', 'valkey-server']) {
     const program = findOnPath(name, options.path ?? process.env['PATH'] ?? '')
     if (program !== undefined) return startServer(name, program, port)
@@ -138,11 +138,12 @@ function findOnPath(name: string, path: string): string | undefined {
     .find((file) => existsSync(file))
 }
 
-function freePort(): Promise<number> {
+/** The port, if it can be listened on at this moment; 0 gives a free one. */
+function listenOnce(wanted: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer()
     server.on('error', reject)
-    server.listen(0, '127.0.0.1', () => {
+    server.listen(wanted, '127.0.0.1', () => {
       const { port } = server.address() as { port: number }
       server.close(() => resolve(port))
     })

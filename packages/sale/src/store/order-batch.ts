@@ -134,8 +134,10 @@ export class OrderBatch {
     const held = this.#held.get(`${event.voucherId} ${event.userId}`)!
     if (isLive) {
       const { limit = Number.POSITIVE_INFINITY, reserve = 0 } = event
-      // A later event may have been stored first, with the total of its time.
-      const total = Math.max(event.total ?? voucher.total, voucher.total)
+      // While earlier events are not stored yet, an order keeps to the total of its own time, with room for them. The
+      // oldest may find later orders here that were placed after a restock, and then it is theirs that counts.
+      const highest = Math.max(event.total ?? 0, voucher.total)
+      const total = reserve === 0 ? highest : (event.total ?? voucher.total)
       if (held.has(event.number))
         return rejected(`user ${event.userId} has order number ${event.number} of voucher ${event.voucherId} already`)
       if (held.size >= limit)
@@ -157,7 +159,7 @@ export class OrderBatch {
     if (isLive) {
       held.add(event.number)
       voucher.live++
-      voucher.total = event.total ?? voucher.total
+      voucher.total = Math.max(event.total ?? 0, voucher.total)
       voucher.isChanged = true
     }
     return stored

@@ -47,7 +47,7 @@ export type StoreResult = { readonly kind: 'stored' } | { readonly kind: 'reject
 export interface OrderStore {
   /** Makes the tables where they are not there. */
   migrate(): Promise<void>
-  /** Sets how many orders a voucher may have, for events that do not say it. */
+  /** Sets how many orders a voucher may have at least, for events that do not say it. */
   setTotal(voucherId: string, total: number): Promise<void>
   /**
    * Stores events in one transaction; one result for each. Throws when nothing was committed: an `OrderStoreError` that

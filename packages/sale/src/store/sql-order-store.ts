@@ -69,7 +69,9 @@ export class SqlOrderStore implements OrderStore {
     await this.#transaction(async (connection) => {
       const insert = this.#database.insertIgnore('sale_vouchers', ['voucher_id', 'total', 'live'])
       await connection.query(insert, [voucherId, total, 0])
-      await connection.query('UPDATE sale_vouchers SET total = ? WHERE voucher_id = ?', [total, voucherId])
+      // Never lower: orders of a higher total may be stored already, and earlier ones still to come.
+      const raise = 'UPDATE sale_vouchers SET total = ? WHERE voucher_id = ? AND total < ?'
+      await connection.query(raise, [total, voucherId, total])
     })
   }
 

@@ -230,6 +230,7 @@ export class CopySet {
   /** The key cooled: the refresher takes the copies away; they would also end by themselves. */
   close(): void {
     this.#isClosed = true
+    for (const copy of this.#copies) this.#leave(copy)
     if (!this.#isRefresher) return
     for (const copy of this.#copies) this.#remove(copy)
     this.#isRefresher = false
@@ -250,6 +251,7 @@ export class CopySet {
         `copies of ${this.#key.name} help nothing: there is one node only, and it serves them all`,
       )
     }
+    for (const copy of before) if (!this.#copies.some(({ name }) => name === copy.name)) this.#leave(copy)
     if (!this.#isRefresher) return
     const names = new Set(this.#copies.map(({ name }) => name))
     this.#leaving = before.filter(({ name }) => !names.has(name))
@@ -330,11 +332,17 @@ export class CopySet {
   }
 
   #put(copy: PlacedCopy, picture: Picture): void {
+    const { ownCopies } = this.#key.space
     const args = [picture.version, this.#key.bytes, ...this.#livesFor(picture), picture.dump ?? '']
     this.#ask(copy.slot, encodeScript('put', keysOf(copy), args), (value) => {
       const said = value instanceof Uint8Array ? Buffer.from(value).toString() : value
-      if (said === 'put' || said === 'newer') this.#foreign.delete(copy.name)
+      if (said === 'put' || said === 'newer') {
+        this.#foreign.delete(copy.name)
+        ownCopies.add(copy.bytes)
+        if (this.#isClosed) this.#leave(copy)
+      }
       if (said === 'foreign') {
+        ownCopies.delete(copy.bytes)
         this.#foreign.add(copy.name)
         this.#shared.trouble.note(
           'copies-foreign',
@@ -365,7 +373,17 @@ export class CopySet {
   }
 
   #remove(copy: PlacedCopy): void {
-    this.#ask(copy.slot, encodeScript('drop', keysOf(copy), [this.#key.bytes]), () => {})
+    this.#ask(copy.slot, encodeScript('drop', keysOf(copy), [this.#key.bytes]), (value) => {
+      if (typeof value === 'number') this.#key.space.ownCopies.delete(copy.bytes)
+    })
+  }
+
+  /** It is no longer ours to write, and may be there for as long as it was last made to live. */
+  #leave({ bytes }: PlacedCopy): void {
+    const now = this.#shared.runtime.clock.now()
+    const { ownCopies } = this.#key.space
+    ownCopies.leave(bytes, now + vouchMs + outliveMs + this.#strategy.ttlJitterMs)
+    ownCopies.sweep(now)
   }
 
   #originalKeys(): Uint8Array[] {

@@ -308,7 +308,7 @@ describe('copies behind the proxy', () => {
 
   test('a change that the refresher could not be told of reaches the copies', async () => {
     const { server, fault } = await startCopies()
-    await waitFor(async () => (await server.cli('EXISTS', '{hot}:fb-refresher')) === '1')
+    await waitFor(async () => (await server.cli('EXISTS', '{hot}:firebreak-refresher')) === '1')
     fault.faults.refusesConnections = true
     fault.cut()
     await server.cli('SET', 'hot', 'new')
@@ -324,7 +324,7 @@ describe('copies behind the proxy', () => {
         await redis.ask('SET', 'hot', 'old')
         await redis.ask('GET', 'hot')
       }
-      expect(await server.cli('DEL', '{hot}:fb-version')).toBe('1')
+      expect(await server.cli('DEL', '{hot}:firebreak-version')).toBe('1')
       await redis.ask('SET', 'hot', `new${round}`)
       expect(await redis.ask('GET', 'hot')).toBe(bulk(`new${round}`))
     }

@@ -92,7 +92,7 @@ describe('copies of a hot key on a real cluster', () => {
     expect(Math.max(...times)).toBeLessThanOrEqual(1500 + 5000 + ttlJitterMs)
     expect(new Set(times).size).toBeGreaterThan(1)
     const names = await allKeys()
-    for (const copy of await copiesOf()) expect(names).toContain(`{${copy}}:fb`)
+    for (const copy of await copiesOf()) expect(names).toContain(`{${copy}}:firebreak-marker`)
     const counts = await readsByNode(300)
     const busiest = Math.max(...counts)
     const mean = counts.reduce((sum, count) => sum + count, 0) / counts.length

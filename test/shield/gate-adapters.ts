@@ -165,7 +165,7 @@ const makers: Record<AdapterName, (test: TestShield) => Transport> = {
         const verdict = cluster.gate.ask(requestOf(cluster, row, words, how), facts)
         if (verdict.kind === 'guarded') ends.push(verdict.end)
         if (verdict.kind === 'hold') verdict.until.catch(() => {})
-        return verdict.kind === 'pass' || verdict.kind === 'guarded'
+        return verdict.kind === 'pass' || verdict.kind === 'guarded' || verdict.kind === 'rewrite'
       },
       close() {
         for (const end of ends) end()

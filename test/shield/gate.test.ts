@@ -90,7 +90,7 @@ test.each(Object.entries({ ...facts, ...bindingFacts }))(
   async (title, given) => {
     const gate = await outcomes('gate', given)
     for (const outcome of Object.values(gate)) {
-      expect(outcome).toMatch(/^((pass|guarded), sent|answer|loading|hold|refuse)$/)
+      expect(outcome).toMatch(/^((pass|guarded|rewrite), sent|answer|loading|hold|refuse)$/)
     }
     for (const name of ['ioredis', 'node-redis', ...(title in facts ? (['proxy'] as const) : [])] as const) {
       const through = await outcomes(name, given)

@@ -47,11 +47,11 @@ test('a copy whose marker has ended is still known as ours and written again', a
   fixture.hub.heat('main', ['k'], { strategy })
   await waitFor(async () => (await redis.get('k')) === 'v1' && (await fixture.plain.exists('k_1', 'k_2')) === 2)
   // As after a pause of the refresher that is longer than a marker's life.
-  await fixture.plain.del('{k_1}:fb', '{k_2}:fb')
+  await fixture.plain.del('{k_1}:firebreak-marker', '{k_2}:firebreak-marker')
   await fixture.plain.set('k', 'v2')
   await waitFor(async () => {
     const values = await fixture.plain.mget('k_1', 'k_2')
     return values.every((value) => value === 'v2') && (await redis.get('k')) === 'v2'
   })
-  expect(await fixture.plain.exists('{k_1}:fb', '{k_2}:fb')).toBe(2)
+  expect(await fixture.plain.exists('{k_1}:firebreak-marker', '{k_2}:firebreak-marker')).toBe(2)
 })

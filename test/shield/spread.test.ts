@@ -108,7 +108,7 @@ test('resharding moves the copies: they are spread evenly again, none is left be
 
 test('when the process that refreshes the copies is killed, another takes over and follows the key', async () => {
   const node = servers.nodes[2]!
-  const refresher = () => node.cli('GET', `{${key}}:fb-refresher`)
+  const refresher = () => node.cli('GET', `{${key}}:firebreak-refresher`)
   const first = await waitFor(async () => /^reader-\d$/.test(await refresher()) && refresher())
   const [killed] = readers.splice(Number(first!.slice(-1)), 1)
   killed!.signal('SIGKILL')

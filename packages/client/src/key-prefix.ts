@@ -1,13 +1,14 @@
 import { isNodeRedis } from './node-redis/node-redis-client.ts'
 
-/** What a client puts before every key; bytes are none that we can put into a name. */
-export function keyPrefixOf(client: object): string {
+/** A key with what a client puts before every key. */
+export function prefixedKey(client: object, key: string): string | Buffer {
   const { options, _keyPrefix } = client as { options?: { keyPrefix?: unknown }; _keyPrefix?: unknown }
   const prefix = isNodeRedis(client) ? _keyPrefix : options?.keyPrefix
-  return typeof prefix === 'string' ? prefix : ''
+  if (prefix instanceof Uint8Array) return Buffer.concat([prefix, Buffer.from(key)])
+  return typeof prefix === 'string' ? prefix + key : key
 }
 
 /** A key as it must be written where commands are sent word by word: node-redis then leaves the prefix to the caller. */
-export function sentKeyOf(client: object, key: string): string {
-  return isNodeRedis(client) ? keyPrefixOf(client) + key : key
+export function sentKeyOf(client: object, key: string): string | Buffer {
+  return isNodeRedis(client) ? prefixedKey(client, key) : key
 }

@@ -12,6 +12,13 @@ export interface IoredisCommand {
   setReplyContext?(context: { protocol: 2 | 3; replyMapping: 'legacy' | 'resp3' }): void
 }
 
+/** Makes commands; every command has it as its constructor. */
+export type IoredisCommandClass = new (
+  name: string,
+  args: readonly string[],
+  options: { readonly replyEncoding: null },
+) => IoredisCommand
+
 /** Where a pipeline gathers its commands; every command must be written once, for it counts them. */
 export interface PipelineStream {
   readonly isPipeline?: boolean

@@ -1,11 +1,18 @@
 import { type CommandRow, commandOf } from '@firebreak/core'
-import type { CachedReply, LimitTurn, LoadedHandler, Shield, Verdict } from '@firebreak/shield'
+import type { CachedReply, IsOurs, LimitTurn, LoadedHandler, Shield, Verdict } from '@firebreak/shield'
 import { writtenBytes } from '../commands/command-keys.ts'
 import { ListRequest } from '../commands/list-request.ts'
+import { visibleReply } from '../commands/visible-reply.ts'
 import { replyText } from '../replies/reply-text.ts'
 import { decodeReply, flattenPairs, type ReplyMapping, replyMappingOf } from './decode-reply.ts'
 import { removeOwn } from './get-methods.ts'
-import { type IoredisClient, type IoredisCommand, isAnswerable, type PipelineStream } from './ioredis-client.ts'
+import {
+  type IoredisClient,
+  type IoredisCommand,
+  type IoredisCommandClass,
+  isAnswerable,
+  type PipelineStream,
+} from './ioredis-client.ts'
 import type { IoredisConnection } from './ioredis-connection.ts'
 import { onSettled } from './on-settled.ts'
 
@@ -119,6 +126,9 @@ export class SendHook {
       case 'guarded':
         onSettled(command, verdict.end)
         return false
+      case 'rewrite':
+        this.#rewrite(command, verdict.isOurs, node)
+        return false
       case 'hold': {
         const goOn = (became: LimitTurn) => {
           if (!this.#ask(row, command, stream, node, became)) this.#send(command, node)
@@ -153,6 +163,22 @@ export class SendHook {
       return cluster.gate.ask(request, this.#connection)
     } catch (error) {
       return this.#shield.passAfter(error)
+    }
+  }
+
+  /** Takes the names that are ours out of a command's reply, before the command makes text of it. */
+  #rewrite(command: IoredisCommand, isOurs: IsOurs, node: unknown): void {
+    const { resolve, reject } = command
+    const Command = command.constructor as IoredisCommandClass
+    const ask = ([name, ...args]: readonly string[]) => {
+      const another = new Command(name!.toLowerCase(), args, { replyEncoding: null })
+      this.#send(another, node)
+      return another.promise
+    }
+    command.resolve = (value) => {
+      const visible = visibleReply(value, isOurs, ask)
+      if (!(visible instanceof Promise)) return resolve.call(command, visible)
+      return visible.then(resolve.bind(command), reject.bind(command))
     }
   }
 

@@ -80,10 +80,10 @@ async function readOrLoad(
 
 async function load(
   redis: Redis,
-  sentKey: string,
+  sentKey: string | Buffer,
   bring: () => Promise<string | null>,
   token: string,
-  beside: { lease: string; absent: string },
+  beside: Companions,
   { ttlMs, absentTtlMs }: { ttlMs: number; absentTtlMs: number },
 ): Promise<string | null> {
   try {
@@ -105,7 +105,14 @@ function read(client: RedisClient, redis: Redis, key: string): Promise<string | 
 }
 
 /** The lease and the note of absence are on the key's own node. */
-function companions(key: string): { lease: string; absent: string } {
-  const base = /^[^{]*\{[^}]+\}/.test(key) ? key : `{${key}}`
-  return { lease: `${base}:fb-load`, absent: `${base}:fb-absent` }
+function companions(key: string | Buffer): Companions {
+  // Latin-1 has one character for each byte.
+  const text = Buffer.from(key).toString('latin1')
+  const base = /^[^{]*\{[^}]+\}/.test(text) ? text : `{${text}}`
+  return { lease: Buffer.from(`${base}:fb-load`, 'latin1'), absent: Buffer.from(`${base}:fb-absent`, 'latin1') }
+}
+
+interface Companions {
+  readonly lease: Buffer
+  readonly absent: Buffer
 }

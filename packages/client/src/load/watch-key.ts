@@ -1,6 +1,6 @@
 import { keyName } from '@firebreak/core'
 import type { RedisClient } from '@firebreak/redis'
-import { keyPrefixOf } from '../key-prefix.ts'
+import { prefixedKey } from '../key-prefix.ts'
 import { clusterOf, peek } from '../protect.ts'
 import { type GetOrLoadOptions, getOrLoad, type Loader } from './get-or-load.ts'
 
@@ -30,7 +30,7 @@ export interface WatchedKey {
  * nothing is hot; loading works all the same.
  */
 export function watchKey(client: RedisClient & object, key: string): WatchedKey {
-  const name = keyName(keyPrefixOf(client) + key)
+  const name = keyName(prefixedKey(client, key))
   return {
     key,
     get isHot() {

@@ -3,6 +3,7 @@ import {
   type CachedReply,
   type ClusterShield,
   type ConnectionFacts,
+  type IsOurs,
   type KeySpace,
   type LimitTurn,
   type LoadedHandler,
@@ -12,6 +13,7 @@ import {
   type Verdict,
 } from '@firebreak/shield'
 import { ListRequest } from '../commands/list-request.ts'
+import { visibleReply } from '../commands/visible-reply.ts'
 import type {
   NodeRedisArgument,
   NodeRedisCommandOptions,
@@ -21,6 +23,9 @@ import type {
 import { ReplyReader } from './reply-reader.ts'
 
 type Words = readonly NodeRedisArgument[]
+
+/** The type of RESP that names come as. */
+const blobString = 36
 
 /** What the connections of one protected client have in common. */
 export interface ClientState {
@@ -134,6 +139,8 @@ export class ConnectionHooks implements ConnectionFacts {
         sent.then(verdict.end, verdict.end)
         return sent
       }
+      case 'rewrite':
+        return this.#visible(args, options, send, verdict.isOurs)
       case 'answer':
         return Promise.resolve(this.#give(this.#request.row.name, verdict.reply, options))
       case 'refuse':
@@ -149,6 +156,19 @@ export class ConnectionHooks implements ConnectionFacts {
         )
       }
     }
+  }
+
+  /** The reply without the names that are ours. They are asked for as bytes, which text may not show. */
+  async #visible(
+    args: Words,
+    options: NodeRedisCommandOptions | undefined,
+    send: NodeRedisQueue['addCommand'],
+    isOurs: IsOurs,
+  ): Promise<unknown> {
+    const typeMapping = { ...options?.typeMapping, [blobString]: Buffer }
+    const reply = await send(args, { ...options, typeMapping })
+    const visible = await visibleReply(reply, isOurs, (words) => this.sendPlainly([...words], { typeMapping }))
+    return options?.typeMapping?.[blobString] === Buffer ? visible : asText(visible)
   }
 
   #verdict(args: Words, options: NodeRedisCommandOptions | undefined, turn: LimitTurn | undefined): Verdict {
@@ -202,6 +222,12 @@ export class ConnectionHooks implements ConnectionFacts {
     // A SELECT meanwhile is newer than this answer.
     if (this.#space === undefined) this.#enter(Number(/ db=(\d+)/.exec(String(reply))?.[1] ?? configured))
   }
+}
+
+/** A reply in bytes as text. */
+function asText(reply: unknown): unknown {
+  if (Array.isArray(reply)) return reply.map(asText)
+  return reply instanceof Buffer ? reply.toString() : reply
 }
 
 /** Calls what sends commands that go to Redis, hot or not. */

@@ -1,4 +1,12 @@
-import type { Rule, RuleLevel, Strategy, StrategyName, StrategyTemplate } from '@firebreak/core'
+import {
+  keyBytes,
+  keyName,
+  type Rule,
+  type RuleLevel,
+  type Strategy,
+  type StrategyName,
+  type StrategyTemplate,
+} from '@firebreak/core'
 import { type KeyLoad, weighStrategies } from './weigh-strategies.ts'
 
 /** What a choice of strategy may weigh. */
@@ -58,7 +66,7 @@ export function makeStrategy(template: StrategyTemplate, { key, rule, processCou
   if (template.strategy === 'RedundantKeys') {
     const { copyCount, ttlJitterMs } = template
     const copies = Array.from({ length: copyCount }, (_, index) =>
-      template.template.replaceAll('{n}', String(index + 1)).replaceAll('{key}', () => key),
+      nameFrom(template.template.replaceAll('{n}', String(index + 1)), key),
     )
     return { strategy: 'RedundantKeys', copies, ttlJitterMs }
   }
@@ -70,4 +78,11 @@ export function makeStrategy(template: StrategyTemplate, { key, rule, processCou
     return { maxStalenessMs: rule.maxStalenessMs, ...template }
   }
   return template
+}
+
+/** A name by a template. In bytes: the name of a key that is not text (see `keyName`) is no piece of another name. */
+function nameFrom(template: string, key: string): string {
+  const bytes = keyBytes(key)
+  const [first, ...others] = template.split('{key}').map((piece) => Buffer.from(piece))
+  return keyName(Buffer.concat([first!, ...others.flatMap((piece) => [bytes, piece])]))
 }

@@ -256,8 +256,8 @@ export class ClusterDispatch implements ClusterWay {
       this.#sender.send(command, request.copy(), -1, seen, client.slots.take())
       return true
     }
-    if (name === 'KEYS') return this.#sender.keys()
-    if (name === 'SCAN' && client.args.length >= 2) return this.#sender.scan()
+    if (name === 'KEYS') return this.#sender.keys(seen)
+    if (name === 'SCAN' && client.args.length >= 2) return this.#sender.scan(seen)
     const join = everywhere[name]
     if (join !== undefined) {
       this.#sender.sendEverywhere(join, seen)

@@ -12,6 +12,7 @@ import { LargeMget } from './large-mget.ts'
 import { splitCursor } from './scan-cursor.ts'
 import { keysOfParts, type SplitPart } from './split.ts'
 
+const arrayType = 0x2a
 const badCursor = Buffer.from('-ERR invalid cursor\r\n')
 
 /** Sends one client's requests to nodes that were chosen: to one, or to several whose replies become one. */
@@ -94,7 +95,7 @@ export class ClusterSender {
     this.send(command, request, hashSlot, this.#client, slot)
   }
 
-  keys(): boolean {
+  keys(target: ReplyTarget): boolean {
     const client = this.#client
     if (client.slots.owed > 0) return client.waitForReplies()
     const slot = client.slots.take()
@@ -105,9 +106,17 @@ export class ClusterSender {
       {
         onPiece: (bytes, start, end, isLast) => {
           if (client.isClosed) stream.cancel()
-          else client.onReply(slot, bytes, start, end, isLast)
+          else
+            target.onReply(
+              slot,
+              Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length),
+              start,
+              end,
+              isLast,
+              arrayType,
+            )
         },
-        onLost: (error) => client.onLost(slot, error, true),
+        onLost: (error) => target.onLost(slot, error, true),
         isBehind: () => client.isBehind(slot),
         whenCaughtUp: (callback) => client.whenCaughtUp(callback, slot),
       },
@@ -115,7 +124,7 @@ export class ClusterSender {
     return true
   }
 
-  scan(): boolean {
+  scan(target: ReplyTarget): boolean {
     const client = this.#client
     const { command } = client.request
     const { homeSlots } = this.#settings.topology
@@ -133,10 +142,10 @@ export class ClusterSender {
       node: place.node % homeSlots.length,
       nodeCount: homeSlots.length,
       count: scanCount(options),
-      ask: (index, cursor, target) =>
-        this.send(command, encodeCommand([name!, String(cursor), ...options]), homeSlots[index]!, target, 0),
-      onReply: (reply) => client.answer(slot, reply),
-      onLost: (error, wasSent) => client.onLost(slot, error, wasSent),
+      ask: (index, cursor, page) =>
+        this.send(command, encodeCommand([name!, String(cursor), ...options]), homeSlots[index]!, page, 0),
+      onReply: (reply) => target.onReply(slot, Buffer.from(reply), 0, reply.length, true, reply[0]!),
+      onLost: (error, wasSent) => target.onLost(slot, error, wasSent),
     }).start(place.cursor)
     return true
   }

@@ -8,6 +8,7 @@ import type { Identity } from '../upstream/identity.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import { type Answer, answerOf, bytesFor, maxRepeatedBytes, rowOf } from './answer.ts'
 import { limitReply } from './limit-reply.ts'
+import { NameFilter } from './name-filter.ts'
 import { ProxyRequest } from './proxy-request.ts'
 import { ProxyUpstream, type Whereabouts } from './proxy-upstream.ts'
 import { WriteGuard } from './write-guard.ts'
@@ -201,6 +202,8 @@ export class ProxyShield {
         return target
       case 'guarded':
         return new WriteGuard(target, verdict.end)
+      case 'rewrite':
+        return new NameFilter(client, target, verdict.isOurs)
       case 'loading':
         client.slots.take()
         return 'answered'

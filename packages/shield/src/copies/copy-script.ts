@@ -1,7 +1,7 @@
 import { type CommandArgument, encodeCommand } from '@firebreak/core'
 import { luaSource } from '../script/lua-source.ts'
 
-type ScriptName = 'take' | 'put' | 'renew' | 'drop' | 'elect'
+type ScriptName = 'take' | 'put' | 'renew' | 'drop' | 'elect' | 'resign'
 
 /** An EVAL of one of the scripts beside this file. Copies are written seldom, so the source goes along each time. */
 export function encodeScript(

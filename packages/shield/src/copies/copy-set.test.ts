@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { readCommand } from '../cache/read-command.ts'
 import { KeySpace } from '../gate/key-space.ts'
 import { Trouble } from '../trouble/trouble.ts'
+import { LaneLease } from '../watcher/lease.ts'
 import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
 import type { Upstream } from '../watcher/upstream.ts'
 import { copyReadReplies } from './copy-read.ts'
@@ -25,6 +26,7 @@ function setUp() {
   const copies = new CopySet(
     {
       name: 'k',
+      bytes: Buffer.from('k'),
       slot: 0,
       copyReads: 0,
       readOriginal: () => false,
@@ -35,6 +37,7 @@ function setUp() {
       runtime: { ...systemRuntime, clock: { now: () => 0 }, random: () => 0 },
       watchers: { at: () => watcher as TrackingWatcher },
       trouble: new Trouble(() => {}),
+      guards: { leaseMs: 300, lane: new LaneLease(), fallbackTtlMs: 100 },
     },
     { strategy: 'RedundantKeys', copies: ['k_1'], ttlJitterMs: 0 },
   )
@@ -49,7 +52,8 @@ function setUp() {
     seen,
     read,
     /** The next picture is there, and is of this version. */
-    takePicture: (version: number) => takes.shift()!(Buffer.from(`*3\r\n:${version}\r\n:-1\r\n$4\r\ndump\r\n`), 0),
+    takePicture: (version: number) =>
+      takes.shift()!(Buffer.from(`*4\r\n:${version}\r\n:-1\r\n:1\r\n$4\r\ndump\r\n`), 0),
     /** The connection is lost, with what was asked on it. */
     lose: () => {
       watcher.canRead = false

@@ -1,4 +1,4 @@
-import { keyBytes, type RedundantKeysStrategy, type RespValue } from '@firebreak/core'
+import type { RedundantKeysStrategy, RespValue } from '@firebreak/core'
 import { CachedReply, ownBytes } from '../cache/cached-reply.ts'
 import type { LoadedHandler as CopyReader } from '../cache/load.ts'
 import type { ReadCommand } from '../cache/read-command.ts'
@@ -8,8 +8,9 @@ import { endlessLease } from '../watcher/lease.ts'
 import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
 import { copyReadReplies, encodeCopyRead, parseCopyRead } from './copy-read.ts'
 import { encodeScript } from './copy-script.ts'
+import { markerOf, ownershipOf, refresherOf, versionOf } from './own-names.ts'
 import { decodeAnswer, type Picture, pictureOf } from './picture.ts'
-import { besideKey, byNode, markerOf, nodesOf, ownershipOf, type PlacedCopy, placeCopies } from './place-copies.ts'
+import { byNode, nodesOf, type PlacedCopy, placeCopies } from './place-copies.ts'
 
 /** A read that is not answered: it waits for a picture, or a copy was asked. */
 interface PendingRead {
@@ -20,6 +21,7 @@ interface PendingRead {
 /** The key that has copies. */
 export interface CopiedKey {
   readonly name: string
+  readonly bytes: Uint8Array
   readonly slot: number
   readonly space: KeySpace
   /** Reads that a copy answered. */
@@ -28,9 +30,9 @@ export interface CopiedKey {
   readOriginal(command: ReadCommand, onRead: CopyReader): boolean
 }
 
-type CopySetMeans = Pick<SharedByKeys, 'processId' | 'runtime' | 'watchers' | 'trouble'>
+type CopySetMeans = Pick<SharedByKeys, 'processId' | 'runtime' | 'watchers' | 'trouble' | 'guards'>
 
-/** How long a copy is vouched for without its refresher; a dead one leaves nothing older than this behind. */
+/** How long a followed copy is vouched for without its refresher; a dead one leaves nothing older than this behind. */
 const vouchMs = 1500
 const renewMs = 500
 const electionMs = 3000
@@ -51,11 +53,12 @@ const pickAttempts = 16
  * new picture of the key is put to the copies first; so a client never goes back in time and always sees its own writes.
  * The key itself is read only where no copy can be.
  *
- * *Refreshing.* One process is elected to follow the key: it takes pictures of it on its tracking connection, so the
+ * *Refreshing.* One process is elected to follow the key, of those whose tracking works: it takes pictures of it on its tracking connection, so the
  * server tells it of the next change, whoever makes it, and writes each picture to all copies. Pictures are numbered at
  * the instant they are taken, and a copy only ever gets a higher number: two refreshers after a split cannot undo each
  * other. Markers live `vouchMs` and are renewed while the refresher's watcher is known alive; when it dies, readers are
- * back at the key within that time, and another process is elected.
+ * back at the key within that time, and another process is elected. A picture that nobody follows is vouched for no longer
+ * than a cached value is that has no guard (`fallbackTtlMs`).
  */
 export class CopySet {
   readonly #key: CopiedKey
@@ -119,12 +122,12 @@ export class CopySet {
     const copy = this.#pick()
     const watcher = copy === undefined ? undefined : this.#watcherAt(copy.slot)
     if (copy === undefined || watcher === undefined) return this.#readOriginal(read)
-    const bytes = encodeCopyRead(copy.name, read.command.encodeFor(keyBytes(copy.name)))
+    const bytes = encodeCopyRead(copy.bytes, read.command.encodeFor(copy.bytes))
     this.#asked.add(read)
     watcher.transact(this.#key.space.database, bytes, copyReadReplies, (reply) => {
       // An own write went out meanwhile, and the reader to Redis before it.
       if (!this.#asked.delete(read)) return
-      const reading = reply === undefined ? undefined : parseCopyRead(reply, this.#key.name)
+      const reading = reply === undefined ? undefined : parseCopyRead(reply, this.#key.bytes)
       if (reading?.version !== undefined && reading.version >= this.#seenVersion) {
         this.#seenVersion = reading.version
         this.#key.copyReads++
@@ -191,9 +194,9 @@ export class CopySet {
   #catchUp(): void {
     this.#isCatchingUp = true
     const epoch = this.#epoch
-    this.#ask(this.#key.slot, encodeScript('take', this.#originalKeys(), [counterMs]), (value) => {
+    this.#ask(this.#key.slot, encodeScript('take', this.#originalKeys(), [counterMs]), (value, askedAt) => {
       this.#isCatchingUp = false
-      const picture = pictureOf(value)
+      const picture = pictureOf(value, askedAt)
       if (this.#isClosed || picture === undefined) {
         this.#serveWaiting((read) => this.#readOriginal(read))
         return
@@ -219,13 +222,15 @@ export class CopySet {
     const now = this.#shared.runtime.clock.now()
     this.#place()
     if (this.#seenVersion === Number.POSITIVE_INFINITY && !this.#isCatchingUp) this.#catchUp()
-    if (now - this.#electedAt >= electionMs / 3) this.#elect(now)
+    if (!this.#canFollow) this.#resign()
+    else if (now - this.#electedAt >= electionMs / 3) this.#elect(now)
     if (this.#isRefresher && now - this.#renewedAt >= renewMs) this.#renew(now)
   }
 
   /** The key cooled: the refresher takes the copies away; they would also end by themselves. */
   close(): void {
     this.#isClosed = true
+    for (const copy of this.#copies) this.#leave(copy)
     if (!this.#isRefresher) return
     for (const copy of this.#copies) this.#remove(copy)
     this.#isRefresher = false
@@ -246,6 +251,7 @@ export class CopySet {
         `copies of ${this.#key.name} help nothing: there is one node only, and it serves them all`,
       )
     }
+    for (const copy of before) if (!this.#copies.some(({ name }) => name === copy.name)) this.#leave(copy)
     if (!this.#isRefresher) return
     const names = new Set(this.#copies.map(({ name }) => name))
     this.#leaving = before.filter(({ name }) => !names.has(name))
@@ -274,9 +280,23 @@ export class CopySet {
     return !this.#foreign.has(name) && this.#watcherAt(slot)?.canRead === true
   }
 
+  /** True while the server tells us of the key's changes. */
+  get #canFollow(): boolean {
+    return this.#watcherAt(this.#key.slot)?.state === 'live'
+  }
+
+  /** Where we can ask nobody either, the election ends by itself. */
+  #resign(): void {
+    if (!this.#isRefresher) return
+    this.#isRefresher = false
+    this.#electedAt = Number.NEGATIVE_INFINITY
+    const key = refresherOf(this.#key.bytes)
+    this.#ask(this.#key.slot, encodeScript('resign', [key], [this.#shared.processId]), () => {})
+  }
+
   #elect(now: number): void {
     this.#electedAt = now
-    const key = besideKey(this.#key.name, 'refresher')
+    const key = refresherOf(this.#key.bytes)
     this.#ask(this.#key.slot, encodeScript('elect', [key], [this.#shared.processId, electionMs]), (value) => {
       if (this.#isClosed) return
       if (typeof value !== 'number') this.#electedAt = now - electionMs / 3 + electionRetryMs
@@ -293,9 +313,9 @@ export class CopySet {
       return
     }
     this.#isRefreshing = true
-    this.#ask(this.#key.slot, encodeScript('take', this.#originalKeys(), [counterMs]), (value) => {
+    this.#ask(this.#key.slot, encodeScript('take', this.#originalKeys(), [counterMs]), (value, askedAt) => {
       this.#isRefreshing = false
-      const picture = pictureOf(value)
+      const picture = pictureOf(value, askedAt)
       if (picture !== undefined && !this.#isClosed) {
         this.#picture = picture
         this.#renewedAt = this.#shared.runtime.clock.now()
@@ -312,11 +332,17 @@ export class CopySet {
   }
 
   #put(copy: PlacedCopy, picture: Picture): void {
-    const args = [picture.version, this.#key.name, ...this.#livesFor(picture), picture.dump ?? '']
+    const { ownCopies } = this.#key.space
+    const args = [picture.version, this.#key.bytes, ...this.#livesFor(picture), picture.dump ?? '']
     this.#ask(copy.slot, encodeScript('put', keysOf(copy), args), (value) => {
       const said = value instanceof Uint8Array ? Buffer.from(value).toString() : value
-      if (said === 'put' || said === 'newer') this.#foreign.delete(copy.name)
+      if (said === 'put' || said === 'newer') {
+        this.#foreign.delete(copy.name)
+        ownCopies.add(copy.bytes)
+        if (this.#isClosed) this.#leave(copy)
+      }
       if (said === 'foreign') {
+        ownCopies.delete(copy.bytes)
         this.#foreign.add(copy.name)
         this.#shared.trouble.note(
           'copies-foreign',
@@ -332,16 +358,14 @@ export class CopySet {
     for (const copy of this.#leaving) this.#remove(copy)
     if (now >= this.#leavingUntil) this.#leaving = []
     const picture = this.#picture
-    const watcher = this.#watcherAt(this.#key.slot)
-    if (watcher === undefined || !watcher.canRead || watcher.state !== 'live') return
+    if (!this.#canFollow || !this.#watcherAt(this.#key.slot)!.canRead) return
     if (picture === undefined || picture.pttlMs >= 0) {
       // It has changed since, or it expires and its time is running.
       this.#refresh()
       return
     }
-    const text = `${picture.version}|${this.#key.name}`
     for (const copy of this.#copies) {
-      const args = [text, ...this.#livesFor(picture)]
+      const args = [picture.version, ...this.#livesFor(picture), this.#key.bytes]
       this.#ask(copy.slot, encodeScript('renew', keysOf(copy), args), (value) => {
         if (value === 0 && this.#isRefresher && this.#picture === picture) this.#put(copy, picture)
       })
@@ -349,11 +373,22 @@ export class CopySet {
   }
 
   #remove(copy: PlacedCopy): void {
-    this.#ask(copy.slot, encodeScript('drop', keysOf(copy), [this.#key.name]), () => {})
+    this.#ask(copy.slot, encodeScript('drop', keysOf(copy), [this.#key.bytes]), (value) => {
+      if (typeof value === 'number') this.#key.space.ownCopies.delete(copy.bytes)
+    })
   }
 
-  #originalKeys(): string[] {
-    return [this.#key.name, besideKey(this.#key.name, 'version')]
+  /** It is no longer ours to write, and may be there for as long as it was last made to live. */
+  #leave({ bytes }: PlacedCopy): void {
+    const now = this.#shared.runtime.clock.now()
+    const { ownCopies } = this.#key.space
+    ownCopies.leave(bytes, now + vouchMs + outliveMs + this.#strategy.ttlJitterMs)
+    ownCopies.sweep(now)
+  }
+
+  #originalKeys(): Uint8Array[] {
+    const { bytes } = this.#key
+    return [bytes, versionOf(bytes), refresherOf(bytes)]
   }
 
   /**
@@ -362,28 +397,34 @@ export class CopySet {
    */
   #livesFor(picture: Picture): [markerMs: number, copyMs: number, ownershipMs: number] {
     const keyMs = picture.pttlMs >= 0 ? Math.max(1, picture.pttlMs) : Number.POSITIVE_INFINITY
-    const markerMs = Math.min(vouchMs, keyMs)
+    const markerMs = Math.min(this.#vouchMs(picture), keyMs)
     const jitterMs = Math.floor(this.#shared.runtime.random() * this.#strategy.ttlJitterMs)
     const copyMs = Math.min(markerMs + outliveMs, keyMs) + jitterMs
     return [markerMs, copyMs, copyMs + ownershipMarginMs]
+  }
+
+  #vouchMs(picture: Picture): number {
+    if (picture.isFollowed || this.#isRefresher) return vouchMs
+    const { guards, runtime } = this.#shared
+    return Math.max(1, Math.floor(guards.fallbackTtlMs - (runtime.clock.now() - picture.askedAt)))
   }
 
   #watcherAt(slot: number): TrackingWatcher | undefined {
     return this.#shared.watchers.at(this.#key.space, slot)
   }
 
-  #ask(slot: number, bytes: Uint8Array, onValue: (value: RespValue | undefined) => void): void {
+  #ask(slot: number, bytes: Uint8Array, onValue: (value: RespValue | undefined, askedAt: number) => void): void {
     const watcher = this.#watcherAt(slot)
     if (watcher === undefined || !watcher.canRead) {
-      onValue(undefined)
+      onValue(undefined, Number.NEGATIVE_INFINITY)
       return
     }
-    watcher.transact(this.#key.space.database, bytes, 1, (reply) =>
-      onValue(reply === undefined ? undefined : decodeAnswer(reply)),
+    watcher.transact(this.#key.space.database, bytes, 1, (reply, sentAt) =>
+      onValue(reply === undefined ? undefined : decodeAnswer(reply), sentAt),
     )
   }
 }
 
-function keysOf({ name }: PlacedCopy): string[] {
-  return [name, markerOf(name), ownershipOf(name)]
+function keysOf({ bytes }: PlacedCopy): Uint8Array[] {
+  return [bytes, markerOf(bytes), ownershipOf(bytes)]
 }

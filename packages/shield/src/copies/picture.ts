@@ -4,6 +4,10 @@ import { ReplyDecoder, type RespValue } from '@firebreak/core'
 export interface Picture {
   readonly version: number
   readonly pttlMs: number
+  /** True where a process follows the key, and will put the next picture in this one's place. */
+  readonly isFollowed: boolean
+  /** When it was asked for: what it shows may be as old as that. */
+  readonly askedAt: number
   /** Undefined where there is no such key. */
   readonly dump: Uint8Array | undefined
 }
@@ -16,7 +20,8 @@ export function decodeAnswer(reply: Uint8Array): RespValue | undefined {
 }
 
 /** The picture in an answer of `take.lua`; undefined where it is an error or did not come. */
-export function pictureOf(answer: RespValue | undefined): Picture | undefined {
+export function pictureOf(answer: RespValue | undefined, askedAt: number): Picture | undefined {
   if (!Array.isArray(answer) || typeof answer[0] !== 'number' || typeof answer[1] !== 'number') return undefined
-  return { version: answer[0], pttlMs: answer[1], dump: answer[2] instanceof Uint8Array ? answer[2] : undefined }
+  const [version, pttlMs, isFollowed, dump] = answer
+  return { version, pttlMs, isFollowed: isFollowed === 1, askedAt, dump: dump instanceof Uint8Array ? dump : undefined }
 }

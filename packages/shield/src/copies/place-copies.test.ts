@@ -1,6 +1,6 @@
 import { keySlot } from '@firebreak/core'
 import { expect, test } from 'vitest'
-import { besideKey, markerOf, nodesOf, ownershipOf, placeCopies } from './place-copies.ts'
+import { nodesOf, placeCopies } from './place-copies.ts'
 
 const three = (slot: number) => `node-${Math.floor(slot / 5462)}`
 const names = (count: number, key = 'product_100') => Array.from({ length: count }, (_, index) => `${key}_${index + 1}`)
@@ -22,10 +22,4 @@ test('every process finds the same names, and a hash tag holds none of them', ()
   const tagged = names(6, 'cart:{7}')
   expect(placeCopies(tagged, three, nodesOf(three))).toEqual(placeCopies(tagged, three, nodesOf(three).reverse()))
   expect(new Set(placeCopies(tagged, three, nodesOf(three)).map(({ node }) => node)).size).toBe(3)
-})
-
-test('what stands beside a copy or a key is on its node', () => {
-  for (const { name } of placeCopies(names(6, 'cart:{7}'), three, nodesOf(three)))
-    for (const beside of [markerOf(name), ownershipOf(name)]) expect(keySlot(beside)).toBe(keySlot(name))
-  for (const key of ['plain', 'a{b}c', '{x}', 'a{b']) expect(keySlot(besideKey(key, 'version'))).toBe(keySlot(key))
 })

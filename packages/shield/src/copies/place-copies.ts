@@ -3,6 +3,7 @@ import { keyBytes, keySlotOfBytes } from '@firebreak/core'
 /** One copy of a key: its name, and the node that it is on. */
 export interface PlacedCopy {
   readonly name: string
+  readonly bytes: Uint8Array
   readonly slot: number
   readonly node: string
 }
@@ -26,10 +27,11 @@ export function placeCopies(
     const wanted = sorted[index % Math.max(1, sorted.length)]
     for (let attempt = 0; attempt < maxTries; attempt++) {
       const name = attempt === 0 ? base : `${base}~${attempt}`
-      const slot = keySlotOfBytes(keyBytes(name))
+      const bytes = keyBytes(name)
+      const slot = keySlotOfBytes(bytes)
       const node = nodeOf(slot)
       if (node === undefined || (node !== wanted && attempt < maxTries - 1)) continue
-      placed.push({ name, slot, node })
+      placed.push({ name, bytes, slot, node })
       break
     }
   }
@@ -50,25 +52,4 @@ export function nodesOf(nodeOf: (slot: number) => string | undefined): string[] 
     if (node !== undefined) nodes.add(node)
   }
   return [...nodes]
-}
-
-/** The key that vouches for a copy and says of which version it is; on the copy's own node. */
-export function markerOf(copyName: string): string {
-  return `{${copyName}}:fb`
-}
-
-/**
- * The key that says whose a copy is. It outlives the copy, whereas the marker ends soon after its refresher does: a copy
- * that nobody vouches for is still ours.
- */
-export function ownershipOf(copyName: string): string {
-  return `{${copyName}}:fb-of`
-}
-
-/**
- * A key beside the original, on its own node: one with a hash tag keeps it, any other becomes one. (A name with `}` and
- * no tag has no such neighbour on a cluster; Redis refuses the script then, and the key is read as it is.)
- */
-export function besideKey(name: string, what: 'version' | 'refresher'): string {
-  return /^[^{]*\{[^}]+\}/.test(name) ? `${name}:fb-${what}` : `{${name}}:fb-${what}`
 }

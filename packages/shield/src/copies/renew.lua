@@ -1,10 +1,12 @@
--- Lets a copy live on, if it still is of that version.
+-- Lets a copy live on, if it is of that version or a later one: the key has not changed since that one, so the later one
+-- shows the same.
 --
 -- KEYS  1 the copy  2 its marker  3 its mark of ownership
--- ARGV  1 the marker's whole text  2 milliseconds that the marker lives  3 milliseconds that the copy lives
---       4 milliseconds that the mark of ownership lives
+-- ARGV  1 version  2 milliseconds that the marker lives  3 milliseconds that the copy lives
+--       4 milliseconds that the mark of ownership lives  5 the key that it copies
 -- Returns 1 where it was renewed.
-if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
+local version, key = string.match(redis.call('GET', KEYS[2]) or '', '^(%d+)|(.*)$')
+if key ~= ARGV[5] or tonumber(version) < tonumber(ARGV[1]) then return 0 end
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('PEXPIRE', KEYS[3], ARGV[4])
 return redis.call('PEXPIRE', KEYS[2], ARGV[2])

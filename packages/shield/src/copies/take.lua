@@ -5,9 +5,10 @@
 -- The counter may be evicted, or go with the node's data, while copies on other nodes live on. So it starts at the
 -- server's time in microseconds: there are fewer pictures than that, and what is counted from later is higher.
 --
--- KEYS  1 the key  2 its version counter
+-- KEYS  1 the key  2 its version counter  3 who follows it
 -- ARGV  1 milliseconds that the counter lives
--- Returns {version, pttl, dump}; dump is false where there is no such key.
+-- Returns {version, pttl, followed, dump}; followed is 1 where a process follows the key, dump is false where there is no
+-- such key.
 local version = redis.call('INCR', KEYS[2])
 if version == 1 then
   local now = redis.call('TIME')
@@ -16,4 +17,4 @@ if version == 1 then
   redis.call('SET', KEYS[2], string.format('%.0f', version))
 end
 redis.call('PEXPIRE', KEYS[2], ARGV[1])
-return {version, redis.call('PTTL', KEYS[1]), redis.call('DUMP', KEYS[1])}
+return {version, redis.call('PTTL', KEYS[1]), redis.call('EXISTS', KEYS[3]), redis.call('DUMP', KEYS[1])}

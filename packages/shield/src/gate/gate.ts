@@ -149,6 +149,10 @@ export class Gate {
     // Whoever pins a connection sends everything over it, and follows itself what it has open.
     if (isPinned) return pass
     switch (effect) {
+      case 'names': {
+        const copies = open.isInTransaction ? undefined : connection.space?.ownCopies
+        return copies === undefined ? pass : { kind: 'rewrite', isOurs: (name) => copies.has(name) }
+      }
       case 'multi':
         open.isInTransaction = true
         return pass

@@ -1,5 +1,6 @@
 import type { HotKey } from '../cache/hot-key.ts'
 import { HotTable } from '../cache/hot-table.ts'
+import { OwnCopies } from '../copies/own-copies.ts'
 import type { Upstream } from '../watcher/upstream.ts'
 
 /**
@@ -17,6 +18,8 @@ export class KeySpace {
   readonly hot: ReadonlyMap<string, HotKey>
   /** The same by their bytes. */
   readonly byBytes = new HotTable()
+  /** Its copies of hot keys. */
+  readonly ownCopies = new OwnCopies()
   readonly #hot = new Map<string, HotKey>()
 
   constructor(identity: string, database: number, upstream: Upstream) {

@@ -1,7 +1,7 @@
 /**
  * What a command without keys does to what the shield knows:
  * `flush` changes any key, `untold` too and no watcher is told of it (or it changes who may read); the others change
- * what the connection has open, which database it sees, or who it is.
+ * what the connection has open, which database it sees, or who it is. `names` changes nothing, and shows which keys there are.
  */
 export type KeylessEffect =
   | 'multi'
@@ -12,6 +12,7 @@ export type KeylessEffect =
   | 'select'
   | 'auth'
   | 'hello'
+  | 'names'
   | 'flush'
   | 'untold'
 
@@ -29,6 +30,9 @@ const effects: ReadonlyMap<string, KeylessEffect> = new Map([
   ['SELECT', 'select'],
   ['AUTH', 'auth'],
   ['HELLO', 'hello'],
+  ['KEYS', 'names'],
+  ['SCAN', 'names'],
+  ['RANDOMKEY', 'names'],
   ['FLUSHALL', 'flush'],
   ['FLUSHDB', 'flush'],
   ['CLUSTER FLUSHSLOT', 'flush'],

@@ -1,5 +1,6 @@
 import type { RateLimitStrategy } from '@firebreak/core'
 import type { CachedReply } from '../cache/cached-reply.ts'
+import type { IsOurs } from '../copies/visible-key.ts'
 import type { KeyLimitedError } from '../errors.ts'
 
 /**
@@ -13,6 +14,7 @@ import type { KeyLimitedError } from '../errors.ts'
  * | `hold`    | waits for the promise and asks again, with what became of it as the request's `turn`               |
  * | `refuse`  | answers it with this error                                                                        |
  * | `guarded` | sends it, and calls `end` once it is answered or lost, before the application learns of the answer |
+ * | `rewrite` | sends it, and takes the names that are ours out of the reply                                      |
  */
 export type Verdict =
   | { readonly kind: 'pass' }
@@ -26,6 +28,7 @@ export type Verdict =
   | { readonly kind: 'hold'; readonly until: Promise<unknown>; readonly strategy: RateLimitStrategy }
   | { readonly kind: 'refuse'; readonly error: KeyLimitedError; readonly strategy: RateLimitStrategy }
   | { readonly kind: 'guarded'; readonly end: () => void }
+  | { readonly kind: 'rewrite'; readonly isOurs: IsOurs }
 
 export const pass: Verdict = { kind: 'pass' }
 export const loading: Verdict = { kind: 'loading' }

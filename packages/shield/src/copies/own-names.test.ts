@@ -1,0 +1,35 @@
+import { keySlotOfBytes } from '@firebreak/core'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { isReservedName, markerOf, ownershipOf, refresherOf, versionOf } from './own-names.ts'
+
+const bytesOf = (text: string) => Buffer.from(text)
+
+test('what stands beside a copy or a key is on its node', () => {
+  // Braces of a copy's name are rounded.
+  const copy = bytesOf('cart:(7)_1')
+  for (const name of [markerOf(copy), ownershipOf(copy)]) expect(keySlotOfBytes(name)).toBe(keySlotOfBytes(copy))
+  for (const key of ['plain', 'a{b}c', '{x}', 'a{b'].map(bytesOf))
+    for (const name of [versionOf(key), refresherOf(key)]) expect(keySlotOfBytes(name)).toBe(keySlotOfBytes(key))
+})
+
+test('the names of keys of any bytes hold those bytes, and are known as ours', () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 40 }), (key) => {
+      for (const name of [markerOf(key), ownershipOf(key), versionOf(key), refresherOf(key)]) {
+        expect(Buffer.from(name).includes(Buffer.from(key))).toBe(true)
+        expect(isReservedName(name)).toBe(true)
+      }
+      expect(isReservedName(key)).toBe(false)
+    }),
+  )
+})
+
+test.each([
+  'product_100_1',
+  '{user:1}:fb',
+  '{user:1}:fb-version',
+  'docs:firebreak-version',
+  '{a}:firebreak-versions',
+  '',
+])('a key called %j is not ours', (name) => expect(isReservedName(bytesOf(name))).toBe(false))

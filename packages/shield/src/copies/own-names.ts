@@ -1,0 +1,63 @@
+/**
+ * The names of what stands beside keys and their copies. All of them are made of bytes: a key need not be text, and one that
+ * is not has a name (see `keyName`) whose characters are not its bytes.
+ *
+ * The endings are reserved. They are long on purpose: an application that has a key called `{user:1}:fb` must not find that
+ * it is taken for one of ours.
+ */
+const marker = ':firebreak-marker'
+const ownership = ':firebreak-owner'
+const version = ':firebreak-version'
+const refresher = ':firebreak-refresher'
+
+const longestEnding = Math.max(...[marker, ownership, version, refresher].map(({ length }) => length))
+const reserved = new RegExp(`(${marker}|${ownership}|${version}|${refresher})$`)
+
+/** The key that vouches for a copy and says of which version it is; on the copy's own node. */
+export function markerOf(copy: Uint8Array): Uint8Array {
+  return bytesOf(`{${textOf(copy)}}${marker}`)
+}
+
+/**
+ * The key that says whose a copy is. It outlives the copy, whereas the marker ends soon after its refresher does: a copy
+ * that nobody vouches for is still ours.
+ */
+export function ownershipOf(copy: Uint8Array): Uint8Array {
+  return bytesOf(`{${textOf(copy)}}${ownership}`)
+}
+
+/** The key that numbers a key's pictures. */
+export function versionOf(key: Uint8Array): Uint8Array {
+  return beside(key, version)
+}
+
+/** The key that says which process follows a key. */
+export function refresherOf(key: Uint8Array): Uint8Array {
+  return beside(key, refresher)
+}
+
+/** True for the name of a marker, and of what else we keep beside keys and copies. */
+export function isReservedName(name: Uint8Array): boolean {
+  const end = name.subarray(Math.max(0, name.length - longestEnding))
+  return name.includes(openingBrace) && reserved.test(textOf(end))
+}
+
+const openingBrace = 0x7b
+
+/**
+ * A key beside another, on its own node: one with a hash tag keeps it, any other becomes one. (A key with `}` and no tag
+ * has no such neighbour on a cluster; Redis refuses the script then, and the key is read as it is.)
+ */
+function beside(key: Uint8Array, ending: string): Uint8Array {
+  const text = textOf(key)
+  return bytesOf(/^[^{]*\{[^}]+\}/.test(text) ? `${text}${ending}` : `{${text}}${ending}`)
+}
+
+// Latin-1 has one character for each byte.
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
+}
+
+function bytesOf(text: string): Uint8Array {
+  return Buffer.from(text, 'latin1')
+}

@@ -1,0 +1,7 @@
+-- A process that cannot follow a key any more makes room for another.
+--
+-- KEYS  1 the refresher's key
+-- ARGV  1 the process
+-- Returns 1 where it was the refresher.
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('DEL', KEYS[1])

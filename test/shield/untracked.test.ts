@@ -1,0 +1,59 @@
+import { type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { Fixture } from '../client/fixture.ts'
+
+let server: RedisServer
+let fixture: Fixture
+
+beforeAll(async () => {
+  server = await startRedis()
+  await server.cli('ACL', 'SETUSER', 'untracked', 'on', '>secret', '~*', '&*', '+@all', '-client|tracking')
+})
+afterAll(() => server.stop())
+beforeEach(async () => {
+  fixture = await Fixture.start(server.port)
+})
+afterEach(() => fixture.close())
+
+const strategy = { strategy: 'RedundantKeys', copies: ['k_1', 'k_2'], ttlJitterMs: 0 } as const
+const untracked = { username: 'untracked', password: 'secret' }
+const fallbackTtlMs = 100
+const refresher = () => fixture.plain.get('{k}:firebreak-refresher')
+
+test('where nobody can follow a key, nobody is elected and its copies are vouched for no longer than the fallback', async () => {
+  const redis = await fixture.client({ instanceId: 'untracked' }, untracked)
+  await fixture.plain.set('k', '0')
+  fixture.hub.heat('main', ['k'], { strategy })
+  await waitFor(async () => (await redis.get('k')) === '0' && (await fixture.plain.exists('k_1', 'k_2')) === 2)
+  for (let version = 1; version <= 8; version++) {
+    await fixture.plain.set('k', String(version))
+    await waitFor(
+      async () => {
+        const value = await redis.get('k')
+        const lives = await Promise.all(['{k_1}', '{k_2}'].map((tag) => fixture.plain.pttl(`${tag}:firebreak-marker`)))
+        for (const markerMs of lives) expect(markerMs).toBeLessThanOrEqual(fallbackTtlMs)
+        expect(await refresher()).toBe(null)
+        return value === String(version)
+      },
+      { everyMs: 1 },
+    )
+  }
+})
+
+test('of a process that is told of changes and one that is not, only the first is elected; the other profits', async () => {
+  const blind = await fixture.client({ instanceId: 'untracked' }, untracked)
+  await fixture.plain.set('k', '0')
+  fixture.hub.heat('main', ['k'], { strategy })
+  await waitFor(async () => (await blind.get('k')) === '0' && (await fixture.plain.exists('k_1', 'k_2')) === 2)
+  const told = await fixture.client({ instanceId: 'tracked' })
+  await waitFor(async () => (await told.get('k')) === '0' && (await refresher()) !== null)
+  const elected = await refresher()
+  const markers = () => fixture.plain.pttl('{k_1}:firebreak-marker')
+  for (let version = 1; version <= 5; version++) {
+    await fixture.plain.set('k', String(version))
+    // Nobody reads: the refresher writes the copies by itself, and vouches for them.
+    await waitFor(async () => (await fixture.plain.get('k_1')) === String(version) && (await markers()) > fallbackTtlMs)
+    expect(await blind.get('k')).toBe(String(version))
+    expect(await refresher()).toBe(elected)
+  }
+})

@@ -4,7 +4,7 @@ import type { ProxyCommand } from '../commands/proxy-command.ts'
 import type { LaneUse, ReplyTarget } from '../upstream/shared-lane.ts'
 import type { ClusterSettings } from '../upstream/upstream-topology.ts'
 import { ClusterRequest } from './cluster-request.ts'
-import { ClusterScan, scanCount } from './cluster-scan.ts'
+import { ClusterScan, scanSteps } from './cluster-scan.ts'
 import { HeldBytes } from './held-bytes.ts'
 import { JoinedReply, type JoinedSink, type JoinKind } from './joined-reply.ts'
 import { KeysStream } from './keys-stream.ts'
@@ -128,13 +128,15 @@ export class ClusterSender {
     const slot = client.slots.take()
     // Copies: the next node may be asked after the client's bytes are gone.
     const [name, , ...options] = args.map((argument) => Buffer.from(argument))
+    const { count, stepOptions } = scanSteps(options)
     new ClusterScan({
       // Any number is a cursor to Redis.
       node: place.node % homeSlots.length,
       nodeCount: homeSlots.length,
-      count: scanCount(options),
+      count,
+      maxBytes: client.host.maxOutputBytes,
       ask: (index, cursor, target) =>
-        this.send(command, encodeCommand([name!, String(cursor), ...options]), homeSlots[index]!, target, 0),
+        this.send(command, encodeCommand([name!, String(cursor), ...stepOptions]), homeSlots[index]!, target, 0),
       onReply: (reply) => client.answer(slot, reply),
       onLost: (error, wasSent) => client.onLost(slot, error, wasSent),
     }).start(place.cursor)

@@ -1,8 +1,8 @@
 import type { FirebreakProxy } from '@firebreak/proxy'
-import { waitFor } from '@firebreak/testkit'
+import { freePort, waitFor } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { ProxyStage } from './proxy-stage.ts'
-import type { RawClient } from './raw-client.ts'
+import { RawClient } from './raw-client.ts'
 
 let stage: ProxyStage
 
@@ -40,7 +40,10 @@ interface Line {
 }
 
 async function list(redis: RawClient, ...filter: string[]): Promise<Line[]> {
-  const text = await redis.ask('CLIENT', 'LIST', ...filter)
+  return rowsOf(await redis.ask('CLIENT', 'LIST', ...filter))
+}
+
+function rowsOf(text: string): Line[] {
   const body = text.slice(text.indexOf('\n') + 1, -2)
   expect(text).toMatch(new RegExp(`^\\$${body.length}\r\n`))
   const lines = body.split('\n').filter((line) => line !== '')
@@ -108,6 +111,76 @@ describe.each([
     expect(await asker!.next()).toMatch(/^:[1-9]/)
     await asker!.closed
     expect(await isOpen(left!)).toBe(true)
+  })
+
+  test("a client's own row is its own, whatever connections its requests go over", async () => {
+    const [asker, other] = await make(2)
+    await asker!.ask('CLIENT', 'SETNAME', 'me')
+    const hello = /\$2\r\nid\r\n:(\d+)/.exec(await asker!.ask('HELLO', '2'))![1]!
+    const own = { id: hello, addr: addressOf(asker!), laddr: `127.0.0.1:${asker!.socket.remotePort}`, name: 'me' }
+    expect(rowsOf(await asker!.ask('CLIENT', 'INFO'))).toMatchObject([own])
+    expect(lineOf(await list(asker!), asker!)).toMatchObject(own)
+    // With a connection to Redis for itself it stands in that connection's row, as others see it too.
+    await asker!.ask('WATCH', 'w')
+    expect(rowsOf(await asker!.ask('CLIENT', 'INFO'))).toMatchObject([own])
+    const seen = await list(other!)
+    expect(seen.filter(({ name }) => name === 'me')).toMatchObject([own])
+    await asker!.ask('UNWATCH')
+    // The id that it can be redirected to is the server's; it is the one in its row from then on.
+    const id = (await asker!.ask('CLIENT', 'ID')).slice(1, -2)
+    expect(rowsOf(await asker!.ask('CLIENT', 'INFO'))).toMatchObject([{ ...own, id }])
+    expect(lineOf(await list(other!), asker!)).toMatchObject({ ...own, id })
+    expect(await asker!.ask('HELLO')).toContain(`id\r\n:${id}\r\n`)
+    expect(await list(other!, 'ID', id)).toMatchObject([{ ...own, id }])
+  })
+
+  test.each(['CLIENT ID', 'CLIENT INFO', 'HELLO'])('CLIENT KILL by the id in %s ends that client only', async (how) => {
+    const [asker, victim, ...others] = await make(6)
+    for (const redis of [asker!, ...others]) await redis.ask('SET', 'k', 'v')
+    const reply = await victim!.ask(...how.split(' '))
+    const id = /^:(\d+)|\bid=(\d+)|id\r\n:(\d+)/
+      .exec(reply)!
+      .slice(1)
+      .find((part) => part !== undefined)!
+    // Others get the connections that it has used.
+    for (const redis of others) await redis.ask('CLIENT', 'INFO')
+    for (const redis of others) await redis.ask('WATCH', 'w')
+    expect(await victim!.ask('CLIENT', 'KILL', 'ID', id)).toBe(':0\r\n')
+    expect(await asker!.ask('CLIENT', 'KILL', 'ID', id)).toBe(':1\r\n')
+    await victim!.closed
+    for (const redis of [asker!, ...others]) expect(await redis.ask('SET', 'k', 'v')).toBe('+OK\r\n')
+  })
+
+  test('a client that ends itself by its row gets the answer, and what it has sent behind is not done', async () => {
+    const [asker, left] = await make(2)
+    const [{ id, addr }] = rowsOf(await asker!.ask('CLIENT', 'INFO')) as [Line]
+    expect(await asker!.ask('CLIENT', 'KILL', 'ID', id)).toBe(':0\r\n')
+    asker!.send('CLIENT', 'KILL', addr)
+    asker!.send('SET', 'behind', '1')
+    expect(await asker!.next()).toBe('+OK\r\n')
+    expect(await asker!.next()).toBe('CLOSED')
+    expect(await left!.ask('EXISTS', 'behind')).toBe(':0\r\n')
+  })
+
+  test("by an address that is also another's at Redis, the proxy's client is ended and not that one", async () => {
+    const asker = await stage.client(await stage.start(options))
+    const localPort = await freePort()
+    const connectTo = async (port: number) => {
+      const redis = await RawClient.connect({ port, host: '127.0.0.1', localPort })
+      stage.onClear(() => redis.close())
+      return redis
+    }
+    const [victim, stranger] = [await connectTo(asker.socket.remotePort!), await connectTo(stage.server.port)]
+    const address = addressOf(victim)
+    expect(await isOpen(victim)).toBe(true)
+    expect(await stranger.ask('CLIENT', 'INFO')).toContain(` addr=${address} `)
+    expect(await asker.ask('CLIENT', 'KILL', 'ADDR', address)).toBe(':1\r\n')
+    await victim.closed
+    expect(await isOpen(stranger)).toBe(true)
+    // Nobody of the proxy has it now.
+    expect(await asker.ask('CLIENT', 'KILL', 'ADDR', address)).toBe(':1\r\n')
+    await stranger.closed
+    expect(await isOpen(asker)).toBe(true)
   })
 
   test('who may not kill closes nobody', async () => {

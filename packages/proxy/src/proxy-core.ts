@@ -16,6 +16,7 @@ import type { ResolvedProxyOptions } from './options.ts'
 import { ClientRoster, type RosterNews } from './roster/client-roster.ts'
 import { SentinelTopology } from './sentinel/sentinel-topology.ts'
 import { ProxyUsers } from './session/proxy-users.ts'
+import { RemovedUsers } from './session/removed-users.ts'
 import { Session } from './session/session.ts'
 import { type ProxyNodes, ProxyRedis } from './shield/proxy-redis.ts'
 import { ProxyShield } from './shield/proxy-shield.ts'
@@ -69,6 +70,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   readonly clients = new Set<ClientConnection>()
   readonly roster: ClientRoster
   readonly #counts: ThreadCounts
+  readonly #removedUsers = new RemovedUsers(this.clients)
   readonly transports: TransportKind
   readonly slowLog: SlowLog
   /** True while all clients together leave more than `maxTotalOutputBytes` unread. */
@@ -115,6 +117,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
       turn: this.turn,
       slowMs: options.slowLogMs,
       onSlow: (node, commandId, elapsedMs, asker) => this.#slow(node, commandId, elapsedMs, asker),
+      onCut: (node, identity) => this.#removedUsers.check(node, identity, this.turn.nowMs),
     }
     if (mode !== 'single') {
       const topology =

@@ -9,6 +9,7 @@ import { Backlog } from '../replies/backlog.ts'
 import { ReplySlots } from '../replies/reply-slots.ts'
 import { lostReply } from '../replies/reply-text.ts'
 import { ClientRequest } from '../requests/client-request.ts'
+import { isRemovedUser } from '../session/removed-users.ts'
 import type { Session } from '../session/session.ts'
 import { Outlet } from '../transport/outlet.ts'
 import type { Transport, TransportOwner } from '../transport/transport.ts'
@@ -158,6 +159,7 @@ export class ClientConnection implements TransportOwner, ProxyClient {
     }
     this.slots.drop(slot)
     this.answer(slot, lostReply(error, wasSent))
+    if (isRemovedUser(error) && this.session.hasShownUser) this.endAfterReplies()
   }
 
   isStalled(slot: number): boolean {

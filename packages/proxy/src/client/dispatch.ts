@@ -1,5 +1,5 @@
 import { encodeReply, mayBlock } from '@firebreak/core'
-import { clusterOfOne } from '../cluster/cluster-of-one.ts'
+import { answerAsOnlyNode, isForOnlyNode } from '../cluster/only-node-commands.ts'
 import { firebreakCommand } from '../observe/firebreak-command.ts'
 import { InfoReply } from '../replies/info-reply.ts'
 import { carryOut } from '../session/session-commands.ts'
@@ -41,6 +41,10 @@ export function dispatchRare(client: ProxyClient): boolean {
     client.answerNow(noAuthReply)
     return true
   }
+  if (isForOnlyNode(client)) {
+    answerAsOnlyNode(client)
+    return true
+  }
   switch (command.way) {
     case 'session':
       return carryOut(client)
@@ -54,12 +58,8 @@ export function dispatchRare(client: ProxyClient): boolean {
       client.answerNow(encodeReply(firebreakCommand(words.slice(1), client.host.observed), client.session.version))
       return true
     }
-    case 'cluster': {
-      const only = client.host.onlyNode(client)
-      if (only === undefined) return seeAndSend(client, client.lanes.forCommands())
-      client.answerNow(encodeReply(clusterOfOne(command.name, only), client.session.version))
-      return true
-    }
+    case 'cluster':
+      return seeAndSend(client, client.lanes.forCommands())
     case 'info':
       client.sendShared(client.lanes.forCommands(), new InfoReply(client, client.slots.take()), 0)
       return true

@@ -6,6 +6,12 @@ import { dispatch } from './dispatch.ts'
 import type { ProxyClient } from './proxy-client.ts'
 
 /**
+ * So much is read behind a request that waits, and one read more at most. Behind a command that may wait for ever more is:
+ * the end of a client is seen only once all before it is read, and then the command is given up.
+ */
+const readAheadBytes = 256 * 1024
+
+/**
  * What a client has sent: takes one request after the other off the wire and has it sent its way, as long as nothing
  * holds requests up. What cannot be taken yet waits here, and beyond a bound in the kernel.
  */
@@ -28,7 +34,9 @@ export class Intake {
 
   /** True while more would only wait. */
   get isFull(): boolean {
-    return this.#flow.isBlocked && this.#input.isFull
+    if (!this.#flow.isBlocked || this.#input.length < readAheadBytes) return false
+    const { own, host } = this.#client
+    return !own.mayBeBlocked || this.#input.length >= host.maxOutputBytes
   }
 
   clear(): void {

@@ -111,6 +111,8 @@ export interface OwnConnection {
   /** True where what the proxy would answer itself has to wait for answers from it. */
   awaitsAnswers(): boolean
   onPinnedFree(): void
+  /** True while an answer is owed that may wait for others. */
+  readonly mayBeBlocked: boolean
 }
 
 /** Where a node's error sends a request on to. */

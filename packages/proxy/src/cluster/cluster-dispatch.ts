@@ -1,4 +1,4 @@
-import { encodeCommand, encodeReply, mayBlock } from '@firebreak/core'
+import { encodeCommand, mayBlock } from '@firebreak/core'
 import { dispatchRare } from '../client/dispatch.ts'
 import type { ClusterWay, ProxyClient, Redirected } from '../client/proxy-client.ts'
 import { multiCommand, type ProxyCommand } from '../commands/proxy-command.ts'
@@ -6,9 +6,9 @@ import type { PinnedLane } from '../lanes/pinned-lane.ts'
 import { carryOut } from '../session/session-commands.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import type { ClusterSettings } from '../upstream/upstream-topology.ts'
-import { clusterOfOne } from './cluster-of-one.ts'
 import { ClusterSender } from './cluster-sender.ts'
 import { everywhere, isForAll } from './everywhere.ts'
+import { answerAsOnlyNode, isForOnlyNode } from './only-node-commands.ts'
 import { redirectOf } from './redirect.ts'
 import { isCrossSlot, isForMany, slotOf } from './request-slots.ts'
 import { isSplittable, splitRequest } from './split.ts'
@@ -21,8 +21,6 @@ const multi = encodeCommand(['MULTI'])
 /** Commands that wait until it is known which node a transaction is for, and the bytes of each. */
 const maxHeldCommands = 100
 const maxHeldLength = 4096
-/** Said to a node of a cluster; to the only one that the client sees they mean nothing. */
-const nodeModes: ReadonlySet<string> = new Set(['READONLY', 'READWRITE', 'ASKING'])
 
 /** Sends one client's requests to the right nodes of a cluster, so that the client sees one Redis. */
 export class ClusterDispatch implements ClusterWay {
@@ -81,13 +79,15 @@ export class ClusterDispatch implements ClusterWay {
     const client = this.#client
     const { command } = client.request
     const { isSpread } = this
+    if (isForOnlyNode(client)) {
+      this.#answerAsOnlyNode()
+      return true
+    }
     switch (command.way) {
       case 'session':
         return carryOut(client)
       case 'cluster':
-        if (!isSpread) return this.#route()
-        client.answerNow(encodeReply(clusterOfOne(command.name, client.host.onlyNode(client)!), client.session.version))
-        return true
+        return this.#route()
       case 'info':
       case 'own':
         return dispatchRare(client)
@@ -104,11 +104,14 @@ export class ClusterDispatch implements ClusterWay {
       client.answerNow(ok)
       return true
     }
-    if (client.args.length === 1 && nodeModes.has(command.name)) {
-      client.answerNow(ok)
-      return true
-    }
     return this.#borrow()
+  }
+
+  /** Of Sentinels the one master knows no slots. */
+  #answerAsOnlyNode(): void {
+    const { request, slots } = this.#client
+    const ask = (slot: number) => this.#sender.send(request.command, request.copy(), slot, this.#client, slots.take())
+    answerAsOnlyNode(this.#client, this.isSpread ? ask : undefined)
   }
 
   #isForMany(): boolean {

@@ -4,7 +4,7 @@ import type { ProxyCommand } from '../commands/proxy-command.ts'
 import type { LaneUse, ReplyTarget } from '../upstream/shared-lane.ts'
 import type { ClusterSettings } from '../upstream/upstream-topology.ts'
 import { ClusterRequest } from './cluster-request.ts'
-import { ClusterScan, scanCount } from './cluster-scan.ts'
+import { ClusterScan, scanSteps } from './cluster-scan.ts'
 import { HeldBytes } from './held-bytes.ts'
 import { JoinedReply, type JoinedSink, type JoinKind } from './joined-reply.ts'
 import { KeysStream } from './keys-stream.ts'
@@ -137,13 +137,15 @@ export class ClusterSender {
     const slot = client.slots.take()
     // Copies: the next node may be asked after the client's bytes are gone.
     const [name, , ...options] = args.map((argument) => Buffer.from(argument))
+    const { count, stepOptions } = scanSteps(options)
     new ClusterScan({
       // Any number is a cursor to Redis.
       node: place.node % homeSlots.length,
       nodeCount: homeSlots.length,
-      count: scanCount(options),
+      count,
+      maxBytes: client.host.maxOutputBytes,
       ask: (index, cursor, page) =>
-        this.send(command, encodeCommand([name!, String(cursor), ...options]), homeSlots[index]!, page, 0),
+        this.send(command, encodeCommand([name!, String(cursor), ...stepOptions]), homeSlots[index]!, page, 0),
       onReply: (reply) => target.onReply(slot, Buffer.from(reply), 0, reply.length, true, reply[0]!),
       onLost: (error, wasSent) => target.onLost(slot, error, wasSent),
     }).start(place.cursor)

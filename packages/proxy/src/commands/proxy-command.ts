@@ -44,6 +44,8 @@ export type CommandMark =
   | 'unknown'
   | 'pause'
   | 'list'
+  | 'row'
+  | 'id'
   | 'kill'
   | 'name'
 
@@ -82,6 +84,7 @@ go('pin', 'MULTI,WATCH,SUBSCRIBE,PSUBSCRIBE,SSUBSCRIBE,UNSUBSCRIBE,PUNSUBSCRIBE,
 go('script', 'EVAL,EVALSHA,EVAL_RO,EVALSHA_RO,FCALL,FCALL_RO')
 go('info', 'INFO')
 go('cluster', 'CLUSTER SLOTS,CLUSTER SHARDS,CLUSTER NODES,CLUSTER INFO,CLUSTER MYID,CLUSTER REPLICAS,CLUSTER SLAVES')
+go('cluster', 'CLUSTER KEYSLOT,CLUSTER COUNTKEYSINSLOT,CLUSTER GETKEYSINSLOT')
 
 const marks: Record<string, CommandMark> = {
   MULTI: 'multi',
@@ -100,6 +103,8 @@ const marks: Record<string, CommandMark> = {
   HELLO: 'hello',
   'CLIENT TRACKING': 'tracking',
   'CLIENT LIST': 'list',
+  'CLIENT INFO': 'row',
+  'CLIENT ID': 'id',
   'CLIENT KILL': 'kill',
   'CLIENT SETNAME': 'name',
   'CLIENT PAUSE': 'pause',

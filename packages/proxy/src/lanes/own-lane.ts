@@ -1,6 +1,7 @@
 import { encodeCommand } from '@firebreak/core'
 import { dispatchRare } from '../client/dispatch.ts'
 import type { OwnConnection, ProxyClient } from '../client/proxy-client.ts'
+import { isForOnlyNode } from '../cluster/only-node-commands.ts'
 import { type CommandMark, multiCommand } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import { carryOut, markOf } from '../session/session-commands.ts'
@@ -17,6 +18,9 @@ const crossSlotReply = Buffer.from("-CROSSSLOT Keys in request don't hash to the
 const authReply = Buffer.from(
   '-ERR Firebreak: who a client is cannot change while it has a connection to Redis for itself: send RESET before AUTH\r\n',
 )
+const queuedReply = Buffer.from('+QUEUED\r\n')
+/** What Redis refuses to queue, and EXEC therefore. */
+const spoilsTransaction = /^-ERR (unknown (sub)?command|wrong number of arguments)/i
 const tryAgainReply = Buffer.from('-TRYAGAIN the slot of the key has moved, and nothing was done: send it again\r\n')
 
 /** After so long a cluster that is not ready is asked again. */
@@ -30,8 +34,8 @@ interface RememberedRequest {
   readonly sinceMs: number
 }
 
-/** What changes the user or the database of a connection. */
-const changesSession: ReadonlySet<CommandMark | undefined> = new Set(['select', 'auth', 'hello'])
+/** What changes the user or the database of a connection, or may end the client: what follows waits for its answer. */
+const changesSession: ReadonlySet<CommandMark | undefined> = new Set(['select', 'auth', 'hello', 'kill'])
 
 /**
  * The connection to Redis that a client has for itself, while it has one: for a transaction, a subscription, a command
@@ -62,6 +66,11 @@ export class OwnLane implements PinnedOwner, OwnConnection {
   /** False where requests go to several nodes: none of them is the one for all that follows. */
   get mayStay(): boolean {
     return this.#client.cluster?.isSpread !== true
+  }
+
+  get mayBeBlocked(): boolean {
+    const { slots } = this.#client
+    return slots.owed > 0 && slots.head <= this.#lastBlocking
   }
 
   onPinnedReply(slot: number, bytes: Uint8Array, start: number, end: number, isLast: boolean): void {
@@ -152,8 +161,11 @@ export class OwnLane implements PinnedOwner, OwnConnection {
     const isFirst = request !== undefined && pinned?.inFlight === 1 && !pinned.hasSentMulti
     if (redirect === undefined || pinned === undefined || (redirect === 'later' && !isFirst)) {
       this.#remembered = undefined
+      if (pinned?.isInTransaction === true && spoilsTransaction.test(reply.toString('latin1'))) pinned.isSpoiled = true
       return reply
     }
+    // EXEC will be refused for the error before: as by one Redis, this is queued, and never carried out.
+    if (pinned.isSpoiled) return queuedReply
     if (redirect === 'later') {
       this.#client.host.runtime.timers.setTimeout(() => {
         if (this.#pinned === pinned) pinned.forward(request!.bytes, 0, request!.bytes.length)
@@ -215,9 +227,7 @@ export class OwnLane implements PinnedOwner, OwnConnection {
   finish(): void {
     const pinned = this.#pinned
     if (pinned === undefined || pinned.connection.isFinished) return
-    const { slots } = this.#client
-    const mayBeBlocked = slots.owed > 0 && slots.head <= this.#lastBlocking
-    if (!mayBeBlocked && !pinned.isPipe && !pinned.isMidRequest) return
+    if (!this.mayBeBlocked && !pinned.isPipe && !pinned.isMidRequest) return
     pinned.isTainted = true
     pinned.connection.finish()
   }
@@ -261,7 +271,9 @@ export class OwnLane implements PinnedOwner, OwnConnection {
     const { command, bytes, start, end } = client.request
     // What is answered before it closes is answered; then others are open.
     if (pinned.connection.isFinished) return client.waitForReplies()
-    if (command.way === 'own' && !pinned.hasSentMulti) {
+    // To a subscriber the server refuses what it asks about the cluster.
+    const isForProxy = command.way === 'own' || (isForOnlyNode(client) && (!pinned.isSubscribed || this.isResp3()))
+    if (isForProxy && !pinned.hasSentMulti) {
       return !this.awaitsAnswers() && dispatchRare(client)
     }
     const showsPassword = command.mark === 'auth' || (command.mark === 'hello' && client.args.length > 2)
@@ -311,12 +323,14 @@ export class OwnLane implements PinnedOwner, OwnConnection {
   /** Sends the request at hand over a connection of its own. */
   send(pinned: PinnedLane): void {
     const client = this.#client
+    // What is sent may be another request than the client's.
+    const mark = markOf(client)
     const { command, bytes, start, end } = client.request
     const sentMs = command.mayBlock ? undefined : client.host.turn.nowMs
     const slot = client.slots.take()
     if (command.mayBlock && !pinned.hasSentMulti) this.#lastBlocking = slot
     else if (slot === 0) this.#lastBlocking = -1
-    pinned.send(bytes, start, end, slot, markOf(client), { commandId: command.id, sentMs })
+    pinned.send(bytes, start, end, slot, mark, { commandId: command.id, sentMs })
     if (!this.#waitsForAnswer) return
     this.#waitsForAnswer = false
     client.waitForReplies()

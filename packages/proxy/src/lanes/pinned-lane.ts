@@ -98,6 +98,10 @@ export class PinnedLane {
   hasStreamed = false
   /** The rest of a request is still to be sent: nobody else may have the connection, whatever was answered. */
   isMidRequest = false
+  /** A command of the open transaction was refused, in a way that EXEC is refused for. */
+  isSpoiled = false
+  /** The server's id of it, once its client has asked for it. */
+  serverId: number | undefined
   /** Whose requests they are, for the slow log. */
   asker: ReplyTarget | undefined
   /** MULTI, EXEC and DISCARD that are not answered yet, and whether the last of them is to open a transaction. */
@@ -379,7 +383,7 @@ export class PinnedLane {
   }
 
   #endTransaction(): void {
-    this.#isInTransaction = false
+    this.#isInTransaction = this.isSpoiled = false
     this.#isWatching = false
   }
 }

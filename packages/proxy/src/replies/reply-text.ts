@@ -9,11 +9,13 @@ export function lostReply(error: UpstreamLostError, wasSent: boolean): Buffer {
   )
 }
 
-/** A reply of one text (bulk or verbatim) with more text behind it. */
-export function longerText(reply: Buffer, more: string): Buffer {
-  const bodyStart = reply.indexOf(0x0a) + 1
-  const body = reply.subarray(bodyStart, reply.length - 2)
-  const added = Buffer.from(more, 'latin1')
-  const head = Buffer.from(`${String.fromCharCode(reply[0]!)}${body.length + added.length}\r\n`)
-  return Buffer.concat([head, body, added, Buffer.from('\r\n')])
+/** True for a reply of one text: bulk or verbatim. */
+export function isText(reply: Uint8Array): boolean {
+  return reply[0] === 0x24 || reply[0] === 0x3d
+}
+
+/** A reply of one text with another text in its place, made of it (latin1, with its format where it is verbatim). */
+export function editedText(reply: Buffer, edit: (text: string) => string): Buffer {
+  const text = edit(reply.toString('latin1', reply.indexOf(0x0a) + 1, reply.length - 2))
+  return Buffer.from(`${String.fromCharCode(reply[0]!)}${text.length}\r\n${text}\r\n`, 'latin1')
 }

@@ -8,9 +8,9 @@ export class Input {
     return this.#start === this.#end
   }
 
-  /** True when as much is there as may wait behind a request. */
-  get isFull(): boolean {
-    return this.#end - this.#start >= readAheadBytes
+  /** How much is there. */
+  get length(): number {
+    return this.#end - this.#start
   }
 
   get bytes(): Buffer {
@@ -63,5 +63,3 @@ export class Input {
 }
 
 const keptBytes = 16 * 1024
-/** The end of a client that waits is seen once all before it is read: so much is, and one read more at most. */
-const readAheadBytes = 256 * 1024

@@ -17,10 +17,20 @@ export interface RosterQuery {
   readonly filter: ClientFilter
 }
 
+/** A client of the proxy in CLIENT LIST. */
+export interface RosterRow {
+  /** The address of the connection that it has for itself, as the server sees it. */
+  readonly connectionAddress: string | undefined
+  /** What its row in the server's list shows in place of that connection's. */
+  readonly fields: Readonly<Record<string, string>>
+  /** Its row where the server has none; undefined where the filter leaves it out. */
+  readonly line: string | undefined
+}
+
 /** What became of it. */
 export interface RosterAnswer {
-  /** Of `list`: a line for each. */
-  readonly lines: string
+  /** Of `list`: the clients that are meant, and those whose connection the server lists. */
+  readonly rows: readonly RosterRow[]
   /** Of `kill`: how many were closed. */
   readonly killed: number
 }

@@ -1,7 +1,7 @@
 import type { TimerHandle, Timers } from '@firebreak/core'
 import type { ProxyClient } from '../client/proxy-client.ts'
-import type { RosterAnswer, RosterQuery } from './client-filter.ts'
-import { isMeant, listedClient, listLine } from './listed-client.ts'
+import type { RosterAnswer, RosterQuery, RosterRow } from './client-filter.ts'
+import { isMeant, listedClient, rowOf } from './listed-client.ts'
 
 /** What threads tell each other about their clients. */
 export type RosterNews =
@@ -9,7 +9,7 @@ export type RosterNews =
   | { readonly answered: string; readonly answer: RosterAnswer }
 
 interface Pending {
-  lines: string
+  readonly rows: RosterRow[]
   killed: number
   missing: number
   readonly onAnswer: (answer: RosterAnswer) => void
@@ -48,14 +48,20 @@ export class ClientRoster {
 
   /** Asks all threads. `asker` is not closed here: it is owed the answer first. */
   ask(query: RosterQuery, asker: ProxyClient, onAnswer: (answer: RosterAnswer) => void): void {
-    const { lines, killed } = this.#carryOut(query, asker)
+    const answer = this.#carryOut(query, asker)
     if (this.#otherThreads === 0) {
-      onAnswer({ lines, killed })
+      onAnswer(answer)
       return
     }
     const id = `${this.#thread} ${++this.#asked}`
     const timer = this.#timers.setTimeout(() => this.#finish(id), answerMs)
-    this.#pending.set(id, { lines, killed, missing: this.#otherThreads, onAnswer, timer })
+    this.#pending.set(id, {
+      rows: [...answer.rows],
+      killed: answer.killed,
+      missing: this.#otherThreads,
+      onAnswer,
+      timer,
+    })
     this.publish({ asked: id, query })
   }
 
@@ -67,30 +73,32 @@ export class ClientRoster {
     }
     const pending = this.#pending.get(news.answered)
     if (pending === undefined) return
-    pending.lines += news.answer.lines
+    pending.rows.push(...news.answer.rows)
     pending.killed += news.answer.killed
     if (--pending.missing === 0) this.#finish(news.answered)
   }
 
   #finish(id: string): void {
-    const { lines, killed, timer, onAnswer } = this.#pending.get(id)!
+    const { rows, killed, timer, onAnswer } = this.#pending.get(id)!
     this.#pending.delete(id)
     timer.cancel()
-    onAnswer({ lines, killed })
+    onAnswer({ rows, killed })
   }
 
   #carryOut({ act, filter }: RosterQuery, asker: ProxyClient | undefined): RosterAnswer {
-    let lines = ''
+    const rows: RosterRow[] = []
     let killed = 0
     for (const client of [...this.#clients]) {
       const listed = listedClient(client)
-      if (!isMeant(listed, filter)) continue
-      if (act === 'list') lines += listLine(listed)
+      if (act === 'list') {
+        const row = rowOf(listed, filter)
+        if (row !== undefined) rows.push(row)
+      } else if (!isMeant(listed, filter)) continue
       else if (client !== asker) {
         client.destroy()
         killed++
       } else if (!filter.skipsAsker) killed++
     }
-    return { lines, killed }
+    return { rows, killed }
   }
 }

@@ -1,5 +1,5 @@
 import type { ProxyClient } from '../client/proxy-client.ts'
-import type { ClientFilter } from './client-filter.ts'
+import type { ClientFilter, RosterRow } from './client-filter.ts'
 
 /** What CLIENT LIST and CLIENT KILL know of a client. */
 export interface ListedClient {
@@ -17,6 +17,10 @@ export interface ListedClient {
   readonly unreadBytes: number
   /** It has a connection to Redis for itself, which the server lists. */
   readonly isKnownToServer: boolean
+  /** That connection's address as the server sees it, where there is one. */
+  readonly connectionAddress: string | undefined
+  /** What that connection's row shows in place of what is the connection's alone. */
+  readonly fields: Readonly<Record<string, string>>
 }
 
 /** A client as it is now. */
@@ -37,6 +41,8 @@ export function listedClient(client: ProxyClient): ListedClient {
     idleMs: host.turn.nowMs - client.lastActiveMs,
     unreadBytes: client.backlog.bytes,
     isKnownToServer: own.pinned !== undefined,
+    connectionAddress: own.pinned?.connection.localAddress,
+    fields: rowFields(client),
   }
 }
 
@@ -58,8 +64,33 @@ export function isMeant(client: ListedClient, filter: ClientFilter): boolean {
   )
 }
 
+/** A client in CLIENT LIST; undefined where it is not in it. */
+export function rowOf(listed: ListedClient, filter: ClientFilter): RosterRow | undefined {
+  const { fields, connectionAddress } = listed
+  const line = isMeant({ ...listed, isKnownToServer: false }, filter) ? listLine(listed) : undefined
+  return line === undefined && connectionAddress === undefined ? undefined : { connectionAddress, fields, line }
+}
+
+/** What the row of a client's own connection shows of the client itself; all else is the server's word. */
+export function rowFields({ id, own, session, transport, host, sinceMs }: ProxyClient): Record<string, string> {
+  return {
+    id: String(own.pinned?.serverId ?? id),
+    addr: transport.peer,
+    laddr: transport.local,
+    age: String(Math.floor((host.turn.nowMs - sinceMs) / 1000)),
+    ...(session.username !== undefined && { user: session.username }),
+  }
+}
+
+/** A row of the server with other fields in it. */
+export function rowWith(row: string, fields: Readonly<Record<string, string>>): string {
+  return row.replace(/(^| )([a-z-]+)=[^ ]*/g, (field, gap: string, name: string) =>
+    fields[name] === undefined ? field : `${gap}${name}=${fields[name]}`,
+  )
+}
+
 /** A client as a line of CLIENT LIST. */
-export function listLine(client: ListedClient): string {
+function listLine(client: ListedClient): string {
   const { id, peer, local, name, user, type, database, version, ageMs, idleMs, unreadBytes } = client
   const times = `age=${Math.floor(ageMs / 1000)} idle=${Math.floor(idleMs / 1000)} flags=${type === 'pubsub' ? 'P' : 'N'}`
   const sizes = 'qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0'

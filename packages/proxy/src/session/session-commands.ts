@@ -3,8 +3,9 @@ import type { ProxyClient } from '../client/proxy-client.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import { noName } from '../lanes/connection-name.ts'
 import type { ReplyMark } from '../lanes/pinned-lane.ts'
+import { HelloReply, helloReply } from '../replies/hello-reply.ts'
 import { integerIn, isWord } from '../requests/words.ts'
-import { killMark, listMark } from '../roster/roster-marks.ts'
+import { idMark, killMark, listMark, rowMark } from '../roster/roster-marks.ts'
 import { type Identity, identityOf } from '../upstream/identity.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import { type HelloOption, helloOf, isName } from './hello-request.ts'
@@ -93,6 +94,7 @@ export function markOf(client: ProxyClient): ReplyMark | undefined {
       return {
         command,
         staysIfRefused: !isWhole && client.own.mayStay,
+        complete: (reply, answer) => answer(helloReply(client, reply)),
         onDone: () => {
           if (identity !== undefined) session.identity = identity
           if (version !== undefined) session.version = version
@@ -114,6 +116,10 @@ export function markOf(client: ProxyClient): ReplyMark | undefined {
     }
     case 'list':
       return listMark(client)
+    case 'row':
+      return rowMark(client)
+    case 'id':
+      return idMark(client)
     case 'kill':
       return killMark(client)
     case 'name': {
@@ -214,7 +220,8 @@ function hello(client: ProxyClient): boolean {
   const { session, args, host } = client
   if (args.length === 1) {
     if (!session.isKnown) client.answerNow(helloNoAuth)
-    else return toServer(client)
+    else if (client.own.pinned !== undefined) return toServer(client)
+    else client.sendShared(client.lanes.forCommands(), new HelloReply(client), 0)
     return true
   }
   if (client.slots.owed > 0) return client.waitForReplies()
@@ -246,9 +253,24 @@ function hello(client: ProxyClient): boolean {
     session.version = version
     if (name !== undefined) session.name = name
   }
+  const reply = new HelloReply(client)
+  const again = name === undefined || host.users !== undefined ? undefined : sendAgainAlone(client, reply.slot)
   client.request.rewrite(plain)
-  client.sendShared(lane, new Committing(client, commit), 0)
+  client.sendShared(lane, new Committing(client, commit, reply, again), 0)
   return true
+}
+
+/**
+ * Some servers take a name from who has yet to show a password, and refuse the rest. What this one does only a connection
+ * of the client's own tells, which it then keeps.
+ */
+function sendAgainAlone(client: ProxyClient, slot: number): () => void {
+  const bytes = client.request.copy()
+  const mark = { ...markOf(client)!, staysIfRefused: client.own.mayStay }
+  return () => {
+    client.own.pinTo(client.host.node).send(bytes, 0, bytes.length, slot, mark)
+    client.waitForReplies()
+  }
 }
 
 /** Where the proxy has users of its own: one option after the other, as Redis does; gives what it is refused with. */
@@ -269,12 +291,18 @@ function carryOutOptions(client: ProxyClient, users: ProxyUser, options: readonl
 /** Waits for the reply that says whether a client's state has changed; no request is taken before it. */
 class Committing implements ReplyTarget {
   readonly #client: ProxyClient
-  readonly #slot: number
+  readonly #reply: ReplyTarget
+  readonly #tag: number
   readonly #commit: () => void
 
-  constructor(client: ProxyClient, commit: () => void) {
+  /** Carries it out in another way where the server wants a password first. */
+  readonly #again: (() => void) | undefined
+
+  constructor(client: ProxyClient, commit: () => void, reply?: ReplyTarget, again?: () => void) {
+    this.#again = again
     this.#client = client
-    this.#slot = client.slots.take()
+    this.#reply = reply ?? client
+    this.#tag = reply === undefined ? client.slots.take() : 0
     this.#commit = commit
     client.hold()
   }
@@ -284,12 +312,17 @@ class Committing implements ReplyTarget {
       this.#commit()
       this.#client.stateChanged()
     }
-    this.#client.onReply(this.#slot, bytes, start, end, isLast)
+    this.#reply.onReply(this.#tag, bytes, start, end, isLast, type)
     if (isLast) this.#client.letGo()
   }
 
   onLost(_tag: number, error: UpstreamLostError, wasSent: boolean): void {
-    this.#client.onLost(this.#slot, error, wasSent)
+    if (this.#again !== undefined && error.refusal?.toString('latin1').startsWith('-NOAUTH')) {
+      this.#again()
+      this.#client.letGo()
+      return
+    }
+    this.#reply.onLost(this.#tag, error, wasSent)
     // What is sent behind a SELECT must not be done in another database: without the server's word the client goes.
     if (error.refusal === undefined) this.#client.endAfterReplies()
     this.#client.letGo()

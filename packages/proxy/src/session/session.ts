@@ -26,6 +26,11 @@ export class Session implements ConnectionState {
     return this.username ?? String(this.identity.username ?? 'default')
   }
 
+  /** True where the client has shown credentials to Redis itself. */
+  get hasShownUser(): boolean {
+    return this.username === undefined && this.identity.id !== this.#start.identity.id
+  }
+
   /** True where a client is to Redis, as it connects, what any connection is that says nothing. */
   get startsPlain(): boolean {
     return this.#start.identity.id === nobody.id && this.#start.database === 0

@@ -29,6 +29,8 @@ export interface LaneKeeper {
   onRetired(lane: SharedLane): void
   /** Its connection is gone. */
   onClosed(lane: SharedLane): void
+  /** The server has ended it. */
+  onCut(lane: SharedLane): void
 }
 
 /** Is told of each reply when its request was sent. */
@@ -166,6 +168,7 @@ export class SharedLane implements ReplyReceiver {
   onLost(error: UpstreamLostError, wasReady: boolean): void {
     this.retire()
     this.#keeper.onClosed(this)
+    if (wasReady) this.#keeper.onCut(this)
     const head = this.#head
     const tail = this.#tail
     this.#head = tail

@@ -92,6 +92,11 @@ export class UpstreamConnection implements TransportOwner {
     return this.target.path ?? `${this.target.host}:${this.target.port}`
   }
 
+  /** Its own address, by which the server lists it; undefined where it has none, as over a unix socket. */
+  get localAddress(): string | undefined {
+    return this.#isReady && this.target.path === undefined ? this.#transport?.local : undefined
+  }
+
   pause(): void {
     this.#transport?.pause()
   }

@@ -1,7 +1,7 @@
 import { LatencyTable } from '../observe/latency-table.ts'
 import { NodeHealth } from '../observe/node-health.ts'
 import type { ConnectTarget } from '../transport/transport.ts'
-import type { ConnectionState } from './identity.ts'
+import type { ConnectionState, Identity } from './identity.ts'
 import { type LaneKeeper, type LaneUse, type LatencySink, type ReplyTarget, SharedLane } from './shared-lane.ts'
 import { type ReplyReceiver, UpstreamConnection, type UpstreamSettings } from './upstream-connection.ts'
 
@@ -13,6 +13,8 @@ export interface NodeSettings extends UpstreamSettings {
   /** A request took longer than this, in milliseconds. */
   readonly slowMs: number
   readonly onSlow: (node: UpstreamNode, commandId: number, elapsedMs: number, target: ReplyTarget) => void
+  /** The server has ended a shared connection of that user. */
+  readonly onCut?: (node: UpstreamNode, identity: Identity) => void
 }
 
 interface IdleConnection {
@@ -109,6 +111,10 @@ export class UpstreamNode implements LaneKeeper {
 
   onClosed(lane: SharedLane): void {
     this.#retired.delete(lane)
+  }
+
+  onCut(lane: SharedLane): void {
+    this.#settings.onCut?.(this, lane.state.identity)
   }
 
   /** A connection for one client alone; `fresh` where it must not have been anybody's before. */

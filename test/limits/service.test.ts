@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { Agent, get } from 'node:http'
+import { Agent, request } from 'node:http'
 import { join } from 'node:path'
 import {
   type GuardedChild,
@@ -30,14 +30,15 @@ afterAll(async () => {
 
 const agent = new Agent({ keepAlive: true, maxSockets: 20 })
 
-function call(url: string): Promise<{ status: number; body: string }> {
+function call(url: string, method = 'GET'): Promise<{ status: number; body: string }> {
   return new Promise((resolve, reject) => {
-    get(url, { agent }, (response) => {
+    const sent = request(url, { agent, method }, (response) => {
       let body = ''
       response.setEncoding('utf8')
       response.on('data', (chunk: string) => (body += chunk))
       response.on('end', () => resolve({ status: response.statusCode ?? 0, body }))
-    }).on('error', reject)
+    })
+    sent.on('error', reject).end()
   })
 }
 
@@ -68,7 +69,7 @@ test('a reload every second under load: no error, and every answer is of one ver
   const versions = new Set<number>()
   const callers = Array.from({ length: 8 }, async (_, caller) => {
     while (!isOver) {
-      const { status, body } = await call(`${url}/browse?act=load&uid=${caller}&_writeThrough=yes`)
+      const { status, body } = await call(`${url}/browse?act=load&uid=${caller}&_writeThrough=yes`, 'POST')
       expect(status).toBe(200)
       const row = JSON.parse(body) as { Version: number; Str_reason: string; Ret_type: number }
       expect(row).toMatchObject({ Ret_type: 1, Str_reason: `policy ${row.Version}` })
@@ -117,7 +118,7 @@ test('two services on one Redis admit together exactly the limit, in lists and i
     const services = await Promise.all([start(...shared), start(...shared)])
     const rows = await Promise.all(
       Array.from({ length: 50 }, async (_, index) => {
-        const { body } = await call(`${services[index % 2]!.url}/browse?uid=1&_writeThrough=yes`)
+        const { body } = await call(`${services[index % 2]!.url}/browse?uid=1&_writeThrough=yes`, 'POST')
         return JSON.parse(body) as { Ret_type: number }
       }),
     )

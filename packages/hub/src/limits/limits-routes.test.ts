@@ -29,6 +29,7 @@ beforeEach(async () => {
 afterEach(() => app.close())
 
 const get = async (url: string) => (await app.inject(`/v1/limits/${url}`)).json()
+const count = async (url: string) => (await app.inject({ method: 'POST', url: `/v1/limits/${url}` })).json()
 const post = async (url: string, payload: unknown, type = 'application/json') => {
   const body = typeof payload === 'string' ? payload : JSON.stringify(payload)
   const response = await app.inject({
@@ -44,8 +45,8 @@ test('browse, update and value', async () => {
   expect(await get('browse?act=ask&uid=1')).toMatchObject({ Ret_type: 1, Ret_code: 0, Version: 1 })
   expect(await get('browse?act=none')).toMatchObject({ Ret_type: 0, Version: 1 })
   expect(await get('browse?ip=10.2.3.4')).toMatchObject({ Ret_type: 2, Ret_code: 103, Str_reason: 'Deny' })
-  expect(await get('update?act=ask&uid=1')).toEqual({ err_no: 0, err_msg: 'OK', Version: 1 })
-  expect(await get('update?act=ask&uid=1')).toMatchObject({ err_no: 0 })
+  expect(await count('update?act=ask&uid=1')).toEqual({ err_no: 0, err_msg: 'OK', Version: 1 })
+  expect(await count('update?act=ask&uid=1')).toMatchObject({ err_no: 0 })
   expect(await get('browse?act=ask&uid=1')).toMatchObject({ Ret_type: 2, Ret_code: 201 })
   expect(await get('value?rule_no=201&act=ask&uid=1')).toMatchObject({ err_no: 0, cache_val: 2 })
   expect((await app.inject('/v1/limits/value?rule_no=999&uid=1')).statusCode).toBe(404)
@@ -53,7 +54,7 @@ test('browse, update and value', async () => {
 
 test('browse writes through: checks and counts at once, denied calls not', async () => {
   for (const expected of [1, 1, 2, 2]) {
-    expect(await get('browse?act=ask&uid=7&_writeThrough=yes')).toMatchObject({ Ret_type: expected })
+    expect(await count('browse?act=ask&uid=7&_writeThrough=yes')).toMatchObject({ Ret_type: expected })
   }
   expect(await get('value?rule_no=201&act=ask&uid=7')).toMatchObject({ cache_val: 2 })
   const { body } = await post('browse', { act: 'ask', uid: 7 })
@@ -64,7 +65,7 @@ test('browse writes through: checks and counts at once, denied calls not', async
 })
 
 test('browse_complete gives every rule that is over', async () => {
-  for (let call = 0; call < 3; call++) await get('update?act=ask&uid=1')
+  for (let call = 0; call < 3; call++) await count('update?act=ask&uid=1')
   const all = (await get('browse_complete?act=ask&uid=1&ip=10.0.0.1')) as { Ret_code: number }[]
   expect(all.map(({ Ret_code }) => Ret_code)).toEqual([103, 201, 202])
   expect(await get('browse_complete?act=ask&uid=2')).toMatchObject([{ Ret_type: 1 }])
@@ -89,12 +90,12 @@ test('multi_browse answers many at once, in both forms', async () => {
 })
 
 test('feedback takes entries back once per request id', async () => {
-  for (let call = 0; call < 2; call++) await get('update?act=index&uid=1')
+  for (let call = 0; call < 2; call++) await count('update?act=index&uid=1')
   expect(await get('browse?act=index&uid=1')).toMatchObject({ Ret_code: 301 })
-  expect(await get('feedback?act=index&uid=1&_feedbackType=erase1&_requestId=r')).toMatchObject({ changed: 1 })
-  expect(await get('feedback?act=index&uid=1&_feedbackType=erase1&_requestId=r')).toMatchObject({ changed: 0 })
+  expect(await count('feedback?act=index&uid=1&_feedbackType=erase1&_requestId=r')).toMatchObject({ changed: 1 })
+  expect(await count('feedback?act=index&uid=1&_feedbackType=erase1&_requestId=r')).toMatchObject({ changed: 0 })
   expect(await get('value?rule_no=301&act=index&uid=1')).toMatchObject({ cache_val: 1 })
-  await get('feedback?act=index&uid=1&_feedbackType=erase2')
+  await count('feedback?act=index&uid=1&_feedbackType=erase2')
   expect(await get('value?rule_no=301&act=index&uid=1')).toMatchObject({ cache_val: 0 })
 })
 
@@ -107,7 +108,7 @@ test('rules with their counts, alive and metrics', async () => {
 })
 
 test('a reload is versioned; a broken file is refused with file:line and the old policy stays', async () => {
-  await get('update?act=ask&uid=1')
+  await count('update?act=ask&uid=1')
   writeFileSync(file, rules.replace('count=2', 'count=1'))
   expect((await post('reload', {})).body).toEqual({ Version: 2 })
   expect(await get('browse?act=ask&uid=1')).toMatchObject({ Ret_code: 201, Version: 2 })

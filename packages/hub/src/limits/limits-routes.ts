@@ -9,6 +9,7 @@ import {
 } from '@firebreak/limits'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
+import { ApiProblem } from '../errors.ts'
 
 /** What the routes need. */
 export interface LimitsRoutesOptions {
@@ -45,20 +46,22 @@ export async function limitsRoutes(app: FastifyInstance, options: LimitsRoutesOp
   app.setErrorHandler(sendProblem)
 
   const both = { method: ['GET', 'POST'] as ['GET', 'POST'] }
+  // What counts is a POST: browsers, caches and crawlers GET whatever they find.
+  for (const call of ['update', 'feedback']) app.get(`/v1/limits/${call}`, () => refuseGet(`${call} changes counters`))
 
   app.route({
     ...both,
     url: '/v1/limits/browse',
     handler: (request, reply) => {
       const parameters = parametersOf(request)
-      const answer = service.browse(parameters, writesThrough(parameters))
+      const answer = service.browse(parameters, writesThrough(parameters, request))
       if (!(answer instanceof Promise)) return sendJson(reply, answer.json)
       return answer.then(({ json }) => sendJson(reply, json))
     },
   })
 
   app.route({
-    ...both,
+    method: 'POST',
     url: '/v1/limits/update',
     handler: async (request) => ({ err_no: 0, err_msg: 'OK', Version: await service.update(parametersOf(request)) }),
   })
@@ -68,7 +71,7 @@ export async function limitsRoutes(app: FastifyInstance, options: LimitsRoutesOp
     url: '/v1/limits/browse_complete',
     handler: async (request, reply) => {
       const parameters = parametersOf(request)
-      const answers = await service.browseComplete(parameters, writesThrough(parameters))
+      const answers = await service.browseComplete(parameters, writesThrough(parameters, request))
       return sendJson(reply, `[${answers.map(({ json }) => json).join(',')}]`)
     },
   })
@@ -79,18 +82,21 @@ export async function limitsRoutes(app: FastifyInstance, options: LimitsRoutesOp
     handler: async (request, reply) => {
       const source = Array.isArray(request.body) ? request.body : JSON.parse(parametersOf(request)['argsJson'] ?? '[]')
       const jobs = jobsSchema.parse(source)
-      const results = jobs.map(async (job) => {
+      const calls = jobs.map((job) => {
         const isOld = 'Arg' in job
         const parameters: CallParameters = isOld ? Object.fromEntries(new URLSearchParams(job.Arg)) : job.parameters
-        const { json } = await service.browse(parameters, writesThrough(parameters))
-        return `{"ID":${JSON.stringify(isOld ? job.ID : job.id)},"Result":${json}}`
+        return { job, parameters, isWrite: writesThrough(parameters, request) }
+      })
+      const results = calls.map(async ({ job, parameters, isWrite }) => {
+        const { json } = await service.browse(parameters, isWrite)
+        return `{"ID":${JSON.stringify('ID' in job ? job.ID : job.id)},"Result":${json}}`
       })
       return sendJson(reply, `[${(await Promise.all(results)).join(',')}]`)
     },
   })
 
   app.route({
-    ...both,
+    method: 'POST',
     url: '/v1/limits/feedback',
     handler: async (request) => {
       const parameters = parametersOf(request)
@@ -192,8 +198,14 @@ function parametersOf(request: FastifyRequest): CallParameters {
   return { ...query, ...body }
 }
 
-function writesThrough(parameters: CallParameters): boolean {
-  return parameters['_writeThrough'] === 'yes'
+function writesThrough(parameters: CallParameters, { method }: FastifyRequest): boolean {
+  if (parameters['_writeThrough'] !== 'yes') return false
+  if (method !== 'POST') refuseGet('_writeThrough=yes changes counters')
+  return true
+}
+
+function refuseGet(why: string): never {
+  throw new ApiProblem(405, 'FB_METHOD_REFUSED', `${why}: send it with POST`)
 }
 
 function sendJson(reply: FastifyReply, json: string): FastifyReply {
@@ -224,7 +236,7 @@ function metricsOf(service: RuleService): string {
 }
 
 /** Problems as RFC 9457 has them. */
-function sendProblem(error: FastifyError | Error, _: FastifyRequest, reply: FastifyReply): FastifyReply {
+export function sendProblem(error: FastifyError | Error, _: FastifyRequest, reply: FastifyReply): FastifyReply {
   const code = error instanceof FirebreakError ? error.code : undefined
   const status =
     error instanceof PolicyError
@@ -236,6 +248,7 @@ function sendProblem(error: FastifyError | Error, _: FastifyRequest, reply: Fast
           : ((error as FastifyError).statusCode ?? 503)
   const detail = error instanceof z.ZodError ? z.prettifyError(error) : error.message
   const place = error instanceof PolicyError ? { file: error.file, line: error.line } : {}
+  if (status === 405) reply.header('allow', 'POST')
   return reply
     .code(status)
     .type('application/problem+json')
@@ -244,7 +257,9 @@ function sendProblem(error: FastifyError | Error, _: FastifyRequest, reply: Fast
 
 const titles: Record<number, string> = {
   400: 'Bad request',
+  403: 'Refused',
   404: 'Not found',
+  405: 'Only POST',
   422: 'The policy is not valid; the one in force stays',
   503: 'The store of counters cannot be reached',
 }

@@ -25,13 +25,13 @@ async function toldAt(place: { host: string; port: number } | { path: string }):
 
 describe.each(['net', 'raw'] as const)('over %s', (transport) => {
   test('a proxy that listens everywhere tells each client the address that it has reached', async () => {
-    const { port } = await stage.start({ host: '0.0.0.0', asCluster: true, transport })
+    const { port } = await stage.start({ host: '0.0.0.0', allowAnyone: true, asCluster: true, transport })
     expect(await toldAt({ host: '127.0.0.1', port })).toBe(`127.0.0.1:${port}`)
     expect(await toldAt({ host: '127.0.0.2', port })).toBe(`127.0.0.2:${port}`)
   })
 
   test('so does one that listens on both protocols, in the words of the older', async () => {
-    const { port } = await stage.start({ host: '::', asCluster: true, transport })
+    const { port } = await stage.start({ host: '::', allowAnyone: true, asCluster: true, transport })
     expect(await toldAt({ host: '127.0.0.2', port })).toBe(`127.0.0.2:${port}`)
     expect(await toldAt({ host: '::1', port })).toBe(`::1:${port}`)
   })
@@ -39,13 +39,18 @@ describe.each(['net', 'raw'] as const)('over %s', (transport) => {
 
 test('so does one before a cluster', async () => {
   const redis = await stage.fake(({ 0: word }) => (word === 'CLUSTER' ? slotsOf([redis.port]) : '+PONG\r\n'))
-  const { port } = await stage.start({ upstream: `127.0.0.1:${redis.port}`, mode: 'cluster', host: '0.0.0.0' })
+  const { port } = await stage.start({
+    upstream: `127.0.0.1:${redis.port}`,
+    mode: 'cluster',
+    host: '0.0.0.0',
+    allowAnyone: true,
+  })
   expect(await toldAt({ host: '127.0.0.2', port })).toBe(`127.0.0.2:${port}`)
 })
 
 test('what is to be announced wins, for all', async () => {
   const announce = { host: 'redis.example', port: 7000 }
-  const { port } = await stage.start({ host: '0.0.0.0', asCluster: true, announce })
+  const { port } = await stage.start({ host: '0.0.0.0', allowAnyone: true, asCluster: true, announce })
   expect(await toldAt({ host: '127.0.0.1', port })).toBe('redis.example:7000')
 })
 

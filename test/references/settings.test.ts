@@ -33,6 +33,7 @@ test('every option of the proxy has a setting', () => {
     sentinelGroup: ['sentinelGroup'],
     sentinelPassword: ['sentinelPassword'],
     host: ['host'],
+    allowAnyone: ['allowAnyone'],
     port: ['port'],
     path: ['path'],
     tls: ['tlsCert', 'tlsKey', 'tlsCa'],

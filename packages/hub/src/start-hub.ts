@@ -9,6 +9,7 @@ import {
   type Rule,
   resolveOtlpOptions,
 } from '@firebreak/core'
+import type { HttpBounds } from '@firebreak/core/node'
 import type { FastifyBaseLogger } from 'fastify'
 import { pino } from 'pino'
 import { NatsIngest } from './collect/nats-ingest.ts'
@@ -53,6 +54,8 @@ export interface HubOptions extends HubCoreOptions {
   readonly consoleFolder?: string
   /** App tokens and people's tokens. @default none: everybody on this machine may do everything */
   readonly tokens?: HubTokens
+  /** What strangers may take of the port: connections, and time for their requests. @default those of `HttpBounds` */
+  readonly connections?: HttpBounds
   /** Names, beside loopback and own addresses, under which browsers reach the hub. @default [] */
   readonly allowedHosts?: readonly string[]
   /** PEM files; with `caFile`, callers must show a certificate of it. @default plain HTTP */
@@ -135,6 +138,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     host,
     port,
     tokens: hasSecrets(tokens) ? tokens : undefined,
+    connections: options.connections,
     allowedHosts: options.allowedHosts ?? [],
     consoleFolder: options.consoleFolder,
     tls,

@@ -29,6 +29,8 @@ export interface ProxyOptions {
   readonly sentinelPassword?: string
   /** @default '127.0.0.1' */
   readonly host?: string
+  /** Lets anybody in where the host is not loopback and neither the proxy nor Redis asks who it is. @default false */
+  readonly allowAnyone?: boolean
   /** 0 takes a free one. @default 6380 */
   readonly port?: number
   /** Listens on this unix socket instead of a port. */
@@ -131,6 +133,7 @@ const defaults = {
   mode: 'auto',
   sentinelGroup: 'mymaster',
   host: '127.0.0.1',
+  allowAnyone: false,
   port: 6380,
   workers: 1,
   transport: 'net',

@@ -48,7 +48,19 @@ export const proxySettings: SettingTable = {
       default: 'none',
       summary: 'the Sentinels’ own password',
     },
-    { name: 'host', type: text, placeholder: 'ADDRESS', default: '127.0.0.1', summary: 'where to listen' },
+    {
+      name: 'host',
+      type: text,
+      placeholder: 'ADDRESS',
+      default: '127.0.0.1',
+      summary: 'where to listen; beyond loopback see allowAnyone',
+    },
+    {
+      name: 'allowAnyone',
+      type: onOrOff,
+      default: 'false',
+      summary: 'listen beyond loopback though neither the proxy (user, tlsCa) nor Redis asks clients who they are',
+    },
     { name: 'port', type: portNumber, placeholder: 'PORT', default: '6380', summary: 'the port; 0 takes a free one' },
     {
       name: 'path',

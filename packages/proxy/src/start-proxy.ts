@@ -8,6 +8,7 @@ import {
   resolveOtlpOptions,
   systemRuntime,
 } from '@firebreak/core'
+import { checkExposure } from './check-exposure.ts'
 import { ProxyStartError } from './errors.ts'
 import { type MetricsServer, serveMetrics } from './observe/metrics-server.ts'
 import { mergeThreads, processFamilies } from './observe/proxy-families.ts'
@@ -34,6 +35,7 @@ export interface FirebreakProxy {
 export async function startProxy(options: ProxyOptions): Promise<FirebreakProxy> {
   const resolved = resolveProxyOptions(options)
   const otlp = resolveOtlpOptions(options.otlp)
+  await checkExposure(resolved)
   const { port, families, close } = await (resolved.workers > 1
     ? startWorkers(options, resolved)
     : startAlone(resolved))

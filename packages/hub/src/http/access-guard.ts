@@ -41,6 +41,7 @@ export interface AccessGuardOptions {
 export class AccessGuard {
   readonly #hosts: ReadonlySet<string>
   readonly #apps: readonly { readonly name: string; readonly digest: Buffer }[] | undefined
+  #lastOwn: string | undefined
   readonly #people: readonly { readonly name: string; readonly role: Role; readonly digest: Buffer }[]
 
   constructor({ tokens, allowedHosts }: AccessGuardOptions) {
@@ -56,15 +57,19 @@ export class AccessGuard {
 
   /** Refuses what another site may have made a browser send. */
   checkOrigin(headers: IncomingHttpHeaders): void {
-    const host = hostName(headers.host)
-    if (host === undefined || !this.#isOwn(host)) {
+    if (!this.isOwnHost(headers.host)) {
       throw new ApiProblem(
         403,
         'FB_HOST_REFUSED',
-        `the hub does not answer to the name ${JSON.stringify(headers.host ?? '')}; use a loopback name, or add it to allowedHosts`,
+        `requests for the host ${JSON.stringify(headers.host ?? '')} are refused; use a loopback name, or add it to allowedHosts`,
         'Host',
       )
     }
+    this.checkSite(headers)
+  }
+
+  /** Refuses what a page of another site made a browser send. */
+  checkSite(headers: IncomingHttpHeaders): void {
     const { origin } = headers
     const isForeign = origin !== undefined && !isSameHost(origin, headers.host)
     if (isForeign || headers['sec-fetch-site'] === 'cross-site') {
@@ -108,8 +113,14 @@ export class AccessGuard {
     }
   }
 
-  #isOwn(host: string): boolean {
-    return this.#hosts.has(host) || (isIP(host) === 4 && host.startsWith('127.'))
+  /** True where a Host header names this machine. */
+  isOwnHost(header: string | undefined): boolean {
+    // A client asks for the same host every time.
+    if (header !== undefined && header === this.#lastOwn) return true
+    const host = hostName(header)
+    const isOwn = host !== undefined && (this.#hosts.has(host) || (isIP(host) === 4 && host.startsWith('127.')))
+    if (isOwn) this.#lastOwn = header
+    return isOwn
   }
 }
 

@@ -36,13 +36,18 @@ export interface ApiCall {
 
 /** Registers routes; input is parsed before a handler sees it. */
 export function registerRoutes(app: FastifyInstance, routes: readonly ApiRoute[], guard: AccessGuard): void {
+  const callers = new WeakMap<FastifyRequest, Caller>()
   for (const route of routes) {
     app.route({
       method: route.method,
       url: route.path,
       ...(route.bodyLimit !== undefined && { bodyLimit: route.bodyLimit }),
+      // Before the body: a stranger's is never read.
+      onRequest: async (request) => {
+        callers.set(request, callerOf(guard, request, route.role))
+      },
       async handler(request, reply) {
-        const caller = callerOf(guard, request, route.role)
+        const caller = callers.get(request)!
         const query = route.query === undefined ? undefined : parseInput(route.query, request.query, 'query')
         const body = route.body === undefined ? request.body : parseInput(route.body, request.body, '')
         const params = request.params as Record<string, string>

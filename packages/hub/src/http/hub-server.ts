@@ -2,7 +2,8 @@ import type { IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { type MetricFamily, type OtlpExporter, prometheusText } from '@firebreak/core'
-import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
+import { boundHttpServer, type HttpBounds, httpServerOptions } from '@firebreak/core/node'
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
 import { type WebSocket, WebSocketServer } from 'ws'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import type { SensorChannel } from '../deliver/sensor-channel.ts'
@@ -15,7 +16,9 @@ import { answerError } from './answer-error.ts'
 import { type ApiRoute, openApiOf, registerRoutes } from './api-route.ts'
 import { securityHeaders, serveConsole } from './console-files.ts'
 import { hubFamilies } from './hub-families.ts'
+import { limitHello } from './limit-hello.ts'
 import { LiveSockets } from './live-sockets.ts'
+import { closeUnreadBodies, portOptions } from './port-bounds.ts'
 import { hubRoutes } from './routes.ts'
 import { socketChannel } from './socket-channel.ts'
 
@@ -26,6 +29,7 @@ export interface HubServerOptions {
   readonly host: string
   readonly port: number
   readonly tokens: HubTokens | undefined
+  readonly connections: HttpBounds | undefined
   readonly allowedHosts: readonly string[]
   readonly consoleFolder: string | undefined
   readonly tls: { readonly cert: Buffer; readonly key: Buffer; readonly ca?: Buffer } | undefined
@@ -49,6 +53,8 @@ export class HubServer {
   readonly #live: LiveSockets
   // One frame a message; larger ones are the collector's to refuse, so that the sensor hears why and stays connected.
   readonly #sockets: WebSocketServer
+  // A console only listens.
+  readonly #liveSockets = new WebSocketServer({ noServer: true, maxPayload: 4096, handleProtocols: chooseProtocol })
   #isDraining = false
 
   constructor(core: HubCore, options: HubServerOptions) {
@@ -61,14 +67,21 @@ export class HubServer {
     const maxPayload = Math.max(16 * 1024 * 1024, core.options.maxReportBytes * 2)
     this.#sockets = new WebSocketServer({ noServer: true, maxPayload, handleProtocols: chooseProtocol })
     const tls = options.tls && {
-      https: { ...options.tls, ...(options.tls.ca !== undefined && { requestCert: true, rejectUnauthorized: true }) },
+      https: {
+        ...httpServerOptions(options.connections),
+        handshakeTimeout: options.connections?.headersTimeoutMs ?? 10_000,
+        ...options.tls,
+        ...(options.tls.ca !== undefined && { requestCert: true, rejectUnauthorized: true }),
+      },
     }
     this.app = Fastify({
       loggerInstance: options.logger,
       logController: new LogController({ disableRequestLogging: true }),
       forceCloseConnections: true,
+      ...portOptions(options.connections),
       ...tls,
     }) as unknown as FastifyInstance
+    boundHttpServer(this.app.server, options.connections)
   }
 
   /** Registers everything and listens; gives the port. */
@@ -77,10 +90,12 @@ export class HubServer {
     app.addHook('onRequest', async (request, reply) => {
       for (const [name, value] of Object.entries(securityHeaders)) reply.header(name, value)
       this.#guard.checkOrigin(request.headers)
+      if (request.is404) throw notFound(request)
     })
+    closeUnreadBodies(app)
     app.setErrorHandler(answerError)
     app.setNotFoundHandler((request) => {
-      throw new ApiProblem(404, 'FB_NOT_FOUND', `there is no ${request.method} ${request.url.split('?')[0]}`)
+      throw notFound(request)
     })
     app.addContentTypeParser('text/plain', { parseAs: 'string' }, (_request, body, done) => done(null, body))
     this.#registerHealth()
@@ -114,6 +129,7 @@ export class HubServer {
     this.#live.close()
     this.#sensors.close()
     this.#sockets.close()
+    this.#liveSockets.close()
     await this.app.close()
   }
 
@@ -137,9 +153,11 @@ export class HubServer {
       const path = request.url?.split('?')[0]
       if (path === '/v1/live') this.#guard.authorize(tokenOf(request.headers), 'viewer')
       else if (path !== '/v1/sensor') throw new ApiProblem(404, 'FB_NOT_FOUND', `there is no WebSocket at ${path}`)
-      this.#sockets.handleUpgrade(request, socket, head, (connection) => {
-        if (path === '/v1/live') this.#live.add(connection)
-        else this.#sensors.open(this.#channelOf(connection, socket), tokenOf(request.headers))
+      const sockets = path === '/v1/live' ? this.#liveSockets : this.#sockets
+      sockets.handleUpgrade(request, socket, head, (connection) => {
+        if (path === '/v1/live') return this.#live.add(connection)
+        const session = this.#sensors.open(this.#channelOf(connection, socket), tokenOf(request.headers))
+        limitHello(socket, connection, () => session.serviceId !== undefined)
       })
     } catch (error) {
       refuseUpgrade(socket, error)
@@ -149,6 +167,10 @@ export class HubServer {
   #channelOf(connection: WebSocket, stream: Duplex): SensorChannel {
     return socketChannel(connection, stream, () => this.#core.collector.countRefusal('too-large'))
   }
+}
+
+function notFound({ method, url }: FastifyRequest): ApiProblem {
+  return new ApiProblem(404, 'FB_NOT_FOUND', `there is no ${method} ${url.split('?')[0]}`)
 }
 
 /** A WebSocket that was asked for with subprotocols must be answered with one of them: never with the token. */

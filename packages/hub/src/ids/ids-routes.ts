@@ -1,6 +1,7 @@
 import { FirebreakError, type Runtime, systemRuntime } from '@firebreak/core'
 import { decodeSnowflake, type IdService, timePath } from '@firebreak/ids'
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import { ApiProblem } from '../errors.ts'
 
 /** What the id routes serve. */
 export interface IdsRoutesOptions {
@@ -76,9 +77,11 @@ const statuses: Record<string, number> = {
   FB_IDS_TAG_UNKNOWN: 404,
 }
 
-function sendError(reply: FastifyReply, error: unknown): FastifyReply {
+/** Answers an error with its code and sentence. */
+export function sendError(reply: FastifyReply, error: unknown): FastifyReply {
   if (error instanceof FirebreakError) {
-    return reply.code(statuses[error.code] ?? 503).send({ code: error.code, message: error.message })
+    const status = error instanceof ApiProblem ? error.statusCode : (statuses[error.code] ?? 503)
+    return reply.code(status).send({ code: error.code, message: error.message })
   }
   const status = (error as { statusCode?: number }).statusCode ?? 500
   const message = status < 500 ? (error as Error).message : 'the id service met an unexpected error'

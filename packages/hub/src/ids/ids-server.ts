@@ -1,9 +1,12 @@
 import { timingSafeEqual } from 'node:crypto'
 import { createServer } from 'node:http'
 import { InvalidOptionError } from '@firebreak/core'
+import { boundHttpServer, type HttpBounds, httpServerOptions } from '@firebreak/core/node'
 import { IdService, RespIdServer, type SegmentIds, type SnowflakeNode, timePath } from '@firebreak/ids'
 import fastify, { type FastifyInstance } from 'fastify'
-import { idsRoutes } from './ids-routes.ts'
+import { AccessGuard } from '../http/access-guard.ts'
+import { closeUnreadBodies, refuseStrangers } from '../http/port-bounds.ts'
+import { idsRoutes, sendError } from './ids-routes.ts'
 import { singleIdServer } from './single-id-path.ts'
 
 /** An id service of its own: HTTP and RESP. */
@@ -16,6 +19,8 @@ export interface IdsServerOptions {
   readonly respPort?: number
   /** What clients must show: `Authorization: Bearer …` over HTTP, AUTH over RESP. @default none */
   readonly token?: string
+  /** What strangers may take of the HTTP port. @default those of `HttpBounds` */
+  readonly connections?: HttpBounds
   readonly segments?: SegmentIds
   /**
    * Starts the snowflake node once HTTP is up and its port is known: peers ask for the time there. A rejection closes
@@ -44,11 +49,19 @@ export async function startIdsServer(options: IdsServerOptions): Promise<IdsServ
     throw new InvalidOptionError('token', token, `given where the service listens on ${host}, which is not loopback`)
   }
   const service = new IdService(segments === undefined ? {} : { segments })
+  const guard = new AccessGuard({ tokens: undefined, allowedHosts: [] })
   const app = fastify({
     forceCloseConnections: true,
     // With a token every request goes through the hook that looks at it.
-    serverFactory: (handler) => (token === undefined ? singleIdServer(service, handler) : createServer(handler)),
+    serverFactory: (handler) => {
+      const bounds = httpServerOptions(options.connections)
+      return token === undefined ? singleIdServer(service, guard, bounds, handler) : createServer(bounds, handler)
+    },
   })
+  boundHttpServer(app.server, options.connections)
+  closeUnreadBodies(app)
+  app.setErrorHandler((error, _request, reply) => sendError(reply, error))
+  refuseStrangers(app, guard, token !== undefined)
   if (token !== undefined) requireToken(app, token)
   app.get('/livez', async () => ({ status: 'up' }))
   app.get('/readyz', async (_request, reply) => {

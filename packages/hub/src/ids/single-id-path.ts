@@ -1,28 +1,44 @@
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http'
 import type { IdService } from '@firebreak/ids'
+import type { AccessGuard } from '../http/access-guard.ts'
 
 const segmentPath = '/api/segment/get/'
 const snowflakePath = '/api/snowflake/get/'
-const keepAliveMs = 72_000
 
 /**
  * A server that answers the one request that matters for speed, a single id that is in memory, before Fastify sees it:
  * routing, hooks and reply object cost as much again as `node:http` itself (`bench/ids`: http-vs-bare). Everything else,
  * and every error, is Fastify's.
  */
-export function singleIdServer(service: IdService, otherwise: RequestListener): Server {
+export function singleIdServer(
+  service: IdService,
+  guard: AccessGuard,
+  bounds: ServerOptions,
+  otherwise: RequestListener,
+): Server {
   // A request without a body gets a stream that has ended already: a fifth of the cost of a request for an id.
-  const server = createServer({ optimizeEmptyRequests: true }, (request, response) => {
-    if (!answerSingle(service, request, response)) otherwise(request, response)
+  return createServer({ ...bounds, optimizeEmptyRequests: true }, (request, response) => {
+    if (!answerSingle(service, guard, request, response)) otherwise(request, response)
   })
-  server.keepAliveTimeout = keepAliveMs
-  return server
 }
 
-function answerSingle(service: IdService, request: IncomingMessage, response: ServerResponse): boolean {
+function answerSingle(
+  service: IdService,
+  guard: AccessGuard,
+  request: IncomingMessage,
+  response: ServerResponse,
+): boolean {
   const url = request.url!
   // A query asks for a batch, and a percent sign for decoding.
   if (request.method !== 'GET' || url.includes('?') || url.includes('%')) return false
+  if (!isProgram(request.rawHeaders, guard)) return false
   let id: string | undefined
   if (url.startsWith(segmentPath)) id = service.takeSegment(url.slice(segmentPath.length))
   else if (url.startsWith(snowflakePath)) id = service.takeSnowflake()
@@ -31,4 +47,21 @@ function answerSingle(service: IdService, request: IncomingMessage, response: Se
   response.writeHead(200, ['content-type', 'text/plain; charset=utf-8', 'content-length', String(id.length)])
   response.end(id)
   return true
+}
+
+/**
+ * True where the host is this machine and nothing says that a browser asks; whatever else is looked at by Fastify's hook.
+ * The headers as they came: Node would first have to make an object of them.
+ */
+function isProgram(rawHeaders: readonly string[], guard: AccessGuard): boolean {
+  let hasHost = false
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!
+    if (name.length === 4 && name.toLowerCase() === 'host') {
+      if (!guard.isOwnHost(rawHeaders[at + 1])) return false
+      hasHost = true
+    } else if (name.length === 6 && name.toLowerCase() === 'origin') return false
+    else if (name.length === 14 && name.toLowerCase() === 'sec-fetch-site') return false
+  }
+  return hasHost
 }

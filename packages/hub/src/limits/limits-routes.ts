@@ -132,7 +132,7 @@ function metricsOf(service: RuleService): string {
 }
 
 /** Problems as RFC 9457 has them. */
-function sendProblem(error: FastifyError | Error, _: FastifyRequest, reply: FastifyReply): FastifyReply {
+export function sendProblem(error: FastifyError | Error, _: FastifyRequest, reply: FastifyReply): FastifyReply {
   const code = error instanceof FirebreakError ? error.code : undefined
   const status =
     error instanceof PolicyError

@@ -1,9 +1,12 @@
 import { timingSafeEqual } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { InvalidOptionError } from '@firebreak/core'
+import { boundHttpServer, type HttpBounds } from '@firebreak/core/node'
 import { parsePolicy, RuleService, type RuleStore } from '@firebreak/limits/policy'
 import { fastify } from 'fastify'
-import { limitsRoutes } from './limits-routes.ts'
+import { AccessGuard } from '../http/access-guard.ts'
+import { closeUnreadBodies, portOptions, refuseStrangers } from '../http/port-bounds.ts'
+import { limitsRoutes, sendProblem } from './limits-routes.ts'
 
 /** How the rule service runs alone. */
 export interface LimitsServerOptions {
@@ -19,6 +22,8 @@ export interface LimitsServerOptions {
   readonly token?: string
   /** Answer under Koala's own paths too. @default false */
   readonly koalaPaths?: boolean
+  /** What strangers may take of the port. @default those of `HttpBounds` */
+  readonly connections?: HttpBounds
 }
 
 /** A running rule service. */
@@ -29,6 +34,8 @@ export interface LimitsServer {
   reload(): number
   close(): Promise<void>
 }
+
+const problemType = 'application/problem+json'
 
 /** Starts the rule service alone. */
 export async function startLimitsServer(options: LimitsServerOptions = {}): Promise<LimitsServer> {
@@ -44,7 +51,11 @@ export async function startLimitsServer(options: LimitsServerOptions = {}): Prom
     return source === undefined ? service.version : service.load(parsePolicy(source.text, source.file), source.file)
   }
   reload()
-  const app = fastify({ forceCloseConnections: true })
+  const app = fastify({ forceCloseConnections: true, ...portOptions(options.connections) })
+  boundHttpServer(app.server, options.connections)
+  closeUnreadBodies(app)
+  app.setErrorHandler(sendProblem)
+  refuseStrangers(app, new AccessGuard({ tokens: undefined, allowedHosts: [] }), token !== undefined)
   if (token !== undefined) {
     const wanted = Buffer.from(`Bearer ${token}`)
     app.addHook('onRequest', async (request, reply) => {
@@ -54,7 +65,7 @@ export async function startLimitsServer(options: LimitsServerOptions = {}): Prom
       await reply
         .code(401)
         .header('www-authenticate', 'Bearer')
-        .type('application/problem+json')
+        .type(problemType)
         .send({ status: 401, title: 'A token is needed' })
     })
   }

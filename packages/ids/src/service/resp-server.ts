@@ -14,9 +14,15 @@ export interface RespIdServerOptions {
   readonly token?: string
   /** Connections beyond this are closed at once. @default 10000 */
   readonly maxConnections?: number
+  /** A client that sends nothing for this long is closed, one that has yet to show its password after 10 s. @default 300000 */
+  readonly idleTimeoutMs?: number
 }
 
+/** Ids are asked for with a few words. */
 const maxRequestBytes = 64 * 1024
+/** As Redis has it for clients that have not shown their password. */
+const maxStrangerBytes = 16 * 1024
+const strangerTimeoutMs = 10_000
 /** Replies beyond this are sent, and waited for, before the next request is looked at. */
 const maxUnsentBytes = 256 * 1024
 const nothing = Buffer.alloc(0)
@@ -32,6 +38,7 @@ export class RespIdServer {
     this.#server = createServer({ noDelay: true }, (socket) => {
       const connection = new Connection(socket, this.#commands, () => this.#connections.delete(connection))
       this.#connections.add(connection)
+      connection.expect(options.idleTimeoutMs ?? 300_000)
     })
     this.#server.maxConnections = options.maxConnections ?? 10_000
   }
@@ -73,8 +80,27 @@ class Connection {
       this.#unread = this.#unread.length === 0 ? chunk : Buffer.concat([this.#unread, chunk])
       if (!this.#isAnswering) void this.#answer()
     })
+    socket.on('timeout', () => socket.destroy())
     socket.on('error', () => socket.destroy())
     socket.on('close', onClose)
+  }
+
+  /** Closes the connection once nothing came for so long; sooner while it is a stranger's. */
+  expect(idleTimeoutMs: number): void {
+    if (this.#state.isAllowed) {
+      this.#socket.setTimeout(idleTimeoutMs)
+      return
+    }
+    // From its beginning, whatever drips in meanwhile.
+    const timer = setTimeout(
+      () => {
+        if (this.#state.isAllowed) this.#socket.setTimeout(idleTimeoutMs)
+        else this.#socket.destroy()
+      },
+      Math.min(idleTimeoutMs, strangerTimeoutMs),
+    )
+    timer.unref()
+    this.#socket.once('close', () => clearTimeout(timer))
   }
 
   end(): void {
@@ -94,7 +120,13 @@ class Connection {
         if (length === 0) continue
         const args: string[] = []
         for (let index = 1; index < length; index++) args.push(this.#argument(index))
-        const reply = this.#commands.answer(this.#argument(0).toUpperCase(), args, this.#state)
+        const name = this.#argument(0).toUpperCase()
+        if (isHttp(name, args)) {
+          replies += '-ERR this port speaks RESP, not HTTP\r\n'
+          this.#state.isQuitting = true
+          break
+        }
+        const reply = this.#commands.answer(name, args, this.#state)
         if (typeof reply === 'string') replies += reply
         else {
           // The database is asked: what is known goes out before the wait, and nothing comes in.
@@ -114,8 +146,17 @@ class Connection {
       this.#state.isQuitting = true
     }
     this.#unread = at === this.#unread.length ? nothing : this.#unread.subarray(at)
-    if (this.#state.isQuitting) this.#socket.end(replies)
-    else if (replies !== '') await this.#send(replies)
+    // What is left is the beginning of one request.
+    if (this.#unread.length > (this.#state.isAllowed ? maxRequestBytes : maxStrangerBytes)) {
+      replies += '-ERR Protocol error: too big request\r\n'
+      this.#state.isQuitting = true
+      this.#unread = nothing
+    }
+    if (this.#state.isQuitting) {
+      // Nothing of what still comes is kept, nor waited for.
+      this.#socket.pause()
+      this.#socket.end(replies, () => this.#socket.destroy())
+    } else if (replies !== '') await this.#send(replies)
     this.#isAnswering = false
   }
 
@@ -140,4 +181,12 @@ class Connection {
     const bytes = this.#parser.bytes.subarray(this.#parser.startOf(index), this.#parser.endOf(index))
     return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
   }
+}
+
+/**
+ * True for a line of an HTTP request. Read as commands, the lines of a form that some page made a browser post here would
+ * be carried out; so the connection ends with the first.
+ */
+function isHttp(name: string, args: readonly string[]): boolean {
+  return name === 'POST' || name === 'HOST:' || /^HTTP\/\d/i.test(args.at(-1) ?? '')
 }

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type MetricFamily, prometheusText } from '@firebreak/core'
+import { boundHttpServer, httpServerOptions, leavesLargeBody } from '@firebreak/core/node'
 import { ProxyStartError } from '../errors.ts'
 import { upstreamUpName } from './proxy-families.ts'
 
@@ -20,12 +21,16 @@ export interface MetricsServer {
   close(): Promise<void>
 }
 
+/** Few watch a proxy. */
+const bounds = { maxConnections: 256, requestTimeoutMs: 10_000 }
+
 /** Serves what `collect` gives; resolves once it listens. */
 export async function serveMetrics(
   { host, port }: MetricsServerOptions,
   collect: () => Promise<readonly MetricFamily[]>,
 ): Promise<MetricsServer> {
-  const server = createServer((request, response) => void answer(request, response, collect))
+  const server = createServer(httpServerOptions(bounds), (request, response) => void answer(request, response, collect))
+  boundHttpServer(server, bounds)
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause) => {
       reject(new ProxyStartError(`the proxy cannot serve its metrics: ${cause.message}`, { cause }))
@@ -45,11 +50,14 @@ export async function serveMetrics(
 }
 
 async function answer(
-  { method, url = '' }: IncomingMessage,
+  request: IncomingMessage,
   response: ServerResponse,
   collect: () => Promise<readonly MetricFamily[]>,
 ): Promise<void> {
+  const { method, url = '' } = request
   const pathname = url.split('?')[0]
+  // No request here has a body that is wanted.
+  if (leavesLargeBody(request)) response.setHeader('connection', 'close')
   const end = (status: number, body: string, headers: Record<string, string> = {}) =>
     response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', ...headers }).end(body)
   const isKnown = pathname === '/metrics' || pathname === '/livez' || pathname === '/readyz'

@@ -1,0 +1,29 @@
+import { type HttpBounds, httpServerOptions, leavesLargeBody } from '@firebreak/core/node'
+import type { FastifyInstance } from 'fastify'
+import { ApiProblem } from '../errors.ts'
+import type { AccessGuard } from './access-guard.ts'
+
+/** The bounds of a port as Fastify takes them. */
+export function portOptions(bounds: HttpBounds | undefined) {
+  const { requestTimeout = 0, keepAliveTimeout = 0, ...http } = httpServerOptions(bounds)
+  return { requestTimeout, keepAliveTimeout, http: { requestTimeout, ...http } }
+}
+
+/**
+ * Refuses what a browser sends for a page of another site, and what has no route, before the body of either is read. The
+ * host is looked at where there is no token: a page whose name was pointed at this machine has no token to show.
+ */
+export function refuseStrangers(app: FastifyInstance, guard: AccessGuard, hasToken: boolean): void {
+  app.addHook('onRequest', async ({ headers, is404, method, url }) => {
+    if (hasToken) guard.checkSite(headers)
+    else guard.checkOrigin(headers)
+    if (is404) throw new ApiProblem(404, 'FB_NOT_FOUND', `there is no ${method} ${url.split('?')[0]}`)
+  })
+}
+
+/** Who is answered before their large body was read is not read any further. */
+export function closeUnreadBodies(app: FastifyInstance): void {
+  app.addHook('onSend', async (request, reply) => {
+    if (leavesLargeBody(request.raw)) reply.header('connection', 'close')
+  })
+}

@@ -1,0 +1,87 @@
+import { type RedisServer, startRedis } from '@firebreak/testkit'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { type FloodCost, type HeldRequest, holdOpen } from './hold-open.ts'
+import { startVictim, type Victim } from './victims.ts'
+
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 })
+
+const megabyte = 1024 * 1024
+const maxPeakBytes = 10 * megabyte
+const token = 'a-token-that-nobody-guesses'
+const tokens = { apps: [{ name: 'shop', token }], people: [{ name: 'ann', role: 'admin', token: `${token}-too` }] }
+
+let redis: RedisServer
+const victims = {} as Record<'hub' | 'limits' | 'ids' | 'proxy', Victim>
+
+beforeAll(async () => {
+  redis = await startRedis()
+  const upstream = `redis://127.0.0.1:${redis.port}`
+  const started = await Promise.all([
+    startVictim('hub', { tokens, connections: { headersTimeoutMs: 1000, requestTimeoutMs: 1500 } }),
+    startVictim('limits', { token, connections: { headersTimeoutMs: 1000, requestTimeoutMs: 1500 } }),
+    startVictim('ids', { token, connections: { headersTimeoutMs: 1000, requestTimeoutMs: 1500 } }),
+    startVictim('proxy', { upstream, port: 0, metricsPort: 0 }),
+  ])
+  ;[victims.hub, victims.limits, victims.ids, victims.proxy] = started as [Victim, Victim, Victim, Victim]
+})
+afterAll(async () => {
+  for (const { child } of Object.values(victims)) await child.stop()
+  await redis.stop()
+})
+
+const post = (path: string, port: number): HeldRequest => ({
+  port,
+  head: `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nContent-Type: text/plain\r\nContent-Length: ${16 * megabyte}\r\n\r\n`,
+  bytes: 15 * megabyte,
+})
+
+const upgrade = (port: number): HeldRequest => {
+  // A masked binary message of 15 MB, of which 1 MB never comes.
+  const message = Buffer.alloc(14)
+  message[0] = 0x82
+  message[1] = 0xff
+  message.writeBigUInt64BE(BigInt(15 * megabyte), 2)
+  const head = `GET /v1/sensor HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n`
+  return { port, head: Buffer.concat([Buffer.from(head), message]), bytes: 14 * megabyte }
+}
+
+/** A first, small flood makes the process take what connections cost it once and for all. */
+async function flood(victim: Victim, request: HeldRequest): Promise<FloodCost> {
+  await holdOpen(victim, { ...request, bytes: 64 * 1024 }, 40, 500)
+  return holdOpen(victim, request)
+}
+
+test.each([
+  ['hub', '/v1/reports'],
+  ['hub', '/nowhere'],
+  ['limits', '/v1/limits/policy'],
+  ['ids', '/nowhere'],
+  ['proxy', '/metrics'],
+] as const)('40 requests without a token that hold a body open cost little: %s %s', async (kind, path) => {
+  const victim = victims[kind]
+  const { peakBytes, answers } = await flood(victim, post(path, victim.ports.http))
+  expect(peakBytes).toBeLessThan(maxPeakBytes)
+  for (const answer of answers) expect(answer).toMatch(/^$|^HTTP\/1.1 4/)
+})
+
+test('40 sensors that say no hello but send a large frame cost little', async () => {
+  const { peakBytes, open } = await flood(victims.hub, upgrade(victims.hub.ports.http))
+  expect(peakBytes).toBeLessThan(maxPeakBytes)
+  expect(open).toBe(0)
+})
+
+test('40 Redis clients of ids that show no password but send a large command cost little', async () => {
+  const port = victims.ids.ports.resp
+  const argument = `$65000\r\n${'a'.repeat(65_000)}\r\n`
+  const { peakBytes, open } = await flood(victims.ids, { port, head: `*1000\r\n${argument.repeat(200)}`, bytes: 0 })
+  expect(peakBytes).toBeLessThan(maxPeakBytes)
+  expect(open).toBe(0)
+})
+
+test.each(['hub', 'limits', 'ids', 'proxy'] as const)('a request that drips in is cut off: %s', async (kind) => {
+  const victim = victims[kind]
+  const port = victim.ports.http
+  const head = `GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nX-Slow: `
+  const { open } = await holdOpen(victim, { port, head, bytes: 0 }, 5, kind === 'proxy' ? 16_000 : 4000)
+  expect(open).toBe(0)
+})

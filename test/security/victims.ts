@@ -1,0 +1,31 @@
+import { readFileSync } from 'node:fs'
+import { type GuardedChild, startSource } from '@firebreak/testkit'
+
+const startMs = 120_000
+
+/** A server of ours that is attacked. */
+export interface Victim {
+  readonly child: GuardedChild
+  readonly ports: { readonly http: number; readonly resp: number }
+  /** Memory in use, in bytes. */
+  rss(): number
+  /** CPU used so far, user and system, in milliseconds. */
+  cpuMs(): number
+}
+
+export async function startVictim(kind: 'hub' | 'limits' | 'ids' | 'proxy', options: object): Promise<Victim> {
+  const child = startSource(new URL('./victim.ts', import.meta.url), [kind, JSON.stringify(options)])
+  const [, ports] = await child.printed(/listening (\{.*\})/, startMs)
+  return {
+    child,
+    ports: JSON.parse(ports!),
+    rss: () => Number(readFileSync(`/proc/${child.pid}/status`, 'utf8').match(/VmRSS:\s+(\d+)/)![1]) * 1024,
+    cpuMs: () => {
+      // Fields 14 and 15 of the line; the second may hold blanks, and ends with the last bracket.
+      const fields = readFileSync(`/proc/${child.pid}/stat`, 'utf8')
+        .replace(/^.*\) /, '')
+        .split(' ')
+      return (Number(fields[11]) + Number(fields[12])) * 10
+    },
+  }
+}

@@ -72,6 +72,10 @@ export async function openShield(): Promise<TestShield> {
   }
   const cluster = shield.cluster('main', upstream)
   cluster.limitRedis = { topology: 'standalone' } as ClusterShield['limitRedis']
+  // Whoever a client is, it reads the server in memory.
+  const space = cluster.space.bind(cluster)
+  cluster.space = (database) => space(database)
+  cluster.forget = () => {}
   const { gate } = cluster
   const ask = gate.ask.bind(gate)
   const verdicts: Verdict[] = []
@@ -217,6 +221,7 @@ const makers: Record<AdapterName, (test: TestShield) => Transport> = {
       isReady: false,
       on() {},
       off() {},
+      eventNames: () => [],
       get() {},
     }
     Object.assign(client, { _self: client })

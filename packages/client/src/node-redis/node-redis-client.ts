@@ -54,6 +54,8 @@ export interface NodeRedisBase {
   sendCommand: Method
   on(event: string, listener: (...args: never[]) => void): unknown
   off(event: string, listener: (...args: never[]) => void): unknown
+  eventNames(): string[]
+  rawListeners(event: string): ((...args: never[]) => void)[]
 }
 
 /** A client of one connection, by itself or inside a cluster or sentinel client. */

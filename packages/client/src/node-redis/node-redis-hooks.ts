@@ -7,11 +7,14 @@ import {
   OpenState,
   type Shield,
 } from '@firebreak/shield'
+import type { Membership } from '../clients/cluster-clients.ts'
+import { onHotKeys } from '../clients/on-hot-keys.ts'
+import { isOwnMethod } from '../clients/own-method.ts'
 import { nameOf } from '../commands/command-keys.ts'
 import { bufferOfBulk } from '../replies/bulk.ts'
 import { replyText } from '../replies/reply-text.ts'
 import { type ClientState, ConnectionHooks } from './connection-hooks.ts'
-import { Connections, override } from './connections.ts'
+import { Connections, listen, override } from './connections.ts'
 import {
   isNodeRedisCluster,
   isNodeRedisSentinel,
@@ -34,6 +37,7 @@ export class NodeRedisHooks {
   readonly #client: NodeRedisClient
   readonly #shield: Shield
   readonly #cluster: ClusterShield
+  readonly #membership: Membership
   readonly #state: ClientState = { isBypassing: false }
   readonly #connections: Connections
   readonly #hooked = new Map<NodeRedisConnection, { readonly hooks: ConnectionHooks; readonly uninstall: () => void }>()
@@ -47,12 +51,13 @@ export class NodeRedisHooks {
   constructor(
     client: NodeRedisClient,
     shield: Shield,
-    cluster: ClusterShield,
+    membership: Membership,
     onConnection: (connection: NodeRedisConnection) => void,
   ) {
     this.#client = client
     this.#shield = shield
-    this.#cluster = cluster
+    this.#cluster = membership.cluster
+    this.#membership = membership
     this.#onConnection = onConnection
     this.#connections = new Connections((connection) => this.#adopt(connection))
     this.#facts = this.#makeFacts()
@@ -64,18 +69,22 @@ export class NodeRedisHooks {
     const self = this.#client._self as NodeRedisBase & { GET: NodeRedisBase['get'] }
     const hooks = this
     const bare = self.get
+    let isEnded = false
     const get: NodeRedisBase['get'] = function (...args) {
-      return hooks.#get(this, args) ?? bare.apply(this, args)
+      // Somebody may have wrapped it, and go on calling it when it is no longer wanted.
+      return (isEnded ? undefined : hooks.#get(this, args)) ?? bare.apply(this, args)
     }
     // While nothing is hot the methods are node-redis' own.
     let uninstallGet = () => {}
     const setMethods = () => {
       uninstallGet()
-      uninstallGet = this.#cluster.hasHotKeys ? override(self, { get, GET: get }) : () => {}
+      const isHot = this.#cluster.hasHotKeys && isOwnMethod(self, 'get') && isOwnMethod(self, 'GET')
+      uninstallGet = isHot ? override(self, { get, GET: get }) : () => {}
     }
-    const stopListening = this.#cluster.onHotKeys(setMethods)
+    const stopListening = onHotKeys(this.#cluster, setMethods)
     setMethods()
     return () => {
+      isEnded = true
       stopListening()
       uninstallGet()
       unfollow()
@@ -97,12 +106,15 @@ export class NodeRedisHooks {
   #adopt(connection: NodeRedisConnection): void {
     if (this.#hooked.has(connection)) return
     const isAlone = !isNodeRedisCluster(this.#client) && !isNodeRedisSentinel(this.#client)
-    const hooks = new ConnectionHooks(connection, this.#shield, this.#cluster, this.#state, isAlone)
-    const uninstall = hooks.install()
+    const hooks = new ConnectionHooks(connection, this.#shield, this.#membership, this.#state, isAlone)
+    const uninstalls = [hooks.install()]
+    if (isAlone) this.#only = hooks
+    else uninstalls.push(listen(connection, 'end', () => this.#forget(connection)))
+    const uninstall = () => {
+      for (const end of uninstalls) end()
+    }
     this.#hooked.set(connection, { hooks, uninstall })
     this.#onConnection(connection)
-    if (isAlone) this.#only = hooks
-    else connection.on('end', () => this.#forget(connection))
   }
 
   /** A connection of a cluster or sentinel has ended for good. */

@@ -167,8 +167,13 @@ describe.each(Object.keys(libraries))('%s', (name) => {
     first.close()
     hub.heat('main', ['limited'], { strategy: sharedLimit })
     await waitFor(() => clusterOf(second.raw)?.isHot('limited'), { what: 'the limit' })
-    await second.get('limited')
-    await expect(second.get('limited')).rejects.toThrow('limited')
+    // A client that stood when it was protected is asked for its database first.
+    await waitFor(() =>
+      second.get('limited').then(
+        () => false,
+        (error: Error) => error.message.includes('limited'),
+      ),
+    )
     expect(await server.cli('KEYS', 'fb:limit*')).toContain('limited')
   })
 

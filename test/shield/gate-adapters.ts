@@ -183,6 +183,7 @@ const makers: Record<AdapterName, (test: TestShield) => Transport> = {
     const listeners = new Map<string, () => void>()
     const client = {
       status: 'ready',
+      mode: 'normal',
       options: {},
       on: (event: string, listener: () => void) => listeners.set(event, listener),
       off() {},

@@ -112,6 +112,7 @@ interface Library {
 }
 
 function libraryOf(client: object): Library {
+  if (client === null || typeof client !== 'object') throw new ClientUnsupportedError(client)
   if (isIoredis(client)) {
     return {
       name: 'ioredis',
@@ -150,6 +151,8 @@ function libraryOf(client: object): Library {
 }
 
 function isIoredis(client: object): client is IoredisClient {
-  const shape = client as Partial<IoredisClient & { callBuffer: unknown }>
-  return typeof shape.sendCommand === 'function' && typeof shape.callBuffer === 'function'
+  const shape = client as Partial<IoredisClient & { callBuffer: unknown; mode: unknown }>
+  if (typeof shape.sendCommand !== 'function' || typeof shape.callBuffer !== 'function') return false
+  // Version 4 has no mode, and sends its commands in another way.
+  return 'mode' in shape || shape.isCluster === true
 }

@@ -6,6 +6,7 @@ import { bufferOfBulk, textOfBulk } from '../replies/bulk.ts'
 import { replyText } from '../replies/reply-text.ts'
 import type { IoredisClient } from './ioredis-client.ts'
 import type { IoredisConnection } from './ioredis-connection.ts'
+import { isTraced } from './trace-command.ts'
 
 /** The promise of a GET's text, kept with the reply: every hit hands out the same one. */
 const textPromiseForm = nextReplyForm()
@@ -85,7 +86,7 @@ export class GetMethods {
   /** The hot key that a method was given, where reads of it may be answered here. */
   #hotKey(key: unknown): HotKey | undefined {
     const connection = this.#connection
-    if (!connection.isActive || typeof key !== 'string' || this.#prefix === undefined) return undefined
+    if (!connection.isActive || isTraced() || typeof key !== 'string' || this.#prefix === undefined) return undefined
     const found = connection.space.hot.get(nameOf(this.#prefix === '' ? key : this.#prefix + key))
     // A limited key is the send path's.
     if (found === undefined || found.limit !== undefined) return undefined

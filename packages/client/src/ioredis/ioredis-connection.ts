@@ -38,7 +38,9 @@ export class IoredisConnection implements ConnectionFacts {
   }
 
   get isReady(): boolean {
-    return this.client.status === 'ready' && !this.#isPlain
+    const { status, condition, manuallyClosing } = this.client
+    // While it listens to channels ioredis refuses other commands, and once it was told to close, all of them.
+    return status === 'ready' && !condition?.subscriber && manuallyClosing !== true && !this.#isPlain
   }
 
   now(): number {

@@ -15,6 +15,7 @@ import {
 } from './ioredis-client.ts'
 import type { IoredisConnection } from './ioredis-connection.ts'
 import { onSettled } from './on-settled.ts'
+import { isTraced, traceCommand } from './trace-command.ts'
 
 /** Marks a command that waits in the client's offline queue: it was counted and will come again. */
 const isQueued = Symbol('firebreak.isQueued')
@@ -142,7 +143,10 @@ export class SendHook {
         // A pipeline counts the writes of its commands and sends them all at the last one.
         stream?.write('')
         if (verdict.kind === 'answer') this.#answer(command, verdict.reply)
-        else command.reject(verdict.error)
+        else {
+          if (isTraced()) traceCommand(this.#connection.client, command)
+          command.reject(verdict.error)
+        }
         return true
     }
   }
@@ -198,6 +202,7 @@ export class SendHook {
   }
 
   #answer(command: IoredisCommand, reply: CachedReply): void {
+    if (isTraced()) traceCommand(this.#connection.client, command)
     // Text is the same for all who want text; what else there is, each gets anew.
     const text = command.replyEncoding === 'utf8' ? replyText(reply) : undefined
     if (text !== undefined) {

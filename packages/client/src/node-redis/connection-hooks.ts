@@ -34,6 +34,11 @@ const blobString = 36
 export interface ClientState {
   /** True while a load that failed goes to Redis the plain way. */
   isBypassing: boolean
+  /**
+   * True where node-redis keeps replies itself (`clientSideCache`). It is told of changes to what its own connection has
+   * read, so it must have read all that it keeps.
+   */
+  readonly hasOwnCache: boolean
 }
 
 /**
@@ -117,7 +122,9 @@ export class ConnectionHooks implements ConnectionFacts {
   }
 
   get isReady(): boolean {
-    return this.#connection.isReady === true && !this.#state.isBypassing
+    const { isReady, isOpen, isPubSubActive } = this.#connection
+    const { isBypassing, hasOwnCache } = this.#state
+    return isReady === true && isOpen && isPubSubActive !== true && !isBypassing && !hasOwnCache
   }
 
   now(): number {

@@ -48,6 +48,8 @@ export interface NodeRedisBase {
   readonly _keyPrefix?: unknown
   readonly isOpen: boolean
   readonly isReady?: boolean
+  /** Where node-redis keeps replies itself. */
+  readonly clientSideCache?: object | undefined
   readonly commandOptions?: NodeRedisCommandOptions
   readonly _commandOptions?: NodeRedisCommandOptions
   get(this: NodeRedisBase, ...args: unknown[]): Promise<unknown>
@@ -61,6 +63,7 @@ export interface NodeRedisBase {
 /** A client of one connection, by itself or inside a cluster or sentinel client. */
 export interface NodeRedisConnection extends NodeRedisBase {
   readonly options?: NodeRedisClientOptions
+  readonly isPubSubActive?: boolean
   _getQueue(): NodeRedisQueue
 }
 

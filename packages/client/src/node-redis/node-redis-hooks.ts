@@ -1,3 +1,4 @@
+import { tracingChannel } from 'node:diagnostics_channel'
 import {
   type ClusterShield,
   type ConnectionFacts,
@@ -27,6 +28,7 @@ import {
 const textPromiseForm = nextReplyForm()
 const getId = 'GET'
 const blobString = 36
+const commandChannel = tracingChannel('node-redis:command')
 
 /**
  * The hooks on one node-redis client, cluster or sentinel. Every command passes the queue of a connection (see
@@ -38,7 +40,7 @@ export class NodeRedisHooks {
   readonly #shield: Shield
   readonly #cluster: ClusterShield
   readonly #membership: Membership
-  readonly #state: ClientState = { isBypassing: false }
+  readonly #state: ClientState
   readonly #connections: Connections
   readonly #hooked = new Map<NodeRedisConnection, { readonly hooks: ConnectionHooks; readonly uninstall: () => void }>()
   /** What is true of a cluster or sentinel before a command has found its connection. */
@@ -59,6 +61,7 @@ export class NodeRedisHooks {
     this.#cluster = membership.cluster
     this.#membership = membership
     this.#onConnection = onConnection
+    this.#state = { isBypassing: false, hasOwnCache: client.clientSideCache !== undefined }
     this.#connections = new Connections((connection) => this.#adopt(connection))
     this.#facts = this.#makeFacts()
   }
@@ -125,6 +128,8 @@ export class NodeRedisHooks {
 
   /** A GET's answer where memory has it; what else there is to do with it is the send path's. */
   #get(caller: NodeRedisBase, args: readonly unknown[]): Promise<unknown> | undefined {
+    // Who traces commands wants to see each one.
+    if (commandChannel.hasSubscribers) return undefined
     const hot = args.length === 1 ? this.#hotKey(args[0]) : undefined
     if (hot === undefined) return undefined
     const options = caller._commandOptions ?? caller.commandOptions
@@ -159,7 +164,8 @@ export class NodeRedisHooks {
         return hooks.#sharedSpace()
       },
       get isReady() {
-        return hooks.#client.isOpen && hooks.#connections.unsentWrites === 0 && !hooks.#state.isBypassing
+        const { isBypassing, hasOwnCache } = hooks.#state
+        return hooks.#client.isOpen && hooks.#connections.unsentWrites === 0 && !isBypassing && !hasOwnCache
       },
       isPinned: false,
       open: new OpenState(),

@@ -101,7 +101,8 @@ export class Fixture {
   async close(): Promise<void> {
     for (const client of this.#clients) {
       unprotect(client)
-      client.disconnect()
+      // node-redis 5 does not like to be closed twice.
+      if ((client as { isOpen?: boolean }).isOpen !== false) client.disconnect()
     }
     this.plain.disconnect()
     await Promise.all(this.#closers.map((close) => close()))

@@ -20,6 +20,8 @@ export interface StandalonePlace {
   readonly ca?: Buffer
   /** Put before every key by the library itself; version 5 of node-redis knows none. */
   readonly keyPrefix?: string
+  /** Whom it logs in as. */
+  readonly login?: { readonly username: string; readonly password: string }
 }
 
 /** Servers as a client is told of them. */
@@ -201,10 +203,10 @@ function openNodeRedis({ client, cluster, sentinel }: NodeRedisFactories, RESP?:
   return (place) => {
     switch (place.kind) {
       case 'standalone': {
-        const { port, database = 0, ca, keyPrefix } = place
+        const { port, database = 0, ca, keyPrefix, login } = place
         const socket = ca === undefined ? { host: '127.0.0.1', port } : { host: 'localhost', port, tls: true, ca }
         const prefix = keyPrefix === undefined ? {} : { keyPrefix }
-        return fromNodeRedis(client({ socket, database, ...prefix, ...resp }), place.kind)
+        return fromNodeRedis(client({ socket, database, ...login, ...prefix, ...resp }), place.kind)
       }
       case 'cluster': {
         const rootNodes = place.addresses.map((socket) => ({ socket }))
@@ -224,9 +226,10 @@ function openIoredis(
   return async (place) => {
     switch (place.kind) {
       case 'standalone': {
-        const { port, database: db = 0, ca, keyPrefix } = place
+        const { port, database: db = 0, ca, keyPrefix, login } = place
         const tls = ca === undefined ? {} : { host: 'localhost', tls: { ca } }
-        return fromIoredis(new Redis({ port, db, ...(keyPrefix !== undefined && { keyPrefix }), ...tls, ...more }))
+        const prefix = keyPrefix === undefined ? {} : { keyPrefix }
+        return fromIoredis(new Redis({ port, db, ...login, ...prefix, ...tls, ...more }))
       }
       case 'cluster':
         return fromIoredis(new Cluster([...place.addresses]))

@@ -72,6 +72,10 @@ export async function openShield(): Promise<TestShield> {
   }
   const cluster = shield.cluster('main', upstream)
   cluster.limitRedis = { topology: 'standalone' } as ClusterShield['limitRedis']
+  // Whoever a client is, it reads the server in memory.
+  const space = cluster.space.bind(cluster)
+  cluster.space = (database) => space(database)
+  cluster.forget = () => {}
   const { gate } = cluster
   const ask = gate.ask.bind(gate)
   const verdicts: Verdict[] = []
@@ -179,6 +183,7 @@ const makers: Record<AdapterName, (test: TestShield) => Transport> = {
     const listeners = new Map<string, () => void>()
     const client = {
       status: 'ready',
+      mode: 'normal',
       options: {},
       on: (event: string, listener: () => void) => listeners.set(event, listener),
       off() {},
@@ -217,6 +222,7 @@ const makers: Record<AdapterName, (test: TestShield) => Transport> = {
       isReady: false,
       on() {},
       off() {},
+      eventNames: () => [],
       get() {},
     }
     Object.assign(client, { _self: client })

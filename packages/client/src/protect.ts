@@ -1,6 +1,9 @@
 import { version } from '@firebreak/core'
 import { type RedisClient, toRedis } from '@firebreak/redis'
-import { type ClusterShield, Shield, type ShieldOptions, type Upstream } from '@firebreak/shield'
+import type { ClusterShield, Shield } from '@firebreak/shield'
+import { ClusterClients, type Membership } from './clients/cluster-clients.ts'
+import type { ClientMember } from './clients/open-clients.ts'
+import { type ShieldUser, shareShield, type WarningListener } from './clients/shared-shields.ts'
 import { ClientUnsupportedError } from './errors.ts'
 import type { IoredisClient } from './ioredis/ioredis-client.ts'
 import { IoredisHooks } from './ioredis/ioredis-hooks.ts'
@@ -16,21 +19,20 @@ interface Hooks {
   peek(key: string): string | null | undefined
 }
 
+/** All that belongs to one client. It is held by the client alone, so that both are freed together. */
 interface Protection {
   readonly hooks: Hooks
   readonly shield: Shield
   readonly cluster: ClusterShield
+  readonly member: ClientMember
+  readonly listener: WarningListener
   end(): void
 }
 
-interface SharedShield {
-  readonly options: ShieldOptions
-  readonly shield: Shield
-  users: number
-}
-
 const protections = new WeakMap<object, Protection>()
-const sharedShields: SharedShield[] = []
+
+/** Ends the part of a client that was freed without `unprotect`. */
+const freed = new FinalizationRegistry<() => void>((leave) => leave())
 
 /**
  * Protects a client: its accesses are counted and reported, and hot keys are handled as the hub says. It is the same
@@ -40,24 +42,38 @@ const sharedShields: SharedShield[] = []
 export function protect<Client extends object>(client: Client, options: ProtectOptions = {}): Client {
   if (isOffByEnvironment() || protections.has(client)) return client
   const library = libraryOf(client)
-  const { redisClusterId = library.defaultClusterId, shield: ownShield, ...shieldOptions } = options
+  const { redisClusterId = library.defaultClusterId, shield: ownShield, onWarning, ...shieldOptions } = options
+  const listener: WarningListener = { onWarning }
   const agent = shieldOptions.agent ?? `client/${version} ${library.name}`
-  const shared = ownShield === undefined ? shareShield({ ...shieldOptions, agent }) : undefined
-  const shield = ownShield ?? shared!.shield
-  const cluster = shield.cluster(redisClusterId, library.upstream)
-  cluster.limitRedis ??= toRedis(client as unknown as RedisClient)
-  const hooks = library.makeHooks(shield, cluster)
+  const user = ownShield === undefined ? shareShield({ ...shieldOptions, agent }, listener) : undefined
+  const shield = ownShield ?? user!.shield
+  const { member } = library
+  const membership = ClusterClients.join(shield, redisClusterId, member)
+  const hooks = library.makeHooks(shield, membership)
   const uninstall = hooks.install()
+  const leave = leaving(membership, user)
+  freed.register(client, leave, leave)
   protections.set(client, {
     hooks,
     shield,
-    cluster,
+    cluster: membership.cluster,
+    member,
+    listener,
     end() {
       uninstall()
-      if (shared !== undefined) releaseShield(shared)
+      freed.unregister(leave)
+      leave()
     },
   })
   return client
+}
+
+// Apart from where the client is in scope: a closure made there would hold it.
+function leaving(membership: Membership, user: ShieldUser | undefined): () => void {
+  return () => {
+    membership.leave()
+    user?.release()
+  }
 }
 
 /** Takes the hooks away; the last client of a shield also ends its link and its own connections. */
@@ -91,17 +107,27 @@ function isOffByEnvironment(): boolean {
 interface Library {
   readonly name: string
   readonly defaultClusterId: string
-  readonly upstream: Upstream
-  makeHooks(shield: Shield, cluster: ClusterShield): Hooks
+  readonly member: ClientMember
+  makeHooks(shield: Shield, membership: Membership): Hooks
 }
 
 function libraryOf(client: object): Library {
+  if (client === null || typeof client !== 'object') throw new ClientUnsupportedError(client)
   if (isIoredis(client)) {
     return {
       name: 'ioredis',
       defaultClusterId: defaultClusterId(client),
-      upstream: new IoredisUpstream(client),
-      makeHooks: (shield, cluster) => new IoredisHooks(client, shield, cluster),
+      member: {
+        upstream: new IoredisUpstream(client),
+        get redis() {
+          return toRedis(client as unknown as RedisClient)
+        },
+        get state() {
+          const { status } = client
+          return status === 'ready' ? 'ready' : status === 'end' ? 'closed' : 'opening'
+        },
+      },
+      makeHooks: (shield, membership) => new IoredisHooks(client, shield, membership),
     }
   }
   if (!isNodeRedis(client)) throw new ClientUnsupportedError(client)
@@ -109,43 +135,24 @@ function libraryOf(client: object): Library {
   return {
     name: 'node-redis',
     defaultClusterId: nodeRedisClusterId(client),
-    upstream,
-    makeHooks: (shield, cluster) =>
-      new NodeRedisHooks(client, shield, cluster, (connection) => upstream.saw(connection)),
+    member: {
+      upstream,
+      get redis() {
+        return toRedis(client as unknown as RedisClient)
+      },
+      get state() {
+        if (!client.isOpen) return 'closed'
+        return client.isReady === false ? 'opening' : 'ready'
+      },
+    },
+    makeHooks: (shield, membership) =>
+      new NodeRedisHooks(client, shield, membership, (connection) => upstream.saw(connection)),
   }
 }
 
 function isIoredis(client: object): client is IoredisClient {
-  const shape = client as Partial<IoredisClient & { callBuffer: unknown }>
-  return typeof shape.sendCommand === 'function' && typeof shape.callBuffer === 'function'
-}
-
-function shareShield(options: ShieldOptions): SharedShield {
-  let shared = sharedShields.find((candidate) => isSame(candidate.options, options))
-  if (shared === undefined) {
-    shared = { options, shield: new Shield(options), users: 0 }
-    sharedShields.push(shared)
-  }
-  shared.users++
-  return shared
-}
-
-function releaseShield(shared: SharedShield): void {
-  if (--shared.users > 0) return
-  sharedShields.splice(sharedShields.indexOf(shared), 1)
-  shared.shield.close()
-}
-
-function isSame(a: ShieldOptions, b: ShieldOptions): boolean {
-  const names = new Set([...Object.keys(a), ...Object.keys(b)]) as Set<keyof ShieldOptions>
-  return [...names].every((name) => a[name] === b[name] || (isData(name) && isEqual(a[name], b[name])))
-}
-
-/** Options that are written down anew at each call. */
-function isData(name: keyof ShieldOptions): boolean {
-  return name === 'hubs' || name === 'diskTier'
-}
-
-function isEqual(a: unknown, b: unknown): boolean {
-  return JSON.stringify(a) === JSON.stringify(b)
+  const shape = client as Partial<IoredisClient & { callBuffer: unknown; mode: unknown }>
+  if (typeof shape.sendCommand !== 'function' || typeof shape.callBuffer !== 'function') return false
+  // Version 4 has no mode, and sends its commands in another way.
+  return 'mode' in shape || shape.isCluster === true
 }

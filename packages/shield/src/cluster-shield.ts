@@ -134,6 +134,12 @@ export class ClusterShield {
     return this.#keys.space(database, identity)
   }
 
+  /** Nobody reads as this identity any more: its key spaces and its connections end. */
+  forget(identityId: string): void {
+    this.#keys.forget(identityId)
+    this.#watchers.forget(identityId)
+  }
+
   /** True while a key is handled, by the table or by a claim of this process. */
   isHot(name: string): boolean {
     return this.isActive && this.#keys.handlings.has(name)

@@ -60,7 +60,8 @@ export class ListRequest implements GateRequest {
 
   readOf(hot: HotKey, keyIndex: number): ReadCommand {
     const { name } = this.row
-    if (name === 'GET') return getCommand(hot)
+    // With more words it is an error, and only Redis says which.
+    if (name === 'GET' && this.args.length === 2) return getCommand(hot)
     return this.#offset === 0 ? readCommandOf(name, this.#list, keyIndex) : readCommand(name, this.#list, keyIndex - 1)
   }
 }

@@ -1,9 +1,12 @@
 import { type CachedReply, getCommand, type HotKey, nextReplyForm } from '@firebreak/shield'
+import { onHotKeys } from '../clients/on-hot-keys.ts'
+import { isOwnMethod } from '../clients/own-method.ts'
 import { nameOf } from '../commands/command-keys.ts'
 import { bufferOfBulk, textOfBulk } from '../replies/bulk.ts'
 import { replyText } from '../replies/reply-text.ts'
 import type { IoredisClient } from './ioredis-client.ts'
 import type { IoredisConnection } from './ioredis-connection.ts'
+import { isTraced } from './trace-command.ts'
 
 /** The promise of a GET's text, kept with the reply: every hit hands out the same one. */
 const textPromiseForm = nextReplyForm()
@@ -34,27 +37,38 @@ export class GetMethods {
     const { client, cluster } = this.#connection
     const get = this.#bareGet
     const getBuffer = this.#bareGetBuffer
-    const hotGet = (key: unknown, callback?: unknown): Promise<string | null> => {
-      if (callback !== undefined) return get.call(client, key, callback)
-      const hot = this.#hotKey(key)
-      return (hot && this.#getText(hot, key)) ?? get.call(client, key)
+    const hotGet = (...args: unknown[]): Promise<string | null> => {
+      const hot = args.length === 1 ? this.#hotKey(args[0]) : undefined
+      return (hot && this.#getText(hot, args[0])) ?? get.apply(client, args)
     }
-    const hotGetBuffer = (key: unknown, callback?: unknown): Promise<Buffer | null> => {
-      if (callback !== undefined) return getBuffer.call(client, key, callback)
-      const hot = this.#hotKey(key)
-      return (hot && this.#getBuffer(hot, key)) ?? getBuffer.call(client, key)
+    const hotGetBuffer = (...args: unknown[]): Promise<Buffer | null> => {
+      const hot = args.length === 1 ? this.#hotKey(args[0]) : undefined
+      return (hot && this.#getBuffer(hot, args[0])) ?? getBuffer.apply(client, args)
     }
-    // While nothing is hot the methods are ioredis' own: a cold GET pays for the send path only.
+    const ends = [this.#swap('get', get, hotGet), this.#swap('getBuffer', getBuffer, hotGetBuffer)]
     const setMethods = () => {
-      const isHot = cluster.hasHotKeys
-      Object.assign(client, { get: isHot ? hotGet : get, getBuffer: isHot ? hotGetBuffer : getBuffer })
+      for (const { set } of ends) set(cluster.hasHotKeys)
     }
-    const stopListening = cluster.onHotKeys(setMethods)
+    const stopListening = onHotKeys(cluster, setMethods)
     setMethods()
     return () => {
       stopListening()
-      removeOwn(client, 'get', [get, hotGet])
-      removeOwn(client, 'getBuffer', [getBuffer, hotGetBuffer])
+      for (const { remove } of ends) remove()
+    }
+  }
+
+  /** While nothing is hot a method is ioredis' own: a cold GET pays for the send path only. */
+  #swap(name: 'get' | 'getBuffer', bare: unknown, hot: unknown): { set(isHot: boolean): void; remove(): void } {
+    const { client } = this.#connection
+    if (!isOwnMethod(client, name)) return { set() {}, remove() {} }
+    return {
+      set(isHot) {
+        // Somebody may have wrapped it since: theirs stays.
+        if (client[name] === bare || client[name] === hot) Object.assign(client, { [name]: isHot ? hot : bare })
+      },
+      remove() {
+        if (client[name] === bare || client[name] === hot) delete (client as Partial<IoredisClient>)[name]
+      },
     }
   }
 
@@ -72,7 +86,7 @@ export class GetMethods {
   /** The hot key that a method was given, where reads of it may be answered here. */
   #hotKey(key: unknown): HotKey | undefined {
     const connection = this.#connection
-    if (!connection.cluster.isActive || typeof key !== 'string' || this.#prefix === undefined) return undefined
+    if (!connection.isActive || isTraced() || typeof key !== 'string' || this.#prefix === undefined) return undefined
     const found = connection.space.hot.get(nameOf(this.#prefix === '' ? key : this.#prefix + key))
     // A limited key is the send path's.
     if (found === undefined || found.limit !== undefined) return undefined
@@ -129,9 +143,4 @@ export class GetMethods {
       settle = resolve
     })
   }
-}
-
-/** Takes a method off a client if it is one of ours; somebody may have wrapped it since, and theirs stays. */
-export function removeOwn(client: IoredisClient, name: keyof IoredisClient, ours: readonly unknown[]): void {
-  if (ours.includes(client[name])) delete (client as Partial<IoredisClient>)[name as 'get']
 }

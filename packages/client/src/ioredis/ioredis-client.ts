@@ -31,7 +31,9 @@ export interface IoredisClient {
   readonly isCluster?: boolean
   readonly status: string
   readonly options: IoredisOptions
-  readonly condition?: { readonly select?: number } | undefined
+  readonly condition?: { readonly select?: number; readonly subscriber?: unknown } | undefined
+  /** True once the application has asked to close the connection. */
+  readonly manuallyClosing?: boolean
   readonly stream?: { readonly remoteAddress?: string; readonly remotePort?: number } | null
   /** Of a cluster: the nodes of each slot, the master first. */
   readonly slots?: readonly (readonly string[] | undefined)[]
@@ -39,6 +41,8 @@ export interface IoredisClient {
   sendCommand(command: IoredisCommand, stream?: PipelineStream, node?: unknown): unknown
   get(...args: unknown[]): Promise<string | null>
   getBuffer(...args: unknown[]): Promise<Buffer | null>
+  /** What a trace says of a command; since 5.10. */
+  _buildCommandContext?(command: IoredisCommand): object
   refreshSlotsCache?(callback?: () => void): void
   natMapper?(node: string): { host: string; port: number }
   on(event: string, listener: (...args: never[]) => void): unknown

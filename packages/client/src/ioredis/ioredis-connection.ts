@@ -1,4 +1,6 @@
 import { type ClusterShield, type ConnectionFacts, type KeySpace, OpenState } from '@firebreak/shield'
+import type { ClientIdentity } from '../clients/client-identity.ts'
+import type { Membership } from '../clients/cluster-clients.ts'
 import type { IoredisClient } from './ioredis-client.ts'
 
 /** What the gate has to know of one ioredis client. */
@@ -9,23 +11,36 @@ export class IoredisConnection implements ConnectionFacts {
   readonly isPinned = false
   /** True while a load that failed goes to Redis the plain way. */
   #isPlain = false
+  #isEnded = false
   /** What was last asked for; ioredis does not know that RESET goes back to database 0. */
   #database: number | undefined
-  readonly #spaces: KeySpace[] = []
+  readonly #membership: Membership
+  /** As whom the connection that stands was opened; the options may have changed since. */
+  #identity: ClientIdentity
+  #spaces: KeySpace[] = []
 
-  constructor(client: IoredisClient, cluster: ClusterShield) {
+  constructor(client: IoredisClient, membership: Membership) {
     this.client = client
-    this.cluster = cluster
+    this.cluster = membership.cluster
+    this.#membership = membership
+    this.#identity = identityOf(client)
   }
 
   get space(): KeySpace {
     const { condition, options } = this.client
     const database = this.#database ?? condition?.select ?? options.db ?? 0
-    return (this.#spaces[database] ??= this.cluster.space(database))
+    return (this.#spaces[database] ??= this.#membership.space(this.#identity, database))
+  }
+
+  /** False while the kill switch is thrown, and when the client is no longer protected. */
+  get isActive(): boolean {
+    return this.cluster.isActive && !this.#isEnded
   }
 
   get isReady(): boolean {
-    return this.client.status === 'ready' && !this.#isPlain
+    const { status, condition, manuallyClosing } = this.client
+    // While it listens to channels ioredis refuses other commands, and once it was told to close, all of them.
+    return status === 'ready' && !condition?.subscriber && manuallyClosing !== true && !this.#isPlain
   }
 
   now(): number {
@@ -40,6 +55,14 @@ export class IoredisConnection implements ConnectionFacts {
   lost(): void {
     this.open.reset()
     this.#database = undefined
+    this.#identity = identityOf(this.client)
+    this.#spaces = []
+  }
+
+  /** The client is no longer protected; somebody may have wrapped our hooks, and go on calling them. */
+  end(): void {
+    this.#isEnded = true
+    this.lost()
   }
 
   /** Calls a method of the client whose command goes to Redis, hot or not. */
@@ -51,4 +74,14 @@ export class IoredisConnection implements ConnectionFacts {
       this.#isPlain = false
     }
   }
+}
+
+function identityOf(client: IoredisClient): ClientIdentity {
+  const { options } = client
+  if (client.isCluster) {
+    const { username, password } = options.redisOptions ?? {}
+    return { place: '', username, password }
+  }
+  const { username, password, path, host, port, sentinels, Connector } = options
+  return { place: sentinels || Connector ? '' : (path ?? `${host}:${port}`), username, password }
 }

@@ -1,4 +1,5 @@
-import type { ClusterShield, Shield } from '@firebreak/shield'
+import type { Shield } from '@firebreak/shield'
+import type { Membership } from '../clients/cluster-clients.ts'
 import { GetMethods } from './get-methods.ts'
 import type { IoredisClient } from './ioredis-client.ts'
 import { IoredisConnection } from './ioredis-connection.ts'
@@ -10,8 +11,8 @@ export class IoredisHooks {
   readonly #methods: GetMethods
   readonly #send: SendHook
 
-  constructor(client: IoredisClient, shield: Shield, cluster: ClusterShield) {
-    this.#connection = new IoredisConnection(client, cluster)
+  constructor(client: IoredisClient, shield: Shield, membership: Membership) {
+    this.#connection = new IoredisConnection(client, membership)
     this.#methods = new GetMethods(this.#connection)
     this.#send = new SendHook(this.#connection, shield)
   }
@@ -25,7 +26,7 @@ export class IoredisHooks {
     return () => {
       for (const uninstall of uninstalls) uninstall()
       client.off('close', onClose)
-      this.#connection.lost()
+      this.#connection.end()
     }
   }
 

@@ -1,11 +1,11 @@
 import { type CommandRow, commandOf } from '@firebreak/core'
 import type { CachedReply, IsOurs, LimitTurn, LoadedHandler, Shield, Verdict } from '@firebreak/shield'
+import { putMethod } from '../clients/own-method.ts'
 import { writtenBytes } from '../commands/command-keys.ts'
 import { ListRequest } from '../commands/list-request.ts'
 import { visibleReply } from '../commands/visible-reply.ts'
 import { replyText } from '../replies/reply-text.ts'
 import { decodeReply, flattenPairs, type ReplyMapping, replyMappingOf } from './decode-reply.ts'
-import { removeOwn } from './get-methods.ts'
 import {
   type IoredisClient,
   type IoredisCommand,
@@ -15,6 +15,7 @@ import {
 } from './ioredis-client.ts'
 import type { IoredisConnection } from './ioredis-connection.ts'
 import { onSettled } from './on-settled.ts'
+import { isTraced, traceCommand } from './trace-command.ts'
 
 /** Marks a command that waits in the client's offline queue: it was counted and will come again. */
 const isQueued = Symbol('firebreak.isQueued')
@@ -55,10 +56,10 @@ export class SendHook {
     const onReady = () => {
       this.#hasQueued = false
     }
-    Object.assign(client, { sendCommand })
+    const remove = putMethod(client, 'sendCommand', sendCommand)
     client.on('ready', onReady)
     return () => {
-      removeOwn(client, 'sendCommand', [sendCommand])
+      remove()
       client.off('ready', onReady)
     }
   }
@@ -68,10 +69,11 @@ export class SendHook {
    * most of what an application sends, and only has to be counted: it gets there without leaving this function.
    */
   #makeSend(): IoredisClient['sendCommand'] {
-    const { client, cluster } = this.#connection
+    const connection = this.#connection
+    const { client, cluster } = connection
     const bareSend = this.#bareSend
     return (command, stream, node) => {
-      if (!cluster.isActive) return bareSend.call(client, command, stream, node)
+      if (!connection.isActive) return bareSend.call(client, command, stream, node)
       const key = command.args[0]
       const isUsual =
         command.name === this.#lastName &&
@@ -141,7 +143,10 @@ export class SendHook {
         // A pipeline counts the writes of its commands and sends them all at the last one.
         stream?.write('')
         if (verdict.kind === 'answer') this.#answer(command, verdict.reply)
-        else command.reject(verdict.error)
+        else {
+          if (isTraced()) traceCommand(this.#connection.client, command)
+          command.reject(verdict.error)
+        }
         return true
     }
   }
@@ -197,6 +202,7 @@ export class SendHook {
   }
 
   #answer(command: IoredisCommand, reply: CachedReply): void {
+    if (isTraced()) traceCommand(this.#connection.client, command)
     // Text is the same for all who want text; what else there is, each gets anew.
     const text = command.replyEncoding === 'utf8' ? replyText(reply) : undefined
     if (text !== undefined) {

@@ -12,14 +12,17 @@ import {
   type Shield,
   type Verdict,
 } from '@firebreak/shield'
+import type { Membership } from '../clients/cluster-clients.ts'
 import { ListRequest } from '../commands/list-request.ts'
 import { visibleReply } from '../commands/visible-reply.ts'
+import { listen } from './connections.ts'
 import type {
   NodeRedisArgument,
   NodeRedisCommandOptions,
   NodeRedisConnection,
   NodeRedisQueue,
 } from './node-redis-client.ts'
+import { nodeRedisIdentity } from './node-redis-upstream.ts'
 import { ReplyReader } from './reply-reader.ts'
 
 type Words = readonly NodeRedisArgument[]
@@ -31,6 +34,11 @@ const blobString = 36
 export interface ClientState {
   /** True while a load that failed goes to Redis the plain way. */
   isBypassing: boolean
+  /**
+   * True where node-redis keeps replies itself (`clientSideCache`). It is told of changes to what its own connection has
+   * read, so it must have read all that it keeps.
+   */
+  readonly hasOwnCache: boolean
 }
 
 /**
@@ -44,7 +52,10 @@ export class ConnectionHooks implements ConnectionFacts {
   readonly #queue: NodeRedisQueue
   readonly #shield: Shield
   readonly #cluster: ClusterShield
+  readonly #membership: Membership
   readonly #state: ClientState
+  readonly #isAlone: boolean
+  #isEnded = false
   readonly #replies: ReplyReader
   readonly #request: ListRequest
   readonly #bareAdd: NodeRedisQueue['addCommand']
@@ -61,20 +72,22 @@ export class ConnectionHooks implements ConnectionFacts {
   constructor(
     connection: NodeRedisConnection,
     shield: Shield,
-    cluster: ClusterShield,
+    membership: Membership,
     state: ClientState,
     isAlone: boolean,
   ) {
     this.#connection = connection
     this.#queue = connection._getQueue()
     this.#shield = shield
-    this.#cluster = cluster
+    this.#cluster = membership.cluster
+    this.#membership = membership
     this.#state = state
     this.#replies = new ReplyReader(connection)
-    this.#request = new ListRequest(cluster, this, () => this.#whenLoaded())
+    this.#request = new ListRequest(membership.cluster, this, () => this.#whenLoaded())
     this.#bareAdd = this.#queue.addCommand
     const { database = 0 } = connection.options ?? {}
     this.#handshakeDatabase = database
+    this.#isAlone = isAlone
     if (isAlone && connection.isReady === true) void this.#askDatabase(database)
     else this.#enter(database)
   }
@@ -85,7 +98,7 @@ export class ConnectionHooks implements ConnectionFacts {
     const connection = this.#connection
     const bareAdd: NodeRedisQueue['addCommand'] = (args, options) => this.#bareAdd.call(queue, args, options)
     const addCommand: NodeRedisQueue['addCommand'] = (args, options) => {
-      if (!this.#cluster.isActive || this.#state.isBypassing) return bareAdd(args, options)
+      if (!this.#cluster.isActive || this.#state.isBypassing || this.#isEnded) return bareAdd(args, options)
       return this.#ask(args, options, bareAdd)
     }
     const onLost = () => {
@@ -94,13 +107,12 @@ export class ConnectionHooks implements ConnectionFacts {
     }
     const onReady = () => this.#enter(this.#handshakeDatabase)
     queue.addCommand = addCommand
-    connection.on('reconnecting', onLost)
-    connection.on('ready', onReady)
+    const stops = [listen(connection, 'reconnecting', onLost), listen(connection, 'ready', onReady)]
     return () => {
-      // Somebody may have wrapped ours since: theirs stays, and ours passes through once the shield is closed.
+      this.#isEnded = true
+      // Somebody may have wrapped ours since: theirs stays, and ours passes everything through.
       if (queue.addCommand === addCommand) delete (queue as Partial<NodeRedisQueue>).addCommand
-      connection.off('reconnecting', onLost)
-      connection.off('ready', onReady)
+      for (const stop of stops) stop()
       this.open.reset()
     }
   }
@@ -110,7 +122,9 @@ export class ConnectionHooks implements ConnectionFacts {
   }
 
   get isReady(): boolean {
-    return this.#connection.isReady === true && !this.#state.isBypassing
+    const { isReady, isOpen, isPubSubActive } = this.#connection
+    const { isBypassing, hasOwnCache } = this.#state
+    return isReady === true && isOpen && isPubSubActive !== true && !isBypassing && !hasOwnCache
   }
 
   now(): number {
@@ -213,7 +227,8 @@ export class ConnectionHooks implements ConnectionFacts {
   }
 
   #enter(database: number): void {
-    this.#space = Number.isSafeInteger(database) ? this.#cluster.space(database) : undefined
+    const identity = nodeRedisIdentity(this.#connection, this.#isAlone)
+    this.#space = Number.isSafeInteger(database) ? this.#membership.space(identity, database) : undefined
   }
 
   /** A connection that stands already may have selected another database, and only the server knows which. */

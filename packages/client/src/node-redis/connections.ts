@@ -108,6 +108,27 @@ export class Connections {
   }
 }
 
+/**
+ * Listens to an event; the returned function ends this. node-redis hands out objects that are derived from one another:
+ * they have the same listeners, but each counts only those that were added by it, and the one whose count comes down to
+ * nothing drops them all. What was dropped beside ours is put back.
+ */
+export function listen(
+  emitter: Pick<NodeRedisConnection, 'on' | 'off' | 'eventNames' | 'rawListeners'>,
+  event: string,
+  listener: () => void,
+): () => void {
+  emitter.on(event, listener)
+  return () => {
+    const before = emitter.eventNames().map((name) => ({ name, listeners: emitter.rawListeners(name) }))
+    emitter.off(event, listener)
+    for (const { name, listeners } of before) {
+      const left = new Set(emitter.rawListeners(name))
+      for (const other of listeners) if (other !== listener && !left.has(other)) emitter.on(name, other)
+    }
+  }
+}
+
 /** Puts own properties over an object's methods; the returned function takes those away that are still ours. */
 export function override<Owner extends object>(owner: Owner, own: Partial<Owner>): () => void {
   Object.assign(owner, own)

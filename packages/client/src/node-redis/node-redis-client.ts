@@ -48,17 +48,22 @@ export interface NodeRedisBase {
   readonly _keyPrefix?: unknown
   readonly isOpen: boolean
   readonly isReady?: boolean
+  /** Where node-redis keeps replies itself. */
+  readonly clientSideCache?: object | undefined
   readonly commandOptions?: NodeRedisCommandOptions
   readonly _commandOptions?: NodeRedisCommandOptions
   get(this: NodeRedisBase, ...args: unknown[]): Promise<unknown>
   sendCommand: Method
   on(event: string, listener: (...args: never[]) => void): unknown
   off(event: string, listener: (...args: never[]) => void): unknown
+  eventNames(): string[]
+  rawListeners(event: string): ((...args: never[]) => void)[]
 }
 
 /** A client of one connection, by itself or inside a cluster or sentinel client. */
 export interface NodeRedisConnection extends NodeRedisBase {
   readonly options?: NodeRedisClientOptions
+  readonly isPubSubActive?: boolean
   _getQueue(): NodeRedisQueue
 }
 

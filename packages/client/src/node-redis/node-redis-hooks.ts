@@ -1,3 +1,4 @@
+import { tracingChannel } from 'node:diagnostics_channel'
 import {
   type ClusterShield,
   type ConnectionFacts,
@@ -7,11 +8,14 @@ import {
   OpenState,
   type Shield,
 } from '@firebreak/shield'
+import type { Membership } from '../clients/cluster-clients.ts'
+import { onHotKeys } from '../clients/on-hot-keys.ts'
+import { isOwnMethod } from '../clients/own-method.ts'
 import { nameOf } from '../commands/command-keys.ts'
 import { bufferOfBulk } from '../replies/bulk.ts'
 import { replyText } from '../replies/reply-text.ts'
 import { type ClientState, ConnectionHooks } from './connection-hooks.ts'
-import { Connections, override } from './connections.ts'
+import { Connections, listen, override } from './connections.ts'
 import {
   isNodeRedisCluster,
   isNodeRedisSentinel,
@@ -24,6 +28,7 @@ import {
 const textPromiseForm = nextReplyForm()
 const getId = 'GET'
 const blobString = 36
+const commandChannel = tracingChannel('node-redis:command')
 
 /**
  * The hooks on one node-redis client, cluster or sentinel. Every command passes the queue of a connection (see
@@ -34,7 +39,8 @@ export class NodeRedisHooks {
   readonly #client: NodeRedisClient
   readonly #shield: Shield
   readonly #cluster: ClusterShield
-  readonly #state: ClientState = { isBypassing: false }
+  readonly #membership: Membership
+  readonly #state: ClientState
   readonly #connections: Connections
   readonly #hooked = new Map<NodeRedisConnection, { readonly hooks: ConnectionHooks; readonly uninstall: () => void }>()
   /** What is true of a cluster or sentinel before a command has found its connection. */
@@ -47,13 +53,15 @@ export class NodeRedisHooks {
   constructor(
     client: NodeRedisClient,
     shield: Shield,
-    cluster: ClusterShield,
+    membership: Membership,
     onConnection: (connection: NodeRedisConnection) => void,
   ) {
     this.#client = client
     this.#shield = shield
-    this.#cluster = cluster
+    this.#cluster = membership.cluster
+    this.#membership = membership
     this.#onConnection = onConnection
+    this.#state = { isBypassing: false, hasOwnCache: client.clientSideCache !== undefined }
     this.#connections = new Connections((connection) => this.#adopt(connection))
     this.#facts = this.#makeFacts()
   }
@@ -64,18 +72,22 @@ export class NodeRedisHooks {
     const self = this.#client._self as NodeRedisBase & { GET: NodeRedisBase['get'] }
     const hooks = this
     const bare = self.get
+    let isEnded = false
     const get: NodeRedisBase['get'] = function (...args) {
-      return hooks.#get(this, args) ?? bare.apply(this, args)
+      // Somebody may have wrapped it, and go on calling it when it is no longer wanted.
+      return (isEnded ? undefined : hooks.#get(this, args)) ?? bare.apply(this, args)
     }
     // While nothing is hot the methods are node-redis' own.
     let uninstallGet = () => {}
     const setMethods = () => {
       uninstallGet()
-      uninstallGet = this.#cluster.hasHotKeys ? override(self, { get, GET: get }) : () => {}
+      const isHot = this.#cluster.hasHotKeys && isOwnMethod(self, 'get') && isOwnMethod(self, 'GET')
+      uninstallGet = isHot ? override(self, { get, GET: get }) : () => {}
     }
-    const stopListening = this.#cluster.onHotKeys(setMethods)
+    const stopListening = onHotKeys(this.#cluster, setMethods)
     setMethods()
     return () => {
+      isEnded = true
       stopListening()
       uninstallGet()
       unfollow()
@@ -97,12 +109,15 @@ export class NodeRedisHooks {
   #adopt(connection: NodeRedisConnection): void {
     if (this.#hooked.has(connection)) return
     const isAlone = !isNodeRedisCluster(this.#client) && !isNodeRedisSentinel(this.#client)
-    const hooks = new ConnectionHooks(connection, this.#shield, this.#cluster, this.#state, isAlone)
-    const uninstall = hooks.install()
+    const hooks = new ConnectionHooks(connection, this.#shield, this.#membership, this.#state, isAlone)
+    const uninstalls = [hooks.install()]
+    if (isAlone) this.#only = hooks
+    else uninstalls.push(listen(connection, 'end', () => this.#forget(connection)))
+    const uninstall = () => {
+      for (const end of uninstalls) end()
+    }
     this.#hooked.set(connection, { hooks, uninstall })
     this.#onConnection(connection)
-    if (isAlone) this.#only = hooks
-    else connection.on('end', () => this.#forget(connection))
   }
 
   /** A connection of a cluster or sentinel has ended for good. */
@@ -113,6 +128,8 @@ export class NodeRedisHooks {
 
   /** A GET's answer where memory has it; what else there is to do with it is the send path's. */
   #get(caller: NodeRedisBase, args: readonly unknown[]): Promise<unknown> | undefined {
+    // Who traces commands wants to see each one.
+    if (commandChannel.hasSubscribers) return undefined
     const hot = args.length === 1 ? this.#hotKey(args[0]) : undefined
     if (hot === undefined) return undefined
     const options = caller._commandOptions ?? caller.commandOptions
@@ -147,7 +164,8 @@ export class NodeRedisHooks {
         return hooks.#sharedSpace()
       },
       get isReady() {
-        return hooks.#client.isOpen && hooks.#connections.unsentWrites === 0 && !hooks.#state.isBypassing
+        const { isBypassing, hasOwnCache } = hooks.#state
+        return hooks.#client.isOpen && hooks.#connections.unsentWrites === 0 && !isBypassing && !hasOwnCache
       },
       isPinned: false,
       open: new OpenState(),

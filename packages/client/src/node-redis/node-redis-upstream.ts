@@ -2,6 +2,7 @@ import type { ConnectionOptions } from 'node:tls'
 import type { OpenPipe } from '@firebreak/core'
 import { type SocketPlace, socketPipe } from '@firebreak/core/node'
 import type { Credentials, Upstream } from '@firebreak/shield'
+import type { ClientIdentity } from '../clients/client-identity.ts'
 import {
   isNodeRedisCluster,
   isNodeRedisSentinel,
@@ -90,6 +91,14 @@ export class NodeRedisUpstream implements Upstream {
         () => {},
       )
   }
+}
+
+/** As whom a connection reads; `isAlone`: it is none of a cluster or sentinel. */
+export function nodeRedisIdentity({ options = {} }: NodeRedisConnection, isAlone: boolean): ClientIdentity {
+  const { username, password, credentialsProvider, socket = {} } = options
+  const place = isAlone ? (socket.path ?? `${socket.host ?? 'localhost'}:${socket.port ?? 6379}`) : ''
+  // node-redis makes a provider of every name and password.
+  return { place, username, password, provider: username || password ? undefined : credentialsProvider }
 }
 
 /** A name for the Redis behind a client, the same in every process that is configured alike. */

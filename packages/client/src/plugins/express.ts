@@ -1,5 +1,14 @@
 import { type FirebreakHandle, openFirebreak, type PluginOptions } from './firebreak-handle.ts'
 
+declare global {
+  // Express' own way to let a middleware say what it puts on a request.
+  namespace Express {
+    interface Request {
+      firebreak: FirebreakHandle
+    }
+  }
+}
+
 /** A middleware with the handle on it, to close it at the end. */
 export interface FirebreakMiddleware {
   (request: object, response: object, next: () => void): void

@@ -61,6 +61,18 @@ export class HotKeys {
     return space
   }
 
+  /** Nobody reads as this identity any more. */
+  forget(identityId: string): void {
+    for (const space of this.#spaces.values()) {
+      if (space.identity !== identityId) continue
+      this.#spaces.delete(space.id)
+      for (const hot of space.hot.values()) {
+        this.#letGo(hot)
+        hot.drop()
+      }
+    }
+  }
+
   setHandlings(handlings: ReadonlyMap<string, Handling>): void {
     this.#handlings = handlings
     for (const space of this.#spaces.values()) this.#apply(space)

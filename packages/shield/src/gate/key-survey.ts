@@ -11,7 +11,7 @@ export class KeySurvey {
   written: HotKey[] | undefined
   /** The hot keys that are limited, read or written. */
   limited: HotKey[] | undefined
-  #request!: GateRequest
+  #request: GateRequest | undefined
 
   /** Visits each key of a command once. */
   of(request: GateRequest): this {
@@ -20,12 +20,14 @@ export class KeySurvey {
     this.read = this.written = this.limited = undefined
     if (!row.hasSingleKey) forEachKey(row, args, this.#visit)
     else if (row.firstKey < args.length) this.#visit(row.firstKey, row.keys[0]!.access)
+    // A request belongs to a client, which must not live on because it was the last that asked.
+    this.#request = undefined
     return this
   }
 
   readonly #visit = (index: number, access: KeyAccess): void => {
     const isWrite = access === 'write'
-    const hot = this.#request.visit(index, isWrite)
+    const hot = this.#request!.visit(index, isWrite)
     if (hot === undefined) return
     if (hot.limit !== undefined) (this.limited ??= []).push(hot)
     if (isWrite) {

@@ -41,6 +41,7 @@ export class Trouble {
   }
 }
 
-function emitProcessWarning({ kind, message }: Warning): void {
+/** What becomes of a warning that nobody asked for. */
+export function emitProcessWarning({ kind, message }: Warning): void {
   process.emitWarning(message, { type: 'FirebreakWarning', code: kind })
 }

@@ -36,6 +36,15 @@ export class ClusterWatchers {
     return watcher
   }
 
+  /** Ends the watchers that read as an identity. */
+  forget(identityId: string): void {
+    for (const [id, watcher] of this.#watchers) {
+      if (!id.startsWith(`${identityId} `)) continue
+      this.#watchers.delete(id)
+      watcher.stop()
+    }
+  }
+
   /** Lets all rest that are not used. */
   setUsed(used: ReadonlySet<TrackingWatcher>): void {
     for (const watcher of this.#watchers.values()) watcher.setIdle(!used.has(watcher))

@@ -1,0 +1,91 @@
+import type { ClusterShield, KeySpace, Shield } from '@firebreak/shield'
+import { type ClientIdentity, isSameIdentity } from './client-identity.ts'
+import { type ClientMember, OpenClients } from './open-clients.ts'
+import { SharedRedis } from './shared-redis.ts'
+import { SharedUpstream } from './shared-upstream.ts'
+
+/** An identity that some client has, and the clients that have it. */
+interface KnownIdentity {
+  readonly identity: ClientIdentity
+  /** Names its key spaces. A number, since a name made of the credentials would tell of them. */
+  readonly id: string
+  readonly clients: OpenClients
+  readonly upstream: SharedUpstream
+}
+
+/** A client's part in what it shares with others of the same Redis. */
+export interface Membership {
+  readonly cluster: ClusterShield
+  /** The keys of a database as this identity reads them. */
+  space(identity: ClientIdentity, database: number): KeySpace
+  leave(): void
+}
+
+const known = new WeakMap<ClusterShield, ClusterClients>()
+
+/**
+ * The protected clients of one Redis. Those that are the same user, with the same password, at the same place share
+ * what was read; the others have key spaces of their own, read by connections with their own credentials. What is
+ * shared goes on with the clients that are left when one of them closes.
+ */
+export class ClusterClients {
+  readonly #clients = new OpenClients()
+  readonly #upstream: SharedUpstream
+  #cluster!: ClusterShield
+  #identities: KnownIdentity[] = []
+  #identityCount = 0
+
+  private constructor({ upstream }: ClientMember) {
+    this.#upstream = new SharedUpstream(upstream.isCluster, this.#clients)
+  }
+
+  /** Adds a client to those of its Redis. The caller holds the member for as long as the client lives. */
+  static join(shield: Shield, redisClusterId: string, member: ClientMember): Membership {
+    const fresh = new ClusterClients(member)
+    const cluster = shield.cluster(redisClusterId, fresh.#upstream)
+    let clients = known.get(cluster)
+    if (clients === undefined) {
+      clients = fresh
+      clients.#cluster = cluster
+      known.set(cluster, clients)
+    }
+    cluster.limitRedis ??= new SharedRedis(clients.#clients)
+    return clients.#join(new WeakRef(member))
+  }
+
+  #join(member: WeakRef<ClientMember>): Membership {
+    this.#clients.add(member)
+    return {
+      cluster: this.#cluster,
+      space: (identity, database) => {
+        const { id, upstream, clients } = this.#identityOf(identity)
+        clients.add(member)
+        return this.#cluster.space(database, { id, upstream })
+      },
+      leave: () => this.#leave(member),
+    }
+  }
+
+  #identityOf(identity: ClientIdentity): KnownIdentity {
+    const found = this.#identities.find((other) => isSameIdentity(other.identity, identity))
+    if (found !== undefined) return found
+    const clients = new OpenClients()
+    const upstream = new SharedUpstream(this.#upstream.isCluster, clients, identity)
+    // The first has no number: what a disk keeps of it is found again by the next process.
+    const id = this.#identityCount === 0 ? '' : String(this.#identityCount)
+    this.#identityCount++
+    const made = { identity, id, clients, upstream }
+    this.#identities.push(made)
+    return made
+  }
+
+  #leave(member: WeakRef<ClientMember>): void {
+    this.#clients.delete(member)
+    this.#identities = this.#identities.filter(({ id, clients }) => {
+      clients.delete(member)
+      if (clients.size > 0) return true
+      this.#cluster.forget(id)
+      return false
+    })
+  }
+}

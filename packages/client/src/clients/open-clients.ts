@@ -1,0 +1,41 @@
+import type { Redis } from '@firebreak/redis'
+import type { Upstream } from '@firebreak/shield'
+
+/** What others use of a protected client. */
+export interface ClientMember {
+  readonly upstream: Upstream
+  /** The client for commands of our own; each look makes a new one. */
+  readonly redis: Redis
+  readonly state: 'ready' | 'opening' | 'closed'
+}
+
+/**
+ * Clients that can stand in for each other. They are held weakly: a client that the application has closed and let go
+ * of is freed, whether it was unprotected or not.
+ */
+export class OpenClients {
+  readonly #members = new Set<WeakRef<ClientMember>>()
+
+  get size(): number {
+    return this.#members.size
+  }
+
+  add(member: WeakRef<ClientMember>): void {
+    this.#members.add(member)
+  }
+
+  delete(member: WeakRef<ClientMember>): void {
+    this.#members.delete(member)
+  }
+
+  /** One whose connection stands; where there is none, one that is being opened, else any that is left. */
+  get(): ClientMember | undefined {
+    let best: ClientMember | undefined
+    for (const reference of this.#members) {
+      const member = reference.deref()
+      if (member?.state === 'ready') return member
+      if (best === undefined || (best.state === 'closed' && member?.state === 'opening')) best = member
+    }
+    return best
+  }
+}

@@ -1,0 +1,121 @@
+import { defaultLocalCache } from '@firebreak/core'
+import { type RedisServer, redisCli, startCluster, startRedis } from '@firebreak/testkit'
+import { Cluster } from 'ioredis'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { Fixture } from './fixture.ts'
+import { type AnyClient, libraries } from './libraries.ts'
+
+// Clients of one process that are different users get what each may read, whoever read it first.
+
+let server: RedisServer
+let fixture: Fixture
+
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(() => server.stop())
+beforeEach(async () => {
+  fixture = await Fixture.start(server.port)
+  await server.cli('ACL', 'SETUSER', 'reader', 'reset', 'on', '>pass', '~*', '+@all')
+  await server.cli('ACL', 'SETUSER', 'guest', 'reset', 'on', '>word', '~open', '+@all')
+  await server.cli('MSET', 'secret', 'of the reader', 'open', 'to all')
+})
+afterEach(() => fixture.close())
+
+const reader = { username: 'reader', password: 'pass' }
+const guest = { username: 'guest', password: 'word' }
+
+describe.each(Object.keys(libraries))('%s', (name) => {
+  async function open(login?: typeof reader, database = 0): Promise<AnyClient> {
+    const place = { kind: 'standalone', port: server.port, database, ...(login && { login }) } as const
+    const client = await libraries[name]!(place)
+    await fixture.adopt(client.raw)
+    return client
+  }
+
+  test('a user gets nothing that another may read and it may not', async () => {
+    const first = await open(reader)
+    const second = await open(guest)
+    await fixture.makeHot(first, 'secret')
+    for (let count = 0; count < 10; count++) await expect(second.get('secret')).rejects.toThrow('NOPERM')
+    expect(await first.get('secret')).toBe('of the reader')
+    // What the limited one may read is served to it as to anybody.
+    await fixture.makeHot(second, 'open')
+    expect(await second.get('open')).toBe('to all')
+  })
+
+  test('users of other databases get the keys of their own', async () => {
+    await fixture.plain.select(1)
+    await fixture.plain.set('open', 'in one')
+    const first = await open(reader)
+    const second = await open(guest, 1)
+    await fixture.makeHot(first, 'open')
+    await fixture.isServed(() => second.get('open'))
+    expect(await first.get('open')).toBe('to all')
+    expect(await second.get('open')).toBe('in one')
+  })
+
+  test('a right that another client of the process takes away ends at once', async () => {
+    const admin = await open()
+    const second = await open(guest)
+    await fixture.makeHot(second, 'open')
+    for (let round = 0; round < 20; round++) {
+      await admin.call(['ACL', 'SETUSER', 'guest', 'resetkeys'])
+      await expect(second.get('open')).rejects.toThrow('NOPERM')
+      await admin.call(['ACL', 'SETUSER', 'guest', '~open'])
+      expect(await second.get('open')).toBe('to all')
+      expect(await second.get('open')).toBe('to all')
+    }
+  })
+
+  test('a right that somebody else takes away ends within five seconds, however often the key is read', async () => {
+    const second = await open(guest)
+    // By its own time it would be served for a minute.
+    fixture.hub.heat('main', ['open'], { strategy: { ...defaultLocalCache, expireTime: 60 } })
+    await fixture.isServed(() => second.get('open'))
+    await server.cli('ACL', 'SETUSER', 'guest', 'resetkeys')
+    const since = performance.now()
+    let servedFor = 0
+    for (let isOver = false; !isOver; ) {
+      // Replies of the watcher are read between two turns.
+      await new Promise(setImmediate)
+      await second.get('open').then(
+        () => (servedFor = performance.now() - since),
+        () => (isOver = true),
+      )
+      expect(servedFor).toBeLessThan(5500)
+    }
+    // Without a guard on rights it would have ended for another reason, or not at all.
+    expect(servedFor).toBeGreaterThan(1000)
+  })
+
+  test('a wrong password gets nothing of the right one', async () => {
+    const first = await open(reader)
+    await fixture.makeHot(first, 'secret')
+    // node-redis does not even connect.
+    if (!name.startsWith('ioredis')) return
+    const second = await open({ ...reader, password: 'wrong' })
+    ;(second.raw as { on(event: string, listener: () => void): void }).on('error', () => {})
+    const reply = await Promise.race([second.get('secret').catch(() => 'refused'), first.call(['PING'])])
+    expect(reply).not.toBe('of the reader')
+    second.close()
+  })
+})
+
+test('a client that closes leaves its user to the others, and a cluster’s users are told apart too', async () => {
+  const { addresses, nodes, stop } = await startCluster()
+  fixture.onClose(stop)
+  for (const { port } of nodes) {
+    await redisCli(port, 'ACL', 'SETUSER', 'reader', 'on', '>pass', '~*', '+@all')
+    await redisCli(port, 'ACL', 'SETUSER', 'guest', 'on', '>word', '~open', '+@all')
+  }
+  const open = async (login: typeof reader) => fixture.adopt(new Cluster([...addresses], { redisOptions: login }))
+  const [first, second, limited] = [await open(reader), await open(reader), await open(guest)]
+  await first.set('secret', 'of the reader')
+  fixture.hub.heat('main', ['secret'])
+  await expect.poll(() => first.get('secret')).toBe('of the reader')
+  await expect(limited.get('secret')).rejects.toThrow('NOPERM')
+  first.disconnect()
+  await expect.poll(() => second.get('secret')).toBe('of the reader')
+  await expect(limited.get('secret')).rejects.toThrow('NOPERM')
+})

@@ -139,6 +139,7 @@ export {
 } from './resp/value.ts'
 export { type FieldFailure, FieldReader, type NumberRange } from './rules/field-reader.ts'
 export { compilePattern, type KeyMatcher } from './rules/key-matcher.ts'
+export { type KnownRules, knownRules } from './rules/known-rules.ts'
 export { compileLinearRegex } from './rules/linear-regex.ts'
 export { parsePattern } from './rules/parse-pattern.ts'
 export { parseRule } from './rules/parse-rule.ts'
@@ -186,6 +187,7 @@ export {
 export { readClusterSlots, type SlotNode, type SlotRange } from './slots/cluster-slots.ts'
 export { keySlot, keySlotOfBytes, slotCount } from './slots/key-slot.ts'
 export { SlotMap } from './slots/slot-map.ts'
+export { isKnownEntry, isKnownStrategy } from './strategy/known-strategy.ts'
 export {
   defaultLocalCache,
   type ExpireStrategy,
@@ -234,6 +236,7 @@ export {
   type RefusedPayload,
   type ShieldCounters,
   type StatusPayload,
+  UnknownFrameError,
   type WatchedCluster,
   type WatcherStatus,
   type WelcomePayload,

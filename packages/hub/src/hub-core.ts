@@ -1,4 +1,4 @@
-import type { Rule, TimerHandle } from '@firebreak/core'
+import type { Rule, RuleSet, TimerHandle } from '@firebreak/core'
 import { AlarmBoard } from './alarms/alarm-board.ts'
 import { AlarmWebhooks } from './alarms/alarm-webhooks.ts'
 import { Collector } from './collect/collector.ts'
@@ -92,6 +92,7 @@ export class HubCore {
       onRelayFailure: ({ message: error }) => logger.warn({ error }, 'the other hubs were not told of an invalidation'),
     })
     this.watchers = new HubWatchers({ runtime, store, alarms, lane: this.lane, delivery })
+    book.onChange((set) => tellUnknown(alarms, set))
     book.onChange((set) => this.collector.governor.setRules(set.rules))
     book.onChange((set) => keys.applyRules(set))
     keys.restore(state.entries, clock.now())
@@ -205,4 +206,14 @@ export class HubCore {
     collector.governor.adjust(fleet.hosts.counts().connected, load, now)
     fleet.watch(now)
   }
+}
+
+function tellUnknown(alarms: AlarmBoard, { unknownIds }: RuleSet): void {
+  if (unknownIds.length === 0) {
+    alarms.clear('rules-newer')
+    return
+  }
+  const cause = `the store has rules that this version does not know: ${unknownIds.slice(0, 5).join(', ')}`
+  const retry = 'this hub leaves them and their keys alone, the others follow them; upgrade this hub'
+  alarms.raise({ id: 'rules-newer', severity: 'warning', cause, retry })
 }

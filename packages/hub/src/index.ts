@@ -14,6 +14,8 @@ export {
   type StrategyChoice,
   type StrategyChooser,
 } from './decide/choose-strategy.ts'
+export type { SensorChannel } from './deliver/sensor-channel.ts'
+export type { SensorSessions } from './deliver/sensor-sessions.ts'
 export { type EngineNodeView, EngineSensor, type EngineSensorOptions, type EngineView } from './engine/engine-sensor.ts'
 export { ApiProblem, HubConfigError, NotLoopbackError, StoreError } from './errors.ts'
 export { type FindingRoutesOptions, findingRoutes } from './findings/finding-routes.ts'

@@ -9,7 +9,6 @@ import {
   type MetricFamily,
   rateLimitLapseMs,
   StrategyTable,
-  type TableEntry,
   type TableSnapshot,
   type TimerHandle,
   type WelcomePayload,
@@ -28,8 +27,9 @@ import { type PendingSection, SectionWriter } from './hub/pending-report.ts'
 import { type ResolvedShieldOptions, resolveShieldOptions, type ShieldOptions } from './shield-options.ts'
 import { buildStatus } from './status/build-status.ts'
 import { shieldFamilies } from './status/shield-families.ts'
-import { entriesFromJson } from './table/entries-from-json.ts'
+import { readDelta, readSnapshot } from './table/read-table.ts'
 import { TableFile } from './table/table-file.ts'
+import { guardRuntime } from './trouble/guard.ts'
 import { Trouble } from './trouble/trouble.ts'
 import type { Upstream } from './watcher/upstream.ts'
 
@@ -75,11 +75,13 @@ export class Shield {
   #reportedDrops = 0
 
   constructor(options: ShieldOptions = {}) {
-    this.options = resolveShieldOptions(options)
-    const { runtime, hubs, token, maxQueuedReports, maxQueuedEntries } = this.options
+    const resolved = resolveShieldOptions(options)
+    this.trouble = new Trouble(resolved.onWarning)
+    const runtime = guardRuntime(resolved.runtime, this.trouble)
+    this.options = { ...resolved, runtime }
+    const { hubs, token, maxQueuedReports, maxQueuedEntries } = this.options
     const { clock, timers, random } = runtime
     this.#clock = clock
-    this.trouble = new Trouble(this.options.onWarning)
     const { diskTier } = this.options
     this.diskTier = diskTier === undefined ? undefined : new DiskTier(diskTier, this.trouble, timers)
     this.#hubClock = new HubClock(clock)
@@ -208,14 +210,13 @@ export class Shield {
       case 'snapshot': {
         const snapshot = decodeJsonPayload<'snapshot'>(frame)
         this.#resyncAskedAt = Number.NEGATIVE_INFINITY
-        this.#table.applySnapshot({ ...snapshot, entries: entriesFromJson(snapshot.entries) })
+        this.#table.applySnapshot(readSnapshot(snapshot, this.trouble))
         this.#tableChanged()
         return
       }
       case 'delta': {
         const delta = decodeJsonPayload<'delta'>(frame)
-        const removed = entriesFromJson(delta.removed as readonly TableEntry[])
-        const result = this.#table.applyDelta({ ...delta, set: entriesFromJson(delta.set), removed })
+        const result = this.#table.applyDelta(readDelta(delta, this.trouble))
         if (result.kind === 'gap') this.#resync(`a delta from version ${delta.from} does not fit`)
         else if (result.kind === 'applied') this.#tableChanged()
         return
@@ -223,17 +224,26 @@ export class Shield {
       case 'heartbeat':
         this.#beat(decodeJsonPayload<'heartbeat'>(frame))
         return
-      case 'invalidate': {
-        const invalidation = decodeInvalidation(frame)
-        if (this.#lane.received(invalidation.sequence)) this.#flushAll()
-        this.#clusters.get(invalidation.redisClusterId)?.invalidate(invalidation)
+      case 'invalidate':
+        this.#invalidated(frame)
         return
-      }
       case 'refused': {
         const { code, reason } = decodeJsonPayload<'refused'>(frame)
         this.trouble.note('hub-refused', `the hub refused this process: ${reason} (${code})`)
         return
       }
+    }
+  }
+
+  #invalidated(frame: Frame): void {
+    if (this.#lane.received(frame.sequence)) this.#flushAll()
+    try {
+      const invalidation = decodeInvalidation(frame)
+      this.#clusters.get(invalidation.redisClusterId)?.invalidate(invalidation)
+    } catch (error) {
+      // Something has changed, and a later version says what: whatever it is, it is not served.
+      this.#flushAll()
+      throw error
     }
   }
 

@@ -1,4 +1,5 @@
 import { compilePattern, type KeyMatcher } from './key-matcher.ts'
+import { knownRules } from './known-rules.ts'
 import type { Rule } from './rule.ts'
 
 /** A rule with its patterns compiled. */
@@ -19,17 +20,21 @@ export interface RuleScope {
 /**
  * Rules, compiled and sorted: the matching rule with the highest priority counts, ties go to the smaller id. Rules that
  * are off are left out, as if they did not exist. A key in a rule's `except` is not matched by that rule; the next may
- * still match it.
+ * still match it. Rules of a later version that are not known here are left alone (see `knownRules`).
  */
 export class RuleSet {
   /** In the order of `match`'s indexes. */
   readonly rules: readonly Rule[]
+  /** The ids of rules that this version does not know. */
+  readonly unknownIds: readonly string[]
   readonly #compiled: readonly CompiledRule[]
   readonly #scopes = new Map<string, RuleScope>()
   readonly #scopesByContent = new Map<string, RuleScope>()
 
   constructor(rules: Iterable<Rule>) {
-    this.rules = [...rules]
+    const known = knownRules(rules)
+    this.unknownIds = known.unknownIds
+    this.rules = known.rules
       .filter(({ mode }) => mode !== 'off')
       .sort((a, b) => b.priority - a.priority || (a.id < b.id ? -1 : 1))
     this.#compiled = this.rules.map((rule) => ({

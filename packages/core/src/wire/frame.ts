@@ -48,6 +48,9 @@ export class FrameError extends FirebreakError {
   }
 }
 
+/** A frame of a kind that a later version has added: it is passed over. */
+export class UnknownFrameError extends FrameError {}
+
 export function encodeFrame(type: FrameType, sequence: number, payload: Uint8Array): Uint8Array {
   const writer = new VarintWriter(payload.length + maxFrameHeadBytes)
   writeFrameHead(writer, type, sequence)
@@ -74,7 +77,7 @@ export function decodeFrame(bytes: Uint8Array): Frame {
   if (version !== frameVersion)
     throw new FrameError(`frame version ${version} is not known here; this side speaks ${frameVersion}`)
   const type = typeNames.get(code)
-  if (type === undefined) throw new FrameError(`frame type ${code} is not known here`)
+  if (type === undefined) throw new UnknownFrameError(`frame type ${code} is not known here`)
   return { type, sequence, bytes, payloadStart: reader.position }
 }
 

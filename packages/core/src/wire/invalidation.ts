@@ -38,6 +38,8 @@ export function decodeInvalidation(frame: Frame): Invalidation {
   for (let index = 0; index < count && !reader.isBroken; index++) {
     const key = keyName(reader.view())
     const flags = reader.varint()
+    // What a flag that is not known brings with it has no length here: the rest cannot be read.
+    if (flags > 3) throw new FrameError(`an invalidate frame has flags ${flags}, of a later version`)
     const value = flags & 1 ? reader.view().slice() : undefined
     const ttlMs = flags & 2 ? reader.varint() : undefined
     items.push({ key, ...(value !== undefined && { value }), ...(ttlMs !== undefined && { ttlMs }) })

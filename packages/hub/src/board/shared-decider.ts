@@ -15,6 +15,8 @@ export interface SharedDeciderOptions extends DeciderOptions {
   /** This hub's name on the board. */
   readonly boardId: string
   readonly effects: KeyEffects
+  /** True for a rule of a later version. */
+  readonly isUnknownRule: (ruleId: string) => boolean
   /** The track of a key by the rule that is in force here; undefined where that rule does not apply. */
   readonly findTrack: (name: TrackName) => HeatTrack | undefined
   /** A key is hot: its hosts and its last minute are of interest. */
@@ -185,6 +187,7 @@ export class SharedDecider implements HeatDecider {
     for (const id of ids) {
       const track = this.#options.findTrack(parseTrackId(id))
       const watched = track?.rule && this.#watch(id, track, track.rule)
+      if (watched === undefined && this.#isLeftAlone(id)) continue
       if (watched === undefined) this.#queue.drop(id, `rule \`${parseTrackId(id).ruleId}\` no longer applies`)
       else watched.extras = { ...watched.extras, isDue: true }
     }
@@ -228,7 +231,7 @@ export class SharedDecider implements HeatDecider {
       return true
     }
     const track = this.#setHot(id, state)
-    if (track === undefined) return false
+    if (track === undefined) return this.#isLeftAlone(id)
     if (isOurs) this.#history.hot(decision, track, at)
     return true
   }
@@ -236,7 +239,7 @@ export class SharedDecider implements HeatDecider {
   /** Takes over the whole table of a bucket; keys that are hot here only are told to the board, or let go. */
   reconcile(bucket: number, { states }: BoardTable, isTrusted: boolean): void {
     for (const [id, state] of states) {
-      if (this.#setHot(id, state) === undefined)
+      if (this.#setHot(id, state) === undefined && !this.#isLeftAlone(id))
         this.#queue.drop(id, `rule \`${parseTrackId(id).ruleId}\` no longer applies`)
     }
     for (const [id, track] of [...this.#active]) {
@@ -269,6 +272,11 @@ export class SharedDecider implements HeatDecider {
 
   #isAway(id: string): boolean {
     return this.#away.has(this.#options.board.bucketOf(id))
+  }
+
+  /** True where a hub of a later version made the key hot by a rule that this one does not know: it is that hub's. */
+  #isLeftAlone(id: string): boolean {
+    return this.#options.isUnknownRule(parseTrackId(id).ruleId)
   }
 
   /** True on the one hub that weighs the key's load, and only where enough of it comes by to weigh. */

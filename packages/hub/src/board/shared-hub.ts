@@ -62,6 +62,7 @@ export class SharedHub {
       effects,
       onGivenUp: ({ redisClusterId, key }, name, at) => review.giveUp(redisClusterId, key, name, at),
       findTrack: (name) => this.#findTrack(name),
+      isUnknownRule: (id) => options.rulesInForce().unknownIds.includes(id),
       onHot: (track) => this.#showTrack(track),
       urge: () => this.#exchange.urge(),
     })

@@ -1,4 +1,4 @@
-import { type ClaimPayload, keyBytes, parseKeyText, RuleSet } from '@firebreak/core'
+import { type ClaimPayload, isKnownEntry, keyBytes, parseKeyText, RuleSet } from '@firebreak/core'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import { SharedHub } from '../board/shared-hub.ts'
 import { openWindows } from '../collect/open-windows.ts'
@@ -127,6 +127,8 @@ export class HotKeys {
   restore(entries: readonly StoredEntry[], now: number): void {
     const { journal, settings, delivery } = this.#options
     for (const { entry, services } of entries) {
+      // Written by a later version: it stays in the store for whoever knows it.
+      if (!isKnownEntry(entry)) continue
       const found = this.#find(entry.redisClusterId, entry.key, services[0] ?? '', now)
       if (found?.track.rule?.id !== entry.ruleId || entry.until < now) {
         journal.saveEntries([], [entry])

@@ -18,8 +18,9 @@ export const helloPayload = z.object({
 
 const watcher = z.object({
   redisClusterId: z.string().max(256),
-  kind: z.enum(['tracking', 'fallback', 'lane', 'none']),
-  state: z.enum(['live', 'connecting', 'expired', 'refused']),
+  // A kind or a state of a later version must not cost the rest of the status.
+  kind: z.enum(['tracking', 'fallback', 'lane', 'none']).catch('none'),
+  state: z.enum(['live', 'connecting', 'expired', 'refused']).catch('connecting'),
   detail: z.string().max(1000).default(''),
 })
 

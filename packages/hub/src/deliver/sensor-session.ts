@@ -9,6 +9,7 @@ import {
   ReportRefusedError,
   type StatusPayload,
   type TableDelta,
+  UnknownFrameError,
 } from '@firebreak/core'
 import type { Instance } from '../fleet/host-register.ts'
 import { closeCodes, type SensorChannel } from './sensor-channel.ts'
@@ -59,6 +60,9 @@ export class SensorSession implements TableListener {
     } catch (error) {
       if (error instanceof ReportRefusedError) {
         this.#send('refused', { code: error.code, reason: error.message })
+      } else if (error instanceof UnknownFrameError) {
+        // A sensor of a later version has more to tell than this hub can use; what both know goes on.
+        this.#service.collector.countRefusal('version')
       } else if (error instanceof FrameError) {
         this.#refuseFrame(error)
       } else {

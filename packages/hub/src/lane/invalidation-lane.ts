@@ -31,9 +31,22 @@ export class InvalidationLane {
   /** Begins to hear what other hubs send. */
   async open(): Promise<void> {
     await this.#options.relay?.open(
-      (bytes) => void this.#send(decodeInvalidation(decodeFrame(bytes))),
+      (bytes) => this.#relayed(bytes),
       () => this.skip(),
     )
+  }
+
+  #relayed(bytes: Uint8Array): void {
+    let invalidation: Invalidation
+    try {
+      invalidation = decodeInvalidation(decodeFrame(bytes))
+    } catch (error) {
+      // Another hub of a later version told of a change that this one cannot read: to the sensors it is a gap.
+      this.skip()
+      this.#options.onRelayFailure(error as Error)
+      return
+    }
+    this.#send(invalidation)
   }
 
   /** The sequence of the newest message; in every heartbeat. */

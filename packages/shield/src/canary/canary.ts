@@ -2,6 +2,7 @@ import { type Clock, encodeCommand, isErrorReply, RespClient, type TimerHandle, 
 import type { CachedReply } from '../cache/cached-reply.ts'
 import type { HotKey } from '../cache/hot-key.ts'
 import type { KeySpace } from '../gate/key-space.ts'
+import { guardPipe } from '../trouble/guard.ts'
 import type { Trouble } from '../trouble/trouble.ts'
 
 /** A reply that is being served, and the command that gave it. */
@@ -109,7 +110,7 @@ export class Canary {
     const known = this.#connection
     if (known !== undefined && this.#connectionId === id && !known.isClosed) return known
     known?.close()
-    const connection = await RespClient.open(upstream.connect(node), {
+    const connection = await RespClient.open(guardPipe(upstream.connect(node), this.#options.trouble), {
       ...upstream.credentials(),
       address: node,
       database,

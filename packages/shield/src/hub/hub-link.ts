@@ -113,7 +113,8 @@ export class HubLink {
       return
     }
     if (!this.#isOpen) {
-      if (this.#failures >= 2 && this.#addresses.length > 0) void this.#http.send(this.queue, this.#currentAddress())
+      if (this.#failures < 2 || this.#addresses.length === 0) return
+      this.#http.send(this.queue, this.#currentAddress()).catch((error) => this.#options.trouble.failed(error))
       return
     }
     while (this.queue.length > 0 && this.#socket!.bufferedAmount < maxBufferedBytes) {
@@ -150,6 +151,7 @@ export class HubLink {
 
   #connect(): void {
     const { sensorUrl, isPrivate } = this.#currentAddress()
+    const { trouble } = this.#options
     let socket: WebSocket
     try {
       socket = new WebSocket(sensorUrl, {
@@ -165,19 +167,25 @@ export class HubLink {
       return
     }
     this.#socket = socket
-    socket.on('open', () => {
-      if (this.#socket !== socket) return
-      this.#isOpen = true
-      this.#heardAt = this.#options.clock.now()
-      this.#write(encodeJsonFrame('hello', 0, this.#options.hello()))
-      this.flush()
-    })
+    socket.on(
+      'open',
+      trouble.guarded(() => {
+        if (this.#socket !== socket) return
+        this.#isOpen = true
+        this.#heardAt = this.#options.clock.now()
+        this.#write(encodeJsonFrame('hello', 0, this.#options.hello()))
+        this.flush()
+      }),
+    )
     socket.on('message', (data, isBinary) => this.#received(socket, data as Buffer, isBinary))
     let failure: unknown
     socket.on('error', (error) => {
       failure = error
     })
-    socket.on('close', () => this.#ended(socket, failure))
+    socket.on(
+      'close',
+      trouble.guarded(() => this.#ended(socket, failure)),
+    )
   }
 
   #received(socket: WebSocket, data: Buffer, isBinary: boolean): void {

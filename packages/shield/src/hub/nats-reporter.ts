@@ -59,10 +59,12 @@ export class NatsReporter {
       const frame = encodeReportFrame(report, reporter, sequence, wallClock.now())
       this.#unconfirmed++
       // The time too: a process that begins anew counts from the start.
-      void this.#publish(frame, `${reporter.instanceId}/${sequence}/${report.collectTs}`).finally(() => {
-        this.#unconfirmed--
-        if (queue.length > 0) this.#onReady()
-      })
+      void this.#publish(frame, `${reporter.instanceId}/${sequence}/${report.collectTs}`).finally(
+        this.#options.trouble.guarded(() => {
+          this.#unconfirmed--
+          if (queue.length > 0) this.#onReady()
+        }),
+      )
     }
   }
 

@@ -1,8 +1,9 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { rename, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { entryFromJson, entryToJson, type TableSnapshot } from '@firebreak/core'
+import { entryToJson, type TableSnapshot } from '@firebreak/core'
 import type { Trouble } from '../trouble/trouble.ts'
+import { readSnapshot } from './read-table.ts'
 
 /** The last good table as it stands in the file. */
 export interface SavedTable {
@@ -35,7 +36,7 @@ export class TableFile {
       return undefined
     }
     try {
-      return parse(text)
+      return parse(text, this.#trouble)
     } catch (error) {
       this.#trouble.note('table-file', `the table file ${this.#path} cannot be read and is ignored`, error)
       return undefined
@@ -89,10 +90,9 @@ function format({ snapshot, hubOffsetMs }: SavedTable): string {
   return JSON.stringify({ hubOffsetMs, snapshot: { ...snapshot, entries: snapshot.entries.map(entryToJson) } })
 }
 
-function parse(text: string): SavedTable {
+function parse(text: string, trouble: Trouble): SavedTable {
   const { snapshot, hubOffsetMs } = JSON.parse(text) as SavedTable
   if (typeof snapshot.epoch !== 'string' || !Number.isFinite(snapshot.version) || !Number.isFinite(hubOffsetMs))
     throw new TypeError('it lacks epoch, version or hubOffsetMs')
-  const entries = snapshot.entries.map(entryFromJson).filter((entry) => entry !== undefined)
-  return { hubOffsetMs, snapshot: { ...snapshot, entries } }
+  return { hubOffsetMs, snapshot: readSnapshot(snapshot, trouble) }
 }

@@ -35,6 +35,23 @@ export class Trouble {
     }
   }
 
+  /** Something of ours threw where nobody else would catch it. */
+  failed(error: unknown): void {
+    const message = error instanceof Error ? error.message : String(error)
+    this.note('internal', `Firebreak failed inside (${message}); Redis calls pass through. Please report it`, error)
+  }
+
+  /** The same function, whose errors end here. */
+  guarded<Arguments extends unknown[]>(run: (...given: Arguments) => void): (...given: Arguments) => void {
+    return (...given) => {
+      try {
+        run(...given)
+      } catch (error) {
+        this.failed(error)
+      }
+    }
+  }
+
   /** The kind is well again: its next trouble is told anew. */
   clear(kind: string): void {
     this.#told.delete(kind)

@@ -10,6 +10,7 @@ import {
   type Timers,
   textOf,
 } from '@firebreak/core'
+import { guardPipe } from '../trouble/guard.ts'
 import type { Trouble } from '../trouble/trouble.ts'
 import { encodeKeyRead, type KeyReading, keyReadReplies, parseKeyRead } from './key-read.ts'
 import { endlessLease, type Lease } from './lease.ts'
@@ -188,7 +189,7 @@ export class TrackingWatcher {
     if (this.#state !== 'refused') this.#state = 'connecting'
     let connection: RespConnection
     try {
-      connection = new RespConnection(upstream.connect(this.node), {
+      connection = new RespConnection(guardPipe(upstream.connect(this.node), this.#options.trouble), {
         address: this.node,
         runtime: this.#options,
         onPush: (items) => this.#pushed(connection, items),

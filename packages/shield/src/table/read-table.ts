@@ -1,0 +1,54 @@
+import {
+  entryFromJson,
+  isKnownEntry,
+  knownRules,
+  type Rule,
+  type TableDelta,
+  type TableEntry,
+  type TableSnapshot,
+} from '@firebreak/core'
+import type { Trouble } from '../trouble/trouble.ts'
+
+/** A snapshot as it came from a hub or a file, less what this version does not know. */
+export function readSnapshot(snapshot: TableSnapshot, trouble: Trouble): TableSnapshot {
+  const { entries } = sortEntries(snapshot.entries, trouble)
+  return { ...snapshot, entries, rules: readRules(snapshot.rules, trouble), isOff: snapshot.isOff === true }
+}
+
+/** As `readSnapshot`. A key whose new entry is not known has none any more: the old one no longer holds. */
+export function readDelta(delta: TableDelta, trouble: Trouble): TableDelta {
+  const { entries, unknown } = sortEntries(delta.set, trouble)
+  const removed = [...listOf(delta.removed), ...unknown].flatMap((entry) => entryFromJson(entry as TableEntry) ?? [])
+  const rules = delta.rules === undefined ? undefined : readRules(delta.rules, trouble)
+  return { ...delta, set: entries, removed, ...(rules !== undefined && { rules }) }
+}
+
+function sortEntries(given: unknown, trouble: Trouble): { entries: TableEntry[]; unknown: TableEntry[] } {
+  const all = listOf(given)
+  const known = all.filter(isKnownEntry)
+  const others = all.filter((entry) => !isKnownEntry(entry)) as readonly (TableEntry | null)[]
+  const unknown = others.filter((entry) => typeof entry?.key === 'string') as TableEntry[]
+  const first = unknown[0]
+  if (first !== undefined) {
+    const name = String(first.strategy?.strategy)
+    tellNewer(trouble, `entries, the first with the strategy ${name} of rule ${first.ruleId}`)
+  }
+  return { entries: known.flatMap((entry) => entryFromJson(entry) ?? []), unknown }
+}
+
+function readRules(given: unknown, trouble: Trouble): readonly Rule[] {
+  const { rules, unknownIds } = knownRules(listOf(given))
+  if (unknownIds.length > 0) tellNewer(trouble, `rules: ${unknownIds.slice(0, 5).join(', ')}`)
+  return rules
+}
+
+function tellNewer(trouble: Trouble, what: string): void {
+  trouble.note(
+    'table-newer',
+    `the hub's table has ${what}, which this version of Firebreak does not know; their keys go to Redis as they are. Upgrade this process`,
+  )
+}
+
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}

@@ -1,0 +1,40 @@
+import type { BytePipe, OpenPipe, Runtime, Timers } from '@firebreak/core'
+import type { Trouble } from './trouble.ts'
+
+/**
+ * Where every timer and socket of the shield ends. An error that left one of them would be an uncaught exception of the
+ * application, whose Redis needs none of this; here it is counted, told once, and the application's calls pass through.
+ */
+export function guardRuntime(runtime: Runtime, trouble: Trouble): Runtime {
+  const { timers } = runtime
+  const guarded: Timers = {
+    setTimeout: (run, ms) => timers.setTimeout(trouble.guarded(run), ms),
+    setInterval: (run, ms) => timers.setInterval(trouble.guarded(run), ms),
+    setImmediate: (run) => timers.setImmediate(trouble.guarded(run)),
+  }
+  return { ...runtime, timers: guarded }
+}
+
+/**
+ * As `guardRuntime`, for a connection to Redis. After an error nobody knows how far its bytes were read, so it is closed
+ * and its owner told: a watcher then drops what it guarded, and connects again.
+ */
+export function guardPipe(open: OpenPipe, trouble: Trouble): OpenPipe {
+  return (owner) => {
+    const onEnd = trouble.guarded((error: Error | undefined) => owner.onEnd(error))
+    const pipe: BytePipe = open({
+      onOpen: trouble.guarded(() => owner.onOpen()),
+      onData(chunk) {
+        try {
+          owner.onData(chunk)
+        } catch (error) {
+          trouble.failed(error)
+          pipe.close()
+          onEnd(error as Error)
+        }
+      },
+      onEnd,
+    })
+    return pipe
+  }
+}

@@ -57,3 +57,21 @@ test('of a process that is told of changes and one that is not, only the first i
     expect(await refresher()).toBe(elected)
   }
 })
+
+test('a process that loses its right to be told of changes follows the key no longer', async () => {
+  const rights = ['on', '>secret', '~*', '&*', '+@all']
+  await server.cli('ACL', 'SETUSER', 'changing', ...rights)
+  const redis = await fixture.client({ instanceId: 'changing' }, { username: 'changing', password: 'secret' })
+  await fixture.plain.set('k', '0')
+  fixture.hub.heat('main', ['k'], { strategy })
+  await waitFor(async () => (await redis.get('k')) === '0' && (await refresher()) !== null)
+  await server.cli('ACL', 'SETUSER', 'changing', '-client|tracking')
+  await server.cli('CLIENT', 'KILL', 'USER', 'changing')
+  await waitFor(async () => (await refresher()) === null)
+  await waitFor(async () => {
+    await redis.get('k').catch(() => {})
+    const markerMs = await fixture.plain.pttl('{k_1}:firebreak-marker')
+    return markerMs > 0 && markerMs <= fallbackTtlMs
+  })
+  expect(await refresher()).toBe(null)
+})

@@ -1,4 +1,4 @@
-import { parseRule } from '@firebreak/core'
+import { keyName, parseRule } from '@firebreak/core'
 import { FakeClock, fakeRuntime } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import { TestCore } from '../testing/test-core.ts'
@@ -303,6 +303,15 @@ test('a crossing does not wait for the minute', async () => {
   const hub = await TestCore.open([product], { settleMs: 60_000, settleJitterMs: 10_000 })
   hub.report({ product_1: 1000 })
   expect(hub.entry('product_1')).toBeDefined()
+})
+
+test('the copies of a key that is not text have its bytes in their names', async () => {
+  const strategy = { strategy: 'RedundantKeys', copyCount: 1, template: 'é:{key}:{n}' }
+  const hub = await TestCore.open([{ id: 'any', pattern: '*', threshold: 1000, minHoldMs: 3000, strategy }])
+  const key = keyName(Uint8Array.of(0xff, 0xc3))
+  hub.report({ [key]: 2000 })
+  const bytes = Buffer.concat([Buffer.from('é:'), Buffer.from([0xff, 0xc3]), Buffer.from(':1')])
+  expect(hub.entry(key)?.strategy).toMatchObject({ copies: [keyName(bytes)] })
 })
 
 test('copies get names from the template, a bound on staleness goes into the strategy', async () => {

@@ -6,6 +6,7 @@ import type { SharedByKeys } from '../cache/shared-by-keys.ts'
 import type { KeySpace } from '../gate/key-space.ts'
 import { endlessLease } from '../watcher/lease.ts'
 import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
+import { livesOf, longestLifeMs, vouchMs } from './copy-lives.ts'
 import { copyReadReplies, encodeCopyRead, parseCopyRead } from './copy-read.ts'
 import { encodeScript } from './copy-script.ts'
 import { markerOf, ownershipOf, refresherOf, versionOf } from './own-names.ts'
@@ -32,16 +33,11 @@ export interface CopiedKey {
 
 type CopySetMeans = Pick<SharedByKeys, 'processId' | 'runtime' | 'watchers' | 'trouble' | 'guards'>
 
-/** How long a followed copy is vouched for without its refresher; a dead one leaves nothing older than this behind. */
-const vouchMs = 1500
 const renewMs = 500
 const electionMs = 3000
 const counterMs = 3_600_000
 /** Who asks in vain is no refresher for the moment, and asks again soon. */
 const electionRetryMs = 100
-/** A copy that nobody vouches for any more stays for as long. */
-const outliveMs = 5000
-const ownershipMarginMs = 60_000
 /** Random choices before the copies are gone through one by one. */
 const pickAttempts = 16
 
@@ -382,7 +378,7 @@ export class CopySet {
   #leave({ bytes }: PlacedCopy): void {
     const now = this.#shared.runtime.clock.now()
     const { ownCopies } = this.#key.space
-    ownCopies.leave(bytes, now + vouchMs + outliveMs + this.#strategy.ttlJitterMs)
+    ownCopies.leave(bytes, now + longestLifeMs(this.#strategy.ttlJitterMs))
     ownCopies.sweep(now)
   }
 
@@ -391,22 +387,14 @@ export class CopySet {
     return [bytes, versionOf(bytes), refresherOf(bytes)]
   }
 
-  /**
-   * How long the marker, the copy and the mark of ownership live. The marker never outlives the key. The copy outlives its
-   * marker by a little and its key by `ttlJitterMs` at most, random so that copies do not end together, and never its mark.
-   */
-  #livesFor(picture: Picture): [markerMs: number, copyMs: number, ownershipMs: number] {
-    const keyMs = picture.pttlMs >= 0 ? Math.max(1, picture.pttlMs) : Number.POSITIVE_INFINITY
-    const markerMs = Math.min(this.#vouchMs(picture), keyMs)
-    const jitterMs = Math.floor(this.#shared.runtime.random() * this.#strategy.ttlJitterMs)
-    const copyMs = Math.min(markerMs + outliveMs, keyMs) + jitterMs
-    return [markerMs, copyMs, copyMs + ownershipMarginMs]
-  }
-
-  #vouchMs(picture: Picture): number {
-    if (picture.isFollowed || this.#isRefresher) return vouchMs
+  #livesFor(picture: Picture): number[] {
     const { guards, runtime } = this.#shared
-    return Math.max(1, Math.floor(guards.fallbackTtlMs - (runtime.clock.now() - picture.askedAt)))
+    return livesOf(picture, picture.isFollowed || this.#isRefresher, {
+      fallbackTtlMs: guards.fallbackTtlMs,
+      ttlJitterMs: this.#strategy.ttlJitterMs,
+      now: runtime.clock.now(),
+      chance: runtime.random(),
+    })
   }
 
   #watcherAt(slot: number): TrackingWatcher | undefined {

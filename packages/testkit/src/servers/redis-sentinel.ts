@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { freePort } from '../net/free-port.ts'
 import { type GuardedChild, startChild, temporaryFolder } from '../process/child.ts'
 import { waitFor } from '../time/wait-for.ts'
-import { type RedisServer, redisCli, startRedis } from './redis-server.ts'
+import { type RedisServer, redisCli, redisProgram, startRedis } from './redis-server.ts'
 
 /** A master with replicas under the eyes of real Sentinels. */
 export interface RedisSentinel {
@@ -93,7 +93,7 @@ async function startSentinelProcess(lines: readonly string[]): Promise<SentinelP
   const folder = temporaryFolder('sentinel')
   const file = join(folder, 'sentinel.conf')
   writeFileSync(file, [`port ${port}`, 'bind 127.0.0.1', `dir ${folder}`, ...lines, ''].join('\n'))
-  const child = startChild('redis-server', [file, '--sentinel'], { cwd: folder })
+  const child = startChild(redisProgram(), [file, '--sentinel'], { cwd: folder })
   await waitFor(async () => (await redisCli(port, 'PING').catch(() => '')) === 'PONG', {
     what: () => `a Sentinel on port ${port}:\n${child.output()}`,
   })

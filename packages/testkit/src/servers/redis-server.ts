@@ -15,8 +15,13 @@ export interface RedisServerOptions {
   readonly port?: number
   /** Its working folder, for a restart with its data. @default a new temporary folder */
   readonly folder?: string
-  /** @default 'redis-server' */
+  /** @default as FIREBREAK_REDIS_SERVER names it, else 'redis-server' */
   readonly program?: string
+}
+
+/** The server that tests run on: another Redis, or a Valkey, where FIREBREAK_REDIS_SERVER names its program. */
+export function redisProgram(): string {
+  return process.env['FIREBREAK_REDIS_SERVER'] ?? 'redis-server'
 }
 
 /** A real redis-server on loopback that dies with this process. */
@@ -40,7 +45,7 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
   for (let attempt = 0; ; attempt++) {
     const port = options.port ?? (await freePort())
     const child = startChild(
-      options.program ?? 'redis-server',
+      options.program ?? redisProgram(),
       [
         '--port',
         String(port),

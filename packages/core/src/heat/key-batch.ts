@@ -1,3 +1,4 @@
+import { highWord } from '../dict/hash-bytes.ts'
 import {
   batchKeys,
   checksAt,
@@ -103,7 +104,7 @@ export class KeyBatch {
 
   /** Makes the hashes that keys of a settled batch do not have yet. */
   hash(): void {
-    this.#kernel.loops.hashAll(this.#hashed, this.size, this.#seed)
+    this.#kernel.loops.hashAll(this.#hashed, this.size, this.#seed | 0, highWord(this.#seed))
     this.#hashed = this.size
   }
 

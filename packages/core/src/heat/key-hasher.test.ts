@@ -67,3 +67,48 @@ test.each(Object.entries(families))('%s spread like chance over a table, and non
   // Either hash alone has as few collisions as chance gives: 0.3 pairs of 50,000.
   for (const nth of [0, 1]) expect(count - new Set(hashes.map((pair) => pair[nth])).size).toBeLessThan(8)
 })
+
+test('the hashes are those of HalfSipHash-1-3 with 64 bits', () => {
+  // Against the algorithm as it was published, step by step and with whole words.
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 70 }), fc.maxSafeNat(), (key, seed) => {
+      expect(hashesOf([key], seed)).toEqual([published(key, seed)])
+    }),
+  )
+})
+
+function published(key: Uint8Array, seed: number): [number, number] {
+  const [k0, k1] = [Number(BigInt(seed) & 0xffff_ffffn), Number(BigInt(seed) >> 32n)]
+  const v = Uint32Array.of(k0, k1 ^ 0xee, k0 ^ 0x6c796765, k1 ^ 0x74656462)
+  const rotate = (nth: number, bits: number) => (v[nth] = (v[nth]! << bits) | (v[nth]! >>> (32 - bits)))
+  const round = () => {
+    v[0]! += v[1]!
+    rotate(1, 5)
+    v[1]! ^= v[0]!
+    rotate(0, 16)
+    v[2]! += v[3]!
+    rotate(3, 8)
+    v[3]! ^= v[2]!
+    v[0]! += v[3]!
+    rotate(3, 7)
+    v[3]! ^= v[0]!
+    v[2]! += v[1]!
+    rotate(1, 13)
+    v[1]! ^= v[2]!
+    rotate(2, 16)
+  }
+  const padded = Buffer.alloc((Math.floor(key.length / 4) + 1) * 4)
+  padded.set(key)
+  padded[padded.length - 1] = key.length & 0xff
+  for (let at = 0; at < padded.length; at += 4) {
+    v[3]! ^= padded.readUInt32LE(at)
+    round()
+    v[0]! ^= padded.readUInt32LE(at)
+  }
+  v[2]! ^= 0xee
+  for (let nth = 0; nth < 3; nth++) round()
+  const first = (v[1]! ^ v[3]!) | 0
+  v[1]! ^= 0xdd
+  for (let nth = 0; nth < 3; nth++) round()
+  return [first, (v[1]! ^ v[3]!) | 0]
+}

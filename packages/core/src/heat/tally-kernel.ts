@@ -1,5 +1,4 @@
 import { assemble } from '../wasm/assemble.ts'
-import { hashFactors } from './key-hasher.ts'
 
 /** The part of WebAssembly's interface that is used here: it belongs to the runtime, not to the language's library. */
 interface Runtime {
@@ -9,8 +8,8 @@ interface Runtime {
 
 interface Loops {
   readonly memory: { readonly buffer: ArrayBuffer }
-  /** Makes the hashes of the keys of a batch from `from` to `size`, as `KeyHasher.hash` does. */
-  hashAll(from: number, size: number, seed: number): void
+  /** Makes the hashes of the keys of a batch from `from` to `size`, as `KeyHasher.hash` does; `k0` and `k1` are its seed. */
+  hashAll(from: number, size: number, k0: number, k1: number): void
   /** Brings the buckets of a batch's keys into the processor's cache; what it gives means nothing. */
   preload(size: number, mask: number): number
   /**
@@ -53,7 +52,7 @@ export const mostEntries = 131_072
 export const bucketEntries = 8
 /** Buckets, from its own on, that a key may stand in. */
 export const windowBuckets = 32
-/** Keys are read eight bytes at a time, the last ones beyond their end. */
+/** Keys are read four bytes at a time, the last ones beyond their end. */
 const slackBytes = 8
 const wordBytes = 4
 const pageBytes = 65_536
@@ -72,21 +71,37 @@ export const startMask = 2 ** lengthBit - 1
 /** The lowest bits of an entry's word: its count. */
 export const maxCount = 2 ** 20 - 1
 
-const { lengthFactor, other, p, q, lastP, lastQ } = hashFactors
+/** `$name` becomes what `value` says of it. */
+const set = (name: string, value: string) => `(local.set $${name} ${value})`
+const add = (name: string, other: string) => set(name, `(i32.add (local.get $${name}) (local.get $${other}))`)
+const turn = (name: string, bits: number) => set(name, `(i32.rotl (local.get $${name}) (i32.const ${bits}))`)
+const mix = (name: string, value: string) => set(name, `(i32.xor (local.get $${name}) ${value})`)
+const turnAndMix = (name: string, bits: number, other: string) =>
+  set(name, `(i32.xor (i32.rotl (local.get $${name}) (i32.const ${bits})) (local.get $${other}))`)
 
-/** One round of `KeyHasher`, of eight bytes. */
-const round = (first: string, last: string) => `
-  (local.set $x (i32.mul (i32.xor (local.get $a) ${first}) (i32.const ${p})))
-  (local.set $y (i32.mul (i32.xor (local.get $b) ${last}) (i32.const ${q})))
-  (local.set $a (i32.xor (local.get $y) (i32.shr_u (local.get $x) (i32.const 15))))
-  (local.set $b (i32.xor (local.get $x) (i32.shr_u (local.get $y) (i32.const 13))))`
+/** One round of HalfSipHash; see `hashBytes`. */
+const round = [
+  add('v0', 'v1'),
+  turnAndMix('v1', 5, 'v0'),
+  turn('v0', 16),
+  add('v2', 'v3'),
+  turnAndMix('v3', 8, 'v2'),
+  add('v0', 'v3'),
+  turnAndMix('v3', 7, 'v0'),
+  add('v2', 'v1'),
+  turnAndMix('v1', 13, 'v2'),
+  turn('v2', 16),
+].join('\n')
+/** The round that takes `$word` in. */
+const takeWord = [mix('v3', '(local.get $word)'), round, mix('v0', '(local.get $word)')].join('\n')
+const lastRounds = [round, round, round].join('\n')
 
 // $at, $stop: the number of a key, times four.
 const text = `
 (module (memory (export "memory") ${pages})
-  (func (export "hashAll") (param $from i32) (param $size i32) (param $seed i32)
-    (local $at i32) (local $stop i32) (local $key i32) (local $left i32)
-    (local $a i32) (local $b i32) (local $x i32) (local $y i32) (local $last i64)
+  (func (export "hashAll") (param $from i32) (param $size i32) (param $k0 i32) (param $k1 i32)
+    (local $at i32) (local $stop i32) (local $key i32) (local $left i32) (local $word i32) (local $length i32)
+    (local $v0 i32) (local $v1 i32) (local $v2 i32) (local $v3 i32)
     (local.set $at (i32.shl (local.get $from) (i32.const 2)))
     (local.set $stop (i32.shl (local.get $size) (i32.const 2)))
     (block $done (loop $next
@@ -94,26 +109,28 @@ const text = `
       (local.set $key (i32.load offset=${placesAt} (local.get $at)))
       (local.set $left (i32.shr_u (local.get $key) (i32.const ${lengthBit})))
       (local.set $key (i32.and (local.get $key) (i32.const ${startMask})))
-      (local.set $a (i32.xor (local.get $seed) (i32.mul (local.get $left) (i32.const ${lengthFactor}))))
-      (local.set $b (i32.xor (local.get $a) (i32.const ${other})))
-      (block $tail (loop $eight
-        (br_if $tail (i32.lt_s (local.get $left) (i32.const 8)))
-        ${round('(i32.load (local.get $key))', '(i32.load offset=4 (local.get $key))')}
-        (local.set $key (i32.add (local.get $key) (i32.const 8)))
-        (local.set $left (i32.sub (local.get $left) (i32.const 8)))
-        (br $eight)))
-      (if (local.get $left) (then
-        ;; All bits but those beyond the key's end.
-        (local.set $last (i64.and (i64.load (local.get $key))
-          (i64.shr_u (i64.const -1)
-            (i64.extend_i32_u (i32.shl (i32.sub (i32.const 8) (local.get $left)) (i32.const 3))))))
-        ${round('(i32.wrap_i64 (local.get $last))', '(i32.wrap_i64 (i64.shr_u (local.get $last) (i64.const 32)))')}))
-      (local.set $a (i32.mul (i32.xor (i32.xor (local.get $a) (i32.shr_u (local.get $a) (i32.const 15))) (local.get $b))
-        (i32.const ${lastP})))
-      (local.set $b (i32.mul (i32.xor (local.get $b) (i32.shr_u (local.get $a) (i32.const 13))) (i32.const ${lastQ})))
-      (local.set $a (i32.mul (i32.xor (local.get $a) (i32.shr_u (local.get $b) (i32.const 16))) (i32.const ${p})))
-      (i32.store offset=${hashesAt} (local.get $at) (i32.xor (local.get $a) (i32.shr_u (local.get $a) (i32.const 15))))
-      (i32.store offset=${checksAt} (local.get $at) (i32.xor (local.get $b) (i32.shr_u (local.get $a) (i32.const 16))))
+      (local.set $v0 (local.get $k0))
+      (local.set $v1 (i32.xor (local.get $k1) (i32.const 0xee)))
+      (local.set $v2 (i32.xor (local.get $k0) (i32.const 0x6c796765)))
+      (local.set $v3 (i32.xor (local.get $k1) (i32.const 0x74656462)))
+      (local.set $length (i32.shl (local.get $left) (i32.const 24)))
+      (block $tail (loop $four
+        (br_if $tail (i32.lt_s (local.get $left) (i32.const 4)))
+        (local.set $word (i32.load (local.get $key)))
+        ${takeWord}
+        (local.set $key (i32.add (local.get $key) (i32.const 4)))
+        (local.set $left (i32.sub (local.get $left) (i32.const 4)))
+        (br $four)))
+      ;; Up to three bytes, without those beyond the key's end, and the length above them.
+      (local.set $word (i32.or (local.get $length) (i32.and (i32.load (local.get $key))
+        (i32.sub (i32.shl (i32.const 1) (i32.shl (local.get $left) (i32.const 3))) (i32.const 1)))))
+      ${takeWord}
+      ${mix('v2', '(i32.const 0xee)')}
+      ${lastRounds}
+      (i32.store offset=${hashesAt} (local.get $at) (i32.xor (local.get $v1) (local.get $v3)))
+      ${mix('v1', '(i32.const 0xdd)')}
+      ${lastRounds}
+      (i32.store offset=${checksAt} (local.get $at) (i32.xor (local.get $v1) (local.get $v3)))
       (local.set $at (i32.add (local.get $at) (i32.const 4)))
       (br $next))))
 

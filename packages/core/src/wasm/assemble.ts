@@ -52,6 +52,7 @@ const plain: Readonly<Record<string, readonly number[]>> = {
   'i32.xor': [0x73],
   'i32.shl': [0x74],
   'i32.shr_u': [0x76],
+  'i32.rotl': [0x77],
   'i64.and': [0x83],
   'i64.shr_u': [0x88],
   'i32.wrap_i64': [0xa7],

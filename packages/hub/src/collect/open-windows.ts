@@ -28,7 +28,7 @@ export function openWindows({
   random,
 }: WindowsOptions): Windows {
   // Against keys that were chosen to collide.
-  const hashSeed = Math.floor(random() * 2 ** 31)
+  const hashSeed = Math.floor(random() * 2 ** 53)
   if (count === 0) {
     const counts = new CountedClusters<NearKey>({ maxKeys, hashSeed })
     return { engine: new NearKeys(counts), openIntake: (rooms, rules) => new LocalIntake(rooms, counts, rules) }

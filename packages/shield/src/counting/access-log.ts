@@ -57,7 +57,7 @@ export class AccessLog {
     this.#counter = new AccessCounter({ maxKeys })
     this.#fastPath = new FastPath(serviceId, redisClusterId)
     this.#names = new AccessBuffer(this.#counter, this.#fastPath, onBurst)
-    this.hasher = new KeyHasher(Math.floor(random() * 2 ** 32) | 0)
+    this.hasher = new KeyHasher(Math.floor(random() * 2 ** 53))
     this.#maxKeys = maxKeys
     this.#onBurst = onBurst
     this.#redactor = redactKey === undefined ? undefined : new Redactor(redactKey)

@@ -1,0 +1,83 @@
+import { Dict, hashBytes, KeyHasher } from '@firebreak/core'
+import { describe, expect, test } from 'vitest'
+
+/**
+ * Sets of keys that a stranger would send to make a table slow, or to have one key counted as another: differences that
+ * came through a hash that multiplies, and others that are cheap to make in great numbers.
+ */
+const base = Buffer.from('product:000000000000000000000000:stock:in:warehouse:00')
+const attacks: Record<string, (index: number) => Buffer> = {
+  // A multiplication takes the top bit to itself, a shift by 15 takes it to bit 16: both are undone in the next word.
+  'top bits that the next word takes back': (index) => {
+    const key = Buffer.alloc(4 * 32, 0x61)
+    for (let bit = 0; bit < 16; bit++) if ((index >>> bit) & 1) flip(key, bit * 8 + 3, bit * 8 + 6, bit * 8 + 7)
+    return key
+  },
+  // The same where two words are taken at a time: any key of 16 bytes had such a twin.
+  'top bits that the next two words take back': (index) => {
+    const key = Buffer.alloc(16 * 16, 0x61)
+    for (let bit = 0; bit < 16; bit++) if ((index >>> bit) & 1) flip(key, bit * 16 + 3, bit * 16 + 10, bit * 16 + 15)
+    return key
+  },
+  'top bits of all words': (index) => {
+    const key = Buffer.alloc(4 * 16, 0x61)
+    for (let bit = 0; bit < 16; bit++) key[bit * 4 + 3]! ^= ((index >>> bit) & 1) << 7
+    return key
+  },
+  'words that change places': (index) => {
+    const key = Buffer.from(base)
+    for (let bit = 0; bit < 6; bit++)
+      if ((index >>> bit) & 1)
+        key
+          .subarray(bit * 8, bit * 8 + 8)
+          .swap32()
+          .reverse()
+    key.writeUInt16LE(index >>> 6, 48)
+    return key
+  },
+  'zeros of every length': (index) => Buffer.alloc(index % 65_536),
+}
+/** Flips the top bit of a word, by its highest byte, and in what follows it bit 16 and the top bit. */
+function flip(key: Buffer, top: number, sixteenth: number, nextTop: number): void {
+  key[top]! ^= 0x80
+  key[sixteenth]! ^= 0x01
+  key[nextTop]! ^= 0x80
+}
+
+const seeds = [0, 1, 12_345, 2 ** 31, 2 ** 52 + 12_345_678_901]
+
+describe.each(Object.entries(attacks))('%s', (name, keyOf) => {
+  const count = name.startsWith('zeros') ? 4096 : 65_536
+  const keys = [
+    ...new Map(Array.from({ length: count }, (_, index) => [keyOf(index).toString('latin1'), keyOf(index)])).values(),
+  ]
+
+  test.each(seeds)('fall into buckets as chance has it, with the seed %d', (seed) => {
+    const buckets = new Int32Array(65_536)
+    for (const key of keys) buckets[hashBytes(key, 0, key.length, seed) & 65_535]!++
+    // At a load of one, twelve in one bucket has a chance of 10^-4 for all buckets together.
+    expect(Math.max(...buckets)).toBeLessThan(14)
+    const hasher = new KeyHasher(seed)
+    const seen = new Set<bigint>()
+    for (const key of keys) {
+      const hash = hasher.hash(key, 0, key.length)
+      seen.add((BigInt(hash) << 32n) | BigInt(hasher.check >>> 0))
+    }
+    expect(seen.size).toBe(keys.length)
+  })
+
+  test('a dict full of them costs what one of harmless keys costs', () => {
+    const harmless = keys.map((key, index) =>
+      Buffer.from(`${index}`.padStart(key.length, 'k').slice(0, key.length || 1)),
+    )
+    const timeOf = (list: readonly Buffer[]) => {
+      const dict = new Dict({ hashSeed: 987_654_321_012 })
+      const { user } = process.cpuUsage()
+      for (const key of list) dict.findOrInsert(key, 0, key.length, dict.hash(key, 0, key.length))
+      return process.cpuUsage().user - user
+    }
+    // The best of some runs each: another process may have had the machine. Chains of thousands cost a hundredfold.
+    const best = (list: readonly Buffer[]) => Math.min(...Array.from({ length: 3 }, () => timeOf(list)))
+    expect(best(keys)).toBeLessThan(10 * best(harmless) + 20_000)
+  })
+})

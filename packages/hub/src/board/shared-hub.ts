@@ -86,6 +86,11 @@ export class SharedHub {
     return this.#hubCount
   }
 
+  /** True while the store is away. */
+  get isAway(): boolean {
+    return this.#isAway
+  }
+
   /** Loads the table. */
   open(): Promise<void> {
     return this.#exchange.open()

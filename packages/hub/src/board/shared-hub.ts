@@ -48,6 +48,7 @@ export class SharedHub {
   #hubCount = 1
   #isAway = false
   #resetAt = Number.NEGATIVE_INFINITY
+  #divergedAt = Number.NEGATIVE_INFINITY
 
   constructor(options: SharedHubOptions) {
     this.#options = options
@@ -165,6 +166,7 @@ export class SharedHub {
     const cause = 'the store that the hubs share went back, and its rules went another way than those in force'
     const retry =
       'the rules with the latest change are in force; those set aside are in the audit (before), look at both'
+    this.#divergedAt = settings.runtime.clock.now()
     alarms.raise({ id: 'rules-diverged', severity: 'warning', cause, retry })
   }
 
@@ -207,7 +209,7 @@ export class SharedHub {
       alarms.raise({ id: 'board-reset', severity: 'warning', cause, retry })
     } else {
       alarms.clear('board-reset')
-      alarms.clear('rules-diverged')
     }
+    if (now - this.#divergedAt >= resetShownMs) alarms.clear('rules-diverged')
   }
 }

@@ -30,6 +30,20 @@ export class StoreError extends FirebreakError {
   }
 }
 
+/** A store that is away refused a change, or did not say whether it was made. */
+export class StoreCallError extends FirebreakError {
+  /** True where the change was surely not made. */
+  readonly isRefused: boolean
+
+  constructor(cause: Error, isRefused: boolean) {
+    const advice = isRefused
+      ? 'nothing was changed; try again when the store is back'
+      : 'the change may have been made; ask what is in force, or send it again with the same idempotency-key, which makes it once'
+    super(isRefused ? 'FB_STORE_AWAY' : 'FB_STORE_UNSURE', `the store failed (${cause.message}): ${advice}`, { cause })
+    this.isRefused = isRefused
+  }
+}
+
 /** An answer of the API that is an error: a status, a code, a sentence, and the field where one is wrong. */
 export class ApiProblem extends FirebreakError {
   readonly statusCode: number

@@ -154,29 +154,46 @@ export class HubCore {
   }
 
   /** Adds or replaces a rule; it is in force, stored and audited when this resolves. */
-  async putRule(rule: Rule, who: string): Promise<void> {
+  async putRule(rule: Rule, who: string, name = this.#newName()): Promise<void> {
     const before = this.rule(rule.id) ?? null
-    await this.book.put(rule)
-    await this.journal.audit(who, `${before === null ? 'add' : 'change'} rule ${rule.id}`, before, rule)
+    const what = `${before === null ? 'add' : 'change'} rule ${rule.id}`
+    await this.book.put(rule, this.journal.change(who, what, before, rule, name))
   }
 
   /** False where there is no such rule. */
-  async deleteRule(id: string, who: string): Promise<boolean> {
+  async deleteRule(id: string, who: string, name = this.#newName()): Promise<boolean> {
     const before = this.rule(id)
     if (before === undefined) return false
-    await this.book.delete(id)
-    await this.journal.audit(who, `delete rule ${id}`, before, null)
+    await this.book.delete(id, this.journal.change(who, `delete rule ${id}`, before, null, name))
     return true
   }
 
-  /** The kill switch. The fleet is told first; a store that is away must not keep protection on. */
-  async setOff(isOff: boolean, who: string): Promise<void> {
+  /**
+   * The kill switch. Off: this hub's sensors are told first, and a store that is away gets it, with its audit entry, when it
+   * is back; true where the store has it. On: only with the store, so that nobody undoes what others threw meanwhile.
+   */
+  async setOff(isOff: boolean, who: string, name = this.#newName()): Promise<boolean> {
     const before = this.delivery.isOff
+    if (isOff) this.#turn(true)
+    if (before === isOff && !this.journal.isSwitchPending) {
+      await this.store.saveSwitch(isOff)
+      return true
+    }
+    const change = this.journal.change(who, isOff ? 'switch off' : 'switch on', { isOff: before }, { isOff }, name)
+    const isStored = await this.journal.saveSwitch(isOff, change, async () => {
+      if (this.store.board !== undefined) await this.book.load()
+    })
+    this.#turn(isOff)
+    return isStored
+  }
+
+  #turn(isOff: boolean): void {
     this.delivery.setOff(isOff)
     this.delivery.flush()
-    await this.store.saveSwitch(isOff)
-    if (before === isOff) return
-    await this.journal.audit(who, isOff ? 'switch off' : 'switch on', { isOff: before }, { isOff })
+  }
+
+  #newName(): string {
+    return this.options.runtime.newId()
   }
 
   /** Resolves once every report so far is in the windows and the other hubs, where there are any, were told and heard. */

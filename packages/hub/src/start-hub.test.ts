@@ -77,7 +77,7 @@ test('the kill switch makes a fleet of eight plain and brings it back', async ()
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ isOff }),
     })
-    expect(await answer.json()).toEqual({ isOff })
+    expect(await answer.json()).toEqual({ isOff, isStored: true })
     for (const sensor of sensors) await waitFor(() => sensor.table.isOff === isOff, { timeoutMs: 1000 })
   }
 })
@@ -130,19 +130,19 @@ test('broken frames are refused by cause, one by one, and end the connection whe
   const hub = await hubWith()
   const sensor = await TestSensor.connect(hub.url)
   sensor.socket.send(Uint8Array.from([9, 2, 0]))
+  // Of a later version: passed over and counted.
   sensor.socket.send(Uint8Array.from([1, 99, 0]))
   sensor.socket.send(encodeFrame('report', 1, Uint8Array.from([1, 2, 3])))
   sensor.socket.send(encodeFrame('status', 1, new TextEncoder().encode('{"sentAt":"x"}')))
   sensor.socket.send(encodeFrame('welcome', 1, new TextEncoder().encode('{}')))
-  await waitFor(() => sensor.refused.length === 5)
+  await waitFor(() => sensor.refused.length === 4)
   expect(sensor.refused.map(({ reason }) => reason)).toEqual([
     'frame version 9 is not known here; this side speaks 1',
-    'frame type 99 is not known here',
     expect.stringContaining('report refused, byte'),
     expect.stringContaining('the field sentAt of a status frame is wrong'),
     "a welcome frame is the hub's to send",
   ])
-  expect(hub.core.collector.refused).toEqual({ version: 1, unparsable: 4 })
+  expect(hub.core.collector.refused).toEqual({ version: 2, unparsable: 3 })
   sensor.report({ product_1: 2000 })
   await waitFor(() => sensor.table.get('main', 'product_1'))
   for (let n = 0; n < 10; n++) sensor.socket.send(Uint8Array.from([7]))

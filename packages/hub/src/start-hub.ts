@@ -211,9 +211,9 @@ function hasSecrets(tokens: HubTokens | undefined): tokens is HubTokens {
 }
 
 async function seedRules(core: HubCore, rules: readonly Rule[]): Promise<void> {
-  // The version tells a store that never had a rule from one whose rules were all deleted.
-  if (core.rules().version > 0) return
-  for (const rule of rules) await core.putRule(rule, 'start')
+  if (rules.length === 0 || !(await core.store.seed(rules))) return
+  await core.book.load()
+  for (const rule of rules) await core.journal.audit('start', `add rule ${rule.id}`, null, rule)
 }
 
 function readTls(tls: HubOptions['tls']): { cert: Buffer; key: Buffer; ca?: Buffer } | undefined {

@@ -264,6 +264,7 @@ export class Shield {
     this.#setOff(isOff)
     if (this.#lane.heard(laneHead)) this.#flushAll()
     this.#renewLaneLeases(heartbeat)
+    if (heartbeat.isAlone === true) this.#link.preferAnother()
     const isBehind = epoch !== this.#table.epoch || version > this.#table.version
     if (isBehind) this.#resync(`the hub has version ${version}, this process ${this.#table.version}`)
   }

@@ -121,6 +121,8 @@ export interface HeartbeatPayload {
   readonly isOff: boolean
   readonly intervalMs: number
   readonly samplingFloor: number
+  /** True while the hub is cut off from the store that it shares with others: another hub of the list is better. */
+  readonly isAlone?: boolean
   /** Clusters whose every write the hub's sources see. */
   readonly watched?: readonly WatchedCluster[]
 }

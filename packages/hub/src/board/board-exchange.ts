@@ -115,7 +115,11 @@ export class BoardExchange {
     const failures: unknown[] = []
     if (isTick) {
       this.#syncedAt = now
-      await this.#sync().catch((error: unknown) => failures.push(error))
+      await this.#sync().catch((error: unknown) => {
+        failures.push(error)
+        // At once: the buckets of a store that is frozen take another timeout to fail.
+        onTrouble(error as Error)
+      })
     }
     const posts = isTick || isUrged ? decider.takePosts(now) : new Map<number, PendingPost[]>()
     await Promise.all(

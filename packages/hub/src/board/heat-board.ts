@@ -33,6 +33,8 @@ export interface BoardSync {
   readonly epoch: string
   readonly rulesVersion: number
   readonly isOff: boolean
+  /** The newest change of rules and switch; empty where there was none. */
+  readonly newestChange: string
   readonly otherHubs: ReadonlyMap<string, BoardTotals>
 }
 

@@ -7,6 +7,7 @@ import {
   type RedisReply,
   type RedisScript,
 } from '@firebreak/redis'
+import { headOf, readLine } from '../store/change-line.ts'
 import type {
   BoardDecision,
   BoardNews,
@@ -37,6 +38,8 @@ const maxTimers = 200
 const timerLeaseMs = 1000
 /** A hub that was silent for this long is gone. */
 const hubTimeoutMs = 3000
+
+type SyncAnswer = [time: number, epoch: string, version: number, isOff: number, head: string, ...hubs: string[]]
 
 export interface RedisHeatBoardOptions {
   readonly prefix: string
@@ -88,12 +91,13 @@ export class RedisHeatBoard implements HeatBoard {
   async sync(hubId: string, totals: BoardTotals): Promise<BoardSync> {
     const { hubsKey, stateKey } = this.#options
     const answer = await this.#run(syncScript, [hubsKey, stateKey], [hubId, JSON.stringify(totals), hubTimeoutMs])
-    const [boardTime, epoch, rulesVersion, isOff, ...hubs] = answer as [number, string, number, number, ...string[]]
+    const [boardTime, epoch, rulesVersion, isOff, head, ...hubs] = answer as SyncAnswer
     const otherHubs = new Map<string, BoardTotals>()
     for (let index = 0; index < hubs.length; index += 2) {
       otherHubs.set(hubs[index]!, JSON.parse(hubs[index + 1]!) as BoardTotals)
     }
-    return { boardTime, epoch, rulesVersion, isOff: isOff === 1, otherHubs }
+    const line = readLine(head, rulesVersion, isOff === 1)
+    return { boardTime, epoch, rulesVersion, isOff: isOff === 1, newestChange: headOf(line), otherHubs }
   }
 
   async post(bucket: number, settings: PostSettings, posts: readonly HeatPost[]): Promise<PostAnswer> {

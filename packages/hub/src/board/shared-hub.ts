@@ -9,6 +9,8 @@ import type { HeatTrack } from '../heat/heat-track.ts'
 import type { NearKeys } from '../heat/near-keys.ts'
 import type { ResolvedCoreOptions } from '../hub-options.ts'
 import type { RuleBook } from '../rules/rule-book.ts'
+import { compareLines, headOf, timeOf } from '../store/change-line.ts'
+import type { HubState } from '../store/hub-store.ts'
 import type { Journal } from '../store/journal.ts'
 import { BoardExchange } from './board-exchange.ts'
 import type { BoardSync, HeatBoard } from './heat-board.ts'
@@ -46,6 +48,7 @@ export class SharedHub {
   #hubCount = 1
   #isAway = false
   #resetAt = Number.NEGATIVE_INFINITY
+  #divergedAt = Number.NEGATIVE_INFINITY
 
   constructor(options: SharedHubOptions) {
     this.#options = options
@@ -84,6 +87,11 @@ export class SharedHub {
     return this.#hubCount
   }
 
+  /** True while the store is away. */
+  get isAway(): boolean {
+    return this.#isAway
+  }
+
   /** Loads the table. */
   open(): Promise<void> {
     return this.#exchange.open()
@@ -102,32 +110,64 @@ export class SharedHub {
     return this.#exchange.close()
   }
 
-  async #onSync({ epoch, rulesVersion, isOff, otherHubs }: BoardSync): Promise<void> {
-    const { engine, totals, fleet, book, delivery } = this.#options
+  async #onSync({ epoch, rulesVersion, isOff, newestChange, otherHubs }: BoardSync): Promise<void> {
+    const { engine, totals, fleet, book, delivery, journal } = this.#options
     this.#hubCount = otherHubs.size + 1
     engine.setHubCount(this.#hubCount)
     this.decider.setOtherHubs([...otherHubs.keys()])
     totals.setOthers([...otherHubs.values()])
     fleet.hosts.setOthers([...otherHubs.values()])
-    if (epoch !== this.#storeEpoch) {
-      await this.#recover()
-      return
-    }
-    if (rulesVersion !== book.list().version) await book.load()
-    if (isOff !== delivery.isOff) delivery.setOff(isOff)
+    const isOther = epoch !== this.#storeEpoch
+    if (isOther || newestChange !== headOf(book.line) || rulesVersion !== book.list().version)
+      await this.#follow(isOther)
+    // A switch that was thrown here and is not in the store yet holds.
+    else if (isOff !== delivery.isOff && !journal.isSwitchPending) delivery.setOff(isOff)
   }
 
-  /** The store lost everything: this hub, or another, writes it again from memory. */
-  async #recover(): Promise<void> {
+  /** The store's rules are not ours: either others went on, or the store went back (see `change-line.ts` for the law). */
+  async #follow(isOther: boolean): Promise<void> {
     const { journal, book, delivery, settings } = this.#options
-    const { store } = journal
+    const state = await journal.store.load()
+    const relation = compareLines(book.line, state.line)
+    const isOlder = relation === 'behind' || relation === 'older'
+    if (relation === 'older' || relation === 'newer') await this.#setAside(state, isOlder)
+    if (isOlder && !(await this.#writeBack(state))) return
+    if (isOther || isOlder) {
+      this.#exchange.distrust()
+      this.#resetAt = settings.runtime.clock.now()
+      settings.logger.warn({ store: journal.store.name, relation }, 'the store went back and was written again')
+    }
+    const now = isOlder ? await journal.store.load() : state
+    this.#storeEpoch = now.epoch
+    await book.take(now)
+    if (!journal.isSwitchPending) delivery.setOff(now.isOff)
+  }
+
+  /** Ours is the newer line: it is written over the store's, and continues both. False where another hub was first. */
+  #writeBack(state: HubState): Promise<boolean> {
+    const { journal, book, delivery, settings } = this.#options
+    const { runtime } = settings
     const { rules, version } = book.list()
-    const isWriter = await store.restore!({ rules, rulesVersion: version, isOff: delivery.isOff })
-    this.#storeEpoch = (await store.load()).epoch
-    await book.load()
-    this.#exchange.distrust()
-    this.#resetAt = settings.runtime.clock.now()
-    settings.logger.warn({ store: store.name, isWriter }, 'the store lost its data and was written again')
+    const [ownHead, instead] = [headOf(book.line), headOf(state.line)]
+    const at = Math.max(Math.floor(runtime.clock.now()), timeOf(ownHead) + 1, timeOf(instead) + 1)
+    const line = [...book.line, ...(instead === '' ? [] : [instead]), `${at}-restored.${runtime.newId().slice(0, 8)}`]
+    const rulesVersion = Math.max(version, state.rulesVersion) + 1
+    const { isOff } = delivery
+    return journal.store.restore!({ rules, rulesVersion, isOff, line: line.slice(-100), instead })
+  }
+
+  /** Two lines that went different ways: what loses is kept in the audit, and people are told. */
+  async #setAside(state: HubState, isOurs: boolean): Promise<void> {
+    const { journal, book, delivery, alarms, settings } = this.#options
+    const own = { rules: book.list().rules, isOff: delivery.isOff }
+    const stored = { rules: state.rules, isOff: state.isOff }
+    const [lost, kept] = isOurs ? [stored, own] : [own, stored]
+    await journal.audit(settings.hubId, 'rules of another line were set aside', lost, kept)
+    const cause = 'the store that the hubs share went back, and its rules went another way than those in force'
+    const retry =
+      'the rules with the latest change are in force; those set aside are in the audit (before), look at both'
+    this.#divergedAt = settings.runtime.clock.now()
+    alarms.raise({ id: 'rules-diverged', severity: 'warning', cause, retry })
   }
 
   #findTrack({ redisClusterId, ruleId, measuring, key }: TrackName): HeatTrack | undefined {
@@ -163,12 +203,13 @@ export class SharedHub {
     }
     this.#isAway = error !== undefined
     if (now - this.#resetAt < resetShownMs) {
-      const cause = 'the Redis that the hubs share lost its data; history and audit before that are gone'
+      const cause = 'the Redis that the hubs share lost data or went back; history and audit since then may be gone'
       const retry =
         'rules, switch and hot keys were written again from the hubs’ memory; give it a disk (appendonly yes)'
       alarms.raise({ id: 'board-reset', severity: 'warning', cause, retry })
     } else {
       alarms.clear('board-reset')
     }
+    if (now - this.#divergedAt >= resetShownMs) alarms.clear('rules-diverged')
   }
 }

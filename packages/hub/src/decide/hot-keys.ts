@@ -99,6 +99,11 @@ export class HotKeys {
     return this.#shared?.hubCount ?? 1
   }
 
+  /** True while this hub is cut off from the store that it shares, and decides by what it sees alone. */
+  get isAlone(): boolean {
+    return this.#shared?.isAway ?? false
+  }
+
   /** Where hubs share a store: takes over their table. */
   async open(): Promise<void> {
     await this.#shared?.open()

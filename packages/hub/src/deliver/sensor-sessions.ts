@@ -102,7 +102,7 @@ export class SensorSessions {
 
   /** The heartbeat of a service's sensors at this moment. */
   #heartbeat(serviceId: string): Uint8Array {
-    const { runtime, delivery, collector, lane, watched: watchedNow } = this.#service
+    const { runtime, delivery, collector, keys, lane, watched: watchedNow } = this.#service
     const watched = watchedNow()
     return encodeJsonFrame('heartbeat', 0, {
       hubTime: runtime.clock.now(),
@@ -111,6 +111,7 @@ export class SensorSessions {
       laneHead: lane.head,
       isOff: delivery.isOff,
       ...collector.governor.pace,
+      ...(keys.isAlone && { isAlone: true }),
       ...(watched.length > 0 && { watched }),
     })
   }

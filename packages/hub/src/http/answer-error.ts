@@ -1,6 +1,6 @@
 import { type ApiError, FirebreakError, ReportRefusedError, RuleInvalidError } from '@firebreak/core'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
-import { ApiProblem } from '../errors.ts'
+import { ApiProblem, StoreCallError } from '../errors.ts'
 
 const refusalStatus = { unparsable: 400, version: 400, expired: 422, 'too-large': 413 } as const
 
@@ -18,6 +18,7 @@ function describe(error: unknown): { status: number; body: ApiError } {
     const field = error.position === undefined ? undefined : `line ${error.position}`
     return answer(refusalStatus[error.refusal], error.code, error.message, field)
   }
+  if (error instanceof StoreCallError) return answer(503, error.code, error.message)
   const { statusCode = 500, message } = error as FastifyError
   if (statusCode < 500) return answer(statusCode, 'FB_INPUT_INVALID', message)
   // What failed inside is in the log; a stranger is told no more than that it did.

@@ -136,7 +136,11 @@ export class HubServer {
   #registerHealth(): void {
     this.app.get('/livez', async () => ({ isLive: true }))
     this.app.get('/readyz', async (_request, reply) => {
-      const alarm = this.#core.alarms.list().find(({ severity }) => severity === 'critical')
+      const alarms = this.#core.alarms.list()
+      // A hub that decides alone still protects: taking it out of service would leave its sensors with nothing.
+      const alarm = alarms.find(
+        ({ id, severity }) => severity === 'critical' && !(this.#core.keys.isAlone && isOfStore(id)),
+      )
       const isReady = !this.#isDraining && alarm === undefined
       const reason = this.#isDraining ? 'draining' : alarm?.cause
       return reply.code(isReady ? 200 : 503).send({ isReady, ...(reason !== undefined && { reason }) })
@@ -185,4 +189,8 @@ function refuseUpgrade(socket: Duplex, error: unknown): void {
   socket.end(
     `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   )
+}
+
+function isOfStore(alarmId: string): boolean {
+  return alarmId === 'board' || alarmId === 'store'
 }

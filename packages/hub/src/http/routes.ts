@@ -89,11 +89,10 @@ export function hubRoutes(core: HubCore, views: HubViews, guard: AccessGuard): A
       summary: 'The kill switch: every shield becomes a plain pass-through, or comes back',
       role: 'operator',
       body: switchBody,
-      answer: '{ isOff }',
-      async handle({ body, caller }) {
+      answer: '{ isOff, isStored }',
+      async handle({ body, caller, request }) {
         const { isOff } = body as z.infer<typeof switchBody>
-        await core.setOff(isOff, caller.who)
-        return { isOff }
+        return { isOff, isStored: await core.setOff(isOff, caller.who, changeName(request)) }
       },
     },
     {
@@ -133,13 +132,13 @@ function ruleRoutes(core: HubCore): ApiRoute[] {
       summary: 'Adds or replaces a rule; it is in force when the answer comes',
       role: 'operator',
       body: ruleBody,
-      async handle({ params, body, caller }) {
+      async handle({ params, body, caller, request }) {
         const rule = parseRule({ id: params['id'], ...(body as object) })
         if (rule.id !== params['id']) {
           const message = `id is "${rule.id}", but the address says "${params['id']}"`
           throw new ApiProblem(400, 'FB_RULE_INVALID', message, 'id')
         }
-        await core.putRule(rule, caller.who)
+        await core.putRule(rule, caller.who, changeName(request))
         return { rule }
       },
     },
@@ -162,8 +161,8 @@ function ruleRoutes(core: HubCore): ApiRoute[] {
       role: 'operator',
       answer: 'nothing',
       status: 204,
-      async handle({ params, caller }) {
-        await core.deleteRule(known(params['id']!).id, caller.who)
+      async handle({ params, caller, request }) {
+        await core.deleteRule(known(params['id']!).id, caller.who, changeName(request))
       },
     },
   ]
@@ -198,6 +197,12 @@ function reportRoute(core: HubCore): ApiRoute {
       )
     },
   }
+}
+
+/** The caller's own name for a change, by which one that is sent twice is made once. */
+function changeName({ headers }: { readonly headers: Record<string, unknown> }): string | undefined {
+  const given = headers['idempotency-key']
+  return typeof given === 'string' && /^[\w.:-]{1,64}$/.test(given) ? given : undefined
 }
 
 type Show<Query> = (query: Query) => unknown

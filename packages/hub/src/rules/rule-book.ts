@@ -1,5 +1,5 @@
 import { type Rule, RuleSet } from '@firebreak/core'
-import type { HubState, HubStore } from '../store/hub-store.ts'
+import type { HubState, HubStore, StoreChange } from '../store/hub-store.ts'
 
 /** The rules in force: what the store has, compiled, with the version that every change raises. */
 export class RuleBook {
@@ -7,12 +7,14 @@ export class RuleBook {
   readonly #rules = new Map<string, Rule>()
   readonly #listeners: ((rules: RuleSet) => Promise<void> | void)[] = []
   #version: number
+  #line: readonly string[]
   #set: RuleSet
 
-  constructor(store: HubStore, { rules, rulesVersion }: HubState) {
+  constructor(store: HubStore, { rules, rulesVersion, line }: HubState) {
     this.#store = store
     for (const rule of rules) this.#rules.set(rule.id, rule)
     this.#version = rulesVersion
+    this.#line = line
     this.#set = new RuleSet(rules)
   }
 
@@ -32,27 +34,37 @@ export class RuleBook {
     return { rules, version: this.#version }
   }
 
-  /** Adds or replaces a rule; it is stored and in force when this resolves. */
-  async put(rule: Rule): Promise<void> {
-    await this.#changed(await this.#store.saveRule(rule), () => this.#rules.set(rule.id, rule))
+  /** The newest changes of rules and switch that this hub has taken over. */
+  get line(): readonly string[] {
+    return this.#line
   }
 
-  async delete(id: string): Promise<void> {
-    await this.#changed(await this.#store.deleteRule(id), () => this.#rules.delete(id))
+  /** Adds or replaces a rule; it is stored and in force when this resolves. */
+  async put(rule: Rule, change: StoreChange): Promise<void> {
+    await this.#changed(await this.#store.saveRule(rule, change), () => this.#rules.set(rule.id, rule))
+  }
+
+  async delete(id: string, change: StoreChange): Promise<void> {
+    await this.#changed(await this.#store.deleteRule(id, change), () => this.#rules.delete(id))
   }
 
   /** Takes the rules that the store has. */
   async load(): Promise<void> {
-    const { rules, rulesVersion } = await this.#store.load()
+    await this.take(await this.#store.load())
+  }
+
+  /** Takes the rules of a state of the store. */
+  async take({ rules, rulesVersion, line }: HubState): Promise<void> {
     this.#rules.clear()
     for (const rule of rules) this.#rules.set(rule.id, rule)
     this.#version = rulesVersion
+    this.#line = line
     await this.#compile()
   }
 
   async #changed(version: number, change: () => void): Promise<void> {
-    // Other hubs may have changed rules too: then ours alone does not make the version.
-    if (this.#store.board !== undefined && version !== this.#version + 1) {
+    // Other hubs may have changed rules too, and the line is the store's.
+    if (this.#store.board !== undefined) {
       await this.load()
       return
     }

@@ -12,6 +12,8 @@ export interface HubState {
   readonly rules: readonly Rule[]
   /** Counts the changes of the rules. */
   readonly rulesVersion: number
+  /** The newest changes of rules and switch, oldest first (see `change-line.ts`); empty where there was none. */
+  readonly line: readonly string[]
   /** Keys that were hot; those whose `until` has passed may be among them. */
   readonly entries: readonly StoredEntry[]
 }
@@ -20,6 +22,19 @@ export interface HubState {
 export interface StoredEntry {
   readonly entry: TableEntry
   readonly services: readonly string[]
+}
+
+/** Who changes what, written in one step with the change itself. */
+export interface StoreChange {
+  /** Names the change: the same one sent twice is made once. */
+  readonly name: string
+  readonly audit: AuditEntry
+}
+
+/** What a hub writes into a shared store that went back. */
+export interface RestoredState extends Pick<HubState, 'rules' | 'rulesVersion' | 'isOff' | 'line'> {
+  /** The newest change that the store had when it was looked at. */
+  readonly instead: string
 }
 
 export interface HistoryQuery {
@@ -41,14 +56,17 @@ export interface HubStore {
   readonly name: string
   load(): Promise<HubState>
   /** Adds or replaces a rule; gives the new version of the rules. */
-  saveRule(rule: Rule): Promise<number>
+  saveRule(rule: Rule, change?: StoreChange): Promise<number>
   /** Gives the new version; the same one where there was no such rule. */
-  deleteRule(id: string): Promise<number>
-  saveSwitch(isOff: boolean): Promise<void>
+  deleteRule(id: string, change?: StoreChange): Promise<number>
+  saveSwitch(isOff: boolean, change?: StoreChange): Promise<void>
+  /** Fills a store that never had a rule or a thrown switch; false where it had. */
+  seed(rules: readonly Rule[]): Promise<boolean>
   /** From now on no version up to `version` is given out again. */
   reserveVersions(version: number): Promise<void>
   saveEntries(set: readonly StoredEntry[], removed: readonly EntryName[]): Promise<void>
-  appendHistory(events: readonly HistoryEvent[]): Promise<void>
+  /** `batch` rises with each call of one writer; one that was written is not written again. */
+  appendHistory(events: readonly HistoryEvent[], batch?: HistoryBatch): Promise<void>
   /** Newest first. */
   history(query: HistoryQuery): Promise<readonly HistoryEvent[]>
   appendAudit(entry: AuditEntry): Promise<void>
@@ -58,12 +76,18 @@ export interface HubStore {
   readonly board?: HeatBoard
   /** Where several hubs share the store: carries invalidations between them. */
   readonly lane?: LaneRelay
-  /** Writes rules and switch into a shared store that lost everything; false where another hub did. */
-  restore?(state: Pick<HubState, 'rules' | 'rulesVersion' | 'isOff'>): Promise<boolean>
+  /** Writes rules and switch into a shared store that went back or lost everything; false where another hub did. */
+  restore?(state: RestoredState): Promise<boolean>
   /** How far a source of changes was read, as it wrote it itself; undefined where it never did. */
   position(source: string): Promise<string | undefined>
   savePosition(source: string, position: string): Promise<void>
   close(): Promise<void>
+}
+
+/** Which of a writer's batches of events this is. */
+export interface HistoryBatch {
+  readonly writer: string
+  readonly number: number
 }
 
 /** Names an entry of the table: one key may have one per rule. */

@@ -1,7 +1,7 @@
 import type { Clock, HistoryEvent, Runtime } from '@firebreak/core'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import type { HubLogger } from '../hub-options.ts'
-import type { EntryName, HubStore, StoredEntry } from './hub-store.ts'
+import type { EntryName, HubStore, StoreChange, StoredEntry } from './hub-store.ts'
 import { StoreWriter } from './store-writer.ts'
 
 /** Versions are reserved in the store by the thousand, so that a delta does not wait for a disk. */
@@ -24,10 +24,11 @@ export class Journal {
   readonly #logger: HubLogger
   readonly #alarms: AlarmBoard
   #reservedVersion: number
+  #pendingSwitches = 0
 
   constructor({ store, reservedVersion, runtime, logger, alarms }: JournalOptions) {
     this.store = store
-    this.#writer = new StoreWriter(store, runtime.timers, (error) => this.#onTrouble(error))
+    this.#writer = new StoreWriter(store, runtime, (error) => this.#onTrouble(error))
     this.#clock = runtime.clock
     this.#logger = logger
     this.#alarms = alarms
@@ -44,6 +45,41 @@ export class Journal {
   async audit(who: string, what: string, before: unknown, after: unknown): Promise<void> {
     this.#logger.info({ who, before, after }, what)
     await this.store.appendAudit({ at: this.#clock.now(), who, what, before, after })
+  }
+
+  /** What is written in one step with a change of a rule or the switch. */
+  change(who: string, what: string, before: unknown, after: unknown, name: string): StoreChange {
+    this.#logger.info({ who, before, after }, what)
+    return { name, audit: { at: this.#clock.now(), who, what, before, after } }
+  }
+
+  /** True while a switch of this hub is under way to the store, or waits for it: what the store says is older. */
+  get isSwitchPending(): boolean {
+    return this.#pendingSwitches > 0
+  }
+
+  /**
+   * Writes the switch with its audit entry; `onStored` is awaited before it counts as written. A store that is away gets a
+   * thrown switch as soon as it is back, and false is given; it refuses one that is to be switched on again.
+   */
+  async saveSwitch(isOff: boolean, change: StoreChange, onStored: () => Promise<void>): Promise<boolean> {
+    const save = async (store: HubStore) => {
+      await store.saveSwitch(isOff, change)
+      await onStored()
+      this.#pendingSwitches--
+    }
+    this.#pendingSwitches++
+    try {
+      await save(this.store)
+      return true
+    } catch (error) {
+      if (!isOff) {
+        this.#pendingSwitches--
+        throw error
+      }
+      this.#writer.write(save)
+      return false
+    }
   }
 
   saveEntries(set: readonly StoredEntry[], removed: readonly EntryName[]): void {

@@ -1,9 +1,11 @@
 import type { AuditEntry, HistoryEvent, Rule } from '@firebreak/core'
+import { readLine } from './change-line.ts'
 import {
   type EntryName,
   type HistoryQuery,
   type HubState,
   type HubStore,
+  type StoreChange,
   type StoredEntry,
   type StoreLimits,
   type StoreOptions,
@@ -37,22 +39,33 @@ export class MemoryStore implements HubStore {
       isOff: this.#isOff,
       rules: [...this.#rules.values()].sort((a, b) => (a.id < b.id ? -1 : 1)),
       rulesVersion: this.#rulesVersion,
+      line: readLine(undefined, this.#rulesVersion, this.#isOff),
       entries: [...this.#entries.values()],
     }
   }
 
-  async saveRule(rule: Rule): Promise<number> {
+  async saveRule(rule: Rule, change?: StoreChange): Promise<number> {
+    if (change !== undefined) await this.appendAudit(change.audit)
     this.#rules.set(rule.id, rule)
     return ++this.#rulesVersion
   }
 
-  async deleteRule(id: string): Promise<number> {
-    if (this.#rules.delete(id)) this.#rulesVersion++
+  async deleteRule(id: string, change?: StoreChange): Promise<number> {
+    if (!this.#rules.delete(id)) return this.#rulesVersion
+    this.#rulesVersion++
+    if (change !== undefined) await this.appendAudit(change.audit)
     return this.#rulesVersion
   }
 
-  async saveSwitch(isOff: boolean): Promise<void> {
+  async saveSwitch(isOff: boolean, change?: StoreChange): Promise<void> {
+    if (change !== undefined) await this.appendAudit(change.audit)
     this.#isOff = isOff
+  }
+
+  async seed(rules: readonly Rule[]): Promise<boolean> {
+    if (this.#rulesVersion > 0 || this.#isOff) return false
+    for (const rule of rules) await this.saveRule(rule)
+    return true
   }
 
   async reserveVersions(version: number): Promise<void> {

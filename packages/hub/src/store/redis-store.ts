@@ -2,12 +2,17 @@ import type { AuditEntry, Clock, HistoryEvent, Rule } from '@firebreak/core'
 import { loadScript, type Redis, type RedisReply } from '@firebreak/redis'
 import type { HeatBoard } from '../board/heat-board.ts'
 import { RedisHeatBoard } from '../board/redis-heat-board.ts'
+import { StoreCallError } from '../errors.ts'
 import { RedisLaneRelay } from '../lane/redis-lane-relay.ts'
+import { readLine } from './change-line.ts'
 import {
   type EntryName,
+  type HistoryBatch,
   type HistoryQuery,
   type HubState,
   type HubStore,
+  type RestoredState,
+  type StoreChange,
   type StoredEntry,
   type StoreLimits,
   type StoreOptions,
@@ -15,9 +20,11 @@ import {
 } from './hub-store.ts'
 
 const script = (name: string) => loadScript(new URL(`./lua/${name}.lua`, import.meta.url))
-const changeRule = script('change-rule')
+const appendHistory = script('append-history')
+const changeScript = script('change')
 const reserveVersions = script('reserve-versions')
 const restore = script('restore')
+const seed = script('seed')
 
 /** History is searched in steps of so many events. */
 const historyStep = 1000
@@ -44,6 +51,7 @@ export class RedisStore implements HubStore {
   readonly #keys: { state: string; rules: string; entries: string; history: string; audit: string; positions: string }
   readonly #disconnect: () => void
   readonly #newId: () => string
+  readonly #batchKey: (writer: string) => string
 
   constructor(redis: Redis, options: RedisStoreOptions = {}) {
     const {
@@ -58,6 +66,7 @@ export class RedisStore implements HubStore {
     this.#newId = newId
     this.#disconnect = disconnect
     const key = (name: string) => `{${prefix}:hub}:${name}`
+    this.#batchKey = (writer) => key(`wrote:${writer}`)
     this.#keys = {
       state: key('state'),
       rules: key('rules'),
@@ -79,28 +88,49 @@ export class RedisStore implements HubStore {
       this.#redis.send(['HVALS', rules]) as Promise<string[]>,
       this.#redis.send(['HVALS', entries]) as Promise<string[]>,
     ])
+    const rulesVersion = Number(state.get('rulesVersion') ?? 0)
+    const isOff = state.get('isOff') === '1'
     return {
       epoch: state.get('epoch') ?? '',
       versionFloor: Number(state.get('versionFloor') ?? 0),
-      isOff: state.get('isOff') === '1',
+      isOff,
       rules: ruleValues.map((text) => JSON.parse(text) as Rule).sort((a, b) => (a.id < b.id ? -1 : 1)),
-      rulesVersion: Number(state.get('rulesVersion') ?? 0),
+      rulesVersion,
+      line: readLine(state.get('line'), rulesVersion, isOff),
       entries: entryValues.map((text) => JSON.parse(text) as StoredEntry),
     }
   }
 
-  async saveRule(rule: Rule): Promise<number> {
-    const { rules, state } = this.#keys
-    return Number(await this.#redis.run(changeRule, [rules, state], [rule.id, JSON.stringify(rule)]))
+  saveRule(rule: Rule, change?: StoreChange): Promise<number> {
+    return this.#change(rule.id, JSON.stringify(rule), change)
   }
 
-  async deleteRule(id: string): Promise<number> {
-    const { rules, state } = this.#keys
-    return Number(await this.#redis.run(changeRule, [rules, state], [id, '']))
+  deleteRule(id: string, change?: StoreChange): Promise<number> {
+    return this.#change(id, '', change)
   }
 
-  async saveSwitch(isOff: boolean): Promise<void> {
-    await this.#redis.send(['HSET', this.#keys.state, 'isOff', isOff ? '1' : '0'])
+  async saveSwitch(isOff: boolean, change?: StoreChange): Promise<void> {
+    await this.#change('', isOff ? '1' : '0', change)
+  }
+
+  async seed(given: readonly Rule[]): Promise<boolean> {
+    if (given.length === 0) return false
+    const { rules, state } = this.#keys
+    const values = given.flatMap((rule) => [rule.id, JSON.stringify(rule)])
+    return (await this.#redis.run(seed, [rules, state], [`file.${this.#newId().slice(0, 8)}`, ...values])) === 1
+  }
+
+  async #change(field: string, value: string, change: StoreChange | undefined): Promise<number> {
+    const { rules, state, audit } = this.#keys
+    const { name = this.#newId(), audit: entry } = change ?? {}
+    const at = Math.floor(entry?.at ?? 0)
+    const args = [field, value, at, name, entry === undefined ? '' : JSON.stringify(entry), this.#limits.maxAudit]
+    try {
+      const [version] = (await this.#redis.run(changeScript, [rules, state, audit], args)) as [number]
+      return Number(version)
+    } catch (error) {
+      throw new StoreCallError(error as Error, isRefused(error as Error))
+    }
   }
 
   async reserveVersions(version: number): Promise<void> {
@@ -114,13 +144,12 @@ export class RedisStore implements HubStore {
     if (values.length > 0) await this.#redis.send(['HSET', entries, ...values])
   }
 
-  async appendHistory(events: readonly HistoryEvent[]): Promise<void> {
+  async appendHistory(events: readonly HistoryEvent[], batch?: HistoryBatch): Promise<void> {
     if (events.length === 0) return
-    const { history } = this.#keys
-    await Promise.all([
-      this.#redis.send(['LPUSH', history, ...events.map((event) => JSON.stringify(event))]),
-      this.#redis.send(['LTRIM', history, 0, this.#limits.maxHistory - 1]),
-    ])
+    const { writer, number } = batch ?? { writer: this.#newId(), number: 1 }
+    const keys = [this.#keys.history, this.#batchKey(writer)]
+    const texts = events.map((event) => JSON.stringify(event))
+    await this.#redis.run(appendHistory, keys, [number, this.#limits.maxHistory, ...texts])
   }
 
   async history({ since = 0, redisClusterId, key, limit }: HistoryQuery): Promise<readonly HistoryEvent[]> {
@@ -161,10 +190,10 @@ export class RedisStore implements HubStore {
     await this.#redis.send(['HSET', this.#keys.positions, source, position])
   }
 
-  async restore({ rules, rulesVersion, isOff }: Pick<HubState, 'rules' | 'rulesVersion' | 'isOff'>): Promise<boolean> {
+  async restore({ rules, rulesVersion, isOff, line, instead }: RestoredState): Promise<boolean> {
     const { rules: rulesKey, state } = this.#keys
     const values = rules.flatMap((rule) => [rule.id, JSON.stringify(rule)])
-    const args = [this.#newId(), rulesVersion, isOff ? '1' : '0', ...values]
+    const args = [instead, `${line.join(' ')} `, rulesVersion, isOff ? '1' : '0', ...values]
     return (await this.#redis.run(restore, [rulesKey, state], args)) === 1
   }
 
@@ -172,6 +201,11 @@ export class RedisStore implements HubStore {
     await this.lane.close()
     this.#disconnect()
   }
+}
+
+/** True where the server said no, or was never asked; otherwise nobody knows whether it did what it was asked. */
+function isRefused({ name, message }: Error): boolean {
+  return name === 'ReplyError' || message.startsWith("Stream isn't writeable") || message.includes('not connected')
 }
 
 /** A reply of HGETALL, which is flat in RESP2 and an object in RESP3. */

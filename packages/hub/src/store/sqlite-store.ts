@@ -3,11 +3,13 @@ import { dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import type { AuditEntry, HistoryEvent, Rule } from '@firebreak/core'
 import { StoreError } from '../errors.ts'
+import { readLine } from './change-line.ts'
 import {
   type EntryName,
   type HistoryQuery,
   type HubState,
   type HubStore,
+  type StoreChange,
   type StoredEntry,
   type StoreLimits,
   type StoreOptions,
@@ -41,32 +43,48 @@ export class SqliteStore implements HubStore {
   }
 
   async load(): Promise<HubState> {
+    const isOff = this.#state('isOff') === 'true'
+    const rulesVersion = Number(this.#state('rulesVersion'))
     return {
       epoch: this.#state('epoch')!,
       versionFloor: Number(this.#state('versionFloor') ?? 0),
-      isOff: this.#state('isOff') === 'true',
+      isOff,
       rules: this.#all('listRules').map(({ rule }) => JSON.parse(String(rule)) as Rule),
-      rulesVersion: Number(this.#state('rulesVersion')),
+      rulesVersion,
+      line: readLine(undefined, rulesVersion, isOff),
       entries: this.#all('listEntries').map(({ stored }) => JSON.parse(String(stored)) as StoredEntry),
     }
   }
 
-  async saveRule(rule: Rule): Promise<number> {
+  async saveRule(rule: Rule, change?: StoreChange): Promise<number> {
     return this.#transaction(() => {
+      if (change !== undefined) this.#addAudit(change.audit)
       this.#run('saveRule', { id: rule.id, rule: JSON.stringify(rule) })
       return this.#nextRulesVersion()
     })
   }
 
-  async deleteRule(id: string): Promise<number> {
+  async deleteRule(id: string, change?: StoreChange): Promise<number> {
     return this.#transaction(() => {
       const { changes } = this.#run('deleteRule', { id })
-      return Number(changes) > 0 ? this.#nextRulesVersion() : Number(this.#state('rulesVersion'))
+      if (Number(changes) === 0) return Number(this.#state('rulesVersion'))
+      if (change !== undefined) this.#addAudit(change.audit)
+      return this.#nextRulesVersion()
     })
   }
 
-  async saveSwitch(isOff: boolean): Promise<void> {
-    this.#run('setState', { name: 'isOff', value: String(isOff) })
+  async saveSwitch(isOff: boolean, change?: StoreChange): Promise<void> {
+    this.#transaction(() => {
+      if (change !== undefined) this.#addAudit(change.audit)
+      this.#run('setState', { name: 'isOff', value: String(isOff) })
+    })
+  }
+
+  async seed(rules: readonly Rule[]): Promise<boolean> {
+    const { rulesVersion, isOff } = await this.load()
+    if (rulesVersion > 0 || isOff) return false
+    for (const rule of rules) await this.saveRule(rule)
+    return true
   }
 
   async reserveVersions(version: number): Promise<void> {
@@ -96,7 +114,11 @@ export class SqliteStore implements HubStore {
     return rows.map((row) => ({ ...row })) as unknown as HistoryEvent[]
   }
 
-  async appendAudit({ at, who, what, before, after }: AuditEntry): Promise<void> {
+  async appendAudit(entry: AuditEntry): Promise<void> {
+    this.#addAudit(entry)
+  }
+
+  #addAudit({ at, who, what, before, after }: AuditEntry): void {
     const [beforeJson, afterJson] = [before, after].map((value) => JSON.stringify(value ?? null))
     this.#run('addAudit', { at, who, what, before: beforeJson!, after: afterJson! })
     this.#run('trimAudit', { keep: this.#limits.maxAudit })

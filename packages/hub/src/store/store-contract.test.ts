@@ -87,6 +87,29 @@ describe.each(stores)('the %s store', (_name, make) => {
     await store.close()
   })
 
+  test('is filled by a file only where it never had a rule or a thrown switch', async () => {
+    const [fresh, used, thrown] = [make(), make(), make()]
+    expect(await fresh.seed([rule('a')])).toBe(true)
+    expect(await fresh.seed([rule('b')])).toBe(false)
+    expect((await fresh.load()).rules).toEqual([rule('a')])
+    await used.saveRule(rule('c'))
+    await used.deleteRule('c')
+    await thrown.saveSwitch(true)
+    expect([await used.seed([rule('a')]), await thrown.seed([rule('a')])]).toEqual([false, false])
+    await Promise.all([fresh.close(), used.close(), thrown.close()])
+  })
+
+  test('writes a change and its audit entry in one step', async () => {
+    const store = make()
+    const change = (name: string) => ({ name, audit: { at: 1, who: 'ann', what: name, before: null, after: null } })
+    await store.saveRule(rule('a'), change('one'))
+    await store.saveSwitch(true, change('two'))
+    await store.deleteRule('a', change('three'))
+    await store.deleteRule('a', change('four'))
+    expect((await store.audit(9)).map(({ what }) => what)).toEqual(['three', 'two', 'one'])
+    await store.close()
+  })
+
   test('keeps the switch and never lowers the reserved version', async () => {
     const store = make()
     await store.saveSwitch(true)
@@ -162,6 +185,7 @@ test('a sqlite store survives a restart whole', async () => {
     isOff: true,
     rules: [rule('a')],
     rulesVersion: 1,
+    line: ['1-v1'],
     entries: [{ entry: entry('k'), services: ['shop'] }],
   })
   expect([(await second.history({ limit: 9 })).length, (await second.audit(9)).length]).toEqual([1, 1])

@@ -1,4 +1,4 @@
-import type { HistoryEvent, Timers } from '@firebreak/core'
+import type { HistoryEvent, Runtime, Timers } from '@firebreak/core'
 import type { EntryName, HubStore, StoredEntry } from './hub-store.ts'
 
 /** Writes and history events that wait while the store is away; beyond it the oldest are let go, counted. */
@@ -17,6 +17,10 @@ export class StoreWriter {
   readonly #onTrouble: (error: Error | undefined) => void
   readonly #queue: Work[] = []
   readonly #history: HistoryEvent[] = []
+  /** Names this writer's batches of events, so that one that got no answer is not written twice. */
+  readonly #writer: string
+  #batch: { readonly events: readonly HistoryEvent[]; readonly number: number } | undefined
+  #batches = 0
   #pump: Promise<void> | undefined
   #isHistoryQueued = false
   #isClosing = false
@@ -25,9 +29,10 @@ export class StoreWriter {
   #endWait: (() => void) | undefined
   #lostCount = 0
 
-  constructor(store: HubStore, timers: Timers, onTrouble: (error: Error | undefined) => void) {
+  constructor(store: HubStore, { timers, newId }: Runtime, onTrouble: (error: Error | undefined) => void) {
     this.#store = store
     this.#timers = timers
+    this.#writer = newId()
     this.#onTrouble = onTrouble
   }
 
@@ -69,9 +74,11 @@ export class StoreWriter {
   }
 
   async #writeHistory(store: HubStore): Promise<void> {
-    const events = this.#history.slice()
-    await store.appendHistory(events)
-    this.#history.splice(0, events.length)
+    // The same events under the same number until they are written: what came meanwhile is the next batch.
+    this.#batch ??= { events: this.#history.splice(0), number: ++this.#batches }
+    const { events, number } = this.#batch
+    await store.appendHistory(events, { writer: this.#writer, number })
+    this.#batch = undefined
     this.#isHistoryQueued = false
     if (this.#history.length > 0) {
       this.#isHistoryQueued = true

@@ -40,6 +40,8 @@ export interface HubLinkOptions {
 
 const firstRetryMs = 50
 const lastRetryMs = 750
+/** A hub that was cut off from its store is not moved to again for so long. */
+const aloneMs = 30_000
 const maxBufferedBytes = 4 << 20
 const maxFrameBytes = 64 << 20
 
@@ -64,6 +66,8 @@ export class HubLink {
   #heardAt: number
   #silenceMs = 5000
   #reportSequence = 0
+  /** When each hub of the list was last found cut off from its store. */
+  readonly #aloneAt = new Map<number, number>()
 
   constructor(options: HubLinkOptions) {
     this.#options = options
@@ -96,6 +100,23 @@ export class HubLink {
   /** The hub said how often it sends a heartbeat: three missed ones are a lost hub. */
   expectHeartbeat(everyMs: number): void {
     this.#silenceMs = Math.max(1000, everyMs * 3)
+  }
+
+  /**
+   * The hub is cut off from the store that it shares with the others: moves to one that is not known to be. Where all are,
+   * the link stays where it is; they are asked again after a while.
+   */
+  preferAnother(): void {
+    const now = this.#options.clock.now()
+    const count = this.#addresses.length
+    this.#aloneAt.set(this.#hubIndex % count, now)
+    const isWorth = (index: number) => now - (this.#aloneAt.get(index) ?? Number.NEGATIVE_INFINITY) > aloneMs
+    const steps = Array.from({ length: count - 1 }, (_, step) => step + 1)
+    const step = steps.find((ahead) => isWorth((this.#hubIndex + ahead) % count))
+    if (step === undefined) return
+    // `#ended` goes on to the next by itself.
+    this.#hubIndex += step - 1
+    this.#socket?.terminate()
   }
 
   /** Queues a report and sends what can be sent. */

@@ -2,10 +2,11 @@
 --
 -- KEYS 1 hubs, a hash by id; 2 the store's state, a hash
 -- ARGV 1 the time (see time.lua), 2 this hub's id, 3 its totals as JSON, 4 ms after which a silent hub is gone
--- Returns {time of this server in ms, epoch, version of the rules, switch, then an id and totals of each other hub}.
+-- Returns {time of this server in ms, epoch, version of the rules, switch, newest change, then an id and totals of each other hub}.
 redis.call('HSET', KEYS[1], ARGV[2], string.format('%.0f %s', now, ARGV[3]))
-local state = redis.call('HMGET', KEYS[2], 'epoch', 'rulesVersion', 'isOff')
-local answer = { now, state[1] or '', tonumber(state[2] or 0), tonumber(state[3] or 0) }
+local state = redis.call('HMGET', KEYS[2], 'epoch', 'rulesVersion', 'isOff', 'line')
+local head = string.match(state[4] or '', '(%S+) $') or ''
+local answer = { now, state[1] or '', tonumber(state[2] or 0), tonumber(state[3] or 0), head }
 local hubs = redis.call('HGETALL', KEYS[1])
 for index = 1, #hubs, 2 do
   local at, totals = string.match(hubs[index + 1], '^(%d+) (.*)$')

@@ -1,0 +1,34 @@
+-- Makes one change of a rule or the switch: the change, its version, its place in the line and its audit entry, or nothing.
+--
+-- KEYS 1 the rules, a hash by id; 2 the store's state, a hash; 3 the audit, a list
+-- ARGV 1 the field: a rule's id, or empty for the switch; 2 the rule as JSON (empty: delete it), or the switch (0 or 1);
+--      3 the time of the change in ms, 4 its name, 5 the audit entry as JSON or empty, 6 entries to keep in the audit
+-- Returns {version of the rules, id of the newest change}. A change whose name is in the line was made before: nothing is
+-- done again.
+local state = redis.call('HMGET', KEYS[2], 'rulesVersion', 'line', 'isOff')
+local version, line = tonumber(state[1] or 0), state[2] or ''
+-- Written by hubs that kept no line.
+if line == '' and (version > 0 or state[3] == '1') then line = '1-v' .. version .. ' ' end
+local function head() return string.match(line, '(%S+) $') or '' end
+if string.find(' ' .. line, '-' .. ARGV[4] .. ' ', 1, true) then return { version, head() } end
+if ARGV[1] == '' then
+  redis.call('HSET', KEYS[2], 'isOff', ARGV[2])
+elseif ARGV[2] ~= '' then
+  redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+  version = version + 1
+elseif redis.call('HDEL', KEYS[1], ARGV[1]) == 1 then
+  version = version + 1
+else
+  return { version, head() }
+end
+-- Clocks of hubs differ; a line only goes forward.
+local last = tonumber(string.match(head(), '^(%d+)') or 0)
+line = line .. string.format('%.0f-%s ', math.max(tonumber(ARGV[3]), last + 1), ARGV[4])
+local _, count = string.gsub(line, ' ', '')
+for _ = 101, count do line = string.gsub(line, '^%S+ ', '', 1) end
+redis.call('HSET', KEYS[2], 'rulesVersion', version, 'line', line)
+if ARGV[5] ~= '' then
+  redis.call('LPUSH', KEYS[3], ARGV[5])
+  redis.call('LTRIM', KEYS[3], 0, tonumber(ARGV[6]) - 1)
+end
+return { version, head() }

@@ -1,0 +1,11 @@
+-- Fills a store that never had a rule or a thrown switch with the rules of a file. What it writes stands at time 0 of the
+-- line: whatever a person ever did is newer.
+--
+-- KEYS 1 the rules, a hash by id; 2 the store's state, a hash
+-- ARGV 1 the change's name, then an id and a rule each
+-- Returns 1 where it was written, 0 where there was something.
+local state = redis.call('HMGET', KEYS[2], 'rulesVersion', 'line', 'isOff')
+if tonumber(state[1] or 0) > 0 or (state[2] or '') ~= '' or state[3] == '1' then return 0 end
+for index = 2, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[index], ARGV[index + 1]) end
+redis.call('HSET', KEYS[2], 'rulesVersion', (#ARGV - 1) / 2, 'line', '0-' .. ARGV[1] .. ' ')
+return 1

@@ -1,0 +1,176 @@
+import { parseRule } from '@firebreak/core'
+import { HubCore, openRedisStore, startHub } from '@firebreak/hub'
+import { FaultProxy, type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
+import { Redis } from 'ioredis'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+let server: RedisServer
+let redis: Redis
+let cores: HubCore[]
+let proxy: FaultProxy
+let closers: (() => Promise<void>)[]
+
+beforeEach(async () => {
+  server = await startRedis()
+  redis = new Redis(server.port)
+  proxy = await FaultProxy.start(server.port)
+  cores = []
+  closers = []
+})
+afterEach(async () => {
+  server.child.signal('SIGCONT')
+  await Promise.all([...cores.map((core) => core.close()), ...closers.map((close) => close())])
+  redis.disconnect()
+  await proxy.close()
+  await server.stop()
+})
+
+/** One that can be cut off by `proxy`, unless it is told another port. */
+async function openHub(port = proxy.port, hubId = `hub-${cores.length}`): Promise<HubCore> {
+  const core = await HubCore.open(await openRedisStore(`redis://127.0.0.1:${port}`), { hubId, loadOf: () => 0 })
+  core.start()
+  cores.push(core)
+  return core
+}
+
+async function startWithFile(rules: readonly object[]): Promise<HubCore> {
+  const hub = await startHub({ storeUrl: server.url, logLevel: 'silent', initialRules: rules })
+  closers.push(() => hub.close())
+  return hub.core
+}
+
+const rule = (id: string, threshold = 100) => parseRule({ id, prefix: id, threshold })
+const idsOf = (core: HubCore) => core.rules().rules.map(({ id, levels }) => `${id}:${levels[0]!.enter}`)
+const alarmIds = (core: HubCore) => core.alarms.list().map(({ id }) => id)
+
+/** Cuts all hubs behind the proxy off, and waits until they know. */
+async function cutOff(...hubs: HubCore[]): Promise<void> {
+  proxy.faults.refusesConnections = true
+  proxy.cut()
+  await waitFor(() => hubs.every((core) => alarmIds(core).includes('board')))
+}
+
+function letIn(): void {
+  proxy.faults.refusesConnections = false
+}
+
+/** All that the store has now; the function puts it back, and nothing else. */
+async function backUp(): Promise<() => Promise<void>> {
+  const keys = await redis.keys('*')
+  const dumps = await Promise.all(keys.map((key) => redis.dumpBuffer(key)))
+  return async () => {
+    const transaction = redis.multi().flushall()
+    for (const [index, key] of keys.entries()) transaction.restore(key, 0, dumps[index]!)
+    await transaction.exec()
+  }
+}
+
+test('a store that lost everything and was filled by a hub that started first gets back what people made, and the switch', async () => {
+  const core = await openHub()
+  await core.putRule(rule('people', 7), 'ann')
+  await core.setOff(true, 'ann')
+  await cutOff(core)
+  await redis.flushall()
+  const late = await startWithFile([{ id: 'file', prefix: 'f', threshold: 1 }])
+  expect(idsOf(late)).toEqual(['file:1'])
+  letIn()
+  await waitFor(() => idsOf(core).join() === 'people:7' && idsOf(late).join() === 'people:7')
+  await waitFor(() => late.delivery.isOff)
+  expect(core.delivery.isOff).toBe(true)
+  expect((await core.store.load()).isOff).toBe(true)
+  // What lost is not gone: whoever looks for it finds it.
+  const [aside] = (await core.store.audit(9)).filter(({ what }) => what.includes('set aside'))
+  expect(JSON.stringify(aside!.before)).toContain('"file"')
+})
+
+test('rules of a file fill only what never was', async () => {
+  const file = [{ id: 'file', prefix: 'f', threshold: 1 }]
+  const first = await startWithFile(file)
+  expect(idsOf(first)).toEqual(['file:1'])
+  await first.deleteRule('file', 'ann')
+  expect(idsOf(await startWithFile(file))).toEqual([])
+  await redis.flushall()
+  await waitFor(() => alarmIds(first).includes('board-reset'))
+  expect(idsOf(await startWithFile(file))).toEqual([])
+})
+
+test('a restored backup does not bring back what people have changed since, and it is told', async () => {
+  const [one, two] = [await openHub(), await openHub()]
+  await one.putRule(rule('a', 1), 'ann')
+  await waitFor(() => idsOf(two).length === 1)
+  const restore = await backUp()
+  await one.putRule(rule('a', 2), 'ann')
+  await one.setOff(true, 'ann')
+  await waitFor(() => idsOf(two).join() === 'a:2' && two.delivery.isOff)
+  await restore()
+  await waitFor(() => alarmIds(one).includes('board-reset') || alarmIds(two).includes('board-reset'))
+  await waitFor(async () => (await one.store.load()).rules[0]?.levels[0]?.enter === 2)
+  expect((await one.store.load()).isOff).toBe(true)
+  expect([idsOf(one), idsOf(two)]).toEqual([['a:2'], ['a:2']])
+})
+
+test('two lines under one version: the later change wins everywhere, the loser is in the audit, an alarm tells', async () => {
+  const one = await openHub()
+  await one.putRule(rule('a', 1), 'ann')
+  const restore = await backUp()
+  await one.putRule(rule('b', 2), 'ann')
+  await cutOff(one)
+  await restore()
+  const two = await openHub(server.port, 'two')
+  await two.putRule(rule('c', 3), 'bob')
+  expect(two.rules().version).toBe(one.rules().version)
+  letIn()
+  await waitFor(() => alarmIds(one).includes('rules-diverged'))
+  await waitFor(() => idsOf(one).join() === 'a:1,c:3')
+  expect(idsOf(two)).toEqual(['a:1', 'c:3'])
+  const [aside] = (await two.store.audit(9)).filter(({ what }) => what.includes('set aside'))
+  expect(JSON.stringify(aside!.before)).toContain('"b"')
+  // And they go on together.
+  await one.putRule(rule('d', 4), 'ann')
+  await waitFor(() => idsOf(two).includes('d:4'))
+})
+
+test('a change that the store refuses has not happened; a frozen one may have, is made once and has its audit entry', async () => {
+  const core = await openHub()
+  await core.putRule(rule('a', 1), 'ann')
+  await cutOff(core)
+  await expect(core.putRule(rule('b', 2), 'ann')).rejects.toMatchObject({ code: 'FB_STORE_AWAY' })
+  letIn()
+  await waitFor(() => !alarmIds(core).includes('board'))
+  expect(idsOf(core)).toEqual(['a:1'])
+  server.child.signal('SIGSTOP')
+  await expect(core.putRule(rule('c', 3), 'ann', 'call-1')).rejects.toMatchObject({ code: 'FB_STORE_UNSURE' })
+  server.child.signal('SIGCONT')
+  await waitFor(() => idsOf(core).includes('c:3'))
+  // The same call again is the same change.
+  await core.putRule(rule('c', 3), 'ann', 'call-1')
+  expect(core.rules().version).toBe(2)
+  const audit = await core.store.audit(9)
+  expect(audit.map(({ what }) => what)).toEqual(['add rule c', 'add rule a'])
+}, 20_000)
+
+test('a switch thrown while the store is away holds, reaches the store with its audit entry, and is not undone', async () => {
+  const [one, two] = [await openHub(), await openHub(server.port)]
+  await cutOff(one)
+  expect(await one.setOff(true, 'ann')).toBe(false)
+  expect(one.delivery.isOff).toBe(true)
+  await expect(one.setOff(false, 'bob')).rejects.toMatchObject({ code: 'FB_STORE_AWAY' })
+  expect(one.delivery.isOff).toBe(true)
+  letIn()
+  await waitFor(() => two.delivery.isOff)
+  expect(one.delivery.isOff).toBe(true)
+  expect((await two.store.audit(9)).map(({ who, what }) => `${who} ${what}`)).toEqual(['ann switch off'])
+})
+
+test('history is not doubled by a store that was frozen while it was written', async () => {
+  const core = await openHub()
+  server.child.signal('SIGSTOP')
+  const event = { at: 1, kind: 'hot', redisClusterId: 'main', key: 'k', ruleId: 'r', text: 'once' } as const
+  core.journal.record(event)
+  // It has been tried, and has timed out.
+  await waitFor(() => alarmIds(core).includes('store'), { timeoutMs: 10_000 })
+  server.child.signal('SIGCONT')
+  await core.stored()
+  const events = await core.store.history({ limit: 100 })
+  expect(events.filter(({ text }) => text === 'once')).toHaveLength(1)
+}, 20_000)

@@ -60,7 +60,7 @@ describe('what cannot be is refused as wrong usage, under the name that was used
 
 test('a port that is taken is a failure, not wrong usage', async () => {
   const [code, said] = await tried(['--upstream', server.url, '--port', String(server.port)])
-  expect(said).toContain('EADDRINUSE')
+  expect(said).toContain(`Port ${server.port} is in use. Choose another with --port.`)
   expect(code).toBe(1)
 })
 

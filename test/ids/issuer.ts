@@ -28,6 +28,8 @@ async function start(): Promise<SnowflakeNode> {
   for (;;) {
     try {
       return await SnowflakeNode.start({
+        // Nobody else can have this number here: the wait for whoever may is tested elsewhere.
+        settleMs: 200,
         registry: new ZooKeeperRegistry({
           servers: orders.servers,
           root: orders.root,

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import {
@@ -141,7 +142,7 @@ test('every package has a dependency for each package that its modules import', 
       String(manifest['name']),
     ]
     const imported = [...all.matchAll(/(?:from|import\() ?['"]((?:@[\w-]+\/)?[\w-]+)/g)].map(([, name]) => name!)
-    const outside = new Set(imported.filter((name) => !name.startsWith('node')))
+    const outside = new Set(imported.filter((name) => !isBuiltin(name) && name !== 'node'))
     for (const name of outside) if (!known.includes(name)) missing.push(`${file}: ${name}`)
     const used = new Set(imported)
     const needless = Object.keys(manifest['dependencies'] ?? {}).filter((name) => !used.has(name))

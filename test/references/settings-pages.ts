@@ -5,7 +5,7 @@ import { settingTables } from 'firebreak/cli'
 /** The page of all settings; the tables between its marks are made out of the commands' own. */
 export const settingsPage = new URL('../../docs/reference/config.md', import.meta.url)
 
-/** The page as it should be: what stands between `<!-- settings NAME -->` and `<!-- end -->` made anew. */
+/** The page as it should be, with the text between `<!-- settings NAME -->` and `<!-- end -->` generated from the tables. */
 export function writtenSettingsPage(): string {
   let page = readFileSync(settingsPage, 'utf8')
   for (const table of settingTables) {

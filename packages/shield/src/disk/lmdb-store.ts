@@ -3,6 +3,7 @@ import type { Timers } from '@firebreak/core'
 import type { open, RootDatabase } from 'lmdb'
 import { DiskDriverMissingError } from '../errors.ts'
 import { decodeRecord, encodeRecord } from './disk-record.ts'
+import { WriteBatches } from './write-batches.ts'
 
 type Open = typeof open
 
@@ -34,6 +35,7 @@ export interface LmdbStoreOptions {
 export class LmdbStore {
   readonly #database: RootDatabase<Buffer, string>
   readonly #options: LmdbStoreOptions
+  readonly #batches: WriteBatches
   readonly #pending = new Map<string, Buffer>()
   #pendingBytes = 0
   #reads: WaitingRead[] = []
@@ -50,6 +52,7 @@ export class LmdbStore {
       // LMDB's own batch of a turn has a promise that nobody can reach, and its rejection would end the process.
       eventTurnBatching: false,
     })
+    this.#batches = new WriteBatches(this.#database)
   }
 
   /** Bytes that wait to be written. */
@@ -104,6 +107,7 @@ export class LmdbStore {
   /** Writes what waits and closes the file. */
   async close(): Promise<void> {
     this.#isClosed = true
+    await this.#batches.allDone()
     await this.#database.close()
   }
 

@@ -6,12 +6,12 @@ import type { KeyDetail, Overview } from '@firebreak/core'
 import { keyText } from '@firebreak/core'
 import { Snowflake } from '@firebreak/ids'
 import { Sale } from '@firebreak/sale'
-import { defaultDataFolder, readRunning } from 'firebreak/cli'
+import { dataFolderOf, readRunning } from 'firebreak/cli'
 import { Redis } from 'ioredis'
 import { ShopFleet } from './shop-fleet.ts'
 import { quantile, type VisitorCounts, Visitors } from './visitors.ts'
 
-const running = readRunning(process.env['FIREBREAK_DATA'] ?? defaultDataFolder)
+const running = readRunning(dataFolderOf(process.env))
 if (running === undefined) {
   process.stderr.write(
     'The demo needs a running Firebreak: start "npm start" in another terminal, then run this again.\n',

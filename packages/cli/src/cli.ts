@@ -2,4 +2,4 @@ export { type Command, type CommandEntry, type CommandIo, UsageError } from './c
 export { runCommand } from './command/run-command.ts'
 export { settingTables } from './commands/config.ts'
 export { commands } from './commands/index.ts'
-export { defaultDataFolder, type Running, readRunning } from './up/running-file.ts'
+export { dataFolderOf, type Running, readRunning } from './up/running-file.ts'

@@ -3,16 +3,25 @@ import { hubSettings } from '@firebreak/hub'
 import { proxySettings } from '@firebreak/proxy'
 import { type Command, UsageError } from '../command/command.ts'
 import { CommandSettings } from '../flags/command-settings.ts'
+import { upSettings } from '../up/up-settings.ts'
+import { idsSettings } from './ids/ids-settings.ts'
+import { limitsSettings } from './limits-settings.ts'
 
 /** The commands that have a table of settings. */
-export const settingTables: readonly SettingTable[] = [hubSettings, proxySettings]
+export const settingTables: readonly SettingTable[] = [
+  hubSettings,
+  proxySettings,
+  limitsSettings,
+  idsSettings,
+  upSettings,
+]
 
 const names = settingTables.map(({ command }) => command)
 
 /** `firebreak config`: what a command would run with, and where each value comes from. */
 export const config: Command = {
   subcommands: ['print', 'schema'],
-  help: `The settings of ${names.join(' and ')}: what is in force, and where it comes from.
+  help: `The settings of ${names.slice(0, -1).join(', ')} and ${names.at(-1)}: what is in force, and where it comes from.
 
 Examples:
   firebreak config print hub --config hub.yaml

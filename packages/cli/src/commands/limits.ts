@@ -12,6 +12,9 @@ import {
 } from '@firebreak/limits/policy'
 import { Redis } from 'ioredis'
 import { type Command, type CommandIo, UsageError } from '../command/command.ts'
+import { whenEnded } from '../command/when-ended.ts'
+import { CommandSettings, flagsOf, helpOf } from '../flags/command-settings.ts'
+import { limitsSettings } from './limits-settings.ts'
 
 const help = `firebreak limits: the rule service alone
 
@@ -26,56 +29,45 @@ Calls are under /v1/limits/: browse, update, browse_complete, multi_browse, feed
 reload, convert, history, diff, rollback, metrics. SIGHUP reads the policy file again; a broken one is refused with
 file:line and the old one stays.
 
-Options                    env twin                       default
-  --policy FILE            FIREBREAK_LIMITS_POLICY        no rules
-  --host HOST              FIREBREAK_LIMITS_HOST          127.0.0.1
-  --port PORT              FIREBREAK_LIMITS_PORT          4980
-  --redis URL              FIREBREAK_LIMITS_REDIS         counters in this process
-  --leak-storage KIND      FIREBREAK_LIMITS_LEAK_STORAGE  list (or zset)
-  --prefix PREFIX          FIREBREAK_LIMITS_PREFIX        {fb:rules}
-  --token TOKEN            FIREBREAK_LIMITS_TOKEN         none; needed where the host is not loopback
-  --koala-paths            FIREBREAK_LIMITS_KOALA_PATHS   off; Koala's own paths (/rule/browse, …), where a GET counts
-  --to FORM                                               yaml (or json, text), for convert
+${helpOf(limitsSettings)}
+  --to yaml|json|text
+      for convert: the form to write (default yaml)
 `
-
-const flags = ['policy', 'host', 'port', 'redis', 'leak-storage', 'prefix', 'token', 'to'] as const
 
 /** The `limits` command. */
 export const limitsCommand: Command = {
   help,
   subcommands: ['check', 'convert', 'script'],
-  flags: [...flags, 'koala-paths'],
+  flags: [...flagsOf(limitsSettings), 'to'],
   async run(args, io) {
-    const texts = Object.fromEntries(flags.map((flag) => [flag, { type: 'string' as const }]))
-    const options = { ...texts, 'koala-paths': { type: 'boolean' as const } }
-    const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: true })
-    const koalaPaths =
-      (values['koala-paths'] as boolean | undefined) ?? io.env['FIREBREAK_LIMITS_KOALA_PATHS'] === 'true'
-    const value = (flag: (typeof flags)[number]) =>
-      ((values as Record<string, unknown>)[flag] as string | undefined) ??
-      io.env[`FIREBREAK_LIMITS_${flag.toUpperCase().replaceAll('-', '_')}`]
-    const [subcommand, file, ...more] = positionals
+    const [subcommand, ...rest] = args
+    if (subcommand === undefined || subcommand.startsWith('-')) return serve(args, io)
+    const { values, positionals } = parseArgs({
+      args: rest,
+      options: { to: { type: 'string', default: 'yaml' } },
+      allowPositionals: true,
+    })
+    const [file, ...more] = positionals
     if (more.length > 0) throw new UsageError(`"${more[0]}" is one word too many`)
-    if (subcommand === undefined) return serve(value, koalaPaths, io)
     if (subcommand === 'script') {
       const script = file === undefined ? undefined : plainScript(file)
       if (script === undefined) throw new UsageError(`script needs one of ${plainScriptNames.join(', ')}`)
       io.stdout.write(script)
       return 0
     }
+    if (subcommand !== 'check' && subcommand !== 'convert') {
+      throw new UsageError(`there is no "${subcommand}" here; there are check, convert and script`)
+    }
     if (file === undefined) throw new UsageError(`${subcommand} needs a policy file`)
     if (subcommand === 'check') {
       const { rules, dicts } = readPolicy(file)
-      io.stdout.write(`${file}: ${rules.length} rules, ${Object.keys(dicts).length} dicts, all well\n`)
+      io.stdout.write(`${file}: ${rules.length} rules, ${Object.keys(dicts).length} dicts, no errors\n`)
       return 0
     }
-    if (subcommand === 'convert') {
-      const write = writers[value('to') ?? 'yaml']
-      if (write === undefined) throw new UsageError(`--to is "${value('to')}"; it must be yaml, json or text`)
-      io.stdout.write(write(readPolicy(file)))
-      return 0
-    }
-    throw new UsageError(`there is no "${subcommand}" here; there are check, convert and script`)
+    const write = writers[values.to]
+    if (write === undefined) throw new UsageError(`--to is "${values.to}"; it must be yaml, json or text`)
+    io.stdout.write(write(readPolicy(file)))
+    return 0
   },
 }
 
@@ -89,35 +81,31 @@ function readPolicy(file: string): Policy {
   return parsePolicy(readFileSync(file, 'utf8'), file)
 }
 
-async function serve(
-  value: (flag: (typeof flags)[number]) => string | undefined,
-  koalaPaths: boolean,
-  io: CommandIo,
-): Promise<number> {
-  const port = Number(value('port') ?? 4980)
-  if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new UsageError(`--port is "${value('port')}"`)
-  const leakStorage = value('leak-storage') ?? 'list'
-  if (leakStorage !== 'list' && leakStorage !== 'zset') {
-    throw new UsageError(`--leak-storage is "${leakStorage}"; it must be list or zset`)
-  }
-  const redisUrl = value('redis')
-  const client = redisUrl === undefined ? undefined : new Redis(redisUrl)
+interface LimitsValues {
+  readonly policy?: string
+  readonly host?: string
+  readonly port?: number
+  readonly redis?: string
+  readonly leakStorage?: 'list' | 'zset'
+  readonly prefix?: string
+  readonly token?: string
+  readonly koalaPaths?: boolean
+}
+
+async function serve(args: readonly string[], io: CommandIo): Promise<number> {
+  const settings = CommandSettings.read(limitsSettings, args, io)
+  const { policy, redis, leakStorage = 'list', prefix, ...listening } = settings.values as LimitsValues
+  const client = redis === undefined ? undefined : new Redis(redis)
   client?.on('error', (error) => io.stderr.write(`firebreak limits: Redis: ${error.message}\n`))
-  const prefix = value('prefix')
   const store =
     client === undefined
       ? new MemoryRuleStore()
-      : new RedisRuleStore(client, { leakStorage, ...(prefix && { prefix }) })
-  const policyFile = value('policy')
-  const host = value('host')
-  const token = value('token')
+      : new RedisRuleStore(client, { leakStorage, ...(prefix !== undefined && { prefix }) })
   const server = await startLimitsServer({
     store,
-    port,
-    koalaPaths,
-    ...(policyFile !== undefined && { policyFile }),
-    ...(host !== undefined && { host }),
-    ...(token !== undefined && { token }),
+    port: 4980,
+    ...listening,
+    ...(policy !== undefined && { policyFile: policy }),
   })
   const onHangUp = () => {
     try {
@@ -128,12 +116,9 @@ async function serve(
   }
   process.on('SIGHUP', onHangUp)
   io.stdout.write(
-    `rule service on ${server.url}/v1/limits/ with ${server.service.policy.rules.length} rules, counters ${redisUrl === undefined ? 'in this process' : 'on Redis'}\n`,
+    `rule service on ${server.url}/v1/limits/ with ${server.service.policy.rules.length} rules, counters ${redis === undefined ? 'in this process' : 'on Redis'}\n`,
   )
-  await new Promise<void>((resolve) => {
-    if (io.signal.aborted) resolve()
-    else io.signal.addEventListener('abort', () => resolve(), { once: true })
-  })
+  await whenEnded(io.signal)
   process.off('SIGHUP', onHangUp)
   await server.close()
   client?.disconnect()

@@ -1,6 +1,6 @@
 import { type ProxyOptions, proxySettings, startProxy } from '@firebreak/proxy'
 import { type Command, type CommandIo, UsageError } from '../command/command.ts'
-import { stderrLogger } from '../command/otlp.ts'
+import { stderrLogger } from '../command/stderr-logger.ts'
 import { whenEnded } from '../command/when-ended.ts'
 import { CommandSettings, flagsOf, helpOf } from '../flags/command-settings.ts'
 

@@ -4,7 +4,7 @@ import type { DiscoverOptions } from '@firebreak/find'
 import { type CommandIo, UsageError } from '../command/command.ts'
 import type { FlagSpec, FlagValues } from '../flags/flag-table.ts'
 import { durationMs, wholeNumber } from '../flags/quantities.ts'
-import { defaultDataFolder, readRunning } from '../up/running-file.ts'
+import { dataFolderOf, readRunning } from '../up/running-file.ts'
 import { askSecret } from './ask-secret.ts'
 
 /** How a command is told which Redis it talks to. */
@@ -75,7 +75,7 @@ export async function connectionOf(
 /** The Redis of a `firebreak up` that runs in this folder, where nothing else is named. */
 function runningRedis(values: FlagValues, { env }: CommandIo): string | undefined {
   if (['host', 'port', 'socket', 'sentinel-master'].some((name) => values.has(name))) return undefined
-  return readRunning(env['FIREBREAK_DATA'] ?? defaultDataFolder)?.redisUrl
+  return readRunning(dataFolderOf(env))?.redisUrl
 }
 
 function tlsOf(values: FlagValues): true | RedisTlsOptions | undefined {

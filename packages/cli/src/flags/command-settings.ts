@@ -29,9 +29,17 @@ export function parseSettingFlags(table: SettingTable, args: readonly string[]):
   }
   for (const { name, type } of table.settings) {
     options[flagOf(name)] =
-      type.kind === 'switch' ? { type: 'boolean' } : { type: 'string', multiple: type.kind === 'lines' }
+      type.kind === 'switch'
+        ? { type: 'boolean' }
+        : { type: 'string', multiple: type.kind === 'lines' || type.kind === 'list' }
   }
-  return { ...parseArgs({ args: [...args], options, allowNegative: true }).values }
+  const values: Record<string, unknown> = { ...parseArgs({ args: [...args], options, allowNegative: true }).values }
+  // A list is given with commas, or flag by flag.
+  for (const { name, type } of table.settings) {
+    const given = values[flagOf(name)]
+    if (type.kind === 'list' && Array.isArray(given)) values[flagOf(name)] = given.join(',')
+  }
+  return values
 }
 
 /** Reads a YAML or JSON file that a setting names. */

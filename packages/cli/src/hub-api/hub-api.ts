@@ -1,6 +1,6 @@
 import { type ApiError, FirebreakError } from '@firebreak/core'
 import type { CommandIo } from '../command/command.ts'
-import { defaultDataFolder, readRunning } from '../up/running-file.ts'
+import { dataFolderOf, readRunning } from '../up/running-file.ts'
 
 /** Where a hub listens unless it is told otherwise. */
 export const defaultHubPort = 7070
@@ -16,7 +16,7 @@ export class HubCallError extends FirebreakError {
 export function hubUrl(flag: string | undefined, io: Pick<CommandIo, 'env'>): string {
   const given = flag ?? io.env['FIREBREAK_HUB']
   if (given !== undefined) return given.replace(/\/$/, '')
-  const running = readRunning(io.env['FIREBREAK_DATA'] ?? defaultDataFolder)
+  const running = readRunning(dataFolderOf(io.env))
   return running?.hubUrl ?? `http://127.0.0.1:${defaultHubPort}`
 }
 

@@ -11,8 +11,13 @@ export interface Running {
 
 const fileName = 'running.json'
 
-/** Where state is kept unless `--data` or `FIREBREAK_DATA` names another folder. */
+/** Where state is kept unless `--data` or a variable names another folder. */
 export const defaultDataFolder = 'firebreak-data'
+
+/** The folder that the environment names, else the default. */
+export function dataFolderOf(env: Readonly<Record<string, string | undefined>>): string {
+  return env['FIREBREAK_UP_DATA'] ?? env['FIREBREAK_DATA'] ?? defaultDataFolder
+}
 
 export function writeRunning(dataFolder: string, running: Running): void {
   mkdirSync(dataFolder, { recursive: true })

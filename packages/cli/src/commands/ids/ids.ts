@@ -12,10 +12,13 @@ import {
   ZooKeeperRegistry,
 } from '@firebreak/ids'
 import type { Command, CommandIo } from '../../command/command.ts'
-import { flagNames, type IdsFlags, parseIdsFlags } from './ids-flags.ts'
+import { whenEnded } from '../../command/when-ended.ts'
+import { flagsOf, helpOf } from '../../flags/command-settings.ts'
+import { type IdsOptions, idsOptionsOf } from './ids-options.ts'
+import { idsSettings } from './ids-settings.ts'
 
 export const ids: Command = {
-  flags: flagNames,
+  flags: flagsOf(idsSettings),
   help: `Give unique ids over HTTP and RESP: segments from a database, snowflakes from a clock.
 
 Examples:
@@ -25,35 +28,13 @@ Examples:
   redis-cli -p 8071 INCR order
   firebreak ids --database mysql://user:password@db/ids --zookeeper zk1:2181,zk2:2181 --cache-file worker.json
 
-Listening:
-  --host HOST          anywhere but loopback only with a token (env FIREBREAK_IDS_HOST; default 127.0.0.1)
-  --port PORT          for HTTP, 0 for a free one (env FIREBREAK_IDS_PORT; default 8070)
-  --resp-port PORT     for Redis clients, 0 for a free one (env FIREBREAK_IDS_RESP_PORT; default 8071)
-  --token TOKEN        what clients must show (env FIREBREAK_IDS_TOKEN; default none)
+Snowflakes need one of --zookeeper, --etcd, --redis and --worker-id.
 
-Segments:
-  --database URL       mysql://, postgres:// or sqlite:FILE; again for more (env FIREBREAK_IDS_DATABASE, commas between;
-                       default sqlite:firebreak-ids.db)
-  --tag NAME[:STEP]    adds the tag unless it is there; again for more (env FIREBREAK_IDS_TAG; step 1000)
-
-Snowflakes, with one of:
-  --zookeeper SERVERS  host:port,… (env FIREBREAK_IDS_ZOOKEEPER)
-  --etcd URLS          http://host:port,… (env FIREBREAK_IDS_ETCD)
-  --redis URL          redis://… (env FIREBREAK_IDS_REDIS)
-  --worker-id N        0 to 1023, for those who want no registry (env FIREBREAK_IDS_WORKER_ID)
-and:
-  --advertise IP:PORT  this node's address in the registry (env FIREBREAK_IDS_ADVERTISE; default: where HTTP listens)
-  --cache-file FILE    worker id and mark on the local disk: starts and runs without the registry
-                       (env FIREBREAK_IDS_CACHE_FILE; default firebreak-ids-PORT.json)
-  --root NAME          what names in the registry start with (env FIREBREAK_IDS_ROOT; default none)
-  --epoch MS           where time starts (env FIREBREAK_IDS_EPOCH; default 1288834974657)
-  --peer-threshold MS  how far a new node's clock may be from its peers' average
-                       (env FIREBREAK_IDS_PEER_THRESHOLD; default 1000)
-
+${helpOf(idsSettings)}
 Health: GET /livez, /readyz. SIGTERM stops it cleanly.
 `,
   async run(args, io) {
-    const flags = parseIdsFlags(args, io.env)
+    const flags = idsOptionsOf(args, io)
     const onAlarm = ({ code, message }: IdsAlarm) => void io.stderr.write(`alarm ${code}: ${message}\n`)
     const segments = await openSegments(flags, onAlarm)
     let closeRegistry: () => unknown = () => {}
@@ -80,7 +61,7 @@ Health: GET /livez, /readyz. SIGTERM stops it cleanly.
           ? 'no snowflakes (see --zookeeper, --worker-id)'
           : `worker ${service.snowflake.workerId}`
       io.stdout.write(`ids: http://${host}:${port}, redis://${host}:${respPort}, ${worker}\n`)
-      await aborted(io.signal)
+      await whenEnded(io.signal)
       await server.close()
       return 0
     } finally {
@@ -89,7 +70,7 @@ Health: GET /livez, /readyz. SIGTERM stops it cleanly.
   },
 }
 
-async function openSegments(flags: IdsFlags, onAlarm: (alarm: IdsAlarm) => void): Promise<SegmentIds> {
+async function openSegments(flags: IdsOptions, onAlarm: (alarm: IdsAlarm) => void): Promise<SegmentIds> {
   const stores: SegmentStore[] = []
   for (const address of flags.databases) stores.push(await openSegmentStore(address))
   const segments = await SegmentIds.start({ stores, onAlarm })
@@ -109,7 +90,7 @@ interface OpenedRegistry {
   close(): void
 }
 
-async function openRegistry({ registry, root, address }: IdsFlags, port: number): Promise<OpenedRegistry> {
+async function openRegistry({ registry, root, address }: IdsOptions, port: number): Promise<OpenedRegistry> {
   const options: RegistryOptions = { address: address(port), ...(root === undefined ? {} : { root }) }
   const close = () => {}
   switch (registry.kind) {
@@ -130,7 +111,7 @@ async function openRegistry({ registry, root, address }: IdsFlags, port: number)
 }
 
 function startNode(
-  flags: IdsFlags,
+  flags: IdsOptions,
   port: number,
   registry: WorkerRegistry | undefined,
   io: CommandIo,
@@ -145,12 +126,5 @@ function startNode(
     ...(flags.peerThresholdMs === undefined ? {} : { peerThresholdMs: flags.peerThresholdMs }),
     onAlarm,
     onLog: (message) => void io.stderr.write(`${message}\n`),
-  })
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
   })
 }

@@ -1,0 +1,53 @@
+import { choiceOf, onOrOff, portNumber, type SettingTable, text } from '@firebreak/core'
+
+/** The settings of `firebreak limits`. */
+export const limitsSettings: SettingTable = {
+  command: 'limits',
+  prefix: 'FIREBREAK_LIMITS_',
+  settings: [
+    { name: 'policy', type: text, placeholder: 'FILE', default: 'no rules', summary: 'the policy file' },
+    {
+      name: 'host',
+      type: text,
+      placeholder: 'HOST',
+      default: '127.0.0.1',
+      summary: 'where to listen; anywhere but loopback only with a token',
+    },
+    { name: 'port', type: portNumber, default: '4980', summary: 'the port, 0 for a free one' },
+    {
+      name: 'redis',
+      type: text,
+      placeholder: 'URL',
+      default: 'counters in this process',
+      isSecret: true,
+      summary: 'the Redis that holds the counters',
+    },
+    {
+      name: 'leakStorage',
+      type: choiceOf('list', 'zset'),
+      default: 'list',
+      summary: 'how a leaky bucket is kept on Redis',
+    },
+    {
+      name: 'prefix',
+      type: text,
+      placeholder: 'PREFIX',
+      default: '{fb:rules}',
+      summary: 'what the names of the counters on Redis start with',
+    },
+    {
+      name: 'token',
+      type: text,
+      placeholder: 'TOKEN',
+      default: 'none',
+      isSecret: true,
+      summary: 'what clients must show',
+    },
+    {
+      name: 'koalaPaths',
+      type: onOrOff,
+      default: 'off',
+      summary: "Koala's own paths too (/rule/browse, …), where a GET counts",
+    },
+  ],
+}

@@ -1,5 +1,6 @@
 import { keySlot } from '@firebreak/core'
 import {
+  letTimePass,
   type RedisCluster,
   type RedisSentinel,
   type RedisServer,
@@ -123,7 +124,7 @@ describe('a cluster', () => {
       const writer = (async () => {
         while (!isDone) {
           await oracle.write((value) => plain.set('k', value))
-          await new Promise((resolve) => setTimeout(resolve, 10))
+          await letTimePass(10)
         }
       })()
       const reading = reader.until(() => isDone)

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { peek } from '@firebreak/client'
 import type { AlarmView, HostView, WatcherView } from '@firebreak/core'
 import { type AlarmNotice, type Hub, type HubOptions, startHub } from '@firebreak/hub'
-import { FaultProxy, type RedisServer, startRedis, temporaryFolder, waitFor } from '@firebreak/testkit'
+import { FaultProxy, letTimePass, type RedisServer, startRedis, temporaryFolder, waitFor } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Fixture } from '../client/fixture.ts'
@@ -84,7 +84,7 @@ const serves = (redis: Redis, key: string, value: string | null) =>
 /** The fallback of 1 ms is over long before this, so what is served then is guarded by the lane. */
 async function isKept(redis: Redis, key: string): Promise<boolean> {
   if (peek(redis, key) === undefined) await redis.get(key)
-  await new Promise((resolve) => setTimeout(resolve, 30))
+  await letTimePass(30)
   return peek(redis, key) !== undefined
 }
 

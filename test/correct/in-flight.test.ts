@@ -1,4 +1,4 @@
-import { FaultProxy, type RedisServer, scale, startRedis } from '@firebreak/testkit'
+import { FaultProxy, letTimePass, type RedisServer, scale, startRedis } from '@firebreak/testkit'
 import type { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Fixture } from '../client/fixture.ts'
@@ -60,7 +60,7 @@ describe.each(ways)('$name', (way) => {
         await Promise.all(
           keys.map(async (key, index) => {
             // Every key at another moment of the five milliseconds, each with reads on their way.
-            await new Promise((resolve) => setTimeout(resolve, (index % 10) / 2))
+            await letTimePass((index % 10) / 2)
             await redis.set(`${key}:other`, '1')
             const reads = Promise.all(Array.from({ length: 5 }, () => redis.get(key)))
             await change(plain, key, `${name} ${round}`)

@@ -1,5 +1,5 @@
 import type { RateLimitStrategy } from '@firebreak/core'
-import { FaultProxy, type RedisServer, scale, startRedis, waitFor } from '@firebreak/testkit'
+import { FaultProxy, letTimePass, type RedisServer, scale, startRedis, waitFor } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Fixture } from '../client/fixture.ts'
 import { Slowness } from './slowness.ts'
@@ -38,8 +38,6 @@ describe.each(ways)('$name', (way) => {
     await server.stop()
   })
 
-  const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
-
   /** Writes and reads versions of one key while `disturb` runs and until the reader serves the newest from memory again. */
   async function disturbed(redis: Guarded, disturb: (oracle: VersionOracle) => Promise<void>) {
     const oracle = new VersionOracle()
@@ -52,7 +50,7 @@ describe.each(ways)('$name', (way) => {
     const writer = (async () => {
       while (!isDone) {
         await oracle.write((value) => fixture.plain.set('k', value))
-        await pause(10)
+        await letTimePass(10)
       }
     })()
     const reading = reader.until(() => isDone)

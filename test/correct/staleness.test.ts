@@ -1,7 +1,7 @@
 import { peek } from '@firebreak/client'
 import { defaultLocalCache, type RuleStalenessView } from '@firebreak/core'
 import { type Hub, startHub } from '@firebreak/hub'
-import { FaultProxy, type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
+import { FaultProxy, letTimePass, type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Fixture } from '../client/fixture.ts'
@@ -74,7 +74,7 @@ describe.each(ways)('$name', (way) => {
     const writer = (async () => {
       while (performance.now() < endAt) {
         await oracle.write((value) => fixture.plain.set('k', value))
-        await new Promise((resolve) => setTimeout(resolve, 5))
+        await letTimePass(5)
       }
     })()
     await Promise.all([writer, reader.until(() => performance.now() > endAt)])

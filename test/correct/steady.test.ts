@@ -1,4 +1,4 @@
-import { FaultProxy, type RedisServer, scale, startRedis } from '@firebreak/testkit'
+import { FaultProxy, letTimePass, type RedisServer, scale, startRedis } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Fixture } from '../client/fixture.ts'
 import { Slowness } from './slowness.ts'
@@ -23,8 +23,6 @@ describe.each(ways)('$name', (way) => {
     await fixture.close()
   })
 
-  const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
-
   test(
     'under steady load of 1 writer and 8 readers nine reads of ten are local, and hardly any is stale',
     async () => {
@@ -40,7 +38,7 @@ describe.each(ways)('$name', (way) => {
       const writer = async () => {
         while (!isDone()) {
           await oracle.write((value) => fixture.plain.set('k', value))
-          await pause(20)
+          await letTimePass(20)
         }
       }
       await Promise.all([writer(), control.until(isDone, 2), ...readers.map((reader) => reader.until(isDone))])
@@ -83,7 +81,7 @@ describe.each(ways)('$name', (way) => {
             seen.push(await redis.get(key), await redis.get(key))
             if (seen.some((one) => one !== value)) stale.push(`${key}: ${seen} for ${value}`)
             // Now and then the value is in memory when the next write goes out.
-            if (version % 5 === 0) await pause(5)
+            if (version % 5 === 0) await letTimePass(5)
           }
         }),
       )

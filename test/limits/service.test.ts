@@ -3,6 +3,7 @@ import { Agent, request } from 'node:http'
 import { join } from 'node:path'
 import {
   type GuardedChild,
+  letTimePass,
   type RedisServer,
   scale,
   startRedis,
@@ -81,7 +82,7 @@ test('a reload every second under load: no error, and every answer is of one ver
   })
   const last = scale(4, 11)
   for (let version = 2; version <= last; version++) {
-    await new Promise((resolve) => setTimeout(resolve, 1000))
+    await letTimePass(1000)
     writeFileSync(file, policy(version))
     child.signal('SIGHUP')
     await waitFor(() => versions.has(version), { what: `version ${version} in an answer` })

@@ -1,7 +1,15 @@
 import { join } from 'node:path'
 import { Snowflake } from '@firebreak/ids'
 import { OrderWorker, Sale, saleKeys, sqliteOrderStore } from '@firebreak/sale'
-import { type RedisServer, scale, startRedis, startSource, temporaryFolder, waitFor } from '@firebreak/testkit'
+import {
+  letTimePass,
+  type RedisServer,
+  scale,
+  startRedis,
+  startSource,
+  temporaryFolder,
+  waitFor,
+} from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { startShop } from '../../examples/flash-sale/src/shop-fleet.ts'
@@ -93,7 +101,7 @@ test('servers and their workers killed at random: stock and buyers add up, one r
   const buying = (async () => {
     while (isBuying) {
       while (!visitors.isBusy) void visitors.buy('k', `user-${user++ % 400}`)
-      await new Promise((resolve) => setTimeout(resolve, 5))
+      await letTimePass(5)
     }
   })()
   for (let kill = 0; kill < scale(3, 10); kill++) {

@@ -1,5 +1,6 @@
 import { steadyClock, systemTimers, type Timers } from '@firebreak/core'
 import type { Redis } from '@firebreak/redis'
+import { letTimePass } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import { Availability, DeadlineError } from './availability.ts'
 
@@ -31,7 +32,7 @@ async function unanswered(calls: Availability): Promise<number> {
 test('each call has the whole deadline for itself, whenever it was made', async () => {
   const { calls } = availability()
   const first = unanswered(calls)
-  await new Promise((resolve) => setTimeout(resolve, deadlineMs / 2))
+  await letTimePass(deadlineMs / 2)
   const second = unanswered(calls)
   expect(await first).toBeGreaterThanOrEqual(deadlineMs)
   expect(await second).toBeGreaterThanOrEqual(deadlineMs)

@@ -1,4 +1,4 @@
-import { waitFor } from '@firebreak/testkit'
+import { letTimePass, waitFor } from '@firebreak/testkit'
 import { describe, expect, test } from 'vitest'
 import { oneRedis } from '../testing/one-redis.ts'
 
@@ -21,11 +21,6 @@ async function scriptCalls(): Promise<number> {
   return Number((await redis.client.info('commandstats')).match(/cmdstat_evalsha:calls=(\d+)/)?.[1] ?? 0)
 }
 
-async function pause(ms: number): Promise<void> {
-  const startedAt = performance.now()
-  await waitFor(() => performance.now() - startedAt > ms)
-}
-
 describe('waiting', () => {
   test('nobody polls: twenty waiters have one subscription and ask nothing while they wait', async () => {
     const locks = open()
@@ -33,9 +28,9 @@ describe('waiting', () => {
     await holdElsewhere(name)
     const waiting = Array.from({ length: 20 }, () => locks.getLock(name).lock())
     await waitFor(async () => (await subscribersOf(name)) === 1 && locks.snapshot().waitingCount === 20)
-    await pause(100)
+    await letTimePass(100)
     const before = await scriptCalls()
-    await pause(400)
+    await letTimePass(400)
     expect(await scriptCalls()).toBe(before)
     await redis.client.multi().del(name).publish(channelOf(name), '0').exec()
     const first = await Promise.race(waiting)
@@ -129,7 +124,7 @@ describe('waiting', () => {
     expect(await lock.tryLock()).toBe(undefined)
     const waiting = lock.lock()
     await waitFor(() => locks.snapshot().waitingCount === 1)
-    await pause(30)
+    await letTimePass(30)
     await holder.unlock()
     await (await waiting).unlock()
     const { acquired, contended, handedOver, refused, released, wait, hold, lost } = locks.metrics()

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, statSync, truncateSync, writeFileSync } from '
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemTimers } from '@firebreak/core'
-import { scale, temporaryFolder, waitFor } from '@firebreak/testkit'
+import { letTimePass, scale, temporaryFolder, waitFor } from '@firebreak/testkit'
 import fc from 'fast-check'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { Trouble, type Warning } from '../trouble/trouble.ts'
@@ -151,7 +151,7 @@ test('who reads at the end gets nothing, and nothing is thrown behind', async ()
   expect(await Promise.all(reads)).toEqual([undefined, undefined])
   await closed
   // LMDB throws from a timer where it is read after its end.
-  await new Promise((resolve) => setTimeout(resolve, 10))
+  await letTimePass(10)
 })
 
 /** Things that happen to files. */

@@ -4,7 +4,7 @@ export interface WaitOptions {
   readonly timeoutMs?: number
   /** How often to look. @default 5 */
   readonly everyMs?: number
-  /** What is waited for, for the error's sentence. */
+  /** What is waited for, for the error's sentence. @default the condition as it is written */
   readonly what?: string | (() => string)
 }
 
@@ -13,7 +13,7 @@ export async function waitFor<T>(
   condition: () => T | undefined | null | false | Promise<T | undefined | null | false>,
   options: WaitOptions = {},
 ): Promise<T> {
-  const { timeoutMs = 15_000, everyMs = 5, what = 'a condition' } = options
+  const { timeoutMs = 15_000, everyMs = 5, what = sourceOf(condition) } = options
   const deadline = performance.now() + timeoutMs
   for (;;) {
     const value = await condition()
@@ -23,4 +23,19 @@ export async function waitFor<T>(
     }
     await new Promise((resolve) => setTimeout(resolve, everyMs))
   }
+}
+
+/** Lets time pass, where a test is about nothing having happened meanwhile or paces its own load; never to wait for something. */
+export function letTimePass(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}
+
+const longestSource = 300
+
+/** A condition's own words, on one line. */
+function sourceOf(condition: () => unknown): string {
+  const text = String(condition)
+    .replace(/\s+/g, ' ')
+    .replace(/^(async )?\(\) => /, '')
+  return text.length <= longestSource ? text : `${text.slice(0, longestSource)} …`
 }

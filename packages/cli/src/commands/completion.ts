@@ -1,5 +1,5 @@
 import { type Command, type CommandEntry, loadAll, UsageError } from '../command/command.ts'
-import { completionScript, type Shell, shells } from '../completion/completion-script.ts'
+import { completionScript, type Shell, shells } from '../command/completion-script.ts'
 
 /** `firebreak completion`, for the commands of the registry that it stands in. */
 export function completionCommand(registry: readonly CommandEntry[]): Command {

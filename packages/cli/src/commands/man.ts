@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { type Command, type CommandEntry, loadAll } from '../command/command.ts'
-import { manPage } from '../man/man-page.ts'
+import { manPage } from '../command/man-page.ts'
 
 /** `firebreak man`, for the commands of the registry that it stands in. */
 export function manCommand(registry: readonly CommandEntry[]): Command {

@@ -1,4 +1,4 @@
-import { assemble } from '../wasm/assemble.ts'
+import { assemble } from './assemble-wasm.ts'
 
 /** The part of WebAssembly's interface that is used here: it belongs to the runtime, not to the language's library. */
 interface Runtime {

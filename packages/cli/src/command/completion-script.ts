@@ -1,4 +1,4 @@
-import type { ListedCommand } from '../command/command.ts'
+import type { ListedCommand } from './command.ts'
 
 /** Shells that a script can be made for. */
 export const shells = ['bash', 'zsh', 'fish'] as const

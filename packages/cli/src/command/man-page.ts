@@ -1,4 +1,4 @@
-import type { ListedCommand } from '../command/command.ts'
+import type { ListedCommand } from './command.ts'
 
 /** The manual as troff, made out of the registry: `firebreak man | man -l -`. */
 export function manPage(commands: readonly ListedCommand[], version: string): string {

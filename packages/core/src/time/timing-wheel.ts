@@ -1,5 +1,5 @@
 import { InvalidOptionError } from '../errors/firebreak-error.ts'
-import type { Clock } from '../time/clock.ts'
+import type { Clock } from './clock.ts'
 
 /** How exact a timing wheel is, how many timers it holds, and who gets what is due. */
 export interface TimingWheelOptions<Value> {

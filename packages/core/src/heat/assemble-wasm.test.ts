@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { assemble } from './assemble.ts'
+import { assemble } from './assemble-wasm.ts'
 
 type Functions = Record<string, (...args: number[]) => number>
 

@@ -1,5 +1,6 @@
 import { formatAddress } from '../address/node-address.ts'
 import { IdsError, messageOf } from '../errors.ts'
+import { sleep } from '../time/in-time.ts'
 import type { RegisteredWorker, WorkerRecord, WorkerRegistry } from '../workers/worker-registry.ts'
 import type { CachedWorker, CacheRead } from './cache-file.ts'
 import type { ResolvedNodeOptions } from './node-options.ts'
@@ -18,7 +19,6 @@ export interface Joined {
   readonly isConfirmed: boolean
 }
 
-const peerTimeoutMs = 1000
 const closeCheckMs = 50
 
 /** What happens on the way to a worker id. */
@@ -97,7 +97,7 @@ async function settle(
     const reportAt = Math.min(runtime.clock.now() + reportEveryMs, until)
     while (runtime.clock.now() < reportAt) {
       const pauseMs = Math.max(0, Math.min(closeCheckMs, reportAt - runtime.clock.now()))
-      await new Promise<void>((resolve) => void runtime.timers.setTimeout(resolve, pauseMs))
+      await sleep(runtime.timers, pauseMs)
       if (isClosed()) throw new IdsError('FB_IDS_CLOSED', 'the node was closed before it had a worker id')
     }
     await registry.claim({ waitMs: 0 })
@@ -214,7 +214,8 @@ function refuseClockBehind(seenMs: number, where: string, options: ResolvedNodeO
 async function refuseClockOffPeers(registry: WorkerRegistry, options: ResolvedNodeOptions): Promise<void> {
   const peers = await registry.peers()
   if (peers.length === 0) return
-  const clocks = await askPeerClocks(peers, options.clock, peerTimeoutMs)
+  const { clock, runtime, askTime } = options
+  const clocks = await askPeerClocks(peers, { clock, steady: runtime.clock, askTime })
   const { answered, silent, averageOffsetMs, medianOffsetMs } = clocks
   options.onLog(
     `clock against ${answered} of ${peers.length} peers: ${averageOffsetMs} ms from their average, ${medianOffsetMs} ms from their median`,

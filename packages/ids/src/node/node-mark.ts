@@ -1,6 +1,6 @@
 import { IdsError, messageOf } from '../errors.ts'
 import type { TimeMark } from '../snowflake/snowflake.ts'
-import type { CacheFile } from './cache-file.ts'
+import type { WorkerCache } from './cache-file.ts'
 import type { Joined } from './join.ts'
 import type { ResolvedNodeOptions } from './node-options.ts'
 
@@ -11,11 +11,11 @@ import type { ResolvedNodeOptions } from './node-options.ts'
 export class NodeMark implements TimeMark {
   untilMs = 0
   readonly #options: ResolvedNodeOptions
-  readonly #file: CacheFile | undefined
+  readonly #file: WorkerCache | undefined
   #joined: Joined
   #timestamp = 0
 
-  constructor(options: ResolvedNodeOptions, file: CacheFile | undefined, joined: Joined) {
+  constructor(options: ResolvedNodeOptions, file: WorkerCache | undefined, joined: Joined) {
     this.#options = options
     this.#file = file
     this.#joined = joined

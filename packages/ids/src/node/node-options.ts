@@ -2,6 +2,8 @@ import { type Clock, InvalidOptionError, type Runtime, systemRuntime } from '@fi
 import { checkAddress, type NodeAddress } from '../address/node-address.ts'
 import { checkWorkerId, defaultEpochMs } from '../snowflake/layout.ts'
 import { defaultRecycleAfterMs, type WorkerRegistry } from '../workers/worker-registry.ts'
+import { CacheFile, type WorkerCache } from './cache-file.ts'
+import { type AskTime, askTimeOverHttp } from './peer-clocks.ts'
 
 /** Something that a person should look at: the node refused to start, stopped giving ids, or lost its registry. */
 export interface IdsAlarm {
@@ -57,6 +59,10 @@ export interface SnowflakeNodeOptions {
   readonly clock?: Clock
   /** @default the system's */
   readonly runtime?: Runtime
+  /** How a live peer is asked for its time. @default over HTTP */
+  readonly askTime?: AskTime
+  /** How `cacheFile` is opened. @default on the local disk, with a lock beside it */
+  readonly openCache?: (path: string) => WorkerCache
 }
 
 /** The options with every default filled in. */
@@ -79,7 +85,11 @@ export interface ResolvedNodeOptions {
   readonly onLog: (message: string) => void
   readonly clock: Clock
   readonly runtime: Runtime
+  readonly askTime: AskTime
+  readonly openCache: (path: string) => WorkerCache
 }
+
+const peerTimeoutMs = 1000
 
 /** Checks the options and fills the defaults in. */
 export function resolveNodeOptions(options: SnowflakeNodeOptions): ResolvedNodeOptions {
@@ -119,6 +129,8 @@ export function resolveNodeOptions(options: SnowflakeNodeOptions): ResolvedNodeO
     onLog: options.onLog ?? (() => {}),
     clock: options.clock ?? runtime.wallClock,
     runtime,
+    askTime: options.askTime ?? askTimeOverHttp(runtime.timers, peerTimeoutMs),
+    openCache: options.openCache ?? ((path) => CacheFile.open(path)),
   }
 }
 

@@ -3,8 +3,9 @@ import { formatAddress } from '../address/node-address.ts'
 import { IdsError, type IdsErrorCode, messageOf } from '../errors.ts'
 import { type DecodedSnowflake, decodeSnowflake } from '../snowflake/layout.ts'
 import { Snowflake } from '../snowflake/snowflake.ts'
+import { sleep } from '../time/in-time.ts'
 import { workerLost } from '../workers/worker-registry.ts'
-import { CacheFile, type CacheRead } from './cache-file.ts'
+import type { CacheRead, WorkerCache } from './cache-file.ts'
 import { type Joined, joinFromFile, joinRegistry, joinStatic, newRecord } from './join.ts'
 import { NodeMark } from './node-mark.ts'
 import { type ResolvedNodeOptions, resolveNodeOptions, type SnowflakeNodeOptions } from './node-options.ts'
@@ -48,7 +49,7 @@ const stopping: ReadonlySet<string> = new Set([
  */
 export class SnowflakeNode {
   readonly #options: ResolvedNodeOptions
-  readonly #file: CacheFile | undefined
+  readonly #file: WorkerCache | undefined
   readonly #mark: NodeMark
   #snowflake: Snowflake
   #joined: Joined
@@ -60,7 +61,7 @@ export class SnowflakeNode {
   #timers: TimerHandle[] = []
   #isClosed = false
 
-  private constructor(options: ResolvedNodeOptions, file: CacheFile | undefined, joined: Joined) {
+  private constructor(options: ResolvedNodeOptions, file: WorkerCache | undefined, joined: Joined) {
     this.#options = options
     this.#file = file
     this.#joined = joined
@@ -72,7 +73,7 @@ export class SnowflakeNode {
   /** Joins and gives a node that serves; rejects, after an alarm, where that would not be safe. */
   static async start(given: SnowflakeNodeOptions): Promise<SnowflakeNode> {
     const options = resolveNodeOptions(given)
-    const file = options.cacheFile === undefined ? undefined : CacheFile.open(options.cacheFile)
+    const file = options.cacheFile === undefined ? undefined : options.openCache(options.cacheFile)
     try {
       const joined = await join(options, readCache(file, options), options.claimWaitMs)
       const node = new SnowflakeNode(options, file, joined)
@@ -172,7 +173,7 @@ export class SnowflakeNode {
     // The clock may be set meanwhile, in either direction: look often.
     while (leftMs >= 0) {
       const pauseMs = Math.min(100, leftMs + 1)
-      await new Promise<void>((resolve) => void runtime.timers.setTimeout(resolve, pauseMs))
+      await sleep(runtime.timers, pauseMs)
       const stillMs = afterMs - clock.now()
       if (stillMs > leftMs + maxBackwardMs) {
         const sentence = `the clock went back while worker ${this.workerId} waited for the mark of its last run`
@@ -303,8 +304,8 @@ export class SnowflakeNode {
   }
 
   #newSnowflake({ workerId, afterMs }: Joined): Snowflake {
-    const { epochMs, maxBackwardMs, clock } = this.#options
-    return new Snowflake({ workerId, epochMs, maxBackwardMs, clock, afterMs, mark: this.#mark })
+    const { epochMs, maxBackwardMs, clock, runtime } = this.#options
+    return new Snowflake({ workerId, epochMs, maxBackwardMs, clock, runtime, afterMs, mark: this.#mark })
   }
 
   #alarm(code: string, message: string): void {
@@ -312,7 +313,7 @@ export class SnowflakeNode {
   }
 }
 
-function readCache(file: CacheFile | undefined, { address, cacheFile }: ResolvedNodeOptions): CacheRead {
+function readCache(file: WorkerCache | undefined, { address, cacheFile }: ResolvedNodeOptions): CacheRead {
   const cache: CacheRead = file?.read() ?? { kind: 'missing', why: 'there is none' }
   if (cache.kind !== 'valid') return cache
   const { ip, port } = cache.worker

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import type { Runtime } from '@firebreak/core'
 import { formatAddress, type NodeAddress } from '../address/node-address.ts'
 import { IdsError } from '../errors.ts'
 
@@ -66,15 +66,12 @@ export interface RegistryOptions {
   readonly recycleAfterMs?: number
   /** What all names in the registry start with, for several fleets on one. @default none */
   readonly root?: string
+  /** @default the system's */
+  readonly runtime?: Runtime
 }
 
 export const defaultSessionTimeoutMs = 6000
 export const defaultRecycleAfterMs = 86_400_000
-
-/** A new random name for this process. */
-export function newOwner(): string {
-  return randomUUID()
-}
 
 /** Reads a record; Leaf's own `{ip, port, timestamp}` is one too. Undefined where it is none. */
 export function parseRecord(text: string): WorkerRecord | undefined {

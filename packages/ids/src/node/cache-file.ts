@@ -17,6 +17,8 @@ export interface CachedWorker {
   readonly mark: number
   /** When the registry last confirmed the worker id. */
   readonly reportedAt: number
+  /** The registry no longer has this worker id for the node: nothing but the mark is of use. */
+  readonly isLost?: true
 }
 
 /** What a read found. */

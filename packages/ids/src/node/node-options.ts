@@ -79,6 +79,8 @@ export interface ResolvedNodeOptions {
   readonly peerThresholdMs: number
   readonly claimWaitMs: number
   readonly settleMs: number
+  /** A process that stood still for longer asks its registry before it gives another id. */
+  readonly maxPauseMs: number
   readonly abandonAfterMs: number
   readonly recycleAfterMs: number
   readonly onAlarm: (alarm: IdsAlarm) => void
@@ -110,6 +112,8 @@ export function resolveNodeOptions(options: SnowflakeNodeOptions): ResolvedNodeO
   if (registryAheadMs <= reportEveryMs) {
     throw new InvalidOptionError('registryAheadMs', registryAheadMs, `more than reportEveryMs (${reportEveryMs})`)
   }
+  const markAheadMs = positive('markAheadMs', options.markAheadMs ?? 1000)
+  const settleMs = options.settleMs ?? reportEveryMs * 2
   return {
     registry,
     workerId,
@@ -117,12 +121,13 @@ export function resolveNodeOptions(options: SnowflakeNodeOptions): ResolvedNodeO
     cacheFile: options.cacheFile,
     epochMs: options.epochMs ?? defaultEpochMs,
     maxBackwardMs: options.maxBackwardMs ?? 5,
-    markAheadMs: positive('markAheadMs', options.markAheadMs ?? 1000),
+    markAheadMs,
     reportEveryMs,
     registryAheadMs,
     peerThresholdMs: positive('peerThresholdMs', options.peerThresholdMs ?? 1000),
     claimWaitMs: options.claimWaitMs ?? 9000,
-    settleMs: options.settleMs ?? reportEveryMs * 2,
+    settleMs,
+    maxPauseMs: maxPauseMs(settleMs, reportEveryMs, markAheadMs),
     abandonAfterMs: positive('abandonAfterMs', options.abandonAfterMs ?? 300_000),
     recycleAfterMs: positive('recycleAfterMs', options.recycleAfterMs ?? defaultRecycleAfterMs),
     onAlarm: options.onAlarm ?? (({ code, message }) => process.emitWarning(message, { type: 'FirebreakIds', code })),
@@ -132,6 +137,15 @@ export function resolveNodeOptions(options: SnowflakeNodeOptions): ResolvedNodeO
     askTime: options.askTime ?? askTimeOverHttp(runtime.timers, peerTimeoutMs),
     openCache: options.openCache ?? ((path) => CacheFile.open(path)),
   }
+}
+
+/**
+ * A lost worker id is another's `settleMs` after the last report at the soonest. One period passes between two reports, and
+ * half of one is left for the report itself; the rest may pass unnoticed. No bound where nobody waits for reports.
+ */
+function maxPauseMs(settleMs: number, reportEveryMs: number, markAheadMs: number): number {
+  if (settleMs <= reportEveryMs) return Number.POSITIVE_INFINITY
+  return Math.max(settleMs - 1.5 * reportEveryMs, markAheadMs)
 }
 
 function positive(option: string, value: number): number {

@@ -14,6 +14,8 @@ export interface WorkerRecord {
   readonly owner: string
   /** The node has a cache file and goes on without the registry, past the mark. */
   readonly runsAlone: boolean
+  /** The node holds the worker id and has yet to give its first id. */
+  readonly isHeld: boolean
 }
 
 /** A record with its worker id, and what the registry needs to change exactly this state of it. */
@@ -81,12 +83,20 @@ export function parseRecord(text: string): WorkerRecord | undefined {
   } catch {
     return undefined
   }
-  const { ip, timestamp, mark = timestamp, owner = '', runsAlone = true } = value ?? {}
+  const { ip, timestamp, mark = timestamp, owner = '', runsAlone = true, isHeld = false } = value ?? {}
   // Leaf writes the port as text.
   const port = Number(value?.port)
   if (typeof ip !== 'string' || !Number.isInteger(port)) return undefined
   if (!Number.isSafeInteger(timestamp) || !Number.isSafeInteger(mark) || typeof owner !== 'string') return undefined
-  return { ip, port, timestamp: timestamp!, mark: mark!, owner, runsAlone: runsAlone !== false }
+  return {
+    ip,
+    port,
+    timestamp: timestamp!,
+    mark: mark!,
+    owner,
+    runsAlone: runsAlone !== false,
+    isHeld: isHeld === true,
+  }
 }
 
 /**

@@ -161,6 +161,7 @@ const onRuntime: Record<string, readonly string[]> = {
   // It is the system's clock, read less often.
   limits: ['local/turn-clock.ts'],
   locks: [],
+  ids: [],
 }
 
 test.each(Object.keys(onRuntime))('%s takes time, timers, chance and names from its runtime', (room) => {

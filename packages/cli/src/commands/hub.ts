@@ -12,6 +12,7 @@ export const hub: Command = {
 Examples:
   firebreak hub
   firebreak hub --data-folder ./data --port 7070
+  firebreak hub --data-folder ./data --limits-policy policy.yaml
   firebreak hub --host 0.0.0.0 --tokens-file tokens.yaml --config hub.yaml
 
 ${helpOf(hubSettings)}
@@ -21,9 +22,12 @@ SIGTERM and Ctrl-C end it after what is under way.
     const flags = parseSettingFlags(hubSettings, args)
     const { options: hubOptions, settings } = resolveHubConfig({ flags, env: io.env })
     for (const warning of settings.warnings) io.stderr.write(`${warning}\n`)
-    const services = await openHubServices(
-      hubOptions.dataFolder === undefined ? {} : { dataFolder: hubOptions.dataFolder },
-    )
+    const { dataFolder } = hubOptions
+    const policyFile = settings.values['limitsPolicy'] as string | undefined
+    const services = await openHubServices({
+      ...(dataFolder !== undefined && { dataFolder }),
+      ...(policyFile !== undefined && { policyFile }),
+    })
     const running = await startHub({
       port: defaultHubPort,
       consoleFolder: pageFolder,

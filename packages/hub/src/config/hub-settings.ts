@@ -35,6 +35,12 @@ export const hubSettings: SettingTable = {
     },
     { name: 'consoleFolder', type: text, default: 'none', summary: 'the built console' },
     { name: 'rulesFile', type: text, default: 'none', summary: 'rules that an empty store begins with (YAML or JSON)' },
+    {
+      name: 'limitsPolicy',
+      type: text,
+      default: 'none',
+      summary: 'a policy file of rate limits that an empty store begins with, served under /v1/limits/',
+    },
     { name: 'tokensFile', type: text, default: 'none', summary: 'app tokens and people’s tokens (YAML or JSON)' },
     {
       name: 'allowedHosts',

@@ -29,7 +29,15 @@ export function resolveHubConfig(input: HubConfigInput): HubConfig {
 
 function toOptions(values: Record<string, unknown>): HubOptions {
   const { watchers, alarmWebhooks, ...plain } = values
-  const { rulesFile, tokensFile, tlsCertFile, tlsKeyFile, tlsCaFile, ...rest } = plain as Record<string, string>
+  const {
+    rulesFile,
+    limitsPolicy: _,
+    tokensFile,
+    tlsCertFile,
+    tlsKeyFile,
+    tlsCaFile,
+    ...rest
+  } = plain as Record<string, string>
   if ((tlsCertFile === undefined) !== (tlsKeyFile === undefined)) {
     const missing = tlsCertFile === undefined ? 'tlsCertFile' : 'tlsKeyFile'
     throw failure(missing, `${missing} is missing: TLS needs both tlsCertFile and tlsKeyFile`)

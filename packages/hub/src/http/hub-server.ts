@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { type MetricFamily, type OtlpExporter, prometheusText } from '@firebreak/core'
+import { type MetricFamily, type OtlpExporter, prometheusText, type Runtime } from '@firebreak/core'
 import { boundHttpServer, type HttpBounds, httpServerOptions } from '@firebreak/core/node'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
 import { type WebSocket, WebSocketServer } from 'ws'
@@ -10,6 +10,7 @@ import type { SensorChannel } from '../deliver/sensor-channel.ts'
 import type { SensorSessions } from '../deliver/sensor-sessions.ts'
 import { ApiProblem } from '../errors.ts'
 import type { HubCore } from '../hub-core.ts'
+import type { HubStore } from '../store/hub-store.ts'
 import type { HubViews } from '../views/hub-views.ts'
 import { AccessGuard, type HubTokens, tokenOf } from './access-guard.ts'
 import { answerError } from './answer-error.ts'
@@ -23,7 +24,16 @@ import { hubRoutes } from './routes.ts'
 import { socketChannel } from './socket-channel.ts'
 
 /** A room's HTTP services: registered behind the hub's own checks. */
-export type HubPlugin = (app: FastifyInstance, hub: { readonly alarms: AlarmBoard }) => Promise<void> | void
+export type HubPlugin = (app: FastifyInstance, hub: PluginHost) => Promise<void> | void
+
+/** What a hub gives to the services of other rooms. */
+export interface PluginHost {
+  readonly alarms: AlarmBoard
+  readonly store: HubStore
+  readonly runtime: Runtime
+  /** Who sent a request, for the audit. */
+  whoOf(request: FastifyRequest): string
+}
 
 export interface HubServerOptions {
   readonly host: string
@@ -105,10 +115,19 @@ export class HubServer {
     app.get('/openapi.json', async () => document)
     await app.register(async (scope) => {
       // Other rooms' services: whoever reads them is a viewer, whoever changes something an operator.
+      const callers = new WeakMap<FastifyRequest, string>()
       scope.addHook('onRequest', async (request) => {
-        this.#guard.authorize(tokenOf(request.headers), request.method === 'GET' ? 'viewer' : 'operator')
+        const role = request.method === 'GET' ? 'viewer' : 'operator'
+        callers.set(request, this.#guard.authorize(tokenOf(request.headers), role).who)
       })
-      for (const plugin of this.#options.plugins) await plugin(scope, { alarms: this.#core.alarms })
+      const { alarms, store, options } = this.#core
+      const host = {
+        alarms,
+        store,
+        runtime: options.runtime,
+        whoOf: (request: FastifyRequest) => callers.get(request)!,
+      }
+      for (const plugin of this.#options.plugins) await plugin(scope, host)
     })
     serveConsole(app, this.#options.consoleFolder)
     app.server.on('upgrade', (request, socket, head) => this.#upgrade(request, socket, head))

@@ -1,3 +1,4 @@
+import { systemRuntime } from '@firebreak/core'
 import { IdClient, SegmentIds, SnowflakeNode, sqliteSegmentStore } from '@firebreak/ids'
 import { FakeClock, freePort, waitFor } from '@firebreak/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -123,7 +124,13 @@ describe('the client library', () => {
 
   test('gives snowflakes, and drops those that have become too old', async () => {
     const steady = new FakeClock()
-    const client = new IdClient({ url, batch: 10, maxAgeMs: 1000, refillAt: 0, clock: steady })
+    const client = new IdClient({
+      url,
+      batch: 10,
+      maxAgeMs: 1000,
+      refillAt: 0,
+      runtime: { ...systemRuntime, clock: steady },
+    })
     const first = await client.next()
     expect(server.service.snowflake!.decode(first).workerId).toBe(3)
     expect(client.left).toBe(9)

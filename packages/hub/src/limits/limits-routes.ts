@@ -4,6 +4,7 @@ import { parsePolicy, type RuleService, writePolicyDocument, writePolicyText } f
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { formOf, parametersOf, textOf } from './call-parameters.ts'
+import { type ChangePolicy, changeInProcess } from './policy-keeper.ts'
 import { koalaPaths, ownPaths, ruleCalls } from './rule-calls.ts'
 
 /** What the routes need. */
@@ -13,6 +14,10 @@ export interface LimitsRoutesOptions {
   readonly readPolicy?: () => { text: string; file: string } | Promise<{ text: string; file: string }>
   /** Also answer under Koala's own paths (`/rule/browse` and so on), where a GET may change counters. @default false */
   readonly koalaPaths?: boolean
+  /** Where changes of the policy go. @default into this process alone */
+  readonly change?: ChangePolicy
+  /** Who sent a request, for the audit. @default 'local' */
+  readonly whoOf?: (request: FastifyRequest) => string
 }
 
 const formatSchema = z.enum(['text', 'yaml', 'json']).default('text')
@@ -20,10 +25,11 @@ const versionSchema = z.coerce.number().int().min(0)
 /**
  * The rule service under `/v1/limits/`: the calls that decide (`browse`, `update`, `browse_complete`, `multi_browse`,
  * `feedback`, `value`), and those about the policy (`rules`, `alive`, `dump`, `policy`, `reload`, `convert`, `history`,
- * `diff`, `rollback`, `metrics`). Parameters come in the query, or as a JSON or form body. A GET changes nothing.
+ * `diff`, `rollback`, `metrics`). Parameters come in the query, or as a JSON or form body. A GET changes nothing. Whoever
+ * changes the policy may name the version that he has seen (`expected`): another one in force is a 409.
  */
 export async function limitsRoutes(app: FastifyInstance, options: LimitsRoutesOptions): Promise<void> {
-  const { service } = options
+  const { service, change = changeInProcess(options.service), whoOf = () => 'local' } = options
 
   // In a hub the surrounding server reads plain text already.
   for (const type of ['text/plain', 'application/yaml', 'text/yaml']) {
@@ -54,18 +60,34 @@ export async function limitsRoutes(app: FastifyInstance, options: LimitsRoutesOp
     return reply.type(typeOf[format]).send(writeAs[format](service.policy))
   })
 
-  app.post('/v1/limits/policy', (request) => {
-    return { Version: service.load(parsePolicy(textOf(request), 'body', refuseFiles), 'api') }
+  app.get('/v1/limits/policy/:version', (request, reply) => {
+    const { version } = request.params as { version: string }
+    const format = formatSchema.parse((request.query as { format?: string }).format)
+    return reply.type(typeOf[format]).send(writeAs[format](service.versionOf(versionSchema.parse(version)).policy))
   })
 
-  app.post('/v1/limits/reload', async (_, reply) => {
+  app.post('/v1/limits/policy', async (request) => {
+    const policy = parsePolicy(textOf(request), 'body', refuseFiles)
+    return {
+      Version: await change({ policy, origin: 'api', who: whoOf(request), expected: expectedOf(request.query) }),
+    }
+  })
+
+  app.put('/v1/limits/policy', async (request) => {
+    const expected = versionSchema.parse((request.query as { expected?: string }).expected)
+    const policy = parsePolicy(textOf(request), 'body', refuseFiles)
+    return { Version: await change({ policy, origin: 'api', who: whoOf(request), expected }) }
+  })
+
+  app.post('/v1/limits/reload', async (request, reply) => {
     if (options.readPolicy === undefined) {
       return reply
         .code(409)
         .send({ code: 'FB_POLICY_INVALID', detail: 'this service was started without a policy file' })
     }
     const { text, file } = await options.readPolicy()
-    return { Version: service.load(parsePolicy(text, file), file) }
+    const policy = parsePolicy(text, file)
+    return { Version: await change({ policy, origin: file, who: whoOf(request), expected: expectedOf(request.query) }) }
   })
 
   app.post('/v1/limits/convert', (request, reply) => {
@@ -88,12 +110,21 @@ export async function limitsRoutes(app: FastifyInstance, options: LimitsRoutesOp
     return service.diff(versionSchema.parse(from), versionSchema.parse(to ?? service.version))
   })
 
-  app.post('/v1/limits/rollback', (request) => {
+  app.post('/v1/limits/rollback', async (request) => {
     const parameters = parametersOf(request)
-    return { Version: service.rollback(versionSchema.parse(parameters['version'])) }
+    const to = versionSchema.parse(parameters['version'])
+    const { policy } = service.versionOf(to)
+    const expected = expectedOf(parameters)
+    return { Version: await change({ policy, origin: `rollback to ${to}`, who: whoOf(request), expected }) }
   })
 
   app.get('/v1/limits/metrics', (_, reply) => reply.type('text/plain; version=0.0.4').send(metricsOf(service)))
+}
+
+/** The version that the caller has seen, where he says so. */
+function expectedOf(parameters: unknown): number | undefined {
+  const { expected } = parameters as { expected?: string }
+  return expected === undefined ? undefined : versionSchema.parse(expected)
 }
 
 /** A policy that came over the network reads no file of this machine. */
@@ -137,11 +168,13 @@ export function sendProblem(error: FastifyError | Error, _: FastifyRequest, repl
   const status =
     error instanceof PolicyError
       ? 422
-      : code === 'FB_POLICY_VERSION' || code === 'FB_RULE_UNKNOWN'
-        ? 404
-        : error instanceof z.ZodError || error instanceof SyntaxError
-          ? 400
-          : ((error as FastifyError).statusCode ?? (code === undefined || isStoreTrouble(code) ? 503 : 400))
+      : code === 'FB_POLICY_CONFLICT'
+        ? 409
+        : code === 'FB_POLICY_VERSION' || code === 'FB_RULE_UNKNOWN'
+          ? 404
+          : error instanceof z.ZodError || error instanceof SyntaxError
+            ? 400
+            : ((error as FastifyError).statusCode ?? (code === undefined || isStoreTrouble(code) ? 503 : 400))
   const detail = error instanceof z.ZodError ? z.prettifyError(error) : error.message
   const place = error instanceof PolicyError ? { file: error.file, line: error.line } : {}
   return reply
@@ -159,6 +192,7 @@ const titles: Record<number, string> = {
   400: 'Bad request',
   405: 'Method not allowed',
   404: 'Not found',
+  409: 'Another version of the policy is in force',
   422: 'The policy is not valid; the one in force stays',
   503: 'The store of counters cannot be reached',
 }

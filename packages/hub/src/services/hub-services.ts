@@ -7,13 +7,14 @@ import type { HubPlugin } from '../http/hub-server.ts'
 import { IdsAlarms } from '../ids/ids-alarms.ts'
 import { idsRoutes } from '../ids/ids-routes.ts'
 import { limitsRoutes } from '../limits/limits-routes.ts'
+import { PolicyKeeper } from '../limits/policy-keeper.ts'
 import { lockRoutes } from '../locks/lock-routes.ts'
 
 /** Which services a hub offers beside the loop. */
 export interface HubServicesOptions {
   /** Where ids are kept (`ids.sqlite`, `snowflake.json`). @default in memory: a restart begins anew */
   readonly dataFolder?: string
-  /** A policy file of rate limits. @default no rules */
+  /** A policy file of rate limits, which a store that never had a policy begins with. @default no rules */
   readonly policyFile?: string
   /** The worker id of snowflakes, 0 to 1023; each hub its own. @default no snowflakes */
   readonly workerId?: number
@@ -31,8 +32,10 @@ export async function openHubServices(options: HubServicesOptions = {}): Promise
   const limits = new RuleService({})
   const readPolicy =
     policyFile === undefined ? undefined : () => ({ text: readFileSync(policyFile, 'utf8'), file: policyFile })
-  const policy = readPolicy?.()
-  if (policy !== undefined) limits.load(parsePolicy(policy.text, policy.file), policy.file)
+  // Read before anything is opened: a broken file is told at once.
+  const source = readPolicy?.()
+  const first = source && { policy: parsePolicy(source.text, source.file), origin: source.file }
+  let keeper: PolicyKeeper | undefined
   const store = await openSegmentStore(
     dataFolder === undefined ? 'sqlite::memory:' : `sqlite:${join(dataFolder, 'ids.sqlite')}`,
   )
@@ -49,8 +52,12 @@ export async function openHubServices(options: HubServicesOptions = {}): Promise
   const ids = new IdService({ segments, ...(snowflake !== undefined && { snowflake }) })
   return {
     plugins: [
-      async (app) =>
-        void (await app.register(limitsRoutes, { service: limits, ...(readPolicy !== undefined && { readPolicy }) })),
+      async (app, { store: hubStore, runtime, whoOf }) => {
+        keeper = new PolicyKeeper(limits, hubStore, runtime, (error) => app.log.warn(error, 'the policy was not read'))
+        await keeper.open(first)
+        const { change } = keeper
+        await app.register(limitsRoutes, { service: limits, change, whoOf, ...(readPolicy && { readPolicy }) })
+      },
       async (app, hub) => {
         alarms.show(hub.alarms, ids)
         await app.register(idsRoutes, { service: ids })
@@ -59,6 +66,7 @@ export async function openHubServices(options: HubServicesOptions = {}): Promise
       async (app) => void (await app.register(findingRoutes, {})),
     ],
     async close() {
+      keeper?.close()
       alarms.close()
       await snowflake?.close()
       await segments.close()

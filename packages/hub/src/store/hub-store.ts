@@ -24,6 +24,18 @@ export interface StoredEntry {
   readonly services: readonly string[]
 }
 
+/** One version of the rate-limit policy, as it is kept. */
+export interface StoredPolicy {
+  readonly version: number
+  readonly loadedAtMs: number
+  readonly origin: string
+  /** A JSON document that names no file. */
+  readonly document: string
+}
+
+/** How many versions of the policy are kept. */
+export const maxPolicies = 50
+
 /** Who changes what, written in one step with the change itself. */
 export interface StoreChange {
   /** Names the change: the same one sent twice is made once. */
@@ -81,6 +93,10 @@ export interface HubStore {
   /** How far a source of changes was read, as it wrote it itself; undefined where it never did. */
   position(source: string): Promise<string | undefined>
   savePosition(source: string, position: string): Promise<void>
+  /** The kept versions of the rate-limit policy above `version`, oldest first. */
+  policiesAfter(version: number): Promise<readonly StoredPolicy[]>
+  /** Adds a version with its audit entry; false, and nothing is done, where the newest is not the one before it. */
+  addPolicy(policy: StoredPolicy, audit: AuditEntry): Promise<boolean>
   close(): Promise<void>
 }
 

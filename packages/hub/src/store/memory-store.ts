@@ -5,8 +5,10 @@ import {
   type HistoryQuery,
   type HubState,
   type HubStore,
+  maxPolicies,
   type StoreChange,
   type StoredEntry,
+  type StoredPolicy,
   type StoreLimits,
   type StoreOptions,
   storeDefaults,
@@ -21,6 +23,7 @@ export class MemoryStore implements HubStore {
   readonly #positions = new Map<string, string>()
   readonly #limits: Required<StoreLimits>
   #history: HistoryEvent[] = []
+  #policies: StoredPolicy[] = []
   #audit: AuditEntry[] = []
   #rulesVersion = 0
   #versionFloor = 0
@@ -70,6 +73,17 @@ export class MemoryStore implements HubStore {
 
   async reserveVersions(version: number): Promise<void> {
     this.#versionFloor = Math.max(this.#versionFloor, version)
+  }
+
+  async policiesAfter(version: number): Promise<readonly StoredPolicy[]> {
+    return this.#policies.filter((policy) => policy.version > version)
+  }
+
+  async addPolicy(policy: StoredPolicy, audit: AuditEntry): Promise<boolean> {
+    if (policy.version !== (this.#policies.at(-1)?.version ?? 0) + 1) return false
+    this.#policies = [...this.#policies, policy].slice(-maxPolicies)
+    await this.appendAudit(audit)
+    return true
   }
 
   async saveEntries(set: readonly StoredEntry[], removed: readonly EntryName[]): Promise<void> {

@@ -11,15 +11,18 @@ import {
   type HistoryQuery,
   type HubState,
   type HubStore,
+  maxPolicies,
   type RestoredState,
   type StoreChange,
   type StoredEntry,
+  type StoredPolicy,
   type StoreLimits,
   type StoreOptions,
   storeDefaults,
 } from './hub-store.ts'
 
 const script = (name: string) => loadScript(new URL(`./lua/${name}.lua`, import.meta.url))
+const addPolicy = script('add-policy')
 const appendHistory = script('append-history')
 const changeScript = script('change')
 const reserveVersions = script('reserve-versions')
@@ -48,7 +51,15 @@ export class RedisStore implements HubStore {
   readonly lane: RedisLaneRelay
   readonly #redis: Redis
   readonly #limits: Required<StoreLimits>
-  readonly #keys: { state: string; rules: string; entries: string; history: string; audit: string; positions: string }
+  readonly #keys: {
+    state: string
+    rules: string
+    entries: string
+    history: string
+    audit: string
+    positions: string
+    policies: string
+  }
   readonly #disconnect: () => void
   readonly #newId: () => string
   readonly #batchKey: (writer: string) => string
@@ -74,6 +85,7 @@ export class RedisStore implements HubStore {
       history: key('history'),
       audit: key('audit'),
       positions: key('positions'),
+      policies: key('policies'),
     }
     const boardKeys = { prefix, stateKey: this.#keys.state, hubsKey: key('hubs') }
     this.board = new RedisHeatBoard(redis, { ...boardKeys, ...(testClock && { testClock }) })
@@ -180,6 +192,23 @@ export class RedisStore implements HubStore {
     if (limit < 1) return []
     const texts = (await this.#redis.send(['LRANGE', this.#keys.audit, 0, limit - 1])) as string[]
     return texts.map((text) => JSON.parse(text) as AuditEntry)
+  }
+
+  async policiesAfter(version: number): Promise<readonly StoredPolicy[]> {
+    const { state, policies } = this.#keys
+    const newest = Number((await this.#redis.send(['HGET', state, 'policyVersion'])) ?? 0)
+    if (newest <= version) return []
+    const texts = (await this.#redis.send(['LRANGE', policies, 0, -1])) as string[]
+    return texts
+      .map((text) => JSON.parse(text) as StoredPolicy)
+      .filter((kept) => kept.version > version)
+      .reverse()
+  }
+
+  async addPolicy(policy: StoredPolicy, audit: AuditEntry): Promise<boolean> {
+    const { state, policies, audit: auditKey } = this.#keys
+    const args = [policy.version, JSON.stringify(policy), maxPolicies, JSON.stringify(audit), this.#limits.maxAudit]
+    return (await this.#redis.run(addPolicy, [policies, state, auditKey], args)) === 1
   }
 
   async position(source: string): Promise<string | undefined> {

@@ -9,8 +9,10 @@ import {
   type HistoryQuery,
   type HubState,
   type HubStore,
+  maxPolicies,
   type StoreChange,
   type StoredEntry,
+  type StoredPolicy,
   type StoreLimits,
   type StoreOptions,
   storeDefaults,
@@ -132,6 +134,21 @@ export class SqliteStore implements HubStore {
       before: JSON.parse(String(before)) as unknown,
       after: JSON.parse(String(after)) as unknown,
     }))
+  }
+
+  async policiesAfter(version: number): Promise<readonly StoredPolicy[]> {
+    return this.#all('listPolicies', { version }).map(({ stored }) => JSON.parse(String(stored)) as StoredPolicy)
+  }
+
+  async addPolicy(policy: StoredPolicy, audit: AuditEntry): Promise<boolean> {
+    return this.#transaction(() => {
+      const newest = Number(this.#all('newestPolicy')[0]!['version'])
+      if (policy.version !== newest + 1) return false
+      this.#run('addPolicy', { version: policy.version, stored: JSON.stringify(policy) })
+      this.#run('trimPolicies', { keep: maxPolicies })
+      this.#addAudit(audit)
+      return true
+    })
   }
 
   async position(source: string): Promise<string | undefined> {

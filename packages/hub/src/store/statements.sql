@@ -51,3 +51,15 @@ DELETE FROM audit WHERE id <= (SELECT max(id) FROM audit) - :keep;
 
 -- name: listAudit
 SELECT at, who, what, before, after FROM audit ORDER BY id DESC LIMIT :limit;
+
+-- name: newestPolicy
+SELECT coalesce(max(version), 0) AS version FROM policies;
+
+-- name: addPolicy
+INSERT INTO policies (version, stored) VALUES (:version, :stored);
+
+-- name: trimPolicies
+DELETE FROM policies WHERE version <= (SELECT max(version) FROM policies) - :keep;
+
+-- name: listPolicies
+SELECT stored FROM policies WHERE version > :version ORDER BY version;

@@ -51,6 +51,25 @@ const entry = (key: string, changes: Partial<TableEntry> = {}): TableEntry => ({
 })
 
 describe.each(stores)('the %s store', (_name, make) => {
+  test('adds a policy after the one before it, with its audit entry, and keeps the last 50', async () => {
+    const store = make()
+    const audit = (at: number) => ({ at, who: 'ann', what: 'policy', before: null, after: null })
+    const policy = (version: number) => ({ version, loadedAtMs: 1, origin: 'api', document: `{"v":${version}}` })
+    expect(await store.policiesAfter(0)).toEqual([])
+    expect(await store.addPolicy(policy(2), audit(1))).toBe(false)
+    expect(await Promise.all([store.addPolicy(policy(1), audit(2)), store.addPolicy(policy(1), audit(3))])).toEqual([
+      true,
+      false,
+    ])
+    expect(await store.audit(10)).toEqual([audit(2)])
+    for (let version = 2; version <= 52; version++) await store.addPolicy(policy(version), audit(version))
+    const kept = await store.policiesAfter(0)
+    expect(kept.map(({ version }) => version)).toEqual(Array.from({ length: 50 }, (_, index) => index + 3))
+    expect(await store.policiesAfter(51)).toEqual([policy(52)])
+    expect(await store.policiesAfter(52)).toEqual([])
+    await store.close()
+  })
+
   test('keeps the position of each source', async () => {
     const store = make()
     expect(await store.position('binlog of shop')).toBeUndefined()

@@ -1,6 +1,7 @@
-import { type Clock, InvalidOptionError, steadyClock } from '@firebreak/core'
+import { InvalidOptionError, type Runtime, systemRuntime } from '@firebreak/core'
 import { IdsError, messageOf } from '../errors.ts'
 import { maxIdsPerRequest } from '../service/id-service.ts'
+import { fetchJson } from '../time/fetch-json.ts'
 
 /** How ids are fetched from an id service. */
 export interface IdClientOptions {
@@ -18,8 +19,8 @@ export interface IdClientOptions {
   readonly token?: string
   /** For one request. @default 3000 */
   readonly requestTimeoutMs?: number
-  /** @default the steady clock */
-  readonly clock?: Clock
+  /** @default the system's */
+  readonly runtime?: Runtime
 }
 
 interface Waiter {
@@ -40,7 +41,7 @@ export class IdClient {
   readonly #maxAgeMs: number
   readonly #token: string | undefined
   readonly #requestTimeoutMs: number
-  readonly #clock: Clock
+  readonly #runtime: Runtime
   #ids: string[] = []
   #at = 0
   #ready: string[] | undefined
@@ -63,7 +64,7 @@ export class IdClient {
     this.#maxAgeMs = options.maxAgeMs ?? Number.POSITIVE_INFINITY
     this.#token = options.token
     this.#requestTimeoutMs = options.requestTimeoutMs ?? 3000
-    this.#clock = options.clock ?? steadyClock
+    this.#runtime = options.runtime ?? systemRuntime
   }
 
   /** How many ids are in memory. */
@@ -96,7 +97,7 @@ export class IdClient {
   }
 
   #dropOld(): void {
-    if (this.#clock.now() - this.#fetchedAt <= this.#maxAgeMs) return
+    if (this.#runtime.clock.now() - this.#fetchedAt <= this.#maxAgeMs) return
     this.#ids = []
     this.#at = 0
     this.#ready = undefined
@@ -108,7 +109,7 @@ export class IdClient {
     this.#request().then(
       (ids) => {
         this.#isFetching = false
-        this.#fetchedAt = this.#clock.now()
+        this.#fetchedAt = this.#runtime.clock.now()
         this.#ready = ids
         while (this.#waiters.length > 0) {
           const id = this.take()
@@ -143,12 +144,10 @@ export class IdClient {
   }
 
   async #requestFrom(url: string): Promise<string[]> {
-    const response = await fetch(url + this.#path, {
-      signal: AbortSignal.timeout(this.#requestTimeoutMs),
-      headers: this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` },
-    })
-    const body = (await response.json()) as unknown
-    if (!response.ok) throw new Error((body as { message?: string }).message ?? `status ${response.status}`)
+    const headers: Record<string, string> = this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` }
+    const { timers } = this.#runtime
+    const { isOk, status, body } = await fetchJson(url + this.#path, timers, this.#requestTimeoutMs, { headers })
+    if (!isOk) throw new Error((body as { message?: string }).message ?? `status ${status}`)
     if (!Array.isArray(body) || body.length === 0) throw new Error('an answer without ids')
     return body as string[]
   }

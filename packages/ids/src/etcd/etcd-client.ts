@@ -1,5 +1,6 @@
-import { InvalidOptionError } from '@firebreak/core'
+import { InvalidOptionError, type Runtime, systemRuntime, type Timers } from '@firebreak/core'
 import { IdsError, messageOf } from '../errors.ts'
+import { fetchJson } from '../time/fetch-json.ts'
 
 /** How an etcd is reached. */
 export interface EtcdClientOptions {
@@ -9,6 +10,8 @@ export interface EtcdClientOptions {
   readonly requestTimeoutMs?: number
   /** `user:password` where etcd asks for one. @default none */
   readonly auth?: string
+  /** @default the system's */
+  readonly runtime?: Runtime
 }
 
 /** One key with the revision of its last change. */
@@ -34,6 +37,7 @@ const fromBase64 = (text: string | undefined) => Buffer.from(text ?? '', 'base64
 export class EtcdClient {
   readonly #endpoints: readonly string[]
   readonly #requestTimeoutMs: number
+  readonly #timers: Timers
   readonly #auth: { name: string; password: string } | undefined
   #token: string | undefined
 
@@ -43,6 +47,7 @@ export class EtcdClient {
       throw new InvalidOptionError('endpoints', options.endpoints, 'http://host:port, several with commas between them')
     }
     this.#requestTimeoutMs = options.requestTimeoutMs ?? 3000
+    this.#timers = (options.runtime ?? systemRuntime).timers
     const [name, ...password] = options.auth?.split(':') ?? []
     this.#auth = name === undefined ? undefined : { name, password: password.join(':') }
   }
@@ -120,17 +125,21 @@ export class EtcdClient {
   }
 
   async #postTo(endpoint: string, path: string, body: object): Promise<Record<string, unknown>> {
-    const response = await fetch(`${endpoint}/v3/${path}`, {
+    const url = `${endpoint}/v3/${path}`
+    const {
+      isOk,
+      status,
+      body: got,
+    } = await fetchJson(url, this.#timers, this.#requestTimeoutMs, {
       method: 'POST',
       body: JSON.stringify(body),
       headers: {
         'content-type': 'application/json',
         ...(this.#token === undefined ? {} : { authorization: this.#token }),
       },
-      signal: AbortSignal.timeout(this.#requestTimeoutMs),
     })
-    const answer = (await response.json()) as Record<string, unknown>
-    if (!response.ok) throw new Error(`${response.status}: ${String(answer['error'] ?? answer['message'])}`)
+    const answer = got as Record<string, unknown>
+    if (!isOk) throw new Error(`${status}: ${String(answer['error'] ?? answer['message'])}`)
     return answer
   }
 }

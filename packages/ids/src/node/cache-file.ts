@@ -17,12 +17,24 @@ export interface CachedWorker {
   readonly mark: number
   /** When the registry last confirmed the worker id. */
   readonly reportedAt: number
+  /** The registry no longer has this worker id for the node: nothing but the mark is of use. */
+  readonly isLost?: true
 }
 
 /** What a read found. */
 export type CacheRead =
   | { readonly kind: 'valid'; readonly worker: CachedWorker }
   | { readonly kind: 'missing' | 'broken' | 'foreign'; readonly why: string }
+
+/** Where a node keeps its worker id and mark while it is not running. */
+export interface WorkerCache {
+  /** For people. */
+  readonly path: string
+  read(): CacheRead
+  /** Returns once the disk has it. */
+  write(worker: CachedWorker): void
+  close(): void
+}
 
 const recordBytes = 512
 const fields = ['workerId', 'port', 'timestamp', 'mark', 'reportedAt'] as const
@@ -33,7 +45,7 @@ const fields = ['workerId', 'port', 'timestamp', 'mark', 'reportedAt'] as const
  * own inode and birth: a copy of the file has others and is not believed, wherever it was copied to. A lock beside it, which
  * the system drops with the process, keeps a second node from using the same file.
  */
-export class CacheFile {
+export class CacheFile implements WorkerCache {
   readonly path: string
   readonly #descriptor: number
   readonly #identity: string

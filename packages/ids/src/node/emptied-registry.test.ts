@@ -79,9 +79,10 @@ const kinds: Record<string, Kind> = {
       for (const name of names.filter((each) => each.endsWith(ending)))
         await editor.delete(`${root}/leaf_forever/${name}`)
       if (workerId !== undefined) return
-      for (const name of await editor.getChildren(`${root}/leaf_temporary`))
-        await editor.delete(`${root}/leaf_temporary/${name}`)
-      for (const folder of ['leaf_forever', 'leaf_temporary']) await editor.delete(`${root}/${folder}`)
+      // In one step: a node that finds its claim gone makes it again at once.
+      const claims = (await editor.getChildren(`${root}/leaf_temporary`)).map((name) => `leaf_temporary/${name}`)
+      const paths = [...claims, 'leaf_temporary', 'leaf_forever'].map((name) => `${root}/${name}`)
+      await editor.multi(paths.map((path) => ({ kind: 'delete', path, version: -1 })))
     },
   },
 }

@@ -1,5 +1,6 @@
 import { formatAddress } from '../address/node-address.ts'
 import { IdsError, messageOf } from '../errors.ts'
+import { sleep } from '../time/in-time.ts'
 import type { RegisteredWorker, WorkerRecord, WorkerRegistry } from '../workers/worker-registry.ts'
 import type { CachedWorker, CacheRead } from './cache-file.ts'
 import type { ResolvedNodeOptions } from './node-options.ts'
@@ -18,17 +19,18 @@ export interface Joined {
   readonly isConfirmed: boolean
 }
 
-const peerTimeoutMs = 1000
 const closeCheckMs = 50
 
 /** What happens on the way to a worker id. */
 export interface JoinEvents {
   /** How long to wait for the claim of a process that died with this address. */
   readonly waitMs: number
-  /** No record can be gone on with: a node that runs must stop before a new worker id is asked for. */
+  /** No record can be gone on with: a node that runs must stop, and its file be given up, before a new worker id is asked for. */
   readonly onNew?: () => void
   /** True once nobody wants the worker id any more. */
   readonly isClosed?: () => boolean
+  /** Whether this process has a worker id and has not been told that it lost it: then it need not be held again. */
+  readonly isOurs?: (workerId: number) => boolean
 }
 
 const unusable = {
@@ -49,7 +51,7 @@ export async function joinRegistry(
   registry: WorkerRegistry,
   cache: CacheRead,
   options: ResolvedNodeOptions,
-  { waitMs, onNew, isClosed = () => false }: JoinEvents,
+  { waitMs, onNew, isClosed = () => false, isOurs = () => false }: JoinEvents,
 ): Promise<Joined> {
   const cached = cache.kind === 'valid' ? cache.worker : undefined
   await registry.claim({ waitMs, ...(cached === undefined ? {} : { predecessor: cached.owner }) })
@@ -64,10 +66,24 @@ export async function joinRegistry(
     own.find(({ record }) => record.owner === registry.owner) ??
     own.find(isCached) ??
     own.find(({ record }) => !record.runsAlone)
-  if (mine === undefined) {
+  // The time for which it has to be held was cut short; or it was lost, and is back now with an older registry, while
+  // somebody else may still run with it.
+  const mustBeHeld =
+    mine !== undefined &&
+    (mine.record.isHeld ||
+      (mine.record.owner === registry.owner && !isOurs(mine.workerId)) ||
+      (isCached(mine) && cached?.isLost === true))
+  if (mine === undefined || mustBeHeld) {
     onNew?.()
-    await refuseClockOffPeers(registry, options)
-    const workerId = await registry.register(newRecord(registry, options))
+    const held = { ...newRecord(registry, options), isHeld: true }
+    let workerId: number
+    if (mine === undefined) {
+      await refuseClockOffPeers(registry, options)
+      workerId = await registry.register(held)
+    } else {
+      workerId = mine.workerId
+      await registry.adopt(mine, held)
+    }
     const reportedAt = await settle(registry, workerId, options, isClosed)
     // An emptied registry may have given back the very number whose ids this node’s file knows of.
     const afterMs = cached?.workerId === workerId ? cached.mark : 0
@@ -97,14 +113,15 @@ async function settle(
     const reportAt = Math.min(runtime.clock.now() + reportEveryMs, until)
     while (runtime.clock.now() < reportAt) {
       const pauseMs = Math.max(0, Math.min(closeCheckMs, reportAt - runtime.clock.now()))
-      await new Promise<void>((resolve) => void runtime.timers.setTimeout(resolve, pauseMs))
+      await sleep(runtime.timers, pauseMs)
       if (isClosed()) throw new IdsError('FB_IDS_CLOSED', 'the node was closed before it had a worker id')
     }
     await registry.claim({ waitMs: 0 })
     // Where the record is gone or somebody else’s by now this throws, and nothing was given.
-    const record = newRecord(registry, options)
+    const isHeld = runtime.clock.now() < until
+    const record = { ...newRecord(registry, options), isHeld }
     await registry.report(workerId, record)
-    if (runtime.clock.now() >= until) return record.timestamp
+    if (!isHeld) return record.timestamp
   }
 }
 
@@ -174,6 +191,7 @@ export function joinFromFile(cache: CacheRead, registryError: unknown, options: 
   if (nowMs - worker.reportedAt > options.recycleAfterMs / 2) {
     throw refuse('STALE', `${place} was last confirmed at ${new Date(worker.reportedAt).toISOString()}`)
   }
+  if (worker.isLost) throw refuse('STALE', `${place} is of worker ${worker.workerId}, which this node has lost`)
   refuseClockBehind(worker.timestamp, 'the cache file', options)
   const { workerId, owner, reportedAt } = worker
   return { workerId, afterMs: worker.mark, owner, reportedAt, isConfirmed: false }
@@ -197,7 +215,15 @@ export function newRecord(registry: WorkerRegistry, options: ResolvedNodeOptions
   const timestamp = Math.max(Math.floor(options.clock.now()), lastMs)
   const { ip, port } = options.address
   const runsAlone = options.cacheFile !== undefined
-  return { ip, port, timestamp, mark: timestamp + options.registryAheadMs, owner: registry.owner, runsAlone }
+  return {
+    ip,
+    port,
+    timestamp,
+    mark: timestamp + options.registryAheadMs,
+    owner: registry.owner,
+    runsAlone,
+    isHeld: false,
+  }
 }
 
 function refuseClockBehind(seenMs: number, where: string, options: ResolvedNodeOptions): void {
@@ -214,7 +240,8 @@ function refuseClockBehind(seenMs: number, where: string, options: ResolvedNodeO
 async function refuseClockOffPeers(registry: WorkerRegistry, options: ResolvedNodeOptions): Promise<void> {
   const peers = await registry.peers()
   if (peers.length === 0) return
-  const clocks = await askPeerClocks(peers, options.clock, peerTimeoutMs)
+  const { clock, runtime, askTime } = options
+  const clocks = await askPeerClocks(peers, { clock, steady: runtime.clock, askTime })
   const { answered, silent, averageOffsetMs, medianOffsetMs } = clocks
   options.onLog(
     `clock against ${answered} of ${peers.length} peers: ${averageOffsetMs} ms from their average, ${medianOffsetMs} ms from their median`,

@@ -1,6 +1,6 @@
 import { IdsError, messageOf } from '../errors.ts'
 import type { TimeMark } from '../snowflake/snowflake.ts'
-import type { CacheFile } from './cache-file.ts'
+import type { WorkerCache } from './cache-file.ts'
 import type { Joined } from './join.ts'
 import type { ResolvedNodeOptions } from './node-options.ts'
 
@@ -11,11 +11,19 @@ import type { ResolvedNodeOptions } from './node-options.ts'
 export class NodeMark implements TimeMark {
   untilMs = 0
   readonly #options: ResolvedNodeOptions
-  readonly #file: CacheFile | undefined
+  readonly #beforeExtend: () => void
+  readonly #file: WorkerCache | undefined
   #joined: Joined
   #timestamp = 0
 
-  constructor(options: ResolvedNodeOptions, file: CacheFile | undefined, joined: Joined) {
+  constructor(
+    options: ResolvedNodeOptions,
+    file: WorkerCache | undefined,
+    joined: Joined,
+    /** Called before an id goes beyond the mark; throws where it may not. */
+    beforeExtend: () => void = () => {},
+  ) {
+    this.#beforeExtend = beforeExtend
     this.#options = options
     this.#file = file
     this.#joined = joined
@@ -32,10 +40,11 @@ export class NodeMark implements TimeMark {
     this.#joined = joined
     if (this.#file !== undefined) this.renew(joined)
     else if (this.#options.registry === undefined) this.untilMs = Number.MAX_SAFE_INTEGER
-    else this.confirm(joined.reportedAt + this.#options.registryAheadMs)
+    else this.confirm(joined.reportedAt)
   }
 
   extend(nowMs: number): void {
+    this.#beforeExtend()
     if (this.#file === undefined) {
       const sentence = `ids have reached the mark at ${this.untilMs} that the registry holds, which cannot be moved while the registry is down; a cacheFile would help`
       throw new IdsError('FB_IDS_MARK_REACHED', sentence, { untilMs: this.untilMs, nowMs })
@@ -50,9 +59,15 @@ export class NodeMark implements TimeMark {
     this.#write(nowMs, Math.max(nowMs + this.#options.markAheadMs, this.untilMs, joined.afterMs))
   }
 
-  /** The registry holds this mark now. */
-  confirm(markMs: number): void {
-    if (this.#file === undefined) this.untilMs = Math.max(this.untilMs, markMs)
+  /**
+   * The registry holds the mark of a report at this time. Without a file ids go up to it, but not for longer than another
+   * node would wait for our next report.
+   */
+  confirm(reportedAt: number): void {
+    if (this.#file !== undefined) return
+    const { registryAheadMs, settleMs, maxPauseMs } = this.#options
+    const aheadMs = Number.isFinite(maxPauseMs) ? Math.min(registryAheadMs, settleMs) : registryAheadMs
+    this.untilMs = Math.max(this.untilMs, reportedAt + aheadMs)
   }
 
   /** The last mark of a clean stop: a restart need not wait. */

@@ -2,6 +2,8 @@ import { type Clock, InvalidOptionError, type Runtime, systemRuntime } from '@fi
 import { checkAddress, type NodeAddress } from '../address/node-address.ts'
 import { checkWorkerId, defaultEpochMs } from '../snowflake/layout.ts'
 import { defaultRecycleAfterMs, type WorkerRegistry } from '../workers/worker-registry.ts'
+import { CacheFile, type WorkerCache } from './cache-file.ts'
+import { type AskTime, askTimeOverHttp } from './peer-clocks.ts'
 
 /** Something that a person should look at: the node refused to start, stopped giving ids, or lost its registry. */
 export interface IdsAlarm {
@@ -57,6 +59,10 @@ export interface SnowflakeNodeOptions {
   readonly clock?: Clock
   /** @default the system's */
   readonly runtime?: Runtime
+  /** How a live peer is asked for its time. @default over HTTP */
+  readonly askTime?: AskTime
+  /** How `cacheFile` is opened. @default on the local disk, with a lock beside it */
+  readonly openCache?: (path: string) => WorkerCache
 }
 
 /** The options with every default filled in. */
@@ -73,13 +79,19 @@ export interface ResolvedNodeOptions {
   readonly peerThresholdMs: number
   readonly claimWaitMs: number
   readonly settleMs: number
+  /** A process that stood still for longer asks its registry before it gives another id. */
+  readonly maxPauseMs: number
   readonly abandonAfterMs: number
   readonly recycleAfterMs: number
   readonly onAlarm: (alarm: IdsAlarm) => void
   readonly onLog: (message: string) => void
   readonly clock: Clock
   readonly runtime: Runtime
+  readonly askTime: AskTime
+  readonly openCache: (path: string) => WorkerCache
 }
+
+const peerTimeoutMs = 1000
 
 /** Checks the options and fills the defaults in. */
 export function resolveNodeOptions(options: SnowflakeNodeOptions): ResolvedNodeOptions {
@@ -100,6 +112,8 @@ export function resolveNodeOptions(options: SnowflakeNodeOptions): ResolvedNodeO
   if (registryAheadMs <= reportEveryMs) {
     throw new InvalidOptionError('registryAheadMs', registryAheadMs, `more than reportEveryMs (${reportEveryMs})`)
   }
+  const markAheadMs = positive('markAheadMs', options.markAheadMs ?? 1000)
+  const settleMs = options.settleMs ?? reportEveryMs * 2
   return {
     registry,
     workerId,
@@ -107,19 +121,31 @@ export function resolveNodeOptions(options: SnowflakeNodeOptions): ResolvedNodeO
     cacheFile: options.cacheFile,
     epochMs: options.epochMs ?? defaultEpochMs,
     maxBackwardMs: options.maxBackwardMs ?? 5,
-    markAheadMs: positive('markAheadMs', options.markAheadMs ?? 1000),
+    markAheadMs,
     reportEveryMs,
     registryAheadMs,
     peerThresholdMs: positive('peerThresholdMs', options.peerThresholdMs ?? 1000),
     claimWaitMs: options.claimWaitMs ?? 9000,
-    settleMs: options.settleMs ?? reportEveryMs * 2,
+    settleMs,
+    maxPauseMs: maxPauseMs(settleMs, reportEveryMs, markAheadMs),
     abandonAfterMs: positive('abandonAfterMs', options.abandonAfterMs ?? 300_000),
     recycleAfterMs: positive('recycleAfterMs', options.recycleAfterMs ?? defaultRecycleAfterMs),
     onAlarm: options.onAlarm ?? (({ code, message }) => process.emitWarning(message, { type: 'FirebreakIds', code })),
     onLog: options.onLog ?? (() => {}),
     clock: options.clock ?? runtime.wallClock,
     runtime,
+    askTime: options.askTime ?? askTimeOverHttp(runtime.timers, peerTimeoutMs),
+    openCache: options.openCache ?? ((path) => CacheFile.open(path)),
   }
+}
+
+/**
+ * A lost worker id is another's `settleMs` after the last report at the soonest. One period passes between two reports, and
+ * half of one is left for the report itself; the rest may pass unnoticed. No bound where nobody waits for reports.
+ */
+function maxPauseMs(settleMs: number, reportEveryMs: number, markAheadMs: number): number {
+  if (settleMs <= reportEveryMs) return Number.POSITIVE_INFINITY
+  return Math.max(settleMs - 1.5 * reportEveryMs, markAheadMs)
 }
 
 function positive(option: string, value: number): number {

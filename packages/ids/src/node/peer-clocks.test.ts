@@ -1,7 +1,14 @@
 import { createServer, type Server } from 'node:http'
+import { steadyClock, systemTimers } from '@firebreak/core'
 import { freePort } from '@firebreak/testkit'
 import { afterEach, expect, test } from 'vitest'
-import { askPeerClocks, timePath } from './peer-clocks.ts'
+import { askPeerClocks, askTimeOverHttp, timePath } from './peer-clocks.ts'
+
+const asker = {
+  clock: { now: () => Date.now() },
+  steady: steadyClock,
+  askTime: askTimeOverHttp(systemTimers, 2000),
+}
 
 const servers: Server[] = []
 afterEach(() => {
@@ -21,7 +28,7 @@ async function peerAt(offsetMs: number) {
 test('average and median of the peers that answer, and the names of those that do not', async () => {
   const peers = await Promise.all([peerAt(0), peerAt(0), peerAt(-30_000)])
   const silent = { ip: '127.0.0.1', port: await freePort() }
-  const clocks = await askPeerClocks([...peers, silent], { now: () => Date.now() }, 2000)
+  const clocks = await askPeerClocks([...peers, silent], asker)
   expect(clocks.answered).toBe(3)
   expect(clocks.silent).toEqual([`127.0.0.1:${silent.port}`])
   // One mad clock moves the average by 10 s and leaves the median alone.
@@ -31,6 +38,6 @@ test('average and median of the peers that answer, and the names of those that d
 
 test('of an even number of peers the median is the middle of the two in the middle', async () => {
   const peers = await Promise.all([peerAt(0), peerAt(-20_000)])
-  const clocks = await askPeerClocks(peers, { now: () => Date.now() }, 2000)
+  const clocks = await askPeerClocks(peers, asker)
   expect(Math.abs(clocks.medianOffsetMs - 10_000)).toBeLessThan(900)
 })

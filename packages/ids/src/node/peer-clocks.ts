@@ -1,5 +1,6 @@
-import { type Clock, steadyClock } from '@firebreak/core'
+import type { Clock, Timers } from '@firebreak/core'
 import { formatAddress, type NodeAddress } from '../address/node-address.ts'
+import { fetchJson } from '../time/fetch-json.ts'
 
 /** Where every node tells its time. */
 export const timePath = '/api/snowflake/time'
@@ -16,20 +17,38 @@ export interface PeerClocks {
   readonly medianOffsetMs: number
 }
 
+/** Asks one peer for the time on its clock, in milliseconds since 1970. */
+export type AskTime = (peer: NodeAddress) => Promise<number>
+
+/** Asks over HTTP. */
+export function askTimeOverHttp(timers: Timers, timeoutMs: number): AskTime {
+  return async (peer) => {
+    const { isOk, body } = await fetchJson(`http://${formatAddress(peer)}${timePath}`, timers, timeoutMs)
+    const { time } = body as { time?: unknown }
+    if (!isOk || typeof time !== 'number') throw new Error('no time in the answer')
+    return time
+  }
+}
+
+/** This node's clocks and its way to the others'. */
+export interface PeerAsker {
+  /** The clock that is in the ids. */
+  readonly clock: Clock
+  /** A clock that never steps. */
+  readonly steady: Clock
+  readonly askTime: AskTime
+}
+
 const asksPerPeer = 3
 
-/** Asks every peer over HTTP for its time. */
-export async function askPeerClocks(
-  peers: readonly NodeAddress[],
-  clock: Clock,
-  timeoutMs: number,
-): Promise<PeerClocks> {
+/** Asks every peer for its time. */
+export async function askPeerClocks(peers: readonly NodeAddress[], asker: PeerAsker): Promise<PeerClocks> {
   const offsets: number[] = []
   const silent: string[] = []
   await Promise.all(
     peers.map(async (peer) => {
       try {
-        offsets.push(await askOffset(peer, clock, timeoutMs))
+        offsets.push(await askOffset(peer, asker))
       } catch {
         silent.push(formatAddress(peer))
       }
@@ -51,14 +70,12 @@ export async function askPeerClocks(
  * This clock minus the peer's. The peer read its clock somewhere within the round trip, by guess in its middle, so the
  * error is at most half of it: of a few answers the quickest counts.
  */
-async function askOffset(peer: NodeAddress, clock: Clock, timeoutMs: number): Promise<number> {
+async function askOffset(peer: NodeAddress, { clock, steady, askTime }: PeerAsker): Promise<number> {
   let quickest = { tripMs: Number.POSITIVE_INFINITY, offsetMs: 0 }
   for (let ask = 0; ask < asksPerPeer; ask++) {
-    const startedAt = steadyClock.now()
-    const response = await fetch(`http://${formatAddress(peer)}${timePath}`, { signal: AbortSignal.timeout(timeoutMs) })
-    const { time } = (await response.json()) as { time?: unknown }
-    const tripMs = steadyClock.now() - startedAt
-    if (!response.ok || typeof time !== 'number') throw new Error('no time in the answer')
+    const startedAt = steady.now()
+    const time = await askTime(peer)
+    const tripMs = steady.now() - startedAt
     if (tripMs < quickest.tripMs) quickest = { tripMs, offsetMs: clock.now() - (time + tripMs / 2) }
   }
   return quickest.offsetMs

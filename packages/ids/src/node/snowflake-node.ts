@@ -3,11 +3,13 @@ import { formatAddress } from '../address/node-address.ts'
 import { IdsError, type IdsErrorCode, messageOf } from '../errors.ts'
 import { type DecodedSnowflake, decodeSnowflake } from '../snowflake/layout.ts'
 import { Snowflake } from '../snowflake/snowflake.ts'
+import { sleep } from '../time/in-time.ts'
 import { workerLost } from '../workers/worker-registry.ts'
-import { CacheFile, type CacheRead } from './cache-file.ts'
+import type { CacheRead, WorkerCache } from './cache-file.ts'
 import { type Joined, joinFromFile, joinRegistry, joinStatic, newRecord } from './join.ts'
 import { NodeMark } from './node-mark.ts'
 import { type ResolvedNodeOptions, resolveNodeOptions, type SnowflakeNodeOptions } from './node-options.ts'
+import { PauseWatch } from './pause-watch.ts'
 
 /** What a node says about itself, for health checks and the console. */
 export interface SnowflakeStatus {
@@ -35,6 +37,9 @@ const stopping: ReadonlySet<string> = new Set([
   'FB_IDS_WORKERS_FULL',
 ] satisfies IdsErrorCode[])
 
+/** Refusals of a node that has not lost its worker id, as far as it knows. */
+const waits: ReadonlySet<string> = new Set(['FB_IDS_CACHE_STALE', 'FB_IDS_PAUSED'] satisfies IdsErrorCode[])
+
 /**
  * A snowflake generator with a worker id of its own, safe against crashes, clocks and registries.
  *
@@ -48,37 +53,42 @@ const stopping: ReadonlySet<string> = new Set([
  */
 export class SnowflakeNode {
   readonly #options: ResolvedNodeOptions
-  readonly #file: CacheFile | undefined
+  readonly #file: WorkerCache | undefined
   readonly #mark: NodeMark
   #snowflake: Snowflake
   #joined: Joined
   #refusal: IdsError | undefined
   #isRegistryUp: boolean
   #cycle: Promise<void> | undefined
+  readonly #watch: PauseWatch
+  #pauses = 0
   /** The times up to which this process has used worker ids. */
   readonly #usedUntil = new Map<number, number>()
   #timers: TimerHandle[] = []
   #isClosed = false
 
-  private constructor(options: ResolvedNodeOptions, file: CacheFile | undefined, joined: Joined) {
+  private constructor(options: ResolvedNodeOptions, file: WorkerCache | undefined, joined: Joined, watch: PauseWatch) {
     this.#options = options
     this.#file = file
     this.#joined = joined
     this.#isRegistryUp = joined.isConfirmed
-    this.#mark = new NodeMark(options, file, joined)
+    this.#watch = watch
+    this.#mark = new NodeMark(options, file, joined, () => this.#refuseAfterPause())
     this.#snowflake = this.#newSnowflake(joined)
   }
 
   /** Joins and gives a node that serves; rejects, after an alarm, where that would not be safe. */
   static async start(given: SnowflakeNodeOptions): Promise<SnowflakeNode> {
     const options = resolveNodeOptions(given)
-    const file = options.cacheFile === undefined ? undefined : CacheFile.open(options.cacheFile)
+    const file = options.cacheFile === undefined ? undefined : options.openCache(options.cacheFile)
+    const watch = new PauseWatch(options.runtime, options.markAheadMs / 2)
     try {
-      const joined = await join(options, readCache(file, options), options.claimWaitMs)
-      const node = new SnowflakeNode(options, file, joined)
+      const joined = await join(options, file, watch)
+      const node = new SnowflakeNode(options, file, joined, watch)
       await node.#begin()
       return node
     } catch (error) {
+      watch.stop()
       file?.close()
       await options.registry?.close()
       options.onAlarm({ code: (error as IdsError).code ?? 'FB_IDS_REGISTRY_DOWN', message: messageOf(error) })
@@ -147,6 +157,7 @@ export class SnowflakeNode {
     if (this.#isClosed) return
     this.#isClosed = true
     for (const timer of this.#timers) timer.cancel()
+    this.#watch.stop()
     const wasServing = this.#refusal === undefined
     this.#refusal = new IdsError('FB_IDS_CLOSED', 'this snowflake node is closed')
     await this.#cycle
@@ -172,7 +183,7 @@ export class SnowflakeNode {
     // The clock may be set meanwhile, in either direction: look often.
     while (leftMs >= 0) {
       const pauseMs = Math.min(100, leftMs + 1)
-      await new Promise<void>((resolve) => void runtime.timers.setTimeout(resolve, pauseMs))
+      await sleep(runtime.timers, pauseMs)
       const stillMs = afterMs - clock.now()
       if (stillMs > leftMs + maxBackwardMs) {
         const sentence = `the clock went back while worker ${this.workerId} waited for the mark of its last run`
@@ -187,13 +198,17 @@ export class SnowflakeNode {
     const every = (periodMs: number, job: () => void) => {
       this.#timers.push(runtime.timers.setInterval(job, periodMs))
     }
-    if (this.#file !== undefined) every(markAheadMs / 2, () => this.#renewMark())
+    every(markAheadMs / 2, () => this.#renewMark())
     if (registry !== undefined) every(reportEveryMs, () => this.#startCycle())
+    this.#noticePause()
+    // Who waits for the start gets a node that serves.
+    if (this.#refusal !== undefined) await this.#cycle
   }
 
   #renewMark(): void {
     try {
-      this.#mark.renew(this.#joined)
+      this.#refuseAfterPause()
+      if (this.#file !== undefined) this.#mark.renew(this.#joined)
     } catch {
       // Tried again when the mark is reached: `next` then says what is wrong.
     }
@@ -203,11 +218,34 @@ export class SnowflakeNode {
   #startCycle(): void {
     this.#cycle ??= this.#report().finally(() => {
       this.#cycle = undefined
+      // Begun before the pause, its answers may be from before it too.
+      if (this.#refusal?.code === 'FB_IDS_PAUSED' && !this.#isClosed) this.#startCycle()
     })
+  }
+
+  /**
+   * A process that stood still did not report, and may have lost its worker id to a node that waited for the report. It
+   * asks before it gives another id; where the registry is down it then runs on its file as before.
+   */
+  #noticePause(): void {
+    const { maxPauseMs, onLog } = this.#options
+    const pausedMs = Math.round(this.#watch.take())
+    if (pausedMs <= maxPauseMs || !this.isRegistered || this.#refusal !== undefined) return
+    const sentence = `the process stood still for ${pausedMs} ms; the registry is asked whether worker ${this.workerId} is still this node's`
+    this.#refusal = new IdsError('FB_IDS_PAUSED', sentence, { pausedMs })
+    this.#pauses++
+    onLog(sentence)
+    this.#startCycle()
+  }
+
+  #refuseAfterPause(): void {
+    this.#noticePause()
+    if (this.#refusal !== undefined) throw this.#refusal
   }
 
   async #report(): Promise<void> {
     const { registry, onLog } = this.#options
+    const pauses = this.#pauses
     try {
       if (this.#refusal === undefined) await this.#abandonFarAhead()
       if (this.#refusal !== undefined || !this.#joined.isConfirmed) await this.#rejoin()
@@ -216,13 +254,17 @@ export class SnowflakeNode {
         const record = newRecord(registry!, this.#options, this.#snowflake.lastMs)
         await registry!.report(this.workerId, record)
         this.#joined = { ...this.#joined, reportedAt: record.timestamp }
-        this.#mark.confirm(record.mark)
+        this.#mark.confirm(record.timestamp)
       }
       if (!this.#isRegistryUp) onLog(`the ${registry!.kind} registry is back`)
       this.#isRegistryUp = true
     } catch (error) {
-      this.#failed(error as IdsError)
+      this.#noticePause()
+      // What failed before a pause, or over it, says nothing of the registry now: it is asked again.
+      const isOld = pauses !== this.#pauses && (error as IdsError).code === 'FB_IDS_REGISTRY_DOWN'
+      if (!isOld) this.#failed(error as IdsError)
     }
+    this.#noticePause()
   }
 
   /** Back after the registry was down at the start, or after the worker id was lost. */
@@ -232,9 +274,13 @@ export class SnowflakeNode {
       waitMs: 0,
       // Started from the file, and the registry that is back does not know it: somebody else may get this number now.
       onNew: () => {
-        if (this.#refusal === undefined) this.#stop(workerLost(before.workerId, this.#options.address))
+        forget(this.#file, this.#options)
+        if (this.#refusal === undefined || waits.has(this.#refusal.code))
+          this.#stop(workerLost(before.workerId, this.#options.address))
       },
       isClosed: () => this.#isClosed,
+      isOurs: (workerId) =>
+        workerId === before.workerId && (this.#refusal === undefined || waits.has(this.#refusal.code)),
     })
     this.#usedUntil.set(before.workerId, Math.max(this.#snowflake.lastMs, this.#usedUntil.get(before.workerId) ?? 0))
     this.#joined = joined
@@ -268,6 +314,7 @@ export class SnowflakeNode {
     if (this.#refusal?.code !== error.code) this.#alarm(error.code, error.message)
     this.#refusal ??= error
     if (stopping.has(error.code)) this.#refusal = error
+    if (error.code === 'FB_IDS_WORKER_LOST') forget(this.#file, this.#options)
   }
 
   #failed(error: IdsError): void {
@@ -278,6 +325,7 @@ export class SnowflakeNode {
       this.#stop(error)
       return
     }
+    if (this.#refusal?.code === 'FB_IDS_PAUSED') this.#refusal = undefined
     if (wasUp)
       this.#alarm(
         error.code,
@@ -303,8 +351,8 @@ export class SnowflakeNode {
   }
 
   #newSnowflake({ workerId, afterMs }: Joined): Snowflake {
-    const { epochMs, maxBackwardMs, clock } = this.#options
-    return new Snowflake({ workerId, epochMs, maxBackwardMs, clock, afterMs, mark: this.#mark })
+    const { epochMs, maxBackwardMs, clock, runtime } = this.#options
+    return new Snowflake({ workerId, epochMs, maxBackwardMs, clock, runtime, afterMs, mark: this.#mark })
   }
 
   #alarm(code: string, message: string): void {
@@ -312,7 +360,7 @@ export class SnowflakeNode {
   }
 }
 
-function readCache(file: CacheFile | undefined, { address, cacheFile }: ResolvedNodeOptions): CacheRead {
+function readCache(file: WorkerCache | undefined, { address, cacheFile }: ResolvedNodeOptions): CacheRead {
   const cache: CacheRead = file?.read() ?? { kind: 'missing', why: 'there is none' }
   if (cache.kind !== 'valid') return cache
   const { ip, port } = cache.worker
@@ -320,12 +368,27 @@ function readCache(file: CacheFile | undefined, { address, cacheFile }: Resolved
   return { kind: 'foreign', why: `${cacheFile} is of ${formatAddress({ ip, port })}` }
 }
 
-async function join(options: ResolvedNodeOptions, cache: CacheRead, waitMs: number): Promise<Joined> {
-  if (options.registry === undefined) return joinStatic(options.workerId!, cache, options)
-  try {
-    return await joinRegistry(options.registry, cache, options, { waitMs })
-  } catch (error) {
-    if ((error as IdsError).code !== 'FB_IDS_REGISTRY_DOWN') throw error
-    return joinFromFile(cache, error, options)
+/** Writes into the file that its worker id is lost: a start while the registry is down must not go on with it. */
+function forget(file: WorkerCache | undefined, options: ResolvedNodeOptions): void {
+  const cache = readCache(file, options)
+  if (cache.kind === 'valid' && !cache.worker.isLost) file!.write({ ...cache.worker, isLost: true })
+}
+
+async function join(options: ResolvedNodeOptions, file: WorkerCache | undefined, watch: PauseWatch): Promise<Joined> {
+  const { registry, workerId, claimWaitMs, maxPauseMs } = options
+  if (registry === undefined) return joinStatic(workerId!, readCache(file, options), options)
+  for (;;) {
+    watch.take()
+    try {
+      return await joinRegistry(registry, readCache(file, options), options, {
+        waitMs: claimWaitMs,
+        onNew: () => forget(file, options),
+      })
+    } catch (error) {
+      if ((error as IdsError).code !== 'FB_IDS_REGISTRY_DOWN') throw error
+      // It was this process that stood still: whether the registry is up is not known.
+      if (watch.take() > maxPauseMs) continue
+      return joinFromFile(readCache(file, options), error, options)
+    }
   }
 }

@@ -1,4 +1,4 @@
-import { InvalidOptionError } from '@firebreak/core'
+import { InvalidOptionError, type Runtime, systemRuntime } from '@firebreak/core'
 import { IdsError } from '../errors.ts'
 import { mariadbSegmentStore } from './mariadb-store.ts'
 import { postgresSegmentStore } from './postgres-store.ts'
@@ -6,12 +6,13 @@ import type { SegmentStore } from './segment-store.ts'
 import { sqliteSegmentStore } from './sqlite-store.ts'
 
 const connectTimeoutMs = 5000
+const transactionTimeoutMs = 15_000
 
 /**
  * Opens the store that an address names: `mysql://…` or `mariadb://…` (needs `mysql2`), `postgres://…` (needs `pg`), or
  * `sqlite:FILE`.
  */
-export async function openSegmentStore(address: string): Promise<SegmentStore> {
+export async function openSegmentStore(address: string, runtime: Runtime = systemRuntime): Promise<SegmentStore> {
   const scheme = address.match(/^([a-z]+):/)?.[1]
   switch (scheme) {
     case 'mysql':
@@ -27,7 +28,7 @@ export async function openSegmentStore(address: string): Promise<SegmentStore> {
         connectionLimit: 10,
         connectTimeout: connectTimeoutMs,
       })
-      return mariadbSegmentStore(pool, withoutPassword(url))
+      return mariadbSegmentStore(pool, withoutPassword(url), transactionTimeoutMs, runtime)
     }
     case 'postgres':
     case 'postgresql': {
@@ -36,7 +37,7 @@ export async function openSegmentStore(address: string): Promise<SegmentStore> {
       const pool = new pg.Pool({ connectionString: address, max: 10, connectionTimeoutMillis: connectTimeoutMs })
       // An idle connection that the server closes is not an error of ours: the next transaction opens another.
       pool.on('error', () => {})
-      return postgresSegmentStore(pool, withoutPassword(url))
+      return postgresSegmentStore(pool, withoutPassword(url), transactionTimeoutMs, runtime)
     }
     case 'sqlite':
       return sqliteSegmentStore(address.slice('sqlite:'.length))

@@ -1,4 +1,5 @@
-import { inTime } from './in-time.ts'
+import { type Runtime, systemRuntime } from '@firebreak/core'
+import { inTime } from '../time/in-time.ts'
 import { inTransaction, readSchema, type SegmentStore, SqlSegmentStore } from './segment-store.ts'
 
 /** What is used of a `pg` pool. */
@@ -15,13 +16,20 @@ interface PostgresConnection {
 const uniqueViolation = '23505'
 
 /** Segments in PostgreSQL, over a pool of the `pg` package. */
-export function postgresSegmentStore(pool: PostgresPool, name = 'postgres', timeoutMs = 15_000): SegmentStore {
+export function postgresSegmentStore(
+  pool: PostgresPool,
+  name = 'postgres',
+  timeoutMs = 15_000,
+  runtime: Runtime = systemRuntime,
+): SegmentStore {
+  const within = <T>(work: Promise<T>, what: string, onLate?: (value: T) => void) =>
+    inTime(work, runtime.timers, timeoutMs, `${what} ${name} took longer than ${timeoutMs} ms`, onLate)
   return new SqlSegmentStore({
     name,
     schema: readSchema('postgres'),
     textType: 'TEXT',
     async transaction(statements) {
-      const client = await inTime(pool.connect(), timeoutMs, `a connection to ${name}`, (late) => late.release())
+      const client = await within(pool.connect(), 'a connection to', (late) => late.release())
       try {
         const all = inTransaction(statements, async (sql, values) => {
           let index = 0
@@ -29,7 +37,7 @@ export function postgresSegmentStore(pool: PostgresPool, name = 'postgres', time
           const { rows, rowCount } = await client.query(numbered, values)
           return { rows: rows as Record<string, unknown>[], changed: rowCount ?? 0 }
         })
-        const results = await inTime(all, timeoutMs, `a transaction on ${name}`)
+        const results = await within(all, 'a transaction on')
         client.release()
         return results
       } catch (error) {

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { FakeClock, temporaryFolder, waitFor } from '@firebreak/testkit'
+import { systemRuntime } from '@firebreak/core'
+import { FakeClock, fakeRuntime, temporaryFolder, waitFor } from '@firebreak/testkit'
 import { afterEach, describe, expect, test } from 'vitest'
 import type { IdsAlarm } from '../node/node-options.ts'
 import { SegmentIds, type SegmentIdsOptions } from './segment-ids.ts'
@@ -98,7 +99,7 @@ test('the next segment is loaded when a tenth of the current one is used, not be
 
 test('the step follows how long segments last', async () => {
   const clock = new FakeClock()
-  const { ids, store } = await withTag(10, { clock })
+  const { ids, store } = await withTag(10, { runtime: { ...systemRuntime, clock } })
   const minute = 60_000
   const used = async (afterMs: number) => {
     clock.step(afterMs)
@@ -170,7 +171,7 @@ describe('a database that is down', () => {
 
   test('and only slow: callers wait up to waitTimeoutMs, the load goes on and helps the next ones', async () => {
     const clock = new FakeClock()
-    const { ids, store } = await withTag(10, { clock, timers: clock })
+    const { ids, store } = await withTag(10, { runtime: fakeRuntime(1, clock) })
     store.held = []
     const waiting = ids.next('t')
     await waitFor(() => store.held!.length === 1)
@@ -186,7 +187,7 @@ describe('a database that is down', () => {
     const store = new Gate()
     store.isDown = true
     const clock = new FakeClock()
-    const { ids, alarms } = await open([store], { clock })
+    const { ids, alarms } = await open([store], { runtime: { ...systemRuntime, clock } })
     await expect(ids.next('t')).rejects.toMatchObject({ code: 'FB_IDS_DATABASE_DOWN' })
     expect(alarms).toMatchObject([{ code: 'FB_IDS_DATABASE_DOWN' }])
     expect(ids.databases()).toMatchObject([{ name: 'gate', isUp: false }])
@@ -204,7 +205,7 @@ describe('tags', () => {
     const clock = new FakeClock()
     const path = join(temporaryFolder('tags'), 'ids.db')
     const store = sqliteSegmentStore(path)
-    const ids = await SegmentIds.start({ stores: [store], timers: clock })
+    const ids = await SegmentIds.start({ stores: [store], runtime: { ...systemRuntime, timers: clock } })
     opened.push(ids)
     const editor = new DatabaseSync(path)
     const minute = async (isSeen: () => boolean) => {

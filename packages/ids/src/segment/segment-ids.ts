@@ -1,11 +1,4 @@
-import {
-  type Clock,
-  InvalidOptionError,
-  steadyClock,
-  systemTimers,
-  type TimerHandle,
-  type Timers,
-} from '@firebreak/core'
+import { type Clock, InvalidOptionError, type Runtime, systemRuntime, type TimerHandle } from '@firebreak/core'
 import { IdsError, messageOf } from '../errors.ts'
 import type { IdsAlarm } from '../node/node-options.ts'
 import { type BufferOptions, type BufferStatus, SegmentBuffer } from './segment-buffer.ts'
@@ -25,10 +18,8 @@ export interface SegmentIdsOptions {
   readonly maxWaiters?: number
   /** Told of everything that needs a person. @default process.emitWarning */
   readonly onAlarm?: (alarm: IdsAlarm) => void
-  /** A clock that never steps, for how long segments last. @default the steady clock */
-  readonly clock?: Clock
   /** @default the system's */
-  readonly timers?: Timers
+  readonly runtime?: Runtime
 }
 
 /** One database for the console. */
@@ -74,13 +65,13 @@ export class SegmentIds {
     this.#stores = options.stores.map((store) => ({ store, rows: [], isKnown: false, error: undefined }))
     this.#onAlarm =
       options.onAlarm ?? (({ code, message }) => process.emitWarning(message, { type: 'FirebreakIds', code }))
-    this.#clock = options.clock ?? steadyClock
-    const timers = options.timers ?? systemTimers
+    const { clock, timers } = options.runtime ?? systemRuntime
+    this.#clock = clock
     this.#bufferOptions = {
       waitTimeoutMs: options.waitTimeoutMs ?? 1000,
       retryMs: options.retryMs ?? 200,
       maxWaiters: options.maxWaiters ?? 1_000_000,
-      clock: this.#clock,
+      clock,
       timers,
       onFailure: ({ code, message }) => this.#onAlarm({ code, message }),
       onRecovery: () => {},

@@ -1,5 +1,5 @@
 import { createServer, type Server, type Socket } from 'node:net'
-import { RequestError, RequestParser } from '@firebreak/core'
+import { RequestError, RequestParser, type Runtime, systemRuntime, type Timers } from '@firebreak/core'
 import type { IdService } from './id-service.ts'
 import { RespCommands, type RespConnectionState } from './resp-commands.ts'
 
@@ -16,6 +16,8 @@ export interface RespIdServerOptions {
   readonly maxConnections?: number
   /** A client that sends nothing for this long is closed, one that has yet to show its password after 10 s. @default 300000 */
   readonly idleTimeoutMs?: number
+  /** @default the system's */
+  readonly runtime?: Runtime
 }
 
 /** Ids are asked for with a few words. */
@@ -35,8 +37,9 @@ export class RespIdServer {
 
   private constructor(options: RespIdServerOptions) {
     this.#commands = new RespCommands(options.service, options.token)
+    const { timers } = options.runtime ?? systemRuntime
     this.#server = createServer({ noDelay: true }, (socket) => {
-      const connection = new Connection(socket, this.#commands, () => this.#connections.delete(connection))
+      const connection = new Connection(socket, this.#commands, timers, () => this.#connections.delete(connection))
       this.#connections.add(connection)
       connection.expect(options.idleTimeoutMs ?? 300_000)
     })
@@ -67,14 +70,16 @@ export class RespIdServer {
 class Connection {
   readonly #socket: Socket
   readonly #commands: RespCommands
+  readonly #timers: Timers
   readonly #parser = new RequestParser({ maxBulkBytes: maxRequestBytes, maxArguments: 1024 })
   readonly #state: RespConnectionState
   #unread: Buffer = nothing
   #isAnswering = false
 
-  constructor(socket: Socket, commands: RespCommands, onClose: () => void) {
+  constructor(socket: Socket, commands: RespCommands, timers: Timers, onClose: () => void) {
     this.#socket = socket
     this.#commands = commands
+    this.#timers = timers
     this.#state = commands.newConnection()
     socket.on('data', (chunk) => {
       this.#unread = this.#unread.length === 0 ? chunk : Buffer.concat([this.#unread, chunk])
@@ -92,15 +97,14 @@ class Connection {
       return
     }
     // From its beginning, whatever drips in meanwhile.
-    const timer = setTimeout(
+    const timer = this.#timers.setTimeout(
       () => {
         if (this.#state.isAllowed) this.#socket.setTimeout(idleTimeoutMs)
         else this.#socket.destroy()
       },
       Math.min(idleTimeoutMs, strangerTimeoutMs),
     )
-    timer.unref()
-    this.#socket.once('close', () => clearTimeout(timer))
+    this.#socket.once('close', () => timer.cancel())
   }
 
   end(): void {
@@ -137,7 +141,7 @@ class Connection {
           await this.#send(replies)
           replies = ''
           // The other connections have their turn.
-          await new Promise((resolve) => setImmediate(resolve))
+          await new Promise<void>((resolve) => void this.#timers.setImmediate(resolve))
         }
       }
     } catch (error) {

@@ -1,3 +1,4 @@
+import { systemRuntime } from '@firebreak/core'
 import { FakeClock } from '@firebreak/testkit'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -17,7 +18,7 @@ function codeOf(action: () => unknown): string | undefined {
 
 test('an id is 1 + 41 + 10 + 12 bits of time, worker and sequence', () => {
   const clock = new FakeClock(defaultEpochMs + 5)
-  const snowflake = new Snowflake({ workerId: 3, clock, random: () => 0.07 })
+  const snowflake = new Snowflake({ workerId: 3, clock, runtime: { ...systemRuntime, random: () => 0.07 } })
   expect(snowflake.nextBigInt()).toBe((5n << 22n) | (3n << 12n) | 7n)
   expect(snowflake.next()).toBe(String((5n << 22n) | (3n << 12n) | 8n))
 })
@@ -31,7 +32,8 @@ test('decode gives back time, worker and sequence for any of them, as text and a
       fc.integer({ min: 0, max: 1_600_000_000_000 }),
       (elapsedMs, workerId, sequence, epochMs) => {
         const clock = new FakeClock(epochMs + elapsedMs)
-        const snowflake = new Snowflake({ workerId, epochMs, clock, random: () => (sequence + 0.5) / 100 })
+        const runtime = { ...systemRuntime, random: () => (sequence + 0.5) / 100 }
+        const snowflake = new Snowflake({ workerId, epochMs, clock, runtime })
         const id = snowflake.next()
         const expected = { id, timestampMs: epochMs + elapsedMs, workerId, sequence }
         expect(decodeSnowflake(id, epochMs)).toMatchObject(expected)
@@ -76,7 +78,7 @@ test('text and BigInt ids of one generator are one increasing row over milliseco
 
 test('a used-up millisecond is waited out, and a clock that stands still is an error, not a spin for ever', () => {
   const clock = new FakeClock()
-  const snowflake = new Snowflake({ workerId: 1, clock, random: () => 0 })
+  const snowflake = new Snowflake({ workerId: 1, clock, runtime: { ...systemRuntime, random: () => 0 } })
   const ids = new Set(snowflake.nextMany(4096))
   expect(ids.size).toBe(4096)
   expect(codeOf(() => snowflake.next())).toBe('FB_IDS_CLOCK_STALLED')
@@ -94,7 +96,8 @@ test('a process that was not scheduled in the middle of a wait does not blame th
       return (steadyMs += 1000)
     },
   }
-  const snowflake = new Snowflake({ workerId: 1, clock, steady, random: () => 0 })
+  const runtime = { ...systemRuntime, clock: steady, random: () => 0 }
+  const snowflake = new Snowflake({ workerId: 1, clock, runtime })
   const ids = new Set(snowflake.nextMany(4097))
   expect(ids.size).toBe(4097)
 })
@@ -148,7 +151,7 @@ describe('a clock that steps back', () => {
         const snowflake = new Snowflake({
           workerId: 1,
           clock,
-          steady: { now: () => (runaway += 100) },
+          runtime: { ...systemRuntime, clock: { now: () => (runaway += 100) } },
         })
         let last = 0n
         for (const step of steps) {

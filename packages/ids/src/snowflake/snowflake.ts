@@ -1,4 +1,4 @@
-import { type Clock, InvalidOptionError, steadyClock, wallClock } from '@firebreak/core'
+import { type Clock, InvalidOptionError, type Runtime, systemRuntime } from '@firebreak/core'
 import { IdsError } from '../errors.ts'
 import { DecimalCounter } from './decimal-counter.ts'
 import { checkWorkerId, defaultEpochMs, idsPerMillisecond, maxElapsedMs } from './layout.ts'
@@ -23,12 +23,10 @@ export interface SnowflakeOptions {
   readonly mark?: TimeMark
   /** Ids are of later times than this. @default none */
   readonly afterMs?: number
-  /** @default the wall clock */
+  /** The clock that is in the ids. @default the runtime's wall clock */
   readonly clock?: Clock
-  /** A clock that never steps, for the bounds of waits. @default the steady clock */
-  readonly steady?: Clock
-  /** @default Math.random */
-  readonly random?: () => number
+  /** @default the system's */
+  readonly runtime?: Runtime
 }
 
 const sequenceStarts = 100
@@ -69,9 +67,10 @@ export class Snowflake {
   constructor(options: SnowflakeOptions) {
     this.workerId = checkWorkerId(options.workerId)
     this.epochMs = options.epochMs ?? defaultEpochMs
-    this.#clock = options.clock ?? wallClock
-    this.#steady = options.steady ?? steadyClock
-    this.#random = options.random ?? Math.random
+    const { runtime = systemRuntime } = options
+    this.#clock = options.clock ?? runtime.wallClock
+    this.#steady = runtime.clock
+    this.#random = runtime.random
     this.#maxBackwardMs = options.maxBackwardMs ?? 5
     this.#mark = options.mark
     if (!Number.isInteger(this.epochMs) || this.epochMs < 0 || this.epochMs > this.#clock.now()) {

@@ -1,21 +1,14 @@
 import { loadScript, type Redis, type RedisClient, type RedisReply, replyErrorCode, toRedis } from '@firebreak/redis'
-import { checkAddress, formatAddress, type NodeAddress, parseAddress } from '../address/node-address.ts'
+import type { NodeAddress } from '../address/node-address.ts'
 import { IdsError, messageOf } from '../errors.ts'
-import { workerCount } from '../snowflake/layout.ts'
-import {
-  addressTaken,
-  type ClaimOptions,
-  defaultRecycleAfterMs,
-  defaultSessionTimeoutMs,
-  newOwner,
-  parseRecord,
-  pickRecyclable,
-  type RegisteredWorker,
-  type RegistryOptions,
-  type WorkerRecord,
-  type WorkerRegistry,
-  workerLost,
-  workersFull,
+import { inTime } from '../time/in-time.ts'
+import { RegistryMember, type StoredRecord } from './registry-member.ts'
+import type {
+  ClaimOptions,
+  RegisteredWorker,
+  RegistryOptions,
+  WorkerRecord,
+  WorkerRegistry,
 } from './worker-registry.ts'
 
 const claimScript = loadScript(new URL('./claim.lua', import.meta.url))
@@ -37,75 +30,67 @@ export interface RedisRegistryOptions extends RegistryOptions {
  */
 export class RedisRegistry implements WorkerRegistry {
   readonly kind = 'redis'
-  readonly owner: string = newOwner()
+  readonly #member: RegistryMember
   readonly #redis: Redis
-  readonly #address: NodeAddress
-  readonly #name: string
   readonly #forever: string
   readonly #temporary: string
-  readonly #sessionTimeoutMs: number
-  readonly #recycleAfterMs: number
   readonly #requestTimeoutMs: number
 
   constructor(options: RedisRegistryOptions) {
-    this.#address = checkAddress(options.address)
-    this.#name = formatAddress(this.#address)
+    this.#member = new RegistryMember(options)
     const root = options.root ?? 'firebreak:ids'
     this.#forever = `{${root}}:leaf_forever`
     this.#temporary = `{${root}}:leaf_temporary`
-    this.#sessionTimeoutMs = options.sessionTimeoutMs ?? defaultSessionTimeoutMs
-    this.#recycleAfterMs = options.recycleAfterMs ?? defaultRecycleAfterMs
     this.#requestTimeoutMs = options.requestTimeoutMs ?? 3000
     this.#redis = toRedis(options.redis)
   }
 
-  async claim({ waitMs, predecessor = '' }: ClaimOptions): Promise<void> {
-    const deadline = performance.now() + waitMs
-    for (;;) {
-      const args = [this.#name, this.owner, predecessor, this.#sessionTimeoutMs]
-      const holder = await this.#ask(() => this.#redis.run(claimScript, [this.#temporary], args))
-      if (holder === '') return
-      if (performance.now() >= deadline) throw addressTaken(this.#address, String(holder))
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
+  get owner(): string {
+    return this.#member.owner
+  }
+
+  claim({ waitMs, predecessor = '' }: ClaimOptions): Promise<void> {
+    return this.#member.claim(waitMs, async () => {
+      const holder = await this.#claim(predecessor, this.#member.sessionTimeoutMs)
+      return holder === '' ? undefined : holder
+    })
   }
 
   async own(): Promise<RegisteredWorker[]> {
-    return (await this.#workers()).filter(({ record }) => formatAddress(record) === this.#name)
+    return this.#member.own(await this.#all())
   }
 
   async peers(): Promise<NodeAddress[]> {
-    return (await this.#live()).filter((name) => name !== this.#name).flatMap((name) => parseAddress(name) ?? [])
+    return this.#member.peers(await this.#live())
   }
 
-  async register(record: WorkerRecord): Promise<number> {
-    for (;;) {
-      const taken = new Set((await this.#all()).map(([workerId]) => workerId))
-      const free = Array.from({ length: workerCount }, (_, index) => index).find((index) => !taken.has(index))
-      if (free !== undefined) {
-        if (await this.#swap(free, '', record)) return free
-        continue
-      }
-      const old = pickRecyclable(await this.#workers(), await this.#live(), record.timestamp, this.#recycleAfterMs)
-      if (old === undefined) throw workersFull(this.#recycleAfterMs)
-      if (await this.#swap(old.workerId, old.version, record)) return old.workerId
+  register(record: WorkerRecord): Promise<number> {
+    const table = {
+      all: () => this.#all(),
+      live: () => this.#live(),
+      write: (workerId: number, value: WorkerRecord, version = '') => this.#swap(workerId, version, value),
     }
+    return this.#member.register(table, record)
   }
 
   async adopt(worker: RegisteredWorker, record: WorkerRecord): Promise<void> {
-    if (!(await this.#swap(worker.workerId, worker.version, record))) throw workerLost(worker.workerId, this.#address)
+    if (!(await this.#swap(worker.workerId, worker.version, record))) throw this.#member.lost(worker.workerId)
   }
 
   async report(workerId: number, record: WorkerRecord): Promise<void> {
     const found = String((await this.#ask(() => this.#redis.send(['HGET', this.#forever, workerId]))) ?? '')
-    const isOurs = parseRecord(found)?.owner === this.owner
-    if (!isOurs || !(await this.#swap(workerId, found, record))) throw workerLost(workerId, this.#address)
+    this.#member.checkOwned(workerId, found)
+    if (!(await this.#swap(workerId, found, record))) throw this.#member.lost(workerId)
   }
 
   async close(): Promise<void> {
-    await this.#ask(() => this.#redis.run(claimScript, [this.#temporary], [this.#name, this.owner, '', 0])).catch(
-      () => {},
-    )
+    await this.#claim('', 0).catch(() => {})
+  }
+
+  /** Takes or renews the claim, or with `standsMs` 0 gives it up; gives the owner that has the address, '' for us. */
+  async #claim(predecessor: string, standsMs: number): Promise<string> {
+    const args = [this.#member.name, this.owner, predecessor, standsMs]
+    return String(await this.#ask(() => this.#redis.run(claimScript, [this.#temporary], args)))
   }
 
   async #swap(workerId: number, expected: string, record: WorkerRecord): Promise<boolean> {
@@ -113,19 +98,13 @@ export class RedisRegistry implements WorkerRegistry {
     return Number(await this.#ask(() => this.#redis.run(swapScript, [this.#forever], args))) === 1
   }
 
-  async #all(): Promise<[workerId: number, text: string][]> {
+  async #all(): Promise<StoredRecord[]> {
     const reply = await this.#ask(() => this.#redis.send(['HGETALL', this.#forever]))
     // RESP2 gives a flat list, RESP3 a map.
     const flat = Array.isArray(reply) ? reply.map(String) : Object.entries(reply as Record<string, string>).flat()
-    return flat.flatMap((text, index) =>
-      index % 2 === 0 ? [[Number(text), flat[index + 1]!] as [number, string]] : [],
-    )
-  }
-
-  async #workers(): Promise<RegisteredWorker[]> {
-    return (await this.#all()).flatMap(([workerId, text]) => {
-      const record = parseRecord(text)
-      return record === undefined || !(workerId < workerCount) ? [] : [{ workerId, record, version: text }]
+    return flat.flatMap((field, index) => {
+      const text = flat[index + 1]!
+      return index % 2 === 0 ? [{ workerId: Number(field), text, version: text }] : []
     })
   }
 
@@ -135,20 +114,12 @@ export class RedisRegistry implements WorkerRegistry {
 
   /** One command with a deadline: a client that waits for its connection must not make us wait too. */
   async #ask(command: () => Promise<RedisReply>): Promise<RedisReply> {
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(
-        () => reject(new Error(`no answer within ${this.#requestTimeoutMs} ms`)),
-        this.#requestTimeoutMs,
-      )
-    })
     try {
-      return await Promise.race([command(), late])
+      const sentence = `no answer within ${this.#requestTimeoutMs} ms`
+      return await inTime(command(), this.#member.runtime.timers, this.#requestTimeoutMs, sentence)
     } catch (error) {
       const what = replyErrorCode(error) === undefined ? 'cannot be asked' : 'answered with an error'
       throw new IdsError('FB_IDS_REGISTRY_DOWN', `Redis ${what} (${messageOf(error)})`, {}, { cause: error })
-    } finally {
-      clearTimeout(timer)
     }
   }
 }

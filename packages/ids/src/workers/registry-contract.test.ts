@@ -41,7 +41,7 @@ const now = 1_700_000_000_000
 const day = 86_400_000
 
 function recordOf(registry: WorkerRegistry, port: number, timestamp = now): WorkerRecord {
-  return { ip: '10.0.0.1', port, timestamp, mark: timestamp, owner: registry.owner, runsAlone: false }
+  return { ip: '10.0.0.1', port, timestamp, mark: timestamp, owner: registry.owner, runsAlone: false, isHeld: false }
 }
 
 async function fillEtcd(root: string, workerId: number, record: WorkerRecord): Promise<number> {

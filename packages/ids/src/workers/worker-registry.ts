@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import type { Runtime } from '@firebreak/core'
 import { formatAddress, type NodeAddress } from '../address/node-address.ts'
 import { IdsError } from '../errors.ts'
 
@@ -14,6 +14,8 @@ export interface WorkerRecord {
   readonly owner: string
   /** The node has a cache file and goes on without the registry, past the mark. */
   readonly runsAlone: boolean
+  /** The node holds the worker id and has yet to give its first id. */
+  readonly isHeld: boolean
 }
 
 /** A record with its worker id, and what the registry needs to change exactly this state of it. */
@@ -66,15 +68,12 @@ export interface RegistryOptions {
   readonly recycleAfterMs?: number
   /** What all names in the registry start with, for several fleets on one. @default none */
   readonly root?: string
+  /** @default the system's */
+  readonly runtime?: Runtime
 }
 
 export const defaultSessionTimeoutMs = 6000
 export const defaultRecycleAfterMs = 86_400_000
-
-/** A new random name for this process. */
-export function newOwner(): string {
-  return randomUUID()
-}
 
 /** Reads a record; Leaf's own `{ip, port, timestamp}` is one too. Undefined where it is none. */
 export function parseRecord(text: string): WorkerRecord | undefined {
@@ -84,12 +83,20 @@ export function parseRecord(text: string): WorkerRecord | undefined {
   } catch {
     return undefined
   }
-  const { ip, timestamp, mark = timestamp, owner = '', runsAlone = true } = value ?? {}
+  const { ip, timestamp, mark = timestamp, owner = '', runsAlone = true, isHeld = false } = value ?? {}
   // Leaf writes the port as text.
   const port = Number(value?.port)
   if (typeof ip !== 'string' || !Number.isInteger(port)) return undefined
   if (!Number.isSafeInteger(timestamp) || !Number.isSafeInteger(mark) || typeof owner !== 'string') return undefined
-  return { ip, port, timestamp: timestamp!, mark: mark!, owner, runsAlone: runsAlone !== false }
+  return {
+    ip,
+    port,
+    timestamp: timestamp!,
+    mark: mark!,
+    owner,
+    runsAlone: runsAlone !== false,
+    isHeld: isHeld === true,
+  }
 }
 
 /**

@@ -1,21 +1,14 @@
-import { checkAddress, formatAddress, type NodeAddress, parseAddress } from '../address/node-address.ts'
+import type { NodeAddress } from '../address/node-address.ts'
 import { workerCount } from '../snowflake/layout.ts'
 import { isZooKeeperError, type ZooKeeperOperation } from '../zookeeper/operations.ts'
 import { ZooKeeperClient, type ZooKeeperClientOptions } from '../zookeeper/zookeeper-client.ts'
-import {
-  addressTaken,
-  type ClaimOptions,
-  defaultRecycleAfterMs,
-  defaultSessionTimeoutMs,
-  newOwner,
-  parseRecord,
-  pickRecyclable,
-  type RegisteredWorker,
-  type RegistryOptions,
-  type WorkerRecord,
-  type WorkerRegistry,
-  workerLost,
-  workersFull,
+import { freeWorkerId, RegistryMember, type StoredRecord, toWorkers } from './registry-member.ts'
+import type {
+  ClaimOptions,
+  RegisteredWorker,
+  RegistryOptions,
+  WorkerRecord,
+  WorkerRegistry,
 } from './worker-registry.ts'
 
 /** How nodes register in ZooKeeper. */
@@ -34,54 +27,47 @@ export interface ZooKeeperRegistryOptions extends RegistryOptions, ZooKeeperClie
  */
 export class ZooKeeperRegistry implements WorkerRegistry {
   readonly kind = 'zookeeper'
-  readonly owner: string = newOwner()
+  readonly #member: RegistryMember
   readonly #client: ZooKeeperClient
-  readonly #address: NodeAddress
-  readonly #name: string
   readonly #forever: string
   readonly #temporary: string
-  readonly #recycleAfterMs: number
   readonly #paths = new Map<number, string>()
 
   constructor(options: ZooKeeperRegistryOptions) {
-    this.#address = checkAddress(options.address)
-    this.#name = formatAddress(this.#address)
+    this.#member = new RegistryMember(options)
     const root = (options.root ?? '').replace(/\/+$/, '')
     this.#forever = `${root}/leaf_forever`
     this.#temporary = `${root}/leaf_temporary`
-    this.#recycleAfterMs = options.recycleAfterMs ?? defaultRecycleAfterMs
-    this.#client = new ZooKeeperClient({
-      ...options,
-      sessionTimeoutMs: options.sessionTimeoutMs ?? defaultSessionTimeoutMs,
-    })
+    this.#client = new ZooKeeperClient({ ...options, sessionTimeoutMs: this.#member.sessionTimeoutMs })
+  }
+
+  get owner(): string {
+    return this.#member.owner
   }
 
   async claim({ waitMs, predecessor }: ClaimOptions): Promise<void> {
     await this.#client.connect()
-    const path = `${this.#temporary}/${this.#name}`
-    const deadline = performance.now() + waitMs
-    for (;;) {
-      // Read first: this comes every few seconds, and a create that fails costs the ensemble a write.
-      const found = await this.#client.getData(path)
-      if (found === undefined) {
-        if (await this.#createClaim(path)) return
-        continue
-      }
-      const owner = ownerOf(found.data)
-      if (owner === this.owner && found.stat.ephemeralOwner === this.#client.sessionId) return
-      if (owner === this.owner || (predecessor !== undefined && owner === predecessor)) {
+    const path = `${this.#temporary}/${this.#member.name}`
+    await this.#member.claim(waitMs, async () => {
+      for (;;) {
+        // Read first: this comes every few seconds, and a create that fails costs the ensemble a write.
+        const found = await this.#client.getData(path)
+        if (found === undefined) {
+          if (await this.#createClaim(path)) return undefined
+          continue
+        }
+        const owner = ownerOf(found.data)
+        if (owner === this.owner && found.stat.ephemeralOwner === this.#client.sessionId) return undefined
+        if (owner !== this.owner && (predecessor === undefined || owner !== predecessor)) return owner
         // Of an expired session of ours, or of a process that is dead: it would go by itself, later.
         await this.#client.delete(path, found.stat.version).catch(() => {})
-        continue
       }
-      if (performance.now() >= deadline) throw addressTaken(this.#address, owner)
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
+    })
   }
 
   /** False where somebody was faster, or the tree was not there and now is. */
   async #createClaim(path: string): Promise<boolean> {
-    const { ip, port } = this.#address
+    const { ip, port } = this.#member.address
     try {
       await this.#client.create(path, JSON.stringify({ ip, port, owner: this.owner }), 'ephemeral')
       return true
@@ -96,17 +82,16 @@ export class ZooKeeperRegistry implements WorkerRegistry {
 
   async own(): Promise<RegisteredWorker[]> {
     const names = await this.#client.getChildren(this.#forever)
-    return this.#read(names.filter((name) => name.startsWith(`${this.#name}-`)))
+    return this.#read(names.filter((name) => name.startsWith(`${this.#member.name}-`)))
   }
 
   async peers(): Promise<NodeAddress[]> {
-    const names = await this.#client.getChildren(this.#temporary)
-    return names.filter((name) => name !== this.#name).flatMap((name) => parseAddress(name) ?? [])
+    return this.#member.peers(await this.#client.getChildren(this.#temporary))
   }
 
   async register(record: WorkerRecord): Promise<number> {
     const created = await this.#client.create(
-      `${this.#forever}/${this.#name}-`,
+      `${this.#forever}/${this.#member.name}-`,
       JSON.stringify(record),
       'persistent-sequential',
     )
@@ -125,8 +110,8 @@ export class ZooKeeperRegistry implements WorkerRegistry {
 
   async report(workerId: number, record: WorkerRecord): Promise<void> {
     const found = await this.#client.getData(this.#pathOf(workerId))
-    if (found === undefined || parseRecord(found.data)?.owner !== this.owner) throw workerLost(workerId, this.#address)
-    await this.#write(workerId, record, found.stat.version)
+    this.#member.checkOwned(workerId, found?.data)
+    await this.#write(workerId, record, found!.stat.version)
   }
 
   async close(): Promise<void> {
@@ -138,27 +123,25 @@ export class ZooKeeperRegistry implements WorkerRegistry {
       await this.#client.setData(this.#pathOf(workerId), JSON.stringify(record), version)
     } catch (error) {
       if (isZooKeeperError(error, 'NO_NODE') || isZooKeeperError(error, 'BAD_VERSION')) {
-        throw workerLost(workerId, this.#address)
+        throw this.#member.lost(workerId)
       }
       throw error
     }
   }
 
   #pathOf(workerId: number): string {
-    return this.#paths.get(workerId) ?? `${this.#forever}/${nodeName(this.#name, workerId)}`
+    return this.#paths.get(workerId) ?? `${this.#forever}/${nodeName(this.#member.name, workerId)}`
   }
 
   async #read(names: readonly string[]): Promise<RegisteredWorker[]> {
-    const workers = await Promise.all(
-      names.map(async (name): Promise<RegisteredWorker | undefined> => {
+    const found = await Promise.all(
+      names.map(async (name): Promise<StoredRecord[]> => {
         const workerId = numberOf(name)
-        const found = workerId < workerCount ? await this.#client.getData(`${this.#forever}/${name}`) : undefined
-        const record = found && parseRecord(found.data)
-        if (found === undefined || record === undefined) return undefined
-        return { workerId, record, version: String(found.stat.version) }
+        const node = workerId < workerCount ? await this.#client.getData(`${this.#forever}/${name}`) : undefined
+        return node === undefined ? [] : [{ workerId, text: node.data, version: String(node.stat.version) }]
       }),
     )
-    return workers.filter((worker) => worker !== undefined).sort((a, b) => a.workerId - b.workerId)
+    return toWorkers(found.flat()).sort((a, b) => a.workerId - b.workerId)
   }
 
   /** Takes a number that was freed by hand, or that of a node unheard of for long. */
@@ -167,18 +150,16 @@ export class ZooKeeperRegistry implements WorkerRegistry {
       const parent = await this.#client.exists(this.#forever)
       const names = await this.#client.getChildren(this.#forever)
       const taken = new Map(names.map((name) => [numberOf(name), name]))
-      const free = Array.from({ length: workerCount }, (_, index) => index).find((index) => !taken.has(index))
       const steps: ZooKeeperOperation[] = [{ kind: 'setData', path: this.#forever, data: '', version: parent!.version }]
-      let workerId = free
+      let workerId = freeWorkerId(taken.keys())
       if (workerId === undefined) {
         const live = await this.#client.getChildren(this.#temporary)
-        const old = pickRecyclable(await this.#read(names), live, record.timestamp, this.#recycleAfterMs)
-        if (old === undefined) throw workersFull(this.#recycleAfterMs)
+        const old = this.#member.pickRecyclable(await this.#read(names), live, record.timestamp)
         workerId = old.workerId
         const path = `${this.#forever}/${taken.get(workerId)}`
         steps.push({ kind: 'delete', path, version: Number(old.version) })
       }
-      const path = `${this.#forever}/${nodeName(this.#name, workerId)}`
+      const path = `${this.#forever}/${nodeName(this.#member.name, workerId)}`
       steps.push({ kind: 'create', path, data: JSON.stringify(record), mode: 'persistent' })
       try {
         await this.#client.multi(steps)

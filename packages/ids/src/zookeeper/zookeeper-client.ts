@@ -1,4 +1,4 @@
-import { InvalidOptionError } from '@firebreak/core'
+import { InvalidOptionError, type Runtime, systemRuntime, type TimerHandle } from '@firebreak/core'
 import type { JuteReader } from './jute.ts'
 import { JuteWriter } from './jute.ts'
 import {
@@ -14,6 +14,7 @@ import {
   type ZooKeeperStat,
 } from './operations.ts'
 import {
+  type ConnectionLimits,
   type ServerAddress,
   ZooKeeperConnection,
   type ZooKeeperSession,
@@ -32,6 +33,8 @@ export interface ZooKeeperClientOptions {
   readonly requestTimeoutMs?: number
   /** `user:password` of ZooKeeper's digest scheme; new nodes are then for this user alone. @default none */
   readonly auth?: string
+  /** @default the system's */
+  readonly runtime?: Runtime
 }
 
 /** What happened to the session. */
@@ -50,14 +53,14 @@ const maxRetryMs = 2000
 export class ZooKeeperClient {
   readonly #servers: readonly ServerAddress[]
   readonly #sessionTimeoutMs: number
-  readonly #limits: { connectTimeoutMs: number; requestTimeoutMs: number }
+  readonly #limits: ConnectionLimits
   readonly #auth: string | undefined
   readonly #listeners = new Set<(event: SessionEvent) => void>()
   #connection: ZooKeeperConnection | undefined
   #session: ZooKeeperSession
   #connecting: Promise<void> | undefined
   #isWanted = false
-  #retry: NodeJS.Timeout | undefined
+  #retry: TimerHandle | undefined
   #retryMs = firstRetryMs
   #nextServer = 0
 
@@ -67,6 +70,7 @@ export class ZooKeeperClient {
     this.#limits = {
       connectTimeoutMs: options.connectTimeoutMs ?? 2000,
       requestTimeoutMs: options.requestTimeoutMs ?? 3000,
+      runtime: options.runtime ?? systemRuntime,
     }
     this.#auth = options.auth
     this.#session = { ...noSession, timeoutMs: this.#sessionTimeoutMs }
@@ -95,7 +99,7 @@ export class ZooKeeperClient {
   async connect(): Promise<void> {
     this.#isWanted = true
     if (this.#connection !== undefined) return
-    clearTimeout(this.#retry)
+    this.#retry?.cancel()
     this.#connecting ??= this.#connectOnce().finally(() => {
       this.#connecting = undefined
     })
@@ -161,7 +165,7 @@ export class ZooKeeperClient {
   /** Ends the session, and its ephemeral nodes with it, where the server can be told. */
   async close(): Promise<void> {
     this.#isWanted = false
-    clearTimeout(this.#retry)
+    this.#retry?.cancel()
     const connection = this.#connection
     this.#connection = undefined
     await connection?.request(opCodes.close, Buffer.alloc(0), 'close').catch(() => {})
@@ -238,9 +242,8 @@ export class ZooKeeperClient {
 
   #retryLater(): void {
     if (!this.#isWanted) return
-    clearTimeout(this.#retry)
-    this.#retry = setTimeout(() => this.connect().catch(() => {}), this.#retryMs)
-    this.#retry.unref()
+    this.#retry?.cancel()
+    this.#retry = this.#limits.runtime.timers.setTimeout(() => void this.connect().catch(() => {}), this.#retryMs)
     this.#retryMs = Math.min(maxRetryMs, this.#retryMs * 2)
   }
 

@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net'
+import type { Runtime, TimerHandle } from '@firebreak/core'
 import { IdsError, messageOf } from '../errors.ts'
 import { JuteReader, JuteWriter } from './jute.ts'
 import { opCodes, ZooKeeperError } from './operations.ts'
@@ -21,7 +22,14 @@ interface Waiting {
   readonly call: string
   resolve(reader: JuteReader): void
   reject(error: Error): void
-  readonly timer: NodeJS.Timeout
+  readonly timer: TimerHandle
+}
+
+/** How long a connection waits, and by which clock. */
+export interface ConnectionLimits {
+  readonly connectTimeoutMs: number
+  readonly requestTimeoutMs: number
+  readonly runtime: Runtime
 }
 
 const pingXid = -2
@@ -45,39 +53,39 @@ export function zooKeeperDown(what: string, cause?: unknown): IdsError {
 export class ZooKeeperConnection {
   readonly session: ZooKeeperSession
   readonly #socket: Socket
-  readonly #requestTimeoutMs: number
+  readonly #limits: ConnectionLimits
   readonly #waiting = new Map<number, Waiting>()
   readonly #onClose: (connection: ZooKeeperConnection) => void
-  readonly #pinger: NodeJS.Timeout
+  readonly #pinger: TimerHandle
   #unread: Buffer
   #nextXid = 1
-  #heardAt = performance.now()
+  #heardAt: number
   #isClosed = false
 
   private constructor(
     socket: Socket,
     session: ZooKeeperSession,
     rest: Buffer,
-    requestTimeoutMs: number,
+    limits: ConnectionLimits,
     onClose: (connection: ZooKeeperConnection) => void,
   ) {
     this.#socket = socket
     this.session = session
     this.#unread = rest
-    this.#requestTimeoutMs = requestTimeoutMs
+    this.#limits = limits
+    this.#heardAt = limits.runtime.clock.now()
     this.#onClose = onClose
     socket.on('data', (chunk) => this.#read(chunk))
     socket.on('error', () => {})
     socket.on('close', () => this.#end('the connection was lost'))
-    this.#pinger = setInterval(() => this.#ping(), session.timeoutMs / 3)
-    this.#pinger.unref()
+    this.#pinger = limits.runtime.timers.setInterval(() => this.#ping(), session.timeoutMs / 3)
   }
 
   /** Connects and shakes hands; a session that the server no longer knows comes back with a timeout of 0. */
   static open(
     server: ServerAddress,
     session: ZooKeeperSession,
-    limits: { connectTimeoutMs: number; requestTimeoutMs: number },
+    limits: ConnectionLimits,
     onClose: (connection: ZooKeeperConnection) => void,
   ): Promise<ZooKeeperConnection> {
     return new Promise((resolve, reject) => {
@@ -85,13 +93,13 @@ export class ZooKeeperConnection {
       const socket = connect({ host: server.host, port: server.port, noDelay: true })
       let received = Buffer.alloc(0)
       const fail = (what: string, cause?: unknown) => {
-        clearTimeout(timer)
+        timer.cancel()
         socket.removeAllListeners()
         socket.on('error', () => {})
         socket.destroy()
         reject(zooKeeperDown(what, cause))
       }
-      const timer = setTimeout(
+      const timer = limits.runtime.timers.setTimeout(
         () => fail(`${place} did not answer the handshake within ${limits.connectTimeoutMs} ms`),
         limits.connectTimeoutMs,
       )
@@ -104,7 +112,7 @@ export class ZooKeeperConnection {
       socket.on('data', (chunk) => {
         received = Buffer.concat([received, chunk])
         if (received.length < 4 || received.length < 4 + received.readInt32BE()) return
-        clearTimeout(timer)
+        timer.cancel()
         socket.removeAllListeners()
         const length = received.readInt32BE()
         const reader = new JuteReader(received.subarray(4, 4 + length))
@@ -118,7 +126,7 @@ export class ZooKeeperConnection {
           return
         }
         const rest = Buffer.from(received.subarray(4 + length))
-        resolve(new ZooKeeperConnection(socket, granted, rest, limits.requestTimeoutMs, onClose))
+        resolve(new ZooKeeperConnection(socket, granted, rest, limits, onClose))
       })
     })
   }
@@ -128,12 +136,13 @@ export class ZooKeeperConnection {
     if (this.#isClosed) return Promise.reject(zooKeeperDown(`${call}: the connection is closed`))
     const xid = type === opCodes.auth ? -4 : this.#nextXid++
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
+      const { requestTimeoutMs, runtime } = this.#limits
+      const timer = runtime.timers.setTimeout(() => {
         this.#waiting.delete(xid)
-        reject(zooKeeperDown(`${call} was not answered within ${this.#requestTimeoutMs} ms`))
+        reject(zooKeeperDown(`${call} was not answered within ${requestTimeoutMs} ms`))
         // Replies come in the order of requests: after a lost one, nothing on this connection can be trusted to come.
         this.#socket.destroy()
-      }, this.#requestTimeoutMs)
+      }, requestTimeoutMs)
       this.#waiting.set(xid, { call, resolve, reject, timer })
       this.#socket.write(new JuteWriter().int(xid).int(type).raw(body).packet())
     })
@@ -145,7 +154,7 @@ export class ZooKeeperConnection {
   }
 
   #ping(): void {
-    if (performance.now() - this.#heardAt > (this.session.timeoutMs * 2) / 3) {
+    if (this.#limits.runtime.clock.now() - this.#heardAt > (this.session.timeoutMs * 2) / 3) {
       this.#socket.destroy()
       return
     }
@@ -153,7 +162,7 @@ export class ZooKeeperConnection {
   }
 
   #read(chunk: Buffer): void {
-    this.#heardAt = performance.now()
+    this.#heardAt = this.#limits.runtime.clock.now()
     this.#unread = this.#unread.length === 0 ? chunk : Buffer.concat([this.#unread, chunk])
     for (;;) {
       if (this.#unread.length < 4) return
@@ -177,7 +186,7 @@ export class ZooKeeperConnection {
     const waiting = this.#waiting.get(xid)
     if (waiting === undefined) return
     this.#waiting.delete(xid)
-    clearTimeout(waiting.timer)
+    waiting.timer.cancel()
     if (errorNumber === 0) waiting.resolve(reader)
     else waiting.reject(new ZooKeeperError(errorNumber, waiting.call))
   }
@@ -185,9 +194,9 @@ export class ZooKeeperConnection {
   #end(why: string): void {
     if (this.#isClosed) return
     this.#isClosed = true
-    clearInterval(this.#pinger)
+    this.#pinger.cancel()
     for (const { call, reject, timer } of this.#waiting.values()) {
-      clearTimeout(timer)
+      timer.cancel()
       reject(zooKeeperDown(`${call}: ${why}`))
     }
     this.#waiting.clear()

@@ -71,12 +71,24 @@ export class RuleService {
   /** Puts a policy into force; its version. */
   load(policy: Policy, origin = 'api'): number {
     const version = this.#current.version + 1
+    this.put({ version, loadedAtMs: this.#clock.now(), origin, policy })
+    return version
+  }
+
+  /** Puts a policy into force under a version that was given elsewhere; one that is not above the current is refused. */
+  put(given: PolicyVersion): void {
+    const { version, policy } = given
+    if (version <= this.version) throw new RangeError(`version ${version} is not above ${this.version}`)
     const next = new CompiledPolicy(policy, version)
     const before = new Map(this.#current.rules.map((rule) => [writeRule(rule.rule), rule.counts]))
     for (const rule of next.rules) Object.assign(rule.counts, before.get(writeRule(rule.rule)))
-    this.#history.add({ version, loadedAtMs: this.#clock.now(), origin, policy })
+    this.#history.add(given)
     this.#current = next
-    return version
+  }
+
+  /** A policy that is kept; `FB_POLICY_VERSION` where it is not. */
+  versionOf(version: number): PolicyVersion {
+    return this.#history.get(version)
   }
 
   /** Puts an earlier policy into force again, under a new version. */

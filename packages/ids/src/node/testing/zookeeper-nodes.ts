@@ -84,6 +84,8 @@ export async function start(
       address,
       cacheFile: place.cacheFile,
       reportEveryMs: 50,
+      // Nothing empties the registry here: nobody waits, and a busy machine is no pause.
+      settleMs: 0,
       registryAheadMs: 2000,
       markAheadMs: 200,
       claimWaitMs: 0,

@@ -1,20 +1,28 @@
+import type { TimerHandle, Timers } from '@firebreak/core'
+
 /** The promise's own outcome, or an error after `timeoutMs`; what it gives later goes to `onLate`. */
 export async function inTime<T>(
   promise: Promise<T>,
+  timers: Timers,
   timeoutMs: number,
-  what: string,
+  sentence: string,
   onLate: (value: T) => void = () => {},
 ): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
+  let timer: TimerHandle | undefined
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
+    timer = timers.setTimeout(() => {
       promise.then(onLate, () => {})
-      reject(new Error(`${what} took longer than ${timeoutMs} ms`))
+      reject(new Error(sentence))
     }, timeoutMs)
   })
   try {
     return await Promise.race([promise, late])
   } finally {
-    clearTimeout(timer)
+    timer?.cancel()
   }
+}
+
+/** Waits for this long. */
+export function sleep(timers: Timers, delayMs: number): Promise<void> {
+  return new Promise((resolve) => void timers.setTimeout(resolve, delayMs))
 }

@@ -1,0 +1,127 @@
+import { FirebreakError, type Runtime, type TimerHandle } from '@firebreak/core'
+import { type Policy, parsePolicy, type RuleService, writePolicyDocument } from '@firebreak/limits/policy'
+import type { HubStore, StoredPolicy } from '../store/hub-store.ts'
+
+/** A change of the policy in force. */
+export interface PolicyChange {
+  readonly policy: Policy
+  /** The file or call that it came from. */
+  readonly origin: string
+  /** Who made it, for the audit. */
+  readonly who: string
+  /** The version that is to be replaced; another one in force is a conflict. @default whichever is in force */
+  readonly expected?: number | undefined
+}
+
+/** Where changes of a policy go; gives the new version. */
+export type ChangePolicy = (change: PolicyChange) => number | Promise<number>
+
+/** Changes of a policy that lives in this process alone. */
+export function changeInProcess(service: RuleService): ChangePolicy {
+  return ({ policy, origin, expected }) => {
+    checkExpected(service, expected)
+    return service.load(policy, origin)
+  }
+}
+
+const lookEveryMs = 1000
+
+/**
+ * Keeps the policy of a hub's rule service in the hub's store: a restart goes on with the newest version, and hubs that
+ * share a store have the same one within a second. A version is in the store, with its audit entry, before it is in force.
+ */
+export class PolicyKeeper {
+  readonly #service: RuleService
+  readonly #store: HubStore
+  readonly #runtime: Runtime
+  readonly #onTrouble: (error: Error) => void
+  #timer: TimerHandle | undefined
+  #isLooking = false
+
+  constructor(service: RuleService, store: HubStore, runtime: Runtime, onTrouble: (error: Error) => void) {
+    this.#service = service
+    this.#store = store
+    this.#runtime = runtime
+    this.#onTrouble = onTrouble
+  }
+
+  /** Goes on with what the store has; a store that never had a policy begins with the given one. */
+  async open(first: { readonly policy: Policy; readonly origin: string } | undefined): Promise<void> {
+    await this.#takeOver()
+    if (this.#service.version === 0 && first !== undefined)
+      await this.change({ ...first, who: 'file', expected: 0 }).catch(ignoreConflict)
+    if (this.#store.board === undefined) return
+    this.#timer = this.#runtime.timers.setInterval(() => void this.#look(), lookEveryMs)
+  }
+
+  /** Stores a version and puts it into force. `FB_POLICY_CONFLICT` where another one than expected is in force. */
+  readonly change = async ({ policy, origin, who, expected }: PolicyChange): Promise<number> => {
+    for (;;) {
+      await this.#takeOver()
+      checkExpected(this.#service, expected)
+      const { version: before } = this.#service
+      const loadedAtMs = this.#runtime.wallClock.now()
+      const stored = { version: before + 1, loadedAtMs, origin, document: documentOf(policy) }
+      const audit = {
+        at: loadedAtMs,
+        who,
+        what: 'change rate-limit policy',
+        before: { version: before },
+        after: { version: stored.version, origin, rules: policy.rules.length },
+      }
+      const isAdded = await this.#store.addPolicy(stored, audit)
+      await this.#takeOver()
+      // Otherwise another hub was faster: its version is in force now, and the change is made again on top of it.
+      if (isAdded) return stored.version
+    }
+  }
+
+  close(): void {
+    this.#timer?.cancel()
+  }
+
+  async #takeOver(): Promise<void> {
+    for (const stored of await this.#store.policiesAfter(this.#service.version)) {
+      if (stored.version > this.#service.version) this.#service.put(versionOf(stored))
+    }
+  }
+
+  async #look(): Promise<void> {
+    if (this.#isLooking) return
+    this.#isLooking = true
+    try {
+      await this.#takeOver()
+    } catch (error) {
+      this.#onTrouble(error as Error)
+    } finally {
+      this.#isLooking = false
+    }
+  }
+}
+
+function checkExpected(service: RuleService, expected: number | undefined): void {
+  if (expected === undefined || expected === service.version) return
+  throw policyConflict(expected, service.version)
+}
+
+function policyConflict(expected: number, version: number): FirebreakError {
+  const sentence = `version ${version} of the policy is in force, not ${expected}: look at it and send the change again`
+  return new FirebreakError('FB_POLICY_CONFLICT', sentence)
+}
+
+/** Two hubs that start on an empty store both bring the file; one is enough. */
+function ignoreConflict(error: unknown): void {
+  if ((error as { code?: string }).code !== 'FB_POLICY_CONFLICT') throw error
+}
+
+/** A policy as JSON with the values of its dicts: the files are on the machine where it was read. */
+function documentOf(policy: Policy): string {
+  const dicts = Object.fromEntries(
+    Object.entries(policy.dicts).map(([name, { values }]) => [name, { file: undefined, values }]),
+  )
+  return writePolicyDocument({ ...policy, dicts }, 'json')
+}
+
+function versionOf({ version, loadedAtMs, origin, document }: StoredPolicy) {
+  return { version, loadedAtMs, origin, policy: parsePolicy(document, `version ${version}`) }
+}

@@ -1,0 +1,103 @@
+import { systemRuntime } from '@firebreak/core'
+import { fakeRuntime, type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
+import { Redis as Ioredis } from 'ioredis'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { RedisRegistry } from '../workers/redis-registry.ts'
+import type { CachedWorker, WorkerCache } from './cache-file.ts'
+import { PauseWatch } from './pause-watch.ts'
+import { SnowflakeNode } from './snowflake-node.ts'
+
+let redis: RedisServer
+let client: Ioredis
+beforeAll(async () => {
+  redis = await startRedis()
+  client = new Ioredis(redis.port)
+})
+afterAll(async () => {
+  client.disconnect()
+  await redis.stop()
+})
+
+test('the longest time between two looks is told once', () => {
+  const runtime = fakeRuntime()
+  const watch = new PauseWatch(runtime, 100)
+  runtime.clock.advance(1000)
+  expect(watch.take()).toBe(100)
+  runtime.clock.step(5000)
+  expect(watch.take()).toBe(5000)
+  expect(watch.take()).toBe(0)
+  watch.stop()
+})
+
+test('a node that stood still asks its registry before the next id, and stops where its worker id is gone', async () => {
+  // A process that stands still: its clock goes on, and nothing else does.
+  const clock = { aheadMs: 0, now: () => systemRuntime.clock.now() + clock.aheadMs }
+  const address = { ip: '127.0.0.1', port: 1 }
+  const node = await SnowflakeNode.start({
+    registry: new RedisRegistry({ redis: client, root: 'pause', address }),
+    address,
+    reportEveryMs: 1000,
+    settleMs: 2000,
+    registryAheadMs: 3000,
+    markAheadMs: 100,
+    clock,
+    runtime: { ...systemRuntime, clock },
+    onAlarm: () => {},
+  })
+  node.next()
+  clock.aheadMs = 10_000
+  expect(() => node.next()).toThrow(expect.objectContaining({ code: 'FB_IDS_PAUSED' }))
+  await waitFor(() => node.status().state === 'serving', { what: 'the registry to confirm the worker id' })
+  expect(node.workerId).toBe(0)
+  await client.hset('{pause}:leaf_forever', '0', JSON.stringify({ ip: '127.0.0.1', port: 2, timestamp: Date.now() }))
+  clock.aheadMs = 20_000
+  const codes: string[] = []
+  await waitFor(
+    () => {
+      try {
+        node.next()
+        return true
+      } catch (error) {
+        codes.push((error as { code: string }).code)
+        return false
+      }
+    },
+    { what: 'another worker id', timeoutMs: 10_000 },
+  )
+  expect(codes[0]).toBe('FB_IDS_PAUSED')
+  expect(codes).toContain('FB_IDS_WORKER_LOST')
+  expect(node.workerId).toBe(1)
+  await node.close()
+})
+
+test('a node that cannot begin with a new worker id does not fall back on the one that it has lost', async () => {
+  let file: CachedWorker | undefined
+  const openCache = (path: string): WorkerCache => ({
+    path,
+    read: () => (file === undefined ? { kind: 'missing', why: 'empty' } : { kind: 'valid', worker: file }),
+    write: (worker) => {
+      file = worker
+    },
+    close: () => {},
+  })
+  const address = { ip: '127.0.0.1', port: 3 }
+  let isDown = false
+  const start = (settleMs: number) => {
+    const registry = new RedisRegistry({ redis: client, root: 'fallback', address })
+    const report = registry.report.bind(registry)
+    registry.report = (workerId, record) => {
+      if (isDown) return Promise.reject(Object.assign(new Error('down'), { code: 'FB_IDS_REGISTRY_DOWN' }))
+      return report(workerId, record)
+    }
+    const options = { cacheFile: 'worker.json', openCache, settleMs, reportEveryMs: 100, onAlarm: () => {} }
+    return SnowflakeNode.start({ registry, address, ...options })
+  }
+  await (await start(0)).close()
+  await client.flushall()
+  isDown = true
+  await expect(start(200)).rejects.toMatchObject({ code: 'FB_IDS_CACHE_STALE' })
+  isDown = false
+  const node = await start(200)
+  expect(node.status().state).toBe('serving')
+  await node.close()
+})

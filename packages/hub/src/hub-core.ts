@@ -4,7 +4,7 @@ import { AlarmWebhooks } from './alarms/alarm-webhooks.ts'
 import { Collector } from './collect/collector.ts'
 import type { ReportIntake } from './collect/report-intake.ts'
 import { HotKeys } from './decide/hot-keys.ts'
-import { type AppTokenCheck, SensorSessions } from './deliver/sensor-sessions.ts'
+import { SensorSessions } from './deliver/sensor-sessions.ts'
 import { TableDelivery } from './deliver/table-delivery.ts'
 import { Fleet } from './fleet/fleet.ts'
 import type { NearKeys } from './heat/near-keys.ts'
@@ -129,12 +129,12 @@ export class HubCore {
     this.keys.start()
   }
 
-  /** Where sensors are let in, over whatever carries their frames; `checkToken` names a token's owner. */
-  sensorSessions(checkToken: AppTokenCheck = () => ''): SensorSessions {
+  /** Where sensors are let in, over whatever carries their frames. */
+  sensorSessions(): SensorSessions {
     const { runtime, hubId, heartbeatMs } = this.options
     const { collector, fleet, keys, delivery, lane } = this
     const watched = () => this.watchers.watched()
-    const rooms = { collector, fleet, keys, delivery, lane, watched, checkToken }
+    const rooms = { collector, fleet, keys, delivery, lane, watched }
     return new SensorSessions({ runtime, hubId, heartbeatMs, ...rooms })
   }
 

@@ -8,8 +8,9 @@ import {
   type SectionSurvey,
   type TextReportVersion,
 } from '@firebreak/core'
+import { type AppGrant, anyApp, checkCluster, checkService, ScopeError } from '../access/credential.ts'
 import type { AccessTotals } from '../decide/access-totals.ts'
-import type { HostRegister } from '../fleet/host-register.ts'
+import type { HostRegister, Instance } from '../fleet/host-register.ts'
 import type { TrafficMeter } from '../fleet/traffic-meter.ts'
 import { IngestGovernor, type IngestGovernorOptions } from './ingest-governor.ts'
 import type { AdmittedReport, ReportIntake } from './report-intake.ts'
@@ -30,8 +31,8 @@ export interface CollectorOptions extends IngestGovernorOptions {
  */
 const maxHalfIntervalMs = 50
 
-/** Why reports were not counted: the refusals, reports that came twice, and those that there was no room for. */
-export type IngestCause = ReportRefusal | 'duplicate' | 'hosts-full' | 'overload'
+/** Why reports were not counted: the refusals, reports that came twice or were not their sender's, and those without room. */
+export type IngestCause = ReportRefusal | 'duplicate' | 'hosts-full' | 'overload' | 'scope'
 
 /**
  * Takes reports in: refuses what is broken, too large or too old, by cause; dates the rest by the sensor's learnt clock
@@ -63,19 +64,22 @@ export class Collector {
     return this.#entryCount
   }
 
-  /** A binary report, which begins at `start`; throws `ReportRefusedError`. */
-  collectBinary(bytes: Uint8Array, start: number, sequence: number): void {
+  /**
+   * A binary report, which begins at `start`; throws `ReportRefusedError`. It is `sender`'s, the process that said hello on
+   * its connection; where there is no connection, that of the process it names. `grant` says of what it may speak.
+   */
+  collectBinary(bytes: Uint8Array, start: number, sequence: number, grant = anyApp, sender?: Instance): void {
     this.#guarded(() => {
       this.#checkSize(bytes.length - start)
-      this.#collect(bytes, start, sequence)
+      this.#collect(bytes, start, sequence, grant, sender)
     })
   }
 
   /** A text report; a sequence only where the sender gives one. */
-  collectText(text: string, version: TextReportVersion, sequence?: number): void {
+  collectText(text: string, version: TextReportVersion, sequence?: number, grant = anyApp): void {
     this.#guarded(() => {
       this.#checkSize(text.length)
-      this.#collect(encodeBinaryReport(parseTextReport(text, version)), 0, sequence)
+      this.#collect(encodeBinaryReport(parseTextReport(text, version)), 0, sequence, grant)
     })
   }
 
@@ -89,15 +93,18 @@ export class Collector {
       take()
     } catch (error) {
       if (error instanceof ReportRefusedError) this.countRefusal(error.refusal)
+      if (error instanceof ScopeError) this.countRefusal('scope')
       throw error
     }
   }
 
-  #collect(bytes: Uint8Array, start: number, sequence: number | undefined): void {
+  #collect(bytes: Uint8Array, start: number, sequence: number | undefined, grant: AppGrant, sender?: Instance): void {
     const { intake } = this.#options
     // Refused whole or taken whole: nothing is counted before all of it has been seen to parse.
     const sections = BinaryReportCursor.survey(bytes, start)
-    const report = this.#admit(new BinaryReportCursor(bytes, start), sections, sequence)
+    const head = new BinaryReportCursor(bytes, start)
+    checkScope(head, sections, grant, sender)
+    const report = this.#admit(head, sections, sequence)
     if (report === undefined) return
     let entries = 0
     for (const section of sections) {
@@ -159,4 +166,21 @@ export class Collector {
     if (instance.lastStatusAt !== undefined) return
     traffic.add(at, at, { redis: totalCount - writes, local: 0, copies: 0, limited: 0, writes })
   }
+}
+
+type ReportHead = Pick<Instance, 'serviceId' | 'hostId' | 'instanceId'>
+
+/** Who sent a report is known by its connection or its token; what the report itself says of it must agree. */
+function checkScope(
+  { serviceId, hostId, instanceId }: ReportHead,
+  sections: readonly SectionSurvey[],
+  grant: AppGrant,
+  sender: Instance | undefined,
+): void {
+  const isOfSender =
+    sender === undefined ||
+    (sender.serviceId === serviceId && sender.hostId === hostId && sender.instanceId === instanceId)
+  if (!isOfSender) throw new ScopeError('report refused: it names another process than the one that said hello')
+  checkService(grant, serviceId)
+  for (const { redisClusterId } of sections) checkCluster(grant, redisClusterId)
 }

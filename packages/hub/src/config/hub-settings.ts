@@ -11,6 +11,7 @@ export const hubSettings: SettingTable = {
     {
       name: 'storeUrl',
       type: text,
+      isSecret: true,
       default: 'none',
       summary:
         'redis://host:port[,host:port…]: a Redis or Redis Cluster that several hubs share, instead of dataFolder',
@@ -18,24 +19,46 @@ export const hubSettings: SettingTable = {
     {
       name: 'natsUrl',
       type: text,
+      isSecret: true,
       default: 'none',
       summary: 'nats://[user:password@]host:port: take reports from a NATS JetStream too',
     },
     {
       name: 'publishTo',
       type: text,
+      isSecret: true,
       default: 'none',
       summary: 'etcd://host:port/root or zookeeper://host:port/root: publish tables to a config centre too',
     },
     {
       name: 'engines',
       type: textList,
+      isSecret: true,
       default: 'none',
       summary: 'clusterId=redis://host:port: protected servers that are asked for their own statistics',
     },
     { name: 'consoleFolder', type: text, default: 'none', summary: 'the built console' },
     { name: 'rulesFile', type: text, default: 'none', summary: 'rules that an empty store begins with (YAML or JSON)' },
     { name: 'tokensFile', type: text, default: 'none', summary: 'app tokens and people’s tokens (YAML or JSON)' },
+    {
+      name: 'userHeader',
+      type: text,
+      default: 'none',
+      summary: 'the header by which a proxy before the hub, for OpenID Connect for one, says who it signed in',
+    },
+    { name: 'userHeaderFrom', type: textList, default: '127.0.0.1, ::1', summary: 'the addresses of that proxy' },
+    {
+      name: 'userHeaderRole',
+      type: choiceOf('viewer', 'operator', 'admin'),
+      default: 'none',
+      summary: 'the role of those that it signed in and that have no line of their own',
+    },
+    {
+      name: 'maxSignInsPerMinute',
+      type: wholeFrom(1, 10_000),
+      default: '10',
+      summary: 'failed attempts to sign in from one address',
+    },
     {
       name: 'allowedHosts',
       type: textList,
@@ -121,6 +144,7 @@ export const hubSettings: SettingTable = {
     {
       name: 'alarmWebhooks',
       type: textList,
+      isSecret: true,
       default: 'none',
       summary: 'addresses that get a POST when an alarm begins and ends',
     },

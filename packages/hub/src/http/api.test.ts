@@ -137,6 +137,7 @@ test('the OpenAPI document names every route of the hub, from the schemas that c
   ).toEqual([
     'delete /v1/prewarm/{id}',
     'delete /v1/rules/{id}',
+    'delete /v1/tokens/{id}',
     'get /v1/alarms',
     'get /v1/audit',
     'get /v1/history',
@@ -156,6 +157,8 @@ test('the OpenAPI document names every route of the hub, from the schemas that c
     'post /v1/reports',
     'post /v1/rules/{id}/dry-run',
     'post /v1/switch',
+    'post /v1/tokens',
+    'post /v1/tokens/{id}/rotate',
     'put /v1/rules/{id}',
   ])
   expect(body.paths['/v1/keys']!['get']!.parameters.map(({ name }) => name)).toEqual(['limit', 'state'])

@@ -1,17 +1,22 @@
 import type { IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
+import type { Server } from 'node:tls'
 import { type MetricFamily, type OtlpExporter, prometheusText } from '@firebreak/core'
 import { boundHttpServer, type HttpBounds, httpServerOptions } from '@firebreak/core/node'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
 import { type WebSocket, WebSocketServer } from 'ws'
+import type { CredentialBook } from '../access/credential-book.ts'
+import type { PeopleSessions } from '../access/people-sessions.ts'
+import { signInRoutes } from '../access/sign-in.ts'
+import { tokenRoutes } from '../access/token-routes.ts'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import type { SensorChannel } from '../deliver/sensor-channel.ts'
 import type { SensorSessions } from '../deliver/sensor-sessions.ts'
 import { ApiProblem } from '../errors.ts'
 import type { HubCore } from '../hub-core.ts'
 import type { HubViews } from '../views/hub-views.ts'
-import { AccessGuard, type HubTokens, tokenOf } from './access-guard.ts'
+import { AccessGuard, type UserHeader } from './access-guard.ts'
 import { answerError } from './answer-error.ts'
 import { type ApiRoute, openApiOf, registerRoutes } from './api-route.ts'
 import { securityHeaders, serveConsole } from './console-files.ts'
@@ -28,7 +33,10 @@ export type HubPlugin = (app: FastifyInstance, hub: { readonly alarms: AlarmBoar
 export interface HubServerOptions {
   readonly host: string
   readonly port: number
-  readonly tokens: HubTokens | undefined
+  readonly book: CredentialBook
+  readonly sessions: PeopleSessions
+  readonly userHeader: UserHeader | undefined
+  readonly maxSignInsPerMinute: number
   readonly connections: HttpBounds | undefined
   readonly allowedHosts: readonly string[]
   readonly consoleFolder: string | undefined
@@ -61,8 +69,12 @@ export class HubServer {
     this.#core = core
     this.#options = options
     this.#views = core.views()
-    this.#guard = new AccessGuard(options)
-    this.#sensors = core.sensorSessions((token) => this.#guard.appOf(token))
+    this.#guard = new AccessGuard({ ...options, tokens: options.book })
+    this.#sensors = core.sensorSessions()
+    options.book.onChange(() => {
+      this.#sensors.dropInvalid()
+      this.#live.dropInvalid()
+    })
     this.#live = new LiveSockets(this.#views, core.delivery, core.options.runtime)
     const maxPayload = Math.max(16 * 1024 * 1024, core.options.maxReportBytes * 2)
     this.#sockets = new WebSocketServer({ noServer: true, maxPayload, handleProtocols: chooseProtocol })
@@ -99,14 +111,25 @@ export class HubServer {
     })
     app.addContentTypeParser('text/plain', { parseAs: 'string' }, (_request, body, done) => done(null, body))
     this.#registerHealth()
-    const routes = [...hubRoutes(this.#core, this.#views, this.#guard), ...this.#options.routes]
+    const { book, sessions, maxSignInsPerMinute } = this.#options
+    const { runtime, logger } = this.#core.options
+    const routes = [...hubRoutes(this.#core, this.#views), ...tokenRoutes(book), ...this.#options.routes]
+    signInRoutes(app, {
+      book,
+      sessions,
+      guard: this.#guard,
+      runtime,
+      logger,
+      maxAttemptsPerMinute: maxSignInsPerMinute,
+      onSignOut: () => this.#live.dropInvalid(),
+    })
     registerRoutes(app, routes, this.#guard)
     const document = openApiOf(routes, this.#options.version)
     app.get('/openapi.json', async () => document)
     await app.register(async (scope) => {
       // Other rooms' services: whoever reads them is a viewer, whoever changes something an operator.
       scope.addHook('onRequest', async (request) => {
-        this.#guard.authorize(tokenOf(request.headers), request.method === 'GET' ? 'viewer' : 'operator')
+        this.#guard.authorize(request.raw, request.method === 'GET' ? 'viewer' : 'operator')
       })
       for (const plugin of this.#options.plugins) await plugin(scope, { alarms: this.#core.alarms })
     })
@@ -116,6 +139,11 @@ export class HubServer {
     this.#sensors.start()
     this.#live.start()
     return (app.server.address() as AddressInfo).port
+  }
+
+  /** For connections from now on. */
+  useCertificate(tls: { readonly cert: Buffer; readonly key: Buffer; readonly ca?: Buffer }): void {
+    ;(this.app.server as unknown as Server).setSecureContext(tls)
   }
 
   /** The hub's figures at this moment. */
@@ -146,7 +174,7 @@ export class HubServer {
       return reply.code(isReady ? 200 : 503).send({ isReady, ...(reason !== undefined && { reason }) })
     })
     this.app.get('/metrics', async (request, reply) => {
-      this.#guard.authorize(tokenOf(request.headers), 'viewer')
+      this.#guard.authorize(request.raw, 'viewer')
       return reply.type('text/plain; version=0.0.4; charset=utf-8').send(prometheusText(this.families()))
     })
   }
@@ -155,12 +183,14 @@ export class HubServer {
     try {
       this.#guard.checkOrigin(request.headers)
       const path = request.url?.split('?')[0]
-      if (path === '/v1/live') this.#guard.authorize(tokenOf(request.headers), 'viewer')
-      else if (path !== '/v1/sensor') throw new ApiProblem(404, 'FB_NOT_FOUND', `there is no WebSocket at ${path}`)
-      const sockets = path === '/v1/live' ? this.#liveSockets : this.#sockets
+      const viewer = path === '/v1/live' ? this.#guard.authorize(request, 'viewer') : undefined
+      if (viewer === undefined && path !== '/v1/sensor')
+        throw new ApiProblem(404, 'FB_NOT_FOUND', `there is no WebSocket at ${path}`)
+      const sockets = viewer === undefined ? this.#sockets : this.#liveSockets
       sockets.handleUpgrade(request, socket, head, (connection) => {
-        if (path === '/v1/live') return this.#live.add(connection)
-        const session = this.#sensors.open(this.#channelOf(connection, socket), tokenOf(request.headers))
+        if (viewer !== undefined) return this.#live.add(connection, viewer)
+        const letIn = (token: string | undefined) => this.#guard.appOf(request, token)
+        const session = this.#sensors.open(this.#channelOf(connection, socket), letIn)
         limitHello(socket, connection, () => session.serviceId !== undefined)
       })
     } catch (error) {

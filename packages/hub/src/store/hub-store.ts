@@ -81,6 +81,10 @@ export interface HubStore {
   /** How far a source of changes was read, as it wrote it itself; undefined where it never did. */
   position(source: string): Promise<string | undefined>
   savePosition(source: string, position: string): Promise<void>
+  /** Small texts of a kind by their names, such as tokens' hashes. */
+  records(kind: string): Promise<ReadonlyMap<string, string>>
+  /** Undefined: the record goes. */
+  saveRecord(kind: string, name: string, value: string | undefined): Promise<void>
   close(): Promise<void>
 }
 

@@ -142,6 +142,15 @@ export class SqliteStore implements HubStore {
     this.#run('setState', { name: `position ${source}`, value: position })
   }
 
+  async records(kind: string): Promise<ReadonlyMap<string, string>> {
+    return new Map(this.#all('listRecords', { kind }).map(({ name, value }) => [String(name), String(value)]))
+  }
+
+  async saveRecord(kind: string, name: string, value: string | undefined): Promise<void> {
+    if (value === undefined) this.#run('deleteRecord', { kind, name })
+    else this.#run('saveRecord', { kind, name, value })
+  }
+
   async close(): Promise<void> {
     if (this.#database.isOpen) this.#database.close()
   }

@@ -51,3 +51,13 @@ DELETE FROM audit WHERE id <= (SELECT max(id) FROM audit) - :keep;
 
 -- name: listAudit
 SELECT at, who, what, before, after FROM audit ORDER BY id DESC LIMIT :limit;
+
+-- name: listRecords
+SELECT name, value FROM records WHERE kind = :kind;
+
+-- name: saveRecord
+INSERT INTO records (kind, name, value) VALUES (:kind, :name, :value)
+ON CONFLICT (kind, name) DO UPDATE SET value = excluded.value;
+
+-- name: deleteRecord
+DELETE FROM records WHERE kind = :kind AND name = :name;

@@ -2,7 +2,15 @@ import { didYouMean } from '../errors/did-you-mean.ts'
 import { describeValue } from '../errors/firebreak-error.ts'
 import type { OtlpOptions } from '../metrics/otlp-options.ts'
 import { parsePairs, readOtlpVariables } from '../metrics/otlp-variables.ts'
-import { fileSetting, flagOf, type Setting, type SettingTable, variableOf, variablesOf } from './setting.ts'
+import {
+  fileSetting,
+  flagOf,
+  type Setting,
+  type SettingTable,
+  secretFilesOf,
+  variableOf,
+  variablesOf,
+} from './setting.ts'
 
 /** Where a setting came from. */
 export type SettingSource = 'flag' | 'env' | 'file' | 'default'
@@ -49,9 +57,7 @@ export interface ResolvedSettings {
 export function resolveSettings(table: SettingTable, input: SettingInput): ResolvedSettings {
   const { flags = {}, env = {}, readFile, failure } = input
   const names = [fileSetting, ...table.settings.map(({ name }) => name)]
-  const secretFiles = table.settings
-    .filter(({ isSecret }) => isSecret === true)
-    .flatMap((one) => secretFileNames(table, one))
+  const secretFiles = table.settings.flatMap((setting) => secretFilesOf(table, setting))
   const own = Object.keys(env).filter((name) => name.startsWith(table.prefix) && env[name] !== undefined)
   refuseUnknown(Object.keys(flags), names.map(flagOf), '--', failure)
   refuseUnknown(own, [...names.map((name) => variableOf(table, name)), ...secretFiles], '', failure)
@@ -79,8 +85,8 @@ export function resolveSettings(table: SettingTable, input: SettingInput): Resol
     if (flag !== undefined) return found(flag, 'flag', `--${flagOf(name)}`)
     const variable = variableOf(table, name)
     if (env[variable] !== undefined) return found(env[variable], 'env', variable)
-    if (setting.isSecret === true && input.readSecret !== undefined) {
-      const place = secretFileNames(table, setting).find((candidate) => env[candidate] !== undefined)
+    if (input.readSecret !== undefined) {
+      const place = secretFilesOf(table, setting).find((candidate) => env[candidate] !== undefined)
       if (place !== undefined) return found(input.readSecret(place, env[place]!), 'env', place)
     }
     const other = variables.find((candidate) => env[candidate] !== undefined)
@@ -100,11 +106,6 @@ export function resolveSettings(table: SettingTable, input: SettingInput): Resol
     otlp: isPushing ? (otlp as OtlpOptions) : undefined,
     warnings: [...shared.warnings, ...all.flatMap((one) => flagWarning(table, one))],
   }
-}
-
-/** The variables that name a file with a secret instead of the secret: `FIREBREAK_TOKEN_FILE`. */
-function secretFileNames(table: SettingTable, { name, variables = [] }: Setting): string[] {
-  return [variableOf(table, name), ...variables].map((variable) => `${variable}_FILE`)
 }
 
 /** A flag is seen by every user of the machine, in `ps`. An address is a secret only where it has a password. */

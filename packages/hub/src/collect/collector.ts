@@ -10,7 +10,9 @@ import {
 } from '@firebreak/core'
 import { type AppGrant, anyApp, checkCluster, checkService, ScopeError } from '../access/credential.ts'
 import type { AccessTotals } from '../decide/access-totals.ts'
+import { type BarredSensors, SensorBarredError } from '../fleet/barred-sensors.ts'
 import type { HostRegister, Instance } from '../fleet/host-register.ts'
+import { type SensorBounds, SensorBoundsError } from '../fleet/sensor-bounds.ts'
 import type { TrafficMeter } from '../fleet/traffic-meter.ts'
 import { IngestGovernor, type IngestGovernorOptions } from './ingest-governor.ts'
 import type { AdmittedReport, ReportIntake } from './report-intake.ts'
@@ -21,6 +23,8 @@ export interface CollectorOptions extends IngestGovernorOptions {
   readonly totals: AccessTotals
   readonly hosts: HostRegister
   readonly traffic: TrafficMeter
+  readonly bounds: SensorBounds
+  readonly barred: BarredSensors
   readonly maxReportBytes: number
   readonly maxReportAgeMs: number
 }
@@ -32,7 +36,7 @@ export interface CollectorOptions extends IngestGovernorOptions {
 const maxHalfIntervalMs = 50
 
 /** Why reports were not counted: the refusals, reports that came twice or were not their sender's, and those without room. */
-export type IngestCause = ReportRefusal | 'duplicate' | 'hosts-full' | 'overload' | 'scope'
+export type IngestCause = ReportRefusal | 'duplicate' | 'hosts-full' | 'overload' | 'scope' | 'bounds' | 'barred'
 
 /**
  * Takes reports in: refuses what is broken, too large or too old, by cause; dates the rest by the sensor's learnt clock
@@ -94,6 +98,8 @@ export class Collector {
     } catch (error) {
       if (error instanceof ReportRefusedError) this.countRefusal(error.refusal)
       if (error instanceof ScopeError) this.countRefusal('scope')
+      if (error instanceof SensorBoundsError) this.countRefusal('bounds')
+      if (error instanceof SensorBarredError) this.countRefusal('barred')
       throw error
     }
   }
@@ -139,6 +145,7 @@ export class Collector {
       return undefined
     }
     const now = clock.now()
+    this.#options.barred.check(head)
     const instance = hosts.find(head.serviceId, head.hostId, head.instanceId, now)
     if (instance === undefined) {
       this.countRefusal('hosts-full')
@@ -151,6 +158,7 @@ export class Collector {
         `report refused: it is ${Math.round(ageMs)} ms old, the hub takes ${maxReportAgeMs} ms (maxReportAgeMs)`,
       )
     }
+    this.#options.bounds.checkReport(instance, sections, now)
     if (sequence !== undefined && !instance.sequences.isNew(sequence, head.collectTs)) {
       this.countRefusal('duplicate')
       return undefined
@@ -168,6 +176,9 @@ export class Collector {
   }
 }
 
+/** As in a hello. */
+const maxNameLength = 256
+
 type ReportHead = Pick<Instance, 'serviceId' | 'hostId' | 'instanceId'>
 
 /** Who sent a report is known by its connection or its token; what the report itself says of it must agree. */
@@ -181,6 +192,10 @@ function checkScope(
     sender === undefined ||
     (sender.serviceId === serviceId && sender.hostId === hostId && sender.instanceId === instanceId)
   if (!isOfSender) throw new ScopeError('report refused: it names another process than the one that said hello')
+  for (const name of [serviceId, hostId, instanceId, ...sections.map(({ redisClusterId }) => redisClusterId)]) {
+    if (name.length > maxNameLength)
+      throw new ScopeError(`report refused: a name in it has more than ${maxNameLength} characters`)
+  }
   checkService(grant, serviceId)
   for (const { redisClusterId } of sections) checkCluster(grant, redisClusterId)
 }

@@ -12,7 +12,7 @@ import type { NatsConnection } from '@nats-io/transport-node'
 import { type AppGrant, anyApp, ScopeError } from '../access/credential.ts'
 import type { CredentialBook } from '../access/credential-book.ts'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
-import { HubConfigError } from '../errors.ts'
+import { ApiProblem, HubConfigError } from '../errors.ts'
 import type { HubLogger } from '../hub-options.ts'
 import type { Collector } from './collector.ts'
 
@@ -177,7 +177,7 @@ export class NatsIngest {
     } catch (error) {
       // What is refused once would be refused again: it is confirmed all the same.
       if (error instanceof FrameError) collector.countRefusal('unparsable')
-      else if (!(error instanceof ReportRefusedError || error instanceof ScopeError)) throw error
+      else if (!(error instanceof ReportRefusedError || error instanceof ApiProblem)) throw error
     }
     message.ack()
   }

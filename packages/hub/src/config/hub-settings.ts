@@ -124,10 +124,28 @@ export const hubSettings: SettingTable = {
       summary: 'how long hot keys outlive a restart unseen',
     },
     {
+      name: 'maxInstanceAccessesPerSecond',
+      type: wholeFrom(1000, 1e9),
+      default: '2000000',
+      summary: 'a process that counts more is cut off',
+    },
+    {
+      name: 'maxInstanceKeysPerSecond',
+      type: wholeFrom(100, 1e8),
+      default: '100000',
+      summary: 'a process that reports more entries is cut off',
+    },
+    {
+      name: 'maxInstanceClusters',
+      type: wholeFrom(1, 1000),
+      default: '100',
+      summary: 'a process that speaks of more clusters is cut off',
+    },
+    {
       name: 'maxTrackedKeys',
       type: wholeFrom(1, 20_000_000),
       default: '2000000',
-      summary: 'keys of a cluster that are counted at once',
+      summary: 'keys that are counted at once, of all clusters together, some 100 bytes each',
     },
     {
       name: 'ingestThreads',
@@ -147,6 +165,13 @@ export const hubSettings: SettingTable = {
       isSecret: true,
       default: 'none',
       summary: 'addresses that get a POST when an alarm begins and ends',
+    },
+    {
+      name: 'webhookSecret',
+      type: text,
+      isSecret: true,
+      default: 'none',
+      summary: 'signs those POSTs with HMAC-SHA256, in the header firebreak-signature',
     },
     ...otlpSettings('firebreak-hub'),
   ],

@@ -1,4 +1,5 @@
 import {
+  type ClaimPayload,
   decodeFrame,
   decodeJsonPayload,
   encodeJsonFrame,
@@ -12,7 +13,9 @@ import {
   UnknownFrameError,
 } from '@firebreak/core'
 import { type AppGrant, checkCluster, checkService, ScopeError } from '../access/credential.ts'
+import { SensorBarredError } from '../fleet/barred-sensors.ts'
 import type { Instance } from '../fleet/host-register.ts'
+import { SensorBoundsError } from '../fleet/sensor-bounds.ts'
 import { closeCodes, type SensorChannel } from './sensor-channel.ts'
 import { claimPayload, helloPayload, statusPayload } from './sensor-payloads.ts'
 import type { LetIn, SensorService } from './sensor-sessions.ts'
@@ -61,6 +64,9 @@ export class SensorSession implements TableListener {
     } catch (error) {
       if (error instanceof ReportRefusedError) {
         this.#send('refused', { code: error.code, reason: error.message })
+      } else if (error instanceof SensorBoundsError || error instanceof SensorBarredError) {
+        this.#send('refused', { code: error.code, reason: error.message })
+        this.close(closeCodes.refused, error instanceof SensorBarredError ? 'barred' : 'over its bounds')
       } else if (error instanceof ScopeError) {
         this.#send('refused', { code: error.code, reason: error.message })
         if (this.#instance === undefined) this.close(closeCodes.refused, 'not of this token')
@@ -94,6 +100,15 @@ export class SensorSession implements TableListener {
 
   /** Ends a connection whose token or certificate is taken no more. */
   checkGrant(): void {
+    if (this.#instance !== undefined) {
+      try {
+        this.#service.barred.check(this.#instance)
+      } catch (error) {
+        const { code, message } = error as SensorBarredError
+        this.#send('refused', { code, reason: message })
+        this.close(closeCodes.refused, 'barred')
+      }
+    }
     if (this.#grant === undefined || this.#grant.isValid()) return
     const reason = 'the app token was revoked or has ended; give the sensor another (token)'
     this.#send('refused', { code: 'FB_TOKEN_REFUSED', reason })
@@ -133,7 +148,8 @@ export class SensorSession implements TableListener {
       case 'claim': {
         const claim = checked(frame, claimPayload)
         checkCluster(grant, claim.redisClusterId)
-        this.#service.keys.takeClaim(instance, claim)
+        this.#service.fleet.bounds.checkClaim(instance, this.#service.runtime.clock.now())
+        this.#claim(instance, claim)
         return
       }
       case 'resync':
@@ -158,6 +174,8 @@ export class SensorSession implements TableListener {
     this.end()
     checkService(grant, hello.serviceId)
     for (const redisClusterId of hello.redisClusterIds) checkCluster(grant, redisClusterId)
+    this.#service.barred.check(hello)
+    fleet.bounds.checkCutOff(hello, now)
     this.#grant = grant
     const instance = fleet.hosts.find(hello.serviceId, hello.hostId, hello.instanceId, now)
     if (instance === undefined) {
@@ -174,6 +192,24 @@ export class SensorSession implements TableListener {
     this.#leave = joined.leave
     this.#send('snapshot', joined.snapshot)
     this.#write(this.#heartbeat(hello.serviceId))
+  }
+
+  /**
+   * A claim counts about keys that the process has reported. The report of the same moment may still be on its way: the claim
+   * waits for it as long as two take.
+   */
+  #claim(instance: Instance, claim: ClaimPayload): void {
+    const { keys, collector, runtime } = this.#service
+    if (keys.hasReported(instance, claim)) {
+      keys.takeClaim(instance, claim)
+      return
+    }
+    const waitMs = collector.governor.pace.intervalMs * 2 + 50
+    runtime.timers.setTimeout(() => {
+      if (this.#instance !== instance) return
+      if (keys.hasReported(instance, claim)) keys.takeClaim(instance, claim)
+      else keys.takeBackClaim(instance, claim, 'it has not reported the key')
+    }, waitMs)
   }
 
   #refuseFrame(error: FrameError): void {

@@ -2,6 +2,7 @@ import { encodeJsonFrame, type Runtime, type TimerHandle, type WatchedCluster } 
 import { type AppGrant, anyApp } from '../access/credential.ts'
 import type { Collector } from '../collect/collector.ts'
 import type { HotKeys } from '../decide/hot-keys.ts'
+import type { BarredSensors } from '../fleet/barred-sensors.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { InvalidationLane } from '../lane/invalidation-lane.ts'
 import { closeCodes, type SensorChannel } from './sensor-channel.ts'
@@ -21,6 +22,7 @@ export interface SensorService {
   readonly keys: HotKeys
   readonly delivery: TableDelivery
   readonly lane: InvalidationLane
+  readonly barred: BarredSensors
   /** The clusters whose changes the hub itself hears of. */
   readonly watched: () => WatchedCluster[]
 }

@@ -135,11 +135,13 @@ test('the OpenAPI document names every route of the hub, from the schemas that c
       .flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method} ${path}`))
       .sort(),
   ).toEqual([
+    'delete /v1/barred/{id}',
     'delete /v1/prewarm/{id}',
     'delete /v1/rules/{id}',
     'delete /v1/tokens/{id}',
     'get /v1/alarms',
     'get /v1/audit',
+    'get /v1/barred',
     'get /v1/history',
     'get /v1/hosts',
     'get /v1/keys',
@@ -153,6 +155,7 @@ test('the OpenAPI document names every route of the hub, from the schemas that c
     'get /v1/table',
     'get /v1/tokens',
     'get /v1/watchers',
+    'post /v1/barred',
     'post /v1/prewarm',
     'post /v1/reports',
     'post /v1/rules/{id}/dry-run',

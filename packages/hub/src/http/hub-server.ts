@@ -14,6 +14,7 @@ import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import type { SensorChannel } from '../deliver/sensor-channel.ts'
 import type { SensorSessions } from '../deliver/sensor-sessions.ts'
 import { ApiProblem } from '../errors.ts'
+import { barredRoutes } from '../fleet/barred-sensors.ts'
 import type { HubCore } from '../hub-core.ts'
 import type { HubViews } from '../views/hub-views.ts'
 import { AccessGuard, type UserHeader } from './access-guard.ts'
@@ -74,6 +75,8 @@ export class HubServer {
     options.book.onChange(() => {
       this.#sensors.dropInvalid()
       this.#live.dropInvalid()
+      // What other hubs of the store have changed; a store that is away is told of elsewhere.
+      core.barred.load().catch(() => {})
     })
     this.#live = new LiveSockets(this.#views, core.delivery, core.options.runtime)
     const maxPayload = Math.max(16 * 1024 * 1024, core.options.maxReportBytes * 2)
@@ -113,7 +116,15 @@ export class HubServer {
     this.#registerHealth()
     const { book, sessions, maxSignInsPerMinute } = this.#options
     const { runtime, logger } = this.#core.options
-    const routes = [...hubRoutes(this.#core, this.#views), ...tokenRoutes(book), ...this.#options.routes]
+    const { barred, journal } = this.#core
+    const barring = barredRoutes({
+      barred,
+      now: () => runtime.clock.now(),
+      audit: journal.audit.bind(journal),
+      onChange: () => this.#sensors.dropInvalid(),
+    })
+    const own = [...hubRoutes(this.#core, this.#views), ...tokenRoutes(book), ...barring]
+    const routes = [...own, ...this.#options.routes]
     signInRoutes(app, {
       book,
       sessions,

@@ -137,7 +137,8 @@ function ruleRoutes(core: HubCore): ApiRoute[] {
       method: 'POST',
       path: '/v1/rules/:id/dry-run',
       summary: 'What a rule would have done in the last hour; nothing is changed',
-      role: 'viewer',
+      // It costs the hub as much as an hour of that rule.
+      role: 'operator',
       body: ruleBody,
       answer: 'DryRunView',
       handle({ params, body }) {

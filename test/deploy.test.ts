@@ -1,8 +1,9 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { resolveHubConfig, startHub } from '@firebreak/hub'
 import { startProxy } from '@firebreak/proxy'
+import { sourceArgs, startChild, temporaryFolder } from '@firebreak/testkit'
 import { commands } from 'firebreak/cli'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
@@ -14,7 +15,7 @@ interface Compose {
   readonly services: Record<string, { command?: string[]; environment?: Record<string, string | number> }>
 }
 const { services } = parse(read('compose', 'compose.yaml')) as Compose
-const tokensFile = join(folder, 'compose', 'tokens.yaml')
+const work = temporaryFolder('deploy')
 
 test('the dashboard and the alerts ask for metrics that a hub or a proxy has', async () => {
   const hub = await startHub({ logLevel: 'fatal' })
@@ -30,16 +31,39 @@ test('the dashboard and the alerts ask for metrics that a hub or a proxy has', a
   expect(asked).toContain('firebreak_proxy_upstream_up')
 })
 
-test('compose gives the hub settings that it knows, and tokens that it takes', () => {
+test('compose gives the hub settings that it knows, and makes tokens of its own that the hub takes', async () => {
   const env = Object.fromEntries(
     Object.entries(services['hub']!.environment!).map(([name, value]) => [name, String(value)]),
   )
-  const { options } = resolveHubConfig({ flags: {}, env: { ...env, FIREBREAK_HUB_TOKENS_FILE: tokensFile } })
+  const { options } = resolveHubConfig({ flags: {}, env })
   expect(options).toMatchObject({ host: '0.0.0.0', port: 7070, dataFolder: '/data' })
-  const tokens = [...options.tokens!.apps, ...options.tokens!.people].map(({ token }) => token)
-  expect(tokens).toContain(services['proxy']!.environment!['FIREBREAK_TOKEN'])
-  expect(tokens).toContain(read('compose', 'prometheus.yaml').match(/credentials: ([\w-]+)/)![1])
-})
+  const [bin, DATA, SECRETS] = ['bin', 'data', 'secrets'].map((name) => join(work, name)) as [string, string, string]
+  for (const name of [bin, SECRETS]) mkdirSync(name)
+  const main = fileURLToPath(new URL('../packages/cli/src/main.ts', import.meta.url))
+  const firebreak = `#!/bin/sh\nexec '${process.execPath}' ${sourceArgs.join(' ')} '${main}' "$@"\n`
+  writeFileSync(join(bin, 'firebreak'), firebreak, { mode: 0o755 })
+  const make = async () => {
+    const PATH = `${bin}:${process.env['PATH']}`
+    const script = join(folder, 'compose', 'make-tokens.sh')
+    const child = startChild('sh', [script], { env: { ...process.env, PATH, DATA, SECRETS } })
+    expect(await child.exited, child.output()).toBe(0)
+  }
+  await make()
+  const secret = (place: string) => readFileSync(join(SECRETS, place.replace('/secrets/', '')), 'utf8').trim()
+  const app = secret(String(services['proxy']!.environment!['FIREBREAK_TOKEN_FILE']))
+  const viewer = secret(read('compose', 'prometheus.yaml').match(/credentials_file: ([\w/]+)/)![1]!)
+  const hub = await startHub({ ...options, host: '127.0.0.1', port: 0, dataFolder: DATA, logLevel: 'fatal' })
+  const ask = async (path: string, token: string, method = 'GET') =>
+    (await fetch(hub.url + path, { method, headers: { authorization: `Bearer ${token}` } })).status
+  expect([await ask('/metrics', viewer), await ask('/metrics', app), await ask('/v1/reports', app, 'POST')]).toEqual([
+    200, 401, 400,
+  ])
+  expect(await ask('/v1/tokens', secret('/secrets/admin'))).toBe(200)
+  await hub.close()
+  // A second start changes nothing.
+  await make()
+  expect(secret('/secrets/app')).toBe(app)
+}, 120_000)
 
 test('compose runs commands that there are, with flags and variables that they have', async () => {
   for (const name of ['hub', 'proxy']) {

@@ -155,8 +155,8 @@ const onRuntime: Record<string, readonly string[]> = {
   proxy: ['run-core.ts', 'threads/worker-threads.ts', 'transport/raw-transport.ts'],
   shield: [],
   client: [],
-  // When the process began, for its metrics.
-  hub: ['http/process-families.ts'],
+  // When the process began, for its metrics; secrets, which must not follow from a test's seed.
+  hub: ['http/process-families.ts', 'access/secrets.ts'],
   sale: [],
   // It is the system's clock, read less often.
   limits: ['local/turn-clock.ts'],

@@ -4,8 +4,9 @@ import { AlarmWebhooks } from './alarms/alarm-webhooks.ts'
 import { Collector } from './collect/collector.ts'
 import type { ReportIntake } from './collect/report-intake.ts'
 import { HotKeys } from './decide/hot-keys.ts'
-import { type AppTokenCheck, SensorSessions } from './deliver/sensor-sessions.ts'
+import { SensorSessions } from './deliver/sensor-sessions.ts'
 import { TableDelivery } from './deliver/table-delivery.ts'
+import { BarredSensors } from './fleet/barred-sensors.ts'
 import { Fleet } from './fleet/fleet.ts'
 import type { NearKeys } from './heat/near-keys.ts'
 import { type HubCoreOptions, type ResolvedCoreOptions, resolveCoreOptions } from './hub-options.ts'
@@ -34,6 +35,8 @@ export class HubCore {
   readonly keys: HotKeys
   readonly collector: Collector
   readonly lane: InvalidationLane
+  /** Processes that people keep out. */
+  readonly barred: BarredSensors
   /** Sources of changes; none run until they are started. */
   readonly watchers: HubWatchers
   readonly #timers: TimerHandle[] = []
@@ -43,6 +46,7 @@ export class HubCore {
     const state = await store.load()
     await store.reserveVersions(state.versionFloor + versionBlock)
     const core = new HubCore(store, state, resolveCoreOptions(options))
+    await core.barred.load()
     await core.keys.open()
     await core.lane.open()
     return core
@@ -57,7 +61,7 @@ export class HubCore {
     const reservedVersion = state.versionFloor + versionBlock
     const journal = new Journal({ store, reservedVersion, runtime, logger, alarms })
     this.journal = journal
-    this.webhooks = new AlarmWebhooks({ urls: options.alarmWebhooks, timers, logger })
+    this.webhooks = new AlarmWebhooks({ urls: options.alarmWebhooks, secret: options.webhookSecret, timers, logger })
     alarms.onChange((event, alarm) => {
       const at = clock.now()
       this.webhooks.send({ event, hubId, at, alarm })
@@ -85,7 +89,9 @@ export class HubCore {
     const keys = new HotKeys({ settings: options, epoch, journal, book, alarms, fleet, delivery })
     this.keys = keys
     const { intake, totals } = keys
-    this.collector = new Collector({ ...options, clock, intake, totals, hosts: fleet.hosts, traffic: fleet.traffic })
+    this.barred = new BarredSensors(store)
+    const { hosts, traffic, bounds } = fleet
+    this.collector = new Collector({ ...options, clock, intake, totals, hosts, traffic, bounds, barred: this.barred })
     this.lane = new InvalidationLane({
       random,
       relay: store.lane,
@@ -129,12 +135,12 @@ export class HubCore {
     this.keys.start()
   }
 
-  /** Where sensors are let in, over whatever carries their frames; `checkToken` names a token's owner. */
-  sensorSessions(checkToken: AppTokenCheck = () => ''): SensorSessions {
+  /** Where sensors are let in, over whatever carries their frames. */
+  sensorSessions(): SensorSessions {
     const { runtime, hubId, heartbeatMs } = this.options
-    const { collector, fleet, keys, delivery, lane } = this
+    const { collector, fleet, keys, delivery, lane, barred } = this
     const watched = () => this.watchers.watched()
-    const rooms = { collector, fleet, keys, delivery, lane, watched, checkToken }
+    const rooms = { collector, fleet, keys, delivery, lane, barred, watched }
     return new SensorSessions({ runtime, hubId, heartbeatMs, ...rooms })
   }
 

@@ -43,7 +43,13 @@ export interface HubCoreOptions {
   readonly entryTtlMs?: number
   /** How long keys that were hot before a restart stay so without being seen again. @default 5000 */
   readonly restartGraceMs?: number
-  /** Keys of a cluster that are counted at once, some 100 bytes each. @default 2000000 */
+  /** Accesses a second that one process may count: beyond it is cut off. @default 2000000 */
+  readonly maxInstanceAccessesPerSecond?: number
+  /** Entries a second that one process may report. @default 100000 */
+  readonly maxInstanceKeysPerSecond?: number
+  /** Clusters that one process may speak of. @default 100 */
+  readonly maxInstanceClusters?: number
+  /** Keys that are counted at once, of all clusters together, some 100 bytes each. @default 2000000 */
   readonly maxTrackedKeys?: number
   /**
    * Threads that count keys, each those whose hash falls to it, beside the one that decides; from some hundred thousand
@@ -54,6 +60,8 @@ export interface HubCoreOptions {
   readonly maxBacklogBytes?: number
   /** Addresses that get a POST when an alarm begins and when it ends. @default [] */
   readonly alarmWebhooks?: readonly string[]
+  /** Signs those POSTs with HMAC-SHA256 in the header `firebreak-signature`. @default none: not signed */
+  readonly webhookSecret?: string
   /** Makes a hot key's strategy. @default by the key's load, among those of its level */
   readonly chooseStrategy?: StrategyChooser
   /** Names the node of a slot, for shares of a node. @default a cluster is one node */
@@ -66,8 +74,8 @@ export interface HubCoreOptions {
   readonly logger?: HubLogger
 }
 
-export type ResolvedCoreOptions = Required<Omit<HubCoreOptions, 'chooseStrategy'>> &
-  Pick<HubCoreOptions, 'chooseStrategy'>
+export type ResolvedCoreOptions = Required<Omit<HubCoreOptions, 'chooseStrategy' | 'webhookSecret'>> &
+  Pick<HubCoreOptions, 'chooseStrategy' | 'webhookSecret'>
 
 /** The options with all defaults. */
 export function resolveCoreOptions(options: HubCoreOptions): ResolvedCoreOptions {
@@ -88,6 +96,9 @@ export function resolveCoreOptions(options: HubCoreOptions): ResolvedCoreOptions
     tickMs: 100,
     entryTtlMs: 60_000,
     restartGraceMs: 5000,
+    maxInstanceAccessesPerSecond: 2_000_000,
+    maxInstanceKeysPerSecond: 100_000,
+    maxInstanceClusters: 100,
     maxTrackedKeys: 2_000_000,
     ingestThreads: 0,
     maxBacklogBytes: 64 * 1024 * 1024,

@@ -1,10 +1,15 @@
+export type { Role } from './access/credential.ts'
+export { CredentialBook, type CredentialView } from './access/credential-book.ts'
+export type { AppToken, HubTokens, PersonToken } from './access/fixed-credentials.ts'
+export { openCredentials } from './access/open-credentials.ts'
+export { newCredentialBody, toNewCredential } from './access/token-routes.ts'
+export { readTokens } from './access/tokens-file.ts'
 export { type AlarmNotice, AlarmWebhooks, type AlarmWebhooksOptions } from './alarms/alarm-webhooks.ts'
 export { hubSettings } from './config/hub-settings.ts'
 export {
   type HubConfig,
   type HubConfigInput,
   readRules,
-  readTokens,
   resolveHubConfig,
 } from './config/resolve-hub-config.ts'
 export type { NodeOfSlot } from './decide/access-totals.ts'
@@ -21,7 +26,6 @@ export { ApiProblem, HubConfigError, NotLoopbackError, StoreError } from './erro
 export { type FindingRoutesOptions, findingRoutes } from './findings/finding-routes.ts'
 export { CountedClusters, type CountedClustersOptions } from './heat/counted-clusters.ts'
 export type { CountedKeys, CountListener, NearRow } from './heat/counted-keys.ts'
-export type { HubTokens, Role } from './http/access-guard.ts'
 export type { HubPlugin } from './http/hub-server.ts'
 export { HubCore } from './hub-core.ts'
 export type { HubCoreOptions } from './hub-options.ts'

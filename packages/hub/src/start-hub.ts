@@ -8,15 +8,21 @@ import {
   parseRule,
   type Rule,
   resolveOtlpOptions,
+  systemRuntime,
 } from '@firebreak/core'
-import type { HttpBounds } from '@firebreak/core/node'
+import { type HttpBounds, watchFiles } from '@firebreak/core/node'
 import type { FastifyBaseLogger } from 'fastify'
 import { pino } from 'pino'
+import type { Credential, Role } from './access/credential.ts'
+import { CredentialBook } from './access/credential-book.ts'
+import { fixedCredentials, type HubTokens } from './access/fixed-credentials.ts'
+import { PeopleSessions } from './access/people-sessions.ts'
+import { readTokens } from './access/tokens-file.ts'
 import { NatsIngest } from './collect/nats-ingest.ts'
 import { engineRoutes } from './engine/engine-routes.ts'
 import { EngineSensor } from './engine/engine-sensor.ts'
 import { HubConfigError, NotLoopbackError } from './errors.ts'
-import { type HubTokens, isLoopback } from './http/access-guard.ts'
+import { isLoopback, type UserHeader } from './http/access-guard.ts'
 import { type HubPlugin, HubServer } from './http/hub-server.ts'
 import { HubCore } from './hub-core.ts'
 import type { HubCoreOptions } from './hub-options.ts'
@@ -52,8 +58,18 @@ export interface HubOptions extends HubCoreOptions {
   readonly initialRules?: readonly unknown[]
   /** The built console. @default none: a page that says so */
   readonly consoleFolder?: string
-  /** App tokens and people's tokens. @default none: everybody on this machine may do everything */
+  /** App tokens and people's tokens, beside those of the store. @default none: everybody on this machine may do everything */
   readonly tokens?: HubTokens
+  /** The file of `tokens`: it is read again when it changes. @default none */
+  readonly tokensFile?: string
+  /** The header by which a proxy before the hub says who it signed in: `x-forwarded-email` …. @default none */
+  readonly userHeader?: string
+  /** The addresses of that proxy. @default 127.0.0.1 and ::1 */
+  readonly userHeaderFrom?: readonly string[]
+  /** The role of those that it signed in and that have no line in `tokens`. @default none: they are refused */
+  readonly userHeaderRole?: Role
+  /** Failed attempts to sign in from one address in a minute. @default 10 */
+  readonly maxSignInsPerMinute?: number
   /** What strangers may take of the port: connections, and time for their requests. @default those of `HttpBounds` */
   readonly connections?: HttpBounds
   /** Names, beside loopback and own addresses, under which browsers reach the hub. @default [] */
@@ -94,7 +110,7 @@ const version = (JSON.parse(readFileSync(new URL('../package.json', import.meta.
 /** Starts a hub in this process. */
 export async function startHub(options: HubOptions = {}): Promise<Hub> {
   const { host = '127.0.0.1', port = 0, tokens } = options
-  if (!isLoopback(host) && !hasSecrets(tokens)) throw new NotLoopbackError(host)
+  const fixed = tokens === undefined ? [] : fixedCredentials(tokens, systemRuntime.clock.now())
   // Everything that can be wrong in the options, before anything is opened.
   const initialRules = (options.initialRules ?? []).map(parseRule)
   const tls = readTls(options.tls)
@@ -104,6 +120,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   const centre = options.publishTo === undefined ? undefined : openConfigCentre(options.publishTo)
   const store = options.store ?? (await openStore(options))
   const core = await HubCore.open(store, { ...options, logger })
+  const { book, sessions } = await openAccess(core, fixed, host)
   await seedRules(core, initialRules)
   const { runtime, maxReportAgeMs } = core.options
   const { alarms, collector, delivery } = core
@@ -137,7 +154,10 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   const server = new HubServer(core, {
     host,
     port,
-    tokens: hasSecrets(tokens) ? tokens : undefined,
+    book,
+    sessions,
+    userHeader: userHeaderOf(options),
+    maxSignInsPerMinute: options.maxSignInsPerMinute ?? 10,
     connections: options.connections,
     allowedHosts: options.allowedHosts ?? [],
     consoleFolder: options.consoleFolder,
@@ -151,7 +171,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   const nats =
     options.natsUrl === undefined
       ? undefined
-      : new NatsIngest({ url: options.natsUrl, runtime, logger, alarms, collector, maxReportAgeMs })
+      : new NatsIngest({ url: options.natsUrl, runtime, logger, alarms, collector, maxReportAgeMs, book })
   const publisher = centre === undefined ? undefined : new TablePublisher({ centre, runtime, delivery, alarms })
   let boundPort: number
   try {
@@ -161,6 +181,8 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     throw error
   }
   core.start()
+  book.start()
+  const watched = [watchTokens(options.tokensFile, book, core), watchTls(options.tls, server, core)]
   nats?.start()
   publisher?.start()
   exporter?.start()
@@ -179,9 +201,10 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     close() {
       prewarmer.close()
       for (const sensor of sensors) sensor.close()
-      closing ??= Promise.all([server.close(), nats?.close(), publisher?.close(), exporter?.close()]).then(() =>
-        core.close(),
-      )
+      for (const files of watched) files?.close()
+      closing ??= Promise.all([server.close(), nats?.close(), publisher?.close(), exporter?.close()])
+        .then(() => book.close())
+        .then(() => core.close())
       return closing
     },
   }
@@ -206,8 +229,70 @@ function parseEngine(text: string): { readonly redisClusterId: string; readonly 
   return { redisClusterId, url }
 }
 
-function hasSecrets(tokens: HubTokens | undefined): tokens is HubTokens {
-  return tokens !== undefined && tokens.apps.length + tokens.people.length > 0
+/** Who may call: those of the file and of the store. Beyond loopback there must be somebody. */
+async function openAccess(core: HubCore, fixed: readonly Credential[], host: string) {
+  const { journal, store, options } = core
+  const audit = journal.audit.bind(journal)
+  const book = new CredentialBook({ store, runtime: options.runtime, logger: options.logger, audit, fixed })
+  const sessions = new PeopleSessions(store, options.runtime, book)
+  try {
+    await book.open()
+    await sessions.open()
+    if (!isLoopback(host) && !book.hasAny) throw new NotLoopbackError(host)
+  } catch (error) {
+    await core.close()
+    throw error
+  }
+  return { book, sessions }
+}
+
+function userHeaderOf(options: HubOptions): UserHeader | undefined {
+  const { userHeader, userHeaderFrom = ['127.0.0.1', '::1'], userHeaderRole } = options
+  return userHeader === undefined
+    ? undefined
+    : { name: userHeader.toLowerCase(), from: userHeaderFrom, role: userHeaderRole }
+}
+
+/** A tokens file that was changed is read again; a broken one changes nothing, and is told of. */
+function watchTokens(file: string | undefined, book: CredentialBook, { options, alarms }: HubCore) {
+  if (file === undefined) return undefined
+  const { runtime, logger } = options
+  return watchFiles([file], runtime.timers, () => {
+    try {
+      book.setFixed(fixedCredentials(readTokens(file), runtime.clock.now()))
+      alarms.clear('tokens')
+      logger.info({ file }, 'the tokens file was read again')
+    } catch (error) {
+      const cause = `the tokens file was changed and cannot be used: ${(error as Error).message}`
+      alarms.raise({
+        id: 'tokens',
+        severity: 'warning',
+        cause,
+        retry: 'the tokens before hold; it is read at its next change',
+      })
+    }
+  })
+}
+
+/** Certificates that were renewed are used for new connections at once. */
+function watchTls(tls: HubOptions['tls'], server: HubServer, { options, alarms }: HubCore) {
+  if (tls === undefined) return undefined
+  const files = [tls.certFile, tls.keyFile, ...(tls.caFile === undefined ? [] : [tls.caFile])]
+  return watchFiles(files, options.runtime.timers, () => {
+    try {
+      server.useCertificate(readTls(tls)!)
+      alarms.clear('certificate')
+      options.logger.info({ files }, 'the certificate was read again')
+    } catch (error) {
+      const cause = `the certificate was changed and cannot be used: ${(error as Error).message}`
+      alarms.raise({
+        id: 'certificate',
+        severity: 'critical',
+        cause,
+        retry: 'the one before is used; it is read at its next change',
+      })
+    }
+  })
 }
 
 async function seedRules(core: HubCore, rules: readonly Rule[]): Promise<void> {

@@ -301,7 +301,9 @@ export class Shield {
   #refresh(): void {
     this.#refreshedAt = this.#clock.now()
     const isAlone = !this.#link.isOpen && this.#clock.now() - this.#link.heardAt > rateLimitLapseMs
-    let entries = [...this.#table.entries()]
+    const { instanceId } = this.options
+    // What hangs on the word of one process is for that one.
+    let entries = [...this.#table.entries()].filter(({ onlyInstance = instanceId }) => onlyInstance === instanceId)
     if (isAlone) entries = entries.filter(({ strategy }) => strategy.strategy !== 'RateLimit')
     for (const cluster of this.#clusters.values()) cluster.setTable(entries, this.#hubClock.now())
   }

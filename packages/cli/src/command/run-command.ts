@@ -1,4 +1,5 @@
 import { didYouMean, InvalidOptionError, version } from '@firebreak/core'
+import { plainText } from '../output/plain-text.ts'
 import { type CommandEntry, type CommandIo, UsageError } from './command.ts'
 
 /** Finds the command that the words name and runs it; the exit code of the process. */
@@ -38,7 +39,7 @@ export async function runCommand(
     return await command.run(rest, io)
   } catch (error) {
     const isUsage = isWrongUsage(error)
-    io.stderr.write(`firebreak ${name}: ${takenPort(error, rest, io) ?? (error as Error).message}\n`)
+    io.stderr.write(`firebreak ${name}: ${plainText(takenPort(error, rest, io) ?? (error as Error).message)}\n`)
     if (isUsage) io.stderr.write(`See: firebreak help ${name}\n`)
     else if (io.env['FIREBREAK_DEBUG']) io.stderr.write(`${(error as Error).stack}\n`)
     return isUsage ? 2 : 1

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import type { HostView } from '@firebreak/core'
-import type { Command } from '../command/command.ts'
+import { type Command, UsageError } from '../command/command.ts'
 import { HubApi } from '../hub-api/hub-api.ts'
 import { formatHelp, formatOptions, printRecords } from '../output/print-records.ts'
 import type { Column } from '../output/table.ts'
@@ -17,22 +17,60 @@ const columns: readonly Column<HostView>[] = [
   { title: 'SEEN', text: (host) => new Date(host.lastSeenAt).toISOString() },
 ]
 
+interface BarredView {
+  readonly id: string
+  readonly who: string
+  readonly why: string
+  readonly at: number
+}
+
+const barredColumns: readonly Column<BarredView>[] = [
+  { title: 'PROCESS', text: ({ id }) => id, isFlexible: true },
+  { title: 'BY', text: ({ who }) => who },
+  { title: 'SINCE', text: ({ at }) => new Date(at).toISOString() },
+  { title: 'WHY', text: ({ why }) => why },
+]
+
 export const hosts: Command = {
-  flags: ['hub', 'json', 'ndjson', 'csv'],
+  subcommands: ['bar', 'unbar', 'barred'],
+  flags: ['hub', 'why', 'json', 'ndjson', 'csv'],
   help: `The live processes that report to the hub, what table they have and how their watchers stand.
 
 Examples:
   firebreak hosts
   firebreak hosts --json
+  firebreak hosts bar shop/host-1/4711 --why 'counts what it has not seen'
+  firebreak hosts unbar shop/host-1/4711
+  firebreak hosts barred                    who is kept out
 
 Options:
+  --why TEXT  why a process is kept out, for the others
   --hub URL   the hub (env FIREBREAK_HUB; default: the running "firebreak up")
 ${formatHelp}
 `,
   async run(args, io) {
-    const { values } = parseArgs({ args: [...args], options: { hub: { type: 'string' }, ...formatOptions } })
-    const answer = await HubApi.of(values.hub, io).call<{ hosts: HostView[] }>('GET', '/v1/hosts')
-    printRecords(io, values, columns, answer.hosts, 'No process reports to this hub.')
+    const { values, positionals } = parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: { hub: { type: 'string' }, why: { type: 'string' }, ...formatOptions },
+    })
+    const api = HubApi.of(values.hub, io)
+    const [action, id] = positionals
+    if (action === undefined) {
+      const answer = await api.call<{ hosts: HostView[] }>('GET', '/v1/hosts')
+      printRecords(io, values, columns, answer.hosts, 'No process reports to this hub.')
+    } else if (action === 'barred') {
+      const { barred } = await api.call<{ barred: BarredView[] }>('GET', '/v1/barred')
+      printRecords(io, values, barredColumns, barred, 'No process is kept out.')
+    } else if (id === undefined || (action !== 'bar' && action !== 'unbar')) {
+      throw new UsageError('it is: firebreak hosts [barred | bar SERVICE/HOST/PROCESS | unbar SERVICE/HOST/PROCESS]')
+    } else if (action === 'bar') {
+      await api.call('POST', '/v1/barred', { id, ...(values.why !== undefined && { why: values.why }) })
+      io.stdout.write(`${id} is kept out\n`)
+    } else {
+      await api.call('DELETE', `/v1/barred/${encodeURIComponent(id)}`)
+      io.stdout.write(`${id} may come back\n`)
+    }
     return 0
   },
 }

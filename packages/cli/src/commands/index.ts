@@ -43,6 +43,11 @@ export const commands: readonly CommandEntry[] = [
     load: async () => (await import('./rules.ts')).rules,
   },
   {
+    name: 'token',
+    summary: 'Tokens of sensors and people: make, list, replace, revoke',
+    load: async () => (await import('./token.ts')).token,
+  },
+  {
     name: 'prewarm',
     summary: 'Make named keys hot before the sale opens, now or at a time',
     load: async () => (await import('./prewarm.ts')).prewarm,

@@ -9,6 +9,7 @@ import {
   type SettingTable,
   settingsHelp,
 } from '@firebreak/core'
+import { readSecretFile } from '@firebreak/core/node'
 import { parse as parseYaml } from 'yaml'
 import { type CommandIo, UsageError } from '../command/command.ts'
 
@@ -51,6 +52,15 @@ export function readSettingFile(place: string, path: string): unknown {
   }
 }
 
+/** Reads a file with one secret, which a `…_FILE` variable names. */
+export function readSecret(place: string, path: string): string {
+  try {
+    return readSecretFile(path)
+  } catch (cause) {
+    throw new UsageError(`${place}: ${(cause as Error).message}`, { cause })
+  }
+}
+
 /** A command's settings as flags, variables and its file give them. */
 export class CommandSettings {
   readonly all: readonly ResolvedSetting[]
@@ -64,7 +74,13 @@ export class CommandSettings {
   ) {
     const failure = (_place: string, message: string) => new UsageError(message)
     const flags = parseSettingFlags(table, args)
-    const { all, values, otlp, warnings } = resolveSettings(table, { flags, env, readFile: readSettingFile, failure })
+    const { all, values, otlp, warnings } = resolveSettings(table, {
+      flags,
+      env,
+      readFile: readSettingFile,
+      readSecret,
+      failure,
+    })
     for (const warning of warnings) stderr.write(`${warning}\n`)
     this.all = all
     this.values = values

@@ -1,5 +1,6 @@
 import { type ApiError, FirebreakError } from '@firebreak/core'
 import type { CommandIo } from '../command/command.ts'
+import { readSecret } from '../flags/command-settings.ts'
 import { dataFolderOf, readRunning } from '../up/running-file.ts'
 
 /** Where a hub listens unless it is told otherwise. */
@@ -32,7 +33,9 @@ export class HubApi {
 
   /** The API that the flags and the environment name. */
   static of(flag: string | undefined, io: Pick<CommandIo, 'env'>): HubApi {
-    return new HubApi(hubUrl(flag, io), io.env['FIREBREAK_TOKEN'])
+    const file = io.env['FIREBREAK_TOKEN_FILE']
+    const token = io.env['FIREBREAK_TOKEN'] ?? (file && readSecret('FIREBREAK_TOKEN_FILE', file))
+    return new HubApi(hubUrl(flag, io), token)
   }
 
   async call<T>(method: 'GET' | 'PUT' | 'POST' | 'DELETE', path: string, body?: unknown): Promise<T> {

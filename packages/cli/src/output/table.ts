@@ -1,3 +1,5 @@
+import { plainText } from './plain-text.ts'
+
 /** A column of a table. */
 export interface Column<Row> {
   readonly title: string
@@ -11,7 +13,7 @@ export interface Column<Row> {
 
 /** Rows as aligned columns; columns that are empty in every row are left out. `width` 0 means no limit. */
 export function renderTable<Row>(columns: readonly Column<Row>[], rows: readonly Row[], width = 0): string {
-  const cells = rows.map((row, index) => columns.map((column) => column.text(row, index) ?? ''))
+  const cells = rows.map((row, index) => columns.map((column) => plainText(column.text(row, index) ?? '')))
   const shown = columns.map((_column, index) => cells.some((row) => row[index] !== ''))
   const used = columns.flatMap((column, index) => (shown[index] ? [{ column, index }] : []))
   const widths = used.map(({ column, index }) =>

@@ -1,4 +1,5 @@
 import { type KeyView, type Overview, readableKey } from '@firebreak/core'
+import { plainText } from '../output/plain-text.ts'
 
 /** The terminal that is drawn on. */
 export interface Screen {
@@ -16,9 +17,9 @@ export function renderTop(overview: Overview, screen: Screen): string {
   const reads = rate.redis + rate.local + rate.copies
   const localShare = reads === 0 ? 0 : rate.local / reads
   const lines = [
-    bold(overview.verdict, screen),
+    bold(plainText(overview.verdict), screen),
     `reads ${count(reads)}/s   Redis ${count(rate.redis)}/s   memory ${percent(localShare)}   writes ${count(rate.writes)}/s   limited ${count(rate.limited)}/s   sensors ${overview.sensors.connected}`,
-    ...overview.alarms.map((alarm) => color(`! ${alarm.cause}`, 31, screen)),
+    ...overview.alarms.map((alarm) => color(`! ${plainText(alarm.cause)}`, 31, screen)),
     '',
     header,
     ...overview.keys.map((key) => line(key, screen)),
@@ -31,14 +32,14 @@ const header = `${'KEY'.padEnd(28)} ${'RATE/S'.padStart(9)} ${'SHARE'.padStart(7
 
 function line(key: KeyView, screen: Screen): string {
   const cells = [
-    fit(readableKey(key.key), 28),
+    fit(plainText(readableKey(key.key)), 28),
     count(key.ratePerSecond).padStart(9),
     percent(key.share).padStart(7),
     '',
     spark(key.sparkline.slice(-12)).padEnd(12),
     color(key.state.padEnd(8), colors[key.state], screen),
     (key.strategy?.strategy ?? '–').padEnd(14),
-    key.reason,
+    plainText(key.reason),
   ]
   return cells.join(' ').replace('  ', ' ')
 }

@@ -29,7 +29,8 @@ const evictionSample = 12
  * keys and a flood of them leaves the warm ones. Whoever keeps more about a key marks it, and is told when it goes.
  */
 export class HeatWindow {
-  readonly maxKeys: number
+  /** More than it has may be asked for, or fewer: keys that are too many make room as new ones come. */
+  maxKeys: number
   readonly dict: Dict
   /** Of the last `add`: whether it was the first of its key, and the key's heat after it. */
   wasNew = false

@@ -1,3 +1,6 @@
 export { boundHttpServer, type HttpBounds, httpServerOptions, leavesLargeBody } from './http-bounds.ts'
 export { nodePipe, type SocketOptions, type SocketPlace, socketPipe } from './node-pipe.ts'
 export { openRespClient } from './open-resp-client.ts'
+export { privateFileProblem, readSecretFile } from './private-file.ts'
+export { isSignature, reportKeyId, reportKeyOf, signatureHeaders, signReport } from './report-signature.ts'
+export { type WatchedFiles, watchFiles } from './watch-files.ts'

@@ -4,6 +4,7 @@ import {
   placeholderOf,
   type Setting,
   type SettingTable,
+  secretFilesOf,
   variableOf,
   variablesOf,
 } from './setting.ts'
@@ -22,7 +23,8 @@ export function settingsHelp(table: SettingTable): string {
       const value = placeholderOf(setting)
       const head = `  --${flagOf(setting.name)}${value === undefined ? '' : ` ${value}`}`
       const again = setting.type.kind === 'lines' ? '; may be given several times, in the variable a line each' : ''
-      const extras = `env ${variablesOf(table, setting).join(', ')}; default ${setting.default}`
+      const variables = [...variablesOf(table, setting), ...secretFilesOf(table, setting)]
+      const extras = `env ${variables.join(', ')}; default ${setting.default}`
       return `${head}\n      ${setting.summary}${again} (${extras})`
     })
     .join('\n')

@@ -2,7 +2,15 @@ import { didYouMean } from '../errors/did-you-mean.ts'
 import { describeValue } from '../errors/firebreak-error.ts'
 import type { OtlpOptions } from '../metrics/otlp-options.ts'
 import { parsePairs, readOtlpVariables } from '../metrics/otlp-variables.ts'
-import { fileSetting, flagOf, type Setting, type SettingTable, variableOf, variablesOf } from './setting.ts'
+import {
+  fileSetting,
+  flagOf,
+  type Setting,
+  type SettingTable,
+  secretFilesOf,
+  variableOf,
+  variablesOf,
+} from './setting.ts'
 
 /** Where a setting came from. */
 export type SettingSource = 'flag' | 'env' | 'file' | 'default'
@@ -23,6 +31,8 @@ export interface SettingInput {
   readonly env?: Readonly<Record<string, string | undefined>>
   /** Reads and parses the settings file, and files that a setting names; `place` is who named it. */
   readonly readFile: (place: string, path: string) => unknown
+  /** Reads the text of a file with a secret, which `…_FILE` names; refuses one that is open to everybody. */
+  readonly readSecret?: (place: string, path: string) => string
   /** Makes the error of a place and a sentence. */
   readonly failure: (place: string, message: string) => Error
 }
@@ -35,7 +45,7 @@ export interface ResolvedSettings {
   readonly values: Readonly<Record<string, unknown>>
   /** Where metrics are pushed to; undefined: nowhere. */
   readonly otlp: OtlpOptions | undefined
-  /** Variables of OpenTelemetry that were set and could not be used, a sentence each. */
+  /** Variables of OpenTelemetry that could not be used, and secrets that stand in a flag, a sentence each. */
   readonly warnings: readonly string[]
 }
 
@@ -47,14 +57,10 @@ export interface ResolvedSettings {
 export function resolveSettings(table: SettingTable, input: SettingInput): ResolvedSettings {
   const { flags = {}, env = {}, readFile, failure } = input
   const names = [fileSetting, ...table.settings.map(({ name }) => name)]
+  const secretFiles = table.settings.flatMap((setting) => secretFilesOf(table, setting))
   const own = Object.keys(env).filter((name) => name.startsWith(table.prefix) && env[name] !== undefined)
   refuseUnknown(Object.keys(flags), names.map(flagOf), '--', failure)
-  refuseUnknown(
-    own,
-    names.map((name) => variableOf(table, name)),
-    '',
-    failure,
-  )
+  refuseUnknown(own, [...names.map((name) => variableOf(table, name)), ...secretFiles], '', failure)
   const path = (flags[fileSetting] ?? env[variableOf(table, fileSetting)]) as string | undefined
   const file = path === undefined ? {} : (readFile(fileSetting, path) ?? {})
   if (typeof file !== 'object' || Array.isArray(file)) {
@@ -79,6 +85,10 @@ export function resolveSettings(table: SettingTable, input: SettingInput): Resol
     if (flag !== undefined) return found(flag, 'flag', `--${flagOf(name)}`)
     const variable = variableOf(table, name)
     if (env[variable] !== undefined) return found(env[variable], 'env', variable)
+    if (input.readSecret !== undefined) {
+      const place = secretFilesOf(table, setting).find((candidate) => env[candidate] !== undefined)
+      if (place !== undefined) return found(input.readSecret(place, env[place]!), 'env', place)
+    }
     const other = variables.find((candidate) => env[candidate] !== undefined)
     if (other !== undefined) return found(env[other], 'env', other)
     const exported = otlp && shared.options[otlp]
@@ -94,8 +104,17 @@ export function resolveSettings(table: SettingTable, input: SettingInput): Resol
     all,
     values: Object.fromEntries(given.flatMap(({ setting, value }) => (setting.otlp ? [] : [[setting.name, value]]))),
     otlp: isPushing ? (otlp as OtlpOptions) : undefined,
-    warnings: shared.warnings,
+    warnings: [...shared.warnings, ...all.flatMap((one) => flagWarning(table, one))],
   }
+}
+
+/** A flag is seen by every user of the machine, in `ps`. An address is a secret only where it has a password. */
+function flagWarning(table: SettingTable, { setting, source, place, value }: ResolvedSetting): string[] {
+  if (setting.isSecret !== true || source !== 'flag') return []
+  const text = JSON.stringify(value)
+  if (/:\/\//.test(text) && !/:\/\/[^/@"]*:[^/@"]*@|:\/\/[^/"]*\/[^"]{16}/.test(text)) return []
+  const variable = variableOf(table, setting.name)
+  return [`${place} is seen by every user of this machine (ps); use ${variable}, or ${variable}_FILE for a file`]
 }
 
 function refuseUnknown(

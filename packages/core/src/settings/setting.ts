@@ -77,6 +77,11 @@ export function variablesOf(table: SettingTable, { name, variables = [], otlp }:
   return [variableOf(table, name), ...variables, ...(otlp === undefined ? [] : otlpVariables[otlp])]
 }
 
+/** The variables that name a file with a secret instead of the secret, as `FIREBREAK_TOKEN_FILE`; none where it is no secret. */
+export function secretFilesOf(table: SettingTable, { name, variables = [], isSecret }: Setting): readonly string[] {
+  return isSecret === true ? [variableOf(table, name), ...variables].map((variable) => `${variable}_FILE`) : []
+}
+
 /** What stands for the value in help: `PORT`, `a|b`; undefined for a switch. */
 export function placeholderOf({ type, placeholder }: Setting): string | undefined {
   if (placeholder !== undefined) return placeholder

@@ -62,6 +62,8 @@ export interface TableEntry {
   readonly since: number
   /** When the entry lapses unless it is extended, hub time in milliseconds. */
   readonly until: number
+  /** Acted on by this process only; others leave the key alone. @default all */
+  readonly onlyInstance?: string
 }
 
 /** The map key of an entry: a key is hot per cluster. */

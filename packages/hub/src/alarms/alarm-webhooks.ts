@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto'
 import type { AlarmView, TimerHandle, Timers } from '@firebreak/core'
 import { fetchWithin } from '../http/fetch-within.ts'
 import type { HubLogger } from '../hub-options.ts'
@@ -15,6 +16,8 @@ export interface AlarmWebhooksOptions {
   readonly urls: readonly string[]
   readonly timers: Timers
   readonly logger: HubLogger
+  /** Signs each notice: header `firebreak-signature`. @default none: not signed */
+  readonly secret?: string | undefined
   /** Pauses before the tries after the first. @default 1, 2, 4, 8 and 16 s */
   readonly retryMs?: readonly number[]
   /** Without an answer for this long a try has failed. @default 5000 */
@@ -23,7 +26,7 @@ export interface AlarmWebhooksOptions {
   readonly maxQueued?: number
 }
 
-const defaults = { retryMs: [1000, 2000, 4000, 8000, 16_000], timeoutMs: 5000, maxQueued: 1000 }
+const defaults = { secret: undefined, retryMs: [1000, 2000, 4000, 8000, 16_000], timeoutMs: 5000, maxQueued: 1000 }
 
 /**
  * Posts every alarm that begins or ends to each address, in order. An address that does not answer with 2xx is tried
@@ -105,8 +108,10 @@ class Outlet {
   async #try(notice: AlarmNotice): Promise<string | undefined> {
     try {
       const { timers, timeoutMs } = this.#options
-      const headers = { 'content-type': 'application/json' }
-      const init = { method: 'POST', headers, body: JSON.stringify(notice) }
+      const body = JSON.stringify(notice)
+      const headers = { 'content-type': 'application/json', ...signed(this.#options.secret, body) }
+      // An address that was checked once must not send the notice on to one that was not.
+      const init = { method: 'POST', headers, body, redirect: 'manual' } as const
       return await fetchWithin(timers, timeoutMs, this.#url, init, async (response) => {
         await response.body?.cancel()
         return response.ok ? undefined : `it answered ${response.status}`
@@ -121,6 +126,12 @@ class Outlet {
       this.#wake = { timer: this.#options.timers.setTimeout(resolve, ms), resolve }
     })
   }
+}
+
+/** The receiver makes the same HMAC-SHA256 of the body, whose `at` tells an old notice that is sent again. */
+function signed(secret: string | undefined, body: string): Record<string, string> {
+  if (secret === undefined) return {}
+  return { 'firebreak-signature': `sha256=${createHmac('sha256', secret).update(body).digest('hex')}` }
 }
 
 function hostOf(url: string): string {

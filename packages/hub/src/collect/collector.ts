@@ -8,8 +8,11 @@ import {
   type SectionSurvey,
   type TextReportVersion,
 } from '@firebreak/core'
+import { type AppGrant, anyApp, checkCluster, checkService, ScopeError } from '../access/credential.ts'
 import type { AccessTotals } from '../decide/access-totals.ts'
-import type { HostRegister } from '../fleet/host-register.ts'
+import { type BarredSensors, SensorBarredError } from '../fleet/barred-sensors.ts'
+import type { HostRegister, Instance } from '../fleet/host-register.ts'
+import { type SensorBounds, SensorBoundsError } from '../fleet/sensor-bounds.ts'
 import type { TrafficMeter } from '../fleet/traffic-meter.ts'
 import { IngestGovernor, type IngestGovernorOptions } from './ingest-governor.ts'
 import type { AdmittedReport, ReportIntake } from './report-intake.ts'
@@ -20,6 +23,8 @@ export interface CollectorOptions extends IngestGovernorOptions {
   readonly totals: AccessTotals
   readonly hosts: HostRegister
   readonly traffic: TrafficMeter
+  readonly bounds: SensorBounds
+  readonly barred: BarredSensors
   readonly maxReportBytes: number
   readonly maxReportAgeMs: number
 }
@@ -30,8 +35,8 @@ export interface CollectorOptions extends IngestGovernorOptions {
  */
 const maxHalfIntervalMs = 50
 
-/** Why reports were not counted: the refusals, reports that came twice, and those that there was no room for. */
-export type IngestCause = ReportRefusal | 'duplicate' | 'hosts-full' | 'overload'
+/** Why reports were not counted: the refusals, reports that came twice or were not their sender's, and those without room. */
+export type IngestCause = ReportRefusal | 'duplicate' | 'hosts-full' | 'overload' | 'scope' | 'bounds' | 'barred'
 
 /**
  * Takes reports in: refuses what is broken, too large or too old, by cause; dates the rest by the sensor's learnt clock
@@ -63,19 +68,22 @@ export class Collector {
     return this.#entryCount
   }
 
-  /** A binary report, which begins at `start`; throws `ReportRefusedError`. */
-  collectBinary(bytes: Uint8Array, start: number, sequence: number): void {
+  /**
+   * A binary report, which begins at `start`; throws `ReportRefusedError`. It is `sender`'s, the process that said hello on
+   * its connection; where there is no connection, that of the process it names. `grant` says of what it may speak.
+   */
+  collectBinary(bytes: Uint8Array, start: number, sequence: number, grant = anyApp, sender?: Instance): void {
     this.#guarded(() => {
       this.#checkSize(bytes.length - start)
-      this.#collect(bytes, start, sequence)
+      this.#collect(bytes, start, sequence, grant, sender)
     })
   }
 
   /** A text report; a sequence only where the sender gives one. */
-  collectText(text: string, version: TextReportVersion, sequence?: number): void {
+  collectText(text: string, version: TextReportVersion, sequence?: number, grant = anyApp): void {
     this.#guarded(() => {
       this.#checkSize(text.length)
-      this.#collect(encodeBinaryReport(parseTextReport(text, version)), 0, sequence)
+      this.#collect(encodeBinaryReport(parseTextReport(text, version)), 0, sequence, grant)
     })
   }
 
@@ -89,15 +97,20 @@ export class Collector {
       take()
     } catch (error) {
       if (error instanceof ReportRefusedError) this.countRefusal(error.refusal)
+      if (error instanceof ScopeError) this.countRefusal('scope')
+      if (error instanceof SensorBoundsError) this.countRefusal('bounds')
+      if (error instanceof SensorBarredError) this.countRefusal('barred')
       throw error
     }
   }
 
-  #collect(bytes: Uint8Array, start: number, sequence: number | undefined): void {
+  #collect(bytes: Uint8Array, start: number, sequence: number | undefined, grant: AppGrant, sender?: Instance): void {
     const { intake } = this.#options
     // Refused whole or taken whole: nothing is counted before all of it has been seen to parse.
     const sections = BinaryReportCursor.survey(bytes, start)
-    const report = this.#admit(new BinaryReportCursor(bytes, start), sections, sequence)
+    const head = new BinaryReportCursor(bytes, start)
+    checkScope(head, sections, grant, sender)
+    const report = this.#admit(head, sections, sequence)
     if (report === undefined) return
     let entries = 0
     for (const section of sections) {
@@ -132,6 +145,7 @@ export class Collector {
       return undefined
     }
     const now = clock.now()
+    this.#options.barred.check(head)
     const instance = hosts.find(head.serviceId, head.hostId, head.instanceId, now)
     if (instance === undefined) {
       this.countRefusal('hosts-full')
@@ -144,6 +158,7 @@ export class Collector {
         `report refused: it is ${Math.round(ageMs)} ms old, the hub takes ${maxReportAgeMs} ms (maxReportAgeMs)`,
       )
     }
+    this.#options.bounds.checkReport(instance, sections, now)
     if (sequence !== undefined && !instance.sequences.isNew(sequence, head.collectTs)) {
       this.countRefusal('duplicate')
       return undefined
@@ -159,4 +174,28 @@ export class Collector {
     if (instance.lastStatusAt !== undefined) return
     traffic.add(at, at, { redis: totalCount - writes, local: 0, copies: 0, limited: 0, writes })
   }
+}
+
+/** As in a hello. */
+const maxNameLength = 256
+
+type ReportHead = Pick<Instance, 'serviceId' | 'hostId' | 'instanceId'>
+
+/** Who sent a report is known by its connection or its token; what the report itself says of it must agree. */
+function checkScope(
+  { serviceId, hostId, instanceId }: ReportHead,
+  sections: readonly SectionSurvey[],
+  grant: AppGrant,
+  sender: Instance | undefined,
+): void {
+  const isOfSender =
+    sender === undefined ||
+    (sender.serviceId === serviceId && sender.hostId === hostId && sender.instanceId === instanceId)
+  if (!isOfSender) throw new ScopeError('report refused: it names another process than the one that said hello')
+  for (const name of [serviceId, hostId, instanceId, ...sections.map(({ redisClusterId }) => redisClusterId)]) {
+    if (name.length > maxNameLength)
+      throw new ScopeError(`report refused: a name in it has more than ${maxNameLength} characters`)
+  }
+  checkService(grant, serviceId)
+  for (const { redisClusterId } of sections) checkCluster(grant, redisClusterId)
 }

@@ -6,10 +6,13 @@ import {
   type Runtime,
   type TimerHandle,
 } from '@firebreak/core'
+import { isSignature, signatureHeaders } from '@firebreak/core/node'
 import type { Consumer, ConsumerMessages, JsMsg } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
+import { type AppGrant, anyApp, ScopeError } from '../access/credential.ts'
+import type { CredentialBook } from '../access/credential-book.ts'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
-import { HubConfigError } from '../errors.ts'
+import { ApiProblem, HubConfigError } from '../errors.ts'
 import type { HubLogger } from '../hub-options.ts'
 import type { Collector } from './collector.ts'
 
@@ -21,6 +24,7 @@ export interface NatsIngestOptions {
   readonly alarms: AlarmBoard
   readonly collector: Collector
   readonly maxReportAgeMs: number
+  readonly book: CredentialBook
 }
 
 interface NatsAddress {
@@ -165,16 +169,28 @@ export class NatsIngest {
       if (ageMs > maxReportAgeMs) {
         collector.countRefusal('expired')
       } else {
+        const grant = this.#senderOf(message)
         const frame = decodeFrame(message.data)
         if (frame.type !== 'report') throw new FrameError(`a ${frame.type} frame is no report`)
-        collector.collectBinary(frame.bytes, frame.payloadStart, frame.sequence)
+        collector.collectBinary(frame.bytes, frame.payloadStart, frame.sequence, grant)
       }
     } catch (error) {
       // What is refused once would be refused again: it is confirmed all the same.
       if (error instanceof FrameError) collector.countRefusal('unparsable')
-      else if (!(error instanceof ReportRefusedError)) throw error
+      else if (!(error instanceof ReportRefusedError || error instanceof ApiProblem)) throw error
     }
     message.ack()
+  }
+
+  /** Whose report this is: NATS's own users are not ours, so that each report is signed with its app token. */
+  #senderOf({ data, headers }: JsMsg): AppGrant {
+    const { book, collector } = this.#options
+    if (!book.hasAny) return anyApp
+    const signer = book.signer(headers?.get(signatureHeaders.key) ?? '')
+    const signature = headers?.get(signatureHeaders.signature) ?? ''
+    if (signer !== undefined && isSignature(signer.reportKey, data, signature)) return signer.grant
+    collector.countRefusal('scope')
+    throw new ScopeError('report refused: it is not signed with an app token')
   }
 
   #raise(error: Error): void {

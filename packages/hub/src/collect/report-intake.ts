@@ -73,6 +73,7 @@ export class NearIntake {
     const track = engine.trackOf(heat, this.rules.scope(redisClusterId, serviceId))
     track.add(at, count, writes, byteCount)
     if (!track.services.has(serviceId)) delivery.addService(track, serviceId)
+    if (track.addReporter(instanceId)) delivery.widen(track)
     decider.onHeat(track, now)
     engine.consider(heat, track, now)
     heat.lastMinute?.add(at, count, writes, byteCount, instanceId, instance)

@@ -11,6 +11,7 @@ export const hubSettings: SettingTable = {
     {
       name: 'storeUrl',
       type: text,
+      isSecret: true,
       default: 'none',
       summary:
         'redis://host:port[,host:port…]: a Redis or Redis Cluster that several hubs share, instead of dataFolder',
@@ -18,18 +19,21 @@ export const hubSettings: SettingTable = {
     {
       name: 'natsUrl',
       type: text,
+      isSecret: true,
       default: 'none',
       summary: 'nats://[user:password@]host:port: take reports from a NATS JetStream too',
     },
     {
       name: 'publishTo',
       type: text,
+      isSecret: true,
       default: 'none',
       summary: 'etcd://host:port/root or zookeeper://host:port/root: publish tables to a config centre too',
     },
     {
       name: 'engines',
       type: textList,
+      isSecret: true,
       default: 'none',
       summary: 'clusterId=redis://host:port: protected servers that are asked for their own statistics',
     },
@@ -42,6 +46,25 @@ export const hubSettings: SettingTable = {
       summary: 'a policy file of rate limits that an empty store begins with, served under /v1/limits/',
     },
     { name: 'tokensFile', type: text, default: 'none', summary: 'app tokens and people’s tokens (YAML or JSON)' },
+    {
+      name: 'userHeader',
+      type: text,
+      default: 'none',
+      summary: 'the header by which a proxy before the hub, for OpenID Connect for one, says who it signed in',
+    },
+    { name: 'userHeaderFrom', type: textList, default: '127.0.0.1, ::1', summary: 'the addresses of that proxy' },
+    {
+      name: 'userHeaderRole',
+      type: choiceOf('viewer', 'operator', 'admin'),
+      default: 'none',
+      summary: 'the role of those that it signed in and that have no line of their own',
+    },
+    {
+      name: 'maxSignInsPerMinute',
+      type: wholeFrom(1, 10_000),
+      default: '10',
+      summary: 'failed attempts to sign in from one address',
+    },
     {
       name: 'allowedHosts',
       type: textList,
@@ -107,10 +130,28 @@ export const hubSettings: SettingTable = {
       summary: 'how long hot keys outlive a restart unseen',
     },
     {
+      name: 'maxInstanceAccessesPerSecond',
+      type: wholeFrom(1000, 1e9),
+      default: '2000000',
+      summary: 'a process that counts more is cut off',
+    },
+    {
+      name: 'maxInstanceKeysPerSecond',
+      type: wholeFrom(100, 1e8),
+      default: '100000',
+      summary: 'a process that reports more entries is cut off',
+    },
+    {
+      name: 'maxInstanceClusters',
+      type: wholeFrom(1, 1000),
+      default: '100',
+      summary: 'a process that speaks of more clusters is cut off',
+    },
+    {
       name: 'maxTrackedKeys',
       type: wholeFrom(1, 20_000_000),
       default: '2000000',
-      summary: 'keys of a cluster that are counted at once',
+      summary: 'keys that are counted at once, of all clusters together, some 100 bytes each',
     },
     {
       name: 'ingestThreads',
@@ -127,8 +168,16 @@ export const hubSettings: SettingTable = {
     {
       name: 'alarmWebhooks',
       type: textList,
+      isSecret: true,
       default: 'none',
       summary: 'addresses that get a POST when an alarm begins and ends',
+    },
+    {
+      name: 'webhookSecret',
+      type: text,
+      isSecret: true,
+      default: 'none',
+      summary: 'signs those POSTs with HMAC-SHA256, in the header firebreak-signature',
     },
     ...otlpSettings('firebreak-hub'),
   ],

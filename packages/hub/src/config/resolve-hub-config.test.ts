@@ -10,7 +10,7 @@ const folder = temporaryFolder('config')
 
 function file(name: string, text: string): string {
   const path = join(folder, name)
-  writeFileSync(path, text)
+  writeFileSync(path, text, { mode: 0o600 })
   return path
 }
 

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs'
-import { FieldReader, type ResolvedSettings, resolveSettings } from '@firebreak/core'
+import { type ResolvedSettings, resolveSettings } from '@firebreak/core'
+import { readSecretFile } from '@firebreak/core/node'
 import { parse as parseYaml } from 'yaml'
+import { readTokens } from '../access/tokens-file.ts'
 import { HubConfigError } from '../errors.ts'
-import type { HubTokens } from '../http/access-guard.ts'
 import type { HubOptions } from '../start-hub.ts'
 import { parseWatchers } from '../watchers/watcher-settings.ts'
 import { hubSettings } from './hub-settings.ts'
@@ -22,7 +23,7 @@ const failure = (field: string, message: string) => new HubConfigError(field, me
 
 /** The hub's settings as options of `startHub`; see `resolveSettings`. */
 export function resolveHubConfig(input: HubConfigInput): HubConfig {
-  const settings = resolveSettings(hubSettings, { ...input, readFile: readYaml, failure })
+  const settings = resolveSettings(hubSettings, { ...input, readFile: readYaml, readSecret, failure })
   const { otlp } = settings
   return { options: { ...toOptions(settings.values), ...(otlp !== undefined && { otlp }) }, settings }
 }
@@ -51,7 +52,7 @@ function toOptions(values: Record<string, unknown>): HubOptions {
     ...(watchers !== undefined && { watchers: parseWatchers(watchers) }),
     ...(alarmWebhooks !== undefined && { alarmWebhooks: checkUrls(alarmWebhooks as readonly string[]) }),
     ...(rulesFile !== undefined && { initialRules: readRules(rulesFile) }),
-    ...(tokensFile !== undefined && { tokens: readTokens(tokensFile) }),
+    ...(tokensFile !== undefined && { tokens: readTokens(tokensFile), tokensFile }),
   }
 }
 
@@ -70,35 +71,12 @@ export function readRules(path: string): readonly unknown[] {
   throw failure('rulesFile', `${path} must hold a list of rules, or an object with rules`)
 }
 
-/** Tokens of a file: `apps: [{name, token}]` and `people: [{name, role, token}]`. */
-export function readTokens(path: string): HubTokens {
-  const reader = new FieldReader(readYaml('tokensFile', path), '', failure, 'an object with apps and people')
-  const secret = (fields: FieldReader) => {
-    const name = fields.text('name', undefined)
-    const token = fields.text('token', undefined)
-    if (name === undefined) throw failure(fields.at('name'), `${fields.at('name')} is missing`)
-    // The value itself must not be in the sentence.
-    if (token === undefined || !/^\S{16,}$/.test(token)) {
-      throw failure(fields.at('token'), `${fields.at('token')} must have 16 characters at least, and no blank`)
-    }
-    return { name, token }
+function readSecret(place: string, path: string): string {
+  try {
+    return readSecretFile(path)
+  } catch (cause) {
+    throw new HubConfigError(place, `${place}: ${(cause as Error).message}`, { cause })
   }
-  const items = <Item>(field: string, read: (fields: FieldReader) => Item): Item[] =>
-    (reader.list(field) ?? []).map((item, index) => {
-      const fields = new FieldReader(item, `${field}[${index}]`, failure)
-      const result = read(fields)
-      fields.end()
-      return result
-    })
-  const apps = items('apps', secret)
-  const people = items('people', (fields) => {
-    const role = fields.choice('role', ['viewer', 'operator', 'admin'], undefined)
-    if (role === undefined)
-      throw failure(fields.at('role'), `${fields.at('role')} is missing: viewer, operator or admin`)
-    return { ...secret(fields), role }
-  })
-  reader.end()
-  return { apps, people }
 }
 
 function readYaml(field: string, path: string): unknown {

@@ -173,6 +173,26 @@ export class HotKeys {
     })
   }
 
+  /** Whether the process has reported the key, as far as is remembered of keys that matter. */
+  hasReported({ instanceId }: Instance, { redisClusterId, key: text }: ClaimPayload): boolean {
+    const key = parseKeyText(text)
+    const near = key === undefined ? undefined : this.engine.get(redisClusterId, key)
+    return near?.tracks.some((track) => track.hasReporter(instanceId)) ?? false
+  }
+
+  /** Tells a process that its claim does not hold. */
+  takeBackClaim(instance: Instance, { redisClusterId, key: text, ruleId }: ClaimPayload, why: string): void {
+    const { delivery, journal, fleet, settings } = this.#options
+    const key = parseKeyText(text)
+    if (key === undefined) return
+    delivery.takeBack(instance.serviceId, redisClusterId, key)
+    delivery.flush()
+    const at = settings.runtime.clock.now()
+    if (!fleet.bounds.mayRecord(instance, at)) return
+    const sentence = `a claim of ${instance.hostId} under rule \`${ruleId}\` was taken back: ${why}`
+    journal.record({ at, kind: 'rollback', redisClusterId, key: text, ruleId, text: sentence })
+  }
+
   /** Makes keys hot before they are: each by the rule that matches it, held for the job's time. */
   prewarm({ redisClusterId, keys, services, forMs, who }: PrewarmJob): PrewarmResult {
     const { fleet, delivery, settings } = this.#options
@@ -217,8 +237,9 @@ export class HotKeys {
     this.decider.reconsider(track, rule, now)
   }
 
-  #judgeClaim({ serviceId, hostId }: Instance, { redisClusterId, ruleId, key: text, heat }: ClaimPayload, now: number) {
-    const { delivery, journal } = this.#options
+  #judgeClaim(instance: Instance, { redisClusterId, ruleId, key: text, heat }: ClaimPayload, now: number) {
+    const { delivery, journal, fleet } = this.#options
+    const { serviceId, hostId } = instance
     const key = parseKeyText(text)
     if (key === undefined || !Number.isFinite(heat)) return
     const track = this.#find(redisClusterId, key, serviceId, now)?.track
@@ -227,6 +248,7 @@ export class HotKeys {
       return
     }
     delivery.takeBack(serviceId, redisClusterId, key)
+    if (!fleet.bounds.mayRecord(instance, now)) return
     const why = `a claim of ${hostId} under rule \`${ruleId}\` was taken back`
     journal.record({ at: now, kind: 'rollback', redisClusterId, key: text, ruleId, text: why })
   }

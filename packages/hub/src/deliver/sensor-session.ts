@@ -1,4 +1,5 @@
 import {
+  type ClaimPayload,
   decodeFrame,
   decodeJsonPayload,
   encodeJsonFrame,
@@ -11,10 +12,13 @@ import {
   type TableDelta,
   UnknownFrameError,
 } from '@firebreak/core'
+import { type AppGrant, checkCluster, checkService, ScopeError } from '../access/credential.ts'
+import { SensorBarredError } from '../fleet/barred-sensors.ts'
 import type { Instance } from '../fleet/host-register.ts'
+import { SensorBoundsError } from '../fleet/sensor-bounds.ts'
 import { closeCodes, type SensorChannel } from './sensor-channel.ts'
 import { claimPayload, helloPayload, statusPayload } from './sensor-payloads.ts'
-import type { SensorService } from './sensor-sessions.ts'
+import type { LetIn, SensorService } from './sensor-sessions.ts'
 import type { TableListener } from './service-view.ts'
 
 /** A sensor that leaves this much unread is cut off; it comes back and gets a snapshot. */
@@ -27,8 +31,8 @@ export class SensorSession implements TableListener {
   readonly #service: SensorService
   readonly #channel: SensorChannel
   readonly #heartbeat: (serviceId: string) => Uint8Array
-  /** The token that came before hello, where one did. */
-  readonly #earlyToken: string | undefined
+  readonly #letIn: LetIn
+  #grant: AppGrant | undefined
   #instance: Instance | undefined
   #leave: (() => void) | undefined
   #sequence = 0
@@ -39,12 +43,12 @@ export class SensorSession implements TableListener {
     service: SensorService,
     channel: SensorChannel,
     heartbeat: (serviceId: string) => Uint8Array,
-    earlyToken?: string,
+    letIn: LetIn,
   ) {
     this.#service = service
     this.#channel = channel
     this.#heartbeat = heartbeat
-    this.#earlyToken = earlyToken
+    this.#letIn = letIn
   }
 
   /** Undefined before hello. */
@@ -60,6 +64,12 @@ export class SensorSession implements TableListener {
     } catch (error) {
       if (error instanceof ReportRefusedError) {
         this.#send('refused', { code: error.code, reason: error.message })
+      } else if (error instanceof SensorBoundsError || error instanceof SensorBarredError) {
+        this.#send('refused', { code: error.code, reason: error.message })
+        this.close(closeCodes.refused, error instanceof SensorBarredError ? 'barred' : 'over its bounds')
+      } else if (error instanceof ScopeError) {
+        this.#send('refused', { code: error.code, reason: error.message })
+        if (this.#instance === undefined) this.close(closeCodes.refused, 'not of this token')
       } else if (error instanceof UnknownFrameError) {
         // A sensor of a later version has more to tell than this hub can use; what both know goes on.
         this.#service.collector.countRefusal('version')
@@ -88,6 +98,23 @@ export class SensorSession implements TableListener {
     this.#instance = undefined
   }
 
+  /** Ends a connection whose token or certificate is taken no more. */
+  checkGrant(): void {
+    if (this.#instance !== undefined) {
+      try {
+        this.#service.barred.check(this.#instance)
+      } catch (error) {
+        const { code, message } = error as SensorBarredError
+        this.#send('refused', { code, reason: message })
+        this.close(closeCodes.refused, 'barred')
+      }
+    }
+    if (this.#grant === undefined || this.#grant.isValid()) return
+    const reason = 'the app token was revoked or has ended; give the sensor another (token)'
+    this.#send('refused', { code: 'FB_TOKEN_REFUSED', reason })
+    this.close(closeCodes.refused, 'app token revoked')
+  }
+
   /** Tells the sensor why and ends the connection. */
   close(code: number, reason: string): void {
     this.#channel.close(code, reason)
@@ -105,16 +132,26 @@ export class SensorSession implements TableListener {
       this.close(closeCodes.refused, 'hello must come first')
       return
     }
+    const grant = this.#grant!
     switch (frame.type) {
       case 'report':
-        this.#service.collector.collectBinary(frame.bytes, frame.payloadStart, frame.sequence)
+        this.#service.collector.collectBinary(frame.bytes, frame.payloadStart, frame.sequence, grant, instance)
         return
-      case 'status':
-        this.#service.fleet.takeStatus(instance, checked(frame, statusPayload) as StatusPayload)
+      case 'status': {
+        const status = checked(frame, statusPayload) as StatusPayload
+        for (const { redisClusterId } of status.keys) checkCluster(grant, redisClusterId)
+        for (const { redisClusterId } of status.watchers) checkCluster(grant, redisClusterId)
+        for (const redisClusterId of Object.keys(status.nodeCounts ?? {})) checkCluster(grant, redisClusterId)
+        this.#service.fleet.takeStatus(instance, status)
         return
-      case 'claim':
-        this.#service.keys.takeClaim(instance, checked(frame, claimPayload))
+      }
+      case 'claim': {
+        const claim = checked(frame, claimPayload)
+        checkCluster(grant, claim.redisClusterId)
+        this.#service.fleet.bounds.checkClaim(instance, this.#service.runtime.clock.now())
+        this.#claim(instance, claim)
         return
+      }
       case 'resync':
         this.#send('snapshot', this.#service.delivery.snapshot(instance.serviceId))
         return
@@ -125,8 +162,9 @@ export class SensorSession implements TableListener {
 
   #hello(frame: Frame): void {
     const hello = checked(frame, helloPayload)
-    const { fleet, collector, delivery, runtime, hubId, heartbeatMs, checkToken } = this.#service
-    if (checkToken(hello.token ?? this.#earlyToken) === undefined) {
+    const { fleet, collector, delivery, runtime, hubId, heartbeatMs } = this.#service
+    const grant = this.#letIn(hello.token)
+    if (grant === undefined) {
       const reason = 'the hub asks for an app token; give the sensor one of the tokens file (token)'
       this.#send('refused', { code: 'FB_TOKEN_REFUSED', reason })
       this.close(closeCodes.refused, 'app token refused')
@@ -134,6 +172,11 @@ export class SensorSession implements TableListener {
     }
     const now = runtime.clock.now()
     this.end()
+    checkService(grant, hello.serviceId)
+    for (const redisClusterId of hello.redisClusterIds) checkCluster(grant, redisClusterId)
+    this.#service.barred.check(hello)
+    fleet.bounds.checkCutOff(hello, now)
+    this.#grant = grant
     const instance = fleet.hosts.find(hello.serviceId, hello.hostId, hello.instanceId, now)
     if (instance === undefined) {
       this.#send('refused', { code: 'FB_HUB_FULL', reason: 'the hub knows as many processes as it may (maxInstances)' })
@@ -149,6 +192,24 @@ export class SensorSession implements TableListener {
     this.#leave = joined.leave
     this.#send('snapshot', joined.snapshot)
     this.#write(this.#heartbeat(hello.serviceId))
+  }
+
+  /**
+   * A claim counts about keys that the process has reported. The report of the same moment may still be on its way: the claim
+   * waits for it as long as two take.
+   */
+  #claim(instance: Instance, claim: ClaimPayload): void {
+    const { keys, collector, runtime } = this.#service
+    if (keys.hasReported(instance, claim)) {
+      keys.takeClaim(instance, claim)
+      return
+    }
+    const waitMs = collector.governor.pace.intervalMs * 2 + 50
+    runtime.timers.setTimeout(() => {
+      if (this.#instance !== instance) return
+      if (keys.hasReported(instance, claim)) keys.takeClaim(instance, claim)
+      else keys.takeBackClaim(instance, claim, 'it has not reported the key')
+    }, waitMs)
   }
 
   #refuseFrame(error: FrameError): void {

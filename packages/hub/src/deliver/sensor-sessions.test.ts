@@ -8,6 +8,7 @@ import {
   type HelloPayload,
 } from '@firebreak/core'
 import { expect, test } from 'vitest'
+import { anyApp } from '../access/credential.ts'
 import { TestCore } from '../testing/test-core.ts'
 import type { SensorChannel } from './sensor-channel.ts'
 
@@ -84,7 +85,7 @@ test('a sensor lives on a channel of frames and the clock of the hub, without a 
 
 test('who says nothing, has a wrong token, or does not read is let go with the reason', async () => {
   const hub = await TestCore.open([rule])
-  const sessions = hub.core.sensorSessions((token) => (token === 'secret' ? 'app' : undefined))
+  const sessions = hub.core.sensorSessions()
   sessions.start()
   const [silent, wrong, early, slow] = [0, 1, 2, 3].map(() => new MemoryChannel()) as [
     MemoryChannel,
@@ -93,13 +94,13 @@ test('who says nothing, has a wrong token, or does not read is let go with the r
     MemoryChannel,
   ]
   sessions.open(silent)
-  sessions.open(wrong)
+  sessions.open(wrong, (token) => (token === 'secret' ? anyApp : undefined))
   wrong.say(encodeJsonFrame('hello', 0, hello(hub.clock.now(), 'guess')))
   expect([wrong.types(), wrong.closed]).toEqual([['refused'], [1008, 'app token refused']])
-  sessions.open(early, 'secret')
+  sessions.open(early)
   early.say(encodeJsonFrame('hello', 0, hello(hub.clock.now())))
   expect(early.types()).toContain('welcome')
-  sessions.open(slow, 'secret')
+  sessions.open(slow)
   slow.say(encodeJsonFrame('hello', 0, hello(hub.clock.now())))
   slow.bufferedBytes = 9 * 1024 * 1024
   hub.clock.advance(12_000)

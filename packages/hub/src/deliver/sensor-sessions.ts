@@ -1,14 +1,16 @@
 import { encodeJsonFrame, type Runtime, type TimerHandle, type WatchedCluster } from '@firebreak/core'
+import { type AppGrant, anyApp } from '../access/credential.ts'
 import type { Collector } from '../collect/collector.ts'
 import type { HotKeys } from '../decide/hot-keys.ts'
+import type { BarredSensors } from '../fleet/barred-sensors.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { InvalidationLane } from '../lane/invalidation-lane.ts'
 import { closeCodes, type SensorChannel } from './sensor-channel.ts'
 import { SensorSession } from './sensor-session.ts'
 import type { TableDelivery } from './table-delivery.ts'
 
-/** Tells whose token this is; undefined: nobody's. */
-export type AppTokenCheck = (token: string | undefined) => string | undefined
+/** What a sensor may speak of, by the token of its hello or by what its connection showed; undefined: it is refused. */
+export type LetIn = (token: string | undefined) => AppGrant | undefined
 
 /** What sensors are served with. */
 export interface SensorService {
@@ -20,9 +22,9 @@ export interface SensorService {
   readonly keys: HotKeys
   readonly delivery: TableDelivery
   readonly lane: InvalidationLane
+  readonly barred: BarredSensors
   /** The clusters whose changes the hub itself hears of. */
   readonly watched: () => WatchedCluster[]
-  readonly checkToken: AppTokenCheck
 }
 
 /** Heartbeats are spread over so many steps: ten thousand at once would be a burst each second. */
@@ -57,10 +59,10 @@ export class SensorSessions {
     this.#timer = runtime.timers.setInterval(() => this.#beat(), heartbeatMs / heartbeatSteps)
   }
 
-  /** A new connection, with the token that came before its first frame where one did. */
-  open(channel: SensorChannel, token?: string): SensorSession {
+  /** A new connection. */
+  open(channel: SensorChannel, letIn: LetIn = () => anyApp): SensorSession {
     const beat = (serviceId: string) => this.#heartbeat(serviceId)
-    const session = new SensorSession(this.#service, channel, beat, token)
+    const session = new SensorSession(this.#service, channel, beat, letIn)
     const openedAt = this.#service.runtime.clock.now()
     const connection = { session, step: this.#opened++ % heartbeatSteps, openedAt }
     this.#connections.add(connection)
@@ -70,6 +72,11 @@ export class SensorSessions {
       this.#connections.delete(connection)
     })
     return session
+  }
+
+  /** Cuts off those whose token or certificate is taken no more. */
+  dropInvalid(): void {
+    for (const { session } of this.#connections) session.checkGrant()
   }
 
   close(): void {

@@ -71,11 +71,21 @@ export class TableDelivery implements DecisionSink {
     return this.#views
   }
 
-  set(track: HeatTrack, entry: TableEntry): void {
+  /** A limit holds in the process that alone has counted the key, and in others once a second one has: one that lies limits itself. */
+  set(track: HeatTrack, decided: TableEntry): void {
+    const entry = narrowed(track, decided)
     if (!this.#entries.has(track)) this.#countKey(track, 1)
     this.#entries.set(track, entry)
     this.#toSave.set(track, entry)
     for (const service of track.services) this.view(service).set(entry)
+  }
+
+  /** A second process has counted the key: what is done for it holds for all. */
+  widen(track: HeatTrack): void {
+    const entry = this.#entries.get(track)
+    if (entry?.onlyInstance === undefined) return
+    const { onlyInstance: _, ...wide } = entry
+    this.set(track, wide)
   }
 
   remove(track: HeatTrack): void {
@@ -105,8 +115,9 @@ export class TableDelivery implements DecisionSink {
     this.view(serviceId).remove(track.redisClusterId, track.key)
   }
 
-  /** A process acted on the key without reason; its service is told that there is no entry. */
+  /** A process acted on the key without reason; its service is told that there is no entry, unless there is one. */
   takeBack(serviceId: string, redisClusterId: string, key: string): void {
+    if (this.view(serviceId).has(redisClusterId, key)) return
     this.view(serviceId).remove(redisClusterId, key)
   }
 
@@ -190,4 +201,9 @@ export class TableDelivery implements DecisionSink {
  */
 function rulesOf(rules: readonly Rule[], serviceId: string): readonly Rule[] {
   return rules.filter((rule) => rule.serviceId === '*' || rule.serviceId === serviceId)
+}
+
+function narrowed(track: HeatTrack, { onlyInstance: _, ...entry }: TableEntry): TableEntry {
+  const onlyInstance = entry.strategy.strategy === 'RateLimit' ? track.soleReporter : undefined
+  return onlyInstance === undefined ? entry : { ...entry, onlyInstance }
 }

@@ -6,6 +6,9 @@ import type { StalenessBoard } from './staleness-board.ts'
 /** How long the alarm of a rule's staleness is left to be seen. */
 const staleAlarmMs = 60_000
 
+/** One process does not fill the board. */
+const maxAlarmsOfProcess = 10
+
 export interface FleetAlarmsOptions {
   readonly alarms: AlarmBoard
   readonly hosts: HostRegister
@@ -39,8 +42,11 @@ export class FleetAlarms {
   /** A canary looked at a value of a rule; one that is staler than the rule allows is an alarm. */
   observe(ruleId: string, staleMs: number, now: number): void {
     const { staleness, ruleOf, alarms } = this.#options
+    const rule = ruleOf(ruleId)
+    // A sensor may name any rule: those that there are.
+    if (rule === undefined) return
     staleness.add(ruleId, staleMs, now)
-    const allowedMs = ruleOf(ruleId)?.maxStalenessMs
+    const allowedMs = rule.maxStalenessMs
     if (allowedMs === undefined || staleMs <= allowedMs) return
     const cause = `a value under rule \`${ruleId}\` was ${Math.round(staleMs)} ms stale; ${allowedMs} ms are allowed`
     const retry = 'the shield reads the key from Redis for 10 s, then caches it again'
@@ -64,9 +70,11 @@ export class FleetAlarms {
     const { hosts, alarms } = this.#options
     const broken = new Set<string>()
     for (const { watchers, hostId, serviceId } of hosts.all()) {
+      let told = 0
       for (const { redisClusterId, kind, state, detail } of watchers) {
         const isDeaf = state === 'expired' || state === 'refused'
         if (!isDeaf && kind !== 'fallback') continue
+        if (++told > maxAlarmsOfProcess) break
         const id = `watcher:${serviceId}/${hostId}/${redisClusterId}`
         broken.add(id)
         const cause = isDeaf

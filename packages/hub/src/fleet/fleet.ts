@@ -3,10 +3,11 @@ import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import { FleetAlarms } from './fleet-alarms.ts'
 import { HostRegister, type Instance } from './host-register.ts'
 import { KeyEffects } from './key-effects.ts'
+import { SensorBounds, type SensorBoundsOptions } from './sensor-bounds.ts'
 import { StalenessBoard } from './staleness-board.ts'
 import { TrafficMeter } from './traffic-meter.ts'
 
-export interface FleetOptions {
+export interface FleetOptions extends SensorBoundsOptions {
   readonly clock: Clock
   readonly hostTimeoutMs: number
   readonly maxInstances: number
@@ -16,9 +17,13 @@ export interface FleetOptions {
   readonly refused: () => Readonly<Record<string, number>>
 }
 
+/** Clusters whose masters are counted. */
+const maxClusters = 1000
+
 /** What the hub knows of the processes that report: who they are, what their shields do, and what is wrong with them. */
 export class Fleet {
   readonly hosts: HostRegister
+  readonly bounds: SensorBounds
   readonly traffic = new TrafficMeter()
   readonly effects = new KeyEffects()
   readonly staleness = new StalenessBoard()
@@ -30,6 +35,7 @@ export class Fleet {
   constructor(options: FleetOptions) {
     this.#clock = options.clock
     this.hosts = new HostRegister(options)
+    this.bounds = new SensorBounds(options, options.alarms)
     this.#alarms = new FleetAlarms({ ...options, hosts: this.hosts, staleness: this.staleness })
   }
 
@@ -43,12 +49,14 @@ export class Fleet {
     this.traffic.add(from, now, { redis, local: localHits, copies: copyReads, limited, writes })
     instance.takeStatus(status, now)
     for (const effect of status.keys) {
-      this.effects.add(effect, now)
+      this.effects.add(effect, now, instance.instanceId)
       const { ruleId, staleMs } = effect
       if (ruleId !== undefined && staleMs !== undefined) this.#alarms.observe(ruleId, staleMs, now)
     }
-    for (const [redisClusterId, count] of Object.entries(status.nodeCounts ?? {}))
-      this.#nodeCounts.set(redisClusterId, count)
+    for (const [redisClusterId, count] of Object.entries(status.nodeCounts ?? {})) {
+      const isKnown = this.#nodeCounts.has(redisClusterId)
+      if (isKnown || this.#nodeCounts.size < maxClusters) this.#nodeCounts.set(redisClusterId, count)
+    }
   }
 
   /** Masters of a cluster; 1 where no sensor has told. */
@@ -67,5 +75,6 @@ export class Fleet {
   /** Once a second: raises and ends alarms. */
   watch(now: number): void {
     this.#alarms.watch(now)
+    this.bounds.watch(now)
   }
 }

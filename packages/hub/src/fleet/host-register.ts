@@ -2,6 +2,7 @@ import type { HostView, StatusPayload, WatcherStatus } from '@firebreak/core'
 import { ClockOffset } from '../collect/clock-offset.ts'
 import { SequenceWindow } from '../collect/sequence-window.ts'
 import { SlidingWindow } from '../heat/sliding-window.ts'
+import { InstanceUse } from './sensor-bounds.ts'
 
 /** One process that reports, over whatever transport. */
 export class Instance {
@@ -12,6 +13,8 @@ export class Instance {
   readonly clock = new ClockOffset()
   readonly sequences = new SequenceWindow()
   readonly accesses = new SlidingWindow(2000)
+  /** How much it has said of late. */
+  use = new InstanceUse()
   agent = 'http'
   /** Open sensor connections; more than one only for a moment, when a sensor reconnects. */
   connections = 0
@@ -37,7 +40,7 @@ export class Instance {
     this.tableVersion = version
     this.isOff = isOff
     this.droppedReports += counters.droppedReports
-    this.watchers = watchers
+    this.watchers = watchers.slice(0, maxWatchers)
   }
 
   view(now: number): HostView {
@@ -63,6 +66,9 @@ export interface HostRegisterOptions {
   readonly hostTimeoutMs: number
   readonly maxInstances: number
 }
+
+/** Redis clusters that a process watches and that are shown. */
+const maxWatchers = 100
 
 const othersPrefix = 'processes\u0000'
 

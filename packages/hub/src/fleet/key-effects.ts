@@ -5,6 +5,9 @@ import { SlidingWindow } from '../heat/sliding-window.ts'
 /** Statuses come about once a second: over five of them the numbers stand still. */
 const windowMs = 5000
 const maxKeys = 10_000
+const maxTellers = 100
+/** What a process that is new to a key may say of it in any case. */
+const leastWeight = 10
 
 interface EffectOfKey {
   readonly localHits: SlidingWindow
@@ -13,6 +16,8 @@ interface EffectOfKey {
   bytesSaved: number
   millisecondsSaved: number
   lastAt: number
+  /** What each process said last, and when. */
+  readonly tellers: Map<string, { weight: number; at: number }>
   /** What the sensors of other hubs say, until when it counts. */
   others: (StrategyEffect & { readonly until: number }) | undefined
 }
@@ -23,14 +28,16 @@ const none: StrategyEffect = { reads: 0, helped: 0, errors: 0 }
 export class KeyEffects {
   readonly #keys = new Map<string, EffectOfKey>()
 
-  add(effect: KeyEffect, now: number): void {
+  /** One process weighs no more than the others do on average: none can make a strategy look useless by itself. */
+  add(effect: KeyEffect, now: number, instanceId: string): void {
     const key = parseKeyText(effect.key)
     if (key === undefined) return
     const known = this.#find(effect.redisClusterId, key, now)
     if (known === undefined) return
-    known.localHits.add(now, effect.localHits)
-    known.redisReads.add(now, effect.redisReads)
-    known.errors.add(now, effect.errors)
+    const part = partOf(known, effect.localHits + effect.redisReads + effect.errors, now, instanceId)
+    known.localHits.add(now, effect.localHits * part)
+    known.redisReads.add(now, effect.redisReads * part)
+    known.errors.add(now, effect.errors * part)
     known.bytesSaved += effect.bytesSaved
     known.millisecondsSaved += effect.localHits * (effect.readMs ?? 0)
     known.lastAt = now
@@ -83,11 +90,26 @@ export class KeyEffects {
       bytesSaved: 0,
       millisecondsSaved: 0,
       lastAt: now,
+      tellers: new Map(),
       others: undefined,
     }
     this.#keys.set(id, fresh)
     return fresh
   }
+}
+
+/** The part of what a process says that counts; all of it where no other speaks of the key. */
+function partOf({ tellers }: EffectOfKey, weight: number, now: number, instanceId: string): number {
+  let [sum, count] = [0, 0]
+  for (const [id, teller] of tellers) {
+    if (now - teller.at > windowMs) tellers.delete(id)
+    else if (id !== instanceId) {
+      sum += teller.weight
+      count++
+    }
+  }
+  if (tellers.has(instanceId) || tellers.size < maxTellers) tellers.set(instanceId, { weight, at: now })
+  return count === 0 || weight === 0 ? 1 : Math.min(1, Math.max(sum / count, leastWeight) / weight)
 }
 
 function ownOf({ localHits, redisReads, errors }: EffectOfKey, now: number): StrategyEffect {

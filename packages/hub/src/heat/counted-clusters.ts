@@ -17,7 +17,7 @@ export interface KeyCounts<Near> {
 }
 
 export interface CountedClustersOptions {
-  /** Keys of a cluster that are counted at once. */
+  /** Keys that are counted at once, of all clusters together. */
   readonly maxKeys: number
   readonly hashSeed: number
   /** @default 0 */
@@ -28,6 +28,8 @@ export interface CountedClustersOptions {
 
 const maxClusters = 1000
 const sweepStep = 100_000
+/** What a cluster has in any case where others have filled the room: so that a thousand of them take a tenth more. */
+const leastPart = 10_000
 
 /** The counted keys of all clusters; with several shards, those of one of them. */
 export class CountedClusters<Near> implements KeyCounts<Near> {
@@ -35,6 +37,9 @@ export class CountedClusters<Near> implements KeyCounts<Near> {
   readonly #clusters = new Map<string, CountedKeys<Near>>()
   #lines = new NearLines([], 1)
   #refusedCount = 0
+  /** Keys of all clusters, without what the last one has taken since its turn began. */
+  #total = 0
+  #last: { readonly keys: CountedKeys<Near>; readonly size: number } | undefined
 
   constructor(options: CountedClustersOptions) {
     const { maxKeys, hashSeed, shard = 0, shardCount = 1 } = options
@@ -64,6 +69,7 @@ export class CountedClusters<Near> implements KeyCounts<Near> {
       keys = new CountedKeys({ redisClusterId, lines: this.#lines, now, ...this.#options })
       this.#clusters.set(redisClusterId, keys)
     }
+    this.#giveRoom(keys)
     return keys
   }
 
@@ -87,6 +93,20 @@ export class CountedClusters<Near> implements KeyCounts<Near> {
       this.#refusedCount += keys.overflowCount
       this.#clusters.delete(redisClusterId)
     }
+    this.#last = undefined
+    this.#total = this.size
+  }
+
+  /**
+   * The cluster whose turn it is may have what all others leave, so that all together stay within the bound; and a few keys
+   * in any case. What the one before has taken is counted now: nothing else has grown since.
+   */
+  #giveRoom(keys: CountedKeys<Near>): void {
+    if (this.#last !== undefined) this.#total += this.#last.keys.size - this.#last.size
+    this.#last = { keys, size: keys.size }
+    const { maxKeys } = this.#options
+    const least = Math.ceil(maxKeys / leastPart)
+    keys.setMaxKeys(Math.max(least, keys.size + Math.max(0, maxKeys - this.#total)))
   }
 
   #sum(of: (keys: CountedKeys<Near>) => number): number {

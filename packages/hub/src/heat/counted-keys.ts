@@ -102,6 +102,10 @@ export class CountedKeys<Near> {
     })
   }
 
+  setMaxKeys(maxKeys: number): void {
+    this.#window.maxKeys = maxKeys
+  }
+
   get size(): number {
     return this.#window.size
   }

@@ -7,6 +7,8 @@ import { SlidingWindow } from './sliding-window.ts'
 const noServices: ReadonlySet<string> = new Set()
 const singles = new Map<string, ReadonlySet<string>>()
 const maxSingles = 10_000
+/** Processes that are remembered of a key; with so many it hangs on none of them. */
+const maxReporters = 64
 
 function onlyService(serviceId: string): ReadonlySet<string> {
   let only = singles.get(serviceId)
@@ -48,6 +50,8 @@ export class HeatTrack {
   isArmed = false
   /** True once its first evaluation came. */
   isSettled = false
+  /** Most keys have one: it is kept without a set. */
+  #reporters: string | Set<string> | undefined
   readonly #accesses: SlidingWindow
   readonly #writes: SlidingWindow | undefined
   readonly #bytes: SlidingWindow | undefined
@@ -68,6 +72,31 @@ export class HeatTrack {
 
   addService(serviceId: string): void {
     this.services = this.services.size === 0 ? onlyService(serviceId) : new Set([...this.services, serviceId])
+  }
+
+  /** Notes who counts the key; true where it is the second process, so that it no longer hangs on one. */
+  addReporter(instanceId: string): boolean {
+    const known = this.#reporters
+    if (known === undefined) this.#reporters = instanceId
+    else if (typeof known === 'string') {
+      if (known === instanceId) return false
+      this.#reporters = new Set([known, instanceId])
+      return true
+    } else if (known.size < maxReporters) known.add(instanceId)
+    return false
+  }
+
+  hasReporter(instanceId: string): boolean {
+    const known = this.#reporters
+    return typeof known === 'string'
+      ? known === instanceId
+      : known !== undefined && (known.has(instanceId) || known.size >= maxReporters)
+  }
+
+  /** The only process that has counted the key, '' where none has; undefined where there are several. */
+  get soleReporter(): string | undefined {
+    const known = this.#reporters
+    return typeof known === 'object' ? undefined : (known ?? '')
   }
 
   removeService(serviceId: string): void {

@@ -1,19 +1,13 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
+import { TLSSocket } from 'node:tls'
+import { type AppGrant, anyApp, type Role } from '../access/credential.ts'
+import type { CredentialBook, PersonGrant } from '../access/credential-book.ts'
+import type { PeopleSession, PeopleSessions } from '../access/people-sessions.ts'
 import { ApiProblem } from '../errors.ts'
 
-/** What people may do: a viewer looks, an operator throws the switch and changes rules, an admin also sees tokens. */
-export type Role = 'viewer' | 'operator' | 'admin'
-
 const rank: Record<Role, number> = { viewer: 1, operator: 2, admin: 3 }
-
-/** Secrets that open the hub: one per application, and one per person with a role. */
-export interface HubTokens {
-  readonly apps: readonly { readonly name: string; readonly token: string }[]
-  readonly people: readonly { readonly name: string; readonly role: Role; readonly token: string }[]
-}
 
 /** Who is asking. */
 export interface Caller {
@@ -21,13 +15,32 @@ export interface Caller {
   readonly who: string
   /** Undefined: a sensor. */
   readonly role: Role | undefined
+  /** What a sensor may speak of. */
+  readonly app?: AppGrant
+  /** False once what the caller showed is taken no more. */
+  readonly isValid: () => boolean
+}
+
+/** A proxy before the hub that signs people in, by OpenID Connect for one, and says in a header who it is. */
+export interface UserHeader {
+  /** In lower case: `x-forwarded-email`, `x-auth-request-user` …. */
+  readonly name: string
+  /** The proxy's addresses: from others the header means nothing. */
+  readonly from: readonly string[]
+  /** The role of those who have no line of their own; undefined: they are refused. */
+  readonly role: Role | undefined
 }
 
 export interface AccessGuardOptions {
-  readonly tokens: HubTokens | undefined
+  /** Undefined: everybody on this machine may do everything. */
+  readonly tokens?: CredentialBook | undefined
+  readonly sessions?: PeopleSessions
+  readonly userHeader?: UserHeader | undefined
   /** Names beside loopback and the machine's own addresses by which browsers may reach the hub. */
   readonly allowedHosts: readonly string[]
 }
+
+const csrfHeader = 'firebreak-csrf'
 
 /**
  * Decides who may ask for what.
@@ -36,23 +49,24 @@ export interface AccessGuardOptions {
  *   then points to 127.0.0.1 (DNS rebinding) still says its own name here.
  * - *Origin*: where a browser sends one, it must be the very host that is asked. Requests without an Origin come from
  *   programs, or are plain GETs of a page, which cannot read the answer across sites.
- * - *Token*: without tokens (loopback only) everybody on this machine may do everything; with tokens nobody without one.
+ * - *Who*: a token, a client certificate, a session's cookie, or the header of a proxy that signs people in. Without any
+ *   credential (loopback only) everybody on this machine may do everything; with one nobody without.
+ * - *CSRF*: what a browser sends by itself, the cookie and the proxy's header, is no will to change something; a change also
+ *   needs the session's own value in a header, which only our page can read.
  */
 export class AccessGuard {
   readonly #hosts: ReadonlySet<string>
-  readonly #apps: readonly { readonly name: string; readonly digest: Buffer }[] | undefined
+  readonly #options: AccessGuardOptions
   #lastOwn: string | undefined
-  readonly #people: readonly { readonly name: string; readonly role: Role; readonly digest: Buffer }[]
 
-  constructor({ tokens, allowedHosts }: AccessGuardOptions) {
+  constructor(options: AccessGuardOptions) {
+    this.#options = options
     const own = Object.values(networkInterfaces()).flatMap((list) => list?.map(({ address }) => address) ?? [])
-    this.#hosts = new Set(['localhost', '::1', ...own, ...allowedHosts].map((host) => host.toLowerCase()))
-    this.#apps = tokens?.apps.map(({ name, token }) => ({ name, digest: digestOf(token) }))
-    this.#people = tokens?.people.map(({ name, role, token }) => ({ name, role, digest: digestOf(token) })) ?? []
+    this.#hosts = new Set(['localhost', '::1', ...own, ...options.allowedHosts].map((host) => host.toLowerCase()))
   }
 
   get hasTokens(): boolean {
-    return this.#apps !== undefined
+    return this.#options.tokens?.hasAny === true
   }
 
   /** Refuses what another site may have made a browser send. */
@@ -79,38 +93,75 @@ export class AccessGuard {
   }
 
   /** The caller, if he may act as `role`. */
-  authorize(token: string | undefined, role: Role): Caller {
-    if (!this.hasTokens) return { who: 'local', role: 'admin' }
-    const digest = token === undefined ? undefined : digestOf(token)
-    const person = digest && this.#people.find((candidate) => timingSafeEqual(candidate.digest, digest))
+  authorize(request: IncomingMessage, role: Role): Caller {
+    if (!this.hasTokens) return { who: 'local', role: 'admin', isValid: () => !this.hasTokens }
+    const person = this.#person(request)
     if (person === undefined) {
       throw new ApiProblem(
         401,
         'FB_TOKEN_REFUSED',
-        'this needs a token: send Authorization: Bearer TOKEN',
+        'this needs a token: sign in, or send Authorization: Bearer TOKEN',
         'Authorization',
       )
     }
-    if (rank[person.role] < rank[role]) {
-      throw new ApiProblem(403, 'FB_ROLE_REFUSED', `${person.name} is ${person.role}; this needs the role ${role}`)
+    const { caller, csrfName } = person
+    if (rank[caller.role!] < rank[role]) {
+      throw new ApiProblem(403, 'FB_ROLE_REFUSED', `${caller.who} is ${caller.role}; this needs the role ${role}`)
     }
-    return { who: person.name, role: person.role }
+    const changes = request.method !== 'GET' && request.method !== 'HEAD'
+    if (changes && csrfName !== undefined && !this.#options.sessions!.isCsrf(csrfName, request.headers[csrfHeader])) {
+      const message = `a change from a browser needs the header ${csrfHeader}, with the value that GET /v1/session gives`
+      throw new ApiProblem(403, 'FB_CSRF_REFUSED', message, csrfHeader)
+    }
+    return caller
   }
 
-  /** The application's name; undefined where the token is nobody's. */
-  appOf(token: string | undefined): string | undefined {
-    if (this.#apps === undefined) return 'local'
-    if (token === undefined) return undefined
-    const digest = digestOf(token)
-    return this.#apps.find((app) => timingSafeEqual(app.digest, digest))?.name
+  /** What a sensor may speak of; undefined where its token, given in the request or in its hello, is nobody's. */
+  appOf(request: IncomingMessage, token = tokenOf(request.headers)): AppGrant | undefined {
+    if (!this.hasTokens) return { ...anyApp, isValid: () => !this.hasTokens }
+    return this.#options.tokens!.app(token, certificateNames(request))
   }
 
-  /** Names and roles without the secrets. */
-  listed(): { readonly apps: readonly string[]; readonly people: readonly { name: string; role: Role }[] } {
-    return {
-      apps: this.#apps?.map(({ name }) => name) ?? [],
-      people: this.#people.map(({ name, role }) => ({ name, role })),
+  /** The session of a browser. */
+  sessionOf({ headers }: IncomingMessage): PeopleSession | undefined {
+    return this.#options.sessions?.find(headers.cookie)
+  }
+
+  /** What changes of this caller must carry; undefined where nothing of it goes by itself. */
+  csrfOf(request: IncomingMessage): string | undefined {
+    const name = this.hasTokens ? this.#person(request)?.csrfName : undefined
+    return name === undefined ? undefined : this.#options.sessions!.csrfOf(name)
+  }
+
+  #person(request: IncomingMessage): { readonly caller: Caller; readonly csrfName?: string } | undefined {
+    const token = tokenOf(request.headers)
+    const grant = this.#options.tokens!.person(token, certificateNames(request))
+    if (grant !== undefined) {
+      // A browser shows a certificate by itself, as it does a cookie; a program has no page that could make it.
+      const { origin, 'sec-fetch-site': site } = request.headers
+      const isByItself = !grant.proof.startsWith('token ') && (origin ?? site) !== undefined
+      return { caller: callerOf(grant), ...(isByItself && { csrfName: `name ${grant.credential.name}` }) }
     }
+    if (token !== undefined) return undefined
+    const session = this.sessionOf(request)
+    if (session !== undefined) return { caller: callerOf(session.grant), csrfName: session.id }
+    return this.#userOfProxy(request)
+  }
+
+  #userOfProxy({
+    headers,
+    socket,
+  }: IncomingMessage): { readonly caller: Caller; readonly csrfName: string } | undefined {
+    const { userHeader, tokens } = this.#options
+    if (userHeader === undefined) return undefined
+    const address = socket.remoteAddress?.replace(/^::ffff:/, '')
+    const given = headers[userHeader.name]
+    if (address === undefined || !userHeader.from.includes(address) || typeof given !== 'string') return undefined
+    const who = given.slice(0, 256)
+    const roleNow = () => tokens!.personByName(who)?.role ?? userHeader.role
+    const role = roleNow()
+    if (who === '' || role === undefined) return undefined
+    return { caller: { who, role, isValid: () => roleNow() === role }, csrfName: `name ${who}` }
   }
 
   /** True where a Host header names this machine. */
@@ -124,6 +175,10 @@ export class AccessGuard {
   }
 }
 
+function callerOf({ credential, isValid }: PersonGrant): Caller {
+  return { who: credential.name, role: credential.role, isValid }
+}
+
 /** The token of a request: a bearer, or for a browser's WebSocket (which can set no header) a subprotocol. */
 export function tokenOf(headers: IncomingHttpHeaders): string | undefined {
   const bearer = headers.authorization?.match(/^Bearer (\S+)$/i)?.[1]
@@ -133,6 +188,14 @@ export function tokenOf(headers: IncomingHttpHeaders): string | undefined {
     .map((protocol) => protocol.trim().match(/^firebreak-token\.(\S+)$/)?.[1])
     .find((token) => token !== undefined)
   return name === undefined ? undefined : decoded(name)
+}
+
+/** The names in a client certificate that our authority signed; none where there is no such certificate. */
+function certificateNames({ socket }: IncomingMessage): string[] {
+  if (!(socket instanceof TLSSocket) || !socket.authorized) return []
+  const { subject, subjectaltname = '' } = socket.getPeerCertificate()
+  const alternatives = subjectaltname.split(', ').map((entry) => entry.replace(/^\w+( \w+)?:/, ''))
+  return [subject?.CN, ...alternatives].filter((name): name is string => typeof name === 'string' && name !== '')
 }
 
 /** A subprotocol has few characters: the others of a token are percent-encoded. */
@@ -146,10 +209,6 @@ function decoded(name: string): string {
 
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
-}
-
-function digestOf(token: string): Buffer {
-  return createHash('sha256').update(token).digest()
 }
 
 /** The name without port and brackets, in lower case. */

@@ -1,7 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
+import type { Role } from '../access/credential.ts'
 import { ApiProblem } from '../errors.ts'
-import { type AccessGuard, type Caller, type Role, tokenOf } from './access-guard.ts'
+import type { AccessGuard, Caller } from './access-guard.ts'
 
 /** One route of the API: registered with Fastify and written into the OpenAPI document from the same lines. */
 export interface ApiRoute {
@@ -60,10 +61,9 @@ export function registerRoutes(app: FastifyInstance, routes: readonly ApiRoute[]
 }
 
 function callerOf(guard: AccessGuard, request: FastifyRequest, role: Role | 'app'): Caller {
-  const token = tokenOf(request.headers)
-  if (role !== 'app') return guard.authorize(token, role)
-  const app = guard.appOf(token)
-  if (app !== undefined) return { who: app, role: undefined }
+  if (role !== 'app') return guard.authorize(request.raw, role)
+  const app = guard.appOf(request.raw)
+  if (app !== undefined) return { who: app.name, role: undefined, app, isValid: app.isValid }
   throw new ApiProblem(
     401,
     'FB_TOKEN_REFUSED',

@@ -135,10 +135,13 @@ test('the OpenAPI document names every route of the hub, from the schemas that c
       .flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method} ${path}`))
       .sort(),
   ).toEqual([
+    'delete /v1/barred/{id}',
     'delete /v1/prewarm/{id}',
     'delete /v1/rules/{id}',
+    'delete /v1/tokens/{id}',
     'get /v1/alarms',
     'get /v1/audit',
+    'get /v1/barred',
     'get /v1/history',
     'get /v1/hosts',
     'get /v1/keys',
@@ -152,10 +155,13 @@ test('the OpenAPI document names every route of the hub, from the schemas that c
     'get /v1/table',
     'get /v1/tokens',
     'get /v1/watchers',
+    'post /v1/barred',
     'post /v1/prewarm',
     'post /v1/reports',
     'post /v1/rules/{id}/dry-run',
     'post /v1/switch',
+    'post /v1/tokens',
+    'post /v1/tokens/{id}/rotate',
     'put /v1/rules/{id}',
   ])
   expect(body.paths['/v1/keys']!['get']!.parameters.map(({ name }) => name)).toEqual(['limit', 'state'])

@@ -1,18 +1,24 @@
 import type { IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
+import type { Server } from 'node:tls'
 import { type MetricFamily, type OtlpExporter, prometheusText, type Runtime } from '@firebreak/core'
 import { boundHttpServer, type HttpBounds, httpServerOptions } from '@firebreak/core/node'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
 import { type WebSocket, WebSocketServer } from 'ws'
+import type { CredentialBook } from '../access/credential-book.ts'
+import type { PeopleSessions } from '../access/people-sessions.ts'
+import { signInRoutes } from '../access/sign-in.ts'
+import { tokenRoutes } from '../access/token-routes.ts'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import type { SensorChannel } from '../deliver/sensor-channel.ts'
 import type { SensorSessions } from '../deliver/sensor-sessions.ts'
 import { ApiProblem } from '../errors.ts'
+import { barredRoutes } from '../fleet/barred-sensors.ts'
 import type { HubCore } from '../hub-core.ts'
 import type { HubStore } from '../store/hub-store.ts'
 import type { HubViews } from '../views/hub-views.ts'
-import { AccessGuard, type HubTokens, tokenOf } from './access-guard.ts'
+import { AccessGuard, type UserHeader } from './access-guard.ts'
 import { answerError } from './answer-error.ts'
 import { type ApiRoute, openApiOf, registerRoutes } from './api-route.ts'
 import { securityHeaders, serveConsole } from './console-files.ts'
@@ -38,7 +44,10 @@ export interface PluginHost {
 export interface HubServerOptions {
   readonly host: string
   readonly port: number
-  readonly tokens: HubTokens | undefined
+  readonly book: CredentialBook
+  readonly sessions: PeopleSessions
+  readonly userHeader: UserHeader | undefined
+  readonly maxSignInsPerMinute: number
   readonly connections: HttpBounds | undefined
   readonly allowedHosts: readonly string[]
   readonly consoleFolder: string | undefined
@@ -71,8 +80,14 @@ export class HubServer {
     this.#core = core
     this.#options = options
     this.#views = core.views()
-    this.#guard = new AccessGuard(options)
-    this.#sensors = core.sensorSessions((token) => this.#guard.appOf(token))
+    this.#guard = new AccessGuard({ ...options, tokens: options.book })
+    this.#sensors = core.sensorSessions()
+    options.book.onChange(() => {
+      this.#sensors.dropInvalid()
+      this.#live.dropInvalid()
+      // What other hubs of the store have changed; a store that is away is told of elsewhere.
+      core.barred.load().catch(() => {})
+    })
     this.#live = new LiveSockets(this.#views, core.delivery, core.options.runtime)
     const maxPayload = Math.max(16 * 1024 * 1024, core.options.maxReportBytes * 2)
     this.#sockets = new WebSocketServer({ noServer: true, maxPayload, handleProtocols: chooseProtocol })
@@ -109,7 +124,26 @@ export class HubServer {
     })
     app.addContentTypeParser('text/plain', { parseAs: 'string' }, (_request, body, done) => done(null, body))
     this.#registerHealth()
-    const routes = [...hubRoutes(this.#core, this.#views, this.#guard), ...this.#options.routes]
+    const { book, sessions, maxSignInsPerMinute } = this.#options
+    const { runtime, logger } = this.#core.options
+    const { barred, journal } = this.#core
+    const barring = barredRoutes({
+      barred,
+      now: () => runtime.clock.now(),
+      audit: journal.audit.bind(journal),
+      onChange: () => this.#sensors.dropInvalid(),
+    })
+    const own = [...hubRoutes(this.#core, this.#views), ...tokenRoutes(book), ...barring]
+    const routes = [...own, ...this.#options.routes]
+    signInRoutes(app, {
+      book,
+      sessions,
+      guard: this.#guard,
+      runtime,
+      logger,
+      maxAttemptsPerMinute: maxSignInsPerMinute,
+      onSignOut: () => this.#live.dropInvalid(),
+    })
     registerRoutes(app, routes, this.#guard)
     const document = openApiOf(routes, this.#options.version)
     app.get('/openapi.json', async () => document)
@@ -118,7 +152,7 @@ export class HubServer {
       const callers = new WeakMap<FastifyRequest, string>()
       scope.addHook('onRequest', async (request) => {
         const role = request.method === 'GET' ? 'viewer' : 'operator'
-        callers.set(request, this.#guard.authorize(tokenOf(request.headers), role).who)
+        callers.set(request, this.#guard.authorize(request.raw, role).who)
       })
       const { alarms, store, options } = this.#core
       const host = {
@@ -135,6 +169,11 @@ export class HubServer {
     this.#sensors.start()
     this.#live.start()
     return (app.server.address() as AddressInfo).port
+  }
+
+  /** For connections from now on. */
+  useCertificate(tls: { readonly cert: Buffer; readonly key: Buffer; readonly ca?: Buffer }): void {
+    ;(this.app.server as unknown as Server).setSecureContext(tls)
   }
 
   /** The hub's figures at this moment. */
@@ -165,7 +204,7 @@ export class HubServer {
       return reply.code(isReady ? 200 : 503).send({ isReady, ...(reason !== undefined && { reason }) })
     })
     this.app.get('/metrics', async (request, reply) => {
-      this.#guard.authorize(tokenOf(request.headers), 'viewer')
+      this.#guard.authorize(request.raw, 'viewer')
       return reply.type('text/plain; version=0.0.4; charset=utf-8').send(prometheusText(this.families()))
     })
   }
@@ -174,12 +213,14 @@ export class HubServer {
     try {
       this.#guard.checkOrigin(request.headers)
       const path = request.url?.split('?')[0]
-      if (path === '/v1/live') this.#guard.authorize(tokenOf(request.headers), 'viewer')
-      else if (path !== '/v1/sensor') throw new ApiProblem(404, 'FB_NOT_FOUND', `there is no WebSocket at ${path}`)
-      const sockets = path === '/v1/live' ? this.#liveSockets : this.#sockets
+      const viewer = path === '/v1/live' ? this.#guard.authorize(request, 'viewer') : undefined
+      if (viewer === undefined && path !== '/v1/sensor')
+        throw new ApiProblem(404, 'FB_NOT_FOUND', `there is no WebSocket at ${path}`)
+      const sockets = viewer === undefined ? this.#sockets : this.#liveSockets
       sockets.handleUpgrade(request, socket, head, (connection) => {
-        if (path === '/v1/live') return this.#live.add(connection)
-        const session = this.#sensors.open(this.#channelOf(connection, socket), tokenOf(request.headers))
+        if (viewer !== undefined) return this.#live.add(connection, viewer)
+        const letIn = (token: string | undefined) => this.#guard.appOf(request, token)
+        const session = this.#sensors.open(this.#channelOf(connection, socket), letIn)
         limitHello(socket, connection, () => session.serviceId !== undefined)
       })
     } catch (error) {

@@ -2,6 +2,7 @@ import type { Runtime, TimerHandle } from '@firebreak/core'
 import type { WebSocket } from 'ws'
 import type { TableDelivery } from '../deliver/table-delivery.ts'
 import type { HubViews } from '../views/hub-views.ts'
+import type { Caller } from './access-guard.ts'
 
 const everyMs = 1000
 /** A change is shown sooner than the next second, but not more often than this. */
@@ -14,7 +15,7 @@ export class LiveSockets {
   readonly #views: HubViews
   readonly #delivery: TableDelivery
   readonly #runtime: Runtime
-  readonly #sockets = new Set<WebSocket>()
+  readonly #sockets = new Map<WebSocket, Caller>()
   #timer: TimerHandle | undefined
   #shownVersion = 0
   #lastPushAt = 0
@@ -29,17 +30,22 @@ export class LiveSockets {
     this.#timer = this.#runtime.timers.setInterval(() => this.#pushIfDue(), changeMs)
   }
 
-  add(socket: WebSocket): void {
-    this.#sockets.add(socket)
+  add(socket: WebSocket, caller: Caller): void {
+    this.#sockets.set(socket, caller)
     const remove = () => void this.#sockets.delete(socket)
     socket.on('close', remove)
     socket.on('error', remove)
     socket.send(JSON.stringify(this.#views.overview()))
   }
 
+  /** Ends the connections of those whose token, password or session is taken no more. */
+  dropInvalid(): void {
+    for (const [socket, { isValid }] of this.#sockets) if (!isValid()) socket.close(4003, 'sign in again')
+  }
+
   close(): void {
     this.#timer?.cancel()
-    for (const socket of this.#sockets) socket.close(1001, 'the hub stops')
+    for (const socket of this.#sockets.keys()) socket.close(1001, 'the hub stops')
     this.#sockets.clear()
   }
 
@@ -51,6 +57,6 @@ export class LiveSockets {
     this.#lastPushAt = now
     if (this.#sockets.size === 0) return
     const text = JSON.stringify(this.#views.overview())
-    for (const socket of this.#sockets) if (socket.bufferedAmount < maxBufferedBytes) socket.send(text)
+    for (const socket of this.#sockets.keys()) if (socket.bufferedAmount < maxBufferedBytes) socket.send(text)
   }
 }

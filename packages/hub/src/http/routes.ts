@@ -11,7 +11,6 @@ import { dryRun } from '../decide/dry-run.ts'
 import { ApiProblem } from '../errors.ts'
 import type { HubCore } from '../hub-core.ts'
 import type { HubViews } from '../views/hub-views.ts'
-import type { AccessGuard } from './access-guard.ts'
 import type { ApiRoute } from './api-route.ts'
 
 const limit = (fallback: number, max: number) => z.coerce.number().int().min(1).max(max).default(fallback)
@@ -27,7 +26,7 @@ const ruleBody = z.looseObject({}).describe('a rule as users write it; see docs/
 const reportBody = z.string().describe('a text report; see docs/reference/api.md')
 
 /** The hub's own API. */
-export function hubRoutes(core: HubCore, views: HubViews, guard: AccessGuard): ApiRoute[] {
+export function hubRoutes(core: HubCore, views: HubViews): ApiRoute[] {
   const { delivery, fleet, keys, store, alarms, watchers } = core
   return [
     shows('/v1/overview', 'What is hot now, and are we safe', 'Overview', () => views.overview()),
@@ -95,14 +94,6 @@ export function hubRoutes(core: HubCore, views: HubViews, guard: AccessGuard): A
         return { isOff, isStored: await core.setOff(isOff, caller.who, changeName(request)) }
       },
     },
-    {
-      method: 'GET',
-      path: '/v1/tokens',
-      summary: 'Who has a token, without the secrets',
-      role: 'admin',
-      answer: '{ apps: string[], people: { name, role }[] }',
-      handle: () => guard.listed(),
-    },
     ...ruleRoutes(core),
     reportRoute(core),
   ]
@@ -146,7 +137,8 @@ function ruleRoutes(core: HubCore): ApiRoute[] {
       method: 'POST',
       path: '/v1/rules/:id/dry-run',
       summary: 'What a rule would have done in the last hour; nothing is changed',
-      role: 'viewer',
+      // It costs the hub as much as an hour of that rule.
+      role: 'operator',
       body: ruleBody,
       answer: 'DryRunView',
       handle({ params, body }) {
@@ -180,7 +172,7 @@ function reportRoute(core: HubCore): ApiRoute {
     bodyLimit: Math.max(16 * 1024 * 1024, core.options.maxReportBytes * 2),
     answer: 'nothing',
     status: 204,
-    handle({ body, request }) {
+    handle({ body, request, caller }) {
       const version = request.headers['content-type']?.match(/;\s*v=(\w+)/)?.[1] ?? '1'
       if (version !== '1' && version !== '2') {
         core.collector.countRefusal('version')
@@ -194,6 +186,7 @@ function reportRoute(core: HubCore): ApiRoute {
         body as string,
         Number(version) as TextReportVersion,
         Number.isSafeInteger(sequence) ? sequence : undefined,
+        caller.app,
       )
     },
   }

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { IdService, openSegmentStore, SegmentIds, SnowflakeNode } from '@firebreak/ids'
 import { parsePolicy, RuleService } from '@firebreak/limits/policy'
@@ -36,6 +36,8 @@ export async function openHubServices(options: HubServicesOptions = {}): Promise
   const source = readPolicy?.()
   const first = source && { policy: parsePolicy(source.text, source.file), origin: source.file }
   let keeper: PolicyKeeper | undefined
+  // These come before the hub's own store, which would make the folder too.
+  if (dataFolder !== undefined) mkdirSync(dataFolder, { recursive: true, mode: 0o700 })
   const store = await openSegmentStore(
     dataFolder === undefined ? 'sqlite::memory:' : `sqlite:${join(dataFolder, 'ids.sqlite')}`,
   )

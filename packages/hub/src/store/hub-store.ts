@@ -97,6 +97,10 @@ export interface HubStore {
   policiesAfter(version: number): Promise<readonly StoredPolicy[]>
   /** Adds a version with its audit entry; false, and nothing is done, where the newest is not the one before it. */
   addPolicy(policy: StoredPolicy, audit: AuditEntry): Promise<boolean>
+  /** Small texts of a kind by their names, such as tokens' hashes. */
+  records(kind: string): Promise<ReadonlyMap<string, string>>
+  /** Undefined: the record goes. */
+  saveRecord(kind: string, name: string, value: string | undefined): Promise<void>
   close(): Promise<void>
 }
 

@@ -21,6 +21,7 @@ export class MemoryStore implements HubStore {
   readonly #rules = new Map<string, Rule>()
   readonly #entries = new Map<string, StoredEntry>()
   readonly #positions = new Map<string, string>()
+  readonly #records = new Map<string, Map<string, string>>()
   readonly #limits: Required<StoreLimits>
   #history: HistoryEvent[] = []
   #policies: StoredPolicy[] = []
@@ -126,6 +127,17 @@ export class MemoryStore implements HubStore {
 
   async savePosition(source: string, position: string): Promise<void> {
     this.#positions.set(source, position)
+  }
+
+  async records(kind: string): Promise<ReadonlyMap<string, string>> {
+    return new Map(this.#records.get(kind))
+  }
+
+  async saveRecord(kind: string, name: string, value: string | undefined): Promise<void> {
+    const records = this.#records.get(kind) ?? new Map<string, string>()
+    this.#records.set(kind, records)
+    if (value === undefined) records.delete(name)
+    else records.set(name, value)
   }
 
   async close(): Promise<void> {}

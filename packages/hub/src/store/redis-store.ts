@@ -63,6 +63,7 @@ export class RedisStore implements HubStore {
   readonly #disconnect: () => void
   readonly #newId: () => string
   readonly #batchKey: (writer: string) => string
+  readonly #recordsKey: (kind: string) => string
 
   constructor(redis: Redis, options: RedisStoreOptions = {}) {
     const {
@@ -77,6 +78,7 @@ export class RedisStore implements HubStore {
     this.#newId = newId
     this.#disconnect = disconnect
     const key = (name: string) => `{${prefix}:hub}:${name}`
+    this.#recordsKey = (kind) => key(`records:${kind}`)
     this.#batchKey = (writer) => key(`wrote:${writer}`)
     this.#keys = {
       state: key('state'),
@@ -217,6 +219,15 @@ export class RedisStore implements HubStore {
 
   async savePosition(source: string, position: string): Promise<void> {
     await this.#redis.send(['HSET', this.#keys.positions, source, position])
+  }
+
+  async records(kind: string): Promise<ReadonlyMap<string, string>> {
+    return toMap(await this.#redis.send(['HGETALL', this.#recordsKey(kind)]))
+  }
+
+  async saveRecord(kind: string, name: string, value: string | undefined): Promise<void> {
+    const key = this.#recordsKey(kind)
+    await this.#redis.send(value === undefined ? ['HDEL', key, name] : ['HSET', key, name, value])
   }
 
   async restore({ rules, rulesVersion, isOff, line, instead }: RestoredState): Promise<boolean> {

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync } from 'node:fs'
+import { chmodSync, closeSync, mkdirSync, openSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import type { AuditEntry, HistoryEvent, Rule } from '@firebreak/core'
@@ -32,7 +32,12 @@ export class SqliteStore implements HubStore {
     const { newId, ...limits } = { ...storeDefaults, ...options }
     this.#limits = limits
     try {
-      mkdirSync(dirname(file), { recursive: true })
+      // Nobody else's: it holds keys, and who changed what. SQLite's other files take the mode of this one.
+      mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+      if (file !== ':memory:') {
+        closeSync(openSync(file, 'a', 0o600))
+        chmodSync(file, 0o600)
+      }
       this.#database = new DatabaseSync(file)
       // A crash of the machine may lose the last moments, never the file; a crash of the hub loses nothing.
       this.#database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000')
@@ -157,6 +162,15 @@ export class SqliteStore implements HubStore {
 
   async savePosition(source: string, position: string): Promise<void> {
     this.#run('setState', { name: `position ${source}`, value: position })
+  }
+
+  async records(kind: string): Promise<ReadonlyMap<string, string>> {
+    return new Map(this.#all('listRecords', { kind }).map(({ name, value }) => [String(name), String(value)]))
+  }
+
+  async saveRecord(kind: string, name: string, value: string | undefined): Promise<void> {
+    if (value === undefined) this.#run('deleteRecord', { kind, name })
+    else this.#run('saveRecord', { kind, name, value })
   }
 
   async close(): Promise<void> {

@@ -63,3 +63,13 @@ DELETE FROM policies WHERE version <= (SELECT max(version) FROM policies) - :kee
 
 -- name: listPolicies
 SELECT stored FROM policies WHERE version > :version ORDER BY version;
+
+-- name: listRecords
+SELECT name, value FROM records WHERE kind = :kind;
+
+-- name: saveRecord
+INSERT INTO records (kind, name, value) VALUES (:kind, :name, :value)
+ON CONFLICT (kind, name) DO UPDATE SET value = excluded.value;
+
+-- name: deleteRecord
+DELETE FROM records WHERE kind = :kind AND name = :name;

@@ -13,10 +13,10 @@ const oid = (hex: string) => der(0x06, Buffer.from(hex, 'hex'))
 const utcTime = (date: Date) => der(0x17, Buffer.from(`${date.toISOString().replace(/\D/g, '').slice(2, 14)}Z`))
 
 /** A certificate for 127.0.0.1 that is its own authority, made anew for each test. */
-export function selfSigned(): { readonly cert: string; readonly key: string } {
+export function selfSigned(commonName = 'firebreak test'): { readonly cert: string; readonly key: string } {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const ecdsaWithSha256 = sequence(oid('2a8648ce3d040302'))
-  const name = sequence(der(0x31, sequence(oid('550403'), der(0x0c, Buffer.from('firebreak test')))))
+  const name = sequence(der(0x31, sequence(oid('550403'), der(0x0c, Buffer.from(commonName)))))
   const day = 86_400_000
   const validity = sequence(utcTime(new Date(Date.now() - day)), utcTime(new Date(Date.now() + day)))
   const alternativeName = sequence(oid('551d11'), der(0x04, sequence(der(0x87, Buffer.from([127, 0, 0, 1])))))

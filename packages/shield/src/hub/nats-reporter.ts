@@ -1,6 +1,7 @@
 import { type Clock, natsReports, type TimerHandle, type Timers } from '@firebreak/core'
+import { reportKeyId, reportKeyOf, signatureHeaders, signReport } from '@firebreak/core/node'
 import type { JetStreamClient } from '@nats-io/jetstream'
-import type { NatsConnection } from '@nats-io/transport-node'
+import type { MsgHdrs, NatsConnection } from '@nats-io/transport-node'
 import type { Trouble } from '../trouble/trouble.ts'
 import type { NatsAddress } from './hub-address.ts'
 import { encodeReportFrame, type Reporter } from './pending-report.ts'
@@ -12,6 +13,8 @@ export interface NatsReporterOptions {
   readonly wallClock: Clock
   readonly timers: Timers
   readonly trouble: Trouble
+  /** Signs the reports: the token itself does not go over NATS. */
+  readonly token: string | undefined
 }
 
 /** Reports that the stream has not yet confirmed; more wait in the queue. */
@@ -29,6 +32,7 @@ export class NatsReporter {
   readonly #options: NatsReporterOptions
   #connection: NatsConnection | undefined
   #stream: JetStreamClient | undefined
+  #signed: ((frame: Uint8Array) => MsgHdrs) | undefined
   #isUp = false
   #isClosed = false
   #unconfirmed = 0
@@ -77,7 +81,9 @@ export class NatsReporter {
   async #publish(frame: Uint8Array, msgID: string): Promise<void> {
     for (let attempt = 1; attempt <= maxAttempts && !this.#isClosed; attempt++) {
       try {
-        await this.#stream!.publish(natsReports.subject, frame, { msgID, timeout: confirmTimeoutMs })
+        const headers = this.#signed?.(frame)
+        const options = { msgID, timeout: confirmTimeoutMs, ...(headers !== undefined && { headers }) }
+        await this.#stream!.publish(natsReports.subject, frame, options)
         this.#options.trouble.clear('nats')
         return
       } catch (error) {
@@ -91,7 +97,7 @@ export class NatsReporter {
   async #connect(): Promise<void> {
     const { servers, timers } = this.#options
     try {
-      const [{ connect }, { jetstream }] = await Promise.all([
+      const [{ connect, headers }, { jetstream }] = await Promise.all([
         import('@nats-io/transport-node'),
         import('@nats-io/jetstream'),
       ])
@@ -109,6 +115,7 @@ export class NatsReporter {
       }
       this.#connection = connection
       this.#stream = jetstream(connection)
+      this.#signed = signerOf(this.#options.token, headers)
       this.#isUp = true
       this.#onReady()
       for await (const { type } of connection.status()) {
@@ -127,5 +134,18 @@ export class NatsReporter {
   #note(error: unknown): void {
     const cause = error instanceof Error ? error.message : String(error)
     this.#options.trouble.note('nats', `reports do not reach NATS (${cause}); they are sent again`, error)
+  }
+}
+
+/** Makes the headers that prove whose a report is. */
+function signerOf(token: string | undefined, newHeaders: () => MsgHdrs) {
+  if (token === undefined) return undefined
+  const key = reportKeyOf(token)
+  const id = reportKeyId(key)
+  return (frame: Uint8Array): MsgHdrs => {
+    const headers = newHeaders()
+    headers.set(signatureHeaders.key, id)
+    headers.set(signatureHeaders.signature, signReport(key, frame))
+    return headers
   }
 }

@@ -1,29 +1,23 @@
 import { signal } from '@preact/signals'
 
-const storageName = 'firebreak-token'
-
-/** The token that this page shows the hub; kept for this tab only. */
-let token = sessionStorage.getItem(storageName) ?? undefined
-
-/** True while the hub wants a token that it was not given. */
-export const isTokenWanted = signal(false)
-
-/** What a request carries. */
-export function authorization(): Record<string, string> {
-  return token === undefined ? {} : { authorization: `Bearer ${token}` }
+/** Who is signed in here, as the hub says. */
+export interface SignedIn {
+  readonly who: string
+  readonly role: string
+  /** Goes with every change: a page of another site cannot read it. */
+  readonly csrf?: string
+  /** False where there is no session that could be ended: a hub without tokens, or a proxy before it that signs people in. */
+  readonly canSignOut?: boolean
 }
 
-/**
- * What a WebSocket carries: a browser can set no header there, so the token is the name of a subprotocol. Characters that
- * such a name cannot have are percent-encoded.
- */
-export function subprotocols(): string[] {
-  if (token === undefined) return []
-  const name = encodeURIComponent(token).replace(/[()]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`)
-  return ['firebreak', `firebreak-token.${name}`]
-}
+/** True while the hub wants somebody to sign in. */
+export const isSignInWanted = signal(false)
 
-export function useToken(text: string): void {
-  token = text
-  sessionStorage.setItem(storageName, text)
+/** Undefined before the hub was asked, and where nobody is signed in. The session itself is a cookie that no script sees. */
+export const signedIn = signal<SignedIn | undefined>(undefined)
+
+/** What a change carries. */
+export function csrfHeader(): Record<string, string> {
+  const csrf = signedIn.value?.csrf
+  return csrf === undefined ? {} : { 'firebreak-csrf': csrf }
 }

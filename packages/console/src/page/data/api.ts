@@ -1,17 +1,48 @@
 import type { ApiError } from '@firebreak/core'
-import { authorization, isTokenWanted } from './access.ts'
+import { csrfHeader, isSignInWanted, type SignedIn, signedIn } from './access.ts'
+
+type Method = 'GET' | 'PUT' | 'POST' | 'DELETE'
 
 /** Calls the hub's API; an error answer becomes an `Error` with the hub's own sentence. */
-export async function call<T>(method: 'GET' | 'PUT' | 'POST' | 'DELETE', path: string, body?: unknown): Promise<T> {
-  const init: RequestInit = { method, headers: { accept: 'application/json', ...authorization() } }
+export async function call<T>(method: Method, path: string, body?: unknown): Promise<T> {
+  if (method !== 'GET' && signedIn.value === undefined) await loadSession()
+  const { response, text } = await send(method, path, body)
+  if (response.status === 401) isSignInWanted.value = true
+  return answerOf<T>(response, text)
+}
+
+/** Signs in with a token, or with a name and a password. */
+export async function signIn(proof: { token: string } | { name: string; password: string }): Promise<void> {
+  const { response, text } = await send('POST', '/v1/session', proof)
+  signedIn.value = { ...answerOf<SignedIn>(response, text), canSignOut: true }
+  isSignInWanted.value = false
+}
+
+export async function signOut(): Promise<void> {
+  await call('DELETE', '/v1/session')
+  signedIn.value = undefined
+  isSignInWanted.value = true
+}
+
+/** Asks who is signed in; nobody where the hub refuses. */
+export async function loadSession(): Promise<void> {
+  const { response, text } = await send('GET', '/v1/session')
+  if (response.ok) signedIn.value = JSON.parse(text) as SignedIn
+}
+
+async function send(method: Method, path: string, body?: unknown): Promise<{ response: Response; text: string }> {
+  const headers: Record<string, string> = { accept: 'application/json', ...(method !== 'GET' && csrfHeader()) }
+  const init: RequestInit = { method, headers }
   if (body !== undefined) {
     init.body = JSON.stringify(body)
-    init.headers = { ...init.headers, 'content-type': 'application/json' }
+    headers['content-type'] = 'application/json'
   }
   const response = await fetch(path, init)
-  const text = await response.text()
-  if (response.status === 401) isTokenWanted.value = true
-  if (!response.ok) throw new Error(sentenceOf(text) ?? `${response.status} ${response.statusText}`)
+  return { response, text: await response.text() }
+}
+
+function answerOf<T>({ ok, status, statusText }: Response, text: string): T {
+  if (!ok) throw new Error(sentenceOf(text) ?? `${status} ${statusText}`)
   return (text === '' ? undefined : JSON.parse(text)) as T
 }
 

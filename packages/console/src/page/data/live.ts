@@ -1,6 +1,5 @@
 import type { Overview } from '@firebreak/core'
 import { signal } from '@preact/signals'
-import { subprotocols } from './access.ts'
 import { call } from './api.ts'
 
 /** The newest overview, undefined before the first. */
@@ -15,7 +14,7 @@ const silenceMs = 5000
 export function connectLive(): void {
   const url = new URL('/v1/live', location.href)
   url.protocol = location.protocol === 'https:' ? 'wss:' : 'ws:'
-  const socket = new WebSocket(url, subprotocols())
+  const socket = new WebSocket(url)
   let timer = setTimeout(() => socket.close(), silenceMs)
   socket.onmessage = (event) => {
     clearTimeout(timer)

@@ -1,6 +1,6 @@
 import type { FunctionComponent } from 'preact'
 import { ConsistencyPage } from '../consistency/consistency-page.tsx'
-import { isTokenWanted } from '../data/access.ts'
+import { isSignInWanted } from '../data/access.ts'
 import { link, overview } from '../data/live.ts'
 import { HistoryPage } from '../history/history-page.tsx'
 import { HostsPage } from '../hosts/hosts-page.tsx'
@@ -14,6 +14,7 @@ import { SlotsPage } from '../slots/slots-page.tsx'
 import { KillSwitch } from './kill-switch.tsx'
 import { route } from './route.ts'
 import { SignIn } from './sign-in.tsx'
+import { SignOut } from './sign-out.tsx'
 
 interface PageLink {
   readonly name: string
@@ -58,9 +59,10 @@ export function Shell() {
               ? 'no answer from the hub: figures are old'
               : 'connecting …'}
         </span>
+        <SignOut />
         <KillSwitch />
       </header>
-      <main>{isTokenWanted.value ? <SignIn /> : <Page />}</main>
+      <main>{isSignInWanted.value ? <SignIn /> : <Page />}</main>
     </>
   )
 }

@@ -1,30 +1,45 @@
 import { useState } from 'preact/hooks'
-import { isTokenWanted, useToken } from '../data/access.ts'
-import { call } from '../data/api.ts'
+import { signIn } from '../data/api.ts'
 
-/** Asks for a token where the hub wants one. */
+/** Asks for a token, or a name and a password, where the hub wants to know who it is. */
 export function SignIn() {
   const [problem, setProblem] = useState<string>()
+  const [isByName, setByName] = useState(false)
   const send = async (event: SubmitEvent) => {
     event.preventDefault()
     const form = new FormData(event.target as HTMLFormElement)
-    useToken(String(form.get('token')).trim())
+    const text = (name: string) => String(form.get(name) ?? '')
     try {
-      await call('GET', '/v1/overview')
-      isTokenWanted.value = false
+      await signIn(
+        isByName ? { name: text('name').trim(), password: text('password') } : { token: text('token').trim() },
+      )
     } catch (error) {
       setProblem((error as Error).message)
     }
   }
   return (
     <section>
-      <h2>This hub wants a token</h2>
+      <h2>This hub wants to know who you are</h2>
       <form class="fields" onSubmit={send}>
-        <label>
-          Token <input name="token" type="password" autocomplete="current-password" required />
-        </label>
+        {isByName ? (
+          <>
+            <label>
+              Name <input name="name" autocomplete="username" required />
+            </label>
+            <label>
+              Password <input name="password" type="password" autocomplete="current-password" required />
+            </label>
+          </>
+        ) : (
+          <label>
+            Token <input name="token" type="password" autocomplete="current-password" required />
+          </label>
+        )}
         <button type="submit" class="primary">
           Sign in
+        </button>
+        <button type="button" onClick={() => setByName(!isByName)}>
+          {isByName ? 'Use a token' : 'Use a name and password'}
         </button>
         {problem && <p class="problem">{problem}</p>}
       </form>

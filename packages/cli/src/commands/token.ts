@@ -1,0 +1,171 @@
+import { userInfo } from 'node:os'
+import { parseArgs } from 'node:util'
+import { didYouMean } from '@firebreak/core'
+import { type CredentialView, newCredentialBody, openCredentials, toNewCredential } from '@firebreak/hub'
+import { type Command, type CommandIo, UsageError } from '../command/command.ts'
+import { askSecret } from '../connect/ask-secret.ts'
+import { durationMs } from '../flags/quantities.ts'
+import { HubApi } from '../hub-api/hub-api.ts'
+import { formatHelp, formatOptions, printRecords } from '../output/print-records.ts'
+import type { Column } from '../output/table.ts'
+
+const subcommands = ['create', 'list', 'rotate', 'revoke']
+const time = (at: number | null) => (at === null ? 'never' : new Date(at).toISOString())
+
+const columns: readonly Column<CredentialView>[] = [
+  { title: 'ID', text: ({ id }) => id },
+  { title: 'NAME', text: ({ name }) => name },
+  { title: 'FOR', text: ({ kind, role }) => role ?? kind },
+  { title: 'SERVICES', text: ({ services }) => services?.join(' '), isFlexible: true },
+  { title: 'CLUSTERS', text: ({ clusters }) => clusters?.join(' '), isFlexible: true },
+  { title: 'CERTIFICATES', text: ({ certificates }) => certificates.join(' ') },
+  { title: 'LAST USED', text: ({ lastUsedAt }) => time(lastUsedAt) },
+  {
+    title: 'OLD TOKEN UNTIL',
+    text: ({ tokens }) =>
+      tokens
+        .filter(({ expiresAt }) => expiresAt !== null)
+        .map(({ expiresAt }) => time(expiresAt))
+        .join(' '),
+  },
+  { title: 'CREATED', text: ({ createdAt, createdBy }) => `${time(createdAt)} by ${createdBy}` },
+]
+
+const options = {
+  hub: { type: 'string' },
+  'data-folder': { type: 'string' },
+  'store-url': { type: 'string' },
+  app: { type: 'string' },
+  person: { type: 'string' },
+  role: { type: 'string' },
+  service: { type: 'string', multiple: true },
+  cluster: { type: 'string', multiple: true },
+  certificate: { type: 'string', multiple: true },
+  'ask-password': { type: 'boolean', default: false },
+  grace: { type: 'string' },
+  ...formatOptions,
+} as const
+
+type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>['values']
+
+interface Made {
+  readonly token: string
+  readonly credential: CredentialView
+}
+
+/** Where tokens are changed: at a hub, or in a store without one. */
+interface Tokens {
+  list(): Promise<readonly CredentialView[]>
+  create(body: unknown): Promise<Made>
+  rotate(id: string, graceMs: number): Promise<Made>
+  revoke(id: string): Promise<void>
+  close(): Promise<void>
+}
+
+export const token: Command = {
+  subcommands,
+  flags: Object.keys(options),
+  help: `Tokens of sensors and people: make, list, replace, revoke. A token is shown once; the hub keeps its hash.
+
+Examples:
+  firebreak token create --app shop --service shop --service 'cart-*' --cluster main
+  firebreak token create --person ann --role operator --ask-password
+  firebreak token create --person root --role admin --data-folder ./data    the first one, without a hub
+  firebreak token list
+  firebreak token rotate shop --grace 24h     old and new are both taken for a day
+  firebreak token revoke shop                 at once; open connections are closed
+
+Options:
+  --app NAME            a token for sensors …
+  --service PATTERN     … of these services (* for any characters); repeat it
+  --cluster PATTERN     … and these clusters; repeat it
+  --person NAME         a token for a person …
+  --role ROLE           … viewer, operator or admin
+  --ask-password        and a password to sign in with; asked for, or the first line of a pipe
+  --certificate NAME    a name in a client certificate that is taken instead of the token; repeat it
+  --grace TIME          how long a replaced token is still taken (default 24h)
+  --data-folder DIR     change the tokens of this store, without asking a hub (env FIREBREAK_HUB_DATA_FOLDER)
+  --store-url URL       the same on a Redis (env FIREBREAK_HUB_STORE_URL)
+  --hub URL             the hub, asked as an admin: env FIREBREAK_TOKEN (env FIREBREAK_HUB)
+${formatHelp}
+`,
+  async run(args, io) {
+    const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options })
+    const [action = 'list', name] = positionals
+    if (!subcommands.includes(action)) {
+      const close = didYouMean(action, subcommands)
+      throw new UsageError(`there is no "token ${action}"${close ? `; did you mean "token ${close}"?` : ''}`)
+    }
+    if ((action === 'rotate' || action === 'revoke') && name === undefined) {
+      throw new UsageError(`it is: firebreak token ${action} NAME`)
+    }
+    const body = action === 'create' ? await bodyOf(values, io) : undefined
+    const tokens = await tokensOf(values, io)
+    try {
+      if (action === 'list') {
+        printRecords(io, values, columns, await tokens.list(), 'No tokens: everybody on the machine may do everything.')
+      } else if (action === 'revoke') {
+        await tokens.revoke(name!)
+        io.stderr.write(`${name} is revoked\n`)
+      } else {
+        const made =
+          action === 'create'
+            ? await tokens.create(body)
+            : await tokens.rotate(name!, durationMs('grace', values.grace ?? '24h'))
+        // Alone on stdout, so that a script can take it.
+        io.stderr.write(`Token of ${made.credential.name}, shown this once:\n`)
+        io.stdout.write(`${made.token}\n`)
+      }
+    } finally {
+      await tokens.close()
+    }
+    return 0
+  },
+}
+
+async function bodyOf(values: Values, io: CommandIo): Promise<unknown> {
+  const { app, person, role, service, cluster, certificate: certificates = [] } = values
+  if ((app === undefined) === (person === undefined)) throw new UsageError('name one: --app NAME or --person NAME')
+  if (app !== undefined) {
+    if (service === undefined || cluster === undefined) {
+      throw new UsageError("an app token needs --service and --cluster; '*' stands for all of them")
+    }
+    return { kind: 'app', name: app, services: service, clusters: cluster, certificates }
+  }
+  if (role === undefined) throw new UsageError('a person needs --role: viewer, operator or admin')
+  const password = values['ask-password'] ? await askSecret('Password: ', io) : undefined
+  return { kind: 'person', name: person, role, certificates, ...(password !== undefined && { password }) }
+}
+
+async function tokensOf(values: Values, io: CommandIo): Promise<Tokens> {
+  const isHubNamed = values.hub !== undefined
+  const dataFolder = values['data-folder'] ?? (isHubNamed ? undefined : io.env['FIREBREAK_HUB_DATA_FOLDER'])
+  const storeUrl = values['store-url'] ?? (isHubNamed ? undefined : io.env['FIREBREAK_HUB_STORE_URL'])
+  if (storeUrl !== undefined) return tokensOfStore({ storeUrl })
+  if (dataFolder !== undefined) return tokensOfStore({ dataFolder })
+  const api = HubApi.of(values.hub, io)
+  const at = (id: string) => `/v1/tokens/${encodeURIComponent(id)}`
+  return {
+    list: async () => (await api.call<{ tokens: CredentialView[] }>('GET', '/v1/tokens')).tokens,
+    create: (body) => api.call('POST', '/v1/tokens', body),
+    rotate: (id, graceMs) => api.call('POST', `${at(id)}/rotate`, { graceMs }),
+    revoke: (id) => api.call('DELETE', at(id)),
+    close: async () => {},
+  }
+}
+
+async function tokensOfStore(place: Parameters<typeof openCredentials>[0]): Promise<Tokens> {
+  const { book, close } = await openCredentials(place)
+  const who = `${userInfo().username} on the store`
+  return {
+    list: async () => book.list(),
+    create: async (body) => {
+      const parsed = newCredentialBody.safeParse(body)
+      if (!parsed.success) throw new UsageError(parsed.error.issues[0]!.message)
+      return book.create(await toNewCredential(parsed.data), who)
+    },
+    rotate: (id, graceMs) => book.rotate(id, graceMs, who),
+    revoke: (id) => book.revoke(id, who),
+    close,
+  }
+}

@@ -1,0 +1,76 @@
+import { z } from 'zod'
+import { ApiProblem } from '../errors.ts'
+import { matchesAny } from './name-pattern.ts'
+
+/** What people may do: a viewer looks, an operator throws the switch and changes rules, an admin also gives out tokens. */
+export type Role = 'viewer' | 'operator' | 'admin'
+
+export const roles = ['viewer', 'operator', 'admin'] as const
+
+const patterns = z.array(z.string().min(1).max(256)).min(1).max(100)
+const secret = z.object({
+  /** SHA-256 of the token, in hex. */
+  digest: z.string(),
+  /** Signs reports that come without a connection of their own; made of the token, which cannot be got back from it. */
+  reportKey: z.string(),
+  createdAt: z.number(),
+  /** A token that was replaced is taken until then. */
+  expiresAt: z.number().optional(),
+})
+const common = {
+  id: z.string(),
+  name: z.string(),
+  /** Tokens that are taken now, the newest last. */
+  secrets: z.array(secret),
+  /** Names in certificates that are taken instead of a token. */
+  certificates: z.array(z.string()).default([]),
+  createdAt: z.number(),
+  createdBy: z.string(),
+}
+
+/** Somebody who may call the hub, as the store keeps it: without anything that opens the hub. */
+export const credentialSchema = z.discriminatedUnion('kind', [
+  z.object({ ...common, kind: z.literal('app'), services: patterns, clusters: patterns }),
+  z.object({ ...common, kind: z.literal('person'), role: z.enum(roles), password: z.string().optional() }),
+])
+
+export type Credential = z.infer<typeof credentialSchema>
+export type AppCredential = Extract<Credential, { kind: 'app' }>
+export type PersonCredential = Extract<Credential, { kind: 'person' }>
+export type Secret = Credential['secrets'][number]
+
+/** What a sensor was let in with: it may speak of these services and clusters, as long as it is valid. */
+export interface AppGrant {
+  readonly name: string
+  readonly services: readonly string[]
+  readonly clusters: readonly string[]
+  readonly isValid: () => boolean
+}
+
+/** Where a hub has no tokens, everybody on the machine may report everything. */
+export const anyApp: AppGrant = { name: 'local', services: ['*'], clusters: ['*'], isValid: () => true }
+
+/** A sensor spoke of a service or a cluster that is not its token's. */
+export class ScopeError extends ApiProblem {
+  constructor(message: string) {
+    super(403, 'FB_SCOPE_REFUSED', message)
+  }
+}
+
+export function checkService({ name, services }: AppGrant, serviceId: string): void {
+  if (matchesAny(services, serviceId)) return
+  throw new ScopeError(
+    `the token ${name} is not for the service ${short(serviceId)}; give the sensor its own token, or create one with --service`,
+  )
+}
+
+export function checkCluster({ name, clusters }: AppGrant, redisClusterId: string): void {
+  if (matchesAny(clusters, redisClusterId)) return
+  throw new ScopeError(
+    `the token ${name} is not for the cluster ${short(redisClusterId)}; give the sensor its own token, or create one with --cluster`,
+  )
+}
+
+function short(name: string): string {
+  return JSON.stringify(name.length > 64 ? `${name.slice(0, 64)}…` : name)
+}

@@ -1,0 +1,83 @@
+import { reportKeyOf } from '@firebreak/core/node'
+import { HubConfigError } from '../errors.ts'
+import type { Credential, Role } from './credential.ts'
+import { digestOf, tokenProblem } from './secrets.ts'
+
+/** Who may call the hub, as a file or an embedding program says it; others are made by `firebreak token create`. */
+export interface HubTokens {
+  readonly apps: readonly AppToken[]
+  readonly people: readonly PersonToken[]
+}
+
+interface FixedToken {
+  readonly name: string
+  /** 16 characters at least. @default none: a certificate, or for people the user header, tells who it is */
+  readonly token?: string
+  /** A name in the caller's certificate that is taken instead of a token; needs `tls.caFile`. @default none */
+  readonly certificate?: string
+}
+
+/** A sensor's token. */
+export interface AppToken extends FixedToken {
+  /** The services that it may speak for; `*` stands for any run of characters. @default all */
+  readonly services?: readonly string[]
+  /** The clusters that it may speak of. @default all */
+  readonly clusters?: readonly string[]
+}
+
+export interface PersonToken extends FixedToken {
+  readonly role: Role
+}
+
+/** The same as the book keeps them. Refuses placeholders, and a token or a name that stands there twice. */
+export function fixedCredentials({ apps, people }: HubTokens, now: number): Credential[] {
+  const credentials = [
+    ...apps.map(
+      (app, index): Credential => ({
+        ...common(app, 'app', `apps[${index}]`, now),
+        kind: 'app',
+        services: [...(app.services ?? ['*'])],
+        clusters: [...(app.clusters ?? ['*'])],
+      }),
+    ),
+    ...people.map(
+      (person, index): Credential => ({
+        ...common(person, 'person', `people[${index}]`, now),
+        kind: 'person',
+        role: person.role,
+      }),
+    ),
+  ]
+  refuseDoubles(credentials)
+  return credentials
+}
+
+function common({ name, token, certificate }: FixedToken, kind: string, field: string, now: number) {
+  const problem = token === undefined ? undefined : tokenProblem(token)
+  // The token itself must not be in the sentence.
+  if (problem !== undefined) throw new HubConfigError(`${field}.token`, `${field}.token (${name}) ${problem}`)
+  return {
+    id: `file:${kind}:${name}`,
+    name,
+    secrets: token === undefined ? [] : [{ digest: digestOf(token), reportKey: reportKeyOf(token), createdAt: now }],
+    certificates: certificate === undefined ? [] : [certificate],
+    createdAt: now,
+    createdBy: 'file',
+  }
+}
+
+function refuseDoubles(credentials: readonly Credential[]): void {
+  const seen = new Map<string, string>()
+  for (const { id, kind, name, secrets, certificates } of credentials) {
+    const marks = [id, ...secrets.map(({ digest }) => digest), ...certificates.map((one) => `certificate ${one}`)]
+    for (const mark of marks) {
+      const other = seen.get(mark)
+      if (other !== undefined) {
+        const what =
+          mark === id ? 'the same name' : mark.startsWith('certificate') ? 'the same certificate' : 'the same token'
+        throw new HubConfigError('tokens', `${kind} ${name} has ${what} as ${other}: each needs its own`)
+      }
+      seen.set(mark, `${kind} ${name}`)
+    }
+  }
+}

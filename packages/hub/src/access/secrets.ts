@@ -1,0 +1,53 @@
+import { createHash, randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
+
+/** Bytes that nobody can guess: the runtime's chance is for decisions, and may be a test's. */
+export function secretBytes(count: number): Buffer {
+  return randomBytes(count)
+}
+
+/** A new token: its beginning tells scanners of leaked secrets what it is, the rest has 256 bits of chance. */
+export function newToken(): string {
+  return `fbt_${secretBytes(32).toString('base64url')}`
+}
+
+/** What is kept of a token. Tokens are random, so that one hash is enough: there is nothing to guess. */
+export function digestOf(token: string): string {
+  return createHash('sha256').update(token).digest('hex')
+}
+
+const placeholder =
+  /change[-_ ]?(me|this|it)|replace[-_ ]?(me|this|with)|placeholder|your[-_ ]?(\w+[-_ ])?(token|secret|password)|(insert|put)[-_ ]|fix[-_ ]?me|<[^>]*>|\$\{|\{\{/i
+const minDistinct = 6
+
+/** What is wrong with a token that somebody chose, without the token itself; undefined where nothing is. */
+export function tokenProblem(token: string): string | undefined {
+  if (!/^\S{16,512}$/.test(token)) return 'must have 16 characters at least, 512 at most, and no blank'
+  if (placeholder.test(token) || new Set(token).size < minDistinct) {
+    return 'is a placeholder; make one with: openssl rand -base64 33'
+  }
+  return undefined
+}
+
+const costs = { N: 1 << 15, r: 8, p: 1, maxmem: 64 * 1024 * 1024 }
+const keyBytes = 32
+
+/** What is kept of a password: `scrypt$salt$hash`, both base64url. */
+export async function hashPassword(password: string): Promise<string> {
+  const salt = secretBytes(16)
+  return `scrypt$${salt.toString('base64url')}$${(await derive(password, salt)).toString('base64url')}`
+}
+
+/** Runs on a thread of Node's pool: a sign-in does not hold up the hub. */
+export async function isPassword(password: string, kept: string): Promise<boolean> {
+  const [, salt, hash] = /^scrypt\$([\w-]+)\$([\w-]+)$/.exec(kept) ?? []
+  if (salt === undefined || hash === undefined) return false
+  const wanted = Buffer.from(hash, 'base64url')
+  const given = await derive(password, Buffer.from(salt, 'base64url'))
+  return wanted.length === given.length && timingSafeEqual(wanted, given)
+}
+
+function derive(password: string, salt: Buffer): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    scrypt(password.normalize('NFC'), salt, keyBytes, costs, (error, key) => (error ? reject(error) : resolve(key)))
+  })
+}

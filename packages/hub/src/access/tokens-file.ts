@@ -1,0 +1,74 @@
+import { readFileSync } from 'node:fs'
+import { FieldReader } from '@firebreak/core'
+import { privateFileProblem } from '@firebreak/core/node'
+import { parse as parseYaml } from 'yaml'
+import { HubConfigError } from '../errors.ts'
+import { roles } from './credential.ts'
+import type { HubTokens } from './fixed-credentials.ts'
+import { tokenProblem } from './secrets.ts'
+
+const failure = (field: string, message: string) => new HubConfigError(field, message)
+
+/**
+ * Tokens of a file: `apps: [{name, token, services, clusters}]` and `people: [{name, role, token}]`; each may have a
+ * `certificate` beside its token or instead of it. Others than its owner and group must not be able to read the file.
+ */
+export function readTokens(path: string): HubTokens {
+  const reader = new FieldReader(readYaml(path), '', failure, 'an object with apps and people')
+  const items = <Item>(field: string, read: (fields: FieldReader) => Item): Item[] =>
+    (reader.list(field) ?? []).map((item, index) => {
+      const fields = new FieldReader(item, `${field}[${index}]`, failure)
+      const result = read(fields)
+      fields.end()
+      return result
+    })
+  const apps = items('apps', (fields) => {
+    const services = patterns(fields, 'services')
+    const clusters = patterns(fields, 'clusters')
+    return { ...identity(fields), ...(services && { services }), ...(clusters && { clusters }) }
+  })
+  const people = items('people', (fields) => {
+    const role = fields.choice('role', roles, undefined)
+    if (role === undefined) throw missing(fields, 'role', ': viewer, operator or admin')
+    return { ...identity(fields), role }
+  })
+  reader.end()
+  return { apps, people }
+}
+
+function identity(fields: FieldReader) {
+  const name = fields.text('name', undefined)
+  const token = fields.text('token', undefined)
+  const certificate = fields.text('certificate', undefined)
+  if (name === undefined) throw missing(fields, 'name')
+  // The value itself must not be in the sentence.
+  const problem = token === undefined ? undefined : tokenProblem(token)
+  if (problem !== undefined) throw failure(fields.at('token'), `${fields.at('token')} ${problem}`)
+  return { name, ...(token !== undefined && { token }), ...(certificate !== undefined && { certificate }) }
+}
+
+function patterns(fields: FieldReader, field: string): string[] | undefined {
+  const list = fields.list(field)
+  if (list === undefined) return undefined
+  if (list.length > 0 && list.every((item) => typeof item === 'string' && item !== '')) return list as string[]
+  throw failure(fields.at(field), `${fields.at(field)} must be a list of names, with * for any characters`)
+}
+
+function missing(fields: FieldReader, field: string, choice = ''): HubConfigError {
+  return failure(fields.at(field), `${fields.at(field)} is missing${choice}`)
+}
+
+function readYaml(path: string): unknown {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+    const problem = privateFileProblem(path)
+    if (problem !== undefined) throw failure('tokensFile', `tokensFile: ${problem}`)
+    return parseYaml(text) as unknown
+  } catch (cause) {
+    if (cause instanceof HubConfigError) throw cause
+    // A parser's message may quote the line, and with it a token: only its first sentence is told.
+    const reason = (cause as Error).message.split(' at line ')[0]
+    throw new HubConfigError('tokensFile', `tokensFile: ${path} cannot be read: ${reason}`, { cause })
+  }
+}

@@ -1,0 +1,133 @@
+import { z } from 'zod'
+import { ApiProblem } from '../errors.ts'
+import type { ApiRoute } from '../http/api-route.ts'
+import type { HubStore } from '../store/hub-store.ts'
+import type { Instance } from './host-register.ts'
+import { idOf } from './sensor-bounds.ts'
+
+/** A process that people keep out. */
+export interface BarredView {
+  /** `service/host/process`. */
+  readonly id: string
+  readonly who: string
+  readonly why: string
+  readonly at: number
+}
+
+const recordKind = 'barred'
+const maxBarred = 10_000
+
+/** A process that people keep out said something. */
+export class SensorBarredError extends ApiProblem {
+  constructor(why: string) {
+    super(403, 'FB_SENSOR_BARRED', `this process is kept out of the hub: ${why}`)
+  }
+}
+
+/** Processes that people keep out, of the store that all hubs share. */
+export class BarredSensors {
+  readonly #store: HubStore
+  readonly #barred = new Map<string, BarredView>()
+
+  constructor(store: HubStore) {
+    this.#store = store
+  }
+
+  /** Reads what other hubs have changed. */
+  async load(): Promise<void> {
+    const records = await this.#store.records(recordKind)
+    for (const id of this.#barred.keys()) if (!records.has(id)) this.#barred.delete(id)
+    for (const [id, text] of records) this.#barred.set(id, JSON.parse(text) as BarredView)
+  }
+
+  list(): BarredView[] {
+    return [...this.#barred.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
+  }
+
+  /** Throws where the process is kept out. */
+  check(instance: Pick<Instance, 'serviceId' | 'hostId' | 'instanceId'>): void {
+    if (this.#barred.size === 0) return
+    const barred = this.#barred.get(idOf(instance))
+    if (barred !== undefined) throw new SensorBarredError(barred.why)
+  }
+
+  async bar(view: BarredView): Promise<void> {
+    if (this.#barred.size >= maxBarred) {
+      throw new ApiProblem(
+        409,
+        'FB_INPUT_INVALID',
+        `there are ${maxBarred} processes kept out, which is the most`,
+        'id',
+      )
+    }
+    await this.#store.saveRecord(recordKind, view.id, JSON.stringify(view))
+    this.#barred.set(view.id, view)
+  }
+
+  async unbar(id: string): Promise<BarredView> {
+    const known = this.#barred.get(id)
+    if (known === undefined) throw new ApiProblem(404, 'FB_NOT_FOUND', `${JSON.stringify(id)} is not kept out`, 'id')
+    await this.#store.saveRecord(recordKind, id, undefined)
+    this.#barred.delete(id)
+    return known
+  }
+}
+
+const barBody = z.strictObject({
+  id: z
+    .string()
+    .regex(/^[^/]+\/[^/]+\/.+$/, 'must be service/host/process, as /v1/hosts names them')
+    .max(800),
+  why: z.string().max(200).default('by an operator'),
+})
+
+export interface BarredRoutesOptions {
+  readonly barred: BarredSensors
+  readonly now: () => number
+  readonly audit: (who: string, what: string, before: unknown, after: unknown) => Promise<void>
+  /** Cuts off who is connected. */
+  readonly onChange: () => void
+}
+
+/** Processes are kept out and let in again by operators. */
+export function barredRoutes({ barred, now, audit, onChange }: BarredRoutesOptions): ApiRoute[] {
+  return [
+    {
+      method: 'GET',
+      path: '/v1/barred',
+      summary: 'Processes that are kept out',
+      role: 'viewer',
+      answer: '{ barred: BarredView[] }',
+      handle: () => ({ barred: barred.list() }),
+    },
+    {
+      method: 'POST',
+      path: '/v1/barred',
+      summary: 'Keeps a process out: its connection ends, and nothing that it says counts',
+      role: 'operator',
+      body: barBody,
+      answer: 'BarredView',
+      status: 201,
+      async handle({ body, caller }) {
+        const { id, why } = body as z.infer<typeof barBody>
+        const view = { id, why, who: caller.who, at: now() }
+        await barred.bar(view)
+        onChange()
+        await audit(caller.who, `bar ${id}`, null, view)
+        return view
+      },
+    },
+    {
+      method: 'DELETE',
+      path: '/v1/barred/:id',
+      summary: 'Lets a process in again',
+      role: 'operator',
+      answer: 'nothing',
+      status: 204,
+      async handle({ params, caller }) {
+        const before = await barred.unbar(params['id']!)
+        await audit(caller.who, `unbar ${before.id}`, before, null)
+      },
+    },
+  ]
+}

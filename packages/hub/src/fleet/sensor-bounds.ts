@@ -1,0 +1,136 @@
+import type { SectionSurvey } from '@firebreak/core'
+import type { AlarmBoard } from '../alarms/alarm-board.ts'
+import { ApiProblem } from '../errors.ts'
+import type { Instance } from './host-register.ts'
+
+/** What one process may say: no more than a process can do. */
+export interface SensorBoundsOptions {
+  /** Accesses a second that one process may count. @default 2000000 */
+  readonly maxInstanceAccessesPerSecond: number
+  /** Entries a second that one process may report. @default 100000 */
+  readonly maxInstanceKeysPerSecond: number
+  /** Clusters that one process may speak of. @default 100 */
+  readonly maxInstanceClusters: number
+}
+
+/** What is saved up while a process is silent: reports of so long may come together, as after a lost connection. */
+const burstMs = 10_000
+const claimsPerSecond = 50
+/** Claims that were wrong and stand in the history, of one process. */
+const rollbacksPerSecond = 0.2
+const cutOffMs = 60_000
+const maxCutOff = 10_000
+const maxAlarms = 20
+
+/** A process said more than one can. */
+export class SensorBoundsError extends ApiProblem {
+  constructor(message: string) {
+    super(429, 'FB_SENSOR_BOUNDS', message)
+  }
+}
+
+/** What one process may still say now. */
+export class Allowance {
+  #used = 0
+  #at = 0
+
+  /** True where `amount` is within `perSecond`, with what was saved up. */
+  take(amount: number, perSecond: number, now: number): boolean {
+    this.#used = Math.max(0, this.#used - ((now - this.#at) * perSecond) / 1000)
+    this.#at = now
+    if (this.#used + amount > (perSecond * burstMs) / 1000) return false
+    this.#used += amount
+    return true
+  }
+}
+
+/** How much one process has said of late. */
+export class InstanceUse {
+  readonly accesses = new Allowance()
+  readonly keys = new Allowance()
+  readonly claims = new Allowance()
+  readonly rollbacks = new Allowance()
+  readonly clusters = new Set<string>()
+}
+
+/**
+ * Keeps a process that lies, or is broken, from costing the others much: one that says more than a process can is cut off
+ * for a minute and told of.
+ */
+export class SensorBounds {
+  readonly #options: SensorBoundsOptions
+  readonly #alarms: AlarmBoard
+  readonly #cutOff = new Map<string, number>()
+
+  constructor(options: SensorBoundsOptions, alarms: AlarmBoard) {
+    this.#options = options
+    this.#alarms = alarms
+  }
+
+  /** Throws `SensorBoundsError` where a report is more than its process can have seen. */
+  checkReport(instance: Instance, sections: readonly SectionSurvey[], now: number): void {
+    this.checkCutOff(instance, now)
+    const { maxInstanceAccessesPerSecond, maxInstanceKeysPerSecond, maxInstanceClusters } = this.#options
+    const { accesses, keys, clusters } = instance.use
+    let [count, entries] = [0, 0]
+    for (const section of sections) {
+      count += section.totalCount
+      entries += section.entryCount
+      clusters.add(section.redisClusterId)
+    }
+    if (!accesses.take(count, maxInstanceAccessesPerSecond, now)) {
+      this.#refuse(instance, `counted more than maxInstanceAccessesPerSecond (${maxInstanceAccessesPerSecond})`, now)
+    }
+    if (!keys.take(entries, maxInstanceKeysPerSecond, now)) {
+      this.#refuse(instance, `reported more than maxInstanceKeysPerSecond (${maxInstanceKeysPerSecond})`, now)
+    }
+    if (clusters.size > maxInstanceClusters) {
+      this.#refuse(instance, `speaks of more clusters than maxInstanceClusters (${maxInstanceClusters})`, now)
+    }
+  }
+
+  checkClaim(instance: Instance, now: number): void {
+    if (instance.use.claims.take(1, claimsPerSecond, now)) return
+    this.#refuse(instance, `claimed more than ${claimsPerSecond} keys a second`, now)
+  }
+
+  /** Whether another wrong claim of the process may stand in the history. */
+  mayRecord(instance: Instance, now: number): boolean {
+    return instance.use.rollbacks.take(1, rollbacksPerSecond, now)
+  }
+
+  /** Throws where the process was cut off and its time is not over. */
+  checkCutOff(instance: Pick<Instance, 'serviceId' | 'hostId' | 'instanceId'>, now: number): void {
+    const until = this.#cutOff.get(idOf(instance))
+    if (until === undefined || until <= now) return
+    throw new SensorBoundsError(
+      `this process is cut off for ${Math.ceil((until - now) / 1000)} s: it was over its bounds`,
+    )
+  }
+
+  /** Once a second: ends alarms of those whose time is over. */
+  watch(now: number): void {
+    for (const [id, until] of this.#cutOff) {
+      if (until > now) continue
+      this.#cutOff.delete(id)
+      this.#alarms.clear(`sensor:${id}`)
+    }
+  }
+
+  #refuse(instance: Instance, what: string, now: number): never {
+    const id = idOf(instance)
+    if (this.#cutOff.size < maxCutOff) this.#cutOff.set(id, now + cutOffMs)
+    if (this.#cutOff.size <= maxAlarms) {
+      const retry = `it may come back after ${cutOffMs / 1000} s; keep it out with: firebreak hosts bar ${id}`
+      this.#alarms.raise({ id: `sensor:${id}`, severity: 'warning', cause: `${id} ${what} and is cut off`, retry })
+    }
+    // It begins anew when it comes back.
+    instance.use = new InstanceUse()
+    throw new SensorBoundsError(`this process ${what}; it is cut off for ${cutOffMs / 1000} s`)
+  }
+}
+
+/** How people name a process. */
+export function idOf({ serviceId, hostId, instanceId }: Pick<Instance, 'serviceId' | 'hostId' | 'instanceId'>): string {
+  return `${serviceId}/${hostId}/${instanceId}`
+}

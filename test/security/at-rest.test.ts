@@ -1,0 +1,69 @@
+import { createHmac } from 'node:crypto'
+import { readdirSync, statSync } from 'node:fs'
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { startSource, temporaryFolder, waitFor } from '@firebreak/testkit'
+import { expect, test, vi } from 'vitest'
+import { firebreak } from './call.ts'
+import { RawSensor } from './raw-sensor.ts'
+import { startVictim } from './victims.ts'
+
+vi.setConfig({ testTimeout: 180_000 })
+
+test('what a hub writes is for its own user: folders 0700, files 0600', async () => {
+  const dataFolder = join(temporaryFolder('rest'), 'data')
+  const main = new URL('../../packages/cli/src/main.ts', import.meta.url)
+  const child = startSource(main, ['hub', '--port', '0', '--data-folder', dataFolder])
+  await child.printed(/hub http/, 120_000)
+  const modes = readdirSync(dataFolder).map((name) => [name, statSync(join(dataFolder, name)).mode & 0o777])
+  await child.stop()
+  expect(statSync(dataFolder).mode & 0o777).toBe(0o700)
+  expect(modes.length).toBeGreaterThan(1)
+  expect(modes.filter(([, mode]) => mode !== 0o600)).toEqual([])
+})
+
+test('a secret that stands in a flag is warned about, and not shown', async () => {
+  const { output } = await firebreak([
+    'hub',
+    '--port',
+    '0',
+    '--nats-url',
+    'nats://u:hidden-word@127.0.0.1:1',
+    '--host',
+    '0.0.0.0',
+  ])
+  expect(output).toContain('--nats-url is seen by every user of this machine (ps)')
+  expect(output).toContain('FIREBREAK_HUB_NATS_URL_FILE')
+  expect(output).not.toContain('hidden-word')
+})
+
+test('webhooks are signed, and not sent on by who answers them', async () => {
+  const seen: { path: string; signature: unknown; body: string }[] = []
+  const server = createServer((request: IncomingMessage, response) => {
+    let body = ''
+    request.on('data', (chunk) => (body += chunk))
+    request.on('end', () => {
+      seen.push({ path: request.url!, signature: request.headers['firebreak-signature'], body })
+      if (request.url === '/moved') response.writeHead(307, { location: '/elsewhere' })
+      response.end()
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const at = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const webhookSecret = 'a-secret-for-hooks'
+  const options = { alarmWebhooks: [`${at}/hook`, `${at}/moved`], webhookSecret, maxInstanceAccessesPerSecond: 1000 }
+  const hub = await startVictim('hub', options)
+  const liar = await new RawSensor(hub.ports.http).answered()
+  liar.report({ k: 1e9 })
+  // The second try of the address that moved shows that the first did not follow.
+  await waitFor(
+    () => seen.filter(({ path }) => path === '/moved').length > 1 && seen.some(({ path }) => path === '/hook'),
+  )
+  await hub.child.stop()
+  server.close()
+  expect(seen.map(({ path }) => path)).not.toContain('/elsewhere')
+  for (const { signature, body } of seen) {
+    expect(signature).toBe(`sha256=${createHmac('sha256', webhookSecret).update(body).digest('hex')}`)
+  }
+})

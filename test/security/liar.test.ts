@@ -1,0 +1,137 @@
+import { waitFor } from '@firebreak/testkit'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { bearer, call, firebreak } from './call.ts'
+import { RawSensor } from './raw-sensor.ts'
+import { startVictim, type Victim } from './victims.ts'
+
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 })
+
+const app = 'an-app-token-4711-0815'
+const operator = 'an-operators-token-4711'
+let hub: Victim
+
+beforeAll(async () => {
+  hub = await startVictim('hub', {
+    tokens: {
+      apps: [{ name: 'shop', token: app }],
+      people: [{ name: 'olga', role: 'operator', token: operator }],
+    },
+    initialRules: [
+      { id: 'limited', prefix: 'limited', threshold: 1000, strategy: { strategy: 'RateLimit', limit: 500 } },
+      { id: 'cached', prefix: 'cached', threshold: 1000, strategy: 'LocalCache', minHoldMs: 60_000 },
+    ],
+    maxInstanceAccessesPerSecond: 1_000_000,
+    maxInstanceKeysPerSecond: 1000,
+    maxInstanceClusters: 20,
+    maxTrackedKeys: 5000,
+  })
+})
+afterAll(() => hub.child.stop())
+
+const open = (instanceId: string) => new RawSensor(hub.ports.http, { instanceId, token: app }).answered()
+const ask = async (path: string) => (await call(hub.ports.http, 'GET', path, bearer(operator))).body
+
+/** The last word about a key that a sensor was told. */
+function told({ tables }: RawSensor, key: string): { onlyInstance?: string } | 'removed' | undefined {
+  type Delta = { set: { key: string; onlyInstance?: string }[]; removed: { key: string }[] }
+  for (const delta of (tables as Delta[]).toReversed()) {
+    const entry = delta.set.find((one) => one.key === key)
+    if (entry !== undefined) return entry
+    if (delta.removed.some((one) => one.key === key)) return 'removed'
+  }
+  return undefined
+}
+
+test('what one process counts limits a key in that process only; a second one makes it a limit for all', async () => {
+  const [liar, honest] = [await open('liar-1'), await open('honest-1')]
+  liar.report({ 'limited-1': 100_000 })
+  await waitFor(() => told(honest, 'limited-1'))
+  expect(told(honest, 'limited-1')).toMatchObject({ onlyInstance: 'liar-1' })
+  honest.report({ 'limited-1': 5 })
+  await waitFor(() => (told(honest, 'limited-1') as { onlyInstance?: string }).onlyInstance === undefined)
+  liar.close()
+  honest.close()
+})
+
+test('a claim is about keys that the process has reported, and none takes a key from others', async () => {
+  const [liar, honest] = [await open('liar-2'), await open('honest-2')]
+  liar.send('claim', { redisClusterId: 'main', key: 'cached-never-seen', ruleId: 'cached', heat: 1e9 })
+  await waitFor(() => told(liar, 'cached-never-seen') === 'removed')
+  honest.report({ 'cached-2': 5000 })
+  await waitFor(() => told(honest, 'cached-2'))
+  const before = told(honest, 'cached-2')
+  // A claim under a wrong rule was answered by a removal for the whole service.
+  liar.report({ 'cached-2': 1 })
+  liar.send('claim', { redisClusterId: 'main', key: 'cached-2', ruleId: 'none', heat: 1e9 })
+  liar.send('claim', { redisClusterId: 'main', key: 'cached-last', ruleId: 'cached', heat: 1e9 })
+  await waitFor(() => told(honest, 'cached-last') === 'removed')
+  expect(told(honest, 'cached-2')).toEqual(before)
+  liar.close()
+  honest.close()
+})
+
+test.each([
+  ['counts', 'maxInstanceAccessesPerSecond', (liar: RawSensor) => liar.report({ k: 11_000_000 })],
+  [
+    'keys',
+    'maxInstanceKeysPerSecond',
+    (liar: RawSensor) => liar.report(Object.fromEntries(Array.from({ length: 12_000 }, (_, n) => [`k${n}`, 1]))),
+  ],
+  [
+    'clusters',
+    'maxInstanceClusters',
+    (liar: RawSensor) => {
+      for (let n = 0; n < 25; n++) liar.report({ k: 1 }, { redisClusterId: `cluster-${n}` })
+    },
+  ],
+  [
+    'claims',
+    'keys a second',
+    (liar: RawSensor) => {
+      for (let n = 0; n < 600; n++)
+        liar.send('claim', { redisClusterId: 'main', key: `c${n}`, ruleId: 'cached', heat: 9e9 })
+    },
+  ],
+])(
+  'more %s than a process can have: it is cut off, told about, and does not come back at once',
+  async (what, bound, lie) => {
+    const liar = await open(`liar-${what}`)
+    lie(liar)
+    await waitFor(() => liar.closed === '1008 over its bounds')
+    const { alarms } = await ask('/v1/alarms')
+    const alarm = alarms.find(({ id }: { id: string }) => id === `sensor:shop/host-1/liar-${what}`)
+    expect(alarm.cause).toContain(bound)
+    expect(alarm.retry).toContain(`firebreak hosts bar shop/host-1/liar-${what}`)
+    expect((await open(`liar-${what}`)).closed).toBe('1008 over its bounds')
+    const { events } = await ask('/v1/history?limit=10000')
+    const rollbacks = events.filter(({ kind }: { kind: string }) => kind === 'rollback')
+    expect(rollbacks.length).toBeLessThan(10)
+  },
+)
+
+test('a process that is barred is out at once, and its reports over HTTP too, until it is let in again', async () => {
+  const env = { FIREBREAK_HUB: `http://127.0.0.1:${hub.ports.http}`, FIREBREAK_TOKEN: operator }
+  const liar = await open('barred-1')
+  expect((await firebreak(['hosts', 'bar', 'shop/host-1/barred-1', '--why', 'it lies'], env)).code).toBe(0)
+  await waitFor(() => liar.closed === '1008 barred')
+  expect((await open('barred-1')).refused[0]).toMatchObject({ code: 'FB_SENSOR_BARRED' })
+  const text = `# ${Date.now()},${Date.now()},shop,host-1,barred-1\n# main\nk:5\n`
+  const post = () =>
+    call(hub.ports.http, 'POST', '/v1/reports', { ...bearer(app), 'content-type': 'text/plain; v=2' }, text)
+  expect((await post()).body.code).toBe('FB_SENSOR_BARRED')
+  expect((await firebreak(['hosts', 'barred'], env)).output).toContain('it lies')
+  expect((await firebreak(['hosts', 'unbar', 'shop/host-1/barred-1'], env)).code).toBe(0)
+  expect((await post()).status).toBe(204)
+  expect((await open('barred-1')).isWelcome).toBe(true)
+})
+
+test('keys of all clusters together stay within one bound', async () => {
+  const sensors = await Promise.all([0, 1, 2].map((n) => open(`many-${n}`)))
+  for (const [nth, sensor] of sensors.entries()) {
+    const keys = Object.fromEntries(Array.from({ length: 3000 }, (_, n) => [`key-${n}`, 1]))
+    sensor.report(keys, { redisClusterId: `part-${nth}` })
+  }
+  await waitFor(async () => (await ask('/v1/overview')).ingest.trackedKeys > 4000)
+  expect((await ask('/v1/overview')).ingest.trackedKeys).toBeLessThanOrEqual(5500)
+  for (const sensor of sensors) sensor.close()
+})

@@ -6,6 +6,7 @@ import { type Hub, startHub } from '@firebreak/hub'
 import { FaultProxy, type RedisServer, sourceArgs, startRedis, waitFor } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { WireSensor } from './wire-sensor.ts'
 
 const main = fileURLToPath(new URL('../../packages/cli/src/main.ts', import.meta.url))
 let server: RedisServer
@@ -46,18 +47,38 @@ test('a hub that is cut off from its store says so, stays ready, and its sensors
   expect(cut.core.alarms.list().map(({ id }) => id)).toContain('board')
 }, 30_000)
 
-test('firebreak off --hub a,b tells each hub and prints who confirmed', async () => {
+test('firebreak off --hub a,b tells each hub and prints which hubs and sensors confirmed', async () => {
   const gone = hubs.pop()!
   await gone.close()
-  const urls = [hubs[0]!.url, gone.url].join()
-  const { stdout, code } = await new Promise<{ stdout: string; code: unknown }>((resolve) => {
-    execFile(process.execPath, [...sourceArgs, main, 'off', '--hub', urls], (error, text) =>
+  const [hub] = hubs as [Hub]
+  protect(client, { hubs: [hub.url], serviceId: 'shop', tableFile: false, onWarning: () => {} })
+  await waitFor(() => sensorsOf(hub) === 1)
+  const { stdout, code } = await runOff([hub.url, gone.url])
+  expect(stdout).toContain(`confirmed      ${hub.url}  (1 of 1 sensors)`)
+  expect(stdout).toMatch(/^ {2}confirmed {6}shop \S+ \S+$/m)
+  expect(stdout).toContain(`not confirmed  ${gone.url}`)
+  expect(stdout).toContain('1 of 2 hubs confirmed, 1 of 1 sensors')
+  expect(code).toBe(1)
+  expect(hub.core.delivery.isOff).toBe(true)
+  expect(shieldOf(client)!.isOff).toBe(true)
+}, 30_000)
+
+test('firebreak off names a sensor that does not follow', async () => {
+  const [hub, other] = hubs as [Hub, Hub]
+  // It takes the table and says nothing.
+  const sensor = new WireSensor(hub.url, 1)
+  await waitFor(() => sensorsOf(hub) === 1)
+  const { stdout, code } = await runOff([hub.url, other.url])
+  expect(stdout).toContain(`confirmed      ${hub.url}  (0 of 1 sensors)\n  not confirmed  shop host-1 instance-1`)
+  expect(stdout).toContain('2 of 2 hubs confirmed, 0 of 1 sensors')
+  expect(code).toBe(1)
+  sensor.close()
+}, 30_000)
+
+function runOff(urls: readonly string[]): Promise<{ stdout: string; code: unknown }> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, [...sourceArgs, main, 'off', '--hub', urls.join()], (error, text) =>
       resolve({ stdout: text, code: error?.code ?? 0 }),
     )
   })
-  expect(stdout).toContain(`confirmed      ${hubs[0]!.url}  (0 sensors)`)
-  expect(stdout).toContain(`not confirmed  ${gone.url}`)
-  expect(stdout).toContain('1 of 2 hubs confirmed')
-  expect(code).toBe(1)
-  expect(hubs[0]!.core.delivery.isOff).toBe(true)
-}, 30_000)
+}

@@ -21,7 +21,7 @@ import { type HubPlugin, HubServer } from './http/hub-server.ts'
 import { HubCore } from './hub-core.ts'
 import type { HubCoreOptions } from './hub-options.ts'
 import { prewarmRoutes } from './prewarm/prewarm-routes.ts'
-import { Prewarmer } from './prewarm/prewarmer.ts'
+import { importJobs, Prewarmer } from './prewarm/prewarmer.ts'
 import { openConfigCentre } from './publish/config-centre.ts'
 import { TablePublisher } from './publish/table-publisher.ts'
 import type { HubStore } from './store/hub-store.ts'
@@ -104,16 +104,19 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   const centre = options.publishTo === undefined ? undefined : openConfigCentre(options.publishTo)
   const store = options.store ?? (await openStore(options))
   const core = await HubCore.open(store, { ...options, logger })
-  await seedRules(core, initialRules)
+  if (core.isHeard) await seedRules(core, initialRules)
+  // Tried again until it succeeds, and nothing happens where there is anything.
+  else core.journal.write(() => seedRules(core, initialRules))
   const { runtime, maxReportAgeMs } = core.options
   const { alarms, collector, delivery } = core
   const sensors = engines.map(
     (engine) => new EngineSensor({ ...engine, slots: core.keys.slots, traffic: core.fleet.traffic, runtime }),
   )
+  if (options.dataFolder !== undefined) await importJobs(join(options.dataFolder, 'prewarm.json'), store)
   const prewarmer = new Prewarmer({
+    store,
     warm: (job) => core.keys.prewarm(job),
     writeValue: options.writeValue,
-    file: options.dataFolder === undefined ? undefined : join(options.dataFolder, 'prewarm.json'),
     onFailure: ({ keys }, error) => {
       const cause = `${keys.length} keys could not be pre-warmed: ${error.message}`
       alarms.raise({ id: 'prewarm', severity: 'warning', cause, retry: 'it is not tried again' })
@@ -161,11 +164,19 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     throw error
   }
   core.start()
+  prewarmer.start()
   nats?.start()
   publisher?.start()
   exporter?.start()
   for (const sensor of sensors) sensor.start()
-  await core.watchers.start(options.watchers ?? [])
+  // They go on where the store says that they were.
+  const startWatchers = () => core.watchers.start(options.watchers ?? [])
+  if (core.isHeard) await startWatchers()
+  else
+    void core.heard.then(startWatchers).catch((error: Error) => {
+      const cause = `the sources of changes could not be started: ${error.message}`
+      alarms.raise({ id: 'watchers', severity: 'critical', cause, retry: 'start the hub again' })
+    })
   const scheme = options.tls === undefined ? 'http' : 'https'
   const url = `${scheme}://${host.includes(':') ? `[${host}]` : host}:${boundPort}`
   logger.info({ url, hubId: core.options.hubId, store: store.name, epoch: core.delivery.epoch }, 'the hub listens')

@@ -54,6 +54,7 @@ export class Instance {
       droppedReports: this.droppedReports,
       watchers: this.watchers,
       isOff: this.isOff,
+      isConnected: this.connections > 0,
     }
   }
 }

@@ -82,6 +82,11 @@ export class Journal {
     }
   }
 
+  /** Does something with the store as soon as it can be done, after everything that was written before. */
+  write(work: (store: HubStore) => Promise<unknown>): void {
+    this.#writer.write(work)
+  }
+
   saveEntries(set: readonly StoredEntry[], removed: readonly EntryName[]): void {
     this.#writer.saveEntries(set, removed)
   }

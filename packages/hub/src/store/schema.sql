@@ -36,3 +36,11 @@ CREATE TABLE IF NOT EXISTS audit (
   before TEXT NOT NULL,
   after TEXT NOT NULL
 ) STRICT;
+
+-- A job that a hub has taken is due again at due_at, unless it is deleted before.
+CREATE TABLE IF NOT EXISTS jobs (
+  id TEXT PRIMARY KEY,
+  at REAL NOT NULL,
+  due_at REAL NOT NULL,
+  job TEXT NOT NULL
+) STRICT, WITHOUT ROWID;

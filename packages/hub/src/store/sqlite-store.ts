@@ -3,7 +3,8 @@ import { dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import type { AuditEntry, HistoryEvent, Rule } from '@firebreak/core'
 import { StoreError } from '../errors.ts'
-import { readLine } from './change-line.ts'
+import type { PrewarmJob } from '../prewarm/prewarm-job.ts'
+import { extendLine, readLine } from './change-line.ts'
 import {
   type EntryName,
   type HistoryQuery,
@@ -25,10 +26,12 @@ export class SqliteStore implements HubStore {
   readonly #database: DatabaseSync
   readonly #prepared = new Map<string, StatementSync>()
   readonly #limits: Required<StoreLimits>
+  readonly #newId: () => string
 
   constructor(file: string, options: StoreOptions = {}) {
     const { newId, ...limits } = { ...storeDefaults, ...options }
     this.#limits = limits
+    this.#newId = newId
     try {
       mkdirSync(dirname(file), { recursive: true })
       this.#database = new DatabaseSync(file)
@@ -44,21 +47,20 @@ export class SqliteStore implements HubStore {
 
   async load(): Promise<HubState> {
     const isOff = this.#state('isOff') === 'true'
-    const rulesVersion = Number(this.#state('rulesVersion'))
     return {
       epoch: this.#state('epoch')!,
       versionFloor: Number(this.#state('versionFloor') ?? 0),
       isOff,
       rules: this.#all('listRules').map(({ rule }) => JSON.parse(String(rule)) as Rule),
-      rulesVersion,
-      line: readLine(undefined, rulesVersion, isOff),
+      rulesVersion: this.#rulesVersion(),
+      line: this.#line(),
       entries: this.#all('listEntries').map(({ stored }) => JSON.parse(String(stored)) as StoredEntry),
     }
   }
 
   async saveRule(rule: Rule, change?: StoreChange): Promise<number> {
     return this.#transaction(() => {
-      if (change !== undefined) this.#addAudit(change.audit)
+      if (!this.#begin(change)) return this.#rulesVersion()
       this.#run('saveRule', { id: rule.id, rule: JSON.stringify(rule) })
       return this.#nextRulesVersion()
     })
@@ -66,18 +68,29 @@ export class SqliteStore implements HubStore {
 
   async deleteRule(id: string, change?: StoreChange): Promise<number> {
     return this.#transaction(() => {
-      const { changes } = this.#run('deleteRule', { id })
-      if (Number(changes) === 0) return Number(this.#state('rulesVersion'))
-      if (change !== undefined) this.#addAudit(change.audit)
+      if (this.#all('getRule', { id }).length === 0 || !this.#begin(change)) return this.#rulesVersion()
+      this.#run('deleteRule', { id })
       return this.#nextRulesVersion()
     })
   }
 
   async saveSwitch(isOff: boolean, change?: StoreChange): Promise<void> {
     this.#transaction(() => {
-      if (change !== undefined) this.#addAudit(change.audit)
-      this.#run('setState', { name: 'isOff', value: String(isOff) })
+      if (this.#begin(change)) this.#run('setState', { name: 'isOff', value: String(isOff) })
     })
+  }
+
+  /** Puts a change into line and audit; false where it was made before. */
+  #begin(change: StoreChange | undefined): boolean {
+    const line = extendLine(this.#line(), change?.audit.at ?? 0, change?.name ?? this.#newId())
+    if (line === undefined) return false
+    this.#run('setState', { name: 'line', value: line.join(' ') })
+    if (change !== undefined) this.#addAudit(change.audit)
+    return true
+  }
+
+  #line(): readonly string[] {
+    return readLine(this.#state('line'), this.#rulesVersion(), this.#state('isOff') === 'true')
   }
 
   async seed(rules: readonly Rule[]): Promise<boolean> {
@@ -142,12 +155,33 @@ export class SqliteStore implements HubStore {
     this.#run('setState', { name: `position ${source}`, value: position })
   }
 
+  async saveJob({ id, at, ...rest }: PrewarmJob): Promise<boolean> {
+    const job = JSON.stringify({ id, at, ...rest })
+    return Number(this.#run('saveJob', { id, at, job, keep: this.#limits.maxJobs }).changes) > 0
+  }
+
+  async jobs(): Promise<readonly PrewarmJob[]> {
+    return this.#all('listJobs').map(toJob)
+  }
+
+  async takeJobs(now: number, leaseMs: number): Promise<readonly PrewarmJob[]> {
+    return this.#all('takeJobs', { now, until: now + leaseMs }).map(toJob)
+  }
+
+  async deleteJob(id: string): Promise<boolean> {
+    return Number(this.#run('deleteJob', { id }).changes) > 0
+  }
+
   async close(): Promise<void> {
     if (this.#database.isOpen) this.#database.close()
   }
 
+  #rulesVersion(): number {
+    return Number(this.#state('rulesVersion'))
+  }
+
   #nextRulesVersion(): number {
-    const version = Number(this.#state('rulesVersion')) + 1
+    const version = this.#rulesVersion() + 1
     this.#run('setState', { name: 'rulesVersion', value: String(version) })
     return version
   }
@@ -185,6 +219,10 @@ export class SqliteStore implements HubStore {
       throw error
     }
   }
+}
+
+function toJob({ job }: Record<string, unknown>): PrewarmJob {
+  return JSON.parse(String(job)) as PrewarmJob
 }
 
 /** Statements by the names above them. */

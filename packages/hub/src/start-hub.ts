@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import {
+  explainDiskTrouble,
   type Invalidation,
   OtlpExporter,
   type OtlpOptions,
@@ -99,7 +100,9 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   const initialRules = (options.initialRules ?? []).map(parseRule)
   const tls = readTls(options.tls)
   const otlp = resolveOtlpOptions(options.otlp)
-  const logger = options.logger ?? makeLogger(options.logLevel ?? 'info')
+  const { logger, onFailure: onLogFailure } = options.logger
+    ? { logger: options.logger, onFailure: () => {} }
+    : makeLogger(options.logLevel ?? 'info')
   const engines = (options.engines ?? []).map(parseEngine)
   const centre = options.publishTo === undefined ? undefined : openConfigCentre(options.publishTo)
   const store = options.store ?? (await openStore(options))
@@ -109,6 +112,10 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   else core.journal.write(() => seedRules(core, initialRules))
   const { runtime, maxReportAgeMs } = core.options
   const { alarms, collector, delivery } = core
+  onLogFailure((error) => {
+    const cause = `the log cannot be written: ${explainDiskTrouble(error)}`
+    alarms.raise({ id: 'log', severity: 'warning', cause, retry: 'lines are lost until it can; nothing else is' })
+  })
   const sensors = engines.map(
     (engine) => new EngineSensor({ ...engine, slots: core.keys.slots, traffic: core.fleet.traffic, runtime }),
   )
@@ -240,7 +247,22 @@ function readTls(tls: HubOptions['tls']): { cert: Buffer; key: Buffer; ca?: Buff
   return { cert: read('certFile', tls.certFile), key: read('keyFile', tls.keyFile), ...ca }
 }
 
-function makeLogger(level: string): FastifyBaseLogger {
+interface OwnLogger {
+  readonly logger: FastifyBaseLogger
+  /** Calls back when a line could not be written. */
+  onFailure(listener: (error: Error) => void): void
+}
+
+function makeLogger(level: string): OwnLogger {
   // On stderr: a command's stdout is its result.
-  return pino({ level, base: { name: 'firebreak-hub' } }, pino.destination(2)) as unknown as FastifyBaseLogger
+  const destination = pino.destination(2)
+  let tell: (error: Error) => void = () => {}
+  // Without a listener the error would end the process: a full disk must not take the hub with it.
+  destination.on('error', (error: Error) => tell(error))
+  return {
+    logger: pino({ level, base: { name: 'firebreak-hub' } }, destination) as unknown as FastifyBaseLogger,
+    onFailure(listener) {
+      tell = listener
+    },
+  }
 }

@@ -1,8 +1,8 @@
-import { mkdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
-import type { AuditEntry, HistoryEvent, Rule } from '@firebreak/core'
-import { StoreError } from '../errors.ts'
+import { type AuditEntry, explainDiskTrouble, type HistoryEvent, type Rule } from '@firebreak/core'
+import { StoreCallError, StoreError } from '../errors.ts'
 import type { PrewarmJob } from '../prewarm/prewarm-job.ts'
 import { extendLine, readLine } from './change-line.ts'
 import {
@@ -27,11 +27,15 @@ export class SqliteStore implements HubStore {
   readonly #prepared = new Map<string, StatementSync>()
   readonly #limits: Required<StoreLimits>
   readonly #newId: () => string
+  readonly #file: string
+  /** The file that was opened: another under its name is none of ours. */
+  readonly #inode: number
 
   constructor(file: string, options: StoreOptions = {}) {
     const { newId, ...limits } = { ...storeDefaults, ...options }
     this.#limits = limits
     this.#newId = newId
+    this.#file = file
     try {
       mkdirSync(dirname(file), { recursive: true })
       this.#database = new DatabaseSync(file)
@@ -40,8 +44,12 @@ export class SqliteStore implements HubStore {
       this.#database.exec(schema)
       this.#run('raiseState', { name: 'rulesVersion', value: '0' })
       if (this.#state('epoch') === undefined) this.#run('setState', { name: 'epoch', value: newId() })
+      // A former self may still be closing it at the start. From now on nobody else has it, and a write that waited would
+      // hold up everything the hub does: whoever wrote tries again.
+      this.#database.exec('PRAGMA busy_timeout = 0')
+      this.#inode = statSync(file).ino
     } catch (cause) {
-      throw new StoreError(`the store ${file} cannot be opened: ${(cause as Error).message}`, { cause })
+      throw new StoreError(`the store ${file} cannot be opened: ${explainDiskTrouble(cause)}`, { cause })
     }
   }
 
@@ -101,7 +109,7 @@ export class SqliteStore implements HubStore {
   }
 
   async reserveVersions(version: number): Promise<void> {
-    this.#run('raiseState', { name: 'versionFloor', value: String(version) })
+    this.#transaction(() => this.#run('raiseState', { name: 'versionFloor', value: String(version) }))
   }
 
   async saveEntries(set: readonly StoredEntry[], removed: readonly EntryName[]): Promise<void> {
@@ -128,7 +136,7 @@ export class SqliteStore implements HubStore {
   }
 
   async appendAudit(entry: AuditEntry): Promise<void> {
-    this.#addAudit(entry)
+    this.#transaction(() => this.#addAudit(entry))
   }
 
   #addAudit({ at, who, what, before, after }: AuditEntry): void {
@@ -152,12 +160,13 @@ export class SqliteStore implements HubStore {
   }
 
   async savePosition(source: string, position: string): Promise<void> {
-    this.#run('setState', { name: `position ${source}`, value: position })
+    this.#transaction(() => this.#run('setState', { name: `position ${source}`, value: position }))
   }
 
   async saveJob({ id, at, ...rest }: PrewarmJob): Promise<boolean> {
     const job = JSON.stringify({ id, at, ...rest })
-    return Number(this.#run('saveJob', { id, at, job, keep: this.#limits.maxJobs }).changes) > 0
+    const { changes } = this.#transaction(() => this.#run('saveJob', { id, at, job, keep: this.#limits.maxJobs }))
+    return Number(changes) > 0
   }
 
   async jobs(): Promise<readonly PrewarmJob[]> {
@@ -165,11 +174,11 @@ export class SqliteStore implements HubStore {
   }
 
   async takeJobs(now: number, leaseMs: number): Promise<readonly PrewarmJob[]> {
-    return this.#all('takeJobs', { now, until: now + leaseMs }).map(toJob)
+    return this.#transaction(() => this.#all('takeJobs', { now, until: now + leaseMs })).map(toJob)
   }
 
   async deleteJob(id: string): Promise<boolean> {
-    return Number(this.#run('deleteJob', { id }).changes) > 0
+    return Number(this.#transaction(() => this.#run('deleteJob', { id })).changes) > 0
   }
 
   async close(): Promise<void> {
@@ -209,15 +218,24 @@ export class SqliteStore implements HubStore {
   }
 
   #transaction<Result>(work: () => Result): Result {
-    this.#database.exec('BEGIN IMMEDIATE')
     try {
+      this.#checkFile()
+      this.#database.exec('BEGIN IMMEDIATE')
       const result = work()
       this.#database.exec('COMMIT')
       return result
     } catch (error) {
-      this.#database.exec('ROLLBACK')
-      throw error
+      // A full disk has ended it already.
+      if (this.#database.isTransaction) this.#database.exec('ROLLBACK')
+      throw new StoreCallError(error as Error, true)
     }
+  }
+
+  /** SQLite would go on writing into a file that has no name any more, and that ends with this process. */
+  #checkFile(): void {
+    if (statSync(this.#file).ino === this.#inode) return
+    const advice = 'start the hub again to go on with it, or put the former one back'
+    throw new StoreError(`another file is now under the name ${this.#file}: ${advice}`)
   }
 }
 

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { protect, shieldOf } from '@firebreak/client'
-import { systemRuntime } from '@firebreak/core'
+import { peek, protect, shieldOf } from '@firebreak/client'
+import { parseRule, systemRuntime } from '@firebreak/core'
 import { type Hub, startHub } from '@firebreak/hub'
 import { FaultProxy, type RedisServer, sourceArgs, startRedis, waitFor } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
@@ -38,11 +38,28 @@ test('a hub that is cut off from its store says so, stays ready, and its sensors
   const options = { hubs: hubs.map(({ url }) => url), serviceId: 'shop', tableFile: false as const, runtime }
   protect(client, { ...options, onWarning: () => {} })
   await waitFor(() => sensorsOf(cut) === 1)
+  await client.set('hot-1', 'a')
+  await cut.core.putRule(parseRule({ id: 'hot', prefix: 'hot-', threshold: 10, minHoldMs: 60_000 }), 'ann')
+  await waitFor(async () => (await client.get('hot-1')) === 'a' && peek(client, 'hot-1') !== undefined)
+  let flushes = 0
+  const timer = setInterval(() => {
+    if (peek(client, 'hot-1') === undefined) flushes++
+  }, 1)
   // Black hole: nothing is closed, nothing is answered.
   proxy.faults.isBlackHole = true
   const since = performance.now()
   await waitFor(() => sensorsOf(other) === 1 && shieldOf(client)!.isConnected)
   expect(performance.now() - since).toBeLessThan(5000)
+  // The lane of the other hub is another, and says nothing of what a watcher of Redis guards.
+  const { heartbeatMs } = other.core.options
+  const movedAt = performance.now()
+  await waitFor(() => performance.now() - movedAt > 2 * heartbeatMs)
+  clearInterval(timer)
+  expect(flushes).toBe(0)
+  const plain = client.duplicate()
+  await plain.set('hot-1', 'b')
+  await waitFor(async () => (await client.get('hot-1')) === 'b')
+  plain.disconnect()
   expect((await fetch(`${cut.url}/readyz`)).status).toBe(200)
   expect(cut.core.alarms.list().map(({ id }) => id)).toContain('board')
 }, 30_000)

@@ -236,7 +236,7 @@ export class Shield {
   }
 
   #invalidated(frame: Frame): void {
-    if (this.#lane.received(frame.sequence)) this.#flushAll()
+    if (this.#lane.received(frame.sequence)) this.#laneMissed()
     try {
       const invalidation = decodeInvalidation(frame)
       this.#clusters.get(invalidation.redisClusterId)?.invalidate(invalidation)
@@ -262,9 +262,10 @@ export class Shield {
     this.#hubClock.heard(hubTime)
     this.#setPace(intervalMs, samplingFloor)
     this.#setOff(isOff)
-    if (this.#lane.heard(laneHead)) this.#flushAll()
+    if (this.#lane.heard(laneHead)) this.#laneMissed()
     this.#renewLaneLeases(heartbeat)
     if (heartbeat.isAlone === true) this.#link.preferAnother()
+    else this.#link.isWell()
     const isBehind = epoch !== this.#table.epoch || version > this.#table.version
     if (isBehind) this.#resync(`the hub has version ${version}, this process ${this.#table.version}`)
   }
@@ -315,6 +316,10 @@ export class Shield {
     }
     // The hub sees at once that this process has followed.
     this.#sendStatus()
+  }
+
+  #laneMissed(): void {
+    for (const cluster of this.#clusters.values()) cluster.laneMissed()
   }
 
   #flushAll(): void {

@@ -107,7 +107,7 @@ test('a log that cannot be written does not end the hub, and is told', async () 
   const args = [...sourceArgs, hubProcess.pathname, options]
   // Every write to it says that there is no room.
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', openSync('/dev/full', 'w')] })
-  ends.push(() => child.kill())
+  ends.push(() => child.kill('SIGKILL'))
   let output = ''
   child.stdout!.on('data', (data) => {
     output += data

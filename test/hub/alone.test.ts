@@ -64,6 +64,30 @@ test('a hub that is cut off from its store says so, stays ready, and its sensors
   expect(cut.core.alarms.list().map(({ id }) => id)).toContain('board')
 }, 30_000)
 
+test('a hub that is cut off and did not hear of a thrown switch does not undo it', async () => {
+  const [cut, other] = hubs as [Hub, Hub]
+  const runtime = { ...systemRuntime, random: () => 0 }
+  const options = { hubs: [other.url, cut.url], serviceId: 'shop', tableFile: false as const, runtime }
+  protect(client, { ...options, onWarning: () => {} })
+  await waitFor(() => sensorsOf(other) === 1)
+  proxy.faults.isBlackHole = true
+  await waitFor(() => cut.core.keys.isAlone)
+  await other.core.setOff(true, 'ann')
+  await waitFor(() => shieldOf(client)!.isOff)
+  hubs.splice(1, 1)
+  await other.close()
+  await waitFor(() => sensorsOf(cut) === 1)
+  // The table and some heartbeats of a hub that says that it is on.
+  const movedAt = performance.now()
+  await waitFor(() => performance.now() - movedAt > 2 * cut.core.options.heartbeatMs)
+  expect([cut.core.delivery.isOff, shieldOf(client)!.isOff]).toEqual([false, true])
+  proxy.faults.isBlackHole = false
+  proxy.cut()
+  await waitFor(() => cut.core.delivery.isOff && !cut.core.keys.isAlone)
+  await cut.core.setOff(false, 'ann')
+  await waitFor(() => !shieldOf(client)!.isOff)
+}, 30_000)
+
 test('firebreak off --hub a,b tells each hub and prints which hubs and sensors confirmed', async () => {
   const gone = hubs.pop()!
   await gone.close()

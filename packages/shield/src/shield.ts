@@ -65,6 +65,8 @@ export class Shield {
   /** Told of each key that this shield alone found hot, for other shields of the same process (`takeClaim`). */
   onClaim: ((claim: Claim) => void) | undefined
   #isOff = false
+  /** False while the hub that is connected may not know of a thrown switch. */
+  #maySwitchOn = false
   #heartbeatMs = 1000
   #resyncAskedAt = Number.NEGATIVE_INFINITY
   #timer: TimerHandle | undefined
@@ -248,6 +250,8 @@ export class Shield {
   }
 
   #welcomed({ hubId, hubTime, heartbeatMs, intervalMs, samplingFloor }: WelcomePayload): void {
+    // Its first heartbeat, right behind its table, says whether it knows.
+    this.#maySwitchOn = false
     this.#hubClock.restart()
     this.#hubClock.heard(hubTime)
     this.#resyncAskedAt = Number.NEGATIVE_INFINITY
@@ -261,7 +265,8 @@ export class Shield {
     const { hubTime, epoch, version, laneHead, isOff, intervalMs, samplingFloor } = heartbeat
     this.#hubClock.heard(hubTime)
     this.#setPace(intervalMs, samplingFloor)
-    this.#setOff(isOff)
+    this.#maySwitchOn = heartbeat.isAlone !== true
+    this.#hearSwitch(isOff)
     if (this.#lane.heard(laneHead)) this.#laneMissed()
     this.#renewLaneLeases(heartbeat)
     if (heartbeat.isAlone === true) this.#link.preferAnother()
@@ -291,7 +296,7 @@ export class Shield {
   }
 
   #tableChanged(): void {
-    this.#setOff(this.#table.isOff)
+    this.#hearSwitch(this.#table.isOff)
     for (const cluster of this.#clusters.values()) cluster.setRules(this.#table.rules)
     this.#sampler.setRules(this.#table.rules)
     this.#refresh()
@@ -305,6 +310,11 @@ export class Shield {
     let entries = [...this.#table.entries()]
     if (isAlone) entries = entries.filter(({ strategy }) => strategy.strategy !== 'RateLimit')
     for (const cluster of this.#clusters.values()) cluster.setTable(entries, this.#hubClock.now())
+  }
+
+  /** A hub that is cut off from its store may not have heard of a thrown switch: it can only throw it. */
+  #hearSwitch(isOff: boolean): void {
+    if (isOff || this.#maySwitchOn) this.#setOff(isOff)
   }
 
   #setOff(isOff: boolean): void {

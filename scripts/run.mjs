@@ -54,6 +54,7 @@ const jobs = {
   build: () => inOrder(typecheck, assets, consolePage),
   pack: () => inOrder(typecheck, assets, consolePage, () => run(node, [join(root, 'scripts/pack.mjs'), ...rest])),
   references: () => source('test/references/write.ts', rest),
+  chaos: () => source('test/chaos/run-chaos.ts', rest),
   check: () => inOrder(lint, typecheck),
   test: () => {
     ensureServers()

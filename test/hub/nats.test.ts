@@ -20,6 +20,7 @@ beforeEach(async () => {
 })
 
 afterEach(async () => {
+  nats.child.signal('SIGCONT')
   for (const end of ends.splice(0).reverse()) await end()
   await connection.close()
   await nats.stop()
@@ -180,6 +181,58 @@ test('a NATS server that is killed and comes back: sensors go on, and no access 
     return (await delivered().catch(() => 0)) > before
   })
 }, 120_000)
+
+/** Stops the server for a while without ending a connection. */
+async function freeze(during: () => Promise<void>): Promise<void> {
+  nats.child.signal('SIGSTOP')
+  await during()
+  nats.child.signal('SIGCONT')
+}
+
+test.each([
+  ['killed', crash],
+  ['frozen', freeze],
+])(
+  'a key whose reports NATS carries does not cool while NATS is %s, nor when it is back',
+  async (_how, trouble) => {
+    const restless = { ...rule, threshold: 100, minHoldMs: 500 }
+    const hub = await startNatsHub({ initialRules: [restless] })
+    const redis = await startRedis()
+    ends.push(() => redis.stop())
+    const options = { hubs: [nats.url, hub.url], serviceId: 'shop', redisClusterId: 'main', tableFile: false as const }
+    const client = protect(new Redis(redis.url), { ...options, onWarning: () => {} })
+    ends.push(() => {
+      shieldOf(client)?.close()
+      client.disconnect()
+    })
+    await waitFor(() => shieldOf(client)!.isConnected)
+    const timer = setInterval(() => {
+      for (let read = 0; read < 10; read++) client.get('hot-1').catch(() => {})
+    }, 10)
+    ends.push(() => clearInterval(timer))
+    const consumed = async () => {
+      const manager = await jetstreamManager(connection)
+      return (await manager.consumers.info(natsReports.stream, natsReports.consumer)).delivered.consumer_seq
+    }
+    await waitFor(async () => hub.core.delivery.size === 1 && (await consumed()) > 5)
+    const changes = async () => {
+      await hub.core.stored()
+      return (await hub.core.store.history({ limit: 100, key: 'hot-1' })).map(({ kind }) => kind)
+    }
+    const before = (await changes()).length
+    await trouble(async () => {
+      const reports = hub.core.collector.reportCount
+      // Three windows' worth and more, over the socket.
+      await waitFor(() => hub.core.collector.reportCount > reports + 40)
+    })
+    const consumedBefore = await waitFor(() => consumed().catch(() => undefined), { timeoutMs: 20_000 })
+    // NATS carries them again, for some windows.
+    await waitFor(async () => (await consumed().catch(() => 0)) > consumedBefore + 30, { timeoutMs: 40_000 })
+    const since = (await changes()).slice(0, (await changes()).length - before)
+    expect(since.filter((kind) => kind === 'cooled' || kind === 'hot')).toEqual([])
+  },
+  120_000,
+)
 
 test('a report whose confirmation died with the server is sent again, and its sequence is known', async () => {
   const hub = await startNatsHub({ initialRules: [hourRule] })

@@ -1,4 +1,4 @@
-import { FirebreakError } from '@firebreak/core'
+import { explainDiskTrouble, FirebreakError } from '@firebreak/core'
 
 /** A hub that would listen beyond loopback without tokens. */
 export class NotLoopbackError extends FirebreakError {
@@ -39,7 +39,13 @@ export class StoreCallError extends FirebreakError {
     const advice = isRefused
       ? 'nothing was changed; try again when the store is back'
       : 'the change may have been made; ask what is in force, or send it again with the same idempotency-key, which makes it once'
-    super(isRefused ? 'FB_STORE_AWAY' : 'FB_STORE_UNSURE', `the store failed (${cause.message}): ${advice}`, { cause })
+    super(
+      isRefused ? 'FB_STORE_AWAY' : 'FB_STORE_UNSURE',
+      `the store failed (${explainDiskTrouble(cause)}): ${advice}`,
+      {
+        cause,
+      },
+    )
     this.isRefused = isRefused
   }
 }

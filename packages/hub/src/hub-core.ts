@@ -41,10 +41,12 @@ export class HubCore {
   readonly watchers: HubWatchers
   readonly #timers: TimerHandle[] = []
 
-  /** Loads what the store has and makes a hub of it. */
+  /**
+   * Loads what the store has and makes a hub of it. A shared store that does not answer is waited for by the hub as it runs
+   * (`isHeard`): until then it knows neither rules nor switch, takes no sensors in, and decides nothing.
+   */
   static async open(store: HubStore, options: HubCoreOptions = {}): Promise<HubCore> {
-    const state = await store.load()
-    await store.reserveVersions(state.versionFloor + versionBlock)
+    const state = await loadState(store)
     const core = new HubCore(store, state, resolveCoreOptions(options))
     await core.barred.load()
     await core.keys.open()
@@ -94,6 +96,7 @@ export class HubCore {
     this.collector = new Collector({ ...options, clock, intake, totals, hosts, traffic, bounds, barred: this.barred })
     this.lane = new InvalidationLane({
       random,
+      timers,
       relay: store.lane,
       onRelayFailure: ({ message: error }) => logger.warn({ error }, 'the other hubs were not told of an invalidation'),
     })
@@ -119,6 +122,16 @@ export class HubCore {
   /** Hubs that share the store, this one included. */
   get hubCount(): number {
     return this.keys.hubCount
+  }
+
+  /** False while the store has not answered since the hub began. */
+  get isHeard(): boolean {
+    return this.keys.isHeard
+  }
+
+  /** Resolves once the store has answered, at once where it did at the start. */
+  get heard(): Promise<void> {
+    return this.keys.heard
   }
 
   now(): number {
@@ -217,6 +230,7 @@ export class HubCore {
     for (const timer of this.#timers) timer.cancel()
     await this.watchers.close()
     this.webhooks.close()
+    this.lane.close()
     await this.keys.close()
     await this.journal.close()
   }
@@ -228,6 +242,28 @@ export class HubCore {
     const load = Math.max(options.loadOf(), keys.intake.load())
     collector.governor.adjust(fleet.hosts.counts().connected, load, now)
     fleet.watch(now)
+  }
+}
+
+/** What a hub begins with whose store has not answered. */
+const unheard: HubState = {
+  epoch: '',
+  versionFloor: 0,
+  isOff: false,
+  rules: [],
+  rulesVersion: 0,
+  line: [],
+  entries: [],
+}
+
+async function loadState(store: HubStore): Promise<HubState> {
+  try {
+    const state = await store.load()
+    await store.reserveVersions(state.versionFloor + versionBlock)
+    return state
+  } catch (error) {
+    if (store.board === undefined) throw error
+    return unheard
   }
 }
 

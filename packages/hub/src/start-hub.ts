@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import {
+  explainDiskTrouble,
   type Invalidation,
   OtlpExporter,
   type OtlpOptions,
@@ -27,7 +28,7 @@ import { type HubPlugin, HubServer } from './http/hub-server.ts'
 import { HubCore } from './hub-core.ts'
 import type { HubCoreOptions } from './hub-options.ts'
 import { prewarmRoutes } from './prewarm/prewarm-routes.ts'
-import { Prewarmer } from './prewarm/prewarmer.ts'
+import { importJobs, Prewarmer } from './prewarm/prewarmer.ts'
 import { openConfigCentre } from './publish/config-centre.ts'
 import { TablePublisher } from './publish/table-publisher.ts'
 import type { HubStore } from './store/hub-store.ts'
@@ -115,22 +116,31 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   const initialRules = (options.initialRules ?? []).map(parseRule)
   const tls = readTls(options.tls)
   const otlp = resolveOtlpOptions(options.otlp)
-  const logger = options.logger ?? makeLogger(options.logLevel ?? 'info')
+  const { logger, onFailure: onLogFailure } = options.logger
+    ? { logger: options.logger, onFailure: () => {} }
+    : makeLogger(options.logLevel ?? 'info')
   const engines = (options.engines ?? []).map(parseEngine)
   const centre = options.publishTo === undefined ? undefined : openConfigCentre(options.publishTo)
   const store = options.store ?? (await openStore(options))
   const core = await HubCore.open(store, { ...options, logger })
   const { book, sessions } = await openAccess(core, fixed, host)
-  await seedRules(core, initialRules)
+  if (core.isHeard) await seedRules(core, initialRules)
+  // Tried again until it succeeds, and nothing happens where there is anything.
+  else core.journal.write(() => seedRules(core, initialRules))
   const { runtime, maxReportAgeMs } = core.options
   const { alarms, collector, delivery } = core
+  onLogFailure((error) => {
+    const cause = `the log cannot be written: ${explainDiskTrouble(error)}`
+    alarms.raise({ id: 'log', severity: 'warning', cause, retry: 'lines are lost until it can; nothing else is' })
+  })
   const sensors = engines.map(
     (engine) => new EngineSensor({ ...engine, slots: core.keys.slots, traffic: core.fleet.traffic, runtime }),
   )
+  if (options.dataFolder !== undefined) await importJobs(join(options.dataFolder, 'prewarm.json'), store)
   const prewarmer = new Prewarmer({
+    store,
     warm: (job) => core.keys.prewarm(job),
     writeValue: options.writeValue,
-    file: options.dataFolder === undefined ? undefined : join(options.dataFolder, 'prewarm.json'),
     onFailure: ({ keys }, error) => {
       const cause = `${keys.length} keys could not be pre-warmed: ${error.message}`
       alarms.raise({ id: 'prewarm', severity: 'warning', cause, retry: 'it is not tried again' })
@@ -183,11 +193,19 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   core.start()
   book.start()
   const watched = [watchTokens(options.tokensFile, book, core), watchTls(options.tls, server, core)]
+  prewarmer.start()
   nats?.start()
   publisher?.start()
   exporter?.start()
   for (const sensor of sensors) sensor.start()
-  await core.watchers.start(options.watchers ?? [])
+  // They go on where the store says that they were.
+  const startWatchers = () => core.watchers.start(options.watchers ?? [])
+  if (core.isHeard) await startWatchers()
+  else
+    void core.heard.then(startWatchers).catch((error: Error) => {
+      const cause = `the sources of changes could not be started: ${error.message}`
+      alarms.raise({ id: 'watchers', severity: 'critical', cause, retry: 'start the hub again' })
+    })
   const scheme = options.tls === undefined ? 'http' : 'https'
   const url = `${scheme}://${host.includes(':') ? `[${host}]` : host}:${boundPort}`
   logger.info({ url, hubId: core.options.hubId, store: store.name, epoch: core.delivery.epoch }, 'the hub listens')
@@ -236,9 +254,11 @@ async function openAccess(core: HubCore, fixed: readonly Credential[], host: str
   const book = new CredentialBook({ store, runtime: options.runtime, logger: options.logger, audit, fixed })
   const sessions = new PeopleSessions(store, options.runtime, book)
   try {
-    await book.open()
-    await sessions.open()
-    if (!isLoopback(host) && !book.hasAny) throw new NotLoopbackError(host)
+    if (core.isHeard) {
+      await book.open()
+      await sessions.open()
+    }
+    if (!isLoopback(host) && book.isKnown && !book.hasAny) throw new NotLoopbackError(host)
   } catch (error) {
     await core.close()
     throw error
@@ -314,7 +334,22 @@ function readTls(tls: HubOptions['tls']): { cert: Buffer; key: Buffer; ca?: Buff
   return { cert: read('certFile', tls.certFile), key: read('keyFile', tls.keyFile), ...ca }
 }
 
-function makeLogger(level: string): FastifyBaseLogger {
+interface OwnLogger {
+  readonly logger: FastifyBaseLogger
+  /** Calls back when a line could not be written. */
+  onFailure(listener: (error: Error) => void): void
+}
+
+function makeLogger(level: string): OwnLogger {
   // On stderr: a command's stdout is its result.
-  return pino({ level, base: { name: 'firebreak-hub' } }, pino.destination(2)) as unknown as FastifyBaseLogger
+  const destination = pino.destination(2)
+  let tell: (error: Error) => void = () => {}
+  // Without a listener the error would end the process: a full disk must not take the hub with it.
+  destination.on('error', (error: Error) => tell(error))
+  return {
+    logger: pino({ level, base: { name: 'firebreak-hub' } }, destination) as unknown as FastifyBaseLogger,
+    onFailure(listener) {
+      tell = listener
+    },
+  }
 }

@@ -165,6 +165,11 @@ export class ClusterShield {
     this.#keys.flush()
   }
 
+  /** Messages of the hub's invalidation lane may be missing. */
+  laneMissed(): void {
+    this.#keys.laneMissed()
+  }
+
   /** A message of the hub's invalidation lane. */
   invalidate(invalidation: Invalidation): void {
     this.#keys.invalidate(invalidation)

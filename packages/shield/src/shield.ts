@@ -65,6 +65,8 @@ export class Shield {
   /** Told of each key that this shield alone found hot, for other shields of the same process (`takeClaim`). */
   onClaim: ((claim: Claim) => void) | undefined
   #isOff = false
+  /** False while the hub that is connected may not know of a thrown switch. */
+  #maySwitchOn = false
   #heartbeatMs = 1000
   #resyncAskedAt = Number.NEGATIVE_INFINITY
   #timer: TimerHandle | undefined
@@ -236,7 +238,7 @@ export class Shield {
   }
 
   #invalidated(frame: Frame): void {
-    if (this.#lane.received(frame.sequence)) this.#flushAll()
+    if (this.#lane.received(frame.sequence)) this.#laneMissed()
     try {
       const invalidation = decodeInvalidation(frame)
       this.#clusters.get(invalidation.redisClusterId)?.invalidate(invalidation)
@@ -248,6 +250,8 @@ export class Shield {
   }
 
   #welcomed({ hubId, hubTime, heartbeatMs, intervalMs, samplingFloor }: WelcomePayload): void {
+    // Its first heartbeat, right behind its table, says whether it knows.
+    this.#maySwitchOn = false
     this.#hubClock.restart()
     this.#hubClock.heard(hubTime)
     this.#resyncAskedAt = Number.NEGATIVE_INFINITY
@@ -261,10 +265,12 @@ export class Shield {
     const { hubTime, epoch, version, laneHead, isOff, intervalMs, samplingFloor } = heartbeat
     this.#hubClock.heard(hubTime)
     this.#setPace(intervalMs, samplingFloor)
-    this.#setOff(isOff)
-    if (this.#lane.heard(laneHead)) this.#flushAll()
+    this.#maySwitchOn = heartbeat.isAlone !== true
+    this.#hearSwitch(isOff)
+    if (this.#lane.heard(laneHead)) this.#laneMissed()
     this.#renewLaneLeases(heartbeat)
     if (heartbeat.isAlone === true) this.#link.preferAnother()
+    else this.#link.isWell()
     const isBehind = epoch !== this.#table.epoch || version > this.#table.version
     if (isBehind) this.#resync(`the hub has version ${version}, this process ${this.#table.version}`)
   }
@@ -290,7 +296,7 @@ export class Shield {
   }
 
   #tableChanged(): void {
-    this.#setOff(this.#table.isOff)
+    this.#hearSwitch(this.#table.isOff)
     for (const cluster of this.#clusters.values()) cluster.setRules(this.#table.rules)
     this.#sampler.setRules(this.#table.rules)
     this.#refresh()
@@ -308,6 +314,11 @@ export class Shield {
     for (const cluster of this.#clusters.values()) cluster.setTable(entries, this.#hubClock.now())
   }
 
+  /** A hub that is cut off from its store may not have heard of a thrown switch: it can only throw it. */
+  #hearSwitch(isOff: boolean): void {
+    if (isOff || this.#maySwitchOn) this.#setOff(isOff)
+  }
+
   #setOff(isOff: boolean): void {
     if (this.#isOff === isOff) return
     this.#isOff = isOff
@@ -317,6 +328,10 @@ export class Shield {
     }
     // The hub sees at once that this process has followed.
     this.#sendStatus()
+  }
+
+  #laneMissed(): void {
+    for (const cluster of this.#clusters.values()) cluster.laneMissed()
   }
 
   #flushAll(): void {

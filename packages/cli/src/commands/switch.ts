@@ -1,9 +1,9 @@
 import { parseArgs } from 'node:util'
-import type { Overview } from '@firebreak/core'
+import type { HostView } from '@firebreak/core'
 import type { Command, CommandIo } from '../command/command.ts'
 import { HubApi, hubUrl } from '../hub-api/hub-api.ts'
 
-/** A hub that does not answer by then has not confirmed. */
+/** A hub, or a sensor, that does not answer by then has not confirmed. */
 const confirmMs = 5000
 
 function switchCommand(name: 'off' | 'on', whatFor: string, said: string): Command {
@@ -14,7 +14,7 @@ function switchCommand(name: 'off' | 'on', whatFor: string, said: string): Comma
 Examples:
   firebreak ${name}
   firebreak ${name} --hub http://127.0.0.1:7070
-  firebreak ${name} --hub http://hub-1:7070,http://hub-2:7070   tell each hub, and print who confirmed
+  firebreak ${name} --hub http://hub-1:7070,http://hub-2:7070   tell each hub, and print which hubs and sensors confirmed
 
 Options:
   --hub URL[,URL…]   the hubs (env FIREBREAK_HUB; default: the running "firebreak up")
@@ -40,26 +40,52 @@ interface SwitchAnswer {
 
 const notStored = 'The store is away: only the sensors of this hub are told now, all others when it is back.\n'
 
-/** Tells all hubs at once; 0 where every one has confirmed. */
+/** Tells all hubs at once; 0 where every hub, and every sensor of theirs, has confirmed. */
 async function tellEach(urls: readonly string[], isOff: boolean, said: string, io: CommandIo): Promise<number> {
-  const confirmed = await Promise.all(
+  const answers = await Promise.all(
     urls.map(async (url) => {
       const api = HubApi.of(url.trim(), io)
       try {
         const { isStored } = await within(api.call<SwitchAnswer>('POST', '/v1/switch', { isOff }))
-        const { sensors } = await within(api.call<Overview>('GET', '/v1/overview'))
-        const where = isStored === false ? ', its store is away' : ''
-        io.stdout.write(`confirmed      ${api.url}  (${sensors.connected} sensors${where})\n`)
-        return true
+        return { api, isStored, sensors: await followed(api, isOff) }
       } catch (error) {
-        io.stdout.write(`not confirmed  ${api.url}  ${(error as Error).message}\n`)
-        return false
+        return { api, failure: (error as Error).message }
       }
     }),
   )
-  const count = confirmed.filter(Boolean).length
-  io.stdout.write(`${count} of ${urls.length} hubs confirmed. ${count > 0 ? `${said}.` : 'Nothing was switched.'}\n`)
-  return count === urls.length ? 0 : 1
+  for (const { api, isStored, sensors, failure } of answers) {
+    if (sensors === undefined) {
+      io.stdout.write(`not confirmed  ${api.url}  ${failure}\n`)
+      continue
+    }
+    const where = isStored === false ? ', its store is away' : ''
+    const count = sensors.filter((sensor) => sensor.isOff === isOff).length
+    io.stdout.write(`confirmed      ${api.url}  (${count} of ${sensors.length} sensors${where})\n`)
+    for (const sensor of sensors) {
+      const state = sensor.isOff === isOff ? 'confirmed    ' : 'not confirmed'
+      io.stdout.write(`  ${state}  ${sensor.serviceId} ${sensor.hostId} ${sensor.instanceId}\n`)
+    }
+  }
+  const confirmed = answers.filter(({ sensors }) => sensors !== undefined)
+  const sensors = confirmed.flatMap((answer) => answer.sensors ?? [])
+  const late = sensors.filter((sensor) => sensor.isOff !== isOff).length
+  const outcome = confirmed.length > 0 ? `${said}.` : 'Nothing was switched.'
+  io.stdout.write(
+    `${confirmed.length} of ${urls.length} hubs confirmed, ${sensors.length - late} of ${sensors.length} sensors. ${outcome}\n`,
+  )
+  return confirmed.length === urls.length && late === 0 ? 0 : 1
+}
+
+/** The sensors of a hub, as soon as all of them have followed, or how far they are when the time is over. */
+async function followed(api: HubApi, isOff: boolean): Promise<readonly HostView[]> {
+  const deadline = performance.now() + confirmMs
+  for (;;) {
+    const { hosts } = await within(api.call<{ hosts: HostView[] }>('GET', '/v1/hosts'))
+    // Those without a connection have moved to another hub, have ended, or report over HTTP and carry nothing out.
+    const sensors = hosts.filter(({ isConnected }) => isConnected !== false)
+    if (sensors.every((sensor) => sensor.isOff === isOff) || performance.now() > deadline) return sensors
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
 }
 
 function within<Result>(answer: Promise<Result>): Promise<Result> {

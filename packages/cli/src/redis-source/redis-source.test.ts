@@ -1,4 +1,5 @@
-import { freePort, startRedis, startSource } from '@firebreak/testkit'
+import { existsSync } from 'node:fs'
+import { freePort, startRedis, startSource, waitFor } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { openRedis, type RedisSource } from './redis-source.ts'
@@ -23,6 +24,18 @@ describe('which Redis is used', () => {
     await source.stop()
     await expect(openRedis({ url: 'nonsense' })).rejects.toMatchObject({ code: 'FB_REDIS_URL' })
   })
+})
+
+test('a server that was started for a process that is killed ends with it', async () => {
+  const owner = startSource(new URL('./testing/redis-owner.ts', import.meta.url), [String(await freePort())])
+  const [, url] = await owner.printed(/^(redis:\S+)/m)
+  const client = new Redis(url!, { retryStrategy: () => null })
+  client.on('error', () => {})
+  const pid = Number(/process_id:(\d+)/.exec(await client.info('server'))![1])
+  const ended = new Promise((resolve) => client.once('end', resolve))
+  owner.signal('SIGKILL')
+  await ended
+  await waitFor(() => !existsSync(`/proc/${pid}`))
 })
 
 describe('the embedded Valkey', () => {

@@ -30,6 +30,27 @@ export interface RedisSourceOptions {
 
 const startTimeoutMs = 20_000
 
+/**
+ * Runs a server until it ends or our end of its standard input closes, which the system does for us when we are killed:
+ * a server that outlived us would keep its port, and nobody would know whose it is.
+ */
+const endWithUs = `
+exec 3<&0
+"$0" "$@" </dev/null 3<&- &
+server=$!
+trap 'kill $server' TERM
+trap '' INT
+{ read -r _ <&3; kill $server; } 2>/dev/null &
+guard=$!
+exec 3<&-
+wait $server
+code=$?
+# A signal for this shell ends the first wait, not the server.
+[ $code -gt 128 ] && wait $server
+kill $guard 2>/dev/null
+exit $code
+`
+
 /** The Redis of `url`; else a server found on PATH, started here; else the embedded Valkey. */
 export async function openRedis(options: RedisSourceOptions = {}): Promise<RedisSource> {
   if (options.url) {
@@ -47,7 +68,7 @@ export async function openRedis(options: RedisSourceOptions = {}): Promise<Redis
 async function startServer(name: string, program: string, port: number): Promise<RedisSource> {
   const folder = await mkdtemp(join(tmpdir(), 'firebreak-redis-'))
   const args = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder, '--save', '', '--appendonly', 'no']
-  const child = spawn(program, args, { stdio: 'ignore' })
+  const child = spawn('sh', ['-c', endWithUs, program, ...args], { stdio: ['pipe', 'ignore', 'ignore'] })
   await started(child, port, name)
   return {
     kind: 'server',

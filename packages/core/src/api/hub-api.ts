@@ -114,6 +114,8 @@ export interface HostView {
   readonly droppedReports: number
   readonly watchers: readonly WatcherStatus[]
   readonly isOff: boolean
+  /** False where it reports over HTTP, has moved to another hub or has ended; missing from hubs of earlier versions. */
+  readonly isConnected?: boolean
 }
 
 export interface HistoryEvent {

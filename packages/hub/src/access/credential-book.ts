@@ -77,6 +77,7 @@ export class CredentialBook {
   #fixed: readonly Credential[]
   #stored = new Map<string, Credential>()
   #texts = ''
+  #isKnown = false
   #byDigest = new Map<string, Taken>()
   #byKey = new Map<string, Taken<AppCredential>>()
   #byCertificate = new Map<string, Credential>()
@@ -93,9 +94,15 @@ export class CredentialBook {
     return this.#fixed.length + this.#stored.size > 0
   }
 
+  /** False while the store, which may hold tokens, has not answered since the start. */
+  get isKnown(): boolean {
+    return this.#isKnown
+  }
+
   async open(): Promise<void> {
     await this.#load()
     for (const [id, at] of await this.#options.store.records(useKind)) this.#lastUse.set(id, Number(at))
+    this.#isKnown = true
   }
 
   start(): void {
@@ -309,7 +316,8 @@ export class CredentialBook {
 
   async #refresh(): Promise<void> {
     try {
-      await this.#load()
+      if (this.#isKnown) await this.#load()
+      else await this.open()
       await this.#writeUse(useEveryMs)
     } catch {
       // The journal tells of a store that is away; what is known holds meanwhile.

@@ -31,6 +31,7 @@ export class PeopleSessions {
   readonly #book: CredentialBook
   readonly #ended = new Map<string, number>()
   #secret: Buffer = secretBytes(32)
+  #isOpen = false
   #lastRefresh = 0
 
   constructor(store: HubStore, runtime: Runtime, book: CredentialBook) {
@@ -46,6 +47,7 @@ export class PeopleSessions {
     // Whoever wrote last: hubs that start together end up with one.
     this.#secret = Buffer.from((await this.#store.records(secretKind)).get('current')!, 'hex')
     await this.#loadEnded()
+    this.#isOpen = true
   }
 
   /** The cookie of a new session. */
@@ -98,7 +100,8 @@ export class PeopleSessions {
     const now = this.#runtime.clock.now()
     if (now - this.#lastRefresh < refreshMs) return
     this.#lastRefresh = now
-    await this.#loadEnded().catch(() => {})
+    // A store that was away at the start has the secret of all hubs.
+    await (this.#isOpen ? this.#loadEnded() : this.open()).catch(() => {})
   }
 
   async #loadEnded(): Promise<void> {

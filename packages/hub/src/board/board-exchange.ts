@@ -47,6 +47,7 @@ export class BoardExchange {
   #isUrged = false
   #isClosed = false
   #syncedAt = Number.NEGATIVE_INFINITY
+  #hasSynced = false
   #bestRoundTripMs = Number.POSITIVE_INFINITY
 
   constructor(options: BoardExchangeOptions) {
@@ -121,14 +122,18 @@ export class BoardExchange {
         onTrouble(error as Error)
       })
     }
+    // Without its rules, everything on the board would look as if no rule applied to it.
+    if (!this.#hasSynced) {
+      this.#syncedAt = Number.NEGATIVE_INFINITY
+      for (const [index, bucket] of this.#buckets.entries()) this.#lose(bucket, index)
+      return
+    }
     const posts = isTick || isUrged ? decider.takePosts(now) : new Map<number, PendingPost[]>()
     await Promise.all(
       this.#buckets.map((bucket, index) =>
         this.#visit(bucket, index, posts.get(index) ?? []).catch((error: unknown) => {
           failures.push(error)
-          bucket.mustLoad = true
-          bucket.mayHaveLost = true
-          decider.setAway(index, true)
+          this.#lose(bucket, index)
         }),
       ),
     )
@@ -136,6 +141,12 @@ export class BoardExchange {
     if (failures.length > 0) this.#syncedAt = Number.NEGATIVE_INFINITY
     onDecided()
     onTrouble(failures[0] as Error | undefined)
+  }
+
+  #lose(bucket: Bucket, index: number): void {
+    bucket.mustLoad = true
+    bucket.mayHaveLost = true
+    this.#options.decider.setAway(index, true)
   }
 
   async #sync(): Promise<void> {
@@ -150,6 +161,7 @@ export class BoardExchange {
       decider.setClockOffset(sentAt + roundTripMs / 2 - sync.boardTime)
     }
     await onSync(sync)
+    this.#hasSynced = true
   }
 
   async #visit(bucket: Bucket, index: number, posts: readonly PendingPost[]): Promise<void> {

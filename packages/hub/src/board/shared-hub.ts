@@ -19,7 +19,7 @@ import { measuringOf, type TrackName } from './track-id.ts'
 
 export interface SharedHubOptions {
   readonly settings: ResolvedCoreOptions
-  /** Names the store; another one where it lost everything. */
+  /** Names the store; another one where it lost everything, empty where it has not answered yet. */
   readonly epoch: string
   readonly board: HeatBoard
   readonly deciding: DeciderOptions
@@ -44,6 +44,9 @@ export class SharedHub {
   readonly decider: SharedDecider
   readonly #options: SharedHubOptions
   readonly #exchange: BoardExchange
+  /** Resolves once the rules and the switch of the store are known here. */
+  readonly heard: Promise<void>
+  readonly #setHeard: () => void
   #storeEpoch: string
   #hubCount = 1
   #isAway = false
@@ -53,6 +56,10 @@ export class SharedHub {
   constructor(options: SharedHubOptions) {
     this.#options = options
     this.#storeEpoch = options.epoch
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.heard = promise
+    this.#setHeard = resolve
+    if (this.isHeard) resolve()
     const { board, deciding, delivery, totals, fleet, review, settings } = options
     const { hubId, runtime, tickMs, entryTtlMs, restartGraceMs: graceMs } = settings
     const { hosts, effects } = fleet
@@ -87,6 +94,11 @@ export class SharedHub {
     return this.#hubCount
   }
 
+  /** False where the store has not answered since this hub began: it knows neither rules nor switch. */
+  get isHeard(): boolean {
+    return this.#storeEpoch !== ''
+  }
+
   /** True while the store is away. */
   get isAway(): boolean {
     return this.#isAway
@@ -117,8 +129,8 @@ export class SharedHub {
     this.decider.setOtherHubs([...otherHubs.keys()])
     totals.setOthers([...otherHubs.values()])
     fleet.hosts.setOthers([...otherHubs.values()])
-    const isOther = epoch !== this.#storeEpoch
-    if (isOther || newestChange !== headOf(book.line) || rulesVersion !== book.list().version)
+    const isOther = this.isHeard && epoch !== this.#storeEpoch
+    if (!this.isHeard || isOther || newestChange !== headOf(book.line) || rulesVersion !== book.list().version)
       await this.#follow(isOther)
     // A switch that was thrown here and is not in the store yet holds.
     else if (isOff !== delivery.isOff && !journal.isSwitchPending) delivery.setOff(isOff)
@@ -141,6 +153,7 @@ export class SharedHub {
     this.#storeEpoch = now.epoch
     await book.take(now)
     if (!journal.isSwitchPending) delivery.setOff(now.isOff)
+    this.#setHeard()
   }
 
   /** Ours is the newer line: it is written over the store's, and continues both. False where another hub was first. */
@@ -193,8 +206,12 @@ export class SharedHub {
     const { logger } = settings
     const now = settings.runtime.clock.now()
     if (error !== undefined) {
-      const cause = `the Redis that the hubs share failed: ${error.message}`
-      const retry = 'hot keys stay hot and each hub decides by what it sees alone; it is tried again all the time'
+      const cause = this.isHeard
+        ? `the Redis that the hubs share failed: ${error.message}`
+        : `the store has not answered since this hub started, so it knows neither rules nor switch: ${error.message}`
+      const retry = this.isHeard
+        ? 'hot keys stay hot and each hub decides by what it sees alone; it is tried again all the time'
+        : 'sensors are refused and keep their last table, or go to another hub; it is tried again all the time'
       alarms.raise({ id: 'board', severity: 'critical', cause, retry })
       if (!this.#isAway) logger.warn({ error: error.message }, 'the Redis that the hubs share failed')
     } else if (this.#isAway) {

@@ -35,6 +35,7 @@ interface NatsAddress {
 }
 
 const retryMs = 1000
+const closeMs = 1000
 const nanosPerMs = 1e6
 /** What hubs have not taken by then is of no use to them. */
 const maxAgeMs = 60_000
@@ -81,8 +82,19 @@ export class NatsIngest {
     this.#retry?.cancel()
     this.#messages?.stop()
     // Confirmations that are on their way; a server that is away has no use for them.
-    if (this.#isUp) await this.#connection?.flush().catch(() => {})
-    await this.#connection?.close().catch(() => {})
+    if (this.#isUp) await this.#within(this.#connection?.flush())
+    await this.#within(this.#connection?.close())
+  }
+
+  /** A frozen server is not waited for. */
+  async #within(work: Promise<void> | undefined): Promise<void> {
+    const { timers } = this.#options.runtime
+    let timer: TimerHandle | undefined
+    const late = new Promise<void>((resolve) => {
+      timer = timers.setTimeout(resolve, closeMs)
+    })
+    await Promise.race([work?.catch(() => {}), late])
+    timer?.cancel()
   }
 
   #now(): number {

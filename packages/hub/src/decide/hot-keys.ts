@@ -12,7 +12,7 @@ import type { NearKey } from '../heat/near-key.ts'
 import type { NearKeys } from '../heat/near-keys.ts'
 import { SlotHeat } from '../heat/slot-heat.ts'
 import type { ResolvedCoreOptions } from '../hub-options.ts'
-import type { PrewarmJob, PrewarmResult } from '../prewarm/prewarmer.ts'
+import type { PrewarmJob, PrewarmResult } from '../prewarm/prewarm-job.ts'
 import type { RuleBook } from '../rules/rule-book.ts'
 import type { StoredEntry } from '../store/hub-store.ts'
 import type { Journal } from '../store/journal.ts'
@@ -102,6 +102,16 @@ export class HotKeys {
   /** True while this hub is cut off from the store that it shares, and decides by what it sees alone. */
   get isAlone(): boolean {
     return this.#shared?.isAway ?? false
+  }
+
+  /** False while the store has not answered since the hub began. */
+  get isHeard(): boolean {
+    return this.#shared?.isHeard ?? true
+  }
+
+  /** Resolves once the store has answered. */
+  get heard(): Promise<void> {
+    return this.#shared?.heard ?? Promise.resolve()
   }
 
   /** Where hubs share a store: takes over their table. */

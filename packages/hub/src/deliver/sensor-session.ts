@@ -170,6 +170,13 @@ export class SensorSession implements TableListener {
       this.close(closeCodes.refused, 'app token refused')
       return
     }
+    // Its empty table would take away theirs, and undo a switch that was thrown; one thrown here is told.
+    if (!this.#service.keys.isHeard && !delivery.isOff) {
+      const reason = 'the hub has not heard from its store since it started, and knows no rules; try another hub'
+      this.#send('refused', { code: 'FB_STORE_AWAY', reason })
+      this.close(closeCodes.refused, 'the store is away')
+      return
+    }
     const now = runtime.clock.now()
     this.end()
     checkService(grant, hello.serviceId)

@@ -57,6 +57,7 @@ export class Instance {
       droppedReports: this.droppedReports,
       watchers: this.watchers,
       isOff: this.isOff,
+      isConnected: this.connections > 0,
     }
   }
 }

@@ -1,13 +1,16 @@
 import type { NearKey } from './near-key.ts'
 import type { NearKeys } from './near-keys.ts'
 
+/** A key as it is recorded. */
+export type RecordedKey = Pick<NearKey, 'redisClusterId' | 'key' | 'slot'>
+
 /** What the hottest keys had in one second: accesses, writes, bytes, one triple per key. */
 export interface RecordedSecond {
   /** Start of the second, hub time. */
   readonly at: number
   /** All accesses of the second, those of other keys too. */
   readonly total: number
-  readonly keys: readonly Pick<NearKey, 'redisClusterId' | 'key' | 'slot'>[]
+  readonly keys: readonly RecordedKey[]
   readonly counts: Float64Array
 }
 
@@ -23,6 +26,8 @@ export class HeatRecorder {
   readonly #seconds: RecordedSecond[] = []
   readonly #maxSeconds: number
   readonly #maxKeys: number
+  /** One name for all the seconds of a key: an hour of names of their own would take thirty megabytes. */
+  readonly #names = new WeakMap<NearKey, RecordedKey>()
 
   constructor(options: HeatRecorderOptions = {}) {
     this.#maxSeconds = options.maxSeconds ?? 3600
@@ -42,11 +47,21 @@ export class HeatRecorder {
       .filter(({ counts }) => counts.accesses > 0)
       .sort((a, b) => b.counts.accesses - a.counts.accesses || (a.near.key < b.near.key ? -1 : 1))
       .slice(0, this.#maxKeys)
-    const keys = found.map(({ near: { redisClusterId, key, slot } }) => ({ redisClusterId, key, slot }))
+    const keys = found.map(({ near }) => this.#nameOf(near))
     const counts = Float64Array.from(
       found.flatMap(({ counts: { accesses, writes, bytes } }) => [accesses, writes, bytes]),
     )
     this.#seconds.push({ at: second * 1000, total, keys, counts })
     if (this.#seconds.length > this.#maxSeconds) this.#seconds.shift()
+  }
+
+  #nameOf(near: NearKey): RecordedKey {
+    let name = this.#names.get(near)
+    if (name === undefined) {
+      const { redisClusterId, key, slot } = near
+      name = { redisClusterId, key, slot }
+      this.#names.set(near, name)
+    }
+    return name
   }
 }

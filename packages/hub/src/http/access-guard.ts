@@ -94,7 +94,15 @@ export class AccessGuard {
 
   /** The caller, if he may act as `role`. */
   authorize(request: IncomingMessage, role: Role): Caller {
-    if (!this.hasTokens) return { who: 'local', role: 'admin', isValid: () => !this.hasTokens }
+    if (!this.hasTokens) {
+      // Without it, whoever waits for the store to be away could do everything.
+      if (this.#options.tokens?.isKnown === false) {
+        const message =
+          'the store, which may hold tokens, has not answered since this hub started; use one of a tokens file'
+        throw new ApiProblem(503, 'FB_STORE_AWAY', message)
+      }
+      return { who: 'local', role: 'admin', isValid: () => !this.hasTokens }
+    }
     const person = this.#person(request)
     if (person === undefined) {
       throw new ApiProblem(

@@ -197,7 +197,8 @@ export class HubServer {
       const alarms = this.#core.alarms.list()
       // A hub that decides alone still protects: taking it out of service would leave its sensors with nothing.
       const alarm = alarms.find(
-        ({ id, severity }) => severity === 'critical' && !(this.#core.keys.isAlone && isOfStore(id)),
+        ({ id, severity }) =>
+          severity === 'critical' && !(this.#core.isHeard && this.#core.keys.isAlone && isOfStore(id)),
       )
       const isReady = !this.#isDraining && alarm === undefined
       const reason = this.#isDraining ? 'draining' : alarm?.cause

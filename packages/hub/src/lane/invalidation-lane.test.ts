@@ -2,8 +2,8 @@ import { fakeRuntime } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import { InvalidationLane } from './invalidation-lane.ts'
 
-const { random } = fakeRuntime()
-const newLane = () => new InvalidationLane({ random, onRelayFailure() {} })
+const { random, timers } = fakeRuntime()
+const newLane = () => new InvalidationLane({ random, timers, onRelayFailure() {} })
 
 test('a hub that was started again never has the head that its sensors heard last', () => {
   const heads = new Set(Array.from({ length: 100 }, () => newLane().head))

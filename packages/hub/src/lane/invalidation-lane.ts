@@ -1,11 +1,22 @@
-import { decodeFrame, decodeInvalidation, encodeInvalidation, type Invalidation } from '@firebreak/core'
+import {
+  decodeFrame,
+  decodeInvalidation,
+  encodeInvalidation,
+  type Invalidation,
+  type TimerHandle,
+  type Timers,
+} from '@firebreak/core'
 import type { LaneRelay } from './lane-relay.ts'
 
 /** Sends bytes to the sensors of one listener. */
 export type Broadcast = (bytes: Uint8Array) => void
 
+/** How often a relay that cannot be joined is tried again. */
+const retryMs = 1000
+
 export interface InvalidationLaneOptions {
   readonly random: () => number
+  readonly timers: Timers
   /** Where several hubs share a store: carries messages between them. */
   readonly relay?: LaneRelay | undefined
   readonly onRelayFailure: (error: Error) => void
@@ -22,18 +33,34 @@ export class InvalidationLane {
   readonly #options: InvalidationLaneOptions
   readonly #listeners = new Set<Broadcast>()
   #head: number
+  #retry: TimerHandle | undefined
+  #isClosed = false
 
   constructor(options: InvalidationLaneOptions) {
     this.#options = options
     this.#head = Math.floor(options.random() * 2 ** 47)
   }
 
-  /** Begins to hear what other hubs send. */
+  /** Begins to hear what other hubs send; as soon as it can, where the relay is away. */
   async open(): Promise<void> {
-    await this.#options.relay?.open(
-      (bytes) => this.#relayed(bytes),
-      () => this.skip(),
-    )
+    const { relay, onRelayFailure, timers } = this.#options
+    try {
+      await relay?.open(
+        (bytes) => this.#relayed(bytes),
+        () => this.skip(),
+      )
+      // What others sent since the first attempt was not heard.
+      if (this.#retry !== undefined) this.skip()
+    } catch (error) {
+      if (this.#isClosed) return
+      if (this.#retry === undefined) onRelayFailure(error as Error)
+      this.#retry = timers.setTimeout(() => void this.open(), retryMs)
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#retry?.cancel()
   }
 
   #relayed(bytes: Uint8Array): void {

@@ -50,7 +50,7 @@ export function prewarmRoutes(prewarmer: Prewarmer): ApiRoute[] {
       summary: 'Pre-warm jobs to come',
       role: 'viewer',
       answer: '{ jobs: PrewarmJob[] }',
-      handle: () => ({ jobs: prewarmer.jobs() }),
+      handle: async () => ({ jobs: await prewarmer.jobs() }),
     },
     {
       method: 'DELETE',
@@ -59,8 +59,8 @@ export function prewarmRoutes(prewarmer: Prewarmer): ApiRoute[] {
       role: 'operator',
       answer: 'nothing',
       status: 204,
-      handle({ params }) {
-        if (!prewarmer.cancel(params['id']!))
+      async handle({ params }) {
+        if (!(await prewarmer.cancel(params['id']!)))
           throw new ApiProblem(404, 'FB_PREWARM_UNKNOWN', `there is no pre-warm job ${params['id']}`)
       },
     },

@@ -1,9 +1,14 @@
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { FakeClock, fakeRuntime, temporaryFolder } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
+import type { HubStore } from '../store/hub-store.ts'
+import { MemoryStore } from '../store/memory-store.ts'
+import { SqliteStore } from '../store/sqlite-store.ts'
 import { TestCore } from '../testing/test-core.ts'
 import { expandKeys, parseAt } from './expand-keys.ts'
-import { Prewarmer, type PrewarmJob } from './prewarmer.ts'
+import type { PrewarmJob } from './prewarm-job.ts'
+import { importJobs, Prewarmer } from './prewarmer.ts'
 
 const rule = {
   id: 'product',
@@ -72,33 +77,79 @@ test('the time asked for holds although the key went up a level and down again m
   expect(hub.entry('product_1')).toBeUndefined()
 })
 
+/** A hub's prewarmer on a store; what it does is noted under its name. */
+function makePrewarmer(store: HubStore, clock: FakeClock, done: string[], name = ''): Prewarmer {
+  const prewarmer = new Prewarmer({
+    store,
+    warm: ({ keys }) => {
+      done.push(`${name}warm ${keys}`)
+      return { warmed: keys.length, unmatched: [] }
+    },
+    writeValue: async (_, key, value) => {
+      if (value === 'refused') throw new Error('no')
+      done.push(`${name}write ${key}=${value}`)
+    },
+    onFailure: ({ keys }) => void done.push(`${name}failed ${keys}`),
+    runtime: fakeRuntime(1, clock),
+  })
+  prewarmer.start()
+  return prewarmer
+}
+
 test('a scheduled job waits for its time, survives a restart, writes its values first, and can be cancelled', async () => {
   const clock = new FakeClock()
-  const file = join(temporaryFolder('prewarm'), 'jobs.json')
+  const file = join(temporaryFolder('prewarm'), 'hub.sqlite')
   const done: string[] = []
-  const make = () =>
-    new Prewarmer({
-      warm: ({ keys }) => {
-        done.push(`warm ${keys}`)
-        return { warmed: keys.length, unmatched: [] }
-      },
-      writeValue: async (_, key, value) => void done.push(`write ${key}=${value}`),
-      file,
-      onFailure: () => {},
-      runtime: fakeRuntime(1, clock),
-    })
-  const first = make()
+  const store = new SqliteStore(file)
+  const first = makePrewarmer(store, clock, done)
   await first.add(job({ at: clock.now() + 60_000, values: { product_1: 'v' } }))
   const { job: other } = await first.add(job({ at: clock.now() + 90_000, keys: ['product_2'] }))
+  await first.add(job({ at: clock.now() + 65_000, keys: ['product_3'], values: { product_3: 'refused' } }))
   first.close()
-  const second = make()
-  expect(second.jobs().map(({ keys }) => keys)).toEqual([['product_1'], ['product_2']])
+  await store.close()
+  const second = makePrewarmer(new SqliteStore(file), clock, done)
+  const keys = async () => (await second.jobs()).map(({ keys }) => keys.join())
+  expect(await keys()).toEqual(['product_1', 'product_3', 'product_2'])
   await clock.advanceAsync(59_000, 1000)
   expect(done).toEqual([])
   await clock.advanceAsync(2000, 1000)
   expect(done).toEqual(['write product_1=v', 'warm product_1'])
-  expect(second.cancel(other.id)).toBe(true)
+  await clock.advanceAsync(10_000, 1000)
+  expect(done.slice(2)).toEqual(['failed product_3'])
+  expect(await second.cancel(other.id)).toBe(true)
   await clock.advanceAsync(60_000, 1000)
-  expect(done).toHaveLength(2)
-  expect(second.jobs()).toEqual([])
+  expect(done).toHaveLength(3)
+  expect(await keys()).toEqual([])
+  second.close()
+})
+
+test('of two hubs on one store one runs a job, the other where the first stopped after it took it', async () => {
+  const clock = new FakeClock()
+  const store = new MemoryStore()
+  const done: string[] = []
+  const one = makePrewarmer(store, clock, done, 'one: ')
+  await one.add(job({ at: clock.now() + 1000 }))
+  const two = makePrewarmer(store, clock, done, 'two: ')
+  await clock.advanceAsync(60_000, 500)
+  expect(done).toEqual(['one: warm product_1'])
+  const lost = await two.add(job({ at: clock.now() + 1000, keys: ['product_2'] }))
+  one.close()
+  // Taken by a third, which is killed before it is done.
+  const [taken] = await store.takeJobs(clock.now() + 1000, 30_000)
+  expect(taken!.id).toBe(lost.job.id)
+  await clock.advanceAsync(29_000, 500)
+  expect(done).toHaveLength(1)
+  await clock.advanceAsync(4000, 500)
+  expect(done.slice(1)).toEqual(['two: warm product_2'])
+  two.close()
+})
+
+test('jobs that an earlier version kept in a file of its own are taken over', async () => {
+  const file = join(temporaryFolder('prewarm'), 'prewarm.json')
+  writeFileSync(file, JSON.stringify([{ ...job({ at: 5 }), id: 'old' }]))
+  const store = new MemoryStore()
+  await importJobs(file, store)
+  expect((await store.jobs()).map(({ id }) => id)).toEqual(['old'])
+  expect(existsSync(file)).toBe(false)
+  await importJobs(file, store)
 })

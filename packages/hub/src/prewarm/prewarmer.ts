@@ -1,53 +1,37 @@
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { readFileSync, rmSync } from 'node:fs'
 import type { Runtime, TimerHandle } from '@firebreak/core'
-
-/** Keys that are to be hot before anybody asks for them. */
-export interface PrewarmJob {
-  readonly id: string
-  readonly redisClusterId: string
-  readonly keys: readonly string[]
-  /** Services that get them; empty: all that are connected at that time. */
-  readonly services: readonly string[]
-  /** When, wall time in milliseconds. */
-  readonly at: number
-  /** How long they stay hot without being read. */
-  readonly forMs: number
-  /** Values to put into Redis first, by key. */
-  readonly values: Readonly<Record<string, string>>
-  readonly who: string
-}
-
-/** How a job ended. */
-export interface PrewarmResult {
-  readonly warmed: number
-  /** Keys that no rule matches: nothing would ever be done for them. */
-  readonly unmatched: readonly string[]
-}
+import { ApiProblem } from '../errors.ts'
+import type { PrewarmJob, PrewarmJobs, PrewarmResult } from './prewarm-job.ts'
 
 export interface PrewarmerOptions {
+  /** Keeps jobs to come; where hubs share it, one of them runs each. */
+  readonly store: PrewarmJobs
   /** Makes keys hot now. */
   readonly warm: (job: PrewarmJob) => PrewarmResult
   /** Puts a value into the protected Redis; without it jobs with values are refused. */
   readonly writeValue?: ((redisClusterId: string, key: string, value: string) => Promise<void>) | undefined
-  /** Where jobs to come are kept. @default in memory only */
-  readonly file?: string | undefined
+  /** A job failed, and is not tried again. */
   readonly onFailure: (job: PrewarmJob, error: Error) => void
   readonly runtime: Runtime
 }
 
-/** Timers of the runtime end at 24 days; a job later than this is looked at again then. */
-const longestTimerMs = 86_400_000
+/** How often the store is asked for what is due. */
+const pollMs = 500
+/** A hub that took a job and is not done by then is taken for dead. */
+const leaseMs = 30_000
 
-/** Runs pre-warm jobs at their time, also those that were asked for before a restart. */
+/** Runs pre-warm jobs at their time, also those that another hub took, or that were asked for before a restart. */
 export class Prewarmer {
   readonly #options: PrewarmerOptions
-  readonly #jobs = new Map<string, PrewarmJob>()
-  readonly #timers = new Map<string, TimerHandle>()
+  #timer: TimerHandle | undefined
+  #isPolling = false
 
   constructor(options: PrewarmerOptions) {
     this.#options = options
-    for (const job of this.#read()) this.#schedule(job)
+  }
+
+  start(): void {
+    this.#timer = this.#options.runtime.timers.setInterval(() => void this.#poll(), pollMs)
   }
 
   /** Wall time, which jobs are asked for in. */
@@ -60,46 +44,51 @@ export class Prewarmer {
   }
 
   /** Jobs to come, the next first. */
-  jobs(): PrewarmJob[] {
-    return [...this.#jobs.values()].sort((a, b) => a.at - b.at)
+  jobs(): Promise<readonly PrewarmJob[]> {
+    return this.#options.store.jobs()
   }
 
-  /** Runs a job now, or schedules it; a result only where it ran. */
+  /** Runs a job now, or keeps it until its time; a result only where it ran. */
   async add(job: Omit<PrewarmJob, 'id'>): Promise<{ job: PrewarmJob; result: PrewarmResult | undefined }> {
     const whole = { ...job, id: this.#options.runtime.newId() }
     if (job.at <= this.now()) return { job: whole, result: await this.#run(whole) }
-    this.#schedule(whole)
-    this.#write()
+    if (!(await this.#options.store.saveJob(whole))) {
+      const message = 'there are as many pre-warm jobs as are kept (maxJobs); cancel some, or name more keys in each'
+      throw new ApiProblem(429, 'FB_PREWARM_FULL', message)
+    }
     return { job: whole, result: undefined }
   }
 
-  cancel(id: string): boolean {
-    this.#timers.get(id)?.cancel()
-    this.#timers.delete(id)
-    const isKnown = this.#jobs.delete(id)
-    if (isKnown) this.#write()
-    return isKnown
+  /** False where there is no such job. */
+  cancel(id: string): Promise<boolean> {
+    return this.#options.store.deleteJob(id)
   }
 
   close(): void {
-    for (const timer of this.#timers.values()) timer.cancel()
-    this.#timers.clear()
+    this.#timer?.cancel()
   }
 
-  #schedule(job: PrewarmJob): void {
-    this.#jobs.set(job.id, job)
-    const waitMs = Math.max(0, job.at - this.now())
-    const timer = this.#options.runtime.timers.setTimeout(() => this.#due(job), Math.min(waitMs, longestTimerMs))
-    this.#timers.set(job.id, timer)
-  }
-
-  #due(job: PrewarmJob): void {
-    if (job.at > this.now()) {
-      this.#schedule(job)
-      return
+  async #poll(): Promise<void> {
+    // A store that is slow is not asked again meanwhile.
+    if (this.#isPolling) return
+    this.#isPolling = true
+    try {
+      const jobs = await this.#options.store.takeJobs(this.now(), leaseMs)
+      await Promise.all(jobs.map((job) => this.#runDue(job)))
+    } catch {
+      // The store is away, which is told of by whoever writes to it; what is due stays due.
+    } finally {
+      this.#isPolling = false
     }
-    this.cancel(job.id)
-    this.#run(job).catch((error: Error) => this.#options.onFailure(job, error))
+  }
+
+  async #runDue(job: PrewarmJob): Promise<void> {
+    try {
+      await this.#run(job)
+    } catch (error) {
+      this.#options.onFailure(job, error as Error)
+    }
+    await this.#options.store.deleteJob(job.id)
   }
 
   async #run(job: PrewarmJob): Promise<PrewarmResult> {
@@ -110,22 +99,16 @@ export class Prewarmer {
     }
     return this.#options.warm(job)
   }
+}
 
-  #read(): PrewarmJob[] {
-    const { file } = this.#options
-    if (file === undefined) return []
-    try {
-      return JSON.parse(readFileSync(file, 'utf8')) as PrewarmJob[]
-    } catch {
-      return []
-    }
+/** Takes over the jobs that earlier versions kept in a file of their own. */
+export async function importJobs(file: string, store: PrewarmJobs): Promise<void> {
+  let jobs: PrewarmJob[]
+  try {
+    jobs = JSON.parse(readFileSync(file, 'utf8')) as PrewarmJob[]
+  } catch {
+    return
   }
-
-  #write(): void {
-    const { file } = this.#options
-    if (file === undefined) return
-    mkdirSync(dirname(file), { recursive: true })
-    writeFileSync(`${file}.new`, JSON.stringify(this.jobs(), null, 2))
-    renameSync(`${file}.new`, file)
-  }
+  for (const job of jobs) await store.saveJob(job)
+  rmSync(file)
 }

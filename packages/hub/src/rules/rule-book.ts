@@ -41,14 +41,16 @@ export class RuleBook {
 
   /** Adds or replaces a rule; it is stored and in force when this resolves. */
   async put(rule: Rule, change: StoreChange): Promise<void> {
-    await this.#changed(await this.#store.saveRule(rule, change), () => this.#rules.set(rule.id, rule))
+    await this.#store.saveRule(rule, change)
+    await this.load()
   }
 
   async delete(id: string, change: StoreChange): Promise<void> {
-    await this.#changed(await this.#store.deleteRule(id, change), () => this.#rules.delete(id))
+    await this.#store.deleteRule(id, change)
+    await this.load()
   }
 
-  /** Takes the rules that the store has. */
+  /** Takes the rules that the store has: of other hubs too, and nothing new where a change was made before. */
   async load(): Promise<void> {
     await this.take(await this.#store.load())
   }
@@ -59,17 +61,6 @@ export class RuleBook {
     for (const rule of rules) this.#rules.set(rule.id, rule)
     this.#version = rulesVersion
     this.#line = line
-    await this.#compile()
-  }
-
-  async #changed(version: number, change: () => void): Promise<void> {
-    // Other hubs may have changed rules too, and the line is the store's.
-    if (this.#store.board !== undefined) {
-      await this.load()
-      return
-    }
-    this.#version = version
-    change()
     await this.#compile()
   }
 

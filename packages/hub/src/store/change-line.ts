@@ -25,6 +25,17 @@ export function timeOf(id: string): number {
   return Number(/^\d+/.exec(id)?.[0] ?? 0)
 }
 
+/** The changes that a line holds. */
+const maxLine = 100
+
+/** The line with one more change; undefined where it holds that change already. The script `change.lua` does the same. */
+export function extendLine(line: readonly string[], at: number, name: string): readonly string[] | undefined {
+  if (line.some((id) => id.slice(id.indexOf('-') + 1) === name)) return undefined
+  // Clocks of hubs differ; a line only goes forward.
+  const time = Math.max(Math.floor(at), timeOf(headOf(line)) + 1)
+  return [...line, `${time}-${name}`].slice(-maxLine)
+}
+
 /** The line of a store; one that earlier versions wrote has none, and stands where its version says. */
 export function readLine(text: string | undefined, rulesVersion: number, isOff: boolean): readonly string[] {
   const ids = (text ?? '').split(' ').filter((id) => id !== '')

@@ -1,6 +1,7 @@
 import { type AuditEntry, type HistoryEvent, type Rule, systemRuntime, type TableEntry } from '@firebreak/core'
 import type { HeatBoard } from '../board/heat-board.ts'
 import type { LaneRelay } from '../lane/lane-relay.ts'
+import type { PrewarmJobs } from '../prewarm/prewarm-job.ts'
 
 /** What a hub starts from. */
 export interface HubState {
@@ -59,11 +60,11 @@ export interface HistoryQuery {
 }
 
 /**
- * What outlives a hub: rules, history, audit, the switch, the table, and sources' positions. All stores pass one
+ * What outlives a hub: rules, history, audit, the switch, the table, sources' positions and pre-warm jobs. All stores pass one
  * contract suite (`store/store-contract.test.ts`); calls may come while earlier ones are under way, and take effect in
  * their order.
  */
-export interface HubStore {
+export interface HubStore extends PrewarmJobs {
   /** For logs and health: `memory`, `sqlite` …. */
   readonly name: string
   load(): Promise<HubState>
@@ -130,6 +131,13 @@ export interface StoreLimits {
   readonly maxHistory?: number
   /** @default 100000 */
   readonly maxAudit?: number
+  /** Pre-warm jobs to come. @default 1000 */
+  readonly maxJobs?: number
 }
 
-export const storeDefaults = { maxHistory: 100_000, maxAudit: 100_000, newId: systemRuntime.newId } as const
+export const storeDefaults = {
+  maxHistory: 100_000,
+  maxAudit: 100_000,
+  maxJobs: 1000,
+  newId: systemRuntime.newId,
+} as const

@@ -1,5 +1,6 @@
-import type { Clock, HistoryEvent, Runtime } from '@firebreak/core'
+import { type Clock, explainDiskTrouble, type HistoryEvent, type Runtime } from '@firebreak/core'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
+import { StoreCallError } from '../errors.ts'
 import type { HubLogger } from '../hub-options.ts'
 import type { EntryName, HubStore, StoreChange, StoredEntry } from './hub-store.ts'
 import { StoreWriter } from './store-writer.ts'
@@ -82,6 +83,11 @@ export class Journal {
     }
   }
 
+  /** Does something with the store as soon as it can be done, after everything that was written before. */
+  write(work: (store: HubStore) => Promise<unknown>): void {
+    this.#writer.write(work)
+  }
+
   saveEntries(set: readonly StoredEntry[], removed: readonly EntryName[]): void {
     this.#writer.saveEntries(set, removed)
   }
@@ -110,8 +116,9 @@ export class Journal {
       return
     }
     const { name } = this.store
-    this.#logger.warn({ store: name, error: error.message }, 'a write to the store failed')
-    const cause = `the ${name} store failed: ${error.message}`
+    const reason = error instanceof StoreCallError ? error.cause : error
+    this.#logger.warn({ store: name, error: explainDiskTrouble(reason) }, 'a write to the store failed')
+    const cause = `the ${name} store failed: ${explainDiskTrouble(reason)}`
     const retry = 'the write is tried again every second; decisions go on from memory'
     this.#alarms.raise({ id: 'store', severity: 'critical', cause, retry })
   }

@@ -1,5 +1,6 @@
 import type { AuditEntry, HistoryEvent, Rule } from '@firebreak/core'
-import { readLine } from './change-line.ts'
+import type { PrewarmJob } from '../prewarm/prewarm-job.ts'
+import { extendLine } from './change-line.ts'
 import {
   type EntryName,
   type HistoryQuery,
@@ -29,10 +30,15 @@ export class MemoryStore implements HubStore {
   #rulesVersion = 0
   #versionFloor = 0
   #isOff = false
+  #line: readonly string[] = []
+  /** Jobs, and when each is due. */
+  readonly #jobs = new Map<string, { readonly job: PrewarmJob; readonly dueAt: number }>()
+  readonly #newId: () => string
 
   constructor(options: StoreOptions = {}) {
     const { newId, ...limits } = { ...storeDefaults, ...options }
     this.#epoch = newId()
+    this.#newId = newId
     this.#limits = limits
   }
 
@@ -43,27 +49,34 @@ export class MemoryStore implements HubStore {
       isOff: this.#isOff,
       rules: [...this.#rules.values()].sort((a, b) => (a.id < b.id ? -1 : 1)),
       rulesVersion: this.#rulesVersion,
-      line: readLine(undefined, this.#rulesVersion, this.#isOff),
+      line: this.#line,
       entries: [...this.#entries.values()],
     }
   }
 
   async saveRule(rule: Rule, change?: StoreChange): Promise<number> {
-    if (change !== undefined) await this.appendAudit(change.audit)
+    if (!this.#begin(change)) return this.#rulesVersion
     this.#rules.set(rule.id, rule)
     return ++this.#rulesVersion
   }
 
   async deleteRule(id: string, change?: StoreChange): Promise<number> {
-    if (!this.#rules.delete(id)) return this.#rulesVersion
-    this.#rulesVersion++
-    if (change !== undefined) await this.appendAudit(change.audit)
-    return this.#rulesVersion
+    if (!this.#rules.has(id) || !this.#begin(change)) return this.#rulesVersion
+    this.#rules.delete(id)
+    return ++this.#rulesVersion
   }
 
   async saveSwitch(isOff: boolean, change?: StoreChange): Promise<void> {
-    if (change !== undefined) await this.appendAudit(change.audit)
-    this.#isOff = isOff
+    if (this.#begin(change)) this.#isOff = isOff
+  }
+
+  /** Puts a change into line and audit; false where it was made before. */
+  #begin(change: StoreChange | undefined): boolean {
+    const line = extendLine(this.#line, change?.audit.at ?? 0, change?.name ?? this.#newId())
+    if (line === undefined) return false
+    this.#line = line
+    if (change !== undefined) this.#addAudit(change.audit)
+    return true
   }
 
   async seed(rules: readonly Rule[]): Promise<boolean> {
@@ -113,6 +126,10 @@ export class MemoryStore implements HubStore {
   }
 
   async appendAudit(entry: AuditEntry): Promise<void> {
+    this.#addAudit(entry)
+  }
+
+  #addAudit(entry: AuditEntry): void {
     this.#audit.push(entry)
     if (this.#audit.length > this.#limits.maxAudit) this.#audit.shift()
   }
@@ -138,6 +155,26 @@ export class MemoryStore implements HubStore {
     this.#records.set(kind, records)
     if (value === undefined) records.delete(name)
     else records.set(name, value)
+  }
+
+  async saveJob(job: PrewarmJob): Promise<boolean> {
+    if (this.#jobs.size >= this.#limits.maxJobs && !this.#jobs.has(job.id)) return false
+    this.#jobs.set(job.id, { job, dueAt: job.at })
+    return true
+  }
+
+  async jobs(): Promise<readonly PrewarmJob[]> {
+    return [...this.#jobs.values()].map(({ job }) => job).sort((a, b) => a.at - b.at)
+  }
+
+  async takeJobs(now: number, leaseMs: number): Promise<readonly PrewarmJob[]> {
+    const due = (await this.jobs()).filter(({ id }) => this.#jobs.get(id)!.dueAt <= now)
+    for (const job of due) this.#jobs.set(job.id, { job, dueAt: now + leaseMs })
+    return due
+  }
+
+  async deleteJob(id: string): Promise<boolean> {
+    return this.#jobs.delete(id)
   }
 
   async close(): Promise<void> {}

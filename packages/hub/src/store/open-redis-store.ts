@@ -1,11 +1,16 @@
-import { parseRedisUrls, type RedisTarget } from '@firebreak/core'
-import { toRedis } from '@firebreak/redis'
+import { parseRedisUrls, type RedisTarget, systemRuntime } from '@firebreak/core'
+import { replyErrorCode, toRedis } from '@firebreak/redis'
 import { HubConfigError, StoreError } from '../errors.ts'
+import { LateRedis, type OpenedRedis } from './late-redis.ts'
 import { RedisStore, type RedisStoreOptions } from './redis-store.ts'
 
 /** A Redis that does not answer by then is away: the hub goes on from memory and tries again. */
 const timeoutMs = 2000
 const retryMs = (attempt: number) => Math.min(500, attempt * 50)
+/** How often a Redis that did not answer at the start is asked again. */
+const lateRetryMs = 500
+/** What waiting does not mend: a wrong user or password, too few rights, no such database. */
+const lastingErrors: ReadonlySet<string> = new Set(['NOAUTH', 'WRONGPASS', 'NOPERM', 'ERR'])
 
 const redisOptions = {
   // A hub never waits for its Redis: what cannot be sent fails, is told of, and is tried again by whoever sent it.
@@ -29,21 +34,38 @@ interface StoreAddress {
 
 /**
  * Opens a store from `redis://[user:password@]host:port[,host:port…][/database]` (`rediss://` for TLS). Whether a cluster is
- * behind it, the server says itself; of several hosts the first that answers is asked.
+ * behind it, the server says itself; of several hosts the first that answers is asked. Where none answers, the store is
+ * given all the same: it refuses every call, and connects by itself as soon as one does. A server that answers and refuses
+ * us is a wrong setting, and told of at once.
  */
 export async function openRedisStore(url: string, options: RedisStoreOptions = {}): Promise<RedisStore> {
-  const { nodes, common } = parseStoreUrl(url)
-  const { Redis, Cluster } = await loadIoredis()
+  const address = parseStoreUrl(url)
+  const ioredis = await loadIoredis()
+  const open = () => connect(address, ioredis)
+  try {
+    const { redis, disconnect } = await open()
+    return new RedisStore(redis, { ...options, disconnect })
+  } catch (error) {
+    const code = replyErrorCode((error as StoreError).cause)
+    if (code !== undefined && lastingErrors.has(code)) throw error
+    const late = new LateRedis({ open, failure: error as Error, timers: systemRuntime.timers, retryMs: lateRetryMs })
+    return new RedisStore(late, { ...options, disconnect: () => late.close() })
+  }
+}
+
+async function connect({ nodes, common }: StoreAddress, { Redis, Cluster }: Ioredis): Promise<OpenedRedis> {
   const settings = { ...redisOptions, ...common }
   let failure: unknown
   for (const node of nodes) {
     const alone = new Redis({ ...settings, ...node, lazyConnect: true })
     // The client reconnects by itself; without a listener its errors would be thrown.
-    alone.on('error', () => {})
+    alone.on('error', (error) => {
+      failure = error
+    })
     try {
       await alone.connect()
       const isCluster = (await alone.info('cluster')).includes('cluster_enabled:1')
-      if (!isCluster) return new RedisStore(toRedis(alone), { ...options, disconnect: () => alone.disconnect() })
+      if (!isCluster) return { redis: toRedis(alone), disconnect: () => alone.disconnect() }
       alone.disconnect()
       const cluster = new Cluster([...nodes], {
         redisOptions: settings,
@@ -53,15 +75,26 @@ export async function openRedisStore(url: string, options: RedisStoreOptions = {
         lazyConnect: true,
       })
       cluster.on('error', () => {})
-      await cluster.connect()
-      return new RedisStore(toRedis(cluster), { ...options, disconnect: () => cluster.disconnect() })
+      await connectCluster(cluster)
+      return { redis: toRedis(cluster), disconnect: () => cluster.disconnect() }
     } catch (error) {
       alone.disconnect()
-      failure = error
+      // Of a connection that was refused the client itself says only that it is closed.
+      if (replyErrorCode(error) !== undefined || failure === undefined) failure = error
     }
   }
   const hosts = nodes.map(({ host, port }) => `${host}:${port}`).join(', ')
   throw new StoreError(`the store at ${hosts} cannot be reached: ${(failure as Error).message}`, { cause: failure })
+}
+
+/** A cluster that did not come up must not go on trying beside the next attempt. */
+async function connectCluster(cluster: { connect(): Promise<void>; disconnect(): void }): Promise<void> {
+  try {
+    await cluster.connect()
+  } catch (error) {
+    cluster.disconnect()
+    throw error
+  }
 }
 
 /** The addresses of a store's URL; a wrong one is told without its password. */
@@ -94,7 +127,9 @@ function readUrls(text: string): readonly RedisTarget[] {
   return servers
 }
 
-async function loadIoredis() {
+type Ioredis = Pick<typeof import('ioredis'), 'Redis' | 'Cluster'>
+
+async function loadIoredis(): Promise<Ioredis> {
   try {
     return await import('ioredis')
   } catch (cause) {

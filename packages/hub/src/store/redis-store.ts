@@ -4,6 +4,7 @@ import type { HeatBoard } from '../board/heat-board.ts'
 import { RedisHeatBoard } from '../board/redis-heat-board.ts'
 import { StoreCallError } from '../errors.ts'
 import { RedisLaneRelay } from '../lane/redis-lane-relay.ts'
+import type { PrewarmJob } from '../prewarm/prewarm-job.ts'
 import { readLine } from './change-line.ts'
 import {
   type EntryName,
@@ -27,8 +28,12 @@ const appendHistory = script('append-history')
 const changeScript = script('change')
 const reserveVersions = script('reserve-versions')
 const restore = script('restore')
+const saveJob = script('save-job')
 const seed = script('seed')
+const takeJobs = script('take-jobs')
 
+/** Pre-warm jobs that a hub takes at once. */
+const maxTaken = 20
 /** History is searched in steps of so many events. */
 const historyStep = 1000
 
@@ -51,15 +56,9 @@ export class RedisStore implements HubStore {
   readonly lane: RedisLaneRelay
   readonly #redis: Redis
   readonly #limits: Required<StoreLimits>
-  readonly #keys: {
-    state: string
-    rules: string
-    entries: string
-    history: string
-    audit: string
-    positions: string
-    policies: string
-  }
+  readonly #keys: Readonly<
+    Record<'state' | 'rules' | 'entries' | 'history' | 'audit' | 'positions' | 'policies' | 'jobs' | 'dueJobs', string>
+  >
   readonly #disconnect: () => void
   readonly #newId: () => string
   readonly #batchKey: (writer: string) => string
@@ -88,6 +87,8 @@ export class RedisStore implements HubStore {
       audit: key('audit'),
       positions: key('positions'),
       policies: key('policies'),
+      jobs: key('jobs'),
+      dueJobs: key('due-jobs'),
     }
     const boardKeys = { prefix, stateKey: this.#keys.state, hubsKey: key('hubs') }
     this.board = new RedisHeatBoard(redis, { ...boardKeys, ...(testClock && { testClock }) })
@@ -230,6 +231,29 @@ export class RedisStore implements HubStore {
     await this.#redis.send(value === undefined ? ['HDEL', key, name] : ['HSET', key, name, value])
   }
 
+  async saveJob(job: PrewarmJob): Promise<boolean> {
+    const { jobs, dueJobs } = this.#keys
+    const args = [job.id, Math.floor(job.at), JSON.stringify(job), this.#limits.maxJobs]
+    return (await this.#redis.run(saveJob, [dueJobs, jobs], args)) === 1
+  }
+
+  async jobs(): Promise<readonly PrewarmJob[]> {
+    const texts = (await this.#redis.send(['HVALS', this.#keys.jobs])) as string[]
+    return texts.map(toJob).sort((a, b) => a.at - b.at)
+  }
+
+  async takeJobs(now: number, leaseMs: number): Promise<readonly PrewarmJob[]> {
+    const { jobs, dueJobs } = this.#keys
+    const texts = (await this.#redis.run(takeJobs, [dueJobs, jobs], [Math.floor(now), leaseMs, maxTaken])) as string[]
+    return texts.map(toJob)
+  }
+
+  async deleteJob(id: string): Promise<boolean> {
+    const { jobs, dueJobs } = this.#keys
+    const [count] = await Promise.all([this.#redis.send(['HDEL', jobs, id]), this.#redis.send(['ZREM', dueJobs, id])])
+    return count === 1
+  }
+
   async restore({ rules, rulesVersion, isOff, line, instead }: RestoredState): Promise<boolean> {
     const { rules: rulesKey, state } = this.#keys
     const values = rules.flatMap((rule) => [rule.id, JSON.stringify(rule)])
@@ -241,6 +265,10 @@ export class RedisStore implements HubStore {
     await this.lane.close()
     this.#disconnect()
   }
+}
+
+function toJob(text: string): PrewarmJob {
+  return JSON.parse(text) as PrewarmJob
 }
 
 /** True where the server said no, or was never asked; otherwise nobody knows whether it did what it was asked. */

@@ -48,3 +48,11 @@ CREATE TABLE IF NOT EXISTS records (
   value TEXT NOT NULL,
   PRIMARY KEY (kind, name)
 ) STRICT, WITHOUT ROWID;
+
+-- A job that a hub has taken is due again at due_at, unless it is deleted before.
+CREATE TABLE IF NOT EXISTS jobs (
+  id TEXT PRIMARY KEY,
+  at REAL NOT NULL,
+  due_at REAL NOT NULL,
+  job TEXT NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -1,9 +1,10 @@
-import { chmodSync, closeSync, mkdirSync, openSync, readFileSync } from 'node:fs'
+import { chmodSync, closeSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
-import type { AuditEntry, HistoryEvent, Rule } from '@firebreak/core'
-import { StoreError } from '../errors.ts'
-import { readLine } from './change-line.ts'
+import { type AuditEntry, explainDiskTrouble, type HistoryEvent, type Rule } from '@firebreak/core'
+import { StoreCallError, StoreError } from '../errors.ts'
+import type { PrewarmJob } from '../prewarm/prewarm-job.ts'
+import { extendLine, readLine } from './change-line.ts'
 import {
   type EntryName,
   type HistoryQuery,
@@ -27,10 +28,16 @@ export class SqliteStore implements HubStore {
   readonly #database: DatabaseSync
   readonly #prepared = new Map<string, StatementSync>()
   readonly #limits: Required<StoreLimits>
+  readonly #newId: () => string
+  readonly #file: string
+  /** The file that was opened: another under its name is none of ours. */
+  readonly #inode: number
 
   constructor(file: string, options: StoreOptions = {}) {
     const { newId, ...limits } = { ...storeDefaults, ...options }
     this.#limits = limits
+    this.#newId = newId
+    this.#file = file
     try {
       // Nobody else's: it holds keys, and who changed what. SQLite's other files take the mode of this one.
       mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
@@ -44,28 +51,31 @@ export class SqliteStore implements HubStore {
       this.#database.exec(schema)
       this.#run('raiseState', { name: 'rulesVersion', value: '0' })
       if (this.#state('epoch') === undefined) this.#run('setState', { name: 'epoch', value: newId() })
+      // A former self may still be closing it at the start. From now on nobody else has it, and a write that waited would
+      // hold up everything the hub does: whoever wrote tries again.
+      this.#database.exec('PRAGMA busy_timeout = 0')
+      this.#inode = statSync(file).ino
     } catch (cause) {
-      throw new StoreError(`the store ${file} cannot be opened: ${(cause as Error).message}`, { cause })
+      throw new StoreError(`the store ${file} cannot be opened: ${explainDiskTrouble(cause)}`, { cause })
     }
   }
 
   async load(): Promise<HubState> {
     const isOff = this.#state('isOff') === 'true'
-    const rulesVersion = Number(this.#state('rulesVersion'))
     return {
       epoch: this.#state('epoch')!,
       versionFloor: Number(this.#state('versionFloor') ?? 0),
       isOff,
       rules: this.#all('listRules').map(({ rule }) => JSON.parse(String(rule)) as Rule),
-      rulesVersion,
-      line: readLine(undefined, rulesVersion, isOff),
+      rulesVersion: this.#rulesVersion(),
+      line: this.#line(),
       entries: this.#all('listEntries').map(({ stored }) => JSON.parse(String(stored)) as StoredEntry),
     }
   }
 
   async saveRule(rule: Rule, change?: StoreChange): Promise<number> {
     return this.#transaction(() => {
-      if (change !== undefined) this.#addAudit(change.audit)
+      if (!this.#begin(change)) return this.#rulesVersion()
       this.#run('saveRule', { id: rule.id, rule: JSON.stringify(rule) })
       return this.#nextRulesVersion()
     })
@@ -73,18 +83,29 @@ export class SqliteStore implements HubStore {
 
   async deleteRule(id: string, change?: StoreChange): Promise<number> {
     return this.#transaction(() => {
-      const { changes } = this.#run('deleteRule', { id })
-      if (Number(changes) === 0) return Number(this.#state('rulesVersion'))
-      if (change !== undefined) this.#addAudit(change.audit)
+      if (this.#all('getRule', { id }).length === 0 || !this.#begin(change)) return this.#rulesVersion()
+      this.#run('deleteRule', { id })
       return this.#nextRulesVersion()
     })
   }
 
   async saveSwitch(isOff: boolean, change?: StoreChange): Promise<void> {
     this.#transaction(() => {
-      if (change !== undefined) this.#addAudit(change.audit)
-      this.#run('setState', { name: 'isOff', value: String(isOff) })
+      if (this.#begin(change)) this.#run('setState', { name: 'isOff', value: String(isOff) })
     })
+  }
+
+  /** Puts a change into line and audit; false where it was made before. */
+  #begin(change: StoreChange | undefined): boolean {
+    const line = extendLine(this.#line(), change?.audit.at ?? 0, change?.name ?? this.#newId())
+    if (line === undefined) return false
+    this.#run('setState', { name: 'line', value: line.join(' ') })
+    if (change !== undefined) this.#addAudit(change.audit)
+    return true
+  }
+
+  #line(): readonly string[] {
+    return readLine(this.#state('line'), this.#rulesVersion(), this.#state('isOff') === 'true')
   }
 
   async seed(rules: readonly Rule[]): Promise<boolean> {
@@ -95,7 +116,7 @@ export class SqliteStore implements HubStore {
   }
 
   async reserveVersions(version: number): Promise<void> {
-    this.#run('raiseState', { name: 'versionFloor', value: String(version) })
+    this.#transaction(() => this.#run('raiseState', { name: 'versionFloor', value: String(version) }))
   }
 
   async saveEntries(set: readonly StoredEntry[], removed: readonly EntryName[]): Promise<void> {
@@ -122,7 +143,7 @@ export class SqliteStore implements HubStore {
   }
 
   async appendAudit(entry: AuditEntry): Promise<void> {
-    this.#addAudit(entry)
+    this.#transaction(() => this.#addAudit(entry))
   }
 
   #addAudit({ at, who, what, before, after }: AuditEntry): void {
@@ -161,7 +182,25 @@ export class SqliteStore implements HubStore {
   }
 
   async savePosition(source: string, position: string): Promise<void> {
-    this.#run('setState', { name: `position ${source}`, value: position })
+    this.#transaction(() => this.#run('setState', { name: `position ${source}`, value: position }))
+  }
+
+  async saveJob({ id, at, ...rest }: PrewarmJob): Promise<boolean> {
+    const job = JSON.stringify({ id, at, ...rest })
+    const { changes } = this.#transaction(() => this.#run('saveJob', { id, at, job, keep: this.#limits.maxJobs }))
+    return Number(changes) > 0
+  }
+
+  async jobs(): Promise<readonly PrewarmJob[]> {
+    return this.#all('listJobs').map(toJob)
+  }
+
+  async takeJobs(now: number, leaseMs: number): Promise<readonly PrewarmJob[]> {
+    return this.#transaction(() => this.#all('takeJobs', { now, until: now + leaseMs })).map(toJob)
+  }
+
+  async deleteJob(id: string): Promise<boolean> {
+    return Number(this.#transaction(() => this.#run('deleteJob', { id })).changes) > 0
   }
 
   async records(kind: string): Promise<ReadonlyMap<string, string>> {
@@ -169,16 +208,22 @@ export class SqliteStore implements HubStore {
   }
 
   async saveRecord(kind: string, name: string, value: string | undefined): Promise<void> {
-    if (value === undefined) this.#run('deleteRecord', { kind, name })
-    else this.#run('saveRecord', { kind, name, value })
+    this.#transaction(() => {
+      if (value === undefined) this.#run('deleteRecord', { kind, name })
+      else this.#run('saveRecord', { kind, name, value })
+    })
   }
 
   async close(): Promise<void> {
     if (this.#database.isOpen) this.#database.close()
   }
 
+  #rulesVersion(): number {
+    return Number(this.#state('rulesVersion'))
+  }
+
   #nextRulesVersion(): number {
-    const version = Number(this.#state('rulesVersion')) + 1
+    const version = this.#rulesVersion() + 1
     this.#run('setState', { name: 'rulesVersion', value: String(version) })
     return version
   }
@@ -206,16 +251,29 @@ export class SqliteStore implements HubStore {
   }
 
   #transaction<Result>(work: () => Result): Result {
-    this.#database.exec('BEGIN IMMEDIATE')
     try {
+      this.#checkFile()
+      this.#database.exec('BEGIN IMMEDIATE')
       const result = work()
       this.#database.exec('COMMIT')
       return result
     } catch (error) {
-      this.#database.exec('ROLLBACK')
-      throw error
+      // A full disk has ended it already.
+      if (this.#database.isTransaction) this.#database.exec('ROLLBACK')
+      throw new StoreCallError(error as Error, true)
     }
   }
+
+  /** SQLite would go on writing into a file that has no name any more, and that ends with this process. */
+  #checkFile(): void {
+    if (statSync(this.#file).ino === this.#inode) return
+    const advice = 'start the hub again to go on with it, or put the former one back'
+    throw new StoreError(`another file is now under the name ${this.#file}: ${advice}`)
+  }
+}
+
+function toJob({ job }: Record<string, unknown>): PrewarmJob {
+  return JSON.parse(String(job)) as PrewarmJob
 }
 
 /** Statements by the names above them. */

@@ -13,6 +13,9 @@ ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE CAST(value AS REAL
 -- name: listRules
 SELECT rule FROM rules ORDER BY id;
 
+-- name: getRule
+SELECT rule FROM rules WHERE id = :id;
+
 -- name: saveRule
 INSERT INTO rules (id, rule) VALUES (:id, :rule) ON CONFLICT (id) DO UPDATE SET rule = excluded.rule;
 
@@ -73,3 +76,16 @@ ON CONFLICT (kind, name) DO UPDATE SET value = excluded.value;
 
 -- name: deleteRecord
 DELETE FROM records WHERE kind = :kind AND name = :name;
+
+-- name: saveJob
+INSERT OR REPLACE INTO jobs (id, at, due_at, job) SELECT :id, :at, :at, :job
+WHERE (SELECT count(*) FROM jobs WHERE id <> :id) < :keep;
+
+-- name: listJobs
+SELECT job FROM jobs ORDER BY at, id;
+
+-- name: takeJobs
+UPDATE jobs SET due_at = :until WHERE due_at <= :now RETURNING job;
+
+-- name: deleteJob
+DELETE FROM jobs WHERE id = :id;

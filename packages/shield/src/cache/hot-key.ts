@@ -313,6 +313,14 @@ export class HotKey implements CopiedKey {
     this.copies?.missed()
   }
 
+  /** Messages of the hub's lane may be missing: what a watcher of Redis guards is not touched by that. */
+  laneMissed(): void {
+    const isTracked = [...this.#replies.values()].every(({ lease }) => lease !== endlessLease && !lease.isOfLane)
+    if (!this.isConsistent || !isTracked || this.watcher?.state === 'fallback') this.flush()
+    // By whom a reply that is under way will be guarded is not known yet.
+    else this.#loads.poison()
+  }
+
   /** The key's new value came with the news of its change: it takes the place of the one that is kept. */
   renew(value: Uint8Array, ttlMs: number): void {
     const before = this.#replies.get('GET')

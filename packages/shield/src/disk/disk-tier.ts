@@ -1,4 +1,4 @@
-import { systemTimers, type TimerHandle, type Timers } from '@firebreak/core'
+import { explainDiskTrouble, systemTimers, type TimerHandle, type Timers } from '@firebreak/core'
 import type { Trouble } from '../trouble/trouble.ts'
 import type { Lease } from '../watcher/lease.ts'
 import { DiskFolder } from './disk-folder.ts'
@@ -345,7 +345,7 @@ export class DiskTier {
   }
 
   #tell(what: string, error: unknown): void {
-    const why = error instanceof Error ? error.message : String(error)
+    const why = explainDiskTrouble(error)
     const { path } = this.options
     this.#trouble.note(
       'disk-tier',

@@ -89,6 +89,12 @@ export class HotKeys {
     for (const hot of this) hot.flush()
   }
 
+  /** Messages of the hub's lane may be missing. */
+  laneMissed(): void {
+    this.#distrust()
+    for (const hot of this) hot.laneMissed()
+  }
+
   /** A command that changes keys without naming them is about to go out: as `flush`, and nobody waits for us. */
   abandon(): void {
     this.#distrust()

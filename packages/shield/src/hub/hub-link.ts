@@ -40,8 +40,10 @@ export interface HubLinkOptions {
 
 const firstRetryMs = 50
 const lastRetryMs = 750
-/** A hub that was cut off from its store is not moved to again for so long. */
+/** A hub that was cut off from its store is not moved to again for so long, twice as long each time that it still is … */
 const aloneMs = 30_000
+/** … up to this: in a fleet that is cut off as a whole each move brings the table of a hub that sees something else. */
+const maxAloneMs = 600_000
 const maxBufferedBytes = 4 << 20
 const maxFrameBytes = 64 << 20
 
@@ -66,8 +68,8 @@ export class HubLink {
   #heardAt: number
   #silenceMs = 5000
   #reportSequence = 0
-  /** When each hub of the list was last found cut off from its store. */
-  readonly #aloneAt = new Map<number, number>()
+  /** Which hubs of the list were found cut off from their store: when last, and on how many connections in a row. */
+  readonly #alone = new Map<number, { at: number; times: number; socket: WebSocket | undefined }>()
 
   constructor(options: HubLinkOptions) {
     this.#options = options
@@ -109,14 +111,24 @@ export class HubLink {
   preferAnother(): void {
     const now = this.#options.clock.now()
     const count = this.#addresses.length
-    this.#aloneAt.set(this.#hubIndex % count, now)
-    const isWorth = (index: number) => now - (this.#aloneAt.get(index) ?? Number.NEGATIVE_INFINITY) > aloneMs
+    const before = this.#alone.get(this.#hubIndex % count)
+    const times = (before?.times ?? 0) + (before?.socket === this.#socket ? 0 : 1)
+    this.#alone.set(this.#hubIndex % count, { at: now, times, socket: this.#socket })
+    const isWorth = (index: number) => {
+      const found = this.#alone.get(index)
+      return found === undefined || now - found.at > Math.min(maxAloneMs, aloneMs * 2 ** (found.times - 1))
+    }
     const steps = Array.from({ length: count - 1 }, (_, step) => step + 1)
     const step = steps.find((ahead) => isWorth((this.#hubIndex + ahead) % count))
     if (step === undefined) return
     // `#ended` goes on to the next by itself.
     this.#hubIndex += step - 1
     this.#socket?.terminate()
+  }
+
+  /** The hub hears from its store. */
+  isWell(): void {
+    this.#alone.delete(this.#hubIndex % this.#addresses.length)
   }
 
   /** Queues a report and sends what can be sent. */

@@ -1,6 +1,7 @@
 /**
  * The invalidation lane as this process hears it. One sequence runs through the whole lane and its head is in every
- * heartbeat, so that a lost message shows: any gap means that something unknown has changed, and all is flushed.
+ * heartbeat, so that a lost message shows: any gap means that something unknown may have changed, and all that only the lane would have
+ * told of is flushed.
  */
 export class Lane {
   #hubId = ''

@@ -20,6 +20,8 @@ export interface NatsReporterOptions {
 /** Reports that the stream has not yet confirmed; more wait in the queue. */
 const maxUnconfirmed = 32
 const confirmTimeoutMs = 2000
+/** A stream that has not confirmed by then may be frozen: reports go another way until it confirms one. */
+const stallMs = 400
 /** How often one report is sent before it is let go. */
 const maxAttempts = 5
 const retryMs = 1000
@@ -34,6 +36,7 @@ export class NatsReporter {
   #stream: JetStreamClient | undefined
   #signed: ((frame: Uint8Array) => MsgHdrs) | undefined
   #isUp = false
+  #isStalled = false
   #isClosed = false
   #unconfirmed = 0
   #retry: TimerHandle | undefined
@@ -43,9 +46,9 @@ export class NatsReporter {
     this.#options = options
   }
 
-  /** True while the server is connected. */
+  /** True while the server is connected and confirms what it gets. */
   get isOpen(): boolean {
-    return this.#isUp && this.#stream !== undefined
+    return this.#isUp && !this.#isStalled && this.#stream !== undefined
   }
 
   /** Connects, and again whenever the connection is lost; `onReady` is called when there is room for reports. */
@@ -66,6 +69,8 @@ export class NatsReporter {
       void this.#publish(frame, `${reporter.instanceId}/${sequence}/${report.collectTs}`).finally(
         this.#options.trouble.guarded(() => {
           this.#unconfirmed--
+          // Nobody is left to see that it confirms again: the next report does.
+          if (this.#unconfirmed === 0) this.#isStalled = false
           if (queue.length > 0) this.#onReady()
         }),
       )
@@ -79,14 +84,24 @@ export class NatsReporter {
   }
 
   async #publish(frame: Uint8Array, msgID: string): Promise<void> {
-    for (let attempt = 1; attempt <= maxAttempts && !this.#isClosed; attempt++) {
+    // The last one that is under way goes on: it tells when the stream confirms again.
+    const isProbe = () => this.#isStalled && this.#unconfirmed === 1
+    for (let attempt = 1; (attempt <= maxAttempts || isProbe()) && !this.#isClosed; attempt++) {
+      // A frozen server ends no connection, and the client itself notices only after minutes.
+      const stalled = this.#options.timers.setTimeout(() => {
+        this.#isStalled = true
+      }, stallMs)
       try {
         const headers = this.#signed?.(frame)
         const options = { msgID, timeout: confirmTimeoutMs, ...(headers !== undefined && { headers }) }
         await this.#stream!.publish(natsReports.subject, frame, options)
+        this.#isStalled = false
+        stalled.cancel()
         this.#options.trouble.clear('nats')
         return
       } catch (error) {
+        stalled.cancel()
+        this.#isStalled = true
         if (this.#isClosed) return
         this.#note(error)
         await new Promise<void>((resolve) => this.#options.timers.setTimeout(resolve, retryMs))
@@ -122,6 +137,7 @@ export class NatsReporter {
         if (type === 'disconnect') this.#isUp = false
         if (type !== 'reconnect') continue
         this.#isUp = true
+        this.#isStalled = false
         this.#onReady()
       }
     } catch (error) {

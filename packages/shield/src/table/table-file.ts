@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { rename, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { entryToJson, type TableSnapshot } from '@firebreak/core'
+import { entryToJson, explainDiskTrouble, type TableSnapshot } from '@firebreak/core'
 import type { Trouble } from '../trouble/trouble.ts'
 import { readSnapshot } from './read-table.ts'
 
@@ -82,7 +82,8 @@ export class TableFile {
   }
 
   #failed(error: unknown): void {
-    this.#trouble.note('table-file', `the last good table cannot be kept in ${this.#path}`, error)
+    const why = explainDiskTrouble(error)
+    this.#trouble.note('table-file', `the last good table cannot be kept in ${this.#path} (${why})`, error)
   }
 }
 

@@ -1,6 +1,8 @@
 /** Until when a watcher is known alive; nothing that it guards is served after that. */
 export interface Lease {
   aliveUntil: number
+  /** True where the hub's lane holds it, and no watcher of Redis. */
+  readonly isOfLane?: boolean
 }
 
 /** The lease of what no watcher guards: its TTL alone ends it. */
@@ -22,6 +24,10 @@ export class ShortenedLease implements Lease {
   get aliveUntil(): number {
     return this.#lease.aliveUntil - this.#byMs
   }
+
+  get isOfLane(): boolean {
+    return this.#lease.isOfLane === true
+  }
 }
 
 /**
@@ -30,6 +36,7 @@ export class ShortenedLease implements Lease {
  * was written up to then has been heard. Two heartbeats may fail before the lease ends.
  */
 export class LaneLease implements Lease {
+  readonly isOfLane = true
   aliveUntil = Number.NEGATIVE_INFINITY
   /** How long a heartbeat keeps it, from the moment that it speaks of. */
   lengthMs = 0

@@ -39,7 +39,7 @@ export class FaultProxy {
   #connections = 0
   readonly #links = new Set<Link>()
   readonly #server: Server
-  readonly #target: { host: string; port: number }
+  #target: { host: string; port: number }
   #nextTurn = 0
 
   private constructor(target: { host: string; port: number }) {
@@ -77,6 +77,12 @@ export class FaultProxy {
       link.client.resetAndDestroy()
       link.server.destroy()
     }
+  }
+
+  /** From now on another server is behind it, as after a failover; connections to the former one are cut. */
+  retarget(port: number): void {
+    this.#target = { ...this.#target, port }
+    this.cut()
   }
 
   /** Stops taking the server's bytes for one connection (0 is the first ever accepted), or goes on taking them. */

@@ -1,0 +1,5 @@
+// A process with a Redis of its own, on the port of the first argument, for a test that kills it.
+import { openRedis } from '../redis-source.ts'
+
+const { url } = await openRedis({ port: Number(process.argv[2]) })
+process.stdout.write(`${url}\n`)

@@ -1,0 +1,34 @@
+/** Keys that are to be hot before anybody asks for them. */
+export interface PrewarmJob {
+  readonly id: string
+  readonly redisClusterId: string
+  readonly keys: readonly string[]
+  /** Services that get them; empty: all that are connected at that time. */
+  readonly services: readonly string[]
+  /** When, wall time in milliseconds. */
+  readonly at: number
+  /** How long they stay hot without being read. */
+  readonly forMs: number
+  /** Values to put into Redis first, by key. */
+  readonly values: Readonly<Record<string, string>>
+  readonly who: string
+}
+
+/** How a job ended. */
+export interface PrewarmResult {
+  readonly warmed: number
+  /** Keys that no rule matches: nothing would ever be done for them. */
+  readonly unmatched: readonly string[]
+}
+
+/** Where jobs to come are kept. */
+export interface PrewarmJobs {
+  /** False where `maxJobs` are kept already. */
+  saveJob(job: PrewarmJob): Promise<boolean>
+  /** The next first. */
+  jobs(): Promise<readonly PrewarmJob[]>
+  /** Takes what is due by `now`; it is due again after `leaseMs`, unless it is deleted before. */
+  takeJobs(now: number, leaseMs: number): Promise<readonly PrewarmJob[]>
+  /** False where there is no such job. */
+  deleteJob(id: string): Promise<boolean>
+}

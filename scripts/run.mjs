@@ -53,6 +53,7 @@ const jobs = {
   demo: () => source('examples/flash-sale/src/demo.ts', rest),
   build: () => inOrder(typecheck, assets, consolePage),
   pack: () => inOrder(typecheck, assets, consolePage, () => run(node, [join(root, 'scripts/pack.mjs'), ...rest])),
+  suites: () => inOrder(typecheck, assets, () => source('test/suites/main.ts', rest)),
   references: () => source('test/references/write.ts', rest),
   check: () => inOrder(lint, typecheck),
   test: () => {

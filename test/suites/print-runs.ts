@@ -11,7 +11,7 @@ export function printRun({ way, results, facts, seconds, isCutOff }: SuiteRun): 
   const hot =
     facts === undefined
       ? ''
-      : `; ${facts.clients} clients protected, ${facts.refused} refused, ${facts.keys} keys hot, ${facts.localHits} reads from memory, ${facts.copyReads} from copies`
+      : `; ${facts.clients} clients protected, ${facts.refused} refused, ${facts.keys} keys hot, ${facts.loads} loads, ${facts.localHits} reads from memory, ${facts.copyReads} from copies`
   const end = isCutOff ? ' (cut off)' : ''
   print(`${way}: ${passed} passed, ${failed} failed, ${skipped} skipped in ${seconds.toFixed(0)} s${end}${hot}`)
 }

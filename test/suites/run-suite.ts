@@ -36,6 +36,8 @@ export interface SuiteFacts {
   readonly refused: number
   /** Keys that were made hot. */
   readonly keys: number
+  /** Replies that were read to be kept, and reads that these answered. */
+  readonly loads: number
   readonly localHits: number
   readonly copyReads: number
   readonly warnings: readonly string[]
@@ -157,6 +159,7 @@ function readFacts(file: string): SuiteFacts | undefined {
   return {
     clients: sum('clients'),
     refused: sum('refused'),
+    loads: sum('loads'),
     localHits: sum('localHits'),
     copyReads: sum('copyReads'),
     keys: sum('keys'),

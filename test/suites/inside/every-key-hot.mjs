@@ -42,7 +42,7 @@ export function makeEveryKeyHot(strategyOf, onCluster = () => {}) {
       claim(name)
       isClaiming = false
     }
-    const get = Map.prototype.get.bind(hot)
+    const get = hot.get.bind(hot)
     hot.get = (name) => {
       const found = get(name)
       if (found !== undefined || isClaiming) return found
@@ -54,9 +54,11 @@ export function makeEveryKeyHot(strategyOf, onCluster = () => {}) {
     const find = byBytes.find.bind(byBytes)
     byBytes.find = (bytes, start, end, hash) => {
       const found = find(bytes, start, end, hash)
-      if (found !== undefined) return found
+      if (found !== undefined || isClaiming) return found
       claimed(keyName(bytes.subarray(start, end)))
-      return find(bytes, start, end, hash)
+      const made = find(bytes, start, end, hash)
+      if (made !== undefined) keys.add(made)
+      return made
     }
   }
 }

@@ -10,7 +10,7 @@ const order = JSON.parse(process.env['FIREBREAK_SUITE'])
 const clusters = new Map()
 makeEveryKeyHot(strategies[order.way], (cluster, keys) => clusters.set(cluster, keys))
 
-const facts = { clients: 0, refused: 0, keys: 0, localHits: 0, copyReads: 0, warnings: [] }
+const facts = { clients: 0, refused: 0, keys: 0, loads: 0, localHits: 0, copyReads: 0, warnings: [] }
 const wrapped = new WeakMap()
 
 function protectClient(client) {
@@ -32,12 +32,18 @@ function protectClient(client) {
   return client
 }
 
+// Pipelines send commands too, but connect to nothing.
+function isClientClass(value) {
+  const prototype = typeof value === 'function' ? value.prototype : undefined
+  return typeof prototype?.sendCommand === 'function' && typeof prototype.connect === 'function'
+}
+
 const makers = new Set(['createClient', 'createCluster', 'createSentinel', 'createClientPool', 'create'])
 
 /** Classes and factories of clients as ones that protect what they make; anything else as it is. */
 function wrap(value, name) {
   if (typeof value !== 'function') return value
-  const isClass = typeof value.prototype?.sendCommand === 'function'
+  const isClass = isClientClass(value)
   const isMaker = makers.has(name) || name === 'factory'
   if (!isClass && !isMaker) return value
   const known = wrapped.get(value)
@@ -66,7 +72,7 @@ function wrapMember(target, key) {
 
 function wrapExports(exports) {
   if ((typeof exports !== 'object' && typeof exports !== 'function') || exports === null) return exports
-  if (typeof exports === 'function' && typeof exports.prototype?.sendCommand === 'function') return wrap(exports)
+  if (isClientClass(exports)) return wrap(exports)
   const known = wrapped.get(exports)
   if (known !== undefined) return known
   const made = new Proxy(exports, { get: wrapMember })
@@ -102,6 +108,7 @@ process.on('exit', () => {
   for (const [{ tally }, keys] of clusters) {
     facts.keys += keys.size
     for (const counts of [tally, tally.totals, ...keys]) {
+      facts.loads += counts.loads ?? counts.loadCount
       facts.localHits += counts.localHits
       facts.copyReads += counts.copyReads
     }

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { ensureNode, ensureOlderNodes, ensurePackages, ensureServers, root } from './setup.mjs'
+import { testServers } from './test-servers.mjs'
 
 const [job, ...rest] = process.argv.slice(2)
 const bin = (name) => join(root, 'node_modules', '.bin', name)
@@ -53,6 +54,8 @@ const jobs = {
   demo: () => source('examples/flash-sale/src/demo.ts', rest),
   build: () => inOrder(typecheck, assets, consolePage),
   pack: () => inOrder(typecheck, assets, consolePage, () => run(node, [join(root, 'scripts/pack.mjs'), ...rest])),
+  suites: () => inOrder(typecheck, assets, () => source('test/suites/main.ts', rest)),
+  'test:servers': () => inOrder(typecheck, assets, consolePage, () => testServers(node, rest)),
   references: () => source('test/references/write.ts', rest),
   chaos: () => source('test/chaos/run-chaos.ts', rest),
   check: () => inOrder(lint, typecheck),

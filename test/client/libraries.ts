@@ -1,5 +1,6 @@
 import { Cluster as Cluster6, Redis as Redis6 } from 'ioredis'
 import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis5'
+import { Cluster as ClusterOfValkey, Redis as RedisOfValkey } from 'iovalkey'
 import {
   createClient as createClient6,
   createCluster as createCluster6,
@@ -242,6 +243,7 @@ function openIoredis(
 type Constructor = new (...args: never[]) => unknown
 const ioredis6 = [Redis6, Cluster6] as Constructor[] as [never, never]
 const ioredis5 = [Redis5, Cluster5] as Constructor[] as [never, never]
+const iovalkey = [RedisOfValkey, ClusterOfValkey] as Constructor[] as [never, never]
 const nodeRedis6 = { client: createClient6, cluster: createCluster6, sentinel: createSentinel6 } as NodeRedisFactories
 const nodeRedis5 = {
   client: createClient5,
@@ -253,6 +255,7 @@ const nodeRedis5 = {
 export const libraries: Readonly<Record<string, Open>> = {
   'ioredis 6': openIoredis(...ioredis6),
   'ioredis 5': openIoredis(...ioredis5),
+  iovalkey: openIoredis(...iovalkey),
   'node-redis 6': openNodeRedis(nodeRedis6),
   'node-redis 5': openNodeRedis(nodeRedis5),
 }
@@ -263,6 +266,7 @@ export const dialects: Readonly<Record<string, Open>> = {
   'ioredis 6 with RESP2': openIoredis(...ioredis6, { protocol: 2 }),
   'ioredis 6 with RESP3 replies': openIoredis(...ioredis6, { replyMapping: 'resp3' }),
   'ioredis 5': openIoredis(...ioredis5),
+  iovalkey: openIoredis(...iovalkey),
   'node-redis 6': openNodeRedis(nodeRedis6),
   'node-redis 6 with RESP2': openNodeRedis(nodeRedis6, 2),
   'node-redis 5': openNodeRedis(nodeRedis5),

@@ -25,9 +25,20 @@ export {
   type RedisServer,
   type RedisServerOptions,
   redisCli,
+  redisKind,
+  redisProgram,
   startCluster,
   startRedis,
 } from './servers/redis-server.ts'
+export {
+  type CapabilityName,
+  capabilities,
+  hasCapability,
+  isAtLeast,
+  parseServerKind,
+  type ServerKind,
+  serverKindOf,
+} from './servers/server-kind.ts'
 export { startZooKeeper, type ZooKeeperServer, type ZooKeeperServerOptions } from './servers/zookeeper-server.ts'
 export { Chance } from './simulation/chance.ts'
 export { EventLog } from './simulation/event-log.ts'

@@ -4,6 +4,7 @@ import { promisify } from 'node:util'
 import { freePort, freePorts } from '../net/free-port.ts'
 import { type GuardedChild, startChild, temporaryFolder } from '../process/child.ts'
 import { waitFor } from '../time/wait-for.ts'
+import { isAtLeast, type ServerKind, serverKindOf } from './server-kind.ts'
 
 const execute = promisify(execFile)
 
@@ -24,6 +25,14 @@ export function redisProgram(): string {
   return process.env['FIREBREAK_REDIS_SERVER'] ?? 'redis-server'
 }
 
+/** Which server tests run on. */
+export function redisKind(): ServerKind {
+  return serverKindOf(redisProgram())
+}
+
+/** Some options are younger than the oldest server that is supported. */
+const hasNewOptions = (program: string) => isAtLeast(serverKindOf(program), [7, 0])
+
 /** A real redis-server on loopback that dies with this process. */
 export interface RedisServer {
   readonly host: '127.0.0.1'
@@ -41,11 +50,12 @@ export interface RedisServer {
 /** Starts a Redis without persistence on a free port and waits until it answers. */
 export async function startRedis(options: RedisServerOptions = {}): Promise<RedisServer> {
   const folder = options.folder ?? temporaryFolder('redis')
+  const program = options.program ?? redisProgram()
   // Somebody may take the free port between our look and the server's bind: then look again.
   for (let attempt = 0; ; attempt++) {
     const port = options.port ?? (await freePort())
     const child = startChild(
-      options.program ?? redisProgram(),
+      program,
       [
         '--port',
         String(port),
@@ -59,8 +69,7 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
         'no',
         '--daemonize',
         'no',
-        '--enable-debug-command',
-        'yes',
+        ...(hasNewOptions(program) ? ['--enable-debug-command', 'yes'] : []),
         ...(options.args ?? []),
       ],
       { cwd: folder },
@@ -124,6 +133,15 @@ export interface RedisCluster {
   stop(): Promise<void>
 }
 
+/** A port and its bus; before Redis 7.0 the bus is 10,000 above, and the port must leave room for that. */
+export async function clusterPorts(): Promise<[port: number, busPort: number | undefined]> {
+  if (hasNewOptions(redisProgram())) return (await freePorts(2)) as [number, number]
+  for (;;) {
+    const port = await freePort()
+    if (port + 10_000 < 65_536) return [port, undefined]
+  }
+}
+
 /** Starts a cluster of masters (and replicas of each) and waits until every node says that it is whole. */
 export async function startCluster(
   options: { masters?: number; replicas?: number; args?: readonly string[] } = {},
@@ -132,15 +150,14 @@ export async function startCluster(
   const count = masters * (1 + replicas)
   const nodes: RedisServer[] = []
   for (let index = 0; index < count; index++) {
-    const [port, busPort] = await freePorts(2)
+    const [port, busPort] = await clusterPorts()
     nodes.push(
       await startRedis({
-        port: port!,
+        port,
         args: [
           '--cluster-enabled',
           'yes',
-          '--cluster-port',
-          String(busPort),
+          ...(busPort === undefined ? [] : ['--cluster-port', String(busPort)]),
           // With nobody to fail over to, a node that is slow for a moment must not take the cluster down.
           '--cluster-node-timeout',
           replicas === 0 ? '10000' : '1500',

@@ -1,0 +1,84 @@
+// Stands in for docker where a suite starts its servers with it: containers become processes of the installed server,
+// in the proxy's way those that are no node of a cluster stand behind a proxy.
+import { spawn } from 'node:child_process'
+import { closeSync, mkdtempSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const [verb, ...words] = process.argv.slice(2)
+const folder = () => mkdtempSync(join(tmpdir(), 'firebreak-suite-'))
+
+/** Starts a process that outlives this one; gives its id. */
+function start(program, args, cwd) {
+  const output = openSync(join(cwd, 'output'), 'a')
+  const child = spawn(program, args, { cwd, detached: true, stdio: ['ignore', output, output] })
+  child.unref()
+  closeSync(output)
+  return child.pid
+}
+
+const answers = (port) =>
+  new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.on('connect', () => resolve(true)).on('error', () => resolve(false))
+    socket.on('close', () => {}).setTimeout(500, () => socket.destroy())
+    socket.once('connect', () => socket.end())
+  })
+
+const freePort = () =>
+  new Promise((resolve) => {
+    const server = createServer().listen(0, '127.0.0.1', () => {
+      const { port } = server.address()
+      server.close(() => resolve(port))
+    })
+  })
+
+async function run() {
+  const settings = new Map()
+  const mounts = []
+  let at = 0
+  for (; at < words.length && words[at].startsWith('-'); at++) {
+    if (words[at] === '-e') settings.set(...words[++at].split(/=(.*)/s, 2))
+    else if (words[at] === '-v') mounts.push(words[++at].split(':')[0])
+    else if (words[at] === '--network') at++
+  }
+  const args = words.slice(at + 1)
+  const port = settings.get('PORT')
+  if (port === undefined || settings.has('TLS_ENABLED')) throw new Error('only plain servers can be started here')
+  const server = process.env['FIREBREAK_REDIS_SERVER'] ?? 'redis-server'
+  const cwd = folder()
+  const pids = []
+  if (mounts.length > 0) {
+    const file = join(cwd, 'sentinel.conf')
+    writeFileSync(file, readFileSync(mounts[0]))
+    pids.push(start(server, [file, '--sentinel'], cwd))
+  } else {
+    const isBehindProxy = process.env['FIREBREAK_SUITE_PROXY'] !== undefined && !args.includes('--cluster-enabled')
+    const own = isBehindProxy ? String(await freePort()) : port
+    const shape = ['--port', own, '--save', '', '--dir', cwd, '--enable-debug-command', 'yes', '--protected-mode', 'no']
+    pids.push(start(server, [...shape, ...args], cwd))
+    while (!(await answers(own))) await new Promise((resolve) => setTimeout(resolve, 20))
+    if (isBehindProxy) {
+      pids.push(start(process.execPath, [process.env['FIREBREAK_SUITE_PROXY'], port, own], cwd))
+      while (!(await answers(port))) await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  }
+  process.stdout.write(`${pids.join('-')}\n`)
+}
+
+if (verb === 'run') {
+  run().catch(({ message }) => {
+    process.stderr.write(`${message}\n`)
+    process.exit(1)
+  })
+} else if (verb === 'rm') for (const pid of words.at(-1).split('-')) end(Number(pid))
+else process.exit(1)
+
+function end(pid) {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch {
+    // It has ended by itself.
+  }
+}

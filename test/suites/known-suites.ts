@@ -1,0 +1,99 @@
+import { join } from 'node:path'
+import { readHiredis, readJunit, readLines, readTcl, readVitest } from './read-results.ts'
+import { type Suite, type SuitePlace, ways } from './suite.ts'
+
+const inside = (name: string) => join(import.meta.dirname, 'inside', name)
+const text = (value: string) => value.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+const program = (folder: string, name: string) => join(folder, 'node_modules', '.bin', name)
+const lines = { FIREBREAK_SUITE_RESULTS: '' }
+const mochaEnv = ({ results }: SuitePlace) => ({ ...lines, FIREBREAK_SUITE_RESULTS: results })
+const mochaReporter = ['--reporter', inside('mocha-reporter.cjs')]
+
+/** The suites that the runner knows, by the name that the command line takes. */
+export const suites: Readonly<Record<string, Suite>> = {
+  /** Any folder with tests for `node --test` (`*.test.cjs`) that take their clients from its `lib`. */
+  node: {
+    ways,
+    own: (folder) => `^${text(folder)}/lib/`,
+    command: ({ folder, results }) => ({
+      program: process.execPath,
+      args: ['--test', `--test-reporter=${inside('node-reporter.cjs')}`, `--test-reporter-destination=${results}`],
+      cwd: folder,
+    }),
+    read: readLines,
+  },
+  ioredis: {
+    ways,
+    port: 6379,
+    own: (folder) => `^${text(folder)}/lib/`,
+    command: (place) => ({
+      program: program(place.folder, 'mocha'),
+      args: [
+        '--no-experimental-strip-types',
+        ...mochaReporter,
+        'test/helpers/*.ts',
+        'test/unit/**/*.ts',
+        'test/functional/**/*.ts',
+      ],
+      env: { ...mochaEnv(place), TS_NODE_TRANSPILE_ONLY: 'true', NODE_ENV: 'test' },
+    }),
+    read: readLines,
+  },
+  'node-redis': {
+    ways,
+    startsServers: true,
+    // Its tests stand beside its files, as `*.spec.ts`.
+    own: (folder) => `^${text(folder)}/packages/(?!test-utils/)(?!.*(spec|test-utils)\\.ts$)`,
+    command: (place) => ({
+      program: program(place.folder, 'mocha'),
+      args: ['-r', 'tsx', ...mochaReporter, '--exit', './lib/**/*.spec.ts', '--redis-tag=7.0', '--redis-version=7.0'],
+      env: mochaEnv(place),
+      cwd: join(place.folder, 'packages/client'),
+    }),
+    read: readLines,
+  },
+  bullmq: {
+    ways,
+    port: 6379,
+    packages: ['ioredis', 'redis'],
+    command: ({ folder, results }) => ({
+      program: program(folder, 'vitest'),
+      args: ['run', '--no-file-parallelism', '--reporter=json', `--outputFile=${results}`],
+    }),
+    read: readVitest,
+  },
+  hiredis: {
+    ways: ['plain', 'proxy'],
+    command: ({ folder, port }) => ({
+      program: join(folder, 'hiredis-test'),
+      args: ['-h', '127.0.0.1', '-p', String(port), '--skip-throughput'],
+    }),
+    read: (_, output) => readHiredis(output),
+  },
+  'redis-tcl': {
+    ways: ['plain', 'proxy'],
+    command: ({ folder, port }) => ({
+      program: join(folder, 'runtest'),
+      args: [
+        '--host',
+        '127.0.0.1',
+        '--port',
+        String(port),
+        '--singledb',
+        '--clients',
+        '1',
+        '--tags',
+        '-slow -needs:repl',
+      ],
+    }),
+    read: (_, output) => readTcl(output),
+  },
+  'redis-py': {
+    ways: ['plain', 'proxy'],
+    command: ({ results, port }) => ({
+      program: 'python3',
+      args: ['-m', 'pytest', 'tests', '-q', `--junitxml=${results}`, `--redis-url=redis://127.0.0.1:${port}/0`],
+    }),
+    read: readJunit,
+  },
+}

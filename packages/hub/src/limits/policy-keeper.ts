@@ -24,6 +24,12 @@ export function changeInProcess(service: RuleService): ChangePolicy {
   }
 }
 
+/** What a store that never had a policy begins with. */
+export interface FirstPolicy {
+  readonly policy: Policy
+  readonly origin: string
+}
+
 const lookEveryMs = 1000
 
 /**
@@ -35,6 +41,7 @@ export class PolicyKeeper {
   readonly #store: HubStore
   readonly #runtime: Runtime
   readonly #onTrouble: (error: Error) => void
+  #first: FirstPolicy | undefined
   #timer: TimerHandle | undefined
   #isLooking = false
 
@@ -45,13 +52,15 @@ export class PolicyKeeper {
     this.#onTrouble = onTrouble
   }
 
-  /** Goes on with what the store has; a store that never had a policy begins with the given one. */
-  async open(first: { readonly policy: Policy; readonly origin: string } | undefined): Promise<void> {
-    await this.#takeOver()
-    if (this.#service.version === 0 && first !== undefined)
-      await this.change({ ...first, who: 'file', expected: 0 }).catch(ignoreConflict)
-    if (this.#store.board === undefined) return
+  /**
+   * Goes on with what the store has; a store that never had a policy begins with the given one. A shared store that is
+   * away now is taken over from when it answers.
+   */
+  async open(first: FirstPolicy | undefined): Promise<void> {
+    this.#first = first
+    if (this.#store.board === undefined) return this.#begin()
     this.#timer = this.#runtime.timers.setInterval(() => void this.#look(), lookEveryMs)
+    await this.#look()
   }
 
   /** Stores a version and puts it into force. `FB_POLICY_CONFLICT` where another one than expected is in force. */
@@ -80,6 +89,15 @@ export class PolicyKeeper {
     this.#timer?.cancel()
   }
 
+  async #begin(): Promise<void> {
+    await this.#takeOver()
+    const first = this.#first
+    if (first !== undefined && this.#service.version === 0) {
+      await this.change({ ...first, who: 'file', expected: 0 }).catch(ignoreConflict)
+    }
+    this.#first = undefined
+  }
+
   async #takeOver(): Promise<void> {
     for (const stored of await this.#store.policiesAfter(this.#service.version)) {
       if (stored.version > this.#service.version) this.#service.put(versionOf(stored))
@@ -90,7 +108,7 @@ export class PolicyKeeper {
     if (this.#isLooking) return
     this.#isLooking = true
     try {
-      await this.#takeOver()
+      await this.#begin()
     } catch (error) {
       this.#onTrouble(error as Error)
     } finally {

@@ -34,6 +34,7 @@ export interface AccessTotals {
   readonly writes: number
 }
 
+const nothing: readonly string[] = []
 const asItIs = (name: string) => name
 
 /**
@@ -74,11 +75,9 @@ export class AccessLog {
     return this.#byBytes
   }
 
-  /** True where keys were seen whose outside names the table may have; false the next time. */
-  takeNews(): boolean {
-    const hasNews = this.#redactor?.hasNews === true
-    if (this.#redactor !== undefined) this.#redactor.hasNews = false
-    return hasNews
+  /** The names of keys that got an outside name since the last call: the table may have that. */
+  takeNews(): readonly string[] {
+    return this.#redactor?.takeNews() ?? nothing
   }
 
   /** Counts one access of a key by its name. */
@@ -104,6 +103,11 @@ export class AccessLog {
 
   setRules(rules: readonly Rule[]): void {
     this.#fastPath.setRules(rules)
+  }
+
+  /** True where keys have other names outside this process. */
+  get isRedacting(): boolean {
+    return this.#redactor !== undefined
   }
 
   /** The names that a key of the table has in this process. */

@@ -43,6 +43,8 @@ export interface HubCoreOptions {
   readonly entryTtlMs?: number
   /** How long keys that were hot before a restart stay so without being seen again. @default 5000 */
   readonly restartGraceMs?: number
+  /** Keys that are handled at once; of more, the hottest are, and an alarm names the rule that is too wide. @default 100000 */
+  readonly maxHotKeys?: number
   /** Keys of a cluster that are counted at once, some 100 bytes each. @default 2000000 */
   readonly maxTrackedKeys?: number
   /**
@@ -88,6 +90,7 @@ export function resolveCoreOptions(options: HubCoreOptions): ResolvedCoreOptions
     tickMs: 100,
     entryTtlMs: 60_000,
     restartGraceMs: 5000,
+    maxHotKeys: 100_000,
     maxTrackedKeys: 2_000_000,
     ingestThreads: 0,
     maxBacklogBytes: 64 * 1024 * 1024,

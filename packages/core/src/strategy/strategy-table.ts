@@ -106,10 +106,12 @@ export class StrategyTable {
   }
 
   snapshot(): TableSnapshot {
+    const entries: TableEntry[] = []
+    for (const own of this.#clusters.values()) for (const entry of own.values()) entries.push(entry)
     return {
       epoch: this.#epoch,
       version: this.#version,
-      entries: [...this.entries()],
+      entries,
       rules: this.#rules,
       isOff: this.#isOff,
     }

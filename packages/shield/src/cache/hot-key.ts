@@ -13,6 +13,7 @@ import { lifeOf } from './guard.ts'
 import type { Handling } from './handling.ts'
 import { finish, type Load, type LoadedHandler, Loads } from './load.ts'
 import type { ReadCommand } from './read-command.ts'
+import { ReplySet } from './reply-set.ts'
 import type { SharedByKeys } from './shared-by-keys.ts'
 
 let hotKeys = 0
@@ -72,7 +73,7 @@ export class HotKey implements CopiedKey {
   isTouched = false
   #copyReads = 0
   readonly #shared: SharedByKeys
-  readonly #replies = new Map<string, CachedReply>()
+  readonly #replies = new ReplySet()
   readonly #disk: DiskReplies | undefined
   readonly #loads = new Loads()
   #byteCount = 0

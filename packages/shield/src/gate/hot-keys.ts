@@ -244,8 +244,8 @@ export class HotKeys {
   #serve(name: HotName, change: 1 | -1): void {
     if (!name.isServed) return
     for (const owners of this.#owners.values()) {
-      if (change === 1) owners.add(name.slot)
-      else owners.remove(name.slot)
+      if (change === 1) owners.add(name)
+      else owners.remove(name)
     }
   }
 
@@ -254,7 +254,7 @@ export class HotKeys {
     if (owners === undefined) {
       owners = new SlotOwners(upstream)
       this.#owners.set(upstream, owners)
-      for (const name of this.names.values()) if (name.isServed) owners.add(name.slot)
+      for (const name of this.names.values()) if (name.isServed) owners.add(name)
     }
     return owners
   }

@@ -23,9 +23,9 @@ export class SlotOwners {
     return this.#slotCounts.keys()
   }
 
-  /** One more hot key is in this slot. */
-  add(keySlot: number): void {
-    const slot = this.#slotOf(keySlot)
+  /** One more key is hot. */
+  add(key: { readonly slot: number }): void {
+    const slot = this.#slotOf(key)
     const count = this.#keyCounts.get(slot)
     this.#keyCounts.set(slot, (count ?? 0) + 1)
     if (count !== undefined) return
@@ -35,8 +35,8 @@ export class SlotOwners {
     this.#count(owner, 1)
   }
 
-  remove(keySlot: number): void {
-    const slot = this.#slotOf(keySlot)
+  remove(key: { readonly slot: number }): void {
+    const slot = this.#slotOf(key)
     // `look` lets the slot go when it comes by.
     this.#keyCounts.set(slot, this.#keyCounts.get(slot)! - 1)
   }
@@ -69,8 +69,8 @@ export class SlotOwners {
     return hasMoved
   }
 
-  #slotOf(keySlot: number): number {
-    return this.#upstream.isCluster ? keySlot : 0
+  #slotOf(key: { readonly slot: number }): number {
+    return this.#upstream.isCluster ? key.slot : 0
   }
 
   #count(owner: string | undefined, change: number): void {

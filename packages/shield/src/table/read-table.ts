@@ -36,8 +36,8 @@ function sortEntries(
       if (typeof (entry as TableEntry | null)?.key === 'string') unknown.push(entry as TableEntry)
       continue
     }
-    const read = entryFromJson(entry)
-    if (read !== undefined) entries.push(pool.pooled(read))
+    const read = entryFromJson({ ...entry, strategy: pool.of(entry.strategy) })
+    if (read !== undefined) entries.push(read)
   }
   const first = unknown[0]
   if (first !== undefined) {

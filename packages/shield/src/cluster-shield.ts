@@ -1,4 +1,12 @@
-import type { Invalidation, KeyEffect, Rule, Runtime, TableEntry, WatcherStatus } from '@firebreak/core'
+import {
+  type Invalidation,
+  type KeyEffect,
+  type Rule,
+  type Runtime,
+  secretSeed,
+  type TableEntry,
+  type WatcherStatus,
+} from '@firebreak/core'
 import type { Redis } from '@firebreak/redis'
 import type { HotKey } from './cache/hot-key.ts'
 import { KeptKeys, TouchedKeys } from './cache/key-lists.ts'
@@ -89,7 +97,7 @@ export class ClusterShield {
     const { runtime, upstream, limits, leaseMs, fallbackTtlMs } = options
     this.redisClusterId = options.redisClusterId
     this.#options = options
-    this.#accesses = new AccessLog({ ...options, random: runtime.random })
+    this.#accesses = new AccessLog({ ...options, seed: secretSeed(runtime) })
     this.#watchers = new ClusterWatchers({
       ...options,
       ...runtime,

@@ -1,4 +1,4 @@
-import { type ClaimPayload, isKnownEntry, keyBytes, parseKeyText, RuleSet } from '@firebreak/core'
+import { type ClaimPayload, isKnownEntry, keyBytes, parseKeyText, RuleSet, secretSeed } from '@firebreak/core'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import { SharedHub } from '../board/shared-hub.ts'
 import { openWindows } from '../collect/open-windows.ts'
@@ -62,7 +62,7 @@ export class HotKeys {
     const clock = new DueClock(runtime.clock)
     const totals = new AccessTotals(settings.nodeOfSlot)
     this.totals = totals
-    const windows = openWindows({ ...settings, random: runtime.random, totals })
+    const windows = openWindows({ ...settings, hashSeed: secretSeed(runtime), totals })
     const { engine } = windows
     this.engine = engine
     const review = new StrategyReview(engine, fleet)

@@ -10,7 +10,8 @@ export interface AccessLogOptions {
   readonly serviceId: string
   readonly maxKeys: number
   readonly redactKey: ((key: string) => string) | undefined
-  readonly random: () => number
+  /** The seed of the keys' hashes, which nobody outside knows. */
+  readonly seed: number
   /** One key grows fast: a report is wanted at once. */
   readonly onBurst: () => void
 }
@@ -54,11 +55,11 @@ export class AccessLog {
   readonly hasher: KeyHasher
 
   constructor(options: AccessLogOptions) {
-    const { maxKeys, serviceId, redisClusterId, redactKey, random, onBurst } = options
+    const { maxKeys, serviceId, redisClusterId, redactKey, seed, onBurst } = options
     this.#counter = new AccessCounter({ maxKeys })
     this.#fastPath = new FastPath(serviceId, redisClusterId)
     this.#names = new AccessBuffer(this.#counter, this.#fastPath, onBurst)
-    this.hasher = new KeyHasher(Math.floor(random() * 2 ** 53))
+    this.hasher = new KeyHasher(seed)
     this.#maxKeys = maxKeys
     this.#onBurst = onBurst
     this.#redactor = redactKey === undefined ? undefined : new Redactor(redactKey)

@@ -95,10 +95,10 @@ export async function openShield(): Promise<TestShield> {
 
 /** Makes the key hot anew, handled so; undefined: it is not hot. */
 export function handle(cluster: ClusterShield, strategy: Strategy | undefined): void {
-  cluster.setTable([], 0)
+  cluster.setTable([])
   if (strategy === undefined) return
   const entry = { redisClusterId: 'main', key: hotKey, serviceId: '*', strategy, ruleId: 'r', level: 0, heat: 1 }
-  cluster.setTable([{ ...entry, since: 0, until: 1e15 } as never], 0)
+  cluster.setTable([{ ...entry, since: 0, until: 1e15 } as never])
 }
 
 /** What became of a command. */

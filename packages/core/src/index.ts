@@ -214,6 +214,7 @@ export {
 } from './strategy/strategy-table.ts'
 export { type Clock, steadyClock, systemTimers, type TimerHandle, type Timers, wallClock } from './time/clock.ts'
 export { type Runtime, systemRuntime } from './time/runtime.ts'
+export { secretSeed } from './time/secret-seed.ts'
 export { TimingWheel, type TimingWheelOptions } from './time/timing-wheel.ts'
 export { version } from './version.ts'
 export {

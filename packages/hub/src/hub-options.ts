@@ -43,6 +43,8 @@ export interface HubCoreOptions {
   readonly entryTtlMs?: number
   /** How long keys that were hot before a restart stay so without being seen again. @default 5000 */
   readonly restartGraceMs?: number
+  /** Keys that are handled at once; of more, the hottest are, and an alarm names the rule that is too wide. @default 100000 */
+  readonly maxHotKeys?: number
   /** Accesses a second that one process may count: beyond it is cut off. @default 2000000 */
   readonly maxInstanceAccessesPerSecond?: number
   /** Entries a second that one process may report. @default 100000 */
@@ -96,6 +98,7 @@ export function resolveCoreOptions(options: HubCoreOptions): ResolvedCoreOptions
     tickMs: 100,
     entryTtlMs: 60_000,
     restartGraceMs: 5000,
+    maxHotKeys: 100_000,
     maxInstanceAccessesPerSecond: 2_000_000,
     maxInstanceKeysPerSecond: 100_000,
     maxInstanceClusters: 100,

@@ -1,7 +1,15 @@
-import type { Invalidation, KeyEffect, Rule, Runtime, TableEntry, WatcherStatus } from '@firebreak/core'
+import {
+  type Invalidation,
+  type KeyEffect,
+  type Rule,
+  type Runtime,
+  secretSeed,
+  type TableEntry,
+  type WatcherStatus,
+} from '@firebreak/core'
 import type { Redis } from '@firebreak/redis'
-import type { Handling } from './cache/handling.ts'
 import type { HotKey } from './cache/hot-key.ts'
+import { KeptKeys, TouchedKeys } from './cache/key-lists.ts'
 import { ReplyCaches } from './cache/reply-caches.ts'
 import { Canary } from './canary/canary.ts'
 import { nodesOf } from './copies/place-copies.ts'
@@ -16,10 +24,10 @@ import type { LimitBounds } from './limit/key-limit.ts'
 import { KeyLimits } from './limit/key-limits.ts'
 import { keyEffect } from './status/key-effect.ts'
 import { Tally } from './status/tally.ts'
+import { ClusterTable } from './table/cluster-table.ts'
 import type { Trouble } from './trouble/trouble.ts'
 import { ClusterWatchers } from './watcher/cluster-watchers.ts'
 import { LaneLease } from './watcher/lease.ts'
-import type { TrackingWatcher } from './watcher/tracking-watcher.ts'
 import type { Upstream } from './watcher/upstream.ts'
 
 /** What a cluster's shield is made of. */
@@ -36,6 +44,8 @@ export interface ClusterShieldOptions {
   readonly limits: LimitBounds
   readonly redactKey: ((key: string) => string) | undefined
   readonly runtime: Runtime
+  /** What time it is at the hub. */
+  readonly hubNow: () => number
   readonly trouble: Trouble
   /** Where replies go that memory has no room for. */
   readonly diskTier: DiskTier | undefined
@@ -43,9 +53,12 @@ export interface ClusterShieldOptions {
   readonly onBurst: () => void
 }
 
-const claimHoldMs = 3000
 /** How often the owner of a cached key's slot is asked, on a cluster. */
 const slotPollMs = 500
+/** Slots that are asked about at a time; where more keep replies, they take turns. */
+const maxProbes = 256
+/** How often it is worked out which watchers are needed, even where nothing is known to have changed. */
+const watchersMs = 500
 /** Keys told of in one status. */
 const maxEffects = 5000
 
@@ -70,16 +83,21 @@ export class ClusterShield {
   readonly #keys: HotKeys
   readonly #limits: KeyLimits
   readonly #watchers: ClusterWatchers
-  readonly #claims = new Map<string, Handling>()
+  readonly #table: ClusterTable
+  readonly #kept = new KeptKeys()
+  readonly #touched = new TouchedKeys()
   readonly #hotListeners = new Set<() => void>()
   readonly #canary: Canary
   #probedAt = Number.NEGATIVE_INFINITY
+  #probedTo = 0
+  #watchersAt = Number.NEGATIVE_INFINITY
+  #watchersVersion = -1
 
   constructor(options: ClusterShieldOptions) {
     const { runtime, upstream, limits, leaseMs, fallbackTtlMs } = options
     this.redisClusterId = options.redisClusterId
     this.#options = options
-    this.#accesses = new AccessLog({ ...options, random: runtime.random })
+    this.#accesses = new AccessLog({ ...options, seed: secretSeed(runtime) })
     this.#watchers = new ClusterWatchers({
       ...options,
       ...runtime,
@@ -93,9 +111,18 @@ export class ClusterShield {
       watchers: this.#watchers,
       caches: this.caches,
       limits: this.#limits,
+      kept: this.#kept,
+      touched: this.#touched,
       guards: { lane: this.laneLease, leaseMs, fallbackTtlMs },
     }
     this.#keys = new HotKeys(spaces, upstream, shared, this.tally, this.#accesses)
+    this.#table = new ClusterTable({
+      keys: this.#keys,
+      accesses: this.#accesses,
+      clock: runtime.clock,
+      hubNow: options.hubNow,
+      isRedacting: this.#accesses.isRedacting,
+    })
     this.gate = new Gate(this.#keys, this.tally)
     this.#canary = new Canary({ ...options, ...runtime, everyMs: options.canaryMs })
   }
@@ -142,12 +169,12 @@ export class ClusterShield {
 
   /** True while a key is handled, by the table or by a claim of this process. */
   isHot(name: string): boolean {
-    return this.isActive && this.#keys.handlings.has(name)
+    return this.isActive && this.#keys.names.get(name) !== undefined
   }
 
-  /** What is hot, by its outside name. */
-  *hotNames(): Generator<[outside: string, handling: Handling]> {
-    for (const [name, handling] of this.#keys.handlings) yield [this.#accesses.outside(name), handling]
+  /** How many keys are hot, by strategy and by the group of their outside names. */
+  get hotCounts(): Pick<HotKeys['names'], 'strategies' | 'groups'> {
+    return this.#keys.names
   }
 
   /** Counts one access of a key. */
@@ -179,20 +206,29 @@ export class ClusterShield {
     this.#accesses.setRules(rules)
   }
 
-  /** What is hot now, by the table and by what this process claims itself. Entries of other clusters are passed over. */
-  setTable(entries: Iterable<TableEntry>, hubNow: number): void {
-    const handlings = new Map<string, Handling>()
-    for (const { redisClusterId, key, strategy, ruleId, until } of entries) {
-      if (redisClusterId !== this.redisClusterId || until <= hubNow) continue
-      for (const name of this.#accesses.inside(key)) handlings.set(name, { strategy, ruleId, until, isClaim: false })
-    }
-    for (const [name, claim] of this.#claims) {
-      if (claim.until <= hubNow || handlings.has(name)) this.#claims.delete(name)
-      else handlings.set(name, claim)
-    }
-    this.#keys.setHandlings(handlings)
-    if (this.hasHotKeys === handlings.size > 0) return
-    this.hasHotKeys = handlings.size > 0
+  /** Takes this cluster's part of a table whole; entries of other clusters are passed over. */
+  setTable(entries: Iterable<TableEntry>): void {
+    this.#table.reset(ownEntries(entries, this.redisClusterId))
+    this.#heated()
+  }
+
+  /** Takes what has changed in this cluster's part of the table. */
+  changeTable(set: readonly TableEntry[], removed: readonly string[]): void {
+    for (const key of removed) this.#table.remove(key)
+    for (const entry of set) this.#table.set(entry)
+    this.#heated()
+  }
+
+  /** Without a hub for long, limits end; `entries` is the table of all clusters, for when they hold again. */
+  setLimitsLapsed(areLapsed: boolean, entries: () => Iterable<TableEntry>): void {
+    this.#table.setLimitsLapsed(areLapsed, () => ownEntries(entries(), this.redisClusterId))
+    this.#heated()
+  }
+
+  #heated(): void {
+    const hasHotKeys = this.#keys.names.size > 0
+    if (this.hasHotKeys === hasHotKeys) return
+    this.hasHotKeys = hasHotKeys
     for (const listener of this.#hotListeners) listener()
   }
 
@@ -202,9 +238,13 @@ export class ClusterShield {
     return () => void this.#hotListeners.delete(listener)
   }
 
-  /** True where keys were seen whose outside names the table may have. */
-  takeNews(): boolean {
-    return this.#accesses.takeNews()
+  /** Keys may have been seen whose outside names the table has; `entryOf` is asked. */
+  takeNews(entryOf: (outside: string) => TableEntry | undefined): void {
+    for (const name of this.#accesses.takeNews()) {
+      const entry = entryOf(this.#accesses.outside(name))
+      if (entry !== undefined) this.#table.seen(name, entry)
+    }
+    this.#heated()
   }
 
   /** Ends the interval: each key's counts to `visitor`; gives the accesses of all. */
@@ -217,49 +257,66 @@ export class ClusterShield {
   }
 
   /** Handles a key that this process alone made hot; true where it was not handled before. */
-  claim(name: string, { strategy, ruleId }: Crossing, hubNow: number): boolean {
-    const known = this.#keys.handlings.get(name)
-    if (known !== undefined && !known.isClaim) return false
-    this.#claims.set(name, { strategy, ruleId, until: hubNow + claimHoldMs, isClaim: true })
-    return known === undefined
+  claim(name: string, crossing: Crossing): boolean {
+    const isNew = this.#table.claim(name, crossing)
+    this.#heated()
+    return isNew
   }
 
-  /** Looks after the watchers, often: idle ones rest, a key whose node changed is dropped. */
+  /** Looks after the watchers, often: idle ones rest, a key whose node changed is dropped, one that lapsed let go. */
   tick(): void {
     this.#accesses.flush()
     this.#keys.countReads()
-    const used = new Set<TrackingWatcher>()
-    const slots = new Map<number, HotKey>()
-    for (const hot of this.#keys) {
-      const { space, slot } = hot
-      for (const readSlot of hot.readSlots) {
-        const watcher = this.#watchers.at(space, readSlot)
-        if (watcher !== undefined) used.add(watcher)
-      }
-      hot.copies?.tick()
-      if (!hot.hasReplies) continue
-      if (space.upstream.nodeOf(slot) !== hot.node) hot.drop()
-      else if (space.upstream.isCluster) slots.set(slot, hot)
+    this.#table.tick()
+    this.#heated()
+    this.#keys.tick()
+    this.#canary.tick(this.#kept)
+    const now = this.now()
+    const version = this.#keys.watchersVersion
+    if (version !== this.#watchersVersion || now - this.#watchersAt >= watchersMs) {
+      this.#watchers.setUsed(this.#keys.watchersInUse((space, node) => this.#watchers.of(space, node)))
+      this.#watchersAt = now
+      // Making it may have been the first look at a space's slots.
+      this.#watchersVersion = this.#keys.watchersVersion
     }
-    this.#watchers.setUsed(used)
-    this.#canary.tick(() => this.#keys)
-    if (this.now() - this.#probedAt < slotPollMs) return
-    this.#probedAt = this.now()
-    for (const hot of slots.values()) this.#probe(hot)
+    if (now - this.#probedAt < slotPollMs) return
+    this.#probedAt = now
+    this.#probeSlots()
+  }
+
+  /**
+   * Asks whether the slots of what is kept are still where they were. Keys take turns where there are too many; their slots
+   * are spread over all nodes, so a node that lost all of its own is found out at once all the same.
+   */
+  #probeSlots(): void {
+    const kept = this.#kept
+    const slots = new Set<string>()
+    for (let left = Math.min(kept.size, maxProbes * 4); left > 0 && slots.size < maxProbes; left--) {
+      if (this.#probedTo >= kept.size) this.#probedTo = 0
+      const hot = kept.at(this.#probedTo++)
+      const id = `${hot.space.id} ${hot.slot}`
+      if (!hot.hasReplies) kept.remove(hot)
+      else if (hot.space.upstream.isCluster && !slots.has(id)) {
+        slots.add(id)
+        this.#probe(hot)
+      }
+      if (kept.size === 0) return
+    }
   }
 
   /** Asks the node of a cached key whether the slot is still its own: a cached NIL whose slot moves gets no push. */
   #probe({ watcher, space, slot, bytes }: HotKey): void {
     watcher?.probe(bytes, () => {
       space.upstream.refresh?.()
-      for (const other of space.hot.values()) if (other.slot === slot) other.drop()
+      for (const other of this.#kept) if (other.space === space && other.slot === slot) other.drop()
     })
   }
 
   /** What each hot key's strategy did since the last call. */
   takeEffects(): KeyEffect[] {
     const effects: KeyEffect[] = []
-    for (const hot of this.#keys) {
+    for (const hot of this.#touched.take()) {
+      this.#keys.countReadsOf(hot)
       this.tally.takeKey(hot)
       const outside = this.#accesses.outside(hot.name)
       const effect = effects.length < maxEffects ? keyEffect(this.redisClusterId, outside, hot) : undefined
@@ -280,4 +337,8 @@ export class ClusterShield {
     this.#watchers.stop()
     this.flush()
   }
+}
+
+function* ownEntries(entries: Iterable<TableEntry>, redisClusterId: string): Generator<TableEntry> {
+  for (const entry of entries) if (entry.redisClusterId === redisClusterId) yield entry
 }

@@ -7,9 +7,10 @@ import {
   type HelloPayload,
   keyText,
   type MetricFamily,
+  type Rule,
   rateLimitLapseMs,
   StrategyTable,
-  type TableSnapshot,
+  type TableDelta,
   type TimerHandle,
   type WelcomePayload,
 } from '@firebreak/core'
@@ -28,7 +29,8 @@ import { type ResolvedShieldOptions, resolveShieldOptions, type ShieldOptions } 
 import { buildStatus } from './status/build-status.ts'
 import { shieldFamilies } from './status/shield-families.ts'
 import { readDelta, readSnapshot } from './table/read-table.ts'
-import { TableFile } from './table/table-file.ts'
+import { StrategyPool } from './table/strategy-pool.ts'
+import { type SavedTable, TableFile } from './table/table-file.ts'
 import { guardRuntime } from './trouble/guard.ts'
 import { Trouble } from './trouble/trouble.ts'
 import type { Upstream } from './watcher/upstream.ts'
@@ -61,9 +63,11 @@ export class Shield {
   readonly #sampler: ReportSampler
   readonly #file: TableFile | undefined
   readonly #lane = new Lane()
+  readonly #strategies = new StrategyPool()
   readonly #section = new SectionWriter()
   /** Told of each key that this shield alone found hot, for other shields of the same process (`takeClaim`). */
   onClaim: ((claim: Claim) => void) | undefined
+  #rules: readonly Rule[] = []
   #isOff = false
   /** False while the hub that is connected may not know of a thrown switch. */
   #maySwitchOn = false
@@ -72,7 +76,6 @@ export class Shield {
   #timer: TimerHandle | undefined
   #isBurstPlanned = false
   #statusAt: number
-  #refreshedAt = 0
   #reportedTrouble = 0
   #reportedDrops = 0
 
@@ -103,7 +106,10 @@ export class Shield {
       onDown: () => this.#lane.disconnected(),
     })
     const { tableFile } = this.options
-    this.#file = tableFile === undefined ? undefined : new TableFile(tableFile, this.trouble)
+    this.#file =
+      tableFile === undefined
+        ? undefined
+        : new TableFile(tableFile, () => this.#saved(), { ...runtime, trouble: this.trouble })
     this.#restore()
     this.#link.start()
     this.#timer = timers.setInterval(() => this.#tick(), tickMs)
@@ -152,6 +158,7 @@ export class Shield {
       limits: { processes, maxWaiting, maxWaitMs },
       redactKey,
       runtime,
+      hubNow: () => this.#hubClock.now(),
       trouble: this.trouble,
       diskTier: this.diskTier,
       onBurst: () => this.#burst(),
@@ -159,13 +166,14 @@ export class Shield {
     cluster.isActive = !this.#isOff
     cluster.setRules(this.#table.rules)
     this.#clusters.set(redisClusterId, cluster)
-    this.#refresh()
+    cluster.setTable(this.#entriesForUs())
+    this.#lapseLimits()
     return cluster
   }
 
   /** Another shield of this process found a key hot: it is hot here too, and not looked for again. */
   takeClaim({ redisClusterId, name, crossing }: Claim): void {
-    if (this.#clusters.get(redisClusterId)?.claim(name, crossing, this.#hubClock.now()) === true) this.#refresh()
+    this.#clusters.get(redisClusterId)?.claim(name, crossing)
   }
 
   /** The verdict on a command that could not be judged: our own trouble is not the application's. */
@@ -181,7 +189,7 @@ export class Shield {
     this.#timer = undefined
     this.#report(true)
     this.#sendStatus()
-    if (this.#table.epoch !== '') this.#file?.writeNow(this.#saved())
+    this.#file?.close()
     // Before the keys are dropped: what is to survive stays.
     void this.diskTier?.close()
     for (const cluster of this.#clusters.values()) cluster.close()
@@ -212,15 +220,19 @@ export class Shield {
       case 'snapshot': {
         const snapshot = decodeJsonPayload<'snapshot'>(frame)
         this.#resyncAskedAt = Number.NEGATIVE_INFINITY
-        this.#table.applySnapshot(readSnapshot(snapshot, this.trouble))
+        const { kind } = this.#table.applySnapshot(readSnapshot(snapshot, this.trouble, this.#strategies))
+        if (kind !== 'applied') return
+        for (const cluster of this.#clusters.values()) cluster.setTable(this.#entriesForUs())
         this.#tableChanged()
         return
       }
       case 'delta': {
-        const delta = decodeJsonPayload<'delta'>(frame)
-        const result = this.#table.applyDelta(readDelta(delta, this.trouble))
+        const delta = readDelta(decodeJsonPayload<'delta'>(frame), this.trouble, this.#strategies)
+        const result = this.#table.applyDelta(delta)
         if (result.kind === 'gap') this.#resync(`a delta from version ${delta.from} does not fit`)
-        else if (result.kind === 'applied') this.#tableChanged()
+        if (result.kind !== 'applied') return
+        this.#changeClusters(delta)
+        this.#tableChanged()
         return
       }
       case 'heartbeat':
@@ -295,23 +307,42 @@ export class Shield {
     if (this.#link.send('resync', { reason })) this.#resyncAskedAt = now
   }
 
-  #tableChanged(): void {
-    this.#hearSwitch(this.#table.isOff)
-    for (const cluster of this.#clusters.values()) cluster.setRules(this.#table.rules)
-    this.#sampler.setRules(this.#table.rules)
-    this.#refresh()
-    this.#file?.write(this.#saved())
+  #changeClusters({ set, removed }: TableDelta): void {
+    for (const [id, cluster] of this.#clusters) {
+      const isOwn = ({ redisClusterId }: { readonly redisClusterId: string }) => redisClusterId === id
+      const own = set.filter(isOwn)
+      const gone = [...removed.filter(isOwn), ...own.filter((entry) => !this.#isForUs(entry))]
+      cluster.changeTable(
+        own.filter((entry) => this.#isForUs(entry)),
+        gone.map(({ key }) => key),
+      )
+    }
   }
 
-  /** Works out anew what is hot: entries lapse at their `until`, and a RateLimit without a hub. */
-  #refresh(): void {
-    this.#refreshedAt = this.#clock.now()
+  /** What hangs on the word of one process is for that one. */
+  #isForUs({ onlyInstance }: TableEntry): boolean {
+    return onlyInstance === undefined || onlyInstance === this.options.instanceId
+  }
+
+  *#entriesForUs(): Generator<TableEntry> {
+    for (const entry of this.#table.entries()) if (this.#isForUs(entry)) yield entry
+  }
+
+  #tableChanged(): void {
+    this.#hearSwitch(this.#table.isOff)
+    const { rules } = this.#table
+    if (rules !== this.#rules) {
+      this.#rules = rules
+      for (const cluster of this.#clusters.values()) cluster.setRules(rules)
+      this.#sampler.setRules(rules)
+    }
+    this.#file?.changed()
+  }
+
+  /** A RateLimit lapses without a hub. */
+  #lapseLimits(): void {
     const isAlone = !this.#link.isOpen && this.#clock.now() - this.#link.heardAt > rateLimitLapseMs
-    const { instanceId } = this.options
-    // What hangs on the word of one process is for that one.
-    let entries = [...this.#table.entries()].filter(({ onlyInstance = instanceId }) => onlyInstance === instanceId)
-    if (isAlone) entries = entries.filter(({ strategy }) => strategy.strategy !== 'RateLimit')
-    for (const cluster of this.#clusters.values()) cluster.setTable(entries, this.#hubClock.now())
+    for (const cluster of this.#clusters.values()) cluster.setLimitsLapsed(isAlone, () => this.#entriesForUs())
   }
 
   /** A hub that is cut off from its store may not have heard of a thrown switch: it can only throw it. */
@@ -357,7 +388,7 @@ export class Shield {
     for (const cluster of this.#clusters.values()) cluster.tick()
     this.#reportIfDue()
     this.#link.flush()
-    if (now - this.#refreshedAt >= 1000) this.#refresh()
+    this.#lapseLimits()
     if (now - this.#statusAt >= statusMs) this.#sendStatus()
   }
 
@@ -379,19 +410,20 @@ export class Shield {
     const { redisClusterId } = cluster
     const looksForHot = this.#sampler.isSampling && cluster.hasHotKeys
     const entryOf = looksForHot ? (key: string) => this.#table.get(redisClusterId, key) : undefined
-    let hasClaims = false
     const totalCount = cluster.drain({
       ...sampledRows(this.#section, this.#sampler, entryOf),
       takesPieces: !this.#sampler.isSampling && !isLast,
       onCrossing: (name, outside, crossing) => {
-        if (!cluster.claim(name, crossing, this.#hubClock.now())) return
-        hasClaims = true
+        if (!cluster.claim(name, crossing)) return
         this.onClaim?.({ redisClusterId, name, crossing })
         const { ruleId, heat } = crossing
         this.#link.send('claim', { redisClusterId, key: keyText(outside), ruleId, heat })
       },
     })
-    if (hasClaims || cluster.takeNews()) this.#refresh()
+    cluster.takeNews((outside) => {
+      const entry = this.#table.get(redisClusterId, outside)
+      return entry !== undefined && this.#isForUs(entry) ? entry : undefined
+    })
     return this.#section.finish(redisClusterId, totalCount)
   }
 
@@ -410,7 +442,7 @@ export class Shield {
     this.#reportedTrouble = troubles
   }
 
-  #saved(): { snapshot: TableSnapshot; hubOffsetMs: number } {
+  #saved(): SavedTable {
     // The file outlives this process' steady clock: the offset is to the wall clock.
     const { clock, wallClock } = this.options.runtime
     return {
@@ -420,11 +452,13 @@ export class Shield {
   }
 
   #restore(): void {
-    const saved = this.#file?.read()
+    const saved = this.#file?.read(this.#strategies)
     if (saved === undefined) return
     const { clock, wallClock } = this.options.runtime
     this.#hubClock.restart(saved.hubOffsetMs + wallClock.now() - clock.now())
     this.#table.applySnapshot(saved.snapshot)
+    this.#rules = this.#table.rules
+    this.#sampler.setRules(this.#rules)
     this.#isOff = saved.snapshot.isOff
   }
 }

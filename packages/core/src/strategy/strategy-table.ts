@@ -1,6 +1,6 @@
 import { keyText, parseKeyText } from '../keys/key-text.ts'
 import type { Rule } from '../rules/rule.ts'
-import { entryId, type Strategy, type TableEntry } from './strategy.ts'
+import type { Strategy, TableEntry } from './strategy.ts'
 
 /**
  * The strategy table: the versioned list of hot keys that a hub sends to the shields of the services that touch them.
@@ -40,7 +40,8 @@ export class StrategyTable {
   #version = 0
   #rules: readonly Rule[] = []
   #isOff = false
-  readonly #entries = new Map<string, TableEntry>()
+  /** By cluster and key: an id of both would be one more string for each entry. */
+  readonly #clusters = new Map<string, Map<string, TableEntry>>()
 
   get epoch(): string {
     return this.#epoch
@@ -59,15 +60,17 @@ export class StrategyTable {
   }
 
   get size(): number {
-    return this.#entries.size
+    let size = 0
+    for (const entries of this.#clusters.values()) size += entries.size
+    return size
   }
 
   get(redisClusterId: string, key: string): TableEntry | undefined {
-    return this.#entries.get(entryId(redisClusterId, key))
+    return this.#clusters.get(redisClusterId)?.get(key)
   }
 
-  entries(): IterableIterator<TableEntry> {
-    return this.#entries.values()
+  *entries(): Generator<TableEntry> {
+    for (const entries of this.#clusters.values()) yield* entries.values()
   }
 
   /** Takes a snapshot whole. One of the same epoch with a lower version is an old message and is ignored. */
@@ -77,8 +80,8 @@ export class StrategyTable {
     this.#version = snapshot.version
     this.#rules = snapshot.rules
     this.#isOff = snapshot.isOff
-    this.#entries.clear()
-    for (const entry of snapshot.entries) this.#entries.set(entryId(entry.redisClusterId, entry.key), entry)
+    this.#clusters.clear()
+    for (const entry of snapshot.entries) this.#set(entry)
     return { kind: 'applied' }
   }
 
@@ -87,19 +90,28 @@ export class StrategyTable {
     if (delta.epoch !== this.#epoch || delta.from > this.#version) return { kind: 'gap' }
     if (delta.to <= this.#version) return { kind: 'known' }
     if (delta.from !== this.#version) return { kind: 'gap' }
-    for (const { redisClusterId, key } of delta.removed) this.#entries.delete(entryId(redisClusterId, key))
-    for (const entry of delta.set) this.#entries.set(entryId(entry.redisClusterId, entry.key), entry)
+    for (const { redisClusterId, key } of delta.removed) this.#clusters.get(redisClusterId)?.delete(key)
+    for (const entry of delta.set) this.#set(entry)
     if (delta.rules !== undefined) this.#rules = delta.rules
     if (delta.isOff !== undefined) this.#isOff = delta.isOff
     this.#version = delta.to
     return { kind: 'applied' }
   }
 
+  #set(entry: TableEntry): void {
+    const { redisClusterId, key } = entry
+    const entries = this.#clusters.get(redisClusterId)
+    if (entries === undefined) this.#clusters.set(redisClusterId, new Map([[key, entry]]))
+    else entries.set(key, entry)
+  }
+
   snapshot(): TableSnapshot {
+    const entries: TableEntry[] = []
+    for (const own of this.#clusters.values()) for (const entry of own.values()) entries.push(entry)
     return {
       epoch: this.#epoch,
       version: this.#version,
-      entries: [...this.#entries.values()],
+      entries,
       rules: this.#rules,
       isOff: this.#isOff,
     }

@@ -11,7 +11,8 @@ export interface WindowsOptions {
   readonly ingestThreads: number
   readonly maxTrackedKeys: number
   readonly totals: AccessTotals
-  readonly random: () => number
+  /** The seed of the keys' hashes, against keys that were chosen to collide. */
+  readonly hashSeed: number
 }
 
 /** The hub's windows, and the way of reports into them once there is somebody to decide. */
@@ -25,10 +26,8 @@ export function openWindows({
   ingestThreads: count,
   maxTrackedKeys: maxKeys,
   totals,
-  random,
+  hashSeed,
 }: WindowsOptions): Windows {
-  // Against keys that were chosen to collide.
-  const hashSeed = Math.floor(random() * 2 ** 53)
   if (count === 0) {
     const counts = new CountedClusters<NearKey>({ maxKeys, hashSeed })
     return { engine: new NearKeys(counts), openIntake: (rooms, rules) => new LocalIntake(rooms, counts, rules) }

@@ -1,4 +1,4 @@
-import { type ClaimPayload, isKnownEntry, keyBytes, parseKeyText, RuleSet } from '@firebreak/core'
+import { type ClaimPayload, isKnownEntry, keyBytes, parseKeyText, RuleSet, secretSeed } from '@firebreak/core'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import { SharedHub } from '../board/shared-hub.ts'
 import { openWindows } from '../collect/open-windows.ts'
@@ -18,6 +18,7 @@ import type { StoredEntry } from '../store/hub-store.ts'
 import type { Journal } from '../store/journal.ts'
 import { DueClock } from '../threads/due-clock.ts'
 import { AccessTotals } from './access-totals.ts'
+import { CappedTable } from './capped-table.ts'
 import { chooseByLoad } from './choose-strategy.ts'
 import { Decider } from './decider.ts'
 import type { HeatDecider } from './heat-decider.ts'
@@ -48,6 +49,7 @@ export class HotKeys {
   readonly recorder = new HeatRecorder()
   readonly #options: HotKeysOptions
   readonly #review: StrategyReview
+  readonly #capped: CappedTable
   readonly #shared: SharedHub | undefined
   /** The rules that the windows go by. */
   #rules = new RuleSet([])
@@ -60,16 +62,17 @@ export class HotKeys {
     const clock = new DueClock(runtime.clock)
     const totals = new AccessTotals(settings.nodeOfSlot)
     this.totals = totals
-    const windows = openWindows({ ...settings, random: runtime.random, totals })
+    const windows = openWindows({ ...settings, hashSeed: secretSeed(runtime), totals })
     const { engine } = windows
     this.engine = engine
     const review = new StrategyReview(engine, fleet)
     this.#review = review
+    this.#capped = new CappedTable(delivery, alarms, settings.maxHotKeys)
     const deciding = {
       ...settings,
       clock,
       random: runtime.random,
-      sink: delivery,
+      sink: this.#capped,
       totals,
       processCount: (services: ReadonlySet<string>) => fleet.hosts.countOf(services),
       chooseStrategy:
@@ -169,6 +172,7 @@ export class HotKeys {
     const { fleet, delivery } = this.#options
     this.engine.sweep(now)
     this.#review.judge(this.decider, now)
+    this.#capped.review(now)
     delivery.flush()
     const { redis, local, copies, limited, writes } = fleet.traffic.latest(now)
     this.recorder.record(this.engine, redis + local + copies + limited + writes, now)

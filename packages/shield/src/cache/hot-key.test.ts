@@ -8,6 +8,7 @@ import type { ReadingHandler, TrackingWatcher } from '../watcher/tracking-watche
 import type { Upstream } from '../watcher/upstream.ts'
 import type { CachedReply } from './cached-reply.ts'
 import { HotKey } from './hot-key.ts'
+import { KeptKeys, TouchedKeys } from './key-lists.ts'
 import { readCommand } from './read-command.ts'
 import { ReplyCaches } from './reply-caches.ts'
 import type { SharedByKeys } from './shared-by-keys.ts'
@@ -31,6 +32,8 @@ function setUp(strategy: Strategy = defaultLocalCache, rightsMs?: number) {
     watchers: { at: () => watcher },
     guards: { leaseMs: 300, lane: new LaneLease(), fallbackTtlMs: 100 },
     caches: new ReplyCaches(),
+    kept: new KeptKeys(),
+    touched: new TouchedKeys(),
     limits: { of: () => ({ keepsLast: true }) as KeyLimit },
     diskTier: undefined,
   }

@@ -13,6 +13,7 @@ import { lifeOf } from './guard.ts'
 import type { Handling } from './handling.ts'
 import { finish, type Load, type LoadedHandler, Loads } from './load.ts'
 import type { ReadCommand } from './read-command.ts'
+import { ReplySet } from './reply-set.ts'
 import type { SharedByKeys } from './shared-by-keys.ts'
 
 let hotKeys = 0
@@ -44,8 +45,6 @@ export class HotKey implements CopiedKey {
   uncounted = 0
   localHits = 0
   redisReads = 0
-  /** Reads that a copy answered. */
-  copyReads = 0
   bytesSaved = 0
   loadCount = 0
   loadMs = 0
@@ -60,21 +59,28 @@ export class HotKey implements CopiedKey {
   cacheSlot = 0
   /** The key's copies, where its strategy is RedundantKeys. */
   copies: CopySet | undefined
+  /** True while a timer is set that looks after the copies. */
+  areCopiesTimed = false
   /** The limit on the key, where its strategy is RateLimit. */
   limit: KeyLimit | undefined
   /** What its admitted reads brought. Of this key space alone: the limit is for all users, what they may read is not. */
   #last: LastReplies | undefined
   /** The node whose watcher guards the replies. */
   node: string | undefined
+  /** Its place among the keys that keep replies; -1 where it has none. */
+  keptAt = -1
+  /** True where something was counted since the counters were last taken. */
+  isTouched = false
+  #copyReads = 0
   readonly #shared: SharedByKeys
-  readonly #replies = new Map<string, CachedReply>()
+  readonly #replies = new ReplySet()
   readonly #disk: DiskReplies | undefined
   readonly #loads = new Loads()
   #byteCount = 0
 
-  constructor(name: string, space: KeySpace, handling: Handling, shared: SharedByKeys) {
+  constructor(name: string, space: KeySpace, handling: Handling, shared: SharedByKeys, bytes = keyBytes(name)) {
     this.name = name
-    this.bytes = keyBytes(name)
+    this.bytes = bytes
     this.slot = keySlotOfBytes(this.bytes)
     this.space = space
     this.cacheId = `${space.id} ${name}`
@@ -93,11 +99,6 @@ export class HotKey implements CopiedKey {
   /** True where reads of this key are answered by the shield: from memory or by copies. */
   get isServed(): boolean {
     return this.isCached || this.copies !== undefined || this.limit?.keepsLast === true
-  }
-
-  /** The slots whose nodes' watchers must stay awake: a connection that rests is not known to be dead. */
-  get readSlots(): readonly number[] {
-    return this.copies?.slots ?? (this.isServed ? [this.slot] : [])
   }
 
   /** False where the strategy says that a value is served until its TTL, whatever happens to the key. */
@@ -119,6 +120,7 @@ export class HotKey implements CopiedKey {
   /** The key is no longer hot: what is kept of it goes, here and on the servers. */
   close(): void {
     this.drop()
+    this.#shared.kept.remove(this)
     this.copies?.close()
     this.copies = undefined
   }
@@ -127,16 +129,47 @@ export class HotKey implements CopiedKey {
   #equip(): void {
     this.copies?.close()
     const { strategy } = this.handling
-    this.limit = strategy.strategy === 'RateLimit' ? this.#shared.limits.of(this.space, this.name, strategy) : undefined
+    const { limits } = this.#shared
+    const touch = () => this.touch()
+    this.limit = strategy.strategy === 'RateLimit' ? limits.of(this.space, this.name, strategy, touch) : undefined
     this.#last = this.limit?.keepsLast ? new LastReplies() : undefined
     this.copies = strategy.strategy === 'RedundantKeys' ? new CopySet(this, this.#shared, strategy) : undefined
+  }
+
+  /** Reads that a copy answered. */
+  get copyReads(): number {
+    return this.#copyReads
+  }
+
+  set copyReads(count: number) {
+    this.#copyReads = count
+    this.touch()
+  }
+
+  /** A read could not be answered here and goes to Redis. */
+  bypassed(): void {
+    this.redisReads++
+    this.touch()
+  }
+
+  /** The canary looked: `staleMs` is what it saw. */
+  noteStaleness(staleMs: number): void {
+    this.staleMs = Math.max(this.staleMs ?? 0, staleMs)
+    this.touch()
+  }
+
+  /** Something is counted: whoever takes the counters need not look at the others. */
+  touch(): void {
+    if (this.isTouched) return
+    this.isTouched = true
+    this.#shared.touched.add(this)
   }
 
   /** Starts the effect's counters anew. */
   resetEffect(): void {
     this.localHits = 0
     this.redisReads = 0
-    this.copyReads = 0
+    this.#copyReads = 0
     this.bytesSaved = 0
     this.loadCount = 0
     this.loadMs = 0
@@ -186,6 +219,7 @@ export class HotKey implements CopiedKey {
     if (reply === undefined) return undefined
     this.localHits++
     this.bytesSaved += reply.bytes.length
+    if (!this.isTouched) this.touch()
     this.cache!.touch(this.cacheSlot)
     if (now >= reply.refreshAt) reply.refreshOnce()
     return reply
@@ -200,6 +234,7 @@ export class HotKey implements CopiedKey {
   hitAgain(reply: CachedReply, count: number): void {
     this.localHits += count
     this.bytesSaved += reply.bytes.length * count
+    this.touch()
   }
 
   /**
@@ -232,6 +267,7 @@ export class HotKey implements CopiedKey {
     const { watcher } = this
     if (watcher === undefined || !watcher.canRead) return undefined
     this.redisReads++
+    this.touch()
     this.node = watcher.node
     return watcher
   }
@@ -262,6 +298,7 @@ export class HotKey implements CopiedKey {
       served: (reply) => {
         this.localHits += load.readers.length
         this.bytesSaved += reply.bytes.length * load.readers.length
+        this.touch()
         if (this.#mayKeep(load)) this.#keep(command.id, reply)
         this.#loads.end(command.id, load, reply)
       },
@@ -355,6 +392,8 @@ export class HotKey implements CopiedKey {
   #forget(): void {
     this.#replies.clear()
     this.#byteCount = 0
+    // What is on disk goes without a word: there the key is found out when it is next looked at.
+    if (this.#disk === undefined) this.#shared.kept.remove(this)
   }
 
   #take(
@@ -365,6 +404,7 @@ export class HotKey implements CopiedKey {
     watcher: TrackingWatcher,
   ): CachedReply {
     this.loadCount++
+    this.touch()
     const { guards, runtime } = this.#shared
     this.loadMs += this.#now() - sentAt
     const bounds = { strategy: this.handling.strategy, pttlMs, rightsMs: this.space.upstream.rightsMs }
@@ -391,6 +431,7 @@ export class HotKey implements CopiedKey {
     const before = this.#replies.get(commandId)
     this.#byteCount += replyCost(commandId, reply) - (before === undefined ? 0 : replyCost(commandId, before))
     this.#replies.set(commandId, reply)
+    this.#shared.kept.add(this)
     this.#shared.caches.kept(this, this.#now())
   }
 }

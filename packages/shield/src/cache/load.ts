@@ -12,23 +12,27 @@ export interface Load {
 
 /** The loads of one key that are in flight, by command. */
 export class Loads {
-  readonly #running = new Map<string, Load>()
+  // Most keys have none most of the time.
+  #running: Map<string, Load> | undefined
 
   /** Waits for a command's load; gives the load where it is a new one, which somebody has to carry out. */
   join(commandId: string, reader: LoadedHandler): Load | undefined {
-    const running = this.#running.get(commandId)
+    const running = this.#running?.get(commandId)
     if (running !== undefined) {
       running.readers.push(reader)
       return undefined
     }
     const load: Load = { readers: [reader], isPoisoned: false }
+    this.#running ??= new Map()
     this.#running.set(commandId, load)
     return load
   }
 
   /** Nobody joins this load any more. */
   leave(commandId: string, load: Load): void {
-    if (this.#running.get(commandId) === load) this.#running.delete(commandId)
+    if (this.#running?.get(commandId) !== load) return
+    this.#running.delete(commandId)
+    if (this.#running.size === 0) this.#running = undefined
   }
 
   end(commandId: string, load: Load, reply: CachedReply | undefined): void {
@@ -38,8 +42,9 @@ export class Loads {
 
   /** Nobody joins the loads that are in flight, and what they bring is not kept. */
   poison(): Load[] {
+    if (this.#running === undefined) return []
     const loads = [...this.#running.values()]
-    this.#running.clear()
+    this.#running = undefined
     for (const load of loads) load.isPoisoned = true
     return loads
   }

@@ -4,6 +4,7 @@ import type { KeyLimits } from '../limit/key-limits.ts'
 import type { Trouble } from '../trouble/trouble.ts'
 import type { ClusterWatchers } from '../watcher/cluster-watchers.ts'
 import type { Guards } from './guard.ts'
+import type { KeptKeys, TouchedKeys } from './key-lists.ts'
 import type { ReplyCaches } from './reply-caches.ts'
 
 /** What all hot keys of one Redis work with. */
@@ -18,6 +19,10 @@ export interface SharedByKeys {
   readonly guards: Guards
   /** What bounds the replies in memory. */
   readonly caches: ReplyCaches
+  /** The keys that keep replies. */
+  readonly kept: KeptKeys
+  /** The keys of which something was counted. */
+  readonly touched: TouchedKeys
   readonly limits: Pick<KeyLimits, 'of'>
   /** Where replies go that memory has no room for. */
   readonly diskTier: DiskTier | undefined

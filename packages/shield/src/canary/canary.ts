@@ -1,6 +1,7 @@
 import { type Clock, encodeCommand, isErrorReply, RespClient, type TimerHandle, type Timers } from '@firebreak/core'
 import type { CachedReply } from '../cache/cached-reply.ts'
 import type { HotKey } from '../cache/hot-key.ts'
+import type { KeptKeys } from '../cache/key-lists.ts'
 import type { KeySpace } from '../gate/key-space.ts'
 import { guardPipe } from '../trouble/guard.ts'
 import type { Trouble } from '../trouble/trouble.ts'
@@ -27,6 +28,8 @@ export interface CanaryOptions {
 const bypassMs = 10_000
 /** How long Redis may take to answer a look; then it is of no use. */
 const answerMs = 5000
+/** Keys that are tried, of those that keep replies, until one can be looked at. */
+const chooseAttempts = 32
 
 /**
  * Measures staleness instead of believing in it: now and then it reads one cached key from Redis on a connection of its
@@ -49,11 +52,11 @@ export class Canary {
   }
 
   /** Looks at one of the keys, where it is time for that. */
-  tick(hotKeys: () => Iterable<HotKey>): void {
+  tick(kept: KeptKeys): void {
     const { everyMs, clock } = this.#options
     if (everyMs <= 0 || this.#isLooking || clock.now() < this.#nextAt) return
     this.#nextAt = clock.now() + this.#pause()
-    const target = this.#choose(hotKeys())
+    const target = this.#choose(kept)
     if (target !== undefined) this.#look(target)
   }
 
@@ -68,16 +71,13 @@ export class Canary {
     return this.#options.everyMs * (0.5 + this.#options.random())
   }
 
-  #choose(hotKeys: Iterable<HotKey>): CanaryTarget | undefined {
-    let chosen: CanaryTarget | undefined
-    let seen = 0
-    for (const hot of hotKeys) {
+  #choose(kept: KeptKeys): CanaryTarget | undefined {
+    for (let attempt = 0; attempt < chooseAttempts && kept.size > 0; attempt++) {
+      const hot = kept.at(Math.floor(this.#options.random() * kept.size))
       const target = hot.pendingWrites === 0 ? hot.bareReply() : undefined
-      if (target === undefined || !this.#isServed({ hot, ...target })) continue
-      seen++
-      if (this.#options.random() * seen < 1) chosen = { hot, ...target }
+      if (target !== undefined && this.#isServed({ hot, ...target })) return { hot, ...target }
     }
-    return chosen
+    return undefined
   }
 
   #look(target: CanaryTarget): void {
@@ -99,7 +99,7 @@ export class Canary {
     const connection = await this.#connect(space, node)
     const bytes = await connection.ask(encodeCommand([commandId, hot.bytes]))
     if (this.#isClosed || isErrorReply(bytes)) return
-    if (Buffer.compare(bytes, reply.bytes) === 0) noteStaleness(hot, 0)
+    if (Buffer.compare(bytes, reply.bytes) === 0) hot.noteStaleness(0)
     else this.#awaitEnd(target, this.#options.clock.now())
   }
 
@@ -130,7 +130,7 @@ export class Canary {
     const { hot } = target
     const staleMs = this.#options.clock.now() - knownAt
     if (!this.#isServed(target)) {
-      noteStaleness(hot, staleMs)
+      hot.noteStaleness(staleMs)
       return
     }
     if (staleMs > this.#allowedMs(hot)) {
@@ -153,7 +153,7 @@ export class Canary {
   }
 
   #refuse(hot: HotKey, staleMs: number): void {
-    noteStaleness(hot, staleMs)
+    hot.noteStaleness(staleMs)
     hot.drop()
     hot.bypassUntil = this.#options.clock.now() + bypassMs
     this.#options.trouble.note(
@@ -161,8 +161,4 @@ export class Canary {
       `a value under rule ${hot.handling.ruleId} was still served ${Math.round(staleMs)} ms after Redis had another; its key is read from Redis for ${bypassMs / 1000} s`,
     )
   }
-}
-
-function noteStaleness(hot: HotKey, staleMs: number): void {
-  hot.staleMs = Math.max(hot.staleMs ?? 0, staleMs)
 }

@@ -11,7 +11,7 @@ import { copyReadReplies, encodeCopyRead, parseCopyRead } from './copy-read.ts'
 import { encodeScript } from './copy-script.ts'
 import { markerOf, ownershipOf, refresherOf, versionOf } from './own-names.ts'
 import { decodeAnswer, type Picture, pictureOf } from './picture.ts'
-import { byNode, nodesOf, type PlacedCopy, placeCopies } from './place-copies.ts'
+import { byNode, type PlacedCopy, placeCopies, recentNodesOf } from './place-copies.ts'
 
 /** A read that is not answered: it waits for a picture, or a copy was asked. */
 interface PendingRead {
@@ -38,6 +38,8 @@ const electionMs = 3000
 const counterMs = 3_600_000
 /** Who asks in vain is no refresher for the moment, and asks again soon. */
 const electionRetryMs = 100
+/** The longest time for which nobody looks whether a copy's slot has moved. */
+const restMs = 500
 /** Random choices before the copies are gone through one by one. */
 const pickAttempts = 16
 
@@ -212,15 +214,21 @@ export class CopySet {
     for (const read of this.#waiting.splice(0)) if (!serve(read)) this.#giveBack(read)
   }
 
-  /** Looks after the election, the names and the markers; several times a second. */
-  tick(): void {
-    if (this.#isClosed) return
+  /** Looks after the election, the names and the markers; gives the milliseconds until that is to be done again. */
+  tick(): number {
+    if (this.#isClosed) return restMs
     const now = this.#shared.runtime.clock.now()
     this.#place()
     if (this.#seenVersion === Number.POSITIVE_INFINITY && !this.#isCatchingUp) this.#catchUp()
     if (!this.#canFollow) this.#resign()
     else if (now - this.#electedAt >= electionMs / 3) this.#elect(now)
     if (this.#isRefresher && now - this.#renewedAt >= renewMs) this.#renew(now)
+    if (this.#seenVersion === Number.POSITIVE_INFINITY || !this.#canFollow) return 0
+    // What was asked just now is answered by then.
+    if (this.#electedAt === now) return electionRetryMs
+    const electionMsLeft = this.#electedAt + electionMs / 3 - now
+    const renewalMsLeft = this.#isRefresher ? this.#renewedAt + renewMs - now : restMs
+    return Math.min(electionMsLeft, renewalMsLeft, restMs)
   }
 
   /** The key cooled: the refresher takes the copies away; they would also end by themselves. */
@@ -234,8 +242,8 @@ export class CopySet {
 
   #place(): void {
     const nodeOf = (slot: number) => this.#key.space.upstream.nodeOf(slot)
-    const nodes = nodesOf(nodeOf)
-    const placedFor = nodes.sort().join() + nodeOf(this.#key.slot)
+    const nodes = recentNodesOf(this.#key.space.upstream, this.#shared.runtime.clock.now())
+    const placedFor = nodes.join() + nodeOf(this.#key.slot)
     if (placedFor === this.#placedFor && this.#copies.every(({ slot, node }) => nodeOf(slot) === node)) return
     this.#placedFor = placedFor
     const before = this.#copies

@@ -1,4 +1,5 @@
 import { keyBytes, keySlotOfBytes } from '@firebreak/core'
+import type { Upstream } from '../watcher/upstream.ts'
 
 /** One copy of a key: its name, and the node that it is on. */
 export interface PlacedCopy {
@@ -53,3 +54,15 @@ export function nodesOf(nodeOf: (slot: number) => string | undefined): string[] 
   }
   return [...nodes]
 }
+
+/** As `nodesOf`, sorted, and as of the last 50 ms: all copied keys of an upstream ask for them. */
+export function recentNodesOf(upstream: Upstream, now: number): readonly string[] {
+  const known = recent.get(upstream)
+  if (known !== undefined && now >= known.at && now - known.at < recentMs) return known.nodes
+  const nodes = nodesOf((slot) => upstream.nodeOf(slot)).sort()
+  recent.set(upstream, { at: now, nodes })
+  return nodes
+}
+
+const recentMs = 50
+const recent = new WeakMap<Upstream, { readonly at: number; readonly nodes: readonly string[] }>()

@@ -9,7 +9,7 @@ function logOf(redactKey?: (key: string) => string): AccessLog {
     serviceId: 'shop',
     maxKeys: 1000,
     redactKey,
-    random: () => 0.5,
+    seed: 2 ** 47 + 12_345,
     onBurst: () => {},
   })
 }

@@ -10,7 +10,8 @@ export interface AccessLogOptions {
   readonly serviceId: string
   readonly maxKeys: number
   readonly redactKey: ((key: string) => string) | undefined
-  readonly random: () => number
+  /** The seed of the keys' hashes, which nobody outside knows. */
+  readonly seed: number
   /** One key grows fast: a report is wanted at once. */
   readonly onBurst: () => void
 }
@@ -34,6 +35,7 @@ export interface AccessTotals {
   readonly writes: number
 }
 
+const nothing: readonly string[] = []
 const asItIs = (name: string) => name
 
 /**
@@ -53,11 +55,11 @@ export class AccessLog {
   readonly hasher: KeyHasher
 
   constructor(options: AccessLogOptions) {
-    const { maxKeys, serviceId, redisClusterId, redactKey, random, onBurst } = options
+    const { maxKeys, serviceId, redisClusterId, redactKey, seed, onBurst } = options
     this.#counter = new AccessCounter({ maxKeys })
     this.#fastPath = new FastPath(serviceId, redisClusterId)
     this.#names = new AccessBuffer(this.#counter, this.#fastPath, onBurst)
-    this.hasher = new KeyHasher(Math.floor(random() * 2 ** 53))
+    this.hasher = new KeyHasher(seed)
     this.#maxKeys = maxKeys
     this.#onBurst = onBurst
     this.#redactor = redactKey === undefined ? undefined : new Redactor(redactKey)
@@ -74,11 +76,9 @@ export class AccessLog {
     return this.#byBytes
   }
 
-  /** True where keys were seen whose outside names the table may have; false the next time. */
-  takeNews(): boolean {
-    const hasNews = this.#redactor?.hasNews === true
-    if (this.#redactor !== undefined) this.#redactor.hasNews = false
-    return hasNews
+  /** The names of keys that got an outside name since the last call: the table may have that. */
+  takeNews(): readonly string[] {
+    return this.#redactor?.takeNews() ?? nothing
   }
 
   /** Counts one access of a key by its name. */
@@ -104,6 +104,11 @@ export class AccessLog {
 
   setRules(rules: readonly Rule[]): void {
     this.#fastPath.setRules(rules)
+  }
+
+  /** True where keys have other names outside this process. */
+  get isRedacting(): boolean {
+    return this.#redactor !== undefined
   }
 
   /** The names that a key of the table has in this process. */

@@ -13,10 +13,10 @@ test('memory is bounded: two generations of names are known, older ones are lear
   for (let index = 0; index < 100; index++) redactor.outside(`k${index}`)
   expect([...redactor.inside('#k0')]).toEqual([])
   expect([...redactor.inside('#k99')]).toEqual(['k99'])
-  redactor.hasNews = false
+  redactor.takeNews()
   redactor.outside('k99')
-  expect(redactor.hasNews).toBe(false)
+  expect(redactor.takeNews()).toEqual([])
   redactor.outside('k0')
-  expect(redactor.hasNews).toBe(true)
+  expect(redactor.takeNews()).toEqual(['k0'])
   expect([...redactor.inside('#k0')]).toEqual(['k0'])
 })

@@ -11,8 +11,7 @@ export class Redactor {
   #outside = new Map<string, string>()
   #inside = new Map<string, Set<string>>()
   #olderInside = new Map<string, Set<string>>()
-  /** True since a name was seen for the first time; the reader sets it back. */
-  hasNews = false
+  #news: string[] = []
 
   constructor(redact: (key: string) => string, maxNames = 65_536) {
     this.#redact = redact
@@ -33,8 +32,15 @@ export class Redactor {
     const names = this.#inside.get(redacted)
     if (names === undefined) this.#inside.set(redacted, new Set([name]))
     else names.add(name)
-    this.hasNews = true
+    this.#news.push(name)
     return redacted
+  }
+
+  /** The names inside that were seen for the first time since the last call. */
+  takeNews(): readonly string[] {
+    const news = this.#news
+    if (news.length > 0) this.#news = []
+    return news
   }
 
   /** The names inside of a name outside, as far as they are remembered. */

@@ -3,6 +3,7 @@ import { defaultLocalCache, systemRuntime } from '@firebreak/core'
 import { temporaryFolder, waitFor } from '@firebreak/testkit'
 import { expect, onTestFinished, test } from 'vitest'
 import { HotKey } from '../cache/hot-key.ts'
+import { KeptKeys, TouchedKeys } from '../cache/key-lists.ts'
 import { readCommand } from '../cache/read-command.ts'
 import { ReplyCaches } from '../cache/reply-caches.ts'
 import { KeySpace } from '../gate/key-space.ts'
@@ -39,6 +40,8 @@ function setUp() {
       watchers: { at: () => watcher },
       guards: { leaseMs: 300, lane: new LaneLease(), fallbackTtlMs: 100 },
       caches: new ReplyCaches(),
+      kept: new KeptKeys(),
+      touched: new TouchedKeys(),
       limits: { of: () => undefined },
       diskTier: tier,
     },

@@ -118,7 +118,7 @@ export class Gate {
   }
 
   #bypass(hot: HotKey): Verdict {
-    hot.redisReads++
+    hot.bypassed()
     this.#tally.bypasses++
     return pass
   }

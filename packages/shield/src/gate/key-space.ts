@@ -1,7 +1,7 @@
 import type { HotKey } from '../cache/hot-key.ts'
-import { HotTable } from '../cache/hot-table.ts'
 import { OwnCopies } from '../copies/own-copies.ts'
 import type { Upstream } from '../watcher/upstream.ts'
+import { type NameLookup, noNames } from './hot-names.ts'
 
 /**
  * The keys of one database as one identity may read them. A key of the same name in another database, or read by a user
@@ -15,29 +15,49 @@ export class KeySpace {
   /** Where and as whom the keys are read. */
   readonly upstream: Upstream
   /** The hot keys by name; this is the one look-up that a cold access pays. */
-  readonly hot: ReadonlyMap<string, HotKey>
+  readonly hot: SpaceKeys
   /** The same by their bytes. */
-  readonly byBytes = new HotTable()
+  readonly byBytes: Pick<SpaceKeys, 'size' | 'find'>
+  /** Those of its hot keys that somebody has asked for. */
+  readonly made = new Set<HotKey>()
   /** Its copies of hot keys. */
   readonly ownCopies = new OwnCopies()
-  readonly #hot = new Map<string, HotKey>()
 
-  constructor(identity: string, database: number, upstream: Upstream) {
+  constructor(identity: string, database: number, upstream: Upstream, names: NameLookup = noNames) {
     this.identity = identity
     this.id = `${database} ${identity}`
     this.database = database
     this.upstream = upstream
-    this.hot = this.#hot
+    this.hot = this.byBytes = new SpaceKeys(this, names)
+  }
+}
+
+/** The hot keys of one space. */
+export class SpaceKeys {
+  readonly #space: KeySpace
+  readonly #names: NameLookup
+
+  constructor(space: KeySpace, names: NameLookup) {
+    this.#space = space
+    this.#names = names
   }
 
-  /** Adds a key whose bytes have this hash. */
-  add(hot: HotKey, hash: number): void {
-    this.#hot.set(hot.name, hot)
-    this.byBytes.add(hot, hash)
+  /** How many names are hot. */
+  get size(): number {
+    return this.#names.size
   }
 
-  remove(hot: HotKey): void {
-    this.#hot.delete(hot.name)
-    this.byBytes.remove(hot)
+  get(name: string): HotKey | undefined {
+    return this.#names.get(name)?.in(this.#space)
+  }
+
+  /** As `get`; undefined also where nobody has asked for the key yet. */
+  peek(name: string): HotKey | undefined {
+    return this.#names.get(name)?.peek(this.#space)
+  }
+
+  /** The hot key whose bytes stand from `start` to `end` and have this hash. */
+  find(bytes: Uint8Array, start: number, end: number, hash: number): HotKey | undefined {
+    return this.#names.find(bytes, start, end, hash)?.in(this.#space)
   }
 }

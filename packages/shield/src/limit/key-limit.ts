@@ -20,6 +20,8 @@ export interface KeyLimitOptions extends LimitBounds {
   /** Where a limit of scope `shared` is counted; without it each process counts its share. */
   readonly redis: Redis | undefined
   readonly timers: Timers
+  /** Called for each access that it refuses. */
+  readonly onRefused: () => void
 }
 
 /** The keys under which shared limits are counted begin so; they are never limited themselves. */
@@ -113,6 +115,7 @@ export class KeyLimit {
 
   #refusal(retryAfterMs: number | null): KeyLimitedError {
     this.limited++
+    this.#options.onRefused()
     return new KeyLimitedError(this.#options.key, retryAfterMs)
   }
 }

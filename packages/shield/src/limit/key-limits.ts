@@ -17,13 +17,16 @@ export class KeyLimits {
     this.#spaces = spaces
   }
 
-  /** The limit on a hot key; undefined where the key is one that limits are counted under. */
-  of({ database }: KeySpace, key: string, strategy: RateLimitStrategy): KeyLimit | undefined {
+  /**
+   * The limit on a hot key; undefined where the key is one that limits are counted under. `onRefused` is called for each
+   * access that it refuses, where it is a new one.
+   */
+  of({ database }: KeySpace, key: string, strategy: RateLimitStrategy, onRefused: () => void): KeyLimit | undefined {
     if (key.startsWith(limitKeyPrefix)) return undefined
     for (const other of this.#spaces.values()) {
-      const limit = other.database === database ? other.hot.get(key)?.limit : undefined
+      const limit = other.database === database ? other.hot.peek(key)?.limit : undefined
       if (limit?.isFor(strategy) === true) return limit
     }
-    return new KeyLimit({ key, strategy, redis: this.redis, timers: this.#timers, ...this.#bounds })
+    return new KeyLimit({ key, strategy, redis: this.redis, timers: this.#timers, onRefused, ...this.#bounds })
   }
 }

@@ -1,4 +1,4 @@
-import { keyGroup, largestGroups, type MetricFamily, type MetricPoint } from '@firebreak/core'
+import { largestGroups, type MetricFamily, type MetricPoint } from '@firebreak/core'
 import type { ClusterShield } from '../cluster-shield.ts'
 import type { Shield } from '../shield.ts'
 import { type TotalName, totalHelp } from './tally.ts'
@@ -44,8 +44,16 @@ export function shieldFamilies({ shield, clusters, sentReports }: ShieldSource):
         each(({ tally }) => tally.totals[name as TotalName]),
       ),
     ),
-    gauge('hot_keys', 'Hot keys by strategy', by('strategy', strategies)),
-    gauge('hot_keys_by_group', 'Hot keys by prefix group', by('group', groups)),
+    gauge(
+      'hot_keys',
+      'Hot keys by strategy',
+      by('strategy', ({ hotCounts }) => hotCounts.strategies),
+    ),
+    gauge(
+      'hot_keys_by_group',
+      'Hot keys by prefix group',
+      by('group', ({ hotCounts }) => largestGroups(hotCounts.groups)),
+    ),
     gauge(
       'cached_keys',
       'Hot keys with replies in memory',
@@ -71,14 +79,6 @@ function counter(name: string, help: string, points: readonly MetricPoint[]): Me
 
 function gauge(name: string, help: string, points: readonly MetricPoint[]): MetricFamily {
   return { kind: 'gauge', name: `firebreak_shield_${name}`, help, points }
-}
-
-function strategies(cluster: ClusterShield): Map<string, number> {
-  return countBy(cluster.hotNames(), ([, { strategy }]) => strategy.strategy)
-}
-
-function groups(cluster: ClusterShield): Map<string, number> {
-  return largestGroups(countBy(cluster.hotNames(), ([name]) => keyGroup(name)))
 }
 
 function watcherStates(cluster: ClusterShield): Map<string, number> {

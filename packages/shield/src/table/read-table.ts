@@ -8,32 +8,43 @@ import {
   type TableSnapshot,
 } from '@firebreak/core'
 import type { Trouble } from '../trouble/trouble.ts'
+import type { StrategyPool } from './strategy-pool.ts'
 
 /** A snapshot as it came from a hub or a file, less what this version does not know. */
-export function readSnapshot(snapshot: TableSnapshot, trouble: Trouble): TableSnapshot {
-  const { entries } = sortEntries(snapshot.entries, trouble)
+export function readSnapshot(snapshot: TableSnapshot, trouble: Trouble, pool: StrategyPool): TableSnapshot {
+  const { entries } = sortEntries(snapshot.entries, trouble, pool)
   return { ...snapshot, entries, rules: readRules(snapshot.rules, trouble), isOff: snapshot.isOff === true }
 }
 
 /** As `readSnapshot`. A key whose new entry is not known has none any more: the old one no longer holds. */
-export function readDelta(delta: TableDelta, trouble: Trouble): TableDelta {
-  const { entries, unknown } = sortEntries(delta.set, trouble)
+export function readDelta(delta: TableDelta, trouble: Trouble, pool: StrategyPool): TableDelta {
+  const { entries, unknown } = sortEntries(delta.set, trouble, pool)
   const removed = [...listOf(delta.removed), ...unknown].flatMap((entry) => entryFromJson(entry as TableEntry) ?? [])
   const rules = delta.rules === undefined ? undefined : readRules(delta.rules, trouble)
   return { ...delta, set: entries, removed, ...(rules !== undefined && { rules }) }
 }
 
-function sortEntries(given: unknown, trouble: Trouble): { entries: TableEntry[]; unknown: TableEntry[] } {
-  const all = listOf(given)
-  const known = all.filter(isKnownEntry)
-  const others = all.filter((entry) => !isKnownEntry(entry)) as readonly (TableEntry | null)[]
-  const unknown = others.filter((entry) => typeof entry?.key === 'string') as TableEntry[]
+function sortEntries(
+  given: unknown,
+  trouble: Trouble,
+  pool: StrategyPool,
+): { entries: TableEntry[]; unknown: TableEntry[] } {
+  const entries: TableEntry[] = []
+  const unknown: TableEntry[] = []
+  for (const entry of listOf(given)) {
+    if (!isKnownEntry(entry)) {
+      if (typeof (entry as TableEntry | null)?.key === 'string') unknown.push(entry as TableEntry)
+      continue
+    }
+    const read = entryFromJson({ ...entry, strategy: pool.of(entry.strategy) })
+    if (read !== undefined) entries.push(read)
+  }
   const first = unknown[0]
   if (first !== undefined) {
     const name = String(first.strategy?.strategy)
     tellNewer(trouble, `entries, the first with the strategy ${name} of rule ${first.ruleId}`)
   }
-  return { entries: known.flatMap((entry) => entryFromJson(entry) ?? []), unknown }
+  return { entries, unknown }
 }
 
 function readRules(given: unknown, trouble: Trouble): readonly Rule[] {

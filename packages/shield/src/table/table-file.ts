@@ -1,9 +1,17 @@
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { rename, writeFile } from 'node:fs/promises'
-import { dirname } from 'node:path'
-import { entryToJson, explainDiskTrouble, type TableSnapshot } from '@firebreak/core'
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { open, rename, rm } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import {
+  type Clock,
+  entryToJson,
+  explainDiskTrouble,
+  type TableSnapshot,
+  type TimerHandle,
+  type Timers,
+} from '@firebreak/core'
 import type { Trouble } from '../trouble/trouble.ts'
 import { readSnapshot } from './read-table.ts'
+import type { StrategyPool } from './strategy-pool.ts'
 
 /** The last good table as it stands in the file. */
 export interface SavedTable {
@@ -12,68 +20,138 @@ export interface SavedTable {
   readonly hubOffsetMs: number
 }
 
+/** What a table's file works with. */
+export interface TableFileMeans {
+  readonly trouble: Trouble
+  readonly clock: Clock
+  readonly wallClock: Clock
+  readonly timers: Timers
+}
+
+/** The shortest time between the end of one write and the next. */
+const pauseMs = 1000
+/** Writing takes at most one part in so many of the time. */
+const restShare = 50
+/** Entries that are put into words in one turn of the event loop, about a millisecond. */
+const entriesPerTurn = 250
+/** What an ended process left half written is removed after this. */
+const leftoverMs = 600_000
+
 /**
  * The file that keeps the last good table, so that a process that starts while no hub is there knows what is hot. It is
- * written beside and renamed, so a reader never sees half of it, and several processes of a service may share it.
+ * written beside and renamed, so a reader never sees half of it, whenever the writer ends, and several processes of a
+ * service may share it.
+ *
+ * A change is written at once where none was for a second, and else when that second is over; a table that takes long to
+ * write is written less often. What is written is the table as it was at one moment, put into words a few hundred entries
+ * at a time, so that the application is not held up by a large one.
  */
 export class TableFile {
   readonly #path: string
-  readonly #trouble: Trouble
+  readonly #source: () => SavedTable
+  readonly #means: TableFileMeans
+  #isDirty = false
   #isWriting = false
-  #next: SavedTable | undefined
+  #isClosed = false
+  #timer: TimerHandle | undefined
+  #mayWriteAt = Number.NEGATIVE_INFINITY
 
-  constructor(path: string, trouble: Trouble) {
+  /** `source` gives the table as it is. */
+  constructor(path: string, source: () => SavedTable, means: TableFileMeans) {
     this.#path = path
-    this.#trouble = trouble
+    this.#source = source
+    this.#means = means
   }
 
   /** The saved table; undefined where there is none that can be read. */
-  read(): SavedTable | undefined {
+  read(pool: StrategyPool): SavedTable | undefined {
     let text: string
     try {
       text = readFileSync(this.#path, 'utf8')
     } catch {
       return undefined
     }
+    const { trouble } = this.#means
     try {
-      return parse(text, this.#trouble)
+      return parse(text, trouble, pool)
     } catch (error) {
-      this.#trouble.note('table-file', `the table file ${this.#path} cannot be read and is ignored`, error)
+      trouble.note('table-file', `the table file ${this.#path} cannot be read and is ignored`, error)
       return undefined
     }
   }
 
-  /** Writes in the background; of tables that come meanwhile only the last is written. */
-  write(table: SavedTable): void {
-    this.#next = table
-    if (!this.#isWriting) void this.#writeAll()
+  /** The table has changed: it is written in the background, at once or in a while. */
+  changed(): void {
+    this.#isDirty = true
+    if (this.#isClosed || this.#isWriting || this.#timer !== undefined) return
+    const { clock, timers } = this.#means
+    this.#timer = timers.setTimeout(
+      () => {
+        this.#timer = undefined
+        void this.#write()
+      },
+      Math.max(0, this.#mayWriteAt - clock.now()),
+    )
   }
 
-  /** Writes at once, for the end of a process. */
-  writeNow(table: SavedTable): void {
+  /** Writes what is not written yet, at once: for the end of a process. */
+  close(): void {
+    this.#isClosed = true
+    this.#timer?.cancel()
+    if (!this.#isDirty && !this.#isWriting) return
     try {
-      mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 })
-      writeFileSync(this.#besidePath('now'), format(table), { mode: 0o600 })
-      renameSync(this.#besidePath('now'), this.#path)
+      this.#makeFolder()
+      const beside = this.#besidePath('now')
+      writeFileSync(beside, [...pieces(this.#source())].join(''), { mode: 0o600 })
+      renameSync(beside, this.#path)
     } catch (error) {
       this.#failed(error)
     }
   }
 
-  async #writeAll(): Promise<void> {
+  async #write(): Promise<void> {
+    const { clock } = this.#means
+    const startedAt = clock.now()
     this.#isWriting = true
+    this.#isDirty = false
     try {
-      while (this.#next !== undefined) {
-        const table = this.#next
-        this.#next = undefined
-        mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 })
-        await writeFile(this.#besidePath('new'), format(table), { mode: 0o600 })
-        await rename(this.#besidePath('new'), this.#path)
-      }
+      this.#makeFolder()
+      await this.#replace()
     } catch (error) {
       this.#failed(error)
     } finally {
       this.#isWriting = false
+      const now = clock.now()
+      this.#mayWriteAt = now + Math.max(pauseMs, (now - startedAt) * restShare)
+    }
+    if (this.#isDirty) this.changed()
+  }
+
+  async #replace(): Promise<void> {
+    const beside = this.#besidePath('new')
+    const file = await open(beside, 'w', 0o600)
+    try {
+      for (const piece of pieces(this.#source())) {
+        if (this.#isClosed) break
+        await file.write(piece)
+      }
+    } finally {
+      await file.close()
+    }
+    // Who closed it has written a newer one.
+    if (this.#isClosed) await rm(beside, { force: true })
+    else await rename(beside, this.#path)
+  }
+
+  #makeFolder(): void {
+    const folder = dirname(this.#path)
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const oldest = this.#means.wallClock.now() - leftoverMs
+    for (const name of readdirSync(folder)) {
+      if (!name.startsWith(`${basename(this.#path)}.`) || !/\.\d+\.(new|now)$/.test(name)) continue
+      const path = join(folder, name)
+      const { mtimeMs } = statSync(path, { throwIfNoEntry: false }) ?? {}
+      if (mtimeMs !== undefined && mtimeMs < oldest) rmSync(path, { force: true })
     }
   }
 
@@ -83,17 +161,24 @@ export class TableFile {
 
   #failed(error: unknown): void {
     const why = explainDiskTrouble(error)
-    this.#trouble.note('table-file', `the last good table cannot be kept in ${this.#path} (${why})`, error)
+    this.#means.trouble.note('table-file', `the last good table cannot be kept in ${this.#path} (${why})`, error)
   }
 }
 
-function format({ snapshot, hubOffsetMs }: SavedTable): string {
-  return JSON.stringify({ hubOffsetMs, snapshot: { ...snapshot, entries: snapshot.entries.map(entryToJson) } })
+/** The file's text, in pieces of a bounded number of entries. */
+function* pieces({ snapshot, hubOffsetMs }: SavedTable): Generator<string> {
+  const { entries, ...head } = snapshot
+  yield `{"hubOffsetMs":${JSON.stringify(hubOffsetMs)},"snapshot":{${JSON.stringify(head).slice(1, -1)},"entries":[`
+  for (let from = 0; from < entries.length; from += entriesPerTurn) {
+    const part = entries.slice(from, from + entriesPerTurn)
+    yield (from === 0 ? '' : ',') + part.map((entry) => JSON.stringify(entryToJson(entry))).join()
+  }
+  yield ']}}'
 }
 
-function parse(text: string, trouble: Trouble): SavedTable {
+function parse(text: string, trouble: Trouble, pool: StrategyPool): SavedTable {
   const { snapshot, hubOffsetMs } = JSON.parse(text) as SavedTable
   if (typeof snapshot.epoch !== 'string' || !Number.isFinite(snapshot.version) || !Number.isFinite(hubOffsetMs))
     throw new TypeError('it lacks epoch, version or hubOffsetMs')
-  return { hubOffsetMs, snapshot: readSnapshot(snapshot, trouble) }
+  return { hubOffsetMs, snapshot: readSnapshot(snapshot, trouble, pool) }
 }

@@ -20,7 +20,11 @@ export class ClusterWatchers {
   /** The watcher of the node that owns a slot; undefined while that is not known. */
   at(space: KeySpace, slot: number): TrackingWatcher | undefined {
     const node = space.upstream.nodeOf(slot)
-    if (node === undefined) return undefined
+    return node === undefined ? undefined : this.of(space, node)
+  }
+
+  /** The watcher of a node, for who reads as the space does. */
+  of(space: KeySpace, node: string): TrackingWatcher {
     const id = `${space.identity} ${node}`
     let watcher = this.#watchers.get(id)
     if (watcher === undefined) {

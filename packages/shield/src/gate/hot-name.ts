@@ -1,0 +1,75 @@
+import { keyBytes, keySlotOfBytes } from '@firebreak/core'
+import type { Handling } from '../cache/handling.ts'
+import type { HotKey } from '../cache/hot-key.ts'
+import type { KeySpace } from './key-space.ts'
+
+/**
+ * A name that is hot, in whatever key space. The key of a space is made when somebody there first asks for it: a table of
+ * 100,000 names costs a space nothing of which nobody reads there.
+ */
+export class HotName {
+  readonly name: string
+  handling: Handling
+  /** When it is next looked at whether it has lapsed. */
+  lapseAt: number = Number.POSITIVE_INFINITY
+  readonly #make: (name: HotName, space: KeySpace) => HotKey
+  #bytes: Uint8Array | undefined
+  // Nearly always there is one space.
+  #key: HotKey | undefined
+  #others: Map<KeySpace, HotKey> | undefined
+
+  constructor(name: string, handling: Handling, make: (name: HotName, space: KeySpace) => HotKey) {
+    this.name = name
+    this.handling = handling
+    this.#make = make
+  }
+
+  get bytes(): Uint8Array {
+    this.#bytes ??= keyBytes(this.name)
+    return this.#bytes
+  }
+
+  get slot(): number {
+    return keySlotOfBytes(this.bytes)
+  }
+
+  /** True where its reads are answered by the shield, so that watchers must be awake. */
+  get isServed(): boolean {
+    const { strategy } = this.handling
+    return strategy.strategy === 'LocalCache' || (strategy.strategy === 'RateLimit' && strategy.onLimit === 'stale')
+  }
+
+  /** The key in a space. */
+  in(space: KeySpace): HotKey {
+    const key = this.#key
+    if (key !== undefined && key.space === space) return key
+    return this.#others?.get(space) ?? this.#add(space)
+  }
+
+  /** As `in`; undefined where nobody has asked for it there. */
+  peek(space: KeySpace): HotKey | undefined {
+    return this.#key?.space === space ? this.#key : this.#others?.get(space)
+  }
+
+  /** The keys of all spaces in which it was asked for. */
+  *keys(): Generator<HotKey> {
+    if (this.#key !== undefined) yield this.#key
+    if (this.#others !== undefined) yield* this.#others.values()
+  }
+
+  /** The space ends. */
+  leave(space: KeySpace): void {
+    if (this.#key?.space === space) this.#key = undefined
+    else this.#others?.delete(space)
+  }
+
+  #add(space: KeySpace): HotKey {
+    const key = this.#make(this, space)
+    if (this.#key === undefined) this.#key = key
+    else {
+      this.#others ??= new Map()
+      this.#others.set(space, key)
+    }
+    return key
+  }
+}

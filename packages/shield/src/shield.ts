@@ -11,6 +11,7 @@ import {
   rateLimitLapseMs,
   StrategyTable,
   type TableDelta,
+  type TableEntry,
   type TimerHandle,
   type WelcomePayload,
 } from '@firebreak/core'

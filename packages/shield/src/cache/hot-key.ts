@@ -352,7 +352,7 @@ export class HotKey implements CopiedKey {
 
   /** Messages of the hub's lane may be missing: what a watcher of Redis guards is not touched by that. */
   laneMissed(): void {
-    const isTracked = [...this.#replies.values()].every(({ lease }) => lease !== endlessLease && !lease.isOfLane)
+    const isTracked = [...this.#replies].every(([, { lease }]) => lease !== endlessLease && !lease.isOfLane)
     if (!this.isConsistent || !isTracked || this.watcher?.state === 'fallback') this.flush()
     // By whom a reply that is under way will be guarded is not known yet.
     else this.#loads.poison()

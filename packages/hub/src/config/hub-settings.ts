@@ -148,6 +148,12 @@ export const hubSettings: SettingTable = {
       summary: 'a process that speaks of more clusters is cut off',
     },
     {
+      name: 'maxHotKeys',
+      type: wholeFrom(1, 1e6),
+      default: '100000',
+      summary: 'keys handled at once; of more, the hottest are, and an alarm names the rule that is too wide',
+    },
+    {
       name: 'maxTrackedKeys',
       type: wholeFrom(1, 20_000_000),
       default: '2000000',

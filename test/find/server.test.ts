@@ -1,4 +1,4 @@
-import type { RespValue } from '@firebreak/core'
+import type { RespValue } from '@firebreak/core/resp'
 import { findHotByServer, findSlots } from '@firebreak/find'
 import { startRedis } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
@@ -52,7 +52,7 @@ test('Redis 8.6 is asked to record for a while, and is left as it was', async ()
 })
 
 test('a recording of somebody else is read and left running', async () => {
-  const { ErrorReply } = await import('@firebreak/core')
+  const { ErrorReply } = await import('@firebreak/core/resp')
   const server = await startFakeRedis((args) =>
     args[1] === 'START' ? new ErrorReply('ERR hotkeys tracking is already in progress') : redis86(args),
   )

@@ -17,7 +17,7 @@ export interface SensorBoundsOptions {
 const burstMs = 10_000
 const claimsPerSecond = 50
 /** Claims that were wrong and stand in the history, of one process. */
-const rollbacksPerSecond = 0.2
+const rollbacksPerSecond = 0.5
 const cutOffMs = 60_000
 const maxCutOff = 10_000
 const maxAlarms = 20

@@ -83,7 +83,7 @@ describe.each(Object.keys(libraries))('%s', (name) => {
         new Promise((resolve) => {
           const called = get(client, 'k', (error: Error | null, reply: unknown) => resolve([error, reply]))
           Promise.resolve(called).catch((error) => resolve(String(error)))
-          if (!name.startsWith('ioredis')) resolve('none')
+          if (!name.startsWith('io')) resolve('none')
         }),
     ))
 
@@ -96,7 +96,7 @@ describe.each(Object.keys(libraries))('%s', (name) => {
   test('a read while it listens to channels', () =>
     same(async (client) => {
       const subscriber = client.raw as { subscribe(channel: string, listener?: () => void): Promise<unknown> }
-      await (name.startsWith('ioredis') ? subscriber.subscribe('c') : subscriber.subscribe('c', () => {}))
+      await (name.startsWith('io') ? subscriber.subscribe('c') : subscriber.subscribe('c', () => {}))
       const before = await fixture.calls('get')
       const reply = await outcome(() => client.get('k'))
       return [reply, (await fixture.calls('get')) - before]
@@ -115,8 +115,10 @@ describe.each(Object.keys(libraries))('%s', (name) => {
       expect(await client.get('k')).toBe('v')
       expect(await client.call(['GET', 'k'])).toBe('v')
       await client.set('other', 'w')
-      await waitFor(() => seen.length >= 3, { what: 'three traces' })
-      expect(seen).toEqual(['GET', 'GET', 'SET'])
+      // iovalkey has no channels to trace by.
+      const traced = name === 'iovalkey' ? [] : ['GET', 'GET', 'SET']
+      await waitFor(() => seen.length >= traced.length, { what: 'three traces' })
+      expect(seen).toEqual(traced)
     } finally {
       channel.unsubscribe(listeners)
     }

@@ -49,8 +49,8 @@ export class HubCore {
   static async open(store: HubStore, options: HubCoreOptions = {}): Promise<HubCore> {
     const state = await loadState(store)
     const core = new HubCore(store, state, resolveCoreOptions(options))
-    await core.barred.load()
     await core.keys.open()
+    if (core.isHeard) await core.barred.load()
     await core.lane.open()
     return core
   }

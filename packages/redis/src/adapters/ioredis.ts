@@ -47,7 +47,9 @@ function callOn(
   args: IoredisArgument[],
   options: SendOptions | undefined,
 ): Promise<RedisReply> {
-  const sent = options?.asBytes ? client.callBuffer(command, args) : client.call(command, args)
+  // iovalkey finds a command's keys, which it prefixes, by the name in lower case only.
+  const name = command.toLowerCase()
+  const sent = options?.asBytes ? client.callBuffer(name, args) : client.call(name, args)
   return sent as Promise<RedisReply>
 }
 

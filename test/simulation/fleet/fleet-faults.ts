@@ -4,15 +4,18 @@ export const appNames = ['app-1', 'app-2', 'app-3'] as const
 export const hubNames = ['hub-1', 'hub-2'] as const
 const processes = [...appNames, 'caller', 'proxy', ...hubNames]
 const toRedis = [...appNames, 'proxy'].map((name) => `${name}>redis-1:6379`)
+const toWatched = appNames.map((name) => `${name}>redis-1:7379`)
 const toHubs = [...appNames, 'proxy'].flatMap((name) => hubNames.map((hub) => `${name}>${hub}:7070`))
 const toStore = hubNames.map((hub) => `${hub}>redis-2:6379`)
-const links = [...toRedis, ...toHubs, ...toStore, 'caller>proxy:6380']
+const links = [...toRedis, ...toWatched, ...toHubs, ...toStore, 'caller>proxy:6380']
 
 /** Everything that can happen to the fleet. */
 export const fleetFaults: readonly FaultChoice[] = [
   { kind: 'cut', targets: [...links, ...processes, 'redis-1', 'redis-2'], weight: 3 },
   { kind: 'halfOpen', targets: [...links, ...processes], weight: 2 },
   { kind: 'blackHole', targets: [...links, ...processes, 'redis-1', 'redis-2'], forMs: [50, 4000], weight: 3 },
+  // What a shield's lease is for: its own connection is in trouble and the application's is not.
+  { kind: 'blackHole', targets: toWatched, forMs: [200, 2500], weight: 2 },
   // Long enough for sensors to have to move.
   { kind: 'blackHole', targets: toStore, forMs: [6500, 9000], weight: 0.7 },
   { kind: 'deafTo', targets: [...processes, 'redis-1', 'redis-2'], forMs: [50, 3000] },

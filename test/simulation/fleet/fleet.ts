@@ -14,7 +14,7 @@ import { watchMoving } from '../oracles/moving.ts'
 import { ReadOracle } from '../oracles/read-oracle.ts'
 import { appNames, hubNames } from './fleet-faults.ts'
 import { kindOf, limitPerWindow, passing, versioned } from './keys.ts'
-import { type AppLife, mainRedis, SimulatedApp } from './simulated-app.ts'
+import { type AppLife, mainRedis, SimulatedApp, watchedRedis } from './simulated-app.ts'
 import { SimulatedHub } from './simulated-hub.ts'
 import { proxyAddress, SimulatedProxy } from './simulated-proxy.ts'
 import { plainSend, startWork } from './workload.ts'
@@ -54,7 +54,7 @@ export class Fleet {
     this.world = world
     this.#schedule = schedule
     this.network = new VirtualNetwork(world)
-    this.main = new VirtualValkey(world, 'redis-1').listen(this.network, mainRedis)
+    this.main = new VirtualValkey(world, 'redis-1').listen(this.network, mainRedis).listen(this.network, watchedRedis)
     this.store = new VirtualValkey(world, 'redis-2').listen(this.network, 'redis-2:6379')
     this.reads = new ReadOracle(world)
     this.calls = new CallOracle(world, schedule)

@@ -6,6 +6,8 @@ import { simulatedPipe } from './redis-wires.ts'
 
 export const hubUrls: readonly string[] = ['http://hub-1:7070', 'http://hub-2:7070']
 export const mainRedis = 'redis-1:6379'
+/** The same server for the shields' own connections, so that a fault can meet them alone. */
+export const watchedRedis = 'redis-1:7379'
 
 /** A life of an application: a shield, and a client that it protects. */
 export interface AppLife {
@@ -58,7 +60,7 @@ export class SimulatedApp {
     const upstream: Upstream = {
       isCluster: false,
       nodeOf: () => mainRedis,
-      connect: (node) => simulatedPipe(process, network, node),
+      connect: () => simulatedPipe(process, network, watchedRedis),
       credentials: () => ({}),
     }
     const cluster = shield.cluster('main', upstream)

@@ -23,6 +23,8 @@ export interface Caller {
 }
 
 const loops = 2
+/** Reads that a caller has under way at most without waiting for them. */
+const maxReading = 30
 
 /** Lets a caller read and write until it is over. */
 export function startWork(caller: Caller): void {
@@ -31,10 +33,27 @@ export function startWork(caller: Caller): void {
       const { process } = caller
       while (!caller.isOver()) {
         await step(caller)
-        await process.sleep(process.chance.between(1, 16))
+        await process.sleep(process.chance.between(2, 24))
       }
     })
   }
+  startReading(caller)
+}
+
+/** Reads what is in demand, also while earlier reads hang: what memory has is answered all the same. */
+function startReading(caller: Caller): void {
+  const { process } = caller
+  let reading = 0
+  process.start(async () => {
+    while (!caller.isOver()) {
+      const key = process.chance.pick(caller.focus())
+      if (reading < maxReading && !key.startsWith('ttl:')) {
+        reading++
+        process.start(() => call(caller, kindOf(key).read(key), 'read', key).finally(() => void reading--))
+      }
+      await process.sleep(process.chance.between(4, 28))
+    }
+  })
 }
 
 async function step(caller: Caller): Promise<void> {

@@ -16,11 +16,14 @@ export interface Hunt {
   readonly worstSeeds: number
 }
 
-/** Plants each fault and plays seeds until one fails; tells of each. */
+/** Plants each fault and plays seeds until one fails; tells of each. Two run at a time. */
 export async function huntMutants(list: readonly Mutant[] = mutants): Promise<Hunt> {
   let found = 0
   let worstSeeds = 0
-  for (const mutant of list) {
+  const left = [...list]
+  const huntNext = async (): Promise<void> => {
+    const mutant = left.shift()
+    if (mutant === undefined) return
     const { seeds, law } = await hunt(mutant)
     if (law === undefined) process.stderr.write(`NOT FOUND in ${seeds} seeds: ${mutant.name} (${mutant.file})\n`)
     else {
@@ -28,7 +31,9 @@ export async function huntMutants(list: readonly Mutant[] = mutants): Promise<Hu
       worstSeeds = Math.max(worstSeeds, seeds)
       process.stderr.write(`found in ${seeds} seeds: ${mutant.name} (${mutant.file}): ${law}\n`)
     }
+    return huntNext()
   }
+  await Promise.all([huntNext(), huntNext()])
   return { mutants: list.length, found, worstSeeds }
 }
 

@@ -47,6 +47,7 @@ export class Fleet {
   /** True where a hub died, and what it alone knew with it. */
   hasHubDied = false
   readonly #schedule: FaultSchedule
+  readonly #accessTimes = new Map<string, number[]>()
   #caller!: SimulatedProcess
   #lives = 0
 
@@ -74,6 +75,21 @@ export class Fleet {
   /** Each application's shield. */
   get lives(): readonly AppLife[] {
     return this.apps.map(({ life }) => life)
+  }
+
+  /** Accesses of a key in the second that ended so many milliseconds ago. */
+  heatOf(key: string, agoMs: number): number {
+    const end = this.world.elapsedMs - agoMs
+    return (this.#accessTimes.get(key) ?? []).filter((atMs) => atMs > end - 1000 && atMs <= end).length
+  }
+
+  #accessed(key: string): void {
+    this.accesses++
+    const now = this.world.elapsedMs
+    const times = this.#accessTimes.get(key) ?? []
+    this.#accessTimes.set(key, times)
+    times.push(now)
+    if (times.length > 2000) times.splice(0, 1000)
   }
 
   /** True where a fault lay between two processes within this time, or at one of them. */
@@ -130,7 +146,7 @@ export class Fleet {
       calls,
       focus,
       isOver: () => this.isOver,
-      onAccess: () => void this.accesses++,
+      onAccess: (key) => this.#accessed(key),
     })
   }
 

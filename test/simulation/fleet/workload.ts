@@ -19,7 +19,7 @@ export interface Caller {
   readonly focus: () => readonly string[]
   readonly isOver: () => boolean
   /** One access of a key goes out. */
-  readonly onAccess: () => void
+  readonly onAccess: (key: string) => void
 }
 
 const loops = 2
@@ -107,7 +107,7 @@ async function told(caller: Caller, words: [string, ...string[]]): Promise<Await
   const { process, calls, path, send, onAccess } = caller
   const begunAtMs = process.world.elapsedMs
   const what = words.slice(0, 2).join(' ')
-  onAccess()
+  onAccess(words[1]!)
   let reply: Awaited<ReturnType<Send>>
   try {
     reply = await send(...words)

@@ -1,6 +1,7 @@
 import type { Rule } from '@firebreak/core'
 import type { HubCore } from '@firebreak/hub'
 import type { Fleet } from '../fleet/fleet.ts'
+import { threshold } from '../fleet/keys.ts'
 import { Person } from '../fleet/person.ts'
 import { BrokenLaw } from './laws.ts'
 
@@ -20,7 +21,22 @@ export async function checkAgreement(fleet: Fleet, person: Person): Promise<void
     await world.run(25)
   }
   if (differs !== undefined) throw new BrokenLaw('agree', `${agreeMs} ms after the last fault ${differs}`)
+  checkFound(fleet)
   checkChanges(fleet, person)
+}
+
+/** What is in demand is hot, at every hub. */
+function checkFound(fleet: Fleet): void {
+  for (const key of fleet.focus()) {
+    // Half a second ago, so that reports and posts have come; twice the threshold, since a report may be lost.
+    const heat = fleet.heatOf(key, 500)
+    if (key.startsWith('cold:') || heat < 2 * threshold) continue
+    for (const { name, core } of fleet.hubs) {
+      if (core!.delivery.isOff || [...core!.delivery.view('shop').entries()].some((entry) => entry.key === key))
+        continue
+      throw new BrokenLaw('found', `${key} had ${heat} accesses in a second, and is not hot at ${name}`)
+    }
+  }
 }
 
 /** The first difference between two who should say the same. */

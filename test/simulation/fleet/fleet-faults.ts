@@ -16,6 +16,8 @@ export const fleetFaults: readonly FaultChoice[] = [
   { kind: 'blackHole', targets: [...links, ...processes, 'redis-1', 'redis-2'], forMs: [50, 4000], weight: 3 },
   // What a shield's lease is for: its own connection is in trouble and the application's is not.
   { kind: 'blackHole', targets: toWatched, forMs: [200, 2500], weight: 2 },
+  { kind: 'slow', targets: toWatched, forMs: [500, 4000], amount: [20, 250], weight: 1.5 },
+  { kind: 'withoutHubs', targets: appNames.map((name) => `${name}>hubs`), forMs: [2000, 7000] },
   // Long enough for sensors to have to move.
   { kind: 'blackHole', targets: toStore, forMs: [6500, 9000], weight: 0.7 },
   { kind: 'deafTo', targets: [...processes, 'redis-1', 'redis-2'], forMs: [50, 3000] },

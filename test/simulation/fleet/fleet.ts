@@ -1,4 +1,5 @@
 import {
+  type FaultHandler,
   type FaultKinds,
   FaultPlayer,
   type FaultSchedule,
@@ -68,6 +69,7 @@ export class Fleet {
     this.player = new FaultPlayer(world, this.network.faults, this.main.faults, this.store.faults)
       .can(processFaults([...this.hubs, ...this.apps, this.proxy, caller]))
       .can(this.#lossNotes())
+      .can({ withoutHubs: (fault, chance) => this.#withoutHubs(fault, chance) })
     this.player.play(schedule)
     watchMoving(this)
   }
@@ -148,6 +150,15 @@ export class Fleet {
       isOver: () => this.isOver,
       onAccess: (key) => this.#accessed(key),
     })
+  }
+
+  /** No hub can be reached from one process; everything else can. */
+  readonly #withoutHubs: FaultHandler = (fault, chance) => {
+    const [name] = fault.target.split('>')
+    const undos = hubNames.map((hub) => {
+      return this.network.faults['blackHole']!({ ...fault, target: `${name}>${hub}:7070` }, chance)
+    })
+    return () => undos.forEach((undo) => void undo?.())
   }
 
   /** The oracles hear of what a server loses, at the moment it does. */

@@ -70,7 +70,8 @@ async function step(caller: Caller): Promise<void> {
 async function passingStep(caller: Caller, key: string): Promise<void> {
   const { process, reads, client } = caller
   const begunAtMs = process.world.elapsedMs
-  if (process.chance.happens(0.1)) {
+  // Seldom enough for the value to end while it is in demand.
+  if (process.chance.happens(0.008)) {
     const value = process.runtime.newId()
     const reply = await told(caller, ['SET', key, value, 'PX', String(passingMs)])
     if (reply !== undefined) reads.setPassing(value)

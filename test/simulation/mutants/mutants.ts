@@ -77,6 +77,18 @@ export const mutants: readonly Mutant[] = [
     replace: 'queueMicrotask(() => expectation.handler(reply, index))',
   },
   {
+    name: 'a reader waits for a load that is older than its guard',
+    file: `${shield}/cache/load.ts`,
+    find: 'if (running !== undefined && now - running.since <= maxAgeMs) {',
+    replace: 'if (running !== undefined) {',
+  },
+  {
+    name: 'a reader of copies waits on and on',
+    file: `${shield}/copies/copy-set.ts`,
+    find: 'this.#giveBackLate(now)',
+    replace: '',
+  },
+  {
     name: 'a copy is read whatever its version',
     file: `${shield}/copies/copy-set.ts`,
     find: 'reading?.version !== undefined && reading.version >= this.#seenVersion',

@@ -7,8 +7,11 @@ const healMs = 3500
 /** A call on a path without faults ends within this. */
 const promptMs = 25
 
-/** Nobody waits longer than a lease for the shield; whether one does is looked at every third of a lease. */
-const longestHeldMs = 300 + 100 + 5
+/**
+ * Nobody waits longer than a lease for the shield; whether one does is looked at every third of a lease, and a reader of
+ * copies may have waited for another third before it reads the key.
+ */
+const longestHeldMs = 300 + 100 + 100 + 5
 
 /** Calls: one fails, or waits, only where a fault lies on the way between its caller and Redis. */
 export class CallOracle {

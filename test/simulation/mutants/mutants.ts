@@ -114,9 +114,9 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a claim is never taken back',
-    file: `${shield}/cluster-shield.ts`,
-    find: 'if (claim.until <= hubNow || handlings.has(name)) this.#claims.delete(name)',
-    replace: 'if (handlings.has(name)) this.#claims.delete(name)',
+    file: `${shield}/table/cluster-table.ts`,
+    find: 'if (this.#keys.names.get(name.name) !== name) return',
+    replace: 'if (this.#keys.names.get(name.name) !== name || name.handling.isClaim) return',
   },
   {
     name: 'a limit lets everything through',
@@ -182,8 +182,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a bucket that failed is not loaded again',
     file: `${hub}/board/board-exchange.ts`,
-    find: 'failures.push(error)\n          bucket.mustLoad = true',
-    replace: 'failures.push(error)',
+    find: 'bucket.mustLoad = true\n    bucket.mayHaveLost = true\n    this.#options',
+    replace: 'this.#options',
   },
   {
     name: 'a dead hub stays listed',

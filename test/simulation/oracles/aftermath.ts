@@ -1,4 +1,5 @@
 import type { Fleet } from '../fleet/fleet.ts'
+import { passing, versioned } from '../fleet/keys.ts'
 import { BrokenLaw } from './laws.ts'
 
 /** A window, the least time that a key is held hot, and some ticks. */
@@ -13,9 +14,9 @@ export async function checkAftermath(fleet: Fleet): Promise<void> {
   const { world, network, main } = fleet
   await world.run(coolMs)
   for (const { process, cluster } of fleet.lives) {
-    const [hot] = [...cluster.hotNames()].map(([name]) => name)
-    if (hot !== undefined)
-      throw new BrokenLaw('cooled', `${hot} is hot in ${process.name} after ${coolMs} ms without access`)
+    const hot = [...versioned, ...passing].find((key) => cluster.isHot(key))
+    if (hot === undefined) continue
+    throw new BrokenLaw('cooled', `${hot} is hot in ${process.name} after ${coolMs} ms without access`)
   }
   if (fleet.counted > fleet.accesses) {
     throw new BrokenLaw('once', `hubs counted ${fleet.counted} accesses of ${fleet.accesses}`)

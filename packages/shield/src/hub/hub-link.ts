@@ -67,7 +67,7 @@ export class HubLink {
   #silenceMs = 5000
   #reportSequence = 0
   /** Which hubs of the list were found cut off from their store: when last, and on how many connections in a row. */
-  readonly #alone = new Map<number, { at: number; times: number; socket: WebSocket | undefined }>()
+  readonly #alone = new Map<number, { at: number; times: number; channel: HubChannel | undefined }>()
 
   constructor(options: HubLinkOptions) {
     this.#options = options
@@ -110,8 +110,8 @@ export class HubLink {
     const now = this.#options.clock.now()
     const count = this.#addresses.length
     const before = this.#alone.get(this.#hubIndex % count)
-    const times = (before?.times ?? 0) + (before?.socket === this.#socket ? 0 : 1)
-    this.#alone.set(this.#hubIndex % count, { at: now, times, socket: this.#socket })
+    const times = (before?.times ?? 0) + (before?.channel === this.#channel ? 0 : 1)
+    this.#alone.set(this.#hubIndex % count, { at: now, times, channel: this.#channel })
     const isWorth = (index: number) => {
       const found = this.#alone.get(index)
       return found === undefined || now - found.at > Math.min(maxAloneMs, aloneMs * 2 ** (found.times - 1))

@@ -1,4 +1,5 @@
-import { AccessCounter, BinaryReportCursor, HeatWindow, VarintWriter, writeReportEntry } from '@firebreak/core'
+import { BinaryReportCursor, VarintWriter, writeReportEntry } from '@firebreak/core'
+import { AccessCounter, HeatWindow } from '@firebreak/core/heat'
 import { loadTrace } from '@firebreak/testkit'
 import { Bench, interleaved, isQuick, median, medianRatio, rounds, say } from './harness/bench.ts'
 import { CountingIngest } from './heat/counting-ingest.ts'

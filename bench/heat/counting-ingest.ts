@@ -1,4 +1,5 @@
-import { BinaryReportCursor, parseRule } from '@firebreak/core'
+import { BinaryReportCursor } from '@firebreak/core'
+import { parseRule } from '@firebreak/core/rules'
 import { CountedClusters, type CountListener, type NearRow } from '@firebreak/hub'
 
 /** Reports into the windows in which a hub counts all keys, with nothing behind them but a note of what is near. */

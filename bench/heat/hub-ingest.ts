@@ -1,4 +1,5 @@
-import { parseRule, systemTimers } from '@firebreak/core'
+import { systemTimers } from '@firebreak/core'
+import { parseRule } from '@firebreak/core/rules'
 import { HubCore, MemoryStore } from '@firebreak/hub'
 import { FakeClock, fakeRuntime } from '@firebreak/testkit'
 

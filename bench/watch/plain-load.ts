@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net'
-import { encodeCommand } from '@firebreak/core'
+import { encodeCommand } from '@firebreak/core/resp'
 
 /** How applications ask: many connections, each with one command on its way. */
 export class PlainLoad {

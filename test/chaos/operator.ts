@@ -1,4 +1,4 @@
-import type { Rule } from '@firebreak/core'
+import type { Rule } from '@firebreak/core/rules'
 import type { Chance } from '@firebreak/testkit'
 import type { Application } from './application.ts'
 import type { ChaosWay } from './ways.ts'

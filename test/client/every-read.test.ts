@@ -1,5 +1,5 @@
 import { protect, unprotect } from '@firebreak/client'
-import { allCommands } from '@firebreak/core'
+import { allCommands } from '@firebreak/core/commands'
 import { type RedisServer, startRedis, TestHub, waitFor } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, test } from 'vitest'

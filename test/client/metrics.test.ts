@@ -1,5 +1,5 @@
 import { exposeMetrics, protect, shieldOf, unprotect } from '@firebreak/client'
-import type { BatchResultLike, MeterLike, ObservableLike } from '@firebreak/core'
+import type { BatchResultLike, MeterLike, ObservableLike } from '@firebreak/core/metrics'
 import { type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
 // The real interface: only its type, to see that ours is a part of it.
 import type { Meter } from '@opentelemetry/api'

@@ -1,5 +1,5 @@
 import { peek, protect, unprotect } from '@firebreak/client'
-import { keySlot } from '@firebreak/core'
+import { keySlot } from '@firebreak/core/commands'
 import { freePort, startCluster, startRedis, startSource, TestHub, temporaryFolder, waitFor } from '@firebreak/testkit'
 import { Cluster, Redis } from 'ioredis'
 import { afterEach, beforeEach, expect, test } from 'vitest'

@@ -1,5 +1,5 @@
 import { peek, protect, shieldOf, unprotect } from '@firebreak/client'
-import { keySlot } from '@firebreak/core'
+import { keySlot } from '@firebreak/core/commands'
 import {
   FaultProxy,
   moveSlot,

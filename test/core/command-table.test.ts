@@ -1,4 +1,4 @@
-import { allCommands, type CommandFlag, type CommandRow } from '@firebreak/core'
+import { allCommands, type CommandFlag, type CommandRow } from '@firebreak/core/commands'
 import { type RedisServer, scale, startRedis } from '@firebreak/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { compareKeys, rowOf } from './compare-keys.ts'

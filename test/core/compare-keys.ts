@@ -3,14 +3,11 @@ import {
   type CommandRow,
   commandOf,
   commandOfArgs,
-  ErrorReply,
-  encodeCommand,
   firstKeyIndex,
   keysOf,
   ListArgs,
-  RequestParser,
-  type RespValue,
-} from '@firebreak/core'
+} from '@firebreak/core/commands'
+import { ErrorReply, encodeCommand, RequestParser, type RespValue } from '@firebreak/core/resp'
 import { expect } from 'vitest'
 import { type Connection, plain } from './connection.ts'
 import { ExampleArguments } from './example-arguments.ts'

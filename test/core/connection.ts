@@ -1,5 +1,12 @@
 import { connect, type Socket } from 'node:net'
-import { type CommandArgument, encodeCommand, MapReply, ReplyDecoder, type RespValue, SetReply } from '@firebreak/core'
+import {
+  type CommandArgument,
+  encodeCommand,
+  MapReply,
+  ReplyDecoder,
+  type RespValue,
+  SetReply,
+} from '@firebreak/core/resp'
 
 /** A bare connection to a real server that speaks through core's own codec. */
 export class Connection {

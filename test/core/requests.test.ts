@@ -1,5 +1,5 @@
 import { connect } from 'node:net'
-import { RequestError, RequestParser } from '@firebreak/core'
+import { RequestError, RequestParser } from '@firebreak/core/resp'
 import { type RedisServer, startRedis } from '@firebreak/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 

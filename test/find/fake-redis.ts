@@ -1,5 +1,5 @@
 import { createServer } from 'node:net'
-import { ErrorReply, encodeReply, RequestParser, type RespValue } from '@firebreak/core'
+import { ErrorReply, encodeReply, RequestParser, type RespValue } from '@firebreak/core/resp'
 
 /** Answers commands as servers do that cannot be had here: Redis 8.6, Valkey 9.2. */
 export async function startFakeRedis(answer: (args: readonly string[], port: number) => RespValue | undefined) {

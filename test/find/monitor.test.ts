@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
-import { encodeCommand } from '@firebreak/core'
 import { openRespClient } from '@firebreak/core/node'
+import { encodeCommand } from '@firebreak/core/resp'
 import { findHotByMonitor, findSlots } from '@firebreak/find'
 import { type RedisCluster, type RedisServer, startCluster, startRedis, startSource, waitFor } from '@firebreak/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'

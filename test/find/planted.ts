@@ -1,5 +1,5 @@
-import { encodeCommand } from '@firebreak/core'
 import { openRespClient } from '@firebreak/core/node'
+import { encodeCommand } from '@firebreak/core/resp'
 import type { RedisServer } from '@firebreak/testkit'
 
 /** Twenty keys, hottest or biggest first, among many that are neither. */

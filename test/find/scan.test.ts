@@ -1,4 +1,4 @@
-import { keySlot } from '@firebreak/core'
+import { keySlot } from '@firebreak/core/commands'
 import { discover, findBigByScan, findHotByScan } from '@firebreak/find'
 import { type RedisCluster, type RedisServer, scale, startCluster, startRedis, waitFor } from '@firebreak/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

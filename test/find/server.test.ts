@@ -1,4 +1,4 @@
-import type { RespValue } from '@firebreak/core'
+import type { RespValue } from '@firebreak/core/resp'
 import { findHotByServer, findSlots } from '@firebreak/find'
 import { startRedis } from '@firebreak/testkit'
 import { expect, test } from 'vitest'

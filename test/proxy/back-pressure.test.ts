@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { encodeCommand } from '@firebreak/core'
+import { encodeCommand } from '@firebreak/core/resp'
 import { waitFor } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { slotsOf } from './fake-redis.ts'

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
-import { encodeCommand, keySlot } from '@firebreak/core'
+import { keySlot } from '@firebreak/core/commands'
+import { encodeCommand } from '@firebreak/core/resp'
 import { letTimePass, waitFor } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { slotsOf } from './fake-redis.ts'

@@ -1,4 +1,4 @@
-import { keySlot } from '@firebreak/core'
+import { keySlot } from '@firebreak/core/commands'
 import { type FirebreakProxy, startProxy } from '@firebreak/proxy'
 import { type RedisCluster, type RedisServer, startCluster, waitFor } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-import { keySlot } from '@firebreak/core'
+import { keySlot } from '@firebreak/core/commands'
 import { waitFor } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { ClusterStage } from './cluster-stage.ts'

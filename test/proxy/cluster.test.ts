@@ -1,4 +1,5 @@
-import { encodeReply, keySlot, ReplyDecoder } from '@firebreak/core'
+import { keySlot } from '@firebreak/core/commands'
+import { encodeReply, ReplyDecoder } from '@firebreak/core/resp'
 import { type FirebreakProxy, startProxy } from '@firebreak/proxy'
 import { hasCapability, type RedisCluster, redisCli, redisKind, scale, startCluster, waitFor } from '@firebreak/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'

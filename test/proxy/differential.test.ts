@@ -1,4 +1,4 @@
-import { commandOfArgs, keySlotOfBytes, keysOf, ListArgs, mayBlock } from '@firebreak/core'
+import { commandOfArgs, keySlotOfBytes, keysOf, ListArgs, mayBlock } from '@firebreak/core/commands'
 import { type FirebreakProxy, type ProxyOptions, startProxy } from '@firebreak/proxy'
 import { isFullRun, type RedisServer, scale, startCluster, startRedis, TestHub, waitFor } from '@firebreak/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

@@ -1,5 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net'
-import { BufferArgs, RequestParser } from '@firebreak/core'
+import { BufferArgs } from '@firebreak/core/commands'
+import { RequestParser } from '@firebreak/core/resp'
 
 /** A server that answers as a test says: each request, as its words, with bytes or later on its socket. */
 export class FakeRedis {

@@ -1,4 +1,4 @@
-import { type CommandArgument, encodeCommand } from '@firebreak/core'
+import { type CommandArgument, encodeCommand } from '@firebreak/core/resp'
 import type { FirebreakProxy } from '@firebreak/proxy'
 import { waitFor } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'

@@ -1,5 +1,6 @@
 import { connect, type Socket } from 'node:net'
-import { type CommandArgument, encodeCommand, keySlot } from '@firebreak/core'
+import { keySlot } from '@firebreak/core/commands'
+import { type CommandArgument, encodeCommand } from '@firebreak/core/resp'
 import { waitFor } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { slotsOf } from './fake-redis.ts'

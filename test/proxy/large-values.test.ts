@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { keySlot } from '@firebreak/core'
+import { keySlot } from '@firebreak/core/commands'
 import {
   type GuardedChild,
   type RedisCluster,

@@ -1,5 +1,5 @@
 import { connect } from 'node:net'
-import { encodeCommand } from '@firebreak/core'
+import { encodeCommand } from '@firebreak/core/resp'
 import { type RedisServer, scale, startRedis, TestHub, waitFor } from '@firebreak/testkit'
 import fc from 'fast-check'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-import type { MetricFamily } from '@firebreak/core'
+import type { MetricFamily } from '@firebreak/core/metrics'
 import { type FirebreakProxy, type ProxyOptions, startProxy } from '@firebreak/proxy'
 import {
   freePort,

@@ -1,5 +1,5 @@
 import { connect } from 'node:net'
-import { encodeCommand } from '@firebreak/core'
+import { encodeCommand } from '@firebreak/core/resp'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { ProxyStage } from './proxy-stage.ts'
 

@@ -1,4 +1,4 @@
-import { encodeCommand } from '@firebreak/core'
+import { encodeCommand } from '@firebreak/core/resp'
 import { type FirebreakProxy, type ProxyOptions, startProxy } from '@firebreak/proxy'
 import { type RedisServer, scale, startCluster, startRedis, TestHub, waitFor } from '@firebreak/testkit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-import { allCommands, type CommandRow } from '@firebreak/core'
+import { allCommands, type CommandRow } from '@firebreak/core/commands'
 
 /** Numbers from 0 to 1, the same for the same seed. */
 export function randomOf(seed: number): () => number {

@@ -1,5 +1,5 @@
 import { connect, type NetConnectOpts, type Socket } from 'node:net'
-import { type CommandArgument, encodeCommand, ReplyScanner } from '@firebreak/core'
+import { type CommandArgument, encodeCommand, ReplyScanner } from '@firebreak/core/resp'
 
 /** A client that sees replies as bytes, one string (latin1) each, as they came. */
 export class RawClient {

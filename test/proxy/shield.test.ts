@@ -1,4 +1,5 @@
-import { allCommands, defaultLocalCache } from '@firebreak/core'
+import { defaultLocalCache } from '@firebreak/core'
+import { allCommands } from '@firebreak/core/commands'
 import { type FirebreakProxy, startProxy } from '@firebreak/proxy'
 import { type RedisServer, scale, startRedis, TestHub, waitFor } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'

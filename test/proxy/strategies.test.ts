@@ -1,4 +1,5 @@
-import { keySlot, type RateLimitStrategy } from '@firebreak/core'
+import type { RateLimitStrategy } from '@firebreak/core'
+import { keySlot } from '@firebreak/core/commands'
 import type { FirebreakProxy, ProxyOptions } from '@firebreak/proxy'
 import {
   FaultProxy,

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { MetricFamily } from '@firebreak/core'
+import type { MetricFamily } from '@firebreak/core/metrics'
 import type { FirebreakProxy, ProxyOptions } from '@firebreak/proxy'
 import { freePort, startRedis, temporaryFolder, waitFor } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { settingsReference } from '@firebreak/core'
+import { settingsReference } from '@firebreak/core/settings'
 import { settingTables } from 'firebreak/cli'
 
 /** The page of all settings; the tables between its marks are made out of the commands' own. */

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { flagOf, settingsSchema, variablesOf } from '@firebreak/core'
+import { flagOf, settingsSchema, variablesOf } from '@firebreak/core/settings'
 import type { ProxyOptions } from '@firebreak/proxy'
 import { proxySettings } from '@firebreak/proxy'
 import { commands, settingTables } from 'firebreak/cli'

@@ -1,4 +1,4 @@
-import { Dict, hashBytes, KeyHasher } from '@firebreak/core'
+import { Dict, hashBytes, KeyHasher } from '@firebreak/core/heat'
 import { describe, expect, test } from 'vitest'
 
 /**

@@ -1,5 +1,5 @@
 import { protect, shieldOf, unprotect } from '@firebreak/client'
-import { keySlot } from '@firebreak/core'
+import { keySlot } from '@firebreak/core/commands'
 import { type Hub, startHub } from '@firebreak/hub'
 import { type RedisCluster, startCluster, waitFor } from '@firebreak/testkit'
 import { Cluster } from 'ioredis'

@@ -1,14 +1,7 @@
 import { protect, unprotect } from '@firebreak/client'
-import {
-  type CommandRow,
-  commandOfArgs,
-  defaultLocalCache,
-  encodeCommand,
-  ListArgs,
-  type OpenPipe,
-  RequestParser,
-  type Strategy,
-} from '@firebreak/core'
+import { defaultLocalCache, type Strategy } from '@firebreak/core'
+import { type CommandRow, commandOfArgs, ListArgs } from '@firebreak/core/commands'
+import { encodeCommand, type OpenPipe, RequestParser } from '@firebreak/core/resp'
 import {
   type ClusterShield,
   type ConnectionFacts,

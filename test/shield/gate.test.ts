@@ -1,4 +1,5 @@
-import { allCommands, type CommandRow, keysOf, ListArgs, type Strategy } from '@firebreak/core'
+import type { Strategy } from '@firebreak/core'
+import { allCommands, type CommandRow, keysOf, ListArgs } from '@firebreak/core/commands'
 import { expect, test } from 'vitest'
 import {
   type AdapterName,

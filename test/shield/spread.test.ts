@@ -1,4 +1,4 @@
-import { keySlot } from '@firebreak/core'
+import { keySlot } from '@firebreak/core/commands'
 import { type Hub, startHub } from '@firebreak/hub'
 import {
   type GuardedChild,

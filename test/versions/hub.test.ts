@@ -1,12 +1,5 @@
-import {
-  decodeFrame,
-  decodeInvalidation,
-  encodeBinaryReport,
-  encodeFrame,
-  encodeJsonFrame,
-  parseRule,
-  type Rule,
-} from '@firebreak/core'
+import { decodeFrame, decodeInvalidation, encodeBinaryReport, encodeFrame, encodeJsonFrame } from '@firebreak/core'
+import { parseRule, type Rule } from '@firebreak/core/rules'
 import { HubCore, openRedisStore } from '@firebreak/hub'
 import { type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
 import { Redis } from 'ioredis'

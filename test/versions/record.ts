@@ -6,10 +6,10 @@ import {
   encodeInvalidation,
   encodeJsonFrame,
   formatTextReport,
-  parseRule,
   type Report,
   type TableEntry,
 } from '@firebreak/core'
+import { parseRule } from '@firebreak/core/rules'
 
 /**
  * Records what this version says on the wire and keeps in stores, for later versions to be tested against: run it once for

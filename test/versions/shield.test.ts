@@ -1,14 +1,8 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { peek, shieldOf } from '@firebreak/client'
-import {
-  defaultLocalCache,
-  encodeFrame,
-  encodeInvalidation,
-  parseRule,
-  type Rule,
-  type Strategy,
-} from '@firebreak/core'
+import { defaultLocalCache, encodeFrame, encodeInvalidation, type Strategy } from '@firebreak/core'
+import { parseRule, type Rule } from '@firebreak/core/rules'
 import { type RedisServer, startRedis, temporaryFolder, waitFor } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Fixture } from '../client/fixture.ts'

@@ -1,4 +1,5 @@
-import type { Rule, RuleSet, TimerHandle } from '@firebreak/core'
+import type { TimerHandle } from '@firebreak/core'
+import type { Rule, RuleSet } from '@firebreak/core/rules'
 import { AlarmBoard } from './alarms/alarm-board.ts'
 import { AlarmWebhooks } from './alarms/alarm-webhooks.ts'
 import { Collector } from './collect/collector.ts'

@@ -1,17 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import {
-  explainDiskTrouble,
-  type Invalidation,
-  OtlpExporter,
-  type OtlpOptions,
-  parseRule,
-  type Rule,
-  resolveOtlpOptions,
-  systemRuntime,
-} from '@firebreak/core'
+import { explainDiskTrouble, type Invalidation, systemRuntime } from '@firebreak/core'
+import { OtlpExporter, type OtlpOptions, resolveOtlpOptions } from '@firebreak/core/metrics'
 import { type HttpBounds, watchFiles } from '@firebreak/core/node'
+import { parseRule, type Rule } from '@firebreak/core/rules'
 import type { FastifyBaseLogger } from 'fastify'
 import { pino } from 'pino'
 import type { Credential, Role } from './access/credential.ts'

@@ -1,4 +1,4 @@
-import { type MetricFamily, prometheusText } from '@firebreak/core'
+import { type MetricFamily, prometheusText } from '@firebreak/core/metrics'
 import type { LimiterCounts } from './answer.ts'
 
 /** A limiter as its metrics need it. */

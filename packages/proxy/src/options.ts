@@ -1,12 +1,7 @@
 import type { TlsOptions } from 'node:tls'
-import {
-  defaultRedisPort,
-  InvalidOptionError,
-  maskUrl,
-  type OtlpOptions,
-  parseRedisUrls,
-  type RedisTarget,
-} from '@firebreak/core'
+import { InvalidOptionError } from '@firebreak/core'
+import type { OtlpOptions } from '@firebreak/core/metrics'
+import { defaultRedisPort, maskUrl, parseRedisUrls, type RedisTarget } from '@firebreak/core/resp'
 import type { ShieldOptions } from '@firebreak/shield'
 import { type ProxyLogger, processWarnings } from './observe/proxy-logger.ts'
 import type { ProxyUserOptions } from './session/proxy-users.ts'

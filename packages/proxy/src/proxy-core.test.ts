@@ -1,4 +1,4 @@
-import { encodeCommand } from '@firebreak/core'
+import { encodeCommand } from '@firebreak/core/resp'
 import { type FakeRuntime, fakeRuntime } from '@firebreak/testkit'
 import { expect, onTestFinished, test } from 'vitest'
 import { type ProxyOptions, resolveProxyOptions } from './options.ts'

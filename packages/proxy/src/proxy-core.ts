@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { type MetricFamily, type Runtime, systemRuntime, type TimerHandle, version } from '@firebreak/core'
+import { type Runtime, systemRuntime, type TimerHandle, version } from '@firebreak/core'
+import type { MetricFamily } from '@firebreak/core/metrics'
 import { type Claim, Shield } from '@firebreak/shield'
 import { announcedPlace } from './announced-place.ts'
 import { ClientConnection } from './client/client-connection.ts'

@@ -7,7 +7,7 @@ import {
   text,
   textList,
   wholeFrom,
-} from '@firebreak/core'
+} from '@firebreak/core/settings'
 
 const count = wholeFrom(1)
 const milliseconds = wholeFrom(1)

@@ -1,13 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { Worker } from 'node:worker_threads'
-import {
-  type MetricFamily,
-  OtlpExporter,
-  type ResolvedOtlpOptions,
-  resolveOtlpOptions,
-  systemRuntime,
-} from '@firebreak/core'
+import { systemRuntime } from '@firebreak/core'
+import { type MetricFamily, OtlpExporter, type ResolvedOtlpOptions, resolveOtlpOptions } from '@firebreak/core/metrics'
 import { checkExposure } from './check-exposure.ts'
 import { ProxyStartError } from './errors.ts'
 import { type MetricsServer, serveMetrics } from './observe/metrics-server.ts'

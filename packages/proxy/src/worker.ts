@@ -1,5 +1,5 @@
 import { BroadcastChannel, parentPort, workerData } from 'node:worker_threads'
-import type { MetricFamily } from '@firebreak/core'
+import type { MetricFamily } from '@firebreak/core/metrics'
 import { type LogLine, lineLogger } from './observe/proxy-logger.ts'
 import { type ProxyOptions, resolveProxyOptions } from './options.ts'
 import type { ThreadNews } from './proxy-core.ts'

@@ -1,4 +1,4 @@
-import { keySlot } from '@firebreak/core'
+import { keySlot } from '@firebreak/core/commands'
 import {
   type RedisCluster,
   type RedisSentinel,

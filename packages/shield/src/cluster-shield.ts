@@ -1,12 +1,12 @@
 import {
   type Invalidation,
   type KeyEffect,
-  type Rule,
   type Runtime,
   secretSeed,
   type TableEntry,
   type WatcherStatus,
 } from '@firebreak/core'
+import type { Rule } from '@firebreak/core/rules'
 import type { Redis } from '@firebreak/redis'
 import type { HotKey } from './cache/hot-key.ts'
 import { KeptKeys, TouchedKeys } from './cache/key-lists.ts'

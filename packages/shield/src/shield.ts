@@ -6,8 +6,6 @@ import {
   type HeartbeatPayload,
   type HelloPayload,
   keyText,
-  type MetricFamily,
-  type Rule,
   rateLimitLapseMs,
   StrategyTable,
   type TableDelta,
@@ -15,6 +13,8 @@ import {
   type TimerHandle,
   type WelcomePayload,
 } from '@firebreak/core'
+import type { MetricFamily } from '@firebreak/core/metrics'
+import type { Rule } from '@firebreak/core/rules'
 import { ClusterShield } from './cluster-shield.ts'
 import { Cadence } from './counting/cadence.ts'
 import type { Crossing } from './counting/fast-path.ts'

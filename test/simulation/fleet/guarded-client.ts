@@ -1,4 +1,5 @@
-import { commandOfArgs, ListArgs, ReplyDecoder, type RespValue } from '@firebreak/core'
+import { commandOfArgs, ListArgs } from '@firebreak/core/commands'
+import { ReplyDecoder, type RespValue } from '@firebreak/core/resp'
 import {
   type CachedReply,
   type ClusterShield,

@@ -1,5 +1,5 @@
-import type { Rule } from '@firebreak/core'
-import { parseRule } from '@firebreak/core'
+import type { Rule } from '@firebreak/core/rules'
+import { parseRule } from '@firebreak/core/rules'
 
 /** How a key is written and read; a write's reply is the key's new version, a read's reply holds one. */
 export interface KeyKind {

@@ -1,4 +1,4 @@
-import { parseRule, type Rule } from '@firebreak/core'
+import { parseRule, type Rule } from '@firebreak/core/rules'
 import type { SimulatedProcess } from '@firebreak/testkit'
 import type { Fleet } from './fleet.ts'
 

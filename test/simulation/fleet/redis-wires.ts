@@ -1,4 +1,4 @@
-import type { OpenPipe } from '@firebreak/core'
+import type { OpenPipe } from '@firebreak/core/resp'
 import type { PipeEnd, SimulatedProcess, VirtualNetwork } from '@firebreak/testkit'
 import type { Transport, TransportKind, TransportOwner } from '../../../packages/proxy/src/transport/transport.ts'
 

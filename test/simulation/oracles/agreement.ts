@@ -1,4 +1,4 @@
-import type { Rule } from '@firebreak/core'
+import type { Rule } from '@firebreak/core/rules'
 import type { HubCore } from '@firebreak/hub'
 import type { Fleet } from '../fleet/fleet.ts'
 import { threshold } from '../fleet/keys.ts'

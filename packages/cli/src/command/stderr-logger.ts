@@ -1,4 +1,4 @@
-import type { OtlpExporterOptions } from '@firebreak/core'
+import type { OtlpExporterOptions } from '@firebreak/core/metrics'
 import type { CommandIo } from './command.ts'
 
 /** Warns on stderr when a Redis or the collector is unreachable, and says when it is back. */

@@ -1,4 +1,5 @@
-import { didYouMean, type ResolvedSetting, type SettingTable, settingsSchema } from '@firebreak/core'
+import { didYouMean } from '@firebreak/core'
+import { type ResolvedSetting, type SettingTable, settingsSchema } from '@firebreak/core/settings'
 import { hubSettings } from '@firebreak/hub'
 import { proxySettings } from '@firebreak/proxy'
 import { type Command, UsageError } from '../command/command.ts'

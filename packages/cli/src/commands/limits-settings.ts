@@ -1,4 +1,4 @@
-import { choiceOf, onOrOff, portNumber, type SettingTable, text } from '@firebreak/core'
+import { choiceOf, onOrOff, portNumber, type SettingTable, text } from '@firebreak/core/settings'
 
 /** The settings of `firebreak limits`. */
 export const limitsSettings: SettingTable = {

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { didYouMean, patternText, type Rule, type RulesView } from '@firebreak/core'
+import { didYouMean, type RulesView } from '@firebreak/core'
+import { patternText, type Rule } from '@firebreak/core/rules'
 import { parse as parseYaml } from 'yaml'
 import { type Command, type CommandIo, UsageError } from '../command/command.ts'
 import { HubApi } from '../hub-api/hub-api.ts'

@@ -1,4 +1,4 @@
-import { maskUrl } from '@firebreak/core'
+import { maskUrl } from '@firebreak/core/resp'
 import type { Command, CommandIo } from '../command/command.ts'
 import { stderrLogger } from '../command/stderr-logger.ts'
 import { whenEnded } from '../command/when-ended.ts'

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { parseRedisUrl, type RedisTarget, type RedisTlsOptions } from '@firebreak/core'
+import { parseRedisUrl, type RedisTarget, type RedisTlsOptions } from '@firebreak/core/resp'
 import type { DiscoverOptions } from '@firebreak/find'
 import { type CommandIo, UsageError } from '../command/command.ts'
 import type { FlagSpec, FlagValues } from '../flags/flag-table.ts'

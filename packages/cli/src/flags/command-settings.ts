@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import type { OtlpOptions } from '@firebreak/core/metrics'
+import { readSecretFile } from '@firebreak/core/node'
 import {
   fileSetting,
   flagOf,
-  type OtlpOptions,
   type ResolvedSetting,
   resolveSettings,
   type SettingTable,
   settingsHelp,
-} from '@firebreak/core'
-import { readSecretFile } from '@firebreak/core/node'
+} from '@firebreak/core/settings'
 import { parse as parseYaml } from 'yaml'
 import { type CommandIo, UsageError } from '../command/command.ts'
 

@@ -5,8 +5,9 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { addressOf, FirebreakError, maskUrl, parseRedisUrl, RedisReplyError, type RedisTarget } from '@firebreak/core'
+import { FirebreakError } from '@firebreak/core'
 import { openRespClient } from '@firebreak/core/node'
+import { addressOf, maskUrl, parseRedisUrl, RedisReplyError, type RedisTarget } from '@firebreak/core/resp'
 
 /** A Redis to work with, and whose it is. */
 export interface RedisSource {

@@ -1,4 +1,4 @@
-import { choiceOf, otlpSettings, portNumber, type SettingTable, text } from '@firebreak/core'
+import { choiceOf, otlpSettings, portNumber, type SettingTable, text } from '@firebreak/core/settings'
 import { defaultDataFolder } from './running-file.ts'
 
 /** The settings of `firebreak up`. */

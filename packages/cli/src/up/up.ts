@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { pageFolder } from '@firebreak/console'
-import type { OtlpExporterOptions, OtlpOptions } from '@firebreak/core'
+import type { OtlpExporterOptions, OtlpOptions } from '@firebreak/core/metrics'
 import { type Hub, type HubServices, openHubServices, startHub } from '@firebreak/hub'
 import { type FirebreakProxy, startProxy } from '@firebreak/proxy'
 import { Redis } from 'ioredis'

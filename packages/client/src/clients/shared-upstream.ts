@@ -1,4 +1,4 @@
-import type { OpenPipe } from '@firebreak/core'
+import type { OpenPipe } from '@firebreak/core/resp'
 import type { Credentials, Upstream } from '@firebreak/shield'
 import type { ClientIdentity } from './client-identity.ts'
 import type { OpenClients } from './open-clients.ts'

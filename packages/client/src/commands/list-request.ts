@@ -1,4 +1,4 @@
-import { type CommandRow, ListArgs } from '@firebreak/core'
+import { type CommandRow, ListArgs } from '@firebreak/core/commands'
 import {
   type ClusterShield,
   type ConnectionFacts,

@@ -1,5 +1,5 @@
-import type { OpenPipe } from '@firebreak/core'
 import { type SocketPlace, socketPipe } from '@firebreak/core/node'
+import type { OpenPipe } from '@firebreak/core/resp'
 import type { Credentials, Upstream } from '@firebreak/shield'
 import type { IoredisClient, IoredisOptions } from './ioredis-client.ts'
 

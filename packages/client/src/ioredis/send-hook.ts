@@ -1,4 +1,4 @@
-import { type CommandRow, commandOf } from '@firebreak/core'
+import { type CommandRow, commandOf } from '@firebreak/core/commands'
 import type { CachedReply, IsOurs, LimitTurn, LoadedHandler, Shield, Verdict } from '@firebreak/shield'
 import { putMethod } from '../clients/own-method.ts'
 import { writtenBytes } from '../commands/command-keys.ts'

@@ -1,4 +1,4 @@
-import { type MeterLike, observeWithMeter } from '@firebreak/core'
+import { type MeterLike, observeWithMeter } from '@firebreak/core/metrics'
 import { shieldOf } from '../protect.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { commandOfArgs } from '@firebreak/core'
+import { commandOfArgs } from '@firebreak/core/commands'
 import {
   type CachedReply,
   type ClusterShield,

@@ -1,6 +1,6 @@
 import type { ConnectionOptions } from 'node:tls'
-import type { OpenPipe } from '@firebreak/core'
 import { type SocketPlace, socketPipe } from '@firebreak/core/node'
+import type { OpenPipe } from '@firebreak/core/resp'
 import type { Credentials, Upstream } from '@firebreak/shield'
 import type { ClientIdentity } from '../clients/client-identity.ts'
 import {

@@ -1,4 +1,4 @@
-import { type CommandRow, commandOfArgs, forEachKey, keySlotOfBytes, ListArgs } from '@firebreak/core'
+import { type CommandRow, commandOfArgs, forEachKey, keySlotOfBytes, ListArgs } from '@firebreak/core/commands'
 import { escapeKey } from '../keys/escape-key.ts'
 import type { FoundKey } from '../keys/found-key.ts'
 import { TopList } from '../keys/top-list.ts'

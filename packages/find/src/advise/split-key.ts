@@ -1,4 +1,4 @@
-import type { RedisTarget, RespValue } from '@firebreak/core'
+import type { RedisTarget, RespValue } from '@firebreak/core/resp'
 import { KeyRouter } from '../connect/key-router.ts'
 import { list, number, text } from '../connect/replies.ts'
 import type { DiscoverOptions } from '../connect/topology.ts'

@@ -1,4 +1,4 @@
-import { encodeCommand } from '@firebreak/core'
+import { encodeCommand } from '@firebreak/core/resp'
 import { scale } from '@firebreak/testkit'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'

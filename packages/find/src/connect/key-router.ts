@@ -1,11 +1,5 @@
-import {
-  type CommandArgument,
-  keySlot,
-  type RedisTarget,
-  type RespClient,
-  type RespValue,
-  SlotMap,
-} from '@firebreak/core'
+import { keySlot, SlotMap } from '@firebreak/core/commands'
+import type { CommandArgument, RedisTarget, RespClient, RespValue } from '@firebreak/core/resp'
 import { openServer } from './open-server.ts'
 import { type DiscoverOptions, discover, type ServerNode, type Topology } from './topology.ts'
 

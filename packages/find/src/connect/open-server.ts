@@ -1,5 +1,5 @@
-import type { RedisTarget, RespClient } from '@firebreak/core'
 import { openRespClient } from '@firebreak/core/node'
+import type { RedisTarget, RespClient } from '@firebreak/core/resp'
 
 /** Connects to a server as the finders do. RESP2: what they read looks the same on every server. */
 export function openServer(target: RedisTarget): Promise<RespClient> {

@@ -1,4 +1,4 @@
-import { MapReply, parseInfo, type RespValue } from '@firebreak/core'
+import { MapReply, parseInfo, type RespValue } from '@firebreak/core/resp'
 
 /** A reply as text; bytes are taken for UTF-8. */
 export function text(reply: RespValue | undefined): string {

@@ -1,4 +1,5 @@
-import { addressOf, type RedisTarget, type RespClient, readClusterSlots, serverModeOf } from '@firebreak/core'
+import { readClusterSlots } from '@firebreak/core/commands'
+import { addressOf, type RedisTarget, type RespClient, serverModeOf } from '@firebreak/core/resp'
 import { FindError } from '../errors.ts'
 import { openServer } from './open-server.ts'
 import { infoFields, list, text } from './replies.ts'

@@ -1,4 +1,4 @@
-import { encodeCommand, type RespClient } from '@firebreak/core'
+import { encodeCommand, type RespClient } from '@firebreak/core/resp'
 import { FindError } from '../errors.ts'
 
 /**

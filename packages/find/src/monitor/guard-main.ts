@@ -1,7 +1,7 @@
 // The guard's process (see monitor-guard.ts): reads its orders from stdin, and ends the client when stdin ends, when the
 // time is over, or when too much waits for the client in the server.
 import { createInterface } from 'node:readline'
-import type { RespClient } from '@firebreak/core'
+import type { RespClient } from '@firebreak/core/resp'
 import { openServer } from '../connect/open-server.ts'
 import { text } from '../connect/replies.ts'
 import type { GuardOrders } from './monitor-guard.ts'

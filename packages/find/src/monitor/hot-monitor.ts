@@ -1,4 +1,4 @@
-import { encodeCommand, type RespClient } from '@firebreak/core'
+import { encodeCommand, type RespClient } from '@firebreak/core/resp'
 import { CommandAccessCounter, type CommandAccessCounterOptions } from '../access/command-access-counter.ts'
 import { openServer } from '../connect/open-server.ts'
 import { number } from '../connect/replies.ts'

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { RedisTarget } from '@firebreak/core'
+import type { RedisTarget } from '@firebreak/core/resp'
 
 /** What the guard is told when it starts. */
 export interface GuardOrders {

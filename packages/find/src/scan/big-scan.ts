@@ -1,4 +1,5 @@
-import { keySlotOfBytes, type RespClient, type RespValue } from '@firebreak/core'
+import { keySlotOfBytes } from '@firebreak/core/commands'
+import type { RespClient, RespValue } from '@firebreak/core/resp'
 import { number, text } from '../connect/replies.ts'
 import type { ServerNode } from '../connect/topology.ts'
 import { type Finding, newFinding } from '../findings/finding.ts'

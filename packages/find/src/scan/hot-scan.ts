@@ -1,4 +1,5 @@
-import { keySlotOfBytes, type RespClient } from '@firebreak/core'
+import { keySlotOfBytes } from '@firebreak/core/commands'
+import type { RespClient } from '@firebreak/core/resp'
 import { infoFields, list, number, text } from '../connect/replies.ts'
 import type { ServerNode } from '../connect/topology.ts'
 import { FindError } from '../errors.ts'

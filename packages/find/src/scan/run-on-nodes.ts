@@ -1,4 +1,4 @@
-import type { RedisTarget, RespClient } from '@firebreak/core'
+import type { RedisTarget, RespClient } from '@firebreak/core/resp'
 import {
   type DiscoverOptions,
   discover,

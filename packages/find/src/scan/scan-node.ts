@@ -1,4 +1,4 @@
-import type { RespClient, RespValue } from '@firebreak/core'
+import type { RespClient, RespValue } from '@firebreak/core/resp'
 import { list, number, text } from '../connect/replies.ts'
 import { pause } from './pause.ts'
 import type { Probe } from './probe.ts'

@@ -1,4 +1,5 @@
-import { keySlotOfBytes, RedisReplyError, type RespClient, type RespValue } from '@firebreak/core'
+import { keySlotOfBytes } from '@firebreak/core/commands'
+import { RedisReplyError, type RespClient, type RespValue } from '@firebreak/core/resp'
 import { bytes, fields, infoFields, list, number } from '../connect/replies.ts'
 import type { ServerNode } from '../connect/topology.ts'
 import { FindError } from '../errors.ts'

@@ -1,4 +1,4 @@
-import type { RespClient } from '@firebreak/core'
+import type { RespClient } from '@firebreak/core/resp'
 import { runCapture } from '../capture/hot-capture.ts'
 import { list } from '../connect/replies.ts'
 import { discover, readingConnections, type ServerNode } from '../connect/topology.ts'

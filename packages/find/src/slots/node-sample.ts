@@ -1,4 +1,4 @@
-import type { RespClient } from '@firebreak/core'
+import type { RespClient } from '@firebreak/core/resp'
 import { fields, infoFields, list, number } from '../connect/replies.ts'
 
 /** Counters of one server at one moment. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { FieldReader } from '@firebreak/core'
 import { privateFileProblem } from '@firebreak/core/node'
+import { FieldReader } from '@firebreak/core/rules'
 import { parse as parseYaml } from 'yaml'
 import { HubConfigError } from '../errors.ts'
 import { roles } from './credential.ts'

@@ -3,10 +3,10 @@ import {
   decodeInvalidation,
   encodeBinaryReport,
   type Invalidation,
-  parseRule,
   type TableEntry,
   type Timers,
 } from '@firebreak/core'
+import { parseRule } from '@firebreak/core/rules'
 import {
   FakeClock,
   fakeRuntime,

@@ -1,4 +1,5 @@
-import type { HeatMeasure, StrategyName } from '@firebreak/core'
+import type { StrategyName } from '@firebreak/core'
+import type { HeatMeasure } from '@firebreak/core/rules'
 import type { StrategyEffect } from '../decide/strategy-trials.ts'
 
 /**

@@ -1,4 +1,4 @@
-import type { HeatMeasure, Rule } from '@firebreak/core'
+import type { HeatMeasure, Rule } from '@firebreak/core/rules'
 import type { AccessTotals } from '../decide/access-totals.ts'
 import type { StrategyChooser } from '../decide/choose-strategy.ts'
 import { readTotal } from '../decide/read-level.ts'

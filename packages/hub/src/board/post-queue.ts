@@ -1,4 +1,4 @@
-import type { Rule } from '@firebreak/core'
+import type { Rule } from '@firebreak/core/rules'
 import type { AccessTotals } from '../decide/access-totals.ts'
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { HeatPost } from './heat-board.ts'

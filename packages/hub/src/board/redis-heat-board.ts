@@ -1,4 +1,5 @@
-import { type Clock, keySlot } from '@firebreak/core'
+import type { Clock } from '@firebreak/core'
+import { keySlot } from '@firebreak/core/commands'
 import {
   defineScript,
   loadScript,

@@ -1,4 +1,5 @@
-import type { Rule, Strategy, StrategyName, TableEntry } from '@firebreak/core'
+import type { Strategy, StrategyName, TableEntry } from '@firebreak/core'
+import type { Rule } from '@firebreak/core/rules'
 import type { DeciderOptions } from '../decide/decider.ts'
 import { type HandledKey, type HeatDecider, handledOf } from '../decide/heat-decider.ts'
 import { isEntered, isHeld, readLevel } from '../decide/read-level.ts'

@@ -1,4 +1,5 @@
-import { keyBytes, type RuleSet } from '@firebreak/core'
+import { keyBytes } from '@firebreak/core'
+import type { RuleSet } from '@firebreak/core/rules'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import type { AccessTotals } from '../decide/access-totals.ts'
 import type { DeciderOptions } from '../decide/decider.ts'

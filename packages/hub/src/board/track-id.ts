@@ -1,4 +1,4 @@
-import type { Rule } from '@firebreak/core'
+import type { Rule } from '@firebreak/core/rules'
 import type { HeatTrack } from '../heat/heat-track.ts'
 
 /** What a track is called on the board. */

@@ -1,4 +1,5 @@
-import { maxSamplingFactor, nextSamplingFactor, type Rule } from '@firebreak/core'
+import { maxSamplingFactor, nextSamplingFactor } from '@firebreak/core/heat'
+import type { Rule } from '@firebreak/core/rules'
 import { SlidingWindow } from '../heat/sliding-window.ts'
 
 /** What the hub asks of its sensors. */

@@ -1,4 +1,4 @@
-import type { RuleSet } from '@firebreak/core'
+import type { RuleSet } from '@firebreak/core/rules'
 import type { AccessTotals } from '../decide/access-totals.ts'
 import { CountedClusters } from '../heat/counted-clusters.ts'
 import type { NearKey } from '../heat/near-key.ts'

@@ -1,4 +1,5 @@
-import { BinaryReportCursor, type Clock, type RuleSet, type SectionSurvey } from '@firebreak/core'
+import { BinaryReportCursor, type Clock, type SectionSurvey } from '@firebreak/core'
+import type { RuleSet } from '@firebreak/core/rules'
 import type { AccessTotals } from '../decide/access-totals.ts'
 import type { HeatDecider } from '../decide/heat-decider.ts'
 import type { TableDelivery } from '../deliver/table-delivery.ts'

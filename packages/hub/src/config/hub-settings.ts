@@ -1,4 +1,12 @@
-import { choiceOf, otlpSettings, portNumber, type SettingTable, text, textList, wholeFrom } from '@firebreak/core'
+import {
+  choiceOf,
+  otlpSettings,
+  portNumber,
+  type SettingTable,
+  text,
+  textList,
+  wholeFrom,
+} from '@firebreak/core/settings'
 
 /** The settings of `firebreak hub`; embedded, the same names are options of `startHub`. */
 export const hubSettings: SettingTable = {

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { ResolvedSettings } from '@firebreak/core'
+import type { ResolvedSettings } from '@firebreak/core/settings'
 import { temporaryFolder } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import { HubConfigError } from '../errors.ts'

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { type ResolvedSettings, resolveSettings } from '@firebreak/core'
 import { readSecretFile } from '@firebreak/core/node'
+import { type ResolvedSettings, resolveSettings } from '@firebreak/core/settings'
 import { parse as parseYaml } from 'yaml'
 import { readTokens } from '../access/tokens-file.ts'
 import { HubConfigError } from '../errors.ts'

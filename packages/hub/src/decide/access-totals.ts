@@ -1,4 +1,4 @@
-import type { Rule } from '@firebreak/core'
+import type { Rule } from '@firebreak/core/rules'
 import { SlidingWindow } from '../heat/sliding-window.ts'
 
 /** Names the Redis node that owns a slot; without one, a cluster counts as one node. */

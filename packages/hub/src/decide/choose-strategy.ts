@@ -1,12 +1,5 @@
-import {
-  keyBytes,
-  keyName,
-  type Rule,
-  type RuleLevel,
-  type Strategy,
-  type StrategyName,
-  type StrategyTemplate,
-} from '@firebreak/core'
+import { keyBytes, keyName, type Strategy, type StrategyName } from '@firebreak/core'
+import type { Rule, RuleLevel, StrategyTemplate } from '@firebreak/core/rules'
 import { type KeyLoad, weighStrategies } from './weigh-strategies.ts'
 
 /** What a choice of strategy may weigh. */

@@ -1,4 +1,5 @@
-import { keyName, parseRule } from '@firebreak/core'
+import { keyName } from '@firebreak/core'
+import { parseRule } from '@firebreak/core/rules'
 import { FakeClock, fakeRuntime } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import { TestCore } from '../testing/test-core.ts'

@@ -1,12 +1,5 @@
-import {
-  type Clock,
-  type HistoryEvent,
-  keyText,
-  type Rule,
-  type RuleLevel,
-  type TableEntry,
-  TimingWheel,
-} from '@firebreak/core'
+import { type Clock, type HistoryEvent, keyText, type TableEntry, TimingWheel } from '@firebreak/core'
+import type { Rule, RuleLevel } from '@firebreak/core/rules'
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { AccessTotals } from './access-totals.ts'
 import type { StrategyChooser } from './choose-strategy.ts'

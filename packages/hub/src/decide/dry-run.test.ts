@@ -1,4 +1,4 @@
-import { parseRule } from '@firebreak/core'
+import { parseRule } from '@firebreak/core/rules'
 import { expect, test } from 'vitest'
 import { TestCore } from '../testing/test-core.ts'
 import { dryRun } from './dry-run.ts'

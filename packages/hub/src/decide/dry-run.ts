@@ -1,4 +1,5 @@
-import { type DryRunView, keyBytes, type Rule, RuleSet } from '@firebreak/core'
+import { type DryRunView, keyBytes } from '@firebreak/core'
+import { type Rule, RuleSet } from '@firebreak/core/rules'
 import { CountedClusters } from '../heat/counted-clusters.ts'
 import type { RecordedSecond } from '../heat/heat-recorder.ts'
 import { NearKeys } from '../heat/near-keys.ts'

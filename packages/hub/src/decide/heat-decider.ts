@@ -1,4 +1,5 @@
-import type { Rule, TableEntry } from '@firebreak/core'
+import type { TableEntry } from '@firebreak/core'
+import type { Rule } from '@firebreak/core/rules'
 import type { HeatTrack } from '../heat/heat-track.ts'
 
 /** Who moves keys between cold, warming, hot and cooling: this hub by itself, or all hubs of a board together. */

@@ -1,4 +1,5 @@
-import { type ClaimPayload, isKnownEntry, keyBytes, parseKeyText, RuleSet, secretSeed } from '@firebreak/core'
+import { type ClaimPayload, isKnownEntry, keyBytes, parseKeyText, secretSeed } from '@firebreak/core'
+import { RuleSet } from '@firebreak/core/rules'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import { SharedHub } from '../board/shared-hub.ts'
 import { openWindows } from '../collect/open-windows.ts'

@@ -1,4 +1,4 @@
-import type { RuleLevel } from '@firebreak/core'
+import type { RuleLevel } from '@firebreak/core/rules'
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { AccessTotals } from './access-totals.ts'
 import type { LevelReading } from './reason.ts'

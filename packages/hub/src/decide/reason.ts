@@ -1,4 +1,4 @@
-import type { HeatMeasure, Rule, RuleLevel } from '@firebreak/core'
+import type { HeatMeasure, Rule, RuleLevel } from '@firebreak/core/rules'
 
 /** What was measured of a key against one level. */
 export interface LevelReading {

@@ -1,4 +1,5 @@
-import { defaultLocalCache, type StrategyTemplate } from '@firebreak/core'
+import { defaultLocalCache } from '@firebreak/core'
+import type { StrategyTemplate } from '@firebreak/core/rules'
 import { expect, test } from 'vitest'
 import { type KeyLoad, weighStrategies } from './weigh-strategies.ts'
 

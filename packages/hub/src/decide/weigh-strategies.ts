@@ -1,4 +1,5 @@
-import type { StrategyName, StrategyTemplate } from '@firebreak/core'
+import type { StrategyName } from '@firebreak/core'
+import type { StrategyTemplate } from '@firebreak/core/rules'
 import { bytesText } from './reason.ts'
 
 /** What is known of a hot key's load when its strategy is chosen. */

@@ -2,11 +2,11 @@ import {
   encodeJsonFrame,
   entryId,
   entryToJson,
-  type Rule,
   type TableDelta,
   type TableEntry,
   type TableSnapshot,
 } from '@firebreak/core'
+import type { Rule } from '@firebreak/core/rules'
 
 /** A sensor that listens to its service's table. */
 export interface TableListener {

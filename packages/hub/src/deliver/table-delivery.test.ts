@@ -1,4 +1,5 @@
-import { parseRule, StrategyTable } from '@firebreak/core'
+import { StrategyTable } from '@firebreak/core'
+import { parseRule } from '@firebreak/core/rules'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { TestCore } from '../testing/test-core.ts'

@@ -1,4 +1,5 @@
-import { entryId, type Rule, type RuleSet, type TableEntry, type TableSnapshot } from '@firebreak/core'
+import { entryId, type TableEntry, type TableSnapshot } from '@firebreak/core'
+import type { Rule, RuleSet } from '@firebreak/core/rules'
 import type { DecisionSink } from '../decide/decider.ts'
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { EntryName, StoredEntry } from '../store/hub-store.ts'

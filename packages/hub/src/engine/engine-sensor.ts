@@ -1,4 +1,5 @@
-import { parseRedisUrl, type Runtime, type TimerHandle } from '@firebreak/core'
+import type { Runtime, TimerHandle } from '@firebreak/core'
+import { parseRedisUrl } from '@firebreak/core/resp'
 import { type Finding, type FoundKey, findHotByServer, findSlots, type SlotLoad } from '@firebreak/find'
 import type { TrafficMeter } from '../fleet/traffic-meter.ts'
 import type { SlotHeat } from '../heat/slot-heat.ts'

@@ -1,4 +1,4 @@
-import type { Rule } from '@firebreak/core'
+import type { Rule } from '@firebreak/core/rules'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import type { HostRegister } from './host-register.ts'
 import type { StalenessBoard } from './staleness-board.ts'

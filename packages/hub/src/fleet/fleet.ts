@@ -1,4 +1,5 @@
-import type { Clock, Rule, StatusPayload } from '@firebreak/core'
+import type { Clock, StatusPayload } from '@firebreak/core'
+import type { Rule } from '@firebreak/core/rules'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import { FleetAlarms } from './fleet-alarms.ts'
 import { HostRegister, type Instance } from './host-register.ts'

@@ -1,4 +1,4 @@
-import { parseRule } from '@firebreak/core'
+import { parseRule } from '@firebreak/core/rules'
 import { expect, test } from 'vitest'
 import { StalenessBoard } from './staleness-board.ts'
 

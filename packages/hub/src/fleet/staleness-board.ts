@@ -1,4 +1,5 @@
-import type { Rule, RuleStalenessView } from '@firebreak/core'
+import type { RuleStalenessView } from '@firebreak/core'
+import type { Rule } from '@firebreak/core/rules'
 
 /** Observations of a rule that count; with one each few seconds from each process that is minutes of a fleet. */
 const maxSamples = 2000

@@ -1,4 +1,4 @@
-import type { Rule } from '@firebreak/core'
+import type { Rule } from '@firebreak/core/rules'
 import { CountedKeys } from './counted-keys.ts'
 import { NearLines } from './near-lines.ts'
 

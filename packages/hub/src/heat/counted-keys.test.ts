@@ -1,4 +1,6 @@
-import { BinaryReportCursor, encodeBinaryReport, keyBytes, keySlot, parseRule, type Report } from '@firebreak/core'
+import { BinaryReportCursor, encodeBinaryReport, keyBytes, type Report } from '@firebreak/core'
+import { keySlot } from '@firebreak/core/commands'
+import { parseRule } from '@firebreak/core/rules'
 import { scale } from '@firebreak/testkit'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'

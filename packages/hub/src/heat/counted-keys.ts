@@ -1,11 +1,5 @@
-import {
-  type BinaryReportCursor,
-  HeatWindow,
-  keyName,
-  maxPreload,
-  type WindowRules,
-  windowSlices,
-} from '@firebreak/core'
+import { type BinaryReportCursor, keyName } from '@firebreak/core'
+import { HeatWindow, maxPreload, type WindowRules, windowSlices } from '@firebreak/core/heat'
 import type { NearLines } from './near-lines.ts'
 
 export interface CountedKeysOptions {

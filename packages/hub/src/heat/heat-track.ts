@@ -1,4 +1,4 @@
-import type { HeatMeasure, Rule, RuleScope } from '@firebreak/core'
+import type { HeatMeasure, Rule, RuleScope } from '@firebreak/core/rules'
 import type { HotState } from '../decide/hot-state.ts'
 import { plainWindowMs } from './near-lines.ts'
 import { SlidingWindow } from './sliding-window.ts'

@@ -1,4 +1,5 @@
-import { keyBytes, keySlotOfBytes } from '@firebreak/core'
+import { keyBytes } from '@firebreak/core'
+import { keySlotOfBytes } from '@firebreak/core/commands'
 import type { HeatTrack } from './heat-track.ts'
 import type { LastMinute } from './last-minute.ts'
 

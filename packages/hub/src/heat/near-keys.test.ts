@@ -1,4 +1,4 @@
-import { parseRule } from '@firebreak/core'
+import { parseRule } from '@firebreak/core/rules'
 import { waitFor } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import { TestCore } from '../testing/test-core.ts'

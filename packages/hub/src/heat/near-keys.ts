@@ -1,4 +1,6 @@
-import { keyBytes, keyName, type Rule, type RuleScope, windowSlices } from '@firebreak/core'
+import { keyBytes, keyName } from '@firebreak/core'
+import { windowSlices } from '@firebreak/core/heat'
+import type { Rule, RuleScope } from '@firebreak/core/rules'
 import type { KeyCounts } from './counted-clusters.ts'
 import { isNearAt, latin1, type NearRow } from './counted-keys.ts'
 import { HeatTrack } from './heat-track.ts'

@@ -1,4 +1,4 @@
-import { type Rule, type RuleScope, RuleSet } from '@firebreak/core'
+import { type Rule, type RuleScope, RuleSet } from '@firebreak/core/rules'
 
 /**
  * From this part of its threshold on a key is near: it has an object, with its heat by service, its state and its hosts.

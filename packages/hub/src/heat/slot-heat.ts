@@ -1,4 +1,5 @@
-import { type SlotView, slotCount } from '@firebreak/core'
+import type { SlotView } from '@firebreak/core'
+import { slotCount } from '@firebreak/core/commands'
 
 const maxClusters = 100
 

@@ -1,4 +1,5 @@
-import { type ApiError, FirebreakError, ReportRefusedError, RuleInvalidError } from '@firebreak/core'
+import { type ApiError, FirebreakError, ReportRefusedError } from '@firebreak/core'
+import { RuleInvalidError } from '@firebreak/core/rules'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiProblem, StoreCallError } from '../errors.ts'
 

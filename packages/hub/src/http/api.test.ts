@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { ApiError, HistoryEvent, KeyDetail, Overview, Rule } from '@firebreak/core'
+import type { ApiError, HistoryEvent, KeyDetail, Overview } from '@firebreak/core'
+import type { Rule } from '@firebreak/core/rules'
 import { temporaryFolder, waitFor } from '@firebreak/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Hub, startHub } from '../start-hub.ts'

@@ -1,4 +1,5 @@
-import { keyGroup, largestGroups, type MetricFamily, type MetricPoint, type OtlpExporter } from '@firebreak/core'
+import { keyGroup, largestGroups } from '@firebreak/core'
+import type { MetricFamily, MetricPoint, OtlpExporter } from '@firebreak/core/metrics'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import type { AlarmWebhooks } from '../alarms/alarm-webhooks.ts'
 import type { Collector } from '../collect/collector.ts'

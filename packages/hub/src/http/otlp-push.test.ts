@@ -1,4 +1,4 @@
-import type { OtlpAttribute, OtlpMetric } from '@firebreak/core'
+import type { OtlpAttribute, OtlpMetric } from '@firebreak/core/metrics'
 import { freePort, type OtlpCollector, startOtlpCollector, waitFor } from '@firebreak/testkit'
 import { pino } from 'pino'
 import { afterEach, beforeEach, expect, test } from 'vitest'

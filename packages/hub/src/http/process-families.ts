@@ -1,4 +1,4 @@
-import type { MetricFamily } from '@firebreak/core'
+import type { MetricFamily } from '@firebreak/core/metrics'
 
 const startedAt = performance.timeOrigin / 1000
 

@@ -1,11 +1,11 @@
 import {
   describeValue,
   parseKeyText,
-  parseRule,
   ReportRefusedError,
   type TextReportVersion,
   toStrategyList,
 } from '@firebreak/core'
+import { parseRule } from '@firebreak/core/rules'
 import { z } from 'zod'
 import { dryRun } from '../decide/dry-run.ts'
 import { ApiProblem } from '../errors.ts'

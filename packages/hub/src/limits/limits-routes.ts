@@ -1,4 +1,5 @@
-import { FirebreakError, prometheusText } from '@firebreak/core'
+import { FirebreakError } from '@firebreak/core'
+import { prometheusText } from '@firebreak/core/metrics'
 import { PolicyError } from '@firebreak/limits'
 import { parsePolicy, type RuleService, writePolicyDocument, writePolicyText } from '@firebreak/limits/policy'
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'

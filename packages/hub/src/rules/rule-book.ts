@@ -1,4 +1,4 @@
-import { type Rule, RuleSet } from '@firebreak/core'
+import { type Rule, RuleSet } from '@firebreak/core/rules'
 import type { HubState, HubStore, StoreChange } from '../store/hub-store.ts'
 
 /** The rules in force: what the store has, compiled, with the version that every change raises. */

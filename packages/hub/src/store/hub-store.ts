@@ -1,4 +1,5 @@
-import { type AuditEntry, type HistoryEvent, type Rule, systemRuntime, type TableEntry } from '@firebreak/core'
+import { type AuditEntry, type HistoryEvent, systemRuntime, type TableEntry } from '@firebreak/core'
+import type { Rule } from '@firebreak/core/rules'
 import type { HeatBoard } from '../board/heat-board.ts'
 import type { LaneRelay } from '../lane/lane-relay.ts'
 import type { PrewarmJobs } from '../prewarm/prewarm-job.ts'

@@ -1,4 +1,5 @@
-import type { AuditEntry, HistoryEvent, Rule } from '@firebreak/core'
+import type { AuditEntry, HistoryEvent } from '@firebreak/core'
+import type { Rule } from '@firebreak/core/rules'
 import type { PrewarmJob } from '../prewarm/prewarm-job.ts'
 import { extendLine } from './change-line.ts'
 import {

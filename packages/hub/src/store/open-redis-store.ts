@@ -1,4 +1,5 @@
-import { parseRedisUrls, type RedisTarget, systemRuntime } from '@firebreak/core'
+import { systemRuntime } from '@firebreak/core'
+import { parseRedisUrls, type RedisTarget } from '@firebreak/core/resp'
 import { replyErrorCode, toRedis } from '@firebreak/redis'
 import { HubConfigError, StoreError } from '../errors.ts'
 import { LateRedis, type OpenedRedis } from './late-redis.ts'

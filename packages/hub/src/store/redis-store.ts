@@ -1,4 +1,5 @@
-import type { AuditEntry, Clock, HistoryEvent, Rule } from '@firebreak/core'
+import type { AuditEntry, Clock, HistoryEvent } from '@firebreak/core'
+import type { Rule } from '@firebreak/core/rules'
 import { loadScript, type Redis, type RedisReply } from '@firebreak/redis'
 import type { HeatBoard } from '../board/heat-board.ts'
 import { RedisHeatBoard } from '../board/redis-heat-board.ts'

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
-import { defaultLocalCache, parseRule, type TableEntry } from '@firebreak/core'
+import { defaultLocalCache, type TableEntry } from '@firebreak/core'
+import { parseRule } from '@firebreak/core/rules'
 import { toRedis } from '@firebreak/redis'
 import { type RedisCluster, type RedisServer, startCluster, startRedis, temporaryFolder } from '@firebreak/testkit'
 import { Cluster, Redis as Ioredis } from 'ioredis'

@@ -1,4 +1,5 @@
-import { encodeBinaryReport, parseRule, type StatusPayload, type TableEntry } from '@firebreak/core'
+import { encodeBinaryReport, type StatusPayload, type TableEntry } from '@firebreak/core'
+import { parseRule } from '@firebreak/core/rules'
 import { FakeClock, fakeRuntime } from '@firebreak/testkit'
 import { HubCore } from '../hub-core.ts'
 import { openRedisStore } from '../store/open-redis-store.ts'

@@ -1,4 +1,5 @@
-import { encodeBinaryReport, parseRule, type Report, type TableDelta, type TableEntry } from '@firebreak/core'
+import { encodeBinaryReport, type Report, type TableDelta, type TableEntry } from '@firebreak/core'
+import { parseRule } from '@firebreak/core/rules'
 import { FakeClock, fakeRuntime } from '@firebreak/testkit'
 import { HubCore } from '../hub-core.ts'
 import type { HubCoreOptions } from '../hub-options.ts'

@@ -1,4 +1,5 @@
-import { BinaryReportCursor, slotCount } from '@firebreak/core'
+import { BinaryReportCursor } from '@firebreak/core'
+import { slotCount } from '@firebreak/core/commands'
 import { CountedClusters } from '../heat/counted-clusters.ts'
 import { type CountListener, latin1, type NearRow } from '../heat/counted-keys.ts'
 import {

@@ -1,4 +1,4 @@
-import type { Rule } from '@firebreak/core'
+import type { Rule } from '@firebreak/core/rules'
 import { pastFields } from '../heat/counted-keys.ts'
 
 /** What a thread is started with. */

@@ -1,4 +1,5 @@
-import type { Clock, Rule, Timers } from '@firebreak/core'
+import type { Clock, Timers } from '@firebreak/core'
+import type { Rule } from '@firebreak/core/rules'
 import type { KeyCounts } from '../heat/counted-clusters.ts'
 import type { NearKey } from '../heat/near-key.ts'
 import type { NearKeys } from '../heat/near-keys.ts'

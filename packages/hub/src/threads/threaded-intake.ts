@@ -1,4 +1,5 @@
-import type { RuleSet, Timers } from '@firebreak/core'
+import type { Timers } from '@firebreak/core'
+import type { RuleSet } from '@firebreak/core/rules'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import { type AdmittedReport, type IntakeRooms, NearIntake, type ReportIntake } from '../collect/report-intake.ts'
 import { emptyRow, latin1 } from '../heat/counted-keys.ts'

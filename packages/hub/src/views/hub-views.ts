@@ -2,7 +2,6 @@ import {
   type AlarmView,
   type Clock,
   type HeatStateName,
-  hotSamplingFactor,
   type IngestView,
   type KeyDetail,
   type KeyView,
@@ -10,6 +9,7 @@ import {
   type Overview,
   type TrafficPoint,
 } from '@firebreak/core'
+import { hotSamplingFactor } from '@firebreak/core/heat'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import type { Collector } from '../collect/collector.ts'
 import type { HotKeys } from '../decide/hot-keys.ts'

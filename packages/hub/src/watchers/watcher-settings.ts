@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { FieldReader, type RedisTarget, type RedisTlsOptions } from '@firebreak/core'
+import type { RedisTarget, RedisTlsOptions } from '@firebreak/core/resp'
+import { FieldReader } from '@firebreak/core/rules'
 import { type BinlogConnection, parseRowMapping, type RowMapping } from '@firebreak/watch'
 import { parse as parseYaml } from 'yaml'
 import { HubConfigError } from '../errors.ts'

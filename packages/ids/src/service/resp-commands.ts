@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
-import { ErrorReply, encodeReply, MapReply, type RespValue, type RespVersion } from '@firebreak/core'
+import { ErrorReply, encodeReply, MapReply, type RespValue, type RespVersion } from '@firebreak/core/resp'
 import { IdsError, messageOf } from '../errors.ts'
 import type { Given, IdService } from './id-service.ts'
 

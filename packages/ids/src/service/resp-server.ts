@@ -1,5 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net'
-import { RequestError, RequestParser, type Runtime, systemRuntime, type Timers } from '@firebreak/core'
+import { type Runtime, systemRuntime, type Timers } from '@firebreak/core'
+import { RequestError, RequestParser } from '@firebreak/core/resp'
 import type { IdService } from './id-service.ts'
 import { RespCommands, type RespConnectionState } from './resp-commands.ts'
 

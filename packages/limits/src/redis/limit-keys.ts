@@ -1,4 +1,4 @@
-import { keySlot } from '@firebreak/core'
+import { keySlot } from '@firebreak/core/commands'
 import type { LimitSpec } from '../spec/spec.ts'
 import { specId } from '../spec/specs.ts'
 

@@ -1,4 +1,5 @@
-import { type Clock, keySlot, type TimerHandle, type Timers } from '@firebreak/core'
+import type { Clock, TimerHandle, Timers } from '@firebreak/core'
+import { keySlot } from '@firebreak/core/commands'
 import { loadScript, type Redis } from '@firebreak/redis'
 import type { LossReason } from '../errors.ts'
 import type { Hold } from './hold.ts'

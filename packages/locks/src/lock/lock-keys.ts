@@ -1,4 +1,5 @@
-import { InvalidOptionError, keySlot } from '@firebreak/core'
+import { InvalidOptionError } from '@firebreak/core'
+import { keySlot } from '@firebreak/core/commands'
 import type { RedisTopology } from '@firebreak/redis'
 
 /** The keys and channels of one lock; all fall into the slot of its name. */

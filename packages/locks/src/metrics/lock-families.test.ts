@@ -1,4 +1,4 @@
-import { prometheusText } from '@firebreak/core'
+import { prometheusText } from '@firebreak/core/metrics'
 import { expect, test } from 'vitest'
 import { lockFamilies } from './lock-families.ts'
 import { LockMetrics } from './lock-metrics.ts'

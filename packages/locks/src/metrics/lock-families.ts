@@ -1,4 +1,4 @@
-import type { HistogramPoint, MetricFamily, MetricLabels } from '@firebreak/core'
+import type { HistogramPoint, MetricFamily, MetricLabels } from '@firebreak/core/metrics'
 import { bucketBoundsMs, type DurationSnapshot, type LockMetricsSnapshot } from './lock-metrics.ts'
 
 /** What a process' locks have been through, for a meter of OpenTelemetry or Prometheus; names of locks are never labels. */

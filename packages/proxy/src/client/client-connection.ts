@@ -1,4 +1,5 @@
-import type { BufferArgs, RequestParser } from '@firebreak/core'
+import type { BufferArgs } from '@firebreak/core/commands'
+import type { RequestParser } from '@firebreak/core/resp'
 import type { KeyLimitedError, KeySpace } from '@firebreak/shield'
 import { ClusterDispatch } from '../cluster/cluster-dispatch.ts'
 import type { ProxyCommand } from '../commands/proxy-command.ts'

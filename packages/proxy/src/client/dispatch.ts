@@ -1,4 +1,5 @@
-import { encodeReply, mayBlock } from '@firebreak/core'
+import { mayBlock } from '@firebreak/core/commands'
+import { encodeReply } from '@firebreak/core/resp'
 import { answerAsOnlyNode, isForOnlyNode } from '../cluster/only-node-commands.ts'
 import { firebreakCommand } from '../observe/firebreak-command.ts'
 import { InfoReply } from '../replies/info-reply.ts'

@@ -1,4 +1,4 @@
-import { RequestError } from '@firebreak/core'
+import { RequestError } from '@firebreak/core/resp'
 import { Input } from '../requests/input.ts'
 import { LargeRequest } from '../requests/large-request.ts'
 import { type ClientFlow, holds } from './client-flow.ts'

@@ -1,4 +1,6 @@
-import type { BufferArgs, RequestParser, Runtime } from '@firebreak/core'
+import type { Runtime } from '@firebreak/core'
+import type { BufferArgs } from '@firebreak/core/commands'
+import type { RequestParser } from '@firebreak/core/resp'
 import type { KeyLimitedError, KeySpace } from '@firebreak/shield'
 import type { OnlyNode } from '../cluster/cluster-of-one.ts'
 import type { ProxyCommand } from '../commands/proxy-command.ts'

@@ -1,4 +1,5 @@
-import { encodeCommand, mayBlock } from '@firebreak/core'
+import { mayBlock } from '@firebreak/core/commands'
+import { encodeCommand } from '@firebreak/core/resp'
 import { dispatchRare } from '../client/dispatch.ts'
 import type { ClusterWay, ProxyClient, Redirected } from '../client/proxy-client.ts'
 import { multiCommand, type ProxyCommand } from '../commands/proxy-command.ts'

@@ -1,4 +1,5 @@
-import { type RespValue, slotCount } from '@firebreak/core'
+import { slotCount } from '@firebreak/core/commands'
+import type { RespValue } from '@firebreak/core/resp'
 
 /** The proxy as the only node of a cluster, for clients that insist on one. */
 export interface OnlyNode {

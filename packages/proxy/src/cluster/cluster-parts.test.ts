@@ -1,4 +1,5 @@
-import { keySlot, RequestParser } from '@firebreak/core'
+import { keySlot } from '@firebreak/core/commands'
+import { RequestParser } from '@firebreak/core/resp'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { UpstreamLostError } from '../errors.ts'

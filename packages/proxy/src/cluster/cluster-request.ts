@@ -1,4 +1,5 @@
-import { encodeCommand, type Runtime } from '@firebreak/core'
+import type { Runtime } from '@firebreak/core'
+import { encodeCommand } from '@firebreak/core/resp'
 import { UpstreamLostError } from '../errors.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
 import type { LaneUse, ReplyTarget } from '../upstream/shared-lane.ts'

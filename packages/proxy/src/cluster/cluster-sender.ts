@@ -1,4 +1,5 @@
-import { BufferArgs, encodeCommand, firstKeyIndex, keySlotOfBytes, RequestParser } from '@firebreak/core'
+import { BufferArgs, firstKeyIndex, keySlotOfBytes } from '@firebreak/core/commands'
+import { encodeCommand, RequestParser } from '@firebreak/core/resp'
 import type { ProxyClient } from '../client/proxy-client.ts'
 import type { ProxyCommand } from '../commands/proxy-command.ts'
 import type { LaneUse, ReplyTarget } from '../upstream/shared-lane.ts'

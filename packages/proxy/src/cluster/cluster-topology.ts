@@ -1,4 +1,5 @@
-import { readClusterSlots, SlotMap, type TimerHandle } from '@firebreak/core'
+import type { TimerHandle } from '@firebreak/core'
+import { readClusterSlots, SlotMap } from '@firebreak/core/commands'
 import type { ConnectTarget } from '../transport/transport.ts'
 import { askOnce } from '../upstream/ask-once.ts'
 import type { Identity } from '../upstream/identity.ts'

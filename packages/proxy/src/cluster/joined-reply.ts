@@ -1,4 +1,4 @@
-import { ReplyScanner } from '@firebreak/core'
+import { ReplyScanner } from '@firebreak/core/resp'
 import type { UpstreamLostError } from '../errors.ts'
 import { lostReply } from '../replies/reply-text.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'

@@ -1,4 +1,5 @@
-import { encodeReply, keySlotOfBytes, slotCount } from '@firebreak/core'
+import { keySlotOfBytes, slotCount } from '@firebreak/core/commands'
+import { encodeReply } from '@firebreak/core/resp'
 import type { ProxyClient } from '../client/proxy-client.ts'
 import { integerIn } from '../requests/words.ts'
 import { clusterOfOne } from './cluster-of-one.ts'

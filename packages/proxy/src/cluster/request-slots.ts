@@ -1,4 +1,4 @@
-import { firstKeyIndex, forEachKey, keySlotOfBytes } from '@firebreak/core'
+import { firstKeyIndex, forEachKey, keySlotOfBytes } from '@firebreak/core/commands'
 import type { ClientRequest } from '../requests/client-request.ts'
 import { isForAll } from './everywhere.ts'
 import { isSplittable } from './split.ts'

@@ -1,4 +1,5 @@
-import { encodeCommand, encodeReply, keySlotOfBytes, ReplyDecoder } from '@firebreak/core'
+import { keySlotOfBytes } from '@firebreak/core/commands'
+import { encodeCommand, encodeReply, ReplyDecoder } from '@firebreak/core/resp'
 import type { ProxyClient } from '../client/proxy-client.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import type { ReplyTarget, SharedLane } from '../upstream/shared-lane.ts'

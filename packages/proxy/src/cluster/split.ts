@@ -1,4 +1,5 @@
-import { encodeCommand, keySlotOfBytes, RequestParser } from '@firebreak/core'
+import { keySlotOfBytes } from '@firebreak/core/commands'
+import { encodeCommand, RequestParser } from '@firebreak/core/resp'
 import type { JoinKind } from './joined-reply.ts'
 
 /** Commands on many keys that are carried out as several, one per slot. */

@@ -1,4 +1,4 @@
-import { allCommands, type CommandArgs, type CommandRow, NameTable } from '@firebreak/core'
+import { allCommands, type CommandArgs, type CommandRow, NameTable } from '@firebreak/core/commands'
 
 /**
  * How a command goes to Redis:

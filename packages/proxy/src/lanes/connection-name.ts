@@ -1,4 +1,4 @@
-import { encodeCommand } from '@firebreak/core'
+import { encodeCommand } from '@firebreak/core/resp'
 import { type ProxyCommand, proxyCommands } from '../commands/proxy-command.ts'
 import type { PinnedLane } from './pinned-lane.ts'
 

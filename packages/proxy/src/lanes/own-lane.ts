@@ -1,4 +1,4 @@
-import { encodeCommand } from '@firebreak/core'
+import { encodeCommand } from '@firebreak/core/resp'
 import { dispatchRare } from '../client/dispatch.ts'
 import type { OwnConnection, ProxyClient } from '../client/proxy-client.ts'
 import { isForOnlyNode } from '../cluster/only-node-commands.ts'

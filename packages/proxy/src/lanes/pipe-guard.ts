@@ -1,4 +1,5 @@
-import { BufferArgs, encodeCommand, RequestError, RequestParser } from '@firebreak/core'
+import { BufferArgs } from '@firebreak/core/commands'
+import { encodeCommand, RequestError, RequestParser } from '@firebreak/core/resp'
 import { Input } from '../requests/input.ts'
 import { RequestRest } from '../requests/request-rest.ts'
 import type { Outlet } from '../transport/outlet.ts'

@@ -1,4 +1,4 @@
-import { ErrorReply, MapReply, type RespValue } from '@firebreak/core'
+import { ErrorReply, MapReply, type RespValue } from '@firebreak/core/resp'
 import { proxyCommands } from '../commands/proxy-command.ts'
 import type { LatencyTable } from './latency-table.ts'
 import type { SlowLog } from './slow-log.ts'

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type MetricFamily, prometheusText } from '@firebreak/core'
+import { type MetricFamily, prometheusText } from '@firebreak/core/metrics'
 import { boundHttpServer, httpServerOptions, leavesLargeBody } from '@firebreak/core/node'
 import { ProxyStartError } from '../errors.ts'
 import { upstreamUpName } from './proxy-families.ts'

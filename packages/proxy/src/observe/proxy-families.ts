@@ -1,4 +1,4 @@
-import type { HistogramPoint, MetricFamily, MetricPoint } from '@firebreak/core'
+import type { HistogramPoint, MetricFamily, MetricPoint } from '@firebreak/core/metrics'
 import { proxyCommands } from '../commands/proxy-command.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import { latencyBoundsMs } from './latency-table.ts'

@@ -1,4 +1,4 @@
-import type { OtlpExporterOptions } from '@firebreak/core'
+import type { OtlpExporterOptions } from '@firebreak/core/metrics'
 
 /** Who is told when something that the proxy needs is away, and when it is back. */
 export type ProxyLogger = OtlpExporterOptions['logger']

@@ -1,4 +1,4 @@
-import { encodeCommand } from '@firebreak/core'
+import { encodeCommand } from '@firebreak/core/resp'
 import type { ConnectionState } from '../upstream/identity.ts'
 import { UpstreamConnection, type UpstreamSettings } from '../upstream/upstream-connection.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'

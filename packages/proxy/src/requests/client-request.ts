@@ -1,4 +1,5 @@
-import { BufferArgs, encodeCommand, RequestParser } from '@firebreak/core'
+import { BufferArgs } from '@firebreak/core/commands'
+import { encodeCommand, RequestParser } from '@firebreak/core/resp'
 import { type ProxyCommand, proxyCommandOf, unknownCommand } from '../commands/proxy-command.ts'
 
 const asterisk = 0x2a

@@ -1,4 +1,4 @@
-import { RequestError } from '@firebreak/core'
+import { RequestError } from '@firebreak/core/resp'
 import type { ProxyClient } from '../client/proxy-client.ts'
 import type { PinnedLane } from '../lanes/pinned-lane.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'

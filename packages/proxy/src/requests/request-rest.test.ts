@@ -1,4 +1,4 @@
-import { encodeCommand } from '@firebreak/core'
+import { encodeCommand } from '@firebreak/core/resp'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { RequestRest } from './request-rest.ts'

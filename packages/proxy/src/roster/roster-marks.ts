@@ -1,4 +1,4 @@
-import { encodeCommand } from '@firebreak/core'
+import { encodeCommand } from '@firebreak/core/resp'
 import type { ProxyClient } from '../client/proxy-client.ts'
 import type { ReplyMark } from '../lanes/pinned-lane.ts'
 import { editedText, isText } from '../replies/reply-text.ts'

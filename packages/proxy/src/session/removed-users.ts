@@ -1,4 +1,4 @@
-import { encodeCommand } from '@firebreak/core'
+import { encodeCommand } from '@firebreak/core/resp'
 import type { UpstreamLostError } from '../errors.ts'
 import type { Identity } from '../upstream/identity.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'

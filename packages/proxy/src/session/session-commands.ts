@@ -1,4 +1,4 @@
-import { encodeCommand } from '@firebreak/core'
+import { encodeCommand } from '@firebreak/core/resp'
 import type { ProxyClient } from '../client/proxy-client.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import { noName } from '../lanes/connection-name.ts'

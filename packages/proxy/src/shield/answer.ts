@@ -1,4 +1,5 @@
-import type { CommandRow, RespVersion } from '@firebreak/core'
+import type { CommandRow } from '@firebreak/core/commands'
+import type { RespVersion } from '@firebreak/core/resp'
 import { type CachedReply, nextReplyForm, resp2Form } from '@firebreak/shield'
 
 /** The answer to a GET, kept with the reply that it was made of. */

@@ -1,4 +1,4 @@
-import { encodeCommand } from '@firebreak/core'
+import { encodeCommand } from '@firebreak/core/resp'
 import { type IsOurs, maxDraws, wholeScan } from '@firebreak/shield'
 import type { ProxyClient } from '../client/proxy-client.ts'
 import type { UpstreamLostError } from '../errors.ts'

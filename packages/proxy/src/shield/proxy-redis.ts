@@ -1,4 +1,5 @@
-import { ErrorReply, encodeCommand, keySlot, keySlotOfBytes, ReplyDecoder } from '@firebreak/core'
+import { keySlot, keySlotOfBytes } from '@firebreak/core/commands'
+import { ErrorReply, encodeCommand, ReplyDecoder } from '@firebreak/core/resp'
 import type {
   Redis,
   RedisArgument,

@@ -1,4 +1,5 @@
-import { type BufferArgs, type CommandRow, encodeCommand } from '@firebreak/core'
+import type { BufferArgs, CommandRow } from '@firebreak/core/commands'
+import { encodeCommand } from '@firebreak/core/resp'
 import {
   type ClusterShield,
   type ConnectionFacts,

@@ -1,4 +1,5 @@
-import { type CommandRow, commandOf, keyName } from '@firebreak/core'
+import { keyName } from '@firebreak/core'
+import { type CommandRow, commandOf } from '@firebreak/core/commands'
 import type { ByteAccesses, CachedReply, ClusterShield, HotKey, KeySpace, LimitTurn, Verdict } from '@firebreak/shield'
 import type { ClientConnection } from '../client/client-connection.ts'
 import type { ProxyCommand } from '../commands/proxy-command.ts'

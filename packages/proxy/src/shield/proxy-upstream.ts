@@ -1,4 +1,4 @@
-import type { OpenPipe } from '@firebreak/core'
+import type { OpenPipe } from '@firebreak/core/resp'
 import type { Credentials, Upstream } from '@firebreak/shield'
 import type { ConnectTarget, TransportKind } from '../transport/transport.ts'
 import { transportPipe } from '../transport/transport-pipe.ts'

@@ -1,4 +1,4 @@
-import type { OpenPipe } from '@firebreak/core'
+import type { OpenPipe } from '@firebreak/core/resp'
 import type { ConnectTarget, TransportKind } from './transport.ts'
 
 /** A pipe for the proxy's own questions over the transports that its clients' requests take. */

@@ -1,4 +1,5 @@
-import { type CommandArgument, RespClient, type RespValue, type Runtime } from '@firebreak/core'
+import type { Runtime } from '@firebreak/core'
+import { type CommandArgument, RespClient, type RespValue } from '@firebreak/core/resp'
 import type { ConnectTarget, TransportKind } from '../transport/transport.ts'
 import { transportPipe } from '../transport/transport-pipe.ts'
 import type { Identity } from './identity.ts'

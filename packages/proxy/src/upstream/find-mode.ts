@@ -1,4 +1,4 @@
-import { parseInfo, serverModeOf } from '@firebreak/core'
+import { parseInfo, serverModeOf } from '@firebreak/core/resp'
 import type { ConnectTarget } from '../transport/transport.ts'
 import { type AskSettings, askOnce } from './ask-once.ts'
 import type { Identity } from './identity.ts'

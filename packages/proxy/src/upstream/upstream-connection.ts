@@ -1,4 +1,5 @@
-import { encodeCommand, ReplyScanner, type Runtime, type TimerHandle } from '@firebreak/core'
+import type { Runtime, TimerHandle } from '@firebreak/core'
+import { encodeCommand, ReplyScanner } from '@firebreak/core/resp'
 import { UpstreamLostError } from '../errors.ts'
 import type { ConnectionWatch } from '../observe/node-health.ts'
 import { Outlet } from '../transport/outlet.ts'

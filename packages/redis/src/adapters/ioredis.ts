@@ -1,4 +1,5 @@
-import { FirebreakError, keySlot } from '@firebreak/core'
+import { FirebreakError } from '@firebreak/core'
+import { keySlot } from '@firebreak/core/commands'
 import type { Redis, RedisArgument, RedisNode, RedisReply, RedisSubscriber, RunOptions, SendOptions } from '../redis.ts'
 import type { RedisScript } from '../script/redis-script.ts'
 import { ScriptRunner } from '../script/script-runner.ts'

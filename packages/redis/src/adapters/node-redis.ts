@@ -1,4 +1,5 @@
-import { FirebreakError, keySlot, systemTimers } from '@firebreak/core'
+import { FirebreakError, systemTimers } from '@firebreak/core'
+import { keySlot } from '@firebreak/core/commands'
 import {
   type Redis,
   type RedisArgument,

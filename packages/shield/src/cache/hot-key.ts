@@ -1,4 +1,5 @@
-import { type BoundedCache, keyBytes, keySlotOfBytes } from '@firebreak/core'
+import { type BoundedCache, keyBytes } from '@firebreak/core'
+import { keySlotOfBytes } from '@firebreak/core/commands'
 import { type CopiedKey, CopySet } from '../copies/copy-set.ts'
 import { loadFromDisk } from '../disk/disk-load.ts'
 import { DiskReplies } from '../disk/disk-replies.ts'

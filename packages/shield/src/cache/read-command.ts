@@ -1,4 +1,4 @@
-import { type CommandArgument, encodeCommand } from '@firebreak/core'
+import { type CommandArgument, encodeCommand } from '@firebreak/core/resp'
 
 /** A read whose reply may be kept: an id that is the same for the same bytes, and the bytes. */
 export interface ReadCommand {

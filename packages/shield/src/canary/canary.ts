@@ -1,4 +1,5 @@
-import { type Clock, encodeCommand, isErrorReply, RespClient, type TimerHandle, type Timers } from '@firebreak/core'
+import type { Clock, TimerHandle, Timers } from '@firebreak/core'
+import { encodeCommand, isErrorReply, RespClient } from '@firebreak/core/resp'
 import type { CachedReply } from '../cache/cached-reply.ts'
 import type { HotKey } from '../cache/hot-key.ts'
 import type { KeptKeys } from '../cache/key-lists.ts'

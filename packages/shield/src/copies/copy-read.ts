@@ -1,4 +1,4 @@
-import { encodeCommand } from '@firebreak/core'
+import { encodeCommand } from '@firebreak/core/resp'
 import { markerOf } from './own-names.ts'
 
 const multi = encodeCommand(['MULTI'])

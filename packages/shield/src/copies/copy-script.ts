@@ -1,4 +1,4 @@
-import { type CommandArgument, encodeCommand } from '@firebreak/core'
+import { type CommandArgument, encodeCommand } from '@firebreak/core/resp'
 import { luaSource } from '../script/lua-source.ts'
 
 type ScriptName = 'take' | 'put' | 'renew' | 'drop' | 'elect' | 'resign'

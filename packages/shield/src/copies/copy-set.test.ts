@@ -1,4 +1,5 @@
-import { encodeCommand, systemRuntime } from '@firebreak/core'
+import { systemRuntime } from '@firebreak/core'
+import { encodeCommand } from '@firebreak/core/resp'
 import { expect, test } from 'vitest'
 import { readCommand } from '../cache/read-command.ts'
 import { KeySpace } from '../gate/key-space.ts'

@@ -1,4 +1,5 @@
-import type { RedundantKeysStrategy, RespValue } from '@firebreak/core'
+import type { RedundantKeysStrategy } from '@firebreak/core'
+import type { RespValue } from '@firebreak/core/resp'
 import { CachedReply, ownBytes } from '../cache/cached-reply.ts'
 import type { LoadedHandler as CopyReader } from '../cache/load.ts'
 import type { ReadCommand } from '../cache/read-command.ts'

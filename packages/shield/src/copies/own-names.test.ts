@@ -1,4 +1,4 @@
-import { keySlotOfBytes } from '@firebreak/core'
+import { keySlotOfBytes } from '@firebreak/core/commands'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { isReservedName, markerOf, ownershipOf, refresherOf, versionOf } from './own-names.ts'

@@ -1,4 +1,4 @@
-import { ReplyDecoder, type RespValue } from '@firebreak/core'
+import { ReplyDecoder, type RespValue } from '@firebreak/core/resp'
 
 /** A key at one instant, as `take.lua` gives it. */
 export interface Picture {

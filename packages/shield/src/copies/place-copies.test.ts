@@ -1,4 +1,4 @@
-import { keySlot } from '@firebreak/core'
+import { keySlot } from '@firebreak/core/commands'
 import { expect, test } from 'vitest'
 import { nodesOf, placeCopies } from './place-copies.ts'
 

@@ -1,4 +1,5 @@
-import { keyBytes, keySlotOfBytes } from '@firebreak/core'
+import { keyBytes } from '@firebreak/core'
+import { keySlotOfBytes } from '@firebreak/core/commands'
 import type { Upstream } from '../watcher/upstream.ts'
 
 /** One copy of a key: its name, and the node that it is on. */

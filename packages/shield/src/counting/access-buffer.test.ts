@@ -1,4 +1,4 @@
-import { AccessCounter } from '@firebreak/core'
+import { AccessCounter } from '@firebreak/core/heat'
 import { expect, test } from 'vitest'
 import { AccessBuffer, type BurstWatch } from './access-buffer.ts'
 

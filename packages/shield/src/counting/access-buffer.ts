@@ -1,4 +1,4 @@
-import type { AccessCounter } from '@firebreak/core'
+import type { AccessCounter } from '@firebreak/core/heat'
 
 const capacity = 128
 /** It is emptied after this many at least, however near a crossing is. */

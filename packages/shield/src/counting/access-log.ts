@@ -1,4 +1,6 @@
-import { AccessCounter, KeyHasher, keyName, type Rule, type TallyVisitor } from '@firebreak/core'
+import { keyName } from '@firebreak/core'
+import { AccessCounter, KeyHasher, type TallyVisitor } from '@firebreak/core/heat'
+import type { Rule } from '@firebreak/core/rules'
 import { AccessBuffer } from './access-buffer.ts'
 import { ByteAccesses } from './byte-accesses.ts'
 import { type Crossing, FastPath } from './fast-path.ts'

@@ -1,4 +1,4 @@
-import { KeyHasher } from '@firebreak/core'
+import { KeyHasher } from '@firebreak/core/heat'
 import fc from 'fast-check'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { BurstWatch } from './access-buffer.ts'

@@ -1,4 +1,4 @@
-import { ByteAccessCounter, type KeyBatch, type KeyHasher, KeyTally, type TallyVisitor } from '@firebreak/core'
+import { ByteAccessCounter, type KeyBatch, type KeyHasher, KeyTally, type TallyVisitor } from '@firebreak/core/heat'
 import type { BurstWatch } from './access-buffer.ts'
 
 /** Accesses that are counted together, if there are as many: the memory of more would leave the processor's cache. */

@@ -1,4 +1,5 @@
-import { compilePattern, type KeyMatcher, type LocalCacheStrategy, type Rule } from '@firebreak/core'
+import type { LocalCacheStrategy } from '@firebreak/core'
+import { compilePattern, type KeyMatcher, type Rule } from '@firebreak/core/rules'
 import type { BurstWatch } from './access-buffer.ts'
 
 /** A key that this process alone has pushed over a rule's threshold. */

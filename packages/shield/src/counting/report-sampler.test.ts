@@ -1,4 +1,5 @@
-import { parseRule, type TableEntry } from '@firebreak/core'
+import type { TableEntry } from '@firebreak/core'
+import { parseRule } from '@firebreak/core/rules'
 import { expect, test } from 'vitest'
 import { ReportSampler } from './report-sampler.ts'
 

@@ -1,4 +1,6 @@
-import { hotSamplingFactor, type Rule, type TableEntry, ThresholdSampler } from '@firebreak/core'
+import type { TableEntry } from '@firebreak/core'
+import { hotSamplingFactor, ThresholdSampler } from '@firebreak/core/heat'
+import type { Rule } from '@firebreak/core/rules'
 
 /**
  * Decides which counts of an interval are sent, as core's threshold sampling has it, with the factor that the hub asks for

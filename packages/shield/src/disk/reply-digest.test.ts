@@ -1,5 +1,5 @@
-import { encodeCommand, type RespClient } from '@firebreak/core'
 import { openRespClient } from '@firebreak/core/node'
+import { encodeCommand, type RespClient } from '@firebreak/core/resp'
 import { type RedisServer, startRedis } from '@firebreak/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { readCommand } from '../cache/read-command.ts'

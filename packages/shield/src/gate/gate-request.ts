@@ -1,4 +1,4 @@
-import type { CommandArgs, CommandRow } from '@firebreak/core'
+import type { CommandArgs, CommandRow } from '@firebreak/core/commands'
 import type { HotKey } from '../cache/hot-key.ts'
 import type { LoadedHandler } from '../cache/load.ts'
 import type { ReadCommand } from '../cache/read-command.ts'

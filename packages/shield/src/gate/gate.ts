@@ -1,4 +1,4 @@
-import { isCacheable } from '@firebreak/core'
+import { isCacheable } from '@firebreak/core/commands'
 import type { HotKey } from '../cache/hot-key.ts'
 import type { Tally } from '../status/tally.ts'
 import type { ConnectionFacts } from './connection-facts.ts'

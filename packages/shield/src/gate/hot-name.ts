@@ -1,4 +1,5 @@
-import { keyBytes, keySlotOfBytes } from '@firebreak/core'
+import { keyBytes } from '@firebreak/core'
+import { keySlotOfBytes } from '@firebreak/core/commands'
 import type { Handling } from '../cache/handling.ts'
 import type { HotKey } from '../cache/hot-key.ts'
 import type { KeySpace } from './key-space.ts'

@@ -1,4 +1,4 @@
-import { hashBytes } from '@firebreak/core'
+import { hashBytes } from '@firebreak/core/heat'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { HotKey } from '../cache/hot-key.ts'

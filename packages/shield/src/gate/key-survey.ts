@@ -1,4 +1,4 @@
-import { forEachKey, type KeyAccess } from '@firebreak/core'
+import { forEachKey, type KeyAccess } from '@firebreak/core/commands'
 import type { HotKey } from '../cache/hot-key.ts'
 import type { GateRequest } from './gate-request.ts'
 

@@ -1,4 +1,5 @@
-import { largestGroups, type MetricFamily, type MetricPoint } from '@firebreak/core'
+import { largestGroups } from '@firebreak/core'
+import type { MetricFamily, MetricPoint } from '@firebreak/core/metrics'
 import type { ClusterShield } from '../cluster-shield.ts'
 import type { Shield } from '../shield.ts'
 import { type TotalName, totalHelp } from './tally.ts'

@@ -1,12 +1,5 @@
-import {
-  entryFromJson,
-  isKnownEntry,
-  knownRules,
-  type Rule,
-  type TableDelta,
-  type TableEntry,
-  type TableSnapshot,
-} from '@firebreak/core'
+import { entryFromJson, isKnownEntry, type TableDelta, type TableEntry, type TableSnapshot } from '@firebreak/core'
+import { knownRules, type Rule } from '@firebreak/core/rules'
 import type { Trouble } from '../trouble/trouble.ts'
 import type { StrategyPool } from './strategy-pool.ts'
 

@@ -1,4 +1,5 @@
-import type { BytePipe, OpenPipe, Runtime, Timers } from '@firebreak/core'
+import type { Runtime, Timers } from '@firebreak/core'
+import type { BytePipe, OpenPipe } from '@firebreak/core/resp'
 import type { Trouble } from './trouble.ts'
 
 /**

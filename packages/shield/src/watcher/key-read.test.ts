@@ -1,4 +1,4 @@
-import { ReplyDecoder } from '@firebreak/core'
+import { ReplyDecoder } from '@firebreak/core/resp'
 import { expect, test } from 'vitest'
 import { encodeKeyRead, parseKeyRead } from './key-read.ts'
 

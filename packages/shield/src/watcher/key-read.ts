@@ -1,4 +1,4 @@
-import { encodeCommand } from '@firebreak/core'
+import { encodeCommand } from '@firebreak/core/resp'
 
 const multi = encodeCommand(['MULTI'])
 const exec = encodeCommand(['EXEC'])

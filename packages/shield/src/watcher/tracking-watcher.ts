@@ -1,15 +1,5 @@
-import {
-  type Clock,
-  encodeCommand,
-  greet,
-  isErrorReply,
-  keyName,
-  RespConnection,
-  type RespValue,
-  type TimerHandle,
-  type Timers,
-  textOf,
-} from '@firebreak/core'
+import { type Clock, keyName, type TimerHandle, type Timers } from '@firebreak/core'
+import { encodeCommand, greet, isErrorReply, RespConnection, type RespValue, textOf } from '@firebreak/core/resp'
 import { guardPipe } from '../trouble/guard.ts'
 import type { Trouble } from '../trouble/trouble.ts'
 import { encodeKeyRead, type KeyReading, keyReadReplies, parseKeyRead } from './key-read.ts'

@@ -1,4 +1,4 @@
-import type { OpenPipe } from '@firebreak/core'
+import type { OpenPipe } from '@firebreak/core/resp'
 
 /** How the shield's own connections prove who they are. */
 export interface Credentials {

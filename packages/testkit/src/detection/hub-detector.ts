@@ -1,4 +1,5 @@
-import { parseKeyText, parseRule, type Rule, type TableDelta } from '@firebreak/core'
+import { parseKeyText, type TableDelta } from '@firebreak/core'
+import { parseRule, type Rule } from '@firebreak/core/rules'
 import { FakeClock } from '../time/fake-clock.ts'
 import { fakeRuntime } from '../time/fake-runtime.ts'
 import type { DetectionRule, Detector } from './detector.ts'

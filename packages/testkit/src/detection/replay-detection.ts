@@ -1,4 +1,4 @@
-import { hotSamplingFactor } from '@firebreak/core'
+import { hotSamplingFactor } from '@firebreak/core/heat'
 import type { Trace } from '../traces/trace.ts'
 import { DetectionJudge, type Verdict } from './detection-judge.ts'
 import type { DetectionRule, Detector, OpenDetector } from './detector.ts'

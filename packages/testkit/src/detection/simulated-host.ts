@@ -1,4 +1,5 @@
-import { AccessCounter, ThresholdSampler, VarintWriter, writeReportEntry } from '@firebreak/core'
+import { VarintWriter, writeReportEntry } from '@firebreak/core'
+import { AccessCounter, ThresholdSampler } from '@firebreak/core/heat'
 
 /** The service and the Redis cluster of all simulated hosts. */
 export const replayedService = 'service'

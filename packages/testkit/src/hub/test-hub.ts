@@ -13,12 +13,11 @@ import {
   parseBinaryReport,
   parseTextReport,
   type Report,
-  type Rule,
-  ruleDefaults,
   type StatusPayload,
   type TableDelta,
   type TableEntry,
 } from '@firebreak/core'
+import { type Rule, ruleDefaults } from '@firebreak/core/rules'
 import { type WebSocket, WebSocketServer } from 'ws'
 
 /** A hub for tests: speaks the frames, records what it gets, and sends what the test says. It decides nothing. */

@@ -1,5 +1,5 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import { RequestParser } from '@firebreak/core'
+import { RequestParser } from '@firebreak/core/resp'
 
 /** What the proxy does to the bytes that pass it; change it at any time. */
 export interface Faults {

@@ -1,4 +1,4 @@
-import type { OpenPipe, PipeOwner } from '@firebreak/core'
+import type { OpenPipe, PipeOwner } from '@firebreak/core/resp'
 
 /** A pipe in memory whose other end is the test. */
 export interface MemoryPipe {

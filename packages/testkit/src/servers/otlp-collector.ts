@@ -1,6 +1,6 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { OtlpMetric, OtlpRequest } from '@firebreak/core'
+import type { OtlpMetric, OtlpRequest } from '@firebreak/core/metrics'
 
 /** An answer of a collector. */
 export interface CollectorAnswer {

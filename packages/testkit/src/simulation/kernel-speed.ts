@@ -1,4 +1,4 @@
-import { encodeCommand } from '@firebreak/core'
+import { encodeCommand } from '@firebreak/core/resp'
 import { SimulatedRedis } from './simulated-redis.ts'
 import { SimulatedWorld } from './simulated-world.ts'
 import { ValkeyInstance } from './valkey-instance.ts'

@@ -1,11 +1,5 @@
-import {
-  type CommandArgument,
-  ErrorReply,
-  encodeCommand,
-  PushReply,
-  type RespValue,
-  type TimerHandle,
-} from '@firebreak/core'
+import type { TimerHandle } from '@firebreak/core'
+import { type CommandArgument, ErrorReply, encodeCommand, PushReply, type RespValue } from '@firebreak/core/resp'
 import { RespPipe } from './resp-pipe.ts'
 import type { SimulatedProcess } from './simulated-process.ts'
 import type { SimulatedReply } from './simulated-redis.ts'

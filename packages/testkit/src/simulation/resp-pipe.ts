@@ -1,4 +1,4 @@
-import { ReplyDecoder, type RespValue } from '@firebreak/core'
+import { ReplyDecoder, type RespValue } from '@firebreak/core/resp'
 import type { PipeEnd } from './pipe-end.ts'
 
 /** RESP on one connection: bytes out, whole replies and pushes in. */

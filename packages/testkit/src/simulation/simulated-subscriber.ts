@@ -1,4 +1,4 @@
-import { encodeCommand, textOf } from '@firebreak/core'
+import { encodeCommand, textOf } from '@firebreak/core/resp'
 import { RedisLinkError, type RedisLinkOptions } from './redis-link.ts'
 import { RespPipe } from './resp-pipe.ts'
 import type { SimulatedProcess } from './simulated-process.ts'

@@ -1,11 +1,5 @@
-import {
-  type CommandArgument,
-  ErrorReply,
-  encodeCommand,
-  ReplyDecoder,
-  type RespValue,
-  type TimerHandle,
-} from '@firebreak/core'
+import type { TimerHandle } from '@firebreak/core'
+import { type CommandArgument, ErrorReply, encodeCommand, ReplyDecoder, type RespValue } from '@firebreak/core/resp'
 import type { FaultKinds } from './fault-schedule.ts'
 import type { PipeEnd } from './pipe-end.ts'
 import type { SimulatedProcess, SimulatedProcessOptions } from './simulated-process.ts'

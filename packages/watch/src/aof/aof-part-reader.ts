@@ -1,5 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises'
-import { RequestParser } from '@firebreak/core'
+import { RequestParser } from '@firebreak/core/resp'
 import { WatchError } from '../errors.ts'
 
 const blockBytes = 256 * 1024

@@ -1,4 +1,5 @@
-import { commandOfArgs, forEachKey, keyName, ListArgs } from '@firebreak/core'
+import { keyName } from '@firebreak/core'
+import { commandOfArgs, forEachKey, ListArgs } from '@firebreak/core/commands'
 import type { Change, ChangedKey } from './change.ts'
 
 /**

@@ -1,12 +1,6 @@
-import {
-  type Clock,
-  parseInfo,
-  type RedisTarget,
-  type RespClient,
-  type TimerHandle,
-  type Timers,
-} from '@firebreak/core'
+import type { Clock, TimerHandle, Timers } from '@firebreak/core'
 import type { openRespClient } from '@firebreak/core/node'
+import { parseInfo, type RedisTarget, type RespClient } from '@firebreak/core/resp'
 import { WatchError } from '../errors.ts'
 
 /** A master that answers nothing for this long gets a new connection. */

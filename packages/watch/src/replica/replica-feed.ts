@@ -1,4 +1,4 @@
-import { RequestParser } from '@firebreak/core'
+import { RequestParser } from '@firebreak/core/resp'
 import { WatchError } from '../errors.ts'
 
 /** Where in the stream a replica is: the master's replication id and the offset of the last byte it has. */

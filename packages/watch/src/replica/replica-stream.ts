@@ -1,16 +1,6 @@
-import {
-  type Clock,
-  encodeCommand,
-  RedisLostError,
-  RedisReplyError,
-  type RedisTarget,
-  type RespClient,
-  steadyClock,
-  systemTimers,
-  type TimerHandle,
-  type Timers,
-} from '@firebreak/core'
+import { type Clock, steadyClock, systemTimers, type TimerHandle, type Timers } from '@firebreak/core'
 import { openRespClient } from '@firebreak/core/node'
+import { encodeCommand, RedisLostError, RedisReplyError, type RedisTarget, type RespClient } from '@firebreak/core/resp'
 import type { ChangeListener, ChangeSource, SourceState } from '../change/change.ts'
 import { ChangeReader } from '../change/change-reader.ts'
 import { WatchError } from '../errors.ts'

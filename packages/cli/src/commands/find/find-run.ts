@@ -1,4 +1,5 @@
-import { compilePattern, keyName } from '@firebreak/core'
+import { keyName } from '@firebreak/core'
+import { compilePattern } from '@firebreak/core/rules'
 import type { Finding, Progress, RedisType } from '@firebreak/find'
 import { redisTypes } from '@firebreak/find'
 import { type CommandIo, UsageError } from '../../command/command.ts'

@@ -1,4 +1,4 @@
-import { portNumber, type SettingTable, text, textList, wholeFrom } from '@firebreak/core'
+import { portNumber, type SettingTable, text, textList, wholeFrom } from '@firebreak/core/settings'
 
 /** The settings of `firebreak ids`. */
 export const idsSettings: SettingTable = {

@@ -1,4 +1,5 @@
-import { patternText, type Rule, type RuleLevel, type RulesView } from '@firebreak/core'
+import type { RulesView } from '@firebreak/core'
+import { patternText, type Rule, type RuleLevel } from '@firebreak/core/rules'
 import { useState } from 'preact/hooks'
 import { call } from '../data/api.ts'
 import { useLoaded } from '../data/loaded.ts'

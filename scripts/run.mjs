@@ -58,6 +58,7 @@ const jobs = {
   'test:servers': () => inOrder(typecheck, assets, consolePage, () => testServers(node, rest)),
   references: () => source('test/references/write.ts', rest),
   chaos: () => source('test/chaos/run-chaos.ts', rest),
+  simulate: () => source('test/simulation/main.ts', rest),
   check: () => inOrder(lint, typecheck),
   test: () => {
     ensureServers()

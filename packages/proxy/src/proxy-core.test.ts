@@ -159,3 +159,28 @@ test('time that only passes for the core ends what waits for it', () => {
   runtime.clock.advance(60_000)
   expect([client.seen.isClosed, core.counters.idleClosed]).toEqual([true, 1])
 })
+
+test('a shared connection that died without a sign is replaced, and who waits on it goes on waiting', () => {
+  const dead = new Set<number>()
+  let connections = 0
+  const { runtime, core } = setUp((runtime) => ({
+    connect(target, owner, onConnect) {
+      const number = ++connections
+      // What is sent on a dead connection arrives nowhere.
+      const live = memoryRedis(runtime, ([name]) => (dead.has(number) ? '' : name === 'PING' ? '+PONG\r\n' : '+OK\r\n'))
+      return live.connect(target, owner, onConnect)
+    },
+  }))
+  const one = connect(core, runtime)
+  one.send('SET', 'key', 'value')
+  runtime.clock.advance(10)
+  expect(one.seen.text).toBe('+OK\r\n')
+  for (let number = 1; number <= connections; number++) dead.add(number)
+  one.send('SET', 'key', 'other')
+  runtime.clock.advance(1500)
+  const two = connect(core, runtime)
+  two.send('SET', 'key', 'another')
+  runtime.clock.advance(10)
+  expect(two.seen.text).toBe('+OK\r\n')
+  expect(one.seen).toEqual({ text: '+OK\r\n', isClosed: false })
+})

@@ -105,7 +105,7 @@ export class ClusterShield {
       onNodeLost: (node) => this.#keys.nodeLost(node),
     })
     const spaces = new Map<string, KeySpace>()
-    this.#limits = new KeyLimits(limits, runtime.timers, spaces)
+    this.#limits = new KeyLimits(limits, runtime, spaces)
     const shared = {
       ...options,
       watchers: this.#watchers,

@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import { InvalidOptionError, type Runtime, systemRuntime, version } from '@firebreak/core'
 import type { DiskTierOptions } from './disk/disk-tier-options.ts'
 import { isNatsUrl, parseHubUrl, parseNatsUrl } from './hub/hub-address.ts'
+import type { HubTransport } from './hub/hub-channel.ts'
+import { webSocketHubs } from './hub/web-socket-hubs.ts'
 import type { Warning } from './trouble/trouble.ts'
 
 /** How a process' shield works; every field has a default. */
@@ -57,6 +59,8 @@ export interface ShieldOptions {
   readonly onWarning?: (warning: Warning) => void
   /** Time, timers, chance and names. @default the process' own */
   readonly runtime?: Runtime
+  /** What carries frames to the hubs, for simulations. @default WebSockets */
+  readonly hubTransport?: HubTransport
 }
 
 /** `ShieldOptions` with every default filled in. */
@@ -101,6 +105,7 @@ export function resolveShieldOptions(options: ShieldOptions): ResolvedShieldOpti
     diskTier: options.diskTier,
     onWarning: options.onWarning,
     runtime,
+    hubTransport: options.hubTransport ?? webSocketHubs,
   }
 }
 

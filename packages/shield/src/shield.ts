@@ -85,7 +85,7 @@ export class Shield {
     this.trouble = new Trouble(resolved.onWarning)
     const runtime = guardRuntime(resolved.runtime, this.trouble)
     this.options = { ...resolved, runtime }
-    const { hubs, token, maxQueuedReports, maxQueuedEntries } = this.options
+    const { hubs, token, hubTransport: transport, maxQueuedReports, maxQueuedEntries } = this.options
     const { clock, timers, random } = runtime
     this.#clock = clock
     const { diskTier } = this.options
@@ -97,6 +97,7 @@ export class Shield {
     this.#link = new HubLink({
       urls: hubs,
       token,
+      transport,
       reporter: this.options,
       maxQueuedReports,
       maxQueuedEntries,

@@ -72,5 +72,5 @@ export const turnClock: Clock = new TurnClock()
  */
 export function clockFor(runtime: Runtime, kind: LimitSpec['kind']): Clock {
   if (kind === 'calendarWindow') return runtime.wallClock
-  return runtime === systemRuntime ? turnClock : runtime.clock
+  return runtime.clock === systemRuntime.clock ? turnClock : runtime.clock
 }

@@ -28,7 +28,8 @@ const ping = encodeCommand(['PING'])
 
 /**
  * Asks nodes whether they are there, over a short connection of its own: at the start, when a connection was lost or
- * could not be made, every second while one does not answer, and now and then where nobody is connected. That alone
+ * could not be made, every second while one does not answer or a shared
+ * connection owes a reply for long, and now and then where nobody is connected. That alone
  * decides who is up: a server may well close a connection and a client may show a wrong password. Whatever a node
  * answers it is up, but for LOADING and for a refusal of the proxy's own user.
  *
@@ -67,7 +68,7 @@ export class UpstreamWatch {
   #isDue(node: UpstreamNode, nowMs: number): boolean {
     const { isUp, isInDoubt } = node.health
     const elapsedMs = nowMs - (this.#askedMs.get(node) ?? Number.NEGATIVE_INFINITY)
-    if (isUp !== true) return elapsedMs >= awayMs
+    if (isUp !== true || node.isSilent) return elapsedMs >= awayMs
     return isInDoubt || (node.connectionCount === 0 && elapsedMs >= unusedMs)
   }
 
@@ -83,6 +84,7 @@ export class UpstreamWatch {
           begin = (begin + bytes.toString('latin1', start, end)).slice(0, 100)
           if (!isLast) return
           connection.destroy()
+          node.onAnswered(nowMs)
           this.#answered(node, begin.startsWith('-LOADING') ? `it answered ${begin.slice(1).trim()}` : undefined)
         },
         onLost: ({ reason }) => this.#answered(node, reason),

@@ -110,6 +110,11 @@ export class SharedLane implements ReplyReceiver {
     return this.#tail
   }
 
+  /** Requests that were answered. */
+  get answeredCount(): number {
+    return this.#head
+  }
+
   get inFlight(): number {
     return this.#tail - this.#head
   }
@@ -204,14 +209,14 @@ export class SharedLane implements ReplyReceiver {
       if (this.#largeAt !== this.#head) this.#largeBytes = 0
       this.#largeAt = this.#head
       this.#largeBytes += bytes
-      if (this.#largeBytes > hugeBytes) this.#giveWay()
+      if (this.#largeBytes > hugeBytes) this.giveWay()
     }
     const isAlone = this.isRetired && this.inFlight === (isLast ? 0 : 1)
     if (isAlone ? target.isBehind?.(tag) === true : target.isStalled?.(tag) === true) this.#stall(target, tag, isAlone)
   }
 
   /** Others go on over a new connection; only those whose replies are behind on this one wait along. */
-  #giveWay(): void {
+  giveWay(): void {
     if (this.isRetired) return
     this.retire()
     for (let index = this.#head; index < this.#tail; index++) this.#targets[index & this.#mask]!.onBypassed?.()
@@ -222,7 +227,7 @@ export class SharedLane implements ReplyReceiver {
    * that nobody waits behind may take its time.
    */
   #stall(target: ReplyTarget, tag: number, isAlone: boolean): void {
-    this.#giveWay()
+    this.giveWay()
     this.#connection.pause()
     const goOn = () => this.#connection.resume()
     if (isAlone) target.whenCaughtUp!(goOn, tag)

@@ -17,6 +17,9 @@ export interface NodeSettings extends UpstreamSettings {
   readonly onCut?: (node: UpstreamNode, identity: Identity) => void
 }
 
+/** A reply may take so long before its connection is in doubt. */
+const silentMs = 1000
+
 interface IdleConnection {
   readonly connection: UpstreamConnection
   readonly sinceMs: number
@@ -35,6 +38,8 @@ export class UpstreamNode implements LaneKeeper {
   readonly #idle = new Map<string, IdleConnection[]>()
   /** When a shared connection was last seen to have got another request. */
   readonly #lastUse = new WeakMap<SharedLane, { readonly sentCount: number; readonly sinceMs: number }>()
+  /** Since when a shared connection has owed the same reply, or nothing. */
+  readonly #owing = new WeakMap<SharedLane, { readonly answeredCount: number; readonly sinceMs: number }>()
   readonly #owned = new Set<UpstreamConnection>()
   readonly latency = new LatencyTable()
   readonly health = new NodeHealth()
@@ -165,11 +170,42 @@ export class UpstreamNode implements LaneKeeper {
       const last = this.#lastUse.get(lane)
       if (last?.sentCount !== sentCount || inFlight > 0) this.#lastUse.set(lane, { sentCount, sinceMs: now })
       else if (last.sinceMs < oldest) lane.close()
+      this.#watchSilence(lane, now)
     }
     for (const [id, list] of this.#idle) {
       while (list.length > 0 && list[0]!.sinceMs < oldest) list.shift()!.connection.destroy()
       if (list.length === 0) this.#idle.delete(id)
     }
+  }
+
+  /** True while a shared connection has owed a reply for so long that it may be dead without a sign. */
+  get isSilent(): boolean {
+    const oldest = this.#settings.runtime.clock.now() - silentMs
+    return [...this.#lanes.values()].some((lane) => this.#isSilent(lane, oldest))
+  }
+
+  /**
+   * The server has answered on a connection of that time. One that owed a reply for long before it has lost its way there,
+   * as when a middlebox forgot it; TCP gives it up only after minutes. Who waits on it goes on waiting, as with a bare
+   * client, and everybody else gets a new one.
+   */
+  onAnswered(askedMs: number): void {
+    const silent = [...this.#lanes.values()].filter((lane) => this.#isSilent(lane, askedMs - silentMs))
+    if (silent.length === 0) return
+    for (const lane of silent) lane.giveWay()
+    for (const list of this.#idle.values()) for (const { connection } of list) connection.destroy()
+    this.#idle.clear()
+  }
+
+  #watchSilence(lane: SharedLane, now: number): void {
+    const { answeredCount, inFlight } = lane
+    if (inFlight === 0 || this.#owing.get(lane)?.answeredCount !== answeredCount)
+      this.#owing.set(lane, { answeredCount, sinceMs: now })
+  }
+
+  #isSilent(lane: SharedLane, sinceMs: number): boolean {
+    const owing = this.#owing.get(lane)
+    return lane.inFlight > 0 && owing?.answeredCount === lane.answeredCount && owing.sinceMs < sinceMs
   }
 
   /** Gives up all connections; whoever waits on one is told. */

@@ -251,11 +251,18 @@ export class HotKey implements CopiedKey {
   }
 
   readOriginal(command: ReadCommand, onLoaded: LoadedHandler): boolean {
-    const load = this.#loads.join(command.id, onLoaded)
+    const load = this.#loads.join(command.id, onLoaded, this.#now(), this.#longestJoinMs())
     if (load === undefined) return true
     const isLoading = this.#readDisk(command, load) || this.#readRedis(command, load)
     if (!isLoading) this.#loads.leave(command.id, load)
     return isLoading
+  }
+
+  /** How old a load may be that another reader waits for: nobody may be given more than a guard would let them have. */
+  #longestJoinMs(): number {
+    const { strategy } = this.handling
+    const { leaseMs } = this.#shared.guards
+    return strategy.strategy === 'LocalCache' ? Math.min(leaseMs, strategy.maxStalenessMs ?? leaseMs) : leaseMs
   }
 
   /** The watcher of the key's node; undefined while that is not known. */

@@ -6,6 +6,8 @@ export type LoadedHandler = (reply: CachedReply | undefined) => void
 /** A load in flight: many readers, one read of Redis. */
 export interface Load {
   readers: LoadedHandler[]
+  /** When it began: what it brings may be as old. */
+  readonly since: number
   /** True where a change became known since it was sent: what it brings is not kept. */
   isPoisoned: boolean
 }
@@ -15,14 +17,19 @@ export class Loads {
   // Most keys have none most of the time.
   #running: Map<string, Load> | undefined
 
-  /** Waits for a command's load; gives the load where it is a new one, which somebody has to carry out. */
-  join(commandId: string, reader: LoadedHandler): Load | undefined {
+  /**
+   * Waits for a command's load that began no longer than `maxAgeMs` ago: an older one may bring what the reader's guard
+   * would no longer let it have. Gives the load where it is a new one, which somebody has to carry out.
+   */
+  join(commandId: string, reader: LoadedHandler, now: number, maxAgeMs: number): Load | undefined {
     const running = this.#running?.get(commandId)
-    if (running !== undefined) {
+    if (running !== undefined && now - running.since <= maxAgeMs) {
       running.readers.push(reader)
       return undefined
     }
-    const load: Load = { readers: [reader], isPoisoned: false }
+    // Nobody could poison it any more.
+    if (running !== undefined) running.isPoisoned = true
+    const load: Load = { readers: [reader], since: now, isPoisoned: false }
     this.#running ??= new Map()
     this.#running.set(commandId, load)
     return load

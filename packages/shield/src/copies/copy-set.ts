@@ -16,6 +16,8 @@ import { byNode, type PlacedCopy, placeCopies, recentNodesOf } from './place-cop
 
 /** A read that is not answered: it waits for a picture, or a copy was asked. */
 interface PendingRead {
+  /** When it was asked for. */
+  readonly since: number
   readonly command: ReadCommand
   readonly onRead: CopyReader
 }
@@ -110,7 +112,7 @@ export class CopySet {
 
   /** Reads a copy, or the key where no copy will do; false where neither can be read here. */
   read(command: ReadCommand, onRead: CopyReader): boolean {
-    const isRead = this.#read({ command, onRead }, false)
+    const isRead = this.#read({ command, onRead, since: this.#shared.runtime.clock.now() }, false)
     // As `#giveBack`.
     if (!isRead) this.written()
     return isRead
@@ -143,7 +145,10 @@ export class CopySet {
     return true
   }
 
-  #readOriginal({ command, onRead }: PendingRead): boolean {
+  /** Reads the key itself; false where the reader has waited too long for another such way. */
+  #readOriginal({ command, onRead, since }: PendingRead): boolean {
+    const { runtime, guards } = this.#shared
+    if (runtime.clock.now() - since > guards.leaseMs / 3) return false
     return this.#key.readOriginal(command, onRead)
   }
 
@@ -220,6 +225,7 @@ export class CopySet {
     if (this.#isClosed) return restMs
     const now = this.#shared.runtime.clock.now()
     this.#place()
+    this.#giveBackLate(now)
     if (this.#seenVersion === Number.POSITIVE_INFINITY && !this.#isCatchingUp) this.#catchUp()
     if (!this.#canFollow) this.#resign()
     else if (now - this.#electedAt >= electionMs / 3) this.#elect(now)
@@ -230,6 +236,18 @@ export class CopySet {
     const electionMsLeft = this.#electedAt + electionMs / 3 - now
     const renewalMsLeft = this.#isRefresher ? this.#renewedAt + renewMs - now : restMs
     return Math.min(electionMsLeft, renewalMsLeft, restMs)
+  }
+
+  /** Nobody waits longer than a lease for us, whatever they wait for. */
+  #giveBackLate(now: number): void {
+    const isLate = ({ since }: PendingRead): boolean => now - since > this.#shared.guards.leaseMs
+    const late = [...this.#asked, ...this.#waiting].filter(isLate)
+    for (const read of late) {
+      this.#asked.delete(read)
+      const place = this.#waiting.indexOf(read)
+      if (place >= 0) this.#waiting.splice(place, 1)
+    }
+    for (const read of late) this.#giveBack(read)
   }
 
   /** The key cooled: the refresher takes the copies away; they would also end by themselves. */

@@ -1,5 +1,3 @@
-import { connect as connectTcp, isIP, type NetConnectOpts } from 'node:net'
-import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import {
   type Clock,
   decodeFrame,
@@ -11,10 +9,10 @@ import {
   type TimerHandle,
   type Timers,
 } from '@firebreak/core'
-import { type ClientOptions, WebSocket } from 'ws'
 import type { Trouble } from '../trouble/trouble.ts'
 import { HttpReporter } from './http-reporter.ts'
 import { type HubAddress, isNatsUrl, parseHubUrl, parseNatsUrl } from './hub-address.ts'
+import type { HubChannel, HubTransport } from './hub-channel.ts'
 import { NatsReporter } from './nats-reporter.ts'
 import { encodeReportFrame, type PendingReport, type Reporter } from './pending-report.ts'
 import { ReportQueue } from './report-queue.ts'
@@ -24,6 +22,7 @@ export interface HubLinkOptions {
   /** The hubs' URLs; the link holds one connection to one of them. `nats://…` among them: where reports go. */
   readonly urls: readonly string[]
   readonly token: string | undefined
+  readonly transport: HubTransport
   readonly reporter: Reporter
   readonly maxQueuedReports: number
   readonly maxQueuedEntries: number
@@ -45,10 +44,9 @@ const aloneMs = 30_000
 /** … up to this: in a fleet that is cut off as a whole each move brings the table of a hub that sees something else. */
 const maxAloneMs = 600_000
 const maxBufferedBytes = 4 << 20
-const maxFrameBytes = 64 << 20
 
 /**
- * The one WebSocket of a process to one of its hubs. It reconnects by itself, to the next hub each time, after a random
+ * The one connection of a process to one of its hubs. It reconnects by itself, to the next hub each time, after a random
  * wait that grows to 0.75 s; while there is none, reports wait in a bounded queue, or go out over HTTP as text where a
  * hub's WebSocket cannot be reached but its HTTP can. Nothing here is ever waited for.
  */
@@ -58,7 +56,7 @@ export class HubLink {
   readonly #addresses: readonly HubAddress[]
   readonly #http: HttpReporter
   readonly #nats: NatsReporter | undefined
-  #socket: WebSocket | undefined
+  #channel: HubChannel | undefined
   #isOpen = false
   #isClosed = false
   #hubIndex: number
@@ -69,7 +67,7 @@ export class HubLink {
   #silenceMs = 5000
   #reportSequence = 0
   /** Which hubs of the list were found cut off from their store: when last, and on how many connections in a row. */
-  readonly #alone = new Map<number, { at: number; times: number; socket: WebSocket | undefined }>()
+  readonly #alone = new Map<number, { at: number; times: number; channel: HubChannel | undefined }>()
 
   constructor(options: HubLinkOptions) {
     this.#options = options
@@ -112,8 +110,8 @@ export class HubLink {
     const now = this.#options.clock.now()
     const count = this.#addresses.length
     const before = this.#alone.get(this.#hubIndex % count)
-    const times = (before?.times ?? 0) + (before?.socket === this.#socket ? 0 : 1)
-    this.#alone.set(this.#hubIndex % count, { at: now, times, socket: this.#socket })
+    const times = (before?.times ?? 0) + (before?.channel === this.#channel ? 0 : 1)
+    this.#alone.set(this.#hubIndex % count, { at: now, times, channel: this.#channel })
     const isWorth = (index: number) => {
       const found = this.#alone.get(index)
       return found === undefined || now - found.at > Math.min(maxAloneMs, aloneMs * 2 ** (found.times - 1))
@@ -123,7 +121,7 @@ export class HubLink {
     if (step === undefined) return
     // `#ended` goes on to the next by itself.
     this.#hubIndex += step - 1
-    this.#socket?.terminate()
+    this.#channel?.terminate()
   }
 
   /** The hub hears from its store. */
@@ -146,11 +144,11 @@ export class HubLink {
       return
     }
     if (!this.#isOpen) {
-      if (this.#failures < 2 || this.#addresses.length === 0) return
+      if (this.#failures < 2 || this.#addresses.length === 0 || !this.#options.transport.hasHttp) return
       this.#http.send(this.queue, this.#currentAddress()).catch((error) => this.#options.trouble.failed(error))
       return
     }
-    while (this.queue.length > 0 && this.#socket!.bufferedAmount < maxBufferedBytes) {
+    while (this.queue.length > 0 && this.#channel!.bufferedBytes < maxBufferedBytes) {
       const { reporter, wallClock } = this.#options
       const report = this.queue.shift()!
       this.#write(encodeReportFrame(report, reporter, ++this.#reportSequence, wallClock.now()))
@@ -159,7 +157,7 @@ export class HubLink {
 
   /** Sends a frame now; false, and nothing sent, where there is no hub or it does not take any. */
   send<Type extends JsonFrameType>(type: Type, payload: JsonPayloads[Type]): boolean {
-    if (!this.#isOpen || this.#socket!.bufferedAmount >= maxBufferedBytes) return false
+    if (!this.#isOpen || this.#channel!.bufferedBytes >= maxBufferedBytes) return false
     this.#write(encodeJsonFrame(type, 0, payload))
     return true
   }
@@ -170,12 +168,12 @@ export class HubLink {
     this.#retry?.cancel()
     this.#watchdog?.cancel()
     this.#isOpen = false
-    this.#socket?.close()
-    this.#socket = undefined
+    this.#channel?.close()
+    this.#channel = undefined
   }
 
   #write(bytes: Uint8Array): void {
-    this.#socket!.send(bytes, { binary: true }, ignoreError)
+    this.#channel!.send(bytes)
   }
 
   #currentAddress(): HubAddress {
@@ -183,49 +181,32 @@ export class HubLink {
   }
 
   #connect(): void {
-    const { sensorUrl, isPrivate } = this.#currentAddress()
-    const { trouble } = this.#options
-    let socket: WebSocket
+    const { trouble, transport, token } = this.#options
+    let channel: HubChannel
     try {
-      socket = new WebSocket(sensorUrl, {
-        handshakeTimeout: 2000,
-        maxPayload: maxFrameBytes,
-        perMessageDeflate: false,
-        ...(isPrivate && { generateMask: noMask }),
-        ...(this.#options.token !== undefined && { headers: { authorization: `Bearer ${this.#options.token}` } }),
-        createConnection: sensorUrl.startsWith('wss:') ? connectTlsUnreferenced : connectUnreferenced,
-      } as ClientOptions)
+      channel = transport.open(this.#currentAddress(), token, {
+        onOpen: trouble.guarded(() => {
+          if (this.#channel !== channel) return
+          this.#isOpen = true
+          this.#heardAt = this.#options.clock.now()
+          this.#write(encodeJsonFrame('hello', 0, this.#options.hello()))
+          this.flush()
+        }),
+        onMessage: (bytes, isBinary) => this.#received(channel, bytes, isBinary),
+        onClose: trouble.guarded((failure) => this.#ended(channel, failure)),
+      })
     } catch (error) {
       this.#ended(undefined, error)
       return
     }
-    this.#socket = socket
-    socket.on(
-      'open',
-      trouble.guarded(() => {
-        if (this.#socket !== socket) return
-        this.#isOpen = true
-        this.#heardAt = this.#options.clock.now()
-        this.#write(encodeJsonFrame('hello', 0, this.#options.hello()))
-        this.flush()
-      }),
-    )
-    socket.on('message', (data, isBinary) => this.#received(socket, data as Buffer, isBinary))
-    let failure: unknown
-    socket.on('error', (error) => {
-      failure = error
-    })
-    socket.on(
-      'close',
-      trouble.guarded(() => this.#ended(socket, failure)),
-    )
+    this.#channel = channel
   }
 
-  #received(socket: WebSocket, data: Buffer, isBinary: boolean): void {
-    if (this.#socket !== socket || !isBinary) return
+  #received(channel: HubChannel, bytes: Uint8Array, isBinary: boolean): void {
+    if (this.#channel !== channel || !isBinary) return
     this.#heardAt = this.#options.clock.now()
     try {
-      const frame = decodeFrame(data)
+      const frame = decodeFrame(bytes)
       // Only a hub that takes us in counts as reached: one that refuses us is not asked again at once.
       if (frame.type === 'welcome') {
         this.#failures = 0
@@ -237,10 +218,10 @@ export class HubLink {
     }
   }
 
-  #ended(socket: WebSocket | undefined, failure: unknown): void {
-    if (this.#isClosed || (socket !== undefined && this.#socket !== socket)) return
+  #ended(channel: HubChannel | undefined, failure: unknown): void {
+    if (this.#isClosed || (channel !== undefined && this.#channel !== channel)) return
     const wasOpen = this.#isOpen
-    this.#socket = undefined
+    this.#channel = undefined
     this.#isOpen = false
     this.#failures++
     if (this.#failures >= 2)
@@ -259,28 +240,8 @@ export class HubLink {
   #watch(): void {
     if (!this.#isOpen || this.#options.clock.now() - this.#heardAt <= this.#silenceMs) return
     // A frozen hub closes nothing: `terminate` ends our side at once and `close` follows.
-    this.#socket?.terminate()
+    this.#channel?.terminate()
   }
-}
-
-// A mask keeps what is sent from being taken for HTTP by something on the way. Where nothing on the way can look at it,
-// putting it on is the larger part of sending a report.
-function noMask(mask: Buffer): void {
-  mask.fill(0)
-}
-
-// `path` is the URL's, which `connect` would take for a socket in the file system.
-function connectUnreferenced(options: NetConnectOpts) {
-  return connectTcp({ ...options, path: undefined, noDelay: true } as NetConnectOpts).unref()
-}
-
-function connectTlsUnreferenced(options: ConnectionOptions) {
-  const servername = options.servername ?? (isIP(options.host ?? '') ? '' : options.host)
-  return connectTls({ ...options, path: undefined, servername } as ConnectionOptions).unref()
-}
-
-function ignoreError(): void {
-  // The socket's `close` tells.
 }
 
 function messageOf(error: unknown): string {

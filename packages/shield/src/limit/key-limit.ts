@@ -1,4 +1,4 @@
-import type { RateLimitStrategy, Timers } from '@firebreak/core'
+import type { RateLimitStrategy, Runtime } from '@firebreak/core'
 import { LocalLimiter, RedisLimiter } from '@firebreak/limits'
 import type { Redis } from '@firebreak/redis'
 import { KeyLimitedError } from '../errors.ts'
@@ -19,7 +19,7 @@ export interface KeyLimitOptions extends LimitBounds {
   readonly strategy: RateLimitStrategy
   /** Where a limit of scope `shared` is counted; without it each process counts its share. */
   readonly redis: Redis | undefined
-  readonly timers: Timers
+  readonly runtime: Runtime
   /** Called for each access that it refuses. */
   readonly onRefused: () => void
 }
@@ -42,17 +42,17 @@ export class KeyLimit {
   #waiting = 0
 
   constructor(options: KeyLimitOptions) {
-    const { strategy, processes, redis, timers, maxWaiting } = options
+    const { strategy, processes, redis, runtime, maxWaiting } = options
     this.#options = options
     this.#limiter =
       strategy.scope === 'shared' && redis !== undefined
         ? new RedisLimiter(limitSpecOf(strategy), redis, {
             prefix: limitKeyPrefix,
             onUnavailable: 'local',
-            timers,
+            runtime,
             maxWaiting,
           })
-        : new LocalLimiter(limitSpecOf(strategy, processes), { timers, maxWaiting })
+        : new LocalLimiter(limitSpecOf(strategy, processes), { runtime, maxWaiting })
   }
 
   /** The strategy that it carries out. */

@@ -1,4 +1,4 @@
-import type { RateLimitStrategy, Timers } from '@firebreak/core'
+import type { RateLimitStrategy, Runtime } from '@firebreak/core'
 import type { Redis } from '@firebreak/redis'
 import type { KeySpace } from '../gate/key-space.ts'
 import { KeyLimit, type LimitBounds, limitKeyPrefix } from './key-limit.ts'
@@ -8,12 +8,12 @@ export class KeyLimits {
   /** Where limits that all processes share are counted. */
   redis: Redis | undefined
   readonly #bounds: LimitBounds
-  readonly #timers: Timers
+  readonly #runtime: Runtime
   readonly #spaces: ReadonlyMap<string, KeySpace>
 
-  constructor(bounds: LimitBounds, timers: Timers, spaces: ReadonlyMap<string, KeySpace>) {
+  constructor(bounds: LimitBounds, runtime: Runtime, spaces: ReadonlyMap<string, KeySpace>) {
     this.#bounds = bounds
-    this.#timers = timers
+    this.#runtime = runtime
     this.#spaces = spaces
   }
 
@@ -27,6 +27,6 @@ export class KeyLimits {
       const limit = other.database === database ? other.hot.peek(key)?.limit : undefined
       if (limit?.isFor(strategy) === true) return limit
     }
-    return new KeyLimit({ key, strategy, redis: this.redis, timers: this.#timers, onRefused, ...this.#bounds })
+    return new KeyLimit({ key, strategy, redis: this.redis, runtime: this.#runtime, onRefused, ...this.#bounds })
   }
 }

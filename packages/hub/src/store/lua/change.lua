@@ -9,7 +9,7 @@ local state = redis.call('HMGET', KEYS[2], 'rulesVersion', 'line', 'isOff')
 local version, line = tonumber(state[1] or 0), state[2] or ''
 -- Written by hubs that kept no line.
 if line == '' and (version > 0 or state[3] == '1') then line = '1-v' .. version .. ' ' end
-local function head() return string.match(line, '(%S+) $') or '' end
+local function head() return string.match(' ' .. line, '^.* (%S+) $') or '' end
 if string.find(' ' .. line, '-' .. ARGV[4] .. ' ', 1, true) then return { version, head() } end
 if ARGV[1] == '' then
   redis.call('HSET', KEYS[2], 'isOff', ARGV[2])

@@ -7,7 +7,7 @@
 local state = redis.call('HMGET', KEYS[2], 'rulesVersion', 'line', 'isOff')
 local version, line = tonumber(state[1] or 0), state[2] or ''
 if line == '' and (version > 0 or state[3] == '1') then line = '1-v' .. version .. ' ' end
-if (string.match(line, '(%S+) $') or '') ~= ARGV[1] then return 0 end
+if (string.match(' ' .. line, '^.* (%S+) $') or '') ~= ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])
 redis.call('HSET', KEYS[2], 'line', ARGV[2], 'rulesVersion', ARGV[3], 'isOff', ARGV[4])
 for index = 5, #ARGV, 2 do redis.call('HSET', KEYS[1], ARGV[index], ARGV[index + 1]) end

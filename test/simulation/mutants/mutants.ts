@@ -1,0 +1,247 @@
+import type { ModelName } from '../models.ts'
+
+/** A fault planted into one file as it is loaded: `find` stands there exactly once. */
+export interface Mutant {
+  /** What is wrong then, in words. */
+  readonly name: string
+  readonly file: string
+  readonly find: string
+  readonly replace: string
+  /** @default 'fleet' */
+  readonly model?: ModelName
+}
+
+const shield = 'packages/shield/src'
+const hub = 'packages/hub/src'
+const proxy = 'packages/proxy/src'
+
+export const mutants: readonly Mutant[] = [
+  {
+    name: 'an own write is not guarded',
+    file: `${shield}/gate/gate.ts`,
+    find: 'if (written !== undefined) return this.#guard(written, connection)',
+    replace: 'if (written !== undefined) return pass',
+  },
+  {
+    name: 'a reply is served without its lease',
+    file: `${shield}/cache/hot-key.ts`,
+    find: 'now >= reply.expiresAt || now >= reply.lease.aliveUntil ? undefined : reply',
+    replace: 'now >= reply.expiresAt ? undefined : reply',
+  },
+  {
+    name: 'a reply outlives its TTL',
+    file: `${shield}/cache/hot-key.ts`,
+    find: 'now >= reply.expiresAt || now >= reply.lease.aliveUntil ? undefined : reply',
+    replace: 'now >= reply.lease.aliveUntil ? undefined : reply',
+  },
+  {
+    name: 'poison is not looked at',
+    file: `${shield}/cache/hot-key.ts`,
+    find: 'return !load.isPoisoned && this.isCached && this.pendingWrites === 0',
+    replace: 'return this.isCached',
+  },
+  {
+    name: 'a lapsed reply is kept for the next lease',
+    file: `${shield}/cache/hot-key.ts`,
+    find: 'if (this.isConsistent) this.drop()',
+    replace: 'if (!this.isConsistent) this.drop()',
+  },
+  {
+    name: 'a push of one key is not heard',
+    file: `${shield}/watcher/tracking-watcher.ts`,
+    find: 'if (Array.isArray(keys)) this.#options.onInvalidated',
+    replace: 'if (Array.isArray(keys)) if (keys.length > 1) this.#options.onInvalidated',
+  },
+  {
+    name: 'a lease counts from the answer, not from the question',
+    file: `${shield}/watcher/tracking-watcher.ts`,
+    find: 'const until = connection.answeredSentAt + this.#options.leaseMs',
+    replace: 'const until = this.#options.clock.now() + this.#options.leaseMs',
+  },
+  {
+    name: 'what a lost watcher guarded is kept',
+    file: `${shield}/watcher/tracking-watcher.ts`,
+    find: `this.#options.onFlush('the watcher was lost')`,
+    replace: '',
+  },
+  {
+    name: 'a read waits for its watcher for ever',
+    file: `${shield}/watcher/tracking-watcher.ts`,
+    find: 'if (now - read.sentAt > leaseMs) this.#finish(read, undefined)',
+    replace: 'if (now - read.sentAt > leaseMs * 100) this.#finish(read, undefined)',
+  },
+  {
+    name: 'a reply is handled behind the push that follows it',
+    file: 'packages/core/src/connection/resp-connection.ts',
+    find: 'expectation.handler(reply, index)',
+    replace: 'queueMicrotask(() => expectation.handler(reply, index))',
+  },
+  {
+    name: 'a reader waits for a load that is older than its guard',
+    file: `${shield}/cache/load.ts`,
+    find: 'if (running !== undefined && now - running.since <= maxAgeMs) {',
+    replace: 'if (running !== undefined) {',
+  },
+  {
+    name: 'a reader of copies waits on and on',
+    file: `${shield}/copies/copy-set.ts`,
+    find: 'this.#giveBackLate(now)',
+    replace: '',
+  },
+  {
+    name: 'a copy is read whatever its version',
+    file: `${shield}/copies/copy-set.ts`,
+    find: 'reading?.version !== undefined && reading.version >= this.#seenVersion',
+    replace: 'reading?.version !== undefined',
+  },
+  {
+    name: 'an own write is not looked for in a copy',
+    file: `${shield}/copies/copy-set.ts`,
+    find: 'this.#seenVersion = Number.POSITIVE_INFINITY\n    this.#epoch++',
+    replace: 'this.#epoch++',
+  },
+  {
+    name: 'an older picture is put over a newer copy',
+    file: `${shield}/copies/put.lua`,
+    find: `if tonumber(version) >= tonumber(ARGV[1]) then return 'newer' end`,
+    replace: '',
+  },
+  {
+    name: 'a copy is vouched for after its key has changed',
+    file: `${shield}/gate/hot-keys.ts`,
+    find: 'hot.copies?.changed()',
+    replace: '',
+  },
+  {
+    name: 'a claim is never taken back',
+    file: `${shield}/table/cluster-table.ts`,
+    find: 'if (this.#keys.names.get(name.name) !== name) return',
+    replace: 'if (this.#keys.names.get(name.name) !== name || name.handling.isClaim) return',
+  },
+  {
+    name: 'a limit lets everything through',
+    file: `${shield}/limit/key-limit.ts`,
+    find: 'if (answer.allowed && !mustQueue) return undefined',
+    replace: 'return undefined',
+  },
+  {
+    name: 'a silent hub is waited for',
+    file: `${shield}/hub/hub-link.ts`,
+    find: 'this.#options.clock.now() - this.#heardAt <= this.#silenceMs',
+    replace: 'this.#options.clock.now() - this.#heardAt <= this.#silenceMs * 100',
+  },
+  {
+    name: 'a hub that is cut off keeps its sensors',
+    file: `${shield}/shield.ts`,
+    find: 'if (heartbeat.isAlone === true) this.#link.preferAnother()',
+    replace: '',
+  },
+  {
+    name: 'a report is sent twice under two numbers',
+    file: `${shield}/hub/hub-link.ts`,
+    find: 'this.#write(encodeReportFrame(report, reporter, ++this.#reportSequence, wallClock.now()))',
+    replace:
+      'for (let twice = 0; twice < 2; twice++) this.#write(encodeReportFrame(report, reporter, ++this.#reportSequence, wallClock.now()))',
+  },
+  {
+    name: 'rules are compared by their number alone',
+    file: `${hub}/board/shared-hub.ts`,
+    find: 'isOther || newestChange !== headOf(book.line) || rulesVersion !== book.list().version',
+    replace: 'rulesVersion > book.list().version',
+  },
+  {
+    name: 'an older store is believed',
+    file: `${hub}/store/change-line.ts`,
+    find: `if (storedHead === '' || own.includes(storedHead)) return 'behind'`,
+    replace: `if (storedHead === '' || own.includes(storedHead)) return 'ahead'`,
+  },
+  {
+    name: 'a change has no audit entry',
+    file: `${hub}/store/lua/change.lua`,
+    find: `if ARGV[5] ~= '' then`,
+    replace: 'if false then',
+  },
+  {
+    name: 'a batch of history is written again',
+    file: `${hub}/store/lua/append-history.lua`,
+    find: "if tonumber(redis.call('GET', KEYS[2]) or 0) >= tonumber(ARGV[1]) then return 0 end",
+    replace: '',
+  },
+  {
+    name: 'a switch thrown without the store is forgotten',
+    file: `${hub}/store/journal.ts`,
+    find: 'this.#writer.write(save)',
+    replace: 'this.#pendingSwitches--',
+  },
+  {
+    name: 'a gap in the outbox is ignored',
+    file: `${hub}/board/board-exchange.ts`,
+    find: 'if (sequence !== bucket.sequence + 1) {',
+    replace: 'if (sequence < 0) {',
+  },
+  {
+    name: 'a bucket that failed is not loaded again',
+    file: `${hub}/board/board-exchange.ts`,
+    find: 'bucket.mustLoad = true\n    bucket.mayHaveLost = true\n    this.#options',
+    replace: 'this.#options',
+  },
+  {
+    name: 'a dead hub stays listed',
+    file: `${hub}/board/lua/sync.lua`,
+    find: 'if now - tonumber(at) > tonumber(ARGV[4]) then',
+    replace: 'if false then',
+  },
+  {
+    name: 'a key never cools',
+    file: `${hub}/board/lua/post.lua`,
+    find: 'if held == 0 and mayLeave and now >= (state.heldUntil or 0) then',
+    replace: 'if false then',
+  },
+  {
+    name: 'a connection of the proxy that died is used on',
+    file: `${proxy}/upstream/upstream-node.ts`,
+    find: 'for (const lane of silent) lane.giveWay()',
+    replace: '',
+  },
+  {
+    name: 'the proxy ends a write’s guard as soon as it is sent',
+    file: `${proxy}/shield/proxy-shield.ts`,
+    find: 'return new WriteGuard(target, verdict.end)',
+    replace: 'verdict.end(); return target',
+  },
+  {
+    name: 'a lock is held beyond its lease',
+    file: 'packages/locks/src/lease/hold.ts',
+    find: `return this.state === 'held' && now < this.deadline`,
+    replace: `return this.state === 'held'`,
+    model: 'locks',
+  },
+  {
+    name: 'a lock is taken whoever holds it',
+    file: 'packages/locks/src/lock/acquire.lua',
+    find: `if call('EXISTS', lock) == 1 and call('HEXISTS', lock, owner) == 0 then return -1 - call('PTTL', lock) end`,
+    replace: '',
+    model: 'locks',
+  },
+  {
+    name: 'a token comes from a counter that was lost',
+    file: 'packages/locks/src/token/next-token.lua',
+    find: `if token > 1 and token > floor and isFirst ~= '1' then return token end`,
+    replace: 'do return token end',
+    model: 'locks',
+  },
+  {
+    name: 'an item is sold that is not there',
+    file: 'packages/sale/src/purchase/purchase.lua',
+    find: `if not isHolder and stock <= 0 then return`,
+    replace: 'if false then return',
+    model: 'sale',
+  },
+  {
+    name: 'an order that is sent twice is two orders',
+    file: 'packages/sale/src/purchase/purchase.lua',
+    find: 'if answer then return answer end',
+    replace: '',
+    model: 'sale',
+  },
+]

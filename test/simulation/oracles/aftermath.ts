@@ -1,0 +1,37 @@
+import type { Fleet } from '../fleet/fleet.ts'
+import { passing, versioned } from '../fleet/keys.ts'
+import { BrokenLaw } from './laws.ts'
+
+/** A window, the least time that a key is held hot, and some ticks. */
+const coolMs = 5000
+
+/** Connections that a fleet at rest has, and timers and bytes under way. */
+const maxConnections = 60
+const maxPending = 400
+
+/** What must be true at the end, when nobody calls any more: bounds first, then what is left behind. */
+export async function checkAftermath(fleet: Fleet): Promise<void> {
+  const { world, network, main } = fleet
+  await world.run(coolMs)
+  for (const { process, cluster } of fleet.lives) {
+    const hot = [...versioned, ...passing].find((key) => cluster.isHot(key))
+    if (hot === undefined) continue
+    throw new BrokenLaw('cooled', `${hot} is hot in ${process.name} after ${coolMs} ms without access`)
+  }
+  if (fleet.counted > fleet.accesses) {
+    throw new BrokenLaw('once', `hubs counted ${fleet.counted} accesses of ${fleet.accesses}`)
+  }
+  if (network.connections > maxConnections) {
+    throw new BrokenLaw('bounded', `${network.connections} connections are open in a fleet at rest`)
+  }
+  if (world.pending > maxPending) throw new BrokenLaw('bounded', `${world.pending} timers are set in a fleet at rest`)
+  // All processes end at once: nobody takes anything away.
+  for (const { process } of fleet.lives) process.kill()
+  fleet.proxy.current().kill()
+  for (const hub of fleet.hubs) hub.current().kill()
+  if (fleet.reads.hasOddClock) return
+  await world.run(8000)
+  const names = main.ask('KEYS', 'copy:*') as string[]
+  const left = names.filter((name) => /^copy:\d_\d+(~\d+)?$/.test(name))
+  if (left.length > 0) throw new BrokenLaw('copies', `${left.join(', ')} is left 8 s after the last process ended`)
+}

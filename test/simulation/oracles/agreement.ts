@@ -1,0 +1,113 @@
+import type { Rule } from '@firebreak/core/rules'
+import type { HubCore } from '@firebreak/hub'
+import type { Fleet } from '../fleet/fleet.ts'
+import { threshold } from '../fleet/keys.ts'
+import { Person } from '../fleet/person.ts'
+import { BrokenLaw } from './laws.ts'
+
+/** Hubs and sensors agree by then after the last fault … */
+const agreeMs = 5000
+/** … but for what is on its way just now. */
+const fluxMs = 600
+
+/** Waits for the fleet to agree, with the work going on. */
+export async function checkAgreement(fleet: Fleet, person: Person): Promise<void> {
+  const { world } = fleet
+  await world.run(agreeMs)
+  let differs: string | undefined
+  for (let waited = 0; waited <= fluxMs; waited += 25) {
+    differs = disagreement(fleet)
+    if (differs === undefined) break
+    await world.run(25)
+  }
+  if (differs !== undefined) throw new BrokenLaw('agree', `${agreeMs} ms after the last fault ${differs}`)
+  checkFound(fleet)
+  checkChanges(fleet, person)
+}
+
+/** What is in demand is hot, at every hub. */
+function checkFound(fleet: Fleet): void {
+  for (const key of fleet.focus()) {
+    // Half a second ago, so that reports and posts have come; twice the threshold, since a report may be lost.
+    const heat = fleet.heatOf(key, 500)
+    if (key.startsWith('cold:') || heat < 2 * threshold) continue
+    for (const { name, core } of fleet.hubs) {
+      if (core!.delivery.isOff || [...core!.delivery.view('shop').entries()].some((entry) => entry.key === key))
+        continue
+      throw new BrokenLaw('found', `${key} had ${heat} accesses in a second, and is not hot at ${name}`)
+    }
+  }
+}
+
+/** The first difference between two who should say the same. */
+function disagreement({ hubs, lives, proxy }: Fleet): string | undefined {
+  const cores = hubs.map(({ core }) => core)
+  const [first, second] = cores
+  if (first === undefined || second === undefined) return 'a hub has not started'
+  for (const core of [first, second]) {
+    if (core.hubCount !== 2) return `${core.options.hubId} knows of ${core.hubCount} hubs`
+    if (core.keys.isAlone) return `${core.options.hubId} is cut off from its store`
+  }
+  for (const [what, of] of Object.entries(common)) {
+    const [a, b] = [of(first), of(second)]
+    if (a !== b) return `the hubs differ in ${what}: ${a} and ${b}`
+  }
+  for (const { process, shield } of lives) {
+    if (!shield.isConnected) return `${process.name} has no hub`
+    const { epoch, version } = shield.tableVersion
+    const core = [first, second].find(({ delivery }) => delivery.epoch === epoch)
+    if (core === undefined) return `${process.name} has a table of no hub that lives`
+    const expected = core.delivery.view('shop').version
+    if (version !== expected)
+      return `${process.name} has version ${version} of ${core.options.hubId}, which is at ${expected}`
+    if (shield.isOff !== core.delivery.isOff) return `${process.name} and its hub differ in the switch`
+  }
+  if (!proxy.core.infoSection().includes('firebreak_hub:connected')) return 'the proxy has no hub'
+  return undefined
+}
+
+/** What hubs have in common, as text. */
+const common: Record<string, (core: HubCore) => string> = {
+  switch: ({ delivery }) => String(delivery.isOff),
+  rules: (core) => JSON.stringify(core.rules().rules),
+  'the version of rules': (core) => String(core.rules().version),
+  'hot keys': ({ delivery }) =>
+    [...delivery.view('shop').entries()]
+      .map(({ key, strategy }) => `${key} ${strategy.strategy}`)
+      .sort()
+      .join(', '),
+}
+
+/** What people were told is what is in force, and written down. */
+function checkChanges({ hubs, store, hasStoreLost, hasHubDied }: Fleet, person: Person): void {
+  // Hubs that died with what they knew, and a store that lost it: nobody is left who knows.
+  if (hasStoreLost && hasHubDied) return
+  const core = hubs[0]!.core!
+  const rule = core.rules().rules.find(({ id }) => id === 'person')
+  const inForce = rule === undefined ? 0 : rule.levels[0]!.enter
+  const expected = Person.possible(person.rule)
+  const isMade = person.rule.some(({ outcome }) => outcome === 'made')
+  if (!expected.includes(inForce) && (isMade || rule !== undefined)) {
+    throw new BrokenLaw('refused', `rule person has ${inForce}, and ${expected.join(' or ')} was asked for`)
+  }
+  const isOff = Person.possible(person.switch)
+  if (!isOff.includes(core.delivery.isOff)) {
+    throw new BrokenLaw('refused', `the switch is ${core.delivery.isOff ? 'off' : 'on'}, and nobody asked for that`)
+  }
+  if (hasStoreLost) return
+  const audit = listOf(store, 'audit')
+  const names = audit.map(({ at, what }) => `${String(at)} ${String(what)}`)
+  const twice = names.find((name, index) => names.indexOf(name) !== index)
+  if (twice !== undefined) throw new BrokenLaw('audited', `the audit has twice: ${twice}`)
+  const made = audit.some(({ after }) => (after as Rule | null)?.levels?.[0]?.enter === inForce)
+  if (rule !== undefined && !made) throw new BrokenLaw('audited', `rule person has ${inForce}, and no audit entry`)
+  const events = listOf(store, 'history').map((event) => JSON.stringify(event))
+  const doubled = events.find((event, index) => events.indexOf(event) !== index)
+  if (doubled !== undefined) throw new BrokenLaw('history', `the history has twice: ${doubled}`)
+}
+
+/** A list that the hubs keep in their store. */
+function listOf(store: Fleet['store'], name: string): Record<string, unknown>[] {
+  const texts = store.ask('LRANGE', `{firebreak:hub}:${name}`, '0', '-1') as string[]
+  return texts.map((text) => JSON.parse(text) as Record<string, unknown>)
+}

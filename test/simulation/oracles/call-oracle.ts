@@ -1,0 +1,76 @@
+import type { Fault, SimulatedWorld } from '@firebreak/testkit'
+import { watchedRedis } from '../fleet/simulated-app.ts'
+import { BrokenLaw } from './laws.ts'
+
+/** After a fault a bare client may need so long until all is as before: its own deadline and its way back. */
+const healMs = 3500
+/** A call on a path without faults ends within this. */
+const promptMs = 25
+
+/**
+ * Nobody waits longer than a lease for the shield; whether one does is looked at every third of a lease, and a reader of
+ * copies may have waited for another third before it reads the key.
+ */
+const longestHeldMs = 300 + 100 + 100 + 5
+
+/** Calls: one fails, or waits, only where a fault lies on the way between its caller and Redis. */
+export class CallOracle {
+  readonly #world: SimulatedWorld
+  readonly #faults: readonly Fault[]
+  readonly #admitted = new Map<string, number[]>()
+  calls = 0
+  failed = 0
+
+  constructor(world: SimulatedWorld, faults: readonly Fault[]) {
+    this.#world = world
+    this.#faults = faults
+  }
+
+  /** A call ended; `path` names all that it goes through. */
+  ended(path: readonly string[], what: string, begunAtMs: number, error?: Error): void {
+    this.calls++
+    if (error !== undefined) this.failed++
+    const tookMs = this.#world.elapsedMs - begunAtMs
+    if (error === undefined && tookMs <= promptMs) return
+    const felt = this.#faults.filter((fault) => isOn(fault, path) && this.#isFelt(fault, begunAtMs))
+    if (felt.some(({ target }) => !target.endsWith(watchedRedis))) return
+    // Trouble of the shield's own connection makes a call wait for a lease at most, and fails none.
+    if (felt.length > 0 && error === undefined && tookMs <= longestHeldMs + promptMs) return
+    const outcome = error === undefined ? `took ${tookMs.toFixed(1)} ms` : `failed (${error.message})`
+    const failure = new BrokenLaw('unharmed', `${what} of ${path[0]} ${outcome}, and no fault was on its way`)
+    this.#world.fail(failure)
+    throw failure
+  }
+
+  /** A call waited for the shield, in a process that was not stopped meanwhile. */
+  held(client: string, heldMs: number): void {
+    if (heldMs <= longestHeldMs) return
+    this.#world.fail(new BrokenLaw('unharmed', `a call of ${client} waited ${heldMs.toFixed(1)} ms for the shield`))
+  }
+
+  /** A limit let a call of a process through. */
+  admitted(client: string, perWindow: number, windowMs: number): void {
+    const now = this.#world.elapsedMs
+    const times = this.#admitted.get(client) ?? []
+    this.#admitted.set(client, times)
+    times.push(now)
+    while (times[0]! <= now - windowMs) times.shift()
+    // A bucket that was full gives all of it at once, and what it is filled with meanwhile.
+    if (times.length <= 2 * perWindow + 1) return
+    const what = `${times.length} calls of ${client} within ${windowMs} ms, and its limit is ${perWindow}`
+    this.#world.fail(new BrokenLaw('limited', what))
+  }
+
+  #isFelt({ atMs, forMs = 0, amount = 0, kind }: Fault, begunAtMs: number): boolean {
+    const lastsMs = kind === 'loseWrites' ? amount : forMs
+    return atMs <= this.#world.elapsedMs && begunAtMs <= atMs + lastsMs + healMs
+  }
+}
+
+/** Whether a fault lies on a path: at one of its processes, or on a link between two of them. */
+export function isOn({ target }: Fault, path: readonly string[]): boolean {
+  const nameOf = (place: string): string => place.split(':')[0]!
+  const [from, to] = target.split('>')
+  if (to === undefined) return path.includes(nameOf(target))
+  return path.includes(from!) && path.includes(nameOf(to))
+}

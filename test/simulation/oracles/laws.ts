@@ -1,0 +1,94 @@
+/** A promise of the guides that the simulation holds the fleet to. */
+export interface Law {
+  /** The guide that makes it, in `docs/guides`. */
+  readonly guide: string
+  /** Its words; a test finds them there. */
+  readonly sentence: string
+}
+
+export const laws = {
+  stale: {
+    guide: 'consistency.md',
+    sentence: 'A cached value is served only while its guard is known alive.',
+  },
+  ownWrites: {
+    guide: 'consistency.md',
+    sentence: 'A client reads what it wrote, waited for or not',
+  },
+  order: {
+    guide: 'consistency.md',
+    sentence: `what it reads with commands that are answered from memory never goes backwards while it stays with one server's data, reconnects included.`,
+  },
+  ttl: {
+    guide: 'consistency.md',
+    sentence: `A value never outlives its key's TTL as PTTL told it together with the value`,
+  },
+  sameReplies: {
+    guide: 'client.md',
+    sentence: 'Types, Buffers, errors and shapes of RESP2 and RESP3 are those of the bare client',
+  },
+  unharmed: {
+    guide: 'client.md',
+    sentence: 'No Redis call fails or waits because of it.',
+  },
+  limited: {
+    guide: 'hub.md',
+    sentence: 'A limit per process is shared out over the processes of all hubs.',
+  },
+  agree: {
+    guide: 'hub.md',
+    sentence: 'A change on one hub is in force on all within some 100 ms.',
+  },
+  moved: {
+    guide: 'hub.md',
+    sentence: 'sensors move to a hub of their list that is not cut off within 5 s.',
+  },
+  refused: {
+    guide: 'hub.md',
+    sentence:
+      'A change of a rule is refused with `FB_STORE_AWAY` (nothing was changed) or `FB_STORE_UNSURE` (it may have been; the same `idempotency-key` makes it once).',
+  },
+  audited: {
+    guide: 'hub.md',
+    sentence: 'A change and its audit entry are one step, so none is in force without the other.',
+  },
+  history: {
+    guide: 'hub.md',
+    sentence: 'Rules, switch, history and audit are common.',
+  },
+  found: {
+    guide: 'hub.md',
+    sentence: 'A key at 1.5 thresholds is always found, however it is spread over the hubs',
+  },
+  once: {
+    guide: 'hub.md',
+    sentence:
+      'counted once: the stream knows a message that is published twice, the hub a report by its process, sequence and time.',
+  },
+  cooled: {
+    guide: 'client.md',
+    sentence: 'When the key cools, all go.',
+  },
+  copies: {
+    guide: 'client.md',
+    sentence:
+      'all of which end by themselves (a copy within 7 s and `ttlJitterMs`, its owner a minute later, the version counter after an hour).',
+  },
+  bounded: {
+    guide: 'client.md',
+    sentence: 'one link to a hub, one table.',
+  },
+} as const satisfies Record<string, Law>
+
+export type LawName = keyof typeof laws
+
+/** A promise that was not kept. */
+export class BrokenLaw extends Error {
+  readonly law: LawName
+
+  constructor(law: LawName, detail: string) {
+    super(`${law}: ${detail}\n  promised in ${laws[law].guide}: “${laws[law].sentence}”`)
+    this.name = 'BrokenLaw'
+    this.law = law
+  }
+}

@@ -1,0 +1,162 @@
+import type { SimulatedWorld } from '@firebreak/testkit'
+import { kindOf, passingMs } from '../fleet/keys.ts'
+import { BrokenLaw, type LawName } from './laws.ts'
+
+interface Acknowledged {
+  readonly atMs: number
+  readonly version: number
+}
+
+/** What all know of one key since the server last lost writes. */
+interface KnownKey {
+  /** Acknowledged writes in order of time, each with the highest version until then. */
+  acknowledged: Acknowledged[]
+  /** No read can show more: what stood when writes were lost, and all writes that were begun since or not answered then. */
+  highest: number
+  /** Writes that were begun and never answered: they may still happen. */
+  unanswered: number
+}
+
+/** A read or write that was begun, with what must be true of its reply. */
+export interface Begun {
+  readonly key: string
+  readonly client: string
+  readonly atMs: number
+  readonly epoch: number
+  /** The client has read this version, or written it. */
+  readonly seen: number
+  readonly own: number
+  /** Acknowledged so long ago that any guard has ended. */
+  readonly oldest: number
+}
+
+interface Seen {
+  epoch: number
+  read: number
+  own: number
+}
+
+/**
+ * Versions: every write of a key raises its version by one, and its reply is the version. A read is judged by what was
+ * known when it began: what its client has seen and written, and what anybody had acknowledged longer ago than the
+ * key's guard allows.
+ */
+export class ReadOracle {
+  readonly #world: SimulatedWorld
+  readonly #keys = new Map<string, KnownKey>()
+  readonly #seen = new Map<string, Seen>()
+  readonly #passing = new Map<string, number>()
+  #epoch = 0
+  #lostAtMs = 0
+  /** True once the server's own clock was set: what it lets live is not the world's time. */
+  hasOddClock = false
+  reads = 0
+
+  constructor(world: SimulatedWorld) {
+    this.#world = world
+  }
+
+  /** The server has lost writes; `versions` is what it holds now. */
+  lostWrites(versions: ReadonlyMap<string, number>): void {
+    this.#epoch++
+    this.#lostAtMs = this.#world.elapsedMs
+    for (const [key, version] of versions) {
+      const { unanswered } = this.#known(key)
+      this.#keys.set(key, { acknowledged: [], highest: version + unanswered, unanswered })
+    }
+    this.#passing.clear()
+  }
+
+  begin(client: string, key: string, isWrite: boolean): Begun {
+    const known = this.#known(key)
+    if (isWrite) {
+      known.highest++
+      known.unanswered++
+    }
+    const seen = this.#seenBy(client, key)
+    const atMs = this.#world.elapsedMs
+    const before = atMs - kindOf(key).maxStalenessMs
+    let oldest = 0
+    for (let index = known.acknowledged.length - 1; index >= 0; index--) {
+      const each = known.acknowledged[index]!
+      if (each.atMs >= before) continue
+      oldest = each.version
+      break
+    }
+    return { key, client, atMs, epoch: this.#epoch, seen: seen.read, own: seen.own, oldest }
+  }
+
+  /** A write was acknowledged with a version. */
+  wrote(begun: Begun, reply: unknown): void {
+    const version = this.#versionOf(begun, reply)
+    const known = this.#known(begun.key)
+    known.unanswered--
+    if (begun.epoch !== this.#epoch) return
+    const { acknowledged } = known
+    const highest = Math.max(version, acknowledged.at(-1)?.version ?? 0)
+    acknowledged.push({ atMs: this.#world.elapsedMs, version: highest })
+    const seen = this.#seenBy(begun.client, begun.key)
+    seen.own = Math.max(seen.own, version)
+  }
+
+  /** A read was answered; `floor` is a version that was written before it on the same connection. */
+  read(begun: Begun, reply: unknown, by: string, floor = 0): void {
+    this.reads++
+    const version = this.#versionOf(begun, reply)
+    if (begun.epoch !== this.#epoch) return
+    const says = (what: string, law: LawName): never =>
+      this.#broken(law, `${begun.client} read ${begun.key} = ${version} from ${by}, ${what}`)
+    if (version < floor) says(`behind its own write of ${floor}, which it had sent before`, 'ownWrites')
+    if (version < begun.own) says(`and had written ${begun.own}`, 'ownWrites')
+    if (version < begun.seen) says(`and had read ${begun.seen} before`, 'order')
+    if (version < begun.oldest && !this.hasOddClock) {
+      says(`${begun.oldest} was acknowledged more than ${kindOf(begun.key).maxStalenessMs} ms before`, 'stale')
+    }
+    const isBehindLoss = begun.atMs - this.#lostAtMs > kindOf(begun.key).maxStalenessMs
+    const { highest } = this.#known(begun.key)
+    if (version > highest && (this.#epoch === 0 || isBehindLoss)) says(`and only ${highest} were written`, 'stale')
+    const seen = this.#seenBy(begun.client, begun.key)
+    seen.read = Math.max(seen.read, version)
+  }
+
+  /** A value that lives for `passingMs` was acknowledged. */
+  setPassing(value: string): void {
+    this.#passing.set(value, this.#world.elapsedMs + passingMs)
+  }
+
+  /** Such a value was read by a call that began then. */
+  readPassing(client: string, key: string, value: unknown, begunAtMs: number, by: string): void {
+    if (typeof value !== 'string' || this.hasOddClock) return
+    const endsAtMs = this.#passing.get(value)
+    // Redis counts whole milliseconds, and a key ends behind its last one.
+    if (endsAtMs !== undefined && begunAtMs > endsAtMs + 2) {
+      this.#broken('ttl', `${client} read ${key} from ${by} ${(begunAtMs - endsAtMs).toFixed(1)} ms after its end`)
+    }
+  }
+
+  #versionOf({ client, key }: Begun, reply: unknown): number {
+    const version = reply === null ? 0 : Number(reply)
+    if (!Number.isSafeInteger(version)) this.#broken('sameReplies', `${client} was told ${String(reply)} of ${key}`)
+    return version
+  }
+
+  #known(key: string): KnownKey {
+    let known = this.#keys.get(key)
+    if (known === undefined) this.#keys.set(key, (known = { acknowledged: [], highest: 0, unanswered: 0 }))
+    return known
+  }
+
+  #seenBy(client: string, key: string): Seen {
+    const id = `${client} ${key}`
+    let seen = this.#seen.get(id)
+    if (seen === undefined) this.#seen.set(id, (seen = { epoch: this.#epoch, read: 0, own: 0 }))
+    if (seen.epoch !== this.#epoch) Object.assign(seen, { epoch: this.#epoch, read: 0, own: 0 })
+    return seen
+  }
+
+  #broken(law: LawName, detail: string): never {
+    const error = new BrokenLaw(law, detail)
+    this.#world.fail(error)
+    throw error
+  }
+}

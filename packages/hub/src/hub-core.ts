@@ -49,8 +49,10 @@ export class HubCore {
   static async open(store: HubStore, options: HubCoreOptions = {}): Promise<HubCore> {
     const state = await loadState(store)
     const core = new HubCore(store, state, resolveCoreOptions(options))
+    const barred = core.barred.load()
+    // A shared store that is away is read again as the hub runs.
+    await (store.board === undefined ? barred : barred.catch(() => {}))
     await core.keys.open()
-    if (core.isHeard) await core.barred.load()
     await core.lane.open()
     return core
   }

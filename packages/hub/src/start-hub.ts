@@ -168,7 +168,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     tls,
     logger,
     plugins: [...(options.plugins ?? []), (app) => engineRoutes(app, { sensors })],
-    routes: prewarmRoutes(prewarmer),
+    routes: prewarmRoutes(prewarmer, (wish) => core.keys.planPrewarm(wish)),
     version,
     exports: exporter?.counts,
   })

@@ -1,3 +1,4 @@
+export { actingLevel } from './acting-level.ts'
 // `@firebreak/core/rules`: Rules: their fields, patterns and matching.
 export { type FieldFailure, FieldReader, type NumberRange } from './field-reader.ts'
 export { compilePattern, type KeyMatcher } from './key-matcher.ts'

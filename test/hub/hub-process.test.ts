@@ -142,3 +142,11 @@ test('a fleet of sensors is held at the pace that the hub can take, and a change
   // The test process takes in all the deltas by itself, so the bound is generous.
   expect(lastMs).toBeLessThan(10_000)
 })
+
+test('a report interval above its bound is refused at the start, in words', async () => {
+  const main = new URL('../../packages/cli/src/main.ts', import.meta.url)
+  const child = startSource(main, ['hub', '--port', '0', '--report-interval-ms', '60000'])
+  children.push(child)
+  expect(await child.exited).not.toBe(0)
+  expect(child.output()).toMatch(/reportIntervalMs is 60000.*maxReportIntervalMs \(5000\)/)
+})

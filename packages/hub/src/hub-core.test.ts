@@ -1,3 +1,4 @@
+import { parseRule } from '@firebreak/core/rules'
 import { FakeClock } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import { MemoryStore } from './store/memory-store.ts'
@@ -177,4 +178,16 @@ test('processes that fall silent are forgotten', async () => {
   expect(hub.core.views().overview().sensors).toEqual({ connected: 0, hosts: 1, services: 1 })
   hub.clock.advance(7000)
   expect(hub.core.views().overview().sensors).toEqual({ connected: 0, hosts: 0, services: 0 })
+})
+
+test('an interval of a minute is honoured, above its bound refused, and rules with a shorter window are named', async () => {
+  const pace = { reportIntervalMs: 60_000, maxReportIntervalMs: 60_000 }
+  const hub = await TestCore.open([{ id: 'short', prefix: 'k', threshold: 100, windowMs: 1000 }], pace)
+  hub.clock.advance(5000)
+  expect(hub.core.collector.governor.pace.intervalMs).toBe(60_000)
+  const named = () => hub.core.alarms.list().filter(({ id }) => id === 'report-interval')
+  expect(named()).toMatchObject([{ cause: expect.stringMatching(/60000 ms.*short/) }])
+  await hub.core.putRule(parseRule({ id: 'short', prefix: 'k', threshold: 100, windowMs: 60_000 }), 'ann')
+  expect(named()).toEqual([])
+  await expect(TestCore.open([], { reportIntervalMs: 60_000 })).rejects.toThrow(/maxReportIntervalMs \(5000\)/)
 })

@@ -105,6 +105,7 @@ export class HubCore {
     })
     this.watchers = new HubWatchers({ runtime, store, alarms, lane: this.lane, delivery })
     book.onChange((set) => tellUnknown(alarms, set))
+    book.onChange((set) => tellShortWindows(alarms, set, options.reportIntervalMs))
     book.onChange((set) => this.collector.governor.setRules(set.rules))
     book.onChange((set) => keys.applyRules(set))
     keys.restore(state.entries, clock.now())
@@ -268,6 +269,19 @@ async function loadState(store: HubStore): Promise<HubState> {
     if (store.board === undefined) throw error
     return unheard
   }
+}
+
+/** A report counts as one moment: where it holds more time than a window, a key looks hotter than it is. */
+function tellShortWindows(alarms: AlarmBoard, { rules }: RuleSet, reportIntervalMs: number): void {
+  const short = rules.filter(({ mode, windowMs }) => mode !== 'off' && windowMs < reportIntervalMs)
+  if (short.length === 0) {
+    alarms.clear('report-interval')
+    return
+  }
+  const ids = short.slice(0, 5).map(({ id }) => id)
+  const cause = `sensors report every ${reportIntervalMs} ms, which is longer than the window of the rules ${ids.join(', ')}: they find keys hot that are not`
+  const retry = 'raise windowMs of these rules, or lower reportIntervalMs'
+  alarms.raise({ id: 'report-interval', severity: 'warning', cause, retry })
 }
 
 function tellUnknown(alarms: AlarmBoard, { unknownIds }: RuleSet): void {

@@ -2,6 +2,7 @@ import { type Runtime, systemRuntime } from '@firebreak/core'
 import { makeLoadMeter } from './collect/process-load.ts'
 import type { NodeOfSlot } from './decide/access-totals.ts'
 import type { StrategyChooser } from './decide/choose-strategy.ts'
+import { HubConfigError } from './errors.ts'
 
 /** Where the hub tells what it does; pino's shape. */
 export interface HubLogger {
@@ -33,6 +34,8 @@ export interface HubCoreOptions {
   readonly hostTimeoutMs?: number
   /** Processes that are known at once. @default 100000 */
   readonly maxInstances?: number
+  /** Calls of the API that may wait for a newer table at once; further ones are refused. @default 10000 */
+  readonly maxTableWaits?: number
   /** A key's first report arms its evaluation after this … @default 200 */
   readonly settleMs?: number
   /** … and a random part of this. @default 100 */
@@ -82,6 +85,7 @@ export type ResolvedCoreOptions = Required<Omit<HubCoreOptions, 'chooseStrategy'
 /** The options with all defaults. */
 export function resolveCoreOptions(options: HubCoreOptions): ResolvedCoreOptions {
   const { runtime = systemRuntime } = options
+  checkPace(options)
   return {
     hubId: `hub-${runtime.newId().slice(0, 8)}`,
     reportIntervalMs: 100,
@@ -93,6 +97,7 @@ export function resolveCoreOptions(options: HubCoreOptions): ResolvedCoreOptions
     heartbeatMs: 1000,
     hostTimeoutMs: 15_000,
     maxInstances: 100_000,
+    maxTableWaits: 10_000,
     settleMs: 200,
     settleJitterMs: 100,
     tickMs: 100,
@@ -112,4 +117,14 @@ export function resolveCoreOptions(options: HubCoreOptions): ResolvedCoreOptions
     ...options,
     runtime,
   }
+}
+
+/** Refuses an interval above its bound, which would win in silence. */
+export function checkPace({ reportIntervalMs = 100, maxReportIntervalMs = 5000 }: HubCoreOptions): void {
+  if (reportIntervalMs <= maxReportIntervalMs) return
+  throw new HubConfigError(
+    'reportIntervalMs',
+    `reportIntervalMs is ${reportIntervalMs}, but sensors are never asked for more than maxReportIntervalMs (${maxReportIntervalMs}): ` +
+      'raise that too, and give every rule a windowMs of at least as much, since a report counts as one moment',
+  )
 }

@@ -27,6 +27,7 @@ export { type FindingRoutesOptions, findingRoutes } from './findings/finding-rou
 export { CountedClusters, type CountedClustersOptions } from './heat/counted-clusters.ts'
 export type { CountedKeys, CountListener, NearRow } from './heat/counted-keys.ts'
 export type { HubPlugin } from './http/hub-server.ts'
+export type { ServiceTable } from './http/table-route.ts'
 export { HubCore } from './hub-core.ts'
 export type { HubCoreOptions } from './hub-options.ts'
 export { type IdsRoutesOptions, idsRoutes } from './ids/ids-routes.ts'

@@ -19,7 +19,7 @@ import { HubConfigError, NotLoopbackError } from './errors.ts'
 import { isLoopback, type UserHeader } from './http/access-guard.ts'
 import { type HubPlugin, HubServer } from './http/hub-server.ts'
 import { HubCore } from './hub-core.ts'
-import type { HubCoreOptions } from './hub-options.ts'
+import { checkPace, type HubCoreOptions } from './hub-options.ts'
 import { prewarmRoutes } from './prewarm/prewarm-routes.ts'
 import { importJobs, Prewarmer } from './prewarm/prewarmer.ts'
 import { openConfigCentre } from './publish/config-centre.ts'
@@ -106,6 +106,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   const { host = '127.0.0.1', port = 0, tokens } = options
   const fixed = tokens === undefined ? [] : fixedCredentials(tokens, systemRuntime.clock.now())
   // Everything that can be wrong in the options, before anything is opened.
+  checkPace(options)
   const initialRules = (options.initialRules ?? []).map(parseRule)
   const tls = readTls(options.tls)
   const otlp = resolveOtlpOptions(options.otlp)
@@ -167,7 +168,7 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     tls,
     logger,
     plugins: [...(options.plugins ?? []), (app) => engineRoutes(app, { sensors })],
-    routes: prewarmRoutes(prewarmer),
+    routes: prewarmRoutes(prewarmer, (wish) => core.keys.planPrewarm(wish)),
     version,
     exports: exporter?.counts,
   })

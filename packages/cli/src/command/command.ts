@@ -27,7 +27,7 @@ export interface Command {
   readonly subcommands?: readonly string[]
   /** Long flags without the dashes, for completion. */
   readonly flags?: readonly string[]
-  /** Runs with the words after the command's name; the exit code: 0 well, 1 failed, 2 wrong usage, 3 `--fail-on`. */
+  /** Runs with the words after the command's name; the exit code: 0 well, 1 failed, 2 wrong usage, 3 `--fail-on` or `--diff`. */
   run(args: readonly string[], io: CommandIo): Promise<number>
 }
 

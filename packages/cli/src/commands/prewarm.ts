@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { type Command, UsageError } from '../command/command.ts'
 import { HubApi } from '../hub-api/hub-api.ts'
@@ -9,31 +10,50 @@ interface Job {
   readonly forMs: number
 }
 
+interface Plan {
+  readonly redisClusterId: string
+  readonly steps: readonly {
+    readonly ruleId: string
+    readonly level: number
+    readonly strategies: readonly string[]
+    readonly services: readonly string[]
+    readonly keys: readonly string[]
+  }[]
+}
+
 interface Added {
-  readonly job: Job
+  readonly plan: Plan
+  /** Undefined: a dry run. */
+  readonly job?: Job
   readonly result?: { readonly warmed: number; readonly unmatched: readonly string[] }
 }
 
 export const prewarm: Command = {
-  flags: ['hub', 'cluster', 'at', 'for', 'service', 'value', 'list', 'cancel'],
+  flags: ['hub', 'cluster', 'at', 'for', 'service', 'value', 'file', 'dry-run', 'list', 'cancel'],
   help: `Make named keys hot before anybody asks for them: every process serves them from its first read on as its rule says.
 
 Examples:
   firebreak prewarm product_100..120
   firebreak prewarm product_100..120 --at 19:58 --for 30m
   firebreak prewarm banner --value 'banner=Sale!'
+  firebreak prewarm --file sale-keys.txt --at 19:58 --dry-run
   firebreak prewarm --list
   firebreak prewarm --cancel ID
 
 Options:
   --at TIME         19:58 (the next time it is that late at the hub), or an ISO date (default now)
   --for SPAN        how long the keys stay hot without being read: 90s, 30m, 2h (default 10m)
-  --cluster ID      the Redis that the keys are in (default "default")
+  --file FILE       more keys, one a line, ranges too; - is stdin
+  --dry-run         say which rule would do what for which keys, and change nothing
+  --cluster ID      the Redis that the keys are in (default: the only one that sensors speak of)
   --service NAME    only for this service, may stand several times (default all that are connected)
   --value KEY=TEXT  put this value into Redis first, may stand several times
   --list            jobs to come
   --cancel ID       take a job back
   --hub URL         the hub (env FIREBREAK_HUB; default: the running "firebreak up")
+
+A cluster or a service that the hub does not know, or a key for which no rule does anything, is an error (exit code 1): then
+nothing is warmed.
 `,
   async run(args, io) {
     const { values, positionals } = parseArgs({
@@ -41,7 +61,9 @@ Options:
       allowPositionals: true,
       options: {
         hub: { type: 'string' },
-        cluster: { type: 'string', default: 'default' },
+        cluster: { type: 'string' },
+        file: { type: 'string' },
+        'dry-run': { type: 'boolean', default: false },
         at: { type: 'string' },
         for: { type: 'string', default: '10m' },
         service: { type: 'string', multiple: true, default: [] },
@@ -63,15 +85,21 @@ Options:
       io.stdout.write('The job is cancelled.\n')
       return 0
     }
-    if (positionals.length === 0) throw new UsageError('it needs the keys, as product_100..120')
-    const { job, result } = await api.call<Added>('POST', '/v1/prewarm', {
-      redisClusterId: values.cluster,
-      keys: positionals,
+    const keys = [...positionals, ...(values.file === undefined ? [] : readKeys(values.file))]
+    if (keys.length === 0) throw new UsageError('it needs the keys, as product_100..120, or a --file of them')
+    const { plan, job, result } = await api.call<Added>('POST', '/v1/prewarm', {
+      ...(values.cluster !== undefined && { redisClusterId: values.cluster }),
+      keys,
+      dryRun: values['dry-run'],
       services: values.service,
       forMs: spanMs(values.for),
       values: Object.fromEntries(values.value.map(keyAndValue)),
       ...(values.at !== undefined && { at: values.at }),
     })
+    if (job === undefined) {
+      io.stdout.write(planText(plan))
+      return 0
+    }
     if (result === undefined) {
       io.stdout.write(`${job.keys.length} keys will be hot at ${new Date(job.at).toISOString()} (job ${job.id}).\n`)
       return 0
@@ -83,6 +111,27 @@ Options:
     )
     return 1
   },
+}
+
+function readKeys(file: string): string[] {
+  let text: string
+  try {
+    text = readFileSync(file === '-' ? 0 : file, 'utf8')
+  } catch (cause) {
+    throw new UsageError(`--file: ${file} cannot be read: ${(cause as Error).message}`, { cause })
+  }
+  const keys = text.split(/\r?\n/).filter((line) => line !== '')
+  if (keys.length === 0) throw new UsageError(`--file: ${file} holds no keys`)
+  return keys
+}
+
+function planText({ redisClusterId, steps }: Plan): string {
+  const lines = steps.map(({ ruleId, level, strategies, services, keys }) => {
+    const some = keys.length > 3 ? `${keys[0]} … ${keys.at(-1)}` : keys.join(', ')
+    const whom = services.length === 0 ? 'the services of that time' : services.join(', ')
+    return `  ${keys.length} keys (${some}): ${strategies.join('|')} by rule ${ruleId}, level ${level}, for ${whom}\n`
+  })
+  return `Dry run, nothing is warmed. On the cluster ${redisClusterId}:\n${lines.join('')}`
 }
 
 function spanMs(text: string): number {

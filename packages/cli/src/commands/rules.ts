@@ -2,13 +2,16 @@ import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { didYouMean, type RulesView } from '@firebreak/core'
 import { patternText, type Rule } from '@firebreak/core/rules'
-import { parse as parseYaml } from 'yaml'
+import { parse as parseYaml, stringify as toYaml } from 'yaml'
 import { type Command, type CommandIo, UsageError } from '../command/command.ts'
 import { HubApi } from '../hub-api/hub-api.ts'
 import { formatHelp, formatOptions, printRecords } from '../output/print-records.ts'
 import type { Column } from '../output/table.ts'
+import { changeText, ruleChanges, rulesOf } from '../rules/rule-changes.ts'
 
-const subcommands = ['list', 'show', 'apply', 'remove']
+const subcommands = ['list', 'show', 'apply', 'export', 'remove']
+/** There is something to change. */
+const differs = 3
 
 const columns: readonly Column<Rule>[] = [
   { title: 'RULE', text: (rule) => rule.id },
@@ -28,19 +31,27 @@ const columns: readonly Column<Rule>[] = [
 
 export const rules: Command = {
   subcommands,
-  flags: ['hub', 'json', 'ndjson', 'csv'],
+  flags: ['hub', 'diff', 'prune', 'json', 'ndjson', 'csv'],
   help: `The rules of the hub.
 
 Examples:
   firebreak rules
   firebreak rules show product
   firebreak rules apply rules.yaml        a rule, or a list of them, as YAML or JSON
+  firebreak rules apply rules.yaml --diff --prune    what that would change; changes nothing
+  firebreak rules apply rules.yaml --prune           and removes the rules that are not in the file
+  firebreak rules export > rules.yaml     all rules, as apply takes them
   firebreak rules remove product
+
+apply reads the whole file first: where one rule is wrong, none is changed. What is so already is left alone.
+Exit codes: 0 well, 1 failed, 2 wrong usage, 3 --diff found something to change.
 
 A rule: {id: product, prefix: "product_", threshold: 1000, windowMs: 1000, strategy: LocalCache}
 All fields: docs/reference/rules.md
 
 Options:
+  --diff      with apply: show what would change, and change nothing
+  --prune     with apply: remove rules of the hub that are not in the file
   --hub URL   the hub (env FIREBREAK_HUB; default: the running "firebreak up")
 ${formatHelp}
 `,
@@ -48,10 +59,17 @@ ${formatHelp}
     const { values, positionals } = parseArgs({
       args: [...args],
       allowPositionals: true,
-      options: { hub: { type: 'string' }, ...formatOptions },
+      options: {
+        hub: { type: 'string' },
+        diff: { type: 'boolean', default: false },
+        prune: { type: 'boolean', default: false },
+        ...formatOptions,
+      },
     })
     const api = HubApi.of(values.hub, io)
     const [action = 'list', name] = positionals
+    if (action !== 'apply' && (values.diff || values.prune))
+      throw new UsageError('--diff and --prune belong to "rules apply FILE"')
     switch (action) {
       case 'list':
         printRecords(
@@ -65,7 +83,12 @@ ${formatHelp}
       case 'show':
         return show(api, needed(name, 'show ID'), io)
       case 'apply':
-        return apply(api, needed(name, 'apply FILE'), io)
+        return apply(api, needed(name, 'apply FILE'), values, io)
+      case 'export': {
+        const all = (await api.call<RulesView>('GET', '/v1/rules')).rules.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+        io.stdout.write(values.json ? `${JSON.stringify(all, null, 2)}\n` : toYaml(all))
+        return 0
+      }
       case 'remove':
         await api.call('DELETE', `/v1/rules/${encodeURIComponent(needed(name, 'remove ID'))}`)
         io.stdout.write(`rule ${name} is removed\n`)
@@ -94,13 +117,39 @@ async function show(api: HubApi, id: string, io: CommandIo): Promise<number> {
   return 0
 }
 
-async function apply(api: HubApi, file: string, io: CommandIo): Promise<number> {
-  const parsed: unknown = parseYaml(readFileSync(file === '-' ? 0 : file, 'utf8'))
-  const list = Array.isArray(parsed) ? parsed : [parsed]
-  for (const rule of list as { id?: unknown }[]) {
-    if (typeof rule?.id !== 'string') throw new UsageError(`${file}: every rule needs an id`)
-    await api.call('PUT', `/v1/rules/${encodeURIComponent(rule.id)}`, rule)
-    io.stdout.write(`rule ${rule.id} is applied\n`)
+/** Makes the hub's rules those of a file, rule by rule; each change is one call, and one line in the hub's audit. */
+async function apply(
+  api: HubApi,
+  file: string,
+  { diff, prune }: { readonly diff: boolean; readonly prune: boolean },
+  io: CommandIo,
+): Promise<number> {
+  const wanted = rulesOf(readRulesFile(file), file)
+  const { rules: current } = await api.call<RulesView>('GET', '/v1/rules')
+  const changes = ruleChanges(current, wanted, prune)
+  const isSame = changes.every(({ kind }) => kind === 'keep')
+  if (diff) {
+    io.stdout.write(isSame ? 'Nothing to change.\n' : changes.map(changeText).join(''))
+    return isSame ? 0 : differs
+  }
+  for (const change of changes) {
+    if (change.kind === 'keep') {
+      io.stdout.write(`rule ${change.after.id} is unchanged\n`)
+    } else if (change.kind === 'remove') {
+      await api.call('DELETE', `/v1/rules/${encodeURIComponent(change.before.id)}`)
+      io.stdout.write(`rule ${change.before.id} is removed\n`)
+    } else {
+      await api.call('PUT', `/v1/rules/${encodeURIComponent(change.after.id)}`, change.after)
+      io.stdout.write(`rule ${change.after.id} is applied\n`)
+    }
   }
   return 0
+}
+
+function readRulesFile(file: string): unknown {
+  try {
+    return parseYaml(readFileSync(file === '-' ? 0 : file, 'utf8'))
+  } catch (cause) {
+    throw new UsageError(`${file} cannot be read: ${(cause as Error).message}`, { cause })
+  }
 }

@@ -1,4 +1,5 @@
 // `@firebreak/core/rules`: Rules: their fields, patterns and matching.
+export { actingLevel } from './acting-level.ts'
 export { type FieldFailure, FieldReader, type NumberRange } from './field-reader.ts'
 export { compilePattern, type KeyMatcher } from './key-matcher.ts'
 export { type KnownRules, knownRules } from './known-rules.ts'

@@ -85,8 +85,15 @@ export interface HeatPost {
   readonly claimHeat?: number
   /** What this hub's sensors said of the key's strategy. */
   readonly effect?: StrategyEffect
-  /** The key is to be hot before it is, for so long. */
-  readonly warm?: { readonly holdMs: number; readonly reason: string }
+  /** The key is to be hot before it is, for so long, at the first level that does something. */
+  readonly warm?: {
+    readonly holdMs: number
+    readonly reason: string
+    /** Counted from 1. */
+    readonly level: number
+    /** As JSON. */
+    readonly strategy: string
+  }
   /** Another strategy for a hot key, as JSON, where it still has the one that this hub knows. */
   readonly rechoose?: {
     readonly from: string

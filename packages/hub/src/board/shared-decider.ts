@@ -1,7 +1,8 @@
 import type { Strategy, StrategyName, TableEntry } from '@firebreak/core'
-import type { Rule } from '@firebreak/core/rules'
+import { actingLevel, type Rule, type RuleLevel } from '@firebreak/core/rules'
 import type { DeciderOptions } from '../decide/decider.ts'
 import { type HandledKey, type HeatDecider, handledOf } from '../decide/heat-decider.ts'
+import { isHeldFromObserve } from '../decide/hot-state.ts'
 import { isEntered, isHeld, readLevel } from '../decide/read-level.ts'
 import { hotReason } from '../decide/reason.ts'
 import type { KeyEffects } from '../fleet/key-effects.ts'
@@ -121,12 +122,15 @@ export class SharedDecider implements HeatDecider {
   warm(track: HeatTrack, reason: string, now: number, holdMs: number): void {
     const { rule } = track
     if (rule === undefined || rule.mode !== 'on') return
+    const acting = actingLevel(rule)
+    if (acting === undefined) return
+    const strategy = JSON.stringify(this.#choose(track, rule, acting.level))
     const watched = this.#queue.watch(track, rule, now, 'hot')!
     if (this.#away.has(watched.bucket)) {
-      this.#enterAlone(track, rule, watched.id, 0, now, { holdMs, reason })
+      this.#enterAlone(track, rule, watched.id, acting.index, now, { holdMs, reason, strategy })
       return
     }
-    watched.extras = { ...watched.extras, warm: { holdMs, reason } }
+    watched.extras = { ...watched.extras, warm: { holdMs, reason, level: acting.index + 1, strategy } }
     this.#options.urge()
   }
 
@@ -137,8 +141,8 @@ export class SharedDecider implements HeatDecider {
     // By a key's load one hub chooses: two that weigh different parts of it would take turns for ever.
     if (this.#isAway(id) || (why === undefined && !this.#chooses(id, track, now))) return
     const before = state.entry.strategy
-    const next = this.#choose(track, rule, state.level)
-    if (next.strategy === before.strategy) return
+    const next = this.#choose(track, rule, rule.levels[state.level]!)
+    if (next.strategy === before.strategy || (why === undefined && isHeldFromObserve(state, next, now))) return
     const watched = this.#queue.watch(track, rule, now, 'hot')!
     const givenUp = why === undefined ? {} : { givenUp: before.strategy, why }
     const rechoose = { from: JSON.stringify(before), to: JSON.stringify(next), ...givenUp }
@@ -288,9 +292,8 @@ export class SharedDecider implements HeatDecider {
     return track.ownHeat('accesses', now) * count * 2 >= track.heat('accesses', now)
   }
 
-  #choose({ redisClusterId, key, services }: HeatTrack, rule: Rule, index: number): Strategy {
+  #choose({ redisClusterId, key, services }: HeatTrack, rule: Rule, level: RuleLevel): Strategy {
     const { chooseStrategy, processCount } = this.#options
-    const level = rule.levels[index]!
     return chooseStrategy({ redisClusterId, key, rule, level, processCount: processCount(services) }).strategy
   }
 
@@ -307,7 +310,7 @@ export class SharedDecider implements HeatDecider {
     id: string,
     index: number,
     now: number,
-    asked?: { readonly holdMs: number; readonly reason: string },
+    asked?: { readonly holdMs: number; readonly reason: string; readonly strategy: string },
   ): void {
     const level = rule.levels[index]!
     const { heat } = readLevel(track, level, now)
@@ -317,7 +320,7 @@ export class SharedDecider implements HeatDecider {
       since: at,
       levelSince: at,
       until: at + Math.max(this.#options.entryTtlMs, asked?.holdMs ?? 0),
-      strategy: JSON.stringify(this.#choose(track, rule, index)),
+      strategy: asked?.strategy ?? JSON.stringify(this.#choose(track, rule, level)),
       services: [],
       heat,
       ...(asked && { heldUntil: at + asked.holdMs, reason: asked.reason }),

@@ -50,6 +50,25 @@ test('a key that one of several hubs pre-warms is hot on all of them for the tim
   expect(cooled!.at - warmed!.at).toBeGreaterThanOrEqual(30_000)
 })
 
+test('a key that is pre-warmed over several hubs is at the first level that does something, on all of them', async () => {
+  const levels = [
+    { threshold: 10, strategy: 'Observe' },
+    { threshold: 100_000, strategies: ['Observe', 'LocalCache'] },
+  ]
+  const hubs = await open(2, { id: 'r', prefix: 'k', windowMs: 1000, levels })
+  hubs.report(1, { other: 1 })
+  await hubs.advance(200)
+  expect(hubs.cores[0]!.keys.prewarm(job)).toEqual({ warmed: 1, unmatched: [] })
+  // Which cluster there is the other hub has told.
+  const wish = { keys: ['k1'], services: [], isNow: true }
+  expect(hubs.cores[0]!.keys.planPrewarm(wish)).toMatchObject({ redisClusterId: 'main', steps: [{ level: 2 }] })
+  for (let n = 0; n < 5; n++) {
+    hubs.report(1, { k1: 20 })
+    await hubs.advance(1000)
+  }
+  expect(hubs.strategies('k1')).toEqual(['LocalCache', 'LocalCache'])
+})
+
 const trialRule = {
   id: 'r',
   prefix: 'k',

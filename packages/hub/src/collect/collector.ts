@@ -163,6 +163,7 @@ export class Collector {
       this.countRefusal('duplicate')
       return undefined
     }
+    for (const { redisClusterId } of sections) hosts.seeCluster(redisClusterId, now)
     return { instance, now, at: now - ageMs - Math.min(maxHalfIntervalMs, this.governor.pace.intervalMs / 2), sections }
   }
 

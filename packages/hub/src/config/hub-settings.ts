@@ -119,6 +119,12 @@ export const hubSettings: SettingTable = {
     { name: 'hostTimeoutMs', type: wholeFrom(100, 86_400_000), default: '15000', summary: 'a silent process is gone' },
     { name: 'maxInstances', type: wholeFrom(1, 1e7), default: '100000', summary: 'processes known at once' },
     {
+      name: 'maxTableWaits',
+      type: wholeFrom(0, 1e6),
+      default: '10000',
+      summary: 'calls that wait for a newer table at once; further ones are refused',
+    },
+    {
       name: 'settleMs',
       type: wholeFrom(0, 3_600_000),
       default: '200',

@@ -1,10 +1,10 @@
 import { type Clock, type HistoryEvent, keyText, type TableEntry, TimingWheel } from '@firebreak/core'
-import type { Rule, RuleLevel } from '@firebreak/core/rules'
+import { actingLevel, type Rule, type RuleLevel } from '@firebreak/core/rules'
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { AccessTotals } from './access-totals.ts'
 import type { StrategyChooser } from './choose-strategy.ts'
 import { type HandledKey, type HeatDecider, handledOf } from './heat-decider.ts'
-import type { HotState } from './hot-state.ts'
+import { type HotState, isHeldFromObserve } from './hot-state.ts'
 import { isEntered, isHeld, readLevel } from './read-level.ts'
 import { coolingReason, hotReason, type LevelReading } from './reason.ts'
 import { trackReason } from './track-reason.ts'
@@ -109,23 +109,27 @@ export class Decider implements HeatDecider {
   }
 
   /** A key that was hot before a restart; it gets `graceMs` to be seen again. */
-  restore(track: HeatTrack, entry: TableEntry, now: number, graceMs: number): void {
+  restore(track: HeatTrack, entry: TableEntry, now: number, graceMs: number, level = 0): void {
     const { rule } = track
     if (rule === undefined || rule.mode !== 'on') return
     const until = now + Math.max(this.#options.entryTtlMs, graceMs)
     const restored = { ...entry, until }
     // Held for the grace and no longer: its window is empty although the key may be hot.
     const held = { levelSince: now - rule.minHoldMs, heldUntil: now + graceMs }
-    track.state = { phase: 'hot', since: entry.since, level: 0, ...held, entry: restored, ratePerSecondBefore: 0 }
+    track.state = { phase: 'hot', since: entry.since, level, ...held, entry: restored, ratePerSecondBefore: 0 }
     this.#active.add(track)
     this.#options.sink.set(track, restored)
   }
 
   warm(track: HeatTrack, reason: string, now: number, holdMs: number): void {
-    const { rule } = track
+    const { rule, state } = track
     if (rule === undefined || rule.mode !== 'on') return
-    const entry = this.#entry(track, rule, rule.levels[0]!, reason, now, now)
-    this.restore(track, entry, now, holdMs)
+    // A key that is hot already keeps its level.
+    const level = state === undefined || state.phase === 'warming' ? 0 : state.level
+    const acting = actingLevel(rule, level) ?? actingLevel(rule)
+    if (acting === undefined) return
+    const entry = this.#entry(track, rule, acting.level, reason, now, now)
+    this.restore(track, entry, now, holdMs, acting.index)
     this.#record(track, 'prewarm', now, reason)
   }
 
@@ -198,7 +202,7 @@ export class Decider implements HeatDecider {
       this.#leave(track, now, 'cooled', this.#cooledText(track, rule, state, now))
       return
     }
-    if (held >= 0 && held < state.level && mayLeaveLevel) {
+    if (held >= 0 && held < state.level && mayLeaveLevel && now >= (state.heldUntil ?? 0)) {
       this.#changeLevel(track, rule, state, held, now)
       return
     }
@@ -260,6 +264,7 @@ export class Decider implements HeatDecider {
     const reason = isEntered(level, reading) ? hotReason(rule, level, reading) : state.entry.reason
     const entry = this.#entry(track, rule, level, reason, state.since, now)
     if (entry.strategy.strategy === state.entry.strategy.strategy) return
+    if (why === undefined && isHeldFromObserve(state, entry.strategy, now)) return
     track.state = { ...state, levelSince: now, entry }
     if (rule.mode === 'on') this.#options.sink.set(track, entry)
     this.#record(

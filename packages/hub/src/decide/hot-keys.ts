@@ -1,5 +1,5 @@
 import { type ClaimPayload, isKnownEntry, keyBytes, parseKeyText, secretSeed } from '@firebreak/core'
-import { RuleSet } from '@firebreak/core/rules'
+import { actingLevel, RuleSet } from '@firebreak/core/rules'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import { SharedHub } from '../board/shared-hub.ts'
 import { openWindows } from '../collect/open-windows.ts'
@@ -13,6 +13,7 @@ import type { NearKey } from '../heat/near-key.ts'
 import type { NearKeys } from '../heat/near-keys.ts'
 import { SlotHeat } from '../heat/slot-heat.ts'
 import type { ResolvedCoreOptions } from '../hub-options.ts'
+import { type PrewarmPlan, type PrewarmWish, planPrewarm } from '../prewarm/plan-prewarm.ts'
 import type { PrewarmJob, PrewarmResult } from '../prewarm/prewarm-job.ts'
 import type { RuleBook } from '../rules/rule-book.ts'
 import type { StoredEntry } from '../store/hub-store.ts'
@@ -208,6 +209,12 @@ export class HotKeys {
     journal.record({ at, kind: 'rollback', redisClusterId, key: text, ruleId, text: sentence })
   }
 
+  /** What a pre-warm job would do now; refuses one that would miss. */
+  planPrewarm(wish: PrewarmWish): PrewarmPlan {
+    const { hosts } = this.#options.fleet
+    return planPrewarm({ rules: this.#rules, clusters: hosts.clusters(), services: hosts.services() }, wish)
+  }
+
   /** Makes keys hot before they are: each by the rule that matches it, held for the job's time. */
   prewarm({ redisClusterId, keys, services, forMs, who }: PrewarmJob): PrewarmResult {
     const { fleet, delivery, settings } = this.#options
@@ -215,15 +222,19 @@ export class HotKeys {
     const targets = services.length > 0 ? services : fleet.hosts.services()
     const unmatched: string[] = []
     for (const key of keys) {
-      const found = this.#find(redisClusterId, key, targets[0] ?? '', now)
-      if (found?.track.rule?.mode !== 'on') {
-        unmatched.push(key)
-        continue
+      // Services may have different rules for the key, and with them different tracks.
+      const found = new Map<HeatTrack, NearKey>()
+      for (const service of targets.length > 0 ? targets : ['']) {
+        const { heat, track } = this.#find(redisClusterId, key, service, now) ?? {}
+        if (heat === undefined || track?.rule?.mode !== 'on' || actingLevel(track.rule) === undefined) continue
+        if (service !== '' && !track.services.has(service)) track.addService(service)
+        found.set(track, heat)
       }
-      const { heat, track } = found
-      for (const service of targets) if (!track.services.has(service)) track.addService(service)
-      this.decider.warm(track, `pre-warmed by ${who}`, now, forMs)
-      this.engine.consider(heat, track, now)
+      if (found.size === 0) unmatched.push(key)
+      for (const [track, heat] of found) {
+        this.decider.warm(track, `pre-warmed by ${who}`, now, forMs)
+        this.engine.consider(heat, track, now)
+      }
     }
     delivery.flush()
     return { warmed: keys.length - unmatched.length, unmatched }

@@ -1,4 +1,4 @@
-import type { TableEntry } from '@firebreak/core'
+import type { Strategy, TableEntry } from '@firebreak/core'
 
 /**
  * Where a key stands; a cold key has no state.
@@ -22,3 +22,12 @@ export type HotState =
       /** Heat a second when it became hot, for the comparison of before and after. */
       readonly ratePerSecondBefore: number
     }
+
+/** A key that is held, because it was pre-warmed, has no load to be judged by: for want of it nothing is undone. */
+export function isHeldFromObserve(
+  { heldUntil = 0 }: Exclude<HotState, { phase: 'warming' }>,
+  next: Strategy,
+  now: number,
+): boolean {
+  return now < heldUntil && next.strategy === 'Observe'
+}

@@ -190,6 +190,7 @@ export class SensorSession implements TableListener {
       this.close(closeCodes.refused, 'hub is full')
       return
     }
+    for (const redisClusterId of hello.redisClusterIds) fleet.hosts.seeCluster(redisClusterId, now)
     instance.agent = hello.agent
     instance.connections++
     instance.clock.ageMs(hello.sentAt, hello.sentAt, now)

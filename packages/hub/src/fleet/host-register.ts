@@ -68,10 +68,15 @@ export interface HostRegisterOptions {
   readonly maxInstances: number
 }
 
+/** A cluster that no sensor has spoken of for this long is gone. */
+const clusterTimeoutMs = 86_400_000
+const maxClusters = 1000
+
 /** Redis clusters that a process watches and that are shown. */
 const maxWatchers = 100
 
 const othersPrefix = 'processes\u0000'
+const clusterPrefix = 'cluster\u0000'
 
 /** The live list of processes that report, by their own heartbeats and reports. */
 export class HostRegister {
@@ -80,6 +85,9 @@ export class HostRegister {
   readonly #sizes = new Map<string, number>()
   /** Those of other hubs. */
   readonly #others = new Map<string, number>()
+  /** When sensors last spoke of each cluster. */
+  readonly #clusters = new Map<string, number>()
+  #othersClusters: readonly string[] = []
   readonly #options: HostRegisterOptions
 
   constructor(options: HostRegisterOptions) {
@@ -104,15 +112,22 @@ export class HostRegister {
     return instance
   }
 
-  /** How many processes each service has here, under a name of its own among a hub's totals. */
+  /** How many processes each service has here, and which clusters, under a name of its own among a hub's totals. */
   own(): Record<string, number> {
-    return Object.fromEntries([...this.#sizes].map(([serviceId, size]) => [`${othersPrefix}${serviceId}`, size]))
+    return Object.fromEntries([
+      ...[...this.#sizes].map(([serviceId, size]) => [`${othersPrefix}${serviceId}`, size] as const),
+      ...[...this.#clusters.keys()].map((id) => [`${clusterPrefix}${id}`, 1] as const),
+    ])
   }
 
   /** The same of the other hubs. */
   setOthers(totals: readonly Readonly<Record<string, number>>[]): void {
     this.#others.clear()
-    for (const [name, size] of totals.flatMap((hub) => Object.entries(hub))) {
+    const all = totals.flatMap((hub) => Object.entries(hub))
+    this.#othersClusters = all.flatMap(([name]) =>
+      name.startsWith(clusterPrefix) ? [name.slice(clusterPrefix.length)] : [],
+    )
+    for (const [name, size] of all) {
       if (!name.startsWith(othersPrefix)) continue
       const serviceId = name.slice(othersPrefix.length)
       this.#others.set(serviceId, (this.#others.get(serviceId) ?? 0) + size)
@@ -122,6 +137,16 @@ export class HostRegister {
   /** Services with a process at any hub. */
   services(): string[] {
     return [...new Set([...this.#sizes.keys(), ...this.#others.keys()])]
+  }
+
+  /** A sensor has spoken of the cluster. */
+  seeCluster(redisClusterId: string, now: number): void {
+    if (this.#clusters.has(redisClusterId) || this.#clusters.size < maxClusters) this.#clusters.set(redisClusterId, now)
+  }
+
+  /** Clusters that sensors of any hub have spoken of. */
+  clusters(): string[] {
+    return [...new Set([...this.#clusters.keys(), ...this.#othersClusters])]
   }
 
   all(): Iterable<Instance> {
@@ -147,6 +172,7 @@ export class HostRegister {
 
   /** Forgets who has not been heard of. */
   expire(now: number): void {
+    for (const [id, seenAt] of this.#clusters) if (now - seenAt > clusterTimeoutMs) this.#clusters.delete(id)
     for (const [id, { serviceId, connections, lastSeenAt }] of this.#instances) {
       if (connections > 0 || now - lastSeenAt <= this.#options.hostTimeoutMs) continue
       this.#instances.delete(id)

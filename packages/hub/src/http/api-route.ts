@@ -4,14 +4,16 @@ import type { Role } from '../access/credential.ts'
 import { ApiProblem } from '../errors.ts'
 import type { AccessGuard, Caller } from './access-guard.ts'
 
+/** Who a route is for. `app`: sensors, with an app token; `app or viewer`: with either. */
+export type RouteRole = Role | 'app' | 'app or viewer'
+
 /** One route of the API: registered with Fastify and written into the OpenAPI document from the same lines. */
 export interface ApiRoute {
   readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE'
   /** With Fastify's `:name` for parameters. */
   readonly path: string
   readonly summary: string
-  /** `app`: sensors, with an app token. */
-  readonly role: Role | 'app'
+  readonly role: RouteRole
   readonly query?: z.ZodType
   readonly body?: z.ZodType
   /** What the body is, where it is not JSON. @default 'application/json' */
@@ -60,7 +62,12 @@ export function registerRoutes(app: FastifyInstance, routes: readonly ApiRoute[]
   }
 }
 
-function callerOf(guard: AccessGuard, request: FastifyRequest, role: Role | 'app'): Caller {
+function callerOf(guard: AccessGuard, request: FastifyRequest, role: RouteRole): Caller {
+  if (role === 'app or viewer') {
+    // Where there are no tokens everybody here is a person too.
+    const app = guard.hasTokens ? guard.appOf(request.raw) : undefined
+    return app === undefined ? guard.authorize(request.raw, 'viewer') : callerOf(guard, request, 'app')
+  }
   if (role !== 'app') return guard.authorize(request.raw, role)
   const app = guard.appOf(request.raw)
   if (app !== undefined) return { who: app.name, role: undefined, app, isValid: app.isValid }

@@ -1,10 +1,4 @@
-import {
-  describeValue,
-  parseKeyText,
-  ReportRefusedError,
-  type TextReportVersion,
-  toStrategyList,
-} from '@firebreak/core'
+import { describeValue, parseKeyText, ReportRefusedError, type TextReportVersion } from '@firebreak/core'
 import { parseRule } from '@firebreak/core/rules'
 import { z } from 'zod'
 import { dryRun } from '../decide/dry-run.ts'
@@ -12,6 +6,7 @@ import { ApiProblem } from '../errors.ts'
 import type { HubCore } from '../hub-core.ts'
 import type { HubViews } from '../views/hub-views.ts'
 import type { ApiRoute } from './api-route.ts'
+import { tableRoute } from './table-route.ts'
 
 const limit = (fallback: number, max: number) => z.coerce.number().int().min(1).max(max).default(fallback)
 const keysQuery = z.strictObject({
@@ -27,7 +22,7 @@ const reportBody = z.string().describe('a text report; see docs/reference/api.md
 
 /** The hub's own API. */
 export function hubRoutes(core: HubCore, views: HubViews): ApiRoute[] {
-  const { delivery, fleet, keys, store, alarms, watchers } = core
+  const { fleet, keys, store, alarms, watchers } = core
   return [
     shows('/v1/overview', 'What is hot now, and are we safe', 'Overview', () => views.overview()),
     shows('/v1/keys', 'The hottest keys', '{ keys: KeyView[] }', keysQuery, ({ limit: count, state }) => ({
@@ -53,10 +48,7 @@ export function hubRoutes(core: HubCore, views: HubViews): ApiRoute[] {
       const now = core.now()
       return { hosts: [...fleet.hosts.all()].map((instance) => instance.view(now)) }
     }),
-    shows('/v1/table', 'The strategy table', '{ epoch, version, isOff, strategies: StrategyList }', () => {
-      const { epoch, version, isOff } = delivery
-      return { epoch, version, isOff, strategies: toStrategyList(delivery.entries()) }
-    }),
+    tableRoute(core),
     shows(
       '/v1/history',
       'What was decided, newest first',

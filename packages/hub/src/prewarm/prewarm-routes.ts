@@ -2,29 +2,34 @@ import { z } from 'zod'
 import { ApiProblem } from '../errors.ts'
 import type { ApiRoute } from '../http/api-route.ts'
 import { expandKeys, parseAt } from './expand-keys.ts'
+import type { PrewarmPlan, PrewarmWish } from './plan-prewarm.ts'
 import type { Prewarmer } from './prewarmer.ts'
 
 const body = z.strictObject({
-  redisClusterId: z.string().min(1).default('default'),
+  redisClusterId: z.string().min(1).optional(),
   keys: z.array(z.string().min(1)).min(1),
   services: z.array(z.string().min(1)).default([]),
   at: z.string().optional(),
   forMs: z.number().int().min(1000).max(86_400_000).default(600_000),
   values: z.record(z.string(), z.string()).default({}),
+  dryRun: z.boolean().default(false),
 })
 
 /** Pre-warming over the API. */
-export function prewarmRoutes(prewarmer: Prewarmer): ApiRoute[] {
+export function prewarmRoutes(prewarmer: Prewarmer, plan: (wish: PrewarmWish) => PrewarmPlan): ApiRoute[] {
   return [
     {
       method: 'POST',
       path: '/v1/prewarm',
-      summary: 'Makes named keys hot now or at a time: {keys: ["product_100..120"], at: "19:58", forMs, values}',
+      summary:
+        'Makes named keys hot now or at a time: {keys: ["product_100..120"], at: "19:58", forMs, values, dryRun}',
       role: 'operator',
       body,
-      answer: '{ job, result }',
+      // Ten thousand keys of a kilobyte.
+      bodyLimit: 16 * 1024 * 1024,
+      answer: '{ job, plan, result }, with dryRun: { plan }',
       async handle({ body: given, caller }) {
-        const { at, keys, values, ...rest } = given as z.infer<typeof body>
+        const { at, values, dryRun, services, forMs, ...asked } = given as z.infer<typeof body>
         if (Object.keys(values).length > 0 && !prewarmer.canWriteValues) {
           throw new ApiProblem(
             400,
@@ -34,14 +39,13 @@ export function prewarmRoutes(prewarmer: Prewarmer): ApiRoute[] {
           )
         }
         const now = prewarmer.now()
-        const job = {
-          ...rest,
-          keys: expandKeys(keys),
-          values,
-          at: at === undefined ? now : parseAt(at, now),
-          who: caller.who,
-        }
-        return prewarmer.add(job)
+        const when = at === undefined ? now : parseAt(at, now)
+        const keys = [...new Set(expandKeys(asked.keys))]
+        const made = plan({ redisClusterId: asked.redisClusterId, keys, services, isNow: when <= now })
+        if (dryRun) return { plan: made }
+        const { redisClusterId } = made
+        const job = { redisClusterId, keys, services, forMs, values, at: when, who: caller.who }
+        return { ...(await prewarmer.add(job)), plan: made }
       },
     },
     {

@@ -153,3 +153,37 @@ test('jobs that an earlier version kept in a file of its own are taken over', as
   expect(existsSync(file)).toBe(false)
   await importJobs(file, store)
 })
+
+const laddered = {
+  id: 'ladder',
+  prefix: 'product_',
+  windowMs: 1000,
+  minHoldMs: 1000,
+  levels: [
+    { threshold: 10, strategy: 'Observe' },
+    { threshold: 100_000, strategies: ['Observe', 'LocalCache'] },
+  ],
+}
+
+test('a key is warmed at the first level that does something, and held there through few reads until its time is over', async () => {
+  const hub = await TestCore.open([laddered])
+  hub.core.keys.prewarm({ ...job(), id: 'j' })
+  const strategy = () => hub.entry('product_1')?.strategy.strategy
+  expect(strategy()).toBe('LocalCache')
+  hub.keepReporting(25_000, { product_1: 5 })
+  expect(strategy()).toBe('LocalCache')
+  hub.keepReporting(10_000, { product_1: 5 })
+  expect(strategy()).toBe('Observe')
+})
+
+test('each service gets the key by its own rule, and one whose rule does nothing is left out', async () => {
+  const copies = { strategy: 'RedundantKeys' }
+  const hub = await TestCore.open([
+    rule,
+    { ...rule, id: 'web', service: 'web', priority: 5, strategy: copies },
+    { ...rule, id: 'batch', service: 'batch', priority: 5, strategy: 'Observe' },
+  ])
+  hub.core.keys.prewarm({ ...job({ services: ['shop', 'web', 'batch'] }), id: 'j' })
+  const of = (service: string) => hub.core.delivery.snapshot(service).entries.map(({ strategy }) => strategy.strategy)
+  expect([of('shop'), of('web'), of('batch')]).toEqual([['LocalCache'], ['RedundantKeys'], []])
+})

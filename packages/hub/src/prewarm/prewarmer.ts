@@ -84,7 +84,9 @@ export class Prewarmer {
 
   async #runDue(job: PrewarmJob): Promise<void> {
     try {
-      await this.#run(job)
+      const { unmatched } = await this.#run(job)
+      if (unmatched.length > 0)
+        this.#options.onFailure(job, new Error(`no rule does anything for ${unmatched.slice(0, 5).join(', ')}`))
     } catch (error) {
       this.#options.onFailure(job, error as Error)
     }

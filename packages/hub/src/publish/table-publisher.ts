@@ -101,7 +101,8 @@ export class TablePublisher {
   }
 }
 
-function byCluster(entries: Iterable<TableEntry>): Record<string, StrategyList> {
+/** Entries as config centres and the API write them, by cluster. */
+export function byCluster(entries: Iterable<TableEntry>): Record<string, StrategyList> {
   const clusters = new Map<string, TableEntry[]>()
   for (const entry of entries) {
     const known = clusters.get(entry.redisClusterId)

@@ -121,7 +121,12 @@ end
 
 -- Hot before it is, and without a single access until the time asked for is over.
 local function warm(post, heat, state)
-  state = state or { level = 1, since = now, strategy = post.strategies[1], services = {} }
+  -- A hub of an earlier version names no level.
+  local level = post.warm.level or 1
+  state = state or { level = 0, since = now, services = {} }
+  if state.level < level then
+    state.level, state.strategy = level, post.warm.strategy or post.strategies[level]
+  end
   addServices(state, post.services)
   state.levelSince, state.heldUntil = now - post.minHoldMs, now + post.warm.holdMs
   state.until_, state.reason = now + math.max(settings.entryTtlMs, post.warm.holdMs), post.warm.reason
@@ -172,7 +177,7 @@ local function evaluate(post, heat, state)
     decide('cooled', post, heat, state)
     return nil
   end
-  if held > 0 and held < state.level and mayLeave then
+  if held > 0 and held < state.level and mayLeave and now >= (state.heldUntil or 0) then
     decide('strategy', post, heat, moveTo(state, held, post))
   elseif state.until_ - now < settings.entryTtlMs / 2 then
     state.until_ = now + settings.entryTtlMs

@@ -1,0 +1,103 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { AuditEntry, RulesView } from '@firebreak/core'
+import { startSource, temporaryFolder } from '@firebreak/testkit'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+const main = new URL('../../packages/cli/src/main.ts', import.meta.url)
+const hubProcess = new URL('../hub/hub-process.ts', import.meta.url)
+const operator = 'ann-token-0123456789'
+const tokens = { apps: [], people: [{ name: 'ann', token: operator, role: 'operator' }] }
+const folder = temporaryFolder('rules')
+const file = join(folder, 'rules.yaml')
+const ends: (() => unknown)[] = []
+let hub: string
+
+beforeAll(async () => {
+  const initialRules = [
+    { id: 'old', prefix: 'old_', threshold: 10 },
+    { id: 'product', prefix: 'product_', share: 0.2, strategies: ['LocalCache', 'RedundantKeys'] },
+  ]
+  const child = startSource(hubProcess, [JSON.stringify({ initialRules, tokens })])
+  ends.push(() => child.stop())
+  hub = (await child.printed(/listening (\S+)/))[1]!
+})
+afterAll(async () => {
+  for (const end of ends) await end()
+})
+
+async function rules(...words: string[]): Promise<{ code: number | null; output: string }> {
+  const env = { ...process.env, FIREBREAK_TOKEN: operator, FIREBREAK_HUB: hub }
+  const child = startSource(main, ['rules', ...words], { env })
+  const code = await child.exited
+  return { code, output: child.output() }
+}
+
+async function get<Answer>(path: string): Promise<Answer> {
+  return (await (await fetch(`${hub}${path}`, { headers: { authorization: `Bearer ${operator}` } })).json()) as Answer
+}
+const inForce = () => get<RulesView>('/v1/rules')
+const audit = async () =>
+  (await get<{ entries: AuditEntry[] }>('/v1/audit')).entries.filter(({ who }) => who === 'ann').map(({ what }) => what)
+
+test('what is exported is what apply takes: no difference, no change, no line in the audit', async () => {
+  const before = await inForce()
+  for (const words of [[], ['--json']]) {
+    const { code, output } = await rules('export', ...words)
+    expect(code).toBe(0)
+    writeFileSync(file, output)
+    expect(await rules('apply', file, '--diff', '--prune')).toEqual({ code: 0, output: 'Nothing to change.\n' })
+    expect(await rules('apply', file, '--prune')).toMatchObject({
+      code: 0,
+      output: expect.stringContaining('rule old is unchanged'),
+    })
+  }
+  expect(await inForce()).toEqual(before)
+  expect(await audit()).toEqual([])
+})
+
+test('a difference is shown with exit code 3 and changes nothing; applied, it is audited, and applied again it is nothing', async () => {
+  writeFileSync(
+    file,
+    `rules:
+  - {id: product, prefix: product_, threshold: 500, windowMs: 2000}
+  - {id: stock, suffix: ":stock", threshold: 50, strategy: Observe}
+`,
+  )
+  const before = await inForce()
+  const diff = await rules('apply', file, '--diff', '--prune')
+  expect(diff.code).toBe(3)
+  expect(diff.output).toMatch(/^~ product\n {4}windowMs: 1000 -> 2000\n {4}levels: .*\n\+ stock \{.*\n- old \{.*\n$/)
+  expect((await rules('apply', file, '--diff')).output).not.toContain('- old')
+  expect(await inForce()).toEqual(before)
+  expect((await rules('apply', file, '--prune')).code).toBe(0)
+  expect((await inForce()).rules.map(({ id }) => id)).toEqual(['product', 'stock'])
+  const audited = ['delete rule old', 'add rule stock', 'change rule product']
+  expect(await audit()).toEqual(audited)
+  expect((await rules('apply', file, '--prune')).code).toBe(0)
+  expect(await audit()).toEqual(audited)
+})
+
+test('a file with a wrong rule, one twice, or none at all changes nothing', async () => {
+  const before = await inForce()
+  const write = (name: string, text: string) => {
+    writeFileSync(join(folder, name), text)
+    return join(folder, name)
+  }
+  const good = '- {id: new, prefix: new_, threshold: 5}\n'
+  const results = await Promise.all([
+    rules('apply', write('wrong.yaml', `${good}- {id: bad, prefix: bad_, treshold: 5}\n`)),
+    rules('apply', write('twice.yaml', good + good)),
+    rules('apply', write('empty.yaml', ''), '--prune'),
+    rules('apply', join(folder, 'none.yaml')),
+    rules('export', '--prune'),
+  ])
+  expect(results.map(({ code, output }) => [code, output])).toEqual([
+    [1, expect.stringMatching(/treshold.*did you mean/)],
+    [2, expect.stringContaining('the rule new stands there twice')],
+    [2, expect.stringContaining('is empty')],
+    [2, expect.stringContaining('cannot be read')],
+    [2, expect.stringContaining('belong to "rules apply FILE"')],
+  ])
+  expect(await inForce()).toEqual(before)
+})

@@ -28,3 +28,10 @@ test('every file that CONTRIBUTING and the architecture name is there', () => {
   expect(named.length).toBeGreaterThan(20)
   expect(named.filter((file) => !file.includes('NAME') && !existsSync(join(root, file)))).toEqual([])
 })
+
+test('the index of the docs leads to every page', () => {
+  const index = readPage('docs/README.md')
+  const pages = userPages().filter((page) => page.startsWith('docs/') && page !== 'docs/README.md')
+  expect(pages.length).toBeGreaterThan(20)
+  for (const page of pages) expect(index).toContain(`](${page.slice('docs/'.length)}`)
+})

@@ -18,7 +18,7 @@ const blocks = userPages()
 test('every block of TypeScript and JavaScript in the pages compiles against the packages', () => {
   expect(blocks.length).toBeGreaterThan(25)
   expect(compile(blocks)).toBe('')
-})
+}, 180_000)
 
 test('a block that calls what is not there, or gives a wrong option, does not compile', () => {
   const wrong =

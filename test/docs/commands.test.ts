@@ -10,7 +10,8 @@ interface Call {
 }
 
 test('every firebreak command in the pages exists, with its subcommand and flags', async () => {
-  const calls = userPages().flatMap((page) => [...callsInBlocks(page), ...callsInProse(page)])
+  const settings = ['hub', 'proxy'].map((name) => `deploy/systemd/${name}.env`)
+  const calls = [...userPages(), ...settings].flatMap((page) => [...callsInBlocks(page), ...callsInProse(page)])
   expect(calls.length).toBeGreaterThan(80)
   const wrong: string[] = []
   for (const call of calls) {
@@ -22,6 +23,7 @@ test('every firebreak command in the pages exists, with its subcommand and flags
 
 test.each([
   ['rules aply rules.yaml', 'no subcommand aply'],
+  ['config hub', 'no subcommand hub'],
   ['tpo', 'no command tpo'],
   ['top --onse', 'no flag --onse'],
   ['top --once --json', undefined],

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { resolveSettings } from '@firebreak/core'
+import { resolveSettings } from '@firebreak/core/settings'
 import { commands, settingTables } from 'firebreak/cli'
 import { expect, test } from 'vitest'
 import { readPage, root } from './pages.ts'

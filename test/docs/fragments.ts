@@ -1,0 +1,60 @@
+/** A block of code that is not whole, and what the text around it has introduced. */
+interface Fragment {
+  readonly page: string
+  /** Something that only this block has. */
+  readonly holds: string
+  /** What stands before it when it is compiled. */
+  readonly before: string
+}
+
+const client = `import { getOrLoad, KeyLimitedError, protect } from '@firebreak/client'
+import { Redis } from 'ioredis'
+const redis = new Redis()
+export { getOrLoad, KeyLimitedError, protect, redis }
+`
+
+/** The blocks that lean on the text around them. All others compile as they stand. */
+export const fragments: readonly Fragment[] = [
+  { page: 'docs/guides/client.md', holds: 'diskTier:', before: client },
+  {
+    page: 'docs/guides/client.md',
+    holds: 'renderFromDatabase(1)',
+    before: `${client}declare function renderFromDatabase(page: number): Promise<string>\n`,
+  },
+  {
+    page: 'docs/guides/client.md',
+    holds: 'instanceof KeyLimitedError',
+    before: `${client}declare const response: { header(name: string, value: number): void }\n`,
+  },
+  { page: 'docs/guides/client.md', holds: 'redactKey:', before: `${client}declare const salt: string\n` },
+  {
+    page: 'docs/guides/ids.md',
+    holds: 'SnowflakeNode.start',
+    before: 'declare const logger: { error(fields: object, message: string): void }\n',
+  },
+  {
+    page: 'docs/guides/limits.md',
+    holds: 'limitKoa(',
+    before: `import { localLimiter, tokenBucket } from '@firebreak/limits'
+const shared = localLimiter(tokenBucket({ capacity: 10, refill: 5, perMs: 1000 }))
+declare const app: import('express').Express & Pick<import('@nestjs/common').INestApplication, 'useGlobalGuards'>
+declare const koa: { use(middleware: ReturnType<typeof limitKoa>): void }
+`,
+  },
+  {
+    page: 'docs/guides/locks.md',
+    holds: 'charge(order',
+    before:
+      'declare const order: object\ndeclare function charge(order: object, options: { signal: AbortSignal; fencingToken: unknown }): Promise<void>\n',
+  },
+  {
+    page: 'docs/guides/locks.md',
+    holds: 'new LockReporter',
+    before: "declare const locks: import('@firebreak/locks').Locks\n",
+  },
+  {
+    page: 'docs/guides/sale.md',
+    holds: 'new OrderWorker',
+    before: 'declare const logger: { error(error: unknown): void }\n',
+  },
+]

@@ -347,7 +347,7 @@ test('a page that no longer hears from the hub says that its figures are old', a
   await page.locator('.link.lost').waitFor({ timeout: 20_000 })
   await page.locator('main.stale .verdict.unknown', { hasText: 'Unknown: the hub does not answer.' }).waitFor()
   expect(await page.locator('.lost-hub').innerText()).toMatch(/figures below are those of \d\d:\d\d:\d\d/)
-  expect(Number(await page.evaluate("getComputedStyle(document.querySelector('.verdict')).opacity"))).toBeLessThan(1)
+  expect(Number(await page.evaluate("getComputedStyle(document.querySelector('.verdict dl')).opacity"))).toBeLessThan(1)
   await page.screenshot({ path: join(temporaryFolder('console'), 'lost.png') })
   expect(pageErrors).toEqual([])
 })

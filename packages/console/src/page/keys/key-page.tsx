@@ -27,7 +27,7 @@ function OneKey({ redisClusterId, text }: { readonly redisClusterId: string; rea
   }
   return (
     <>
-      <section class="verdict">
+      <section class={`verdict ${cardClass(detail)}`}>
         <h1>
           <code>{readableKey(text)}</code>
         </h1>
@@ -70,6 +70,11 @@ function OneKey({ redisClusterId, text }: { readonly redisClusterId: string; rea
       </section>
     </>
   )
+}
+
+function cardClass(detail: KeyDetail | undefined): string {
+  if (detail === undefined) return 'unknown'
+  return { handled: 'safe', observed: 'observed', unhandled: 'unsafe', none: 'unknown' }[detail.handling ?? 'none']
 }
 
 function Facts({ detail, rules }: { readonly detail: KeyDetail; readonly rules: RulesView | undefined }) {

@@ -2,7 +2,7 @@ import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { protect, unprotect } from '@firebreak/client'
 import { pageFolder } from '@firebreak/console'
-import type { Rule } from '@firebreak/core'
+import type { Rule } from '@firebreak/core/rules'
 import { type Hub, type HubServices, openHubServices, startHub } from '@firebreak/hub'
 import { freePort, type RedisServer, startRedis, temporaryFolder, waitFor } from '@firebreak/testkit'
 import chromium from '@sparticuz/chromium'
@@ -78,10 +78,9 @@ afterAll(async () => {
 test('a hot key is shown with its rate, state, strategy and the reason in words', async () => {
   const row = page.locator('tr', { hasText: 'product:100' })
   await row.locator('.state.hot').waitFor({ timeout: 20_000 })
-  await waitFor(async () => (await row.innerText()).includes('LocalCache'))
-  const text = await row.innerText()
-  expect(text).toMatch(/[\d,]+\/s/)
-  expect(text).toMatch(/hot because rule `product`: [\d,]+\/s over 1 s ≥ 200/)
+  // On a busy machine the load pauses and the key cools for a moment: the reason is waited for, with all the rest.
+  const whole = /[\d,]+\/s[\s\S]*LocalCache[\s\S]*hot because rule `product`: [\d,]+\/s over 1 s ≥ 200/
+  await waitFor(async () => whole.test(await row.innerText()))
   expect(await row.locator('svg.spark polyline').count()).toBe(1)
 })
 

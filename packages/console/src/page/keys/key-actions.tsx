@@ -1,4 +1,4 @@
-import type { Rule } from '@firebreak/core'
+import type { Rule } from '@firebreak/core/rules'
 import { useState } from 'preact/hooks'
 import { call } from '../data/api.ts'
 import { timeOfDay } from '../format/format.ts'

@@ -1,4 +1,4 @@
-import { parseRule } from '@firebreak/core'
+import { parseRule } from '@firebreak/core/rules'
 import { expect, test } from 'vitest'
 import { actionRule, actionText, handlingText, heatGauge, isRange, strategyText } from './key-facts.ts'
 

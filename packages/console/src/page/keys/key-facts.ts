@@ -1,4 +1,5 @@
-import type { KeyView, Rule, RuleLevel, Strategy } from '@firebreak/core'
+import type { KeyView, Strategy } from '@firebreak/core'
+import type { Rule, RuleLevel } from '@firebreak/core/rules'
 import { bytes, count, percent, rate } from '../format/format.ts'
 
 /** What a strategy does with a key, in words. */

@@ -1,4 +1,4 @@
-import { parseRule, type Rule } from '@firebreak/core'
+import { parseRule, type Rule } from '@firebreak/core/rules'
 import { expect, test } from 'vitest'
 import {
   draftOf,

@@ -1,4 +1,5 @@
-import type { KeyPattern, Rule, RuleLevel, StrategyName, StrategyTemplate } from '@firebreak/core'
+import type { StrategyName } from '@firebreak/core'
+import type { KeyPattern, Rule, RuleLevel, StrategyTemplate } from '@firebreak/core/rules'
 
 /**
  * A rule while it is written. What is saved is the text of `json`; the form is a view of it, and each of its fields changes

@@ -1,4 +1,5 @@
-import type { KeyPattern, Rule, RuleLevel, StrategyName } from '@firebreak/core'
+import type { StrategyName } from '@firebreak/core'
+import type { KeyPattern, Rule, RuleLevel } from '@firebreak/core/rules'
 import {
   draftOf,
   draftOfJson,

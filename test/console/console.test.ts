@@ -1,7 +1,8 @@
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { protect, unprotect } from '@firebreak/client'
 import { pageFolder } from '@firebreak/console'
+import type { Rule } from '@firebreak/core/rules'
 import { type Hub, type HubServices, openHubServices, startHub } from '@firebreak/hub'
 import { freePort, type RedisServer, startRedis, temporaryFolder, waitFor } from '@firebreak/testkit'
 import chromium from '@sparticuz/chromium'
@@ -17,6 +18,14 @@ let browser: Browser
 let page: Page
 let load: NodeJS.Timeout
 const pageErrors: string[] = []
+const longKey = `session:${'x'.repeat(384)}:tail-of-it`
+
+async function api<T>(method: string, path: string, body?: unknown): Promise<T> {
+  const json = body === undefined ? {} : { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }
+  const answer = await fetch(`${hub.url}${path}`, { method, ...json })
+  expect([path, answer.ok]).toEqual([path, true])
+  return (answer.status === 204 ? undefined : await answer.json()) as T
+}
 
 beforeAll(async () => {
   expect(existsSync(join(pageFolder, 'index.html')), 'the console is built (npm run build)').toBe(true)
@@ -42,6 +51,7 @@ beforeAll(async () => {
   await redis.set('product:100', 'a thing')
   load = setInterval(() => {
     for (let index = 0; index < 10; index++) void redis.get('product:100')
+    void redis.get(longKey)
     void redis.get(`other:${Math.floor(Math.random() * 20)}`)
   }, 10)
   browser = await playwright.launch({
@@ -68,10 +78,9 @@ afterAll(async () => {
 test('a hot key is shown with its rate, state, strategy and the reason in words', async () => {
   const row = page.locator('tr', { hasText: 'product:100' })
   await row.locator('.state.hot').waitFor({ timeout: 20_000 })
-  await waitFor(async () => (await row.innerText()).includes('LocalCache'))
-  const text = await row.innerText()
-  expect(text).toMatch(/[\d,]+\/s/)
-  expect(text).toMatch(/hot because rule `product`: [\d,]+\/s over 1 s ≥ 200/)
+  // On a busy machine the load pauses and the key cools for a moment: the reason is waited for, with all the rest.
+  const whole = /[\d,]+\/s[\s\S]*LocalCache[\s\S]*hot because rule `product`: [\d,]+\/s over 1 s ≥ 200/
+  await waitFor(async () => whole.test(await row.innerText()))
   expect(await row.locator('svg.spark polyline').count()).toBe(1)
 })
 
@@ -85,12 +94,94 @@ test('the verdict says that we are safe, and the chart has the reads', async () 
   await page.screenshot({ path: join(temporaryFolder('console'), 'now.png') })
 })
 
+test('every choice of the rules form can be saved and comes back', async () => {
+  await page.click('nav >> text=Rules')
+  const save = async (id: string, kind: string, strategy: string) => {
+    await page.fill('input[name=id]', id)
+    await page.selectOption('select[name=kind]', kind)
+    await page.fill('[name=pattern]', 'cart_7')
+    await page.selectOption('select[name=strategy]', strategy)
+    if (strategy === 'RateLimit') await page.fill('input[name=ruleLimit]', '70')
+    await page.click('text=Save rule')
+    await page.locator('td', { hasText: id }).waitFor()
+  }
+  await save('by-exact', 'exact', 'RateLimit')
+  await save('by-glob', 'glob', 'RedundantKeys')
+  const { rule } = await api<{ rule: Rule }>('GET', '/v1/rules/by-exact')
+  expect(rule.pattern).toEqual({ kind: 'exact', keys: ['cart_7'] })
+  expect(rule.levels[0]!.strategies).toMatchObject([{ strategy: 'RateLimit', limit: 70 }])
+  for (const id of ['by-exact', 'by-glob']) await api('DELETE', `/v1/rules/${id}`)
+})
+
+test('a rule with several levels keeps them: its name cannot be taken by a new one, and editing changes one field', async () => {
+  const levels = [
+    { threshold: 5000, strategy: 'Observe' },
+    { threshold: 9000, strategies: ['LocalCache', 'RedundantKeys'] },
+  ]
+  const { rule } = await api<{ rule: Rule }>('PUT', '/v1/rules/deep', { prefix: 'deep_', levels })
+  await page.click('nav >> text=Rules')
+  const row = page.locator('tr', { hasText: 'deep_*' })
+  await row.waitFor()
+  await page.fill('input[name=id]', 'deep')
+  await page.fill('[name=pattern]', 'other_')
+  await page.click('text=Save rule')
+  await page.locator('.problem', { hasText: 'There is a rule deep already' }).waitFor()
+  expect((await api<{ rule: Rule }>('GET', '/v1/rules/deep')).rule).toEqual(rule)
+  await row.locator('text=Edit').click()
+  await page.locator('fieldset', { hasText: 'Level 1' }).locator('input[name=threshold]').fill('6000')
+  await page.click('text=Save rule')
+  await page.locator('h2', { hasText: 'New rule' }).waitFor()
+  expect((await api<{ rule: Rule }>('GET', '/v1/rules/deep')).rule).toEqual({
+    ...rule,
+    levels: [{ ...rule.levels[0], enter: 6000, exit: 4200 }, rule.levels[1]],
+  })
+  await api('DELETE', '/v1/rules/deep')
+})
+
+test('a hot key is opened from the list, limited and let go again; its address opens it for a colleague', async () => {
+  await page.click('nav >> text=Now')
+  await page.locator('a.key-link', { hasText: 'product:100' }).click()
+  await waitFor(async () => (await page.locator('dl.facts').innerText()).includes('over the threshold of 200/s'))
+  const facts = await page.locator('dl.facts').innerText()
+  expect(facts).toContain('hot because rule `product`')
+  expect(facts).toContain('LocalCache: each process answers reads from its memory')
+  await page.locator('[aria-label=Services] td', { hasText: 'shop' }).first().waitFor()
+
+  await page.fill('input[name=limit]', '5000')
+  await page.click('button:text-is("Limit")')
+  await page.locator('.in-force', { hasText: 'Limited to 5,000/s until' }).waitFor()
+  const actions = async () =>
+    (await api<{ rules: Rule[] }>('GET', '/v1/rules')).rules.filter(({ priority }) => priority === 1_000_000)
+  expect((await actions())[0]!.pattern).toEqual({ kind: 'exact', keys: ['product:100'] })
+  await waitFor(async () => (await page.locator('dl.facts').innerText()).includes('RateLimit: 5,000 accesses in 1 s'))
+  await page.click('text=Undo')
+  await page.locator('.in-force').waitFor({ state: 'detached' })
+  expect(await actions()).toEqual([])
+  await waitFor(async () => (await page.locator('dl.facts').innerText()).includes('LocalCache'), { timeoutMs: 20_000 })
+  await page.screenshot({ path: join(temporaryFolder('console'), 'key.png') })
+
+  const other = await browser.newPage({ locale: 'en-US' })
+  await other.goto(page.url())
+  await other.locator('h1', { hasText: 'product:100' }).waitFor()
+})
+
+test('a 400-character key is cut in the middle and moves nothing', async () => {
+  await page.click('nav >> text=Now')
+  const name = page.locator('a.key-link', { hasText: 'tail-of-it' })
+  await name.waitFor({ timeout: 20_000 })
+  expect([...(await name.innerText())].length).toBe(48)
+  expect(await name.getAttribute('title')).toContain(longKey)
+  const table = (await page.locator('table.keys').boundingBox())!
+  expect(table.x + table.width).toBeLessThanOrEqual(page.viewportSize()!.width)
+})
+
 test('a rule is added, refused with the hub’s own sentence, and removed', async () => {
   await page.click('nav >> text=Rules')
   await page.fill('input[name=id]', 'stock')
   await page.fill('input[name=pattern]', 'stock_')
   await page.click('text=Save rule')
   await page.locator('td', { hasText: 'stock_*' }).waitFor()
+  await page.fill('input[name=id]', 'broken')
   await page.selectOption('select[name=kind]', 'regex')
   await page.fill('input[name=pattern]', '(unclosed')
   await page.click('text=Save rule')
@@ -169,10 +260,12 @@ test('the kill switch in the page turns the shield off and on', async () => {
 
 test('a hub with tokens: the page asks for one, says what is refused, and shows what the role may see', async () => {
   const person = { name: 'ann', role: 'viewer', token: 'a(long)secret/+=' } as const
+  const operator = { name: 'bob', role: 'operator', token: 'b(long)secret/+=' } as const
   const guarded = await startHub({
     consoleFolder: pageFolder,
     logLevel: 'fatal',
-    tokens: { apps: [], people: [person] },
+    initialRules: [{ id: 'shop', prefix: 'shop_', threshold: 200 }],
+    tokens: { apps: [], people: [person, operator] },
   })
   const other = await browser.newPage({ locale: 'en-US' })
   other.on('dialog', (dialog) => void dialog.accept())
@@ -183,8 +276,26 @@ test('a hub with tokens: the page asks for one, says what is refused, and shows 
   await other.fill('input[name=token]', person.token)
   await other.click('text=Sign in')
   await other.locator('.verdict h1').waitFor()
-  await other.click('text=Switch protection off')
-  await other.locator('.problem', { hasText: 'ann is viewer; this needs the role operator' }).waitFor()
+  await other.locator('button', { hasText: 'Sign out' }).waitFor()
+  expect(await other.locator('text=Switch protection off').count()).toBe(0)
+  await other.click('nav >> text=Rules')
+  await other.locator('td', { hasText: 'shop_*' }).waitFor()
+  expect(await other.locator('.rule-editor, td button').count()).toBe(0)
+  await other.goto(`${guarded.url}/#/key/main/shop_1`)
+  await other.locator('.problem', { hasText: 'not tracked' }).waitFor()
+  expect(await other.locator('[aria-label=Actions]').count()).toBe(0)
+
+  await other.click('text=Sign out')
+  await other.locator('input[name=token]').waitFor()
+  expect(await other.locator('.link').innerText()).toBe('not signed in')
+  await other.goto(`${guarded.url}/#/now`)
+  await other.click('text=Use a name and password')
+  expect(await other.locator('input[name=password]').getAttribute('autocomplete')).toBe('current-password')
+  await other.click('text=Use a token')
+  await other.fill('input[name=token]', operator.token)
+  await other.click('button:text-is("Sign in")')
+  await other.locator('text=Switch protection off').waitFor()
+  await other.screenshot({ path: join(temporaryFolder('console'), 'signed-in.png') })
   await guarded.close()
 })
 
@@ -197,9 +308,45 @@ test('a browser that names no language that Intl knows gets the page all the sam
   await other.locator('.uplot').first().waitFor({ timeout: 20_000 })
 })
 
+test('keys that are only observed are not counted as handled, and a hub that nobody reports to is grey', async () => {
+  const watching = await startHub({
+    initialRules: [{ id: 'all', prefix: 'seen', threshold: 10, strategy: 'Observe' }],
+    consoleFolder: pageFolder,
+    logLevel: 'fatal',
+  })
+  const other = await browser.newPage({ locale: 'en-US' })
+  await other.goto(watching.url)
+  await other.locator('.verdict.unknown', { hasText: 'No sensor reports' }).waitFor()
+  const body = `# ${Date.now()},${Date.now()},shop,host-1\n# main\nseen1:500,seen2:500\n`
+  await fetch(`${watching.url}/v1/reports`, { method: 'POST', headers: { 'content-type': 'text/plain' }, body })
+  await other.locator('.verdict.observed', { hasText: '2 keys are hot and only observed' }).waitFor()
+  await watching.close()
+})
+
+test('the page is sent compressed, kept by its hash, and its first load stays within 90 kB', async () => {
+  const loaded = await fetch(hub.url)
+  const html = await loaded.text()
+  const assets = [...html.matchAll(/(?:src|href)="\.(\/[^"]+)"/g)].map(([, path]) => path!)
+  expect(assets.filter((path) => path.startsWith('/assets/')).length).toBeGreaterThanOrEqual(2)
+  let total = 0
+  for (const path of ['/', ...assets]) {
+    const answer = await fetch(`${hub.url}${path}`, { headers: { 'accept-encoding': 'gzip' } })
+    await answer.arrayBuffer()
+    expect([path, answer.headers.get('content-encoding')]).toEqual([path, 'gzip'])
+    const isHashed = path.startsWith('/assets/')
+    expect(answer.headers.get('cache-control')).toBe(isHashed ? 'public, max-age=31536000, immutable' : 'no-cache')
+    total += statSync(join(pageFolder, `${path === '/' ? '/index.html' : path}.gz`)).size
+  }
+  expect(total).toBeLessThanOrEqual(90_000)
+})
+
 test('a page that no longer hears from the hub says that its figures are old', async () => {
   await page.context().setOffline(true)
   await hub.close()
   await page.locator('.link.lost').waitFor({ timeout: 20_000 })
+  await page.locator('main.stale .verdict.unknown', { hasText: 'Unknown: the hub does not answer.' }).waitFor()
+  expect(await page.locator('.lost-hub').innerText()).toMatch(/figures below are those of \d\d:\d\d:\d\d/)
+  expect(Number(await page.evaluate("getComputedStyle(document.querySelector('.verdict dl')).opacity"))).toBeLessThan(1)
+  await page.screenshot({ path: join(temporaryFolder('console'), 'lost.png') })
   expect(pageErrors).toEqual([])
 })

@@ -172,6 +172,42 @@ test('views carry the error that sampling makes: per host and interval, larger f
   expect(cold).toMatchObject({ key: 'a', state: 'cold', hosts: 1, errorPerSecond: 100 })
 })
 
+test('a rule with an end is deleted at its end, in the name of the hub', async () => {
+  const hub = await TestCore.open([{ ...rule, id: 'short', until: 60_000 }, rule])
+  const wall = hub.core.options.runtime.wallClock
+  await hub.core.putRule({ ...hub.core.rule('short')!, until: wall.now() + 5000 }, 'ann')
+  await hub.clock.advanceAsync(4000)
+  expect(hub.core.rule('short')).toBeDefined()
+  await hub.clock.advanceAsync(3000)
+  expect(hub.core.rules().rules.map(({ id }) => id)).toEqual([rule.id])
+  const [last] = await hub.store.audit(1)
+  expect(last).toMatchObject({ who: 'firebreak', what: 'delete rule short', after: null })
+})
+
+test('hot keys are handled, observed or unhandled, and the verdict counts all of them, not those that are shown', async () => {
+  const observe = { id: 'watch', prefix: 'w', threshold: 1000, strategy: 'Observe' }
+  const hub = await TestCore.open([rule, observe])
+  const views = hub.core.views()
+  expect(views.overview()).toMatchObject({ safety: 'unknown' })
+  hub.report(Object.fromEntries(Array.from({ length: 60 }, (_, index) => [`w${index}`, 2000])))
+  expect(views.overview()).toMatchObject({
+    safety: 'observed',
+    hot: { handled: 0, observed: 60, unhandled: 0 },
+    verdict: 'Only watching: 60 keys are hot and only observed, nothing is done about them.',
+  })
+  hub.report({ k1: 2000 })
+  expect(views.overview()).toMatchObject({ safety: 'unsafe', isSafe: false, hot: { observed: 60, unhandled: 1 } })
+  const [instance] = hub.core.fleet.hosts.all()
+  instance!.connections = 1
+  expect(views.overview()).toMatchObject({
+    safety: 'observed',
+    isSafe: true,
+    verdict: '61 keys are hot: 1 handled, 60 only observed.',
+  })
+  instance!.isOff = true
+  expect(views.keys({ limit: 100 }).find(({ key }) => key === 'k1')!.handling).toBe('unhandled')
+})
+
 test('processes that fall silent are forgotten', async () => {
   const hub = await TestCore.open([], { hostTimeoutMs: 5000 })
   hub.report({ a: 1 })

@@ -41,6 +41,8 @@ export class HubCore {
   /** Sources of changes; none run until they are started. */
   readonly watchers: HubWatchers
   readonly #timers: TimerHandle[] = []
+  /** Rules that are being deleted because their time has passed. */
+  readonly #ending = new Set<string>()
 
   /**
    * Loads what the store has and makes a hub of it. A shared store that does not answer is waited for by the hub as it runs
@@ -246,6 +248,20 @@ export class HubCore {
     const load = Math.max(options.loadOf(), keys.intake.load())
     collector.governor.adjust(fleet.hosts.counts().connected, load, now)
     fleet.watch(now)
+    this.#endRules()
+  }
+
+  /** Deletes rules whose time has passed; hubs that share a store all try, and the change's name makes it one. */
+  #endRules(): void {
+    const wallNow = this.options.runtime.wallClock.now()
+    for (const { id, until } of this.book.list().rules) {
+      if (until === undefined || until > wallNow || this.#ending.has(id)) continue
+      this.#ending.add(id)
+      this.deleteRule(id, 'firebreak', `end-${id}-${until}`)
+        // A store that is unreachable has raised its alarm; the next round tries again.
+        .catch(() => {})
+        .finally(() => this.#ending.delete(id))
+    }
   }
 }
 

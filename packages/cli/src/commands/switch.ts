@@ -69,11 +69,13 @@ async function tellEach(urls: readonly string[], isOff: boolean, said: string, i
   const confirmed = answers.filter(({ sensors }) => sensors !== undefined)
   const sensors = confirmed.flatMap((answer) => answer.sensors ?? [])
   const late = sensors.filter((sensor) => sensor.isOff !== isOff).length
-  const outcome = confirmed.length > 0 ? `${said}.` : 'Nothing was switched.'
+  const isWhole = confirmed.length === urls.length && late === 0
+  const partly = isOff ? 'Not everything is off: run this again.' : 'Not everything is on again: run this again.'
+  const outcome = confirmed.length === 0 ? 'Nothing was switched.' : isWhole ? `${said}.` : partly
   io.stdout.write(
     `${confirmed.length} of ${urls.length} hubs confirmed, ${sensors.length - late} of ${sensors.length} sensors. ${outcome}\n`,
   )
-  return confirmed.length === urls.length && late === 0 ? 0 : 1
+  return isWhole ? 0 : 1
 }
 
 /** The sensors of a hub, as soon as all of them have followed, or how far they are when the time is over. */

@@ -8,6 +8,8 @@ import type { WatcherStatus } from '../wire/frame.ts'
  *     GET    /v1/overview              Overview
  *     GET    /v1/keys?limit=&state=    { keys: KeyView[] }
  *     GET    /v1/keys/{cluster}/{key}  KeyDetail            (key as key text)
+ *     PUT    /v1/keys/{cluster}/{key}/action  { action, limit?, forMs? } → { rule }
+ *     DELETE /v1/keys/{cluster}/{key}/action
  *     GET    /v1/hosts                 { hosts: HostView[] }
  *     GET    /v1/rules                 { rules: Rule[], version }
  *     PUT    /v1/rules/{id}            Rule (a rule as users write it) → { rule }
@@ -32,6 +34,10 @@ export interface Overview {
   readonly isSafe: boolean
   /** One sentence: what is hot now and are we safe. */
   readonly verdict: string
+  /** What the verdict comes to; missing from hubs of earlier versions. */
+  readonly safety?: Safety
+  /** All hot keys by what is done about them; missing from hubs of earlier versions. */
+  readonly hot?: Readonly<Record<KeyHandling, number>>
   readonly table: { readonly epoch: string; readonly version: number }
   readonly sensors: { readonly connected: number; readonly hosts: number; readonly services: number }
   /** Accesses a second over the last second, by who answered. */
@@ -43,6 +49,15 @@ export interface Overview {
   readonly alarms: readonly AlarmView[]
   readonly ingest: IngestView
 }
+
+/** `observed`: keys are hot that are only counted; `unknown`: nobody reports, so nothing can be said. */
+export type Safety = 'safe' | 'observed' | 'unsafe' | 'off' | 'unknown'
+
+/**
+ * What is done about a hot key: a strategy is carried out; it is only counted (`Observe`, or a rule in shadow mode); or
+ * there is a strategy and no process that could carry it out.
+ */
+export type KeyHandling = 'handled' | 'observed' | 'unhandled'
 
 /** Accesses of one second. */
 export interface TrafficPoint {
@@ -85,6 +100,8 @@ export interface KeyView {
   readonly reason: string
   readonly since: number | null
   readonly effect: KeyEffectView | null
+  /** Null while it is not hot; missing from hubs of earlier versions. */
+  readonly handling?: KeyHandling | null
 }
 
 /** What the strategy brings, before and after. */

@@ -28,6 +28,7 @@ export function parseRule(input: unknown): Rule {
     )
   }
   const maxStalenessMs = fields.number('maxStalenessMs', { min: 1, max: 86_400_000 }, undefined)
+  const until = fields.number('until', { min: 0, max: Number.MAX_SAFE_INTEGER, isInteger: true }, undefined)
   const rule: Rule = {
     id,
     mode: readMode(fields),
@@ -40,6 +41,7 @@ export function parseRule(input: unknown): Rule {
     levels: readLevels(fields),
     minHoldMs: fields.number('minHoldMs', { min: 0, max: 86_400_000 }, ruleDefaults.minHoldMs),
     ...(maxStalenessMs !== undefined && { maxStalenessMs }),
+    ...(until !== undefined && { until }),
   }
   fields.end()
   return rule

@@ -62,6 +62,8 @@ export interface Rule {
   readonly minHoldMs: number
   /** A value's allowed staleness, for the choice of strategy. */
   readonly maxStalenessMs?: number
+  /** The hub deletes the rule at this time, in milliseconds since 1970. @default never */
+  readonly until?: number
 }
 
 /** What a rule is when a user does not say. */

@@ -28,6 +28,8 @@ const maxServices = 10_000
 export class TableDelivery implements DecisionSink {
   readonly epoch: string
   #version: number
+  /** True where a config centre carries the table to processes that have no link to a hub. */
+  isPublished = false
   #isOff: boolean
   #rules: readonly Rule[] = []
   readonly #views = new Map<string, ServiceView>()

@@ -163,6 +163,15 @@ export class HostRegister {
     return { connected, hosts: hosts.size, services: this.#sizes.size }
   }
 
+  /** Whether a process of these services can carry strategies out: one with a link to this hub, or any of another's. */
+  canHandle(services: ReadonlySet<string>): boolean {
+    for (const serviceId of services) if (this.#others.has(serviceId)) return true
+    for (const { serviceId, connections, isOff } of this.#instances.values()) {
+      if (connections > 0 && !isOff && services.has(serviceId)) return true
+    }
+    return false
+  }
+
   /** Processes of these services, over all hubs. */
   countOf(services: ReadonlySet<string>): number {
     let count = 0

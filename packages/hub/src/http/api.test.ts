@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import type { ApiError, HistoryEvent, KeyDetail, Overview } from '@firebreak/core'
 import type { Rule } from '@firebreak/core/rules'
 import { temporaryFolder, waitFor } from '@firebreak/testkit'
@@ -9,11 +10,13 @@ import { TestSensor } from '../testing/test-sensor.ts'
 
 let hub: Hub
 const consoleFolder = temporaryFolder('console')
+const script = 'document.title'
 
 beforeAll(async () => {
   mkdirSync(join(consoleFolder, 'assets'))
   writeFileSync(join(consoleFolder, 'index.html'), '<title>console</title>')
-  writeFileSync(join(consoleFolder, 'assets', 'app-1.js'), 'js')
+  writeFileSync(join(consoleFolder, 'assets', 'app-1.js'), script)
+  writeFileSync(join(consoleFolder, 'assets', 'app-1.js.gz'), gzipSync(script))
   writeFileSync(join(consoleFolder, '..', 'firebreak-secret.txt'), 'secret')
   hub = await startHub({ logLevel: 'silent', consoleFolder, maxReportBytes: 100_000 })
 })
@@ -72,6 +75,28 @@ test.each([
     expect(answer.body.message.length).toBeGreaterThan(5)
   },
 )
+
+test('one key is limited for a while by a rule of its own, which is audited and undone', async () => {
+  const path = '/v1/keys/main/user%253A1/action'
+  const before = Date.now()
+  const put = await call<{ rule: Rule }>('PUT', path, { action: 'limit', limit: 50, forMs: 60_000 })
+  expect(put.body.rule).toMatchObject({
+    redisClusterId: 'main',
+    pattern: { kind: 'exact', keys: ['user:1'] },
+    levels: [{ enter: 1, strategies: [{ strategy: 'RateLimit', limit: 50, windowMs: 1000 }] }],
+  })
+  expect(put.body.rule.until).toBeGreaterThanOrEqual(before + 60_000)
+  const ignored = await call<{ rule: Rule }>('PUT', path, { action: 'ignore' })
+  expect(ignored.body.rule.id).toBe(put.body.rule.id)
+  expect((await call('DELETE', path)).status).toBe(204)
+  expect((await call<ApiError>('DELETE', path)).body).toMatchObject({ code: 'FB_NOT_FOUND', field: 'key' })
+  const audit = await call<{ entries: { what: string }[] }>('GET', '/v1/audit')
+  const { id } = put.body.rule
+  expect(audit.body.entries.slice(0, 3).map(({ what }) => what)).toEqual(
+    ['delete', 'change', 'add'].map((verb) => `${verb} rule ${id}`),
+  )
+  expect((await call<ApiError>('PUT', path, { action: 'limit' })).body.field).toBe('limit')
+})
 
 test('text reports of both versions count, and refused ones say line and reason', async () => {
   await call('PUT', '/v1/rules/text', { prefix: 't', threshold: 100 })
@@ -137,6 +162,7 @@ test('the OpenAPI document names every route of the hub, from the schemas that c
       .sort(),
   ).toEqual([
     'delete /v1/barred/{id}',
+    'delete /v1/keys/{cluster}/{key}/action',
     'delete /v1/prewarm/{id}',
     'delete /v1/rules/{id}',
     'delete /v1/tokens/{id}',
@@ -163,6 +189,7 @@ test('the OpenAPI document names every route of the hub, from the schemas that c
     'post /v1/switch',
     'post /v1/tokens',
     'post /v1/tokens/{id}/rotate',
+    'put /v1/keys/{cluster}/{key}/action',
     'put /v1/rules/{id}',
   ])
   expect(body.paths['/v1/keys']!['get']!.parameters.map(({ name }) => name)).toEqual(['limit', 'state'])
@@ -201,6 +228,16 @@ test('the console is served from its folder and nothing beyond it', async () => 
   expect(await (await fetch(`${hub.url}/keys`)).text()).toBe('<title>console</title>')
   const asset = await fetch(`${hub.url}/assets/app-1.js`)
   expect(asset.headers.get('cache-control')).toContain('immutable')
+  const encodingOf = async (accept: string) => {
+    const answer = await fetch(`${hub.url}/assets/app-1.js`, { headers: { 'accept-encoding': accept } })
+    expect([await answer.text(), answer.headers.get('vary')]).toEqual([script, 'accept-encoding'])
+    return answer.headers.get('content-encoding')
+  }
+  expect([await encodingOf('br, gzip'), await encodingOf('identity'), await encodingOf('gzip;q=0, br')]).toEqual([
+    'gzip',
+    null,
+    null,
+  ])
   for (const path of [
     '/../firebreak-secret.txt',
     '/%2e%2e/firebreak-secret.txt',

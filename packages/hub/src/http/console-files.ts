@@ -30,7 +30,7 @@ const noConsole = `<!doctype html><meta charset="utf-8"><title>Firebreak</title>
 <h1>Firebreak hub</h1><p>The hub runs; its console is not built. Build it with <code>npm run build</code>, or use the
 API: <a href="/v1/overview">/v1/overview</a>, <a href="/openapi.json">/openapi.json</a>.`
 
-/** Serves the built console from a folder; any other path without an extension is a page of the console too. */
+/** Serves the built console from a folder, compressed where the build left a `.gz` beside a file; any other path without an extension is a page of the console too. */
 export function serveConsole(app: FastifyInstance, folder: string | undefined): void {
   app.get('/*', async (request, reply) => {
     const wanted = decodeURIComponent(request.url.split('?')[0]!)
@@ -38,11 +38,21 @@ export function serveConsole(app: FastifyInstance, folder: string | undefined): 
     if (file !== undefined) {
       const isHashed = wanted.startsWith('/assets/')
       reply.header('cache-control', isHashed ? 'public, max-age=31536000, immutable' : 'no-cache')
-      return reply.type(types[extname(file)] ?? 'application/octet-stream').send(createReadStream(file))
+      reply.type(types[extname(file)] ?? 'application/octet-stream')
+      if (!isFile(`${file}.gz`)) return reply.send(createReadStream(file))
+      reply.header('vary', 'accept-encoding')
+      if (!takesGzip(request.headers['accept-encoding'])) return reply.send(createReadStream(file))
+      return reply.header('content-encoding', 'gzip').send(createReadStream(`${file}.gz`))
     }
     if (wanted === '/') return reply.type(types['.html']!).send(noConsole)
     return reply.code(404).send({ code: 'FB_NOT_FOUND', message: `there is nothing at ${wanted}` })
   })
+}
+
+/** Whether a client takes gzip; `gzip;q=0` says that it does not. */
+function takesGzip(header: string | string[] | undefined): boolean {
+  const weight = /(?:^|,)\s*(?:gzip|\*)\s*(?:;\s*q=([\d.]+))?\s*(?:,|$)/i.exec(String(header ?? ''))
+  return weight !== null && Number(weight[1] ?? 1) > 0
 }
 
 function fileOf(folder: string, wanted: string): string | undefined {

@@ -6,6 +6,7 @@ import { ApiProblem } from '../errors.ts'
 import type { HubCore } from '../hub-core.ts'
 import type { HubViews } from '../views/hub-views.ts'
 import type { ApiRoute } from './api-route.ts'
+import { keyActionRoutes } from './key-action-routes.ts'
 import { tableRoute } from './table-route.ts'
 
 const limit = (fallback: number, max: number) => z.coerce.number().int().min(1).max(max).default(fallback)
@@ -86,6 +87,7 @@ export function hubRoutes(core: HubCore, views: HubViews): ApiRoute[] {
         return { isOff, isStored: await core.setOff(isOff, caller.who, changeName(request)) }
       },
     },
+    ...keyActionRoutes(core),
     ...ruleRoutes(core),
     reportRoute(core),
   ]

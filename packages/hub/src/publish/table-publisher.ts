@@ -48,6 +48,7 @@ export class TablePublisher {
 
   constructor(options: TablePublisherOptions) {
     this.#options = options
+    options.delivery.isPublished = true
   }
 
   start(): void {

@@ -1,13 +1,13 @@
 import {
-  type AlarmView,
   type Clock,
   type HeatStateName,
   type IngestView,
   type KeyDetail,
+  type KeyHandling,
   type KeyView,
   keyText,
   type Overview,
-  type TrafficPoint,
+  type StrategyName,
 } from '@firebreak/core'
 import { hotSamplingFactor } from '@firebreak/core/heat'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
@@ -19,6 +19,7 @@ import type { Fleet } from '../fleet/fleet.ts'
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { NearKey } from '../heat/near-key.ts'
 import type { HubStore } from '../store/hub-store.ts'
+import { verdictOf } from './verdict.ts'
 
 /** A window longer than this tells too little of the present; the key's own seconds are shown instead. */
 const longWindowMs = 10_000
@@ -55,21 +56,32 @@ export class HubViews {
   overview(): Overview {
     const { hubId, clock, fleet, delivery, alarms: alarmBoard } = this.#rooms
     const now = clock.now()
-    const keys = this.keys({ limit: overviewKeys })
+    const hottest = this.keys({ limit: Number.POSITIVE_INFINITY })
+    const hot = { handled: 0, observed: 0, unhandled: 0 }
+    for (const { handling } of hottest) if (handling != null) hot[handling]++
     const alarms = alarmBoard.list()
     const rate = fleet.traffic.latest(now)
     const isExposed = delivery.isOff && delivery.size > 0
+    const { safety, verdict } = verdictOf({
+      isOff: delivery.isOff,
+      hasReporters: fleet.hosts.size > 0,
+      hot,
+      critical: alarms.find(({ severity }) => severity === 'critical'),
+      rate,
+    })
     return {
       hubTime: now,
       hubId,
       isOff: delivery.isOff,
-      isSafe: !isExposed && alarms.every(({ severity }) => severity !== 'critical'),
-      verdict: this.#verdict(keys, alarms, rate),
+      isSafe: !isExposed && safety !== 'unsafe',
+      verdict,
+      safety,
+      hot,
       table: { epoch: delivery.epoch, version: delivery.version },
       sensors: fleet.hosts.counts(),
       rate,
       traffic: fleet.traffic.points(now),
-      keys,
+      keys: hottest.slice(0, overviewKeys),
       alarms,
       ingest: this.ingest(),
     }
@@ -139,27 +151,21 @@ export class HubViews {
       since: track?.state?.since ?? null,
       effect:
         hot === undefined ? null : fleet.effects.view(heat.redisClusterId, heat.key, hot.ratePerSecondBefore, now),
+      handling: hot === undefined ? null : this.#handling(track!, hot.entry.strategy.strategy),
     }
+  }
+
+  #handling({ rule, services }: HeatTrack, strategy: StrategyName): KeyHandling {
+    const { delivery, fleet } = this.#rooms
+    if (delivery.isOff) return 'unhandled'
+    if (strategy === 'Observe' || rule?.mode !== 'on') return 'observed'
+    return delivery.isPublished || fleet.hosts.canHandle(services) ? 'handled' : 'unhandled'
   }
 
   #totalRate(now: number): number {
     let total = 0
     for (const { accesses } of this.#rooms.fleet.hosts.all()) total += accesses.sum(now) / 2
     return total
-  }
-
-  #verdict(keys: readonly KeyView[], alarms: readonly AlarmView[], rate: TrafficPoint): string {
-    const { delivery, fleet } = this.#rooms
-    const hot = keys.filter(isHot)
-    const plural = hot.length === 1 ? '1 key is hot' : `${hot.length} keys are hot`
-    if (delivery.isOff) return `Protection is off: ${hot.length === 0 ? 'nothing is hot' : plural}, nothing is handled.`
-    const critical = alarms.find(({ severity }) => severity === 'critical')
-    if (critical !== undefined) return `Not safe: ${critical.cause}.`
-    if (hot.length === 0) return fleet.hosts.size === 0 ? 'No sensor reports yet.' : 'Safe: nothing is hot.'
-    const reads = rate.redis + rate.local + rate.copies
-    const away = reads === 0 ? 0 : (rate.local + rate.copies) / reads
-    const handled = away > 0 ? `; ${Number((away * 100).toFixed(1))} % of all reads are kept from Redis` : ''
-    return `Safe: ${plural} and handled${handled}.`
   }
 }
 

@@ -1,4 +1,4 @@
-import { signal } from '@preact/signals'
+import { computed, signal } from '@preact/signals'
 
 /** Who is signed in here, as the hub says. */
 export interface SignedIn {
@@ -15,6 +15,13 @@ export const isSignInWanted = signal(false)
 
 /** Undefined before the hub was asked, and where nobody is signed in. The session itself is a cookie that no script sees. */
 export const signedIn = signal<SignedIn | undefined>(undefined)
+
+/** Whether changes are offered; the hub checks every one of them again. */
+export const canOperate = computed(() => mayOperate(signedIn.value))
+
+export function mayOperate(person: SignedIn | undefined): boolean {
+  return person?.role === 'operator' || person?.role === 'admin'
+}
 
 /** What a change carries. */
 export function csrfHeader(): Record<string, string> {

@@ -7,7 +7,10 @@ type Method = 'GET' | 'PUT' | 'POST' | 'DELETE'
 export async function call<T>(method: Method, path: string, body?: unknown): Promise<T> {
   if (method !== 'GET' && signedIn.value === undefined) await loadSession()
   const { response, text } = await send(method, path, body)
-  if (response.status === 401) isSignInWanted.value = true
+  if (response.status === 401) {
+    signedIn.value = undefined
+    isSignInWanted.value = true
+  }
   return answerOf<T>(response, text)
 }
 

@@ -1,32 +1,48 @@
 import type { Overview } from '@firebreak/core'
 import { signal } from '@preact/signals'
+import { isSignInWanted } from './access.ts'
 import { call } from './api.ts'
 
 /** The newest overview, undefined before the first. */
 export const overview = signal<Overview | undefined>(undefined)
 
+/** When the newest overview came, by this browser's clock. */
+export const heardAt = signal(0)
+
 /** Whether the page hears from the hub; a page that shows old figures must say so. */
 export const link = signal<'connecting' | 'live' | 'lost'>('connecting')
 
 const silenceMs = 5000
+/** With this code the hub ends the connection of somebody whose session is over. */
+const signInAgain = 4003
 
 /** Listens to the hub's live WebSocket and comes back by itself whenever it is lost. */
 export function connectLive(): void {
   const url = new URL('/v1/live', location.href)
   url.protocol = location.protocol === 'https:' ? 'wss:' : 'ws:'
   const socket = new WebSocket(url)
+  let isHeard = false
   let timer = setTimeout(() => socket.close(), silenceMs)
   socket.onmessage = (event) => {
     clearTimeout(timer)
     timer = setTimeout(() => socket.close(), silenceMs)
+    isHeard = true
     overview.value = JSON.parse(String(event.data)) as Overview
+    heardAt.value = Date.now()
     link.value = 'live'
   }
-  socket.onclose = () => {
+  socket.onclose = ({ code }) => {
     clearTimeout(timer)
+    if (link.value === 'live') link.value = 'lost'
     // A browser does not tell why a WebSocket was refused; the API does.
-    if (link.value === 'connecting') call('GET', '/v1/overview').catch(() => {})
-    else link.value = 'lost'
+    if (!isHeard || code === signInAgain) call('GET', '/v1/overview').catch(() => {})
     setTimeout(connectLive, 1000)
   }
 }
+
+// Whoever signs in next, or nobody, must not see the figures of who was here before.
+isSignInWanted.subscribe((isWanted) => {
+  if (!isWanted) return
+  overview.value = undefined
+  link.value = 'connecting'
+})

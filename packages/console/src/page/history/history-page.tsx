@@ -1,6 +1,7 @@
-import { type AuditEntry, type HistoryEvent, readableKey } from '@firebreak/core'
+import type { AuditEntry, HistoryEvent } from '@firebreak/core'
 import { useLoaded } from '../data/loaded.ts'
 import { timeOfDay } from '../format/format.ts'
+import { KeyLink } from '../keys/key-link.tsx'
 
 /** What happened, and who changed what. */
 export function HistoryPage() {
@@ -17,9 +18,7 @@ export function HistoryPage() {
               <tr key={`${event.at} ${event.key} ${event.kind}`}>
                 <td>{timeOfDay(event.at)}</td>
                 <td>{event.kind}</td>
-                <td>
-                  <code>{readableKey(event.key)}</code>
-                </td>
+                <td>{event.key !== '' && <KeyLink redisClusterId={event.redisClusterId} text={event.key} />}</td>
                 <td>{event.text}</td>
               </tr>
             ))}

@@ -1,5 +1,6 @@
-import { type KeyView, readableKey } from '@firebreak/core'
+import type { KeyView } from '@firebreak/core'
 import { ago, percent, rate } from '../format/format.ts'
+import { KeyLink } from '../keys/key-link.tsx'
 import { Sparkline } from './sparkline.tsx'
 
 /** The hottest keys with their state, what is done and why. */
@@ -27,10 +28,10 @@ export function KeyTable({ keys, hubTime }: { readonly keys: readonly KeyView[];
       <tbody>
         {keys.map((key) => (
           <tr key={`${key.redisClusterId} ${key.key}`} class={key.state}>
-            <td class="key" title={`${key.redisClusterId}, slot ${key.slot}`}>
-              <code>{readableKey(key.key)}</code>
+            <td class="key">
+              <KeyLink redisClusterId={key.redisClusterId} text={key.key} />
               <small>
-                {key.hosts} {key.hosts === 1 ? 'host' : 'hosts'}
+                {key.redisClusterId} · {key.hosts} {key.hosts === 1 ? 'host' : 'hosts'}
               </small>
             </td>
             <td class="number">
@@ -47,6 +48,8 @@ export function KeyTable({ keys, hubTime }: { readonly keys: readonly KeyView[];
             </td>
             <td>
               {key.strategy?.strategy ?? '–'}
+              {key.handling === 'unhandled' && <small class="problem">not carried out</small>}
+              {key.handling === 'observed' && <small>only observed</small>}
               {key.effect !== null && <small>{percent(key.effect.localHitRate)} from memory</small>}
             </td>
             <td class="reason">{key.reason}</td>

@@ -1,126 +1,115 @@
 import type { RulesView } from '@firebreak/core'
 import { patternText, type Rule, type RuleLevel } from '@firebreak/core/rules'
 import { useState } from 'preact/hooks'
+import { canOperate } from '../data/access.ts'
 import { call } from '../data/api.ts'
 import { useLoaded } from '../data/loaded.ts'
-import { count } from '../format/format.ts'
+import { cutMiddle } from '../format/cut-middle.ts'
+import { count, timeOfDay } from '../format/format.ts'
+import { draftOf, newDraft, readyToSave } from './rule-draft.ts'
+import { RuleEditor } from './rule-editor.tsx'
 
-/** The rules, and a form for a simple one; the API takes every field. */
+/** The rules, and an editor for those who may change them. */
 export function RulesPage() {
   const { value, error, reload } = useLoaded<RulesView>('/v1/rules')
+  const [draft, setDraft] = useState(newDraft)
   const [problem, setProblem] = useState<string>()
   const change = async (action: () => Promise<unknown>) => {
     try {
       await action()
       setProblem(undefined)
       reload()
+      return true
     } catch (failure) {
       setProblem((failure as Error).message)
+      return false
     }
+  }
+  const edit = (next: typeof draft) => {
+    setDraft(next)
+    setProblem(undefined)
+  }
+  const remove = ({ id }: Rule) =>
+    confirm(`Remove rule ${id}?`) && change(() => call('DELETE', `/v1/rules/${encodeURIComponent(id)}`))
+  const save = async () => {
+    const ready = readyToSave(draft, value?.rules ?? [])
+    if ('problem' in ready) setProblem(ready.problem)
+    else if (await change(() => call('PUT', `/v1/rules/${encodeURIComponent(ready.id)}`, ready.body))) edit(newDraft())
   }
   return (
     <section>
       <h2>Rules</h2>
-      {(problem ?? error) && <p class="problem">{problem ?? error}</p>}
-      <table>
-        <thead>
-          <tr>
-            <th>Rule</th>
-            <th>Keys</th>
-            <th>Hot when</th>
-            <th>Then</th>
-            <th>Mode</th>
-            <th />
-          </tr>
-        </thead>
-        <tbody>
-          {value?.rules.map((rule) => (
-            <tr key={rule.id}>
-              <td>
-                <code>{rule.id}</code>
-              </td>
-              <td>
-                <code>{patternText(rule.pattern)}</code>
-              </td>
-              <td>{rule.levels.map((level) => whenText(rule, level)).join('; ')}</td>
-              <td>
-                {rule.levels.map((level) => level.strategies.map(({ strategy }) => strategy).join(' or ')).join('; ')}
-              </td>
-              <td>{rule.mode}</td>
-              <td>
-                <button
-                  type="button"
-                  class="quiet"
-                  onClick={() =>
-                    confirm(`Remove rule ${rule.id}?`) &&
-                    change(() => call('DELETE', `/v1/rules/${encodeURIComponent(rule.id)}`))
-                  }
-                >
-                  Remove
-                </button>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {value?.rules.length === 0 && <p class="empty">No rules: nothing will ever be hot. Add one below.</p>}
-      <RuleForm onSubmit={(id, rule) => change(() => call('PUT', `/v1/rules/${encodeURIComponent(id)}`, rule))} />
+      {(problem ?? error) && (
+        <p class="problem" role="alert">
+          {problem ?? error}
+        </p>
+      )}
+      <RuleTable
+        rules={value?.rules ?? []}
+        onEdit={(rule) => edit(draftOf(rule, false))}
+        onRemove={(rule) => void remove(rule)}
+      />
+      {value?.rules.length === 0 && <p class="empty">No rules: nothing will ever be hot.</p>}
+      {canOperate.value && value !== undefined && (
+        <RuleEditor draft={draft} onChange={edit} onSave={() => void save()} onCancel={() => edit(newDraft())} />
+      )}
     </section>
   )
 }
 
-function RuleForm({ onSubmit }: { readonly onSubmit: (id: string, rule: object) => void }) {
-  const submit = (event: SubmitEvent) => {
-    event.preventDefault()
-    const fields = new FormData(event.target as HTMLFormElement)
-    const text = (name: string) => String(fields.get(name) ?? '')
-    onSubmit(text('id'), {
-      [text('kind')]: text('pattern'),
-      threshold: Number(text('threshold')),
-      windowMs: Number(text('windowMs')),
-      strategy: text('strategy'),
-    })
-  }
+interface RuleTableProps {
+  readonly rules: readonly Rule[]
+  readonly onEdit: (rule: Rule) => void
+  readonly onRemove: (rule: Rule) => void
+}
+
+function RuleTable({ rules, onEdit, onRemove }: RuleTableProps) {
   return (
-    <form class="rule" onSubmit={submit}>
-      <label>
-        Name <input name="id" required pattern="[\w\-]+" placeholder="product" />
-      </label>
-      <label>
-        Keys by
-        <select name="kind">
-          <option>prefix</option>
-          <option>exact</option>
-          <option>suffix</option>
-          <option>glob</option>
-          <option>regex</option>
-        </select>
-      </label>
-      <label>
-        Pattern <input name="pattern" required placeholder="product_" />
-      </label>
-      <label>
-        Accesses <input name="threshold" type="number" min="1" value="1000" required />
-      </label>
-      <label>
-        in milliseconds <input name="windowMs" type="number" min="1000" max="3600000" value="1000" required />
-      </label>
-      <label>
-        Then
-        <select name="strategy">
-          <option>LocalCache</option>
-          <option>RedundantKeys</option>
-          <option>RateLimit</option>
-          <option>Observe</option>
-        </select>
-      </label>
-      <button type="submit" class="primary">
-        Save rule
-      </button>
-    </form>
+    <table>
+      <thead>
+        <tr>
+          <th>Rule</th>
+          <th>Keys</th>
+          <th>Hot when</th>
+          <th>Then</th>
+          <th>Mode</th>
+          {canOperate.value && <th />}
+        </tr>
+      </thead>
+      <tbody>
+        {rules.map((rule) => (
+          <tr key={rule.id}>
+            <td>
+              <code>{rule.id}</code>
+              {rule.until !== undefined && <small>until {timeOfDay(rule.until)}</small>}
+            </td>
+            <td>
+              <code title={patternText(rule.pattern)}>{cutMiddle(patternText(rule.pattern))}</code>
+            </td>
+            <td>{rule.levels.map((level) => whenText(rule, level)).join('; ')}</td>
+            <td>
+              {rule.levels.map((level) => level.strategies.map(({ strategy }) => strategy).join(' or ')).join('; ')}
+            </td>
+            <td>{rule.mode}</td>
+            {canOperate.value && (
+              <td>
+                <button type="button" class="quiet" onClick={() => onEdit(rule)}>
+                  Edit
+                </button>{' '}
+                <button type="button" class="quiet" onClick={() => onRemove(rule)}>
+                  Remove
+                </button>
+              </td>
+            )}
+          </tr>
+        ))}
+      </tbody>
+    </table>
   )
 }
 
-function whenText(rule: Rule, level: RuleLevel): string {
-  return `${count(level.enter)} ${level.measure} in ${rule.windowMs / 1000} s`
+function whenText({ windowMs }: Rule, { enter, enterShare, measure }: RuleLevel): string {
+  const share = enterShare === undefined ? [] : [`${enterShare * 100} % of accesses`]
+  const amount = enter === Number.MAX_SAFE_INTEGER ? [] : [`${count(enter)} ${measure}`]
+  return amount.length + share.length === 0 ? 'never' : `${[...amount, ...share].join(' or ')} in ${windowMs / 1000} s`
 }

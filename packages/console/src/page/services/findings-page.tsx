@@ -1,4 +1,5 @@
 import { useLoaded } from '../data/loaded.ts'
+import { cutMiddle } from '../format/cut-middle.ts'
 import { bytes, count, timeOfDay } from '../format/format.ts'
 import { RecordTable } from './record-table.tsx'
 
@@ -49,7 +50,7 @@ export function FindingsPage() {
             rows={finding.keys.slice(0, 20)}
             empty="No key was found."
             columns={[
-              { title: 'Key', text: (key) => key.key },
+              { title: 'Key', text: (key) => cutMiddle(key.key) },
               { title: 'Type', text: (key) => key.type ?? '' },
               { title: 'Bytes', text: (key) => (key.bytes === undefined ? '' : bytes(key.bytes)), isNumber: true },
               {

@@ -1,12 +1,13 @@
 import { useState } from 'preact/hooks'
+import { canOperate } from '../data/access.ts'
 import { call } from '../data/api.ts'
 import { overview } from '../data/live.ts'
 
-/** Turns every shield of the fleet into a plain pass-through, and back. */
+/** Turns every shield of the fleet into a plain pass-through, and back; for those who may. */
 export function KillSwitch() {
   const [problem, setProblem] = useState<string>()
   const isOff = overview.value?.isOff
-  if (isOff === undefined) return null
+  if (isOff === undefined || !canOperate.value) return null
   const flip = async () => {
     const question = isOff
       ? 'Protect again?'

@@ -4,6 +4,7 @@ import { isSignInWanted } from '../data/access.ts'
 import { link, overview } from '../data/live.ts'
 import { HistoryPage } from '../history/history-page.tsx'
 import { HostsPage } from '../hosts/hosts-page.tsx'
+import { KeyPage } from '../keys/key-page.tsx'
 import { NowPage } from '../overview/now-page.tsx'
 import { RulesPage } from '../rules/rules-page.tsx'
 import { FindingsPage } from '../services/findings-page.tsx'
@@ -12,6 +13,7 @@ import { LimitsPage } from '../services/limits-page.tsx'
 import { LocksPage } from '../services/locks-page.tsx'
 import { SlotsPage } from '../slots/slots-page.tsx'
 import { KillSwitch } from './kill-switch.tsx'
+import { LostHub } from './lost-hub.tsx'
 import { route } from './route.ts'
 import { SignIn } from './sign-in.tsx'
 import { SignOut } from './sign-out.tsx'
@@ -37,7 +39,8 @@ const pages: readonly PageLink[] = [
 
 /** The frame around every page: name, navigation, the link to the hub, the kill switch. */
 export function Shell() {
-  const { Page } = pages.find(({ name }) => name === route.value) ?? pages[0]!
+  const { page } = route.value
+  const Page = page === 'key' ? KeyPage : (pages.find(({ name }) => name === page) ?? pages[0]!).Page
   return (
     <>
       <header>
@@ -46,23 +49,34 @@ export function Shell() {
         </a>
         <nav aria-label="Pages">
           {pages.map(({ name, title }) => (
-            <a key={name} href={`#/${name}`} aria-current={route.value === name ? 'page' : undefined}>
+            <a key={name} href={`#/${name}`} aria-current={page === name ? 'page' : undefined}>
               {title}
             </a>
           ))}
         </nav>
         <span class="spacer" />
         <span class={`link ${link.value}`} role="status">
-          {link.value === 'live'
-            ? `live · ${overview.value?.hubId ?? ''}`
-            : link.value === 'lost'
-              ? 'no answer from the hub: figures are old'
-              : 'connecting …'}
+          {isSignInWanted.value
+            ? 'not signed in'
+            : link.value === 'live'
+              ? `live · ${overview.value?.hubId ?? ''}`
+              : link.value === 'lost'
+                ? 'no answer from the hub: figures are old'
+                : 'connecting …'}
         </span>
         <SignOut />
         <KillSwitch />
       </header>
-      <main>{isSignInWanted.value ? <SignIn /> : <Page />}</main>
+      <main class={link.value === 'lost' ? 'stale' : undefined}>
+        {isSignInWanted.value ? (
+          <SignIn />
+        ) : (
+          <>
+            <LostHub />
+            <Page />
+          </>
+        )}
+      </main>
     </>
   )
 }

@@ -41,7 +41,11 @@ export function SignIn() {
         <button type="button" onClick={() => setByName(!isByName)}>
           {isByName ? 'Use a token' : 'Use a name and password'}
         </button>
-        {problem && <p class="problem">{problem}</p>}
+        {problem && (
+          <p class="problem" role="alert">
+            {problem}
+          </p>
+        )}
       </form>
     </section>
   )

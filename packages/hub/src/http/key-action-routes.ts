@@ -1,0 +1,86 @@
+import { createHash } from 'node:crypto'
+import { describeValue, parseKeyText } from '@firebreak/core'
+import { parseRule } from '@firebreak/core/rules'
+import { z } from 'zod'
+import { ApiProblem } from '../errors.ts'
+import type { HubCore } from '../hub-core.ts'
+import type { ApiRoute } from './api-route.ts'
+
+const forMs = z.number().int().min(1000).max(604_800_000).default(600_000)
+const actionBody = z.discriminatedUnion('action', [
+  z.strictObject({ action: z.literal('cache'), forMs }),
+  z.strictObject({ action: z.literal('limit'), limit: z.number().min(1).max(1e12), forMs }),
+  z.strictObject({ action: z.literal('ignore'), forMs }),
+])
+type KeyAction = z.infer<typeof actionBody>
+
+/** Goes before every rule that a person would write. */
+const priority = 1_000_000
+
+/**
+ * What a person does about one key for a while. It is a rule for that key alone with an end, so that it is audited, stored,
+ * shared between hubs and shown like any other, and undone by deleting it.
+ */
+export function keyActionRoutes(core: HubCore): ApiRoute[] {
+  const path = '/v1/keys/:cluster/:key/action'
+  return [
+    {
+      method: 'PUT',
+      path,
+      summary: 'Acts on one key for a while: cache it, limit it, or ignore it',
+      role: 'operator',
+      body: actionBody,
+      answer: '{ rule: Rule }',
+      async handle({ params, body, caller }) {
+        const action = body as KeyAction
+        const [redisClusterId, key] = keyOf(params)
+        const rule = parseRule({
+          id: actionId(redisClusterId, key),
+          priority,
+          redisClusterId,
+          keys: [key],
+          until: core.options.runtime.wallClock.now() + action.forMs,
+          ...effectOf(action),
+        })
+        await core.putRule(rule, caller.who)
+        return { rule }
+      },
+    },
+    {
+      method: 'DELETE',
+      path,
+      summary: 'Undoes what was done about one key',
+      role: 'operator',
+      answer: 'nothing',
+      status: 204,
+      async handle({ params, caller }) {
+        if (await core.deleteRule(actionId(...keyOf(params)), caller.who)) return
+        const message = `nothing is in force for the key ${describeValue(params['key'])}: it has ended or was undone`
+        throw new ApiProblem(404, 'FB_NOT_FOUND', message, 'key')
+      },
+    },
+  ]
+}
+
+/** Hot from the first access on; an ignored key is never hot. */
+function effectOf(action: KeyAction): object {
+  switch (action.action) {
+    case 'cache':
+      return { threshold: 1, strategy: 'LocalCache' }
+    case 'limit':
+      return { threshold: 1, strategy: { strategy: 'RateLimit', limit: action.limit } }
+    case 'ignore':
+      return { threshold: Number.MAX_SAFE_INTEGER, strategy: 'Observe' }
+  }
+}
+
+/** One action a key: a new one takes the place of the last. */
+function actionId(redisClusterId: string, key: string): string {
+  return `key:${createHash('sha256').update(`${redisClusterId}\0${key}`).digest('hex').slice(0, 16)}`
+}
+
+function keyOf(params: Readonly<Record<string, string>>): [redisClusterId: string, key: string] {
+  const key = parseKeyText(params['key']!)
+  if (key === undefined) throw new ApiProblem(400, 'FB_INPUT_INVALID', 'the key is not percent-encoded text', 'key')
+  return [params['cluster']!, key]
+}

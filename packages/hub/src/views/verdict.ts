@@ -1,0 +1,52 @@
+import type { AlarmView, KeyHandling, Safety, TrafficPoint } from '@firebreak/core'
+
+/** What a verdict is made of. */
+export interface VerdictFacts {
+  readonly isOff: boolean
+  /** False where no process has reported of late. */
+  readonly hasReporters: boolean
+  /** All hot keys by what is done about them. */
+  readonly hot: Readonly<Record<KeyHandling, number>>
+  /** An alarm that makes everything else doubtful. */
+  readonly critical: AlarmView | undefined
+  readonly rate: TrafficPoint
+}
+
+/** Are we safe, in a word for machines and a sentence for people; where we are not, the sentence says what to do. */
+export function verdictOf(facts: VerdictFacts): { readonly safety: Safety; readonly verdict: string } {
+  const { isOff, hasReporters, critical } = facts
+  const { handled, observed, unhandled } = facts.hot
+  const all = handled + observed + unhandled
+  if (isOff) {
+    return { safety: 'off', verdict: `Protection is off: ${hotText(all)}, nothing is handled. Switch it on again.` }
+  }
+  if (critical !== undefined) return { safety: 'unsafe', verdict: `Not safe: ${critical.cause}.` }
+  if (unhandled > 0) {
+    const many = unhandled === all ? hotText(all) : `${unhandled} of ${all} hot keys`
+    const cause = 'not handled: no process that uses them has a link to this hub'
+    const verdict = `Not safe: ${many}, ${cause}. Check that the services run with the SDK or behind the proxy.`
+    return { safety: 'unsafe', verdict }
+  }
+  if (!hasReporters) return { safety: 'unknown', verdict: 'No sensor reports: whether anything is hot is unknown.' }
+  if (all === 0) return { safety: 'safe', verdict: 'Safe: nothing is hot.' }
+  if (handled === 0) {
+    return {
+      safety: 'observed',
+      verdict: `Only watching: ${hotText(all)} and only observed, nothing is done about ${all === 1 ? 'it' : 'them'}.`,
+    }
+  }
+  const away = awayText(facts.rate)
+  if (observed === 0) return { safety: 'safe', verdict: `Safe: ${hotText(handled)} and handled${away}.` }
+  return { safety: 'observed', verdict: `${hotText(all)}: ${handled} handled, ${observed} only observed${away}.` }
+}
+
+function hotText(count: number): string {
+  if (count === 0) return 'nothing is hot'
+  return count === 1 ? '1 key is hot' : `${count} keys are hot`
+}
+
+function awayText({ redis, local, copies }: TrafficPoint): string {
+  const reads = redis + local + copies
+  if (local + copies === 0) return ''
+  return `; ${Number((((local + copies) / reads) * 100).toFixed(1))} % of all reads are kept from Redis`
+}

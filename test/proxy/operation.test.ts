@@ -178,7 +178,7 @@ test('a pinned connection is given back when a transaction, a blocking pop or a 
   expect(await watcher.ask('PING')).toBe('+PONG\r\n')
 })
 
-test('a shared connection that nobody uses any more is closed, and made anew for who needs it', async () => {
+test('a shared connection that nobody uses any more is closed, and made again for who needs it', async () => {
   const proxy = await start({ idleConnectionMs: 300 })
   const redis = await client(proxy.port)
   const shared = async () => field(await redis.ask('FIREBREAK', 'INFO'), 'upstream_shared')

@@ -314,7 +314,7 @@ describe('copies behind the proxy', () => {
     fault.cut()
     await server.cli('SET', 'hot', 'new')
     fault.faults.refusesConnections = false
-    // Nobody reads the key meanwhile, who might write the copies anew.
+    // Nobody reads the key meanwhile, who might rewrite the copies.
     await waitFor(async () => (await server.cli('GET', 'copy')) === 'new')
   })
 

@@ -86,7 +86,7 @@ export async function openShield(): Promise<TestShield> {
   return { shield, cluster, verdicts }
 }
 
-/** Makes the key hot anew, handled so; undefined: it is not hot. */
+/** Makes the key hot again under this strategy; undefined: it is not hot. */
 export function handle(cluster: ClusterShield, strategy: Strategy | undefined): void {
   cluster.setTable([])
   if (strategy === undefined) return

@@ -24,6 +24,6 @@ export interface LimiterCounts {
   denied: number
   /** Answered by the policy for an absent Redis. */
   unavailable: number
-  /** Keys dropped because `maxKeys` was reached: each starts anew. */
+  /** Keys dropped because `maxKeys` was reached: each starts over. */
   evicted: number
 }

@@ -8,7 +8,7 @@ import { NetTransport } from './transport/net-transport.ts'
 import { listenRaw, rawTransports } from './transport/raw-transport.ts'
 import { keepAliveMs } from './transport/transport.ts'
 
-/** A proxy's ear. */
+/** What a proxy listens on. */
 export interface Listener {
   readonly port: number
   /** Takes no more clients; those that are connected stay. */

@@ -34,7 +34,7 @@ function readCold(): void {
   redis.getrange(`cold:${Math.floor(Math.random() * coldKeys)}`, 0, -1).catch(() => errors++)
 }
 
-/** Calls `action` so often, evenly; what a late timer missed is made up for. */
+/** Calls `action` at this rate, evenly; what a late timer missed is made up for. */
 function pace(perSecond: number, action: () => void): NodeJS.Timeout {
   const started = performance.now()
   let done = 0

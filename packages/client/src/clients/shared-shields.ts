@@ -64,7 +64,7 @@ function isSame(a: ShieldOptions, b: ShieldOptions): boolean {
   return [...names].every((name) => a[name] === b[name] || (isData(name) && isEqual(a[name], b[name])))
 }
 
-/** Options that are written down anew at each call. */
+/** Options that are written down again at each call. */
 function isData(name: keyof ShieldOptions): boolean {
   return name === 'hubs' || name === 'diskTier'
 }

@@ -187,7 +187,7 @@ export class SendHook {
     }
   }
 
-  /** Sends a command that had to wait, so that it is none of a pipeline. */
+  /** Sends a command that had to wait, outside of any pipeline. */
   #send(command: IoredisCommand, node: unknown): void {
     this.#bareSend.call(this.#connection.client, command, undefined, node)
   }
@@ -203,7 +203,7 @@ export class SendHook {
 
   #answer(command: IoredisCommand, reply: CachedReply): void {
     if (isTraced()) traceCommand(this.#connection.client, command)
-    // Text is the same for all who want text; what else there is, each gets anew.
+    // Text is the same for all who want text; what else there is, is decoded again for each.
     const text = command.replyEncoding === 'utf8' ? replyText(reply) : undefined
     if (text !== undefined) {
       command.resolve(text)

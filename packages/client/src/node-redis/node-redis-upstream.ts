@@ -93,7 +93,7 @@ export class NodeRedisUpstream implements Upstream {
   }
 }
 
-/** As whom a connection reads; `isAlone`: it is none of a cluster or sentinel. */
+/** As whom a connection reads; `isAlone`: it belongs to no cluster or sentinel. */
 export function nodeRedisIdentity({ options = {} }: NodeRedisConnection, isAlone: boolean): ClientIdentity {
   const { username, password, credentialsProvider, socket = {} } = options
   const place = isAlone ? (socket.path ?? `${socket.host ?? 'localhost'}:${socket.port ?? 6379}`) : ''

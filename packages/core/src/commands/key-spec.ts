@@ -47,7 +47,7 @@ export function parseKeySpecs(text: string): readonly KeySpec[] {
 
 function parseKeySpec(text: string): KeySpec {
   const match = pattern.exec(text)
-  if (match === null) throw new TypeError(`the command table has a key spec that is none: ${text}`)
+  if (match === null) throw new TypeError(`the command table has an invalid key spec: ${text}`)
   const [, letter, countAt, countStep, words, from, half, rule, first, last, step] = match
   const access = letter === 'w' ? 'write' : 'read'
   if (countAt !== undefined) return { kind: 'counted', access, countAt: Number(countAt), step: Number(countStep ?? 1) }
@@ -55,7 +55,7 @@ function parseKeySpec(text: string): KeySpec {
     return { kind: 'keyword', access, words: words.split('|'), from: Number(from), isHalfOfRest: half === '%' }
   }
   if (rule !== undefined) {
-    if (!rules.includes(rule)) throw new TypeError(`the command table names a rule that is none: ${rule}`)
+    if (!rules.includes(rule)) throw new TypeError(`the command table names an unknown rule: ${rule}`)
     return { kind: 'rule', access, rule: rule as KeyRule }
   }
   return { kind: 'range', access, first: Number(first), last: Number(last ?? first), step: Number(step ?? 1) }

@@ -7,7 +7,7 @@ const advice: readonly { readonly names: readonly (string | number)[]; readonly 
   { names: ['EROFS'], text: 'the disk is mounted read-only: mount it writable, or choose another folder' },
   { names: [5, 6], text: 'another process has locked the file: end it, or give each its own folder' },
   { names: ['EMFILE', 'ENFILE'], text: 'too many files are open: raise the limit (ulimit -n)' },
-  { names: [11, 26], text: 'the file is damaged: restore it from a backup, or move it away to begin anew' },
+  { names: [11, 26], text: 'the file is damaged: restore it from a backup, or move it away to start over' },
   { names: ['EIO', 10], text: 'the disk fails, or has no room: look at it with df and at the kernel’s log' },
   { names: [14], text: 'it cannot be opened: see that the folder is there and may be written to' },
 ]

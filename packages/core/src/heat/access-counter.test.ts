@@ -45,7 +45,7 @@ describe.each([
     const intervals = fc.array(fc.array(access, { maxLength: 80 }), { maxLength: 8 })
     fc.assert(
       fc.property(intervals, fc.integer({ min: 1, max: 7 }), (all, step) => {
-        // Fewer keys than the trace has: the table of keys is begun anew now and then.
+        // Fewer keys than the trace has: the table of keys is started over now and then.
         const counter = make({ maxKeys: 31 })
         for (const accesses of all) {
           const model = new Map<string, [number, number, number]>()
@@ -130,7 +130,7 @@ test('a key that passed the bound is counted exactly all the same, and countOf t
   expect(() => new AccessCounter({ maxKeys: 0 })).toThrow(InvalidOptionError)
 })
 
-test('bytes of one key stop at 4 GiB an interval instead of beginning anew', () => {
+test('bytes of one key stop at 4 GiB an interval instead of starting over', () => {
   const counter = new AccessCounter()
   for (let nth = 0; nth < 3; nth++) counter.add('big', false, 2 ** 31)
   const bytes: number[] = []

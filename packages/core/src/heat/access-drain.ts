@@ -24,7 +24,7 @@ export interface IntervalTable<Key> {
   sums(): [count: number, writes: number, bytes: number]
   /** Hands over the next `maxKeys` keys in the order they came in. */
   take(maxKeys: number, visit: DrainVisitor<Key>): void
-  /** Empties the table and begins anew. */
+  /** Empties the table and starts over. */
   clear(): void
 }
 

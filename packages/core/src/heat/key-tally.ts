@@ -30,7 +30,7 @@ import type { TallyVisitor } from './tally-visitor.ts'
  * nothing but its entry. When an interval ends, counts go back to 0 and nothing else changes; the rows of cold keys, which
  * nearly all are, need only their counts filled in to be a piece of the report. Where they are many, each half of them is
  * told of every other time: a report of ten thousand keys costs its sender as much as counting them. Only when the table
- * is too full, or nearly all of its rows had no access for long, does it start anew, empty, with a size by how many keys
+ * is too full, or nearly all of its rows had no access for long, does it start over, empty, with a size by how many keys
  * there were.
  *
  * A key stands in one of 32 buckets from its own on and takes the first free entry. Nothing is ever taken out, so a
@@ -62,7 +62,7 @@ export class KeyTally {
   /** Four words a row: its first hash, writes, the bytes that they wrote, and what is counted beyond `maxCount`. */
   #details = new Int32Array(leastRows * detailWords)
   #log = new Uint8Array(leastRows * 20)
-  /** False until a whole interval was visited key by key since the table started anew. */
+  /** False until a whole interval was visited key by key since the table started over. */
   #isKnown = false
   #heldCount = 0
   /** Which half of the cold keys is handed over next, where they are many. */

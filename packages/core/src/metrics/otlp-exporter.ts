@@ -206,7 +206,7 @@ export class OtlpExporter {
     this.#isAway = true
     this.#options.logger.warn(
       { collector: this.#place, problem },
-      'metrics do not reach the OpenTelemetry collector; they are tried on, this is told once',
+      'metrics do not reach the OpenTelemetry collector; retrying; this is reported once',
     )
   }
 

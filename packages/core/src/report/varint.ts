@@ -73,7 +73,7 @@ export class VarintWriter {
     return this.#bytes.subarray(0, this.#length)
   }
 
-  /** Begins anew in the same memory. */
+  /** Starts over in the same memory. */
   clear(): void {
     this.#length = 0
   }

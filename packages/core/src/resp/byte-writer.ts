@@ -2,7 +2,7 @@ import { utf8Length, writeUtf8 } from './text.ts'
 
 const noBytes = new Uint8Array(0)
 
-/** Bytes that grow at the end; `take` hands them over and starts anew. */
+/** Bytes that grow at the end; `take` hands them over and starts over. */
 export class ByteWriter {
   #bytes: Uint8Array = noBytes
   #length = 0

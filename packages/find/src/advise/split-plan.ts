@@ -75,7 +75,7 @@ export async function makePlan(router: KeyRouter, key: Buffer, wanted: number | 
     if (number(await router.send(name, ['EXISTS', name])) !== 0) {
       throw new FindError(
         'FB_SPLIT_REFUSED',
-        `"${escapeKey(name)}" exists and is none of ours: nothing was changed; rename it or take another number of segments`,
+        `"${escapeKey(name)}" exists and was not made by Firebreak: nothing was changed; rename it or take another number of segments`,
       )
     }
   }

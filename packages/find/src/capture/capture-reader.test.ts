@@ -125,7 +125,7 @@ function decode(run: (streams: TcpReassembly) => void): {
   return { seen, streams, counts }
 }
 
-test('segments that come twice, late, cut anew or in any order give every command once and in order', () => {
+test('segments that come twice, late, cut differently or in any order give every command once and in order', () => {
   fc.assert(
     fc.property(
       commands,

@@ -31,7 +31,7 @@ interface Bucket {
 
 /** A script that takes more at once would hold up everybody else. */
 const maxPostsPerCall = 200
-/** Outboxes are read so often in a tick. */
+/** How many times outboxes are read in a tick. */
 const pollsPerTick = 2
 
 /**
@@ -85,7 +85,7 @@ export class BoardExchange {
     }
   }
 
-  /** The store lost everything, or somebody made it anew. */
+  /** The store lost everything, or somebody recreated it. */
   distrust(): void {
     for (const bucket of this.#buckets) {
       bucket.mustLoad = true

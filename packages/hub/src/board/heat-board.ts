@@ -44,7 +44,7 @@ export interface PostSettings {
   readonly entryTtlMs: number
   /** How long a key that the board lost is held unseen. */
   readonly graceMs: number
-  /** A hot key that nobody posts is looked at so often. */
+  /** How often a hot key that nobody posts is looked at. */
   readonly recheckMs: number
 }
 

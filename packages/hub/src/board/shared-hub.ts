@@ -35,7 +35,7 @@ export interface SharedHubOptions {
   readonly alarms: AlarmBoard
 }
 
-/** A hot key that nobody touches any more is looked at so often. */
+/** How often a hot key that nobody touches any more is looked at. */
 const recheckMs = 500
 /** How long it is told that the store lost its data and was written again. */
 const resetShownMs = 60_000

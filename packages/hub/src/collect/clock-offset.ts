@@ -8,7 +8,7 @@
  * Clocks step. Forward (by d): samples become smaller by d, and the new minimum is right at once; only an interval that
  * the step fell into looks d too long, and is cut by it. Backward: samples become larger, and every report would look d
  * old until the window forgot the old minimum; but then `sendTs` runs backwards from one report to the next, which on one
- * connection only a stepping clock does, and the window starts anew.
+ * connection only a stepping clock does, and the window starts over.
  */
 const windowMs = 30_000
 const maxSamples = 64

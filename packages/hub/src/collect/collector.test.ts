@@ -78,7 +78,7 @@ test('a report that comes twice counts once', async () => {
   hub.core.collector.collectBinary(bytes, 0, 7)
   expect(hub.entry('k1')).toBeUndefined()
   expect(hub.core.collector.refused).toEqual({ duplicate: 1 })
-  // A process that begins to count anew uses the numbers again, at other times.
+  // A process that starts counting over uses the numbers again, at other times.
   hub.clock.advance(10)
   hub.core.collector.collectBinary(encodeBinaryReport(reportOf(hub)), 0, 7)
   expect(hub.entry('k1')).toBeDefined()

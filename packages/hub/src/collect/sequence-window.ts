@@ -13,7 +13,7 @@ export class SequenceWindow {
   /** True the first time. */
   isNew(sequence: number, collectTs: number): boolean {
     if (this.#seen.get(sequence) === collectTs) return false
-    // Set anew, so that the Map's order is the order of arrival and its first key the oldest.
+    // Set again, so that the Map's order is the order of arrival and its first key the oldest.
     this.#seen.delete(sequence)
     this.#seen.set(sequence, collectTs)
     if (this.#seen.size > size) this.#seen.delete(this.#seen.keys().next().value!)

@@ -124,7 +124,7 @@ export class SensorBounds {
       const retry = `it may come back after ${cutOffMs / 1000} s; keep it out with: firebreak hosts bar ${id}`
       this.#alarms.raise({ id: `sensor:${id}`, severity: 'warning', cause: `${id} ${what} and is cut off`, retry })
     }
-    // It begins anew when it comes back.
+    // It starts over when it comes back.
     instance.use = new InstanceUse()
     throw new SensorBoundsError(`this process ${what}; it is cut off for ${cutOffMs / 1000} s`)
   }

@@ -21,7 +21,7 @@ export interface HeatRecorderOptions {
   readonly maxKeys?: number
 }
 
-/** Remembers the hottest keys of each second of the last hour, so that a rule can be tried on what has been. */
+/** Remembers the hottest keys of each second of the last hour, so that a rule can be tried on the past. */
 export class HeatRecorder {
   readonly #seconds: RecordedSecond[] = []
   readonly #maxSeconds: number

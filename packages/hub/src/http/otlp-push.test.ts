@@ -142,6 +142,6 @@ test('a hub with the switch thrown, or without an address, pushes nothing', asyn
   expect(names.filter((name) => !name.includes('the-other'))).toEqual([])
 })
 
-test('an address that is none is refused before anything is opened', async () => {
+test('an invalid address is refused before anything is opened', async () => {
   await expect(startHub({ otlp: { endpoint: 'collector:4318' } })).rejects.toMatchObject({ code: 'FB_OPTION_INVALID' })
 })

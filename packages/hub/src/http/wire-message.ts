@@ -7,7 +7,7 @@ const length64 = 127
  *
  *     FIN 1 | RSV 0 | opcode 2     length < 126, or 126 and 16 bits, or 127 and 64 bits     payload
  *
- * What all sensors are told is written as these same bytes to each of their sockets. `ws` would make the header anew for
+ * What all sensors are told is written as these same bytes to each of their sockets. `ws` would make the header again for
  * every one and write it apart from the payload: ten thousand sensors took it half a second.
  */
 export function wireMessage(payload: Uint8Array): Buffer {

@@ -12,7 +12,7 @@ import { lockRoutes } from '../locks/lock-routes.ts'
 
 /** Which services a hub offers beside the loop. */
 export interface HubServicesOptions {
-  /** Where ids are kept (`ids.sqlite`, `snowflake.json`). @default in memory: a restart begins anew */
+  /** Where ids are kept (`ids.sqlite`, `snowflake.json`). @default in memory: a restart starts over */
   readonly dataFolder?: string
   /** A policy file of rate limits, which a store that never had a policy begins with. @default no rules */
   readonly policyFile?: string

@@ -37,7 +37,7 @@ describe('with ZooKeeper up', () => {
     expect(BigInt(second.node.next()) > BigInt(last)).toBe(true)
   })
 
-  test('a lost or damaged file is made anew, with another worker id: the old one might run somewhere', async () => {
+  test('a lost or damaged file is made again, with another worker id: the old one might run somewhere', async () => {
     const place = await newPlace()
     await (await start(place)).node.close()
     rmSync(place.cacheFile)

@@ -297,7 +297,7 @@ export class SnowflakeNode {
 
   /**
    * A clock that jumped far ahead and back makes this worker id useless for as long: the registry is told how far its ids
-   * went, so that the number is not given away before that time, and the node joins anew.
+   * went, so that the number is not given away before that time, and the node joins again.
    */
   async #abandonFarAhead(): Promise<void> {
     const { abandonAfterMs, registry, clock } = this.#options

@@ -5,7 +5,7 @@ const plainDigits = Array.from({ length: group }, (_, index) => String(index))
 /**
  * Decimal text of large numbers that mostly grow by small steps.
  *
- * `BigInt.toString` divides all 64 bits anew for each id. Neighbouring ids share all but their last four digits, so the
+ * `BigInt.toString` divides all 64 bits again for each id. Neighbouring ids share all but their last four digits, so the
  * number is kept as `high × 10,000 + low`: the text of `high` is made once per ten thousand numbers, and that of `low`
  * comes from a table. One id is then a table look-up and one concatenation (`bench/ids`: snowflake-per-second).
  */

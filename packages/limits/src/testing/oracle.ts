@@ -29,7 +29,7 @@ function decimal(value: number): Fraction {
 }
 
 /**
- * An exact, slow and obvious limiter for one key: what is used at an instant is a fraction, worked out anew from what
+ * An exact, slow and obvious limiter for one key: what is used at an instant is a fraction, worked out again from what
  * was charged; a call is admitted exactly when used + cost ≤ limit.
  */
 export interface Oracle {

@@ -63,7 +63,7 @@ export class Watchdog {
   }
 
   add(hold: Hold): void {
-    // Idle until now: start the grid anew.
+    // Idle until now: restart the grid.
     if (this.#holds.length === 0 && this.#nextRoundAt <= hold.acquiredAt) {
       this.#nextRoundAt = hold.acquiredAt + this.#periodMs
     }

@@ -64,7 +64,7 @@ describe('fencing token', () => {
     expect(await take('forgotten')).toBeGreaterThan(token)
   })
 
-  test('nor where another process has begun to count anew in between', async () => {
+  test('nor where another process has started counting over in between', async () => {
     const ahead = (Date.now() + 3_600_000) * 1000
     await client.set('firebreak_lock_epoch:{recounted}', ahead)
     const token = await take('recounted')

@@ -28,7 +28,7 @@ export class WaitLine {
     this.#listening = this.#listen()
   }
 
-  /** Resolves once the subscription stands; after a failure the next call tries anew. */
+  /** Resolves once the subscription stands; after a failure the next call tries again. */
   async ready(): Promise<void> {
     const listening = this.#listening
     try {

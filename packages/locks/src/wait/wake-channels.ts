@@ -61,7 +61,7 @@ export class WakeChannels {
   #open(name: string): Channel {
     const listeners = new Set<WakeListener>()
     const channel: Channel = { listeners, ready: this.#subscribe(name, listeners), linger: undefined }
-    // Whoever listens awaits `ready` too; a channel that failed is made anew by the next.
+    // Whoever listens awaits `ready` too; a channel that failed is made again by the next.
     channel.ready.catch(() => {
       if (this.#channels.get(name) === channel) this.#channels.delete(name)
     })

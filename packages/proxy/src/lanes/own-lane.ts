@@ -174,7 +174,7 @@ export class OwnLane implements PinnedOwner, OwnConnection {
     }
     if (pinned.hasStreamed) return tryAgainReply
     if (request === undefined || pinned.inFlight > 1) return crossSlotReply
-    // Nothing has begun on that connection but, maybe, an empty transaction: it begins anew on the right node.
+    // Nothing has begun on that connection but, maybe, an empty transaction: it starts over on the right node.
     const slot = this.#client.slots.head
     this.unpin()
     const next = this.pinTo(redirect.node)

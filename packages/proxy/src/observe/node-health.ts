@@ -23,7 +23,7 @@ export class NodeHealth implements ConnectionWatch {
   readonly errorCounts = new Map<string, number>()
 
   onLost(isRefusal: boolean): void {
-    // Whom a client says it is, is its own matter.
+    // The name that a client gives itself is its own business.
     if (!isRefusal) this.lostCount++
     this.isInDoubt = true
   }

@@ -33,7 +33,7 @@ test('as many requests may be on their way as have answers that a client may lea
   expect(backlog.window).toBe(16)
 })
 
-test('what answers bring is found out anew when nothing is on its way, and after a while', () => {
+test('what answers bring is measured again when nothing is on its way, and after a while', () => {
   const { backlog, slots, turn } = setUp()
   backlog.weigh(10_000, true)
   backlog.renewWindow()

@@ -110,7 +110,7 @@ export class Backlog {
     return Math.min(this.#window, this.#host.maxInFlight)
   }
 
-  /** Nothing was on its way, or all that is known of it is old: what answers bring is found out anew. */
+  /** Nothing was on its way, or all that is known of it is old: what answers bring is measured again. */
   renewWindow(): void {
     const { nowMs } = this.#host.turn
     if (this.#slots.owed > 0 && nowMs < this.#windowUntilMs) return
@@ -133,14 +133,14 @@ export class Backlog {
     if (slot !== anySlot) this.#slots.whenTurn(slot, () => this.drained())
   }
 
-  /** As `whenCaughtUp`, while others wait: a reader that never reads is told on. */
+  /** As `whenCaughtUp`, while others wait: a reader that never reads is reported. */
   whenUnstalled(callback: () => void, slot: number): void {
     this.whenCaughtUp(callback, slot)
     if (this.#isClosed) return
     this.#timer ??= this.#host.runtime.timers.setTimeout(this.#onSlowReader, this.#host.slowReaderMs)
   }
 
-  /** Nothing more comes from the client that would tell that it is there: one that reads nothing for so long is told on. */
+  /** Nothing more comes from the client that would tell that it is there: one that reads nothing for that long is reported. */
   expectReading(): void {
     let before = 0
     this.#lastLook ??= this.#host.runtime.timers.setInterval(() => {

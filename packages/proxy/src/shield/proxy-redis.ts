@@ -80,7 +80,7 @@ export class ProxyRedis implements Redis {
     return Promise.reject(new Error('the proxy listens to no channel of its own'))
   }
 
-  // Lanes connect anew when they are next used; there is no moment to tell of.
+  // Lanes reconnect when they are next used; there is no moment to tell of.
   onReconnect(): () => void {
     return () => {}
   }

@@ -14,7 +14,7 @@ export interface UpstreamTopology {
   moved(slot: number, host: string, port: number, asked: UpstreamNode): UpstreamNode
   /** The node at an address, for one request. */
   nodeAt(host: string, port: number, asked: UpstreamNode): UpstreamNode
-  /** Finds out anew. */
+  /** Looks again. */
   refresh(): Promise<void>
   close(): void
 }

@@ -23,6 +23,6 @@ export function sentAtMostOnce(client: IoredisLike): IoredisLike {
     command.pipelineIndex = -1
     return sender.sendCommand(command, ...rest)
   }
-  // `isPipeline` keeps it out of automatic pipelines, which would number it anew.
+  // `isPipeline` keeps it out of automatic pipelines, which would renumber it.
   return Object.create(client, { sendCommand: { value: sendCommand }, isPipeline: { value: true } }) as IoredisLike
 }

@@ -40,7 +40,7 @@ export interface SqlOrderStoreOptions {
   readonly runtime?: Runtime
 }
 
-/** Two transactions in each other's way are tried again so often. */
+/** How many times two conflicting transactions are retried. */
 const maxTries = 10
 
 /**

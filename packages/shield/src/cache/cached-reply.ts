@@ -1,6 +1,6 @@
 import type { Lease } from '../watcher/lease.ts'
 
-/** A reply whose time is nearly over is loaded anew in this part of it, by one reader. */
+/** A reply whose time is nearly over is reloaded in this part of it, by one reader. */
 const refreshFrom = 0.75
 const refreshJitter = 0.15
 /** A shorter life is that of a key which ends: loading it again and again would not lengthen it. */
@@ -18,7 +18,7 @@ export class CachedReply {
   readonly lease: Lease
   /** From then on one reader starts a new load while all are still served this reply; endless where none shall. */
   refreshAt = Number.POSITIVE_INFINITY
-  /** Loads the reply anew. */
+  /** Reloads the reply. */
   refresh: (() => void) | undefined
   /** What consumers made of the bytes, by the number of their form (see `nextReplyForm`). */
   readonly forms: unknown[] = []
@@ -29,7 +29,7 @@ export class CachedReply {
     this.lease = lease
   }
 
-  /** Has the reply, which lives for `ttlMs` in all, loaded anew before it ends; `dice` is a random number below one. */
+  /** Has the reply, which lives for `ttlMs` in all, reloaded before it ends; `dice` is a random number below one. */
   refreshBefore(ttlMs: number, dice: number, refresh: () => void): void {
     if (ttlMs < leastRefreshedTtlMs) return
     // Processes that loaded at one instant must not load again at one.

@@ -234,7 +234,7 @@ test('a carried value is not kept for a key that nobody reads', () => {
   expect(hot.replyCount).toBe(0)
 })
 
-test('a reply whose time is nearly over is loaded anew by one reader, while all are served', () => {
+test('a reply whose time is nearly over is reloaded by one reader, while all are served', () => {
   const { hot, reads, answer, at, now } = setUp()
   hot.load(get, now(), () => {})
   answer('v1')
@@ -252,7 +252,7 @@ test('a reply whose time is nearly over is loaded anew by one reader, while all 
   expect(reads).toHaveLength(0)
 })
 
-test('processes do not load anew at one instant, and a key that ends is not loaded for its last moments', () => {
+test('processes do not reload at one instant, and a key that ends is not loaded for its last moments', () => {
   const { hot, reads, answer, at, now, roll } = setUp()
   roll(1)
   hot.load(get, now(), () => {})

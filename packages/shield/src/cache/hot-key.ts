@@ -166,7 +166,7 @@ export class HotKey implements CopiedKey {
     this.#shared.touched.add(this)
   }
 
-  /** Starts the effect's counters anew. */
+  /** Resets the effect's counters. */
   resetEffect(): void {
     this.localHits = 0
     this.redisReads = 0

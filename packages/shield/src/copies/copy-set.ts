@@ -136,7 +136,7 @@ export class CopySet {
         read.onRead(new CachedReply(ownBytes(reading.reply), 0, endlessLease))
         return
       }
-      // A copy that ended or is behind is written anew, and read once more; a command that fails on it goes to the key.
+      // A copy that ended or is behind is rewritten, and read once more; a command that fails on it goes to the key.
       const mayTryAgain = reading !== undefined && !isSecondTry
       if (mayTryAgain) this.written()
       const isSent = mayTryAgain ? this.#wait(read) : this.#readOriginal(read)

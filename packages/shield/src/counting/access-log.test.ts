@@ -75,7 +75,7 @@ test('a key that creeps towards its threshold is watched among cold ones', () =>
   expect(interval(log, 600, { ...cold, creeping: 30 }).crossings).toEqual(['creeping'])
 })
 
-test('a key is watched also after the table was built anew for many others', () => {
+test('a key is watched also after the table was rebuilt for many others', () => {
   const log = logOf()
   log.setRules([testRule(100, { windowMs: 1000 })])
   interval(log, 100, { creeping: 80 })

@@ -8,7 +8,7 @@ test('the way back from an outside name is known, for every key that got it', ()
   expect([...redactor.inside('nobody')]).toEqual([])
 })
 
-test('memory is bounded: two generations of names are known, older ones are learnt anew', () => {
+test('memory is bounded: two generations of names are known, older ones are learnt again', () => {
   const redactor = new Redactor((key) => `#${key}`, 10)
   for (let index = 0; index < 100; index++) redactor.outside(`k${index}`)
   expect([...redactor.inside('#k0')]).toEqual([])

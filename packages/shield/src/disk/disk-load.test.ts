@@ -108,14 +108,14 @@ test('an own write while the disk is read sends those who wait to their own conn
   expect(seen).toEqual(['old', undefined, 'own'])
 })
 
-test('a reply that was loaded anew takes the place of the one on disk', async () => {
+test('a reply that was reloaded takes the place of the one on disk', async () => {
   const { hot, answer, load, seen, clock, reads } = setUp()
   load()
   answer('old')
   hot.evict()
   load()
   await waitFor(() => seen.length === 2)
-  // Its time is nearly over: one reader loads it anew.
+  // Its time is nearly over: one reader reloads it.
   clock.now += 50_000
   expect(hot.hit('GET', clock.now)).toBeDefined()
   await waitFor(() => reads.length === 1)

@@ -235,7 +235,7 @@ test('without the package lmdb the options are refused with a code', () => {
   expect(existsSync(path)).toBe(false)
 })
 
-test('bounds that are none are refused', () => {
+test('invalid bounds are refused', () => {
   const path = temporaryFolder('disk')
   expect(() => new DiskTier({ path: '' }, new Trouble())).toThrow(/diskTier\.path/)
   expect(() => new DiskTier({ path, maxBytes: 10 }, new Trouble())).toThrow(/diskTier\.maxBytes is 10/)

@@ -41,7 +41,7 @@ const lookEveryBytes = 2 ** 20
  * it would answer: where it is the same, the value need not be sent. They are swept away first when room is needed.
  *
  * *Bound.* Trusted and untrusted records together take half of `maxBytes` at most, least recently used out first; LMDB
- * writes changed pages anew before it frees the old ones. An LMDB file never shrinks, so one that passes `maxBytes` all
+ * rewrites changed pages before it frees the old ones. An LMDB file never shrinks, so one that passes `maxBytes` all
  * the same is replaced by an empty one. How many bytes untrusted records take is an estimate (their sum is known, each one's
  * size is not) and right again after each whole sweep.
  *

@@ -1,7 +1,7 @@
 /**
  * Hot keys by the bytes of their names, found in a buffer without making a string: open addressing, at most a quarter
  * full, so that a key that is not hot costs one look at an array. A key that goes leaves no mark: those behind it that
- * would have stood there move up, so the table is never built anew but to grow.
+ * would have stood there move up, so the table is never rebuilt but to grow.
  */
 export class HotTable<Key extends { readonly bytes: Uint8Array }> {
   #places: (Key | undefined)[] = new Array(leastPlaces).fill(undefined)

@@ -33,7 +33,7 @@ export class HubClock implements Clock {
     this.#offsetMs = Math.max(...this.#samples)
   }
 
-  /** Starts anew, with another hub; the last offset holds until that one was heard. */
+  /** Starts over, with another hub; the last offset holds until that one was heard. */
   restart(offsetMs = this.#offsetMs): void {
     this.#samples.length = 0
     this.#offsetMs = offsetMs

@@ -32,7 +32,7 @@ test('another hub has another lane: what its one has carried is unknown', () => 
   expect(lane.heard(3)).toBe(true)
 })
 
-test('a hub of the same name whose lane began anew has lost what it had to say', () => {
+test('a hub of the same name whose lane started over has lost what it had to say', () => {
   const lane = new Lane()
   lane.connected('a')
   lane.heard(57)

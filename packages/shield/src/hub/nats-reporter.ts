@@ -65,7 +65,7 @@ export class NatsReporter {
       const { reporter, wallClock } = this.#options
       const frame = encodeReportFrame(report, reporter, sequence, wallClock.now())
       this.#unconfirmed++
-      // The time too: a process that begins anew counts from the start.
+      // The time too: a process that starts over counts from the start.
       void this.#publish(frame, `${reporter.instanceId}/${sequence}/${report.collectTs}`).finally(
         this.#options.trouble.guarded(() => {
           this.#unconfirmed--

@@ -11,7 +11,7 @@ export interface StatusHead {
   readonly errors: number
 }
 
-/** What the shields of all clusters did since the last status; their tallies start anew. */
+/** What the shields of all clusters did since the last status; their tallies start over. */
 export function buildStatus(clusters: Iterable<ClusterShield>, head: StatusHead): StatusPayload {
   const { droppedReports, errors, ...identity } = head
   const counters = {

@@ -55,7 +55,7 @@ export class Tally {
     if (hot.staleMs !== undefined) this.#staleMs = Math.max(this.#staleMs ?? 0, hot.staleMs)
   }
 
-  /** Adds this tally to a sum and starts anew. */
+  /** Adds this tally to a sum and starts over. */
   drainInto(sum: Record<Exclude<keyof ShieldCounters, 'droppedReports' | 'errors'>, number>): void {
     for (const name of counterNames) {
       sum[name] += this[name]

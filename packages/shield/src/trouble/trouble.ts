@@ -52,7 +52,7 @@ export class Trouble {
     }
   }
 
-  /** The kind is well again: its next trouble is told anew. */
+  /** The kind is well again: its next trouble is reported again. */
   clear(kind: string): void {
     this.#told.delete(kind)
   }

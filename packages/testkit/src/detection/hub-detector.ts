@@ -52,7 +52,7 @@ const maxMeetingSteps = 100
  * out the same each time, and nothing is late, however slow the machine is.
  */
 export class HubDetector implements Detector {
-  /** Hubs look at the outboxes that they share so often. */
+  /** How often hubs look at the outboxes that they share. */
   readonly stepMs = 50
   readonly #members: readonly Member[]
   readonly #sharedClock: FakeClock

@@ -32,7 +32,7 @@ type EndState = 'connecting' | 'open' | 'ending' | 'closed'
  */
 export class PipeEnd {
   readonly process: SimulatedProcess
-  /** Whom it is connected to, for messages. */
+  /** The other end's name, for messages. */
   readonly peer: string
   onConnect: () => void = () => {}
   onData: (bytes: Uint8Array) => void = () => {}

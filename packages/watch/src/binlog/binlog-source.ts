@@ -30,7 +30,7 @@ export interface BinlogSourceOptions {
   readonly serverId?: number
   /** How often the server's own position is asked for. @default 1000 */
   readonly pollMs?: number
-  /** Behind the server's position for this long without an event: the connection is made anew. @default 5000 */
+  /** Behind the server's position for this long without an event: the connection is made again. @default 5000 */
   readonly silenceMs?: number
   /** First and longest pause before a reconnect. @default 100 and 5000 */
   readonly retryMs?: readonly [number, number]
@@ -49,7 +49,7 @@ const purged = /ER_MASTER_FATAL_ERROR_READING_BINLOG|1236|Could not find GTID st
  * Follows a MariaDB or MySQL binlog: row changes become refreshes of keys, transaction by transaction, each applied
  * before the next, and the checkpoint moves only behind what was applied.
  *
- * A connection that breaks is made anew from the checkpoint. A connection that is silent while the server's own position
+ * A connection that breaks is made again from the checkpoint. A connection that is silent while the server's own position
  * (asked for on another connection) moves on is broken too, and so is one whose server does not answer. A log that was
  * purged before we read it means missed rows: everything mapped is flushed, an alarm raised, and reading goes on from
  * where the server is.

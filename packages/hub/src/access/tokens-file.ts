@@ -64,11 +64,12 @@ function readYaml(path: string): unknown {
     text = readFileSync(path, 'utf8')
     const problem = privateFileProblem(path)
     if (problem !== undefined) throw failure('tokensFile', `tokensFile: ${problem}`)
-    return parseYaml(text) as unknown
+    // Its warnings go to stderr and quote the line, and with it a token.
+    return parseYaml(text, { logLevel: 'error' }) as unknown
   } catch (cause) {
     if (cause instanceof HubConfigError) throw cause
     // A parser's message may quote the line, and with it a token: only its first sentence is told.
     const reason = (cause as Error).message.split(' at line ')[0]
-    throw new HubConfigError('tokensFile', `tokensFile: ${path} cannot be read: ${reason}`, { cause })
+    throw new HubConfigError('tokensFile', `tokensFile: ${path} cannot be read: ${reason}`)
   }
 }

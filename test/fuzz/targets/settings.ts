@@ -49,7 +49,7 @@ function file(input: Buffer): string {
   return path
 }
 
-/** Files hold secrets: no error may repeat one. */
+/** A token may stand in any field: no error may repeat one. */
 function withoutTelling(read: () => unknown): void {
   try {
     read()
@@ -74,7 +74,7 @@ export const settingsTarget: FuzzTarget = {
     ),
   ],
   run(input) {
-    withoutTelling(() => resolveHubConfig({ flags: { config: file(input) }, env: {} }))
+    resolveHubConfig({ flags: { config: file(input) }, env: {} })
   },
 }
 

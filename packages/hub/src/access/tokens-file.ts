@@ -14,10 +14,10 @@ const failure = (field: string, message: string) => new HubConfigError(field, me
  * `certificate` beside its token or instead of it. Others than its owner and group must not be able to read the file.
  */
 export function readTokens(path: string): HubTokens {
-  const reader = new FieldReader(readYaml(path), '', failure, 'an object with apps and people')
+  const reader = new FieldReader(readYaml(path), '', failure, 'an object with apps and people', true)
   const items = <Item>(field: string, read: (fields: FieldReader) => Item): Item[] =>
     (reader.list(field) ?? []).map((item, index) => {
-      const fields = new FieldReader(item, `${field}[${index}]`, failure)
+      const fields = new FieldReader(item, `${field}[${index}]`, failure, 'an object', true)
       const result = read(fields)
       fields.end()
       return result

@@ -216,6 +216,17 @@ test('neither an error nor a warning about a YAML file quotes its lines, which h
     attempt(() => readTokens(file('quoted.yaml', line)))
     attempt(() => resolveHubConfig({ flags: { config: file('quoted.yaml', line) } }))
   }
+  for (const text of [
+    'people: [{name: a, role: secret-of-the-line}]',
+    'apps: [secret-of-the-line]',
+    'apps: secret-of-the-line',
+    'secret-of-the-line',
+    'apps: [{name: a, token: 0123456789abcdef0123456789abcdef, secret-of-the-line: 1}]',
+  ]) {
+    const before = messages.length
+    attempt(() => readTokens(file('quoted.yaml', text)))
+    expect(messages.length).toBeGreaterThan(before)
+  }
   expect(messages.length).toBeGreaterThan(2)
   expect(messages.filter((message) => message.includes('secret-of-the-line'))).toEqual([])
   expect(warned).not.toHaveBeenCalled()

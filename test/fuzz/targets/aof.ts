@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { encodeCommand } from '@firebreak/core'
+import { encodeCommand } from '@firebreak/core/resp'
 import { ChangeReader, increments, parseManifest } from '@firebreak/watch'
 import { AofPartReader } from '../../../packages/watch/src/aof/aof-part-reader.ts'
 import type { FuzzTarget } from '../target.ts'

@@ -1,4 +1,5 @@
-import { encodeCommand, FirebreakError } from '@firebreak/core'
+import { FirebreakError } from '@firebreak/core'
+import { encodeCommand } from '@firebreak/core/resp'
 import { CaptureReader, RdbParser } from '@firebreak/find'
 import { parseMonitorLine } from '../../../packages/find/src/monitor/monitor-line.ts'
 import { finFlag, ipPacket, pcap, pcapng, synFlag } from '../../../packages/find/src/testing/packets.ts'

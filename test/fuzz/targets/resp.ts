@@ -1,16 +1,7 @@
 import { inspect, isDeepStrictEqual } from 'node:util'
-import {
-  BufferArgs,
-  commandOfArgs,
-  encodeCommand,
-  encodeReply,
-  FirebreakError,
-  forEachKey,
-  MapReply,
-  ReplyDecoder,
-  ReplyScanner,
-  RequestParser,
-} from '@firebreak/core'
+import { FirebreakError } from '@firebreak/core'
+import { BufferArgs, commandOfArgs, forEachKey } from '@firebreak/core/commands'
+import { encodeCommand, encodeReply, MapReply, ReplyDecoder, ReplyScanner, RequestParser } from '@firebreak/core/resp'
 import { chunksOf } from '../random.ts'
 import { type FuzzTarget, LawBroken } from '../target.ts'
 

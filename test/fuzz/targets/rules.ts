@@ -1,4 +1,4 @@
-import { compileLinearRegex, compilePattern, parseRule, RuleSet } from '@firebreak/core'
+import { compileLinearRegex, compilePattern, parseRule, RuleSet } from '@firebreak/core/rules'
 import { type FuzzTarget, LawBroken } from '../target.ts'
 
 const json = (value: unknown) => Buffer.from(JSON.stringify(value))

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseRedisUrls } from '@firebreak/core'
+import { parseRedisUrls } from '@firebreak/core/resp'
 import { readRules, readTokens, resolveHubConfig } from '@firebreak/hub'
 import { type FuzzTarget, LawBroken } from '../target.ts'
 

@@ -59,6 +59,7 @@ const jobs = {
   references: () => source('test/references/write.ts', rest),
   chaos: () => source('test/chaos/run-chaos.ts', rest),
   simulate: () => source('test/simulation/main.ts', rest),
+  fuzz: () => run(node, ['--max-old-space-size=256', ...fromSource, join(root, 'test/fuzz/main.ts'), ...rest]),
   check: () => inOrder(lint, typecheck),
   test: () => {
     ensureServers()

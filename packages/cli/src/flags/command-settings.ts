@@ -46,9 +46,11 @@ export function parseSettingFlags(table: SettingTable, args: readonly string[]):
 /** Reads a YAML or JSON file that a setting names. */
 export function readSettingFile(place: string, path: string): unknown {
   try {
-    return parseYaml(readFileSync(path, 'utf8'))
+    // Its warnings go to stderr; they and its errors quote the line, which may hold a password.
+    return parseYaml(readFileSync(path, 'utf8'), { logLevel: 'error' })
   } catch (cause) {
-    throw new UsageError(`${place}: ${path} cannot be read: ${(cause as Error).message}`, { cause })
+    const reason = (cause as Error).message.split('\n')[0]!.replace(/:$/, '')
+    throw new UsageError(`${place}: ${path} cannot be read: ${reason}`)
   }
 }
 

@@ -180,3 +180,12 @@ test('a request whose end no offset can say is refused before it is there', () =
   parser.reset()
   expect(() => parse(header(2 ** 31))).toThrow('too big request')
 })
+
+test.each(['*', '*1\r\n$'])('a count that comes byte by byte behind %j costs its length, not its square', (head) => {
+  const bytes = Buffer.from(head + '1'.repeat(60_000))
+  const parser = new RequestParser()
+  const before = process.cpuUsage()
+  for (let end = 1; end <= bytes.length; end++) if (parser.parse(bytes, 0, end) !== 0) expect.fail(`whole at ${end}`)
+  const { user } = process.cpuUsage(before)
+  expect(user / 1000).toBeLessThan(1000)
+})

@@ -42,6 +42,8 @@ export class RequestParser {
   #read = 0
   #missing = 0
   #number = 0
+  /** How far an unfinished line with a count was searched for its end, from the start of the request. */
+  #looked = 0
 
   constructor(options: RequestParserOptions = {}) {
     this.#maxBulkBytes = checkedBound('maxBulkBytes', options.maxBulkBytes ?? 512 * 1024 * 1024)
@@ -91,6 +93,7 @@ export class RequestParser {
     if (start >= end) return 0
     const requestEnd = buffer[start] === marker.array ? this.#multibulk(buffer, end) : this.#inline(buffer, start, end)
     if (requestEnd !== 0) {
+      this.#looked = 0
       this.#expected = -1
       this.#read = 0
     }
@@ -99,6 +102,7 @@ export class RequestParser {
 
   /** Forgets an incomplete request. */
   reset(): void {
+    this.#looked = 0
     this.#expected = -1
     this.#read = 0
     this.#length = 0
@@ -155,17 +159,22 @@ export class RequestParser {
         digit = buffer[++stop]! - 0x30
       }
       if (buffer[stop] === carriageReturn) {
+        this.#looked = 0
         this.#number = number
         return stop
       }
     }
     if (buffer[start] === carriageReturn) stop = start
+    // What was looked at before is not looked at again: a line that comes byte by byte would cost its length squared.
+    stop = Math.max(stop, this.#base + this.#looked)
     while (stop < end && buffer[stop] !== carriageReturn && buffer[stop] !== 0) stop++
     if (stop === end || buffer[stop] === 0) {
+      this.#looked = stop - this.#base
       this.#endless(start, end, what)
       return -1
     }
     if (stop + 1 >= end) return -1
+    this.#looked = 0
     this.#number = strictWholeNumberOf(buffer, start + 1, stop)
     return stop
   }

@@ -21,10 +21,13 @@ export class FieldReader {
   readonly #path: string
   readonly #failure: FieldFailure
   readonly #asked = new Set<string>()
+  readonly #hidesValues: boolean
 
-  constructor(value: unknown, path: string, failure: FieldFailure, what = 'an object') {
+  /** With `hidesValues` no error repeats what was given, for files of secrets: one may stand in any field. */
+  constructor(value: unknown, path: string, failure: FieldFailure, what = 'an object', hidesValues = false) {
+    this.#hidesValues = hidesValues
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-      throw failure(path, `${path === '' ? 'this' : path} is ${describeValue(value)}; it must be ${what}`)
+      throw failure(path, `${path === '' ? 'this' : path} ${this.#given(value)}must be ${what}`)
     }
     this.#fields = value as Record<string, unknown>
     this.#path = path
@@ -110,13 +113,21 @@ export class FieldReader {
     for (const name of Object.keys(this.#fields)) {
       if (this.#asked.has(name)) continue
       const close = didYouMean(name, this.#asked)
+      if (this.#hidesValues && close === undefined) {
+        const place = this.#path === '' ? 'a field' : `a field of ${this.#path}`
+        throw this.#failure(this.#path, `${place} is not known; known are ${[...this.#asked].join(', ')}`)
+      }
       this.fail(name, `there is no field ${this.at(name)}${close === undefined ? '' : `; did you mean ${close}?`}`)
     }
   }
 
   #refuse(name: string, value: unknown, expected: string, close?: string): never {
     const hint = close === undefined ? '' : `; did you mean ${close}?`
-    this.fail(name, `${this.at(name)} is ${describeValue(value)}; it must be ${expected}${hint}`)
+    this.fail(name, `${this.at(name)} ${this.#given(value)}must be ${expected}${hint}`)
+  }
+
+  #given(value: unknown): string {
+    return this.#hidesValues ? '' : `is ${describeValue(value)}; it `
   }
 }
 

@@ -1,3 +1,4 @@
+import type { CodePointSet } from './code-point-set.ts'
 import { compileRegex, type RegexProgram } from './regex-program.ts'
 
 /**
@@ -12,6 +13,9 @@ import { compileRegex, type RegexProgram } from './regex-program.ts'
  * - `^` is passed only while the very first set is made, `$` only when the text has ended;
  * - at most `maxDfaStates` are remembered; when they are too many all are forgotten, and the walk goes on. A pattern made
  *   to defeat the cache costs states × characters, still linear in the text.
+ *
+ * The cost has a bound by construction: an expression has at most `maxRegexStates` states, and a character costs at most
+ * 8 steps for each of them (one to read, and two walks along edges that read nothing, of which a state has two at most).
  *
  * Price: no captures, no backreferences, no look-around: only whether it matches.
  */
@@ -29,10 +33,11 @@ interface DfaState {
 
 /** Compiles an expression to a test of texts; throws `RegexError`. */
 export function compileLinearRegex(regex: string): (text: string) => boolean {
-  return new LinearRegex(compileRegex(regex)).test
+  return new LinearRegex(regex).test
 }
 
-class LinearRegex {
+/** A compiled expression, with what it has cost. */
+export class LinearRegex {
   readonly #program: RegexProgram
   readonly #boundaries: Uint32Array
   readonly #asciiClasses: Uint16Array
@@ -41,20 +46,39 @@ class LinearRegex {
   readonly #cache = new Map<string, DfaState>()
   readonly #visited: Uint32Array
   #visit = 0
+  #steps = 0
   #start: DfaState
 
-  constructor(program: RegexProgram) {
+  /** Throws `RegexError`. */
+  constructor(regex: string) {
+    const program = compileRegex(regex)
     this.#program = program
     this.#boundaries = classBoundaries(program)
     this.#asciiClasses = Uint16Array.from({ length: 128 }, (_, code) => classOf(this.#boundaries, code))
+    // A set that is repeated is one object: what it takes is found once.
+    const known = new Map<CodePointSet, Uint8Array>()
     this.#accepts = program.states.map((state) => {
       if (state.kind !== 'set') return undefined
-      return Uint8Array.from(this.#boundaries, (from) =>
-        Number(state.set.some(([low, high]) => from >= low && from <= high)),
-      )
+      let accepts = known.get(state.set)
+      if (accepts === undefined) {
+        accepts = Uint8Array.from(this.#boundaries, (from) =>
+          Number(state.set.some(([low, high]) => from >= low && from <= high)),
+        )
+        known.set(state.set, accepts)
+      }
+      return accepts
     })
     this.#visited = new Uint32Array(program.states.length)
     this.#start = this.#makeState([program.first], true)
+  }
+
+  get stateCount(): number {
+    return this.#program.states.length
+  }
+
+  /** States that were looked at so far; a character whose next set is remembered costs none. */
+  get steps(): number {
+    return this.#steps
   }
 
   readonly test = (text: string): boolean => {
@@ -78,6 +102,7 @@ class LinearRegex {
   #step(state: DfaState, klass: number): DfaState {
     const { states, first } = this.#program
     const reached: number[] = [first]
+    this.#steps += state.members.length
     for (const member of state.members) {
       const current = states[member]!
       if (current.kind === 'set' && this.#accepts[member]![klass] === 1) reached.push(current.next)
@@ -114,6 +139,7 @@ class LinearRegex {
     const members: number[] = []
     const open = [...seeds]
     for (let index = open.pop(); index !== undefined; index = open.pop()) {
+      this.#steps++
       if (this.#visited[index] === visit) continue
       this.#visited[index] = visit
       const state = states[index]!

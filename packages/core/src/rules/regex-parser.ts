@@ -10,7 +10,10 @@ export type RegexNode =
   | { readonly kind: 'choice'; readonly options: readonly RegexNode[] }
   | { readonly kind: 'repeat'; readonly node: RegexNode; readonly min: number; readonly max: number }
 
-const maxRepeat = 1000
+/** Longer expressions are refused unread: classes are compared with each other, which costs their length squared. */
+export const maxRegexLength = 1000
+/** The largest n and m of {n,m}, which is written out. */
+export const maxRegexRepeat = 250
 const maxDepth = 100
 const syntaxCharacters = '^$\\.*+?()[]{}|/'
 const controls: Readonly<Record<string, number>> = { t: 9, n: 10, v: 11, f: 12, r: 13, 0: 0 }
@@ -34,6 +37,9 @@ class RegexParser {
   }
 
   parse(): RegexNode {
+    if (this.#text.length > maxRegexLength) {
+      this.#fail(`it has ${this.#text.length} characters; at most ${maxRegexLength} are allowed`, maxRegexLength)
+    }
     const node = this.#choice()
     if (this.#at < this.#text.length) this.#fail('")" without "("')
     return node
@@ -127,8 +133,8 @@ class RegexParser {
       const min = Number(match[1])
       const max = match[2] === undefined ? min : match[3] === '' ? Number.POSITIVE_INFINITY : Number(match[3])
       if (max < min) this.#fail(`{${min},${max}} has its numbers in the wrong order`, start)
-      if (min > maxRepeat || (max > maxRepeat && max !== Number.POSITIVE_INFINITY)) {
-        this.#fail(`a repetition may be at most ${maxRepeat}`, start)
+      if (min > maxRegexRepeat || (max > maxRegexRepeat && max !== Number.POSITIVE_INFINITY)) {
+        this.#fail(`a repetition may be at most ${maxRegexRepeat}`, start)
       }
       bounds = { min, max }
     } else return undefined

@@ -15,15 +15,18 @@ export interface RegexProgram {
   readonly first: number
 }
 
-/** An expression may not unfold ({n,m} is written out) to more states than this. */
-const maxStates = 5000
+/** An expression may not unfold ({n,m} is written out) to more states than this: a key costs states × characters. */
+export const maxRegexStates = 500
 
 /** Compiles an expression; throws `RegexError`. */
 export function compileRegex(regex: string): RegexProgram {
   const states: RegexState[] = [{ kind: 'match' }]
 
   const add = (state: RegexState): number => {
-    if (states.length >= maxStates) throw new RegexError(regex, 0, `it unfolds to more than ${maxStates} states`)
+    if (states.length >= maxRegexStates) {
+      const reason = `it unfolds to more than ${maxRegexStates} states, by which each character of a key is paid`
+      throw new RegexError(regex, 0, `${reason}; repeat less ({n,m} counts m times), or use a prefix or a glob`)
+    }
     states.push(state)
     return states.length - 1
   }

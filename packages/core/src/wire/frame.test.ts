@@ -43,3 +43,14 @@ test('bytes that are no frame give an error that says why', () => {
     }),
   )
 })
+
+test('a value is a copy also where the message is a Buffer', () => {
+  const items = [{ key: 'k', value: Uint8Array.from([1, 2]) }]
+  const message = Buffer.from(
+    encodeInvalidation({ sequence: 1, redisClusterId: 'main', database: 0, kind: 'keys', items }),
+  )
+  const [item] = decodeInvalidation(decodeFrame(message)).items
+  message.fill(0)
+  expect(item!.value).toEqual(Uint8Array.from([1, 2]))
+  expect(item!.value!.buffer.byteLength).toBe(2)
+})

@@ -40,7 +40,8 @@ export function decodeInvalidation(frame: Frame): Invalidation {
     const flags = reader.varint()
     // What a flag that is not known brings with it has no length here: the rest cannot be read.
     if (flags > 3) throw new FrameError(`an invalidate frame has flags ${flags}, of a later version`)
-    const value = flags & 1 ? reader.view().slice() : undefined
+    // A copy: `slice` of a `Buffer` is a view, and a small value would keep its whole message in memory.
+    const value = flags & 1 ? new Uint8Array(reader.view()) : undefined
     const ttlMs = flags & 2 ? reader.varint() : undefined
     items.push({ key, ...(value !== undefined && { value }), ...(ttlMs !== undefined && { ttlMs }) })
   }

@@ -14,10 +14,10 @@ const failure = (field: string, message: string) => new HubConfigError(field, me
  * `certificate` beside its token or instead of it. Others than its owner and group must not be able to read the file.
  */
 export function readTokens(path: string): HubTokens {
-  const reader = new FieldReader(readYaml(path), '', failure, 'an object with apps and people')
+  const reader = new FieldReader(readYaml(path), '', failure, 'an object with apps and people', true)
   const items = <Item>(field: string, read: (fields: FieldReader) => Item): Item[] =>
     (reader.list(field) ?? []).map((item, index) => {
-      const fields = new FieldReader(item, `${field}[${index}]`, failure)
+      const fields = new FieldReader(item, `${field}[${index}]`, failure, 'an object', true)
       const result = read(fields)
       fields.end()
       return result
@@ -64,11 +64,12 @@ function readYaml(path: string): unknown {
     text = readFileSync(path, 'utf8')
     const problem = privateFileProblem(path)
     if (problem !== undefined) throw failure('tokensFile', `tokensFile: ${problem}`)
-    return parseYaml(text) as unknown
+    // Its warnings go to stderr and quote the line, and with it a token.
+    return parseYaml(text, { logLevel: 'error' }) as unknown
   } catch (cause) {
     if (cause instanceof HubConfigError) throw cause
     // A parser's message may quote the line, and with it a token: only its first sentence is told.
     const reason = (cause as Error).message.split(' at line ')[0]
-    throw new HubConfigError('tokensFile', `tokensFile: ${path} cannot be read: ${reason}`, { cause })
+    throw new HubConfigError('tokensFile', `tokensFile: ${path} cannot be read: ${reason}`)
   }
 }

@@ -2,7 +2,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ResolvedSettings } from '@firebreak/core/settings'
 import { temporaryFolder } from '@firebreak/testkit'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+import { readTokens } from '../access/tokens-file.ts'
 import { HubConfigError } from '../errors.ts'
 import { resolveHubConfig } from './resolve-hub-config.ts'
 
@@ -195,4 +196,39 @@ watchers:
   ])
   const binlog = options.watchers!.find(({ kind }) => kind === 'binlog')
   expect(binlog?.kind === 'binlog' && [...binlog.mapping.keys()]).toEqual(['shop.product'])
+})
+
+test('neither an error nor a warning about a YAML file quotes its lines, which hold secrets', () => {
+  const warned = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+  const messages: string[] = []
+  const attempt = (read: () => unknown) => {
+    try {
+      read()
+    } catch (error) {
+      expect(error).toBeInstanceOf(HubConfigError)
+      for (let cause = error as Error | undefined; cause !== undefined; cause = cause.cause as Error | undefined) {
+        messages.push(cause.message)
+      }
+    }
+  }
+  // The first is an error of YAML, the second a warning.
+  for (const line of ['secret-of-the-line: [', '- {name: a<<: *ale: viewer, token: secret-of-the-line}']) {
+    attempt(() => readTokens(file('quoted.yaml', line)))
+    attempt(() => resolveHubConfig({ flags: { config: file('quoted.yaml', line) } }))
+  }
+  for (const text of [
+    'people: [{name: a, role: secret-of-the-line}]',
+    'apps: [secret-of-the-line]',
+    'apps: secret-of-the-line',
+    'secret-of-the-line',
+    'apps: [{name: a, token: 0123456789abcdef0123456789abcdef, secret-of-the-line: 1}]',
+  ]) {
+    const before = messages.length
+    attempt(() => readTokens(file('quoted.yaml', text)))
+    expect(messages.length).toBeGreaterThan(before)
+  }
+  expect(messages.length).toBeGreaterThan(2)
+  expect(messages.filter((message) => message.includes('secret-of-the-line'))).toEqual([])
+  expect(warned).not.toHaveBeenCalled()
+  warned.mockRestore()
 })

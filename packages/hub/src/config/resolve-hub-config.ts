@@ -81,8 +81,10 @@ function readSecret(place: string, path: string): string {
 
 function readYaml(field: string, path: string): unknown {
   try {
-    return parseYaml(readFileSync(path, 'utf8')) as unknown
+    // Its warnings go to stderr; they and its errors quote the line, which may hold a password.
+    return parseYaml(readFileSync(path, 'utf8'), { logLevel: 'error' }) as unknown
   } catch (cause) {
-    throw new HubConfigError(field, `${field}: ${path} cannot be read: ${(cause as Error).message}`, { cause })
+    const reason = (cause as Error).message.split('\n')[0]!.replace(/:$/, '')
+    throw new HubConfigError(field, `${field}: ${path} cannot be read: ${reason}`)
   }
 }

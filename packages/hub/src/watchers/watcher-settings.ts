@@ -191,7 +191,7 @@ function readMapping(fields: FieldReader): RowMapping {
   if (given === undefined) throw failure(fields.at('mappingFile'), `${fields.at('mappingFile')} is missing`)
   try {
     if (given === 'mapping') return parseRowMapping(fields.raw('mapping'))
-    return parseRowMapping(parseYaml(readFileSync(required(fields, 'mappingFile'), 'utf8')))
+    return parseRowMapping(parseYaml(readFileSync(required(fields, 'mappingFile'), 'utf8'), { logLevel: 'error' }))
   } catch (cause) {
     throw new HubConfigError(fields.at(given), `${fields.at(given)}: ${(cause as Error).message}`, { cause })
   }

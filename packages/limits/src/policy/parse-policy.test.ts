@@ -93,6 +93,11 @@ rules:
   expect(policy.rules[0]!.conditions.map(({ op }) => op)).toEqual(['is', 'any', 'notIn'])
 })
 
+// Each line is nine times the one before: some hundred bytes that would unfold to gigabytes.
+const aliases = [...'bcdefghij']
+  .map((name, index) => `  - &${name} [${Array(9).fill(`*${'abcdefghij'[index]}`).join(', ')}]\n`)
+  .join('')
+
 test.each([
   ['[rules]\n\nrule : [count] [a=+] [time=1]', ':3: a rule is'],
   ['[rules]\nrule : [often] [a=+] [time=1; count=1] [result=2; return=1]', ':2: "often" is no method'],
@@ -112,6 +117,7 @@ test.each([
   ['[dicts]\nd : nowhere.dat', ':2: the dict file nowhere.dat cannot be read'],
   ['rules:\n  - return: 1\n    method: count\n    when: { a: x }\n    result: 2', ':2: count is missing'],
   ['rules:\n  - return: 1\n   bad', ':3: '],
+  [`rules:\n  - &a [x, x]\n${aliases}`, ':1: Excessive alias count'],
   ['timeZone: UTC\nrulez: []', ':2: "rulez" is not known here'],
 ])('%j is refused with file:line', (text, message) => {
   expect(() => parsePolicy(text, 'conf/p.conf')).toThrow(new RegExp(`^conf/p\\.conf${escaped(message)}`))

@@ -64,7 +64,6 @@ export function parsePolicyDocument(text: string, file = 'policy', readText: Rea
   const problem = document.errors[0]
   if (problem !== undefined) throw new PolicyError(file, problem.linePos?.[0].line, problem.message.split('\n')[0]!)
   if (!isMap(document.contents)) throw new PolicyError(file, 1, 'a policy is a map with rules')
-  const root = document.toJS() as Record<string, unknown>
   const at = <T>(path: (string | number)[], read: () => T): T => {
     try {
       return read()
@@ -72,6 +71,8 @@ export function parsePolicyDocument(text: string, file = 'policy', readText: Rea
       throw new PolicyError(file, lineOf(...path), (error as Error).message)
     }
   }
+  // Aliases that unfold to too much are refused here.
+  const root = at([], () => document.toJS() as Record<string, unknown>)
   for (const name of Object.keys(root)) {
     at([name], () => requireKnown(name, ['timeZone', 'dicts', 'rules', 'results']))
   }

@@ -62,3 +62,13 @@ test('what may change everything is a flush', () => {
 test('what changes nothing is passed over', () => {
   expect(changesOf(['PING'], ['REPLCONF', 'GETACK', '*'], ['PUBLISH', 'c', 'm'], ['SCRIPT', 'LOAD', 'x'])).toEqual([])
 })
+
+test('a value is a copy also where the arguments are Buffers', () => {
+  const changes: Change[] = []
+  const reader = new ChangeReader(16, (change) => changes.push(change))
+  const value = Buffer.from('old')
+  reader.read([Buffer.from('SET'), Buffer.from('k'), value])
+  value.fill(0)
+  const [change] = changes
+  expect(change?.kind === 'keys' && change.keys[0]!.value).toEqual(new TextEncoder().encode('old'))
+})

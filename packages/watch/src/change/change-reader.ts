@@ -78,7 +78,8 @@ export class ChangeReader {
     if (name === 'MOVE' || (name === 'COPY' && args.length > 3)) this.#flush(-1, `${name} to another database`)
     if (keys.length === 0) return
     if (name === 'SET' && args.length === 3 && args[2]!.length <= this.#maxValueBytes) {
-      keys[0] = { key: keys[0]!.key, value: args[2]!.slice() }
+      // A copy: `slice` of a `Buffer` is a view of bytes that may be reused.
+      keys[0] = { key: keys[0]!.key, value: new Uint8Array(args[2]!) }
     }
     if (this.#transaction !== undefined) this.#transaction.push(...keys)
     else this.#emit({ kind: 'keys', database: this.#database, keys })

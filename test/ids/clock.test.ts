@@ -131,8 +131,8 @@ describe('a starting node', () => {
     const first = await startIds(args, { folder })
     await first.child.stop()
     for (const place of [folder, temporaryFolder('ids')]) {
-      // Far more than a start may take on a busy machine: else its clock would be past the mark by then.
-      const refused = spawnIds(args, { folder: place, clock: new FakedClock(-600_000) })
+      // More than a start may take on a busy machine, else its clock would be past the mark by then; less than abandonAfterMs.
+      const refused = spawnIds(args, { folder: place, clock: new FakedClock(-240_000) })
       expect(await refused.exited).toBe(1)
       expect(refused.output()).toContain('alarm FB_IDS_CLOCK_REFUSED')
     }

@@ -101,7 +101,8 @@ function checkChanges({ hubs, store, hasStoreLost, hasHubDied }: Fleet, person: 
   if (twice !== undefined) throw new BrokenLaw('audited', `the audit has twice: ${twice}`)
   const made = audit.some(({ after }) => (after as Rule | null)?.levels?.[0]?.enter === inForce)
   if (rule !== undefined && !made) throw new BrokenLaw('audited', `rule person has ${inForce}, and no audit entry`)
-  const events = listOf(store, 'history').map((event) => JSON.stringify(event))
+  // Alarms are each hub's own: two hubs that start while the store is away say the same at the same moment.
+  const events = listOf(store, 'history').flatMap((event) => (event['kind'] === 'alarm' ? [] : [JSON.stringify(event)]))
   const doubled = events.find((event, index) => events.indexOf(event) !== index)
   if (doubled !== undefined) throw new BrokenLaw('history', `the history has twice: ${doubled}`)
 }

@@ -29,7 +29,7 @@ export const laws = {
   },
   unharmed: {
     guide: 'client.md',
-    sentence: 'No Redis call fails or waits because of it.',
+    sentence: 'No Redis call fails or waits because of Firebreak.',
   },
   limited: {
     guide: 'hub.md',
@@ -76,7 +76,7 @@ export const laws = {
   },
   bounded: {
     guide: 'client.md',
-    sentence: 'one link to a hub, one table.',
+    sentence: 'one connection to a hub, one table.',
   },
 } as const satisfies Record<string, Law>
 

@@ -214,3 +214,13 @@ test('other rooms add services behind the same checks', async () => {
   const foreign = await fetch(`${hub.url}/v1/room`, { headers: { origin: 'http://evil.example' } })
   expect(foreign.status).toBe(403)
 })
+
+test('who does not answer a goodbye does not hold up the end of a hub', async () => {
+  const hub = await hubWith()
+  const browser = new WebSocket(`${hub.url.replace('http', 'ws')}/v1/live`)
+  await new Promise((resolve) => browser.once('message', resolve))
+  // It reads nothing any more, as one without a network: ws itself would wait for half a minute.
+  browser.pause()
+  await hub.close()
+  browser.terminate()
+}, 15_000)

@@ -62,6 +62,9 @@ export interface HubServerOptions {
   readonly exports: OtlpExporter['counts'] | undefined
 }
 
+/** Who does not answer a goodbye, a browser without a network for one, is not waited for longer than `closeTimeout`. */
+const socketOptions = { noServer: true, handleProtocols: chooseProtocol, closeTimeout: 2000 }
+
 /** HTTP and WebSocket around a `HubCore`. */
 export class HubServer {
   readonly app: FastifyInstance
@@ -74,7 +77,7 @@ export class HubServer {
   // One frame a message; larger ones are the collector's to refuse, so that the sensor hears why and stays connected.
   readonly #sockets: WebSocketServer
   // A console only listens.
-  readonly #liveSockets = new WebSocketServer({ noServer: true, maxPayload: 4096, handleProtocols: chooseProtocol })
+  readonly #liveSockets = new WebSocketServer({ ...socketOptions, maxPayload: 4096 })
   #isDraining = false
 
   constructor(core: HubCore, options: HubServerOptions) {
@@ -91,7 +94,7 @@ export class HubServer {
     })
     this.#live = new LiveSockets(this.#views, core.delivery, core.options.runtime)
     const maxPayload = Math.max(16 * 1024 * 1024, core.options.maxReportBytes * 2)
-    this.#sockets = new WebSocketServer({ noServer: true, maxPayload, handleProtocols: chooseProtocol })
+    this.#sockets = new WebSocketServer({ ...socketOptions, maxPayload })
     const tls = options.tls && {
       https: {
         ...httpServerOptions(options.connections),

@@ -15,6 +15,7 @@ export const link = signal<'connecting' | 'live' | 'lost'>('connecting')
 const silenceMs = 5000
 /** With this code the hub ends the connection of somebody whose session is over. */
 const signInAgain = 4003
+const noCode = 1006
 
 /** Listens to the hub's live WebSocket and comes back by itself whenever it is lost. */
 export function connectLive(): void {
@@ -22,22 +23,29 @@ export function connectLive(): void {
   url.protocol = location.protocol === 'https:' ? 'wss:' : 'ws:'
   const socket = new WebSocket(url)
   let isHeard = false
-  let timer = setTimeout(() => socket.close(), silenceMs)
-  socket.onmessage = (event) => {
+  const ended = (code: number) => {
     clearTimeout(timer)
-    timer = setTimeout(() => socket.close(), silenceMs)
-    isHeard = true
-    overview.value = JSON.parse(String(event.data)) as Overview
-    heardAt.value = Date.now()
-    link.value = 'live'
-  }
-  socket.onclose = ({ code }) => {
-    clearTimeout(timer)
+    socket.onmessage = socket.onclose = null
     if (link.value === 'live') link.value = 'lost'
     // A browser does not tell why a WebSocket was refused; the API does.
     if (!isHeard || code === signInAgain) call('GET', '/v1/overview').catch(() => {})
     setTimeout(connectLive, 1000)
   }
+  // Closing a silent connection takes the browser a minute: nobody waits for that.
+  const silent = () => {
+    socket.close()
+    ended(noCode)
+  }
+  let timer = setTimeout(silent, silenceMs)
+  socket.onmessage = (event) => {
+    clearTimeout(timer)
+    timer = setTimeout(silent, silenceMs)
+    isHeard = true
+    overview.value = JSON.parse(String(event.data)) as Overview
+    heardAt.value = Date.now()
+    link.value = 'live'
+  }
+  socket.onclose = ({ code }) => ended(code)
 }
 
 // Whoever signs in next, or nobody, must not see the figures of who was here before.

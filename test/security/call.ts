@@ -1,10 +1,20 @@
 import { type IncomingHttpHeaders, request } from 'node:http'
+import type { AlarmView, AuditEntry, HistoryEvent, HostView, Overview } from '@firebreak/core'
 import { startSource } from '@firebreak/testkit'
+
+/** What the hub's calls answer, as far as these tests look at it; each has the fields of its own call. */
+interface AnswerBody extends Overview {
+  readonly code: string
+  readonly csrf: string
+  readonly hosts: readonly HostView[]
+  readonly alarms: readonly AlarmView[]
+  readonly entries: readonly AuditEntry[]
+  readonly events: readonly HistoryEvent[]
+}
 
 export interface Answer {
   readonly status: number
-  // biome-ignore lint/suspicious/noExplicitAny: tests look at answers of many shapes
-  readonly body: any
+  readonly body: AnswerBody
   readonly headers: IncomingHttpHeaders
 }
 

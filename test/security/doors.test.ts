@@ -113,7 +113,7 @@ test('over NATS a report counts only where an app token signed it, and only for 
   const ingest = async () => (await call(hub.ports.http, 'GET', '/v1/overview', bearer(vic.token))).body.ingest
   await waitFor(async () => (await ingest()).refused.scope === 4 && (await ingest()).trackedKeys === 1)
   const { hosts } = (await call(hub.ports.http, 'GET', '/v1/hosts', bearer(vic.token))).body
-  expect(hosts.map(({ serviceId }: { serviceId: string }) => serviceId)).toEqual(['shop'])
+  expect(hosts.map(({ serviceId }) => serviceId)).toEqual(['shop'])
 })
 
 describe('people', () => {

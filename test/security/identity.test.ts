@@ -77,7 +77,7 @@ describe.each(['sqlite', 'redis'] as const)('tokens in a store on %s', (kind) =>
     const overview = (await call(port, 'GET', '/v1/overview', bearer(admin))).body
     expect(overview.ingest.refused.scope).toBe(3)
     const { hosts } = (await call(port, 'GET', '/v1/hosts', bearer(admin))).body
-    expect(hosts.map(({ serviceId }: { serviceId: string }) => serviceId).sort()).toEqual(['cart-eu', 'shop'])
+    expect(hosts.map(({ serviceId }) => serviceId).sort()).toEqual(['cart-eu', 'shop'])
 
     const http = (service: string, cluster: string) =>
       call(port, 'POST', '/v1/reports', bearer(token), textReport(service, cluster))
@@ -123,7 +123,7 @@ describe.each(['sqlite', 'redis'] as const)('tokens in a store on %s', (kind) =>
   test('nothing in the store opens the hub, and every change is in the audit', async () => {
     const token = await create('kept', ['shop'], ['*'])
     const { entries } = (await call(hub.ports.http, 'GET', '/v1/audit', bearer(admin))).body
-    expect(entries.map(({ what }: { what: string }) => what)).toContain('create token kept')
+    expect(entries.map(({ what }) => what)).toContain('create token kept')
     const files =
       kind === 'sqlite'
         ? readdirSync(dataFolder).map((name) => readFileSync(join(dataFolder, name), 'latin1'))

@@ -99,7 +99,7 @@ test.each([
     lie(liar)
     await waitFor(() => liar.closed === '1008 over its bounds')
     const { alarms } = await ask('/v1/alarms')
-    const alarm = alarms.find(({ id }: { id: string }) => id === `sensor:shop/host-1/liar-${what}`)
+    const alarm = alarms.find(({ id }: { id: string }) => id === `sensor:shop/host-1/liar-${what}`)!
     expect(alarm.cause).toContain(bound)
     expect(alarm.retry).toContain(`firebreak hosts bar shop/host-1/liar-${what}`)
     expect((await open(`liar-${what}`)).closed).toBe('1008 over its bounds')

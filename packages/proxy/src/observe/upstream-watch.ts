@@ -17,7 +17,7 @@ interface Question {
   readonly sinceMs: number
 }
 
-/** A node that does not answer is asked again after so long. */
+/** How long after no answer a node is asked again. */
 const awayMs = 1000
 /** A node that nobody is connected to. */
 const unusedMs = 5000
@@ -28,10 +28,9 @@ const ping = encodeCommand(['PING'])
 
 /**
  * Asks nodes whether they are there, over a short connection of its own: at the start, when a connection was lost or
- * could not be made, every second while one does not answer or a shared
- * connection owes a reply for long, and now and then where nobody is connected. That alone
- * decides who is up: a server may well close a connection and a client may show a wrong password. Whatever a node
- * answers it is up, but for LOADING and for a refusal of the proxy's own user.
+ * could not be made, every second while one does not answer or a shared connection has owed a reply for long, and now
+ * and then where nobody is connected. That alone decides who is up: a server may well close a connection, and a client
+ * may show a wrong password. Whatever a node answers, it is up, except for LOADING and a refusal of the proxy's own user.
  *
  * Told are the first failure and the return, nothing between.
  */

@@ -2,10 +2,11 @@ import { protect, shieldOf, unprotect } from '@firebreak/client'
 import { startRedis, startSource, waitFor } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { Bench, interleaved, isQuick, median, medianRatio, rounds, say } from './harness/bench.ts'
+import { workMs } from './harness/work-time.ts'
 
 /**
- * What `protect()` costs while nothing is hot, and what a hot key's GET gains, both against bare ioredis on the same
- * server in the same process, turn by turn.
+ * What `protect()` costs while nothing is hot, what it costs cold keys while another is hot, and what a hot key's GET gains,
+ * all against bare ioredis on the same server in the same process, turn by turn.
  */
 const concurrency = 100
 const keyCount = 1000
@@ -29,9 +30,9 @@ async function perCpuSecond(redis: Redis, total: number, key: (index: number) =>
 
 /** Commands per second of wall time. */
 async function perSecond(redis: Redis, total: number, key: (index: number) => string): Promise<number> {
-  const before = performance.now()
+  const before = workMs()
   await run(redis, total, key)
-  return (total / (performance.now() - before)) * 1000
+  return (total / (workMs() - before)) * 1000
 }
 
 const bench = new Bench('client')
@@ -72,6 +73,20 @@ await waitFor(async () => {
   await guarded.get('product:0')
   return hub.output().includes('serving')
 })
+say('cold: GET over 999 other keys, beside the hot one')
+const besides = (index: number) => keys[1 + (index % (keyCount - 1))]!
+for (let round = 0; round < 8; round++) for (const redis of [bare, guarded]) await run(redis, coldTotal, besides)
+const besideSpeeds = await interleaved(rounds(150, 400), {
+  bare: () => perCpuSecond(bare, coldTotal, besides),
+  guarded: () => perCpuSecond(guarded, coldTotal, besides),
+})
+bench.report({
+  id: 'cold-beside-hot-vs-bare',
+  ratio: medianRatio(besideSpeeds.guarded, besideSpeeds.bare),
+  of: 'commands per CPU second through protect(), another key hot',
+  to: 'bare ioredis',
+})
+
 const hot = () => 'product:0'
 const hotTotal = rounds(200_000, 1_000_000)
 await run(guarded, hotTotal, hot)
@@ -96,9 +111,9 @@ const sendPath = (redis: Redis, total: number) => {
   return Promise.all(Array.from({ length: concurrency }, worker))
 }
 const sendPathSpeed = async (redis: Redis, total: number) => {
-  const before = performance.now()
+  const before = workMs()
   await sendPath(redis, total)
-  return (total / (performance.now() - before)) * 1000
+  return (total / (workMs() - before)) * 1000
 }
 const sendSpeeds = await interleaved(rounds(5, 15), {
   bare: () => sendPathSpeed(bare, coldTotal * 4),

@@ -22,6 +22,8 @@ if (existsSync(config)) {
     statSync(config).mtimeMs,
   )
   if (!existsSync(built) || statSync(built).mtimeMs < sources) {
+    // A build started by a test would otherwise get the development runtime.
+    process.env.NODE_ENV = 'production'
     const { build } = await import('vite')
     await build({ root: join(room, 'src', 'page'), configFile: config, logLevel: 'error' })
   }

@@ -16,7 +16,10 @@ const fromSource = ['--disable-warning=ExperimentalWarning', '--conditions=fireb
 function run(program, args, env = {}) {
   return new Promise((resolve) => {
     const path = `${join(node, '..')}:${process.env.PATH}`
-    const child = spawn(program, args, { stdio: 'inherit', cwd: root, env: { ...process.env, PATH: path, ...env } })
+    // Stripping types and compiling is most of a short process' work, and our tests start hundreds of them.
+    const NODE_COMPILE_CACHE = process.env.NODE_COMPILE_CACHE ?? join(root, 'node_modules', '.cache', 'compile')
+    const environment = { ...process.env, NODE_COMPILE_CACHE, PATH: path, ...env }
+    const child = spawn(program, args, { stdio: 'inherit', cwd: root, env: environment })
     // The terminal sends Ctrl-C to the whole group; a supervisor sends SIGTERM to us alone.
     for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
     process.on('SIGINT', () => {})
@@ -54,9 +57,12 @@ const jobs = {
   demo: () => source('examples/flash-sale/src/demo.ts', rest),
   build: () => inOrder(typecheck, assets, consolePage),
   pack: () => inOrder(typecheck, assets, consolePage, () => run(node, [join(root, 'scripts/pack.mjs'), ...rest])),
+  docs: () => run(node, [join(root, 'scripts/docs/build.mjs'), ...rest]),
+  release: () => run(node, [join(root, 'scripts/release.mjs'), ...rest]),
   suites: () => inOrder(typecheck, assets, () => source('test/suites/main.ts', rest)),
   'test:servers': () => inOrder(typecheck, assets, consolePage, () => testServers(node, rest)),
   references: () => source('test/references/write.ts', rest),
+  screenshots: () => inOrder(consolePage, () => source('test/console/screenshots.ts', rest)),
   chaos: () => source('test/chaos/run-chaos.ts', rest),
   simulate: () => source('test/simulation/main.ts', rest),
   fuzz: () => run(node, ['--max-old-space-size=256', ...fromSource, join(root, 'test/fuzz/main.ts'), ...rest]),
@@ -66,15 +72,26 @@ const jobs = {
     ensureOlderNodes()
     const full = rest.includes('--full')
     const filters = rest.filter((word) => word !== '--full')
-    const vitest = () => run(node, [bin('vitest'), 'run', ...filters], full ? { FIREBREAK_FULL: '1' } : {})
-    return inOrder(lint, typecheck, assets, consolePage, vitest)
+    const vitest = (words, env = {}) =>
+      run(node, [bin('vitest'), 'run', ...words], full ? { ...env, FIREBREAK_FULL: '1' } : env)
+    const tests =
+      filters.length > 0
+        ? [() => vitest(filters)]
+        : ['others', 'alone'].map((part) => () => vitest([], { FIREBREAK_TESTS: part }))
+    return inOrder(lint, typecheck, assets, consolePage, ...tests)
   },
   bench: () => {
     const name = rest.find((word) => !word.startsWith('-'))
+    if (name === 'all') {
+      const report = join(root, 'bench/harness/report.ts')
+      const words = rest.filter((word) => word !== name)
+      return inOrder(typecheck, assets, () => run(node, ['--expose-gc', ...fromSource, report, ...words]))
+    }
     const file = `bench/${name}.ts`
     if (name === undefined || !existsSync(join(root, file))) {
       const names = readdirSync(join(root, 'bench')).filter((entry) => entry.endsWith('.ts'))
       process.stderr.write(`usage: npm run -s bench -- NAME [--quick] [--json] [--against WORKTREE [--pairs 15]]\n`)
+      process.stderr.write(`       npm run bench -- all [--quick] [--only NAME,NAME] [--report [FILE]]\n`)
       process.stderr.write(`names: ${names.map((entry) => entry.slice(0, -3)).join(', ')}\n`)
       return 2
     }

@@ -23,7 +23,7 @@ function foldersIn(folder) {
     .map(({ name }) => join(folder, name))
 }
 
-const startsServer = /\b(startRedis|startCluster|startSentinel|redisProgram)\b/
+const startsServer = /\b(startRedis|startCluster(OfOne)?|startSentinel|redisProgram)\b/
 const imported = /(?:from\s+|import\()'(\.[^']+)'/g
 
 /** Whether a test file starts a Redis, by itself or by a file that it imports. */

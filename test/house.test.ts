@@ -10,16 +10,17 @@ const root = join(dirname(fileURLToPath(import.meta.url)), '..')
 const arrows: Record<string, readonly string[]> = {
   core: [],
   redis: ['core'],
+  centre: ['core'],
   limits: ['core', 'redis'],
   locks: ['core', 'redis'],
-  ids: ['core', 'redis'],
+  ids: ['core', 'redis', 'centre'],
   sale: ['core', 'redis', 'ids', 'limits'],
-  shield: ['core', 'redis', 'limits'],
+  shield: ['core', 'redis', 'limits', 'centre'],
   client: ['core', 'redis', 'shield'],
   proxy: ['core', 'redis', 'limits', 'shield'],
   watch: ['core'],
   find: ['core'],
-  hub: ['core', 'redis', 'limits', 'locks', 'ids', 'watch', 'find'],
+  hub: ['core', 'redis', 'limits', 'locks', 'ids', 'watch', 'find', 'centre'],
   console: ['core'],
   testkit: ['core'],
 }
@@ -162,6 +163,7 @@ const onRuntime: Record<string, readonly string[]> = {
   limits: ['local/turn-clock.ts'],
   locks: [],
   ids: [],
+  centre: [],
 }
 
 test.each(Object.keys(onRuntime))('%s takes time, timers, chance and names from its runtime', (room) => {
@@ -179,4 +181,12 @@ test.each(Object.keys(onRuntime))('%s takes time, timers, chance and names from 
     })
   }
   expect(wrong).toEqual([])
+})
+
+test('what unit tests share registers nothing with the first file that loads it: a worker loads it once for all of them', () => {
+  const wrong = rooms
+    .flatMap((room) => sourcesOf(room))
+    .filter(({ path }) => !/\.test\.tsx?$/.test(path))
+    .filter(({ path }) => /^(before|after)(All|Each)\(/m.test(readFileSync(path, 'utf8')))
+  expect(wrong.map(({ path }) => relative(root, path))).toEqual([])
 })

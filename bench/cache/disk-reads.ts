@@ -4,6 +4,7 @@ import { defaultLocalCache } from '@firebreak/core'
 import { startRedis, TestHub, temporaryFolder, waitFor } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { type Bench, interleaved, median, medianRatio, rounds, say } from '../harness/bench.ts'
+import { workMs } from '../harness/work-time.ts'
 
 const keyCount = 300
 const valueBytes = 20_000
@@ -31,9 +32,9 @@ export async function diskReads(bench: Bench): Promise<void> {
     const worker = async () => {
       while (next < reads) await redis.get(keys[(next++ * 7) % keyCount]!)
     }
-    const before = performance.now()
+    const before = workMs()
     await Promise.all(Array.from({ length: concurrency }, worker))
-    return (reads / (performance.now() - before)) * 1000
+    return (reads / (workMs() - before)) * 1000
   }
   const contestants = { bare: getsPerSecond(bare), disk: getsPerSecond(guarded) }
   await interleaved(2, contestants)

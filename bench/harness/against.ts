@@ -10,7 +10,8 @@ import { compareFigure, isLowerBetter } from './compare-figure.ts'
  * `npm run -s bench -- NAME --against WORKTREE [--pairs 15] [--json]`: the benchmark of this tree and of another one,
  * turn by turn, with a verdict for each figure.
  *
- * A pair is one quick run of each tree's own benchmark, the order changing from pair to pair. A figure is worse when the
+ * A pair is one quick run of each tree's own benchmark, the order changing from pair to pair; speeds are by CPU time
+ * (`--cpu`) where the work is this process' own. A figure is worse when the
  * 95 % interval of its change lies wholly beyond 3 %; then the command ends with 1. Other options go to both runs.
  */
 const here = resolve(fileURLToPath(new URL('../..', import.meta.url)))
@@ -43,7 +44,7 @@ if (!(Number.isInteger(pairs) && pairs >= 2)) stop('--pairs takes a whole number
 /** One quick run in a tree: its figures. */
 function runIn(tree: string): Promise<Map<string, Figure>> {
   const flags = ['--expose-gc', '--disable-warning=ExperimentalWarning', '--conditions=firebreak-source']
-  const args = [...flags, join(tree, 'bench', `${name}.ts`), '--quick', '--json', ...passed]
+  const args = [...flags, join(tree, 'bench', `${name}.ts`), '--quick', '--json', '--cpu', ...passed]
   const child = spawn(process.execPath, args, { cwd: tree, stdio: ['ignore', 'pipe', 'ignore'] })
   let text = ''
   child.stdout.on('data', (chunk) => {

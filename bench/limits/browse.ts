@@ -3,6 +3,7 @@ import { limitsRoutes } from '@firebreak/hub'
 import { parsePolicy, RuleService } from '@firebreak/limits/policy'
 import { fastify } from 'fastify'
 import { type Bench, interleaved, medianRatio, rounds, say } from '../harness/bench.ts'
+import { workMs } from '../harness/work-time.ts'
 
 const connections = 50
 
@@ -45,7 +46,7 @@ export async function benchBrowse(bench: Bench): Promise<void> {
 
 async function speedOf(agent: Agent, port: number, calls: number, pathOf: () => string): Promise<number> {
   let left = calls
-  const start = performance.now()
+  const start = workMs()
   const caller = async () => {
     while (left-- > 0) {
       await new Promise<void>((resolve, reject) => {
@@ -61,5 +62,5 @@ async function speedOf(agent: Agent, port: number, calls: number, pathOf: () => 
     }
   }
   await Promise.all(Array.from({ length: connections }, caller))
-  return calls / (performance.now() - start)
+  return calls / (workMs() - start)
 }

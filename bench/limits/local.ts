@@ -2,6 +2,7 @@ import { steadyClock } from '@firebreak/core'
 import { localLimiter, turnClock } from '@firebreak/limits'
 import { RateLimiterMemory } from 'rate-limiter-flexible'
 import { type Bench, interleaved, medianRatio, rounds, say } from '../harness/bench.ts'
+import { workMs } from '../harness/work-time.ts'
 import { measuredSpecs, worst } from './specs.ts'
 import { perSecond } from './speed.ts'
 
@@ -40,14 +41,14 @@ async function compare(bench: Bench, id: string, limit: number): Promise<void> {
     const isAllowed = limit > 1
     const contestants = {
       ours: () => {
-        const start = performance.now()
+        const start = workMs()
         let allowed = 0
         for (let call = 0; call < calls; call++) if (ours.take(keys[call % keys.length]!).allowed) allowed++
         checkAllowed(allowed, isAllowed ? calls : 0)
-        return calls / (performance.now() - start)
+        return calls / (workMs() - start)
       },
       theirs: async () => {
-        const start = performance.now()
+        const start = workMs()
         let allowed = 0
         for (let call = 0; call < calls; call++) {
           try {
@@ -58,7 +59,7 @@ async function compare(bench: Bench, id: string, limit: number): Promise<void> {
           }
         }
         checkAllowed(allowed, isAllowed ? calls : 0)
-        return calls / (performance.now() - start)
+        return calls / (workMs() - start)
       },
     }
     // Once untimed, so that no round is spent on compiling.

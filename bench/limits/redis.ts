@@ -3,6 +3,7 @@ import { type RedisServer, startRedis } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { RateLimiterRedis } from 'rate-limiter-flexible'
 import { type Bench, interleaved, medianRatio, rounds, say } from '../harness/bench.ts'
+import { workMs } from '../harness/work-time.ts'
 import { measuredSpecs, worst } from './specs.ts'
 import { admittedOf, perSecond, speedOf, type Take } from './speed.ts'
 
@@ -37,10 +38,10 @@ async function compareLimited(bench: Bench, table: Table): Promise<void> {
   const limit = calls / 2
   const spec = fixedWindow({ limit, windowMs: hourMs, anchor: 'firstHit' })
   const speed = async (name: string, take: Take) => {
-    const start = performance.now()
+    const start = workMs()
     const admitted = await admittedOf(calls, take)
     if (admitted !== limit) throw new Error(`${name} admitted ${admitted} instead of ${limit}`)
-    return calls / (performance.now() - start)
+    return calls / (workMs() - start)
   }
   const contestants = {
     ours: () =>

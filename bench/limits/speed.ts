@@ -1,12 +1,13 @@
+import { workMs } from '../harness/work-time.ts'
 /** One call; true where it was admitted. */
 export type Take = (call: number) => Promise<boolean>
 
 /** Calls a millisecond with so many callers, each making its next call when it has its answer; all must be admitted. */
 export async function speedOf(calls: number, take: Take, callers = 100): Promise<number> {
-  const start = performance.now()
+  const start = workMs()
   const admitted = await admittedOf(calls, take, callers)
   if (admitted !== calls) throw new Error(`${admitted} of ${calls} calls were admitted`)
-  return calls / (performance.now() - start)
+  return calls / (workMs() - start)
 }
 
 /** How many of so many calls were admitted. */

@@ -1,6 +1,7 @@
 import { Locks } from '@firebreak/locks'
 import { Redis } from 'ioredis'
 import { type Bench, interleaved, median, medianRatio, rounds } from '../harness/bench.ts'
+import { workMs } from '../harness/work-time.ts'
 import type { ContestantName, Take } from './contestants.ts'
 
 /** The least that a lock with an owner can be: SET NX PX, and a script that deletes what is ours. */
@@ -53,7 +54,7 @@ export async function benchUncontended(
 }
 
 async function perSecond(count: number, once: () => Promise<unknown>): Promise<number> {
-  const startedAt = performance.now()
+  const startedAt = workMs()
   for (let index = 0; index < count; index++) await once()
-  return (count / (performance.now() - startedAt)) * 1000
+  return (count / (workMs() - startedAt)) * 1000
 }

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Makes the tokens of this compose once: into the hub's store, and one file each for those who show them.
 #   DATA     the hub's data folder
-#   SECRETS  where the files go: app (the proxy), viewer (Prometheus), admin (you, for the console)
+#   SECRETS  where the files go: app (the proxy), viewer (Prometheus), admin (you, for the console),
+#            grafana (the password of its admin)
 set -eu
 umask 077
 token() {
@@ -13,9 +14,12 @@ token() {
 token app --app shop --service '*' --cluster '*'
 token viewer --person prometheus --role viewer
 token admin --person admin --role admin
-# Prometheus runs as another user; nobody else has this volume.
+if [ ! -s "$SECRETS/grafana" ]; then
+  head -c 24 /dev/urandom | base64 | tr '+/' '-_' > "$SECRETS/grafana"
+fi
+# Prometheus and Grafana run as other users; nobody else has this volume.
 chmod 711 "$SECRETS"
-chmod 644 "$SECRETS/viewer"
+chmod 644 "$SECRETS/viewer" "$SECRETS/grafana"
 # The image's own user runs the hub and the proxy.
 if [ "$(id -u)" = 0 ] && id node > /dev/null 2>&1; then chown -R node:node "$DATA" "$SECRETS"; fi
 echo "Tokens are in $SECRETS. The console's: docker compose -f deploy/compose/compose.yaml exec hub cat /secrets/admin"

@@ -23,9 +23,10 @@ class Firebreak:
         strategy = self.strategies.get(text) if now < self.valid_until else None
         if strategy is None or strategy["strategy"] != "LocalCache":
             return load(key)
-        if now >= self.cache.get(text, (None, 0.0))[1]:
-            self.cache[text] = load(key), now + min(strategy["expireTime"], self.max_stale_seconds)
-        return self.cache[text][0]
+        kept = self.cache.get(text)  # Looked up once: `watch` may put another dictionary there at any time.
+        if kept is None or now >= kept[1]:
+            kept = self.cache[text] = load(key), now + min(strategy["expireTime"], self.max_stale_seconds)
+        return kept[0]
 
     def report(self):
         time.sleep(self.interval)
@@ -43,15 +44,15 @@ class Firebreak:
         self.known = {"epoch": table["epoch"], "version": table["version"]}
         entries = [] if table["isOff"] else table["clusters"].get(self.cluster, [])
         self.strategies = {key: entry for entry in entries for key in entry["keys"]}
-        self.cache = {text: kept for text, kept in self.cache.items() if text in self.strategies}
+        self.cache = {text: kept for text, kept in list(self.cache.items()) if text in self.strategies}
         self.valid_until, self.interval = time.monotonic() + table["validMs"] / 1000, table["intervalMs"] / 1000
 
     def repeat(self, work):
         while True:
             try:
                 work()
-            except (OSError, ValueError, KeyError) as error:  # Reads go on; without a hub the table ends by itself.
-                print(f"firebreak: {work.__name__}: {error}", flush=True)
+            except Exception as error:  # Whatever it is, reads go on; without a hub the table ends by itself.
+                print(f"firebreak: {work.__name__}: {error!r}", flush=True)
                 time.sleep(1)
 
     def call(self, path, timeout, body=None, headers={}):

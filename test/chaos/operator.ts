@@ -14,11 +14,33 @@ export interface HubPicture {
 
 type Answer = { readonly status: number; readonly body: unknown } | undefined
 
+/** What hubs confirmed last of one thing, as far as it can be known. */
+class LastConfirmed<T> {
+  value: T | undefined
+  /** Hubs that may still carry out what they were told earlier. */
+  readonly #unsettled = new Set<string>()
+
+  constructor(value?: T) {
+    this.value = value
+  }
+
+  /** A hub does what it is told in order; what another one was told may come after it. */
+  confirm(url: string, value: T): void {
+    this.#unsettled.delete(url)
+    this.value = this.#unsettled.size > 0 ? undefined : value
+  }
+
+  /** It may have been done, or may be done later. */
+  doubt(url: string): void {
+    this.#unsettled.add(url)
+    this.value = undefined
+  }
+}
+
 /** Somebody who throws the switch and changes rules while things break, and remembers what the hubs confirmed. */
 export class Operator {
-  /** What was confirmed last; undefined where a later call may have changed it. */
-  expectedOff: boolean | undefined = false
-  expectedThreshold: number | undefined
+  readonly #off = new LastConfirmed(false)
+  readonly #threshold = new LastConfirmed<number>()
   /** Ways whose shield has been seen off since the switch was thrown. */
   readonly #seenOff = new Set<ChaosWay>()
   readonly #urls: readonly string[]
@@ -31,6 +53,15 @@ export class Operator {
     this.#urls = urls
     this.#ways = ways
     this.#application = application
+  }
+
+  /** What was confirmed last; undefined where another call may have changed it. */
+  get expectedOff(): boolean | undefined {
+    return this.#off.value
+  }
+
+  get expectedThreshold(): number | undefined {
+    return this.#threshold.value
   }
 
   /** One thing that people do, at one of the hubs. */
@@ -46,15 +77,16 @@ export class Operator {
       this.#seenOff.clear()
     }
     const answer = await this.#send('POST', `${url}/v1/switch`, { isOff })
-    if (answer?.status === 200) {
-      this.expectedOff = isOff
-      if (isOff) this.#mayBeOn = false
-      return true
-    }
     // Refused: nothing has changed. No answer, or one that does not know: it may have.
     const isRefused = answer?.status === 503 && codeOf(answer) === 'FB_STORE_AWAY'
-    if (!isRefused) this.expectedOff = undefined
-    else if (!isOff) this.#mayBeOn = this.expectedOff !== true
+    if (isRefused) {
+      if (!isOff) this.#mayBeOn = this.expectedOff !== true
+    } else if (answer?.status === 200 && (answer.body as { isStored: boolean }).isStored) {
+      this.#off.confirm(url, isOff)
+      if (isOff) this.#mayBeOn = false
+      return true
+      // One that waits for the store is told to it later, unless the hub is killed before.
+    } else this.#off.doubt(url)
     return false
   }
 
@@ -89,8 +121,8 @@ export class Operator {
   async #changeRule(url: string, threshold: number): Promise<void> {
     const rule = { prefix: 'hot:', threshold, windowMs: 1000, minHoldMs: 2000, strategy: 'LocalCache' }
     const answer = await this.#send('PUT', `${url}/v1/rules/hot`, rule)
-    if (answer?.status === 200) this.expectedThreshold = threshold
-    else if (answer?.status !== 503 || codeOf(answer) !== 'FB_STORE_AWAY') this.expectedThreshold = undefined
+    if (answer?.status === 200) this.#threshold.confirm(url, threshold)
+    else if (answer?.status !== 503 || codeOf(answer) !== 'FB_STORE_AWAY') this.#threshold.doubt(url)
   }
 
   async #send(method: string, url: string, body?: object): Promise<Answer> {

@@ -29,7 +29,7 @@ test('a second one in the same folder says that there is one, and leaves its tra
   const up = startChild(process.execPath, args, options)
   await up.printed(/Firebreak is up\./, 60_000)
   const again = startChild(process.execPath, args, options)
-  await again.printed(/Firebreak is up in data already \(http:\S+, process \d+\); end it, or .*--data/, 60_000)
+  await again.printed(/Firebreak is up in data already \(http:\S+, process \d+\); stop it, or .*--data/, 60_000)
   const hosts = startChild(process.execPath, [built, 'hosts'], options)
   await hosts.printed(/proxy/, 60_000)
   await up.stop()

@@ -64,15 +64,15 @@ test('a port that is taken is a failure, not wrong usage', async () => {
   expect(code).toBe(1)
 })
 
-test('a Redis that is away is told on stderr, and that it is back', async () => {
+test('warns on stderr when Redis is unreachable, and again when it recovers', async () => {
   const own = await startRedis()
   const child = run(['proxy', '--upstream', own.url, '--port', '0', '--connect-wait-ms', '100'])
   await child.printed(/listens on/)
   await own.stop()
   // The reason depends on the moment: refused, or ended in the middle of a question.
-  await child.printed(new RegExp(`Redis at 127\\.0\\.0\\.1:${own.port} is away \\(.+\\): requests to it fail`))
+  await child.printed(new RegExp(`Redis at 127\\.0\\.0\\.1:${own.port} is unreachable \\(.+\\): requests to it fail`))
   const again = await own.restart()
-  await child.printed(/is back after/)
+  await child.printed(/recovered after/)
   await again.stop()
 })
 

@@ -78,6 +78,17 @@ test('a difference is shown with exit code 3 and changes nothing; applied, it is
   expect(await audit()).toEqual(audited)
 })
 
+test('a rule whose keys another takes is told to have no effect', async () => {
+  writeFileSync(file, '- {id: coupons, prefix: "coupon:", threshold: 5, strategy: Observe, priority: 1000}\n')
+  expect((await rules('apply', file)).output).not.toContain('no effect')
+  writeFileSync(file, '- {id: night-fix, key: "coupon:1", threshold: 5, strategy: LocalCache, priority: 100}\n')
+  expect(await rules('apply', file)).toEqual({
+    code: 0,
+    output: expect.stringMatching(/applied\nrule night-fix has no effect: rule coupons \(priority 1000\) takes all/),
+  })
+  for (const id of ['coupons', 'night-fix']) await rules('remove', id)
+})
+
 test('a file with a wrong rule, one twice, or none at all changes nothing', async () => {
   const before = await inForce()
   const write = (name: string, text: string) => {
@@ -93,8 +104,8 @@ test('a file with a wrong rule, one twice, or none at all changes nothing', asyn
     rules('export', '--prune'),
   ])
   expect(results.map(({ code, output }) => [code, output])).toEqual([
-    [1, expect.stringMatching(/treshold.*did you mean/)],
-    [2, expect.stringContaining('the rule new stands there twice')],
+    [2, expect.stringMatching(/wrong\.yaml: rule bad: .*treshold.*did you mean/)],
+    [2, expect.stringContaining('the rule new appears twice')],
     [2, expect.stringContaining('is empty')],
     [2, expect.stringContaining('cannot be read')],
     [2, expect.stringContaining('belong to "rules apply FILE"')],

@@ -103,6 +103,8 @@ describe.each(Object.keys(arrangements))('%s', (topology) => {
         serviceId: 'shop',
         redisClusterId,
         tableFile: false,
+        // Longer than a busy machine stands still: a lease that lapses would be a second read.
+        leaseMs: 10_000,
         onWarning() {},
       })
       await waitFor(() => shieldOf(guarded.raw)?.isConnected, { what: 'the hub link' })

@@ -2,6 +2,7 @@ import { protect, shieldOf, unprotect } from '@firebreak/client'
 import { type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { clusterOf } from '../../packages/client/src/protect.ts'
 import { Fixture } from './fixture.ts'
 
 let server: RedisServer
@@ -54,6 +55,24 @@ test('pipelines, transactions, autopipelining and both kinds of scripts are coun
   const auto = await fixture.client({}, { enableAutoPipelining: true })
   await Promise.all([auto.get('auto'), auto.get('auto'), auto.set('auto', '1')])
   await expectCounted({ p: [3, 1], m: [3, 2], s: [3, 3], t: [2, 2], auto: [3, 1] })
+})
+
+test('reads of cold keys beside a hot one are counted once each, wherever they are sent', async () => {
+  const redis = await fixture.client()
+  fixture.hub.heat('main', ['hot'])
+  await waitFor(() => clusterOf(redis)!.hasHotKeys)
+  for (let read = 0; read < 3; read++) await redis.get('cold')
+  await redis.pipeline().get('cold').get('cold').exec()
+  await redis.watch('cold')
+  await redis.get('cold')
+  await redis.get('cold')
+  await redis.unwatch()
+  await redis.multi({ pipeline: false })
+  await redis.get('cold')
+  await redis.get('cold')
+  await redis.exec()
+  await Promise.all([redis.set('cold', '1'), redis.get('cold'), redis.get('cold'), redis.set('cold', '2')])
+  await expectCounted({ cold: [14, 2] })
 })
 
 test('a command that waits for the connection is counted once', async () => {

@@ -242,7 +242,7 @@ test('a damaged folder or one in use fails no call', async () => {
   const second = await fixture.client({ diskTier: { path, maxBytes: 2 ** 21 }, instanceId: 'b', onWarning })
   expect(tierOf(first).state).toBe('open')
   expect(tierOf(second).state).toBe('failed')
-  expect(warnings).toEqual([expect.stringContaining('hot keys are kept in memory only')])
+  expect(warnings).toEqual([expect.stringContaining('hot keys are kept only in memory')])
   await fixture.plain.set('k', 'v')
   await fixture.makeHot(second, 'k')
   expect(peek(second, 'k')).toBe('v')

@@ -102,7 +102,8 @@ export class Fixture {
     for (const client of this.#clients) {
       unprotect(client)
       // node-redis 5 does not like to be closed twice.
-      if ((client as { isOpen?: boolean }).isOpen !== false) client.disconnect()
+      const { isOpen, destroy } = client as { isOpen?: boolean; destroy?(): void }
+      if (isOpen !== false) (client.disconnect ?? destroy).call(client)
     }
     this.plain.disconnect()
     await Promise.all(this.#closers.map((close) => close()))

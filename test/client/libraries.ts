@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events'
 import { Cluster as Cluster6, Redis as Redis6 } from 'ioredis'
 import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis5'
 import { Cluster as ClusterOfValkey, Redis as RedisOfValkey } from 'iovalkey'
@@ -71,6 +72,8 @@ interface LikeIoredis {
 
 function fromIoredis(client: unknown): AnyClient {
   const redis = client as LikeIoredis
+  // Without a listener ioredis prints each lost connection with its stack.
+  ;(client as EventEmitter).on('error', () => {})
   const method =
     (name: string, ...args: (string | number)[]) =>
     (key: string) =>

@@ -146,7 +146,7 @@ describe.each(Object.keys(libraries))('%s', (library) => {
   })
 
   test('shared: all processes together get the limit exactly', async () => {
-    const both = [await open({ instanceId: 'one' }), await open({ instanceId: 'two' })]
+    const both = await Promise.all(['one', 'two'].map((instanceId) => open({ instanceId, limitDeadlineMs: 30_000 })))
     const key = named('shared')
     await both[0]!.set(key, 'v')
     await limit(key, { ...perMinute, limit: 10, scope: 'shared' }, both)

@@ -49,6 +49,37 @@ describe('getOrLoad', () => {
     expect(await redis.exists('none')).toBe(0)
   })
 
+  test('values that are loaded together end at different times, none later than it may', async () => {
+    const keys = Array.from({ length: 30 }, (_, index) => `together:${index}`)
+    for (const key of keys) await getOrLoad(redis, key, async () => 'v', { ttlMs: 100_000 })
+    const left = await Promise.all(keys.map((key) => redis.pttl(key)))
+    expect(Math.max(...left)).toBeLessThanOrEqual(100_000)
+    expect(Math.max(...left) - Math.min(...left)).toBeGreaterThan(2000)
+    await getOrLoad(redis, 'exact', async () => 'v', { ttlMs: 100_000, ttlJitter: 0 })
+    expect(await redis.pexpiretime('exact')).toBeGreaterThan(0)
+    expect(await redis.pttl('exact')).toBeGreaterThan(Math.max(...left) - 10_000)
+    expect(() => getOrLoad(redis, 'x', async () => 'v', { ttlMs: 1, ttlJitter: 2 })).toThrow(/ttlJitter/)
+  })
+
+  test('without a lease each process loads for itself, and absence is remembered as long as was asked for', async () => {
+    const other = new Redis(server.port)
+    let loads = 0
+    let release: (value: string) => void = () => {}
+    const brought = new Promise<string>((resolve) => (release = resolve))
+    const loader = () => {
+      loads++
+      if (loads === 2) release('v')
+      return brought
+    }
+    const both = [redis, other].map((client) => getOrLoad(client, 'free', loader, { ttlMs: 1000, leaseMs: 0 }))
+    expect(await Promise.all(both)).toEqual(['v', 'v'])
+    expect(loads).toBe(2)
+    expect(await redis.keys('*fb-load*')).toEqual([])
+    await getOrLoad(redis, 'gone', async () => null, { ttlMs: 1000, leaseMs: 0, absentTtlMs: 60_000 })
+    expect(await getOrLoad(redis, 'gone', async () => 'late', { ttlMs: 1000, leaseMs: 0 })).toBe(null)
+    other.disconnect()
+  })
+
   test('a loader that fails gives its lease back, and the next try loads', async () => {
     await expect(
       getOrLoad(redis, 'f', () => Promise.reject(new Error('the database is away')), { ttlMs: 1000 }),
@@ -97,14 +128,8 @@ describe('plug-ins', () => {
   test('Fastify', async () => {
     const app = Fastify()
     await app.register(fastifyFirebreak, { client: redis, ...options })
-    app.get('/', () =>
-      (app as unknown as { firebreak: { getOrLoad: typeof getOrLoad } }).firebreak.getOrLoad(
-        'page' as never,
-        loader as never,
-        { ttlMs: 1000 } as never,
-        undefined as never,
-      ),
-    )
+    app.get('/', (request) => request.firebreak.getOrLoad('page', loader, { ttlMs: 1000 }))
+    expect(app.firebreak.client).toBe(redis)
     expect((await app.inject('/')).body).toBe('from the database')
     await app.close()
   })
@@ -114,8 +139,7 @@ describe('plug-ins', () => {
     const middleware = expressFirebreak({ client: redis, ...options })
     app.use(middleware)
     app.get('/', async (request, response) => {
-      const { firebreak } = request as unknown as { firebreak: typeof middleware.firebreak }
-      response.send(await firebreak.getOrLoad('page', loader, { ttlMs: 1000 }))
+      response.send(await request.firebreak.getOrLoad('page', loader, { ttlMs: 1000 }))
     })
     const listening = app.listen(0)
     const { port } = listening.address() as { port: number }

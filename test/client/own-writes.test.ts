@@ -1,8 +1,18 @@
 import { peek } from '@firebreak/client'
+import type { RateLimitStrategy } from '@firebreak/core'
 import { type RedisServer, scale, startRedis, waitFor } from '@firebreak/testkit'
-import type { Redis } from 'ioredis'
+import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { Fixture } from './fixture.ts'
+
+const oneAnHour: RateLimitStrategy = {
+  strategy: 'RateLimit',
+  algorithm: 'tokenBucket',
+  limit: 1,
+  windowMs: 3_600_000,
+  onLimit: 'reject',
+  scope: 'process',
+}
 
 let server: RedisServer
 let fixture: Fixture
@@ -60,6 +70,62 @@ test('the same holds in a pipeline, for call(), for a script and for DEL', async
   void redis.set('k', 'again')
   void redis.flushall()
   expect(await redis.get('k')).toBeNull()
+})
+
+/** A client that listens to a channel, and has read the key before; by RESP2 it may read no more. */
+async function listening(isOurs: boolean): Promise<Redis> {
+  const client = new Redis(server.port, { protocol: 2 })
+  if (isOurs) {
+    await fixture.adopt(client)
+    await fixture.isServed(() => client.call('GET', 'k'))
+  }
+  await client.call('GET', 'k')
+  await client.subscribe('channel')
+  return client
+}
+
+test('GETs by call(), one like the other, are answered from memory, and by Redis wherever what came before binds', async () => {
+  // The first tells the send path what the others are like.
+  const thrice = () => Promise.all([redis.call('GET', 'k'), redis.call('GET', 'k'), redis.call('GET', 'k')])
+  const three = (value: unknown) => [value, value, value]
+  await fixture.isServed(thrice)
+  expect(await thrice()).toEqual(three('first'))
+  expect(await Promise.all([redis.callBuffer('GET', 'k'), redis.callBuffer('GET', 'k')])).toEqual(
+    three(Buffer.from('first')).slice(1),
+  )
+  await expect(redis.call('GET', 'k', 'more')).rejects.toThrow('wrong number of arguments')
+  void redis.set('k', 'behind')
+  expect(await thrice()).toEqual(three('behind'))
+  await fixture.isServed(thrice)
+  await redis.multi({ pipeline: false })
+  expect(await thrice()).toEqual(three('QUEUED'))
+  expect(await redis.exec()).toEqual(three('behind').map((value) => [null, value]))
+  await fixture.isServed(thrice)
+  const before = await fixture.calls('get')
+  await redis.watch('k')
+  expect(await thrice()).toEqual(three('behind'))
+  await redis.unwatch()
+  expect(await fixture.calls('get')).toBe(before + 3)
+  await redis.select(1)
+  expect(await thrice()).toEqual(three(null))
+  await redis.select(0)
+  await fixture.isServed(thrice)
+  const listeners = await Promise.all([true, false].map((isOurs) => listening(isOurs)))
+  const refusals = listeners.map((client) => Promise.allSettled([client.call('GET', 'k'), client.call('GET', 'k')]))
+  const [ours, bare] = (await Promise.all(refusals)).map((ends) => ends.map((end) => String(Object.values(end)[1])))
+  expect(ours).toEqual(bare)
+  expect(ours![1]).toContain('subscriber mode')
+  for (const client of listeners) client.disconnect()
+  fixture.hub.heat('main', ['k'], { strategy: oneAnHour })
+  await waitFor(() =>
+    thrice().then(
+      () => false,
+      () => true,
+    ),
+  )
+  redis.disconnect()
+  const ends = await Promise.allSettled([redis.call('GET', 'k'), redis.call('GET', 'k')])
+  expect(ends.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
 })
 
 test('a write in a transaction is seen after EXEC, of either kind', async () => {

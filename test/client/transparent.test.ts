@@ -102,6 +102,25 @@ describe.each(Object.keys(libraries))('%s', (name) => {
       return [reply, (await fixture.calls('get')) - before]
     }))
 
+  // ioredis knows no signals.
+  if (name.startsWith('node-redis')) {
+    test('a read with a signal: aborted before, after, not at all', () =>
+      same(async (client) => {
+        const raw = client.raw as {
+          withAbortSignal(signal: AbortSignal): { get(key: string): Promise<unknown>; set(...args: string[]): unknown }
+        }
+        const later = new AbortController()
+        const late = outcome(() => raw.withAbortSignal(later.signal).get('k'))
+        later.abort()
+        return [
+          await outcome(() => raw.withAbortSignal(AbortSignal.abort()).get('k')),
+          await late,
+          await outcome(() => raw.withAbortSignal(new AbortController().signal).get('k')),
+          await outcome(() => client.get('k')),
+        ]
+      }))
+  }
+
   test('traces show every command', async () => {
     const client = await open()
     await fixture.adopt(client.raw)
@@ -153,6 +172,11 @@ test.each([null, undefined, 5, 'redis://localhost', {}, { sendCommand() {}, call
     expect(() => protect(client as object)).toThrow(expect.objectContaining({ code: 'FB_CLIENT_UNSUPPORTED' }))
   },
 )
+
+test('a client of ioredis 4 is named in the refusal', () => {
+  const old = { sendCommand() {}, callBuffer() {}, Promise }
+  expect(() => protect(old)).toThrow('a client of ioredis 4 is not an ioredis (5, 6)')
+})
 
 test('a client in memory alone stays a client', () => {
   const lazy = new Redis({ lazyConnect: true })

@@ -2,6 +2,7 @@ import { peek } from '@firebreak/client'
 import type { AlarmView, WatcherView } from '@firebreak/core'
 import { type Hub, type HubOptions, startHub } from '@firebreak/hub'
 import {
+  letTimePass,
   type MariadbServer,
   type RedisServer,
   startMariadb,
@@ -116,6 +117,40 @@ test('a Redis that does not take the value is an alarm; the row comes again unti
   await serves('cold tea')
   await noAlarm('redis:binlog of main')
   expect((await view()).counts['redisFailures']).toBeGreaterThan(0)
+})
+
+test('a transaction that Redis does not take is given up by choice: it is told, and the next one comes', async () => {
+  await startWith({ retry: { redis: { tries: 2, firstMs: 10, mostMs: 10, atEnd: 'drop' } } })
+  await database.sql("INSERT INTO product VALUES (1, 'tea')")
+  await waitFor(async () => (await fixture.plain.get('product:1')) === 'tea')
+  // Nothing may be written: that costs no connection, so each try fails at once.
+  await fixture.plain.config('SET', 'maxmemory', '1')
+  await database.sql("UPDATE product SET name = 'lost tea' WHERE id = 1")
+  const missed = await alarm('missed:binlog of main')
+  expect(missed).toMatchObject({ severity: 'critical', retry: expect.stringContaining('given up') })
+  expect(missed.cause).toContain('3 failures in a row')
+  await fixture.plain.config('SET', 'maxmemory', '0')
+  await database.sql("INSERT INTO product VALUES (2, 'mug')")
+  await waitFor(async () => (await fixture.plain.get('product:2')) === 'mug')
+  expect(await fixture.plain.get('product:1')).toBe('tea')
+  expect((await view()).counts).toMatchObject({ dropped: 1, redisFailures: 3 })
+})
+
+test('by choice, reading ends instead, and nothing behind it reaches Redis', async () => {
+  await startWith({ retry: { redis: { tries: 1, firstMs: 10, atEnd: 'stop' } } })
+  await fixture.plain.config('SET', 'maxmemory', '1')
+  await database.sql("INSERT INTO product VALUES (1, 'tea')")
+  await waitFor(async () => (await view()).state === 'failed')
+  expect(await alarm('source:binlog of main')).toMatchObject({
+    severity: 'critical',
+    cause: expect.stringContaining('given up after 2 failures in a row'),
+  })
+  await fixture.plain.config('SET', 'maxmemory', '0')
+  const position = (await view()).counts
+  await database.sql("INSERT INTO product VALUES (2, 'mug')")
+  await letTimePass(300)
+  expect((await view()).counts).toEqual(position)
+  expect(await fixture.plain.exists('product:1', 'product:2')).toBe(0)
 })
 
 test('a row that the mapping cannot digest is an alarm, and the next one still comes', async () => {

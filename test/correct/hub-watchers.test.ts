@@ -153,6 +153,65 @@ test('a stream that is cut or silent: the lease ends, the alarm names the cause,
   expect(events.some(({ kind, text }) => kind === 'alarm' && text.startsWith('raised: replica stream'))).toBe(true)
 })
 
+test('a stream whose tries are used up stops by choice: nothing is served that hangs on it', async () => {
+  await startWith({ watchers: [replica()], retry: { replica: { tries: 2, firstMs: 10, mostMs: 10, atEnd: 'stop' } } })
+  await fixture.plain.set('hot', '0')
+  const redis = await guardedClient('hot', '0')
+  await waitFor(() => isKept(redis, 'hot'))
+  proxy.faults.refusesConnections = true
+  proxy.cut()
+  await waitFor(async () => (await watchers())[0]!.state === 'failed')
+  expect((await alarms()).find(({ id }) => id.startsWith('source:'))).toMatchObject({
+    severity: 'critical',
+    cause: expect.stringContaining('given up after 3 failures in a row'),
+    retry: expect.stringContaining('will not be retried'),
+  })
+  await waitFor(async () => !(await isKept(redis, 'hot')), { what: 'the lease to end' })
+  proxy.faults.refusesConnections = false
+  await letTimePass(300)
+  expect((await watchers())[0]!.state).toBe('failed')
+  expect(await isKept(redis, 'hot')).toBe(false)
+})
+
+test('a stream whose tries are used up is a critical alarm by default, told once more, and heals', async () => {
+  await startWith({ watchers: [replica()], retry: { replica: { tries: 2, firstMs: 10, mostMs: 10 } } })
+  proxy.faults.refusesConnections = true
+  proxy.cut()
+  const told = (event: string, severity: string) =>
+    waitFor(() =>
+      notices.some(
+        (notice) =>
+          notice.event === event && notice.alarm.severity === severity && notice.alarm.id.startsWith('source:'),
+      ),
+    )
+  await told('raised', 'warning')
+  await told('raised', 'critical')
+  proxy.faults.refusesConnections = false
+  await waitFor(async () => (await watchers())[0]!.state === 'live')
+  await told('cleared', 'critical')
+})
+
+test('a watcher whose tries are used up stops by choice: an alarm says so, and every read goes to Redis', async () => {
+  await startWith({})
+  await fixture.plain.set('hot', '0')
+  const redis = new Redis(proxy.port)
+  const retry = { tracking: { tries: 2, firstMs: 10, mostMs: 10, atEnd: 'stop' } } as const
+  await fixture.adopt(redis, { hubs: [hub.url], retry, onWarning: () => {} })
+  await serves(redis, 'hot', '0')
+  proxy.faults.onlyTracking = true
+  proxy.faults.refusesConnections = true
+  proxy.cut()
+  const alarm = await waitFor(async () => (await alarms()).find(({ id }) => id.startsWith('watcher:')))
+  expect(alarm.cause).toContain('given up until this process is restarted after 3 failures in a row')
+  proxy.faults.refusesConnections = false
+  await letTimePass(500)
+  for (const value of ['1', '2']) {
+    await fixture.plain.set('hot', value)
+    expect(await redis.get('hot')).toBe(value)
+    expect(peek(redis, 'hot')).toBeUndefined()
+  }
+})
+
 test('a client that nobody guards is an alarm, until somebody does', async () => {
   await startWith({})
   await fixture.plain.set('hot', '0')

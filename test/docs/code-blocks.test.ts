@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
-import { fragments } from './fragments.ts'
-import { blocksOf, type CodeBlock, root, userPages } from './pages.ts'
+import { fragments, wholeOf } from './fragments.ts'
+import { blocksOf, type CodeBlock, isTranslation, root, userPages } from './pages.ts'
 
 // Under node_modules, where the packages are found as by an application and no tool looks for sources.
 const cache = join(root, 'node_modules/.cache')
@@ -12,6 +12,7 @@ const folder = mkdtempSync(join(cache, 'firebreak-docs-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
 const blocks = userPages()
+  .filter((page) => !isTranslation(page))
   .flatMap(blocksOf)
   .filter(({ language }) => language === 'ts' || language === 'js')
 
@@ -39,7 +40,7 @@ test('every fragment that is excused is one block of its page', () => {
 function compile(all: readonly CodeBlock[]): string {
   const files = all.map((block) => {
     const file = `${block.place.replaceAll('/', '-').replace(':', '-')}${endingOf(block)}`
-    writeFileSync(join(folder, file), wholeOf(block))
+    writeFileSync(join(folder, file), wholeOf(block, 'compile'))
     return file
   })
   // Decorators are Nest's; a block may declare what it does not use.
@@ -55,11 +56,6 @@ function compile(all: readonly CodeBlock[]): string {
   const { stdout, stderr, error } = spawnSync(join(root, 'node_modules/.bin/tsc'), ['-p', folder], { encoding: 'utf8' })
   if (error !== undefined) throw error
   return `${stdout}${stderr}`
-}
-
-function wholeOf({ place, text }: CodeBlock): string {
-  const fragment = fragments.find(({ page, holds }) => place.startsWith(`${page}:`) && text.includes(holds))
-  return `${fragment?.before ?? ''}${text}\n`
 }
 
 function endingOf({ language, text }: CodeBlock): string {

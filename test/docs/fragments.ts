@@ -1,3 +1,5 @@
+import type { CodeBlock } from './pages.ts'
+
 /** A block of code that is not whole, and what the text around it has introduced. */
 interface Fragment {
   readonly page: string
@@ -5,6 +7,8 @@ interface Fragment {
   readonly holds: string
   /** What stands before it when it is compiled. */
   readonly before: string
+  /** What stands there when it is run: things instead of their types. @default the same */
+  readonly whenRun?: string
 }
 
 const client = `import { getOrLoad, KeyLimitedError, protect } from '@firebreak/client'
@@ -20,13 +24,20 @@ export const fragments: readonly Fragment[] = [
     page: 'docs/guides/client.md',
     holds: 'renderFromDatabase(1)',
     before: `${client}declare function renderFromDatabase(page: number): Promise<string>\n`,
+    whenRun: `${client}const renderFromDatabase = async (page: number) => \`page \${page}\`\n`,
   },
   {
     page: 'docs/guides/client.md',
     holds: 'instanceof KeyLimitedError',
     before: `${client}declare const response: { header(name: string, value: number): void }\n`,
+    whenRun: client,
   },
-  { page: 'docs/guides/client.md', holds: 'redactKey:', before: `${client}declare const salt: string\n` },
+  {
+    page: 'docs/guides/client.md',
+    holds: 'redactKey:',
+    before: `${client}declare const salt: string\n`,
+    whenRun: `${client}const salt = 'salt'\n`,
+  },
   {
     page: 'docs/guides/ids.md',
     holds: 'SnowflakeNode.start',
@@ -46,15 +57,27 @@ declare const koa: { use(middleware: ReturnType<typeof limitKoa>): void }
     holds: 'charge(order',
     before:
       'declare const order: object\ndeclare function charge(order: object, options: { signal: AbortSignal; fencingToken: unknown }): Promise<void>\n',
+    whenRun:
+      "const order = {}\nconst charge = async (_: object, { fencingToken }: { fencingToken: unknown }) => { if (!fencingToken) throw new Error('no token') }\n",
   },
   {
     page: 'docs/guides/locks.md',
     holds: 'new LockReporter',
     before: "declare const locks: import('@firebreak/locks').Locks\n",
+    whenRun:
+      "import { Locks } from '@firebreak/locks'\nimport { Redis } from 'ioredis'\nconst locks = new Locks(new Redis())\n",
   },
   {
     page: 'docs/guides/sale.md',
     holds: 'new OrderWorker',
     before: 'declare const logger: { error(error: unknown): void }\n',
+    whenRun: 'const logger = { error: (error: unknown) => { throw error } }\n',
   },
 ]
+
+/** A block as a whole module: to be compiled, or to be run. */
+export function wholeOf({ place, text }: CodeBlock, purpose: 'compile' | 'run'): string {
+  const fragment = fragments.find(({ page, holds }) => place.startsWith(`${page}:`) && text.includes(holds))
+  const before = (purpose === 'run' ? fragment?.whenRun : undefined) ?? fragment?.before ?? ''
+  return `${before}${text}\n`
+}

@@ -18,7 +18,12 @@ export function userPages(): string[] {
   const docs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((file) => file.endsWith('.md') && file !== 'decisions.md')
     .map((file) => `docs/${file}`)
-  return ['README.md', 'CONTRIBUTING.md', 'deploy/README.md', ...docs.sort()]
+  return ['README.md', 'README.zh.md', 'CONTRIBUTING.md', 'deploy/README.md', ...docs.sort()]
+}
+
+/** True for a page that is a translation of another. */
+export function isTranslation(page: string): boolean {
+  return page.startsWith('docs/zh/') || page.endsWith('.zh.md')
 }
 
 export function readPage(page: string): string {

@@ -85,7 +85,7 @@ describe('output', () => {
     expect(stdout).toContain('\\x00\\xff\\x1b[31m')
     expect(stdout).not.toMatch(/\u001b/)
     expect(stdout).toMatch(/Prefixes\nprefix/)
-    expect(stderr).toMatch(/note: elements are not counted/)
+    expect(stderr).toMatch(/note: elements were not counted/)
     expect(stdout).not.toMatch(/note:/)
   })
 
@@ -122,12 +122,12 @@ describe('wrong usage ends with 2 and says what is right', () => {
     [['find', 'big', '--type', 'table'], /--type is "table"; it must be one of string/],
     [['find', 'big', '--top', '0'], /--top is "0"/],
     [['find', 'big', '--fail-on', 'size>3'], /--fail-on is "size>3"/],
-    [['find', 'hot', '--scan', '--monitor'], /cannot stand together/],
-    [['find', 'big', '--json', '--csv'], /cannot stand together/],
-    [['find', 'hot', '--monitor', '--duration', 'long'], /write a duration as 500ms/],
+    [['find', 'hot', '--scan', '--monitor'], /cannot be combined/],
+    [['find', 'big', '--json', '--csv'], /cannot be combined/],
+    [['find', 'hot', '--monitor', '--duration', 'long'], /write a duration such as 500ms/],
     [['find', 'advise', '--apply', 'delete', '--key', 'k'], /must be split or cut-over/],
     [['find', 'advise', '--apply', 'split'], /needs --key/],
-    [['completion', 'tcsh'], /say bash, zsh or fish/],
+    [['completion', 'tcsh'], /use bash, zsh or fish/],
   ])('%j', async (args, message) => {
     const { code, stderr, stdout } = await firebreak(args)
     expect(code).toBe(2)
@@ -170,7 +170,7 @@ test('Ctrl-C and --max-time print what was found', async () => {
   const finding = JSON.parse(interrupted.stdout)
   expect(finding.isComplete).toBe(false)
   expect(finding.scanned).toBeGreaterThan(0)
-  expect(interrupted.stderr).toMatch(/ended early/)
+  expect(interrupted.stderr).toMatch(/stopped early/)
   const timed = await firebreak(
     ['find', 'big', '-p', port, '--throttle', '500', '--count', '100', '--max-time', '300ms', '--json'],
     auth,
@@ -184,7 +184,7 @@ test('a damaged dump prints what was read and ends with 1 and the offset', async
   const { code, stdout, stderr } = await firebreak(['find', 'big', '--rdb', file, '--json'])
   expect(code).toBe(1)
   expect(JSON.parse(stdout).keys).toMatchObject([{ key: 'k' }])
-  expect(stderr).toMatch(/RDB at byte \d+: .*cut off/)
+  expect(stderr).toMatch(/RDB at byte \d+: .*truncated/)
 })
 
 test('a finding can be sent to a hub, and read again by advise', async () => {

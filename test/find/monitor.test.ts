@@ -82,7 +82,7 @@ test('a reader that stands still is cut off by the guard before the server grows
   expect(after - before).toBeLessThan(64 << 20)
   child.signal('SIGCONT')
   await child.exited
-  expect(child.output()).toMatch(/ended by the guard/)
+  expect(child.output()).toMatch(/stopped by the guard/)
 })
 
 test('a reader that is killed leaves no MONITOR behind', async () => {

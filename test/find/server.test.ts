@@ -1,6 +1,7 @@
 import type { RespValue } from '@firebreak/core/resp'
 import { findHotByServer, findSlots } from '@firebreak/find'
-import { startRedis } from '@firebreak/testkit'
+import { hasCapability, redisKind, startCluster, startRedis } from '@firebreak/testkit'
+import { Cluster } from 'ioredis'
 import { expect, test } from 'vitest'
 import { bulk, startFakeRedis } from './fake-redis.ts'
 
@@ -100,13 +101,14 @@ test('a server without HOTKEYS is named with its version, and other ways are off
   const server = await startRedis()
   const failure = await findHotByServer({ target: { port: server.port } }).catch((error) => error)
   expect(failure).toMatchObject({ code: 'FB_FIND_NO_HOTKEYS' })
-  expect(failure.message).toMatch(/7\.\d+\.\d+\) has no HOTKEYS/)
+  expect(failure.message).toMatch(/\(\d+\.\d+\.\d+\) has no HOTKEYS/)
   expect(failure.message).toMatch(/--scan.*--capture.*--monitor/s)
   await server.stop()
 })
 
 test('CLUSTER SLOT-STATS gives processor time and bytes for each slot, read twice', async () => {
   let reading = 0
+  let look = 0
   const server = await startFakeRedis((args, port) => {
     switch (args.slice(0, 2).join(' ').toUpperCase()) {
       case 'INFO SERVER':
@@ -116,9 +118,10 @@ test('CLUSTER SLOT-STATS gives processor time and bytes for each slot, read twic
       case 'CLUSTER SLOTS':
         return [[0, 16383, [bulk('127.0.0.1'), port, bulk('a')]]]
       case 'INFO COMMANDSTATS':
-        return bulk(`cmdstat_get:calls=${1000 + reading * 500},usec=${reading * 800},usec_per_call=1\r\n`)
+        look++
+        return bulk(`cmdstat_get:calls=${1000 + look * 500},usec=${look * 800},usec_per_call=1\r\n`)
       case 'INFO STATS':
-        return bulk(`total_net_input_bytes:${reading * 1000}\r\ntotal_net_output_bytes:${reading * 3000}\r\n`)
+        return bulk(`total_net_input_bytes:${look * 1000}\r\ntotal_net_output_bytes:${look * 3000}\r\n`)
       case 'INFO KEYSPACE':
         return bulk('db0:keys=3,expires=0,avg_ttl=0\r\n')
       case 'CLUSTER SLOT-STATS': {
@@ -156,4 +159,46 @@ test('CLUSTER SLOT-STATS gives processor time and bytes for each slot, read twic
   expect(finding.nodes).toMatchObject([{ slots: 16384, share: 1, keys: 3 }])
   expect(finding.keys.map(({ key }) => key)).toEqual(['hot', 'cold'])
   server.stop()
+})
+
+test('on real servers slots come from what they count of load, and what they do not count is said', async () => {
+  const cluster = await startCluster({ args: ['--maxmemory-policy', 'allkeys-lfu'] })
+  const [first] = cluster.nodes
+  const target = { port: first!.port }
+  // Slots 6093, 12182 and one below 300: each on another node.
+  const keys = ['hot', 'foo', 'a52'] as const
+  const redis = new Cluster([...cluster.addresses])
+  const load = async (times: number) => {
+    for (let turn = 0; turn < times; turn++) {
+      await Promise.all([
+        ...Array.from({ length: 50 }, () => redis.get(keys[0])),
+        redis.get(keys[1]),
+        redis.get(keys[2]),
+      ])
+    }
+  }
+  for (const key of keys) await redis.set(key, 'x'.repeat(1000))
+  const look = async () => {
+    const looked = findSlots({ target, durationMs: 1000 })
+    await load(40)
+    return looked
+  }
+  const untold = await look()
+  expect(untold).toMatchObject({ method: 'commandstats', slots: [] })
+  const canCount = hasCapability(redisKind(), 'slotStats')
+  expect(untold.notes.join()).toMatch(canCount ? /cluster-slot-stats-enabled yes/ : /does not count by slot/)
+  if (canCount) {
+    for (const node of cluster.nodes) await node.cli('CONFIG', 'SET', 'cluster-slot-stats-enabled', 'yes')
+    const finding = await look()
+    expect(finding.method).toBe('slot-stats')
+    expect(finding.slots![0]).toMatchObject({ slot: 6093, keys: 1 })
+    expect(finding.slots![0]!.share).toBeGreaterThan(0.5)
+    expect(finding.slots![0]!.bytesPerSecond).toBeGreaterThan(1000)
+    expect(finding.keys.map(({ key }) => key).toSorted()).toEqual([...keys].toSorted())
+    expect(new Set(finding.keys.map(({ node }) => node)).size).toBe(3)
+    // Asking about slots is a quarter of a megabyte of answers, and no load of the node that has nothing else to do.
+    expect(finding.nodes!.at(-1)!.bytesOutPerSecond).toBeLessThan(50_000)
+  }
+  await redis.quit()
+  await cluster.stop()
 })

@@ -37,11 +37,13 @@ test('a hub that is cut off from its store says so, stays ready, and its sensors
   // The first of the list.
   const runtime = { ...systemRuntime, random: () => 0 }
   const options = { hubs: hubs.map(({ url }) => url), serviceId: 'shop', tableFile: false as const, runtime }
-  protect(client, { ...options, onWarning: () => {} })
+  // A lease that a busy machine does not end: only what the hubs do may flush.
+  protect(client, { ...options, leaseMs: 10_000, onWarning: () => {} })
   await waitFor(() => sensorsOf(cut) === 1)
   await client.set('hot-1', 'a')
   await cut.core.putRule(parseRule({ id: 'hot', prefix: 'hot-', threshold: 10, minHoldMs: 60_000 }), 'ann')
   await waitFor(async () => (await client.get('hot-1')) === 'a' && peek(client, 'hot-1') !== undefined)
+  await waitFor(() => other.core.delivery.size === 1)
   let flushes = 0
   const timer = setInterval(() => {
     if (peek(client, 'hot-1') === undefined) flushes++

@@ -48,14 +48,14 @@ test('a full disk: the change is refused and told with its cause, the alarm says
   bound(1)
   const refused = await put(url!, rule('large', `${'x'.repeat(60_000)}*`))
   expect(refused.status).toBe(503)
-  expect(refused.text).toMatch(/FB_STORE_AWAY.*(the disk fails, or has no room|the disk is full).*nothing was changed/)
+  expect(refused.text).toMatch(/FB_STORE_AWAY.*(the disk is failing or full|the disk is full).*nothing was changed/)
   expect(((await (await fetch(`${url}/v1/rules`)).json()) as { rules: object[] }).rules).toHaveLength(1)
   // The kill switch works all the same, and is written as soon as there is room.
   const headers = { 'content-type': 'application/json' }
   const off = await fetch(`${url}/v1/switch`, { method: 'POST', headers, body: '{"isOff":true}' })
   expect(await off.json()).toEqual({ isOff: true, isStored: false })
   const raised = await waitFor(() => alarm(url!, 'store'))
-  expect(raised.cause).toMatch(/^the sqlite store failed: .*(look at it with df|free some room)/)
+  expect(raised.cause).toMatch(/^the sqlite store failed: .*(check df|free some room)/)
   bound('unlimited')
   await waitFor(async () => (await alarm(url!, 'store')) === undefined)
   expect((await put(url!, rule('after'))).status).toBe(200)

@@ -96,7 +96,10 @@ test('SIGTERM drains: sensors are told, what was decided is stored, the process 
   expect(await waitFor(() => sensor.closeCode)).toBe(1001)
   const second = await startHubProcess({ dataFolder })
   const { events } = (await (await fetch(`${second.url}/v1/history`)).json()) as { events: HistoryEvent[] }
-  expect(events.map(({ kind, key }) => [kind, key])).toEqual([['hot', 'product_1']])
+  expect(events.map(({ kind, key }) => [kind, key])).toEqual([
+    ['delivered', 'product_1'],
+    ['hot', 'product_1'],
+  ])
 })
 
 test('a fleet of sensors is held at the pace that the hub can take, and a change reaches all of them', async () => {

@@ -74,6 +74,7 @@ test('a hub that starts while its store is frozen comes up too, and fills an emp
   proxy.cut()
   await waitFor(() => idsOf(hub).join() === 'file', { timeoutMs: 10_000 })
   await waitFor(async () => (await ready(hub)).status === 200)
+  await waitFor(async () => (await hub.core.store.audit(9)).length > 0)
   expect((await hub.core.store.audit(9)).map(({ what }) => what)).toEqual(['add rule file'])
 }, 20_000)
 

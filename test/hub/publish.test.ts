@@ -1,6 +1,6 @@
-import { encodeBinaryReport } from '@firebreak/core'
-import { type PublishedTable, startHub } from '@firebreak/hub'
-import { EtcdClient, ZooKeeperClient } from '@firebreak/ids'
+import { EtcdClient, ZooKeeperClient } from '@firebreak/centre'
+import { encodeBinaryReport, type PublishedTable } from '@firebreak/core'
+import { startHub } from '@firebreak/hub'
 import { startEtcd, startZooKeeper, waitFor } from '@firebreak/testkit'
 import { afterEach, describe, expect, test } from 'vitest'
 
@@ -93,7 +93,7 @@ describe.each(Object.keys(centres))('%s', (name) => {
 })
 
 test('a centre that is none is refused before anything is opened, without its password in the sentence', async () => {
-  await expect(startHub({ publishTo: 'consul://user:secret@host' })).rejects.toThrow(
+  await expect(startHub({ publishTo: 'redis://user:secret@host' })).rejects.toThrow(
     'publishTo must be etcd://host:port/root or zookeeper://host:port/root',
   )
 })

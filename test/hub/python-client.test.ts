@@ -1,3 +1,5 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import type { ServiceTable } from '@firebreak/hub'
 import { type GuardedChild, redisCli, startChild, startRedis, startSource, waitFor } from '@firebreak/testkit'
@@ -131,8 +133,51 @@ test('a Python service without any of our code closes the loop: its hot key leav
   await switchTo(hub, false)
   await waitFor(() => Number(last()?.[2]) <= 3, { what: () => demo.output() })
   const stranger = startDemo(hub, redis.port, key, web)
-  await stranger.printed(/firebreak: watch: HTTP Error 403/)
+  await stranger.printed(/firebreak: watch: .*403/)
   await stranger.printed(/of Redis [1-9]\d\d/)
+})
+
+const threads = `
+import random, sys, threading, time
+sys.path.insert(0, sys.argv[1])
+sys.setswitchinterval(1e-6)
+from firebreak_client import Firebreak
+firebreak = Firebreak(sys.argv[2], "", "shop", "h", "main", 0.01)
+errors = []
+def read():
+    while firebreak.known.get("version", 0) < 120 and not errors:
+        try:
+            firebreak.get(b"k%d" % random.randrange(500), lambda name: b"v")
+        except Exception as error:
+            errors.append(repr(error))
+readers = [threading.Thread(target=read, daemon=True) for _ in range(4)]
+for reader in readers: reader.start()
+for reader in readers: reader.join(60)
+print("read up to", firebreak.known, errors, flush=True)
+`
+
+test('the Python client survives tables that change under its readers, and answers that are cut off', async () => {
+  let version = 0
+  const hub = createServer((request, response) => {
+    if (request.method === 'POST') return void request.resume().on('end', () => response.writeHead(204).end())
+    version++
+    const keys = Array.from({ length: 500 }, (_, n) => `k${n}`).filter((_, n) => (n * 7 + version) % 3 > 0)
+    const clusters = { main: [{ strategy: 'LocalCache', expireTime: 60, keys }] }
+    const text = JSON.stringify({ epoch: 'e', version, isOff: false, validMs: 60_000, intervalMs: 50, clusters })
+    response.writeHead(200, { 'content-length': text.length })
+    if (version !== 60) return void response.end(text)
+    // Ended, not reset: what came before is read.
+    response.write(text.slice(0, 100), () => response.socket?.end())
+  })
+  await new Promise<void>((resolve) => hub.listen(0, '127.0.0.1', resolve))
+  ends.push(() => hub.close())
+  const url = `http://127.0.0.1:${(hub.address() as AddressInfo).port}`
+  const folder = fileURLToPath(new URL('../../examples/python-client', import.meta.url))
+  const env = { ...process.env, PYTHONDONTWRITEBYTECODE: '1' }
+  const child = startChild('python3', ['-c', threads, folder, url], { env })
+  ends.push(() => child.stop())
+  await child.printed(/read up to \{'epoch': 'e', 'version': \d{3,}\} \[\]/)
+  expect(child.output()).toContain('IncompleteRead')
 })
 
 function startDemo(hub: string, redisPort: number, key: string, token: string): GuardedChild {

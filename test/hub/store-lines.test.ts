@@ -162,6 +162,36 @@ test('a switch thrown while the store is away holds, reaches the store with its 
   expect((await two.store.audit(9)).map(({ who, what }) => `${who} ${what}`)).toEqual(['ann switch off'])
 })
 
+test('a switch thrown while the store was away does not come back over the one that switched on after it', async () => {
+  const core = await openHub()
+  await cutOff(core)
+  expect(await core.setOff(true, 'ann')).toBe(false)
+  letIn()
+  const on = () =>
+    core.setOff(false, 'bob').catch((error: { code: string }) => {
+      if (error.code !== 'FB_STORE_AWAY') throw error
+      return false
+    })
+  await waitFor(on)
+  await core.stored()
+  expect(core.delivery.isOff).toBe(false)
+  expect((await core.store.load()).isOff).toBe(false)
+  const audit = await core.store.audit(9)
+  expect(audit.map(({ who, what }) => `${who} ${what}`)).toEqual(['bob switch on', 'ann switch off'])
+})
+
+test('a switch can be thrown at a hub that is cut off and believes it thrown, after others switched on', async () => {
+  const [one, two] = [await openHub(), await openHub(server.port)]
+  await two.setOff(true, 'ann')
+  await waitFor(() => one.delivery.isOff)
+  await cutOff(one)
+  await two.setOff(false, 'bob')
+  expect(await one.setOff(true, 'cid')).toBe(false)
+  letIn()
+  await waitFor(() => two.delivery.isOff)
+  expect(one.delivery.isOff).toBe(true)
+})
+
 test('history is not doubled by a store that was frozen while it was written', async () => {
   const core = await openHub()
   const event = { at: 1, kind: 'hot', redisClusterId: 'main', key: 'k', ruleId: 'r', text: 'before' } as const

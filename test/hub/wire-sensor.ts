@@ -28,6 +28,7 @@ export class WireSensor {
   readonly table = new StrategyTable()
   readonly #socket: WebSocket
   readonly #ids: { serviceId: string; hostId: string; instanceId: string }
+  readonly #clock: { now(): number }
   #sequence = 0
   #timer: NodeJS.Timeout | undefined
   intervalMs = 0
@@ -37,11 +38,12 @@ export class WireSensor {
   gaps = 0
   onTable: (() => void) | undefined
 
-  constructor(url: string, number: number, serviceId = 'shop') {
+  constructor(url: string, number: number, serviceId = 'shop', clock: { now(): number } = Date) {
+    this.#clock = clock
     this.#ids = { serviceId, hostId: `host-${number}`, instanceId: `instance-${number}` }
     this.#socket = new WebSocket(`${url.replace('http', 'ws')}/v1/sensor`, { perMessageDeflate: false })
     this.#socket.on('open', () => {
-      const rest = { agent: 'simulated', redisClusterIds: ['main'], epoch: '', version: 0, sentAt: Date.now() }
+      const rest = { agent: 'simulated', redisClusterIds: ['main'], epoch: '', version: 0, sentAt: clock.now() }
       this.#socket.send(encodeJsonFrame('hello', 0, { ...this.#ids, ...rest }))
     })
     this.#socket.on('message', (data: Buffer) => this.#receive(data))
@@ -58,7 +60,7 @@ export class WireSensor {
   }
 
   report(counts: Record<string, number>): void {
-    const now = Date.now()
+    const now = this.#clock.now()
     const entries = Object.entries(counts).map(([key, count]) => ({ key, count, writes: 0, bytes: 0 }))
     const sections = [{ redisClusterId: 'main', entries }]
     const report = encodeBinaryReport({ collectTs: now, sendTs: now, ...this.#ids, sections })

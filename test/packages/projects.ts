@@ -61,6 +61,47 @@ export const projects: readonly Project[] = [
   },
 ]
 
+/** An application of which one part requires the package and another imports it; no server is needed to tell. */
+export const mixedProject: Project = {
+  name: 'mixed',
+  files: {
+    'package.json': '{}',
+    'app.js': `
+const { peek, protect, shieldOf, unprotect } = require('firebreak')
+const { Redis } = require('ioredis')
+async function main() {
+  const imported = await import('firebreak')
+  const own = await import('@firebreak/client')
+  if (imported.protect !== protect || own.protect !== protect) throw new Error('two modules')
+  const redis = protect(new Redis({ lazyConnect: true }), { serviceId: 'shop', tableFile: false })
+  if (imported.shieldOf(redis) === undefined || own.shieldOf(redis) !== shieldOf(redis)) throw new Error('two shields')
+  unprotect(redis)
+  redis.disconnect()
+  console.log('one module, one shield')
+}
+main()
+`,
+  },
+  main: 'app.js',
+}
+
+const publicPackages = 'centre client core find hub ids limits locks proxy redis sale shield watch console'
+  .split(' ')
+  .map((name) => `@firebreak/${name}`)
+
+/** Only compiled: every package at once, with its declarations checked too. */
+export const everyType: Project = {
+  name: 'every-type',
+  files: {
+    'package.json': '{"type":"module"}',
+    'app.ts': ['firebreak', 'firebreak/cli', ...publicPackages, '@firebreak/limits/policy', '@firebreak/core/node']
+      .map((name, index) => `export * as p${index} from '${name}'`)
+      .join('\n'),
+  },
+  compilerOptions: { ...strict, module: 'nodenext', moduleResolution: 'nodenext', noEmit: true },
+  main: 'app.ts',
+}
+
 /** Writes a project beside a copy of what was installed, compiles it where it is TypeScript; its folder. */
 export function makeProject(project: Project, folder: string, installed: string, tsc: string): string {
   mkdirSync(folder, { recursive: true })

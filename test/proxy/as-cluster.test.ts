@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { keySlot } from '@firebreak/core/commands'
 import type { FirebreakProxy } from '@firebreak/proxy'
-import { type RedisServer, startRedis, temporaryFolder, waitFor } from '@firebreak/testkit'
+import { type RedisServer, startClusterOfOne, temporaryFolder } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { ClusterStage } from './cluster-stage.ts'
 import { ProxyStage } from './proxy-stage.ts'
@@ -18,9 +18,7 @@ let real: RedisServer
 
 beforeAll(async () => {
   stage = await ProxyStage.open()
-  real = await startRedis({ args: ['--cluster-enabled', 'yes'] })
-  await real.cli('CLUSTER', 'ADDSLOTSRANGE', '0', '16383')
-  await waitFor(async () => (await real.cli('CLUSTER', 'INFO')).includes('cluster_state:ok'))
+  real = await startClusterOfOne()
 })
 afterAll(async () => {
   await real.stop()
@@ -67,11 +65,21 @@ describe.each(['at rest', 'while it watches', 'after CLIENT ID'])('a client %s',
 test.each(['INFO', 'INFO cluster', 'INFO server', 'INFO everything'])('%s says that it is a cluster', async (line) => {
   const redis = await stage.client(await stage.start({ asCluster: true }))
   const plain = await stage.client(await stage.start())
-  const modes = (text: string) => text.match(/^(redis_mode|cluster_enabled):.*/gm)
+  const modes = (text: string) => text.match(/^(redis_mode|server_mode|cluster_enabled):.*/gm)
   const of = async (client: RawClient) => modes((await client.ask(...line.split(' '))).replaceAll('\r', ''))
   const direct = await stage.client(real)
-  expect(await of(redis)).toEqual(await of(direct))
+  const expected = await of(direct)
+  expect(await of(redis)).toEqual(expected)
   expect(await of(plain)).toEqual(await of(stage.direct))
+  // Also with a connection to Redis for itself, which a transaction's INFO leaves as it was.
+  for (const state of [['WATCH', 'w'], ['UNWATCH'], ['CLIENT', 'ID']]) {
+    await redis.ask(...state)
+    expect(await of(redis)).toEqual(expected)
+  }
+  expect(await plain.ask('MULTI')).toBe('+OK\r\n')
+  expect(await plain.ask(...line.split(' '))).toBe('+QUEUED\r\n')
+  expect(await plain.ask('EXEC')).toMatch(/^\*1\r\n/)
+  expect(await plain.ask('FIREBREAK', 'INFO')).toContain('firebreak_upstream_owned:0\r\n')
 })
 
 test('who may not SCAN learns no keys of a slot', async () => {
@@ -121,6 +129,22 @@ INFO > cluster_enabled:1
 CLUSTER SLOTS > 16383
 COMMAND > get
 CLUSTER KEYSLOT k > :7629`,
+    'redis-py 6': `
+HELLO 3|CLIENT SETINFO LIB-NAME redis-py|CLIENT SETINFO LIB-VER 6.4.0 > cluster
+CLUSTER SLOTS > 16383
+COMMAND > get
+READONLY|GET k|CLUSTER SHARDS > slots`,
+    'Jedis 5': `
+HELLO 3|CLIENT SETNAME shop|CLIENT SETINFO LIB-NAME jedis|CLIENT SETINFO LIB-VER 5.2.0 > cluster
+CLUSTER SLOTS > 16383
+PING|SET k v|ASKING|GET k > v
+CLIENT GETNAME > shop`,
+    'StackExchange.Redis': `
+HELLO 3|CLIENT SETNAME shop|CLIENT SETINFO lib-name SE.Redis|CLIENT ID > cluster
+CONFIG GET slave-read-only|CONFIG GET databases|INFO replication|INFO server > _mode:cluster
+CLUSTER NODES > myself,master
+GET __Booksleeve_TieBreak|ECHO end > end
+SUBSCRIBE __Booksleeve_MasterChanged > __Booksleeve_MasterChanged`,
     'redis-py 2, with redis-py-cluster': `
 INFO cluster > cluster_enabled:1
 CLUSTER SLOTS > 16383

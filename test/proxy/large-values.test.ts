@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { keySlot } from '@firebreak/core/commands'
 import {
@@ -87,13 +88,26 @@ async function readLarge({ socket }: RawClient, bytes: number, replies: number):
   return isRight
 }
 
+/** Waits until more can be written; a connection that was closed meanwhile never drains. */
+async function drained(socket: Socket): Promise<void> {
+  const waiting = new AbortController()
+  const { signal } = waiting
+  const ended = () => {
+    throw new Error('the connection was closed')
+  }
+  if (socket.destroyed) ended()
+  await Promise.race([once(socket, 'drain', { signal }), once(socket, 'close', { signal }).then(ended)]).finally(() =>
+    waiting.abort(),
+  )
+}
+
 /** Sends a request with one argument that is `bytes` long, piece by piece, as fast as it is taken. */
 async function sendLarge({ socket }: RawClient, head: readonly string[], bytes: number, tail: readonly string[] = []) {
   const bulk = (text: string) => `$${text.length}\r\n${text}\r\n`
   const begin = `*${head.length + 1 + tail.length}\r\n${head.map(bulk).join('')}$${bytes}\r\n`
   socket.write(begin)
   for (let sent = 0; sent < bytes; sent += pattern.length) {
-    if (!socket.write(pattern.subarray(0, Math.min(pattern.length, bytes - sent)))) await once(socket, 'drain')
+    if (!socket.write(pattern.subarray(0, Math.min(pattern.length, bytes - sent)))) await drained(socket)
   }
   socket.write(`\r\n${tail.map(bulk).join('')}`)
 }
@@ -282,7 +296,7 @@ describe('before a cluster', () => {
     expect(await client.ask('STRLEN', 'b')).toBe(`:${bytes}\r\n`)
     await sendLarge(client, ['MSET', 'a', '2', 'b'], other, ['c', '4'])
     client.send('GET', 'a')
-    expect(await client.next()).toMatch(/^-ERR Firebreak: this request has to be held whole.*8388608/)
+    expect(await client.next()).toMatch(/^-ERR Firebreak: this request must be held in memory as a whole.*8388608/)
     expect(await client.next()).toBe('$1\r\n1\r\n')
     await sendLarge(client, ['EVAL', 'return #ARGV[1]', '1', 'somewhere'], other)
     await sendLarge(client, ['EVAL', 'return #ARGV[1]', '0'], other)

@@ -86,3 +86,12 @@ describe.each(['net', 'raw'] as const)('over %s', (transport) => {
     expect(told[0]).toContain('(read ECONNRESET)')
   })
 })
+
+test.each([
+  ['one thread', {}, 'raw'],
+  ['two threads', { workers: 2 }, 'raw'],
+  ['a proxy that is told to', { transport: 'net' }, 'net'],
+] as const)('raw handles are the default where they are sound: %s', async (_, options, transport) => {
+  const redis = await stage.client(await stage.start(options))
+  expect(await redis.ask('FIREBREAK', 'INFO')).toContain(`firebreak_transport:${transport}\r\n`)
+})

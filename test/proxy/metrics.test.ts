@@ -125,7 +125,7 @@ test('no request fails or is told anything while the collector is away', async (
     return lines.length > 0
   })
   for (let n = 0; n < 50; n++) expect(await redis.ask('PING')).toBe('+PONG\r\n')
-  expect(lines).toEqual([expect.stringContaining('do not reach the OpenTelemetry collector')])
+  expect(lines).toEqual([expect.stringContaining('are not reaching the OpenTelemetry collector')])
 })
 
 test('Prometheus finds the figures of all threads at /metrics, a supervisor an answer at /livez', async () => {

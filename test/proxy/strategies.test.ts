@@ -67,6 +67,38 @@ test.each([
   expect(await redis.next()).toBe('$-1\r\n')
 })
 
+test('each caller has a limit for himself, by the user that he is', async () => {
+  const server = await startRedis()
+  proxies.onClose(() => server.stop())
+  for (const user of ['ann', 'bob']) await server.cli('ACL', 'SETUSER', user, 'on', '>pw', '~*', '+@all')
+  const proxy = await start(server.url)
+  const [ann, bob, again] = [await connect(proxy), await connect(proxy), await connect(proxy)]
+  for (const [client, name] of [
+    [ann, 'ann'],
+    [bob, 'bob'],
+    [again, 'ann'],
+  ] as const)
+    expect(await client.ask('AUTH', name, 'pw')).toBe('+OK\r\n')
+  const strategy: RateLimitStrategy = {
+    strategy: 'RateLimit',
+    algorithm: 'slidingLog',
+    limit: 5,
+    windowMs: 60_000,
+    onLimit: 'reject',
+    scope: 'process-caller',
+  }
+  hub.heat('main', ['hot', 'marker'], { strategy })
+  const isLimited = async (client: RawClient, key: string) => (await client.ask('GET', key)).startsWith('-LIMITED')
+  const other = await connect(proxy)
+  await waitFor(() => isLimited(other, 'marker'), { what: 'the table' })
+  const refused = async (client: RawClient, count: number) => {
+    let refusals = 0
+    for (let index = 0; index < count; index++) refusals += Number(await isLimited(client, 'hot'))
+    return refusals
+  }
+  expect([await refused(ann, 4), await refused(bob, 6), await refused(again, 3)]).toEqual([0, 1, 2])
+})
+
 test('what is sent behind FLUSHALL finds nothing, also under a limit that keeps replies', async () => {
   const server = await startRedis()
   proxies.onClose(() => server.stop())

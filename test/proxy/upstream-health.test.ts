@@ -55,13 +55,13 @@ describe.each([
     const node = `127.0.0.1:${port}`
     const proxy = await start({ upstream: `redis://${node}`, mode: 'single', transport, workers })
     await waitFor(() => told.length > 0)
-    expect(told).toEqual([expect.stringMatching(`^warn Redis at ${node} is away \\(.+\\)`)])
+    expect(told).toEqual([expect.stringMatching(`^warn Redis at ${node} is unreachable \\(.+\\)`)])
     expect(await figures(proxy, 'upstream_up', 'node')).toEqual({ [node]: 0 })
     expect(await ready(proxy)).toEqual({ status: 503, body: `no Redis answers; away: ${node}\n` })
     const server = await startRedis({ port })
     stage.onClear(() => server.stop())
     await waitFor(() => told.length > 1)
-    expect(told.slice(1)).toEqual([expect.stringMatching(`^info Redis at ${node} is back after `)])
+    expect(told.slice(1)).toEqual([expect.stringMatching(`^info Redis at ${node} recovered after `)])
     await waitFor(async () => (await ready(proxy)).body === 'ok\n')
     await waitFor(async () => (await figures(proxy, 'upstream_up', 'node'))[node] === workers)
   })
@@ -78,12 +78,12 @@ test('a Redis that goes is told, and that it is back, with the connections that 
   expect(await figures(proxy, 'upstream_lost_total', 'node')).toEqual({ [node]: 0 })
   await server.stop()
   await waitFor(() => told.length > 0)
-  expect(told).toEqual([expect.stringContaining(`warn Redis at ${node} is away (`)])
+  expect(told).toEqual([expect.stringContaining(`warn Redis at ${node} is unreachable (`)])
   expect((await figures(proxy, 'upstream_lost_total', 'node'))[node]).toBeGreaterThan(0)
   expect(await redis.ask('FIREBREAK', 'INFO')).toContain('firebreak_upstream_away:1\r\n')
   server = await server.restart()
   await waitFor(() => told.length > 1)
-  expect(told[1]).toContain(`info Redis at ${node} is back`)
+  expect(told[1]).toContain(`info Redis at ${node} recovered`)
 })
 
 test('a Redis that nobody is connected to is asked too', async () => {
@@ -134,7 +134,7 @@ test('a certificate that is not trusted is told', async () => {
   const front = await stage.start({ tls: { key: readFileSync(key), cert: readFileSync(cert) } })
   await start({ upstream: `rediss://127.0.0.1:${front.port}`, mode: 'single' })
   await waitFor(() => told.length > 0)
-  expect(told[0]).toMatch(/is away \(self-signed certificate/)
+  expect(told[0]).toMatch(/is unreachable \(self-signed certificate/)
 })
 
 test('error replies are counted by node and code, those of a cluster that the proxy follows too', async () => {

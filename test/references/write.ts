@@ -1,5 +1,11 @@
 import { writeFileSync } from 'node:fs'
+import { cliPage, writtenCliPage } from './cli-page.ts'
+import { licencesPage, writtenLicencesPage } from './licences-page.ts'
+import { metricsPage, writtenMetricsPage } from './metrics-page.ts'
 import { settingsPage, writtenSettingsPage } from './settings-pages.ts'
 
-// `npm run references`: writes the generated parts of the reference pages.
+// `npm run references`: writes the generated reference pages, and the generated parts of others.
 writeFileSync(settingsPage, writtenSettingsPage())
+writeFileSync(licencesPage, writtenLicencesPage())
+writeFileSync(cliPage, await writtenCliPage())
+writeFileSync(metricsPage, await writtenMetricsPage())

@@ -33,7 +33,7 @@ test('a secret that stands in a flag is warned about, and not shown', async () =
     '--host',
     '0.0.0.0',
   ])
-  expect(output).toContain('--nats-url is seen by every user of this machine (ps)')
+  expect(output).toContain('--nats-url is visible to every user of this machine (ps)')
   expect(output).toContain('FIREBREAK_HUB_NATS_URL_FILE')
   expect(output).not.toContain('hidden-word')
 })

@@ -57,6 +57,14 @@ describe('a tokens file', () => {
       'x.yaml',
     ],
     [
+      'with the token of an example',
+      'people: [{name: a, role: admin, token: another-long-random-text}]',
+      0o600,
+      /is a placeholder/,
+      'example.yaml',
+    ],
+    ['with nobody in it', 'apps: []', 0o600, /names nobody/, 'nobody.yaml'],
+    [
       'with one token for two',
       'apps: [{name: a, token: c2hvcC1mcm9tLWZpbGU}]\npeople: [{name: b, role: admin, token: c2hvcC1mcm9tLWZpbGU}]',
       0o600,
@@ -67,7 +75,7 @@ describe('a tokens file', () => {
     const { code, output } = await firebreak(start(name, text, mode).args)
     expect(code).not.toBe(0)
     expect(output).toMatch(reason)
-    expect(output).not.toMatch(/c2hvcC1mcm9tLWZpbGU|change-me-app|xxxxxx/)
+    expect(output).not.toMatch(/c2hvcC1mcm9tLWZpbGU|change-me-app|xxxxxx|another-long/)
   })
 
   test('that changes is read again: new tokens open, old connections end, and nothing restarts', async () => {
@@ -82,6 +90,28 @@ describe('a tokens file', () => {
     await waitFor(() => sensor.closed !== undefined, { timeoutMs: 10_000 })
     expect((await new RawSensor(Number(port), { token: 'YW5vdGhlciBvbmUgZm9y' }).answered()).isWelcome).toBe(true)
     expect((await new RawSensor(Number(port), { token: 'c2hvcC1mcm9tLWZpbGU' }).answered()).isWelcome).toBe(false)
+    // A file that was emptied, or of which half is written yet, opens nothing.
+    for (const emptied of ['', '{}', 'apps: []']) {
+      writeFileSync(path, emptied)
+      await waitFor(() => child.output().includes('names nobody') || child.output().includes('must be an object'))
+      expect((await call(Number(port), 'POST', '/v1/switch', {}, { isOff: false })).status).toBe(401)
+      const reloads = () => child.output().split('was reloaded').length
+      const before = reloads()
+      writeFileSync(path, good)
+      await waitFor(() => reloads() > before)
+    }
+  })
+
+  test('of a service that other machines reach is no placeholder either', async () => {
+    for (const service of [
+      ['limits', '--port', '0'],
+      ['ids', '--port', '0', '--resp-port', '0', '--worker-id', '1'],
+    ]) {
+      const env = { FIREBREAK_LIMITS_TOKEN: 'change-me-0815-4711', FIREBREAK_IDS_TOKEN: 'short-one' }
+      const { code, output } = await firebreak([...service, '--host', '0.0.0.0'], { ...env, HOME: folder })
+      expect([code, output]).toEqual([2, expect.stringMatching(/token (is a placeholder|must be 16)/)])
+      expect(output).not.toMatch(/change-me-0815|short-one/)
+    }
   })
 })
 
@@ -214,7 +244,8 @@ test('a client certificate is an identity on the hub, and a renewed server certi
   writeFileSync(files.certFile, first.cert)
   writeFileSync(files.keyFile, first.key, { mode: 0o600 })
   writeFileSync(files.caFile, sensorCert.cert + annCert.cert + stranger.cert)
-  const { ports } = await startHub({
+  const { ports, child } = await startHub({
+    logLevel: 'info',
     tls: files,
     tokens: {
       apps: [{ name: 'shop', certificate: 'shop.sensors', services: ['shop'], clusters: ['main'] }],
@@ -248,4 +279,17 @@ test('a client certificate is an identity on the hub, and a renewed server certi
   writeFileSync(files.keyFile, second.key)
   writeFileSync(files.certFile, second.cert)
   await waitFor(async () => (await ask(annCert, second.cert)) === 200, { timeoutMs: 10_000 })
+  // An authority that is trusted no more: who is connected by it goes, who is not stays; a file half written says nothing.
+  const who = (one: { cert: string; key: string }) => ({ ca: second.cert, cert: one.cert, key: one.key })
+  const sensor = await new RawSensor(ports.http, {}, who(sensorCert), 'wss').answered()
+  const page = new WebSocket(`wss://127.0.0.1:${ports.http}/v1/live`, who(annCert))
+  await new Promise((resolve) => page.once('message', resolve))
+  writeFileSync(files.caFile, '')
+  await waitFor(() => child.output().includes('holds no certificate'), { timeoutMs: 10_000 })
+  expect([sensor.closed, page.readyState]).toEqual([undefined, WebSocket.OPEN])
+  writeFileSync(files.caFile, annCert.cert)
+  await waitFor(() => sensor.closed !== undefined, { timeoutMs: 10_000 })
+  expect(page.readyState).toBe(WebSocket.OPEN)
+  expect(await ask(annCert, second.cert)).toBe(200)
+  page.close()
 })

@@ -42,6 +42,7 @@ describe('what another site makes a browser send is refused', () => {
     ['a name that points here', { host: 'evil.example' }],
     ['a request that names its page', { origin: 'https://evil.example' }],
     ['an image or a form', { 'sec-fetch-site': 'cross-site' }],
+    ['an image in a page of another port', { 'sec-fetch-site': 'same-site' }],
   ] as const
 
   test.each(foreign)('ids: %s uses up no id', async (_, headers) => {
@@ -121,13 +122,13 @@ describe('a proxy beyond loopback', () => {
   const at = ({ port }: RedisServer, credentials = '') => `redis://${credentials}127.0.0.1:${port}`
 
   test.each([
-    ['a Redis without a password', () => ({ upstream: at(open) }), 'Redis asks nobody for a password'],
-    ['a password that it lends', () => ({ upstream: at(closed, ':secret@') }), 'lend them the password'],
-    ['a Redis that cannot be asked', () => ({ upstream: 'redis://127.0.0.1:1' }), 'could not be told'],
+    ['a Redis without a password', () => ({ upstream: at(open) }), 'Redis requires no password'],
+    ['a password that it lends', () => ({ upstream: at(closed, ':secret@') }), 'the password of its upstream'],
+    ['a Redis that cannot be asked', () => ({ upstream: 'redis://127.0.0.1:1' }), 'could not find out'],
     [
       'certificates that it does not check',
       () => ({ upstream: at(open), tls: { requestCert: true, rejectUnauthorized: false } }),
-      'Redis asks nobody',
+      'Redis requires no password',
     ],
   ])('does not start with %s', async (_, options, reason) => {
     const child = start(options())

@@ -1,5 +1,6 @@
 import { type RedisServer, startRedis } from '@firebreak/testkit'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type FloodCost, type HeldRequest, holdOpen } from './hold-open.ts'
 import { startVictim, type Victim } from './victims.ts'
 
@@ -11,22 +12,29 @@ const token = 'a-token-that-nobody-guesses'
 const tokens = { apps: [{ name: 'shop', token }], people: [{ name: 'ann', role: 'admin', token: `${token}-too` }] }
 
 let redis: RedisServer
-const victims = {} as Record<'hub' | 'limits' | 'ids' | 'proxy', Victim>
+let closedRedis: RedisServer
+type Kind = 'hub' | 'limits' | 'ids' | 'proxy' | 'ownUsers' | 'redisUsers'
+const victims = {} as Record<Kind, Victim>
 
 beforeAll(async () => {
   redis = await startRedis()
+  closedRedis = await startRedis({ args: ['--requirepass', 'of-the-server'] })
   const upstream = `redis://127.0.0.1:${redis.port}`
   const started = await Promise.all([
     startVictim('hub', { tokens, connections: { headersTimeoutMs: 1000, requestTimeoutMs: 1500 } }),
     startVictim('limits', { token, connections: { headersTimeoutMs: 1000, requestTimeoutMs: 1500 } }),
     startVictim('ids', { token, connections: { headersTimeoutMs: 1000, requestTimeoutMs: 1500 } }),
     startVictim('proxy', { upstream, port: 0, metricsPort: 0 }),
+    startVictim('proxy', { upstream, port: 0, users: [{ name: 'default', password: 'of-the-proxy' }] }),
+    startVictim('proxy', { upstream: `redis://127.0.0.1:${closedRedis.port}`, port: 0 }),
   ])
-  ;[victims.hub, victims.limits, victims.ids, victims.proxy] = started as [Victim, Victim, Victim, Victim]
+  const kinds = ['hub', 'limits', 'ids', 'proxy', 'ownUsers', 'redisUsers'] as const
+  for (const [index, kind] of kinds.entries()) victims[kind] = started[index]!
 })
 afterAll(async () => {
   for (const { child } of Object.values(victims)) await child.stop()
   await redis.stop()
+  await closedRedis.stop()
 })
 
 const post = (path: string, port: number): HeldRequest => ({
@@ -76,6 +84,41 @@ test('40 Redis clients of ids that show no password but send a large command cos
   const { peakBytes, open } = await flood(victims.ids, { port, head: `*1000\r\n${argument.repeat(200)}`, bytes: 0 })
   expect(peakBytes).toBeLessThan(maxPeakBytes)
   expect(open).toBe(0)
+})
+
+describe.each(['ids', 'ownUsers', 'redisUsers'] as const)(
+  '40 Redis clients without a password cost little: %s',
+  (kind) => {
+    const short = '*1\r\n$4\r\nPING\r\n'
+    test.each([
+      ['a value that is large', '*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$15728640\r\n', undefined],
+      ['arguments without end', '*1000001\r\n$4\r\nMSET\r\n', '$1\r\na\r\n'],
+      ['short commands without end', short, short],
+    ])('%s', async (_, head, words) => {
+      const victim = victims[kind]
+      const port = victim.ports.resp
+      const piece = words === undefined ? {} : { piece: Buffer.from(words.repeat(Math.floor(65_536 / words.length))) }
+      const { peakBytes, open } = await flood(victim, { port, head, bytes: 15 * megabyte, ...piece })
+      expect(peakBytes).toBeLessThan(maxPeakBytes)
+      expect(open).toBe(0)
+    })
+  },
+)
+
+test.each([
+  ['ownUsers', 'of-the-proxy'],
+  ['redisUsers', 'of-the-server'],
+  ['proxy', undefined],
+] as const)('who has shown a password, where one is asked for, sends what they like: %s', async (kind, password) => {
+  const client = new Redis(victims[kind].ports.resp, password === undefined ? {} : { password })
+  const pairs = Array.from({ length: 5000 }, (_, index) => [`k${index}`, 'v'.repeat(20)]).flat()
+  await client.mset(pairs)
+  await client.set('large', 'v'.repeat(3 * megabyte))
+  expect(await client.strlen('large')).toBe(3 * megabyte)
+  expect((await client.mget(pairs.filter((_, index) => index % 2 === 0))).length).toBe(5000)
+  const crowd = await Promise.all(Array.from({ length: 5000 }, (_, index) => client.get(`k${index}`)))
+  expect(new Set(crowd)).toEqual(new Set(['v'.repeat(20)]))
+  client.disconnect()
 })
 
 test.each(['hub', 'limits', 'ids', 'proxy'] as const)('a request that drips in is cut off: %s', async (kind) => {

@@ -1,13 +1,15 @@
 import { connect, type Socket } from 'node:net'
 import type { Victim } from './victims.ts'
 
-const piece = Buffer.alloc(64 * 1024, 0x61)
+const plainPiece = Buffer.alloc(64 * 1024, 0x61)
 
 /** What one connection of a flood sends before it falls silent: a beginning, then so many bytes that never end. */
 export interface HeldRequest {
   readonly port: number
   readonly head: string | Buffer
   readonly bytes: number
+  /** What they are, over and over. @default 64 KiB of one letter */
+  readonly piece?: Buffer
 }
 
 /** What a flood cost. */
@@ -42,7 +44,7 @@ export async function holdOpen(victim: Victim, request: HeldRequest, count = 40,
   return { peakBytes: peak - before, open, answers }
 }
 
-function send(socket: Socket, { head, bytes }: HeldRequest): void {
+function send(socket: Socket, { head, bytes, piece = plainPiece }: HeldRequest): void {
   socket.write(head)
   let left = bytes
   const more = () => {

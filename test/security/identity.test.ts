@@ -120,6 +120,23 @@ describe.each(['sqlite', 'redis'] as const)('tokens in a store on %s', (kind) =>
     expect((await firebreak(['token', 'revoke', 'leaving'], asAdmin)).output).toContain('there is no token')
   })
 
+  test('the last admin stays, and a hub that asked for tokens never asks for none', async () => {
+    const last = await firebreak(['token', 'revoke', 'root'], asAdmin)
+    expect([last.code, last.output]).toEqual([1, expect.stringContaining('root is the last admin')])
+    const there = await firebreak(['token', 'revoke', 'root', ...place])
+    expect(there.output).toContain('root is the last admin')
+    tokenIn(await firebreak(['token', 'create', '--person', 'deputy', '--role', 'admin'], asAdmin))
+    expect((await firebreak(['token', 'revoke', 'deputy'], asAdmin)).code).toBe(0)
+    if (kind === 'sqlite') return
+    // A store that lost everything: those who are known stay known, and nobody else gets in.
+    await redis.cli('FLUSHALL')
+    await waitFor(async () => (await redis.cli('KEYS', '*')).includes('credential'), { timeoutMs: 10_000 })
+    for (const at of [hub, other!]) {
+      expect((await call(at.ports.http, 'GET', '/v1/overview')).status).toBe(401)
+      expect((await call(at.ports.http, 'GET', '/v1/overview', bearer(admin))).status).toBe(200)
+    }
+  })
+
   test('nothing in the store opens the hub, and every change is in the audit', async () => {
     const token = await create('kept', ['shop'], ['*'])
     const { entries } = (await call(hub.ports.http, 'GET', '/v1/audit', bearer(admin))).body

@@ -7,13 +7,21 @@ import { startVictim, type Victim } from './victims.ts'
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 })
 
 const app = 'an-app-token-4711-0815'
+const small = 'a-token-of-two-processes'
+/** A token for each lie, and one for who tells many. */
+const lies = ['counts', 'keys', 'bytes', 'hellos', 'tables', 'frames', 'clusters', 'claims', 'again'] as const
+const lying = (what: string) => `a-token-that-lies-4711-${what}`
 const operator = 'an-operators-token-4711'
 let hub: Victim
 
 beforeAll(async () => {
   hub = await startVictim('hub', {
     tokens: {
-      apps: [{ name: 'shop', token: app }],
+      apps: [
+        { name: 'shop', token: app },
+        ...lies.map((what) => ({ name: `lying-${what}`, token: lying(what) })),
+        { name: 'small', token: small, maxProcesses: 2 },
+      ],
       people: [{ name: 'olga', role: 'operator', token: operator }],
     },
     initialRules: [
@@ -28,7 +36,7 @@ beforeAll(async () => {
 })
 afterAll(() => hub.child.stop())
 
-const open = (instanceId: string) => new RawSensor(hub.ports.http, { instanceId, token: app }).answered()
+const open = (instanceId: string, token = app) => new RawSensor(hub.ports.http, { instanceId, token }).answered()
 const ask = async (path: string) => (await call(hub.ports.http, 'GET', path, bearer(operator))).body
 
 /** The last word about a key that a sensor was told. */
@@ -78,6 +86,34 @@ test.each([
     (liar: RawSensor) => liar.report(Object.fromEntries(Array.from({ length: 12_000 }, (_, n) => [`k${n}`, 1]))),
   ],
   [
+    'bytes',
+    '128 bytes for each of maxInstanceKeysPerSecond',
+    (liar: RawSensor) => {
+      for (let n = 0; n < 100; n++) liar.report({ [`${n}${'x'.repeat(40_000)}`]: 1 })
+    },
+  ],
+  [
+    'hellos',
+    'more than 2 hello frames a second',
+    (liar: RawSensor) => {
+      for (let n = 0; n < 100; n++) liar.send('hello', liar.hello)
+    },
+  ],
+  [
+    'tables',
+    'more than 10 resync frames a second',
+    (liar: RawSensor) => {
+      for (let n = 0; n < 200; n++) liar.send('resync', { reason: 'again' })
+    },
+  ],
+  [
+    'frames',
+    'more than 1000 frames a second',
+    (liar: RawSensor) => {
+      for (let n = 0; n < 12_000; n++) liar.send('load', { nodes: [] })
+    },
+  ],
+  [
     'clusters',
     'maxInstanceClusters',
     (liar: RawSensor) => {
@@ -95,19 +131,47 @@ test.each([
 ])(
   'more %s than a process can have: it is cut off, told about, and does not come back at once',
   async (what, bound, lie) => {
-    const liar = await open(`liar-${what}`)
+    const liar = await open(`liar-${what}`, lying(what))
     lie(liar)
-    await waitFor(() => liar.closed === '1008 over its bounds')
+    await waitFor(() => liar.closed === '1008 over its limits')
     const { alarms } = await ask('/v1/alarms')
     const alarm = alarms.find(({ id }: { id: string }) => id === `sensor:shop/host-1/liar-${what}`)!
     expect(alarm.cause).toContain(bound)
     expect(alarm.retry).toContain(`firebreak hosts bar shop/host-1/liar-${what}`)
-    expect((await open(`liar-${what}`)).closed).toBe('1008 over its bounds')
+    expect((await open(`liar-${what}`, lying(what))).closed).toBe('1008 over its limits')
     const { events } = await ask('/v1/history?limit=10000')
     const rollbacks = events.filter(({ kind }: { kind: string }) => kind === 'rollback')
     expect(rollbacks.length).toBeLessThan(10)
   },
 )
+
+test('going on under another name helps five times: then the token has no room for processes that were not known', async () => {
+  const known = await open('known', lying('again'))
+  for (let nth = 0; nth < 5; nth++) {
+    const liar = await open(`again-${nth}`, lying('again'))
+    liar.report({ k: 11_000_000 })
+    await waitFor(() => liar.closed === '1008 over its limits')
+  }
+  const next = await open('again-5', lying('again'))
+  expect(next.refused[0]).toMatchObject({ code: 'FB_SENSOR_BOUNDS', reason: expect.stringContaining('were cut off') })
+  const { alarms } = await ask('/v1/alarms')
+  expect(alarms.find(({ id }) => id === 'token:lying-again')!.cause).toContain('5 processes under the token')
+  const other = await open('honest-5')
+  expect([known.closed, other.isWelcome]).toEqual([undefined, true])
+  known.close()
+  other.close()
+})
+
+test('alarms that processes tell of do not keep out those of the hub', async () => {
+  for (let nth = 0; nth < 40; nth++) {
+    const alarms = Array.from({ length: 10 }, (_, code) => ({ room: 'app', code: `LIE_${code}`, message: 'a lie' }))
+    const body = { serviceId: 'shop', hostId: `invented-${nth}`, validMs: 5000, alarms }
+    expect((await call(hub.ports.http, 'POST', '/v1/alarms', bearer(app), body)).status).toBe(204)
+  }
+  const { alarms } = await ask('/v1/alarms')
+  const told = alarms.filter(({ id }) => id.startsWith('app:shop/invented-'))
+  expect([told.length, alarms.some(({ id }) => id === 'crowd:shop')]).toEqual([20, true])
+})
 
 test('a process that is barred is out at once, and its reports over HTTP too, until it is let in again', async () => {
   const env = { FIREBREAK_HUB: `http://127.0.0.1:${hub.ports.http}`, FIREBREAK_TOKEN: operator }
@@ -134,4 +198,24 @@ test('keys of all clusters together stay within one bound', async () => {
   await waitFor(async () => (await ask('/v1/overview')).ingest.trackedKeys > 4000)
   expect((await ask('/v1/overview')).ingest.trackedKeys).toBeLessThanOrEqual(5500)
   for (const sensor of sensors) sensor.close()
+})
+
+test('a stolen token has no room for invented processes where it says how many its application has', async () => {
+  const openSmall = (instanceId: string) => new RawSensor(hub.ports.http, { instanceId, token: small }).answered()
+  const own = [await openSmall('own-1'), await openSmall('own-2')]
+  expect(own.map(({ isWelcome }) => isWelcome)).toEqual([true, true])
+  const invented = await openSmall('invented-1')
+  expect(invented.refused[0]).toMatchObject({
+    code: 'FB_SENSOR_BOUNDS',
+    reason: expect.stringContaining('maxProcesses'),
+  })
+  // Nor by a report of its own.
+  const report = `# ${Date.now()},${Date.now()},shop,h,invented-2\n# main\nlimited-9:100000\n`
+  const headers = { ...bearer(small), 'content-type': 'text/plain; v=2' }
+  expect((await call(hub.ports.http, 'POST', '/v1/reports', headers, report)).status).toBe(429)
+  const { alarms } = await ask('/v1/alarms')
+  expect(alarms.map(({ id }) => id)).toContain('token:small')
+  // Its own processes come and go as before.
+  own[0]!.close()
+  expect((await openSmall('own-1')).isWelcome).toBe(true)
 })

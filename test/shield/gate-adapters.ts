@@ -4,6 +4,9 @@ import { type CommandRow, commandOfArgs, ListArgs } from '@firebreak/core/comman
 import { encodeCommand, type OpenPipe, RequestParser } from '@firebreak/core/resp'
 import {
   type ClusterShield,
+  type CombineListener,
+  CombineOwner,
+  Combining,
   type ConnectionFacts,
   type GateRequest,
   OpenState,
@@ -121,7 +124,8 @@ export const strategies = {
   refusing: limitOf('reject'),
   waiting: limitOf('wait'),
   stale: limitOf('stale'),
-} as const
+  combined: { strategy: 'Combine', maxCombined: 100 },
+} as const satisfies Record<string, Strategy>
 
 function limitOf(onLimit: 'reject' | 'wait' | 'stale'): Strategy {
   return { strategy: 'RateLimit', algorithm: 'fixedWindow', limit: 1, windowMs: 60_000, onLimit, scope: 'process' }
@@ -153,13 +157,16 @@ interface Transport {
 
 const makers: Record<AdapterName, (test: TestShield) => Transport> = {
   gate: ({ cluster }) => {
-    const facts = factsOf(cluster)
     const ends: (() => void)[] = []
+    const expect = (listener: CombineListener) => void ends.push(() => listener({ kind: 'lost', reason: 'closed' }))
+    const facts = factsOf(cluster, expect)
     return {
       send(words, how) {
         const row = commandOfArgs(new ListArgs(words))
         if (row === undefined) return true
-        const verdict = cluster.gate.ask(requestOf(cluster, row, words, how), facts)
+        const before = ends.length
+        const verdict = cluster.gate.ask(requestOf(cluster, row, words, how, facts.owner!, expect), facts)
+        if (verdict.kind === 'combined') return ends.length > before
         if (verdict.kind === 'guarded') ends.push(verdict.end)
         if (verdict.kind === 'hold') verdict.until.catch(() => {})
         return verdict.kind === 'pass' || verdict.kind === 'guarded' || verdict.kind === 'rewrite'
@@ -205,7 +212,8 @@ const makers: Record<AdapterName, (test: TestShield) => Transport> = {
 
   'node-redis': ({ cluster, shield }) => {
     const sent: (() => void)[] = []
-    const add = () => new Promise<void>((resolve) => sent.push(resolve))
+    let isClosed = false
+    const add = () => (isClosed ? Promise.resolve() : new Promise<void>((resolve) => sent.push(resolve)))
     const queue = { decoder: { constructor: FakeDecoder }, addCommand: add }
     const client = {
       _getQueue: () => queue,
@@ -230,6 +238,7 @@ const makers: Record<AdapterName, (test: TestShield) => Transport> = {
         return sent.length > before
       },
       close() {
+        isClosed = true
         for (const resolve of sent) resolve()
         unprotect(client)
       },
@@ -246,7 +255,8 @@ const makers: Record<AdapterName, (test: TestShield) => Transport> = {
       args: request.args,
       session: { version: 3 },
       slots,
-      host: { turn: { nowMs: 0 } },
+      host: { turn: { nowMs: 0, mark() {} }, node: {} },
+      lanes: { forCommands: () => lane },
       youngestHot: 0,
       gone: new AbortController().signal,
       isClosed: false,
@@ -255,9 +265,14 @@ const makers: Record<AdapterName, (test: TestShield) => Transport> = {
       answer: (slot: number, bytes: Uint8Array) => slots.reply(slot, bytes, 0, bytes.length, true),
       hold() {},
       letGo() {},
-      sendInto() {},
+      sendInto: (...[, , , reply]: [unknown, unknown, unknown, ReplyTarget]) => void sent.push(reply),
+      onLost() {},
+      onReply() {},
+      waitForReplies: () => false,
     } as unknown as ClientConnection
     const sent: ReplyTarget[] = []
+    // The connection that it shares with others, as far as the shield itself sends something.
+    const lane = { send: (...[, , , reply]: [unknown, unknown, unknown, ReplyTarget]) => void sent.push(reply) }
     const ends: (() => void)[] = []
     const pinned = { whenSettled: (end: () => void) => ends.push(end) } as unknown as PinnedLane
     const target = { onReply() {} } as unknown as ReplyTarget
@@ -266,16 +281,18 @@ const makers: Record<AdapterName, (test: TestShield) => Transport> = {
         const bytes = encodeCommand(words) as Buffer
         request.parser.parse(bytes, 0, bytes.length)
         const command = proxyCommandOf(request.args)
+        request.command = command
+        const before = sent.length
         const seen = goesAlone(command.way)
           ? shield.seePinned(client, command, pinned)
           : shield.see(client, command, target)
-        if (typeof seen === 'string') return false
+        if (typeof seen === 'string') return sent.length > before
         slots.take()
         if (seen !== undefined) sent.push(seen)
         return true
       },
       close() {
-        for (const reply of sent) reply.onReply(0, Buffer.alloc(0), 0, 0, true, 0)
+        for (const reply of sent) reply.onReply(0, Buffer.from('-ERR\r\n'), 0, 6, true, 0x2d)
         for (const end of ends) end()
       },
     }
@@ -306,8 +323,15 @@ class FakeDecoder {
 }
 
 /** The gate as such, asked without any adapter. */
-function factsOf(cluster: ClusterShield): ConnectionFacts {
+function factsOf(cluster: ClusterShield, expect: (listener: CombineListener) => void): ConnectionFacts {
+  const way = {
+    send: (_words: unknown, _parts: unknown, listener: CombineListener) => expect(listener),
+    defer: (callback: () => void) => setImmediate(callback),
+  }
+  const combining = new Combining(way, () => cluster.now())
   return {
+    owner: new CombineOwner(),
+    combining: () => combining,
     space: cluster.space(0),
     isReady: true,
     isPinned: false,
@@ -317,8 +341,23 @@ function factsOf(cluster: ClusterShield): ConnectionFacts {
   }
 }
 
-function requestOf(cluster: ClusterShield, row: CommandRow, words: readonly string[], how: How): GateRequest {
+function requestOf(
+  cluster: ClusterShield,
+  row: CommandRow,
+  words: readonly string[],
+  how: How,
+  owner: CombineOwner,
+  expect: (listener: CombineListener) => void,
+): GateRequest {
   return {
+    bytesAt: (index) => Buffer.from(words[index]!),
+    partOf: (command) => ({
+      command,
+      owner,
+      answer() {},
+      fail() {},
+      sendAlone: (_, listener) => expect(listener),
+    }),
     row,
     args: new ListArgs(words),
     visit: (index) => cluster.space(0).hot.get(words[index]!),

@@ -30,6 +30,8 @@ const facts: Record<string, Facts> = {
   'its key is over a limit that lets wait': { strategy: strategies.waiting, before: [read] },
   'its key is over a limit that gives the last reply': { strategy: strategies.stale, isAgain: true },
   'a write of its key is on its way': { strategy: strategies.cached, before: [['SET', hotKey, 'v']] },
+  'increments of its key are combined': { strategy: strategies.combined },
+  'an increment of its key is on its way': { strategy: strategies.combined, before: [['INCR', hotKey]] },
   'a flush is on its way': { strategy: strategies.cached, before: [['FLUSHALL']] },
   'rights are being changed': { strategy: strategies.cached, before: [['ACL', 'SETUSER', 'u']] },
 }
@@ -91,7 +93,7 @@ test.each(Object.entries({ ...facts, ...bindingFacts }))(
   async (title, given) => {
     const gate = await outcomes('gate', given)
     for (const outcome of Object.values(gate)) {
-      expect(outcome).toMatch(/^((pass|guarded|rewrite), sent|answer|loading|hold|refuse)$/)
+      expect(outcome).toMatch(/^((pass|guarded|rewrite), sent|answer|loading|hold|refuse|combined(, sent)?)$/)
     }
     for (const name of ['ioredis', 'node-redis', ...(title in facts ? (['proxy'] as const) : [])] as const) {
       const through = await outcomes(name, given)
@@ -101,11 +103,54 @@ test.each(Object.entries({ ...facts, ...bindingFacts }))(
   },
 )
 
+const increments = [
+  ['INCR', hotKey],
+  ['DECR', hotKey],
+  ['INCRBY', hotKey, '5'],
+  ['DECRBY', hotKey, '-5'],
+  ['HINCRBY', hotKey, 'field', '0'],
+]
+
+test.each(['gate', 'ioredis', 'node-redis', 'proxy'] as const)(
+  'increments of a combined key through %s: the first is sent, the next waits for its answer',
+  async (name) => {
+    const open = await openShield()
+    for (const words of increments) {
+      handle(open.cluster, undefined)
+      handle(open.cluster, strategies.combined)
+      const adapter = connectAdapter(name, open)
+      expect([words[0], adapter.send(words)]).toEqual([words[0], { kind: 'combined', isSent: true }])
+      expect([words[0], adapter.send(words)]).toEqual([words[0], { kind: 'combined', isSent: false }])
+      // A command behind it takes it along.
+      expect(adapter.send(['GET', 'other'])).toEqual({ kind: 'pass', isSent: true })
+      await adapter.close()
+    }
+    for (const odd of [
+      ['INCR', hotKey, 'x'],
+      ['INCRBY', hotKey, '+1'],
+      ['INCRBY', hotKey, '1.0'],
+      ['INCRBY', hotKey, '01'],
+      ['DECRBY', hotKey, '-9223372036854775808'],
+      ['INCRBY', hotKey, '9007199254740993'],
+      ['INCRBYFLOAT', hotKey, '1'],
+      ['HINCRBY', hotKey, '1'],
+      ['INCRBY', hotKey, '-0'],
+      ['INCRBY', hotKey, ' 1'],
+      ['INCRBY', hotKey, ''],
+    ]) {
+      const adapter = connectAdapter(name, open)
+      expect([odd, adapter.send(odd)]).toEqual([odd, { kind: 'guarded', isSent: true }])
+      await adapter.close()
+    }
+    open.shield.close()
+  },
+)
+
 /** Facts that not every adapter has, each with the adapters that do and what becomes of a GET that is not in memory. */
 const ownFacts: [string, AdapterName, Parameters<ReturnType<typeof connectAdapter>['send']>[1], string][] = [
-  ['a pipeline', 'ioredis', { inPipeline: true }, 'pass'],
-  ['a pipeline', 'node-redis', { inPipeline: true }, 'pass'],
-  ['an abort signal', 'node-redis', { signal: new AbortController().signal }, 'pass'],
+  ['a pipeline', 'ioredis', { inPipeline: true }, 'guarded'],
+  ['a pipeline', 'node-redis', { inPipeline: true }, 'guarded'],
+  ['an abort signal', 'node-redis', { signal: new AbortController().signal }, 'guarded'],
 ]
 
 test.each(ownFacts)('%s is a fact of %s', async (_, name, how, kind) => {
@@ -122,15 +167,34 @@ test('a fence is a fact of the proxy: what a client sent before a key was hot, o
   const early = connectAdapter('proxy', open)
   early.send(['SET', hotKey, 'v'])
   handle(open.cluster, strategies.cached)
-  expect(early.send(read).kind).toBe('pass')
+  expect(early.send(read).kind).toBe('guarded')
   const scripting = connectAdapter('proxy', open)
   expect(scripting.send(read).kind).toBe('loading')
   await settle()
   expect(scripting.send(read).kind).toBe('answer')
   scripting.send(['EVAL', 'return 1', '0'])
-  expect(scripting.send(read).kind).toBe('pass')
+  expect(scripting.send(read).kind).toBe('guarded')
   open.shield.close()
 })
+
+test.each(['ioredis', 'node-redis', 'proxy'] as const)(
+  'a read that waited for a load in vain goes around memory, and is followed until its answer: %s',
+  async (name) => {
+    const open = await openShield()
+    handle(open.cluster, strategies.cached)
+    const adapter = connectAdapter(name, open)
+    const hot = open.cluster.space(0).hot.get(hotKey)!
+    let answers = 0
+    hot.overtaken = () => void answers++
+    expect(adapter.send(read)).toEqual({ kind: 'loading', isSent: false })
+    hot.abandon()
+    await settle()
+    expect(answers).toBe(0)
+    await adapter.close()
+    expect(answers).toBe(1)
+    open.shield.close()
+  },
+)
 
 test('what one client of the proxy has begun binds no other', async () => {
   const open = await openShield()

@@ -24,7 +24,7 @@ test('copies on one node are made, and people are told that they help nothing an
   await waitFor(async () => (await redis.get('k')) === 'v' && (await fixture.plain.exists('k_1', 'k_2')) === 2)
   const told = warnings.filter(({ kind }) => kind === 'copies-one-node')
   expect(told).toHaveLength(1)
-  expect(told[0]!.message).toMatch(/k help nothing: there is one node only/)
+  expect(told[0]!.message).toMatch(/k have no effect: there is only one node/)
 })
 
 test('with ttlJitterMs 0 a copy ends with its key', async () => {

@@ -5,6 +5,8 @@ import { modelNames } from './models.ts'
 /** What `npm run simulate` was asked for. */
 export interface SimulateOptions {
   readonly model: ModelName
+  /** A model was named; with mutants, only those of it are planted. */
+  readonly namesModel: boolean
   readonly seeds: readonly number[]
   /** These faults instead of the seed's own. */
   readonly faults: FaultSchedule | undefined
@@ -16,7 +18,7 @@ export interface SimulateOptions {
 
 export const usage = `usage: npm run simulate -- --seed N [--faults LIST] [--model ${modelNames.join('|')}]
        npm run simulate -- --seeds N [--from N] [--json] [--model …]
-       npm run simulate -- --mutants [--json]
+       npm run simulate -- --mutants [--model …] [--json]
 
 LIST is kind/target/at[/for[/amount]] with commas between, times in milliseconds, - for none.`
 
@@ -44,6 +46,7 @@ export function parseOptions(words: readonly string[]): SimulateOptions {
   const faults = given.get('faults')
   return {
     model,
+    namesModel: given.has('model'),
     seeds: Array.from({ length: count }, (_, index) => from + index),
     faults: faults === undefined ? undefined : parseFaults(faults),
     isJson: given.has('json'),

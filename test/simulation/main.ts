@@ -3,6 +3,8 @@ import { outcomeText, type Totals } from './account.ts'
 import { parseOptions, type SimulateOptions } from './command-line.ts'
 import { models } from './models.ts'
 import { huntMutants } from './mutants/hunt.ts'
+import { mutants as fleetMutants, type Mutant } from './mutants/mutants.ts'
+import { roomMutants } from './mutants/room-mutants.ts'
 
 /** Plays seeds and tells of each; gives the totals. */
 async function play({ model, seeds, faults, isHasty, isJson }: SimulateOptions): Promise<Totals> {
@@ -23,6 +25,12 @@ async function play({ model, seeds, faults, isHasty, isJson }: SimulateOptions):
   return totals
 }
 
+/** The faults that are planted: those of one model where one was named, else all. */
+function mutantsOf({ model, namesModel }: SimulateOptions): Mutant[] {
+  const all = [...fleetMutants, ...roomMutants]
+  return namesModel ? all.filter((mutant) => (mutant.model ?? 'fleet') === model) : all
+}
+
 async function main(): Promise<number> {
   let options: SimulateOptions
   try {
@@ -32,7 +40,7 @@ async function main(): Promise<number> {
     return 2
   }
   if (options.runsMutants) {
-    const { mutants, found, worstSeeds } = await huntMutants()
+    const { mutants, found, worstSeeds } = await huntMutants(mutantsOf(options))
     const line = { mutants, found, worstSeeds }
     process.stdout.write(
       options.isJson

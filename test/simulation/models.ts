@@ -1,6 +1,7 @@
 import type { SeedRuns } from '@firebreak/testkit'
-import { lockSchedule, playLocks } from '../../packages/locks/src/testing/lock-model.ts'
-import { saleModel } from '../../packages/sale/src/testing/sale-model.ts'
+import { idsSchedule, playIds, quickSeeds as quickIds } from '../../packages/ids/src/testing/ids-model.ts'
+import { lockSchedule, playLocks, quickSeeds as quickLocks } from '../../packages/locks/src/testing/lock-model.ts'
+import { quickSeeds as quickSale, saleModel } from '../../packages/sale/src/testing/sale-model.ts'
 import { fleetModel } from './fleet/fleet-model.ts'
 
 export type Model = Omit<SeedRuns, 'seeds'>
@@ -8,11 +9,20 @@ export type Model = Omit<SeedRuns, 'seeds'>
 /** All that can be played: the fleet, and the rooms that stand by themselves. */
 export const models = {
   fleet: fleetModel,
+  ids: { schedule: idsSchedule, play: playIds },
   locks: { schedule: lockSchedule, play: playLocks },
   sale: saleModel(false),
   'sale-lossy': saleModel(true),
 } as const satisfies Record<string, Model>
 
 export type ModelName = keyof typeof models
+
+/** The seeds that `npm test` plays of a room: a mend that is taken out must be found by one of them. */
+export const quickSeeds: Readonly<Partial<Record<ModelName, readonly number[]>>> = {
+  ids: quickIds,
+  locks: quickLocks,
+  sale: quickSale(false),
+  'sale-lossy': quickSale(true),
+}
 
 export const modelNames: readonly ModelName[] = Object.keys(models) as ModelName[]

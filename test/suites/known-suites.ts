@@ -1,12 +1,11 @@
 import { join } from 'node:path'
-import { readHiredis, readJunit, readLines, readTcl, readVitest } from './read-results.ts'
+import { readHiredis, readJunit, readLines, readTcl } from './read-results.ts'
 import { type Suite, type SuitePlace, ways } from './suite.ts'
 
 const inside = (name: string) => join(import.meta.dirname, 'inside', name)
 const text = (value: string) => value.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
 const program = (folder: string, name: string) => join(folder, 'node_modules', '.bin', name)
-const lines = { FIREBREAK_SUITE_RESULTS: '' }
-const mochaEnv = ({ results }: SuitePlace) => ({ ...lines, FIREBREAK_SUITE_RESULTS: results })
+const linesEnv = ({ results }: SuitePlace) => ({ FIREBREAK_SUITE_RESULTS: results })
 const mochaReporter = ['--reporter', inside('mocha-reporter.cjs')]
 
 /** The suites that the runner knows, by the name that the command line takes. */
@@ -35,7 +34,7 @@ export const suites: Readonly<Record<string, Suite>> = {
         'test/unit/**/*.ts',
         'test/functional/**/*.ts',
       ],
-      env: { ...mochaEnv(place), TS_NODE_TRANSPILE_ONLY: 'true', NODE_ENV: 'test' },
+      env: { ...linesEnv(place), TS_NODE_TRANSPILE_ONLY: 'true', NODE_ENV: 'test' },
     }),
     read: readLines,
   },
@@ -47,7 +46,7 @@ export const suites: Readonly<Record<string, Suite>> = {
     command: (place) => ({
       program: program(place.folder, 'mocha'),
       args: ['-r', 'tsx', ...mochaReporter, '--exit', './lib/**/*.spec.ts', '--redis-tag=7.0', '--redis-version=7.0'],
-      env: mochaEnv(place),
+      env: linesEnv(place),
       cwd: join(place.folder, 'packages/client'),
     }),
     read: readLines,
@@ -56,11 +55,12 @@ export const suites: Readonly<Record<string, Suite>> = {
     ways,
     port: 6379,
     packages: ['ioredis', 'redis'],
-    command: ({ folder, results }) => ({
-      program: program(folder, 'vitest'),
-      args: ['run', '--no-file-parallelism', '--reporter=json', `--outputFile=${results}`],
+    command: (place) => ({
+      program: program(place.folder, 'vitest'),
+      args: ['run', '--no-file-parallelism', `--reporter=${inside('vitest-reporter.mjs')}`],
+      env: linesEnv(place),
     }),
-    read: readVitest,
+    read: readLines,
   },
   hiredis: {
     ways: ['plain', 'proxy'],

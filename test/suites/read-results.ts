@@ -11,7 +11,7 @@ export function byName(ends: Iterable<readonly [name: string, end: TestEnd]>): R
   return results
 }
 
-/** One JSON object a line, as our reporters for mocha and `node --test` write them. */
+/** One JSON object a line, as our reporters for mocha, vitest and `node --test` write them. */
 export function readLines(text: string): RunResults {
   const lines = text.split('\n').filter((line) => line.startsWith('{'))
   return byName(
@@ -19,28 +19,6 @@ export function readLines(text: string): RunResults {
       const { test, ...end } = JSON.parse(line) as TestEnd & { test: string }
       return [test, end] as const
     }),
-  )
-}
-
-interface VitestFile {
-  readonly name: string
-  readonly assertionResults: readonly { fullName: string; status: string; failureMessages?: readonly string[] }[]
-}
-
-/** The JSON of vitest. */
-export function readVitest(text: string): RunResults {
-  const { testResults } = JSON.parse(text) as { testResults: readonly VitestFile[] }
-  return byName(
-    testResults.flatMap(({ name, assertionResults }) =>
-      assertionResults.map(({ fullName, status, failureMessages }) => {
-        const outcome = status === 'passed' || status === 'failed' ? status : 'skipped'
-        const file = name
-          .split('/')
-          .at(-1)!
-          .replace(/\.test\.ts$/, '')
-        return [`${file}: ${fullName}`, { outcome, message: failureMessages?.[0] }] as const
-      }),
-    ),
   )
 }
 

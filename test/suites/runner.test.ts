@@ -1,11 +1,13 @@
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { temporaryFolder } from '@firebreak/testkit'
 import { beforeAll, expect, test } from 'vitest'
 import { countsOf, differences, type Expected, explain } from './compare-runs.ts'
 import { expectedDifferences } from './expected-differences.ts'
 import { suites } from './known-suites.ts'
-import { readHiredis, readJunit, readTcl, readVitest } from './read-results.ts'
+import { readHiredis, readJunit, readTcl } from './read-results.ts'
 import { runSuite, type SuiteRun } from './run-suite.ts'
 import type { Way } from './suite.ts'
 
@@ -125,14 +127,20 @@ test('what suites of other kinds print is read', () => {
     ['a.b one', 'passed'],
     ['a.b two', 'failed'],
   ])
-  const assertionResults = [
-    { fullName: 'adds', status: 'passed' },
-    { fullName: 'waits', status: 'pending' },
-  ]
-  const json = JSON.stringify({ testResults: [{ name: '/x/job.test.ts', assertionResults }] })
-  expect([...readVitest(json)].map(([name, { outcome }]) => [name, outcome])).toEqual([
-    ['job: adds', 'passed'],
-    ['job: waits', 'skipped'],
+})
+
+test('each test of vitest is a line as soon as it ends', async () => {
+  const folder = temporaryFolder('vitest')
+  const results = join(folder, 'results')
+  writeFileSync(join(folder, 'job.test.mjs'), "describe('a job', () => { test('adds', () => {}); test.skip('waits') })")
+  const { command, read } = suites['bullmq']!
+  const { args, env } = command({ folder, port: 0, results, way: 'plain' })
+  const vitest = join(root, 'node_modules/.bin/vitest')
+  const child = spawn(vitest, [...args, '--globals'], { cwd: folder, env: { ...process.env, ...env } })
+  await once(child, 'exit')
+  expect([...read(readFileSync(results, 'utf8'), '')].map(([name, { outcome }]) => [name, outcome])).toEqual([
+    ['job: a job adds', 'passed'],
+    ['job: a job waits', 'skipped'],
   ])
 })
 

@@ -1,5 +1,12 @@
+import { systemTimers, type Timers } from '@firebreak/core'
 import { type MariadbServer, scale, startMariadb, waitFor } from '@firebreak/testkit'
-import { BinlogSource, type BinlogSourceOptions, type KeyRefresh, parseRowMapping } from '@firebreak/watch'
+import {
+  BinlogSource,
+  type BinlogSourceOptions,
+  type KeyRefresh,
+  parseRowMapping,
+  sourceRetrySteps,
+} from '@firebreak/watch'
 import { createConnection } from 'mysql2/promise'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
@@ -32,7 +39,8 @@ function follow(options: Partial<BinlogSourceOptions> = {}): void {
           checkpoint = gtid
         },
       },
-      retryMs: [20, 200],
+      retry: { ...sourceRetrySteps.binlog.policy, firstMs: 20, mostMs: 200 },
+      applyRetry: { ...sourceRetrySteps.redis.policy, firstMs: 20, mostMs: 200 },
       pollMs: 100,
       silenceMs: 1000,
       ...options,
@@ -160,6 +168,40 @@ describe('nothing is missed', () => {
     expect(keys()).not.toContain('product:21')
   })
 
+  test('pauses between the tries of a transaction grow although the log can be read each time', async () => {
+    const pauses: number[] = []
+    const timers: Timers = {
+      ...systemTimers,
+      setTimeout(run, ms) {
+        pauses.push(ms)
+        return systemTimers.setTimeout(run, ms)
+      },
+    }
+    let failures = 4
+    source = new BinlogSource(
+      {
+        connection: { host: server.host, port: server.port, user: server.user, database: server.database },
+        mapping,
+        checkpoint: { load: async () => checkpoint, save: async (gtid) => void (checkpoint = gtid) },
+        applyRetry: { ...sourceRetrySteps.redis.policy, firstMs: 5 },
+        timers,
+        random: () => 1,
+      },
+      {
+        async onRefreshes(some) {
+          if (failures-- > 0) throw new Error('Redis is away')
+          refreshes.push(...some)
+        },
+        async onFlush() {},
+      },
+    )
+    source.start()
+    await live()
+    await server.sql("INSERT INTO product VALUES (30, 'a', 1, 1)")
+    await has('product:30')
+    expect(pauses).toEqual([5, 10, 20, 40])
+  })
+
   test('a refresh that failed is made again before the checkpoint moves', async () => {
     let failures = 2
     source = new BinlogSource(
@@ -167,7 +209,8 @@ describe('nothing is missed', () => {
         connection: { host: server.host, port: server.port, user: server.user, database: server.database },
         mapping,
         checkpoint: { load: async () => checkpoint, save: async (gtid) => void (checkpoint = gtid) },
-        retryMs: [10, 50],
+        retry: { ...sourceRetrySteps.binlog.policy, firstMs: 10, mostMs: 50 },
+        applyRetry: { ...sourceRetrySteps.redis.policy, firstMs: 10, mostMs: 50 },
       },
       {
         async onRefreshes(some) {

@@ -1,4 +1,4 @@
-// `npm run demo`: a flash sale of about a minute on the running `firebreak up`.
+// `npm run demo`: a flash sale of about a minute on the running `firebreak up`; with `--incident`, a night's incident.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -8,6 +8,7 @@ import { Snowflake } from '@firebreak/ids'
 import { Sale } from '@firebreak/sale'
 import { dataFolderOf, readRunning } from 'firebreak/cli'
 import { Redis } from 'ioredis'
+import { playIncident } from './incident.ts'
 import { ShopFleet } from './shop-fleet.ts'
 import { quantile, type VisitorCounts, Visitors } from './visitors.ts'
 
@@ -17,6 +18,15 @@ if (running === undefined) {
     'The demo needs a running Firebreak: start "npm start" in another terminal, then run this again.\n',
   )
   process.exit(1)
+}
+
+if (process.argv.includes('--incident')) {
+  const interrupted = new AbortController()
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => interrupted.abort())
+  const { hubUrl, redisUrl } = running
+  const seconds = Number(process.env['FIREBREAK_DEMO_SECONDS'] ?? 300)
+  await playIncident({ hubUrl, redisUrl, seconds, signal: interrupted.signal })
+  process.exit(0)
 }
 
 const seconds = Number(process.env['FIREBREAK_DEMO_SECONDS'] ?? 60)
@@ -51,9 +61,11 @@ process.stdout.write(`A flash sale of ${stock} items on ${running.redisUrl}. Wat
 process.stdout.write('phase            requests/s  sold  limited/s   p99 ms   the product key\n')
 
 let isEnded = false
-process.on('SIGINT', () => {
-  isEnded = true
-})
+for (const name of ['SIGINT', 'SIGTERM'] as const) {
+  process.on(name, () => {
+    isEnded = true
+  })
+}
 let user = 0
 for (const phase of phases) {
   const endAt = performance.now() + seconds * 1000 * phase.share

@@ -1,4 +1,4 @@
-export { type Command, type CommandEntry, type CommandIo, UsageError } from './command/command.ts'
+export { type Command, type CommandEntry, type CommandIo, loadAll, UsageError } from './command/command.ts'
 export { runCommand } from './command/run-command.ts'
 export { settingTables } from './commands/config.ts'
 export { commands } from './commands/index.ts'

@@ -11,7 +11,7 @@ if (major < needed[0] || (major === needed[0] && minor < needed[1])) {
   process.exitCode = 1
 } else {
   // What they write (stores, ids, positions, tables) is for their own user; a proxy's socket may be for others.
-  if (['hub', 'ids', 'token', 'up'].includes(process.argv[2] ?? '')) process.umask(0o077)
+  if (['audit', 'backup', 'hub', 'ids', 'restore', 'token', 'up'].includes(process.argv[2] ?? '')) process.umask(0o077)
   const { main } = await import('./command/main-command.ts')
   process.exitCode = await main()
 }

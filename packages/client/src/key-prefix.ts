@@ -1,6 +1,6 @@
 import { isNodeRedis } from './node-redis/node-redis-client.ts'
 
-/** A key with what a client puts before every key. */
+/** A key with the client's key prefix. */
 export function prefixedKey(client: object, key: string): string | Buffer {
   const { options, _keyPrefix } = client as { options?: { keyPrefix?: unknown }; _keyPrefix?: unknown }
   const prefix = isNodeRedis(client) ? _keyPrefix : options?.keyPrefix
@@ -8,7 +8,7 @@ export function prefixedKey(client: object, key: string): string | Buffer {
   return typeof prefix === 'string' ? prefix + key : key
 }
 
-/** A key as it must be written where commands are sent word by word: node-redis then leaves the prefix to the caller. */
+/** A key as it must be written when commands are sent word by word: node-redis then leaves the prefix to the caller. */
 export function sentKeyOf(client: object, key: string): string | Buffer {
   return isNodeRedis(client) ? prefixedKey(client, key) : key
 }

@@ -19,7 +19,7 @@ interface Hooks {
   peek(key: string): string | null | undefined
 }
 
-/** All that belongs to one client. It is held by the client alone, so that both are freed together. */
+/** Everything that belongs to one client. Held only by the client, so that both are freed together. */
 interface Protection {
   readonly hooks: Hooks
   readonly shield: Shield
@@ -31,13 +31,13 @@ interface Protection {
 
 const protections = new WeakMap<object, Protection>()
 
-/** Ends the part of a client that was freed without `unprotect`. */
+/** Releases the share of a client that was freed without `unprotect`. */
 const freed = new FinalizationRegistry<() => void>((leave) => leave())
 
 /**
  * Protects a client: its accesses are counted and reported, and hot keys are handled as the hub says. It is the same
- * object, with every method as it was; `unprotect` gives it back bare. With `FIREBREAK=off` in the environment nothing
- * is done at all.
+ * object, with every method unchanged; `unprotect` removes the protection. With `FIREBREAK=off` in the environment
+ * nothing is done at all.
  */
 export function protect<Client extends object>(client: Client, options: ProtectOptions = {}): Client {
   if (isOffByEnvironment() || protections.has(client)) return client
@@ -68,7 +68,7 @@ export function protect<Client extends object>(client: Client, options: ProtectO
   return client
 }
 
-// Apart from where the client is in scope: a closure made there would hold it.
+// Separate from the scope of the client: a closure created there would hold it.
 function leaving(membership: Membership, user: ShieldUser | undefined): () => void {
   return () => {
     membership.leave()
@@ -76,13 +76,13 @@ function leaving(membership: Membership, user: ShieldUser | undefined): () => vo
   }
 }
 
-/** Takes the hooks away; the last client of a shield also ends its link and its own connections. */
+/** Removes the hooks; the last client of a shield also closes its link and its own connections. */
 export function unprotect(client: object): void {
   protections.get(client)?.end()
   protections.delete(client)
 }
 
-/** The shield that a protected client works with; undefined where it is not protected. */
+/** The shield of a protected client; undefined if it is not protected. */
 export function shieldOf(client: object): Shield | undefined {
   return protections.get(client)?.shield
 }
@@ -93,8 +93,8 @@ export function clusterOf(client: object): ClusterShield | undefined {
 }
 
 /**
- * The value of a hot string key, without a promise, if memory has it at this moment: null for a key that does not
- * exist, undefined where only a normal read can tell.
+ * The value of a hot string key, without a promise, if it is currently in memory: null for a key that does not exist,
+ * undefined if only a normal read can tell.
  */
 export function peek(client: object, key: string): string | null | undefined {
   return protections.get(client)?.hooks.peek(key)
@@ -130,6 +130,7 @@ function libraryOf(client: object): Library {
       makeHooks: (shield, membership) => new IoredisHooks(client, shield, membership),
     }
   }
+  if (isOldIoredis(client)) throw new ClientUnsupportedError(client, 'a client of ioredis 4')
   if (!isNodeRedis(client)) throw new ClientUnsupportedError(client)
   const upstream = new NodeRedisUpstream(client)
   return {
@@ -151,8 +152,15 @@ function libraryOf(client: object): Library {
 }
 
 function isIoredis(client: object): client is IoredisClient {
-  const shape = client as Partial<IoredisClient & { callBuffer: unknown; mode: unknown }>
-  if (typeof shape.sendCommand !== 'function' || typeof shape.callBuffer !== 'function') return false
-  // Version 4 has no mode, and sends its commands in another way.
-  return 'mode' in shape || shape.isCluster === true
+  return isAnyIoredis(client) && !isOldIoredis(client)
+}
+
+/** Version 4 has no mode, and sends its commands in another way. */
+function isOldIoredis(client: object): boolean {
+  return isAnyIoredis(client) && !('mode' in client) && client.isCluster !== true
+}
+
+function isAnyIoredis(client: object): client is IoredisClient {
+  const shape = client as Partial<IoredisClient & { callBuffer: unknown }>
+  return typeof shape.sendCommand === 'function' && typeof shape.callBuffer === 'function'
 }

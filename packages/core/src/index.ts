@@ -1,14 +1,54 @@
 export type {
+  AlarmAcknowledgement,
+  AlarmSilence,
+  AlarmState,
+  AlertDelivery,
+  AlertRouteView,
+  AlertShape,
+  FinderRunView,
+  KeyInspection,
+  RulesVersionView,
+} from './api/alert-api.ts'
+export type {
+  AutopilotView,
+  BesideKeyView,
+  ForecastMode,
+  ForecastSettings,
+  ForecastView,
+  LoadSource,
+  NodeLoadView,
+  RecurrenceView,
+} from './api/autopilot-api.ts'
+export type {
+  EpisodesView,
+  HeatLetter,
+  HeatMapView,
+  HeatReport,
+  HistoryAmounts,
+  HistoryRow,
+  HistorySettings,
+  HistorySettingsView,
+  HistorySubject,
+  HistoryView,
+  HotEpisode,
+  ReportGroup,
+  ReportKey,
+} from './api/history-api.ts'
+export type {
   AlarmView,
   ApiError,
   AuditEntry,
+  AuditHead,
+  DryRunKey,
   DryRunView,
   HeatStateName,
   HistoryEvent,
   HostView,
+  HubView,
   IngestView,
   KeyDetail,
   KeyEffectView,
+  KeyGroupView,
   KeyHandling,
   KeyView,
   Overview,
@@ -20,11 +60,13 @@ export type {
   WatcherView,
 } from './api/hub-api.ts'
 export { BoundedCache, type BoundedCacheOptions } from './cache/bounded-cache.ts'
+export { asListener } from './errors/as-listener.ts'
 export { didYouMean } from './errors/did-you-mean.ts'
 export { explainDiskTrouble } from './errors/disk-trouble.ts'
-export { describeValue, FirebreakError, InvalidOptionError } from './errors/firebreak-error.ts'
+export { describeValue, FirebreakError, InvalidOptionError, withoutCredentials } from './errors/firebreak-error.ts'
 export { keyGroup, largestGroups } from './keys/key-group.ts'
 export { keyBytes, keyName, keyText, parseKeyText, readableKey } from './keys/key-text.ts'
+export { plainLines, plainText } from './keys/plain-text.ts'
 export {
   BinaryReportCursor,
   encodeBinaryReport,
@@ -33,6 +75,7 @@ export {
   writeReportEntry,
   writeReportRange,
 } from './report/binary-report.ts'
+export { isKafkaUrl, type KafkaAddress, kafkaReports, parseKafkaUrl } from './report/kafka-reports.ts'
 export { natsReports } from './report/nats-reports.ts'
 export {
   type Report,
@@ -43,12 +86,25 @@ export {
 } from './report/report.ts'
 export { formatTextReport, parseTextReport, sectionTotal, type TextReportVersion } from './report/text-report.ts'
 export { VarintReader, VarintWriter } from './report/varint.ts'
+export { copyName, isPlacedName, maxCopies, untagged } from './strategy/copy-name.ts'
 export { isKnownEntry, isKnownStrategy } from './strategy/known-strategy.ts'
 export {
+  type PublishedTable,
+  publishEveryMs,
+  type ReadTable,
+  readPublishedTable,
+  toPublishedTable,
+} from './strategy/published-table.ts'
+export {
+  type CombineStrategy,
   defaultLocalCache,
   type ExpireStrategy,
   entryId,
+  type LimitAlgorithm,
+  type LimitScope,
   type LocalCacheStrategy,
+  limitAlgorithms,
+  limitScopes,
   type ObserveStrategy,
   type RateLimitStrategy,
   type RedundantKeysStrategy,
@@ -84,12 +140,18 @@ export {
   frameVersion,
   type HeartbeatPayload,
   type HelloPayload,
+  type InspectedPayload,
+  type InspectPayload,
   type InvalidatedKey,
   type Invalidation,
   type JsonFrameType,
   type JsonPayloads,
   type KeyEffect,
+  type LoadPayload,
   maxFrameHeadBytes,
+  type NodeLoad,
+  type PlacedCopiesPayload,
+  type ProbePayload,
   type RefusedPayload,
   type ShieldCounters,
   type StatusPayload,

@@ -1,2 +1,2 @@
-/** The version of every package; `test/house.test.ts` holds it to their manifests. */
+/** The version of every package; `test/house.test.ts` checks that their manifests agree. */
 export const version = '0.1.0'

@@ -1,6 +1,6 @@
 import { FirebreakError } from '@firebreak/core'
 
-/** A dump cannot be read further; `offset` is the byte where reading stopped. */
+/** A dump cannot be read any further; `offset` is the byte where reading stopped. */
 export class RdbError extends FirebreakError {
   readonly offset: number
 
@@ -14,7 +14,7 @@ export class RdbError extends FirebreakError {
   }
 }
 
-/** A capture file cannot be read further; `offset` is the byte where reading stopped. */
+/** A capture file cannot be read any further; `offset` is the byte where reading stopped. */
 export class CaptureFormatError extends FirebreakError {
   readonly offset: number
 
@@ -24,5 +24,5 @@ export class CaptureFormatError extends FirebreakError {
   }
 }
 
-/** A finder could not do what was asked of it on this server; the sentence says what to do instead. */
+/** A finder cannot do what was asked on this server; the message says what to do instead. */
 export class FindError extends FirebreakError {}

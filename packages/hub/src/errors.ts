@@ -7,7 +7,7 @@ export class NotLoopbackError extends FirebreakError {
   constructor(host: string) {
     super(
       'FB_HUB_NOT_LOOPBACK',
-      `the hub will not listen on ${host} without tokens: anybody who reaches it could change rules; set tokens (tokensFile) or listen on 127.0.0.1`,
+      `the hub will not listen on ${host} without tokens: anyone who can reach it could change rules; set tokens (tokensFile) or listen on 127.0.0.1`,
     )
     this.host = host
   }
@@ -30,15 +30,15 @@ export class StoreError extends FirebreakError {
   }
 }
 
-/** A store that is away refused a change, or did not say whether it was made. */
+/** An unreachable store refused a change, or did not say whether it was made. */
 export class StoreCallError extends FirebreakError {
   /** True where the change was surely not made. */
   readonly isRefused: boolean
 
   constructor(cause: Error, isRefused: boolean) {
     const advice = isRefused
-      ? 'nothing was changed; try again when the store is back'
-      : 'the change may have been made; ask what is in force, or send it again with the same idempotency-key, which makes it once'
+      ? 'nothing was changed; try again when the store has recovered'
+      : 'the change may have been made; check what is in force, or resend it with the same idempotency-key, which applies it only once'
     super(
       isRefused ? 'FB_STORE_AWAY' : 'FB_STORE_UNSURE',
       `the store failed (${explainDiskTrouble(cause)}): ${advice}`,

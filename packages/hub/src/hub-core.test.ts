@@ -109,6 +109,7 @@ test('statuses become traffic, effects and watchers', async () => {
           bytesSaved: 100,
           readMs: 0.5,
           limited: 0,
+          combined: 30,
           errors: 0,
         },
       ],
@@ -122,6 +123,7 @@ test('statuses become traffic, effects and watchers', async () => {
   expect(traffic.at(-1)).toEqual(rate)
   expect(keys[0]!.effect).toMatchObject({ redisPerSecondBefore: 2000, bytesSaved: 1000, millisecondsSaved: 4500 })
   expect(keys[0]!.effect!.localHitRate).toBeCloseTo(900 / 905, 3)
+  expect(keys[0]!.effect!.combinedPerSecond).toBeCloseTo(30, 0)
   expect(alarms.map(({ id }) => id)).toEqual(['watcher:shop/h/main'])
   expect(instance.view(hub.clock.now())).toMatchObject({ tableVersion: 7, watchers: [{ state: 'expired' }] })
 })

@@ -1,24 +1,41 @@
-import type { TimerHandle } from '@firebreak/core'
-import type { Rule, RuleSet } from '@firebreak/core/rules'
+import { keyText, parseKeyText, type TimerHandle } from '@firebreak/core'
+import type { KeyPattern, Rule } from '@firebreak/core/rules'
 import { AlarmBoard } from './alarms/alarm-board.ts'
+import { AlarmDesk } from './alarms/alarm-desk.ts'
 import { AlarmWebhooks } from './alarms/alarm-webhooks.ts'
+import { AlertRoutes } from './alarms/alert-routes.ts'
+import { HotKeyAlarms } from './alarms/hot-key-alarms.ts'
+import { PassingAlarms } from './alarms/passing-alarms.ts'
+import { ProcessAlarms } from './alarms/process-alarms.ts'
+import { RealNamesAlarm } from './alarms/real-names-alarm.ts'
 import { Collector } from './collect/collector.ts'
 import type { ReportIntake } from './collect/report-intake.ts'
 import { HotKeys } from './decide/hot-keys.ts'
+import { Inspections } from './deliver/inspections.ts'
 import { SensorSessions } from './deliver/sensor-sessions.ts'
 import { TableDelivery } from './deliver/table-delivery.ts'
 import { BarredSensors } from './fleet/barred-sensors.ts'
 import { Fleet } from './fleet/fleet.ts'
+import { Forecaster } from './forecast/forecaster.ts'
+import { pastMinutes } from './forecast/learn-from-history.ts'
 import type { NearKeys } from './heat/near-keys.ts'
+import { EpisodeSteps } from './history/episode-steps.ts'
+import { HeatHistory } from './history/heat-history.ts'
+import { prefixOf } from './history/past.ts'
 import { type HubCoreOptions, type ResolvedCoreOptions, resolveCoreOptions } from './hub-options.ts'
 import { InvalidationLane } from './lane/invalidation-lane.ts'
+import { RolloutWatch } from './rules/rollout-watch.ts'
+import { tellShortWindows, tellUnknown } from './rules/rule-alarms.ts'
 import { RuleBook } from './rules/rule-book.ts'
+import { loadFirstState } from './store/first-state.ts'
 import type { HubState, HubStore } from './store/hub-store.ts'
 import { Journal, versionBlock } from './store/journal.ts'
 import { HubViews } from './views/hub-views.ts'
 import { HubWatchers } from './watchers/hub-watchers.ts'
 
 const housekeepingMs = 1000
+/** How often settings of a shared store are read again. */
+const settingsMs = 5000
 
 /**
  * The hub without a network, and where its rooms are put together: each gets what it uses and knows nothing of the hub.
@@ -28,7 +45,15 @@ const housekeepingMs = 1000
 export class HubCore {
   readonly options: ResolvedCoreOptions
   readonly alarms: AlarmBoard
+  /** Alarms without an explicit end. */
+  readonly passingAlarms: PassingAlarms
+  /** Alarms of rooms in other processes. */
+  readonly processAlarms: ProcessAlarms
   readonly webhooks: AlarmWebhooks
+  /** Where alarms are sent, as configured by users. */
+  readonly alertRoutes: AlertRoutes
+  /** Alarms with their acknowledgements and silences. */
+  readonly desk: AlarmDesk
   readonly journal: Journal
   readonly book: RuleBook
   readonly fleet: Fleet
@@ -36,24 +61,40 @@ export class HubCore {
   readonly keys: HotKeys
   readonly collector: Collector
   readonly lane: InvalidationLane
-  /** Processes that people keep out. */
+  readonly inspections: Inspections
+  /** What was hot before now. */
+  readonly history: HeatHistory
+  /** What will be hot, as it was before. */
+  readonly forecaster: Forecaster
+  /** Blocked processes. */
   readonly barred: BarredSensors
   /** Sources of changes; none run until they are started. */
   readonly watchers: HubWatchers
   readonly #timers: TimerHandle[] = []
+  /** When a process last sent keys that were to be redacted. */
+  /** How often the switch was thrown here. */
+  #thrown = 0
+  readonly #realNames: RealNamesAlarm
   /** Rules that are being deleted because their time has passed. */
   readonly #ending = new Set<string>()
+  readonly #rollouts: RolloutWatch
+  #settingsDueAt = 0
+  readonly #hotKeyAlarms: HotKeyAlarms
 
   /**
    * Loads what the store has and makes a hub of it. A shared store that does not answer is waited for by the hub as it runs
    * (`isHeard`): until then it knows neither rules nor switch, takes no sensors in, and decides nothing.
    */
   static async open(store: HubStore, options: HubCoreOptions = {}): Promise<HubCore> {
-    const state = await loadState(store)
+    const state = await loadFirstState(store)
     const core = new HubCore(store, state, resolveCoreOptions(options))
     const barred = core.barred.load()
-    // A shared store that is away is read again as the hub runs.
-    await (store.board === undefined ? barred : barred.catch(() => {}))
+    // If a shared store is unreachable, this is read again while the hub runs.
+    const loaded = Promise.all([barred, core.loadSettings()])
+    await (store.board === undefined ? loaded : loaded.catch(() => {}))
+    await core.#openForecast().catch((error: Error) => {
+      core.options.logger.warn({ error: error.message }, 'cannot read what was learned about recurring heat')
+    })
     await core.keys.open()
     await core.lane.open()
     return core
@@ -65,10 +106,20 @@ export class HubCore {
     const { clock, timers, random } = runtime
     const alarms = new AlarmBoard(clock)
     this.alarms = alarms
+    this.passingAlarms = new PassingAlarms(alarms, timers)
+    this.processAlarms = new ProcessAlarms(this.passingAlarms)
     const reservedVersion = state.versionFloor + versionBlock
     const journal = new Journal({ store, reservedVersion, runtime, logger, alarms })
     this.journal = journal
-    this.webhooks = new AlarmWebhooks({ urls: options.alarmWebhooks, secret: options.webhookSecret, timers, logger })
+    const notices = { clock, timers, retry: options.retry.webhook }
+    this.webhooks = new AlarmWebhooks({
+      urls: options.alarmWebhooks,
+      secret: options.webhookSecret,
+      logger,
+      ...notices,
+    })
+    this.alertRoutes = new AlertRoutes({ store, ...notices })
+    this.desk = new AlarmDesk({ board: alarms, store, clock, hubId, send: (notice) => this.alertRoutes.send(notice) })
     alarms.onChange((event, alarm) => {
       const at = clock.now()
       this.webhooks.send({ event, hubId, at, alarm })
@@ -78,7 +129,27 @@ export class HubCore {
     const book = new RuleBook(store, state)
     this.book = book
     const refused = () => this.collector.refused
-    const fleet = new Fleet({ ...options, clock, alarms, ruleOf: (id) => book.get(id), refused })
+    const steps = new EpisodeSteps({ clock, record: (event) => journal.record(event) })
+    const onEffect = steps.effect.bind(steps)
+    const rollouts = new RolloutWatch({
+      rules: () => book.list().rules,
+      alarms,
+      put: (rule, name) => this.putRule(rule, 'firebreak', name),
+    })
+    this.#rollouts = rollouts
+    const onStatus = rollouts.takeStatus.bind(rollouts)
+    const fleet = new Fleet({
+      ...options,
+      clock,
+      alarms,
+      passing: this.passingAlarms,
+      ruleOf: (id) => book.get(id),
+      refused,
+      // The table is made of what the fleet says; nobody reports before both are there.
+      tableVersionOf: (serviceId) => this.delivery.view(serviceId).version,
+      onEffect,
+      onStatus,
+    })
     this.fleet = fleet
     const isShared = store.board !== undefined
     const delivery = new TableDelivery({
@@ -90,22 +161,56 @@ export class HubCore {
         if (!isShared) journal.saveEntries(set, removed)
       },
       onVersion: (version) => journal.reserve(version),
+      onDelivered: (entry, services, sensors) => steps.delivered(entry, services, sensors),
     })
     this.delivery = delivery
     const { epoch } = state
     const keys = new HotKeys({ settings: options, epoch, journal, book, alarms, fleet, delivery })
     this.keys = keys
+    this.#hotKeyAlarms = new HotKeyAlarms({
+      alarms,
+      hosts: fleet.hosts,
+      hotKeys: () => keys.decider.handled(),
+      isPublished: () => delivery.isPublished,
+      isOff: () => delivery.isOff,
+      share: options.hotKeyAlarmPercent / 100,
+    })
     const { intake, totals } = keys
+    this.history = new HeatHistory({
+      ...options,
+      store,
+      journal,
+      keys,
+      fleet,
+      maxKeys: options.maxHistoryKeys,
+      settings: options.history,
+    })
+    this.forecaster = new Forecaster({
+      store,
+      runtime,
+      burning: (now) => keys.burning(now),
+      prefixOf: (key) => parseKeyText(prefixOf(keyText(key))) ?? key,
+      warm: (job) => void keys.prewarm(job),
+    })
     this.barred = new BarredSensors(store)
-    const { hosts, traffic, bounds } = fleet
-    this.collector = new Collector({ ...options, clock, intake, totals, hosts, traffic, bounds, barred: this.barred })
+    this.inspections = new Inspections(runtime)
+    const { hosts, traffic, bounds, tokenProcesses } = fleet
+    const realNames = new RealNamesAlarm(alarms, clock)
+    this.#realNames = realNames
+    const onRealNames = realNames.tell.bind(realNames)
+    const rooms = { clock, intake, totals, hosts, traffic, bounds, tokenProcesses, barred: this.barred }
+    this.collector = new Collector({ ...options, ...rooms, onRealNames })
     this.lane = new InvalidationLane({
+      clock,
       random,
       timers,
       relay: store.lane,
-      onRelayFailure: ({ message: error }) => logger.warn({ error }, 'the other hubs were not told of an invalidation'),
+      retry: options.retry.relay,
+      onUnreadable: ({ message: error }) => logger.warn({ error }, 'cannot read a change sent by another hub'),
+      onRelay: (failure) => tellRelay(alarms, failure),
     })
-    this.watchers = new HubWatchers({ runtime, store, alarms, lane: this.lane, delivery })
+    const isHot = (redisClusterId: string, key: string) => delivery.has(redisClusterId, this.outside(key))
+    this.watchers = new HubWatchers({ runtime, store, alarms, lane: this.lane, retry: options.retry, isHot })
     book.onChange((set) => tellUnknown(alarms, set))
     book.onChange((set) => tellShortWindows(alarms, set, options.reportIntervalMs))
     book.onChange((set) => this.collector.governor.setRules(set.rules))
@@ -144,6 +249,16 @@ export class HubCore {
     return this.options.runtime.clock.now()
   }
 
+  /** What a key is called in everything that the hub keeps, shows and sends. */
+  outside(key: string): string {
+    return this.options.redactKey?.(key) ?? key
+  }
+
+  /** Loads users' settings, including those made at other hubs of the store. */
+  async loadSettings(): Promise<void> {
+    await Promise.all([this.history.load(), this.forecaster.load(), this.desk.load(), this.alertRoutes.load()])
+  }
+
   /** Begins to evaluate and to keep house. */
   start(): void {
     const { tickMs, runtime } = this.options
@@ -159,15 +274,16 @@ export class HubCore {
     const { runtime, hubId, heartbeatMs } = this.options
     const { collector, fleet, keys, delivery, lane, barred } = this
     const watched = () => this.watchers.watched()
-    const rooms = { collector, fleet, keys, delivery, lane, barred, watched }
+    const outside = (text: string) => this.outsideText(text)
+    const rooms = { collector, fleet, keys, delivery, lane, barred, inspections: this.inspections, watched, outside }
     return new SensorSessions({ runtime, hubId, heartbeatMs, ...rooms })
   }
 
-  /** What people are shown. */
+  /** What users see. */
   views(): HubViews {
-    const { store, keys, fleet, collector, delivery, alarms, options } = this
-    const { hubId, runtime } = options
-    return new HubViews({ hubId, clock: runtime.clock, store, keys, fleet, collector, delivery, alarms })
+    const { store, keys, fleet, collector, delivery, desk: alarms, options } = this
+    const { hubId, runtime, nodeOfSlot } = options
+    return new HubViews({ hubId, nodeOfSlot, clock: runtime.clock, store, keys, fleet, collector, delivery, alarms })
   }
 
   rules(): { readonly rules: readonly Rule[]; readonly version: number } {
@@ -179,13 +295,14 @@ export class HubCore {
   }
 
   /** Adds or replaces a rule; it is in force, stored and audited when this resolves. */
-  async putRule(rule: Rule, who: string, name = this.#newName()): Promise<void> {
+  async putRule(given: Rule, who: string, name = this.#newName()): Promise<void> {
+    const rule = this.#redactRule(given)
     const before = this.rule(rule.id) ?? null
     const what = `${before === null ? 'add' : 'change'} rule ${rule.id}`
     await this.book.put(rule, this.journal.change(who, what, before, rule, name))
   }
 
-  /** False where there is no such rule. */
+  /** False if there is no such rule. */
   async deleteRule(id: string, who: string, name = this.#newName()): Promise<boolean> {
     const before = this.rule(id)
     if (before === undefined) return false
@@ -194,22 +311,43 @@ export class HubCore {
   }
 
   /**
-   * The kill switch. Off: this hub's sensors are told first, and a store that is away gets it, with its audit entry, when it
-   * is back; true where the store has it. On: only with the store, so that nobody undoes what others threw meanwhile.
+   * The kill switch. Off: this hub's sensors are notified first, and an unreachable store gets it, with its audit
+   * entry, when it recovers; returns true if the store has it. On: only with the store, so that nobody undoes what
+   * others have switched off meanwhile.
    */
   async setOff(isOff: boolean, who: string, name = this.#newName()): Promise<boolean> {
     const before = this.delivery.isOff
-    if (isOff) this.#turn(true)
-    if (before === isOff && !this.journal.isSwitchPending) {
-      await this.store.saveSwitch(isOff)
-      return true
+    const thrown = this.#thrown + (isOff ? 1 : 0)
+    if (isOff) {
+      this.#thrown = thrown
+      this.#turn(true)
     }
     const change = this.journal.change(who, isOff ? 'switch off' : 'switch on', { isOff: before }, { isOff }, name)
-    const isStored = await this.journal.saveSwitch(isOff, change, async () => {
-      if (this.store.board !== undefined) await this.book.load()
-    })
-    this.#turn(isOff)
+    const isStored = await this.journal.saveSwitch(
+      isOff,
+      () => this.book.continued(change),
+      async () => {
+        if (this.store.board !== undefined) await this.book.load()
+      },
+    )
+    // Unless it was thrown meanwhile.
+    if (this.#thrown === thrown) this.#turn(isOff)
     return isStored
+  }
+
+  /** A key's text, as in frames; one that is not valid text is kept, and refused by its reader. */
+  outsideText(text: string): string {
+    const { redactKey } = this.options
+    const key = redactKey === undefined ? undefined : parseKeyText(text)
+    return key === undefined ? text : keyText(redactKey!(key))
+  }
+
+  /** A rule for single keys names them as they are called in reports. */
+  #redactRule(rule: Rule): Rule {
+    if (this.options.redactKey === undefined) return rule
+    const redact = (pattern: KeyPattern): KeyPattern =>
+      pattern.kind === 'exact' ? { ...pattern, keys: pattern.keys.map((key) => this.outside(key)) } : pattern
+    return { ...rule, pattern: redact(rule.pattern), except: rule.except.map(redact) }
   }
 
   #turn(isOff: boolean): void {
@@ -235,9 +373,13 @@ export class HubCore {
   async close(): Promise<void> {
     for (const timer of this.#timers) timer.cancel()
     await this.watchers.close()
+    this.passingAlarms.close()
     this.webhooks.close()
+    this.alertRoutes.close()
     this.lane.close()
     await this.keys.close()
+    await this.forecaster.keep()
+    this.history.close()
     await this.journal.close()
   }
 
@@ -248,7 +390,29 @@ export class HubCore {
     const load = Math.max(options.loadOf(), keys.intake.load())
     collector.governor.adjust(fleet.hosts.counts().connected, load, now)
     fleet.watch(now)
+    this.#hotKeyAlarms.watch(now)
+    this.#realNames.watch(now)
+    this.history.tick(now)
+    this.forecaster.tick(now)
+    this.desk.tick(now)
+    this.#rollouts.tick(now)
+    this.#loadSettingsIfDue(now)
     this.#endRules()
+  }
+
+  /** A hub that never forecast before learns from its history. */
+  async #openForecast(): Promise<void> {
+    if (await this.forecaster.restore()) return
+    const now = this.options.runtime.wallClock.now()
+    this.forecaster.learn(await pastMinutes(this.history, now - this.history.settings.keepMs.minute, now))
+  }
+
+  /** Several hubs: what was set at another holds here soon. */
+  #loadSettingsIfDue(now: number): void {
+    if (now < this.#settingsDueAt) return
+    this.#settingsDueAt = now + settingsMs
+    // An unreachable store is reported elsewhere.
+    if (this.store.board !== undefined) this.loadSettings().catch(() => {})
   }
 
   /** Deletes rules whose time has passed; hubs that share a store all try, and the change's name makes it one. */
@@ -265,47 +429,16 @@ export class HubCore {
   }
 }
 
-/** What a hub begins with whose store has not answered. */
-const unheard: HubState = {
-  epoch: '',
-  versionFloor: 0,
-  isOff: false,
-  rules: [],
-  rulesVersion: 0,
-  line: [],
-  entries: [],
-}
-
-async function loadState(store: HubStore): Promise<HubState> {
-  try {
-    const state = await store.load()
-    await store.reserveVersions(state.versionFloor + versionBlock)
-    return state
-  } catch (error) {
-    if (store.board === undefined) throw error
-    return unheard
-  }
-}
-
-/** A report counts as one moment: where it holds more time than a window, a key looks hotter than it is. */
-function tellShortWindows(alarms: AlarmBoard, { rules }: RuleSet, reportIntervalMs: number): void {
-  const short = rules.filter(({ mode, windowMs }) => mode !== 'off' && windowMs < reportIntervalMs)
-  if (short.length === 0) {
-    alarms.clear('report-interval')
+/** Changes do not reach other hubs, or theirs do not reach this one. */
+function tellRelay(
+  alarms: AlarmBoard,
+  failure: { readonly error: Error; readonly isOverdue: boolean } | undefined,
+): void {
+  if (failure === undefined) {
+    alarms.clear('lane')
     return
   }
-  const ids = short.slice(0, 5).map(({ id }) => id)
-  const cause = `sensors report every ${reportIntervalMs} ms, which is longer than the window of the rules ${ids.join(', ')}: they find keys hot that are not`
-  const retry = 'raise windowMs of these rules, or lower reportIntervalMs'
-  alarms.raise({ id: 'report-interval', severity: 'warning', cause, retry })
-}
-
-function tellUnknown(alarms: AlarmBoard, { unknownIds }: RuleSet): void {
-  if (unknownIds.length === 0) {
-    alarms.clear('rules-newer')
-    return
-  }
-  const cause = `the store has rules that this version does not know: ${unknownIds.slice(0, 5).join(', ')}`
-  const retry = 'this hub leaves them and their keys alone, the others follow them; upgrade this hub'
-  alarms.raise({ id: 'rules-newer', severity: 'warning', cause, retry })
+  const cause = `changes are not reaching the other hubs: ${failure.error.message}`
+  const retry = 'what the others missed is flushed there once the shared Redis accepts it'
+  alarms.raise({ id: 'lane', severity: failure.isOverdue ? 'critical' : 'warning', cause, retry })
 }

@@ -1,8 +1,11 @@
-import { type Runtime, systemRuntime } from '@firebreak/core'
+import { type HistorySettings, type Runtime, systemRuntime } from '@firebreak/core'
+import type { KeyRedaction } from '@firebreak/core/node'
 import { makeLoadMeter } from './collect/process-load.ts'
+import { type HubRetry, type HubRetryChoices, resolveHubRetry } from './config/retry-steps.ts'
 import type { NodeOfSlot } from './decide/access-totals.ts'
 import type { StrategyChooser } from './decide/choose-strategy.ts'
 import { HubConfigError } from './errors.ts'
+import { historyDefaults } from './history/heat-history.ts'
 
 /** Where the hub tells what it does; pino's shape. */
 export interface HubLogger {
@@ -12,9 +15,9 @@ export interface HubLogger {
 
 const silent: HubLogger = { info() {}, warn() {} }
 
-/** What the hub's heart can be told: everything but the network. */
+/** Options of the hub's core: everything but the network. */
 export interface HubCoreOptions {
-  /** Names this hub to sensors and people. @default 'hub-' and 8 random hex digits */
+  /** This hub's name for sensors and users. @default 'hub-' and 8 random hex digits */
   readonly hubId?: string
   /** How often sensors are asked to report. @default 100 */
   readonly reportIntervalMs?: number
@@ -48,10 +51,17 @@ export interface HubCoreOptions {
   readonly restartGraceMs?: number
   /** Keys that are handled at once; of more, the hottest are, and an alarm names the rule that is too wide. @default 100000 */
   readonly maxHotKeys?: number
+  /**
+   * Per cent of all accesses from which a hot key that nothing is done about (`Observe`, shadow, nobody to carry it out)
+   * is an alarm; 0: never. @default 20
+   */
+  readonly hotKeyAlarmPercent?: number
   /** Accesses a second that one process may count: beyond it is cut off. @default 2000000 */
   readonly maxInstanceAccessesPerSecond?: number
   /** Entries a second that one process may report. @default 100000 */
   readonly maxInstanceKeysPerSecond?: number
+  /** Processes that may report under one app token at a time, where the token does not say. @default 10000 */
+  readonly maxTokenProcesses?: number
   /** Clusters that one process may speak of. @default 100 */
   readonly maxInstanceClusters?: number
   /** Keys that are counted at once, of all clusters together, some 100 bytes each. @default 2000000 */
@@ -67,6 +77,14 @@ export interface HubCoreOptions {
   readonly alarmWebhooks?: readonly string[]
   /** Signs those POSTs with HMAC-SHA256 in the header `firebreak-signature`. @default none: not signed */
   readonly webhookSecret?: string
+  /** How to retry failures between a change and the caches that hold it, by step. @default `hubRetrySteps` */
+  readonly retry?: HubRetryChoices
+  /** How keys are called in everything that the hub keeps, shows and sends. @default as they are */
+  readonly redactKey?: KeyRedaction
+  /** What is kept of the past until a person says otherwise. @default 64 MiB a day; seconds for an hour, ten for a day, minutes for 8 */
+  readonly history?: HistorySettings
+  /** The hottest keys of each second that are kept of the past. @default 200 */
+  readonly maxHistoryKeys?: number
   /** Makes a hot key's strategy. @default by the key's load, among those of its level */
   readonly chooseStrategy?: StrategyChooser
   /** Names the node of a slot, for shares of a node. @default a cluster is one node */
@@ -79,8 +97,10 @@ export interface HubCoreOptions {
   readonly logger?: HubLogger
 }
 
-export type ResolvedCoreOptions = Required<Omit<HubCoreOptions, 'chooseStrategy' | 'webhookSecret'>> &
-  Pick<HubCoreOptions, 'chooseStrategy' | 'webhookSecret'>
+export type ResolvedCoreOptions = Required<
+  Omit<HubCoreOptions, 'chooseStrategy' | 'webhookSecret' | 'redactKey' | 'retry'>
+> &
+  Pick<HubCoreOptions, 'chooseStrategy' | 'webhookSecret' | 'redactKey'> & { readonly retry: HubRetry }
 
 /** The options with all defaults. */
 export function resolveCoreOptions(options: HubCoreOptions): ResolvedCoreOptions {
@@ -104,18 +124,23 @@ export function resolveCoreOptions(options: HubCoreOptions): ResolvedCoreOptions
     entryTtlMs: 60_000,
     restartGraceMs: 5000,
     maxHotKeys: 100_000,
+    hotKeyAlarmPercent: 20,
     maxInstanceAccessesPerSecond: 2_000_000,
     maxInstanceKeysPerSecond: 100_000,
     maxInstanceClusters: 100,
+    maxTokenProcesses: 10_000,
     maxTrackedKeys: 2_000_000,
     ingestThreads: 0,
     maxBacklogBytes: 64 * 1024 * 1024,
     alarmWebhooks: [],
+    history: historyDefaults,
+    maxHistoryKeys: 200,
     nodeOfSlot: () => '',
     loadOf: makeLoadMeter(),
     logger: silent,
     ...options,
     runtime,
+    retry: resolveHubRetry(options.retry),
   }
 }
 

@@ -24,6 +24,7 @@ export type { SensorSessions } from './deliver/sensor-sessions.ts'
 export { type EngineNodeView, EngineSensor, type EngineSensorOptions, type EngineView } from './engine/engine-sensor.ts'
 export { ApiProblem, HubConfigError, NotLoopbackError, StoreError } from './errors.ts'
 export { type FindingRoutesOptions, findingRoutes } from './findings/finding-routes.ts'
+export { Forecaster, type ForecasterOptions } from './forecast/forecaster.ts'
 export { CountedClusters, type CountedClustersOptions } from './heat/counted-clusters.ts'
 export type { CountedKeys, CountListener, NearRow } from './heat/counted-keys.ts'
 export type { HubPlugin } from './http/hub-server.ts'
@@ -34,12 +35,22 @@ export { type IdsRoutesOptions, idsRoutes } from './ids/ids-routes.ts'
 export { type IdsServer, type IdsServerOptions, startIdsServer } from './ids/ids-server.ts'
 export { type LimitsRoutesOptions, limitsRoutes } from './limits/limits-routes.ts'
 export { type LimitsServer, type LimitsServerOptions, startLimitsServer } from './limits/limits-server.ts'
-export type { PublishedTable } from './publish/table-publisher.ts'
+export type { SaleDesk, SaleLetter, SaleVoucher } from './sale/sale-routes.ts'
 export { type HubServices, type HubServicesOptions, openHubServices } from './services/hub-services.ts'
 export { type Hub, type HubOptions, startHub } from './start-hub.ts'
-export type { EntryName, HistoryQuery, HubState, HubStore, StoredEntry, StoreLimits } from './store/hub-store.ts'
+export { AuditCheck, type AuditFault, type AuditVerdict, formatHead, parseHead } from './store/audit-chain.ts'
+export type {
+  AuditEnd,
+  EntryName,
+  HistoryQuery,
+  HubState,
+  HubStore,
+  StoredEntry,
+  StoreLimits,
+} from './store/hub-store.ts'
 export { MemoryStore } from './store/memory-store.ts'
 export { openRedisStore } from './store/open-redis-store.ts'
+export { openStoreAt, type StorePlace } from './store/open-store-at.ts'
 export { RedisStore, type RedisStoreOptions } from './store/redis-store.ts'
 export { SqliteStore } from './store/sqlite-store.ts'
 export { HubWatchers } from './watchers/hub-watchers.ts'

@@ -139,10 +139,10 @@ test('broken frames are refused by cause, one by one, and end the connection whe
   sensor.socket.send(encodeFrame('welcome', 1, new TextEncoder().encode('{}')))
   await waitFor(() => sensor.refused.length === 4)
   expect(sensor.refused.map(({ reason }) => reason)).toEqual([
-    'frame version 9 is not known here; this side speaks 1',
+    'frame version 9 is not supported; this side speaks 1',
     expect.stringContaining('report refused, byte'),
-    expect.stringContaining('the field sentAt of a status frame is wrong'),
-    "a welcome frame is the hub's to send",
+    expect.stringContaining('the field sentAt of a status frame is invalid'),
+    'a welcome frame may only be sent by the hub',
   ])
   expect(hub.core.collector.refused).toEqual({ version: 2, unparsable: 3 })
   sensor.report({ product_1: 2000 })
@@ -169,7 +169,7 @@ test('rules, history, audit, switch and hot keys survive a restart on SQLite', a
   await waitFor(() => sensor.table.get('main', 'product_1'))
   const { epoch, version } = sensor.table
   await first.close()
-  expect(await waitFor(() => sensor.closed)).toEqual({ code: 1001, reason: 'the hub stops' })
+  expect(await waitFor(() => sensor.closed)).toEqual({ code: 1001, reason: 'the hub is stopping' })
   const second = await hubWith({ dataFolder, initialRules: [{ ...product, id: 'another' }] })
   const again = await TestSensor.connect(second.url)
   expect(again.table.get('main', 'product_1')?.ruleId).toBe('product')
@@ -178,7 +178,12 @@ test('rules, history, audit, switch and hot keys survive a restart on SQLite', a
   const [history, audit] = await Promise.all(
     ['/v1/history', '/v1/audit'].map(async (path) => (await fetch(`${second.url}${path}`)).json()),
   )
-  expect(history).toMatchObject({ events: [{ kind: 'hot', key: 'product_1' }] })
+  expect(history).toMatchObject({
+    events: [
+      { kind: 'delivered', key: 'product_1' },
+      { kind: 'hot', key: 'product_1' },
+    ],
+  })
   expect(audit).toMatchObject({ entries: [{ what: 'add rule product', before: null, after: { id: 'product' } }] })
 })
 
@@ -190,7 +195,7 @@ test('the log tells decisions and changes as data', async () => {
   sensor.report({ product_1: 2000 })
   await waitFor(() => sensor.table.get('main', 'product_1'))
   expect(lines).toContainEqual(expect.objectContaining({ who: 'start', msg: 'add rule product' }))
-  expect(lines).toContainEqual(expect.objectContaining({ url: hub.url, msg: 'the hub listens' }))
+  expect(lines).toContainEqual(expect.objectContaining({ url: hub.url, msg: 'the hub is listening' }))
   expect(lines).toContainEqual(
     expect.objectContaining({
       kind: 'hot',

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { explainDiskTrouble, type Invalidation, systemRuntime } from '@firebreak/core'
-import { OtlpExporter, type OtlpOptions, resolveOtlpOptions } from '@firebreak/core/metrics'
-import { type HttpBounds, watchFiles } from '@firebreak/core/node'
+import { explainDiskTrouble, type Invalidation, plainLines, systemRuntime } from '@firebreak/core'
+import { metricsSignal, OtlpExporter, type OtlpOptions, resolveOtlpOptions } from '@firebreak/core/metrics'
+import { type HttpBounds, type KeyRedactionOptions, keyRedaction, watchFiles } from '@firebreak/core/node'
 import { parseRule, type Rule } from '@firebreak/core/rules'
 import type { FastifyBaseLogger } from 'fastify'
 import { pino } from 'pino'
@@ -12,26 +12,33 @@ import { CredentialBook } from './access/credential-book.ts'
 import { fixedCredentials, type HubTokens } from './access/fixed-credentials.ts'
 import { PeopleSessions } from './access/people-sessions.ts'
 import { readTokens } from './access/tokens-file.ts'
+import { KafkaIngest } from './collect/kafka-ingest.ts'
 import { NatsIngest } from './collect/nats-ingest.ts'
+import { StreamedReports } from './collect/streamed-reports.ts'
 import { engineRoutes } from './engine/engine-routes.ts'
 import { EngineSensor } from './engine/engine-sensor.ts'
 import { HubConfigError, NotLoopbackError } from './errors.ts'
+import { finderRunRoutes } from './findings/finder-run-routes.ts'
+import { FinderRuns } from './findings/finder-runs.ts'
+import { parseFinderPlans, ScheduledFinders } from './findings/scheduled-finders.ts'
 import { isLoopback, type UserHeader } from './http/access-guard.ts'
 import { type HubPlugin, HubServer } from './http/hub-server.ts'
 import { HubCore } from './hub-core.ts'
 import { checkPace, type HubCoreOptions } from './hub-options.ts'
 import { prewarmRoutes } from './prewarm/prewarm-routes.ts'
 import { importJobs, Prewarmer } from './prewarm/prewarmer.ts'
+import { tellUnreached } from './prewarm/tell-unreached.ts'
 import { openConfigCentre } from './publish/config-centre.ts'
 import { TablePublisher } from './publish/table-publisher.ts'
 import type { HubStore } from './store/hub-store.ts'
 import { MemoryStore } from './store/memory-store.ts'
 import { openRedisStore } from './store/open-redis-store.ts'
 import { SqliteStore } from './store/sqlite-store.ts'
+import { startTraces } from './traces/start-traces.ts'
 import type { WatcherSetting } from './watchers/watcher-settings.ts'
 
 /** How a hub is started. */
-export interface HubOptions extends HubCoreOptions {
+export interface HubOptions extends HubCoreOptions, KeyRedactionOptions {
   /** Where to listen; an address beyond loopback needs `tokens`. @default '127.0.0.1' */
   readonly host?: string
   /** 0: a free one. @default 0 */
@@ -42,17 +49,23 @@ export interface HubOptions extends HubCoreOptions {
   readonly storeUrl?: string
   /** A NATS JetStream from which reports are taken too: `nats://[user:password@]host:port`. @default none */
   readonly natsUrl?: string
-  /** A config centre to which tables are published too: `etcd://host:port/root`, `zookeeper://host:port/root`. @default none */
+  /** Kafka brokers from which reports are taken too: `kafka://[user:password@]host:port[,host:port…][/topic]`. @default none */
+  readonly kafkaUrl?: string
+  /** A config centre to which tables are published too: `etcd://host:port/root`, `zookeeper://…`, `consul://…`, `nacos://…`. @default none */
   readonly publishTo?: string
   /** Protected servers that are asked for their own statistics: `clusterId=redis://host:port`. @default [] */
   readonly engines?: readonly string[]
+  /** Looks for hot or big keys at `engines`: `CLUSTER hot|big every 10m` or `CLUSTER hot|big 0 3 * * * [in ZONE]`. @default [] */
+  readonly finderSchedule?: readonly string[]
   /** A store of the caller's own, instead of `dataFolder`. */
   readonly store?: HubStore
   /** Rules, as users write them, that a store without any rule begins with. @default [] */
   readonly initialRules?: readonly unknown[]
   /** The built console. @default none: a page that says so */
   readonly consoleFolder?: string
-  /** App tokens and people's tokens, beside those of the store. @default none: everybody on this machine may do everything */
+  /**
+   * App and user tokens, in addition to those in the store. @default none: everyone on this machine may do everything
+   */
   readonly tokens?: HubTokens
   /** The file of `tokens`: it is read again when it changes. @default none */
   readonly tokensFile?: string
@@ -91,6 +104,8 @@ export interface Hub {
   readonly port: number
   /** The hub without its network, for embedding and tests. */
   readonly core: HubCore
+  /** Reports that came over NATS or Kafka since start, those that were refused included. */
+  readonly streamedReports: number
   /** Sends an invalidation to every sensor; gives its sequence. */
   publishInvalidation(invalidation: Omit<Invalidation, 'sequence'>): number
   /** Tells everybody, writes what is to be written, and stops. */
@@ -110,51 +125,64 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   const initialRules = (options.initialRules ?? []).map(parseRule)
   const tls = readTls(options.tls)
   const otlp = resolveOtlpOptions(options.otlp)
+  const redactKey = options.redactKey ?? keyRedaction(options)
   const { logger, onFailure: onLogFailure } = options.logger
     ? { logger: options.logger, onFailure: () => {} }
     : makeLogger(options.logLevel ?? 'info')
   const engines = (options.engines ?? []).map(parseEngine)
+  const finderPlans = parseFinderPlans(options.finderSchedule ?? [], engines)
   const centre = options.publishTo === undefined ? undefined : openConfigCentre(options.publishTo)
   const store = options.store ?? (await openStore(options))
-  const core = await HubCore.open(store, { ...options, logger })
+  const core = await HubCore.open(store, { ...options, logger, ...(redactKey !== undefined && { redactKey }) })
   const { book, sessions } = await openAccess(core, fixed, host)
   if (core.isHeard) await seedRules(core, initialRules)
-  // Tried again until it succeeds, and nothing happens where there is anything.
+  // Retried until it succeeds; does nothing if the store has any rules.
   else core.journal.write(() => seedRules(core, initialRules))
   const { runtime, maxReportAgeMs } = core.options
   const { alarms, collector, delivery } = core
   onLogFailure((error) => {
     const cause = `the log cannot be written: ${explainDiskTrouble(error)}`
-    alarms.raise({ id: 'log', severity: 'warning', cause, retry: 'lines are lost until it can; nothing else is' })
+    alarms.raise({ id: 'log', severity: 'warning', cause, retry: 'log lines are lost until then, nothing else' })
   })
   const sensors = engines.map(
-    (engine) => new EngineSensor({ ...engine, slots: core.keys.slots, traffic: core.fleet.traffic, runtime }),
+    (engine) =>
+      new EngineSensor({
+        ...engine,
+        slots: core.keys.slots,
+        traffic: core.fleet.traffic,
+        runtime,
+        outside: (key) => core.outside(key),
+      }),
   )
   if (options.dataFolder !== undefined) await importJobs(join(options.dataFolder, 'prewarm.json'), store)
   const prewarmer = new Prewarmer({
     store,
     warm: (job) => core.keys.prewarm(job),
+    services: () => core.fleet.hosts.services(),
     writeValue: options.writeValue,
     onFailure: ({ keys }, error) => {
       const cause = `${keys.length} keys could not be pre-warmed: ${error.message}`
-      alarms.raise({ id: 'prewarm', severity: 'warning', cause, retry: 'it is not tried again' })
+      alarms.raise({ id: 'prewarm', severity: 'warning', cause, retry: 'it will not be retried' })
     },
+    onUnreached: (jobs) => tellUnreached(alarms, jobs),
     runtime,
   })
-  const exporter =
-    otlp &&
-    new OtlpExporter({
-      otlp,
-      resource: {
-        'service.name': 'firebreak-hub',
-        'service.version': version,
-        'service.instance.id': core.options.hubId,
-        'host.name': hostname(),
-      },
-      collect: async () => server.families(),
-      logger,
-      timers: runtime.timers,
-    })
+  const finders = new FinderRuns({
+    servers: engines,
+    runtime,
+    outside: redactKey,
+    onEnd: (run) => scheduled.ended(run),
+  })
+  const scheduled = new ScheduledFinders({ plans: finderPlans, finders, core })
+  const resource = {
+    'service.name': 'firebreak-hub',
+    'service.version': version,
+    'service.instance.id': core.options.hubId,
+    'host.name': hostname(),
+  }
+  const push = { resource, logger, timers: runtime.timers }
+  const exporter = otlp && new OtlpExporter({ ...push, otlp, signal: metricsSignal(async () => server.families()) })
+  const tracer = otlp && startTraces(core, otlp, push)
   const server = new HubServer(core, {
     host,
     port,
@@ -168,15 +196,32 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
     tls,
     logger,
     plugins: [...(options.plugins ?? []), (app) => engineRoutes(app, { sensors })],
-    routes: prewarmRoutes(prewarmer, (wish) => core.keys.planPrewarm(wish)),
+    routes: [
+      ...prewarmRoutes({
+        prewarmer,
+        plan: (wish) => core.keys.planPrewarm(wish),
+        audit: core.journal.audit.bind(core.journal),
+        outside: (key) => core.outside(key),
+        isRedacting: redactKey !== undefined,
+      }),
+      ...finderRunRoutes(finders, core.journal.audit.bind(core.journal)),
+    ],
     version,
     exports: exporter?.counts,
   })
-  const nats =
-    options.natsUrl === undefined
+  const reports = new StreamedReports({ collector, maxReportAgeMs, book })
+  const streamed = { runtime, logger, alarms, maxReportAgeMs, reports }
+  const streams = [
+    ...(options.natsUrl === undefined ? [] : [new NatsIngest({ url: options.natsUrl, ...streamed })]),
+    ...(options.kafkaUrl === undefined ? [] : [new KafkaIngest({ url: options.kafkaUrl, ...streamed })]),
+  ]
+  const publisher =
+    centre === undefined
       ? undefined
-      : new NatsIngest({ url: options.natsUrl, runtime, logger, alarms, collector, maxReportAgeMs, book })
-  const publisher = centre === undefined ? undefined : new TablePublisher({ centre, runtime, delivery, alarms })
+      : new TablePublisher({
+          ...{ centre, runtime, delivery, alarms, standing: core.keys },
+          entryTtlMs: core.options.entryTtlMs,
+        })
   let boundPort: number
   try {
     boundPort = await server.listen()
@@ -188,8 +233,9 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   book.start()
   const watched = [watchTokens(options.tokensFile, book, core), watchTls(options.tls, server, core)]
   prewarmer.start()
-  nats?.start()
+  for (const stream of streams) stream.start()
   publisher?.start()
+  scheduled.start()
   exporter?.start()
   for (const sensor of sensors) sensor.start()
   // They go on where the store says that they were.
@@ -198,23 +244,34 @@ export async function startHub(options: HubOptions = {}): Promise<Hub> {
   else
     void core.heard.then(startWatchers).catch((error: Error) => {
       const cause = `the sources of changes could not be started: ${error.message}`
-      alarms.raise({ id: 'watchers', severity: 'critical', cause, retry: 'start the hub again' })
+      alarms.raise({ id: 'watchers', severity: 'critical', cause, retry: 'restart the hub' })
     })
   const scheme = options.tls === undefined ? 'http' : 'https'
   const url = `${scheme}://${host.includes(':') ? `[${host}]` : host}:${boundPort}`
-  logger.info({ url, hubId: core.options.hubId, store: store.name, epoch: core.delivery.epoch }, 'the hub listens')
+  logger.info({ url, hubId: core.options.hubId, store: store.name, epoch: core.delivery.epoch }, 'the hub is listening')
   let closing: Promise<void> | undefined
   return {
     url,
     host,
     port: boundPort,
     core,
+    get streamedReports() {
+      return reports.count
+    },
     publishInvalidation: (invalidation) => core.lane.publish(invalidation),
     close() {
       prewarmer.close()
+      scheduled.close()
+      finders.close()
       for (const sensor of sensors) sensor.close()
       for (const files of watched) files?.close()
-      closing ??= Promise.all([server.close(), nats?.close(), publisher?.close(), exporter?.close()])
+      closing ??= Promise.all([
+        server.close(),
+        ...streams.map((stream) => stream.close()),
+        publisher?.close(),
+        exporter?.close(),
+        tracer?.close(),
+      ])
         .then(() => book.close())
         .then(() => core.close())
       return closing
@@ -227,7 +284,7 @@ async function openStore({ storeUrl, dataFolder }: HubOptions): Promise<HubStore
     return dataFolder === undefined ? new MemoryStore() : new SqliteStore(join(dataFolder, 'hub.sqlite'))
   }
   if (dataFolder !== undefined) {
-    throw new HubConfigError('storeUrl', 'storeUrl and dataFolder are both set: a hub has one store')
+    throw new HubConfigError('storeUrl', 'storeUrl and dataFolder are both set: a hub has only one store')
   }
   return openRedisStore(storeUrl)
 }
@@ -241,7 +298,7 @@ function parseEngine(text: string): { readonly redisClusterId: string; readonly 
   return { redisClusterId, url }
 }
 
-/** Who may call: those of the file and of the store. Beyond loopback there must be somebody. */
+/** Who may call: credentials from the file and the store. Beyond loopback there must be at least one. */
 async function openAccess(core: HubCore, fixed: readonly Credential[], host: string) {
   const { journal, store, options } = core
   const audit = journal.audit.bind(journal)
@@ -252,7 +309,7 @@ async function openAccess(core: HubCore, fixed: readonly Credential[], host: str
       await book.open()
       await sessions.open()
     }
-    if (!isLoopback(host) && book.isKnown && !book.hasAny) throw new NotLoopbackError(host)
+    if (!isLoopback(host) && book.isKnown && !book.isLocked) throw new NotLoopbackError(host)
   } catch (error) {
     await core.close()
     throw error
@@ -267,7 +324,7 @@ function userHeaderOf(options: HubOptions): UserHeader | undefined {
     : { name: userHeader.toLowerCase(), from: userHeaderFrom, role: userHeaderRole }
 }
 
-/** A tokens file that was changed is read again; a broken one changes nothing, and is told of. */
+/** Reloads a changed tokens file; an invalid one changes nothing, and raises an alarm. */
 function watchTokens(file: string | undefined, book: CredentialBook, { options, alarms }: HubCore) {
   if (file === undefined) return undefined
   const { runtime, logger } = options
@@ -275,14 +332,14 @@ function watchTokens(file: string | undefined, book: CredentialBook, { options, 
     try {
       book.setFixed(fixedCredentials(readTokens(file), runtime.clock.now()))
       alarms.clear('tokens')
-      logger.info({ file }, 'the tokens file was read again')
+      logger.info({ file }, 'the tokens file was reloaded')
     } catch (error) {
-      const cause = `the tokens file was changed and cannot be used: ${(error as Error).message}`
+      const cause = `the new tokens file cannot be used: ${(error as Error).message}`
       alarms.raise({
         id: 'tokens',
         severity: 'warning',
         cause,
-        retry: 'the tokens before hold; it is read at its next change',
+        retry: 'the previous tokens stay in force; it is reloaded when it next changes',
       })
     }
   })
@@ -296,14 +353,14 @@ function watchTls(tls: HubOptions['tls'], server: HubServer, { options, alarms }
     try {
       server.useCertificate(readTls(tls)!)
       alarms.clear('certificate')
-      options.logger.info({ files }, 'the certificate was read again')
+      options.logger.info({ files }, 'the certificate was reloaded')
     } catch (error) {
-      const cause = `the certificate was changed and cannot be used: ${(error as Error).message}`
+      const cause = `the new certificate cannot be used: ${(error as Error).message}`
       alarms.raise({
         id: 'certificate',
         severity: 'critical',
         cause,
-        retry: 'the one before is used; it is read at its next change',
+        retry: 'the previous one stays in use; it is reloaded when it next changes',
       })
     }
   })
@@ -337,11 +394,13 @@ interface OwnLogger {
 function makeLogger(level: string): OwnLogger {
   // On stderr: a command's stdout is its result.
   const destination = pino.destination(2)
+  // JSON leaves some characters as they are that a terminal obeys.
+  const plain = { write: (line: string) => void destination.write(plainLines(line)) }
   let tell: (error: Error) => void = () => {}
   // Without a listener the error would end the process: a full disk must not take the hub with it.
   destination.on('error', (error: Error) => tell(error))
   return {
-    logger: pino({ level, base: { name: 'firebreak-hub' } }, destination) as unknown as FastifyBaseLogger,
+    logger: pino({ level, base: { name: 'firebreak-hub' } }, plain) as unknown as FastifyBaseLogger,
     onFailure(listener) {
       tell = listener
     },

@@ -1,6 +1,6 @@
 import { FirebreakError } from '@firebreak/core'
 
-/** What can go wrong with ids; each stands in `docs/reference/errors.md`. */
+/** What can go wrong with ids; each code is listed in `docs/reference/errors.md`. */
 export type IdsErrorCode =
   | 'FB_IDS_ADDRESS_TAKEN'
   | 'FB_IDS_CACHE_BROKEN'
@@ -25,11 +25,11 @@ export type IdsErrorCode =
   | 'FB_IDS_SERVICE_DOWN'
   | 'FB_IDS_TAG_EXHAUSTED'
   | 'FB_IDS_TAG_EXISTS'
+  | 'FB_IDS_TAG_INVALID'
   | 'FB_IDS_TAG_UNKNOWN'
   | 'FB_IDS_WORKER_ABANDONED'
   | 'FB_IDS_WORKER_LOST'
   | 'FB_IDS_WORKERS_FULL'
-  | 'FB_IDS_ZOOKEEPER'
 
 /** An id could not be given, or a node could not start; `code` says why, `data` carries the values of the sentence. */
 export class IdsError extends FirebreakError {
@@ -46,6 +46,11 @@ export class IdsError extends FirebreakError {
     this.code = code
     this.data = data
   }
+}
+
+/** The error of a registry that cannot be asked: down, unreachable, or silent for too long. */
+export function registryDown(message: string, cause?: unknown): IdsError {
+  return new IdsError('FB_IDS_REGISTRY_DOWN', message, {}, ...(cause === undefined ? [] : ([{ cause }] as const)))
 }
 
 /** The sentence of anything that was thrown. */

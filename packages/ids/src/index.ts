@@ -1,7 +1,6 @@
 export { formatAddress, type NodeAddress, ownIp, parseAddress } from './address/node-address.ts'
 export { IdClient, type IdClientOptions } from './client/id-client.ts'
 export { IdsError, type IdsErrorCode } from './errors.ts'
-export { EtcdClient, type EtcdClientOptions } from './etcd/etcd-client.ts'
 export type { IdsAlarm, SnowflakeNodeOptions } from './node/node-options.ts'
 export { timePath } from './node/peer-clocks.ts'
 export { SnowflakeNode, type SnowflakeStatus } from './node/snowflake-node.ts'
@@ -26,5 +25,3 @@ export type {
   WorkerRegistry,
 } from './workers/worker-registry.ts'
 export { ZooKeeperRegistry, type ZooKeeperRegistryOptions } from './workers/zookeeper-registry.ts'
-export { isZooKeeperError } from './zookeeper/operations.ts'
-export { ZooKeeperClient, type ZooKeeperClientOptions } from './zookeeper/zookeeper-client.ts'

@@ -37,11 +37,11 @@ export function all(
   const names = new Set(limiters.map(({ name }) => name))
   if (limiters.length === 0) throw new LimitAtomicError('all needs at least one limiter')
   if (names.size < limiters.length) {
-    throw new LimitAtomicError(`limiters of one all need different names; these are ${[...names].join(', ')}`)
+    throw new LimitAtomicError(`the limiters of one all need different names, not ${[...names].join(', ')}`)
   }
   const areLocal = limiters.map((limiter) => limiter instanceof LocalLimiter)
   if (areLocal.every(Boolean)) return allLocal(limiters as readonly LocalLimiter[])
-  if (areLocal.some(Boolean)) throw new LimitAtomicError('limiters of one all are either all local or all on Redis')
+  if (areLocal.some(Boolean)) throw new LimitAtomicError('the limiters of one all must be all local or all on Redis')
   return allRedis(limiters as readonly RedisLimiter[])
 }
 
@@ -68,9 +68,7 @@ function allLocal(limiters: readonly LocalLimiter[]): AllLimiter<AllAnswer> {
 function allRedis(limiters: readonly RedisLimiter[]): AllLimiter<Promise<AllAnswer>> {
   const first = limiters[0]!
   if (limiters.some(({ client }) => client !== first.client)) {
-    throw new LimitAtomicError(
-      'limiters of one all must be made with the same Redis client: they are decided in one script',
-    )
+    throw new LimitAtomicError('the limiters of one all must share a Redis client: one script decides for all of them')
   }
   const script = scriptOf(
     'all',
@@ -83,9 +81,7 @@ function allRedis(limiters: readonly RedisLimiter[]): AllLimiter<Promise<AllAnsw
       if (first.redis.topology === 'cluster') {
         const slots = new Set(limiters.map((limiter, index) => limiter.keys.slot(names[index]!)))
         if (slots.size > 1) {
-          throw new LimitAtomicError(
-            'on a cluster the limits of one all must share a slot: use the same key for each of them',
-          )
+          throw new LimitAtomicError('on a cluster the limits of one all must share a slot: use the same key for each')
         }
       }
       const redisKeys = limiters.flatMap((limiter, index) => limiter.redisKeys(names[index]!))

@@ -5,7 +5,7 @@ export class LimitCostError extends FirebreakError {
   readonly cost: unknown
 
   constructor(cost: unknown) {
-    super('FB_LIMIT_COST', `the cost is ${describeValue(cost)}; it must be a whole number from 0 up`)
+    super('FB_LIMIT_COST', `the cost is ${describeValue(cost)}; it must be a whole number, 0 or more`)
     this.cost = cost
   }
 }
@@ -28,12 +28,15 @@ export class LimitWaitError extends FirebreakError {
   }
 }
 
-/** Redis did not answer, so that nobody knows whether units were given back. */
+/** Redis did not answer, so that nobody knows whether a refund, reset or block was done. */
 export class LimitUnavailableError extends FirebreakError {
   readonly limit: string
 
   constructor(limit: string) {
-    super('FB_LIMIT_UNAVAILABLE', `the limit ${limit} could not be reached; ask again with the same request id`)
+    super(
+      'FB_LIMIT_UNAVAILABLE',
+      `the limit ${limit} could not be reached; ask again (a refund with the same request id)`,
+    )
     this.limit = limit
   }
 }

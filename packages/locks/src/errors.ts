@@ -4,10 +4,10 @@ import { FirebreakError } from '@firebreak/core'
 export type LossReason =
   /** The lease ran out by this process' own clock: no renewal was confirmed in time. */
   | 'expired'
-  /** Redis said that the entry is gone or somebody else's: forced open, restarted empty, failed over. */
+  /** According to Redis the entry is gone or belongs to another owner: forced open, restarted empty, failed over. */
   | 'taken'
 
-/** A lock was lost while this process still believed in it; the reason of the handle's AbortSignal. */
+/** A lock was lost while this process still relied on it; the reason of the handle's AbortSignal. */
 export class LockLostError extends FirebreakError {
   readonly lock: string
   readonly token: number
@@ -16,8 +16,8 @@ export class LockLostError extends FirebreakError {
   readonly result: unknown
 
   constructor(lock: string, token: number, reason: LossReason, ended?: { readonly result: unknown }) {
-    const how = reason === 'expired' ? 'its lease ran out unrenewed' : 'Redis no longer has it as ours'
-    super('FB_LOCK_LOST', `the lock "${lock}" (token ${token}) is lost: ${how}; stop the work that it guards`)
+    const how = reason === 'expired' ? 'its lease expired without renewal' : 'Redis no longer lists it as ours'
+    super('FB_LOCK_LOST', `the lock "${lock}" (token ${token}) is lost: ${how}; stop the work that it protects`)
     this.lock = lock
     this.token = token
     this.reason = reason
@@ -25,26 +25,29 @@ export class LockLostError extends FirebreakError {
   }
 }
 
-/** `withLock` waited as long as it was told to. */
+/** `withLock` waited as long as it was allowed to. */
 export class LockTimeoutError extends FirebreakError {
   readonly lock: string
   readonly waitMs: number
 
   constructor(lock: string, waitMs: number) {
-    super('FB_LOCK_TIMEOUT', `the lock "${lock}" was not free within ${waitMs} ms; raise waitMs or hold it shorter`)
+    super(
+      'FB_LOCK_TIMEOUT',
+      `the lock "${lock}" was not free within ${waitMs} ms; raise waitMs or hold it for a shorter time`,
+    )
     this.lock = lock
     this.waitMs = waitMs
   }
 }
 
-/** Unlock was called by somebody who does not hold the lock. */
+/** Unlock was called by an owner that does not hold the lock. */
 export class LockNotOwnedError extends FirebreakError {
   readonly lock: string
 
   constructor(lock: string) {
     super(
       'FB_LOCK_NOT_OWNED',
-      `the lock "${lock}" is not held by this owner; unlock through the handle that lock() gave, or name the same owner`,
+      `the lock "${lock}" is not held by this owner; unlock with the handle that lock() returned, or give the same owner`,
     )
     this.lock = lock
   }
@@ -58,7 +61,7 @@ export class LockNotReplicatedError extends FirebreakError {
   constructor(lock: string, acknowledged: number, wanted: number) {
     super(
       'FB_LOCK_NOT_REPLICATED',
-      `the lock "${lock}" reached ${acknowledged} of ${wanted} replicas in time and was given back; see the option replicas`,
+      `the lock "${lock}" reached ${acknowledged} of ${wanted} replicas in time and was released; see the option replicas`,
     )
     this.lock = lock
     this.acknowledged = acknowledged
@@ -70,7 +73,7 @@ export class LockUpgradeError extends FirebreakError {
   readonly lock: string
 
   constructor(lock: string) {
-    super('FB_LOCK_UPGRADE', `the reader of "${lock}" cannot become its writer; release the read lock first`)
+    super('FB_LOCK_UPGRADE', `the reader of "${lock}" cannot upgrade to a write lock; release the read lock first`)
     this.lock = lock
   }
 }
@@ -78,13 +81,16 @@ export class LockUpgradeError extends FirebreakError {
 /** More tasks of this process wait than the option `maxWaiting` allows. */
 export class LockQueueFullError extends FirebreakError {
   constructor(lock: string, maxWaiting: number) {
-    super('FB_LOCK_QUEUE_FULL', `"${lock}": ${maxWaiting} tasks wait for locks already; raise maxWaiting or shed load`)
+    super(
+      'FB_LOCK_QUEUE_FULL',
+      `"${lock}": ${maxWaiting} tasks are already waiting for locks; raise maxWaiting or shed load`,
+    )
   }
 }
 
 /** The client of the locks was closed. */
 export class LocksClosedError extends FirebreakError {
   constructor() {
-    super('FB_LOCKS_CLOSED', 'these locks are closed; make a new Locks')
+    super('FB_LOCKS_CLOSED', 'this Locks is closed; create a new one')
   }
 }

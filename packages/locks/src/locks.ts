@@ -1,3 +1,4 @@
+import { asListener } from '@firebreak/core'
 import { type RedisClient, toRedis } from '@firebreak/redis'
 import { LockEngine } from './engine/lock-engine.ts'
 import type { LostLock } from './engine/lost-lock.ts'
@@ -28,7 +29,7 @@ export class Locks {
     this.#owners = new Owners(resolved.instanceId)
   }
 
-  /** What stands before the colon of this process' owners. */
+  /** The part before the colon in the names of this process' owners. */
   get instanceId(): string {
     return this.#engine.options.instanceId
   }
@@ -88,8 +89,19 @@ export class Locks {
 
   /** Calls back whenever a lock of this process is lost; returns a function that ends this. */
   onLost(listener: (lost: LostLock) => void): () => void {
-    this.#engine.events.on('lost', listener)
-    return () => this.#engine.events.off('lost', listener)
+    const told = asListener(listener)
+    this.#engine.events.on('lost', told)
+    return () => this.#engine.events.off('lost', told)
+  }
+
+  /**
+   * Forces one hold of this process open on a user's request; its holder learns that it is lost (`taken`). False if the
+   * process no longer holds the lock under this token.
+   */
+  async giveUp(kind: 'lock' | 'fair', token: number): Promise<boolean> {
+    const held = this.snapshot().held.find((row) => row.kind === kind && row.token === token)
+    if (held === undefined) return false
+    return (kind === 'fair' ? this.getFairLock(held.name) : this.getLock(held.name)).forceUnlock()
   }
 
   metrics(): LockMetricsSnapshot {

@@ -1,10 +1,10 @@
-import { runSeeds, type SeedOutcome, scale } from '@firebreak/testkit'
+import { isFullRun, runSeeds, type SeedOutcome, scale } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
-import { lockSchedule, playLocks } from './testing/lock-model.ts'
+import { lockSchedule, playLocks, quickSeeds } from './testing/lock-model.ts'
 
 test('the laws of locks hold over random histories of faults', async () => {
   const outcomes: SeedOutcome[] = []
-  const seeds = Array.from({ length: scale(6, 200) }, (_, index) => index + 1)
+  const seeds = isFullRun ? Array.from({ length: 200 }, (_, index) => index + 1) : quickSeeds
   for await (const outcome of runSeeds({
     seeds,
     schedule: lockSchedule,

@@ -3,7 +3,7 @@ import { defaultTokenMemoryMs } from './token/token-script.ts'
 
 /** How long a first acquisition waits for replicas. */
 export interface ReplicaAcknowledgement {
-  /** So many replicas must have the lock, or it is given back. */
+  /** The number of replicas that must have the lock, or it is released. */
   readonly count: number
   /** @default 100 */
   readonly timeoutMs?: number
@@ -17,7 +17,7 @@ export interface LocksOptions {
    */
   readonly leaseMs?: number
   /**
-   * After so many hand-offs within this process a lock is offered to all processes again.
+   * After this many hand-offs within this process, a lock is offered to all processes again.
    * @default 16
    */
   readonly maxLocalHandoffs?: number
@@ -59,7 +59,7 @@ export interface LocksOptions {
    */
   readonly tokenMemoryMs?: number
   /**
-   * What stands before the colon of an owner's name in Redis; unique in the fleet.
+   * The part before the colon in an owner's name in Redis; unique in the fleet.
    * @default a random UUID
    */
   readonly instanceId?: string
@@ -121,7 +121,11 @@ export function resolveLocksOptions(options: LocksOptions): ResolvedLocksOptions
     requireInteger('replicas.timeoutMs', resolved.replicas.timeoutMs, 1)
   }
   if (!/^[^:]+$/.test(resolved.instanceId)) {
-    throw new InvalidOptionError('instanceId', resolved.instanceId, 'a text without colons that is unique in the fleet')
+    throw new InvalidOptionError(
+      'instanceId',
+      resolved.instanceId,
+      'a string without colons that is unique in the fleet',
+    )
   }
   return resolved
 }

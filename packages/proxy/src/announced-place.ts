@@ -1,6 +1,6 @@
 import type { ResolvedProxyOptions } from './options.ts'
 
-/** An address that clients are told. */
+/** The address that clients are given. */
 export interface AnnouncedAddress {
   readonly host: string
   readonly port: number
@@ -9,8 +9,9 @@ export interface AnnouncedAddress {
 const wildcards: ReadonlySet<string> = new Set(['0.0.0.0', '::', ''])
 
 /**
- * Where a client is told that the proxy is. One that listens on every address is where this client has reached it:
- * `local`, as its transport has it. On a unix socket there is no address: an empty one is that of the connection itself.
+ * The address that a client is given for the proxy. If the proxy listens on all addresses, it is the one that this
+ * client reached: `local`, from its transport. A unix socket has no address: an empty one means that of the connection
+ * itself.
  */
 export function announcedPlace(
   { announce, host, path }: Pick<ResolvedProxyOptions, 'announce' | 'host' | 'path'>,
@@ -20,7 +21,7 @@ export function announcedPlace(
   if (announce !== undefined) return announce
   if (path !== undefined) return { host: '', port: 0 }
   if (!wildcards.has(host)) return { host, port }
-  // An IPv4 client of an IPv6 socket knows its own words only.
+  // An IPv4 client of an IPv6 socket only understands IPv4 notation.
   const reached = local.slice(0, local.lastIndexOf(':')).replace(/^\[(?:::ffff:(?=[\d.]+\]))?(.*)\]$/, '$1')
   return { host: reached, port }
 }

@@ -7,9 +7,9 @@ import type { ConnectTarget } from './transport/transport.ts'
 const askMs = 5000
 
 /**
- * Refuses to open a Redis to the whole network by accident, as Redis' own protected mode does. Beyond loopback somebody
- * must ask clients who they are: the proxy (users of its own, client certificates), or the Redis behind it, where it
- * answers an unauthenticated PING with NOAUTH and the proxy lends nobody the password of its `upstream`.
+ * Refuses to expose a Redis to the whole network by accident, like Redis' own protected mode. Beyond loopback somebody
+ * must authenticate clients: the proxy (its own users, client certificates), or the Redis behind it, provided that it
+ * answers an unauthenticated PING with NOAUTH and the proxy does not lend the password of its `upstream`.
  */
 export async function checkExposure(options: ResolvedProxyOptions): Promise<void> {
   const { host, path, users, tls, allowAnyone } = options
@@ -18,25 +18,25 @@ export async function checkExposure(options: ResolvedProxyOptions): Promise<void
   const reason = await whyOpen(options)
   if (reason === undefined) return
   throw new ProxyStartError(
-    `the proxy would let everybody who reaches ${host} use the Redis behind it: ${reason}. Listen on 127.0.0.1, give it users (--user) or client certificates (--tls-ca), or say --allow-anyone`,
+    `the proxy would let anyone who can reach ${host} use the Redis behind it: ${reason}. Listen on 127.0.0.1, configure users (--user) or client certificates (--tls-ca), or pass --allow-anyone`,
   )
 }
 
-/** Why the Redis behind keeps nobody out; undefined where it does. */
+/** Why Redis keeps nobody out; undefined if it does. */
 async function whyOpen({ identity, targets, mode }: ResolvedProxyOptions): Promise<string | undefined> {
-  if (identity.password !== undefined) return 'it would lend them the password of its upstream'
-  if (mode === 'sentinel') return 'it has no users, and what stands behind Sentinels is not known yet'
+  if (identity.password !== undefined) return 'it would use the password of its upstream for them'
+  if (mode === 'sentinel') return 'it has no users, and the master behind the Sentinels is not known yet'
   const target = targets[0]!
   try {
     const reply = await ping(target)
-    return reply.startsWith('-NOAUTH') ? undefined : 'Redis asks nobody for a password'
+    return reply.startsWith('-NOAUTH') ? undefined : 'Redis requires no password'
   } catch (error) {
     const place = target.path ?? `${target.host}:${target.port}`
-    return `whether Redis at ${place} asks for a password could not be told (${(error as Error).message})`
+    return `could not find out whether Redis at ${place} requires a password (${(error as Error).message})`
   }
 }
 
-/** What a Redis answers to somebody who has shown no password. */
+/** How a Redis answers an unauthenticated PING. */
 function ping({ host, port, path, tls }: ConnectTarget): Promise<string> {
   const place = path === undefined ? { host, port } : { path }
   const socket =

@@ -1,10 +1,10 @@
 import { FirebreakError } from '@firebreak/core'
 
-/** The connection to a Redis could not be made, or was lost. */
+/** A connection to Redis could not be made or was lost. */
 export class UpstreamLostError extends FirebreakError {
   readonly address: string
   readonly reason: string
-  /** What the server answered when it refused the connection's user, protocol or database. */
+  /** The server's answer when it refused the connection's user, protocol or database. */
   readonly refusal: Buffer | undefined
 
   constructor(address: string, reason: string, options: ErrorOptions & { refusal?: Buffer } = {}) {
@@ -15,7 +15,7 @@ export class UpstreamLostError extends FirebreakError {
   }
 }
 
-/** The proxy could not be started as its options say. */
+/** The proxy could not start with its options. */
 export class ProxyStartError extends FirebreakError {
   constructor(message: string, options?: ErrorOptions) {
     super('FB_PROXY_START', message, options)

@@ -1,29 +1,25 @@
 import { createServer, type ListenOptions, type Server, type Socket } from 'node:net'
-import { createServer as createTlsServer } from 'node:tls'
+import { createServer as createTlsServer, TLSSocket, type Server as TlsServer } from 'node:tls'
+import { certificateNames, RenewableTls, watchFiles } from '@firebreak/core/node'
 import { ProxyStartError } from './errors.ts'
-import type { ResolvedProxyOptions } from './options.ts'
+import { type ResolvedProxyOptions, readTlsFiles } from './options.ts'
 import type { ProxyCore } from './proxy-core.ts'
 import { removeStaleSocket } from './stale-socket.ts'
 import { NetTransport } from './transport/net-transport.ts'
-import { listenRaw, rawTransports } from './transport/raw-transport.ts'
+import { listenRaw } from './transport/raw-transport.ts'
 import { keepAliveMs } from './transport/transport.ts'
 
 /** What a proxy listens on. */
 export interface Listener {
   readonly port: number
-  /** Takes no more clients; those that are connected stay. */
+  /** Accepts no more clients; connected ones stay. */
   close(): Promise<void>
-}
-
-/** True where the options ask for raw handles and this Node has them. */
-export function usesRawHandles({ transport, tls, path }: ResolvedProxyOptions): boolean {
-  return transport === 'raw' && rawTransports !== undefined && tls === undefined && path === undefined
 }
 
 /** Listens for clients of a core. With `isPortShared` other threads listen on the same port. */
 export async function listen(core: ProxyCore, options: ResolvedProxyOptions, isPortShared: boolean): Promise<Listener> {
-  const { host, port, path, tls } = options
-  if (usesRawHandles(options) && /^[\d.]+$|:/.test(host)) {
+  const { host, port, path, tls, transport } = options
+  if (transport === 'raw' && /^[\d.]+$|:/.test(host)) {
     try {
       const server = listenRaw(host, port, isPortShared, (attach) => core.accept(attach))
       core.port = server.port
@@ -35,12 +31,12 @@ export async function listen(core: ProxyCore, options: ResolvedProxyOptions, isP
   const onSocket = (socket: Socket) => {
     socket.setNoDelay(true)
     socket.setKeepAlive(true, keepAliveMs)
-    // Who sends no more is still answered.
+    // A client that has stopped sending still gets its answers.
     socket.allowHalfOpen = true
-    core.accept((client) => new NetTransport(socket, client))
+    core.accept((client) => new NetTransport(socket, client), namesShown(socket))
   }
   const server: Server = tls === undefined ? createServer({ noDelay: true }, onSocket) : createTlsServer(tls, onSocket)
-  // A client that speaks no TLS, or breaks off: its own matter.
+  // A client that does not use TLS, or disconnects: its own problem.
   server.on('tlsClientError', () => {})
   const place = path === undefined ? { host, port, reusePort: isPortShared } : { path }
   try {
@@ -51,14 +47,42 @@ export async function listen(core: ProxyCore, options: ResolvedProxyOptions, isP
   } catch (error) {
     throw cannotListen(error as Error)
   }
-  // A connection that could not be taken is the client's matter.
+  // A connection that could not be accepted is the client's problem.
   server.on('error', () => {})
   const address = server.address()
   core.port = typeof address === 'object' && address !== null ? address.port : 0
+  const certificates = followCertificates(server as TlsServer, core, options)
   return {
     port: core.port,
-    close: () => new Promise((resolve) => server.close(() => resolve())),
+    close: () => {
+      certificates?.close()
+      return new Promise((resolve) => server.close(() => resolve()))
+    },
   }
+}
+
+/** The names in a client certificate signed by our authority; none if it presented none. */
+function namesShown(socket: Socket): readonly string[] {
+  return socket instanceof TLSSocket && socket.authorized ? certificateNames(socket.getPeerCertificate()) : []
+}
+
+/**
+ * Renewed certificates are used for new clients at once, and clients whose authority is no longer trusted are ended; if they
+ * are unusable, the previous ones stay in use.
+ */
+function followCertificates(server: TlsServer, { runtime }: ProxyCore, { tlsFiles, logger }: ResolvedProxyOptions) {
+  if (tlsFiles === undefined) return undefined
+  const files = Object.values(tlsFiles)
+  const certificates = new RenewableTls(server)
+  return watchFiles(files, runtime.timers, () => {
+    try {
+      certificates.renew(readTlsFiles(tlsFiles))
+      logger.info({ files }, 'the certificate was reloaded')
+    } catch (error) {
+      const message = 'the new certificate cannot be used; the previous one stays in use'
+      logger.warn({ files, error: (error as Error).message }, message)
+    }
+  })
 }
 
 function listenAt(server: Server, place: ListenOptions): Promise<void> {

@@ -33,8 +33,8 @@ import { type NodeSettings, UpstreamNode } from './upstream/upstream-node.ts'
 import type { ClusterSettings, UpstreamTopology } from './upstream/upstream-topology.ts'
 
 /**
- * What one thread tells the others: a key that it found hot, a CLIENT PAUSE, that nothing kept may be served any more, a
- * question about clients or the answer to one.
+ * What one thread tells the others: a key that it found hot, a CLIENT PAUSE, that cached replies must not be served any
+ * more, a query about clients or its answer.
  */
 export type ThreadNews =
   | { readonly claim: Claim }
@@ -42,14 +42,17 @@ export type ThreadNews =
   | { readonly roster: RosterNews }
   | 'forget'
 
-/** What a core takes from the world: connections to Redis, time and chance, and its place among the proxy's threads. */
+/**
+ * What a core takes from its environment: connections to Redis, time and randomness, and its place among the proxy's
+ * threads.
+ */
 export interface ProxyWorld {
   readonly transports: TransportKind
   /** @default the process' own */
   readonly runtime?: Runtime
   /** @default the only thread */
   readonly place?: ThreadPlace
-  /** As the process numbers its threads. @default 0 */
+  /** The thread's number in the process. @default 0 */
   readonly threadId?: number
 }
 
@@ -64,7 +67,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   readonly maxRequestBytes: number
   readonly maxHeldBytes: number
   readonly maxOutputBytes: number
-  /** As the option says, and less while Redis takes nothing. */
+  /** As configured, and lower while Redis accepts nothing. */
   maxInFlight: number
   readonly slowReaderMs: number
   readonly users: ProxyUsers | undefined
@@ -74,7 +77,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   readonly #removedUsers = new RemovedUsers(this.clients)
   readonly transports: TransportKind
   readonly slowLog: SlowLog
-  /** True while all clients together leave more than `maxTotalOutputBytes` unread. */
+  /** True while all clients together have more than `maxTotalOutputBytes` unread. */
   isFull = false
   readonly counters = { connections: 0, refused: 0, slowReaders: 0, idleClosed: 0 }
   /** True while a CLIENT PAUSE may hold up connections. */
@@ -88,7 +91,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   #isolation: TimerHandle | undefined
   #publish: ((news: ThreadNews) => void) | undefined
   readonly #sweep: TimerHandle
-  /** The port that the proxy listens on, for those who ask where it is. */
+  /** The port that the proxy listens on. */
   port = 0
 
   constructor(options: ResolvedProxyOptions, mode: UpstreamMode, world: ProxyWorld) {
@@ -102,7 +105,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     this.roster = new ClientRoster(this.clients, place.index, place.count, runtime.timers)
     this.maxRequestBytes = options.maxRequestBytes
     this.maxHeldBytes = options.maxHeldBytes
-    // Below this a socket does not tell that it has sent everything.
+    // Below this a socket does not report that it has sent everything.
     this.maxOutputBytes = Math.max(options.maxOutputBytes, 65_536)
     this.maxInFlight = options.maxInFlight
     this.slowReaderMs = options.slowReaderMs
@@ -165,7 +168,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     return this.#topology?.moved(slot, host, port, asked) ?? this.#node
   }
 
-  /** Shares with the proxy's other threads what all of them have to know; gives what takes in theirs. */
+  /** Shares what all threads have to know with the others; returns the function that receives their news. */
   share(publish: (news: ThreadNews) => void): (news: ThreadNews) => void {
     if (this.#shield !== undefined) this.#shield.onClaim = (claim) => publish({ claim })
     if (this.shield !== undefined) this.shield.onUntold = () => publish('forget')
@@ -183,25 +186,28 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     void this.#topology?.refresh()
   }
 
-  /** The proxy's own state to Redis: as its address says. */
+  /** The proxy's own identity to Redis, from its address. */
   get serviceState(): ConnectionState {
     return { identity: this.#options.identity, version: 2, database: 0 }
   }
 
-  /** Resolves once the proxy knows where to send what. */
+  /** Resolves once the proxy knows where to send requests. */
   async ready(): Promise<void> {
     await this.#topology?.refresh()
   }
 
-  /** Takes a client that has connected; `attach` makes its transport. */
-  accept(attach: (client: ClientConnection) => Transport): void {
+  /** Accepts a connected client; `attach` makes its transport. It may have presented a certificate with names. */
+  accept(attach: (client: ClientConnection) => Transport, certificateNames: readonly string[] = []): void {
     this.counters.connections++
     const { identity, database } = this.#options
     const users = this.users
+    const shown = users?.ofCertificate(certificateNames)
     const session =
       users === undefined
         ? new Session(identity, database, true)
-        : new Session(users.isOpen ? users.openIdentity : nobody, database, users.isOpen, 'default')
+        : shown !== undefined
+          ? new Session(shown.identity, database, true, shown.name)
+          : new Session(users.isOpen ? users.openIdentity : nobody, database, users.isOpen, 'default')
     const client = new ClientConnection(this.roster.nextId(), this, session)
     const transport = attach(client)
     client.attach(transport)
@@ -237,6 +243,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
       `firebreak_version:${version}`,
       `firebreak_mode:${this.#mode}`,
       `firebreak_thread:${this.#world.threadId ?? 0}`,
+      `firebreak_transport:${this.#options.transport}`,
       `firebreak_clients:${this.clients.size}`,
       `firebreak_connections_received:${this.counters.connections}`,
       `firebreak_connections_refused:${this.counters.refused}`,
@@ -255,7 +262,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     return `${lines.join('\r\n')}\r\n`
   }
 
-  /** What this thread did and does, for whoever collects it. */
+  /** This thread's metrics. */
   families(): MetricFamily[] {
     const { clients, counters, slowLog, isFull, isIsolated } = this
     const limited = this.shield?.limited
@@ -267,7 +274,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   onlyNode({ transport }: ProxyClient): OnlyNode | undefined {
     if (!this.#options.asCluster && !this.isCluster) return undefined
     const { announce, host } = this.#options
-    // Whatever address a client has reached, it is one node.
+    // Whatever address a client has reached, it is the same node.
     const known = announce ?? { host, port: this.port }
     const id = createHash('sha1').update(`${known.host}:${known.port}`).digest('hex')
     return { ...announcedPlace(this.#options, this.port, transport.local), id }
@@ -290,7 +297,16 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     for (const node of this.#nodes()) yield [node.address, node.latency]
   }
 
-  /** Ends clients as they come to rest, all others after `forMs`. */
+  /** Serves connected clients until the last has disconnected, but at most for `forMs`. */
+  async linger(forMs: number): Promise<void> {
+    const { clock, timers } = this.runtime
+    const deadline = clock.now() + forMs
+    while (this.clients.size > 0 && clock.now() < deadline) {
+      await new Promise<void>((resolve) => timers.setTimeout(resolve, 50))
+    }
+  }
+
+  /** Closes clients as they become idle, and all others after `forMs`. */
   async drain(forMs: number): Promise<void> {
     const { clock, timers } = this.runtime
     const deadline = clock.now() + forMs
@@ -314,7 +330,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     return this.#topology === undefined ? [this.#node] : [...this.#topology.nodes]
   }
 
-  /** The nodes that requests go to now. */
+  /** The nodes that requests currently go to. */
   #serving(): readonly UpstreamNode[] {
     return this.#topology?.masters ?? [this.#node]
   }
@@ -327,6 +343,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
       `firebreak_shield:${shield.isActive ? 'on' : 'off'}`,
       `firebreak_hub:${this.#shield!.isConnected ? 'connected' : 'lost'}`,
       `firebreak_local_hits:${shield.localHits}`,
+      `firebreak_combined:${shield.combined}`,
       `firebreak_limited_rejected:${rejected}`,
       `firebreak_limited_waited:${waited}`,
       `firebreak_limited_stale:${stale}`,
@@ -354,7 +371,9 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     if (wasFull && !this.isFull) for (const client of this.clients) client.onDrain()
   }
 
-  /** While Redis takes nothing each client may have a few requests on their way only, so that the others stay with it. */
+  /**
+   * While Redis accepts nothing, each client may only have a few requests in flight, so that others are not held up.
+   */
   #unclog(): void {
     const { maxInFlight, maxQueuedBytes } = this.#options
     const wasClogged = this.maxInFlight < maxInFlight
@@ -382,10 +401,10 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   }
 }
 
-/** Requests of one client on their way while Redis takes nothing. */
+/** Requests of one client in flight while Redis accepts nothing. */
 const cloggedInFlight = 16
 
-/** True for a subscriber that has asked for nothing else: what it waits for has no end. */
+/** True for a subscriber that has requested nothing else: what it waits for has no end. */
 function isListening({ slots, own: { pinned } }: ClientConnection): boolean {
   return slots.owed === 0 && pinned !== undefined && pinned.isSubscribed && pinned.inFlight === 0
 }

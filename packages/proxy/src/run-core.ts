@@ -1,9 +1,10 @@
 import { threadId } from 'node:worker_threads'
 import { systemRuntime } from '@firebreak/core'
-import { type Listener, listen, usesRawHandles } from './listen.ts'
+import { type Listener, listen } from './listen.ts'
 import type { ResolvedProxyOptions } from './options.ts'
 import { ProxyCore } from './proxy-core.ts'
 import type { ThreadPlace } from './threads/thread-place.ts'
+import { chooseTransport } from './transport/choose-transport.ts'
 import { netTransports } from './transport/net-transport.ts'
 import { rawTransports } from './transport/raw-transport.ts'
 import { findMode } from './upstream/find-mode.ts'
@@ -15,12 +16,14 @@ export interface RunningCore {
   close(): Promise<void>
 }
 
-/** Starts a proxy within this thread; resolves once it listens. */
+/** Starts a proxy within this thread; resolves once it is listening. */
 export function runCore(options: ResolvedProxyOptions, place: ThreadPlace): Promise<RunningCore> {
   return keptAlive(() => start(options, place))
 }
 
-/** A runtime's timers keep no process alive, and before it listens and while it closes a proxy may have nothing else. */
+/**
+ * A runtime's timers keep no process alive, and before it listens and while it closes a proxy may have nothing else.
+ */
 async function keptAlive<Result>(work: () => Promise<Result>): Promise<Result> {
   const alive = setInterval(() => {}, 2 ** 30)
   try {
@@ -30,9 +33,10 @@ async function keptAlive<Result>(work: () => Promise<Result>): Promise<Result> {
   }
 }
 
-async function start(options: ResolvedProxyOptions, place: ThreadPlace): Promise<RunningCore> {
-  const transports = usesRawHandles(options) ? rawTransports! : netTransports
+async function start(given: ResolvedProxyOptions, place: ThreadPlace): Promise<RunningCore> {
   const runtime = systemRuntime
+  const options = { ...given, transport: await chooseTransport(given, runtime) }
+  const transports = options.transport === 'raw' ? rawTransports! : netTransports
   const { targets, identity, connectWaitMs } = options
   const settings = { transports, runtime, connectWaitMs }
   const mode = options.mode === 'auto' ? await findMode(targets, identity, settings) : options.mode
@@ -40,7 +44,7 @@ async function start(options: ResolvedProxyOptions, place: ThreadPlace): Promise
   let listener: Listener
   try {
     await core.ready()
-    listener = await listen(core, options, place.count > 1)
+    listener = await listen(core, options, place.count > 1 || options.sharedPort)
   } catch (error) {
     core.close()
     throw error
@@ -51,6 +55,7 @@ async function start(options: ResolvedProxyOptions, place: ThreadPlace): Promise
     close: () =>
       keptAlive(async () => {
         const closed = listener.close()
+        await core.linger(options.lingerMs)
         await core.drain(options.drainMs)
         core.close()
         await closed

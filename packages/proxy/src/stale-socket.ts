@@ -1,7 +1,7 @@
 import { lstatSync, unlinkSync } from 'node:fs'
 import { connect } from 'node:net'
 
-/** Takes a unix socket away that nobody listens on, as a process that was killed leaves; false where it stays. */
+/** Removes a unix socket that nobody listens on, such as one left behind by a killed process; false if it stays. */
 export async function removeStaleSocket(path: string): Promise<boolean> {
   if (!(await isRefused(path)) || lstatSync(path, { throwIfNoEntry: false })?.isSocket() !== true) return false
   unlinkSync(path)

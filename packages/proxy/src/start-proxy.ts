@@ -1,8 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { Worker } from 'node:worker_threads'
-import { systemRuntime } from '@firebreak/core'
-import { type MetricFamily, OtlpExporter, type ResolvedOtlpOptions, resolveOtlpOptions } from '@firebreak/core/metrics'
+import { plainLines, systemRuntime } from '@firebreak/core'
+import {
+  type MetricFamily,
+  metricsSignal,
+  OtlpExporter,
+  type ResolvedOtlpOptions,
+  resolveOtlpOptions,
+} from '@firebreak/core/metrics'
 import { checkExposure } from './check-exposure.ts'
 import { ProxyStartError } from './errors.ts'
 import { type MetricsServer, serveMetrics } from './observe/metrics-server.ts'
@@ -14,19 +20,19 @@ import { alone } from './threads/thread-place.ts'
 import { WorkerThreads } from './threads/worker-threads.ts'
 import type { WorkerData, WorkerOrder, WorkerWord } from './worker.ts'
 
-/** A proxy that listens. */
+/** A running proxy. */
 export interface FirebreakProxy {
-  /** 0 for one on a unix socket. */
+  /** 0 for a proxy on a unix socket. */
   readonly port: number
-  /** Where its metrics are served; undefined where they are not. */
+  /** Where its metrics are served; undefined if they are not. */
   readonly metricsPort: number | undefined
-  /** What the proxy did and does, thread by thread: what is served as metrics and pushed to a collector. */
+  /** The proxy's metrics, thread by thread: what is served and pushed to a collector. */
   families(): Promise<MetricFamily[]>
-  /** Takes no more clients, lets requests on their way end for `drainMs`, then closes everything. */
+  /** Accepts no more clients, gives pending requests `drainMs` to finish, then closes everything. */
   close(): Promise<void>
 }
 
-/** Starts a proxy; resolves once it listens. */
+/** Starts a proxy; resolves once it is listening. */
 export async function startProxy(options: ProxyOptions): Promise<FirebreakProxy> {
   const resolved = resolveProxyOptions(options)
   const otlp = resolveOtlpOptions(options.otlp)
@@ -72,7 +78,7 @@ async function startAlone(options: ResolvedProxyOptions): Promise<RunningThreads
   return { port, families: async () => [core.families()], close }
 }
 
-/** The version that pushed metrics name. */
+/** The version in pushed metrics. */
 const version = (JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string })
   .version
 
@@ -89,7 +95,7 @@ function makeExporter(
     'service.instance.id': shield?.instanceId ?? `${host}-${process.pid}-${port}`,
     'host.name': host,
   }
-  return new OtlpExporter({ otlp, resource, collect, logger })
+  return new OtlpExporter({ otlp, resource, signal: metricsSignal(collect), logger })
 }
 
 /** Worker threads that share one port: the kernel spreads connections over them. */
@@ -97,10 +103,12 @@ async function startWorkers(
   { otlp: _, logger: __, metricsPort: ___, ...options }: ProxyOptions,
   { workers: count, port: wanted, logger }: ResolvedProxyOptions,
 ): Promise<RunningThreads> {
-  if (options.path !== undefined) throw new ProxyStartError('workers share a port; a unix socket has one thread only')
+  if (options.path !== undefined)
+    throw new ProxyStartError('workers share a port; a unix socket supports only one thread')
+  if (options.sharedPort) throw new ProxyStartError('sharedPort requires a single thread; leave workers at 1')
   const channel = `firebreak ${systemRuntime.newId()}`
   const memory = ThreadCounts.memoryFor(count)
-  // From source and from the build alike: the file beside this one.
+  // From source and from the build alike: the file next to this one.
   const file = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js', import.meta.url)
   const threads = await WorkerThreads.start({
     count,
@@ -115,10 +123,13 @@ async function startWorkers(
     },
     onLost: (index, { message }) => {
       new ThreadCounts(index, memory).forget()
-      process.emitWarning(`thread ${index} of the proxy has ended (${message}); another takes its place`, {
-        type: 'FirebreakWarning',
-        code: 'proxy-thread',
-      })
+      process.emitWarning(
+        plainLines(`thread ${index} of the proxy has ended (${message}); starting another in its place`),
+        {
+          type: 'FirebreakWarning',
+          code: 'proxy-thread',
+        },
+      )
     },
   })
   return {
@@ -128,7 +139,7 @@ async function startWorkers(
   }
 }
 
-/** A thread's families; none of one that has ended. */
+/** A thread's families; none if it has ended. */
 function askFamilies(worker: Worker | undefined): Promise<readonly MetricFamily[]> {
   if (worker === undefined) return Promise.resolve([])
   return new Promise((resolve) => {
@@ -143,7 +154,7 @@ function askFamilies(worker: Worker | undefined): Promise<readonly MetricFamily[
   })
 }
 
-/** The shield of one thread of several: each is a sensor of its own and admits its share of a limit. */
+/** The shield of one of several threads: each is a sensor of its own and admits its share of a limit. */
 function shieldOf({ shield }: ProxyOptions, index: number, count: number): Pick<ProxyOptions, 'shield'> {
   if (shield === undefined) return {}
   const { instanceId, limitProcesses = 1 } = shield

@@ -6,24 +6,24 @@ import type { ThreadNews } from './proxy-core.ts'
 import { runCore } from './run-core.ts'
 import type { ThreadPlace } from './threads/thread-place.ts'
 
-/** What a thread is told: that it is to close, or to tell its metrics. */
+/** What a thread can be told: to close, or to report its metrics. */
 export type WorkerOrder = 'close' | 'metrics'
 
-/** What a thread says: its port once it listens, its metrics, what its proxy's logger is to be told. */
+/** What a thread posts: its port once it is listening, its metrics, and entries for its proxy's logger. */
 export type WorkerWord = number | readonly MetricFamily[] | LogLine
 
 /** What a thread is started with. */
 export interface WorkerData {
   readonly options: ProxyOptions
-  /** Where the threads of one proxy tell each other what all have to know. */
+  /** The channel on which the threads of one proxy share news. */
   readonly channel: string
   readonly place: ThreadPlace
 }
 
-// One thread of a proxy with several: listens on the port that all share, tells its metrics, and closes when told to.
+// One thread of a proxy with several: listens on the shared port, reports its metrics, and closes when told to.
 const { options, channel, place } = workerData as WorkerData
 const say = (word: WorkerWord) => parentPort!.postMessage(word)
-// All threads see the same: one tells.
+// All threads see the same events: one logs them.
 const logger = lineLogger((line) => place.index === 0 && say(line))
 const running = await runCore(resolveProxyOptions({ ...options, logger }), place)
 const threads = new BroadcastChannel(channel)

@@ -1,9 +1,9 @@
 import type { RedisScript } from './script/redis-script.ts'
 
-/** One argument of a command; numbers are written in decimal, bytes as they are. */
+/** One argument of a command; numbers are sent in decimal, bytes unchanged. */
 export type RedisArgument = string | number | Uint8Array
 
-/** A reply in RESP2's shapes; bulk strings are text, or bytes where bytes were asked for. Errors reject instead. */
+/** A reply in RESP2 form; bulk strings are text, or bytes if bytes were requested. Errors reject instead. */
 export type RedisReply =
   | string
   | number
@@ -25,7 +25,7 @@ export interface SendOptions {
    */
   readonly asBytes?: boolean
   /**
-   * The key that chooses the cluster node, where it is not the first argument after the command's name.
+   * The key that picks the cluster node, if it is not the first argument after the command's name.
    * @default the first argument
    */
   readonly key?: string | Uint8Array
@@ -34,33 +34,33 @@ export interface SendOptions {
 /** How one script is run. */
 export interface RunOptions extends SendOptions {
   /**
-   * Where the connection is lost before the reply came, the call is rejected: nobody knows whether it ran. Without
-   * this, ioredis sends it once more after a reconnect.
+   * If the connection is lost before the reply arrives, reject the call: it may or may not have run. Without this,
+   * ioredis resends it after reconnecting.
    * @default false
    */
   readonly atMostOnce?: boolean
 }
 
 /**
- * All that Firebreak's rooms need of a Redis client: a command, a script, a message. Adapters carry it to ioredis and
- * node-redis, alone, with Sentinel and on a cluster; one conformance suite runs on each.
+ * All that Firebreak's packages need from a Redis client: commands, scripts and messages. Adapters implement it for
+ * ioredis and node-redis, standalone, with Sentinel and on a cluster; one conformance suite runs against each.
  */
 export interface Redis {
   readonly topology: RedisTopology
   /** Sends one command. Commands sent in one turn of the event loop share a write. */
   send(args: readonly [string, ...RedisArgument[]], options?: SendOptions): Promise<RedisReply>
-  /** Runs a script by its digest, loading it where the server does not know it. All keys share one slot. */
+  /** Runs a script by its digest, loading it if the server does not have it. All keys must be in one slot. */
   run(
     script: RedisScript,
     keys: readonly (string | Uint8Array)[],
     args: readonly RedisArgument[],
     options?: RunOptions,
   ): Promise<RedisReply>
-  /** A connection to each master, for commands that are about a node and not a key. */
+  /** A connection to each master, for commands that address a node rather than a key. */
   masters(): Promise<RedisNode[]>
-  /** A subscriber on connections of its own. Closing it leaves this Redis as it is. */
+  /** A subscriber on its own connections. Closing it does not affect this Redis. */
   subscriber(): Promise<RedisSubscriber>
-  /** Calls back whenever a connection is ready again after it was lost; returns a function that ends this. */
+  /** Calls back each time a lost connection is ready again; returns a function that unsubscribes. */
   onReconnect(listener: () => void): () => void
 }
 
@@ -71,17 +71,17 @@ export interface RedisNode {
   send(args: readonly [string, ...RedisArgument[]], options?: SendOptions): Promise<RedisReply>
 }
 
-/** Pub/sub on connections of its own; on a cluster channels are sharded, so a message travels on one node only. */
+/** Pub/sub on separate connections. On a cluster the channels are sharded, so a message stays on one node. */
 export interface RedisSubscriber {
   /** Resolves once the server has confirmed the subscription; subscriptions are renewed after a reconnect. */
   subscribe(channel: string, listener: (message: string) => void): Promise<void>
   unsubscribe(channel: string): Promise<void>
-  /** Calls back after a reconnect, when all subscriptions stand again: messages in between are lost. */
+  /** Calls back after a reconnect, once all subscriptions are restored. Messages sent in between are lost. */
   onReconnect(listener: () => void): () => void
   close(): Promise<void>
 }
 
-/** The first word of a server error (`NOSCRIPT`, `MOVED`, `WRONGTYPE` …), or undefined where it is not one. */
+/** The first word of a server error (`NOSCRIPT`, `MOVED`, `WRONGTYPE` …), or undefined if it is not a server error. */
 export function replyErrorCode(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
   const word = error.message.split(' ', 1)[0]!

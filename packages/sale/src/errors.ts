@@ -1,6 +1,6 @@
 import { FirebreakError } from '@firebreak/core'
 
-/** What can be wrong with a call of the sale; each stands in `docs/reference/errors.md`. */
+/** What can be wrong with a call of the sale; each code is listed in `docs/reference/errors.md`. */
 export type SaleErrorCode =
   | 'FB_SALE_ORDER_INVALID'
   | 'FB_SALE_ORDER_TAKEN'

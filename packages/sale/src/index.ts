@@ -1,3 +1,4 @@
+export { SaleBoard, type SaleOrderView, type VoucherView } from './board/sale-board.ts'
 export {
   type DeadLetter,
   DeadLetters,

@@ -1,6 +1,6 @@
 /**
- * The keys of one voucher. The hash has the name that people look for, `seckill:<voucherId>`; its companions carry that
- * whole name as their hash tag, so that all hash to one slot and one script may touch them on a cluster.
+ * The keys of one voucher. The hash has the well-known name `seckill:<voucherId>`; its companions carry that whole name
+ * as their hash tag, so that all are in one slot and one script may touch them on a cluster.
  */
 export interface SaleKeys {
   /** Hash: begin, end (Unix seconds, inclusive), stock, perUser, sold (live orders), total (stock + sold), restocks. */
@@ -27,6 +27,11 @@ export interface SaleKeys {
 
 /** All vouchers that were ever opened or sold, for workers that serve them all. */
 export const registryKey = 'seckill:vouchers'
+
+/** The one voucher that an order id of a caller's own belongs to. The empty braces keep it from being a voucher's name. */
+export function chosenOrderKey(orderId: string): string {
+  return `seckill{}:order:${orderId}`
+}
 
 export function saleKeys(voucherId: string): SaleKeys {
   const voucher = `seckill:${voucherId}`

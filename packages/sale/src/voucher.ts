@@ -17,24 +17,37 @@ export const maxUserIdLength = 255
 const idPattern = /^[^{}\s]{1,128}$/
 const orderIdPattern = /^[\x21-\x7e]{1,64}$/
 
+/** The greatest stock, limit and time: what the scripts read has up to 15 digits. */
+export const greatestNumber = 1e14
+/** A sale that begins later is one in milliseconds: in seconds it is the year 5138. */
+const latestBegin = 1e11
+const unixSeconds = 'a Unix time in whole seconds'
+/** Their keys would be `seckill:vouchers` and `seckill:ids:<worker id>`, which are the sale's own. */
+const ownNames = /^(vouchers|ids:\d+)$/
+
 /** Throws where a voucher makes no sense, naming the field. */
 export function checkVoucher(voucher: Voucher): void {
   const wrong = (field: string, value: unknown, expected: string) => voucherWrong(voucher.id, field, value, expected)
   checkVoucherId(voucher.id)
   for (const field of ['begin', 'end'] as const) {
-    if (!Number.isSafeInteger(voucher[field]) || voucher[field] < 0 || voucher[field] > 1e14)
-      throw wrong(field, voucher[field], 'a Unix time in whole seconds')
+    if (!Number.isSafeInteger(voucher[field]) || voucher[field] < 0 || voucher[field] > greatestNumber)
+      throw wrong(field, voucher[field], unixSeconds)
   }
+  if (voucher.begin > latestBegin) throw wrong('begin', voucher.begin, `${unixSeconds}, not milliseconds`)
   if (voucher.end < voucher.begin) throw wrong('end', voucher.end, `no earlier than begin (${voucher.begin})`)
-  if (!Number.isSafeInteger(voucher.stock) || voucher.stock < 0 || voucher.stock > 1e14)
-    throw wrong('stock', voucher.stock, 'a whole number of 0 or more')
+  if (!Number.isSafeInteger(voucher.stock) || voucher.stock < 0 || voucher.stock > greatestNumber)
+    throw wrong('stock', voucher.stock, 'a whole number from 0 to 10^14')
   const { perUser = 1 } = voucher
-  if (!Number.isSafeInteger(perUser) || perUser < 1) throw wrong('perUser', perUser, 'a whole number of 1 or more')
+  if (!Number.isSafeInteger(perUser) || perUser < 1 || perUser > greatestNumber)
+    throw wrong('perUser', perUser, 'a whole number from 1 to 10^14')
 }
 
 /** Throws where no voucher can have this id. */
 export function checkVoucherId(voucherId: string): void {
-  if (typeof voucherId === 'string' && idPattern.test(voucherId) && isStorable(voucherId)) return
+  const isText = typeof voucherId === 'string' && idPattern.test(voucherId) && isStorable(voucherId)
+  if (isText && ownNames.test(voucherId))
+    throw voucherWrong(voucherId, 'id', voucherId, 'another name: this one is taken')
+  if (isText) return
   throw voucherWrong(String(voucherId), 'id', voucherId, '1 to 128 characters without braces and blanks')
 }
 
@@ -53,7 +66,7 @@ export function userIdTrouble(userId: string): string | undefined {
   if (typeof userId !== 'string') return `it is of type ${typeof userId}, not a string`
   if (userId === '') return 'it is empty'
   if (userId.length > maxUserIdLength) return `it has ${userId.length} characters, more than ${maxUserIdLength}`
-  if (!isStorable(userId)) return 'it holds a NUL or half of a surrogate pair, which no database stores'
+  if (!isStorable(userId)) return 'it contains a NUL or half of a surrogate pair, which no database can store'
   return undefined
 }
 

@@ -1,12 +1,18 @@
 import {
+  type InspectedPayload,
   type Invalidation,
   type KeyEffect,
+  keyBytes,
+  keyText,
+  type PlacedCopiesPayload,
   type Runtime,
   secretSeed,
   type TableEntry,
   type WatcherStatus,
 } from '@firebreak/core'
+import { keySlotOfBytes } from '@firebreak/core/commands'
 import type { Rule } from '@firebreak/core/rules'
+import type { RetryPolicy } from '@firebreak/core/settings'
 import type { Redis } from '@firebreak/redis'
 import type { HotKey } from './cache/hot-key.ts'
 import { KeptKeys, TouchedKeys } from './cache/key-lists.ts'
@@ -27,56 +33,63 @@ import { Tally } from './status/tally.ts'
 import { ClusterTable } from './table/cluster-table.ts'
 import type { Trouble } from './trouble/trouble.ts'
 import { ClusterWatchers } from './watcher/cluster-watchers.ts'
+import { inspectKey } from './watcher/inspect-key.ts'
 import { LaneLease } from './watcher/lease.ts'
 import type { Upstream } from './watcher/upstream.ts'
 
-/** What a cluster's shield is made of. */
+/** What a cluster's shield is built from. */
 export interface ClusterShieldOptions {
   readonly redisClusterId: string
   readonly serviceId: string
-  /** Names this process among those of the fleet. */
+  /** Identifies this process in the fleet. */
   readonly processId: string
   readonly upstream: Upstream
   readonly leaseMs: number
+  readonly trackingRetry: RetryPolicy
   readonly fallbackTtlMs: number
   readonly canaryMs: number
   readonly maxKeys: number
   readonly limits: LimitBounds
   readonly redactKey: ((key: string) => string) | undefined
   readonly runtime: Runtime
-  /** What time it is at the hub. */
+  /** The current time at the hub. */
   readonly hubNow: () => number
   readonly trouble: Trouble
-  /** Where replies go that memory has no room for. */
+  /** Takes replies that do not fit in memory. */
   readonly diskTier: DiskTier | undefined
-  /** One key grows fast: a report is wanted at once. */
+  /** One key is growing fast: a report is wanted at once. */
   readonly onBurst: () => void
 }
 
-/** How often the owner of a cached key's slot is asked, on a cluster. */
+/** On a cluster: how often the owners of cached keys' slots are asked. */
 const slotPollMs = 500
-/** Slots that are asked about at a time; where more keep replies, they take turns. */
+/** Slots asked about at a time; if more have replies, they take turns. */
 const maxProbes = 256
-/** How often it is worked out which watchers are needed, even where nothing is known to have changed. */
+/** How often the needed watchers are worked out, even if nothing is known to have changed. */
 const watchersMs = 500
-/** Keys told of in one status. */
+/** How long a question waits for a connection to its node. */
+const inspectWaitMs = 1000
+/** Keys whose copies one status reports. */
+const maxPlaced = 200
+/** Keys that one status reports. */
 const maxEffects = 5000
 
 /**
- * The shield of one Redis (a server, a Sentinel group, a cluster): counts its accesses, knows which of its keys are hot,
- * keeps their replies and the watchers that guard them. Hooks of a client and connections of a proxy ask its gate.
+ * The shield of one Redis (a server, a Sentinel group, a cluster): counts its accesses, knows which of its keys are
+ * hot, and holds their replies and the watchers that guard them. A client's hooks and a proxy's connections ask its
+ * gate.
  */
 export class ClusterShield {
   readonly redisClusterId: string
   readonly tally = new Tally()
   readonly caches = new ReplyCaches()
-  /** What the hub's lane guards where tracking is refused. */
+  /** What the hub's lane guards if tracking is refused. */
   readonly laneLease = new LaneLease()
-  /** Decides what becomes of a command. */
+  /** Decides what happens to a command. */
   readonly gate: Gate
-  /** False while the kill switch is thrown: hooks pass everything through, uncounted. */
-  isActive = true
-  /** True while some key of this Redis is hot; hooks need not look further while it is not. */
+  /** False while the kill switch is on: hooks pass everything through, uncounted. */
+  #isActive = true
+  /** True while any key of this Redis is hot; hooks need not look any further otherwise. */
   hasHotKeys = false
   readonly #options: ClusterShieldOptions
   readonly #accesses: AccessLog
@@ -105,7 +118,7 @@ export class ClusterShield {
       onNodeLost: (node) => this.#keys.nodeLost(node),
     })
     const spaces = new Map<string, KeySpace>()
-    this.#limits = new KeyLimits(limits, runtime, spaces)
+    this.#limits = new KeyLimits(limits, runtime, spaces, options.serviceId)
     const shared = {
       ...options,
       watchers: this.#watchers,
@@ -123,11 +136,11 @@ export class ClusterShield {
       hubNow: options.hubNow,
       isRedacting: this.#accesses.isRedacting,
     })
-    this.gate = new Gate(this.#keys, this.tally)
+    this.gate = new Gate(this.#keys, this.tally, runtime.timers)
     this.#canary = new Canary({ ...options, ...runtime, everyMs: options.canaryMs })
   }
 
-  /** Where limits that all processes share are counted. */
+  /** Where shared limits are counted. */
   get limitRedis(): Redis | undefined {
     return this.#limits.redis
   }
@@ -136,43 +149,56 @@ export class ClusterShield {
     this.#limits.redis = redis
   }
 
-  /** True while all there is to do about an access is to count it. */
+  get isActive(): boolean {
+    return this.#isActive
+  }
+
+  set isActive(isActive: boolean) {
+    if (!isActive) this.#keys.release()
+    this.#isActive = isActive
+  }
+
+  /** True while an access only has to be counted. */
   get isCold(): boolean {
     return this.isActive && !this.hasHotKeys
   }
 
-  /** Accesses of the interval that runs. */
+  /** Accesses of the current interval. */
   get countSoFar(): number {
     return this.#accesses.countSoFar
   }
 
-  /** Masters of this Redis, as the application sees them now; 1 while that is not known. */
+  /** Number of masters of this Redis as the application sees them; 1 while unknown. */
   get nodeCount(): number {
     const { upstream } = this.#options
     return upstream.isCluster ? Math.max(1, nodesOf((slot) => upstream.nodeOf(slot)).length) : 1
+  }
+
+  get upstream(): Upstream {
+    return this.#options.upstream
   }
 
   now(): number {
     return this.#options.runtime.clock.now()
   }
 
-  /** The key space of a database, as the application reads it or as another identity with its own upstream does. */
+  /** The key space of a database, as read by the application or by another identity with its own upstream. */
   space(database: number, identity?: SpaceIdentity): KeySpace {
     return this.#keys.space(database, identity)
   }
 
-  /** Nobody reads as this identity any more: its key spaces and its connections end. */
+  /** Nobody reads as this identity any more: ends its key spaces and connections. */
   forget(identityId: string): void {
     this.#keys.forget(identityId)
     this.#watchers.forget(identityId)
   }
 
-  /** True while a key is handled, by the table or by a claim of this process. */
+  /** True while a key is handled, by the table or by this process' own claim. */
   isHot(name: string): boolean {
     return this.isActive && this.#keys.names.get(name) !== undefined
   }
 
-  /** How many keys are hot, by strategy and by the group of their outside names. */
+  /** Number of hot keys, by strategy and by the group of their outside names. */
   get hotCounts(): Pick<HotKeys['names'], 'strategies' | 'groups'> {
     return this.#keys.names
   }
@@ -197,7 +223,7 @@ export class ClusterShield {
     this.#keys.laneMissed()
   }
 
-  /** A message of the hub's invalidation lane. */
+  /** Handles a message of the hub's invalidation lane. */
   invalidate(invalidation: Invalidation): void {
     this.#keys.invalidate(invalidation)
   }
@@ -206,20 +232,20 @@ export class ClusterShield {
     this.#accesses.setRules(rules)
   }
 
-  /** Takes this cluster's part of a table whole; entries of other clusters are passed over. */
+  /** Replaces this cluster's part of the table; entries of other clusters are skipped. */
   setTable(entries: Iterable<TableEntry>): void {
     this.#table.reset(ownEntries(entries, this.redisClusterId))
     this.#heated()
   }
 
-  /** Takes what has changed in this cluster's part of the table. */
+  /** Applies changes to this cluster's part of the table. */
   changeTable(set: readonly TableEntry[], removed: readonly string[]): void {
     for (const key of removed) this.#table.remove(key)
     for (const entry of set) this.#table.set(entry)
     this.#heated()
   }
 
-  /** Without a hub for long, limits end; `entries` is the table of all clusters, for when they hold again. */
+  /** After a long time without a hub, limits end; `entries` is the table of all clusters, for when they apply again. */
   setLimitsLapsed(areLapsed: boolean, entries: () => Iterable<TableEntry>): void {
     this.#table.setLimitsLapsed(areLapsed, () => ownEntries(entries(), this.redisClusterId))
     this.#heated()
@@ -232,13 +258,13 @@ export class ClusterShield {
     for (const listener of this.#hotListeners) listener()
   }
 
-  /** Calls back whenever `hasHotKeys` changes; the returned function ends this. */
+  /** Calls back whenever `hasHotKeys` changes; the returned function unsubscribes. */
   onHotKeys(listener: () => void): () => void {
     this.#hotListeners.add(listener)
     return () => void this.#hotListeners.delete(listener)
   }
 
-  /** Keys may have been seen whose outside names the table has; `entryOf` is asked. */
+  /** Keys may have been seen whose outside names are in the table; `entryOf` looks them up. */
   takeNews(entryOf: (outside: string) => TableEntry | undefined): void {
     for (const name of this.#accesses.takeNews()) {
       const entry = entryOf(this.#accesses.outside(name))
@@ -247,7 +273,7 @@ export class ClusterShield {
     this.#heated()
   }
 
-  /** Ends the interval: each key's counts to `visitor`; gives the accesses of all. */
+  /** Ends the interval: passes each key's counts to `visitor`; returns the total accesses. */
   drain(visitor: AccessVisitor): number {
     this.#keys.countReads()
     const { count, writes } = this.#accesses.drain(visitor, this.now())
@@ -256,14 +282,16 @@ export class ClusterShield {
     return count
   }
 
-  /** Handles a key that this process alone made hot; true where it was not handled before. */
+  /** Handles a key that this process alone made hot; true if it was not handled before. */
   claim(name: string, crossing: Crossing): boolean {
     const isNew = this.#table.claim(name, crossing)
     this.#heated()
     return isNew
   }
 
-  /** Looks after the watchers, often: idle ones rest, a key whose node changed is dropped, one that lapsed let go. */
+  /**
+   * Called often to maintain the watchers: rests idle ones, drops keys whose node changed, and releases expired ones.
+   */
   tick(): void {
     this.#accesses.flush()
     this.#keys.countReads()
@@ -276,7 +304,7 @@ export class ClusterShield {
     if (version !== this.#watchersVersion || now - this.#watchersAt >= watchersMs) {
       this.#watchers.setUsed(this.#keys.watchersInUse((space, node) => this.#watchers.of(space, node)))
       this.#watchersAt = now
-      // Making it may have been the first look at a space's slots.
+      // Creating it may have been the first look at a space's slots.
       this.#watchersVersion = this.#keys.watchersVersion
     }
     if (now - this.#probedAt < slotPollMs) return
@@ -285,8 +313,8 @@ export class ClusterShield {
   }
 
   /**
-   * Asks whether the slots of what is kept are still where they were. Keys take turns where there are too many; their slots
-   * are spread over all nodes, so a node that lost all of its own is found out at once all the same.
+   * Checks whether the slots of kept replies are still where they were. If there are too many, keys take turns; their
+   * slots are spread over all nodes, so a node that lost all of its slots is still noticed at once.
    */
   #probeSlots(): void {
     const kept = this.#kept
@@ -304,7 +332,7 @@ export class ClusterShield {
     }
   }
 
-  /** Asks the node of a cached key whether the slot is still its own: a cached NIL whose slot moves gets no push. */
+  /** Asks the node of a cached key whether it still owns the slot: a cached NIL whose slot moves gets no push. */
   #probe({ watcher, space, slot, bytes }: HotKey): void {
     watcher?.probe(bytes, () => {
       space.upstream.refresh?.()
@@ -312,7 +340,7 @@ export class ClusterShield {
     })
   }
 
-  /** What each hot key's strategy did since the last call. */
+  /** The effect of each hot key's strategy since the last call. */
   takeEffects(): KeyEffect[] {
     const effects: KeyEffect[] = []
     for (const hot of this.#touched.take()) {
@@ -326,8 +354,40 @@ export class ClusterShield {
     return effects
   }
 
+  /**
+   * Where the copies of keys are, unless reported recently. Their names reveal the key's, so not if names are redacted.
+   */
+  takePlacedCopies(): PlacedCopiesPayload[] {
+    const { redisClusterId } = this
+    if (this.#accesses.isRedacting) return []
+    return this.#keys.placedCopies(maxPlaced).map(({ name, names, isRefresher }) => ({
+      redisClusterId,
+      key: keyText(name),
+      names: names.map(keyText),
+      isRefresher,
+    }))
+  }
+
   watcherStatuses(): WatcherStatus[] {
     return this.#watchers.statuses(this.redisClusterId, this.now() < this.laneLease.aliveUntil)
+  }
+
+  /** Inspects a key over the watcher's connection to its node; undefined if none can be read. */
+  async inspect(name: string, wantsValue: boolean): Promise<Omit<InspectedPayload, 'id'> | undefined> {
+    const { runtime, redactKey } = this.#options
+    if (redactKey !== undefined) return { problem: 'this process redacts the names of its keys' }
+    const space = this.space(0)
+    const bytes = keyBytes(name)
+    const watcher = this.#watchers.at(space, keySlotOfBytes(bytes))
+    // A watcher created for this question needs a moment.
+    for (let waitedMs = 0; watcher !== undefined && !watcher.canRead && waitedMs < inspectWaitMs; waitedMs += 50)
+      await new Promise<void>((resolve) => runtime.timers.setTimeout(resolve, 50))
+    if (watcher?.canRead !== true) return undefined
+    const ask = (command: Uint8Array) =>
+      new Promise<Uint8Array | undefined>((resolve) =>
+        watcher.transact(space.database, command, 1, (reply) => resolve(reply?.slice())),
+      )
+    return inspectKey(ask, bytes, wantsValue)
   }
 
   close(): void {

@@ -1,9 +1,9 @@
 import { FirebreakError } from '@firebreak/core'
 
-/** An access of a hot key was refused: its RateLimit is used up. */
+/** An access of a hot key was refused because its RateLimit is used up. */
 export class KeyLimitedError extends FirebreakError {
   readonly key: string
-  /** After how many milliseconds the access would be admitted if nothing else came; null where that is not known. */
+  /** After how many milliseconds the access would be admitted if no others arrived; null if unknown. */
   readonly retryAfterMs: number | null
 
   constructor(key: string, retryAfterMs: number | null) {
@@ -14,7 +14,7 @@ export class KeyLimitedError extends FirebreakError {
   }
 }
 
-/** A disk tier was asked for without the package that it needs. */
+/** A disk tier was requested without the package that it needs. */
 export class DiskDriverMissingError extends FirebreakError {
   constructor(cause: unknown) {
     super('FB_DISK_DRIVER_MISSING', 'diskTier needs the package lmdb, which cannot be loaded: npm install lmdb', {

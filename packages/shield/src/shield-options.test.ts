@@ -27,6 +27,7 @@ test('two processes of a host have two instance ids', () => {
 
 test.each([
   ['leaseMs', { leaseMs: 0 }],
+  ['limitDeadlineMs', { limitDeadlineMs: 0 }],
   ['fallbackTtlMs', { fallbackTtlMs: -1 }],
   ['maxKeys', { maxKeys: Number.NaN }],
   ['serviceId', { serviceId: '' }],

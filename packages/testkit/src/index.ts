@@ -7,7 +7,10 @@ export { freePort, freePorts } from './net/free-port.ts'
 export { type MemoryPipe, memoryPipe } from './net/memory-pipe.ts'
 export { type GuardedChild, sourceArgs, startChild, startSource, temporaryFolder } from './process/child.ts'
 export { FakedClock } from './process/faked-clock.ts'
+export { uncaughtDuring } from './process/uncaught-during.ts'
+export { type IssuedCertificate, makeAuthority, type TestAuthority } from './servers/certificates.ts'
 export { type EtcdServer, type EtcdServerOptions, startEtcd } from './servers/etcd-server.ts'
+export { type KafkaBroker, startKafka } from './servers/kafka-broker.ts'
 export { type MariadbServer, type MariadbServerOptions, startMariadb } from './servers/mariadb-server.ts'
 export { moveSlot } from './servers/move-slot.ts'
 export { type NatsServer, type NatsServerOptions, startNats } from './servers/nats-server.ts'
@@ -28,9 +31,11 @@ export {
   redisKind,
   redisProgram,
   startCluster,
+  startClusterOfOne,
   startRedis,
 } from './servers/redis-server.ts'
 export {
+  answersRefusedAuth,
   type CapabilityName,
   capabilities,
   hasCapability,

@@ -10,7 +10,7 @@ export type WatchErrorCode =
   | 'FB_WATCH_MAPPING'
   | 'FB_WATCH_BINLOG'
 
-/** A change source failed; `isFatal` means that trying again without a change of settings is useless. */
+/** A change source failed; `isFatal` means that retrying is pointless until the settings change. */
 export class WatchError extends FirebreakError {
   readonly isFatal: boolean
 

@@ -16,10 +16,10 @@ export const fleetFaults: readonly FaultChoice[] = [
   { kind: 'blackHole', targets: [...links, ...processes, 'redis-1', 'redis-2'], forMs: [50, 4000], weight: 3 },
   // What a shield's lease is for: its own connection is in trouble and the application's is not.
   { kind: 'blackHole', targets: toWatched, forMs: [200, 2500], weight: 2 },
-  { kind: 'slow', targets: toWatched, forMs: [500, 4000], amount: [20, 250], weight: 1.5 },
+  { kind: 'slow', targets: toWatched, forMs: [500, 4000], amount: [20, 400], weight: 2 },
   { kind: 'withoutHubs', targets: appNames.map((name) => `${name}>hubs`), forMs: [2000, 7000] },
   // Long enough for sensors to have to move.
-  { kind: 'blackHole', targets: toStore, forMs: [6500, 9000], weight: 0.7 },
+  { kind: 'blackHole', targets: toStore, forMs: [6500, 9000], weight: 1.5 },
   { kind: 'deafTo', targets: [...processes, 'redis-1', 'redis-2'], forMs: [50, 3000] },
   { kind: 'deafFrom', targets: [...processes, 'redis-1', 'redis-2'], forMs: [50, 3000] },
   { kind: 'slow', targets: links, forMs: [100, 4000], amount: [2, 400], weight: 2 },
@@ -27,17 +27,39 @@ export const fleetFaults: readonly FaultChoice[] = [
   { kind: 'refuse', targets: [...links, 'redis-1', 'redis-2'], forMs: [100, 3000] },
   { kind: 'freeze', targets: [...processes, 'redis-1', 'redis-2'], forMs: [20, 3000], weight: 2 },
   { kind: 'kill', targets: [...processes, 'redis-1', 'redis-2'], forMs: [20, 2500], weight: 2 },
+  // Long enough for the other hub to forget it.
+  { kind: 'kill', targets: hubNames, forMs: [5500, 8000], weight: 0.7 },
   { kind: 'loseWrites', targets: ['redis-1', 'redis-2'], amount: [20, 2000], weight: 1.5 },
   { kind: 'killEmpty', targets: ['redis-1', 'redis-2'], forMs: [20, 1500], weight: 0.5 },
   { kind: 'clockStep', targets: [...processes, 'redis-1', 'redis-2'], amount: [-30_000, 30_000] },
+  { kind: 'refuseTracking', targets: ['redis-1'], forMs: [500, 5000], weight: 1.5 },
 ]
 
 /** Faults fall within this time; the fleet gets its rules before. */
 export const faultsFromMs = 1000
 export const faultsToMs = 12_500
 
+/** How often faults come together that hardly ever meet by chance. */
+const togetherProbability = 0.5
+
+/**
+ * Tracking is refused, and what shields have left instead dies without a sign; or every load is on its way for longer than some
+ * rules let a value be old.
+ */
+function together(chance: Chance): FaultSchedule {
+  const atMs = Math.round(chance.between(faultsFromMs, faultsToMs - 1500))
+  const forMs = Math.round(chance.between(2500, 5000))
+  const amount = Math.round(chance.between(180, 280))
+  const afterMs = Math.round(chance.between(600, 1500))
+  if (chance.happens(0.5)) return toWatched.map((target) => ({ atMs, kind: 'slow', target, forMs, amount }))
+  const deaths = toWatched.map((target) => ({ atMs: atMs + afterMs, kind: 'halfOpen', target }))
+  return [{ atMs, kind: 'refuseTracking', target: 'redis-1', forMs }, ...deaths]
+}
+
 /** The faults of one seed: ten and more. */
 export function fleetSchedule(chance: Chance): FaultSchedule {
   const count = 10 + chance.below(9)
-  return randomSchedule(chance, fleetFaults, { count, fromMs: faultsFromMs, toMs: faultsToMs })
+  const within = { fromMs: faultsFromMs, toMs: faultsToMs }
+  const faults = randomSchedule(chance, fleetFaults, { count, ...within })
+  return chance.happens(togetherProbability) ? [...faults, ...together(chance)].sort((a, b) => a.atMs - b.atMs) : faults
 }

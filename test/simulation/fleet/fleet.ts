@@ -1,3 +1,4 @@
+import type { HistoryEvent } from '@firebreak/core'
 import {
   type FaultHandler,
   type FaultKinds,
@@ -15,10 +16,11 @@ import { watchMoving } from '../oracles/moving.ts'
 import { ReadOracle } from '../oracles/read-oracle.ts'
 import { appNames, hubNames } from './fleet-faults.ts'
 import { kindOf, limitPerWindow, passing, versioned } from './keys.ts'
+import { OtherVersion, otherVersions } from './other-version.ts'
 import { type AppLife, mainRedis, SimulatedApp, watchedRedis } from './simulated-app.ts'
 import { SimulatedHub } from './simulated-hub.ts'
 import { proxyAddress, SimulatedProxy } from './simulated-proxy.ts'
-import { plainSend, startWork } from './workload.ts'
+import { type Caller, plainSend, startWork } from './workload.ts'
 
 /** Other keys are in demand after this time. */
 const periodMs = 2500
@@ -36,17 +38,23 @@ export class Fleet {
   readonly hubs: readonly SimulatedHub[]
   readonly apps: readonly SimulatedApp[]
   readonly proxy: SimulatedProxy
+  /** Sensors of other versions. */
+  readonly others: readonly OtherVersion[]
   readonly player: FaultPlayer
   readonly reads: ReadOracle
   readonly calls: CallOracle
   /** Accesses that callers made, and those that hubs have counted. */
   accesses = 0
   counted = 0
+  /** How often hubs recorded each event of the history, as it is stored. */
+  readonly recorded = new Map<string, number>()
   isOver = false
   /** True where the store has lost what it had acknowledged. */
   hasStoreLost = false
   /** True where a hub died, and what it alone knew with it. */
   hasHubDied = false
+  /** True once the store's clock was set: it does not know then how long a hub was silent. */
+  hasOddStoreClock = false
   readonly #schedule: FaultSchedule
   readonly #accessTimes = new Map<string, number[]>()
   #caller!: SimulatedProcess
@@ -58,18 +66,30 @@ export class Fleet {
     this.network = new VirtualNetwork(world)
     this.main = new VirtualValkey(world, 'redis-1').listen(this.network, mainRedis).listen(this.network, watchedRedis)
     this.store = new VirtualValkey(world, 'redis-2').listen(this.network, 'redis-2:6379')
+    // A stream is cut back by whole nodes only.
+    this.store.ask('CONFIG', 'SET', 'stream-node-max-entries', '1')
     this.reads = new ReadOracle(world)
     this.calls = new CallOracle(world, schedule)
     const counted = (_hub: string, accesses: number): void => void (this.counted += accesses)
-    this.hubs = hubNames.map((name) => new SimulatedHub(world, this.network, name, { counted }))
+    const recorded = (event: HistoryEvent): void => {
+      // Alarms are each hub's own, and are not looked for.
+      if (event.kind === 'alarm') return
+      const text = JSON.stringify(event)
+      this.recorded.set(text, (this.recorded.get(text) ?? 0) + 1)
+    }
+    this.hubs = hubNames.map((name) => new SimulatedHub(world, this.network, name, { counted, recorded }))
     this.apps = appNames.map((name) => new SimulatedApp(world, this.network, name, (life) => this.#employ(name, life)))
     this.proxy = new SimulatedProxy(world, this.network)
+    this.others = Object.keys(otherVersions).map(
+      (name) => new OtherVersion(world, this.network, name, (accesses) => void (this.accesses += accesses)),
+    )
     this.#startCaller()
     const caller = { name: 'caller', current: () => this.#caller, restart: () => this.#startCaller() }
     this.player = new FaultPlayer(world, this.network.faults, this.main.faults, this.store.faults)
-      .can(processFaults([...this.hubs, ...this.apps, this.proxy, caller]))
+      .can(processFaults([...this.hubs, ...this.apps, ...this.others, this.proxy, caller]))
       .can(this.#lossNotes())
       .can({ withoutHubs: (fault, chance) => this.#withoutHubs(fault, chance) })
+      .can({ refuseTracking: () => this.#refuseTracking() })
     this.player.play(schedule)
     watchMoving(this)
   }
@@ -94,11 +114,12 @@ export class Fleet {
     if (times.length > 2000) times.splice(0, 1000)
   }
 
-  /** True where a fault lay between two processes within this time, or at one of them. */
-  isDisturbed(from: string, to: string, withinMs: number): boolean {
+  /** True where a fault lay between two processes within this time, or at one of them; of one kind it may be. */
+  isDisturbed(from: string, to: string, withinMs: number, allowedKind?: string): boolean {
     const earliest = this.world.elapsedMs - withinMs
     return this.#schedule.some((fault) => {
-      const { atMs, forMs = 0 } = fault
+      const { atMs, forMs = 0, kind } = fault
+      if (kind === allowedKind) return false
       return isOn(fault, [from, to]) && atMs <= this.world.elapsedMs && atMs + forMs >= earliest
     })
   }
@@ -116,34 +137,42 @@ export class Fleet {
   #focusPeriod = -1
   #focus: string[] = []
 
-  #employ(name: string, { process, client }: AppLife): void {
+  #employ(name: string, { process, cluster, client }: AppLife): void {
     let thawedAtMs = Number.NEGATIVE_INFINITY
     process.onThaw(() => {
       thawedAtMs = this.world.elapsedMs
     })
-    client.onHeld = (heldMs) => {
-      if (this.world.elapsedMs - heldMs > thawedAtMs) this.calls.held(name, heldMs)
+    client.onHeld = (heldMs, key) => {
+      if (this.world.elapsedMs - heldMs > thawedAtMs) this.calls.held(name, heldMs, key)
     }
     client.onLimit = (_key, isAdmitted) => {
       if (isAdmitted) this.calls.admitted(`${name}#${this.#lives}`, limitPerWindow, 1000)
     }
-    this.#startWork(process, [name, 'redis-1'], (...words) => client.send(...words))
+    const hotOf: Caller['hotOf'] = (key) => (cluster.isActive ? client.space.hot.peek(key) : undefined)
+    this.#startWork(process, {
+      path: [name, 'redis-1'],
+      send: (...words) => client.send(...words),
+      sendPiped: (...words) => client.sendPiped(...words),
+      hotOf,
+    })
   }
 
   #startCaller(): void {
     const process = this.world.process('caller')
     this.#caller = process
     const redis = new SimulatedRedis(process, this.network, proxyAddress, { commandTimeoutMs: 1000 })
-    this.#startWork(process, ['caller', 'proxy', 'redis-1'], plainSend(redis))
+    const hotOf: Caller['hotOf'] = (key) => {
+      return this.proxy.core.shield!.isActive ? this.proxy.space.hot.peek(key) : undefined
+    }
+    this.#startWork(process, { path: ['caller', 'proxy', 'redis-1'], send: plainSend(redis), hotOf })
   }
 
-  #startWork(process: SimulatedProcess, path: readonly string[], send: Parameters<typeof startWork>[0]['send']): void {
+  #startWork(process: SimulatedProcess, way: Pick<Caller, 'path' | 'send' | 'sendPiped' | 'hotOf'>): void {
     const { reads, calls, focus } = this
     startWork({
       process,
       client: `${process.name}#${++this.#lives}`,
-      path,
-      send,
+      ...way,
       reads,
       calls,
       focus,
@@ -161,11 +190,32 @@ export class Fleet {
     return () => undos.forEach((undo) => void undo?.())
   }
 
+  /** As an operator who takes a right from the user, and ends the connections that still have it. */
+  #refuseTracking(): () => void {
+    const refuse = (more: number): void => {
+      this.#refusals += more
+      this.#setRights()
+      this.main.ask('CLIENT', 'KILL', 'TYPE', 'normal')
+    }
+    refuse(1)
+    return () => refuse(-1)
+  }
+  #refusals = 0
+
+  #setRights(): void {
+    this.main.ask('ACL', 'SETUSER', 'default', this.#refusals > 0 ? '-client|tracking' : '+client|tracking')
+  }
+
   /** The oracles hear of what a server loses, at the moment it does. */
   #lossNotes(): FaultKinds {
     const lost = (target: string): void => {
-      if (target === 'redis-2') this.hasStoreLost = true
-      else this.reads.lostWrites(this.versions())
+      if (target === 'redis-2') {
+        this.hasStoreLost = true
+        return
+      }
+      this.reads.lostWrites(this.versions())
+      // Its operator's rights are not among what it may lose: tracking would be refused until the end, or not at all.
+      this.#setRights()
     }
     return {
       loseWrites: ({ target, amount = 100 }) => {
@@ -183,6 +233,7 @@ export class Fleet {
       },
       clockStep: ({ target }) => {
         if (target === 'redis-1') this.reads.hasOddClock = true
+        if (target === 'redis-2') this.hasOddStoreClock = true
         return undefined
       },
     }

@@ -6,6 +6,7 @@ import {
   type ConnectionFacts,
   type KeySpace,
   type LimitTurn,
+  type LoadedReader,
   OpenState,
   type Shield,
   type Verdict,
@@ -31,9 +32,9 @@ export class GuardedClient implements ConnectionFacts {
   readonly #cluster: ClusterShield
   readonly #shield: Shield
   readonly #request: ListRequest
-  #whenLoaded: (reply: CachedReply | undefined) => void = () => {}
+  #whenLoaded: LoadedReader = () => {}
   /** A call waited so long for the shield before it went to Redis or was answered. */
-  onHeld: (heldMs: number) => void = () => {}
+  onHeld: (heldMs: number, key: string) => void = () => {}
   /** A limit let a call through, or did not. */
   onLimit: (key: string, isAdmitted: boolean) => void = () => {}
 
@@ -62,7 +63,17 @@ export class GuardedClient implements ConnectionFacts {
   }
 
   send(...words: [string, ...string[]]): Promise<ClientReply> {
+    return this.#send(words, true)
+  }
+
+  /** As in the midst of a pipeline: others wait behind it, so it is answered from memory at once or sent. */
+  sendPiped(...words: [string, ...string[]]): Promise<ClientReply> {
+    return this.#send(words, false)
+  }
+
+  #send(words: [string, ...string[]], canWait: boolean): Promise<ClientReply> {
     if (!this.#cluster.isActive) return this.#plain(words)
+    this.#request.canWait = canWait
     return new Promise((resolve, reject) => this.#ask(words, undefined, resolve, reject))
   }
 
@@ -73,10 +84,10 @@ export class GuardedClient implements ConnectionFacts {
     reject: (error: unknown) => void,
   ): void {
     const askedAt = this.now()
-    const held = (): void => this.onHeld(this.now() - askedAt)
-    this.#whenLoaded = (reply) => {
+    const held = (): void => this.onHeld(this.now() - askedAt, words[1]!)
+    this.#whenLoaded = (reply, answered) => {
       held()
-      resolve(reply === undefined ? this.#plain(words) : { value: decode(reply), by: 'load' })
+      resolve(reply === undefined ? this.#plain(words).finally(answered) : { value: decode(reply), by: 'load' })
     }
     const verdict = this.#verdict(words, turn)
     const hot = this.space.hot.get(words[1]!)

@@ -37,7 +37,7 @@ export type KindName = keyof typeof kinds
 /** The keys of the fleet whose versions are followed; with those that live for a while only they are twenty. */
 export const versioned: readonly string[] = [
   ...['cache:0', 'cache:1', 'cache:2', 'cache:3', 'cache:4', 'cache:5', 'cache:6', 'cache:7'],
-  ...['hash:0', 'hash:1', 'list:0', 'brief:0', 'copy:0', 'copy:1', 'limit:0', 'cold:0', 'cold:1', 'cold:2'],
+  ...['hash:0', 'list:0', 'brief:0', 'brief:1', 'copy:0', 'copy:1', 'limit:0', 'cold:0', 'cold:1', 'cold:2'],
 ]
 export const passing: readonly string[] = ['ttl:0', 'ttl:1']
 export const passingMs = 700

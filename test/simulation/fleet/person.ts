@@ -1,6 +1,11 @@
 import { parseRule, type Rule } from '@firebreak/core/rules'
 import type { SimulatedProcess } from '@firebreak/testkit'
+import { BrokenLaw } from '../oracles/laws.ts'
 import type { Fleet } from './fleet.ts'
+import type { SimulatedHub } from './simulated-hub.ts'
+
+/** A hub that has its store back has written what waited for it by then. */
+const putOffMs = 1500
 
 /** A change that a person asked for, and what they were told. */
 export interface Change<Value> {
@@ -31,13 +36,13 @@ export class Person {
       while (!this.#isOver) {
         await process.sleep(process.chance.between(300, 1500))
         if (this.#isOver) break
-        if (isThrower && process.chance.happens(0.25)) {
+        const cut = this.#fleet.hubs.find(({ core }) => core?.isHeard && core.keys.isAlone)
+        if (cut !== undefined && process.chance.happens(0.3)) {
+          await this.#throwAlone(cut)
+        } else if (isThrower && process.chance.happens(0.25)) {
           await this.#turn(true)
           await process.sleep(process.chance.between(50, 700))
-          for (let tries = 0; tries < 20 && this.#isOff; tries++) {
-            await this.#turn(false)
-            await process.sleep(300)
-          }
+          await this.#turnOn()
         } else {
           await this.#change()
         }
@@ -89,10 +94,38 @@ export class Person {
     await this.#told(this.rule, value, () => core.putRule(rule, 'person'))
   }
 
-  async #turn(isOff: boolean): Promise<void> {
-    const core = this.#process.chance.pick(this.#fleet.hubs).core
+  async #turn(isOff: boolean, at = this.#process.chance.pick(this.#fleet.hubs)): Promise<void> {
+    const { core } = at
     if (core === undefined) return
     await this.#told(this.switch, isOff, () => core.setOff(isOff, 'person'))
+  }
+
+  /** Throws the switch at a hub that is cut off, and sees to it that it is off everywhere once that hub has its store. */
+  async #throwAlone(hub: SimulatedHub): Promise<void> {
+    const { world } = this.#fleet
+    const life = hub.current()
+    await this.#turn(true, hub)
+    const index = this.switch.length - 1
+    // One that nobody was told of may still come, and switch on again.
+    const isSettled = this.switch.slice(0, index).every(({ outcome }) => outcome === 'made' || outcome === 'refused')
+    let wellMs = 0
+    while (this.switch[index]!.outcome === 'unsure' && !this.#isOver && hub.current() === life && life.isAlive) {
+      await this.#process.sleep(20)
+      wellMs = hub.core?.keys.isAlone === false && !life.isFrozen ? wellMs + 20 : 0
+      if (wellMs < putOffMs) continue
+      if (isSettled && !this.#fleet.hasStoreLost && !hub.core!.delivery.isOff) {
+        world.fail(new BrokenLaw('thrown', `${hub.name} was switched off while cut off, has its store, and is on`))
+      }
+      break
+    }
+    await this.#turnOn()
+  }
+
+  async #turnOn(): Promise<void> {
+    for (let tries = 0; tries < 20 && this.#isOff; tries++) {
+      await this.#turn(false)
+      await this.#process.sleep(300)
+    }
   }
 
   /** A hub that dies meanwhile never answers. */

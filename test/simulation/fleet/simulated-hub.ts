@@ -1,3 +1,4 @@
+import type { HistoryEvent } from '@firebreak/core'
 import { HubCore, RedisStore, type SensorSessions } from '@firebreak/hub'
 import type { Redis } from '@firebreak/redis'
 import {
@@ -13,6 +14,8 @@ import { sensorChannel } from './hub-wires.ts'
 export interface HubListener {
   /** Accesses of a report that a hub has let in. */
   counted(hub: string, accesses: number): void
+  /** An event for the history. */
+  recorded(event: HistoryEvent): void
 }
 
 /** As the hub's own client is set up: nothing waits for a connection, what cannot be sent fails at once. */
@@ -25,6 +28,12 @@ class StoreRedis extends SimulatedRedis {
     return this.isConnected ? super.run(...call) : Promise.reject(new RedisLinkError('not connected', false))
   }
 }
+
+/**
+ * Several buckets, so that some fail while others do not; each is asked twenty times a second. Outboxes so small that a
+ * hub which stands still for a while has missed some of it.
+ */
+const boardOptions = { bucketCount: 3, maxOutbox: 2 }
 
 /** A hub of the fleet, over all of its lives. */
 export class SimulatedHub {
@@ -63,7 +72,8 @@ export class SimulatedHub {
     const redis = new StoreRedis(process, this.#network, 'redis-2:6379', { connectTimeoutMs: 2000 })
     for (;;) {
       try {
-        const store = new RedisStore(redis as unknown as Redis, { newId: process.runtime.newId })
+        const { newId } = process.runtime
+        const store = new RedisStore(redis as unknown as Redis, { newId, boardOptions })
         const core = await HubCore.open(store, { hubId: this.name, runtime: process.runtime, loadOf: () => 0 })
         this.#serve(process, core)
         return
@@ -83,6 +93,7 @@ export class SimulatedHub {
       this.#listener.counted(this.name, accesses)
       take(report, bytes, start)
     }
+    core.journal.onRecord = (event) => this.#listener.recorded(event)
     core.start()
     const sessions: SensorSessions = core.sensorSessions()
     sessions.start()

@@ -1,3 +1,4 @@
+import type { KeySpace } from '@firebreak/shield'
 import type { SimulatedProcess, SimulatedWorld, VirtualNetwork } from '@firebreak/testkit'
 import { resolveProxyOptions } from '../../../packages/proxy/src/options.ts'
 import { ProxyCore } from '../../../packages/proxy/src/proxy-core.ts'
@@ -14,6 +15,7 @@ export class SimulatedProxy {
   readonly #network: VirtualNetwork
   #process!: SimulatedProcess
   #core!: ProxyCore
+  #space!: KeySpace
 
   constructor(world: SimulatedWorld, network: VirtualNetwork) {
     this.#world = world
@@ -23,6 +25,11 @@ export class SimulatedProxy {
 
   current(): SimulatedProcess {
     return this.#process
+  }
+
+  /** The keys as the caller reads them. */
+  get space(): KeySpace {
+    return this.#space
   }
 
   get core(): ProxyCore {
@@ -54,6 +61,7 @@ export class SimulatedProxy {
     const transports = simulatedTransports(process, this.#network)
     const core = new ProxyCore(options, 'single', { transports, runtime: process.runtime })
     this.#core = core
+    this.#space = core.shield!.spaceOf(options.identity, 0)
     this.#network.listen(process, proxyAddress, (end) => core.accept((client) => new PipeTransport(end, client)))
   }
 }

@@ -1,3 +1,4 @@
+import type { HotKey } from '@firebreak/shield'
 import type { SimulatedProcess, SimulatedRedis } from '@firebreak/testkit'
 import type { CallOracle } from '../oracles/call-oracle.ts'
 import type { ReadOracle } from '../oracles/read-oracle.ts'
@@ -13,16 +14,24 @@ export interface Caller {
   readonly client: string
   readonly path: readonly string[]
   readonly send: Send
+  /** As a pipeline's command; by default as any other. */
+  readonly sendPiped?: Send
   readonly reads: ReadOracle
   readonly calls: CallOracle
   /** Which keys are in demand. */
   readonly focus: () => readonly string[]
   readonly isOver: () => boolean
+  /** The key as it is hot now; undefined where it is not, or nobody has asked for it yet. */
+  readonly hotOf: (key: string) => HotKey | undefined
   /** One access of a key goes out. */
   readonly onAccess: (key: string) => void
 }
 
 const loops = 2
+/** How often a read is part of a pipeline. */
+const pipedProbability = 0.15
+/** Now and then one process has a key all to itself, so that it alone makes it hot. */
+const greed = { everyMs: [1500, 6000], forMs: [700, 2500], pauseMs: [4, 20] } as const
 /** Reads that a caller has under way at most without waiting for them. */
 const maxReading = 30
 
@@ -38,6 +47,24 @@ export function startWork(caller: Caller): void {
     })
   }
   startReading(caller)
+  startGreed(caller)
+}
+
+/** Reads one key so often that it is hot by this caller's accesses alone. */
+function startGreed(caller: Caller): void {
+  const { process } = caller
+  const { chance } = process
+  process.start(async () => {
+    while (!caller.isOver()) {
+      await process.sleep(chance.between(...greed.everyMs))
+      const key = chance.pick(versioned)
+      const end = process.world.elapsedMs + chance.between(...greed.forMs)
+      while (process.world.elapsedMs < end && !caller.isOver()) {
+        await call(caller, kindOf(key).read(key), 'read', key)
+        await process.sleep(chance.between(...greed.pauseMs))
+      }
+    }
+  })
 }
 
 /** Reads what is in demand, also while earlier reads hang: what memory has is answered all the same. */
@@ -49,11 +76,16 @@ function startReading(caller: Caller): void {
       const key = process.chance.pick(caller.focus())
       if (reading < maxReading && !key.startsWith('ttl:')) {
         reading++
-        process.start(() => call(caller, kindOf(key).read(key), 'read', key).finally(() => void reading--))
+        const reader = process.chance.happens(pipedProbability) ? piped(caller) : caller
+        process.start(() => call(reader, kindOf(key).read(key), 'read', key).finally(() => void reading--))
       }
       await process.sleep(process.chance.between(4, 28))
     }
   })
+}
+
+function piped(caller: Caller): Caller {
+  return { ...caller, send: caller.sendPiped ?? caller.send }
 }
 
 async function step(caller: Caller): Promise<void> {
@@ -84,23 +116,36 @@ async function passingStep(caller: Caller, key: string): Promise<void> {
 /** Two commands in one turn, the first not waited for. */
 async function writeThenRead(caller: Caller, key: string): Promise<void> {
   const { reads, client } = caller
+  const wasUnderWay = underWay(caller, key)
   const writing = reads.begin(client, key, true)
   const written = told(caller, kindOf(key).write(key))
   const reading = reads.begin(client, key, false)
   const read = told(caller, kindOf(key).read(key))
   const version = await written
-  if (version !== undefined) reads.wrote(writing, version.value)
+  if (version !== undefined) reads.wrote(writing, version.value, wasUnderWay())
   const reply = await read
-  if (reply !== undefined) reads.read(reading, reply.value, reply.by, version === undefined ? 0 : Number(version.value))
+  if (reply === undefined) return
+  const floor = version === undefined ? 0 : Number(version.value)
+  reads.read(reading, reply.value, reply.by, { floor, wasUnderWay: wasUnderWay() })
 }
 
 async function call(caller: Caller, words: [string, ...string[]], kind: 'read' | 'write', key: string): Promise<void> {
   const { reads, client } = caller
+  const wasUnderWay = underWay(caller, key)
   const begun = reads.begin(client, key, kind === 'write')
   const reply = await told(caller, words)
   if (reply === undefined) return
-  if (kind === 'write') reads.wrote(begun, reply.value)
-  else reads.read(begun, reply.value, reply.by)
+  if (kind === 'write') reads.wrote(begun, reply.value, wasUnderWay())
+  else reads.read(begun, reply.value, reply.by, { wasUnderWay: wasUnderWay() })
+}
+
+/** Whether a key has become hot between now, when a call of it begins, and when it is asked. */
+function underWay({ hotOf }: Caller, key: string): () => boolean {
+  const before = hotOf(key)
+  return () => {
+    const now = hotOf(key)
+    return now !== undefined && now !== before
+  }
 }
 
 /** Sends a command and tells the oracle what became of it; undefined where it failed. */

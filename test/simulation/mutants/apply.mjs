@@ -18,11 +18,11 @@ registerHooks({
   },
 })
 
-// Lua is read as a file.
+// Lua and SQL are read as files.
 const { readFileSync } = fs
 fs.readFileSync = (file, ...rest) => {
   const text = readFileSync(file, ...rest)
   const name = file instanceof URL ? fileURLToPath(file) : String(file)
-  return name === path && path.endsWith('.lua') ? planted(String(text)) : text
+  return name === path && /\.(lua|sql)$/.test(path) ? planted(String(text)) : text
 }
 syncBuiltinESMExports()

@@ -1,7 +1,11 @@
 import { readFileSync } from 'node:fs'
+import { scale } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
-import { mutants } from './mutants.ts'
+import { huntMutants } from './hunt.ts'
+import { mutants as fleetMutants } from './mutants.ts'
+import { roomMutants } from './room-mutants.ts'
 
+const mutants = [...fleetMutants, ...roomMutants]
 const root = new URL('../../../', import.meta.url)
 
 test.each(mutants.map((mutant) => [mutant.name, mutant] as const))(
@@ -17,3 +21,15 @@ test('there are thirty and more, each with a name of its own', () => {
   expect(mutants.length).toBeGreaterThanOrEqual(30)
   expect(new Set(mutants.map(({ name }) => name)).size).toBe(mutants.length)
 })
+
+// Any change of a model gives every seed another story: what one of them found may then be found by none.
+test('a mend of a room that is taken out is found by the quick run of its model: the first of each, in a full run all', async () => {
+  const byModel = Object.values(
+    Object.groupBy(
+      mutants.filter(({ model }) => model !== undefined),
+      ({ model }) => model!,
+    ),
+  )
+  const planted = byModel.flatMap((list) => list!.slice(0, scale(1, list!.length)))
+  expect(await huntMutants(planted)).toMatchObject({ found: planted.length })
+}, 1_800_000)

@@ -19,8 +19,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'an own write is not guarded',
     file: `${shield}/gate/gate.ts`,
-    find: 'if (written !== undefined) return this.#guard(written, connection)',
+    find: 'if (written !== undefined) return this.#guard(request, written, connection)',
     replace: 'if (written !== undefined) return pass',
+  },
+  {
+    name: 'a read that goes around the memory leaves older replies there',
+    file: `${shield}/gate/gate.ts`,
+    find: `return { kind: 'guarded', end: () => this.#around.answered(hot, wanted) }`,
+    replace: 'return pass',
   },
   {
     name: 'a reply is served without its lease',
@@ -77,6 +83,12 @@ export const mutants: readonly Mutant[] = [
     replace: 'queueMicrotask(() => expectation.handler(reply, index))',
   },
   {
+    name: 'a dead connection is used on where tracking is refused',
+    file: `${shield}/watcher/tracking-watcher.ts`,
+    find: 'if (!this.#isGreeted || (this.#isIdle && this.#reads.size === 0)) return',
+    replace: `if (this.#state !== 'live' || (this.#isIdle && this.#reads.size === 0)) return`,
+  },
+  {
     name: 'a reader waits for a load that is older than its guard',
     file: `${shield}/cache/load.ts`,
     find: 'if (running !== undefined && now - running.since <= maxAgeMs) {',
@@ -85,8 +97,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a reader of copies waits on and on',
     file: `${shield}/copies/copy-set.ts`,
-    find: 'this.#giveBackLate(now)',
-    replace: '',
+    find: '() => this.#giveBackLate()',
+    replace: '() => {}',
   },
   {
     name: 'a copy is read whatever its version',
@@ -121,7 +133,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a limit lets everything through',
     file: `${shield}/limit/key-limit.ts`,
-    find: 'if (answer.allowed && !mustQueue) return undefined',
+    find: 'if (answer.allowed && !mustQueue) return answer.delayMs > 0 && canWait ? this.#delay(answer.delayMs) : undefined',
     replace: 'return undefined',
   },
   {
@@ -134,7 +146,7 @@ export const mutants: readonly Mutant[] = [
     name: 'a hub that is cut off keeps its sensors',
     file: `${shield}/shield.ts`,
     find: 'if (heartbeat.isAlone === true) this.#link.preferAnother()',
-    replace: '',
+    replace: 'if (heartbeat.isAlone === true) void 0',
   },
   {
     name: 'a report is sent twice under two numbers',
@@ -142,6 +154,12 @@ export const mutants: readonly Mutant[] = [
     find: 'this.#write(encodeReportFrame(report, reporter, ++this.#reportSequence, wallClock.now()))',
     replace:
       'for (let twice = 0; twice < 2; twice++) this.#write(encodeReportFrame(report, reporter, ++this.#reportSequence, wallClock.now()))',
+  },
+  {
+    name: 'a frame of a later version is refused',
+    file: `${hub}/deliver/sensor-session.ts`,
+    find: '} else if (error instanceof UnknownFrameError) {',
+    replace: '} else if (error === undefined) {',
   },
   {
     name: 'rules are compared by their number alone',
@@ -170,8 +188,8 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'a switch thrown without the store is forgotten',
     file: `${hub}/store/journal.ts`,
-    find: 'this.#writer.write(save)',
-    replace: 'this.#pendingSwitches--',
+    find: 'this.#writer.write(saveAll)',
+    replace: 'this.#pendingSwitches = []',
   },
   {
     name: 'a gap in the outbox is ignored',

@@ -28,6 +28,7 @@ export async function checkAftermath(fleet: Fleet): Promise<void> {
   // All processes end at once: nobody takes anything away.
   for (const { process } of fleet.lives) process.kill()
   fleet.proxy.current().kill()
+  for (const other of fleet.others) other.current().kill()
   for (const hub of fleet.hubs) hub.current().kill()
   if (fleet.reads.hasOddClock) return
   await world.run(8000)

@@ -7,11 +7,8 @@ const healMs = 3500
 /** A call on a path without faults ends within this. */
 const promptMs = 25
 
-/**
- * Nobody waits longer than a lease for the shield; whether one does is looked at every third of a lease, and a reader of
- * copies may have waited for another third before it reads the key.
- */
-const longestHeldMs = 300 + 100 + 100 + 5
+/** Nobody waits longer than a lease for the shield; whether one does may be looked at every third of a lease only. */
+const longestHeldMs = 300 + 100 + 5
 
 /** Calls: one fails, or waits, only where a fault lies on the way between its caller and Redis. */
 export class CallOracle {
@@ -43,9 +40,11 @@ export class CallOracle {
   }
 
   /** A call waited for the shield, in a process that was not stopped meanwhile. */
-  held(client: string, heldMs: number): void {
+  held(client: string, heldMs: number, key: string): void {
     if (heldMs <= longestHeldMs) return
-    this.#world.fail(new BrokenLaw('unharmed', `a call of ${client} waited ${heldMs.toFixed(1)} ms for the shield`))
+    this.#world.fail(
+      new BrokenLaw('unharmed', `a read of ${key} by ${client} waited ${heldMs.toFixed(1)} ms for the shield`),
+    )
   }
 
   /** A limit let a call of a process through. */

@@ -9,7 +9,7 @@ export interface Law {
 export const laws = {
   stale: {
     guide: 'consistency.md',
-    sentence: 'A cached value is served only while its guard is known alive.',
+    sentence: 'A cached value is served only while its guard is known to be alive.',
   },
   ownWrites: {
     guide: 'consistency.md',
@@ -43,10 +43,27 @@ export const laws = {
     guide: 'hub.md',
     sentence: 'sensors move to a hub of their list that is not cut off within 5 s.',
   },
+  forgotten: {
+    guide: 'hub.md',
+    sentence: 'After 3 s of silence the others no longer count it.',
+  },
+  thrown: {
+    guide: 'hub.md',
+    sentence:
+      "**The kill switch** works without the store: this hub's sensors are notified at once (`isStored: false`), and the store gets it with its audit entry when it recovers.",
+  },
+  healed: {
+    guide: 'consistency.md',
+    sentence: 'reads bypass; it reconnects after 20 to 400 ms (step `tracking`)',
+  },
+  versions: {
+    guide: 'hub.md',
+    sentence: 'An earlier version leaves alone what it does not know from a later one, and reports it once',
+  },
   refused: {
     guide: 'hub.md',
     sentence:
-      'A change of a rule is refused with `FB_STORE_AWAY` (nothing was changed) or `FB_STORE_UNSURE` (it may have been; the same `idempotency-key` makes it once).',
+      'A change of a rule is refused with `FB_STORE_AWAY` (nothing was changed) or `FB_STORE_UNSURE` (it may have been made; with the same `idempotency-key` it is made only once).',
   },
   audited: {
     guide: 'hub.md',

@@ -86,8 +86,8 @@ export class ReadOracle {
     return { key, client, atMs, epoch: this.#epoch, seen: seen.read, own: seen.own, oldest }
   }
 
-  /** A write was acknowledged with a version. */
-  wrote(begun: Begun, reply: unknown): void {
+  /** A write was acknowledged with a version; `wasUnderWay` where its key became hot meanwhile, which no guard can know of. */
+  wrote(begun: Begun, reply: unknown, wasUnderWay = false): void {
     const version = this.#versionOf(begun, reply)
     const known = this.#known(begun.key)
     known.unanswered--
@@ -95,12 +95,16 @@ export class ReadOracle {
     const { acknowledged } = known
     const highest = Math.max(version, acknowledged.at(-1)?.version ?? 0)
     acknowledged.push({ atMs: this.#world.elapsedMs, version: highest })
+    if (wasUnderWay) return
     const seen = this.#seenBy(begun.client, begun.key)
     seen.own = Math.max(seen.own, version)
   }
 
-  /** A read was answered; `floor` is a version that was written before it on the same connection. */
-  read(begun: Begun, reply: unknown, by: string, floor = 0): void {
+  /**
+   * A read was answered; `floor` is a version that was written before it on the same connection. Where its key became hot
+   * while it was under way (`wasUnderWay`), it may have seen more than memory has for as long as its guard lasts.
+   */
+  read(begun: Begun, reply: unknown, by: string, { floor = 0, wasUnderWay = false } = {}): void {
     this.reads++
     const version = this.#versionOf(begun, reply)
     if (begun.epoch !== this.#epoch) return
@@ -112,9 +116,11 @@ export class ReadOracle {
     if (version < begun.oldest && !this.hasOddClock) {
       says(`${begun.oldest} was acknowledged more than ${kindOf(begun.key).maxStalenessMs} ms before`, 'stale')
     }
-    const isBehindLoss = begun.atMs - this.#lostAtMs > kindOf(begun.key).maxStalenessMs
+    // Guards may serve what was lost until they end: that says nothing of the data that is there now.
+    const isBehindLoss = this.#epoch === 0 || begun.atMs - this.#lostAtMs > kindOf(begun.key).maxStalenessMs
     const { highest } = this.#known(begun.key)
-    if (version > highest && (this.#epoch === 0 || isBehindLoss)) says(`and only ${highest} were written`, 'stale')
+    if (version > highest && isBehindLoss) says(`and only ${highest} were written`, 'stale')
+    if (wasUnderWay || (!isBehindLoss && by !== 'redis')) return
     const seen = this.#seenBy(begun.client, begun.key)
     seen.read = Math.max(seen.read, version)
   }

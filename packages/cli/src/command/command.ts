@@ -27,6 +27,8 @@ export interface Command {
   readonly subcommands?: readonly string[]
   /** Long flags without the dashes, for completion. */
   readonly flags?: readonly string[]
+  /** Moves the cursor and colours text itself, and looks at every text of others that it writes. @default false */
+  readonly drawsScreen?: boolean
   /** Runs with the words after the command's name; the exit code: 0 well, 1 failed, 2 wrong usage, 3 `--fail-on` or `--diff`. */
   run(args: readonly string[], io: CommandIo): Promise<number>
 }

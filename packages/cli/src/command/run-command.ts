@@ -1,6 +1,6 @@
-import { didYouMean, InvalidOptionError, version } from '@firebreak/core'
-import { plainText } from '../output/plain-text.ts'
-import { type CommandEntry, type CommandIo, UsageError } from './command.ts'
+import { didYouMean, InvalidOptionError, plainText, version } from '@firebreak/core'
+import { plainStream } from '../output/plain-stream.ts'
+import { type Command, type CommandEntry, type CommandIo, UsageError } from './command.ts'
 
 /** Finds the command that the words name and runs it; the exit code of the process. */
 export async function runCommand(
@@ -26,24 +26,40 @@ export async function runCommand(
       commands.map((candidate) => candidate.name),
     )
     io.stderr.write(
-      `firebreak: there is no command "${wanted}"${close ? `; did you mean "${close}"?` : ''}\nSee: firebreak help\n`,
+      `firebreak: unknown command "${plainText(wanted)}"${close ? `; did you mean "${close}"?` : ''}\nSee: firebreak help\n`,
     )
     return 2
   }
   const command = await entry.load()
+  const plain = { ...io, stdout: plainStream(io.stdout), stderr: plainStream(io.stderr) }
   if (isHelp || rest.includes('--help') || rest.includes('-h')) {
     io.stdout.write(command.help)
     return 0
   }
   try {
-    return await command.run(rest, io)
+    return await command.run(rest, command.drawsScreen ? io : plain)
   } catch (error) {
     const isUsage = isWrongUsage(error)
-    io.stderr.write(`firebreak ${name}: ${plainText(takenPort(error, rest, io) ?? (error as Error).message)}\n`)
-    if (isUsage) io.stderr.write(`See: firebreak help ${name}\n`)
-    else if (io.env['FIREBREAK_DEBUG']) io.stderr.write(`${(error as Error).stack}\n`)
+    const said = takenPort(error, rest, io) ?? unknownFlag(error, command) ?? (error as Error).message
+    io.stderr.write(`firebreak ${name}: ${linesOf(said)}\n`)
+    if (isUsage) plain.stderr.write(`See: firebreak help ${name}\n`)
+    else if (io.env['FIREBREAK_DEBUG']) plain.stderr.write(`${(error as Error).stack}\n`)
     return isUsage ? 2 : 1
   }
+}
+
+/** A message of several lines: each shown as it is, and set in, so that none by somebody else can pose as ours. */
+function linesOf(message: string): string {
+  return message.trimEnd().split(/\r?\n/).map(plainText).join('\n  ')
+}
+
+/** Node's sentence for a flag that does not exist, with the closest that does. */
+function unknownFlag(error: unknown, { flags = [] }: Command): string | undefined {
+  if ((error as NodeJS.ErrnoException).code !== 'ERR_PARSE_ARGS_UNKNOWN_OPTION') return undefined
+  const option = (error as Error).message.match(/'(-[^']*)'/)?.[1]
+  if (option === undefined) return undefined
+  const close = didYouMean(option, ['--help', ...flags.map((flag) => `--${flag}`)])
+  return `Unknown option '${option}'${close === undefined ? '' : `; did you mean '${close}'?`}`
 }
 
 /** The sentence for a port that somebody else has: which one, and the flag that names another. */
@@ -60,11 +76,18 @@ function takenPort(error: unknown, words: readonly string[], { env }: CommandIo)
 /** What was asked for is not possible: words, flags and their values. */
 function isWrongUsage(error: unknown): boolean {
   if (error instanceof UsageError || error instanceof InvalidOptionError) return true
-  return (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS') === true
+  const { code } = error as { code?: unknown }
+  // By its code: the hub's modules are loaded only by commands that need them.
+  return typeof code === 'string' && (code === 'FB_HUB_CONFIG' || code.startsWith('ERR_PARSE_ARGS'))
 }
+
+/** One law for all commands; scripts rely on it. */
+const exitCodes = `Exit codes: 0 done; 1 failed; 2 wrong arguments, flags or settings, nothing was done;
+  3 done, and the condition was met (find --fail-on, rules apply --diff).
+`
 
 function overview(commands: readonly CommandEntry[]): string {
   const width = Math.max(...commands.map(({ name }) => name.length), 4)
   const lines = commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`)
-  return `Firebreak: hot-key protection for Redis\n\nUsage: firebreak COMMAND [OPTIONS]\n\n${lines.join('\n')}\n\nHelp on one: firebreak help COMMAND\n`
+  return `Firebreak: hot-key protection for Redis\n\nUsage: firebreak COMMAND [OPTIONS]\n\n${lines.join('\n')}\n\nHelp for a command: firebreak help COMMAND\n\n${exitCodes}`
 }

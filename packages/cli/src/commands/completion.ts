@@ -1,7 +1,7 @@
 import { type Command, type CommandEntry, loadAll, UsageError } from '../command/command.ts'
 import { completionScript, type Shell, shells } from '../command/completion-script.ts'
 
-/** `firebreak completion`, for the commands of the registry that it stands in. */
+/** `firebreak completion`, for the commands of its own registry. */
 export function completionCommand(registry: readonly CommandEntry[]): Command {
   return {
     subcommands: shells,
@@ -17,7 +17,7 @@ Usage: firebreak completion bash|zsh|fish
 `,
     async run([shell], io) {
       if (!shells.includes(shell as Shell)) {
-        throw new UsageError(`"${shell ?? ''}" is no shell that is known; say bash, zsh or fish`)
+        throw new UsageError(`"${shell ?? ''}" is not a supported shell; use bash, zsh or fish`)
       }
       io.stdout.write(completionScript(shell as Shell, await loadAll(registry)))
       return 0

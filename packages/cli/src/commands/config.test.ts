@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { InvalidOptionError } from '@firebreak/core'
 import { temporaryFolder } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import type { CommandIo } from '../command/command.ts'
@@ -36,6 +37,16 @@ test('print shows each setting with its value and who gave it, and no secret', a
   expect(rowOf(out(), 'mode')).toEqual(['mode', 'auto', 'default'])
   expect(rowOf(out(), 'upstream')).toEqual(['upstream', '…', 'env REDIS_URL'])
   expect(out()).not.toContain('hunter2')
+})
+
+test('print and errors show no user and no password of an address', async () => {
+  const etcd = await firebreak(['config', 'print', 'ids'], { FIREBREAK_IDS_ETCD: 'http://ann:hunter2@etcd:2379' })
+  expect(rowOf(etcd.out(), 'etcd')[1]).toBe('…')
+  const env = { FIREBREAK_HUB_OTLP_ENDPOINT: 'http://ann:hunter2@collector:4318' }
+  const hub = await firebreak(['config', 'print', 'hub'], env)
+  expect(rowOf(hub.out(), 'otlpEndpoint')[1]).toBe('http://…@collector:4318')
+  const wrong = new InvalidOptionError('database', 'oracle://ann:hunter2@db/ids', 'something else')
+  expect(wrong.message).toBe('option database is "oracle://…@db/ids"; it must be something else')
 })
 
 test('a file with a misspelt setting is refused with the closest one', async () => {

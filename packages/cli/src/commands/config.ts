@@ -1,4 +1,4 @@
-import { didYouMean } from '@firebreak/core'
+import { didYouMean, withoutCredentials } from '@firebreak/core'
 import { type ResolvedSetting, type SettingTable, settingsSchema } from '@firebreak/core/settings'
 import { hubSettings } from '@firebreak/hub'
 import { proxySettings } from '@firebreak/proxy'
@@ -22,7 +22,7 @@ const names = settingTables.map(({ command }) => command)
 /** `firebreak config`: what a command would run with, and where each value comes from. */
 export const config: Command = {
   subcommands: ['print', 'schema'],
-  help: `The settings of ${names.slice(0, -1).join(', ')} and ${names.at(-1)}: what is in force, and where it comes from.
+  help: `The settings of ${names.slice(0, -1).join(', ')} and ${names.at(-1)}: current values and where they come from.
 
 Examples:
   firebreak config print hub --config hub.yaml
@@ -34,7 +34,8 @@ Examples:
 `,
   run(args, io) {
     const [verb, name, ...rest] = args
-    if (verb !== 'print' && verb !== 'schema') throw new UsageError('say config print COMMAND or config schema COMMAND')
+    if (verb !== 'print' && verb !== 'schema')
+      throw new UsageError('usage: config print COMMAND or config schema COMMAND')
     const table = tableOf(name)
     if (verb === 'schema') {
       if (rest.length > 0) throw new UsageError(`"${rest[0]}" is one word too many`)
@@ -64,7 +65,7 @@ function tableOf(name: string | undefined): SettingTable {
 function shown({ setting, value }: ResolvedSetting): string {
   if (value === undefined) return setting.default
   if (setting.isSecret === true) return '…'
-  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+  return withoutCredentials(typeof value === 'object' ? JSON.stringify(value) : String(value))
 }
 
 function origin({ source, place }: ResolvedSetting): string {

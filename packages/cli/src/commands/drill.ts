@@ -1,12 +1,14 @@
 import { parseArgs } from 'node:util'
-import { type Command, UsageError } from '../command/command.ts'
-import { runDrill } from '../drill/drill.ts'
+import { type Command, type CommandIo, UsageError } from '../command/command.ts'
+import { type DrillOptions, runDrill } from '../drill/drill.ts'
 import type { Spread } from '../drill/drill-figures.ts'
 import type { DrillResult } from '../drill/drill-run.ts'
+import { tokenOf } from '../hub-api/hub-api.ts'
+import { dataFolderOf, readRunning } from '../up/running-file.ts'
 
 export const drill: Command = {
   flags: ['rounds', 'clients', 'threshold', 'redis', 'hub', 'json'],
-  help: `Make a key hot on several real client processes, none of them over the threshold alone, and measure how long it
+  help: `Make a key hot across several real client processes, none of which exceeds the threshold alone, and measure how long it
 takes from the moment the threshold is crossed until the key is detected, delivered, and served locally by all.
 
 Examples:
@@ -15,12 +17,13 @@ Examples:
   firebreak drill --json | jq .effectiveMs
 
 Options:
-  --rounds N      how often, each with a new key (default 5)
+  --rounds N      number of rounds, each with a new key (default 5)
   --clients N     client processes (default 4)
-  --threshold N   accesses a second at which the key is hot (default 1000)
-  --redis URL     a Redis to drill on (env REDIS_URL; default: one started for the drill)
-  --hub URL       a hub to drill on, several with commas (default: one started for the drill); a rule for the prefix
-                  "drill:" is put there
+  --threshold N   accesses per second at which the key is hot (default 1000)
+  --redis URL     the Redis to use (env REDIS_URL; default: that of the running "firebreak up", else one started for
+                  the drill)
+  --hub URL       the hub to use, several separated by commas (env FIREBREAK_HUB; default: that of the running "firebreak up",
+                  else one started for the drill); it gets a rule for the prefix "drill:" until the drill ends
   --json          one JSON object
 `,
   async run(args, io) {
@@ -39,8 +42,7 @@ Options:
       rounds: wholeNumber('rounds', values.rounds),
       clients: wholeNumber('clients', values.clients),
       threshold: wholeNumber('threshold', values.threshold),
-      redisUrl: values.redis ?? io.env['REDIS_URL'],
-      hubUrls: values.hub?.split(','),
+      ...placesOf(values, io),
       signal: io.signal,
       onProgress: (text) => void io.stderr.write(`${text}\n`),
     })
@@ -49,8 +51,22 @@ Options:
   },
 }
 
+/** Where to drill: as the flags say, else the environment, else on a `firebreak up` of this folder. */
+function placesOf(
+  { redis, hub }: { redis?: string | undefined; hub?: string | undefined },
+  { env }: CommandIo,
+): Pick<DrillOptions, 'redisUrl' | 'hubUrls' | 'token'> {
+  const running = readRunning(dataFolderOf(env))
+  const hubs = hub ?? env['FIREBREAK_HUB'] ?? running?.hubUrl
+  return {
+    redisUrl: redis ?? env['REDIS_URL'] ?? running?.redisUrl,
+    hubUrls: hubs?.split(','),
+    token: tokenOf({ env }),
+  }
+}
+
 function wholeNumber(name: string, text: string): number {
-  if (!/^[1-9]\d*$/.test(text)) throw new UsageError(`--${name} is "${text}"; it must be a whole number of 1 or more`)
+  if (!/^[1-9]\d*$/.test(text)) throw new UsageError(`--${name} is "${text}"; it must be a whole number, 1 or more`)
   return Number(text)
 }
 

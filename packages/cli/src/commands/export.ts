@@ -8,7 +8,7 @@ const parts = {
   table: '/v1/table',
   keys: '/v1/keys?limit=1000',
   hosts: '/v1/hosts',
-  history: '/v1/history?limit=1000',
+  history: '/v1/history?since=0&limit=1000',
   audit: '/v1/audit?limit=1000',
   alarms: '/v1/alarms',
 }

@@ -34,17 +34,17 @@ const barredColumns: readonly Column<BarredView>[] = [
 export const hosts: Command = {
   subcommands: ['bar', 'unbar', 'barred'],
   flags: ['hub', 'why', 'json', 'ndjson', 'csv'],
-  help: `The live processes that report to the hub, what table they have and how their watchers stand.
+  help: `The live processes that report to the hub, their table versions and the state of their watchers.
 
 Examples:
   firebreak hosts
   firebreak hosts --json
-  firebreak hosts bar shop/host-1/4711 --why 'counts what it has not seen'
+  firebreak hosts bar shop/host-1/4711 --why 'reports false counts'
   firebreak hosts unbar shop/host-1/4711
-  firebreak hosts barred                    who is kept out
+  firebreak hosts barred                    blocked processes
 
 Options:
-  --why TEXT  why a process is kept out, for the others
+  --why TEXT  why a process is blocked, shown to other operators
   --hub URL   the hub (env FIREBREAK_HUB; default: the running "firebreak up")
 ${formatHelp}
 `,
@@ -61,15 +61,15 @@ ${formatHelp}
       printRecords(io, values, columns, answer.hosts, 'No process reports to this hub.')
     } else if (action === 'barred') {
       const { barred } = await api.call<{ barred: BarredView[] }>('GET', '/v1/barred')
-      printRecords(io, values, barredColumns, barred, 'No process is kept out.')
+      printRecords(io, values, barredColumns, barred, 'No process is blocked.')
     } else if (id === undefined || (action !== 'bar' && action !== 'unbar')) {
-      throw new UsageError('it is: firebreak hosts [barred | bar SERVICE/HOST/PROCESS | unbar SERVICE/HOST/PROCESS]')
+      throw new UsageError('usage: firebreak hosts [barred | bar SERVICE/HOST/PROCESS | unbar SERVICE/HOST/PROCESS]')
     } else if (action === 'bar') {
       await api.call('POST', '/v1/barred', { id, ...(values.why !== undefined && { why: values.why }) })
-      io.stdout.write(`${id} is kept out\n`)
+      io.stdout.write(`${id} is blocked\n`)
     } else {
       await api.call('DELETE', `/v1/barred/${encodeURIComponent(id)}`)
-      io.stdout.write(`${id} may come back\n`)
+      io.stdout.write(`${id} is no longer blocked\n`)
     }
     return 0
   },

@@ -4,6 +4,7 @@ import type { Command } from '../command/command.ts'
 import { whenEnded } from '../command/when-ended.ts'
 import { flagsOf, helpOf, parseSettingFlags } from '../flags/command-settings.ts'
 import { defaultHubPort } from '../hub-api/hub-api.ts'
+import { openSaleDesk } from '../sale/sale-desk.ts'
 
 export const hub: Command = {
   flags: flagsOf(hubSettings),
@@ -16,7 +17,7 @@ Examples:
   firebreak hub --host 0.0.0.0 --tokens-file tokens.yaml --config hub.yaml
 
 ${helpOf(hubSettings)}
-SIGTERM and Ctrl-C end it after what is under way.
+SIGTERM and Ctrl-C stop it once the work in progress is done.
 `,
   async run(args, io) {
     const flags = parseSettingFlags(hubSettings, args)
@@ -24,9 +25,12 @@ SIGTERM and Ctrl-C end it after what is under way.
     for (const warning of settings.warnings) io.stderr.write(`${warning}\n`)
     const { dataFolder } = hubOptions
     const policyFile = settings.values['limitsPolicy'] as string | undefined
+    const saleRedis = settings.values['saleRedis'] as string | undefined
+    const sale = saleRedis === undefined ? undefined : openSaleDesk(saleRedis)
     const services = await openHubServices({
       ...(dataFolder !== undefined && { dataFolder }),
       ...(policyFile !== undefined && { policyFile }),
+      ...(sale !== undefined && { sale }),
     })
     const running = await startHub({
       port: defaultHubPort,
@@ -38,6 +42,7 @@ SIGTERM and Ctrl-C end it after what is under way.
     await whenEnded(io.signal)
     await running.close()
     await services.close()
+    sale?.close()
     return 0
   },
 }

@@ -4,7 +4,7 @@ import type { CommandEntry } from '../command/command.ts'
 export const commands: readonly CommandEntry[] = [
   {
     name: 'up',
-    summary: 'Everything at once: hub, console, a proxy, and a Redis where none is named',
+    summary: 'Everything at once: hub, console, proxy, and a Redis unless you name one',
     load: async () => (await import('./up.ts')).up,
   },
   {
@@ -14,7 +14,7 @@ export const commands: readonly CommandEntry[] = [
   },
   {
     name: 'proxy',
-    summary: 'A proxy before a Redis, a Redis Cluster or Sentinels: hot keys for every language',
+    summary: 'A proxy in front of a Redis, a Redis Cluster or Sentinels: hot keys for every language',
     load: async () => (await import('./proxy.ts')).proxy,
   },
   {
@@ -29,8 +29,13 @@ export const commands: readonly CommandEntry[] = [
   },
   {
     name: 'keys',
-    summary: 'The hottest keys that the hub knows, once, as a table or data',
+    summary: 'The hottest keys known to the hub, as a table or data',
     load: async () => (await import('./keys.ts')).keys,
+  },
+  {
+    name: 'report',
+    summary: 'What was hot in a day or a week, and how much load Redis was spared',
+    load: async () => (await import('./report.ts')).report,
   },
   {
     name: 'hosts',
@@ -43,9 +48,24 @@ export const commands: readonly CommandEntry[] = [
     load: async () => (await import('./rules.ts')).rules,
   },
   {
+    name: 'autopilot',
+    summary: 'How loaded Redis nodes are, and what rules without a threshold do about it',
+    load: async () => (await import('./autopilot.ts')).autopilot,
+  },
+  {
+    name: 'forecast',
+    summary: 'Recurring heat: when, how likely, and whether keys are warmed in advance',
+    load: async () => (await import('./forecast.ts')).forecast,
+  },
+  {
     name: 'token',
-    summary: 'Tokens of sensors and people: make, list, replace, revoke',
+    summary: 'Tokens of sensors and users: create, list, rotate, revoke',
     load: async () => (await import('./token.ts')).token,
+  },
+  {
+    name: 'audit',
+    summary: 'Who changed what, and whether that record is intact',
+    load: async () => (await import('./audit.ts')).audit,
   },
   {
     name: 'prewarm',
@@ -54,7 +74,7 @@ export const commands: readonly CommandEntry[] = [
   },
   {
     name: 'find',
-    summary: 'Hot and big keys on any Redis, now',
+    summary: 'Find hot and big keys on any Redis, right now',
     load: async () => (await import('./find/find.ts')).find,
   },
   {
@@ -78,13 +98,23 @@ export const commands: readonly CommandEntry[] = [
     load: async () => (await import('./export.ts')).exportCommand,
   },
   {
+    name: 'backup',
+    summary: 'Write what a hub keeps (rules, policies, tokens, history, audit) to a file',
+    load: async () => (await import('./backup.ts')).backup,
+  },
+  {
+    name: 'restore',
+    summary: 'Read a backup into an empty store, of the same kind or the other',
+    load: async () => (await import('./backup.ts')).restore,
+  },
+  {
     name: 'limits',
-    summary: 'The rate-limit rule service alone; check or convert a policy',
+    summary: 'The rate-limit rule service on its own; check or convert a policy',
     load: async () => (await import('./limits.ts')).limitsCommand,
   },
   {
     name: 'ids',
-    summary: 'Give unique ids over HTTP and RESP',
+    summary: 'Issue unique ids over HTTP and RESP',
     load: async () => (await import('./ids/ids.ts')).ids,
   },
   {

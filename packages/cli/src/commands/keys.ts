@@ -1,9 +1,12 @@
 import { parseArgs } from 'node:util'
-import { type KeyView, readableKey } from '@firebreak/core'
-import type { Command } from '../command/command.ts'
+import { didYouMean, type KeyView, readableKey } from '@firebreak/core'
+import { type Command, UsageError } from '../command/command.ts'
+import { wholeNumber } from '../flags/quantities.ts'
 import { HubApi } from '../hub-api/hub-api.ts'
 import { formatHelp, formatOptions, printRecords } from '../output/print-records.ts'
 import type { Column } from '../output/table.ts'
+
+const states: readonly string[] = ['cold', 'warming', 'hot', 'cooling'] satisfies readonly KeyView['state'][]
 
 const columns: readonly Column<KeyView>[] = [
   { title: 'KEY', text: (key) => readableKey(key.key), isFlexible: true },
@@ -19,7 +22,7 @@ const columns: readonly Column<KeyView>[] = [
 
 export const keys: Command = {
   flags: ['hub', 'state', 'limit', 'json', 'ndjson', 'csv'],
-  help: `The hottest keys that the hub knows.
+  help: `The hottest keys known to the hub.
 
 Examples:
   firebreak keys
@@ -29,7 +32,7 @@ Examples:
 Options:
   --hub URL     the hub (env FIREBREAK_HUB; default: the running "firebreak up")
   --state NAME  only keys that are cold, warming, hot or cooling
-  --limit N     at most so many (default 50)
+  --limit N     maximum number of keys (default 50)
 ${formatHelp}
 `,
   async run(args, io) {
@@ -42,6 +45,13 @@ ${formatHelp}
         ...formatOptions,
       },
     })
+    if (values.state !== undefined && !states.includes(values.state)) {
+      const close = didYouMean(values.state, states)
+      throw new UsageError(
+        `--state is "${values.state}"; it must be one of ${states.join(', ')}${close ? `; did you mean ${close}?` : ''}`,
+      )
+    }
+    wholeNumber('limit', values.limit, 1, Number.MAX_SAFE_INTEGER)
     const query = new URLSearchParams({
       limit: values.limit,
       ...(values.state !== undefined && { state: values.state }),

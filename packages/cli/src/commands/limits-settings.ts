@@ -11,7 +11,7 @@ export const limitsSettings: SettingTable = {
       type: text,
       placeholder: 'HOST',
       default: '127.0.0.1',
-      summary: 'where to listen; anywhere but loopback only with a token',
+      summary: 'the address to listen on; beyond loopback a token is required',
     },
     { name: 'port', type: portNumber, default: '4980', summary: 'the port, 0 for a free one' },
     {
@@ -26,14 +26,14 @@ export const limitsSettings: SettingTable = {
       name: 'leakStorage',
       type: choiceOf('list', 'zset'),
       default: 'list',
-      summary: 'how a leaky bucket is kept on Redis',
+      summary: 'how to store a leaky bucket on Redis',
     },
     {
       name: 'prefix',
       type: text,
       placeholder: 'PREFIX',
       default: '{fb:rules}',
-      summary: 'what the names of the counters on Redis start with',
+      summary: 'prefix for the names of counters on Redis',
     },
     {
       name: 'token',
@@ -41,13 +41,13 @@ export const limitsSettings: SettingTable = {
       placeholder: 'TOKEN',
       default: 'none',
       isSecret: true,
-      summary: 'what clients must show',
+      summary: 'the token that clients must send',
     },
     {
       name: 'koalaPaths',
       type: onOrOff,
       default: 'off',
-      summary: "Koala's own paths too (/rule/browse, …), where a GET counts",
+      summary: "also serve Koala's own paths (/rule/browse, …), where a GET counts",
     },
   ],
 }

@@ -16,7 +16,7 @@ import { whenEnded } from '../command/when-ended.ts'
 import { CommandSettings, flagsOf, helpOf } from '../flags/command-settings.ts'
 import { limitsSettings } from './limits-settings.ts'
 
-const help = `firebreak limits: the rule service alone
+const help = `firebreak limits: the rule service on its own
 
 Examples:
   firebreak limits --policy rules.conf
@@ -26,12 +26,12 @@ Examples:
   firebreak limits script token-bucket > token-bucket.lua
 
 Calls are under /v1/limits/: browse, update, browse_complete, multi_browse, feedback, value, rules, alive, dump, policy,
-reload, convert, history, diff, rollback, metrics. SIGHUP reads the policy file again; a broken one is refused with
-file:line and the old one stays.
+reload, convert, history, diff, rollback, metrics. SIGHUP reloads the policy file; an invalid one is refused with
+file:line and the old one stays in force.
 
 ${helpOf(limitsSettings)}
   --to yaml|json|text
-      for convert: the form to write (default yaml)
+      for convert: the output format (default yaml)
 `
 
 /** The `limits` command. */
@@ -56,7 +56,7 @@ export const limitsCommand: Command = {
       return 0
     }
     if (subcommand !== 'check' && subcommand !== 'convert') {
-      throw new UsageError(`there is no "${subcommand}" here; there are check, convert and script`)
+      throw new UsageError(`unknown command "${subcommand}"; use check, convert or script`)
     }
     if (file === undefined) throw new UsageError(`${subcommand} needs a policy file`)
     if (subcommand === 'check') {

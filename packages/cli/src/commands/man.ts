@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { type Command, type CommandEntry, loadAll } from '../command/command.ts'
 import { manPage } from '../command/man-page.ts'
 
-/** `firebreak man`, for the commands of the registry that it stands in. */
+/** `firebreak man`, for the commands of its own registry. */
 export function manCommand(registry: readonly CommandEntry[]): Command {
   return {
     help: `The manual page of all commands, as troff.

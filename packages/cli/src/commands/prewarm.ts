@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { type Command, UsageError } from '../command/command.ts'
-import { HubApi } from '../hub-api/hub-api.ts'
+import { type Command, type CommandIo, UsageError } from '../command/command.ts'
+import { HubApi, HubCallError } from '../hub-api/hub-api.ts'
 
 interface Job {
   readonly id: string
@@ -29,7 +29,21 @@ interface Added {
 }
 
 export const prewarm: Command = {
-  flags: ['hub', 'cluster', 'at', 'for', 'service', 'value', 'file', 'dry-run', 'list', 'cancel'],
+  flags: [
+    'hub',
+    'cluster',
+    'at',
+    'cron',
+    'time-zone',
+    'for',
+    'service',
+    'value',
+    'file',
+    'dry-run',
+    'list',
+    'cancel',
+    'json',
+  ],
   help: `Make named keys hot before anybody asks for them: every process serves them from its first read on as its rule says.
 
 Examples:
@@ -37,22 +51,26 @@ Examples:
   firebreak prewarm product_100..120 --at 19:58 --for 30m
   firebreak prewarm banner --value 'banner=Sale!'
   firebreak prewarm --file sale-keys.txt --at 19:58 --dry-run
+  firebreak prewarm product_100..120 --cron '58 9 * * fri' --time-zone Asia/Shanghai
   firebreak prewarm --list
   firebreak prewarm --cancel ID
 
 Options:
-  --at TIME         19:58 (the next time it is that late at the hub), or an ISO date (default now)
+  --at TIME         19:58 (the next time the hub's clock shows it), or an ISO date (default now)
+  --cron FIELDS     repeat: minute, hour, day of month, month, day of week, as in cron(5)
+  --time-zone ZONE  the time zone of --cron (default UTC)
   --for SPAN        how long the keys stay hot without being read: 90s, 30m, 2h (default 10m)
-  --file FILE       more keys, one a line, ranges too; - is stdin
+  --file FILE       more keys, one a line, ranges too; a line that begins with # is passed over; - is stdin
   --dry-run         say which rule would do what for which keys, and change nothing
   --cluster ID      the Redis that the keys are in (default: the only one that sensors speak of)
   --service NAME    only for this service, may stand several times (default all that are connected)
   --value KEY=TEXT  put this value into Redis first, may stand several times
   --list            jobs to come
   --cancel ID       take a job back
+  --json            the hub's answer as JSON
   --hub URL         the hub (env FIREBREAK_HUB; default: the running "firebreak up")
 
-A cluster or a service that the hub does not know, or a key for which no rule does anything, is an error (exit code 1): then
+If the hub does not know the cluster or service, or no rule does anything for a key, that is an error (exit code 1), and
 nothing is warmed.
 `,
   async run(args, io) {
@@ -65,29 +83,37 @@ nothing is warmed.
         file: { type: 'string' },
         'dry-run': { type: 'boolean', default: false },
         at: { type: 'string' },
+        cron: { type: 'string' },
+        'time-zone': { type: 'string' },
         for: { type: 'string', default: '10m' },
         service: { type: 'string', multiple: true, default: [] },
         value: { type: 'string', multiple: true, default: [] },
         list: { type: 'boolean', default: false },
         cancel: { type: 'string' },
+        json: { type: 'boolean', default: false },
       },
     })
     const api = HubApi.of(values.hub, io)
     if (values.list) {
-      const { jobs } = await api.call<{ jobs: Job[] }>('GET', '/v1/prewarm')
+      const answer = await api.call<{ jobs: Job[] }>('GET', '/v1/prewarm')
+      if (values.json) return printJson(io, answer)
+      const { jobs } = answer
       for (const { id, keys, at } of jobs)
-        io.stdout.write(`${new Date(at).toISOString()}  ${keys.length} keys (${keys[0]} …)  ${id}\n`)
+        io.stdout.write(`${new Date(at).toISOString()}  ${countOf(keys)} (${keys[0]} …)  ${id}\n`)
       if (jobs.length === 0) io.stdout.write('No job is to come.\n')
       return 0
     }
     if (values.cancel !== undefined) {
       await api.call('DELETE', `/v1/prewarm/${encodeURIComponent(values.cancel)}`)
-      io.stdout.write('The job is cancelled.\n')
+      io.stdout.write('The job was cancelled.\n')
       return 0
+    }
+    if (positionals[0] === 'list' || positionals[0] === 'cancel') {
+      throw new UsageError(`did you mean "prewarm --${positionals[0]}"? A key of that name goes into a --file`)
     }
     const keys = [...positionals, ...(values.file === undefined ? [] : readKeys(values.file))]
     if (keys.length === 0) throw new UsageError('it needs the keys, as product_100..120, or a --file of them')
-    const { plan, job, result } = await api.call<Added>('POST', '/v1/prewarm', {
+    const request = {
       ...(values.cluster !== undefined && { redisClusterId: values.cluster }),
       keys,
       dryRun: values['dry-run'],
@@ -95,22 +121,46 @@ nothing is warmed.
       forMs: spanMs(values.for),
       values: Object.fromEntries(values.value.map(keyAndValue)),
       ...(values.at !== undefined && { at: values.at }),
-    })
+      ...(values.cron !== undefined && { cron: values.cron }),
+      ...(values['time-zone'] !== undefined && { timeZone: values['time-zone'] }),
+    }
+    const added = await api.call<Added>('POST', '/v1/prewarm', request).catch(withFlags)
+    const { plan, job, result } = added
+    if (values.json) return printJson(io, added)
     if (job === undefined) {
       io.stdout.write(planText(plan))
       return 0
     }
     if (result === undefined) {
-      io.stdout.write(`${job.keys.length} keys will be hot at ${new Date(job.at).toISOString()} (job ${job.id}).\n`)
+      io.stdout.write(`${countOf(job.keys)} will be hot at ${new Date(job.at).toISOString()} (job ${job.id}).\n`)
       return 0
     }
-    io.stdout.write(`${result.warmed} keys are hot.\n`)
+    io.stdout.write(`${result.warmed} ${result.warmed === 1 ? 'key is' : 'keys are'} hot.\n`)
     if (result.unmatched.length === 0) return 0
     io.stderr.write(
-      `No rule matches ${result.unmatched.join(', ')}: nothing is done for them. Add one with "firebreak rules apply".\n`,
+      `No rule matches ${result.unmatched.join(', ')}: nothing is done for these keys. Add one with "firebreak rules apply".\n`,
     )
     return 1
   },
+}
+
+/** What the hub calls by its field, as the flag that a person gave or should give. */
+function withFlags(error: unknown): never {
+  if (!(error instanceof HubCallError)) throw error
+  const message = error.message.replace(/^the hub replied: (\w+):/, (all, field: string) =>
+    flagOfField[field] === undefined ? all : `the hub replied: ${flagOfField[field]}:`,
+  )
+  throw new HubCallError(message, { cause: error })
+}
+
+const flagOfField: Readonly<Record<string, string>> = {
+  redisClusterId: '--cluster',
+  services: '--service',
+  forMs: '--for',
+  cron: '--cron',
+  timeZone: '--time-zone',
+  at: '--at',
+  values: '--value',
 }
 
 function readKeys(file: string): string[] {
@@ -120,7 +170,8 @@ function readKeys(file: string): string[] {
   } catch (cause) {
     throw new UsageError(`--file: ${file} cannot be read: ${(cause as Error).message}`, { cause })
   }
-  const keys = text.split(/\r?\n/).filter((line) => line !== '')
+  const lines = text.split('\n').map((line) => line.trim())
+  const keys = lines.filter((line) => line !== '' && !line.startsWith('#'))
   if (keys.length === 0) throw new UsageError(`--file: ${file} holds no keys`)
   return keys
 }
@@ -129,14 +180,23 @@ function planText({ redisClusterId, steps }: Plan): string {
   const lines = steps.map(({ ruleId, level, strategies, services, keys }) => {
     const some = keys.length > 3 ? `${keys[0]} … ${keys.at(-1)}` : keys.join(', ')
     const whom = services.length === 0 ? 'the services of that time' : services.join(', ')
-    return `  ${keys.length} keys (${some}): ${strategies.join('|')} by rule ${ruleId}, level ${level}, for ${whom}\n`
+    return `  ${countOf(keys)} (${some}): ${strategies.join('|')} by rule ${ruleId}, level ${level}, for ${whom}\n`
   })
   return `Dry run, nothing is warmed. On the cluster ${redisClusterId}:\n${lines.join('')}`
 }
 
+function countOf({ length }: readonly string[]): string {
+  return length === 1 ? '1 key' : `${length} keys`
+}
+
+function printJson(io: CommandIo, answer: unknown): number {
+  io.stdout.write(`${JSON.stringify(answer)}\n`)
+  return 0
+}
+
 function spanMs(text: string): number {
   const match = text.match(/^(\d+)(s|m|h)$/)
-  if (match === null) throw new UsageError(`--for is "${text}"; it must be like 90s, 30m or 2h`)
+  if (match === null) throw new UsageError(`--for is "${text}"; it must be a duration such as 90s, 30m or 2h`)
   return Number(match[1]) * { s: 1000, m: 60_000, h: 3_600_000 }[match[2] as 's' | 'm' | 'h']
 }
 

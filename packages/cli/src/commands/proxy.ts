@@ -1,4 +1,4 @@
-import { type ProxyOptions, proxySettings, startProxy } from '@firebreak/proxy'
+import { type ProxyOptions, type ProxyUserOptions, proxySettings, startProxy } from '@firebreak/proxy'
 import { type Command, type CommandIo, UsageError } from '../command/command.ts'
 import { stderrLogger } from '../command/stderr-logger.ts'
 import { whenEnded } from '../command/when-ended.ts'
@@ -16,13 +16,13 @@ Examples:
 
 ${helpOf(proxySettings)}
 Warns on stderr when Redis is unreachable, and again when it recovers.
-Ctrl-C or SIGTERM lets requests on their way finish, then closes.
+Ctrl-C or SIGTERM lets pending requests finish, then closes.
 `,
   async run(args, io) {
     const given = proxyOptionsOf(args, io)
     const running = await startProxy({ ...given, logger: stderrLogger(io) })
     const where = given.path ?? `${given.host ?? '127.0.0.1'}:${running.port}`
-    io.stdout.write(`The proxy listens on ${where}. Ctrl-C ends it.\n`)
+    io.stdout.write(`The proxy listens on ${where}. Ctrl-C stops it.\n`)
     if (running.metricsPort !== undefined)
       io.stdout.write(`Metrics  port ${running.metricsPort}, /metrics, /livez and /readyz\n`)
     await whenEnded(io.signal)
@@ -39,12 +39,16 @@ export function proxyOptionsOf(args: readonly string[], io: Pick<CommandIo, 'env
     idleTimeout,
     announce,
     user,
+    certificateUser,
     hub,
+    tables,
     token,
     service,
     clusterId,
     tableFile,
     leaseMs,
+    redactKeys,
+    redactSecret,
     tlsCert,
     tlsKey,
     tlsCa,
@@ -53,7 +57,6 @@ export function proxyOptionsOf(args: readonly string[], io: Pick<CommandIo, 'env
     upstreamKey,
     ...plain
   } = settings.values as Record<string, never>
-  const tls = known({ cert: settings.file('tlsCert'), key: settings.file('tlsKey'), ca: settings.file('tlsCa') })
   const upstreamTls = known({
     ca: settings.file('upstreamCa'),
     cert: settings.file('upstreamCert'),
@@ -62,20 +65,20 @@ export function proxyOptionsOf(args: readonly string[], io: Pick<CommandIo, 'env
   settings.together('tlsCert', 'tlsKey')
   settings.together('upstreamCert', 'upstreamKey')
   if (tlsCa !== undefined && tlsCert === undefined) throw new UsageError('--tls-ca needs --tls-cert and --tls-key')
+  if (certificateUser !== undefined && tlsCa === undefined) throw new UsageError('--certificate-user needs --tls-ca')
+  for (const name of ['tlsCert', 'tlsKey', 'tlsCa']) settings.file(name)
   return {
     upstream,
     ...plain,
     ...(idleTimeout !== undefined && { idleTimeoutMs: idleTimeout * 1000 }),
     ...(announce !== undefined && { announce: placeOf(announce, settings) }),
-    ...(user !== undefined && { users: (user as string[]).map((text) => userOf(text, settings)) }),
-    ...(tls !== undefined && {
-      tls: tlsCa === undefined ? tls : { ...tls, requestCert: true, rejectUnauthorized: true },
-    }),
+    ...usersOf(user ?? [], certificateUser ?? [], settings),
+    ...(tlsCert !== undefined && { tlsFiles: { cert: tlsCert, key: tlsKey!, ...known({ ca: tlsCa }) } }),
     ...(upstreamTls !== undefined && { upstreamTls }),
-    ...(hub !== undefined && {
+    ...((hub !== undefined || tables !== undefined) && {
       shield: {
-        hubs: hub,
-        ...known({ token, serviceId: service, redisClusterId: clusterId, leaseMs }),
+        hubs: hub ?? [],
+        ...known({ tables, token, serviceId: service, redisClusterId: clusterId, leaseMs, redactKeys, redactSecret }),
         ...(tableFile !== undefined && { tableFile: tableFile === 'none' ? false : tableFile }),
       },
     }),
@@ -97,6 +100,28 @@ function placeOf(text: string, settings: CommandSettings): NonNullable<ProxyOpti
     throw new UsageError(`${settings.placeOf('announce')} is "${text}"; it must be HOST:PORT`)
   }
   return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) }
+}
+
+/** Users by password, by certificate, or both. */
+function usersOf(
+  passwords: readonly string[],
+  certificates: readonly string[],
+  settings: CommandSettings,
+): Pick<ProxyOptions, 'users'> {
+  const users = new Map<string, ProxyUserOptions>()
+  for (const text of passwords) {
+    const user = userOf(text, settings)
+    users.set(user.name, user)
+  }
+  for (const text of certificates) {
+    const [, certificate, name] = /^([^=]+)=([^=]+)$/.exec(text) ?? []
+    if (certificate === undefined || name === undefined) {
+      throw new UsageError(`${settings.placeOf('certificateUser')} is "${text}"; it must be NAME=USER`)
+    }
+    const user = users.get(name)
+    users.set(name, { ...user, name, certificates: [...(user?.certificates ?? []), certificate] })
+  }
+  return users.size === 0 ? {} : { users: [...users.values()] }
 }
 
 function userOf(text: string, settings: CommandSettings): { name: string; password: string } {

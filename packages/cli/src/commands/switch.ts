@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import type { HostView } from '@firebreak/core'
 import type { Command, CommandIo } from '../command/command.ts'
-import { HubApi, hubUrl } from '../hub-api/hub-api.ts'
+import { HubApi, hubUrls } from '../hub-api/hub-api.ts'
 
 /** A hub, or a sensor, that does not answer by then has not confirmed. */
 const confirmMs = 5000
@@ -14,14 +14,14 @@ function switchCommand(name: 'off' | 'on', whatFor: string, said: string): Comma
 Examples:
   firebreak ${name}
   firebreak ${name} --hub http://127.0.0.1:7070
-  firebreak ${name} --hub http://hub-1:7070,http://hub-2:7070   tell each hub, and print which hubs and sensors confirmed
+  firebreak ${name} --hub http://hub-1:7070,http://hub-2:7070   switch each hub, and print which hubs and sensors confirmed
 
 Options:
   --hub URL[,URL…]   the hubs (env FIREBREAK_HUB; default: the running "firebreak up")
 `,
     async run(args, io) {
       const { values } = parseArgs({ args: [...args], options: { hub: { type: 'string' } } })
-      const urls = hubUrl(values.hub, io).split(',')
+      const urls = hubUrls(values.hub, io)
       const isOff = name === 'off'
       if (urls.length > 1) return tellEach(urls, isOff, said, io)
       const api = HubApi.of(urls[0], io)
@@ -38,13 +38,14 @@ interface SwitchAnswer {
   readonly isStored?: boolean
 }
 
-const notStored = 'The store is away: only the sensors of this hub are told now, all others when it is back.\n'
+const notStored =
+  'The store is unreachable: only the sensors of this hub have been notified; all others will be when it recovers.\n'
 
 /** Tells all hubs at once; 0 where every hub, and every sensor of theirs, has confirmed. */
 async function tellEach(urls: readonly string[], isOff: boolean, said: string, io: CommandIo): Promise<number> {
   const answers = await Promise.all(
     urls.map(async (url) => {
-      const api = HubApi.of(url.trim(), io)
+      const api = HubApi.of(url, io)
       try {
         const { isStored } = await within(api.call<SwitchAnswer>('POST', '/v1/switch', { isOff }))
         return { api, isStored, sensors: await followed(api, isOff) }
@@ -58,7 +59,7 @@ async function tellEach(urls: readonly string[], isOff: boolean, said: string, i
       io.stdout.write(`not confirmed  ${api.url}  ${failure}\n`)
       continue
     }
-    const where = isStored === false ? ', its store is away' : ''
+    const where = isStored === false ? ', its store is unreachable' : ''
     const count = sensors.filter((sensor) => sensor.isOff === isOff).length
     io.stdout.write(`confirmed      ${api.url}  (${count} of ${sensors.length} sensors${where})\n`)
     for (const sensor of sensors) {
@@ -70,7 +71,7 @@ async function tellEach(urls: readonly string[], isOff: boolean, said: string, i
   const sensors = confirmed.flatMap((answer) => answer.sensors ?? [])
   const late = sensors.filter((sensor) => sensor.isOff !== isOff).length
   const isWhole = confirmed.length === urls.length && late === 0
-  const partly = isOff ? 'Not everything is off: run this again.' : 'Not everything is on again: run this again.'
+  const partly = isOff ? 'Not everything is off: run this again.' : 'Not everything is back on: run this again.'
   const outcome = confirmed.length === 0 ? 'Nothing was switched.' : isWhole ? `${said}.` : partly
   io.stdout.write(
     `${confirmed.length} of ${urls.length} hubs confirmed, ${sensors.length - late} of ${sensors.length} sensors. ${outcome}\n`,

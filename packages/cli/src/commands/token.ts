@@ -1,9 +1,16 @@
 import { userInfo } from 'node:os'
 import { parseArgs } from 'node:util'
 import { didYouMean } from '@firebreak/core'
-import { type CredentialView, newCredentialBody, openCredentials, toNewCredential } from '@firebreak/hub'
+import {
+  type CredentialView,
+  newCredentialBody,
+  openCredentials,
+  type StorePlace,
+  toNewCredential,
+} from '@firebreak/hub'
 import { type Command, type CommandIo, UsageError } from '../command/command.ts'
 import { askSecret } from '../connect/ask-secret.ts'
+import { storeOptions, storePlace } from '../connect/store-place.ts'
 import { durationMs } from '../flags/quantities.ts'
 import { HubApi } from '../hub-api/hub-api.ts'
 import { formatHelp, formatOptions, printRecords } from '../output/print-records.ts'
@@ -18,6 +25,7 @@ const columns: readonly Column<CredentialView>[] = [
   { title: 'FOR', text: ({ kind, role }) => role ?? kind },
   { title: 'SERVICES', text: ({ services }) => services?.join(' '), isFlexible: true },
   { title: 'CLUSTERS', text: ({ clusters }) => clusters?.join(' '), isFlexible: true },
+  { title: 'PROCESSES', text: ({ maxProcesses }) => maxProcesses?.toString(), align: 'right' },
   { title: 'CERTIFICATES', text: ({ certificates }) => certificates.join(' ') },
   { title: 'LAST USED', text: ({ lastUsedAt }) => time(lastUsedAt) },
   {
@@ -32,15 +40,14 @@ const columns: readonly Column<CredentialView>[] = [
 ]
 
 const options = {
-  hub: { type: 'string' },
-  'data-folder': { type: 'string' },
-  'store-url': { type: 'string' },
+  ...storeOptions,
   app: { type: 'string' },
   person: { type: 'string' },
   role: { type: 'string' },
   service: { type: 'string', multiple: true },
   cluster: { type: 'string', multiple: true },
   certificate: { type: 'string', multiple: true },
+  'max-processes': { type: 'string' },
   'ask-password': { type: 'boolean', default: false },
   grace: { type: 'string' },
   ...formatOptions,
@@ -65,28 +72,29 @@ interface Tokens {
 export const token: Command = {
   subcommands,
   flags: Object.keys(options),
-  help: `Tokens of sensors and people: make, list, replace, revoke. A token is shown once; the hub keeps its hash.
+  help: `Tokens of sensors and users: create, list, rotate, revoke. A token is shown once; the hub stores only its hash.
 
 Examples:
   firebreak token create --app shop --service shop --service 'cart-*' --cluster main
   firebreak token create --person ann --role operator --ask-password
   firebreak token create --person root --role admin --data-folder ./data    the first one, without a hub
   firebreak token list
-  firebreak token rotate shop --grace 24h     old and new are both taken for a day
+  firebreak token rotate shop --grace 24h     old and new are both accepted for a day
   firebreak token revoke shop                 at once; open connections are closed
 
 Options:
   --app NAME            a token for sensors …
-  --service PATTERN     … of these services (* for any characters); repeat it
-  --cluster PATTERN     … and these clusters; repeat it
+  --service PATTERN     … of these services (* for any characters); may be repeated
+  --cluster PATTERN     … and these clusters; may be repeated
+  --max-processes COUNT … and this many processes at a time, so that nobody can invent more (default: maxTokenProcesses)
   --person NAME         a token for a person …
   --role ROLE           … viewer, operator or admin
-  --ask-password        and a password to sign in with; asked for, or the first line of a pipe
-  --certificate NAME    a name in a client certificate that is taken instead of the token; repeat it
-  --grace TIME          how long a replaced token is still taken (default 24h)
+  --ask-password        also set a password for signing in; prompted for, or read from the first line of stdin
+  --certificate NAME    a name in a client certificate that is accepted instead of the token; may be repeated
+  --grace TIME          how long a replaced token is still accepted (default 24h)
   --data-folder DIR     change the tokens of this store, without asking a hub (env FIREBREAK_HUB_DATA_FOLDER)
   --store-url URL       the same on a Redis (env FIREBREAK_HUB_STORE_URL)
-  --hub URL             the hub, asked as an admin: env FIREBREAK_TOKEN (env FIREBREAK_HUB)
+  --hub URL             the hub; needs an admin's token in FIREBREAK_TOKEN (env FIREBREAK_HUB)
 ${formatHelp}
 `,
   async run(args, io) {
@@ -94,16 +102,16 @@ ${formatHelp}
     const [action = 'list', name] = positionals
     if (!subcommands.includes(action)) {
       const close = didYouMean(action, subcommands)
-      throw new UsageError(`there is no "token ${action}"${close ? `; did you mean "token ${close}"?` : ''}`)
+      throw new UsageError(`unknown command "token ${action}"${close ? `; did you mean "token ${close}"?` : ''}`)
     }
     if ((action === 'rotate' || action === 'revoke') && name === undefined) {
-      throw new UsageError(`it is: firebreak token ${action} NAME`)
+      throw new UsageError(`usage: firebreak token ${action} NAME`)
     }
     const body = action === 'create' ? await bodyOf(values, io) : undefined
     const tokens = await tokensOf(values, io)
     try {
       if (action === 'list') {
-        printRecords(io, values, columns, await tokens.list(), 'No tokens: everybody on the machine may do everything.')
+        printRecords(io, values, columns, await tokens.list(), 'No tokens: everyone on this machine can do everything.')
       } else if (action === 'revoke') {
         await tokens.revoke(name!)
         io.stderr.write(`${name} is revoked\n`)
@@ -113,7 +121,7 @@ ${formatHelp}
             ? await tokens.create(body)
             : await tokens.rotate(name!, durationMs('grace', values.grace ?? '24h'))
         // Alone on stdout, so that a script can take it.
-        io.stderr.write(`Token of ${made.credential.name}, shown this once:\n`)
+        io.stderr.write(`Token of ${made.credential.name}, shown only once:\n`)
         io.stdout.write(`${made.token}\n`)
       }
     } finally {
@@ -125,12 +133,14 @@ ${formatHelp}
 
 async function bodyOf(values: Values, io: CommandIo): Promise<unknown> {
   const { app, person, role, service, cluster, certificate: certificates = [] } = values
-  if ((app === undefined) === (person === undefined)) throw new UsageError('name one: --app NAME or --person NAME')
+  if ((app === undefined) === (person === undefined)) throw new UsageError('give either --app NAME or --person NAME')
   if (app !== undefined) {
     if (service === undefined || cluster === undefined) {
       throw new UsageError("an app token needs --service and --cluster; '*' stands for all of them")
     }
-    return { kind: 'app', name: app, services: service, clusters: cluster, certificates }
+    const given = values['max-processes']
+    const processes = given === undefined ? {} : { maxProcesses: Number(given) }
+    return { kind: 'app', name: app, services: service, clusters: cluster, certificates, ...processes }
   }
   if (role === undefined) throw new UsageError('a person needs --role: viewer, operator or admin')
   const password = values['ask-password'] ? await askSecret('Password: ', io) : undefined
@@ -138,11 +148,8 @@ async function bodyOf(values: Values, io: CommandIo): Promise<unknown> {
 }
 
 async function tokensOf(values: Values, io: CommandIo): Promise<Tokens> {
-  const isHubNamed = values.hub !== undefined
-  const dataFolder = values['data-folder'] ?? (isHubNamed ? undefined : io.env['FIREBREAK_HUB_DATA_FOLDER'])
-  const storeUrl = values['store-url'] ?? (isHubNamed ? undefined : io.env['FIREBREAK_HUB_STORE_URL'])
-  if (storeUrl !== undefined) return tokensOfStore({ storeUrl })
-  if (dataFolder !== undefined) return tokensOfStore({ dataFolder })
+  const place = storePlace(values, io)
+  if (place !== undefined) return tokensOfStore(place)
   const api = HubApi.of(values.hub, io)
   const at = (id: string) => `/v1/tokens/${encodeURIComponent(id)}`
   return {
@@ -154,7 +161,7 @@ async function tokensOf(values: Values, io: CommandIo): Promise<Tokens> {
   }
 }
 
-async function tokensOfStore(place: Parameters<typeof openCredentials>[0]): Promise<Tokens> {
+async function tokensOfStore(place: StorePlace): Promise<Tokens> {
   const { book, close } = await openCredentials(place)
   const who = `${userInfo().username} on the store`
   return {

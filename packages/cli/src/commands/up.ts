@@ -9,7 +9,7 @@ import { upSettings } from '../up/up-settings.ts'
 
 export const up: Command = {
   flags: flagsOf(upSettings),
-  help: `Start the hub with its console, a Redis where none is named, and a proxy before it.
+  help: `Start the hub with its console, a Redis unless you name one, and a proxy in front of it.
 
 Examples:
   firebreak up
@@ -17,7 +17,7 @@ Examples:
   firebreak up --port 7070 --data ./firebreak-data
 
 ${helpOf(upSettings)}
-Ctrl-C ends it all.
+Ctrl-C stops everything.
 `,
   async run(args, io) {
     const settings = CommandSettings.read(upSettings, args, io)
@@ -49,7 +49,7 @@ interface UpValues {
 
 const packageName = 'firebreak'
 
-function greet({ hub, redis, proxyUrl }: Up, io: CommandIo): void {
+function greet({ hub, redis, proxyUrl, takenPorts }: Up, io: CommandIo): void {
   io.stdout.write(`
 Firebreak is up.
 
@@ -57,7 +57,7 @@ Firebreak is up.
   Proxy    ${proxyUrl}   point any Redis client here
   Redis    ${redis.url}
            ${redis.description}
-
+${others(takenPorts)}
 Try next:
 ${nextSteps(io)}
 
@@ -71,8 +71,18 @@ In your application (npm install firebreak ioredis):
     serviceId: 'shop',
   })
 
-Ctrl-C ends it all.
+Ctrl-C stops everything.
 `)
+}
+
+/** Why the addresses are not the usual ones: mostly another `up` that was forgotten in its own folder. */
+function others(takenPorts: readonly number[]): string {
+  if (takenPorts.length === 0) return ''
+  const [ports, are] = takenPorts.length === 1 ? ['Port', 'is'] : ['Ports', 'are']
+  return `
+  ${ports} ${takenPorts.join(' and ')} ${are} taken, perhaps by another Firebreak, so these are free ones. Commands run in this folder
+  find this one.
+`
 }
 
 /** What to run in another terminal, by the way this one was started. */

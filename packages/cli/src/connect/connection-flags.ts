@@ -7,7 +7,7 @@ import { durationMs, wholeNumber } from '../flags/quantities.ts'
 import { dataFolderOf, readRunning } from '../up/running-file.ts'
 import { askSecret } from './ask-secret.ts'
 
-/** How a command is told which Redis it talks to. */
+/** The flags that say which Redis a command talks to. */
 export const connectionFlags: readonly FlagSpec[] = [
   {
     name: 'url',
@@ -24,7 +24,7 @@ export const connectionFlags: readonly FlagSpec[] = [
     name: 'password',
     short: 'a',
     value: 'TEXT',
-    help: 'better from the environment, or asked for: a flag is seen by others',
+    help: 'better set in the environment or prompted for: other users can see a flag',
     env: 'REDISCLI_AUTH',
   },
   { name: 'ask-password', help: 'ask for the password, without showing it' },
@@ -33,7 +33,7 @@ export const connectionFlags: readonly FlagSpec[] = [
   { name: 'cacert', value: 'FILE', help: 'certificate authority (PEM)' },
   { name: 'cert', value: 'FILE', help: 'client certificate (PEM)' },
   { name: 'key-file', value: 'FILE', help: 'its key (PEM)' },
-  { name: 'sni', value: 'NAME', help: 'the name that the server certificate must have' },
+  { name: 'sni', value: 'NAME', help: 'the name that the server certificate must carry' },
   { name: 'insecure', help: 'accept any server certificate' },
   { name: 'sentinel-master', value: 'NAME', help: 'the master to ask a Sentinel for' },
   { name: 'sentinel-password', value: 'TEXT', help: "the Sentinel's own password", env: 'FIREBREAK_SENTINEL_PASSWORD' },

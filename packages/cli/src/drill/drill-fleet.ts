@@ -8,6 +8,8 @@ type NewsOf<Kind extends DrillNews['kind']> = Extract<DrillNews, { kind: Kind }>
 export class DrillFleet {
   readonly #children: ChildProcess[] = []
   #listeners: ((client: number, news: DrillNews) => void)[] = []
+  /** Ends anything that waits for news that will not come. */
+  readonly #closed = new AbortController()
 
   /** Starts `count` clients, each a process of its own, on the hubs in turn, and waits until all can reach Redis. */
   static async start(count: number, redisUrl: string, hubUrls: readonly string[]): Promise<DrillFleet> {
@@ -23,8 +25,13 @@ export class DrillFleet {
         for (const listener of fleet.#listeners) listener(client, news as DrillNews)
       })
     }
-    await fleet.all('ready')
-    return fleet
+    try {
+      await fleet.all('ready')
+      return fleet
+    } catch (error) {
+      await fleet.close()
+      throw error
+    }
   }
 
   get size(): number {
@@ -32,15 +39,17 @@ export class DrillFleet {
   }
 
   order(order: DrillOrder): void {
-    for (const child of this.#children) child.send(order)
+    for (const child of this.#children) if (child.connected) child.send(order)
   }
 
   /** Resolves when every client has sent news of a kind; rejects after `timeoutMs` with how many had. */
   all<Kind extends DrillNews['kind']>(kind: Kind, timeoutMs = 20_000): Promise<NewsOf<Kind>[]> {
     return new Promise((resolve, reject) => {
       const heard = new Map<number, NewsOf<Kind>>()
+      const { signal } = this.#closed
       const end = () => {
         clearTimeout(timer)
+        signal.removeEventListener('abort', close)
         this.#listeners = this.#listeners.filter((other) => other !== listener)
       }
       const listener = (client: number, news: DrillNews) => {
@@ -53,6 +62,12 @@ export class DrillFleet {
         end()
         reject(new Error(`${heard.size} of ${this.#children.length} clients were ${kind} within ${timeoutMs} ms`))
       }, timeoutMs)
+      const close = () => {
+        end()
+        reject(new Error('the clients were stopped'))
+      }
+      if (signal.aborted) return close()
+      signal.addEventListener('abort', close)
       this.#listeners.push(listener)
     })
   }
@@ -65,6 +80,7 @@ export class DrillFleet {
   }
 
   async close(): Promise<void> {
+    this.#closed.abort()
     await Promise.all(
       this.#children.map((child) => {
         if (child.exitCode !== null || child.signalCode !== null) return undefined

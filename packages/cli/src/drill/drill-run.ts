@@ -109,11 +109,15 @@ export class DrillRun {
   /** The same writes and reads with every shield switched to pass-through. */
   async control(rounds: number): Promise<void> {
     await this.#api.call('POST', '/v1/switch', { isOff: true })
-    const key = `drill:${process.pid}:control`
-    await this.#writer.set(key, '1')
-    await pause(1000)
-    for (let round = 0; round < rounds; round++) this.#control.push(...(await this.#writes(key)).seenMs)
-    await this.#api.call('POST', '/v1/switch', { isOff: false })
+    try {
+      const key = `drill:${process.pid}:control`
+      await this.#writer.set(key, '1')
+      await pause(1000)
+      for (let round = 0; round < rounds; round++) this.#control.push(...(await this.#writes(key)).seenMs)
+    } finally {
+      // The hub may be one that others use: whatever happens here, it protects again.
+      await this.#api.call('POST', '/v1/switch', { isOff: false })
+    }
   }
 
   result(redis: string): DrillResult {

@@ -16,6 +16,8 @@ export interface DrillOptions {
   readonly redisUrl?: string | undefined
   /** Hubs to drill on; a rule for `drill:` keys is put there. @default one hub started for the drill */
   readonly hubUrls?: readonly string[] | undefined
+  /** What the hub wants to be asked with. @default nothing */
+  readonly token?: string | undefined
   readonly signal?: AbortSignal
   readonly onProgress?: (text: string) => void
 }
@@ -26,27 +28,43 @@ export async function runDrill(options: DrillOptions): Promise<DrillResult> {
   if (clients < 2) {
     throw new FirebreakError(
       'FB_DRILL',
-      `${clients} client cannot show it: with 2 or more, none crosses the threshold alone`,
+      `${clients} client cannot show it: use at least 2, so that none crosses the threshold alone`,
     )
   }
   const source = await openRedis({ url: options.redisUrl })
   const hub = options.hubUrls === undefined ? await startHub({ logLevel: 'error' }) : undefined
   const hubUrls = options.hubUrls ?? [hub!.url]
-  const api = new HubApi(hubUrls[0]!)
+  const api = new HubApi([hubUrls[0]!], options.token)
   const writer = new Redis(source.url)
   let fleet: DrillFleet | undefined
   try {
-    await api.call('PUT', '/v1/rules/drill', { prefix: 'drill:', threshold, windowMs, strategy: 'LocalCache' })
+    // Above the rules of a hub that is in use already.
+    const rule = { prefix: 'drill:', threshold, windowMs, strategy: 'LocalCache', priority: 1000 }
+    await api.call('PUT', '/v1/rules/drill', rule)
     fleet = await DrillFleet.start(clients, source.url, hubUrls)
     onProgress(`${clients} clients on ${source.description}; hub ${hubUrls.join(', ')}`)
     const run = new DrillRun(threshold, fleet, writer, api)
-    for (let round = 1; round <= rounds && !options.signal?.aborted; round++) onProgress(await run.round(round))
-    await run.control(Math.min(3, rounds))
-    return run.result(source.description)
+    const wholeRun = async () => {
+      for (let round = 1; round <= rounds; round++) onProgress(await run.round(round))
+      await run.control(Math.min(3, rounds))
+      return run.result(source.description)
+    }
+    return await Promise.race([wholeRun(), endedEarly(options.signal)])
   } finally {
     await fleet?.close()
+    // A hub that stays gets rid of the drill's rule; what went wrong before matters more than that this failed too.
+    if (hub === undefined) await api.call('DELETE', '/v1/rules/drill').catch(() => {})
     writer.disconnect()
     await hub?.close()
     await source.stop()
   }
+}
+
+/** Rejects when the drill is stopped: its clients are stopped at once, whatever the step. */
+function endedEarly(signal: AbortSignal | undefined): Promise<never> {
+  return new Promise((_, reject) => {
+    const end = () => reject(new FirebreakError('FB_DRILL', 'stopped before its last round'))
+    if (signal?.aborted) end()
+    else signal?.addEventListener('abort', end, { once: true })
+  })
 }

@@ -94,7 +94,7 @@ export class CommandSettings {
     return new CommandSettings(table, args, io)
   }
 
-  /** How whoever gave the value knows the setting: its flag, its variable or its field. */
+  /** The setting's name where the user gave it: its flag, variable or field. */
   placeOf(name: string): string {
     return this.all.find(({ setting }) => setting.name === name)!.place
   }

@@ -18,7 +18,7 @@ const byteUnits: Readonly<Record<string, number>> = {
 /** `10s`, `500ms`, `2m`; a bare number is seconds. */
 export function durationMs(flag: string, text: string): number {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text)
-  if (match === null) throw new UsageError(`--${flag} is "${text}"; write a duration as 500ms, 10s or 2m`)
+  if (match === null) throw new UsageError(`--${flag} is "${text}"; write a duration such as 500ms, 10s or 2m`)
   return Number(match[1]) * timeUnits[match[2] ?? 's']!
 }
 
@@ -26,7 +26,7 @@ export function durationMs(flag: string, text: string): number {
 export function byteCount(flag: string, text: string): number {
   const match = /^(\d+(?:\.\d+)?)([a-z]*)$/i.exec(text)
   const unit = match === null ? undefined : byteUnits[match[2]!.toLowerCase()]
-  if (unit === undefined) throw new UsageError(`--${flag} is "${text}"; write a size as 500, 64kb or 1gb`)
+  if (unit === undefined) throw new UsageError(`--${flag} is "${text}"; write a size such as 500, 64kb or 1gb`)
   return Number(match![1]) * unit
 }
 

@@ -1,9 +1,9 @@
 import { type ApiError, FirebreakError } from '@firebreak/core'
-import type { CommandIo } from '../command/command.ts'
+import { type CommandIo, UsageError } from '../command/command.ts'
 import { readSecret } from '../flags/command-settings.ts'
 import { dataFolderOf, readRunning } from '../up/running-file.ts'
 
-/** Where a hub listens unless it is told otherwise. */
+/** The port that a hub listens on by default. */
 export const defaultHubPort = 7070
 
 /** The hub did not answer, or answered with an error. */
@@ -13,29 +13,50 @@ export class HubCallError extends FirebreakError {
   }
 }
 
-/** The hub that a command talks to: `--hub`, `FIREBREAK_HUB`, the running `firebreak up` of this folder, the default port. */
-export function hubUrl(flag: string | undefined, io: Pick<CommandIo, 'env'>): string {
+/**
+ * The hubs that a command may talk to: those of `--hub` or `FIREBREAK_HUB`, separated by commas as applications have them, else the
+ * running `firebreak up` of this folder, else the default port.
+ */
+export function hubUrls(flag: string | undefined, io: Pick<CommandIo, 'env'>): readonly string[] {
   const given = flag ?? io.env['FIREBREAK_HUB']
-  if (given !== undefined) return given.replace(/\/$/, '')
+  if (given !== undefined) return given.split(',').map((url) => checkedUrl(url.trim(), flag))
   const running = readRunning(dataFolderOf(io.env))
-  return running?.hubUrl ?? `http://127.0.0.1:${defaultHubPort}`
+  return [running?.hubUrl ?? `http://127.0.0.1:${defaultHubPort}`]
 }
 
-/** A hub's API as the commands use it. */
+/** A hub's address without the last slash; what is none is refused before anybody is called. */
+function checkedUrl(url: string, flag: string | undefined): string {
+  if (!/^https?:\/\/[^/]/i.test(url) || !URL.canParse(url)) {
+    const place = flag === undefined ? 'FIREBREAK_HUB' : '--hub'
+    throw new UsageError(`${place} is "${url}"; it must be the address of a hub, such as http://127.0.0.1:7070`)
+  }
+  return url.replace(/\/$/, '')
+}
+
+/** The token that the environment gives, by itself or in a file. */
+export function tokenOf({ env }: Pick<CommandIo, 'env'>): string | undefined {
+  const file = env['FIREBREAK_TOKEN_FILE']
+  return env['FIREBREAK_TOKEN'] ?? (file && readSecret('FIREBREAK_TOKEN_FILE', file))
+}
+
+/** A hub's API as the commands use it; of several hubs, that of the first which can be reached. */
 export class HubApi {
-  readonly url: string
+  /** The hubs that are left, the one to call first. */
+  readonly #urls: string[]
   readonly #token: string | undefined
 
-  constructor(url: string, token?: string) {
-    this.url = url
+  constructor(urls: readonly string[], token?: string) {
+    this.#urls = [...urls]
     this.#token = token
   }
 
   /** The API that the flags and the environment name. */
   static of(flag: string | undefined, io: Pick<CommandIo, 'env'>): HubApi {
-    const file = io.env['FIREBREAK_TOKEN_FILE']
-    const token = io.env['FIREBREAK_TOKEN'] ?? (file && readSecret('FIREBREAK_TOKEN_FILE', file))
-    return new HubApi(hubUrl(flag, io), token)
+    return new HubApi(hubUrls(flag, io), tokenOf(io))
+  }
+
+  get url(): string {
+    return this.#urls[0]!
   }
 
   async call<T>(method: 'GET' | 'PUT' | 'POST' | 'DELETE', path: string, body?: unknown): Promise<T> {
@@ -50,16 +71,64 @@ export class HubApi {
         ...(body !== undefined && { body: JSON.stringify(body) }),
       })
     } catch (cause) {
+      // It has not seen the call, so that another may have it.
+      if (this.#urls.length > 1 && isUnreachable(cause)) {
+        this.#urls.shift()
+        return this.call(method, path, body)
+      }
+      const refused = certificateProblem(cause)
+      if (refused !== undefined) {
+        throw new HubCallError(
+          `the certificate of the hub at ${this.url} is not trusted: ${refused}; ` +
+            'name the authority that signed it with NODE_EXTRA_CA_CERTS=FILE',
+          { cause },
+        )
+      }
       throw new HubCallError(
-        `no hub answers at ${this.url}; start one with "firebreak up", or name it with --hub or FIREBREAK_HUB`,
+        `no hub answers at ${this.url}${otherScheme(this.url, cause)}; start one with "firebreak up", or name it with --hub or FIREBREAK_HUB`,
         { cause },
       )
     }
     const text = await response.text()
-    if (!response.ok)
-      throw new HubCallError(`the hub says: ${sentenceOf(text) ?? `${response.status} ${response.statusText}`}`)
+    if (!response.ok) {
+      const sentence = sentenceOf(text) ?? `${response.status} ${response.statusText}`
+      const hint =
+        response.status !== 401
+          ? ''
+          : this.#token === undefined
+            ? '; give a token with FIREBREAK_TOKEN or FIREBREAK_TOKEN_FILE'
+            : '; it does not take the one of FIREBREAK_TOKEN or FIREBREAK_TOKEN_FILE: a command needs a token of a person, and one of this hub'
+      throw new HubCallError(`the hub replied: ${sentence}${hint}`)
+    }
     return (text === '' ? undefined : JSON.parse(text)) as T
   }
+}
+
+/** Whether there was no connection over which anything could have been sent. */
+function isUnreachable(error: unknown): boolean {
+  const { code } = ((error as Error).cause ?? error) as NodeJS.ErrnoException
+  return ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'UND_ERR_CONNECT_TIMEOUT'].includes(
+    code ?? '',
+  )
+}
+
+/** Says so where something answers, but speaks TLS and was called without, or the other way round. */
+function otherScheme(url: string, error: unknown): string {
+  const { code, message } = ((error as Error).cause ?? error) as NodeJS.ErrnoException
+  if (url.startsWith('https:')) {
+    const isPlain = code === 'ERR_SSL_WRONG_VERSION_NUMBER' || code === 'ERR_SSL_PACKET_LENGTH_TOO_LONG'
+    return isPlain ? ', because what listens there has no TLS: write http:// if it is your hub' : ''
+  }
+  const isCut = code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || /other side closed|hang up/.test(message ?? '')
+  return isCut ? ', because what listens there closed the connection: write https:// if your hub has TLS' : ''
+}
+
+/** What Node says about a certificate that it does not trust; undefined for any other failure. */
+function certificateProblem(error: unknown): string | undefined {
+  const { code, message } = ((error as Error).cause ?? error) as NodeJS.ErrnoException
+  if (code === undefined || !/CERT|SIGNATURE|ALTNAME/.test(code)) return undefined
+  // Behind the first part Node gives advice of its own, which is not about a hub.
+  return `${message.split(';')[0]} (${code})`
 }
 
 function sentenceOf(text: string): string | undefined {

@@ -1,8 +1,7 @@
-import type { Overview } from '@firebreak/core'
+import { type Overview, plainText } from '@firebreak/core'
 import { expect, test } from 'vitest'
 import { runCommand } from '../command/run-command.ts'
 import { renderTop } from '../top/render-top.ts'
-import { plainText } from './plain-text.ts'
 import { renderTable } from './table.ts'
 
 const obeyed = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/

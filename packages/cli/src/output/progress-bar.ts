@@ -37,10 +37,11 @@ export class ProgressBar {
     this.#out.write(`\r${this.render(state).slice(0, width).padEnd(width)}`)
   }
 
-  /** Takes the line away, so that what is printed next stands alone. */
+  /** Clears the line, so that what is printed next is on its own. */
   clear(): void {
     if (!this.#isDrawn) return
-    this.#out.write(`\r${' '.repeat(Math.max(40, (this.#out.columns ?? 80) - 1))}\r`)
+    this.#out.write(`\r${' '.repeat(Math.max(40, (this.#out.columns ?? 80) - 1))}`)
+    this.#out.write('\r')
     this.#isDrawn = false
   }
 

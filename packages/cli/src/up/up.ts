@@ -1,11 +1,13 @@
 import { mkdirSync } from 'node:fs'
 import { pageFolder } from '@firebreak/console'
 import type { OtlpExporterOptions, OtlpOptions } from '@firebreak/core/metrics'
+import { addressOf, parseRedisUrl } from '@firebreak/core/resp'
 import { type Hub, type HubServices, openHubServices, startHub } from '@firebreak/hub'
 import { type FirebreakProxy, startProxy } from '@firebreak/proxy'
 import { Redis } from 'ioredis'
 import { UsageError } from '../command/command.ts'
 import { openRedis, type RedisSource } from '../redis-source/redis-source.ts'
+import { openSaleDesk } from '../sale/sale-desk.ts'
 import { readRunning, removeRunning, writeRunning } from './running-file.ts'
 
 /** What `firebreak up` starts, and where. */
@@ -19,7 +21,10 @@ export interface UpOptions {
   readonly logLevel?: string
   /** Where hub and proxy push their metrics to. @default nowhere */
   readonly otlp?: OtlpOptions | undefined
-  /** Told by the proxy when that or the Redis is away and when it is back; the hub has its log. @default process warnings */
+  /**
+   * Logs for the proxy when the collector or Redis becomes unreachable and when it recovers; the hub has its own log.
+   * @default process warnings
+   */
   readonly logger?: OtlpExporterOptions['logger']
 }
 
@@ -28,6 +33,8 @@ export interface Up {
   readonly redis: RedisSource
   readonly hub: Hub
   readonly proxyUrl: string
+  /** Usual ports that somebody else had. */
+  readonly takenPorts: readonly number[]
   close(): Promise<void>
 }
 
@@ -40,6 +47,7 @@ const defaultProxyPort = 6380
 /** Starts a Redis where none is named, the hub with its console and services, and a proxy before the Redis. */
 export async function startUp(options: UpOptions): Promise<Up> {
   const ends: (() => unknown)[] = []
+  const takenPorts: number[] = []
   const close = async () => {
     for (const end of ends.splice(0).reverse()) await end()
   }
@@ -50,27 +58,36 @@ export async function startUp(options: UpOptions): Promise<Up> {
     const writer = new Redis(redis.url, { lazyConnect: true, maxRetriesPerRequest: 1 })
     writer.on('error', () => {})
     ends.push(() => writer.disconnect())
-    const services = await openHubServices({ dataFolder: options.dataFolder, workerId: 0 })
+    const sale = openSaleDesk(redis.url)
+    ends.push(() => sale.close())
+    const services = await openHubServices({ dataFolder: options.dataFolder, workerId: 0, sale })
     ends.push(() => services.close())
-    const hub = await onPort(options.hubPort, defaultHubPort, (port) => startUpHub(options, services, writer, port))
+    const hub = await onPort(options.hubPort, defaultHubPort, takenPorts, (port) =>
+      startUpHub(options, services, { writer, url: redis.url }, port),
+    )
     ends.push(() => hub.close())
-    const shield = { hubs: [hub.url], serviceId: 'proxy', redisClusterId: 'default', tableFile: false as const }
+    const shield = {
+      hubs: [hub.url],
+      serviceId: 'proxy',
+      redisClusterId: clusterOf(redis.url),
+      tableFile: false as const,
+    }
     const { otlp, logger } = options
     const telemetry = { ...(otlp && { otlp }), ...(logger && { logger }) }
-    const proxy: FirebreakProxy = await onPort(options.proxyPort, defaultProxyPort, (port) =>
+    const proxy: FirebreakProxy = await onPort(options.proxyPort, defaultProxyPort, takenPorts, (port) =>
       startProxy({ upstream: redis.url, port, shield, ...telemetry }),
     )
     ends.push(() => proxy.close())
     const proxyUrl = `redis://127.0.0.1:${proxy.port}`
     writeRunning(options.dataFolder, { pid: process.pid, hubUrl: hub.url, redisUrl: redis.url, proxyUrl })
     ends.push(() => removeRunning(options.dataFolder))
-    return { redis, hub, proxyUrl, close }
+    return { redis, hub, proxyUrl, takenPorts, close }
   } catch (error) {
     await close()
     const other = readRunning(options.dataFolder)
     if (other === undefined) throw error
     throw new UsageError(
-      `Firebreak is up in ${options.dataFolder} already (${other.hubUrl}, process ${other.pid}); end it, or give this one a folder of its own with --data`,
+      `Firebreak is up in ${options.dataFolder} already (${other.hubUrl}, process ${other.pid}); stop it, or give this one its own folder with --data`,
       { cause: error },
     )
   }
@@ -79,7 +96,7 @@ export async function startUp(options: UpOptions): Promise<Up> {
 function startUpHub(
   { dataFolder, logLevel = 'warn', otlp }: UpOptions,
   { plugins }: HubServices,
-  writer: Redis,
+  redis: { readonly writer: Redis; readonly url: string },
   port: number,
 ): Promise<Hub> {
   return startHub({
@@ -90,18 +107,33 @@ function startUpHub(
     plugins,
     port,
     ...(otlp && { otlp }),
-    writeValue: async (_, key, value) => void (await writer.set(key, value)),
+    // The console may search it for big and hot keys.
+    engines: [`${clusterOf(redis.url)}=${redis.url}`],
+    writeValue: async (_, key, value) => void (await redis.writer.set(key, value)),
   })
 }
 
+/**
+ * The name by which a client that names no cluster reports this Redis: what the proxy sees and what applications see is one heat.
+ */
+function clusterOf(redisUrl: string): string {
+  return addressOf(parseRedisUrl(redisUrl))
+}
+
 /** Starts something on the port that was asked for; with none, on the usual one, or on a free one where that is taken. */
-async function onPort<T>(asked: number | undefined, usual: number, start: (port: number) => Promise<T>): Promise<T> {
+async function onPort<T>(
+  asked: number | undefined,
+  usual: number,
+  taken: number[],
+  start: (port: number) => Promise<T>,
+): Promise<T> {
   if (asked !== undefined) return start(asked)
   try {
     return await start(usual)
   } catch (error) {
     const { code, cause } = error as NodeJS.ErrnoException & { cause?: NodeJS.ErrnoException }
     if (code !== 'EADDRINUSE' && cause?.code !== 'EADDRINUSE') throw error
+    taken.push(usual)
     return start(0)
   }
 }

@@ -1,10 +1,10 @@
-/** As whom a connection of a client reads: what is read as one identity is for nobody else. */
+/** The identity that a client's connections read as: what is read as one identity is never served to another. */
 export interface ClientIdentity {
-  /** Where it goes, as configured; of a cluster or a Sentinel group, which move, nothing. */
+  /** Where it connects, as configured; empty for a cluster or Sentinel group, whose addresses change. */
   readonly place: string
   readonly username?: string | null | undefined
   readonly password?: string | null | undefined
-  /** What is asked for credentials, where they are not written down. */
+  /** Provides credentials that are not written in the options. */
   readonly provider?: object | undefined
 }
 

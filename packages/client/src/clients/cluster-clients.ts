@@ -4,19 +4,19 @@ import { type ClientMember, OpenClients } from './open-clients.ts'
 import { SharedRedis } from './shared-redis.ts'
 import { SharedUpstream } from './shared-upstream.ts'
 
-/** An identity that some client has, and the clients that have it. */
+/** An identity, and the clients that have it. */
 interface KnownIdentity {
   readonly identity: ClientIdentity
-  /** Names its key spaces. A number, since a name made of the credentials would tell of them. */
+  /** Names its key spaces. A number, because a name derived from the credentials would leak them. */
   readonly id: string
   readonly clients: OpenClients
   readonly upstream: SharedUpstream
 }
 
-/** A client's part in what it shares with others of the same Redis. */
+/** A client's share in what it has in common with others of the same Redis. */
 export interface Membership {
   readonly cluster: ClusterShield
-  /** The keys of a database as this identity reads them. */
+  /** The keys of a database as read by this identity. */
   space(identity: ClientIdentity, database: number): KeySpace
   leave(): void
 }
@@ -24,9 +24,9 @@ export interface Membership {
 const known = new WeakMap<ClusterShield, ClusterClients>()
 
 /**
- * The protected clients of one Redis. Those that are the same user, with the same password, at the same place share
- * what was read; the others have key spaces of their own, read by connections with their own credentials. What is
- * shared goes on with the clients that are left when one of them closes.
+ * The protected clients of one Redis. Those with the same user, password and address share what was read; the others
+ * have their own key spaces, read by connections with their own credentials. What is shared stays with the remaining
+ * clients when one of them closes.
  */
 export class ClusterClients {
   readonly #clients = new OpenClients()
@@ -39,7 +39,7 @@ export class ClusterClients {
     this.#upstream = new SharedUpstream(upstream.isCluster, this.#clients)
   }
 
-  /** Adds a client to those of its Redis. The caller holds the member for as long as the client lives. */
+  /** Adds a client to those of its Redis. The caller must hold the member for as long as the client lives. */
   static join(shield: Shield, redisClusterId: string, member: ClientMember): Membership {
     const fresh = new ClusterClients(member)
     const cluster = shield.cluster(redisClusterId, fresh.#upstream)
@@ -71,7 +71,7 @@ export class ClusterClients {
     if (found !== undefined) return found
     const clients = new OpenClients()
     const upstream = new SharedUpstream(this.#upstream.isCluster, clients, identity)
-    // The first has no number: what a disk keeps of it is found again by the next process.
+    // The first has no number, so that the next process finds what a disk keeps of it.
     const id = this.#identityCount === 0 ? '' : String(this.#identityCount)
     this.#identityCount++
     const made = { identity, id, clients, upstream }

@@ -1,18 +1,25 @@
 import type { ClusterShield } from '@firebreak/shield'
 
+/** Each client's listeners, held only by the client. */
+const listeners = new WeakMap<object, Set<() => void>>()
 const forgotten = new FinalizationRegistry<() => void>((stop) => stop())
 
 /**
- * Calls back whenever something begins or ends to be hot, for as long as somebody else holds the listener: a cluster's
- * shield must not keep a client alive. The returned function ends it.
+ * Calls back whenever a key becomes hot or stops being hot, for as long as the client lives: a cluster's shield must
+ * not keep it alive. The returned function unsubscribes.
  */
-export function onHotKeys(cluster: ClusterShield, listener: () => void): () => void {
+export function onHotKeys(cluster: Pick<ClusterShield, 'onHotKeys'>, client: object, listener: () => void): () => void {
+  const held = listeners.get(client) ?? new Set()
+  listeners.set(client, held.add(listener))
   const stop = cluster.onHotKeys(weakly(new WeakRef(listener)))
   forgotten.register(listener, stop)
-  return stop
+  return () => {
+    held.delete(listener)
+    stop()
+  }
 }
 
-// Apart from where the listener is in scope: a closure made there would hold it.
+// Separate from the scope of the listener: a closure created there would hold it.
 function weakly(listener: WeakRef<() => void>): () => void {
   return () => listener.deref()?.()
 }

@@ -1,17 +1,17 @@
 import type { Redis } from '@firebreak/redis'
 import type { Upstream } from '@firebreak/shield'
 
-/** What others use of a protected client. */
+/** The part of a protected client that others use. */
 export interface ClientMember {
   readonly upstream: Upstream
-  /** The client for commands of our own; each look makes a new one. */
+  /** The client for our own commands; each access creates a new one. */
   readonly redis: Redis
   readonly state: 'ready' | 'opening' | 'closed'
 }
 
 /**
- * Clients that can stand in for each other. They are held weakly: a client that the application has closed and let go
- * of is freed, whether it was unprotected or not.
+ * Clients that can stand in for each other. They are held weakly: a client that the application has closed and dropped
+ * is freed, whether or not it was unprotected.
  */
 export class OpenClients {
   readonly #members = new Set<WeakRef<ClientMember>>()
@@ -28,7 +28,7 @@ export class OpenClients {
     this.#members.delete(member)
   }
 
-  /** One whose connection stands; where there is none, one that is being opened, else any that is left. */
+  /** A connected client; if there is none, one that is connecting, otherwise any that is left. */
   get(): ClientMember | undefined {
     let best: ClientMember | undefined
     for (const reference of this.#members) {

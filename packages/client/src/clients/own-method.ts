@@ -1,6 +1,6 @@
 /**
- * True where a client's method is the library's own: not wrapped on the object, nor overridden by a class of the
- * application. What the application put there wants to see every call, so the call is left to the send path.
+ * True if a client's method is the library's own: neither wrapped on the object nor overridden by a class of the
+ * application. What the application installed expects to see every call, so those calls are left to the send path.
  */
 export function isOwnMethod(client: object, name: string): boolean {
   let deepest: unknown
@@ -11,13 +11,13 @@ export function isOwnMethod(client: object, name: string): boolean {
   return deepest !== undefined && (client as Record<string, unknown>)[name] === deepest
 }
 
-/** Puts a method of ours on a client; the returned function takes it away, and gives back what was there before. */
+/** Installs a method of ours on a client; the returned function removes it and restores what was there before. */
 export function putMethod(client: object, name: string, method: unknown): () => void {
   const before = Object.getOwnPropertyDescriptor(client, name)
   const methods = client as Record<string, unknown>
   methods[name] = method
   return () => {
-    // Somebody may have wrapped ours since: theirs stays.
+    // Someone may have wrapped ours since: leave theirs.
     if (methods[name] !== method) return
     if (before === undefined) delete methods[name]
     else Object.defineProperty(client, name, before)

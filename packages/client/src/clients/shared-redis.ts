@@ -1,7 +1,7 @@
 import type { Redis, RedisNode, RedisReply, RedisSubscriber, RedisTopology } from '@firebreak/redis'
 import type { ClientMember, OpenClients } from './open-clients.ts'
 
-/** Sends what is Firebreak's own through whichever of several clients is open. */
+/** Sends Firebreak's own commands through whichever of several clients is open. */
 export class SharedRedis implements Redis {
   readonly #clients: OpenClients
   /** Made once for each client, since an adapter remembers which scripts its server knows. */
@@ -31,7 +31,7 @@ export class SharedRedis implements Redis {
     return this.#use((redis) => redis.subscriber())
   }
 
-  // Which client is asked changes; there is no one moment to tell of.
+  // The client in use changes, so there is no single moment to report.
   onReconnect(): () => void {
     return () => {}
   }
@@ -49,6 +49,6 @@ export class SharedRedis implements Redis {
 
   #use<Value>(ask: (redis: Redis) => Promise<Value>): Promise<Value> {
     const redis = this.#redis()
-    return redis === undefined ? Promise.reject(new Error('no client is left to ask Redis with')) : ask(redis)
+    return redis === undefined ? Promise.reject(new Error('no Redis client is left')) : ask(redis)
   }
 }

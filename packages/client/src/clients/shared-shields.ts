@@ -1,12 +1,12 @@
 import { emitProcessWarning, Shield, type ShieldOptions, type Warning } from '@firebreak/shield'
 
-/** A client's part in a shield that it shares with others. */
+/** A client's share in a shield that it has in common with others. */
 export interface ShieldUser {
   readonly shield: Shield
   release(): void
 }
 
-/** What a client wants to be told; the client holds it, and the shield only knows of it. */
+/** A client's warning listener; the client holds it, and the shield only refers to it. */
 export interface WarningListener {
   readonly onWarning: ((warning: Warning) => void) | undefined
 }
@@ -19,7 +19,7 @@ interface SharedShield {
 
 const sharedShields: SharedShield[] = []
 
-/** The shield of all clients with these options, made for the first and closed with the last. */
+/** The shield of all clients with these options, created for the first and closed with the last. */
 export function shareShield(options: ShieldOptions, listener: WarningListener): ShieldUser {
   const shared = sharedShields.find((candidate) => isSame(candidate.options, options)) ?? makeShared(options)
   const reference = new WeakRef(listener)
@@ -35,20 +35,20 @@ function makeShared(options: ShieldOptions): SharedShield {
   return shared
 }
 
-/** Tells each listener once, however many clients gave it. */
+/** Calls each listener once, however many clients registered it. */
 function tell(listeners: SharedShield['listeners'], warning: Warning): void {
   const told = new Set<(warning: Warning) => void>()
   for (const reference of listeners) {
     const listener = reference.deref()
     if (listener !== undefined) told.add(listener.onWarning ?? emitProcessWarning)
   }
-  // The first client is added when its shield stands already.
+  // The first client is added after its shield exists.
   if (listeners.size === 0) queueMicrotask(() => listeners.size > 0 && tell(listeners, warning))
   for (const onWarning of told) {
     try {
       onWarning(warning)
     } catch {
-      // It is the application's; the others are told all the same.
+      // The listener is the application's; the others are still called.
     }
   }
 }
@@ -64,7 +64,7 @@ function isSame(a: ShieldOptions, b: ShieldOptions): boolean {
   return [...names].every((name) => a[name] === b[name] || (isData(name) && isEqual(a[name], b[name])))
 }
 
-/** Options that are written down again at each call. */
+/** Options that the application may write out afresh in each call. */
 function isData(name: keyof ShieldOptions): boolean {
   return name === 'hubs' || name === 'diskTier'
 }

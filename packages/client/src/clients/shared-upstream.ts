@@ -3,7 +3,7 @@ import type { Credentials, Upstream } from '@firebreak/shield'
 import type { ClientIdentity } from './client-identity.ts'
 import type { OpenClients } from './open-clients.ts'
 
-/** How long what was read is served without asking Redis whether the user still may read it. */
+/** How long cached replies are served without asking Redis whether the user may still read them. */
 const rightsMs = 5000
 
 /** The Redis behind several clients: whichever of them is open says where the keys are. */
@@ -13,7 +13,7 @@ export class SharedUpstream implements Upstream {
   readonly #clients: OpenClients
   readonly #identity: ClientIdentity | undefined
 
-  /** `identity`: as whom its connections read, whatever the clients are told later. */
+  /** `identity`: who its connections read as, whatever the clients' options say later. */
   constructor(isCluster: boolean, clients: OpenClients, identity?: ClientIdentity) {
     this.isCluster = isCluster
     this.#clients = clients

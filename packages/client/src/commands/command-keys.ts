@@ -1,12 +1,12 @@
 import { keyName } from '@firebreak/core'
 
-/** The name of a key that a command was given. */
+/** The name of a key in a command's arguments. */
 export function nameOf(key: string | Buffer): string {
-  // Only a key that begins with U+0000 can have another name than itself.
+  // Only a key that begins with U+0000 can have a name other than itself.
   return typeof key === 'string' && key.charCodeAt(0) !== 0 ? key : keyName(key)
 }
 
-/** About how many bytes a write sends beside its key. */
+/** Approximate bytes that a write sends in addition to its key. */
 export function writtenBytes(args: readonly (string | Buffer)[], from: number): number {
   let bytes = 0
   for (let index = from; index < args.length; index++) bytes += args[index]!.length

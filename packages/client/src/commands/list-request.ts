@@ -1,12 +1,14 @@
 import { type CommandRow, ListArgs } from '@firebreak/core/commands'
 import {
   type ClusterShield,
+  type CombinePart,
   type ConnectionFacts,
+  type CounterCommand,
   type GateRequest,
   getCommand,
   type HotKey,
   type LimitTurn,
-  type LoadedHandler,
+  type LoadedReader,
   type ReadCommand,
   readCommand,
   readCommandOf,
@@ -24,19 +26,26 @@ export class ListRequest implements GateRequest {
   canWait = true
   signal: AbortSignal | undefined
   readonly args = new ListArgs()
-  readonly whenLoaded: () => LoadedHandler
+  readonly whenLoaded: () => LoadedReader
+  readonly partOf: GateRequest['partOf']
   readonly #cluster: ClusterShield
   readonly #connection: ConnectionFacts
   #list: Words = []
   #offset = 0
 
-  constructor(cluster: ClusterShield, connection: ConnectionFacts, whenLoaded: () => LoadedHandler) {
+  constructor(
+    cluster: ClusterShield,
+    connection: ConnectionFacts,
+    whenLoaded: () => LoadedReader,
+    partOf: (command: CounterCommand) => CombinePart = combinesNothing,
+  ) {
     this.#cluster = cluster
     this.#connection = connection
     this.whenLoaded = whenLoaded
+    this.partOf = partOf
   }
 
-  /** Looks at a command; where `name` is given, the list has what follows it. */
+  /** Sets the command; if `name` is given, the list has only its arguments. */
   set(row: CommandRow, list: Words, name?: string): void {
     this.row = row
     this.#list = list
@@ -58,10 +67,20 @@ export class ListRequest implements GateRequest {
     return String(this.#list[index - this.#offset])
   }
 
+  bytesAt(index: number): Uint8Array {
+    const argument = this.#list[index - this.#offset]!
+    return typeof argument === 'string' ? Buffer.from(argument) : argument
+  }
+
   readOf(hot: HotKey, keyIndex: number): ReadCommand {
     const { name } = this.row
-    // With more words it is an error, and only Redis says which.
+    // With more words it is an error, and only Redis can say which.
     if (name === 'GET' && this.args.length === 2) return getCommand(hot)
     return this.#offset === 0 ? readCommandOf(name, this.#list, keyIndex) : readCommand(name, this.#list, keyIndex - 1)
   }
+}
+
+/** For a connection that has nothing to combine in: the gate never asks. */
+function combinesNothing(): never {
+  throw new Error('this connection does not combine increments')
 }

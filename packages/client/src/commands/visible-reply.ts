@@ -1,6 +1,9 @@
 import { type IsOurs, visibleKey, visibleNames } from '@firebreak/shield'
 
-/** The reply to KEYS, SCAN or RANDOMKEY, with names as bytes, as it were without copies; a promise where one more is drawn. */
+/**
+ * The reply to KEYS, SCAN or RANDOMKEY, with names as bytes, as if there were no copies; a promise if another random
+ * key has to be drawn.
+ */
 export function visibleReply(
   reply: unknown,
   isOurs: IsOurs,

@@ -5,7 +5,7 @@ import { type RedisClient, toRedis } from '@firebreak/redis'
 export interface SplitCounterOptions {
   /** Keys that share the increments. @default 16 */
   readonly parts?: number
-  /** Milliseconds after which a part that is no longer written ends; 0: never. @default 0 */
+  /** Milliseconds after which a part that is no longer written expires; 0: never. @default 0 */
   readonly ttlMs?: number
   /** Chance. @default the process' own */
   readonly runtime?: Pick<Runtime, 'random'>
@@ -15,7 +15,7 @@ export interface SplitCounterOptions {
 export interface SplitCounter {
   /** Adds to one part, chosen at random. */
   increment(by?: number): Promise<void>
-  /** The sum of all parts; each is read by itself, so increments meanwhile may or may not be in it. */
+  /** The sum of all parts; each is read separately, so concurrent increments may or may not be included. */
   value(): Promise<number>
   /** Removes all parts. */
   reset(): Promise<void>
@@ -23,15 +23,15 @@ export interface SplitCounter {
 }
 
 /**
- * Splits a counter that is written too often for one node. It is an explicit call, not a strategy: an increment no longer
- * answers with the new value, and whoever reads the plain key does not see it.
+ * Splits a counter that is written too often for one node. This is an explicit call and not a strategy: an increment no
+ * longer returns the new value, and reads of the plain key do not see it.
  */
 export function splitCounter(client: RedisClient, key: string, options: SplitCounterOptions = {}): SplitCounter {
   const { parts = 16, ttlMs = 0, runtime = systemRuntime } = options
   if (!Number.isSafeInteger(parts) || parts < 1 || parts > 1024)
     throw new InvalidOptionError('parts', parts, 'a whole number from 1 to 1024')
   const redis = toRedis(client)
-  // Braces would hold all parts on one node.
+  // Braces would keep all parts on one node.
   const base = key.replaceAll('{', '(').replaceAll('}', ')')
   const keys = Array.from({ length: parts }, (_, index) => `${base}:part:${index}`)
   return {

@@ -1,9 +1,9 @@
 import type { IoredisClient } from './ioredis-client.ts'
 import { ioredisDouble } from './ioredis-double.ts'
 
-/** How a client of ioredis wants RESP3's own types. */
+/** How an ioredis client wants RESP3 types returned. */
 export interface ReplyMapping {
-  /** Of version 6; version 5 knows RESP2 only. */
+  /** Since version 6; version 5 only knows RESP2. */
   readonly protocol: 2 | 3
   /** RESP2's shapes: maps are flat arrays, doubles their text, booleans 1 and 0. */
   readonly isLegacy: boolean
@@ -16,15 +16,16 @@ export function replyMappingOf(client: IoredisClient): ReplyMapping {
   return { protocol, isLegacy: replyMapping !== 'resp3', hasTextNumbers: stringNumbers === true }
 }
 
-/** Where a decoder stands in the bytes. */
+/** A decoder's position in the bytes. */
 interface Position {
   at: number
 }
 
 /**
- * One whole reply in RESP3 as ioredis' own parser would give it to a command, before the command's reply transformers:
- * text is Buffers (the command decides about strings), and what RESP2 does not have takes RESP2's shape unless the
- * client asked for RESP3's. Doubles keep the server's digits, which a number would lose. Every call makes new Buffers.
+ * Decodes one whole RESP3 reply the way ioredis' own parser would return it to a command, before the command's reply
+ * transformers: text is Buffers (the command decides about strings), and types that RESP2 lacks take their RESP2 shape
+ * unless the client asked for RESP3. Doubles keep the server's digits, which a number would lose. Every call creates
+ * new Buffers.
  */
 export function decodeReply(bytes: Uint8Array, mapping: ReplyMapping): unknown {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)

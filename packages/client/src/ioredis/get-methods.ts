@@ -1,4 +1,4 @@
-import { type CachedReply, getCommand, type HotKey, nextReplyForm } from '@firebreak/shield'
+import { type CachedReply, getCommand, type HotKey, type LoadedHandler, nextReplyForm } from '@firebreak/shield'
 import { onHotKeys } from '../clients/on-hot-keys.ts'
 import { isOwnMethod } from '../clients/own-method.ts'
 import { nameOf } from '../commands/command-keys.ts'
@@ -8,13 +8,13 @@ import type { IoredisClient } from './ioredis-client.ts'
 import type { IoredisConnection } from './ioredis-connection.ts'
 import { isTraced } from './trace-command.ts'
 
-/** The promise of a GET's text, kept with the reply: every hit hands out the same one. */
+/** The promise of a GET's text, kept with the reply: every hit returns the same one. */
 const textPromiseForm = nextReplyForm()
 const getId = 'GET'
 
 /**
- * The methods `get` and `getBuffer` of one client. These are the reads of nearly every hot key, so they are answered before
- * ioredis has built its command object (`bench/client.ts` has the figures of both ways).
+ * The methods `get` and `getBuffer` of one client. They read nearly every hot key, so they answer before ioredis has
+ * built its command object (`bench/client.ts` has figures for both paths).
  */
 export class GetMethods {
   readonly #connection: IoredisConnection
@@ -26,13 +26,13 @@ export class GetMethods {
     const { client } = connection
     this.#connection = connection
     const { keyPrefix = '' } = client.options
-    // A prefix of bytes is applied by ioredis; such a client is left to the send path.
+    // ioredis applies a prefix in bytes itself; such a client is left to the send path.
     this.#prefix = typeof keyPrefix === 'string' ? keyPrefix : undefined
     this.#bareGet = client.get
     this.#bareGetBuffer = client.getBuffer
   }
 
-  /** Puts the methods in place while something is hot; the returned function takes them away for good. */
+  /** Installs the methods while something is hot; the returned function removes them for good. */
   install(): () => void {
     const { client, cluster } = this.#connection
     const get = this.#bareGet
@@ -49,7 +49,7 @@ export class GetMethods {
     const setMethods = () => {
       for (const { set } of ends) set(cluster.hasHotKeys)
     }
-    const stopListening = onHotKeys(cluster, setMethods)
+    const stopListening = onHotKeys(cluster, client, setMethods)
     setMethods()
     return () => {
       stopListening()
@@ -57,13 +57,13 @@ export class GetMethods {
     }
   }
 
-  /** While nothing is hot a method is ioredis' own: a cold GET pays for the send path only. */
+  /** While nothing is hot, a method is ioredis' own: a cold GET only pays for the send path. */
   #swap(name: 'get' | 'getBuffer', bare: unknown, hot: unknown): { set(isHot: boolean): void; remove(): void } {
     const { client } = this.#connection
     if (!isOwnMethod(client, name)) return { set() {}, remove() {} }
     return {
       set(isHot) {
-        // Somebody may have wrapped it since: theirs stays.
+        // Someone may have wrapped it since: leave theirs.
         if (client[name] === bare || client[name] === hot) Object.assign(client, { [name]: isHot ? hot : bare })
       },
       remove() {
@@ -72,7 +72,7 @@ export class GetMethods {
     }
   }
 
-  /** The value of a hot string key if memory has it at this moment; undefined asks for a normal read. */
+  /** The value of a hot string key if it is currently in memory; undefined means that a normal read is needed. */
   peek(key: string): string | null | undefined {
     const hot = this.#hotKey(key)
     if (hot === undefined) return undefined
@@ -83,12 +83,12 @@ export class GetMethods {
     return replyText(reply)
   }
 
-  /** The hot key that a method was given, where reads of it may be answered here. */
+  /** The hot key that a method was called with, if reads of it may be answered here. */
   #hotKey(key: unknown): HotKey | undefined {
     const connection = this.#connection
     if (!connection.isActive || isTraced() || typeof key !== 'string' || this.#prefix === undefined) return undefined
     const found = connection.space.hot.get(nameOf(this.#prefix === '' ? key : this.#prefix + key))
-    // A limited key is the send path's.
+    // A limited key is left to the send path.
     if (found === undefined || found.limit !== undefined) return undefined
     return connection.cluster.gate.mayServe(found, connection) ? found : undefined
   }
@@ -121,7 +121,7 @@ export class GetMethods {
     return Promise.resolve(bufferOfBulk(reply.bytes) as Buffer | null)
   }
 
-  /** Reads through the watcher; what it cannot read goes the plain way, where it is counted. */
+  /** Reads through the watcher; what that cannot read takes the normal path, where it is counted. */
   #load<Value>(
     hot: HotKey,
     now: number,
@@ -129,7 +129,8 @@ export class GetMethods {
     decode: (reply: CachedReply) => Value | undefined,
   ): Promise<Value> | undefined {
     let settle!: (value: Value | Promise<Value>) => void
-    const isLoading = hot.load(getCommand(hot), now, (reply) => {
+    const begin = (handler: LoadedHandler) => hot.load(getCommand(hot), now, handler)
+    const isLoading = this.#connection.open.load(begin, (reply) => {
       const value = reply === undefined ? undefined : decode(reply)
       if (value === undefined) {
         settle(this.#connection.plainly(bare))

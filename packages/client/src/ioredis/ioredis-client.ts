@@ -1,13 +1,15 @@
-/** A command of ioredis as its send path sees it. */
+/** An ioredis command as its send path sees it. */
 export interface IoredisCommand {
   readonly name: string
   readonly args: (string | Buffer)[]
   readonly promise: Promise<unknown>
   readonly replyEncoding: BufferEncoding | null | undefined
-  /** Set once it was written: what comes again is a resend. */
+  /** Set once it has been written: seeing it again means a resend. */
   readonly isTraced?: boolean
   resolve: (value: unknown) => unknown
   reject: (error: unknown) => unknown
+  /** Rejects it after this many milliseconds, for `commandTimeout`; not in every version. */
+  setTimeout?(ms: number): void
   /** Only version 6 has it. */
   setReplyContext?(context: { protocol: 2 | 3; replyMapping: 'legacy' | 'resp3' }): void
 }
@@ -15,18 +17,23 @@ export interface IoredisCommand {
 /** Makes commands; every command has it as its constructor. */
 export type IoredisCommandClass = new (
   name: string,
-  args: readonly string[],
+  args: readonly (string | Buffer)[],
   options: { readonly replyEncoding: null },
 ) => IoredisCommand
 
-/** Where a pipeline gathers its commands; every command must be written once, for it counts them. */
+/** A connection's socket, as far as we write to it. */
+export interface WritableSocket {
+  write(data: string | Buffer): unknown
+}
+
+/** Where a pipeline collects its commands; it counts writes, so every command must be written once. */
 export interface PipelineStream {
   readonly isPipeline?: boolean
   readonly destination?: { readonly redis?: IoredisClient }
   write(data: string | Buffer): unknown
 }
 
-/** What the hooks use of an ioredis 5 or 6 client, alone or a cluster. */
+/** The part of an ioredis 5 or 6 client, standalone or cluster, that the hooks use. */
 export interface IoredisClient {
   readonly isCluster?: boolean
   readonly status: string
@@ -34,14 +41,14 @@ export interface IoredisClient {
   readonly condition?: { readonly select?: number; readonly subscriber?: unknown } | undefined
   /** True once the application has asked to close the connection. */
   readonly manuallyClosing?: boolean
-  readonly stream?: { readonly remoteAddress?: string; readonly remotePort?: number } | null
+  readonly stream?: (WritableSocket & { readonly remoteAddress?: string; readonly remotePort?: number }) | null
   /** Of a cluster: the nodes of each slot, the master first. */
   readonly slots?: readonly (readonly string[] | undefined)[]
   readonly startupNodes?: readonly unknown[]
   sendCommand(command: IoredisCommand, stream?: PipelineStream, node?: unknown): unknown
   get(...args: unknown[]): Promise<string | null>
   getBuffer(...args: unknown[]): Promise<Buffer | null>
-  /** What a trace says of a command; since 5.10. */
+  /** What a trace says about a command; since 5.10. */
   _buildCommandContext?(command: IoredisCommand): object
   refreshSlotsCache?(callback?: () => void): void
   natMapper?(node: string): { host: string; port: number }
@@ -67,6 +74,7 @@ export interface IoredisOptions {
   readonly protocol?: 2 | 3
   readonly replyMapping?: 'legacy' | 'resp3'
   readonly stringNumbers?: boolean
+  readonly commandTimeout?: number
   readonly redisOptions?: IoredisOptions
 }
 

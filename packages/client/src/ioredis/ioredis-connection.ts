@@ -1,21 +1,32 @@
-import { type ClusterShield, type ConnectionFacts, type KeySpace, OpenState } from '@firebreak/shield'
+import {
+  type ClusterShield,
+  CombineOwner,
+  type Combining,
+  type ConnectionFacts,
+  type KeySpace,
+  OpenState,
+} from '@firebreak/shield'
 import type { ClientIdentity } from '../clients/client-identity.ts'
 import type { Membership } from '../clients/cluster-clients.ts'
 import type { IoredisClient } from './ioredis-client.ts'
 
-/** What the gate has to know of one ioredis client. */
+/** What the gate needs to know about one ioredis client. */
 export class IoredisConnection implements ConnectionFacts {
   readonly client: IoredisClient
   readonly cluster: ClusterShield
   readonly open = new OpenState()
   readonly isPinned = false
-  /** True while a load that failed goes to Redis the plain way. */
+  readonly owner = new CombineOwner()
+  /** Creates the combiner for the current connection; set by the sender. */
+  makeCombining!: () => Combining
+  #combining: Combining | undefined
+  /** True while a failed load goes to Redis the normal way. */
   #isPlain = false
   #isEnded = false
-  /** What was last asked for; ioredis does not know that RESET goes back to database 0. */
+  /** The last database requested; ioredis does not know that RESET returns to database 0. */
   #database: number | undefined
   readonly #membership: Membership
-  /** As whom the connection that stands was opened; the options may have changed since. */
+  /** The identity that the current connection was opened with; the options may have changed since. */
   #identity: ClientIdentity
   #spaces: KeySpace[] = []
 
@@ -32,19 +43,23 @@ export class IoredisConnection implements ConnectionFacts {
     return (this.#spaces[database] ??= this.#membership.space(this.#identity, database))
   }
 
-  /** False while the kill switch is thrown, and when the client is no longer protected. */
+  /** False while the kill switch is on, and when the client is no longer protected. */
   get isActive(): boolean {
     return this.cluster.isActive && !this.#isEnded
   }
 
   get isReady(): boolean {
     const { status, condition, manuallyClosing } = this.client
-    // While it listens to channels ioredis refuses other commands, and once it was told to close, all of them.
+    // While it is subscribed ioredis refuses other commands, and once it is closing, all of them.
     return status === 'ready' && !condition?.subscriber && manuallyClosing !== true && !this.#isPlain
   }
 
   now(): number {
     return this.cluster.now()
+  }
+
+  combining(): Combining {
+    return (this.#combining ??= this.makeCombining())
   }
 
   select(database: number): void {
@@ -57,10 +72,12 @@ export class IoredisConnection implements ConnectionFacts {
     this.#database = undefined
     this.#identity = identityOf(this.client)
     this.#spaces = []
+    this.#combining = undefined
   }
 
-  /** The client is no longer protected; somebody may have wrapped our hooks, and go on calling them. */
+  /** The client is no longer protected; someone may have wrapped our hooks and still call them. */
   end(): void {
+    this.owner.waiting?.flush()
     this.#isEnded = true
     this.lost()
   }

@@ -1,8 +1,9 @@
 const maxDecimals = 17
 
 /**
- * A double's text as the number that ioredis 6 makes of it. ioredis adds the decimals up one by one, which is not always
- * the nearest number; a cached reply must not differ from a fresh one in its last digit, so the same sum is made here.
+ * A double's text as the number that ioredis 6 makes of it. ioredis adds up the decimals one by one, which does not
+ * always give the nearest number; a cached reply must not differ from a fresh one in its last digit, so we compute the
+ * same sum.
  */
 export function ioredisDouble(text: string): number {
   if (text === 'nan') return Number.NaN

@@ -17,7 +17,7 @@ export class IoredisHooks {
     this.#send = new SendHook(this.#connection, shield)
   }
 
-  /** Puts the hooks in place; the returned function takes them away again. */
+  /** Installs the hooks; the returned function removes them. */
   install(): () => void {
     const { client } = this.#connection
     const onClose = () => this.#connection.lost()
@@ -30,7 +30,7 @@ export class IoredisHooks {
     }
   }
 
-  /** The value of a hot string key if memory has it at this moment; undefined asks for a normal read. */
+  /** The value of a hot string key if it is currently in memory; undefined means that a normal read is needed. */
   peek(key: string): string | null | undefined {
     return this.#methods.peek(key)
   }

@@ -3,7 +3,7 @@ import type { OpenPipe } from '@firebreak/core/resp'
 import type { Credentials, Upstream } from '@firebreak/shield'
 import type { IoredisClient, IoredisOptions } from './ioredis-client.ts'
 
-/** Where the keys of an ioredis client live, and plain connections to there for the shield. */
+/** Where the keys of an ioredis client live, and plain connections to them for the shield. */
 export class IoredisUpstream implements Upstream {
   readonly isCluster: boolean
   readonly #client: IoredisClient
@@ -18,7 +18,7 @@ export class IoredisUpstream implements Upstream {
     if (this.isCluster) return client.slots?.[slot]?.[0]
     const { path, host = 'localhost', port = 6379, sentinels, Connector } = client.options
     if (sentinels || Connector) {
-      // Only the connection itself knows which server it was led to.
+      // Only the connection itself knows which server it ended up at.
       const { remoteAddress, remotePort } = client.stream ?? {}
       return remoteAddress === undefined ? undefined : `${remoteAddress}:${remotePort}`
     }
@@ -58,7 +58,7 @@ export class IoredisUpstream implements Upstream {
   }
 }
 
-/** A name for the Redis behind a client, the same in every process that is configured alike. */
+/** A name for the Redis behind a client, the same in every process with the same configuration. */
 export function defaultClusterId(client: IoredisClient): string {
   const { options } = client
   if (client.isCluster === true) {

@@ -1,10 +1,22 @@
 import { type CommandRow, commandOf } from '@firebreak/core/commands'
-import type { CachedReply, IsOurs, LimitTurn, LoadedHandler, Shield, Verdict } from '@firebreak/shield'
+import {
+  type CachedReply,
+  type CombinePart,
+  Combining,
+  type CounterCommand,
+  type HotKey,
+  type IsOurs,
+  type LimitTurn,
+  type LoadedReader,
+  type Shield,
+  type Verdict,
+} from '@firebreak/shield'
 import { putMethod } from '../clients/own-method.ts'
 import { writtenBytes } from '../commands/command-keys.ts'
 import { ListRequest } from '../commands/list-request.ts'
 import { visibleReply } from '../commands/visible-reply.ts'
 import { replyText } from '../replies/reply-text.ts'
+import { IoredisPart, IoredisWay } from './combine-commands.ts'
 import { decodeReply, flattenPairs, type ReplyMapping, replyMappingOf } from './decode-reply.ts'
 import {
   type IoredisClient,
@@ -15,16 +27,17 @@ import {
 } from './ioredis-client.ts'
 import type { IoredisConnection } from './ioredis-connection.ts'
 import { onSettled } from './on-settled.ts'
+import { PipelinePrefix } from './pipeline-prefix.ts'
 import { isTraced, traceCommand } from './trace-command.ts'
 
-/** Marks a command that waits in the client's offline queue: it was counted and will come again. */
+/** Marks a command in the client's offline queue: it has been counted and will come back. */
 const isQueued = Symbol('firebreak.isQueued')
 
 type MarkedCommand = IoredisCommand & { [isQueued]?: true }
 
 /**
- * The send path of one client. Every command passes `sendCommand`, also those of pipelines, transactions and scripts, so
- * that is where the gate is asked what becomes of each.
+ * The send path of one client. Every command passes through `sendCommand`, including those of pipelines, transactions
+ * and scripts, so this is where the gate decides about each.
  */
 export class SendHook {
   readonly #connection: IoredisConnection
@@ -32,12 +45,16 @@ export class SendHook {
   readonly #mapping: ReplyMapping
   readonly #request: ListRequest
   readonly #bareSend: IoredisClient['sendCommand']
-  /** The command that the gate is asked about. */
+  /** The command that the gate is being asked about. */
   #command!: IoredisCommand
   #node: unknown
+  /** The pipeline of the command being decided, once something else had to be sent before it. */
+  #stream: PipelineStream | undefined
+  #prefix: PipelinePrefix | undefined
   /** The last command of one key, its first argument. */
   #lastName = ''
   #isLastWrite = false
+  #isLastGet = false
   /** True from when a command had to wait for the connection until `ready`, by when all that waited were sent again. */
   #hasQueued = false
 
@@ -45,11 +62,18 @@ export class SendHook {
     this.#connection = connection
     this.#shield = shield
     this.#mapping = replyMappingOf(connection.client)
-    this.#request = new ListRequest(connection.cluster, connection, () => this.#whenLoaded())
+    this.#request = new ListRequest(
+      connection.cluster,
+      connection,
+      () => this.#whenLoaded(),
+      (command) => this.#partOf(command),
+    )
     this.#bareSend = connection.client.sendCommand
+    const way = new IoredisWay((command) => this.#send(command, undefined))
+    connection.makeCombining = () => new Combining(way, () => connection.now())
   }
 
-  /** Puts the hook in place; the returned function takes it away again. */
+  /** Installs the hook; the returned function removes it. */
   install(): () => void {
     const { client } = this.#connection
     const sendCommand = this.#makeSend()
@@ -65,8 +89,9 @@ export class SendHook {
   }
 
   /**
-   * The hook of the send path. A command that is like the last one (of one key, nothing hot, the connection ready) is
-   * most of what an application sends, and only has to be counted: it gets there without leaving this function.
+   * The hook of the send path. A command that is like the last one (of one key, the connection ready) is most of what an
+   * application sends. Where nothing is hot it only has to be counted. While something is, that holds for reads of cold keys
+   * outside of pipelines and of all that binds; a GET there that memory has is answered at once.
    */
   #makeSend(): IoredisClient['sendCommand'] {
     const connection = this.#connection
@@ -77,22 +102,59 @@ export class SendHook {
       const key = command.args[0]
       const isUsual =
         command.name === this.#lastName &&
-        !cluster.hasHotKeys &&
         client.status === 'ready' &&
         !this.#hasQueued &&
         command.isTraced !== true &&
         typeof key === 'string' &&
         key.charCodeAt(0) !== 0
-      if (isUsual) cluster.count(key, this.#isLastWrite, this.#isLastWrite ? writtenBytes(command.args, 1) : 0)
-      else if (this.#intercept(command, stream, node)) return command.promise
-      return bareSend.call(client, command, stream, node)
+      if (isUsual && !cluster.hasHotKeys) {
+        cluster.count(key, this.#isLastWrite, this.#isLastWrite ? writtenBytes(command.args, 1) : 0)
+        return bareSend.call(client, command, stream, node)
+      }
+      if (isUsual && !this.#isLastWrite && stream === undefined && this.#isFree) {
+        const hot = connection.space.hot.get(key)
+        if (hot === undefined) {
+          cluster.count(key, false, 0)
+          return bareSend.call(client, command, stream, node)
+        }
+        if (this.#isLastGet && this.#answersGet(command, hot)) return command.promise
+      }
+      // What a load gives back comes here too, in the midst of a pipeline perhaps.
+      const pipeline = this.#stream
+      if (stream === undefined && pipeline !== undefined) return this.#send(command, node)
+      if (this.#intercept(command, stream, node)) return command.promise
+      return bareSend.call(client, command, this.#prefixed(stream), node)
     }
+  }
+
+  /** True where the gate has nothing to remember of this connection, and nothing to send before a read. */
+  get #isFree(): boolean {
+    const { open, owner } = this.#connection
+    return !open.isBinding && owner.waiting === undefined && this.#stream === undefined
+  }
+
+  /** Answers the GET of a hot key that memory has; false where the gate is to be asked. */
+  #answersGet(command: IoredisCommand, hot: HotKey): boolean {
+    const connection = this.#connection
+    const { cluster } = connection
+    // With more words it is an error, and a limit is asked first.
+    if (command.args.length !== 1 || hot.limit !== undefined || !cluster.gate.mayServe(hot, connection)) return false
+    const reply = hot.hit('GET', cluster.now())
+    if (reply === undefined) return false
+    cluster.count(hot.name, false, reply.bytes.length)
+    this.#answer(command, reply)
+    return true
   }
 
   /** True where a command is answered here. */
   #intercept(command: MarkedCommand, stream: PipelineStream | undefined, node: unknown): boolean {
     const row = this.#rowOf(command.name, command.args[0])
-    if (row === undefined || command.isTraced === true || command[isQueued] === true) return false
+    if (command.isTraced === true || command[isQueued] === true) return false
+    if (row === undefined) {
+      // Nobody knows what it does: it must not overtake what waits.
+      this.#connection.owner.waiting?.flush()
+      return false
+    }
     if (this.#connection.client.status !== 'ready') {
       command[isQueued] = true
       this.#hasQueued = true
@@ -105,11 +167,12 @@ export class SendHook {
     if (row?.hasSingleKey && row.firstKey === 1) {
       this.#lastName = name
       this.#isLastWrite = row.access !== 'read'
+      this.#isLastGet = row.name === 'GET'
     }
     return row
   }
 
-  /** Does what the gate says; true where the command is answered here. */
+  /** Carries out the gate's verdict; true if the command is answered here. */
   #ask(
     row: CommandRow,
     command: IoredisCommand,
@@ -124,6 +187,7 @@ export class SendHook {
       case 'pass':
         return false
       case 'loading':
+      case 'combined':
         return true
       case 'guarded':
         onSettled(command, verdict.end)
@@ -132,8 +196,11 @@ export class SendHook {
         this.#rewrite(command, verdict.isOurs, node)
         return false
       case 'hold': {
-        const goOn = (became: LimitTurn) => {
-          if (!this.#ask(row, command, stream, node, became)) this.#send(command, node)
+        const { open } = this.#connection
+        const goOn = (became: LimitTurn): void => {
+          // Sent now, it would become part of the transaction.
+          if (open.isInTransaction) open.hold(() => goOn(became))
+          else if (!this.#ask(row, command, stream, node, became)) this.#send(command, node)
         }
         verdict.until.then(() => goOn('paid'), goOn)
         return true
@@ -141,7 +208,7 @@ export class SendHook {
       case 'answer':
       case 'refuse':
         // A pipeline counts the writes of its commands and sends them all at the last one.
-        stream?.write('')
+        this.#prefixed(stream)?.write('')
         if (verdict.kind === 'answer') this.#answer(command, verdict.reply)
         else {
           if (isTraced()) traceCommand(this.#connection.client, command)
@@ -159,19 +226,23 @@ export class SendHook {
   ): Verdict {
     const { client, cluster } = this.#connection
     const request = this.#request
-    request.set(row, args, name)
-    request.turn = turn
-    request.canWait = stream === undefined
-    request.isAnswerable = isAnswerable(stream)
-    request.isHandshake = client.status === 'connect'
+    this.#stream = stream
     try {
+      this.#connection.open.beforeChange(row)
+      request.set(row, args, name)
+      request.turn = turn
+      request.canWait = stream === undefined
+      request.isAnswerable = isAnswerable(stream)
+      request.isHandshake = client.status === 'connect'
       return cluster.gate.ask(request, this.#connection)
     } catch (error) {
       return this.#shield.passAfter(error)
+    } finally {
+      this.#stream = undefined
     }
   }
 
-  /** Takes the names that are ours out of a command's reply, before the command makes text of it. */
+  /** Removes our names from a command's reply, before the command makes text of it. */
   #rewrite(command: IoredisCommand, isOurs: IsOurs, node: unknown): void {
     const { resolve, reject } = command
     const Command = command.constructor as IoredisCommandClass
@@ -187,30 +258,70 @@ export class SendHook {
     }
   }
 
-  /** Sends a command that had to wait, outside of any pipeline. */
-  #send(command: IoredisCommand, node: unknown): void {
-    this.#bareSend.call(this.#connection.client, command, undefined, node)
+  /** Where a command of a pipeline goes: after whatever had to be sent before it. */
+  #prefixed(stream: PipelineStream | undefined): PipelineStream | undefined {
+    const prefix = this.#prefix
+    this.#prefix = undefined
+    return prefix?.own ?? stream
   }
 
-  #whenLoaded(): LoadedHandler {
+  /** Sends a command that had to wait, either outside any pipeline or before the current pipelined command. */
+  #send(command: MarkedCommand, node: unknown): unknown {
+    const { client } = this.#connection
+    if (client.status !== 'ready') command[isQueued] = true
+    const send = () => this.#bareSend.call(client, command, undefined, node)
+    const pipeline = this.#stream
+    // A pipeline without a connection has not sent anything yet.
+    const socket = pipeline?.isPipeline === true ? pipeline.destination?.redis?.stream : undefined
+    if (pipeline === undefined || socket == null) return send()
+    this.#prefix ??= new PipelinePrefix(pipeline, socket)
+    return this.#prefix.gather(send)
+  }
+
+  #whenLoaded(): LoadedReader {
     const command = this.#command
     const node = this.#node
-    return (reply) => {
-      if (reply !== undefined) this.#answer(command, reply)
-      else this.#send(command, node)
+    return (reply, answered) => {
+      if (reply !== undefined) {
+        this.#answer(command, reply)
+        return
+      }
+      onSettled(command, answered)
+      this.#send(command, node)
     }
+  }
+
+  #partOf(counter: CounterCommand): CombinePart {
+    const { client, owner } = this.#connection
+    const node = this.#node
+    const command = this.#command
+    const { commandTimeout } = client.isCluster ? (client.options.redisOptions ?? {}) : client.options
+    // It may wait for others before it is sent.
+    if (commandTimeout !== undefined) command.setTimeout?.(commandTimeout)
+    return new IoredisPart(counter, owner, command, {
+      send: () => this.#send(command, node),
+      answer: (bytes) => {
+        if (isTraced()) traceCommand(client, command)
+        this.#give(command, bytes)
+      },
+    })
   }
 
   #answer(command: IoredisCommand, reply: CachedReply): void {
     if (isTraced()) traceCommand(this.#connection.client, command)
-    // Text is the same for all who want text; what else there is, is decoded again for each.
+    // Text is the same for everyone who wants text; anything else is decoded afresh for each.
     const text = command.replyEncoding === 'utf8' ? replyText(reply) : undefined
     if (text !== undefined) {
       command.resolve(text)
       return
     }
+    this.#give(command, reply.bytes)
+  }
+
+  /** Returns a reply to the command as ioredis would. */
+  #give(command: IoredisCommand, bytes: Uint8Array): void {
     const { protocol, isLegacy } = this.#mapping
-    const value = decodeReply(reply.bytes, this.#mapping)
+    const value = decodeReply(bytes, this.#mapping)
     command.setReplyContext?.({ protocol, replyMapping: isLegacy ? 'legacy' : 'resp3' })
     // Of RESP3's shapes ioredis itself makes those that it makes of a reply from the server.
     const isResp3 = protocol === 3 && command.setReplyContext !== undefined

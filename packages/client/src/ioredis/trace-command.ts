@@ -3,12 +3,12 @@ import type { IoredisClient, IoredisCommand } from './ioredis-client.ts'
 
 const commandChannel = tracingChannel('ioredis:command')
 
-/** True while somebody traces the commands of ioredis. */
+/** True while someone traces ioredis commands. */
 export function isTraced(): boolean {
   return commandChannel.hasSubscribers
 }
 
-/** Publishes a command that is answered here as ioredis publishes those that it sends. */
+/** Publishes a command that is answered here, as ioredis publishes those that it sends. */
 export function traceCommand(client: IoredisClient, command: IoredisCommand): void {
   const context = client._buildCommandContext?.(command)
   if (context !== undefined) commandChannel.tracePromise(() => command.promise, context).catch(() => {})

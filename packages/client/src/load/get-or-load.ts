@@ -5,30 +5,40 @@ import { sentKeyOf } from '../key-prefix.ts'
 const storeScript = loadScript(new URL('./store-loaded.lua', import.meta.url))
 const releaseScript = loadScript(new URL('./release-lease.lua', import.meta.url))
 
-/** Brings the value from where it comes from, a database as a rule; null: there is none. */
+/** Loads the value from its source, usually a database; null: it does not exist. */
 export type Loader = (key: string) => Promise<string | null>
 
 /** How a value is loaded. */
 export interface GetOrLoadOptions {
-  /** How long Redis keeps the value; 0: for ever. */
+  /** How long Redis keeps the value; 0: forever. */
   readonly ttlMs: number
-  /** How long one loader may take before another process tries. @default 5000 */
+  /**
+   * The fraction of `ttlMs`, 0 to 1, by which a value's life may be shortened at random, so that values loaded together
+   * do not expire together. @default 0.1
+   */
+  readonly ttlJitter?: number
+  /**
+   * How long one loader may take before another process tries; 0: no lease, each process loads for itself. @default
+   * 5000
+   */
   readonly leaseMs?: number
-  /** How long "there is none" is remembered; 0: not at all. @default 1000 */
+  /** How long a missing value is remembered; 0: not at all. @default 1000 */
   readonly absentTtlMs?: number
-  /** How often the others look whether the value has come. @default 20 */
+  /** How often the others check whether the value has arrived. @default 20 */
   readonly pollMs?: number
-  /** Timers, chance and names. @default the process' own */
+  /** Timers, randomness and ids. @default the process' own */
   readonly runtime?: Pick<Runtime, 'timers' | 'random' | 'newId'>
 }
+
+const defaultJitter = 0.1
 
 const running = new WeakMap<object, Map<string, Promise<string | null>>>()
 
 /**
- * Reads a key from local memory (where the client is protected and the key hot), from Redis, and else from the loader:
- * once in all processes together, under a lease on the key's own node, with everybody else waiting for what it brings.
+ * Reads a key from local memory (if the client is protected and the key hot), from Redis, or from the loader: once
+ * across all processes, under a lease on the key's own node, while everyone else waits for the result.
  *
- * A loader that outlives its lease does not write: another may have loaded since. One that fails gives the lease back at
+ * A loader that outlives its lease does not write: another may have loaded since. One that fails releases the lease at
  * once, and the next in line tries.
  */
 export function getOrLoad(
@@ -38,7 +48,10 @@ export function getOrLoad(
   options: GetOrLoadOptions,
 ): Promise<string | null> {
   if (!(options.ttlMs >= 0))
-    throw new InvalidOptionError('ttlMs', options.ttlMs, 'a number of milliseconds, 0 for ever')
+    throw new InvalidOptionError('ttlMs', options.ttlMs, 'a number of milliseconds, 0 for no limit')
+  const { ttlJitter = defaultJitter } = options
+  if (!(ttlJitter >= 0 && ttlJitter <= 1))
+    throw new InvalidOptionError('ttlJitter', ttlJitter, 'a fraction from 0 to 1')
   let loads = running.get(client)
   if (loads === undefined) running.set(client, (loads = new Map()))
   const known = loads.get(key)
@@ -54,7 +67,10 @@ async function readOrLoad(
   loader: Loader,
   options: GetOrLoadOptions,
 ): Promise<string | null> {
-  const { ttlMs, leaseMs = 5000, absentTtlMs = 1000, pollMs = 20, runtime = systemRuntime } = options
+  const { leaseMs = 5000, pollMs = 20, ttlJitter = defaultJitter, runtime = systemRuntime } = options
+  const lives = (ms: number) => (ms === 0 ? 0 : Math.max(1, Math.round(ms * (1 - ttlJitter * runtime.random()))))
+  const ttlMs = lives(options.ttlMs)
+  const absentTtlMs = lives(options.absentTtlMs ?? 1000)
   const redis = toRedis(client)
   const sentKey = sentKeyOf(client, key)
   const beside = companions(sentKey)
@@ -62,10 +78,11 @@ async function readOrLoad(
     const value = await read(client, redis, key)
     if (value !== null) return value
     if (absentTtlMs > 0 && (await redis.send(['EXISTS', beside.absent])) === 1) return null
+    if (leaseMs === 0) return loadAlone(redis, sentKey, () => loader(key), beside, { ttlMs, absentTtlMs })
     const token = runtime.newId()
     const isOurs = (await redis.send(['SET', beside.lease, token, 'NX', 'PX', leaseMs])) === 'OK'
     if (isOurs) {
-      // Between our look and the lease another may have loaded, stored and let go.
+      // Between our check and the lease, another may have loaded, stored and released it.
       const stored = (await redis.send(['GET', sentKey])) as string | null
       if (stored === null) {
         return load(redis, sentKey, () => loader(key), token, beside, { ttlMs, absentTtlMs })
@@ -76,6 +93,24 @@ async function readOrLoad(
     const waitMs = pollMs * (0.5 + runtime.random())
     await new Promise<void>((resolve) => runtime.timers.setTimeout(resolve, waitMs))
   }
+}
+
+/** Loads without a lease, alongside anyone else who does. */
+async function loadAlone(
+  redis: Redis,
+  sentKey: string | Buffer,
+  bring: () => Promise<string | null>,
+  { absent }: Companions,
+  { ttlMs, absentTtlMs }: { ttlMs: number; absentTtlMs: number },
+): Promise<string | null> {
+  const value = await bring()
+  if (value === null) {
+    if (absentTtlMs > 0) await redis.send(['SET', absent, '1', 'PX', absentTtlMs])
+    return null
+  }
+  await redis.send(ttlMs === 0 ? ['SET', sentKey, value] : ['SET', sentKey, value, 'PX', ttlMs])
+  await redis.send(['DEL', absent])
+  return value
 }
 
 async function load(
@@ -97,7 +132,7 @@ async function load(
   }
 }
 
-/** Through the client's own method, which a protected client answers from memory. */
+/** Uses the client's own method, which a protected client answers from memory. */
 function read(client: RedisClient, redis: Redis, key: string): Promise<string | null> {
   const { get } = client as { get?: (key: string) => Promise<string | null> }
   if (typeof get === 'function') return get.call(client, key)

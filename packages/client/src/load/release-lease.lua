@@ -1,4 +1,4 @@
--- Gives a lease back, if it is still ours.
+-- Releases a lease, if it is still ours.
 --
 -- KEYS  1 the lease
 -- ARGV  1 the token

@@ -1,4 +1,4 @@
--- Writes what a loader brought, if the lease is still the loader's: a slow one must not overwrite a newer value.
+-- Writes what a loader returned, if the lease is still the loader's: a slow one must not overwrite a newer value.
 --
 -- KEYS  1 the key  2 the lease  3 the note that there is nothing
 -- ARGV  1 the loader's token  2 '1' where there is a value  3 the value  4 milliseconds it lives (0 = for ever)

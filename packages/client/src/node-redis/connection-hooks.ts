@@ -2,11 +2,15 @@ import { commandOfArgs } from '@firebreak/core/commands'
 import {
   type CachedReply,
   type ClusterShield,
+  CombineOwner,
+  type CombinePart,
+  Combining,
   type ConnectionFacts,
+  type CounterCommand,
   type IsOurs,
   type KeySpace,
   type LimitTurn,
-  type LoadedHandler,
+  type LoadedReader,
   OpenState,
   pass,
   type Shield,
@@ -15,8 +19,10 @@ import {
 import type { Membership } from '../clients/cluster-clients.ts'
 import { ListRequest } from '../commands/list-request.ts'
 import { visibleReply } from '../commands/visible-reply.ts'
+import { NodeRedisWay, nodeRedisPart } from './combine-commands.ts'
 import { listen } from './connections.ts'
 import type {
+  ClusterRoutes,
   NodeRedisArgument,
   NodeRedisCommandOptions,
   NodeRedisConnection,
@@ -27,27 +33,31 @@ import { ReplyReader } from './reply-reader.ts'
 
 type Words = readonly NodeRedisArgument[]
 
-/** The type of RESP that names come as. */
+/** The RESP type of names. */
 const blobString = 36
 
 /** What the connections of one protected client have in common. */
 export interface ClientState {
-  /** True while a load that failed goes to Redis the plain way. */
+  /** True while a failed load goes to Redis the normal way. */
   isBypassing: boolean
   /**
-   * True where node-redis keeps replies itself (`clientSideCache`). It is told of changes to what its own connection has
-   * read, so it must have read all that it keeps.
+   * True if node-redis caches replies itself (`clientSideCache`). It is notified of changes to what its own connection
+   * has read, so it must have read everything that it caches.
    */
   readonly hasOwnCache: boolean
+  /** How a cluster finds the connection of a key. */
+  readonly routes?: ClusterRoutes | undefined
 }
 
 /**
- * The hooks on one connection of node-redis. Every command enters its queue by `addCommand`, in the order in which Redis
- * gets them, so that is where the gate is asked what becomes of each.
+ * The hooks on one node-redis connection. Every command enters its queue through `addCommand`, in the order in which
+ * Redis gets them, so this is where the gate decides about each.
  */
 export class ConnectionHooks implements ConnectionFacts {
   readonly open = new OpenState()
   readonly isPinned = false
+  readonly owner = new CombineOwner()
+  #combining: Combining | undefined
   readonly #connection: NodeRedisConnection
   readonly #queue: NodeRedisQueue
   readonly #shield: Shield
@@ -59,16 +69,21 @@ export class ConnectionHooks implements ConnectionFacts {
   readonly #replies: ReplyReader
   readonly #request: ListRequest
   readonly #bareAdd: NodeRedisQueue['addCommand']
-  /** The database that the handshake of a new connection selects. */
+  /** The database selected by the handshake of a new connection. */
   #handshakeDatabase = 0
   #space: KeySpace | undefined
-  /** The command that the gate is asked about. */
+  /** The command that the gate is being asked about. */
   #words: Words = []
   #options: NodeRedisCommandOptions | undefined
-  /** What the last load that a command asked for will give it. */
+  /** Called when the connection is back or gone for good, and whenever others may have taken its place. */
+  readonly #untilSettled: (() => void)[] = []
+  /** The result that the last load requested by a command, or the sum that it is part of, will give it. */
   #loading: Promise<unknown> | undefined
 
-  /** `isAlone`: the application's own client, which may SELECT, and no connection of a cluster or sentinel. */
+  /**
+   * `isAlone`: the application's own client or one of its pool, which may SELECT, and not a connection of a cluster or
+   * sentinel.
+   */
   constructor(
     connection: NodeRedisConnection,
     shield: Shield,
@@ -83,7 +98,12 @@ export class ConnectionHooks implements ConnectionFacts {
     this.#membership = membership
     this.#state = state
     this.#replies = new ReplyReader(connection)
-    this.#request = new ListRequest(membership.cluster, this, () => this.#whenLoaded())
+    this.#request = new ListRequest(
+      membership.cluster,
+      this,
+      () => this.#whenLoaded(),
+      (command) => this.#partOf(command),
+    )
     this.#bareAdd = this.#queue.addCommand
     const { database = 0 } = connection.options ?? {}
     this.#handshakeDatabase = database
@@ -92,7 +112,7 @@ export class ConnectionHooks implements ConnectionFacts {
     else this.#enter(database)
   }
 
-  /** Puts the hook in place; the returned function takes it away again. */
+  /** Installs the hook; the returned function removes it. */
   install(): () => void {
     const queue = this.#queue
     const connection = this.#connection
@@ -103,17 +123,24 @@ export class ConnectionHooks implements ConnectionFacts {
     }
     const onLost = () => {
       this.open.reset()
+      this.#combining = undefined
       this.#handshakeDatabase = 0
+      if (this.#untilSettled.length > 0) void this.#state.routes?.refresh().then(() => this.#settled())
     }
-    const onReady = () => this.#enter(this.#handshakeDatabase)
+    const onReady = () => {
+      this.#enter(this.#handshakeDatabase)
+      this.#settled()
+    }
     queue.addCommand = addCommand
     const stops = [listen(connection, 'reconnecting', onLost), listen(connection, 'ready', onReady)]
     return () => {
+      this.owner.waiting?.flush()
       this.#isEnded = true
-      // Somebody may have wrapped ours since: theirs stays, and ours passes everything through.
+      // Someone may have wrapped ours since: leave theirs, and let ours pass everything through.
       if (queue.addCommand === addCommand) delete (queue as Partial<NodeRedisQueue>).addCommand
       for (const stop of stops) stop()
       this.open.reset()
+      this.#settled()
     }
   }
 
@@ -131,12 +158,18 @@ export class ConnectionHooks implements ConnectionFacts {
     return this.#cluster.now()
   }
 
+  combining(): Combining {
+    const { sendPlainly } = this
+    this.#combining ??= new Combining(new NodeRedisWay(sendPlainly, this.#replies), () => this.now())
+    return this.#combining
+  }
+
   select(database: number): void {
     if (this.#request.isHandshake) this.#handshakeDatabase = database
     else this.#enter(database)
   }
 
-  /** Does with a command what the gate says; `send` is for one that goes to Redis. */
+  /** Carries out the gate's verdict on a command; `send` is for one that goes to Redis. */
   #ask(
     args: Words,
     options: NodeRedisCommandOptions | undefined,
@@ -160,19 +193,24 @@ export class ConnectionHooks implements ConnectionFacts {
       case 'refuse':
         return Promise.reject(verdict.error)
       case 'loading':
+      case 'combined':
         return this.#loading!
       case 'hold': {
-        const goOn = (became: LimitTurn) => this.#ask(args, options, this.sendPlainly, became)
+        const { row } = this.#request
+        const key = args[row.firstKey]
+        const sendHeld: NodeRedisQueue['addCommand'] = (held, heldOptions) =>
+          this.#sendHeld(held, heldOptions, key, row.access === 'read')
+        const goOn = (became: LimitTurn) => this.#ask(args, options, sendHeld, became)
         return verdict.until.then(
           () => goOn('paid'),
-          // One that was aborted fails as every aborted command of the library does.
+          // An aborted command fails like any aborted command of the library.
           (error) => (options?.abortSignal?.aborted ? this.sendPlainly(args, options) : goOn(error)),
         )
       }
     }
   }
 
-  /** The reply without the names that are ours. They are asked for as bytes, which text may not show. */
+  /** The reply without our names. They are requested as bytes, which text might not preserve. */
   async #visible(
     args: Words,
     options: NodeRedisCommandOptions | undefined,
@@ -187,16 +225,21 @@ export class ConnectionHooks implements ConnectionFacts {
 
   #verdict(args: Words, options: NodeRedisCommandOptions | undefined, turn: LimitTurn | undefined): Verdict {
     const request = this.#request
-    this.#words = args
-    this.#options = options
     try {
       const row = commandOfArgs(request.args.set(args))
-      if (row === undefined) return pass
+      if (row === undefined) {
+        // Nobody knows what it does: it must not overtake what waits.
+        this.owner.waiting?.flush()
+        return pass
+      }
+      this.open.beforeChange(row)
+      this.#words = args
+      this.#options = options
       request.set(row, args)
       request.turn = turn
       request.canWait = options?.chainId === undefined
       request.signal = options?.abortSignal
-      // A command that may be aborted is node-redis' own to answer.
+      // A command that may be aborted is left to node-redis.
       request.isAnswerable = request.signal === undefined
       request.isHandshake = options?.asap === true
       return this.#cluster.gate.ask(request, this)
@@ -206,12 +249,35 @@ export class ConnectionHooks implements ConnectionFacts {
   }
 
   /** Sends a command as the bare client would, hot or not. */
-  readonly sendPlainly: NodeRedisQueue['addCommand'] = (args, options) => {
-    const sendCommand = this.#connection.sendCommand as (...words: unknown[]) => Promise<unknown>
-    return plainly(this.#state, () => sendCommand.call(this.#connection, args, options))
+  readonly sendPlainly: NodeRedisQueue['addCommand'] = (args, options) =>
+    sendPlainlyOn(this.#connection, this.#state, args, options)
+
+  /**
+   * Sends a command that had to wait. A failover may have closed its connection since, or be about to, and whatever is
+   * in its queue then fails; without us it would have been sent in time.
+   */
+  async #sendHeld(
+    args: Words,
+    options: NodeRedisCommandOptions | undefined,
+    key: NodeRedisArgument | undefined,
+    isReadonly: boolean,
+  ): Promise<unknown> {
+    const { routes } = this.#state
+    const connection = this.#connection
+    while (routes !== undefined && key !== undefined && connection.isReady !== true) {
+      const found = await routes.find(key, isReadonly)
+      if (found !== connection) return sendPlainlyOn(found, this.#state, args, options)
+      if (!connection.isOpen || this.#isEnded) break
+      await new Promise<void>((resolve) => this.#untilSettled.push(resolve))
+    }
+    return this.sendPlainly(args, options)
   }
 
-  #whenLoaded(): LoadedHandler {
+  #settled(): void {
+    for (const goOn of this.#untilSettled.splice(0)) goOn()
+  }
+
+  #whenLoaded(): LoadedReader {
     const args = this.#words
     const options = this.#options
     const { name } = this.#request.row
@@ -219,7 +285,27 @@ export class ConnectionHooks implements ConnectionFacts {
     this.#loading = new Promise((resolve) => {
       settle = resolve
     })
-    return (reply) => settle(reply === undefined ? this.sendPlainly(args, options) : this.#give(name, reply, options))
+    return (reply, answered) => {
+      if (reply !== undefined) {
+        settle(this.#give(name, reply, options))
+        return
+      }
+      const sent = this.sendPlainly(args, options)
+      sent.then(answered, answered)
+      settle(sent)
+    }
+  }
+
+  #partOf(command: CounterCommand): CombinePart {
+    const args = this.#words
+    const options = this.#options
+    const { name } = this.#request.row
+    const { part, answered } = nodeRedisPart(command, this.owner, this.#replies, {
+      send: () => this.sendPlainly(args, options),
+      read: (bytes) => this.#replies.read(name, bytes, options?.typeMapping),
+    })
+    this.#loading = answered
+    return part
   }
 
   #give(name: string, reply: CachedReply, options: NodeRedisCommandOptions | undefined): unknown {
@@ -231,10 +317,10 @@ export class ConnectionHooks implements ConnectionFacts {
     this.#space = Number.isSafeInteger(database) ? this.#membership.space(identity, database) : undefined
   }
 
-  /** A connection that stands already may have selected another database, and only the server knows which. */
+  /** An existing connection may have selected another database, and only the server knows which. */
   async #askDatabase(configured: number): Promise<void> {
     const reply = await this.sendPlainly(['CLIENT', 'INFO'], {}).catch(() => '')
-    // A SELECT meanwhile is newer than this answer.
+    // A SELECT in the meantime is newer than this answer.
     if (this.#space === undefined) this.#enter(Number(/ db=(\d+)/.exec(String(reply))?.[1] ?? configured))
   }
 }
@@ -245,12 +331,17 @@ function asText(reply: unknown): unknown {
   return reply instanceof Buffer ? reply.toString() : reply
 }
 
-/** Calls what sends commands that go to Redis, hot or not. */
-function plainly<Value>(state: ClientState, send: () => Value): Value {
+/** Sends a command that goes to Redis, hot or not. */
+function sendPlainlyOn(
+  connection: NodeRedisConnection,
+  state: ClientState,
+  args: Words,
+  options: NodeRedisCommandOptions | undefined,
+): Promise<unknown> {
   const before = state.isBypassing
   state.isBypassing = true
   try {
-    return send()
+    return (connection.sendCommand as (...words: unknown[]) => Promise<unknown>).call(connection, args, options)
   } finally {
     state.isBypassing = before
   }

@@ -1,20 +1,26 @@
 import {
+  type ClusterRoutes,
   isNodeRedisCluster,
-  isNodeRedisSentinel,
+  isNodeRedisConnection,
+  isNodeRedisPool,
   type NodeRedisClient,
   type NodeRedisCluster,
   type NodeRedisConnection,
   type NodeRedisLease,
+  type NodeRedisPool,
   type NodeRedisSentinel,
   type NodeRedisSlots,
 } from './node-redis-client.ts'
 
+type Run = (client: NodeRedisConnection) => unknown
+
 /**
- * Finds the connections of a client, also those that a cluster or sentinel makes later, each before its first command.
+ * Finds the connections of a client, including those that a cluster, sentinel or pool creates later, each before its
+ * first command.
  *
- * A cluster or sentinel client looks for a connection before it sends, so a write that was called first may not have
- * reached its connection when a read is called. `unsentWrites` counts such writes: while there are any, no read may be
- * answered before it has come to a connection too, where it is behind them.
+ * Such a client looks for a connection before it sends, so a write that was called first may not have reached its
+ * connection when a read is called. `unsentWrites` counts such writes: while there are any, no read may be answered
+ * before it has reached a connection too, where it is behind them.
  */
 export class Connections {
   unsentWrites = 0
@@ -25,12 +31,26 @@ export class Connections {
     this.#adopt = (connection) => adopt(connection._self as NodeRedisConnection)
   }
 
-  /** Follows a client; the returned function ends this. */
+  /** Follows a client; the returned function stops that. */
   follow(client: NodeRedisClient): () => void {
     if (isNodeRedisCluster(client)) return this.#followCluster(client)
-    if (isNodeRedisSentinel(client)) return this.#followSentinel(client)
+    if (isNodeRedisPool(client)) return this.#followPool(client)
+    if (!isNodeRedisConnection(client)) return this.#followSentinel(client)
     this.#adopt(client)
     return () => {}
+  }
+
+  /** The routes of a cluster; undefined for any other client. */
+  routesOf(client: NodeRedisClient): ClusterRoutes | undefined {
+    if (!isNodeRedisCluster(client)) return undefined
+    return {
+      find: async (key, isReadonly) => {
+        const found = (await client._slots.getClientAndSlotNumber(key, isReadonly)) as { client: NodeRedisConnection }
+        this.#adopt(found.client)
+        return found.client._self as NodeRedisConnection
+      },
+      refresh: () => rediscover(client),
+    }
   }
 
   #followCluster(cluster: NodeRedisCluster): () => void {
@@ -76,42 +96,67 @@ export class Connections {
     })
   }
 
+  /** What a pool executes may write, whatever it is; most of it is sent at once. */
+  #followPool(pool: NodeRedisPool): () => void {
+    const self = pool._self as NodeRedisPool
+    const { execute } = self
+    const connections = this
+    return override(self, {
+      execute(this: NodeRedisPool, run) {
+        return connections.#watchSent(true, run, (watched) => execute.call(this, watched))
+      },
+    })
+  }
+
   #executeOf(owner: Pick<NodeRedisLease, '_execute'>): NodeRedisLease['_execute'] {
     const { _execute: execute } = owner
     const connections = this
     return function (this: typeof owner, isReadonly, run) {
-      let isUnsent = isReadonly !== true
-      const sent = () => {
-        if (isUnsent) connections.unsentWrites--
-        isUnsent = false
-      }
-      if (isUnsent) connections.unsentWrites++
-      const done = execute.call(this, isReadonly, (client) => {
-        connections.#adopt(client)
-        try {
-          return run(client)
-        } finally {
-          sent()
-        }
-      })
-      done.then(sent, sent)
-      return done
+      const mayWrite = isReadonly !== true
+      return connections.#watchSent(mayWrite, run, (watched) => execute.call(this, isReadonly, watched))
     }
+  }
+
+  /** Starts what waits for a connection; it counts as unsent until it has run there, or never will. */
+  #watchSent(mayWrite: boolean, run: Run, start: (run: Run) => Promise<unknown>): Promise<unknown> {
+    let isUnsent = mayWrite
+    const sent = () => {
+      if (isUnsent) this.unsentWrites--
+      isUnsent = false
+    }
+    if (isUnsent) this.unsentWrites++
+    const done = start((client) => {
+      this.#adopt(client)
+      try {
+        return run(client)
+      } finally {
+        sent()
+      }
+    })
+    done.then(sent, sent)
+    return done
   }
 
   #countUntilSent<Found>(found: Promise<Found>): Promise<Found> {
     this.unsentWrites++
-    // The caller's own reaction comes behind ours and sends; the microtask comes behind both.
+    // The caller's own reaction comes after ours and sends; the microtask comes after both.
     const sent = () => queueMicrotask(() => this.unsentWrites--)
     found.then(sent, sent)
     return found
   }
 }
 
+/** Makes a cluster ask one of its nodes, preferably one that answers, for the slots. */
+export async function rediscover({ masters, _slots: slots }: NodeRedisCluster): Promise<void> {
+  const known = masters.filter(({ client }) => client !== undefined)
+  const { client } = known.find((node) => node.client?.isReady === true) ?? known[0] ?? {}
+  if (client !== undefined) await slots.rediscover(client).catch(() => {})
+}
+
 /**
- * Listens to an event; the returned function ends this. node-redis hands out objects that are derived from one another:
- * they have the same listeners, but each counts only those that were added by it, and the one whose count comes down to
- * nothing drops them all. What was dropped beside ours is put back.
+ * Listens to an event; the returned function stops that. node-redis returns objects that are derived from one another:
+ * they have the same listeners, but each counts only those added through it, and the one whose count drops to zero
+ * drops them all. What was dropped along with ours is restored.
  */
 export function listen(
   emitter: Pick<NodeRedisConnection, 'on' | 'off' | 'eventNames' | 'rawListeners'>,
@@ -129,7 +174,7 @@ export function listen(
   }
 }
 
-/** Puts own properties over an object's methods; the returned function takes those away that are still ours. */
+/** Overrides an object's methods with own properties; the returned function removes those that are still ours. */
 export function override<Owner extends object>(owner: Owner, own: Partial<Owner>): () => void {
   Object.assign(owner, own)
   return () => {

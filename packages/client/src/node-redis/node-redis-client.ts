@@ -48,7 +48,7 @@ export interface NodeRedisBase {
   readonly _keyPrefix?: unknown
   readonly isOpen: boolean
   readonly isReady?: boolean
-  /** Where node-redis keeps replies itself. */
+  /** Set if node-redis caches replies itself. */
   readonly clientSideCache?: object | undefined
   readonly commandOptions?: NodeRedisCommandOptions
   readonly _commandOptions?: NodeRedisCommandOptions
@@ -67,6 +67,13 @@ export interface NodeRedisConnection extends NodeRedisBase {
   _getQueue(): NodeRedisQueue
 }
 
+/** How a cluster finds the connection of a key, whichever node has it at that moment. */
+export interface ClusterRoutes {
+  find(key: NodeRedisArgument, isReadonly: boolean): Promise<NodeRedisConnection>
+  /** Asks a node that answers who has which slots. */
+  refresh(): Promise<void>
+}
+
 /** A node of a cluster; its client is made when it is first needed. */
 export interface NodeRedisNode {
   readonly address: string
@@ -77,7 +84,7 @@ export interface NodeRedisNode {
 export interface NodeRedisSlots {
   nodeClient(node: NodeRedisNode): NodeRedisConnection | Promise<NodeRedisConnection>
   getClientAndSlotNumber(key: unknown, isReadonly: boolean | undefined): Promise<unknown>
-  /** Only version 6 has it: commands whose keys are spread over nodes take it. */
+  /** Since version 6: takes commands whose keys are spread over nodes. */
   getClientForKey?(key: unknown, isReadonly: boolean | undefined): unknown
   rediscover(startWith: NodeRedisConnection): Promise<unknown>
 }
@@ -96,7 +103,7 @@ export interface NodeRedisCluster extends NodeRedisBase {
 
 type Execute = (isReadonly: boolean | undefined, run: (client: NodeRedisConnection) => unknown) => Promise<unknown>
 
-/** A client that a sentinel lends out, with a connection of its own. */
+/** A client lent out by a sentinel, with its own connection. */
 export interface NodeRedisLease {
   readonly _self: NodeRedisLease
   _execute: Execute
@@ -109,13 +116,31 @@ export interface NodeRedisSentinel extends NodeRedisBase {
   getMasterNode(): { readonly host: string; readonly port: number } | undefined
 }
 
-export type NodeRedisClient = NodeRedisConnection | NodeRedisCluster | NodeRedisSentinel
+/** Connections used in turn; each command, or callback of `execute`, has one to itself. */
+export interface NodeRedisPool extends NodeRedisBase {
+  readonly isClosing: boolean
+  readonly totalClients: number
+  /** Names the pool by its options for the server: `host:port/database-hash`. */
+  readonly identity?: { readonly id: string }
+  execute(run: (client: NodeRedisConnection) => unknown): Promise<unknown>
+}
 
-/** Whether this is a node-redis client (version 5.12 or later, or 6), cluster or sentinel that the hooks know. */
+export type NodeRedisClient = NodeRedisConnection | NodeRedisCluster | NodeRedisSentinel | NodeRedisPool
+
+/** Whether this is a node-redis client (version 5.12 or later, or 6), cluster, sentinel or pool that the hooks know. */
 export function isNodeRedis(client: object): client is NodeRedisClient {
   const shape = client as Partial<NodeRedisConnection & NodeRedisCluster & NodeRedisSentinel>
   if (typeof shape.sendCommand !== 'function' || typeof shape._self !== 'object') return false
-  return typeof shape._getQueue === 'function' || isNodeRedisCluster(client) || isNodeRedisSentinel(client)
+  return isNodeRedisConnection(client) || hasManyConnections(client)
+}
+
+/** Whether a client is a single connection, with its own options and state. */
+export function isNodeRedisConnection(client: object): client is NodeRedisConnection {
+  return typeof (client as Partial<NodeRedisConnection>)._getQueue === 'function'
+}
+
+function hasManyConnections(client: object): boolean {
+  return isNodeRedisCluster(client) || isNodeRedisSentinel(client) || isNodeRedisPool(client)
 }
 
 export function isNodeRedisCluster(client: object): client is NodeRedisCluster {
@@ -126,4 +151,9 @@ export function isNodeRedisCluster(client: object): client is NodeRedisCluster {
 export function isNodeRedisSentinel(client: object): client is NodeRedisSentinel {
   const shape = client as Partial<NodeRedisSentinel>
   return typeof shape.getMasterNode === 'function' && typeof shape._execute === 'function'
+}
+
+export function isNodeRedisPool(client: object): client is NodeRedisPool {
+  const shape = client as Partial<NodeRedisPool>
+  return typeof shape.execute === 'function' && typeof shape.totalClients === 'number'
 }

@@ -18,21 +18,23 @@ import { type ClientState, ConnectionHooks } from './connection-hooks.ts'
 import { Connections, listen, override } from './connections.ts'
 import {
   isNodeRedisCluster,
+  isNodeRedisConnection,
+  isNodeRedisPool,
   isNodeRedisSentinel,
   type NodeRedisBase,
   type NodeRedisClient,
   type NodeRedisConnection,
 } from './node-redis-client.ts'
 
-/** The promise of a GET's text, kept with the reply: every hit hands out the same one. */
+/** The promise of a GET's text, kept with the reply: every hit returns the same one. */
 const textPromiseForm = nextReplyForm()
 const getId = 'GET'
 const blobString = 36
 const commandChannel = tracingChannel('node-redis:command')
 
 /**
- * The hooks on one node-redis client, cluster or sentinel. Every command passes the queue of a connection (see
- * `ConnectionHooks`); GET, the read of nearly every hot key, is answered in the method already, before node-redis has
+ * The hooks on one node-redis client, cluster, sentinel or pool. Every command passes through a connection's queue (see
+ * `ConnectionHooks`); GET, the read of nearly every hot key, is already answered in the method, before node-redis has
  * parsed its arguments and looked for a connection (`bench/cache.ts` has the figure).
  */
 export class NodeRedisHooks {
@@ -43,13 +45,13 @@ export class NodeRedisHooks {
   readonly #state: ClientState
   readonly #connections: Connections
   readonly #hooked = new Map<NodeRedisConnection, { readonly hooks: ConnectionHooks; readonly uninstall: () => void }>()
-  /** What is true of a cluster or sentinel before a command has found its connection. */
+  /** The facts of a client with many connections before a command has found its own. */
   readonly #facts: ConnectionFacts
   readonly #onConnection: (connection: NodeRedisConnection) => void
-  /** Of a client that is one connection. */
+  /** Set for a client that is a single connection. */
   #only: ConnectionHooks | undefined
 
-  /** `onConnection` learns of every connection that a command took. */
+  /** `onConnection` is called with every connection that a command used. */
   constructor(
     client: NodeRedisClient,
     shield: Shield,
@@ -61,12 +63,16 @@ export class NodeRedisHooks {
     this.#cluster = membership.cluster
     this.#membership = membership
     this.#onConnection = onConnection
-    this.#state = { isBypassing: false, hasOwnCache: client.clientSideCache !== undefined }
     this.#connections = new Connections((connection) => this.#adopt(connection))
+    this.#state = {
+      isBypassing: false,
+      hasOwnCache: client.clientSideCache !== undefined,
+      routes: this.#connections.routesOf(client),
+    }
     this.#facts = this.#makeFacts()
   }
 
-  /** Puts the hooks in place; the returned function takes them away again. */
+  /** Installs the hooks; the returned function removes them. */
   install(): () => void {
     const unfollow = this.#connections.follow(this.#client)
     const self = this.#client._self as NodeRedisBase & { GET: NodeRedisBase['get'] }
@@ -74,7 +80,7 @@ export class NodeRedisHooks {
     const bare = self.get
     let isEnded = false
     const get: NodeRedisBase['get'] = function (...args) {
-      // Somebody may have wrapped it, and go on calling it when it is no longer wanted.
+      // Someone may have wrapped it, and still call it after it has been removed.
       return (isEnded ? undefined : hooks.#get(this, args)) ?? bare.apply(this, args)
     }
     // While nothing is hot the methods are node-redis' own.
@@ -84,7 +90,7 @@ export class NodeRedisHooks {
       const isHot = this.#cluster.hasHotKeys && isOwnMethod(self, 'get') && isOwnMethod(self, 'GET')
       uninstallGet = isHot ? override(self, { get, GET: get }) : () => {}
     }
-    const stopListening = onHotKeys(this.#cluster, setMethods)
+    const stopListening = onHotKeys(this.#cluster, self, setMethods)
     setMethods()
     return () => {
       isEnded = true
@@ -96,7 +102,7 @@ export class NodeRedisHooks {
     }
   }
 
-  /** The value of a hot string key if memory has it at this moment; undefined asks for a normal read. */
+  /** The value of a hot string key if it is currently in memory; undefined means that a normal read is needed. */
   peek(key: string): string | null | undefined {
     const hot = this.#hotKey(key)
     if (hot === undefined) return undefined
@@ -109,9 +115,10 @@ export class NodeRedisHooks {
   #adopt(connection: NodeRedisConnection): void {
     if (this.#hooked.has(connection)) return
     const isAlone = !isNodeRedisCluster(this.#client) && !isNodeRedisSentinel(this.#client)
+    const isOnly = isNodeRedisConnection(this.#client)
     const hooks = new ConnectionHooks(connection, this.#shield, this.#membership, this.#state, isAlone)
     const uninstalls = [hooks.install()]
-    if (isAlone) this.#only = hooks
+    if (isOnly) this.#only = hooks
     else uninstalls.push(listen(connection, 'end', () => this.#forget(connection)))
     const uninstall = () => {
       for (const end of uninstalls) end()
@@ -120,15 +127,15 @@ export class NodeRedisHooks {
     this.#onConnection(connection)
   }
 
-  /** A connection of a cluster or sentinel has ended for good. */
+  /** A connection of a client with many is gone for good. */
   #forget(connection: NodeRedisConnection): void {
     this.#hooked.get(connection)?.uninstall()
     this.#hooked.delete(connection)
   }
 
-  /** A GET's answer where memory has it; what else there is to do with it is the send path's. */
+  /** A GET's answer if it is in memory; anything else is left to the send path. */
   #get(caller: NodeRedisBase, args: readonly unknown[]): Promise<unknown> | undefined {
-    // Who traces commands wants to see each one.
+    // A tracer wants to see every command.
     if (commandChannel.hasSubscribers) return undefined
     const hot = args.length === 1 ? this.#hotKey(args[0]) : undefined
     if (hot === undefined) return undefined
@@ -146,7 +153,7 @@ export class NodeRedisHooks {
     return (reply.forms[textPromiseForm] ??= Promise.resolve(replyText(reply))) as Promise<unknown>
   }
 
-  /** The hot key that a method was given, where reads of it may be answered here. */
+  /** The hot key that a method was called with, if reads of it may be answered here. */
   #hotKey(key: unknown): HotKey | undefined {
     const cluster = this.#cluster
     if (!cluster.isActive || typeof key !== 'string') return undefined
@@ -159,13 +166,16 @@ export class NodeRedisHooks {
 
   #makeFacts(): ConnectionFacts {
     const hooks = this
+    const client = this.#client
+    const isPool = isNodeRedisPool(client)
     return {
       get space() {
         return hooks.#sharedSpace()
       },
       get isReady() {
         const { isBypassing, hasOwnCache } = hooks.#state
-        return hooks.#client.isOpen && hooks.#connections.unsentWrites === 0 && !isBypassing && !hasOwnCache
+        const isOpen = client.isOpen && !(isPool && client.isClosing)
+        return isOpen && hooks.#connections.unsentWrites === 0 && !isBypassing && !hasOwnCache
       },
       isPinned: false,
       open: new OpenState(),
@@ -174,7 +184,7 @@ export class NodeRedisHooks {
     }
   }
 
-  /** The key space of a cluster or sentinel: its connections all have the same. */
+  /** The key space of a client with many connections, which all share it. */
   #sharedSpace(): KeySpace | undefined {
     for (const { hooks } of this.#hooked.values()) return hooks.space
     return undefined

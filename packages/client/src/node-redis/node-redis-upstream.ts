@@ -3,21 +3,25 @@ import { type SocketPlace, socketPipe } from '@firebreak/core/node'
 import type { OpenPipe } from '@firebreak/core/resp'
 import type { Credentials, Upstream } from '@firebreak/shield'
 import type { ClientIdentity } from '../clients/client-identity.ts'
+import { rediscover } from './connections.ts'
 import {
   isNodeRedisCluster,
+  isNodeRedisConnection,
+  isNodeRedisPool,
   isNodeRedisSentinel,
   type NodeRedisClient,
   type NodeRedisClientOptions,
   type NodeRedisCluster,
   type NodeRedisConnection,
+  type NodeRedisPool,
   type NodeRedisSocketOptions,
 } from './node-redis-client.ts'
 
-/** Where the keys of a node-redis client live, and plain connections to there for the shield. */
+/** Where the keys of a node-redis client live, and plain connections to them for the shield. */
 export class NodeRedisUpstream implements Upstream {
   readonly isCluster: boolean
   readonly #client: NodeRedisClient
-  /** A sentinel tells how it reaches its servers only by the connections that it made. */
+  /** Only the connections of a sentinel or pool show how it reaches its servers. */
   #nodeOptions: NodeRedisClientOptions | undefined
   #provided: Credentials = {}
 
@@ -27,7 +31,7 @@ export class NodeRedisUpstream implements Upstream {
     this.#askProvider()
   }
 
-  /** A connection of the client was seen. */
+  /** Called for each connection of the client. */
   saw({ options }: NodeRedisConnection): void {
     this.#nodeOptions ??= options
     this.#askProvider()
@@ -40,8 +44,8 @@ export class NodeRedisUpstream implements Upstream {
       const node = this.#nodeOptions === undefined ? undefined : client.getMasterNode()
       return node && `${node.host}:${node.port}`
     }
-    const { path, host = 'localhost', port = 6379 } = client.options?.socket ?? {}
-    return path ?? `${host}:${port}`
+    const options = isNodeRedisPool(client) ? this.#nodeOptions : (client.options ?? {})
+    return options && addressOfSocket(options.socket)
   }
 
   connect(node: string): OpenPipe {
@@ -62,16 +66,13 @@ export class NodeRedisUpstream implements Upstream {
   }
 
   refresh(): void {
-    const client = this.#client
-    if (!isNodeRedisCluster(client)) return
-    const known = client.masters.find((node) => node.client !== undefined)?.client
-    if (known !== undefined) client._slots.rediscover(known).catch(() => {})
+    if (isNodeRedisCluster(this.#client)) void rediscover(this.#client)
   }
 
   #options(): NodeRedisClientOptions {
     const client = this.#client
     if (isNodeRedisCluster(client)) return this.#nodeOptions ?? client._options.defaults ?? {}
-    return (isNodeRedisSentinel(client) ? this.#nodeOptions : client.options) ?? {}
+    return (isNodeRedisConnection(client) ? client.options : this.#nodeOptions) ?? {}
   }
 
   #placeOf(node: string, { path, family }: NodeRedisSocketOptions): SocketPlace {
@@ -80,7 +81,7 @@ export class NodeRedisUpstream implements Upstream {
     return { ...address, ...(family && { family }) }
   }
 
-  /** Asks for the credentials that a provider has, for when a connection needs them. */
+  /** Fetches the provider's credentials, so that they are ready when a connection needs them. */
   #askProvider(): void {
     this.#options()
       .credentialsProvider?.credentials?.()
@@ -93,29 +94,41 @@ export class NodeRedisUpstream implements Upstream {
   }
 }
 
-/** As whom a connection reads; `isAlone`: it belongs to no cluster or sentinel. */
+/** The identity that a connection reads as; `isAlone`: it belongs to no cluster or sentinel. */
 export function nodeRedisIdentity({ options = {} }: NodeRedisConnection, isAlone: boolean): ClientIdentity {
   const { username, password, credentialsProvider, socket = {} } = options
-  const place = isAlone ? (socket.path ?? `${socket.host ?? 'localhost'}:${socket.port ?? 6379}`) : ''
-  // node-redis makes a provider of every name and password.
+  const place = isAlone ? addressOfSocket(socket) : ''
+  // node-redis turns every name and password into a provider.
   return { place, username, password, provider: username || password ? undefined : credentialsProvider }
 }
 
-/** A name for the Redis behind a client, the same in every process that is configured alike. */
+/** A name for the Redis behind a client, the same in every process with the same configuration. */
 export function nodeRedisClusterId(client: NodeRedisClient): string {
   if (isNodeRedisSentinel(client)) return 'sentinel'
-  if (!isNodeRedisCluster(client)) {
-    const { path, host = 'localhost', port = 6379 } = client.options?.socket ?? {}
-    return path ?? `${host}:${port}`
-  }
+  if (isNodeRedisPool(client)) return poolClusterId(client)
+  if (!isNodeRedisCluster(client)) return addressOfSocket(client.options?.socket)
   const roots = (client._options.rootNodes ?? []).map(({ url, socket }) => {
     if (url !== undefined) return url.replace(/^rediss?:\/\//, '').replace(/^.*@/, '')
-    return `${socket?.host ?? 'localhost'}:${socket?.port ?? 6379}`
+    return addressOfSocket(socket)
   })
   return roots.sort()[0] ?? 'cluster'
 }
 
-/** Where a node of a cluster is for this client, which may see it by another address than the cluster itself. */
+/** A pool has no options to look at, but is named after them; one that was given a URL, or nothing at all, is not. */
+function poolClusterId({ identity }: NodeRedisPool): string {
+  const [, host, port] = /^(.+):(\d+|unknown)\//.exec(identity?.id ?? '') ?? []
+  if (host === undefined || (host === 'unknown' && port === 'unknown')) return 'pool'
+  return addressOfSocket({
+    ...(host !== 'unknown' && { host }),
+    ...(port !== 'unknown' && { port: Number(port) }),
+  })
+}
+
+function addressOfSocket({ path, host = 'localhost', port = 6379 }: NodeRedisSocketOptions = {}): string {
+  return path ?? `${host}:${port}`
+}
+
+/** A cluster node's address as this client sees it, which may differ from the cluster's own. */
 function mappedAddress(client: NodeRedisCluster, node: string): { host: string; port: number } {
   const { nodeAddressMap: map } = client._options
   const mapped: unknown = typeof map === 'function' ? map(node) : (map as Record<string, unknown> | undefined)?.[node]

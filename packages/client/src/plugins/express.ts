@@ -1,7 +1,7 @@
 import { type FirebreakHandle, openFirebreak, type PluginOptions } from './firebreak-handle.ts'
 
 declare global {
-  // Express' own way to let a middleware say what it puts on a request.
+  // Express' own way for a middleware to declare what it adds to a request.
   namespace Express {
     interface Request {
       firebreak: FirebreakHandle
@@ -9,7 +9,7 @@ declare global {
   }
 }
 
-/** A middleware with the handle on it, to close it at the end. */
+/** A middleware with the handle attached, to close it at the end. */
 export interface FirebreakMiddleware {
   (request: object, response: object, next: () => void): void
   readonly firebreak: FirebreakHandle

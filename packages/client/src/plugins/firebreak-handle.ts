@@ -10,9 +10,9 @@ export interface PluginOptions extends ProtectOptions {
   readonly client: RedisClient & object
 }
 
-/** What plug-ins hand to the application. */
+/** What plug-ins provide to the application. */
 export interface FirebreakHandle {
-  /** The protected client; the same object that was given. */
+  /** The protected client, the same object that was passed in. */
   readonly client: RedisClient & object
   peek(key: string): string | null | undefined
   getOrLoad(key: string, loader: Loader, options: GetOrLoadOptions): Promise<string | null>

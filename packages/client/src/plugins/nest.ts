@@ -12,7 +12,7 @@ export interface FirebreakAsyncOptions {
   readonly useFactory: Factory
 }
 
-/** A dynamic module as Nest takes it; written out, so that Nest need not be installed to import this file. */
+/** A dynamic module as Nest takes it, written out so that this file can be imported without Nest. */
 export interface FirebreakDynamicModule {
   module: typeof FirebreakModule
   global: true
@@ -44,7 +44,7 @@ export class FirebreakModule {
   }
 }
 
-/** Nest calls `onModuleDestroy` of every provider that has it. */
+/** Nest calls `onModuleDestroy` on every provider that has it. */
 function withShutdown(handle: FirebreakHandle): FirebreakHandle & { onModuleDestroy(): void } {
   return Object.assign(handle, { onModuleDestroy: () => handle.close() })
 }

@@ -1,10 +1,10 @@
-/** The text of a bulk string's reply, or null; undefined where it is neither. */
+/** The text of a bulk string reply, or null; undefined if it is neither. */
 export function textOfBulk(bytes: Uint8Array): string | null | undefined {
   const body = bulkBody(bytes)
   return body instanceof Uint8Array ? Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8') : body
 }
 
-/** A new Buffer of a bulk string's reply, or null; undefined where it is neither. */
+/** A new Buffer of a bulk string reply, or null; undefined if it is neither. */
 export function bufferOfBulk(bytes: Uint8Array): Buffer | null | undefined {
   const body = bulkBody(bytes)
   return body instanceof Uint8Array ? Buffer.from(body) : body

@@ -3,7 +3,7 @@ import { textOfBulk } from './bulk.ts'
 
 const textForm = nextReplyForm()
 
-/** The text of a kept bulk string, made once for all who read it; null for a key that does not exist. */
+/** The text of a cached bulk string, made once for all readers; null for a key that does not exist. */
 export function replyText(reply: CachedReply): string | null | undefined {
   const { forms } = reply
   const known = forms[textForm]

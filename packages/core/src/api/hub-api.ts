@@ -1,12 +1,14 @@
 import type { Rule } from '../rules/rule.ts'
 import type { Strategy } from '../strategy/strategy.ts'
 import type { WatcherStatus } from '../wire/frame.ts'
+import type { AlarmAcknowledgement, AlarmSilence, AlarmState } from './alert-api.ts'
 
 /**
- * The JSON that the hub's HTTP API and its live WebSocket speak; console and CLI are written against these types.
+ * The JSON of the hub's HTTP API and its live WebSocket; the console and CLI are written against these types.
  *
  *     GET    /v1/overview              Overview
- *     GET    /v1/keys?limit=&state=    { keys: KeyView[] }
+ *     GET    /v1/keys?limit=&offset=&sort=&state=&match=&cluster=&group=    { keys: KeyView[], total }
+ *     GET    /v1/key-groups?limit=&state=&match=&cluster=&group=    { groups: KeyGroupView[] }
  *     GET    /v1/keys/{cluster}/{key}  KeyDetail            (key as key text)
  *     PUT    /v1/keys/{cluster}/{key}/action  { action, limit?, forMs? } → { rule }
  *     DELETE /v1/keys/{cluster}/{key}/action
@@ -16,10 +18,11 @@ import type { WatcherStatus } from '../wire/frame.ts'
  *     DELETE /v1/rules/{id}
  *     POST   /v1/rules/{id}/dry-run    Rule (as users write it) → DryRunView
  *     GET    /v1/table                 { epoch, version, strategies: StrategyList }
- *     GET    /v1/history?since=&limit= { events: HistoryEvent[] }
- *     GET    /v1/audit?limit=          { entries: AuditEntry[] }
+ *     GET    /v1/history               HistoryView          (history-api.ts has all of /v1/history and /v1/reports)
+ *     GET    /v1/audit?limit=&skip=    { entries: AuditEntry[], head: AuditHead | null, kept }
  *     GET    /v1/slots                 { slots: SlotView[] }  the busiest slots
  *     GET    /v1/alarms                { alarms: AlarmView[] }
+ *     GET    /v1/hubs                  { hubs: HubView[] }  the hubs that share the store
  *     GET    /v1/watchers              { watchers: WatcherView[] }  sources of changes that the hub runs
  *     GET    /v1/staleness             { rules: RuleStalenessView[] }  what the canaries saw
  *     POST   /v1/switch                { isOff: boolean }
@@ -32,34 +35,34 @@ export interface Overview {
   readonly hubId: string
   readonly isOff: boolean
   readonly isSafe: boolean
-  /** One sentence: what is hot now and are we safe. */
+  /** One sentence: what is hot now, and are we safe? */
   readonly verdict: string
-  /** What the verdict comes to; missing from hubs of earlier versions. */
+  /** The verdict as a value; absent from hubs of earlier versions. */
   readonly safety?: Safety
-  /** All hot keys by what is done about them; missing from hubs of earlier versions. */
+  /** All hot keys by how they are handled; absent from hubs of earlier versions. */
   readonly hot?: Readonly<Record<KeyHandling, number>>
   readonly table: { readonly epoch: string; readonly version: number }
   readonly sensors: { readonly connected: number; readonly hosts: number; readonly services: number }
-  /** Accesses a second over the last second, by who answered. */
+  /** Accesses per second over the last second, by who answered. */
   readonly rate: TrafficPoint
-  /** The last two minutes, a point a second, oldest first. */
+  /** The last two minutes, one point per second, oldest first. */
   readonly traffic: readonly TrafficPoint[]
-  /** The hottest keys, hot ones first, then by rate; ties by key. */
+  /** The hottest keys: hot ones first, then by rate; ties by key. */
   readonly keys: readonly KeyView[]
   readonly alarms: readonly AlarmView[]
   readonly ingest: IngestView
 }
 
-/** `observed`: keys are hot that are only counted; `unknown`: nobody reports, so nothing can be said. */
+/** `observed`: some hot keys are only counted; `unknown`: no sensor is reporting, so we cannot tell. */
 export type Safety = 'safe' | 'observed' | 'unsafe' | 'off' | 'unknown'
 
 /**
- * What is done about a hot key: a strategy is carried out; it is only counted (`Observe`, or a rule in shadow mode); or
- * there is a strategy and no process that could carry it out.
+ * How a hot key is handled: a strategy is in place; it is only counted (`Observe`, or a rule in shadow mode); or it has
+ * a strategy, but no process can carry it out.
  */
 export type KeyHandling = 'handled' | 'observed' | 'unhandled'
 
-/** Accesses of one second. */
+/** The accesses of one second. */
 export interface TrafficPoint {
   /** Start of the second, hub time. */
   readonly at: number
@@ -67,9 +70,9 @@ export interface TrafficPoint {
   readonly redis: number
   /** Reads answered from local memory. */
   readonly local: number
-  /** Reads answered by copies. */
+  /** Reads answered from copies. */
   readonly copies: number
-  /** Refused by a limit. */
+  /** Requests refused by a limit. */
   readonly limited: number
   readonly writes: number
 }
@@ -82,35 +85,57 @@ export interface KeyView {
   /** Key text. */
   readonly key: string
   readonly state: HeatStateName
-  /** Accesses a second. */
+  /** Accesses per second. */
   readonly ratePerSecond: number
   readonly writesPerSecond: number
   readonly bytesPerSecond: number
-  /** Part of all accesses, 0 to 1. */
+  /** Fraction of all accesses, 0 to 1. */
   readonly share: number
-  /** Accesses a second over the last minute, oldest first. */
+  /** Accesses per second over the last minute, oldest first. */
   readonly sparkline: readonly number[]
-  /** The rate is at most this much too high or too low (sampling, sketches). */
+  /** The rate is off by at most this much (sampling, sketches). */
   readonly errorPerSecond: number
   readonly hosts: number
   readonly slot: number
   readonly ruleId: string | null
   readonly strategy: Strategy | null
-  /** Why, in words. */
+  /** Why, as a sentence. */
   readonly reason: string
   readonly since: number | null
   readonly effect: KeyEffectView | null
-  /** Null while it is not hot; missing from hubs of earlier versions. */
+  /** Null while it is not hot; absent from hubs of earlier versions. */
   readonly handling?: KeyHandling | null
+  /** Accesses per second over the last full second, ten and sixty seconds; absent from hubs of earlier versions. */
+  readonly rates?: { readonly second: number; readonly tenSeconds: number; readonly minute: number }
+  /** Its rank by accesses in the last second, from 1, and how many places it rose in ten seconds (negative: fell). */
+  readonly rank?: number
+  readonly rankMove?: number
+  /** Services that touch it, by name; absent from hubs of earlier versions. */
+  readonly services?: readonly string[]
+  /** The node that has its slot; empty if the cluster counts as one node. */
+  readonly node?: string
 }
 
-/** What the strategy brings, before and after. */
+/** The keys with one prefix, summed. */
+export interface KeyGroupView {
+  /** What comes before the first separator; `other` if there is none. */
+  readonly group: string
+  readonly keys: number
+  readonly hot: number
+  readonly ratePerSecond: number
+  readonly writesPerSecond: number
+  readonly share: number
+}
+
+/** The strategy's effect: before and after. */
 export interface KeyEffectView {
   readonly redisPerSecondBefore: number
   readonly redisPerSecondNow: number
   readonly localHitRate: number
   readonly bytesSaved: number
   readonly millisecondsSaved: number
+  /** Increments merged into another command, as reported by this hub's sensors. @default none */
+  readonly combinedPerSecond?: number
 }
 
 export interface KeyDetail extends KeyView {
@@ -127,17 +152,34 @@ export interface HostView {
   readonly lastSeenAt: number
   readonly clockOffsetMs: number
   readonly tableVersion: number
+  /** For how long it has not confirmed a newer table of its service; missing from hubs of earlier versions. */
+  readonly tableBehindMs?: number
   readonly ratePerSecond: number
   readonly droppedReports: number
   readonly watchers: readonly WatcherStatus[]
   readonly isOff: boolean
-  /** False where it reports over HTTP, has moved to another hub or has ended; missing from hubs of earlier versions. */
+  /** Fraction of its reads answered from its memory, as of its last status; null before the first read. */
+  readonly hitRate?: number | null
+  /** False if it reports over HTTP, has moved to another hub or has ended; absent from hubs of earlier versions. */
   readonly isConnected?: boolean
 }
 
 export interface HistoryEvent {
   readonly at: number
-  readonly kind: 'hot' | 'cooled' | 'extended' | 'strategy' | 'rollback' | 'claim' | 'shadow' | 'prewarm' | 'alarm'
+  readonly kind:
+    | 'hot'
+    | 'cooled'
+    | 'extended'
+    | 'strategy'
+    | 'rollback'
+    | 'claim'
+    | 'shadow'
+    | 'prewarm'
+    | 'alarm'
+    /** The table with the key was sent to this many sensors. */
+    | 'delivered'
+    /** A sensor reported the first read answered by a strategy. */
+    | 'handled'
   readonly redisClusterId: string
   readonly key: string
   readonly ruleId: string
@@ -150,6 +192,18 @@ export interface AuditEntry {
   readonly what: string
   readonly before: unknown
   readonly after: unknown
+  /** Its position in the chain of all entries, from 1; entries of versions without a chain have none. */
+  readonly seq?: number
+  /** The hash of the previous entry; empty for the first. */
+  readonly previous?: string
+  /** SHA-256 over the entry and `previous`. */
+  readonly hash?: string
+}
+
+/** The newest entry of the audit chain. */
+export interface AuditHead {
+  readonly seq: number
+  readonly hash: string
 }
 
 export interface SlotView {
@@ -165,6 +219,25 @@ export interface AlarmView {
   readonly cause: string
   readonly count: number
   readonly retry: string
+  /** This and the following fields are absent from hubs of earlier versions. */
+  readonly state?: AlarmState
+  readonly acknowledged?: AlarmAcknowledgement | null
+  readonly silence?: AlarmSilence | null
+  /** When it ended; null while it lasts. */
+  readonly endedAt?: number | null
+  /** The key that the alarm concerns, as key text, if any. */
+  readonly subject?: { readonly redisClusterId: string; readonly key: string }
+}
+
+/** One of the hubs that share a store. */
+export interface HubView {
+  readonly hubId: string
+  /** True for the hub that answers. */
+  readonly isThis: boolean
+  /** Processes that report to it. */
+  readonly processes: number
+  /** True where the hub that answers is cut off from the store and knows the others from before. */
+  readonly isAlone: boolean
 }
 
 /** A source of changes that the hub runs. */
@@ -173,21 +246,21 @@ export interface WatcherView {
   readonly kind: 'replica' | 'aof' | 'binlog'
   readonly redisClusterId: string
   readonly state: 'connecting' | 'live' | 'lagging' | 'failed' | 'closed'
-  /** Why it is in its state, where that needs a word. */
+  /** Explains the state where it needs explaining. */
   readonly detail: string
-  /** What it did and what went wrong, since start. */
+  /** What it did and what went wrong since it started. */
   readonly counts: Readonly<Record<string, number>>
 }
 
-/** How stale the cached values of a rule were seen to be. */
+/** How stale a rule's cached values were measured to be. */
 export interface RuleStalenessView {
   readonly ruleId: string
-  /** How often a canary looked, since start; the figures are of the last 2,000 times. */
+  /** How often a canary has checked since start; the figures cover the last 2,000 checks. */
   readonly observations: number
   readonly p50Ms: number
   readonly p99Ms: number
   readonly maxMs: number
-  /** What the rule allows; null: what its watcher promises. */
+  /** What the rule allows; null: what its watcher guarantees. */
   readonly maxStalenessMs: number | null
   readonly lastAt: number
 }
@@ -206,25 +279,46 @@ export interface RulesView {
   readonly version: number
 }
 
-/** What a rule would have done in what was recorded. */
+/** What a rule would have done with recorded traffic. */
 export interface DryRunView {
-  /** How much was recorded. */
+  /** How much traffic was recorded. */
   readonly seconds: number
   readonly firings: number
   /** Keys that would have been hot. */
   readonly keys: number
-  /** Part of all reads that fell on keys while they would have been hot, 0 to 1. */
+  /** Fraction of all reads that hit keys while they would have been hot, 0 to 1. */
   readonly readShare: number
-  /** Bytes of the accesses of these keys meanwhile. */
+  /** Bytes moved by accesses to these keys during that time. */
   readonly bytes: number
   /** "would have fired 14 times in the last 600 s, 71 % of reads, 3 MB" */
   readonly text: string
+  /** The recorded period that was replayed, and the length of its points; absent from hubs of earlier versions. */
+  readonly from?: number
+  readonly to?: number
+  readonly resolutionMs?: number
+  /** Reads of keys while they would have been handled: Redis would not have seen these. */
+  readonly savedReads?: number
+  /** Each key that would have been hot, most reads first, at most 1,000. */
+  readonly hot?: readonly DryRunKey[]
 }
 
-/** Every error answer of the API. */
+/** What a rule would have done with one key. */
+export interface DryRunKey {
+  readonly redisClusterId: string
+  readonly key: string
+  readonly firings: number
+  /** The spans in which it would have been hot; one that was still hot ends with the recording. */
+  readonly spans: readonly { readonly from: number; readonly to: number; readonly strategy: string }[]
+  /** Reads in those spans, reads that a strategy would have saved, and bytes. */
+  readonly reads: number
+  readonly savedReads: number
+  readonly bytes: number
+}
+
+/** Every error response of the API. */
 export interface ApiError {
   readonly code: string
   readonly message: string
-  /** The field that is wrong, where one is. */
+  /** The invalid field, if there is one. */
   readonly field?: string
 }

@@ -8,21 +8,21 @@ import { SievePolicy } from './sieve.ts'
 import { SlotIndex } from './slot-index.ts'
 import { none } from './slot-lists.ts'
 
-/** How large a cache may grow, and what it lets go then. */
+/** How large a cache may grow, and what it evicts when it is full. */
 export interface BoundedCacheOptions<Value> {
-  /** Entries at most. */
+  /** Maximum number of entries. */
   readonly maxEntries: number
-  /** Bytes at most, as counted by `set`. */
+  /** Maximum bytes, as passed to `set`. */
   readonly maxBytes: number
   /** @default 'S3-FIFO' */
   readonly policy?: ExpireStrategy
-  /** Called for every entry that was let go to make room; not for deleted ones. */
+  /** Called for each entry evicted to make room, not for deleted ones. */
   readonly onEvict?: (key: string, value: Value) => void
 }
 
 const largest = 1 << 24
 
-/** A map that is bounded in entries and bytes; a policy chooses what goes. */
+/** A map bounded in entries and bytes; a policy chooses what to evict. */
 export class BoundedCache<Value> {
   readonly maxEntries: number
   readonly maxBytes: number
@@ -55,7 +55,7 @@ export class BoundedCache<Value> {
     return this.#bytes
   }
 
-  /** The value, and a note for the policy that it was read. */
+  /** Returns the value and records the read with the policy. */
   get(key: string): Value | undefined {
     const slot = this.#index.find(key)
     if (slot === none) return undefined
@@ -67,18 +67,18 @@ export class BoundedCache<Value> {
     return this.#index.find(key) !== none
   }
 
-  /** The slot of a key, for callers who read often and keep it: see `touch`. It is valid until the entry goes. */
+  /** The slot of a key, for callers that read often and keep it: see `touch`. Valid until the entry is evicted. */
   slotOf(key: string): number | undefined {
     const slot = this.#index.find(key)
     return slot === none ? undefined : slot
   }
 
-  /** Notes a read of a slot whose value the caller keeps itself. */
+  /** Records a read of a slot whose value the caller holds itself. */
   touch(slot: number): void {
     this.#policy.touch(slot)
   }
 
-  /** Takes a value in; false where it alone is larger than the whole cache, and then nothing of the key is kept. */
+  /** Stores a value. Returns false if it alone is larger than the whole cache; then the key is not in the cache. */
   set(key: string, value: Value, bytes: number): boolean {
     if (bytes > this.maxBytes) {
       this.delete(key)
@@ -93,7 +93,7 @@ export class BoundedCache<Value> {
       while (this.#bytes > this.maxBytes) this.#release(this.#letGo())
       return this.#index.find(key) !== none
     }
-    // A full cache mostly lets one entry go for each that comes: its slot is taken over as it is.
+    // A full cache usually evicts one entry for each new one, whose slot is reused as it is.
     let slot = none
     while (this.#index.size >= this.maxEntries || this.#bytes + bytes > this.maxBytes) {
       if (slot !== none) this.#release(slot)
@@ -129,7 +129,7 @@ export class BoundedCache<Value> {
     return this.#index.keys()
   }
 
-  /** Makes room: one entry goes, and its slot is to be used or released. */
+  /** Makes room: evicts one entry and returns its slot, to be used or released. */
   #letGo(): number {
     const slot = this.#policy.evict()
     const key = this.#index.keyOf(slot)

@@ -2,19 +2,19 @@ import type { EvictionPolicy } from './eviction-policy.ts'
 import { none, SlotLists } from './slot-lists.ts'
 
 /**
- * LFU with dynamic aging (LFU-DA, Arlitt et al. 2000): lets go what was read least, and forgets old fame.
+ * LFU with dynamic aging (LFU-DA, Arlitt et al. 2000): evicts the least-read entry, but lets old popularity fade.
  *
- * Plain LFU keeps a key that was read a million times last week for ever. Here a slot's rank is its reads plus the age
- * of the cache when it came in, and the age is the rank of the last slot let go; so a newcomer starts level with the
- * least of those that are still there, and yesterday's hero is overtaken.
+ * Plain LFU keeps a key that was read a million times last week forever. Here a slot's rank is its reads plus the
+ * cache's age when it was inserted, and the age is the rank of the last evicted slot. A new key therefore starts level
+ * with the lowest of the remaining ones, and formerly popular keys are overtaken.
  *
  *     rank   4        5        9            buckets by rising rank, linked
  *            a ─ c    b        d ─ e        in a bucket, newest first
  *
- * Slots of one rank share a bucket. A hit moves the slot to the next bucket, which is the neighbour or made between, and
- * a newcomer's rank (age + 1) is in the first or second bucket or before both, because no rank left is below the age.
- * So every step is O(1). A bucket is a list number; there are at most as many non-empty ones as slots, plus one while
- * a slot moves.
+ * Slots of one rank share a bucket. A hit moves the slot to the next bucket, which is either its neighbour or created
+ * between the two. A new key's rank (age + 1) belongs in the first bucket, the second, or before both, because no
+ * remaining rank is below the age. So every step is O(1). A bucket is a list number; there are at most as many
+ * non-empty buckets as slots, plus one while a slot moves.
  */
 export class LfuPolicy implements EvictionPolicy {
   readonly #lists: SlotLists
@@ -80,7 +80,7 @@ export class LfuPolicy implements EvictionPolicy {
     for (let index = 0; index < this.#freeCount; index++) this.#freeBuckets[index] = index
   }
 
-  /** Puts the slot in the bucket of this rank, which stands after `before` or is made there. */
+  /** Puts the slot in the bucket of this rank, which comes after `before` or is created there. */
   #put(slot: number, rank: number, before: number): void {
     let bucket = before === none ? this.#firstBucket : this.#nextBucket[before]!
     if (bucket === none || this.#rank[bucket] !== rank) bucket = this.#makeBucket(rank, before, bucket)

@@ -2,11 +2,11 @@ import type { EvictionPolicy } from './eviction-policy.ts'
 import { SlotLists } from './slot-lists.ts'
 
 /**
- * LRU: lets go what was not read for the longest time.
+ * LRU: evicts what has not been read for the longest time.
  *
- * One list in order of the last use. A hit moves the slot to the head, which is four to six writes to far places in
- * memory: that is the price of LRU against SIEVE and S3-FIFO, whose hits write one byte. One scan over more keys than the cache holds washes
- * everything out. It is here because people know exactly what it does.
+ * One list in order of last use. A hit moves the slot to the head, which takes four to six writes to distant memory:
+ * that is the price of LRU compared with SIEVE and S3-FIFO, whose hits write one byte. A single scan over more keys
+ * than the cache holds flushes everything. It is included because everyone knows exactly what it does.
  */
 export class LruPolicy implements EvictionPolicy {
   readonly #lists: SlotLists

@@ -12,19 +12,19 @@ const maxFrequency = 3
  *                     └────────── else ──► out, its fingerprint to the ghost
  *     new key whose fingerprint is in the ghost ──────► main
  *
- * Most keys of a real load are read once; they pass the small queue and never push a key out of the main one. A hit
- * counts to three in a byte and moves nothing. A key that main would let go stays for another round for each read it
- * had. The ghost remembers what left the small queue without its value: a key that comes back soon was let go too early,
- * so it goes to main directly.
+ * Most keys of a real workload are read once; they pass through the small queue and never push a key out of the main
+ * one. A hit counts up to three in a byte and moves nothing. A key due for eviction from main stays for another round
+ * for each counted read. The ghost remembers what left the small queue, without its value: a key that returns soon was
+ * evicted too early, so it goes straight to main.
  *
- * The paper has a small queue of 10 % and asks for two reads in it. Loads whose keys are read in a burst and then let be
- * lose by that: a trace of an application's queries fell 1.8 points under LRU at 1 % of its keys, and 4 at 0.3 %. With a
- * larger queue and one read it is above LRU at every size that was tried, and Zipf loads, the paper's case, lose one point
- * of the ten that they gain (`bench/cache.ts --part=traces` at other sizes).
+ * The paper has a small queue of 10 % and requires two reads in it. Workloads that read keys in a burst and then drop
+ * them lose by that: on a trace of application queries it scored 1.8 points below LRU at a cache of 1 % of the keys,
+ * and 4 at 0.3 %. With a larger queue and one read it beats LRU at every size we tried, while Zipf workloads, the
+ * paper's case, lose one of the ten points that they gain (`bench/cache.ts --part=traces` at other sizes).
  *
- * The ghost is a direct-mapped table of 32-bit fingerprints with the number of the insertion: an entry counts while at
- * most `capacity × 0.8` keys entered the ghost after it. A collision forgets the older fingerprint, or (once in some
- * four billion pairs) takes a stranger for a returning key: either costs one misplaced key, never a wrong value.
+ * The ghost is a direct-mapped table of 32-bit fingerprints with the insertion number: an entry counts while at most
+ * `capacity × 0.8` keys have entered the ghost after it. A collision forgets the older fingerprint or (once in some
+ * four billion pairs) mistakes a new key for a returning one. Either costs one misplaced key, never a wrong value.
  */
 export class S3FifoPolicy implements EvictionPolicy {
   readonly #lists: SlotLists
@@ -79,7 +79,7 @@ export class S3FifoPolicy implements EvictionPolicy {
     this.#ghostCount = 0
   }
 
-  /** Moves what was read to main until one is found that was not; none when all were. */
+  /** Moves read entries to main until it finds one that was not read; `none` if all were. */
   #evictSmall(): number {
     for (let slot = this.#lists.tail(small); slot !== none; slot = this.#lists.tail(small)) {
       this.#lists.remove(small, slot)
@@ -123,7 +123,7 @@ export class S3FifoPolicy implements EvictionPolicy {
   }
 }
 
-/** FNV-1a with a last mix, for fingerprints; V8 does not tell the hash that it keeps for a string. */
+/** FNV-1a with a final mix, for fingerprints; V8 does not expose the hash that it keeps for a string. */
 function hashOf(key: string): number {
   let hash = 0x811c9dc5
   for (let index = 0; index < key.length; index++) hash = Math.imul(hash ^ key.charCodeAt(index), 0x01000193)

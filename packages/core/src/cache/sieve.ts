@@ -8,15 +8,16 @@ import { none } from './slot-lists.ts'
  *                         ▲ hand, walks towards the newest
  *
  * A hit sets the bit and moves nothing. To make room, the hand walks from where it last stopped towards the newest
- * entry, clears the bits that it meets, and lets go the first slot without one. So what was read since the hand last
- * passed stays in its place, and a new key that nobody reads again falls soon: it sits before the hand and has no bit.
+ * entry, clears the bits that it passes, and evicts the first slot without one. So whatever was read since the hand
+ * last passed keeps its place, and a new key that nobody reads again is evicted soon: it is ahead of the hand and has
+ * no bit.
  *
- * Invariant: the hand is none or a slot in the list; whoever removes that slot moves the hand on first. The walk ends
- * within two rounds, since the first one clears every bit; over time it is O(1) per eviction, because every step of it
- * clears a bit that a hit has set. Unlike LRU it is not stack-based: a larger cache can, rarely, hit less.
+ * Invariant: the hand is `none` or a slot in the list; removing that slot moves the hand on first. The walk ends within
+ * two rounds, since the first one clears every bit. It is amortised O(1) per eviction, because every step clears a bit
+ * that a hit has set. Unlike LRU it is not a stack algorithm: a larger cache can, rarely, hit less.
  */
 export class SievePolicy implements EvictionPolicy {
-  // A list of its own: the one of `SlotLists` holds several, which costs a look-up of its ends at every step.
+  // Its own list: `SlotLists` holds several, which costs a look-up of the list's ends at every step.
   readonly #newer: Int32Array
   readonly #older: Int32Array
   readonly #isVisited: Uint8Array

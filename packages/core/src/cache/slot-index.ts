@@ -1,21 +1,22 @@
 import { none } from './slot-lists.ts'
 
-/** Longer keys are found by V8's own hash. */
+/** Longer keys are looked up by V8's own hash. */
 const longestHashed = 24
 
 /**
  * Finds a cache's slots by their keys.
  *
- * A V8 `Map` does not reuse the place of a deleted key: a full cache, where a key goes for each that comes, makes it copy
- * itself again and again. So short keys are chained by a hash of ours, in typed arrays that never grow:
+ * A V8 `Map` does not reuse the place of a deleted key: in a full cache, where a key leaves for each one added, it
+ * copies itself again and again. So short keys are chained by our own hash, in typed arrays that never grow:
  *
  *     heads[hash & mask] ──► slot ──next──► slot ──next──► none        hashes[slot]: compared before the key is
  *
- * Hashing costs a step for each character, whereas V8 keeps the hash of a string with it. Beyond some 30 characters that
- * is dearer than what the `Map` costs (measured by `bench/cache.ts --part=policy` with longer keys), so longer keys are
- * in one. The seed keeps people who choose keys from choosing where they fall.
+ * Our hash takes a step for each character, whereas V8 stores a string's hash with it. Beyond some 30 characters that
+ * costs more than the `Map` does (measured by `bench/cache.ts --part=policy` with longer keys), so longer keys live in
+ * a `Map`. The seed prevents anyone who can choose keys from choosing their buckets.
  *
- * Who looks for a key in vain mostly puts it in next: the last such key and its hash are remembered.
+ * A failed look-up is usually followed by an insertion of the same key, so the last such key and its hash are
+ * remembered.
  */
 export class SlotIndex {
   readonly #keys: (string | undefined)[] = []
@@ -42,7 +43,7 @@ export class SlotIndex {
     return this.#size
   }
 
-  /** The slot of a key, or none. */
+  /** The slot of a key, or `none`. */
   find(key: string): number {
     if (key === this.#missed) return none
     if (key.length > longestHashed) return this.#long.get(key) ?? none
@@ -62,7 +63,7 @@ export class SlotIndex {
     return this.#keys[slot]!
   }
 
-  /** Puts a key that is not there into a free slot. */
+  /** Adds a key that is not in the index to a free slot. */
   add(key: string, slot: number): void {
     this.#size++
     this.#keys[slot] = key
@@ -110,7 +111,7 @@ export class SlotIndex {
     for (const key of this.#keys) if (key !== undefined) yield key
   }
 
-  /** FNV-1a from the seed, with a last mix; only its low bits choose the bucket. */
+  /** FNV-1a from the seed, with a final mix; only the low bits select the bucket. */
   #hashOf(key: string): number {
     let hash = this.#seed
     for (let index = 0; index < key.length; index++) hash = Math.imul(hash ^ key.charCodeAt(index), 0x01000193)

@@ -2,34 +2,34 @@ import { wholeNumberOf } from '../resp/resp-number.ts'
 import { isWordAt, type NameTable } from './name-table.ts'
 
 /**
- * All that the command table needs of a command's arguments, so that a hook with an array and a proxy with offsets into
- * a buffer share one code. Index 0 is the command's name.
+ * All that the command table needs to know about a command's arguments, so that a hook with an array and a proxy with
+ * offsets into a buffer share one implementation. Index 0 is the command's name.
  */
 export interface CommandArgs {
-  /** How many arguments there are, the name included. */
+  /** Number of arguments, including the name. */
   readonly length: number
-  /** Whether an argument is `word`, which is in capitals, in any case. */
+  /** Whether an argument equals `word` (given in capitals), ignoring case. */
   isWord(index: number, word: string): boolean
   /** Whether an argument is empty. */
   isEmpty(index: number): boolean
-  /** The whole number that an argument spells, or NaN. */
+  /** The integer that an argument spells, or NaN. */
   numberAt(index: number): number
-  /** What a table has under the name that an argument spells. */
+  /** Looks an argument up by name in a table. */
   find<Value>(index: number, table: NameTable<Value>): Value | undefined
 }
 
-/** Arguments as a client library has them: an array, with the command's name as its first item or apart from it. */
+/** Arguments as a client library has them: an array, with the command's name either first or separate. */
 export class ListArgs implements CommandArgs {
   #name: string | undefined
   #list: readonly unknown[]
 
-  /** Without `name` the list's first item is the name. */
+  /** Without `name`, the list's first item is the name. */
   constructor(list: readonly unknown[] = [], name?: string) {
     this.#list = list
     this.#name = name
   }
 
-  /** Looks at another command with the same object, where every allocation counts. */
+  /** Reuses this object for another command, where every allocation counts. */
   set(list: readonly unknown[], name?: string): this {
     this.#list = list
     this.#name = name
@@ -40,7 +40,7 @@ export class ListArgs implements CommandArgs {
     return this.#name === undefined ? this.#list.length : this.#list.length + 1
   }
 
-  /** The argument at an index as `forEachKey` gives it. */
+  /** The argument at an index, as reported by `forEachKey`. */
   at(index: number): unknown {
     if (this.#name === undefined) return this.#list[index]
     return index === 0 ? this.#name : this.#list[index - 1]
@@ -69,7 +69,7 @@ export class ListArgs implements CommandArgs {
   }
 }
 
-/** Where the arguments of a request stand in a buffer; a `RequestParser` is one. */
+/** Offsets of a request's arguments in a buffer; a `RequestParser` is one. */
 export interface ArgumentOffsets {
   readonly length: number
   readonly bytes: Uint8Array

@@ -2,7 +2,7 @@ import type { CommandFlag, CommandRow, CommandType } from './command-row.ts'
 import { parseKeySpecs } from './key-spec.ts'
 import { NameTable } from './name-table.ts'
 
-/** A row as it is written: name, arity, what it does, where its keys are (see `KeySpec`), and what else is true of it. */
+/** A row as written in the table: name, arity, access, key positions (see `KeySpec`), and flags. */
 export type RowData = readonly [
   name: string,
   arity: number,
@@ -11,15 +11,15 @@ export type RowData = readonly [
   ...traits: (CommandFlag | 'cacheable')[],
 ]
 
-/** Rows with one type and one version. A name of two words is a subcommand of the first. */
+/** Rows with one type and one version. A two-word name is a subcommand of the first word. */
 export interface CommandGroup {
   readonly type: CommandType
-  /** @default Redis 7.0 or before */
+  /** @default Redis 7.0 or earlier */
   readonly since?: string
   readonly rows: readonly RowData[]
 }
 
-/** The whole table from its groups. */
+/** Builds the whole table from its groups. */
 export function makeTable(groups: readonly CommandGroup[]): NameTable<CommandRow> {
   const subcommands = new Map<string, [string, CommandRow][]>()
   const all = groups.flatMap(({ type, since, rows }) => rows.map((row) => makeRow(row, type, since)))

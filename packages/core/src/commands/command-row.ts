@@ -1,10 +1,10 @@
 import type { KeySpec } from './key-spec.ts'
 import type { NameTable } from './name-table.ts'
 
-/** What a command does with a key, or with the data as a whole: for COMMAND's flags `readonly`, `write` and neither. */
+/** What a command does with a key, or with the data as a whole: COMMAND's flags `readonly`, `write`, or neither. */
 export type KeyAccess = 'read' | 'write'
 
-/** The kind of value that a command works on. `generic` takes any; `none` works on no key. */
+/** The type of value that a command works on. `generic` takes any; `none` means no key. */
 export type CommandType =
   | 'string'
   | 'bitmap'
@@ -24,11 +24,10 @@ export type CommandType =
   | 'none'
 
 /**
- * More about a command:
- * `blocking` may wait for data; `pubsub`, `admin`, `transaction`, `connection`, `scripting`: its area; `random` gives
- * something else each time; `time` depends on the clock; `cursor` is a step of an iteration; `movable` has keys whose
- * place depends on other arguments; `sharded` has shard channels, which belong to a slot as a key does; `container`
- * only has subcommands; `keyless` touches keys without naming them.
+ * More about a command: `blocking` may wait for data; `pubsub`, `admin`, `transaction`, `connection`, `scripting` are
+ * its area; `random` returns something different each time; `time` depends on the clock; `cursor` is a step of an
+ * iteration; `movable` has keys whose position depends on other arguments; `sharded` has shard channels, which belong
+ * to a slot as keys do; `container` only has subcommands; `keyless` touches keys without naming them.
  */
 export type CommandFlag =
   | 'blocking'
@@ -45,31 +44,34 @@ export type CommandFlag =
   | 'container'
   | 'keyless'
 
-/** A command or subcommand as the table knows it. */
+/** A command or subcommand in the table. */
 export interface CommandRow {
-  /** In capitals, as `GET` or `OBJECT ENCODING`. */
+  /** In capitals, such as `GET` or `OBJECT ENCODING`. */
   readonly name: string
   /**
-   * How many arguments it takes, as Redis counts: the name and the subcommand included, negative for "at least". Newer
-   * servers may take more (ZRANK's WITHSCORE came with 7.2): no ground to refuse a command.
+   * Number of arguments as Redis counts them: including the name and subcommand, negative for "at least". Newer servers
+   * may take more (ZRANK's WITHSCORE came with 7.2), so this is no reason to refuse a command.
    */
   readonly arity: number
   readonly type: CommandType
-  /** What it does to the data; `none` for commands about the server, the connection, and scripts. */
+  /** What it does to the data; `none` for commands about the server, the connection, or scripts. */
   readonly access: KeyAccess | 'none'
   readonly keys: readonly KeySpec[]
-  /** The index of the first key where it is always the same, else 0. */
+  /** The index of the first key if it is fixed, otherwise 0. */
   readonly firstKey: number
-  /** True where the first key is the only one there can be. */
+  /** True if the command can have only one key. */
   readonly hasSingleKey: boolean
   /**
-   * True where the reply is a function of the value of one key and the arguments, and so may be kept until that key
-   * changes. Of a command with many keys it holds only while it is given one: see `isCacheable`.
+   * True if the reply depends only on one key's value and the arguments, and so may be cached until that key changes.
+   * For a command that takes several keys, this holds only when it is given one: see `isCacheable`.
    */
   readonly cacheable: boolean
   readonly flags: ReadonlySet<CommandFlag>
-  /** The first version that has it, where that is later than Redis 7.0, as `7.4` or `valkey 9.0`; `module` for those. */
+  /**
+   * The first version that has it, if later than Redis 7.0, such as `7.4` or `valkey 9.0`; `module` for module
+   * commands.
+   */
   readonly since: string | undefined
-  /** The subcommands by name, where there are any. */
+  /** The subcommands by name, if any. */
   readonly subcommands: NameTable<CommandRow> | undefined
 }

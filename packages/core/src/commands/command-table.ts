@@ -10,7 +10,7 @@ import { sortedSetCommands } from './table/sorted-sets.ts'
 import { streamCommands } from './table/streams.ts'
 import { stringCommands } from './table/strings.ts'
 
-/** Every command that is known, by name; containers hold their subcommands. */
+/** Every known command by name; containers hold their subcommands. */
 const table = /* @__PURE__ */ makeTable([
   ...stringCommands,
   ...collectionCommands,
@@ -23,8 +23,9 @@ const table = /* @__PURE__ */ makeTable([
 ])
 
 /**
- * The row of a command by its name in any case. Of a container (OBJECT, CLUSTER, …) it is the row of the subcommand,
- * undefined where there is none of that name; without a subcommand it is the container's own row, which has no keys.
+ * The row of a command by its name, in any case. For a container (OBJECT, CLUSTER, …) it is the subcommand's row, or
+ * undefined if there is no subcommand of that name; without a subcommand it is the container's own row, which has no
+ * keys.
  */
 export function commandOf(
   name: string | Uint8Array,
@@ -35,7 +36,7 @@ export function commandOf(
   return row.subcommands.of(subcommand)
 }
 
-/** As `commandOf`, for names that stand in a buffer; no subcommand is -1. */
+/** Like `commandOf`, for names in a buffer; -1 means no subcommand. */
 export function commandOfBytes(
   bytes: Uint8Array,
   start: number,
@@ -48,7 +49,7 @@ export function commandOfBytes(
   return row.subcommands.ofBytes(bytes, subcommandStart, subcommandEnd)
 }
 
-/** As `commandOf`, of a whole command. */
+/** Like `commandOf`, for a whole command. */
 export function commandOfArgs(args: CommandArgs): CommandRow | undefined {
   const row = args.length > 0 ? args.find(0, table) : undefined
   if (row?.subcommands === undefined || args.length < 2) return row

@@ -1,7 +1,7 @@
 import type { KeyAccess } from './command-row.ts'
 
 /**
- * Where a command's keys stand. Index 0 is the command's name.
+ * Where a command's keys are. Index 0 is the command's name.
  *
  * In the table's rows a spec is a word, and a command has one or more of them:
  *

@@ -2,7 +2,7 @@ import type { CommandArgs } from './command-args.ts'
 import type { CommandRow, KeyAccess } from './command-row.ts'
 import type { KeySpec } from './key-spec.ts'
 
-/** Is told of each key of a command; index 0 is the command's name. */
+/** Called for each key of a command; index 0 is the command's name. */
 export type KeyVisitor = (index: number, access: KeyAccess) => void
 
 /** A key argument of a command. */
@@ -11,7 +11,7 @@ export interface KeyArgument {
   readonly access: KeyAccess
 }
 
-/** The index of a command's first key, or 0 where these arguments have none. The common case is one comparison. */
+/** The index of a command's first key, or 0 if these arguments have none. The common case is one comparison. */
 export function firstKeyIndex(row: CommandRow, args: CommandArgs): number {
   if (row.firstKey > 0) return row.firstKey < args.length ? row.firstKey : 0
   if (row.keys.length === 0) return 0
@@ -23,16 +23,16 @@ export function firstKeyIndex(row: CommandRow, args: CommandArgs): number {
 }
 
 /**
- * Tells each key of a command and whether it is read or written, in the order that COMMAND GETKEYS has. Arguments that
- * Redis would refuse (too few, a count beyond them) give the keys that stand where keys must stand, and no others. Where
- * GEORADIUS names several destinations, of which it writes the last, all are told: COMMAND GETKEYS has the first only.
+ * Visits each key of a command with its access, in the order of COMMAND GETKEYS. For arguments that Redis would refuse
+ * (too few, or a count that exceeds them), it visits the keys that are in key positions and no others. If GEORADIUS
+ * names several destinations, of which it writes the last, all are visited: COMMAND GETKEYS has only the first.
  */
 export function forEachKey(row: CommandRow, args: CommandArgs, visit: KeyVisitor): void {
   const { keys } = row
   for (let index = 0; index < keys.length; index++) visitSpec(keys[index]!, args, visit)
 }
 
-/** The keys of a command as a list; `forEachKey` makes none. */
+/** The keys of a command as a list; `forEachKey` allocates none. */
 export function keysOf(row: CommandRow, args: CommandArgs): KeyArgument[] {
   const keys: KeyArgument[] = []
   forEachKey(row, args, (index, access) => keys.push({ index, access }))
@@ -40,8 +40,8 @@ export function keysOf(row: CommandRow, args: CommandArgs): KeyArgument[] {
 }
 
 /**
- * Whether the reply to these very arguments is a function of one key's value and them: the command is such a read, and
- * it was given one key only (MGET and PFCOUNT may have more).
+ * Whether the reply to exactly these arguments depends only on one key's value and the arguments: the command is such a
+ * read and was given only one key (MGET and PFCOUNT may have more).
  */
 export function isCacheable(row: CommandRow, args: CommandArgs): boolean {
   if (!row.cacheable) return false
@@ -51,7 +51,7 @@ export function isCacheable(row: CommandRow, args: CommandArgs): boolean {
   return count === 1
 }
 
-/** Whether a command may wait for data with these arguments: of XREAD and XREADGROUP only those with BLOCK do. */
+/** Whether a command with these arguments may wait for data: XREAD and XREADGROUP only wait with BLOCK. */
 export function mayBlock(row: CommandRow, args: CommandArgs): boolean {
   if (!row.flags.has('blocking')) return false
   if (row.type !== 'stream') return true
@@ -98,7 +98,9 @@ function isOneOf(args: CommandArgs, index: number, words: readonly string[]): bo
   return false
 }
 
-/** SORT key … STORE destination. BY and GET take patterns, which may spell "store"; of two STOREs the last holds. */
+/**
+ * SORT key … STORE destination. BY and GET take patterns, which may spell "store"; of two STOREs the last one counts.
+ */
 function visitSort(args: CommandArgs, visit: KeyVisitor): void {
   if (args.length > 1) visit(1, 'read')
   let destination = 0
@@ -128,7 +130,7 @@ function visitMigrate(args: CommandArgs, visit: KeyVisitor): void {
   }
 }
 
-/** BITFIELD only reads where all of its operations are GET type offset. */
+/** BITFIELD only reads if all of its operations are GET type offset. */
 function bitfieldAccess(args: CommandArgs): KeyAccess {
   for (let index = 2; index < args.length; index++) {
     if (!args.isWord(index, 'GET')) return 'write'

@@ -1,8 +1,9 @@
 /**
- * Values by ASCII name in any case, found from text or straight from bytes in a buffer.
+ * Values by ASCII name in any case, looked up from text or directly from bytes in a buffer.
  *
- * An open-addressing hash table at most a quarter full over the names in capitals: a proxy looks up a command without
- * making a string of it. Text goes through a `Map` that holds both usual spellings, all capitals and all small.
+ * An open-addressing hash table over the names in capitals, at most a quarter full: a proxy looks up a command without
+ * making a string of it. Text goes through a `Map` that holds the two usual spellings, all upper case and all lower
+ * case.
  */
 export class NameTable<Value> {
   readonly #byText = new Map<string, Value>()
@@ -54,7 +55,7 @@ export class NameTable<Value> {
     }
   }
 
-  /** The value of a name that came as an argument: text or bytes. */
+  /** The value for a name given as an argument: text or bytes. */
   of(name: unknown): Value | undefined {
     if (typeof name === 'string') return this.ofText(name)
     return name instanceof Uint8Array ? this.ofBytes(name, 0, name.length) : undefined

@@ -4,19 +4,19 @@ import { joinBytes } from '../resp/text.ts'
 import { ErrorReply } from '../resp/value.ts'
 import { isErrorReply, type RespConnection } from './resp-connection.ts'
 
-/** Who a connection is, and what it wants of the server before its first request. */
+/** Who a connection authenticates as, and what it sets up before its first request. */
 export interface Greeting {
   readonly username?: string | Uint8Array | undefined
   readonly password?: string | Uint8Array | undefined
   /** @default 0 */
   readonly database?: number | undefined
-  /** The protocol that is asked for; a server that does not know HELLO is spoken to in 2. @default 2 */
+  /** The requested protocol; a server that does not know HELLO gets RESP2. @default 2 */
   readonly version?: 2 | 3
-  /** What CLIENT LIST calls the connection, where the server lets us say it. */
+  /** The connection's name in CLIENT LIST, if the server lets us set it. */
   readonly name?: string
 }
 
-/** What came of a greeting. */
+/** The outcome of a greeting. */
 export type GreetingResult =
   | { readonly kind: 'ready'; readonly version: 2 | 3 /** Why it is not 3. */; readonly helloRefusal?: string }
   | { readonly kind: 'refused'; readonly command: string; readonly reply: ErrorReply }
@@ -27,13 +27,13 @@ interface Step {
   readonly isOptional?: boolean
 }
 
-/** Answers to HELLO that say something about us, not about the server's age. */
+/** HELLO errors that are about us, not about the server's age. */
 const aboutUs = /^(NOAUTH|WRONGPASS|NOPERM|LOADING|MASTERDOWN|BUSY)\b/
 
 /**
- * Says who we are, in which protocol and on which database, in one round trip (two where HELLO is not known), and calls
- * back when the server has taken all of it. Nothing else may be sent before: it could run as another user or on another
- * database.
+ * Authenticates, chooses the protocol and selects the database in one round trip (two if the server does not know
+ * HELLO), and calls back once the server has accepted all of it. Nothing else may be sent before that: it could run as
+ * another user or on another database.
  */
 export function greet(connection: RespConnection, greeting: Greeting, done: (result: GreetingResult) => void): void {
   tryVersion(connection, greeting, greeting.version ?? 2, undefined, done)
@@ -76,7 +76,7 @@ function stepsOf({ username, password, database = 0, name }: Greeting, version: 
     steps.push({ args: username === undefined ? ['AUTH', password] : ['AUTH', username, password] })
   }
   if (database !== 0) steps.push({ args: ['SELECT', database] })
-  // Old servers and ACLs may refuse it; the name is a courtesy to whoever reads CLIENT LIST.
+  // Old servers and ACLs may refuse it; the name is only a courtesy to anyone who reads CLIENT LIST.
   if (name !== undefined) steps.push({ args: ['CLIENT', 'SETNAME', name], isOptional: true })
   return steps
 }

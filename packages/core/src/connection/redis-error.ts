@@ -1,7 +1,7 @@
 import { FirebreakError } from '../errors/firebreak-error.ts'
 import type { ErrorReply } from '../resp/value.ts'
 
-/** Why a connection to a Redis is of no use. */
+/** Why a connection to a Redis is unusable. */
 export type RedisLostCode =
   | 'FB_REDIS_CONNECT'
   | 'FB_REDIS_TLS'
@@ -9,7 +9,7 @@ export type RedisLostCode =
   | 'FB_REDIS_TIMEOUT'
   | 'FB_REDIS_QUEUE_FULL'
 
-/** A connection to a Redis could not be made, or was lost; `address` says to which one. */
+/** A connection to a Redis could not be made or was lost; `address` names the server. */
 export class RedisLostError extends FirebreakError {
   readonly address: string
 
@@ -30,7 +30,7 @@ export class RedisReplyError extends FirebreakError {
   }
 }
 
-/** An address of a Redis cannot be read; its password is never shown. */
+/** The address of a Redis could not be parsed; its password is never shown. */
 export class RedisUrlError extends FirebreakError {
   constructor(sentence: string) {
     super('FB_REDIS_URL', sentence)
@@ -39,7 +39,7 @@ export class RedisUrlError extends FirebreakError {
 
 const tlsCode = /CERT|_SSL_|_TLS_|UNABLE_TO_|EPROTO/
 
-/** The error of a pipe that ended: a certificate that is not trusted is told as that, whenever it comes. */
+/** The error for a pipe that ended. An untrusted certificate is reported as such, whenever that surfaces. */
 export function lostError(address: string, wasOpen: boolean, cause: Error | undefined): RedisLostError {
   if (cause === undefined) return new RedisLostError('FB_REDIS_CLOSED', address, `${address} closed the connection`)
   if (tlsCode.test(String((cause as { code?: unknown }).code))) {

@@ -1,6 +1,6 @@
 import { RedisUrlError } from './redis-error.ts'
 
-/** Where a server is and how to get in. */
+/** Where a server is and how to log in. */
 export interface RedisTarget {
   /** @default '127.0.0.1' */
   readonly host?: string
@@ -12,7 +12,7 @@ export interface RedisTarget {
   readonly password?: string
   /** @default 0 */
   readonly database?: number
-  /** TLS; true takes the system's certificates. */
+  /** TLS; `true` trusts the system's certificates. */
   readonly tls?: boolean | RedisTlsOptions
   /** @default 5000 */
   readonly connectTimeoutMs?: number
@@ -23,17 +23,17 @@ export interface RedisTlsOptions {
   readonly ca?: string
   readonly certificate?: string
   readonly key?: string
-  /** The name that the server's certificate must have. @default the host */
+  /** The name that the server's certificate must carry. @default the host */
   readonly serverName?: string
   /** @default true */
   readonly isVerified?: boolean
 }
 
-/** The port of a Redis that names none. */
+/** The port of a Redis whose address names none. */
 export const defaultRedisPort = 6379
 
 const forms = 'redis://[user:password@]host:port[/database], rediss://… (TLS) or unix:///path[?db=1]'
-// By hand: `URL` takes neither several hosts nor a password with the characters that people put in one.
+// Parsed by hand: `URL` accepts neither several hosts nor a password with the characters that passwords often contain.
 const urlPart = /^(?:(rediss?|unix|redis\+unix):\/\/)?(?:([^:@]*)(?::(.*))?@)?([^@]*)$/i
 const hostPart = /^(\[[^\]]+\]|[^:[\]/?\s]+)(?::(\d{1,5}))?(?:\/(\d{1,9})?)?(?:\?.*)?$/
 const pathPart = /^(\/[^?]+)(?:\?db=(\d{1,9}))?$/
@@ -42,25 +42,30 @@ const pathPart = /^(\/[^?]+)(?:\?db=(\d{1,9}))?$/
 export function parseRedisUrl(url: string): RedisTarget {
   const targets = parseRedisUrls(url)
   if (targets.length === 1) return targets[0]!
-  throw new RedisUrlError(`"${maskUrl(url)}" names several servers; one is wanted`)
+  throw new RedisUrlError(`"${maskUrl(url)}" names several servers; give only one`)
 }
 
 /**
- * Several servers of one deployment, with commas between them: `redis://user:password@a:7000,b:7000/0`, or each as a URL
- * of its own. Scheme, user and password of the first hold for all, and the database that any of them names.
+ * Several servers of one deployment, separated by commas: `redis://user:password@a:7000,b:7000/0`, or each as its own
+ * URL. The scheme, user and password of the first one apply to all, as does the database, whichever of them names it.
  */
 export function parseRedisUrls(text: string): readonly RedisTarget[] {
-  const parts = text.split(',').map((part) => readPart(part.trim()))
-  const [first] = parts
-  // A name behind a comma is a host, so it cannot follow a path.
-  const inherited = first?.scheme === 'unix' ? undefined : first?.scheme
-  const isWhole = parts.every((part) => part !== undefined && (part.scheme ?? inherited) === first?.scheme)
-  if (first?.scheme === undefined || !isWhole) {
-    throw new RedisUrlError(`"${maskUrl(text)}" is not the address of a Redis; write ${forms}`)
+  const parts: UrlPart[] = []
+  for (const one of text.split(',')) {
+    const part = readPart(one.trim())
+    const first = parts[0] ?? part
+    // A name after a comma is a host, so it cannot follow a path.
+    const inherited = first?.scheme === 'unix' ? undefined : first?.scheme
+    // The first that cannot be read ends it, however many follow.
+    if (part === undefined || first?.scheme === undefined || (part.scheme ?? inherited) !== first.scheme) {
+      throw new RedisUrlError(`"${maskUrl(text)}" is not a Redis address; write ${forms}`)
+    }
+    parts.push(part)
   }
-  const database = parts.find((part) => part?.database !== undefined)?.database
+  const first = parts[0]!
+  const database = parts.find((part) => part.database !== undefined)?.database
   return parts.map((part) => ({
-    ...part!.place,
+    ...part.place,
     ...first.credentials,
     ...(database === undefined ? {} : { database: Number(database) }),
     ...(first.scheme === 'rediss' ? { tls: true } : {}),
@@ -74,12 +79,12 @@ interface UrlPart {
   readonly database: string | undefined
 }
 
-/** One server of a URL; undefined where it cannot be read. */
+/** One server of a URL; undefined if it cannot be parsed. */
 function readPart(text: string): UrlPart | undefined {
   try {
     const [, given, user, password, rest = ''] = urlPart.exec(text) ?? []
     const scheme = given?.toLowerCase().replace('redis+unix', 'unix')
-    // Behind a comma without a scheme it would be the rest of a password.
+    // After a comma, without a scheme, this would be the rest of a password.
     if (scheme === undefined && user !== undefined) return undefined
     const credentials = {
       ...(user ? { username: decodeURIComponent(user) } : {}),
@@ -97,13 +102,13 @@ function readPart(text: string): UrlPart | undefined {
   }
 }
 
-/** `host:port` or the socket's path, as messages and findings name a server. */
+/** `host:port` or the socket's path, as used in messages and findings. */
 export function addressOf({ socketPath, host = '127.0.0.1', port = defaultRedisPort }: RedisTarget): string {
   if (socketPath !== undefined) return socketPath
   return `${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
-/** A URL with its password hidden, for messages; of several, all up to the last password. */
+/** A URL with its password hidden, for messages; with several servers, everything up to the last password is hidden. */
 export function maskUrl(url: string): string {
   return url.replace(/^([a-z+]+:\/\/)?([^/@:]*):.*@/i, '$1$2:***@')
 }

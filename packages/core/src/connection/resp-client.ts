@@ -11,19 +11,19 @@ import { RespConnection, type RespConnectionOptions } from './resp-connection.ts
 export interface RespClientOptions
   extends Greeting,
     Pick<RespConnectionOptions, 'address' | 'onPush' | 'replyTimeoutMs' | 'maxWaiting' | 'maxReplyBytes'> {
-  /** How long connecting and the greeting may take together. @default 5000 */
+  /** Time limit for connecting and greeting together. @default 5000 */
   readonly connectTimeoutMs?: number
-  /** While a reply is owed and nothing has come for this long, the connection counts as lost. @default 60000 */
+  /** The connection counts as lost if a reply is due and nothing has arrived for this long. @default 60000 */
   readonly replyTimeoutMs?: number
-  /** Whether bulk strings come as bytes or as text. @default 'bytes' */
+  /** Whether bulk strings are returned as bytes or text. @default 'bytes' */
   readonly bulk?: 'bytes' | 'text'
   /** @default systemRuntime */
   readonly runtime?: Pick<Runtime, 'clock' | 'timers'>
 }
 
 /**
- * A connection to one server that asks and awaits: commands go out at once, answers come back in order. `batch` sends
- * many commands in one write and hands each answer over as it comes, without a promise for each. It does not reconnect.
+ * A request-reply connection to one server: commands are sent at once, and answers arrive in order. `batch` sends many
+ * commands in one write and hands over each answer as it arrives, without a promise for each. It does not reconnect.
  */
 export class RespClient {
   readonly #connection: RespConnection
@@ -42,7 +42,7 @@ export class RespClient {
     })
   }
 
-  /** Connects, says who we are, and selects the database. */
+  /** Connects, authenticates, and selects the database. */
   static async open(open: OpenPipe, options: RespClientOptions): Promise<RespClient> {
     const { timers } = options.runtime ?? systemRuntime
     const timeoutMs = options.connectTimeoutMs ?? 5000
@@ -70,7 +70,7 @@ export class RespClient {
     return this.#connection.failure !== undefined
   }
 
-  /** Sends one command; an answer that is an error rejects. */
+  /** Sends one command; an error reply rejects. */
   async send(args: readonly CommandArgument[]): Promise<RespValue> {
     let reply: RespValue = null
     await this.batch(encodeCommand(args), 1, (one) => {
@@ -82,7 +82,7 @@ export class RespClient {
     return reply
   }
 
-  /** Sends one encoded command and gives its reply's bytes as they came; an error is a reply like any other. */
+  /** Sends one encoded command and returns the raw bytes of its reply; an error is a reply like any other. */
   ask(bytes: Uint8Array): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
       this.#connection.send(bytes, 1, (reply) => {
@@ -114,8 +114,8 @@ export class RespClient {
   }
 
   /**
-   * Writes bytes whose answers are not replies (MONITOR, PSYNC), and hands over all that comes from now on as it is;
-   * `onClose` hears why it ended, also where we closed it.
+   * Writes bytes whose answers are not replies (MONITOR, PSYNC), and from now on passes on raw chunks. `onClose`
+   * reports why the connection ended, even if we closed it.
    */
   takeOver(bytes: Uint8Array, onChunk: (chunk: Uint8Array) => void, onClose: (error: Error) => void): void {
     const { failure } = this.#connection
@@ -127,12 +127,12 @@ export class RespClient {
     this.#connection.takeOver(bytes, onChunk)
   }
 
-  /** Writes bytes that nothing answers. */
+  /** Writes bytes that get no answer. */
   write(bytes: Uint8Array): void {
     this.#connection.write(bytes)
   }
 
-  /** Stops and starts reading, for a consumer that must not be overrun. */
+  /** Pauses and resumes reading, for a consumer that must not be flooded. */
   pause(): void {
     this.#connection.pause()
   }
@@ -141,7 +141,7 @@ export class RespClient {
     this.#connection.resume()
   }
 
-  /** Ends at once; what is under way rejects. */
+  /** Closes at once; requests in flight reject. */
   close(): void {
     this.#connection.close()
   }

@@ -11,27 +11,27 @@ import type { BytePipe, OpenPipe } from './byte-pipe.ts'
 import { lostError, RedisLostError } from './redis-error.ts'
 
 /**
- * Gets one whole reply as bytes, synchronously in the parser; `index` counts the replies of one `send`. Undefined where
- * the connection was lost: `failure` says why.
+ * Receives one whole reply as bytes, synchronously from the parser; `index` numbers the replies to one `send`.
+ * Undefined if the connection was lost: `failure` says why.
  */
 export type ReplyHandler = (reply: Uint8Array | undefined, index: number) => void
 
-/** How a connection behaves and whom it tells. */
+/** Options and callbacks of a connection. */
 export interface RespConnectionOptions {
-  /** The server's name in errors, as `127.0.0.1:6379`. */
+  /** The server's name in errors, such as `127.0.0.1:6379`. */
   readonly address: string
   readonly runtime: Pick<Runtime, 'clock' | 'timers'>
-  /** The other side is there; nothing has been answered yet. */
+  /** Connected; nothing has been answered yet. */
   readonly onOpen?: () => void
-  /** A push arrived: its items. Called in the order of the bytes, between the replies around it. */
+  /** A push arrived, with these items. Called in byte order, between the replies around it. */
   readonly onPush?: (items: readonly RespValue[]) => void
-  /** Told once, after every waiting handler; also where we closed it ourselves. */
+  /** Called once, after every waiting handler, even if we closed the connection. */
   readonly onClose?: (error: Error) => void
-  /** While a reply is owed and nothing has come for this long, the connection counts as lost. @default never */
+  /** The connection counts as lost if a reply is due and nothing has arrived for this long. @default never */
   readonly replyTimeoutMs?: number
-  /** `send`s that may wait for their replies. One more and the connection counts as lost. @default 262144 */
+  /** Maximum number of `send`s waiting for replies. One more and the connection counts as lost. @default 262144 */
   readonly maxWaiting?: number
-  /** Bytes of one reply. @default 1073741824 */
+  /** Maximum size of one reply in bytes. @default 1073741824 */
   readonly maxReplyBytes?: number
 }
 
@@ -42,16 +42,20 @@ interface Expectation {
 }
 
 /**
- * RESP over one pipe: requests go out as bytes, replies come back as bytes in their order, pushes are told apart.
+ * RESP over one pipe: requests go out as bytes, replies come back as bytes in order, and pushes are separated from
+ * them.
  *
- * Every handler runs synchronously in the parser, so that what a reply stores and what the push behind it drops cannot
- * change places. What is lost stays lost: it does not reconnect, and a full queue closes it, since dropping one request
- * from the middle (a SELECT, say) would give every later one another meaning.
+ * Every handler runs synchronously in the parser, so that storing a reply and dropping it on the push that follows
+ * cannot happen in the wrong order. A lost connection stays lost: it does not reconnect. A full queue closes it, since
+ * dropping one request from the middle (a SELECT, say) would change the meaning of every later one.
  */
 export class RespConnection {
-  /** When the newest request that was answered was sent: the server was there, and all its pushes before that are here. */
+  /**
+   * When the newest answered request was sent: the server was reachable then, and we have all its pushes from before
+   * that.
+   */
   answeredSentAt: number = Number.NEGATIVE_INFINITY
-  /** When bytes last came, or the pipe opened. */
+  /** When bytes last arrived, or the pipe opened. */
   heardAt: number
   readonly address: string
   readonly #pipe: BytePipe
@@ -61,7 +65,7 @@ export class RespConnection {
   readonly #scanner = new ReplyScanner()
   readonly #expected: Expectation[] = []
   #head = 0
-  /** Replies that the first expectation has had. */
+  /** Replies received for the first expectation. */
   #given = 0
   #pieces: Uint8Array[] = []
   #pieceBytes = 0
@@ -87,15 +91,15 @@ export class RespConnection {
     return this.#isOpen && this.#failure === undefined
   }
 
-  /** Why the connection is gone; undefined while it stands. */
+  /** Why the connection is gone; undefined while it is open. */
   get failure(): Error | undefined {
     return this.#failure
   }
 
-  /** Sends bytes that hold `count` requests; `handler` gets each reply. */
+  /** Sends bytes that contain `count` requests; `handler` receives each reply. */
   send(bytes: Uint8Array, count: number, handler: ReplyHandler): void {
     if (this.#failure === undefined && this.#expected.length - this.#head >= this.#maxWaiting) {
-      const sentence = `${this.address} owes replies to ${this.#maxWaiting} requests, as many as may wait`
+      const sentence = `${this.address} owes replies to ${this.#maxWaiting} requests, the maximum`
       this.#lose(new RedisLostError('FB_REDIS_QUEUE_FULL', this.address, sentence))
     }
     if (this.#failure !== undefined) {
@@ -107,13 +111,13 @@ export class RespConnection {
     this.#watchTime()
   }
 
-  /** Writes bytes whose answers are not replies (MONITOR, PSYNC), and hands over all that comes from now on as it is. */
+  /** Writes bytes whose answers are not replies (MONITOR, PSYNC), and from now on passes on raw chunks. */
   takeOver(bytes: Uint8Array, onChunk: (chunk: Uint8Array) => void): void {
     this.#raw = onChunk
     this.write(bytes)
   }
 
-  /** Writes bytes that nothing answers. */
+  /** Writes bytes that get no answer. */
   write(bytes: Uint8Array): void {
     if (this.#failure === undefined) this.#pipe.write(bytes)
   }
@@ -126,7 +130,7 @@ export class RespConnection {
     this.#pipe.resume()
   }
 
-  /** Closes at once; who waits for a reply gets undefined. */
+  /** Closes at once; handlers that wait for a reply get undefined. */
   close(reason?: Error): void {
     const sentence = `the connection to ${this.address} was closed`
     this.#lose(reason ?? new RedisLostError('FB_REDIS_CLOSED', this.address, sentence))
@@ -153,7 +157,7 @@ export class RespConnection {
         else this.#keep(piece)
       }
     } catch (error) {
-      // Bytes that are no RESP, or a handler that failed: nothing behind them can be trusted.
+      // Bytes that are not RESP, or a handler that failed: nothing that follows can be trusted.
       this.#lose(error as Error)
     }
   }
@@ -162,7 +166,7 @@ export class RespConnection {
     this.#pieces.push(piece)
     this.#pieceBytes += piece.length
     if (this.#pieceBytes <= this.#maxReplyBytes) return
-    throw new RespError('FB_RESP_TOO_LARGE', `a reply is longer than maxReplyBytes, ${this.#maxReplyBytes}`)
+    throw new RespError('FB_RESP_TOO_LARGE', `a reply exceeds maxReplyBytes, ${this.#maxReplyBytes}`)
   }
 
   #whole(last: Uint8Array): Uint8Array {
@@ -180,7 +184,7 @@ export class RespConnection {
       return
     }
     const expectation = this.#expected[this.#head]
-    if (expectation === undefined) throw new RespError('FB_RESP_PROTOCOL', 'a reply came that answers no request')
+    if (expectation === undefined) throw new RespError('FB_RESP_PROTOCOL', 'received a reply without a request')
     const index = this.#given++
     if (this.#given === expectation.count) this.#next()
     this.answeredSentAt = expectation.sentAt
@@ -196,7 +200,10 @@ export class RespConnection {
     }
   }
 
-  /** One timer however many wait: it looks again when the time since the last bytes, or the first request, may be up. */
+  /**
+   * One timer for all waiting requests: it checks again when the time since the last bytes, or since the first request,
+   * may be up.
+   */
   #watchTime(): void {
     const { replyTimeoutMs, runtime } = this.#options
     if (replyTimeoutMs === undefined || this.#deadline !== undefined) return
@@ -235,7 +242,7 @@ function pushItems(bytes: Uint8Array): readonly RespValue[] {
   return push instanceof PushReply ? push.items : []
 }
 
-/** True where a reply is an error, of either kind. */
+/** True for an error reply of either kind. */
 export function isErrorReply(reply: Uint8Array): boolean {
   return reply[0] === marker.error || reply[0] === marker.blobError
 }

@@ -1,7 +1,7 @@
-/** What a server is to its clients. */
+/** How a server presents itself to clients. */
 export type ServerMode = 'standalone' | 'cluster' | 'sentinel'
 
-/** The lines `name:value` of INFO. */
+/** The `name:value` lines of INFO. */
 export function parseInfo(text: string): Map<string, string> {
   const fields = new Map<string, string>()
   for (const line of text.split(/\r?\n/)) {
@@ -11,7 +11,7 @@ export function parseInfo(text: string): Map<string, string> {
   return fields
 }
 
-/** What a server says it is in `INFO server`: Redis in `redis_mode`, Valkey 8 and later in `server_mode`. */
+/** The mode in `INFO server`: Redis reports it in `redis_mode`, Valkey 8 and later in `server_mode`. */
 export function serverModeOf(info: ReadonlyMap<string, string>): ServerMode {
   const mode = info.get('server_mode') ?? info.get('redis_mode')
   return mode === 'cluster' || mode === 'sentinel' ? mode : 'standalone'

@@ -2,18 +2,18 @@ const segmentShift = 16
 const segmentBuckets = 1 << segmentShift
 const segmentMask = segmentBuckets - 1
 
-/** Read in place of a segment that was never written to. */
+/** Read in place of a segment that has never been written to. */
 const emptySegment = new Int32Array(segmentBuckets)
 
 /**
  * The buckets of a dict: heads of chains, 0 for an empty one, n + 1 for entry n.
  *
- * A table lies in segments of 65,536 buckets that are made when something is first written to them. One `Int32Array`
- * for all would be simpler, but the runtime clears it as it makes it: 134 MB of zeros for the table of 20 million keys
- * is a pause of 14 ms. A segment costs some ten microseconds.
+ * A table is made of segments of 65,536 buckets, allocated on the first write to them. A single `Int32Array` would be
+ * simpler, but the runtime zeroes it when it is created: 134 MB of zeros for the table of 20 million keys is a pause of
+ * 14 ms. A segment takes some ten microseconds.
  */
 export class BucketTable {
-  /** Buckets. */
+  /** Number of buckets. */
   readonly length: number
   readonly #segments: Int32Array[]
   readonly #perSegment: number
@@ -35,7 +35,7 @@ export class BucketTable {
     else segment[bucket & segmentMask] = entry
   }
 
-  /** Gives the memory of the buckets from `first` to before `end` back, as far as a whole segment ends there. */
+  /** Frees the memory of the buckets from `first` up to `end`, where that covers a whole segment. */
   releaseBetween(first: number, end: number): void {
     for (let nth = first >>> segmentShift; nth < end >>> segmentShift; nth++) this.#segments[nth] = emptySegment
   }

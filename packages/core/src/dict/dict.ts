@@ -4,15 +4,15 @@ import { chunkMask, chunkShift, EntryPool } from './entry-pool.ts'
 import { hashBytes } from './hash-bytes.ts'
 import { KeyArena, maxKeyBytes, pageBytes } from './key-arena.ts'
 
-/** What a dict holds for each key, and how much it may take. */
+/** What a dict holds for each key, and its limits. */
 export interface DictOptions {
-  /** 32-bit words that each entry has for its user. @default 0 */
+  /** 32-bit words of payload in each entry. @default 0 */
   readonly payloadWords?: number
-  /** Memory that tables, entries and keys may take together. @default 1 GiB */
+  /** Maximum memory of tables, entries and keys together. @default 1 GiB */
   readonly maxBytes?: number
   /** Buckets of the first table; a power of two. The dict never shrinks below it. @default 1024 */
   readonly initialBuckets?: number
-  /** A secret whole number below 2^53: makes the hash unpredictable to whoever chooses the keys. @default 0 */
+  /** A secret whole number below 2^53 that makes the hash unpredictable to whoever chooses the keys. @default 0 */
   readonly hashSeed?: number
 }
 
@@ -26,7 +26,7 @@ const minLoad = 1 / 8
 const bucketsPerStep = 8
 const blocksPerStep = 8
 const maxBuckets = 2 ** 30
-/** The most hashes that `preload` takes at once. */
+/** The most hashes that one `preload` takes. */
 export const maxPreload = 64
 const preloadEntries = new Int32Array(maxPreload)
 
@@ -35,40 +35,43 @@ const noTable = new BucketTable(0)
 /**
  * A hash table for millions of byte keys that never stops the process: the *progressive dict*.
  *
- * A V8 `Map` that grows to ten million string keys copies its whole table every time it doubles, and holds the event
+ * A V8 `Map` that grows to ten million string keys copies its whole table every time it doubles, and blocks the event
  * loop for over a second when it does; it also ends at 2^24 entries, and every key is an object for the garbage
- * collector to visit. This dict does what Redis' own `dict.c` does instead. There are **two tables**. Usually one is
- * empty. When the load passes a limit, the second is made with twice the buckets, and from then on **every operation
- * moves a few buckets** from the first to the second, until the first is empty and the second takes its place. No
- * operation ever does more than a constant amount of that work. (`dict.c` must also bound its walk over empty buckets;
- * here a step *is* a number of buckets, empty or not.) Unlike in `dict.c`, a key has one place at any time: its bucket of
- * the first table where that is not moved yet, else its bucket of the second. So a look-up walks one chain, an insertion
- * may still go to the first table, and both tables can be made and given back piece by piece (`BucketTable`).
+ * collector to visit. This dict does what Redis' own `dict.c` does instead. There are **two tables**, one of which is
+ * usually empty. When the load passes a limit, the second is created with twice the buckets, and from then on **every
+ * operation moves a few buckets** from the first to the second, until the first is empty and the second takes its
+ * place. No operation ever does more than a constant amount of that work. (`dict.c` must also bound its walk over empty
+ * buckets; here a step *is* a number of buckets, empty or not.) Unlike in `dict.c`, a key has exactly one place at any
+ * time: its bucket in the first table if that has not been moved yet, otherwise its bucket in the second. So a look-up
+ * walks one chain, an insertion may still go to the first table, and both tables can be allocated and freed piece by
+ * piece (`BucketTable`).
  *
- * Layout. Entries lie in chunks of 16,384, and an entry is one run of 32-bit words:
+ * Layout. Entries are in chunks of 16,384, and an entry is a run of 32-bit words:
  *
  *     word   0      1      2        3 …
  *            next   hash   key ref  the user's own words (`payloadWords`)
  *
- * One run instead of a column per field, since a look-up in a table larger than the CPU's cache pays for cache lines
- * and nothing else: with thirteen words of payload an entry is one line of 64 bytes. Keys lie in a `KeyArena`, which is
- * cleaned a few blocks per operation in the same manner.
+ * One run instead of a column per field, because a look-up in a table larger than the CPU's cache pays for cache lines
+ * and nothing else: with thirteen words of payload an entry is one line of 64 bytes. Keys are in a `KeyArena`, which is
+ * cleaned a few blocks per operation in the same way.
  *
  * Entries never move. The **index of an entry is dense and stable** until the entry is deleted; rehashing relinks
  * chains but touches no index. That makes iteration safe with no fingerprint, no pausing and no reverse-binary cursor:
- * walk the indices (`next`). What is there during the whole walk is seen exactly once; what comes or goes meanwhile is
- * seen at most once. A freed index is reused, lowest chunk first, so that high chunks run empty and go back to the
- * system.
+ * walk the indices (`next`). An entry that exists during the whole walk is seen exactly once; one that is added or
+ * deleted meanwhile is seen at most once. A freed index is reused, lowest chunk first, so that high chunks empty out
+ * and are freed.
  *
- * What it does not do. It does not shrink below its first size. A chain is walked without limit: its length is
- * that of chance, whatever keys a stranger chooses, as long as the `hashSeed` is secret (`hashBytes`); the longest of a
- * million keys at a load of 1 is about ten. Servers pass a random one. Memory is bounded by `maxBytes`: an insertion
- * that would pass it is refused (-1) and the caller decides whom to forget; where only the doubling of the table would
- * pass it, chains get longer instead. Memory is freed by the garbage collector, so the bound is on what is reachable.
+ * Limitations. It does not shrink below its initial size. Chains are walked without a limit: as long as the `hashSeed`
+ * is secret (`hashBytes`), their length is what chance gives, whatever keys an attacker chooses; the longest chain of a
+ * million keys at a load of 1 is about ten. Servers pass a random seed. Memory is bounded by `maxBytes`: an insertion
+ * that would exceed it is refused (-1) and the caller decides which key to drop; if only the doubling of the table
+ * would exceed it, chains get longer instead. Memory is freed by the garbage collector, so the bound is on what is
+ * reachable.
  */
 export class Dict {
   readonly payloadWords: number
-  readonly maxBytes: number
+  /** More than it takes may be asked for, or less: then nothing is added until enough was deleted. */
+  maxBytes: number
   readonly hashSeed: number
   readonly #words: Int32Array[]
   readonly #floats: Float32Array[]
@@ -79,7 +82,7 @@ export class Dict {
   #table: BucketTable
   /** The table being filled while rehashing, else `noTable`. */
   #nextTable: BucketTable = noTable
-  /** Buckets of `#table` below this are moved. */
+  /** Buckets of `#table` below this one have been moved. */
   #rehashAt = 0
   #wasInserted = false
 
@@ -104,17 +107,17 @@ export class Dict {
     if (!(maxBytes >= smallest)) throw new InvalidOptionError('maxBytes', maxBytes, `at least ${smallest}`)
   }
 
-  /** Entries. */
+  /** Number of entries. */
   get size(): number {
     return this.#entries.size
   }
 
-  /** Memory of the tables, entries and keys; tables count whole, though they are made and given back in pieces. */
+  /** Memory of tables, entries and keys; tables count in full, although they are allocated and freed in pieces. */
   get bytes(): number {
     return (this.#table.length + this.#nextTable.length) * 4 + this.#entries.bytes + this.#arena.bytes
   }
 
-  /** True where a user who wants to forget something for each new key should begin to: insertions may soon be refused. */
+  /** True when a caller that makes room for new keys should start doing so: insertions may soon be refused. */
   get isNearlyFull(): boolean {
     return this.bytes > this.maxBytes * 0.9 - this.#entries.chunkBytes - 2 * pageBytes
   }
@@ -127,7 +130,7 @@ export class Dict {
     return Math.max(this.#table.length, this.#nextTable.length)
   }
 
-  /** True where the last `findOrInsert` made the entry. */
+  /** True if the last `findOrInsert` created the entry. */
   get wasInserted(): boolean {
     return this.#wasInserted
   }
@@ -136,7 +139,7 @@ export class Dict {
     return hashBytes(bytes, start, end, this.hashSeed)
   }
 
-  /** The index of the key that stands in `bytes` from `start` to `end`, or -1; `hash` is what `hash()` gives for it. */
+  /** The index of the key in `bytes` from `start` to `end`, or -1; `hash` is the result of `hash()` for it. */
   find(bytes: Uint8Array, start: number, end: number, hash: number): number {
     if (this.#nextTable !== noTable) this.#rehashStep(bucketsPerStep)
     const stride = this.#stride
@@ -154,10 +157,9 @@ export class Dict {
   }
 
   /**
-   * Brings what look-ups of these hashes will touch into the CPU's cache; changes nothing. A look-up in a large dict
-   * waits for memory three times, one wait after the other (bucket, entry, key). Here each of the three is a loop of
-   * loads that do not depend on each other, which the CPU overlaps: look-ups of a batch that was preloaded take half
-   * the time (`npm run -s bench -- heat`).
+   * Brings whatever look-ups of these hashes will touch into the CPU's cache; changes nothing. A look-up in a large
+   * dict waits for memory three times in sequence (bucket, entry, key). Here each of the three is a loop of independent
+   * loads, which the CPU overlaps: look-ups of a preloaded batch take half the time (`npm run -s bench -- heat`).
    */
   preload(hashes: Int32Array, count: number): number {
     const words = this.#words
@@ -170,7 +172,7 @@ export class Dict {
       if (index < 0) continue
       const chunk = words[index >>> chunkShift]!
       const at = (index & chunkMask) * stride
-      // Where it is not the wanted entry, it is most likely the one after it in the chain.
+      // If it is not the wanted entry, that is most likely the next one in the chain.
       const isWanted = chunk[at + hashWord] === hashes[nth]
       entries[nth] = isWanted ? index + 1 : chunk[at]!
       sum ^= chunk[at + stride - 1]!
@@ -184,7 +186,7 @@ export class Dict {
     return sum
   }
 
-  /** The index of the key, which is added with a payload of zeros where it is not there; -1 where memory is full. */
+  /** The index of the key, which is added with a zeroed payload if it is missing; -1 if memory is full. */
   findOrInsert(bytes: Uint8Array, start: number, end: number, hash: number): number {
     const found = this.find(bytes, start, end, hash)
     this.#wasInserted = false
@@ -217,7 +219,10 @@ export class Dict {
     this.#cleanStep()
   }
 
-  /** Forgets everything at once and goes back to the first size; unlike all else here it takes time by its size. */
+  /**
+   * Deletes everything at once and returns to the initial size. Unlike everything else here, this takes time
+   * proportional to the size.
+   */
   clear(): void {
     this.#entries.clear()
     this.#arena.clear()
@@ -231,22 +236,22 @@ export class Dict {
     return this.#entries.next(from)
   }
 
-  /** An index in use near a place that a random whole number names; -1 where there is none. */
+  /** An index in use near the place given by a random whole number; -1 if there is none. */
   pick(random: number): number {
     return this.#entries.pick(random)
   }
 
-  /** A view of an entry's key; it holds until the next change of the dict. */
+  /** A view of an entry's key, valid until the next change of the dict. */
   keyAt(index: number): Uint8Array {
     return this.#arena.view(this.#words[index >>> chunkShift]![(index & chunkMask) * this.#stride + refWord]! >>> 0)
   }
 
-  /** The words in which the entry lies; its payload begins at `payloadAt(index)`. */
+  /** The words that hold the entry; its payload begins at `payloadAt(index)`. */
   wordsOf(index: number): Int32Array {
     return this.#words[index >>> chunkShift]!
   }
 
-  /** The same as floats: a payload word is either. */
+  /** The same words as floats: a payload word may be either. */
   floatsOf(index: number): Float32Array {
     return this.#floats[index >>> chunkShift]!
   }
@@ -256,20 +261,20 @@ export class Dict {
   }
 
   /**
-   * Says that memory is short: keys are packed until the dead ones are an eighth of the live ones instead of a half, at
-   * the price of more moves per deletion.
+   * Signals that memory is short: keys are packed until dead ones are an eighth of the live ones instead of a half, at
+   * the cost of more moves per deletion.
    */
   packTightly(): void {
     this.#arena.isTight = true
   }
 
-  /** Moves up to `buckets` buckets, in idle time; false once there is nothing to move. */
+  /** Moves up to `buckets` buckets, for idle time; false once there is nothing left to move. */
   rehash(buckets: number): boolean {
     if (this.#nextTable !== noTable) this.#rehashStep(buckets)
     return this.#nextTable !== noTable
   }
 
-  /** The table that has the place of this hash now. */
+  /** The table that currently holds this hash. */
   #tableOf(hash: number): BucketTable {
     return (hash & (this.#table.length - 1)) < this.#rehashAt ? this.#nextTable : this.#table
   }
@@ -306,7 +311,8 @@ export class Dict {
 
   #shrinkIfSparse(): void {
     if (this.#table.length <= this.#initialBuckets || this.#entries.size >= this.#table.length * minLoad) return
-    // A quarter: the load after is at most a half, so that a dict at the limit does not swing between two sizes.
+    // Shrinks at a quarter: the load afterwards is at most a half, so that a dict at the limit does not oscillate
+    // between two sizes.
     this.#nextTable = new BucketTable(Math.max(this.#initialBuckets, this.#table.length / 4))
   }
 
@@ -338,12 +344,12 @@ export class Dict {
     }
   }
 
-  /** True where an entry and a key of this length fit under the bound. */
+  /** True if an entry and a key of this length fit within the bound. */
   #hasRoomFor(keyLength: number): boolean {
     const needsPage = !this.#arena.hasRoomFor(keyLength)
     const wanted = (needsPage ? pageBytes : 0) + (this.#entries.needsChunk ? this.#entries.chunkBytes : 0)
     if (wanted === 0) return true
-    // A page is kept in reserve, for the cleaning of others.
+    // One page is kept in reserve for cleaning others.
     return this.bytes + wanted + pageBytes <= this.maxBytes && !(needsPage && this.#arena.isFull)
   }
 

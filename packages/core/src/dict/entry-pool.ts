@@ -8,20 +8,20 @@ const noFloats = new Float32Array(0)
 /**
  * The entries of a dict: runs of `stride` 32-bit words, in chunks of 16,384.
  *
- * An index is dense and stable. A freed one is kept in its chunk's free list, linked through the entry's first word, and
- * given out again lowest chunk first, so that high chunks run empty and go back to the system. The third word of an
- * entry in use is never 0 (it is the key's ref); that of a free one is.
+ * An index is dense and stable. A freed one goes on its chunk's free list, linked through the entry's first word, and
+ * is reused lowest chunk first, so that high chunks empty out and are freed. The third word of an entry in use (the
+ * key's ref) is never 0; that of a free one is.
  */
 export class EntryPool {
   readonly stride: number
   readonly words: Int32Array[] = []
-  /** The same words seen as floats. */
+  /** The same words as floats. */
   readonly floats: Float32Array[] = []
   /** Per chunk: head of its free list (index + 1), entries ever used, and entries in use. */
   readonly #freeHeads: number[] = []
   readonly #used: number[] = []
   readonly #live: number[] = []
-  /** No chunk below this has room. */
+  /** No chunk below this one has room. */
   #roomFrom = 0
   #chunkCount = 0
   #size = 0
@@ -30,7 +30,7 @@ export class EntryPool {
     this.stride = stride
   }
 
-  /** Entries in use. */
+  /** Number of entries in use. */
   get size(): number {
     return this.#size
   }
@@ -43,7 +43,7 @@ export class EntryPool {
     return chunkEntries * this.stride * 4
   }
 
-  /** True where the next `take` makes a chunk. */
+  /** True if the next `take` allocates a chunk. */
   get needsChunk(): boolean {
     let chunk = this.#roomFrom
     while (chunk < this.words.length && this.#live[chunk] === chunkEntries) chunk++
@@ -51,7 +51,7 @@ export class EntryPool {
     return chunk === this.words.length || this.words[chunk] === noWords
   }
 
-  /** An index that is not in use; its words are 0 except the first. */
+  /** Returns a free index; its words are 0 except the first. */
   take(): number {
     if (this.needsChunk) this.#open(this.#roomFrom)
     const chunk = this.#roomFrom
@@ -91,7 +91,7 @@ export class EntryPool {
     return -1
   }
 
-  /** An index in use near a place that a random whole number names; -1 where there is none. */
+  /** An index in use near the place given by a random whole number; -1 if there is none. */
   pick(random: number): number {
     if (this.#size === 0) return -1
     const chunk = random % this.words.length
@@ -107,7 +107,7 @@ export class EntryPool {
         this.#release(chunk)
         continue
       }
-      // The first chunk is kept: a pool that is cleared over and over asks the system for nothing.
+      // The first chunk is kept: a pool that is cleared repeatedly allocates nothing.
       this.words[0]!.fill(0, 0, this.#used[0]! * this.stride)
       this.#freeHeads[0] = this.#used[0] = this.#live[0] = 0
     }

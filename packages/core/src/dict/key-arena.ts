@@ -5,7 +5,7 @@ export const maxKeyBytes = 65_536
 
 const pageShift = 18
 const addressMask = (1 << pageShift) - 1
-/** The first bytes of a page stay unused, so that no block has ref 0. */
+/** The first bytes of a page are unused, so that no block has ref 0. */
 const firstAddress = 4
 const longMark = 255
 const maxPages = 2 ** (32 - pageShift)
@@ -14,22 +14,23 @@ const noPage = new Uint8Array(0)
 /**
  * Keys as bytes, packed into pages of one mebibyte, outside V8's heap.
  *
- * A block is a length and the key, rounded up to four bytes, and is named by a *ref*: its address in units of four
- * bytes, which reaches 16 GiB with 32 bits. Ref 0 is no block.
+ * A block is a length and the key, rounded up to four bytes. It is identified by a *ref*: its address in units of four
+ * bytes, which reaches 16 GiB with 32 bits. Ref 0 means no block.
  *
  *     ref   31 ……………………… 18 17 ……………………………………… 0
  *           page             address in the page / 4
  *
  *     block [length < 255] [key …] [padding]      or      [255] [length, 3 bytes little-endian] [key …] [padding]
  *
- * Blocks are only ever appended; a freed block stays as it is and counts as dead in its page. So there are no size
- * classes and no fragmentation by size: when the dead bytes pass half of the live ones, the page with the most dead is
- * *cleaned*, its live blocks are appended again and the page is given back. The arena does not know who holds a ref;
- * the dict asks for the blocks of a dirty page (`nextToClean`), a few per operation, and moves what it still refers to.
- * The memory is therefore at most 1.5 × live + a few pages, whatever the order of insertions and deletions.
+ * Blocks are only ever appended; a freed block is left in place and counts as dead in its page. So there are no size
+ * classes and no fragmentation by size: when the dead bytes exceed half of the live ones, the page with the most dead
+ * bytes is *cleaned*, which means that its live blocks are appended again and the page is freed. The arena does not
+ * know who holds a ref; the dict asks for the blocks of a dirty page (`nextToClean`), a few per operation, and moves
+ * the ones that it still refers to. Memory is therefore at most 1.5 × live + a few pages, whatever the order of
+ * insertions and deletions.
  */
 export class KeyArena {
-  /** Memory is short: dead bytes are borne up to an eighth of the live ones instead of a half. */
+  /** Memory is short: dead bytes are tolerated up to an eighth of the live ones instead of a half. */
   isTight = false
   readonly #pages: Uint8Array[] = []
   /** Bytes written in each page, and how many of them are live. */
@@ -42,22 +43,22 @@ export class KeyArena {
   #deadBytes = 0
   #cleaningRef = 0
 
-  /** Memory taken: whole pages. */
+  /** Memory allocated, in whole pages. */
   get bytes(): number {
     return this.#pageCount * pageBytes
   }
 
-  /** True where one more block of this many key bytes needs no new page. */
+  /** True if another block of this many key bytes fits without a new page. */
   hasRoomFor(keyLength: number): boolean {
     return this.#tail >= 0 && this.#used[this.#tail]! + blockBytes(keyLength) <= pageBytes
   }
 
-  /** True where no further page can be addressed. */
+  /** True if no further page can be addressed. */
   get isFull(): boolean {
     return this.#pageCount >= maxPages
   }
 
-  /** Appends a key and gives its ref. */
+  /** Appends a key and returns its ref. */
   add(bytes: Uint8Array, start: number, end: number): number {
     const length = end - start
     if (!this.hasRoomFor(length)) this.#openPage()
@@ -81,7 +82,7 @@ export class KeyArena {
     return ((tail << pageShift) | (address >>> 2)) >>> 0
   }
 
-  /** Marks a block dead; a page without live blocks is given back at once. */
+  /** Marks a block dead; a page without live blocks is freed at once. */
   free(ref: number): void {
     const page = ref >>> pageShift
     const size = blockBytes(this.lengthOf(ref))
@@ -91,7 +92,7 @@ export class KeyArena {
     if (this.#live[page] === 0 && page !== this.#tail) this.#releasePage(page)
   }
 
-  /** Forgets all keys; one page is kept. */
+  /** Deletes all keys; one page is kept. */
   clear(): void {
     for (let page = 0; page < this.#pages.length; page++) {
       if (page !== this.#tail && this.#pages[page] !== noPage) this.#releasePage(page)
@@ -110,12 +111,12 @@ export class KeyArena {
     return length < longMark ? length : page[at + 1]! | (page[at + 2]! << 8) | (page[at + 3]! << 16)
   }
 
-  /** Reads a byte of the block, so that the CPU has it near. */
+  /** Reads a byte of the block to bring it into the CPU's cache. */
   touch(ref: number): number {
     return this.#pages[ref >>> pageShift]![(ref & addressMask) << 2]!
   }
 
-  /** A view of the key's bytes; it holds until the next change of the arena. */
+  /** A view of the key's bytes, valid until the next change of the arena. */
   view(ref: number): Uint8Array {
     const at = (ref & addressMask) << 2
     const page = this.#pages[ref >>> pageShift]!
@@ -132,7 +133,7 @@ export class KeyArena {
       if (length !== longMark || this.lengthOf(ref) !== end - start) return false
       at += 3
     } else if (length === longMark) {
-      // A key of exactly 255 bytes is in the long form too.
+      // A key of exactly 255 bytes uses the long form too.
       if (this.lengthOf(ref) !== longMark) return false
       at += 3
     }
@@ -141,8 +142,8 @@ export class KeyArena {
   }
 
   /**
-   * The next block of the page that is being cleaned, or 0 while the dead bytes are few. The owner adds it again and
-   * frees it where it is live; the page is given back with its last live block.
+   * The next block of the page being cleaned, or 0 while there are few dead bytes. The owner re-adds it if it is live,
+   * and frees it; the page is freed with its last live block.
    */
   nextToClean(): number {
     let ref = this.#cleaningRef

@@ -12,7 +12,7 @@ export function didYouMean(given: string, known: Iterable<string>): string | und
   return best
 }
 
-/** Levenshtein distance with adjacent swaps counted as one, given up at `limit`. */
+/** Levenshtein distance with adjacent swaps counted as one; gives up at `limit`. */
 function editDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) >= limit) return limit
   let beforeLast: number[] = []

@@ -8,7 +8,7 @@ test.each([
   [failure('No space left on device: mdb_txn_commit', {}), /the disk is full/],
   [failure('database or disk is full', { code: 'ERR_SQLITE_ERROR', errcode: 13 }), /the disk is full/],
   [failure('database is locked', { code: 'ERR_SQLITE_ERROR', errcode: 5 }), /another process has locked the file/],
-  [failure('attempt to write a readonly database', { errcode: 8 + 256 * 4 }), /may not be written to/],
+  [failure('attempt to write a readonly database', { errcode: 8 + 256 * 4 }), /permission denied: give this user/],
   [failure("ENOENT: no such file or directory, open '/x/y'", { code: 'ENOENT' }), /the folder is missing: create it/],
 ])('%s is told with what to do', (error, expected) => {
   expect(explainDiskTrouble(error)).toMatch(expected)

@@ -1,4 +1,4 @@
-/** The base of every error that Firebreak throws: a stable `code`, a sentence, and the data as fields of subclasses. */
+/** The base of every error that Firebreak throws: a stable `code`, a sentence, and data in fields of the subclasses. */
 export class FirebreakError extends Error {
   readonly code: `FB_${string}`
 
@@ -9,7 +9,7 @@ export class FirebreakError extends Error {
   }
 }
 
-/** An option of a public call is out of its range; thrown where the caller made the mistake. */
+/** An option of a public call is out of range; thrown at the call that got it wrong. */
 export class InvalidOptionError extends FirebreakError {
   readonly option: string
   readonly value: unknown
@@ -21,9 +21,17 @@ export class InvalidOptionError extends FirebreakError {
   }
 }
 
+/** A text in which no URL has a user or a password. */
+export function withoutCredentials(text: string): string {
+  return text.replace(/(:\/\/)[^/\s"'@]*@/g, '$1…@')
+}
+
 /** A short, safe rendering of a value for an error sentence. */
 export function describeValue(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value.length > 60 ? `${value.slice(0, 57)}…` : value)
+  if (typeof value === 'string') {
+    const text = withoutCredentials(value)
+    return JSON.stringify(text.length > 60 ? `${text.slice(0, 57)}…` : text)
+  }
   if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object'
   return String(value)
 }

@@ -5,7 +5,7 @@ import { type AccessDrain, type DrainVisitor, IntervalDrain, type IntervalTable,
 export interface AccessCounterOptions {
   /** Keys counted exactly in an interval. @default 65536 */
   readonly maxKeys?: number
-  /** Counters for the keys beyond. @default 4096 */
+  /** Counters for keys beyond that. @default 4096 */
   readonly overflowKeys?: number
 }
 
@@ -24,7 +24,7 @@ class StringTable implements IntervalTable<string> {
     return this.places.size
   }
 
-  /** The place of a new key. */
+  /** Adds a new key and returns its place. */
   insert(key: string): number {
     const place = this.places.size * wordsPerKey
     if (place === this.words.length) {
@@ -53,7 +53,7 @@ class StringTable implements IntervalTable<string> {
     const { words } = this
     const end = Math.min(this.size, this.#taken + maxKeys) * wordsPerKey
     let place = this.#taken * wordsPerKey
-    // Leaving the loop does not end a Map's iterator: the next call goes on where this one stops.
+    // Leaving the loop does not end a Map's iterator: the next call continues where this one stops.
     for (const key of this.#keys) {
       visit(key, words[place]!, words[place + 1]!, words[place + 2]!)
       place += wordsPerKey
@@ -73,19 +73,19 @@ class StringTable implements IntervalTable<string> {
 const asItIs = (name: string) => name
 
 /**
- * The shield's counter: exact counts of every key of an interval, at less than the price of a `Map` of counts.
+ * The shield's counter: exact counts of every key in an interval, for less than a `Map` of counts would cost.
  *
- * The `Map` gives a key's place in a `Uint32Array` and is not written again for a key that it knows: one look-up and
- * one increment, no second hash, no allocation. The order in which a Map gives its keys is the order in which they came
- * and so that of their places; no list of keys is kept beside it. There are two such tables. `swap` makes the other one
- * current and gives the interval that has ended as a *drain*, which is read in steps as small as the caller likes,
- * while counting goes on. Tables are emptied between intervals: keeping known keys would save insertions, but a table
- * of all keys ever seen falls out of the CPU's cache and was slower by a third (`npm run -s bench -- heat`).
+ * The `Map` gives a key's place in a `Uint32Array` and is not written again for a known key: one look-up and one
+ * increment, no second hash, no allocation. A Map iterates its keys in insertion order, which is also the order of
+ * their places, so no separate list of keys is needed. There are two such tables. `swap` makes the other one current
+ * and returns the finished interval as a *drain*, which is read in steps as small as the caller likes while counting
+ * continues. Tables are emptied between intervals: keeping known keys would save insertions, but a table of all keys
+ * ever seen does not fit the CPU's cache and was a third slower (`npm run -s bench -- heat`).
  *
- * For keys as bytes there is `ByteAccessCounter`.
+ * For keys as bytes, use `ByteAccessCounter`.
  *
- * Bounds. An interval has at most `maxKeys` exact keys; the accesses of further new keys go to a `TopK`, whose rows come
- * last in the drain and whose error bound the drain states. A key's bytes are counted up to 4 GiB an interval.
+ * Bounds. An interval has at most `maxKeys` exact keys; accesses to further new keys go to a `TopK`, whose rows come
+ * last in the drain, along with its error bound. A key's bytes are counted up to 4 GiB per interval.
  */
 export class AccessCounter {
   readonly maxKeys: number
@@ -103,17 +103,17 @@ export class AccessCounter {
     this.overflowKeys = overflowKeys
   }
 
-  /** Keys of the current interval that are counted exactly. */
+  /** Keys of the current interval with exact counts. */
   get keyCount(): number {
     return this.#table.size
   }
 
-  /** Accesses of the current interval; summed up when asked for, in some 0.1 ms for the most keys. */
+  /** Accesses of the current interval; summed on demand, which takes some 0.1 ms for the maximum number of keys. */
   get totalCount(): number {
     return this.#table.sums()[0] + (this.#overflow?.keys.totalCount ?? 0)
   }
 
-  /** Counts one access; gives what was counted of the key in this interval. */
+  /** Counts one access; returns the key's count in this interval. */
   add(key: string, isWrite = false, bytes = 0): number {
     const place = this.#places.get(key)
     if (place === undefined) return this.#addNew(key, isWrite, bytes)
@@ -125,15 +125,15 @@ export class AccessCounter {
     return count
   }
 
-  /** What was counted of a key in this interval. */
+  /** A key's count in this interval. */
   countOf(key: string): number {
     const place = this.#places.get(key)
     return place === undefined ? (this.#overflow?.keys.get(key)?.count ?? 0) : this.#words[place]!
   }
 
   /**
-   * Ends the interval and begins the next. Undefined while the drain of the interval before is not read to its end:
-   * the interval goes on, nothing is lost.
+   * Ends the interval and starts the next. Undefined while the previous interval's drain has not been read to its end:
+   * then the interval continues and nothing is lost.
    */
   swap(): AccessDrain<string> | undefined {
     if (this.#drain?.isDone === false) return undefined

@@ -1,30 +1,30 @@
 import { TopK, type TopKItem } from './top-k.ts'
 
-/** One ended interval, to be read once, in steps. */
+/** A finished interval, to be read once, in steps. */
 export interface AccessDrain<Key> {
-  /** All accesses, writes and bytes of the interval, of keys beyond the bound too. */
+  /** All accesses, writes and bytes of the interval, including keys beyond the bound. */
   readonly totalCount: number
   readonly totalWrites: number
   readonly totalBytes: number
-  /** Keys in the drain. */
+  /** Number of keys in the drain. */
   readonly keyCount: number
-  /** By how much a count of a key beyond the bound may be too small; 0 where all were exact. */
+  /** How much a count of a key beyond the bound may be too low; 0 if all counts are exact. */
   readonly errorBound: number
-  /** Hands over at most `maxKeys` keys with their counts; false once there are no more. */
+  /** Passes at most `maxKeys` keys with their counts to `visit`; false once there are no more. */
   take(maxKeys: number, visit: DrainVisitor<Key>): boolean
 }
 
-/** Gets one key's accesses (writes included), writes and bytes. */
+/** Receives one key's accesses (including writes), writes and bytes. */
 export type DrainVisitor<Key> = (key: Key, count: number, writes: number, bytes: number) => void
 
-/** The exact counts of one interval, by whatever kind of key. */
+/** The exact counts of one interval, for some kind of key. */
 export interface IntervalTable<Key> {
   readonly size: number
   /** Sums of the three counts over all keys. */
   sums(): [count: number, writes: number, bytes: number]
-  /** Hands over the next `maxKeys` keys in the order they came in. */
+  /** Passes the next `maxKeys` keys to `visit`, in the order of their first access. */
   take(maxKeys: number, visit: DrainVisitor<Key>): void
-  /** Empties the table and starts over. */
+  /** Empties the table for the next interval. */
   clear(): void
 }
 
@@ -45,7 +45,7 @@ export class Overflow {
   }
 }
 
-/** Reads a table and then what overflowed it; empties the table at the end. */
+/** Reads a table and then its overflow; empties the table at the end. */
 export class IntervalDrain<Key> implements AccessDrain<Key> {
   readonly totalCount: number
   readonly totalWrites: number

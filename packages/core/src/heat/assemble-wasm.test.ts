@@ -65,21 +65,21 @@ test('memory is read and written at an address and an offset, aligned or not', (
 })
 
 test.each([
-  ['(func (export "x") (i32.divide (i32.const 1)))', 'there is no instruction i32.divide'],
+  ['(func (export "x") (i32.divide (i32.const 1)))', 'unknown instruction i32.divide'],
   ['(func (export "x") (local.get $y))', 'there is no "$y"'],
   ['(func (export "x") (block $out (br $in)))', 'there is no "$in"'],
   ['(func (export "x") (param $a f32))', 'there is no "f32"'],
-  ['(func (export "x") (i32.const 1.5))', 'a whole number was expected, found "1.5"'],
+  ['(func (export "x") (i32.const 1.5))', 'expected a whole number, found "1.5"'],
   ['(func (export "x") (if (i32.const 1)))', 'an if ends with its then'],
-  ['(func (export "x") nop)', 'an instruction was expected, found "nop"'],
-  ['(table 1)', 'a function was expected, found ["table","1"]'],
+  ['(func (export "x") nop)', 'expected an instruction, found "nop"'],
+  ['(table 1)', 'expected a function, found ["table","1"]'],
   ['(func (export "x")', 'a closing bracket is missing'],
-  ['(func (export "x"))))', 'there is a closing bracket too many'],
+  ['(func (export "x"))))', 'one closing bracket too many'],
 ])('%s is refused', (text, message) => {
   expect(() => assemble(`(module (memory (export "memory") 1) ${text})`)).toThrow(message)
 })
 
 test('what is no module with a memory is refused', () => {
-  expect(() => assemble('(func)')).toThrow('a module was expected, found "func"')
-  expect(() => assemble('(module)')).toThrow('a module has one memory')
+  expect(() => assemble('(func)')).toThrow('expected a module, found "func"')
+  expect(() => assemble('(module)')).toThrow('a module must have one memory')
 })

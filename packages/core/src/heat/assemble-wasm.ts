@@ -1,19 +1,19 @@
 /**
- * Makes a WebAssembly module of its text: the part of the text format that our few loops are written in, which is its
- * folded form with one memory and exported functions.
+ * Builds a WebAssembly module from text: the part of the text format that our few loops use, in folded form, with one
+ * memory and exported functions.
  *
  *     (module (memory (export "memory") 1)
  *       (func (export "sum") (param $a i32) (param $b i32) (result i32) (i32.add (local.get $a) (local.get $b))))
  *
- * `block` and `loop` have a label and no result, `if` has a `then` and nothing else. What is not known is refused with
- * its name: a typing error is found when the module is made, not when it runs.
+ * `block` and `loop` have a label and no result; `if` has a `then` and nothing else. Anything else is refused by name,
+ * so a typo is found when the module is built, not when it runs.
  */
 export function assemble(text: string): Uint8Array {
   const [kind, ...fields] = parse(text)
-  if (kind !== 'module') throw new Error(`a module was expected, found ${show(kind)}`)
+  if (kind !== 'module') throw new Error(`expected a module, found ${show(kind)}`)
   const memory = fields.find((field) => Array.isArray(field) && field[0] === 'memory')
   const functions = fields.filter((field) => field !== memory).map(functionOf)
-  if (!Array.isArray(memory)) throw new Error('a module has one memory')
+  if (!Array.isArray(memory)) throw new Error('a module must have one memory')
   const pages = numberOf(memory.at(-1))
   const exported = [
     { name: exportOf(memory), kind: 2, index: 0 },
@@ -37,7 +37,7 @@ const noResult = 0x40
 
 const types: Readonly<Record<string, number>> = { i32: 0x7f, i64: 0x7e, v128: 0x7b }
 
-/** Instructions that take what stands before them and nothing else. */
+/** Instructions that only take the operands before them. */
 const plain: Readonly<Record<string, readonly number[]>> = {
   'i32.eqz': [0x45],
   'i32.lt_s': [0x48],
@@ -62,7 +62,7 @@ const plain: Readonly<Record<string, readonly number[]>> = {
   'i32x4.bitmask': [0xfd, 0xa4, 0x01],
 }
 
-/** Reads and writes of memory; `offset=…` is added to the address, and no address has to be aligned. */
+/** Memory loads and stores; `offset=…` is added to the address, and no address has to be aligned. */
 const accesses: Readonly<Record<string, readonly number[]>> = {
   'i32.load': [0x28],
   'i64.load': [0x29],
@@ -76,7 +76,7 @@ const branches: Readonly<Record<string, number>> = { br: 0x0c, br_if: 0x0d }
 const blocks: Readonly<Record<string, number>> = { block: 0x02, loop: 0x03 }
 
 function functionOf(field: Node): { readonly name: string; readonly type: number[]; readonly body: number[] } {
-  if (!Array.isArray(field) || field[0] !== 'func') throw new Error(`a function was expected, found ${show(field)}`)
+  if (!Array.isArray(field) || field[0] !== 'func') throw new Error(`expected a function, found ${show(field)}`)
   const parts = field.slice(1)
   const named = (kind: string) => parts.filter((part): part is Node[] => Array.isArray(part) && part[0] === kind)
   const [params, results, own] = [named('param'), named('result'), named('local')]
@@ -92,9 +92,9 @@ function functionOf(field: Node): { readonly name: string; readonly type: number
   }
 }
 
-/** `labels` are those of the blocks that an instruction stands in, the innermost first. */
+/** `labels` are those of the enclosing blocks, innermost first. */
 function instruction(node: Node, names: ReadonlyMap<string, number>, labels: readonly string[]): number[] {
-  if (!Array.isArray(node)) throw new Error(`an instruction was expected, found ${show(node)}`)
+  if (!Array.isArray(node)) throw new Error(`expected an instruction, found ${show(node)}`)
   const name = textOf(node[0])
   const rest = node.slice(1)
   const inner = (list: readonly Node[], within = labels) => list.flatMap((part) => instruction(part, names, within))
@@ -125,7 +125,7 @@ function instruction(node: Node, names: ReadonlyMap<string, number>, labels: rea
     const depth = labels.indexOf(textOf(subject))
     return [...code, branches[name]!, ...unsigned(known(depth < 0 ? undefined : depth, subject))]
   }
-  throw new Error(`there is no instruction ${name}`)
+  throw new Error(`unknown instruction ${name}`)
 }
 
 function parse(text: string): Node[] {
@@ -135,7 +135,7 @@ function parse(text: string): Node[] {
     else if (token !== ')') open.at(-1)!.push(token)
     else {
       const done = open.pop()!
-      if (open.length === 0) throw new Error('there is a closing bracket too many')
+      if (open.length === 0) throw new Error('one closing bracket too many')
       open.at(-1)!.push(done)
     }
   }
@@ -154,13 +154,13 @@ function typeOf(node: Node | undefined): number {
 }
 
 function textOf(node: Node | undefined): string {
-  if (typeof node !== 'string') throw new Error(`a word was expected, found ${show(node)}`)
+  if (typeof node !== 'string') throw new Error(`expected a word, found ${show(node)}`)
   return node
 }
 
 function numberOf(node: Node | undefined): number {
   const number = Number(textOf(node))
-  if (!Number.isSafeInteger(number)) throw new Error(`a whole number was expected, found ${show(node)}`)
+  if (!Number.isSafeInteger(number)) throw new Error(`expected a whole number, found ${show(node)}`)
   return number
 }
 
@@ -190,7 +190,7 @@ function unsigned(value: number): number[] {
   return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...unsigned(Math.floor(value / 0x80))]
 }
 
-/** Signed LEB128. A constant of 32 bits may be written as either of its two numbers. */
+/** Signed LEB128. A constant of 32 bits may be written as signed or unsigned. */
 function signed(value: number, isWord: boolean): number[] {
   const number = isWord ? value | 0 : value
   const low = ((number % 0x80) + 0x80) % 0x80

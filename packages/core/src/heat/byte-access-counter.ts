@@ -17,7 +17,7 @@ class ByteTable implements IntervalTable<Uint8Array> {
     return this.dict.size
   }
 
-  /** Counts one access of the entry at `index`; gives its accesses. */
+  /** Counts one access of the entry at `index`; returns its count. */
   count(index: number, isWrite: boolean, bytes: number): number {
     const words = this.dict.wordsOf(index)
     const place = this.dict.payloadAt(index)
@@ -61,13 +61,13 @@ class ByteTable implements IntervalTable<Uint8Array> {
 }
 
 /**
- * What `AccessCounter` is for strings, for keys that are bytes inside a larger buffer, as a proxy has them: no string
- * is made, and a hash that the caller already has is used. The same bounds hold.
+ * `AccessCounter` for keys that are bytes inside a larger buffer, as in a proxy: no string is made, and a hash that the
+ * caller already has is reused. The same bounds apply.
  */
 export class ByteAccessCounter {
   readonly maxKeys: number
   readonly overflowKeys: number
-  /** The seed that a given hash must have been made with (`hashBytes`). */
+  /** The seed that a given hash must have been computed with (`hashBytes`). */
   readonly hashSeed: number
   #table: ByteTable
   #otherTable: ByteTable
@@ -95,7 +95,7 @@ export class ByteAccessCounter {
     return this.#table.dict.hash(bytes, start, end)
   }
 
-  /** Counts one access of the key from `start` to `end`; gives what was counted of it in this interval. */
+  /** Counts one access of the key from `start` to `end`; returns its count in this interval. */
   add(bytes: Uint8Array, start: number, end: number, hash: number, isWrite = false, byteCount = 0): number {
     const { dict } = this.#table
     const isFull = dict.size >= this.maxKeys
@@ -105,7 +105,7 @@ export class ByteAccessCounter {
     return this.#overflow.add(keyName(bytes.subarray(start, end)), isWrite, byteCount)
   }
 
-  /** As `AccessCounter.swap`; a key's bytes are a view that holds until the drain is done. */
+  /** Like `AccessCounter.swap`; a key's bytes are a view that is valid until the drain is done. */
   swap(): AccessDrain<Uint8Array> | undefined {
     if (this.#drain?.isDone === false) return undefined
     const ended = this.#table

@@ -13,7 +13,8 @@ const generationMask = 0xf
 const markBit = 1 << 31
 
 /**
- * A sliding window of heat for every entry of a progressive dict: a ring of ten slices, as long as the key's rule says.
+ * A sliding window of heat for every entry of a progressive dict: a ring of ten slices, whose length follows from the
+ * key's rule.
  *
  * An entry is one cache line:
  *
@@ -22,24 +23,24 @@ const markBit = 1 << 31
  *
  *     meta   31 marked | 30–27 generation of rules | 26–14 rule | 13–0 slot
  *
- * `slice` is the slice of the last report and `total` the sum of the ring. **Rotation is lazy**: time passes for an
- * entry only when it is touched or looked at, by clearing the slices between; no sweep, however many keys there are.
- * Counts are 32-bit floats: exact to 16.7 million a slice, and finer than any threshold beyond. The sum covers 90 to 100 %
- * of the window, since its newest slice is being filled.
+ * `slice` is the slice of the last report and `total` the sum of the ring. **Rotation is lazy**: time only passes for
+ * an entry when it is touched or read, by clearing the slices in between; nothing is swept, however many keys there
+ * are. Counts are 32-bit floats: exact up to 16.7 million per slice, and finer than any threshold beyond. The sum
+ * covers 90 to 100 % of the window, since its newest slice is still filling.
  *
- * The rule is matched once per key and kept in its entry. When the rules change their *generation* does, and an entry
- * with an old one is matched again when it is next touched. A generation's number comes back after sixteen changes, so
+ * The rule is matched once per key and kept in its entry. When the rules change, so does their *generation*, and an
+ * entry with an old one is matched again when it is next touched. Generation numbers repeat after sixteen changes, so
  * the owner must have touched every entry by then (`canChangeRules`, `passDone`).
  */
 export class HeatRings {
   readonly dict: Dict
   #rules: RuleSlices
-  /** The rules by generation, to know what an old entry was counted by. */
+  /** The rules by generation, to know which window an old entry was counted with. */
   readonly #ruleSets: RuleSlices[] = []
   #generation = 0
-  /** Generations, the current one included, that entries may still have. */
+  /** Number of generations, including the current one, that entries may still have. */
   #generationsInUse = 1
-  /** Changes of rules since the owner's pass over all entries began. */
+  /** Rule changes since the owner's pass over all entries began. */
   #changesInPass = 0
   #elapsedMs = 0
 
@@ -50,13 +51,13 @@ export class HeatRings {
     this.dict = new Dict({ payloadWords: ringWord + windowSlices, maxBytes, hashSeed })
   }
 
-  /** Moves the time to this many milliseconds after the beginning. */
+  /** Moves the time to this many milliseconds after the start. */
   moveTo(elapsedMs: number): void {
     this.#elapsedMs = elapsedMs
     this.#rules.moveTo(elapsedMs)
   }
 
-  /** Fits out a new entry: its rule, its slot, the current slice. */
+  /** Initialises a new entry: its rule, its slot, the current slice. */
   begin(index: number, bytes: Uint8Array, start: number, end: number): void {
     const words = this.dict.wordsOf(index)
     const at = this.dict.payloadAt(index)
@@ -65,7 +66,7 @@ export class HeatRings {
     words[at + sliceWord] = this.#rules.slice[rule]!
   }
 
-  /** Adds to an entry and gives its heat. */
+  /** Adds to an entry and returns its heat. */
   add(index: number, count: number): number {
     const { dict } = this
     const words = dict.wordsOf(index)
@@ -82,7 +83,7 @@ export class HeatRings {
     return heat
   }
 
-  /** An entry's heat in its window now. */
+  /** An entry's current heat in its window. */
   heatOf(index: number): number {
     const { dict } = this
     const words = dict.wordsOf(index)
@@ -94,7 +95,7 @@ export class HeatRings {
     return floats[at + totalWord]!
   }
 
-  /** An entry's slices, newest first, and after them how long ago the newest began. */
+  /** An entry's slices, newest first, followed by how long ago the newest one began. */
   slicesOf(index: number, into: Float64Array): void {
     this.heatOf(index)
     const { dict } = this
@@ -117,7 +118,7 @@ export class HeatRings {
     return this.#metaOf(index) & slotMask
   }
 
-  /** A mark of the owner's. */
+  /** Whether the owner has marked the entry. */
   isMarked(index: number): boolean {
     return this.#metaOf(index) < 0
   }
@@ -128,7 +129,7 @@ export class HeatRings {
     words[at] = isMarked ? words[at]! | markBit : words[at]! & ~markBit
   }
 
-  /** False where one more change of rules would give two generations one number: finish a pass first. */
+  /** False if one more rule change would give two generations the same number: finish a pass first. */
   get canChangeRules(): boolean {
     return this.#generationsInUse < generationMask
   }
@@ -143,7 +144,7 @@ export class HeatRings {
     this.#ruleSets[this.#generation] = slices
   }
 
-  /** The owner has looked at every entry since it last said so. */
+  /** Called by the owner when it has visited every entry since the last call. */
   passDone(): void {
     this.#generationsInUse = this.#changesInPass + 1
     this.#changesInPass = 0
@@ -153,7 +154,7 @@ export class HeatRings {
     return this.dict.wordsOf(index)[this.dict.payloadAt(index)]!
   }
 
-  /** Finds the rule of an entry that was counted by older rules, and carries its heat over. */
+  /** Finds the rule of an entry that was counted under older rules, and carries its heat over. */
   #rematch(index: number): void {
     const { dict } = this
     const words = dict.wordsOf(index)
@@ -170,7 +171,7 @@ export class HeatRings {
     if (sliceMs === sliceMsBefore) return
     before.moveTo(this.#elapsedMs)
     rotate(words, floats, at, before.slice[ruleBefore]!)
-    // What was counted in the old window is certain for a longer one, and a share of it for a shorter one.
+    // The count of the old window is a lower bound for a longer one; for a shorter one, take a share of it.
     const carried = floats[at + totalWord]! * Math.min(1, sliceMs / sliceMsBefore)
     floats.fill(0, at + totalWord, at + ringWord + windowSlices)
     words[at + sliceWord] = this.#rules.slice[rule]!
@@ -188,7 +189,7 @@ function rotate(words: Int32Array, floats: Float32Array, at: number, slice: numb
     return
   }
   for (let passed = last + 1; passed <= slice; passed++) floats[ring + (passed % windowSlices)] = 0
-  // Summed again instead of subtracted: floats would keep what rounding left.
+  // Summed again rather than subtracted: floats would accumulate rounding errors.
   let total = 0
   for (let place = ring; place < ring + windowSlices; place++) total += floats[place]!
   floats[at + totalWord] = total

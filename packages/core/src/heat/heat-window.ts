@@ -2,18 +2,18 @@ import type { Dict } from '../dict/dict.ts'
 import { HeatRings } from './heat-rings.ts'
 import type { WindowRules } from './window-rules.ts'
 
-/** What a heat window needs, and how much it may hold. */
+/** What a heat window needs, and its limits. */
 export interface HeatWindowOptions {
   readonly rules: WindowRules
-  /** The time that the window begins at, in milliseconds; `moveTo` goes on from there. */
+  /** When the window begins, in milliseconds; `moveTo` continues from there. */
   readonly startMs: number
-  /** Keys at one time. @default 20000000 */
+  /** Maximum number of keys. @default 20000000 */
   readonly maxKeys?: number
-  /** Memory of entries and keys. @default 2 GiB */
+  /** Maximum memory of entries and keys. @default 2 GiB */
   readonly maxBytes?: number
   /** Makes the hash unpredictable to whoever chooses the keys. @default 0 */
   readonly hashSeed?: number
-  /** A marked key is forgotten; its index may be given to another. */
+  /** A marked key was dropped; its index may be reused for another. */
   readonly onForgetMarked?: (index: number) => void
 }
 
@@ -21,18 +21,19 @@ const sweepPerNewKey = 2
 const evictionSample = 12
 
 /**
- * The accesses of every key of one Redis cluster in its rule's window: rings on a progressive dict (`HeatRings`), and
- * the choice of what to forget. Time and rules are passed in.
+ * The accesses of every key of one Redis cluster within its rule's window: rings on a progressive dict (`HeatRings`),
+ * and the choice of which keys to drop. Time and rules are passed in.
  *
- * Forgetting. `sweep` walks the entries in steps and deletes those whose window has passed; each new key takes two such
- * steps itself. At the bound each new key also drops the coldest of a dozen entries, so that cold keys push out cold
- * keys and a flood of them leaves the warm ones. Whoever keeps more about a key marks it, and is told when it goes.
+ * Dropping keys. `sweep` walks the entries in steps and deletes those whose window has passed; each new key takes two
+ * such steps itself. At the bound, each new key also drops the coldest of a dozen entries, so that cold keys push out
+ * cold keys and a flood of them leaves the warm ones alone. An owner that keeps more data about a key marks it, and is
+ * called when it is dropped.
  */
 export class HeatWindow {
-  /** More than it has may be asked for, or fewer: keys that are too many make room as new ones come. */
+  /** May be set above or below the current number of keys: any excess is dropped as new keys arrive. */
   maxKeys: number
   readonly dict: Dict
-  /** Of the last `add`: whether it was the first of its key, and the key's heat after it. */
+  /** About the last `add`: whether it was the key's first, and the key's heat after it. */
   wasNew = false
   lastHeat = 0
   readonly #startMs: number
@@ -53,12 +54,12 @@ export class HeatWindow {
     this.dict = this.#rings.dict
   }
 
-  /** Keys at this time. */
+  /** Current number of keys. */
   get size(): number {
     return this.dict.size
   }
 
-  /** Rows of new keys that found no room. */
+  /** Rows of new keys that were refused for lack of room. */
   get refusedCount(): number {
     return this.#refusedCount
   }
@@ -67,14 +68,16 @@ export class HeatWindow {
     return this.#nowMs
   }
 
-  /** Moves the time on; a time before the last one is taken for that one. */
+  /** Advances the time; an earlier time counts as the last one given. */
   moveTo(nowMs: number): void {
     if (nowMs <= this.#nowMs) return
     this.#nowMs = nowMs
     this.#rings.moveTo(nowMs - this.#startMs)
   }
 
-  /** Adds one row of a report; gives the key's index, or -1 where it was refused. `hash` is what the dict gives for it. */
+  /**
+   * Adds one row of a report; returns the key's index, or -1 if it was refused. `hash` is the dict's hash of the key.
+   */
   add(bytes: Uint8Array, start: number, end: number, count: number, hash: number): number {
     const { dict } = this
     let index = dict.findOrInsert(bytes, start, end, hash)
@@ -87,12 +90,12 @@ export class HeatWindow {
     return index
   }
 
-  /** A key's heat in its window now. */
+  /** A key's current heat in its window. */
   heatOf(index: number): number {
     return this.#rings.heatOf(index)
   }
 
-  /** A key's slices, newest first, and after them how many milliseconds ago the newest began. */
+  /** A key's slices, newest first, followed by how many milliseconds ago the newest one began. */
   slicesOf(index: number, into: Float64Array): void {
     this.#rings.slicesOf(index, into)
   }
@@ -115,18 +118,18 @@ export class HeatWindow {
     return this.#rings.isMarked(index)
   }
 
-  /** Marks a key as one whose end is to be told. */
+  /** Marks a key so that dropping it is reported. */
   setMark(index: number, isMarked: boolean): void {
     this.#rings.setMark(index, isMarked)
   }
 
-  /** Takes new rules; entries are matched again as they are touched or swept. */
+  /** Sets new rules; entries are matched again as they are touched or swept. */
   setRules(rules: WindowRules): void {
     while (!this.#rings.canChangeRules) this.#sweepStep(65_536)
     this.#rings.setRules(rules)
   }
 
-  /** Looks at up to `maxEntries` entries and forgets the idle ones; true while the walk is not at its end. */
+  /** Visits up to `maxEntries` entries and drops the idle ones; true until the walk reaches its end. */
   sweep(maxEntries: number): boolean {
     this.dict.rehash(maxEntries)
     return this.#sweepStep(maxEntries)
@@ -151,7 +154,7 @@ export class HeatWindow {
     this.dict.deleteAt(index)
   }
 
-  /** Fits a new entry out; where the dict refused it (-1), makes room first. */
+  /** Initialises a new entry; if the dict refused it (-1), makes room first. */
   #begin(inserted: number, bytes: Uint8Array, start: number, end: number, hash: number): number {
     const { dict } = this
     let index = inserted
@@ -173,12 +176,13 @@ export class HeatWindow {
     return index
   }
 
-  /** Drops the coldest of a few entries; false where there is no other. */
+  /** Drops the coldest of a few entries; false if there is no other. */
   #evict(spared: number): boolean {
     let coldest = -1
     let least = Number.POSITIVE_INFINITY
     for (let left = evictionSample; left > 0 && least > 0; left--) {
-      // Anywhere, not under the sweep's hand: neighbours came together and are often alike, hot ones too.
+      // Picked at random, not next to the sweep's position: neighbours arrived together and are often alike, hot ones
+      // too.
       this.#victimSeed = (Math.imul(this.#victimSeed, 1_664_525) + 1_013_904_223) >>> 0
       const index = this.dict.pick(this.#victimSeed)
       if (index === spared) continue

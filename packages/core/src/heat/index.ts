@@ -1,4 +1,4 @@
-// `@firebreak/core/heat`: Counting accesses and judging their heat.
+// `@firebreak/core/heat`: counting accesses and measuring heat.
 export { Dict, type DictOptions, maxPreload } from '../dict/dict.ts'
 export { hashBytes } from '../dict/hash-bytes.ts'
 export { maxKeyBytes } from '../dict/key-arena.ts'

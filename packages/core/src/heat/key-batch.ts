@@ -12,21 +12,23 @@ import {
 } from './tally-kernel.ts'
 
 /**
- * Accesses that are noted and not counted yet: where their keys stand, and their two hashes once they are made. Noting is
- * a write to the next place of an array; all that waits for memory comes later, for the whole batch at once.
+ * Accesses that have been recorded but not counted yet: where their keys are, and their two hashes once computed.
+ * Recording is a write to the next place of an array; everything that waits for memory comes later, for the whole batch
+ * at once.
  *
- * Keys are noted where they stand in what came off the wire, the *source*, and it must stay until `settle`: that copies
- * them, all of a source in one piece with what stands between them. One copy of many keys costs less than reading each
- * byte by byte, which is the only way to read from memory that is another's at every event.
+ * Keys are recorded as positions in the bytes off the wire, the *source*, which must stay unchanged until `settle`.
+ * That copies all keys of a source in one piece, including what is between them. One copy of many keys costs less than
+ * reading each one byte by byte, which is the only way to read at every event from memory that belongs to somebody
+ * else.
  */
 export class KeyBatch {
-  /** What the offsets of settled keys point into. */
+  /** The bytes that the offsets of settled keys point into. */
   readonly bytes: Uint8Array
-  /** How many are noted. */
+  /** Number of recorded accesses. */
   size = 0
-  /** Keys before this one have their hashes. */
+  /** Keys before this one have been hashed. */
   #hashed = 0
-  /** Where each key stands in `bytes`: its start, and its length from `lengthBit` on. */
+  /** The position of each key in `bytes`: its start, and its length from `lengthBit` up. */
   readonly #places: Int32Array
   /** Bytes that an access wrote; -1 for a read. */
   readonly written: Int32Array
@@ -36,9 +38,9 @@ export class KeyBatch {
   readonly #kernel: TallyKernel
   readonly #seed: number
   #source: Uint8Array = nothing
-  /** Goes on an offset of the source to make it one of `bytes`. */
+  /** Added to an offset in the source to get one in `bytes`. */
   #shift = 0
-  /** True where the source is copied as it is: of a small one a view of a part would cost more. */
+  /** True if the source is copied whole: for a small one, a view of a part would cost more. */
   #isWhole = false
   /** The first key of the source. */
   #first = 0
@@ -56,7 +58,10 @@ export class KeyBatch {
     this.checks = new Int32Array(buffer, checksAt, batchKeys)
   }
 
-  /** Notes an access of the key in `source` from `start` to `end`; false where the source is another or has no room. */
+  /**
+   * Records an access to the key in `source` from `start` to `end`; false if this is a different source, or it does not
+   * fit.
+   */
   note(source: Uint8Array, start: number, end: number, written: number): boolean {
     const at = this.size
     const from = start + this.#shift
@@ -73,7 +78,7 @@ export class KeyBatch {
     return true
   }
 
-  /** Gives the key that was noted last its hashes. */
+  /** Sets the hashes of the most recently recorded key. */
   setHashes(hash: number, check: number): void {
     const at = this.size - 1
     if (this.#hashed !== at) return
@@ -82,7 +87,7 @@ export class KeyBatch {
     this.#hashed = at + 1
   }
 
-  /** Goes on with keys of a source, the next of which begins at `start`. */
+  /** Continues with the keys of a source, the next of which begins at `start`. */
   begin(source: Uint8Array, start: number): void {
     this.settle()
     this.#source = source
@@ -91,7 +96,7 @@ export class KeyBatch {
     this.#shift = this.#isWhole ? this.#end : this.#end - start
   }
 
-  /** The source is about to change: its keys are copied. */
+  /** Copies the keys of the source, which is about to change. */
   settle(): void {
     const source = this.#source
     this.#source = nothing
@@ -102,7 +107,7 @@ export class KeyBatch {
     else this.bytes.set(source.subarray(from - shift, this.#end - shift), from)
   }
 
-  /** Makes the hashes that keys of a settled batch do not have yet. */
+  /** Computes the missing hashes of a settled batch's keys. */
   hash(): void {
     this.#kernel.loops.hashAll(this.#hashed, this.size, this.#seed | 0, highWord(this.#seed))
     this.#hashed = this.size
@@ -117,7 +122,7 @@ export class KeyBatch {
     return (place & startMask) + (place >>> lengthBit)
   }
 
-  /** Forgets all. */
+  /** Empties the batch. */
   clear(): void {
     if (this.#hasWrites) this.written.fill(-1, 0, this.size)
     this.#hasWrites = false

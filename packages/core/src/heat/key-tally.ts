@@ -3,82 +3,82 @@ import { bucketEntries, bucketsAt, maxCount, mostEntries, TallyKernel, windowBuc
 import type { TallyVisitor } from './tally-visitor.ts'
 
 /**
- * Counts of one interval by key bytes, for whoever counts in the middle of other work and must not feel it: a proxy has
- * some 50 ns for each command that it forwards (`npm run -s bench -- proxy`, `counting-cost`).
+ * Counts per key bytes for one interval, for code that counts in the middle of other work and must barely notice it: a
+ * proxy has some 50 ns for each command that it forwards (`npm run -s bench -- proxy`, `counting-cost`).
  *
- * The price of a look-up there is waiting for memory: whatever the table has is out of the processor's cache when it is
- * looked at next. So accesses are counted many at a time (`KeyBatch`), each step in a loop of its own (`TallyKernel`), and
- * what a known key touches is one bucket of eight entries, which is what comes from memory at once:
+ * The cost of a look-up there is waiting for memory: whatever the table holds is out of the processor's cache by the
+ * next look-up. So accesses are counted many at a time (`KeyBatch`), each step in its own loop (`TallyKernel`), and a
+ * known key touches only one bucket of eight entries, which is what comes from memory at once:
  *
  *     words 0–7    checks, the second hashes of eight keys
  *     words 8–15   of each 1, eleven bits of the first hash, twenty bits of the count; all of it 0 = free
  *
- * The checks of a bucket are compared together, wherever in it a key stands: so nothing is guessed wrongly, and the table
- * may be two thirds full, which leaves fewer buckets to wait for.
+ * The checks of a bucket are all compared together, so no branch is mispredicted on a key's position in it, and the
+ * table may be two thirds full, which leaves fewer buckets to wait for.
  *
- * All else stands in *rows*, in the order in which keys came, each thing in an array of its own. A row is written when a
- * key is first seen: its key goes into a log as an entry of a report, with room for the count behind it:
+ * Everything else is in *rows*, in the order of first access, each field in its own array. A row is written when a key
+ * is first seen: its key goes into a log as an entry of a report, with room for the count after it:
  *
  *     length (varint)   key   count · 2 (a varint of two bytes)
  *
- * **No key is compared.** Two hashes of the key (`KeyHasher`) with a seed that nobody outside knows stand for it, 43 bits
- * of them and its bucket: a new key is taken for one that is there with a probability of 2^-43 for each entry that is
- * looked at, hardly ever more than eight, and then two heats are one. A comparison would cost a second wait for memory at
- * every access.
+ * **No key is compared.** Two hashes of the key (`KeyHasher`) with a secret seed stand for it, 43 bits of them plus its
+ * bucket: a new key is mistaken for an existing one with a probability of 2^-43 for each entry examined, hardly ever
+ * more than eight, and then two keys share their heat. A comparison would cost a second wait for memory on every
+ * access.
  *
- * **Rows outlive their interval.** Most keys of an interval come again in the next one; a key whose row is there costs
- * nothing but its entry. When an interval ends, counts go back to 0 and nothing else changes; the rows of cold keys, which
- * nearly all are, need only their counts filled in to be a piece of the report. Where they are many, each half of them is
- * told of every other time: a report of ten thousand keys costs its sender as much as counting them. Only when the table
- * is too full, or nearly all of its rows had no access for long, does it start over, empty, with a size by how many keys
- * there were.
+ * **Rows outlive their interval.** Most keys of an interval come back in the next one; a key whose row exists costs
+ * nothing but its entry. When an interval ends, counts return to 0 and nothing else changes; the rows of cold keys,
+ * which is nearly all of them, only need their counts filled in to be a piece of the report. If there are many of them,
+ * half are reported every other time: a report of ten thousand keys costs its sender as much as counting them. Only
+ * when the table is too full, or when nearly all of its rows have been idle for long, does it start over, empty, at a
+ * size based on the number of keys.
  *
- * A key stands in one of 32 buckets from its own on and takes the first free entry. Nothing is ever taken out, so a
- * look-up ends at the first free entry. `add` gives 0 for a key that has no place: 256 others came before it, or there are
- * `maxRows` already. Such keys need another counter, and have no place for the rest of the interval either: a key is
- * never in both.
+ * A key is in one of the 32 buckets from its own onwards and takes the first free entry. Nothing is ever removed, so a
+ * look-up ends at the first free entry. `add` returns 0 for a key that does not fit: 256 others came before it, or
+ * there are `maxRows` already. Such keys need another counter and stay out for the rest of the interval: a key is never
+ * in both.
  */
 export class KeyTally {
-  /** Accesses that are to be counted together. */
+  /** Accesses waiting to be counted together. */
   readonly batch: KeyBatch
   readonly #kernel = new TallyKernel()
   #buckets: Int32Array
-  /** Buckets, less one. */
+  /** Number of buckets minus one. */
   #mask = leastEntries / bucketEntries - 1
   #rows = 0
   #misses = 0
-  /** Intervals in a row in which hardly any of the rows was counted. */
+  /** Consecutive intervals in which hardly any of the rows were counted. */
   #looseIntervals = 0
   /** By entry: its row. */
   #rowAt = new Uint16Array(leastEntries)
-  /** By row: where its entry's word is among the buckets. */
+  /** By row: the position of its entry's word in the buckets. */
   #wordOf = new Int32Array(leastRows)
   /** By row: where it ends in the log. */
   #ends = new Int32Array(leastRows)
-  /** By row: accesses of the intervals that are over, until they are handed over. */
+  /** By row: accesses of finished intervals that have not been reported yet. */
   #counts = new Int32Array(leastRows)
   /** By row: 0, or why it must not be part of a piece. */
   #marks = new Uint8Array(leastRows)
-  /** Four words a row: its first hash, writes, the bytes that they wrote, and what is counted beyond `maxCount`. */
+  /** Four words per row: its first hash, writes, the bytes written, and the count beyond `maxCount`. */
   #details = new Int32Array(leastRows * detailWords)
   #log = new Uint8Array(leastRows * 20)
-  /** False until a whole interval was visited key by key since the table started over. */
+  /** False until a whole interval has been visited key by key since the table started over. */
   #isKnown = false
   #heldCount = 0
-  /** Which half of the cold keys is handed over next, where they are many. */
+  /** Which half of the cold keys is reported next, when there are many. */
   #isSecondHalf = false
-  /** What was counted of the key that `addAll` stopped at: 0 where it has no place. */
+  /** The count of the key that `addAll` stopped at: 0 if it does not fit. */
   sum = 0
 
-  /** Throws where there is no WebAssembly (`TallyKernel`). `seed` is that of the keys' hashes. */
+  /** Throws if there is no WebAssembly (`TallyKernel`). `seed` is for the keys' hashes. */
   constructor(seed: number) {
     this.batch = new KeyBatch(this.#kernel, seed)
     this.#buckets = this.#emptyBuckets(leastEntries)
   }
 
   /**
-   * Counts accesses of the key that stands in `bytes` from `start` to `end` and has these two hashes. Gives what was
-   * counted of it in this interval, or 0 where it has no place.
+   * Counts accesses of the key in `bytes` from `start` to `end`, which has these two hashes. Returns its count in this
+   * interval, or 0 if it does not fit.
    */
   add(
     bytes: Uint8Array,
@@ -103,8 +103,9 @@ export class KeyTally {
   }
 
   /**
-   * Counts one access of each key of the prepared batch from `from` on. Stops at a key that has no place or whose count has come
-   * to `limit`, and gives its number (`sum` is its count); the batch's size where there is none.
+   * Counts one access of each key in the prepared batch, from `from` on. Stops at a key that does not fit or whose
+   * count has reached `limit`, and returns its number (`sum` is its count); returns the batch's size if it did not
+   * stop.
    */
   addAll(from: number, limit: number): number {
     const { batch } = this
@@ -123,9 +124,9 @@ export class KeyTally {
   }
 
   /**
-   * Ends the interval: hands keys and their counts over, in the order in which the keys first came. Keys that were only
-   * read, fewer than `below` times, go in pieces, many at a time, unless they are watched. Where those are many, half of
-   * them go now, with what was counted of them since they last did, and the others when the next interval ends.
+   * Ends the interval: passes on keys and their counts in the order of first access. Keys that were only read, fewer
+   * than `below` times, go in pieces of many keys, unless they are watched. If there are many of those, half of them go
+   * now, with their counts since they last went, and the others when the next interval ends.
    */
   drain(visitor: TallyVisitor, below: number): void {
     const keys = this.#collect()
@@ -147,12 +148,12 @@ export class KeyTally {
     if (size > 0) this.#startAnew(size)
   }
 
-  /** What was counted of keys that are to be handed over when the next interval ends. */
+  /** Accesses of keys held back until the next interval ends. */
   get heldCount(): number {
     return this.#heldCount
   }
 
-  /** Hands over the rows from `from` to `to`. */
+  /** Passes on the rows from `from` to `to`. */
   #handOver(visitor: TallyVisitor, from: number, to: number, bound: number): void {
     const [counts, ends, marks, log] = [this.#counts, this.#ends, this.#marks, this.#log]
     let rowStart = this.#startOf(from)
@@ -180,7 +181,7 @@ export class KeyTally {
     if (pieceKeys > 0) visitor.onPiece(log, piece, rowStart, pieceKeys, pieceCount)
   }
 
-  /** Hands over, of the rows from `from` to `to`, those that cannot wait. */
+  /** Passes on those rows from `from` to `to` that cannot wait. */
   #hold(visitor: TallyVisitor, from: number, to: number, bound: number): void {
     const [counts, marks] = [this.#counts, this.#marks]
     for (let row = from; row < to; row++) {
@@ -206,8 +207,8 @@ export class KeyTally {
   }
 
   /**
-   * Takes the counts out of the buckets into the rows, in a loop of its own, to wait for many at once. Gives how many keys
-   * were counted.
+   * Moves the counts from the buckets to the rows, in a separate loop so that memory accesses overlap. Returns the
+   * number of keys counted.
    */
   #collect(): number {
     const [buckets, wordOf, counts, rows] = [this.#buckets, this.#wordOf, this.#counts, this.#rows]
@@ -228,7 +229,7 @@ export class KeyTally {
     return row === 0 ? 0 : this.#ends[row - 1]!
   }
 
-  /** The entry of a key, or the free one that it would take; -1 where it has no place. */
+  /** The entry of a key, or the free one that it would take; -1 if it does not fit. */
   #seek(hash: number, check: number): number {
     const buckets = this.#buckets
     const tag = tagOf(hash)
@@ -242,7 +243,7 @@ export class KeyTally {
     return -1
   }
 
-  /** The entry of a key, which gets one where it has none; -1 where it has no place. */
+  /** The entry of a key, assigned if it has none; -1 if it does not fit. */
   #placeFor(bytes: Uint8Array, start: number, end: number, hash: number, check: number): number {
     const found = this.#seek(hash, check)
     const isKnown = found >= 0 && this.#buckets[wordAt(found)] !== 0
@@ -251,7 +252,7 @@ export class KeyTally {
     return -1
   }
 
-  /** Counts accesses in an entry, and what does not fit there in its row; gives the sum. */
+  /** Adds accesses to an entry, and any overflow to its row; returns the sum. */
   #addTo(entry: number, count: number): number {
     const at = wordAt(entry)
     const word = this.#buckets[at]!
@@ -263,7 +264,7 @@ export class KeyTally {
     return maxCount + this.#details[beyond]!
   }
 
-  /** Gives a key a free entry and a row; false where there is no room for more. */
+  /** Gives a key a free entry and a row; false if there is no room. */
   #addRow(bytes: Uint8Array, start: number, end: number, hash: number, check: number, entry: number): boolean {
     const row = this.#rows
     const length = end - start
@@ -312,14 +313,14 @@ export class KeyTally {
     this.#marks[row] = this.#marks[row]! | writtenMark
   }
 
-  /** The size that the table should have for as many keys as the interval had; 0 where it is to stay as it is. */
+  /** The size that the table should have for the interval's number of keys; 0 to keep its size. */
   #fittingSize(keys: number): number {
     const entries = this.#rowAt.length
     const isFull = this.#rows * 3 > entries * 2 || this.#misses > 0
     this.#looseIntervals = keys * 16 < this.#rows ? this.#looseIntervals + 1 : 0
     const isLoose = this.#looseIntervals >= manyIntervals && entries > leastEntries
     if (!isFull && !isLoose) return 0
-    // What had no place is not in the rows: the table doubles once more where there was much of it.
+    // Keys that did not fit are not in the rows: double the table once more if there were many.
     let wanted = entries
     if (this.#misses > 0) wanted = entries * (this.#misses > this.#rows ? 4 : 2)
     else if (keys * 8 > entries * 5) wanted = entries * 2
@@ -348,7 +349,7 @@ const writtenMark = 2
 const leastRows = 2048
 const leastEntries = 8192
 const maxRows = 65_535
-/** Rows beyond which cold keys are handed over by halves. */
+/** Above this many rows, cold keys are reported in halves. */
 const manyRows = 4096
 /** A pause, or an interval that ended early, says nothing about the next one. */
 const manyIntervals = 50
@@ -369,12 +370,12 @@ function wordAt(entry: number): number {
   return checkAt(entry) + bucketEntries
 }
 
-/** What an entry has of a key's first hash: never 0. */
+/** An entry's bits of a key's first hash; never 0. */
 function tagOf(hash: number): number {
   return (hash | 0x8000_0000) & ~maxCount
 }
 
-/** The bytes of a varint that, with as many bytes as it says behind it, takes `total`. */
+/** The number of varint bytes such that the varint plus as many bytes as it states come to `total`. */
 function varintBytes(total: number): number {
   let bytes = 1
   while (total - bytes >= 2 ** (7 * bytes)) bytes++

@@ -1,6 +1,6 @@
 import { assemble } from './assemble-wasm.ts'
 
-/** The part of WebAssembly's interface that is used here: it belongs to the runtime, not to the language's library. */
+/** The part of WebAssembly's interface used here: it belongs to the runtime, not to the language's library. */
 interface Runtime {
   readonly Module: new (bytes: Uint8Array) => object
   readonly Instance: new (module: object) => { readonly exports: unknown }
@@ -8,30 +8,32 @@ interface Runtime {
 
 interface Loops {
   readonly memory: { readonly buffer: ArrayBuffer }
-  /** Makes the hashes of the keys of a batch from `from` to `size`, as `KeyHasher.hash` does; `k0` and `k1` are its seed. */
+  /**
+   * Computes the hashes of a batch's keys from `from` to `size`, as `KeyHasher.hash` does; `k0` and `k1` are its seed.
+   */
   hashAll(from: number, size: number, k0: number, k1: number): void
-  /** Brings the buckets of a batch's keys into the processor's cache; what it gives means nothing. */
+  /** Brings the buckets of a batch's keys into the processor's cache; the result is meaningless. */
   preload(size: number, mask: number): number
   /**
-   * Counts reads of the keys of a batch from `from` on. Stops at what is not as simple as that, and gives its number: a
-   * write, a key that has no entry, one whose count has come to `limit`. Gives `size` where there is none.
+   * Counts reads of a batch's keys from `from` on. Stops at anything less simple and returns its number: a write, a key
+   * without an entry, a key whose count has reached `limit`. Returns `size` if it did not stop.
    */
   addReads(from: number, size: number, limit: number, mask: number): number
 }
 
 /**
- * The three loops that a counted access goes through, in WebAssembly, and the memory that they work on: that of one
- * `KeyBatch` and of the buckets of one `KeyTally`.
+ * The three loops that count an access, in WebAssembly, and the memory that they work on: one `KeyBatch` and the
+ * buckets of one `KeyTally`.
  *
- * In JavaScript each access to an array is checked against its bounds, and nothing compares four words at once; here the
- * memory's bounds are a matter of the system's page tables. It is three fifths of the time. The memory never grows: V8
- * would give up an assumption about all arrays of the process, and everything that reads bytes would be slower for it.
+ * In JavaScript each array access is bounds-checked, and four words cannot be compared at once; here, page tables
+ * enforce the memory's bounds. It takes three fifths of the time. The memory never grows: V8 would drop an assumption
+ * about all arrays in the process, and everything that reads bytes would get slower.
  */
 export class TallyKernel {
   readonly buffer: ArrayBuffer
   readonly loops: Loops
 
-  /** Throws where the runtime has no WebAssembly or no address space left for it. */
+  /** Throws if the runtime has no WebAssembly, or no address space left for it. */
   constructor() {
     const { Module, Instance } = (globalThis as unknown as { WebAssembly: Runtime }).WebAssembly
     module ??= new Module(assemble(text))
@@ -42,22 +44,22 @@ export class TallyKernel {
 
 let module: object | undefined
 
-/** Bytes that a batch has room for: more than comes in one piece. They stand at the beginning of the memory. */
+/** Bytes available to a batch, more than arrives in one piece. They are at the start of the memory. */
 export const roomBytes = 160 * 1024
-/** Keys of a batch, at most. */
+/** Maximum number of keys in a batch. */
 export const batchKeys = 4352
-/** Entries of a tally, at most. */
+/** Maximum number of entries of a tally. */
 export const mostEntries = 131_072
-/** Entries of a bucket, which is 64 bytes: what the processor takes from memory at once. */
+/** Entries in a bucket, which is 64 bytes: what the processor fetches from memory at once. */
 export const bucketEntries = 8
-/** Buckets, from its own on, that a key may stand in. */
+/** Number of buckets, from its own onwards, that a key may be in. */
 export const windowBuckets = 32
-/** Keys are read four bytes at a time, the last ones beyond their end. */
+/** Keys are read four bytes at a time, so the last read may run past their end. */
 const slackBytes = 8
 const wordBytes = 4
 const pageBytes = 65_536
 
-/** Where in the memory what stands. */
+/** The layout of the memory. */
 export const placesAt = roomBytes + slackBytes
 export const writtenAt = placesAt + batchKeys * wordBytes
 export const hashesAt = writtenAt + batchKeys * wordBytes
@@ -65,7 +67,7 @@ export const checksAt = hashesAt + batchKeys * wordBytes
 export const bucketsAt = Math.ceil((checksAt + batchKeys * wordBytes) / pageBytes) * pageBytes
 const pages = bucketsAt / pageBytes + (mostEntries * 2 * wordBytes) / pageBytes
 
-/** A place of `places` is a key's start, and from this bit on its length. */
+/** A place of `places` is a key's start and, from this bit up, its length. */
 export const lengthBit = 18
 export const startMask = 2 ** lengthBit - 1
 /** The lowest bits of an entry's word: its count. */
@@ -92,7 +94,7 @@ const round = [
   turnAndMix('v1', 13, 'v2'),
   turn('v2', 16),
 ].join('\n')
-/** The round that takes `$word` in. */
+/** The round that absorbs `$word`. */
 const takeWord = [mix('v3', '(local.get $word)'), round, mix('v0', '(local.get $word)')].join('\n')
 const lastRounds = [round, round, round].join('\n')
 

@@ -1,6 +1,8 @@
-/** Gets what was counted in an interval. */
+/** Receives the counts of an interval. */
 export interface TallyVisitor {
-  /** A key, its bytes from `start` to `end` until it returns, its hash and counts. Gives whether it is to be watched. */
+  /**
+   * A key: its bytes from `start` to `end` (valid during the call), its hash and counts. Returns whether to watch it.
+   */
   onKey(
     bytes: Uint8Array,
     start: number,
@@ -10,6 +12,6 @@ export interface TallyVisitor {
     writes: number,
     byteCount: number,
   ): boolean
-  /** Reads of some keys: entries of a report in `bytes` from `start` to `end` until it returns. */
+  /** Reads of some keys: report entries in `bytes` from `start` to `end`, valid during the call. */
   onPiece(bytes: Uint8Array, start: number, end: number, keys: number, count: number): void
 }

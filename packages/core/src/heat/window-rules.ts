@@ -1,19 +1,19 @@
 import { InvalidOptionError } from '../errors/firebreak-error.ts'
 
-/** What a heat window has to know of rules: how long each of them counts, and which keys it is for. */
+/** What a heat window needs to know about rules: the length of each one's window, and which keys it applies to. */
 export interface WindowRules {
-  /** The length of the window of each rule's keys; the first is for the keys that no rule names. */
+  /** The window length of each rule's keys; the first is for keys that no rule matches. */
   readonly windowsMs: readonly number[]
-  /** The index of the rule for a key; asked once per key and change of rules. */
+  /** The index of the rule for a key; called once per key and change of rules. */
   match(bytes: Uint8Array, start: number, end: number): number
 }
 
-/** Slices of a window. */
+/** Number of slices in a window. */
 export const windowSlices = 10
 
-/** Rules that a key's entry has room for. */
+/** The most rules that a key's entry can refer to. */
 const maxWindowRules = 8192
-/** Slices are numbered with 32 bits: at this length they last for over a year. */
+/** Slice numbers have 32 bits: at this length they last for over a year. */
 const minSliceMs = 20
 
 /** The current slice of each rule, in columns, for a loop that must not chase objects. */
@@ -41,7 +41,7 @@ export class RuleSlices {
     this.place = new Int32Array(length)
   }
 
-  /** Moves every rule's slice to the time since the window's origin; nothing to do within the shortest slice. */
+  /** Moves every rule's slice to the time since the window's origin; does nothing within the shortest slice. */
   moveTo(elapsedMs: number): void {
     if (elapsedMs < this.#nextBoundaryMs) return
     let next = Number.POSITIVE_INFINITY

@@ -3,17 +3,17 @@
  *
  * Keys are bytes. In memory we want them as JS strings (map look-ups are far faster), on the wire as plain ASCII:
  *
- * - the *name* of a key: the string itself where the bytes are valid UTF-8 (so a string argument of a client is its own
- *   name, at no cost), else U+0000 `b` followed by the bytes as Latin-1. Two different byte keys have different names, except a
- *   valid UTF-8 key that begins with exactly that mark, which is escaped the same way.
- * - the *text* of a key: its bytes percent-encoded where they are `% , : #` or not printable ASCII. Reports, tables and
- *   URLs carry it.
+ * - the *name* of a key: the string itself if the bytes are valid UTF-8 (so a client's string argument is its own name,
+ *   at no cost), otherwise U+0000 `b` followed by the bytes as Latin-1. Different byte keys have different names,
+ *   except a valid UTF-8 key that begins with exactly that mark, which is escaped the same way.
+ * - the *text* of a key: its bytes, percent-encoded where they are `% , : #` or not printable ASCII. Used in reports,
+ *   tables and URLs.
  */
 const binaryMark = '\u0000b'
 const strictDecoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const encoder = new TextEncoder()
 
-/** The name of a key that a client was given. */
+/** The name of a key passed to a client. */
 export function keyName(key: string | Uint8Array): string {
   if (typeof key === 'string') return key.startsWith(binaryMark) ? binaryMark + latin1(encoder.encode(key)) : key
   for (let index = 0; index < key.length; index++) {
@@ -44,7 +44,8 @@ const plainName = /^[!"$&-+\--9;-~]*$/
 
 /** The text of a key from its name. */
 export function keyText(name: string): string {
-  // Space is printable, but line-based formats trim it: it is escaped too, as are the four marks of the format.
+  // Space is printable, but line-based formats trim it, so it is escaped too, as are the four characters with a meaning
+  // in the format.
   if (plainName.test(name)) return name
   let text = ''
   for (const byte of keyBytes(name)) {
@@ -54,7 +55,7 @@ export function keyText(name: string): string {
   return text
 }
 
-/** The name of a key from its text; undefined where a `%` is not followed by two hex digits. */
+/** The name of a key from its text; undefined if a `%` is not followed by two hex digits. */
 export function parseKeyText(text: string): string | undefined {
   if (!text.includes('%')) return keyName(encoder.encode(text))
   const bytes: number[] = []
@@ -80,7 +81,7 @@ function latin1(bytes: Uint8Array): string {
 }
 
 /**
- * A key's text for people: escapes of printable characters are resolved, so that `user%3A1` reads `user:1`; bytes that
+ * A key's text for display: escapes of printable characters are decoded, so that `user%3A1` reads `user:1`; bytes that
  * cannot be shown stay escaped.
  */
 export function readableKey(text: string): string {

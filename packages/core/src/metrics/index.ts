@@ -1,4 +1,4 @@
-// `@firebreak/core/metrics`: Families of metrics, and the ways they go out.
+// `@firebreak/core/metrics`: metric families and the ways to export them.
 export type { HistogramPoint, MetricFamily, MetricLabels, MetricPoint } from './metric-family.ts'
 export {
   type BatchResultLike,
@@ -6,10 +6,13 @@ export {
   type ObservableLike,
   observeWithMeter,
 } from './observe-with-meter.ts'
-export { OtlpExporter, type OtlpExporterOptions } from './otlp-exporter.ts'
+export { metricsSignal, OtlpExporter, type OtlpExporterOptions, type OtlpSignal } from './otlp-exporter.ts'
 export { type OtlpOptions, type ResolvedOtlpOptions, resolveOtlpOptions } from './otlp-options.ts'
 export {
+  attributesOf,
+  nanoseconds,
   type OtlpAttribute,
+  type OtlpHead,
   type OtlpHistogram,
   type OtlpMetric,
   type OtlpNumber,

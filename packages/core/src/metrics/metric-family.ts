@@ -1,4 +1,4 @@
-/** What tells the points of a family apart. Keys of users are never among the values. */
+/** Distinguishes the points of a family. Users' keys are never among the values. */
 export type MetricLabels = Readonly<Record<string, string>>
 
 /** A number under its labels. */
@@ -7,20 +7,21 @@ export interface MetricPoint {
   readonly value: number
 }
 
-/** A distribution under its labels, counted since the family's start. */
+/** A distribution under its labels, counted since the family started. */
 export interface HistogramPoint {
   readonly labels: MetricLabels
   readonly count: number
   readonly sum: number
-  /** Upper ends of the buckets, rising; one more bucket has none. */
+  /** Upper bounds of the buckets, ascending; one more bucket has no bound. */
   readonly bounds: readonly number[]
-  /** How many fell into each bucket, not added up: one more than `bounds`. */
+  /** How many values fell into each bucket, not cumulative: one more than `bounds`. */
   readonly bucketCounts: readonly number[]
 }
 
 /**
- * One figure of a process with all its labels, as `/metrics`, OTLP and an application's own meter tell it: a counter
- * only grows, a gauge goes both ways. A family is there from the start, with no points where nothing is known yet.
+ * One metric of a process with all its labels, as exported by `/metrics`, OTLP and an application's own meter: a
+ * counter only grows, a gauge goes both ways. A family exists from the start, with no points while nothing is known
+ * yet.
  */
 export type MetricFamily =
   | {

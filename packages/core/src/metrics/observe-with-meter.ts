@@ -1,18 +1,18 @@
 import type { MetricFamily, MetricLabels } from './metric-family.ts'
 
-/** An instrument that is asked for its values; here it is only handed back to the meter. */
+/** An instrument that is polled for its values; here it is only passed back to the meter. */
 export interface ObservableLike {
   addCallback(callback: (result: { observe(value: number): void }) => void): void
 }
 
-/** What a callback tells values to. */
+/** What a callback reports values to. */
 export interface BatchResultLike {
   observe(instrument: ObservableLike, value: number, attributes?: MetricLabels): void
 }
 
 type BatchCallback = (result: BatchResultLike) => void
 
-/** The part of a `Meter` of `@opentelemetry/api` that is needed; nothing of that package is imported. */
+/** The part of `Meter` of `@opentelemetry/api` that we need; nothing is imported from that package. */
 export interface MeterLike {
   createObservableGauge(name: string, options?: { description?: string }): ObservableLike
   createObservableCounter(name: string, options?: { description?: string }): ObservableLike
@@ -22,7 +22,8 @@ export interface MeterLike {
 
 /**
  * Registers an instrument for each family with an application's own meter; all are read together whenever the meter
- * collects. The returned function ends it. Histograms have no observable form: their count and their sum are told.
+ * collects. The returned function unregisters them. Histograms have no observable form, so only their count and sum are
+ * reported.
  */
 export function observeWithMeter(meter: MeterLike, read: () => readonly MetricFamily[]): () => void {
   const instruments = new Map<string, ObservableLike>()

@@ -2,7 +2,7 @@ import { freePort, type OtlpCollector, startOtlpCollector, waitFor } from '@fire
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { systemTimers, type Timers } from '../time/clock.ts'
 import type { MetricFamily } from './metric-family.ts'
-import { OtlpExporter } from './otlp-exporter.ts'
+import { metricsSignal, OtlpExporter } from './otlp-exporter.ts'
 import { type OtlpOptions, resolveOtlpOptions } from './otlp-options.ts'
 
 let collector: OtlpCollector
@@ -33,12 +33,15 @@ function quickTimers(factor: number): Timers & { readonly asked: number[] } {
   }
 }
 
-function open(options: OtlpOptions = {}, more: { timers?: Timers; collect?: () => MetricFamily[] } = {}) {
+function open(
+  options: OtlpOptions = {},
+  { collect = families, ...more }: { timers?: Timers; collect?: () => MetricFamily[] } = {},
+) {
   const lines: string[] = []
   const exporter = new OtlpExporter({
     otlp: resolveOtlpOptions({ endpoint: collector.url, ...options })!,
     resource: { 'service.name': 'firebreak-test', 'service.instance.id': 'one' },
-    collect: families,
+    signal: metricsSignal(collect),
     logger: {
       info: (data, message) => lines.push(`info ${message} ${JSON.stringify(data)}`),
       warn: (data, message) => lines.push(`warn ${message} ${JSON.stringify(data)}`),
@@ -133,7 +136,7 @@ test('a collector that is away is told of once, and once more when it is back', 
   exporter.start()
   await waitFor(() => exporter.counts.failed >= 3)
   expect(lines).toHaveLength(1)
-  expect(lines[0]).toMatch(/^warn metrics do not reach .*ECONNREFUSED/)
+  expect(lines[0]).toMatch(/^warn metrics are not reaching .*ECONNREFUSED/)
   const back = await startOtlpCollector({ port })
   ends.push(() => back.stop())
   await waitFor(() => exporter.counts.sent >= 3)

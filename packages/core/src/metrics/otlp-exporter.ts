@@ -1,18 +1,31 @@
 import { type Clock, steadyClock, systemTimers, type TimerHandle, type Timers, wallClock } from '../time/clock.ts'
 import type { MetricFamily } from './metric-family.ts'
 import type { ResolvedOtlpOptions } from './otlp-options.ts'
-import { otlpRequest } from './otlp-request.ts'
+import { type OtlpHead, otlpRequest } from './otlp-request.ts'
 
-/** What an exporter is made of. */
+/** What is sent to a collector. */
+export interface OtlpSignal {
+  readonly name: 'metrics' | 'traces'
+  /** The current request; undefined if there is nothing to send. */
+  request(head: OtlpHead): object | undefined | Promise<object | undefined>
+  /** The collector accepted the last request. */
+  onTaken?(): void
+}
+
+/** The current metrics, cumulative since the start. */
+export function metricsSignal(collect: () => readonly MetricFamily[] | Promise<readonly MetricFamily[]>): OtlpSignal {
+  return { name: 'metrics', request: async (head) => otlpRequest(await collect(), head) }
+}
+
+/** Options of an exporter. */
 export interface OtlpExporterOptions {
   readonly otlp: ResolvedOtlpOptions
-  /** Who this process is; `otlp.attributes` come on top. */
+  /** Identifies this process; `otlp.attributes` are added. */
   readonly resource: Readonly<Record<string, string>>
-  /** The figures of this moment. */
-  readonly collect: () => readonly MetricFamily[] | Promise<readonly MetricFamily[]>
-  /** Told when the collector is away and when it is back, once each. */
+  readonly signal: OtlpSignal
+  /** Logs when the collector is unreachable and when it has recovered, once each. */
   readonly logger: { info(data: object, message: string): void; warn(data: object, message: string): void }
-  /** @default a clock that never steps */
+  /** @default a monotonic clock */
   readonly clock?: Clock
   /** @default the wall clock */
   readonly wallClock?: Clock
@@ -22,7 +35,7 @@ export interface OtlpExporterOptions {
   readonly random?: () => number
 }
 
-/** How a request ended that the collector did not take. */
+/** How a request that the collector did not accept ended. */
 interface Refusal {
   readonly problem: string
   readonly isPassing: boolean
@@ -30,25 +43,24 @@ interface Refusal {
 }
 
 const firstPauseMs = 1000
-/** All tries of one export together. */
+/** Time limit for all attempts of one export. */
 const maxExportMs = 30_000
-/** The last export, while the process ends. */
+/** Time limit for the last export while the process ends. */
 const maxFarewellMs = 2000
-/** Nobody silences a process for longer than this, whatever `Retry-After` says. */
+/** The longest pause that we accept from `Retry-After`. */
 const maxRetryAfterMs = 600_000
 const maxAnswerBytes = 65_536
-/** The answers after which OTLP wants the same request again. */
+/** The responses after which OTLP wants the same request again. */
 const passingStatuses = new Set([429, 502, 503, 504])
 
 /**
- * Pushes a process' metrics to an OpenTelemetry collector, as JSON over HTTP. Counters are told as they stand since the
- * start, so that nothing is kept for a collector that is away: an export that no try brought out is given up and
- * counted, and the next one tells the same and more. One export is under way at a time; within it the request is sent
- * again, after pauses that double, where the answer is one of those that OTLP calls passing or there was none. Nothing
- * here is waited for by anybody, and nothing of it throws.
+ * Pushes a process' metrics or traces to an OpenTelemetry collector, as JSON over HTTP. Nothing is buffered for a
+ * collector that is down: an export that fails on every attempt is dropped and counted, and the next one carries the
+ * same data and more. Only one export runs at a time; within it the request is retried, with doubling pauses, if there
+ * was no response or one that OTLP calls retryable. Nobody waits for any of this, and it never throws.
  */
 export class OtlpExporter {
-  /** Exports by how they ended, and points that a collector did not want. */
+  /** Exports by outcome, and points that the collector rejected. */
   readonly counts = { sent: 0, failed: 0, rejectedPoints: 0 }
   readonly #options: OtlpExporterOptions
   readonly #clock: Clock
@@ -70,12 +82,15 @@ export class OtlpExporter {
     this.#startTimeMs = (options.wallClock ?? wallClock).now()
   }
 
-  /** Exports now and then, the first time after one interval. */
+  /** Exports periodically, for the first time after one interval. */
   start(): void {
     this.#timer ??= this.#timers.setInterval(() => void this.export(), this.#options.otlp.intervalMs)
   }
 
-  /** Tells the figures of this moment; where an export is under way, that one. Resolves when it was taken or given up. */
+  /**
+   * Exports the current metrics; if an export is under way, waits for that one. Resolves when it was accepted or given
+   * up.
+   */
   export(): Promise<void> {
     this.#running ??= this.#export(Math.min(maxExportMs, this.#options.otlp.intervalMs)).finally(() => {
       this.#running = undefined
@@ -83,7 +98,7 @@ export class OtlpExporter {
     return this.#running
   }
 
-  /** Ends the exports, with a last one where the collector is not away. */
+  /** Stops exporting, after a last export unless the collector is down. */
   async close(): Promise<void> {
     if (this.#timer === undefined) return
     this.#timer.cancel()
@@ -93,7 +108,7 @@ export class OtlpExporter {
     const farewell = this.#timers.setTimeout(() => this.#request?.abort(), maxFarewellMs)
     const { failed } = this.counts
     if (this.#running !== undefined) await this.#running
-    // Without a wait before it, so that who closes the exporter first may close what it reads from next.
+    // Not awaited, so that a caller that closes the exporter first may then close what it reads from.
     if (!this.#isAway && this.counts.failed === failed) await this.#export(0)
     farewell.cancel()
   }
@@ -101,13 +116,14 @@ export class OtlpExporter {
   async #export(budgetMs: number): Promise<void> {
     const endAt = this.#clock.now() + budgetMs
     if (this.#clock.now() < this.#silentUntil) return
-    let body: string
+    let body: string | undefined
     try {
       body = await this.#body()
     } catch (error) {
-      this.#givenUp(`the metrics could not be read: ${messageOf(error)}`)
+      this.#givenUp(`the ${this.#options.signal.name} are unavailable: ${messageOf(error)}`)
       return
     }
+    if (body === undefined) return
     for (let pauseMs = firstPauseMs; ; pauseMs *= 2) {
       const refusal = await this.#post(body)
       if (refusal === undefined) {
@@ -126,15 +142,14 @@ export class OtlpExporter {
     }
   }
 
-  async #body(): Promise<string> {
-    const { collect, resource, otlp } = this.#options
-    const families = await collect()
-    const head = {
+  async #body(): Promise<string | undefined> {
+    const { signal, resource, otlp } = this.#options
+    const request = await signal.request({
       resource: { ...resource, ...otlp.attributes },
       startTimeMs: this.#startTimeMs,
       timeMs: (this.#options.wallClock ?? wallClock).now(),
-    }
-    return JSON.stringify(otlpRequest(families, head))
+    })
+    return request && JSON.stringify(request)
   }
 
   async #post(body: string): Promise<Refusal | undefined> {
@@ -148,7 +163,7 @@ export class OtlpExporter {
         method: 'POST',
         headers: { 'user-agent': 'firebreak', ...headers, 'content-type': 'application/json' },
         body,
-        // A collector does not move; headers with keys in them must not follow.
+        // A collector does not move, and headers with API keys must not follow a redirect.
         redirect: 'manual',
         signal: request.signal,
       })
@@ -169,7 +184,7 @@ export class OtlpExporter {
     }
   }
 
-  /** `Retry-After` has seconds or a date. */
+  /** `Retry-After` holds seconds or a date. */
   #retryAfterMs({ headers }: Response): number | undefined {
     const text = headers.get('retry-after')
     if (text === null) return undefined
@@ -179,25 +194,29 @@ export class OtlpExporter {
     return Number.isNaN(ms) ? undefined : Math.min(maxRetryAfterMs, Math.max(0, ms))
   }
 
-  /** A collector may take a request and leave points out: it is not sent again, and told once. */
+  /** A collector may accept a request but leave points out: it is not sent again, and logged once. */
   #checkAnswer(answer: string): void {
-    const { rejectedDataPoints, errorMessage } = partialSuccessOf(answer)
-    const rejected = Number(rejectedDataPoints ?? 0)
+    const { rejectedDataPoints, rejectedSpans, errorMessage } = partialSuccessOf(answer)
+    const rejected = Number(rejectedDataPoints ?? rejectedSpans ?? 0)
     if (!(rejected > 0)) return
     this.counts.rejectedPoints += rejected
     if (this.#hasRejected) return
     this.#hasRejected = true
     this.#options.logger.warn(
       { collector: this.#place, rejected, reason: errorMessage },
-      'the OpenTelemetry collector left points out',
+      `the OpenTelemetry collector left ${this.#options.signal.name === 'metrics' ? 'points' : 'spans'} out`,
     )
   }
 
   #taken(): void {
     this.counts.sent++
+    this.#options.signal.onTaken?.()
     if (!this.#isAway) return
     this.#isAway = false
-    this.#options.logger.info({ collector: this.#place }, 'the OpenTelemetry collector takes metrics again')
+    this.#options.logger.info(
+      { collector: this.#place },
+      `the OpenTelemetry collector takes ${this.#options.signal.name} again`,
+    )
   }
 
   #givenUp(problem: string): void {
@@ -206,7 +225,7 @@ export class OtlpExporter {
     this.#isAway = true
     this.#options.logger.warn(
       { collector: this.#place, problem },
-      'metrics do not reach the OpenTelemetry collector; retrying; this is reported once',
+      `${this.#options.signal.name} are not reaching the OpenTelemetry collector; retrying; this is reported once`,
     )
   }
 
@@ -226,7 +245,7 @@ export class OtlpExporter {
   }
 }
 
-/** The beginning of an answer, as much of it as can matter. */
+/** The start of a response, as much as can matter. */
 async function readSome({ body }: Response): Promise<string> {
   let text = ''
   const decoder = new TextDecoder()
@@ -237,18 +256,24 @@ async function readSome({ body }: Response): Promise<string> {
   return text
 }
 
-function partialSuccessOf(answer: string): { rejectedDataPoints?: string | number; errorMessage?: string } {
+interface PartialSuccess {
+  readonly rejectedDataPoints?: string | number
+  readonly rejectedSpans?: string | number
+  readonly errorMessage?: string
+}
+
+function partialSuccessOf(answer: string): PartialSuccess {
   try {
     return (JSON.parse(answer) as { partialSuccess?: object } | null)?.partialSuccess ?? {}
   } catch {
-    // A collector that answers in protobuf, or nothing at all.
+    // The collector answered in protobuf, or not at all.
     return {}
   }
 }
 
 function messageOf(error: unknown): string {
   const { message, cause } = error as Error
-  // `fetch failed` says nothing; its cause does. Of several addresses tried, the first one's.
+  // `fetch failed` says nothing; its cause does. If several addresses were tried, take the first one's.
   const reason = cause instanceof AggregateError ? (cause.errors[0] as Error) : cause
   return reason instanceof Error ? reason.message : message
 }

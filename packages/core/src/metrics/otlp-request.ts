@@ -1,14 +1,14 @@
 import type { HistogramPoint, MetricFamily, MetricLabels, MetricPoint } from './metric-family.ts'
 
-/** Who tells the metrics, and for which time. */
+/** The source of the metrics and their time span. */
 export interface OtlpHead {
   readonly resource: Readonly<Record<string, string>>
-  /** When the counters began. */
+  /** When the counters started. */
   readonly startTimeMs: number
   readonly timeMs: number
 }
 
-/** An attribute of OTLP; all of ours are texts. */
+/** An OTLP attribute; all of ours are strings. */
 export interface OtlpAttribute {
   readonly key: string
   readonly value: { readonly stringValue: string }
@@ -31,7 +31,7 @@ export interface OtlpHistogram extends OtlpPoint {
   readonly explicitBounds: readonly number[]
 }
 
-/** One metric of a request: exactly one of the three is there. */
+/** One metric of a request: exactly one of the three is present. */
 export interface OtlpMetric {
   readonly name: string
   readonly description: string
@@ -58,10 +58,11 @@ export interface OtlpRequest {
 const cumulative = 2
 
 /**
- * Families as a request of OTLP: counters become monotonic sums since `startTimeMs`, histograms cumulative ones with
- * explicit bounds. Names stay those of `/metrics`, and no unit is told: a receiver that writes Prometheus' names puts
- * the unit behind a name that already ends with it. 64-bit numbers are texts, as protobuf's JSON form has them; what is
- * no number (a percentile of nothing) has no form there and is left out, and so is a family without points.
+ * Converts families to an OTLP request: counters become monotonic sums since `startTimeMs`, histograms cumulative ones
+ * with explicit bounds. Names stay those of `/metrics`, and no unit is sent: a receiver that generates Prometheus names
+ * would append the unit to a name that already ends with it. 64-bit numbers are strings, as in protobuf's JSON form.
+ * Values that are not numbers (a percentile of nothing) have no form there and are left out, as are families without
+ * points.
  */
 export function otlpRequest(
   families: readonly MetricFamily[],
@@ -103,12 +104,13 @@ export function otlpRequest(
   }
 }
 
-function attributesOf(labels: MetricLabels): OtlpAttribute[] {
+/** Labels as OTLP attributes. */
+export function attributesOf(labels: MetricLabels): OtlpAttribute[] {
   return Object.entries(labels).map(([key, stringValue]) => ({ key, value: { stringValue } }))
 }
 
-/** Milliseconds since 1970, which may have a fraction, as whole nanoseconds. */
-function nanoseconds(ms: number): string {
+/** Milliseconds since 1970, possibly fractional, as whole nanoseconds. */
+export function nanoseconds(ms: number): string {
   const whole = Math.floor(ms)
   return String(BigInt(whole) * 1_000_000n + BigInt(Math.floor((ms - whole) * 1e6)))
 }

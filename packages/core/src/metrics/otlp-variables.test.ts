@@ -11,6 +11,7 @@ test('every variable of OpenTelemetry that matters is read, and what it encodes 
     OTEL_SERVICE_NAME: 'shop',
     OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment=prod,team=caf%C3%A9',
     OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
+    OTEL_TRACES_EXPORTER: 'console,otlp',
   })
   expect(warnings).toEqual([])
   expect(options).toEqual({
@@ -20,7 +21,9 @@ test('every variable of OpenTelemetry that matters is read, and what it encodes 
     timeoutMs: 700,
     serviceName: 'shop',
     attributes: { 'deployment.environment': 'prod', team: 'café' },
+    traces: true,
   })
+  expect(resolveOtlpOptions(options)?.tracesEndpoint).toBe('http://collector:4318/v1/traces')
 })
 
 test.each([

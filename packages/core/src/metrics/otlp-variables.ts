@@ -2,14 +2,14 @@ import { maxDelayMs, type OtlpOptions } from './otlp-options.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** What OpenTelemetry's own variables say. */
+/** The settings in OpenTelemetry's own variables. */
 export interface OtlpVariables {
   readonly options: OtlpOptions
-  /** What was set and could not be used, a sentence each. */
+  /** Variables that were set but unusable, one sentence each. */
   readonly warnings: readonly string[]
 }
 
-/** The variables that are read; each is OpenTelemetry's own, a signal's before the one for all signals. */
+/** The variables that we read; all are OpenTelemetry's own, with the signal's variable before the general one. */
 export const otlpVariables = {
   endpoint: ['OTEL_EXPORTER_OTLP_METRICS_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'],
   headers: ['OTEL_EXPORTER_OTLP_METRICS_HEADERS', 'OTEL_EXPORTER_OTLP_HEADERS'],
@@ -18,12 +18,13 @@ export const otlpVariables = {
   serviceName: ['OTEL_SERVICE_NAME'],
   attributes: ['OTEL_RESOURCE_ATTRIBUTES'],
   protocol: ['OTEL_EXPORTER_OTLP_METRICS_PROTOCOL', 'OTEL_EXPORTER_OTLP_PROTOCOL'],
+  traces: ['OTEL_TRACES_EXPORTER'],
   isDisabled: ['OTEL_SDK_DISABLED', 'OTEL_METRICS_EXPORTER'],
 } as const
 
 /**
- * Reads OpenTelemetry's variables. They are often set for a whole fleet and meant for others too, so that, as its
- * specification asks, one that cannot be used is passed over with a warning and an empty one counts as not set.
+ * Reads OpenTelemetry's variables. They are often set for a whole fleet and meant for other programs too, so, as its
+ * specification asks, an unusable one is skipped with a warning, and an empty one counts as unset.
  */
 export function readOtlpVariables(env: Environment): OtlpVariables {
   const warnings: string[] = []
@@ -60,13 +61,14 @@ export function readOtlpVariables(env: Environment): OtlpVariables {
     timeoutMs: milliseconds(otlpVariables.timeoutMs),
     serviceName: first(otlpVariables.serviceName)?.text,
     attributes: pairs(otlpVariables.attributes),
+    traces: first(otlpVariables.traces)?.text.split(',').includes('otlp'),
     isDisabled: isDisabled(env) || undefined,
   }
   const options = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as OtlpOptions
   return { options, warnings }
 }
 
-/** `a=1,b=two%20words`; undefined where it is not of that form. */
+/** `a=1,b=two%20words`; undefined if it does not have that form. */
 export function parsePairs(text: string): Record<string, string> | undefined {
   const pairs: Record<string, string> = {}
   for (const part of text.split(',')) {
@@ -90,7 +92,8 @@ function endpointOf(found: { name: string; text: string } | undefined, warnings:
     warnings.push(`${name} must be an http or https address without a user`)
     return undefined
   }
-  // The signal's own address counts as it is, with at least a slash; the common one is where the signals' paths begin.
+  // The signal's own address is used as it is, with at least a slash; the general one is the base of the signals'
+  // paths.
   if (name === otlpVariables.endpoint[0]) return url.href
   return `${url.origin}${url.pathname.replace(/\/$/, '')}/v1/metrics${url.search}`
 }

@@ -1,6 +1,6 @@
 import type { HistogramPoint, MetricFamily, MetricLabels } from './metric-family.ts'
 
-/** Families in Prometheus' text form, version 0.0.4. */
+/** Renders families in Prometheus' text format, version 0.0.4. */
 export function prometheusText(families: readonly MetricFamily[]): string {
   const lines: string[] = []
   for (const family of families) {
@@ -12,7 +12,7 @@ export function prometheusText(families: readonly MetricFamily[]): string {
   return lines.length === 0 ? '' : `${lines.join('\n')}\n`
 }
 
-/** A line for each bucket, with all smaller ones counted in; the sum and the count. */
+/** One line for each cumulative bucket, then the sum and the count. */
 function histogramLines(name: string, { labels, bounds, bucketCounts, sum, count }: HistogramPoint): string[] {
   let upTo = 0
   const buckets = bounds.map((bound, index) => {

@@ -3,11 +3,15 @@ import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import type { OpenPipe } from '../connection/byte-pipe.ts'
 import type { RedisTarget, RedisTlsOptions } from '../connection/redis-target.ts'
 import { defaultRedisPort } from '../connection/redis-target.ts'
+import { systemTimers } from '../time/clock.ts'
 
-/** After so long without a byte the kernel asks whether the peer is still there. */
+/** Idle time after which the kernel checks whether the peer is still there. */
 const keepAliveMs = 5000
 
-/** A socket's place as Node takes it. */
+/** How long we wait for a peer to close its side. */
+const closeMs = 1000
+
+/** A socket's address as Node takes it. */
 export type SocketPlace =
   | { readonly path: string }
   | { readonly host: string; readonly port: number; readonly family?: number }
@@ -15,9 +19,9 @@ export type SocketPlace =
 /** How a socket is opened. */
 export interface SocketOptions {
   readonly place: SocketPlace
-  /** TLS with these settings of Node's; a plain socket where there are none. */
+  /** Node's TLS settings; a plain socket if undefined. */
   readonly tls?: ConnectionOptions | undefined
-  /** False where the process may end although it is open, as an SDK's may. @default true */
+  /** False if the process may exit although the socket is open, as for an SDK. @default true */
   readonly keepsProcess?: boolean
 }
 
@@ -30,7 +34,7 @@ export function nodePipe(target: RedisTarget): OpenPipe {
   })
 }
 
-/** A pipe over a socket that is opened as Node's own options say: TCP, TLS or a Unix socket. */
+/** A pipe over a socket opened with Node's own options: TCP, TLS or a Unix socket. */
 export function socketPipe(options: SocketOptions): OpenPipe {
   return (owner) => {
     const socket = openSocket(options)
@@ -53,7 +57,7 @@ export function socketPipe(options: SocketOptions): OpenPipe {
     return {
       write(bytes) {
         if (isClosed) return
-        // What is sent in one turn leaves in one write: the server answers it in one go.
+        // Everything sent in one turn leaves in one write, and the server answers it together.
         if (socket.writableCorked === 0) {
           socket.cork()
           process.nextTick(() => socket.uncork())
@@ -64,10 +68,24 @@ export function socketPipe(options: SocketOptions): OpenPipe {
       resume: () => void socket.resume(),
       close() {
         isClosed = true
-        socket.destroy()
+        if (socket.connecting) socket.destroy()
+        else endGently(socket)
       },
     }
   }
+}
+
+/**
+ * Ends a socket the way client libraries do. Destroying it resets the connection of a server that is still writing, and
+ * a server in the application's own process, as in test suites, may not survive that.
+ */
+function endGently(socket: Socket): void {
+  socket.unref()
+  const patience = systemTimers.setTimeout(() => socket.destroy(), closeMs)
+  socket.on('close', () => patience.cancel())
+  socket.end()
+  // Discards whatever still arrives.
+  socket.resume()
 }
 
 function openSocket({ place, tls, keepsProcess = true }: SocketOptions): Socket {

@@ -2,7 +2,7 @@ import { addressOf, type RedisTarget } from '../connection/redis-target.ts'
 import { RespClient, type RespClientOptions } from '../connection/resp-client.ts'
 import { nodePipe } from './node-pipe.ts'
 
-/** Connects to the server at a target over Node's sockets, as the user and to the database that it names. */
+/** Connects to a server over Node's sockets, with the user and database that the target names. */
 export function openRespClient(target: RedisTarget, options: Partial<RespClientOptions> = {}): Promise<RespClient> {
   const { username, password, database, connectTimeoutMs } = target
   return RespClient.open(nodePipe(target), {

@@ -1,14 +1,17 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
-/** The headers of a NATS message by which a hub knows whose report it is. */
+/** The headers of a NATS message that tell a hub who sent the report. */
 export const signatureHeaders = { key: 'Firebreak-Key', signature: 'Firebreak-Signature' } as const
 
-/** Signs reports that go over a third party: made of the app token, which cannot be got back from it. */
+/**
+ * The key that signs reports sent through a third party, derived from the app token so that the token cannot be
+ * recovered.
+ */
 export function reportKeyOf(token: string): string {
   return createHmac('sha256', token).update('firebreak report key').digest('hex')
 }
 
-/** Names a report key without giving it away. */
+/** Identifies a report key without revealing it. */
 export function reportKeyId(reportKey: string): string {
   return createHmac('sha256', reportKey).update('firebreak report key id').digest('hex').slice(0, 16)
 }

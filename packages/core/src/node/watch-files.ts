@@ -1,14 +1,14 @@
 import { statSync } from 'node:fs'
 import type { Timers } from '../time/clock.ts'
 
-/** Files that are looked at now and then. */
+/** Files that are checked periodically. */
 export interface WatchedFiles {
   close(): void
 }
 
 /**
- * Calls `onChange` when one of the files was written or replaced. By looking, not by the system's notices: certificates and
- * secrets are often replaced by moving a symbolic link above them, of which no notice tells.
+ * Calls `onChange` when one of the files was written or replaced. Polls instead of using file system notifications:
+ * certificates and secrets are often replaced by moving a symbolic link above them, which triggers none.
  */
 export function watchFiles(
   paths: readonly string[],

@@ -17,7 +17,7 @@ import { VarintReader, VarintWriter } from './varint.ts'
  *         if hasDetail: varint writes   varint bytes
  *
  * Most entries are reads of unknown size, so the detail is one bit. The hub walks a report with `BinaryReportCursor`
- * without making an object per entry; `parseBinaryReport` makes the whole report, for tests and small tools.
+ * without allocating an object per entry; `parseBinaryReport` builds the whole report, for tests and small tools.
  */
 export function encodeBinaryReport(report: Report): Uint8Array {
   const writer = new VarintWriter(256)
@@ -36,7 +36,7 @@ export function encodeBinaryReport(report: Report): Uint8Array {
   return writer.finish()
 }
 
-/** Writes one entry; sensors that stream their counts call it without making a `ReportEntry`. */
+/** Writes one entry; sensors that stream their counts call it without creating a `ReportEntry`. */
 export function writeReportEntry(
   writer: VarintWriter,
   key: string,
@@ -44,7 +44,7 @@ export function writeReportEntry(
   writes: number,
   bytes: number,
 ): void {
-  // A name that holds U+0000 may be the binary form; any other is written as it is.
+  // A name that contains U+0000 may be the binary form; any other is written unchanged.
   if (key.charCodeAt(0) === 0) {
     const raw = keyBytes(key)
     writer.varint(raw.length)
@@ -55,7 +55,7 @@ export function writeReportEntry(
   writeCounts(writer, count, writes, bytes)
 }
 
-/** As `writeReportEntry`, of a key that stands in `bytes` from `start` to `end`. */
+/** Like `writeReportEntry`, for a key in `bytes` from `start` to `end`. */
 export function writeReportRange(
   writer: VarintWriter,
   bytes: Uint8Array,
@@ -135,7 +135,7 @@ export class BinaryReportCursor {
     return true
   }
 
-  /** Moves to the next entry of the section; false at its end or where the bytes break off. */
+  /** Moves to the next entry of the section; false at its end, or if the bytes end early. */
   nextEntry(): boolean {
     const reader = this.#reader
     if (this.#entriesLeft === 0 || reader.isBroken) return false
@@ -156,20 +156,20 @@ export class BinaryReportCursor {
     return !reader.isBroken
   }
 
-  /** Throws where the bytes broke off or made no sense. */
+  /** Throws if the bytes ended early or were malformed. */
   check(): void {
     if (!this.#reader.isBroken) return
     const { position } = this.#reader
     throw new ReportRefusedError(
       'unparsable',
-      `report refused, byte ${position}: the binary report breaks off or is malformed`,
+      `report refused, byte ${position}: the binary report is truncated or malformed`,
       position,
     )
   }
 
   /**
-   * Walks the whole report once, since it is taken whole or refused whole: at some tens of nanoseconds an entry that is
-   * cheaper than being able to take an entry back. Gives what it saw, each section without its entries.
+   * Walks the whole report once, since it is accepted or refused as a whole: at some tens of nanoseconds per entry,
+   * that is cheaper than being able to undo an entry. Returns each section without its entries.
    */
   static survey(bytes: Uint8Array, start = 0): SectionSurvey[] {
     const cursor = new BinaryReportCursor(bytes, start)

@@ -34,11 +34,11 @@ test.each([
   ['# 1,2,a', 'line 1: the first line has 3 fields'],
   ['# x,2,a,b', 'line 1: collectTs is "x"'],
   ['# 1,2,a,', 'line 1: hostId is empty'],
-  ['# 1,2,a,b\nk:1', 'line 2: entries stand before'],
+  ['# 1,2,a,b\nk:1', 'line 2: there are entries before'],
   ['# 1,2,a,b\n# c\nk', 'line 3: "k" is not key:count'],
   ['# 1,2,a,b\n# c\nk:-1', 'line 3: the count of "k" is "-1"'],
   ['# 1,2,a,b\n# c\nk:1\n100%:1', 'line 4: the key "100%"'],
-  ['# 1,2,a,b\n#\nk:1', 'line 2: a redisClusterId must stand'],
+  ['# 1,2,a,b\n#\nk:1', 'line 2: a redisClusterId must follow'],
 ])('a broken report is refused with its line and reason: %j', (text, reason) => {
   expect(() => parseTextReport(text)).toThrow(reason)
   expect(() => parseTextReport(text)).toThrow(ReportRefusedError)

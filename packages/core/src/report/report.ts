@@ -7,7 +7,7 @@ export interface ReportEntry {
   /** Accesses: reads and writes. */
   readonly count: number
   readonly writes: number
-  /** Bytes of replies and written values, where the sensor knows them. */
+  /** Bytes of replies and written values, if the sensor knows them. */
   readonly bytes: number
 }
 
@@ -16,7 +16,7 @@ export interface ReportSection {
   readonly redisClusterId: string
   readonly entries: readonly ReportEntry[]
   /**
-   * All accesses of the interval to this cluster, sampled-away ones included.
+   * All accesses to this cluster in the interval, including sampled-out ones.
    * @default the sum of the entries
    */
   readonly totalCount?: number
@@ -30,19 +30,21 @@ export interface Report {
   readonly sendTs: number
   readonly serviceId: string
   readonly hostId: string
-  /** The process; several share a host. @default the host's id */
+  /** Identifies the process; several may share a host. @default the host's id */
   readonly instanceId: string
+  /** How long the counts cover, if a text report says so: they are spread over it. @default a single moment */
+  readonly intervalMs?: number
   readonly sections: readonly ReportSection[]
 }
 
 /** Why a report was refused. */
 export type ReportRefusal = 'unparsable' | 'expired' | 'too-large' | 'version'
 
-/** A report that is refused whole, with the place and the reason. */
+/** A report was refused as a whole, with the position and the reason. */
 export class ReportRefusedError extends FirebreakError {
-  /** The cause, as the counters name it. */
+  /** The cause, as named by the counters. */
   readonly refusal: ReportRefusal
-  /** The line of a text report, the byte of a binary one. */
+  /** The line of a text report, or the byte of a binary one. */
   readonly position: number | undefined
 
   constructor(cause: ReportRefusal, message: string, position?: number) {

@@ -4,15 +4,19 @@ import { type Report, type ReportEntry, ReportRefusedError, type ReportSection }
 /**
  * The text form of a report, which any language can write:
  *
- *     # collectTs,sendTs,serviceId,hostId[,instanceId]
+ *     # collectTs,sendTs,serviceId,hostId[,instanceId][,interval=milliseconds]
  *     # redisClusterId
  *     key:count,key:count
  *
  * Version 2 adds the instance to the first line and allows `key:count:writes:bytes`. Keys and ids are percent-encoded.
- * A report is taken whole or refused whole: a half-read one would count some keys twice when it is sent again.
+ * Lines that begin with `#` may also use the full-width characters `＃` and `，`, as Chinese input methods write them. A
+ * report is accepted or refused as a whole: a partly accepted one would count some keys twice when it is resent.
  */
 export type TextReportVersion = 1 | 2
 
+/** The longest window of a rule. */
+const maxIntervalMs = 3_600_000
+const intervalName = 'interval='
 const digits = /^\d{1,15}$/
 
 /** Parses a text report; throws `ReportRefusedError` with the line and the reason. */
@@ -23,14 +27,14 @@ export function parseTextReport(text: string, version: TextReportVersion = 1): R
   for (let index = 1; index < lines.length; index++) {
     const line = lines[index]!.trim()
     if (line === '') continue
-    if (line.startsWith('#')) {
+    if (/^[#＃]/.test(line)) {
       const redisClusterId = parseKeyText(line.slice(1).trim())
-      if (!redisClusterId) throw refused(index, 'a redisClusterId must stand after "#"')
+      if (!redisClusterId) throw refused(index, 'a redisClusterId must follow "#"')
       sections.push({ redisClusterId, entries: [] })
       continue
     }
     const section = sections.at(-1)
-    if (section === undefined) throw refused(index, 'entries stand before the first "# redisClusterId" line')
+    if (section === undefined) throw refused(index, 'there are entries before the first "# redisClusterId" line')
     for (const entry of line.split(',')) section.entries.push(parseEntry(entry.trim(), index, version))
   }
   return { ...header, sections }
@@ -45,7 +49,7 @@ export function formatTextReport(report: Report, version: TextReportVersion = 1)
     const entries = section.entries.map(({ key, count, writes, bytes }) =>
       version === 1 ? `${keyText(key)}:${count}` : `${keyText(key)}:${count}:${writes}:${bytes}`,
     )
-    // Some twenty to a line: readable, and no reader meets a line of megabytes.
+    // Some twenty per line: readable, and no reader gets a line of megabytes.
     for (let index = 0; index < entries.length; index += 20) lines.push(entries.slice(index, index + 20).join(','))
   }
   return `${lines.join('\n')}\n`
@@ -56,12 +60,13 @@ function refused(lineIndex: number, reason: string): ReportRefusedError {
 }
 
 function parseHeader(line: string, version: TextReportVersion): Omit<Report, 'sections'> {
-  if (!line.startsWith('#')) throw refused(0, 'the first line must be "# collectTs,sendTs,serviceId,hostId"')
+  if (!/^[#＃]/.test(line)) throw refused(0, 'the first line must be "# collectTs,sendTs,serviceId,hostId"')
   const fields = line
     .slice(1)
-    .split(',')
+    .split(/[,，]/)
     .map((field) => field.trim())
   const wanted = version === 1 ? 4 : 5
+  const intervalMs = takeInterval(fields)
   if (fields.length !== wanted)
     throw refused(0, `the first line has ${fields.length} fields, version ${version} has ${wanted}`)
   const [collectTs, sendTs, ...ids] = fields as [string, string, ...string[]]
@@ -77,7 +82,22 @@ function parseHeader(line: string, version: TextReportVersion): Omit<Report, 'se
     serviceId: parsed[0]!,
     hostId: parsed[1]!,
     instanceId: parsed[2] ?? parsed[1]!,
+    ...(intervalMs > 0 && { intervalMs }),
   }
+}
+
+/**
+ * Takes the interval off the end of the first line's fields; 0 where none is said. Ids with a `=` may stand there too, but not one that
+ * begins as the interval does: a process that left out its id would report a minute's counts as those of a moment.
+ */
+function takeInterval(fields: string[]): number {
+  const last = fields.at(-1)!
+  if (fields.length < 5 || !last.startsWith(intervalName)) return 0
+  const text = last.slice(intervalName.length)
+  if (!/^\d{1,9}$/.test(text) || Number(text) > maxIntervalMs)
+    throw refused(0, `interval is "${shorten(text)}"; it must be milliseconds, ${maxIntervalMs} at most`)
+  fields.pop()
+  return Number(text)
 }
 
 function parseTime(text: string, name: string): number {
@@ -90,7 +110,7 @@ function parseEntry(text: string, lineIndex: number, version: TextReportVersion)
   const isFull = version === 2 && fields.length === 4
   if (fields.length !== 2 && !isFull) {
     const form = version === 1 ? 'key:count' : 'key:count or key:count:writes:bytes'
-    throw refused(lineIndex, `"${shorten(text)}" is not ${form} (":" inside a key is written %3A)`)
+    throw refused(lineIndex, `"${shorten(text)}" is not ${form} (write ":" inside a key as %3A)`)
   }
   const key = parseKeyText(fields[0]!)
   if (key === undefined) throw refused(lineIndex, `the key "${shorten(fields[0]!)}" is not percent-encoded text`)

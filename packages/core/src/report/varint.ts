@@ -30,7 +30,7 @@ export class VarintWriter {
     this.#bytes[this.#length++] = rest
   }
 
-  /** The bytes as they are, without a length before them. */
+  /** Writes the bytes without a length prefix. */
   raw(bytes: Uint8Array): void {
     this.#reserve(bytes.length)
     this.#bytes.set(bytes, this.#length)
@@ -44,14 +44,14 @@ export class VarintWriter {
     this.#reserve(length)
     const own = this.#bytes
     let at = this.#length
-    // Keys are short: a loop is faster than the way into native code.
+    // Keys are short: a loop is faster than a call into native code.
     for (let index = start; index < end; index++) own[at++] = bytes[index]!
     this.#length = at
   }
 
   /** A varint length and the UTF-8 bytes of the text, encoded in place. */
   text(text: string): void {
-    // Three bytes is the most that a UTF-16 unit takes. ASCII, the usual case, is written by hand.
+    // A UTF-16 unit takes at most three bytes. ASCII, the usual case, is written by hand.
     this.#reserve(text.length * 3 + 5)
     let isAscii = text.length < 0x80
     const start = this.#length
@@ -68,17 +68,17 @@ export class VarintWriter {
     this.raw(bytes)
   }
 
-  /** What was written, as it lies: it holds until the writer is used again. */
+  /** The written bytes, without a copy: valid until the writer is used again. */
   view(): Uint8Array {
     return this.#bytes.subarray(0, this.#length)
   }
 
-  /** Starts over in the same memory. */
+  /** Starts over with the same memory. */
   clear(): void {
     this.#length = 0
   }
 
-  /** A copy of what was written. */
+  /** A copy of the written bytes. */
   finish(): Uint8Array {
     return this.#bytes.slice(0, this.#length)
   }
@@ -95,8 +95,8 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
 /**
- * Reads what `VarintWriter` wrote. It never throws: reading past the end, or a varint over 2^53, gives 0 and sets
- * `isBroken`, which the caller checks once at the end; so the loop over entries has no branch for errors.
+ * Reads what `VarintWriter` wrote. Never throws: reading past the end, or a varint over 2^53, returns 0 and sets
+ * `isBroken`, which the caller checks once at the end, so the loop over entries needs no branch for errors.
  */
 export class VarintReader {
   readonly bytes: Uint8Array
@@ -140,7 +140,7 @@ export class VarintReader {
     return 0
   }
 
-  /** Passes over `count` bytes and gives where they start. */
+  /** Skips `count` bytes and returns where they start. */
   skip(count: number): number {
     const start = this.position
     if (count > this.end - start) {
@@ -152,7 +152,7 @@ export class VarintReader {
     return start
   }
 
-  /** A view of the next length-prefixed bytes; no copy. */
+  /** A view of the next length-prefixed bytes, not copied. */
   view(): Uint8Array {
     const length = this.varint()
     const start = this.skip(length)

@@ -2,7 +2,7 @@ import { utf8Length, writeUtf8 } from './text.ts'
 
 const noBytes = new Uint8Array(0)
 
-/** Bytes that grow at the end; `take` hands them over and starts over. */
+/** A byte buffer that grows at the end; `take` hands over its contents and starts over. */
 export class ByteWriter {
   #bytes: Uint8Array = noBytes
   #length = 0
@@ -29,7 +29,7 @@ export class ByteWriter {
     this.#length += length
   }
 
-  /** What was written. The writer lets go of it, so it stays as it is. */
+  /** The written bytes. The writer keeps no reference, so they never change. */
   take(): Uint8Array {
     const written = this.#bytes.subarray(0, this.#length)
     this.#bytes = noBytes

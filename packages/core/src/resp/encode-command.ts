@@ -1,10 +1,10 @@
 import { carriageReturn, lineFeed, marker } from './markers.ts'
 import { rawBytes, utf8Length, writeUtf8 } from './text.ts'
 
-/** An argument of a command: text is sent as UTF-8, a number in decimal, bytes as they are. */
+/** An argument of a command: text is sent as UTF-8, a number in decimal, bytes unchanged. */
 export type CommandArgument = string | number | bigint | Uint8Array
 
-/** A command as a client sends it: an array of bulk strings. */
+/** Encodes a command the way a client sends it: an array of bulk strings. */
 export function encodeCommand(args: readonly CommandArgument[]): Uint8Array {
   const lengths = new Array<number>(args.length)
   const texts = new Array<string | Uint8Array>(args.length)
@@ -32,7 +32,7 @@ export function encodeCommand(args: readonly CommandArgument[]): Uint8Array {
   return bytes
 }
 
-/** Bytes of a type's byte, a count and a line's end. */
+/** Length of a header: type byte, count and line end. */
 function headerLength(count: number): number {
   let digits = 1
   for (let rest = count; rest >= 10; rest = Math.floor(rest / 10)) digits++

@@ -17,10 +17,10 @@ import {
 export type RespVersion = 2 | 3
 
 /**
- * A reply as a server sends it.
+ * Encodes a reply the way a server sends it.
  *
- * For RESP2 each value becomes what Redis makes of it there: a map a flat array, a set and a push an array, a double, a
- * big number and a verbatim string a bulk string, a boolean 1 or 0, null the null bulk string; attributes go.
+ * For RESP2, each value becomes what Redis makes of it: a map becomes a flat array; a set or push an array; a double,
+ * big number or verbatim string a bulk string; a boolean 1 or 0; null the null bulk string. Attributes are dropped.
  */
 export function encodeReply(value: RespValue, version: RespVersion): Uint8Array {
   const writer = new ByteWriter()
@@ -28,7 +28,7 @@ export function encodeReply(value: RespValue, version: RespVersion): Uint8Array 
   return writer.take()
 }
 
-/** Writes a reply behind what a writer holds already, for several replies in one piece. */
+/** Appends a reply to a writer, for several replies in one piece. */
 export function writeReply(writer: ByteWriter, value: RespValue, version: RespVersion): void {
   if (typeof value === 'string') writeLine(writer, marker.simple, value)
   else if (value instanceof Uint8Array) writeBulk(writer, marker.bulk, value)
@@ -81,7 +81,7 @@ function writeBulkText(writer: ByteWriter, text: string): void {
   writer.text(`$${utf8Length(text)}\r\n${text}\r\n`)
 }
 
-// A line cannot hold a line end: a string with one goes as a bulk string, which every client takes in its place.
+// A line cannot contain a line end: such a string goes as a bulk string, which every client accepts in its place.
 function writeLine(writer: ByteWriter, type: number, text: string): void {
   if (/[\r\n]/.test(text)) writeBulkText(writer, text)
   else {

@@ -1,10 +1,10 @@
 import { RequestError } from './resp-error.ts'
 
-/** Where the arguments of an inline request are put. */
+/** Collects the arguments of an inline request. */
 export interface ArgumentSink {
-  /** An argument that stands in the line as it is. */
+  /** An argument that appears verbatim in the line. */
   addRange(start: number, end: number): void
-  /** An argument whose bytes are not in the line, for it has quotes or escapes. */
+  /** An argument with quotes or escapes, whose bytes are not in the line. */
   addBytes(bytes: Uint8Array): void
 }
 
@@ -13,12 +13,12 @@ const singleQuote = 0x27
 const backslash = 0x5c
 const escapes: Record<number, number> = { 110: 0x0a, 114: 0x0d, 116: 0x09, 98: 0x08, 97: 0x07 }
 
-// What may stand between arguments: all that `isspace` of C takes.
+// Whitespace between arguments: whatever C's `isspace` accepts.
 function isSpace(byte: number): boolean {
   return byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)
 }
 
-// What ends an argument: not quite the same, by Redis' own rules a vertical tab and a form feed belong to it.
+// What ends an argument. Not quite the same: by Redis' rules, a vertical tab or form feed is part of it.
 function isEnd(byte: number): boolean {
   return byte === 0x20 || byte === 0x09 || byte === 0x0a || byte === 0x0d
 }
@@ -32,8 +32,8 @@ function hexOf(byte: number | undefined): number {
 
 /**
  * Splits a typed line into arguments by the rules of redis-cli and Redis' inline requests: blanks separate; in "double
- * quotes" `\n \r \t \b \a \xHH` are escapes and a backslash takes the next byte as it is; in 'single quotes' only `\'`
- * is one; a closing quote must be followed by a blank or the end.
+ * quotes" `\n \r \t \b \a \xHH` are escapes, and a backslash keeps the next byte as it is; in 'single quotes' only `\'`
+ * is an escape; a closing quote must be followed by a blank or the end.
  */
 export function splitInline(line: Uint8Array, start: number, end: number, sink: ArgumentSink): void {
   let at = start
@@ -49,9 +49,9 @@ export function splitInline(line: Uint8Array, start: number, end: number, sink: 
   }
 }
 
-/** Reads one argument with quotes from `start`; gives the offset behind it. */
+/** Reads one quoted argument from `start`; returns the offset after it. */
 function unquote(line: Uint8Array, start: number, end: number, sink: ArgumentSink): number {
-  // Unquoted text is never longer than what it came from.
+  // The unquoted text is never longer than its source.
   const bytes = new Uint8Array(end - start)
   let length = 0
   let quote = 0

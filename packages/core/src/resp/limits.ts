@@ -1,12 +1,12 @@
 import { InvalidOptionError } from '../errors/firebreak-error.ts'
 
-/** Bounds on what a peer may send. Beyond one of them reading ends with a `RespError`. */
+/** Bounds on what a peer may send. Exceeding one ends reading with a `RespError`. */
 export interface RespLimits {
-  /** Bytes of one bulk string, as `proto-max-bulk-len` of Redis. @default 536870912 */
+  /** Bytes of one bulk string, like Redis' `proto-max-bulk-len`. @default 536870912 */
   readonly maxBulkBytes?: number
   /** Elements of one aggregate; an entry of a map is two. @default 16777216 */
   readonly maxElements?: number
-  /** Aggregates inside each other. @default 128 */
+  /** Nesting depth of aggregates. @default 128 */
   readonly maxDepth?: number
   /** Bytes of one line: a simple string, an error, a number. @default 65536 */
   readonly maxLineBytes?: number
@@ -15,7 +15,7 @@ export interface RespLimits {
 /** `RespLimits` with every bound set. */
 export type ResolvedRespLimits = Required<RespLimits>
 
-/** The bounds that hold where none are given. */
+/** The default bounds. */
 export const defaultRespLimits: ResolvedRespLimits = {
   maxBulkBytes: 512 * 1024 * 1024,
   maxElements: 16 * 1024 * 1024,
@@ -23,7 +23,7 @@ export const defaultRespLimits: ResolvedRespLimits = {
   maxLineBytes: 64 * 1024,
 }
 
-/** Checks the bounds that are given and takes the defaults for the rest. */
+/** Validates the given bounds and fills in the defaults. */
 export function resolveLimits(limits: RespLimits = {}): ResolvedRespLimits {
   const bound = (name: keyof RespLimits): number => checkedBound(name, limits[name] ?? defaultRespLimits[name])
   return {
@@ -34,7 +34,7 @@ export function resolveLimits(limits: RespLimits = {}): ResolvedRespLimits {
   }
 }
 
-/** A bound as it is given, or an `InvalidOptionError` where it bounds nothing. */
+/** Returns a valid bound, or throws an `InvalidOptionError`. */
 export function checkedBound(name: string, value: number): number {
   if (!Number.isSafeInteger(value) || value < 1) throw new InvalidOptionError(name, value, 'a whole number above 0')
   return value

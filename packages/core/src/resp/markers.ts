@@ -1,4 +1,4 @@
-/** The bytes that RESP is made of: the first byte of each type, and the line's end. */
+/** The bytes that RESP is made of: the first byte of each type, and the line end. */
 export const marker = {
   simple: 0x2b, // +
   error: 0x2d, // -
@@ -17,7 +17,7 @@ export const marker = {
   attribute: 0x7c, // |
   streamPart: 0x3b, // ;
   streamEnd: 0x2e, // .
-  streamed: 0x3f, // ? in the place of a length
+  streamed: 0x3f, // ? in place of a length
 } as const
 
 export const carriageReturn = 0x0d

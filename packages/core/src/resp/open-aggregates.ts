@@ -3,18 +3,18 @@ import { marker } from './markers.ts'
 import { RespError } from './resp-error.ts'
 import { Attributed, MapReply, PushReply, type RespValue, SetReply } from './value.ts'
 
-/** An aggregate whose items are still coming. */
+/** An aggregate whose items are still arriving. */
 interface Frame {
-  /** The marker of its type, or 0 for a value that waits to be wrapped with its attributes. */
+  /** The marker of its type, or 0 for a value that is waiting to be wrapped with its attributes. */
   readonly type: number
   readonly items: RespValue[]
-  /** The aggregate that this one is an item of. */
+  /** The enclosing aggregate. */
   readonly outer: Frame | undefined
   /** Items to come; Infinity for a streamed aggregate, which ends with a dot. */
   remaining: number
 }
 
-/** The aggregates of a reply that have begun and not ended, and their items so far: a decoder's memory of where it is. */
+/** The aggregates of a reply that have begun but not ended, with their items so far: a decoder's position. */
 export class OpenAggregates {
   readonly #limits: ResolvedRespLimits
   readonly #keepsAttributes: boolean
@@ -31,11 +31,11 @@ export class OpenAggregates {
     return this.#top === undefined
   }
 
-  /** An aggregate begins, of Infinity items where it is streamed. Gives it at once where it is empty. */
+  /** Begins an aggregate, of Infinity items if it is streamed. Returns it at once if it is empty. */
   open(type: number, count: number): RespValue | undefined {
     const { maxElements, maxDepth } = this.#limits
     if (type === marker.push && this.#top !== undefined) {
-      throw new RespError('FB_RESP_PROTOCOL', 'a push stands inside another reply')
+      throw new RespError('FB_RESP_PROTOCOL', 'a push is nested inside another reply')
     }
     const items = type === marker.map || type === marker.attribute ? count * 2 : count
     if (items > maxElements && items !== Number.POSITIVE_INFINITY) throw tooManyElements(maxElements)
@@ -51,14 +51,14 @@ export class OpenAggregates {
     this.#depth++
   }
 
-  /** Gives a value to the aggregate it belongs to, and that to its own when it is whole; undefined while one is open. */
+  /** Adds a value to its aggregate and, if that is now complete, that one to its own; undefined while one is open. */
   place(value: RespValue): RespValue | undefined {
     let current: RespValue | undefined = value
     while (current !== undefined && this.#top !== undefined) {
       const frame: Frame = this.#top
       frame.items.push(current)
       if (--frame.remaining > 0) {
-        // Only a streamed aggregate can grow past the bound; the others named their count.
+        // Only a streamed aggregate can grow past the bound; the others announced their count.
         if (frame.items.length > this.#limits.maxElements) throw tooManyElements(this.#limits.maxElements)
         return undefined
       }
@@ -72,12 +72,12 @@ export class OpenAggregates {
     const frame = this.#top
     const isPaired = frame?.type === marker.map || frame?.type === marker.attribute
     if (frame?.remaining !== Number.POSITIVE_INFINITY || (isPaired && frame.items.length % 2 === 1)) {
-      throw new RespError('FB_RESP_PROTOCOL', 'a streamed aggregate ends where none can')
+      throw new RespError('FB_RESP_PROTOCOL', 'unexpected end of a streamed aggregate')
     }
     return this.#close()
   }
 
-  /** Takes the innermost aggregate off the stack; undefined where it is no value by itself. */
+  /** Pops the innermost aggregate; undefined if it is not a value by itself. */
   #close(): RespValue | undefined {
     const { type, items, outer } = this.#top!
     this.#top = outer

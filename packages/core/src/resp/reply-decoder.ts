@@ -7,32 +7,33 @@ import { bigIntegerOf, doubleOf, integerOf, wholeNumberOf } from './resp-number.
 import { joinBytes, rawBytes, textOf } from './text.ts'
 import { BigNumber, Double, ErrorReply, type RespValue, Verbatim } from './value.ts'
 
-/** How a `ReplyDecoder` gives what it reads. */
+/** How a `ReplyDecoder` returns what it reads. */
 export interface ReplyDecoderOptions extends RespLimits {
   /**
-   * What becomes of a bulk string. `view`: a `Uint8Array` on the memory of the chunk it came in (a copy only where it
-   * came in several). Such a view is valid while nobody writes to the chunk (Node's sockets never do), and while it
-   * lives it keeps the whole chunk alive: copy what you keep for long. `copy`: bytes of its own. `text`: a string.
+   * How bulk strings are returned. `view`: a `Uint8Array` on the memory of its chunk (copied only if it arrived in
+   * several). The view is valid as long as nobody writes to the chunk (Node's sockets never do), and it keeps the whole
+   * chunk alive: copy what you keep for long. `copy`: bytes of its own. `text`: a string.
    * @default 'view'
    */
   readonly bulk?: 'view' | 'copy' | 'text'
-  /** Whether the attributes before a value are dropped or wrap it in an `Attributed`. @default 'drop' */
+  /** Whether attributes before a value are dropped or wrap it in an `Attributed`. @default 'drop' */
   readonly attributes?: 'drop' | 'keep'
 }
 
 const noBytes = new Uint8Array(0)
-// Up to here the memory of a bulk string in pieces is taken at once; beyond, it grows with what really arrives.
+// Up to this size, memory for a bulk string in pieces is allocated at once; beyond, it grows with what actually
+// arrives.
 const trustedBytes = 64 * 1024
 
 /**
  * Decodes a server's replies, RESP2 and RESP3, from chunks that may end at any byte.
  *
- * `feed` takes a chunk, `next` gives one reply after the other, and `undefined` when the rest has not come yet. Out of
- * band replies are `PushReply`, everything else answers a request.
+ * `feed` takes a chunk; `next` returns one reply after another, and `undefined` when the rest has not arrived yet.
+ * Out-of-band replies are `PushReply`; everything else answers a request.
  *
- * Nothing is read twice. What an incomplete reply leaves behind is (1) a stack of open aggregates with the items they
- * have, not a call stack, so that a reply of a million items goes on where the last chunk ended and depth is a bound of
- * ours and not of the machine; (2) the bytes of one unfinished line; (3) the bytes of one unfinished bulk string.
+ * Nothing is read twice. The state of an incomplete reply is (1) a stack of open aggregates and their items so far, not
+ * a call stack, so that a reply of a million items resumes where the last chunk ended and the depth limit is ours and
+ * not the machine's; (2) the bytes of one unfinished line; (3) the bytes of one unfinished bulk string.
  */
 export class ReplyDecoder {
   readonly #limits: ResolvedRespLimits
@@ -42,9 +43,9 @@ export class ReplyDecoder {
   #at = 0
   #end = 0
   #waiting: Uint8Array[] = []
-  /** The start of a line whose end has not come. */
+  /** The start of a line that has not ended yet. */
   #carry: Uint8Array | undefined
-  /** The marker of the bulk string that is being gathered, or 0. */
+  /** The marker of the bulk string being collected, or 0. */
   #partialType = 0
   #partialLength = 0
   #partialSoFar = 0
@@ -60,7 +61,7 @@ export class ReplyDecoder {
     this.#open = new OpenAggregates(this.#limits, options.attributes === 'keep')
   }
 
-  /** True when no reply has begun and not ended, and nothing is left to read: the connection may end here. */
+  /** True when no reply is incomplete and nothing is left to read: the connection may end here. */
   get isIdle(): boolean {
     return (
       this.#at >= this.#end &&
@@ -72,7 +73,7 @@ export class ReplyDecoder {
     )
   }
 
-  /** Takes the next bytes of the connection; call `next` until it gives undefined. */
+  /** Takes the next bytes of the connection; call `next` until it returns undefined. */
   feed(chunk: Uint8Array): void {
     if (chunk.length === 0) return
     if (this.#at < this.#end) {
@@ -84,7 +85,10 @@ export class ReplyDecoder {
     this.#end = chunk.length
   }
 
-  /** The next whole reply or push, or undefined until more bytes are fed. Throws a `RespError`, then and ever after. */
+  /**
+   * The next complete reply or push, or undefined until more bytes are fed. Throws a `RespError`, and keeps throwing
+   * it.
+   */
   next(): RespValue | undefined {
     if (this.#failure !== undefined) throw this.#failure
     try {
@@ -114,8 +118,9 @@ export class ReplyDecoder {
   }
 
   /**
-   * Reads one line and what belongs to it; undefined where that gives no value yet. Most lines are an integer or the head
-   * of a bulk string or an array, whole and plain digits: they are read here in one go, all others by `#readAnyLine`.
+   * Reads one line and what belongs to it; undefined if that does not complete a value. Most lines are an integer, or
+   * the header of a bulk string or array, complete and plain digits: these are read here in one go, all others by
+   * `#readAnyLine`.
    */
   #readElement(): RespValue | undefined {
     const chunk = this.#chunk
@@ -231,7 +236,7 @@ export class ReplyDecoder {
     return this.#startBulk(type, length)
   }
 
-  /** Takes a bulk string of which the head is read, as far as it is there. */
+  /** Reads as much of a bulk string, whose header has been read, as has arrived. */
   #startBulk(type: number, length: number): RespValue | undefined {
     if (length + (this.#streamed?.length ?? 0) > this.#limits.maxBulkBytes) {
       const { maxBulkBytes } = this.#limits
@@ -259,14 +264,14 @@ export class ReplyDecoder {
     return undefined
   }
 
-  // Bytes that only become text are gathered in the same memory each time; all others are handed out.
+  // Bytes that will only become text are collected in the same memory each time; all others are handed out.
   #memoryFor(type: number, length: number): Uint8Array {
     if (this.#bulk !== 'text' || type !== marker.bulk) return rawBytes(length)
     if (this.#scratch.length < length) this.#scratch = rawBytes(length)
     return this.#scratch
   }
 
-  /** Takes what the chunk has of a bulk string that came in several. */
+  /** Takes the chunk's share of a bulk string that spans several. */
   #gather(): RespValue | undefined {
     const needed = this.#partialLength + 2
     const taken = Math.min(this.#end - this.#at, needed - this.#partialSoFar)
@@ -323,7 +328,7 @@ function checkBulkEnd(bytes: Uint8Array, end: number): void {
   }
 }
 
-// The line itself may hold a value: only its type and length are told.
+// The line itself may contain a value: only its type and length are reported.
 function badLine(line: Uint8Array, start: number, lineEnd: number): RespError {
   const type = line[start]!
   const shown = type > 0x20 && type < 0x7f ? `"${String.fromCharCode(type)}"` : `byte ${type}`

@@ -2,35 +2,36 @@ import { type ResolvedRespLimits, type RespLimits, resolveLimits } from './limit
 import { carriageReturn, lineFeed, marker } from './markers.ts'
 import { RespError } from './resp-error.ts'
 
-/** Whether a line of this type has a count or length that says what follows it. */
+/** Whether a line of this type has a count or length that determines what follows. */
 const isCounted = new Uint8Array(256)
 for (const type of 'bulk verbatim blobError streamPart array set map push attribute'.split(' ')) {
   isCounted[marker[type as keyof typeof marker]] = 1
 }
-/** Types that are one line and nothing else. */
+/** Types that consist of one line. */
 const isPlain = new Uint8Array(256)
 for (const type of 'simple error integer null boolean double bigNumber'.split(' ')) {
   isPlain[marker[type as keyof typeof marker]] = 1
 }
 
 /**
- * Finds where replies end without decoding them, for who only forwards bytes.
+ * Finds where replies end without decoding them, for code that only forwards bytes.
  *
- * It consumes every byte it is given, whatever the chunk's end cuts: all it keeps of an unfinished reply are a few
- * numbers (elements to come, the number of the line it is in, bytes missing of a bulk string). Nested aggregates need no
- * stack, for the elements of all open ones can be summed; only streamed aggregates, whose count is unknown, need one
- * number each. The body of a bulk string is skipped unread, its line end too. Numbers and texts of plain lines are not checked: that is the reader's matter.
+ * It consumes every byte it is given, wherever a chunk ends: all that it keeps of an unfinished reply is a few numbers
+ * (elements to come, the number on the current line, missing bytes of a bulk string). Nested aggregates need no stack,
+ * because the elements of all open ones can be summed; only streamed aggregates, whose count is unknown, need a number
+ * each. The body of a bulk string is skipped unread, including its line end. Numbers and texts of plain lines are not
+ * validated: that is left to the reader.
  */
 export class ReplyScanner {
   readonly #limits: ResolvedRespLimits
-  /** Elements to come: of all open aggregates together, or Infinity in a streamed one. */
+  /** Elements still to come, for all open aggregates together, or Infinity in a streamed one. */
   #remaining = 0
-  /** What `#remaining` was around each streamed aggregate, and around a counted one that stands in a streamed one. */
+  /** The value of `#remaining` around each streamed aggregate, and around a counted one inside a streamed one. */
   #outer: number[] = []
   #isInStreamedString = false
-  /** Bytes to come of a bulk string and its line end. */
+  /** Bytes still to come of a bulk string and its line end. */
   #missing = 0
-  /** The type of the line that is being read, or 0 between lines. */
+  /** The type of the current line, or 0 between lines. */
   #lineType = 0
   #lineBytes = 0
   #count = 0
@@ -45,28 +46,28 @@ export class ReplyScanner {
     this.#limits = resolveLimits({ maxElements: 2 ** 32, ...limits })
   }
 
-  /** True when the last `scan` ended at the end of a whole reply (and before the first). */
+  /** True when the last `scan` ended at the end of a complete reply (and before the first). */
   get isDone(): boolean {
     return this.#isDone
   }
 
-  /** The first byte of the reply that was scanned last, past its attributes; `-` tells an error. 0 before it is known. */
+  /** The first byte of the last scanned reply, after its attributes; `-` means an error. 0 while unknown. */
   get type(): number {
     return this.#firstType
   }
 
-  /** True when the reply that was scanned last is out of band, the answer to no request. */
+  /** True when the last scanned reply is out of band and answers no request. */
   get isPush(): boolean {
     return this.#firstType === marker.push
   }
 
-  /** Bytes that are surely still to come: the rest of a bulk string, else 0. */
+  /** Bytes that are certain to follow: the rest of a bulk string, otherwise 0. */
   get missingBytes(): number {
     return this.#missing
   }
 
   /**
-   * Goes over the bytes from `start` to `end`, to the end of the current reply at most. Gives the offset behind the last
+   * Scans the bytes from `start` to `end`, at most to the end of the current reply. Returns the offset after the last
    * byte that belongs to it; `isDone` says whether the reply ends there.
    */
   scan(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
@@ -91,14 +92,14 @@ export class ReplyScanner {
     this.#firstType = 0
   }
 
-  /** Reads a line that begins at `at`: its type here, the rest as far as it is there. */
+  /** Reads a line that begins at `at`: its type here, the rest as far as it has arrived. */
   #wholeLine(bytes: Uint8Array, at: number, end: number): number {
     const type = bytes[at]!
     if (isCounted[type] === 0 && isPlain[type] === 0 && type !== marker.streamEnd) {
-      throw new RespError('FB_RESP_PROTOCOL', `byte ${type} begins no reply`)
+      throw new RespError('FB_RESP_PROTOCOL', `byte ${type} cannot begin a reply`)
     }
     if (this.#isInStreamedString !== (type === marker.streamPart)) {
-      throw new RespError('FB_RESP_PROTOCOL', 'a part of a streamed string stands alone or is missing')
+      throw new RespError('FB_RESP_PROTOCOL', 'a part of a streamed string is missing or out of place')
     }
     if (this.#firstType === 0 && type !== marker.attribute && this.#remaining === 1 && this.#outer.length === 0) {
       this.#firstType = type
@@ -117,7 +118,8 @@ export class ReplyScanner {
     return lineEnd
   }
 
-  // Nearly every line is whole and plain digits or text: these two read it with local variables only. -1: byte by byte.
+  // Nearly every line is complete and plain digits or text: these two read it with local variables only. -1: read byte
+  // by byte.
   #digitsOfWholeLine(bytes: Uint8Array, at: number, end: number): number {
     let index = at + 1
     let count = 0
@@ -152,14 +154,15 @@ export class ReplyScanner {
         throw new RespError('FB_RESP_TOO_LARGE', `a line is longer than maxLineBytes, ${this.#limits.maxLineBytes}`)
       }
       if (this.#sawReturn) {
-        if (byte !== lineFeed) throw new RespError('FB_RESP_PROTOCOL', 'a carriage return stands without a line feed')
+        if (byte !== lineFeed)
+          throw new RespError('FB_RESP_PROTOCOL', 'a carriage return is not followed by a line feed')
         this.#endLine()
         return at + 1
       }
       if (byte === carriageReturn) this.#sawReturn = true
       else if (counts) this.#countByte(byte)
       else if (byte === lineFeed)
-        throw new RespError('FB_RESP_PROTOCOL', 'a line feed stands without a carriage return')
+        throw new RespError('FB_RESP_PROTOCOL', 'a line feed is not preceded by a carriage return')
     }
     return at
   }
@@ -172,7 +175,7 @@ export class ReplyScanner {
       this.#digits++
     } else if (byte === 0x2d && isFirst) this.#isNegative = true
     else if (byte === marker.streamed && isFirst) this.#isStreamed = true
-    else throw new RespError('FB_RESP_PROTOCOL', `byte ${byte} stands in a length`)
+    else throw new RespError('FB_RESP_PROTOCOL', `byte ${byte} is not allowed in a length`)
     if (this.#digits > 15) throw new RespError('FB_RESP_TOO_LARGE', 'a length has more than 15 digits')
   }
 
@@ -215,7 +218,10 @@ export class ReplyScanner {
     }
   }
 
-  /** An aggregate of `elements` begins; it is itself `self` elements of what surrounds it (an attribute is none). */
+  /**
+   * Begins an aggregate of `elements`; the aggregate itself counts as `self` elements of what encloses it (an attribute
+   * as none).
+   */
   #open(elements: number, self: number): void {
     const { maxElements, maxDepth } = this.#limits
     if (elements > maxElements) {
@@ -237,7 +243,7 @@ export class ReplyScanner {
 
   #endStreamed(): void {
     if (this.#remaining !== Number.POSITIVE_INFINITY) {
-      throw new RespError('FB_RESP_PROTOCOL', 'a streamed aggregate ends where none is open')
+      throw new RespError('FB_RESP_PROTOCOL', 'end of a streamed aggregate, but none is open')
     }
     this.#remaining = this.#outer.pop()!
     this.#settle()
@@ -248,7 +254,7 @@ export class ReplyScanner {
     this.#settle()
   }
 
-  /** Goes back to what surrounds an aggregate that is whole; the reply is done where nothing does. */
+  /** Returns to what encloses a complete aggregate; if nothing does, the reply is done. */
   #settle(): void {
     while (this.#remaining === 0) {
       const outer = this.#outer.pop()

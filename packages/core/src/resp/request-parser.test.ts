@@ -34,6 +34,17 @@ test('multibulk and inline requests follow each other', () => {
   ])
 })
 
+test('of a request with more arguments than the bound only the head is read, until the bound is raised', () => {
+  const bytes = Buffer.from('*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n')
+  const parser = new RequestParser()
+  parser.headOnlyAbove = 2
+  expect([parser.parse(bytes, 0, bytes.length), parser.expectedLength, parser.length]).toEqual([0, 3, 0])
+  expect(parser.parse(bytes, 0, bytes.length)).toBe(0)
+  parser.headOnlyAbove = 3
+  expect(parser.parse(bytes, 0, bytes.length)).toBe(bytes.length)
+  expect(argsOf(parser)).toEqual(['a', 'b', 'c'])
+})
+
 test('a blank line and an empty array are requests without arguments', () => {
   expect(parseAll('\r\n*0\r\n*-1\r\n   \nPING\r\n')).toEqual([[], [], [], [], ['PING']])
 })

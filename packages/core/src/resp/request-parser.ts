@@ -4,74 +4,78 @@ import { carriageReturn, lineFeed, marker } from './markers.ts'
 import { RequestError } from './resp-error.ts'
 import { strictWholeNumberOf } from './resp-number.ts'
 
-/** Bounds of a `RequestParser`; those of Redis where none are given. */
+const mostArguments = 2 ** 31 - 1
+
+/** Bounds of a `RequestParser`; Redis' own by default. */
 export interface RequestParserOptions {
-  /** Bytes of one argument, as `proto-max-bulk-len` of Redis. @default 536870912 */
+  /** Bytes of one argument, like Redis' `proto-max-bulk-len`. @default 536870912 */
   readonly maxBulkBytes?: number
-  /** Arguments of one request; memory is taken as they come. @default 2147483647 */
+  /** Arguments of one request; memory is allocated as they arrive. @default 2147483647 */
   readonly maxArguments?: number
-  /** Bytes of an inline request and of a line with a count. @default 65536 */
+  /** Bytes of an inline request, or of a line with a count. @default 65536 */
   readonly maxInlineBytes?: number
 }
 
 /**
- * Reads clients' requests, multibulk and inline, as offsets into the buffer they came in: no strings, no copies.
+ * Reads clients' requests, multibulk and inline, as offsets into the buffer they arrived in: no strings, no copies.
  *
- * `parse(buffer, start, end)` gives the offset behind the request that begins at `start`, or 0 when it is not all there;
- * then call it again when there is more. An incomplete request is not read again from its start: the offsets found so
- * far are kept, relative to `start`, so the caller may move the bytes (to the front of the buffer, into a larger one)
- * between two calls, as long as `start` points to the first byte of the same request.
+ * `parse(buffer, start, end)` returns the offset after the request that begins at `start`, or 0 if it is incomplete;
+ * then call it again with more data. An incomplete request is not re-read from its start: the offsets found so far are
+ * kept, relative to `start`, so the caller may move the bytes (to the front of the buffer, into a larger one) between
+ * two calls, as long as `start` points to the first byte of the same request.
  *
- * After a whole request, argument i is `bytes` from `startOf(i)` to `endOf(i)`, until the next call. `bytes` is the
- * buffer itself, but for an inline request with quotes, whose arguments are written out somewhere else. A request may be
- * empty (`length` 0): Redis answers nothing to a blank line or an empty array. What Redis refuses is refused with the
- * same sentence, in a `RequestError`; what it lets pass (the line ends behind bulk strings are not looked at) passes.
+ * After a complete request, argument i is `bytes` from `startOf(i)` to `endOf(i)`, until the next call. `bytes` is the
+ * buffer itself, except for an inline request with quotes, whose arguments are written elsewhere. A request may be
+ * empty (`length` 0): Redis does not answer a blank line or an empty array. What Redis refuses is refused with the same
+ * sentence, in a `RequestError`; what it accepts (it ignores the line ends after bulk strings) is accepted.
  */
 export class RequestParser {
   readonly #maxBulkBytes: number
   readonly #maxArguments: number
   readonly #maxInlineBytes: number
-  /** Start and end of each argument, relative to the request's start until the request is whole. */
+  /** Of a request with more arguments only the head is read; it then counts as incomplete. */
+  headOnlyAbove: number = mostArguments
+  /** Start and end of each argument, relative to the request's start until the request is complete. */
   #offsets = new Int32Array(32)
   #length = 0
   #base = 0
   #bytes: Uint8Array = new Uint8Array(0)
-  /** Arguments that the multibulk header named; -1 before it is read. */
+  /** Number of arguments in the multibulk header; -1 before it has been read. */
   #expected = -1
-  /** How far the request is read, relative to its start. */
+  /** How far the request has been read, relative to its start. */
   #read = 0
   #missing = 0
   #number = 0
-  /** How far an unfinished line with a count was searched for its end, from the start of the request. */
+  /** How far an unfinished line with a count has been searched for its end, relative to the start of the request. */
   #looked = 0
 
   constructor(options: RequestParserOptions = {}) {
     this.#maxBulkBytes = checkedBound('maxBulkBytes', options.maxBulkBytes ?? 512 * 1024 * 1024)
-    this.#maxArguments = checkedBound('maxArguments', options.maxArguments ?? 2 ** 31 - 1)
+    this.#maxArguments = checkedBound('maxArguments', options.maxArguments ?? mostArguments)
     this.#maxInlineBytes = checkedBound('maxInlineBytes', options.maxInlineBytes ?? 64 * 1024)
   }
 
-  /** How many arguments the request has, the command's name included. */
+  /** Number of arguments in the request, including the command's name. */
   get length(): number {
     return this.#length
   }
 
-  /** What the offsets of the arguments point into. */
+  /** The bytes that the arguments' offsets point into. */
   get bytes(): Uint8Array {
     return this.#bytes
   }
 
-  /** After an incomplete `parse`: how many arguments the request will have, or -1 where that is not known. */
+  /** After an incomplete `parse`: the number of arguments that the request will have, or -1 if unknown. */
   get expectedLength(): number {
     return this.#expected
   }
 
-  /** After an incomplete `parse`: bytes of the current argument that are surely still to come, else 0. */
+  /** After an incomplete `parse`: bytes of the current argument that are certain to follow, otherwise 0. */
   get missingBytes(): number {
     return this.#missing
   }
 
-  /** After an incomplete `parse`: the offset behind the last argument that is all there. */
+  /** After an incomplete `parse`: the offset after the last complete argument. */
   get readEnd(): number {
     return this.#base + this.#read
   }
@@ -84,7 +88,7 @@ export class RequestParser {
     return this.#base + this.#offsets[index * 2 + 1]!
   }
 
-  /** The offset behind the request at `start`, or 0 when it is not all there. */
+  /** The offset after the request at `start`, or 0 if it is incomplete. */
   parse(buffer: Uint8Array, start: number, end: number): number {
     this.#bytes = buffer
     this.#base = start
@@ -100,7 +104,7 @@ export class RequestParser {
     return requestEnd
   }
 
-  /** Forgets an incomplete request. */
+  /** Discards an incomplete request. */
   reset(): void {
     this.#looked = 0
     this.#expected = -1
@@ -120,6 +124,7 @@ export class RequestParser {
       this.#expected = count
       this.#read = stop + 2 - base
     }
+    if (this.#expected > this.headOnlyAbove) return 0
     while (this.#length < this.#expected) {
       const at = base + this.#read
       if (at >= end) return 0
@@ -144,12 +149,12 @@ export class RequestParser {
   }
 
   /**
-   * The offset of the carriage return that ends the line at `start`, or -1 when it and its line feed are not there. The
-   * number behind the line's first byte is in `#number` then.
+   * The offset of the carriage return that ends the line at `start`, or -1 if it and its line feed have not arrived.
+   * `#number` is then the number after the line's first byte.
    */
   #lineEnd(buffer: Uint8Array, start: number, end: number, what: 'mbulk count' | 'bulk count'): number {
     let stop = start + 1
-    // Nearly every number is one to six plain digits without a zero before them.
+    // Nearly every number is one to six plain digits without a leading zero.
     const first = buffer[stop]!
     if (first > 0x30 && first <= 0x39 && end - stop > 8) {
       let number = first - 0x30
@@ -165,7 +170,7 @@ export class RequestParser {
       }
     }
     if (buffer[start] === carriageReturn) stop = start
-    // What was looked at before is not looked at again: a line that comes byte by byte would cost its length squared.
+    // Does not search the same bytes twice: a line that arrives byte by byte would cost its length squared.
     stop = Math.max(stop, this.#base + this.#looked)
     while (stop < end && buffer[stop] !== carriageReturn && buffer[stop] !== 0) stop++
     if (stop === end || buffer[stop] === 0) {
@@ -179,7 +184,7 @@ export class RequestParser {
     return stop
   }
 
-  /** A line without an end; Redis looks for it in a C string, so behind a NUL there is none. */
+  /** A line that never ends; Redis searches a C string, so it finds no line end after a NUL. */
   #endless(start: number, end: number, what: 'mbulk count' | 'bulk count'): 0 {
     if (end - start > this.#maxInlineBytes) throw new RequestError(`too big ${what} string`)
     return 0
@@ -215,7 +220,7 @@ export class RequestParser {
     return false
   }
 
-  /** Puts the arguments of a line with quotes one behind the other into memory of their own. */
+  /** Writes the arguments of a line with quotes one after another into separate memory. */
   #writeOut(args: readonly Uint8Array[]): void {
     const total = args.reduce((sum, { length }) => sum + length, 0)
     this.#bytes = new Uint8Array(total)
@@ -242,7 +247,10 @@ export class RequestParser {
   }
 }
 
-/** The end of a request's last argument; Redis gives up on a client far below it (`client-query-buffer-limit`). */
+/**
+ * The furthest end of a request's last argument; Redis disconnects a client long before that
+ * (`client-query-buffer-limit`).
+ */
 const maxOffset = 2 ** 31 - 3
 
 /** A byte as Redis shows it in an error, which is one line. */

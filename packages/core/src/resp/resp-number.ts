@@ -1,11 +1,11 @@
 import { textOf } from './text.ts'
 
-/** Stands for "no number" where numbers are read without making a string. */
+/** Means "no number" where numbers are read without creating a string. */
 export const notANumber: number = Number.NaN
 
 /**
- * The whole number that the bytes from `start` to `end` spell, with an optional sign; NaN where they spell none. Beyond
- * 2^53 the result is not exact: see `integerOf`.
+ * The whole number in the bytes from `start` to `end`, with an optional sign; NaN if they are not one. Not exact beyond
+ * 2^53: see `integerOf`.
  */
 export function wholeNumberOf(bytes: Uint8Array, start: number, end: number): number {
   let index = start
@@ -21,7 +21,7 @@ export function wholeNumberOf(bytes: Uint8Array, start: number, end: number): nu
   return sign === 0x2d ? -value : value
 }
 
-/** As `wholeNumberOf`, but exact: a bigint where a number would not be. */
+/** Like `wholeNumberOf`, but exact: a bigint if a number would not be. */
 export function integerOf(bytes: Uint8Array, start: number, end: number): number | bigint {
   const value = wholeNumberOf(bytes, start, end)
   if (Number.isSafeInteger(value)) return value === 0 ? 0 : value
@@ -55,8 +55,8 @@ export function doubleOf(bytes: Uint8Array, start: number, end: number): number 
 }
 
 /**
- * A length or count of a request, as strictly as Redis reads it: no plus, no leading zero, within 64 bits; NaN where it
- * is refused.
+ * A length or count in a request, parsed as strictly as Redis does: no plus, no leading zero, within 64 bits; NaN if it
+ * is invalid.
  */
 export function strictWholeNumberOf(bytes: Uint8Array, start: number, end: number): number {
   const isNegative = bytes[start] === 0x2d

@@ -1,10 +1,10 @@
 /**
- * Text and bytes, fast for the short strings that Redis traffic is made of.
+ * Converts between text and bytes, fast for the short strings that Redis traffic consists of.
  *
- * `TextDecoder` and `TextEncoder` cost a hundred nanoseconds and more a call, whatever the length. Short ASCII is
- * therefore turned by hand; longer text in a Node `Buffer` (as a socket's chunks are) by the Buffer, in two thirds of
- * `TextDecoder`'s time; all else by the web's classes. All give the same text: broken UTF-8 becomes U+FFFD, a lone
- * surrogate EF BF BD.
+ * `TextDecoder` and `TextEncoder` cost a hundred nanoseconds and more per call, whatever the length. Short ASCII is
+ * therefore converted by hand; longer text in a Node `Buffer` (such as a socket's chunks) by the Buffer, in two thirds
+ * of `TextDecoder`'s time; everything else by the web classes. All give the same text: invalid UTF-8 becomes U+FFFD, a
+ * lone surrogate EF BF BD.
  */
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
@@ -22,19 +22,19 @@ interface NodeBufferClass {
 
 const nodeBuffer = (globalThis as { Buffer?: NodeBufferClass }).Buffer
 
-// Up to here a loop of ours is faster than the way into native code.
+// Up to this length, our loop is faster than a call into native code.
 const shortBytes = 16
 
 /**
- * Memory that will be written all over, not zeroed where Node can give that. `isShort` says that it does not live long
- * and may come from Node's pool, a fraction of the price of memory of its own.
+ * Memory that will be overwritten completely, not zeroed if Node can avoid it. `isShort` says that it is short-lived
+ * and may come from Node's pool, at a fraction of the cost.
  */
 export function rawBytes(length: number, isShort = false): Uint8Array {
   if (nodeBuffer === undefined) return new Uint8Array(length)
   return isShort ? nodeBuffer.allocUnsafe(length) : nodeBuffer.allocUnsafeSlow(length)
 }
 
-/** All the bytes of `parts`, one behind the other. */
+/** Concatenates `parts`. */
 export function joinBytes(parts: readonly Uint8Array[]): Uint8Array {
   let length = 0
   for (const part of parts) length += part.length
@@ -52,7 +52,7 @@ export function textOf(bytes: Uint8Array, start = 0, end: number = bytes.length)
   return (end - start <= shortBytes ? shortAscii(bytes, start, end) : undefined) ?? longText(bytes, start, end)
 }
 
-/** The text where all of it is ASCII. Eight characters at a time: half of the strings in between. */
+/** The text, if all of it is ASCII. Eight characters at a time, which halves the number of intermediate strings. */
 function shortAscii(bytes: Uint8Array, start: number, end: number): string | undefined {
   let text = ''
   let at = start
@@ -71,7 +71,7 @@ function shortAscii(bytes: Uint8Array, start: number, end: number): string | und
 }
 
 function longText(bytes: Uint8Array, start: number, end: number): string {
-  // What `toString` of a Buffer calls after it has read its arguments.
+  // What a Buffer's `toString` calls after parsing its arguments.
   const buffer = bytes as NodeBuffer
   if (buffer.utf8Slice !== undefined) return buffer.utf8Slice(start, end)
   return decoder.decode(bytes.subarray(start, end))
@@ -85,7 +85,7 @@ export function utf8Length(text: string): number {
     const unit = text.charCodeAt(index)
     if (unit < 0x80) continue
     bytes += unit < 0x800 ? 1 : 2
-    // A pair of surrogates is four bytes together: two of them counted by length, two by the first half.
+    // A surrogate pair takes four bytes: two are counted by length, two at the first half.
     if (unit >= 0xd800 && unit < 0xdc00) {
       const next = text.charCodeAt(index + 1)
       if (next >= 0xdc00 && next < 0xe000) index++
@@ -94,7 +94,7 @@ export function utf8Length(text: string): number {
   return bytes
 }
 
-/** Writes the UTF-8 bytes of `text`, of which there are `length`, at `offset`. */
+/** Writes the UTF-8 bytes of `text`, `length` in all, at `offset`. */
 export function writeUtf8(target: Uint8Array, offset: number, text: string, length: number): void {
   if (length === text.length && length <= shortBytes * 2) {
     for (let index = 0; index < length; index++) target[offset + index] = text.charCodeAt(index)

@@ -1,6 +1,6 @@
 /**
- * A decoded reply. What JavaScript has a plain value for is that value; every other RESP type has a small class, so that
- * no type is lost between decoding and encoding:
+ * A decoded reply. Types for which JavaScript has a plain value use that value; every other RESP type has a small
+ * class, so that no type is lost between decoding and encoding:
  *
  * | RESP                        | here                                                            |
  * | --------------------------- | --------------------------------------------------------------- |
@@ -34,23 +34,23 @@ export type RespValue =
   | PushReply
   | Attributed
 
-/** An error as the server's answer. It is a value and no `Error`: most are never thrown, and a stack is dear. */
+/** An error reply. It is a value and not an `Error`: most are never thrown, and a stack trace is expensive. */
 export class ErrorReply {
-  /** The whole sentence, as `WRONGTYPE Operation against …`. */
+  /** The whole sentence, such as `WRONGTYPE Operation against …`. */
   readonly text: string
 
   constructor(text: string) {
     this.text = text
   }
 
-  /** The first word, as `WRONGTYPE`, `MOVED` or `ERR`. */
+  /** The first word, such as `WRONGTYPE`, `MOVED` or `ERR`. */
   get kind(): string {
     const space = this.text.indexOf(' ')
     return space < 0 ? this.text : this.text.slice(0, space)
   }
 }
 
-/** A RESP3 double, apart from an integer of the same value. */
+/** A RESP3 double, distinct from an integer of the same value. */
 export class Double {
   readonly value: number
 
@@ -63,7 +63,7 @@ export class Double {
   }
 }
 
-/** A RESP3 big number, apart from an integer of the same value. */
+/** A RESP3 big number, distinct from an integer of the same value. */
 export class BigNumber {
   readonly value: bigint
 
@@ -76,7 +76,7 @@ export class BigNumber {
   }
 }
 
-/** A RESP3 verbatim string: text with a format of three ASCII letters, as `txt` or `mkd`. */
+/** A RESP3 verbatim string: text with a format of three ASCII letters, such as `txt` or `mkd`. */
 export class Verbatim {
   readonly format: string
   readonly bytes: Uint8Array
@@ -87,7 +87,7 @@ export class Verbatim {
   }
 }
 
-/** A RESP3 map. Its keys may be any value, so it is kept as it came: key, value, key, value. */
+/** A RESP3 map. Its keys may be any value, so it is kept as it arrived: key, value, key, value. */
 export class MapReply {
   readonly items: readonly RespValue[]
 
@@ -96,7 +96,7 @@ export class MapReply {
   }
 }
 
-/** A RESP3 set, in the order it came. */
+/** A RESP3 set, in order of arrival. */
 export class SetReply {
   readonly items: readonly RespValue[]
 
@@ -105,7 +105,10 @@ export class SetReply {
   }
 }
 
-/** A RESP3 push: out of band, the answer to no request. Its first item names its kind, as `invalidate` or `message`. */
+/**
+ * A RESP3 push: out of band, not an answer to a request. Its first item names its kind, such as `invalidate` or
+ * `message`.
+ */
 export class PushReply {
   readonly items: readonly RespValue[]
 

@@ -1,8 +1,8 @@
 import type { Rule, RuleLevel } from './rule.ts'
 
 /**
- * The first level of a rule at which something is done, from `from` on, with those of its strategies that do something;
- * undefined where the rule only observes.
+ * The first level of a rule, from `from` on, at which something is done, with its strategies that do something;
+ * undefined if the rule only observes.
  */
 export function actingLevel(rule: Rule, from = 0): { readonly index: number; readonly level: RuleLevel } | undefined {
   for (let index = from; index < rule.levels.length; index++) {

@@ -36,7 +36,7 @@ const space: CodePointSet = [
   [0xfeff, 0xfeff],
 ]
 
-/** `.`: all but the ends of lines. */
+/** `.`: everything but line ends. */
 export const dotSet: CodePointSet = complementOf([
   [0x0a, 0x0a],
   [0x0d, 0x0d],

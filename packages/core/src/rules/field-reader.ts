@@ -1,7 +1,7 @@
 import { didYouMean } from '../errors/did-you-mean.ts'
 import { describeValue } from '../errors/firebreak-error.ts'
 
-/** Makes the error of a wrong field; `field` is its path, the message names it too. */
+/** Makes the error for an invalid field; `field` is its path, which the message contains too. */
 export type FieldFailure = (field: string, message: string) => Error
 
 /** The numbers that a field takes. */
@@ -13,8 +13,8 @@ export interface NumberRange {
 }
 
 /**
- * Reads an object that a person wrote, field by field. Every name that was asked for is known; `end()` refuses the rest,
- * with the closest known name as a suggestion. A field that is absent, undefined or null is the same thing.
+ * Reads a user's object field by field. Every field that was asked for is known; `end()` refuses the rest, suggesting
+ * the closest known name. Absent, undefined and null are the same.
  */
 export class FieldReader {
   readonly #fields: Readonly<Record<string, unknown>>
@@ -23,7 +23,7 @@ export class FieldReader {
   readonly #asked = new Set<string>()
   readonly #hidesValues: boolean
 
-  /** With `hidesValues` no error repeats what was given, for files of secrets: one may stand in any field. */
+  /** With `hidesValues` no error repeats a value, for files with secrets: any field may contain one. */
   constructor(value: unknown, path: string, failure: FieldFailure, what = 'an object', hidesValues = false) {
     this.#hidesValues = hidesValues
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
@@ -34,7 +34,7 @@ export class FieldReader {
     this.#failure = failure
   }
 
-  /** The path of a field, as errors name it. */
+  /** The path of a field, as used in errors. */
   at(name: string): string {
     return this.#path === '' ? name : `${this.#path}.${name}`
   }
@@ -44,11 +44,11 @@ export class FieldReader {
     return this.#fields[name] !== undefined && this.#fields[name] !== null
   }
 
-  /** The first of these names that is given; two of them at once are refused. */
+  /** The one of these names that is given; giving two is an error. */
   oneOf(names: readonly string[]): string | undefined {
     const given = names.filter((name) => this.has(name))
     if (given.length > 1)
-      this.fail(given[1]!, `${this.at(given[1]!)} cannot stand beside ${given[0]}; give one of them`)
+      this.fail(given[1]!, `${this.at(given[1]!)} cannot be combined with ${given[0]}; give one of them`)
     return given[0]
   }
 
@@ -69,7 +69,7 @@ export class FieldReader {
   text<Fallback>(name: string, fallback: Fallback): string | Fallback {
     if (!this.has(name)) return fallback
     const value = this.#fields[name]
-    return typeof value === 'string' && value !== '' ? value : this.#refuse(name, value, 'a text that is not empty')
+    return typeof value === 'string' && value !== '' ? value : this.#refuse(name, value, 'a non-empty string')
   }
 
   flag<Fallback>(name: string, fallback: Fallback): boolean | Fallback {
@@ -97,27 +97,29 @@ export class FieldReader {
     return Array.isArray(value) ? value : this.#refuse(name, value, 'a list')
   }
 
-  fail(name: string, message: string): never {
-    // A field that is missing because it was misspelt: the misspelt one is what helps.
+  /** Refuses a field; `names` are others that would have been accepted in its place. */
+  fail(name: string, message: string, names: readonly string[] = []): never {
+    // If a field is missing because it was misspelled, point at the misspelled one.
     if (this.#fields[name] === undefined) {
       for (const given of Object.keys(this.#fields)) {
-        if (this.#asked.has(given) || didYouMean(given, [name]) === undefined) continue
-        throw this.#failure(this.at(given), `there is no field ${this.at(given)}; did you mean ${name}?`)
+        const close = this.#asked.has(given) ? undefined : didYouMean(given, [name, ...names])
+        if (close === undefined) continue
+        throw this.#failure(this.at(given), `unknown field ${this.at(given)}; did you mean ${close}?`)
       }
     }
     throw this.#failure(this.at(name), message)
   }
 
-  /** Refuses every field that nobody asked for. */
+  /** Refuses every field that was never asked for. */
   end(): void {
     for (const name of Object.keys(this.#fields)) {
       if (this.#asked.has(name)) continue
       const close = didYouMean(name, this.#asked)
       if (this.#hidesValues && close === undefined) {
         const place = this.#path === '' ? 'a field' : `a field of ${this.#path}`
-        throw this.#failure(this.#path, `${place} is not known; known are ${[...this.#asked].join(', ')}`)
+        throw this.#failure(this.#path, `${place} is unknown; known fields are ${[...this.#asked].join(', ')}`)
       }
-      this.fail(name, `there is no field ${this.at(name)}${close === undefined ? '' : `; did you mean ${close}?`}`)
+      this.fail(name, `unknown field ${this.at(name)}${close === undefined ? '' : `; did you mean ${close}?`}`)
     }
   }
 

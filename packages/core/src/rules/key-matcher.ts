@@ -1,7 +1,7 @@
 import { compileLinearRegex } from './linear-regex.ts'
 import type { KeyPattern } from './rule.ts'
 
-/** Tells whether a key's name fits a pattern. */
+/** Tells whether a key's name matches a pattern. */
 export type KeyMatcher = (name: string) => boolean
 
 /** Compiles a pattern. */
@@ -23,11 +23,12 @@ export function compilePattern(pattern: KeyPattern): KeyMatcher {
 }
 
 /**
- * Redis' own glob: `*`, `?`, `[a-c]`, `[^x]`, backslash. Matching goes back only to the last `*`, so its cost is at most
- * name × pattern, whatever the pattern.
+ * Redis' own glob: `*`, `?`, `[a-c]`, `[^x]`, backslash. Matching only ever backtracks to the last `*`, so it costs at
+ * most name × pattern, whatever the pattern.
  */
 function compileGlob(glob: string): KeyMatcher {
   const tokens = parseGlob(glob)
+  const last = tokens.length - 1
   return (name) => {
     let token = 0
     let at = 0
@@ -36,6 +37,8 @@ function compileGlob(glob: string): KeyMatcher {
     while (at < name.length) {
       const current = tokens[token]
       if (current === 'star') {
+        // Whatever follows: a long name costs no more than a short one.
+        if (token === last) return true
         starToken = token++
         starAt = at
       } else if (current?.(name[at]!)) {

@@ -2,17 +2,17 @@ import { isKnownTemplate } from '../strategy/known-strategy.ts'
 import { compilePattern } from './key-matcher.ts'
 import type { KeyPattern, Rule, RuleLevel } from './rule.ts'
 
-/** Rules as this version can follow them, and the ids of those that it cannot. */
+/** The rules that this version can follow, and the ids of those that it cannot. */
 export interface KnownRules {
   readonly rules: readonly Rule[]
   readonly unknownIds: readonly string[]
 }
 
 /**
- * Takes rules from a store or a hub that may be of a later version. One that this version does not know in all that it acts
- * on (a kind of pattern, a measure, a strategy) is left alone, and so are its keys: where its pattern is known it still wins
- * them, in shadow mode and without a level that anything reaches, so that no rule of lower priority acts on what its author
- * decided otherwise. A field that is not known is ignored (see `strategy/known-strategy.ts` for the law behind it).
+ * Accepts rules from a store or a hub that may be of a later version. A rule with something unknown that it acts on (a
+ * kind of pattern, a measure, a strategy) is left alone, and so are its keys: if its pattern is known, it still wins
+ * them, in shadow mode with a level that is never reached, so that no rule of lower priority overrides what its author
+ * decided. An unknown field is ignored (`strategy/known-strategy.ts` has the convention behind this).
  */
 export function knownRules(values: Iterable<unknown>): KnownRules {
   const rules: Rule[] = []
@@ -39,7 +39,7 @@ function isKnownRule(value: unknown): value is Rule {
   return (levels as readonly unknown[]).every(isKnownLevel)
 }
 
-/** True where it is known which keys a rule is about. */
+/** True if we know which keys a rule applies to. */
 function hasKnownKeys(value: unknown): value is Rule {
   if (typeof value !== 'object' || value === null) return false
   const { id, priority, redisClusterId, serviceId, pattern, except } = value as Rule
@@ -59,7 +59,8 @@ function isKnownPattern(pattern: KeyPattern | undefined): boolean {
 
 function isKnownLevel(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false
-  const { measure, enter, exit, strategies, shareOf = 'service', enterShare = 0 } = value as RuleLevel
+  const { measure, enter, exit, strategies, shareOf = 'service', enterShare = 0, auto = true } = value as RuleLevel
+  if (auto !== true) return false
   if (!measures.includes(measure) || ![enter, exit, enterShare].every(Number.isFinite)) return false
   if (shareOf !== 'service' && shareOf !== 'node') return false
   return Array.isArray(strategies) && strategies.length > 0 && strategies.every(isKnownTemplate)

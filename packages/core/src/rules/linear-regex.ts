@@ -2,46 +2,50 @@ import type { CodePointSet } from './code-point-set.ts'
 import { compileRegex, type RegexProgram } from './regex-program.ts'
 
 /**
- * A regular expression whose cost is linear in the text, whatever the expression: a user's rule can never stop a process.
+ * A regular expression whose cost is linear in the text, whatever the expression: a user's rule can never block a
+ * process.
  *
- * Backtracking engines (V8's too) try one way after the other, and `(a+)+b` on forty `a`s takes them years. Here all ways
- * are walked at once: a set of automaton states moves from character to character. The sets that come up are few, so each
- * becomes one state of a deterministic automaton, made when first met and remembered (a lazy DFA, as in RE2 and grep):
+ * Backtracking engines (V8's too) try one path after another, and `(a+)+b` on forty `a`s takes them years. Here all
+ * paths are followed at once: a set of automaton states moves from character to character. Few distinct sets come up,
+ * so each becomes one state of a deterministic automaton, created when first reached and remembered (a lazy DFA, as in
+ * RE2 and grep):
  *
- * - characters fall into classes which no set of the expression tells apart; a DFA state has one next state per class;
- * - the search is unanchored: the expression may begin anywhere, so its first state joins the set at every character;
- * - `^` is passed only while the very first set is made, `$` only when the text has ended;
- * - at most `maxDfaStates` are remembered; when they are too many all are forgotten, and the walk goes on. A pattern made
- *   to defeat the cache costs states × characters, still linear in the text.
+ * - characters are grouped into classes that no set in the expression distinguishes; a DFA state has one next state per
+ *   class;
+ * - the search is unanchored: a match may begin anywhere, so the first state joins the set at every character;
+ * - `^` is only passed while building the very first set, `$` only at the end of the text;
+ * - at most `maxDfaStates` are remembered; beyond that all are forgotten and the walk continues. A pattern designed to
+ *   defeat the cache costs states × characters, still linear in the text.
  *
- * The cost has a bound by construction: an expression has at most `maxRegexStates` states, and a character costs at most
- * 8 steps for each of them (one to read, and two walks along edges that read nothing, of which a state has two at most).
+ * The cost is bounded by construction: an expression has at most `maxRegexStates` states, and a character costs at most
+ * 8 steps for each of them (one to read, and two walks along edges that read nothing, of which a state has at most
+ * two).
  *
- * Price: no captures, no backreferences, no look-around: only whether it matches.
+ * The price: no captures, no backreferences, no look-around; only whether it matches.
  */
 const maxDfaStates = 512
 
 interface DfaState {
-  /** Automaton states, sorted, none of them passed without reading except `end`. */
+  /** Automaton states, sorted; all of them read a character, except `end`. */
   readonly members: readonly number[]
   readonly isMatch: boolean
-  /** True where the text may end here. */
+  /** True if the text may end here. */
   readonly isMatchAtEnd: boolean
   /** By class of character. */
   readonly next: (DfaState | undefined)[]
 }
 
-/** Compiles an expression to a test of texts; throws `RegexError`. */
+/** Compiles an expression to a predicate on texts; throws `RegexError`. */
 export function compileLinearRegex(regex: string): (text: string) => boolean {
   return new LinearRegex(regex).test
 }
 
-/** A compiled expression, with what it has cost. */
+/** A compiled expression, with a count of its cost. */
 export class LinearRegex {
   readonly #program: RegexProgram
   readonly #boundaries: Uint32Array
   readonly #asciiClasses: Uint16Array
-  /** For each automaton state that reads: whether it takes a class. */
+  /** For each automaton state that reads: which classes it accepts. */
   readonly #accepts: readonly (Uint8Array | undefined)[]
   readonly #cache = new Map<string, DfaState>()
   readonly #visited: Uint32Array
@@ -55,7 +59,7 @@ export class LinearRegex {
     this.#program = program
     this.#boundaries = classBoundaries(program)
     this.#asciiClasses = Uint16Array.from({ length: 128 }, (_, code) => classOf(this.#boundaries, code))
-    // A set that is repeated is one object: what it takes is found once.
+    // A repeated set is the same object, so its classes are computed once.
     const known = new Map<CodePointSet, Uint8Array>()
     this.#accepts = program.states.map((state) => {
       if (state.kind !== 'set') return undefined
@@ -76,7 +80,7 @@ export class LinearRegex {
     return this.#program.states.length
   }
 
-  /** States that were looked at so far; a character whose next set is remembered costs none. */
+  /** States visited so far; a character whose next set is remembered costs none. */
   get steps(): number {
     return this.#steps
   }
@@ -108,7 +112,7 @@ export class LinearRegex {
       if (current.kind === 'set' && this.#accepts[member]![klass] === 1) reached.push(current.next)
     }
     if (this.#cache.size >= maxDfaStates) {
-      // Forgotten, links and all: what holds on to an old state is only the walk that is under way.
+      // Forgotten, including the links: only the current walk may still hold an old state.
       this.#cache.clear()
       this.#start = this.#makeState([first], true)
     }

@@ -15,17 +15,18 @@ export const ruleFailure = (field: string, message: string) => new RuleInvalidEr
 export function readPattern(fields: FieldReader): KeyPattern {
   if (fields.has('pattern')) {
     const short = fields.oneOf(patternFields)
-    if (short !== undefined) fields.fail(short, `${fields.at(short)} cannot stand beside pattern; give one of them`)
+    if (short !== undefined) fields.fail(short, `${fields.at(short)} cannot be combined with pattern; give one of them`)
     return parsePattern(fields.raw('pattern'), fields.at('pattern'))
   }
   const given = fields.oneOf(patternFields)
   if (given === undefined) {
-    fields.fail('pattern', `${fields.at('pattern')} is missing: give one of ${patternFields.join(', ')}`)
+    const message = `${fields.at('pattern')} is missing: give one of ${patternFields.join(', ')}`
+    fields.fail('pattern', message, patternFields)
   }
   return checked(readShort(fields, given), fields.at(given))
 }
 
-/** A pattern that stands alone: a glob as text, `{prefix: 'a'}`, or `{kind: 'prefix', prefix: 'a'}`. */
+/** A pattern on its own: a glob as text, `{prefix: 'a'}`, or `{kind: 'prefix', prefix: 'a'}`. */
 export function parsePattern(value: unknown, path: string): KeyPattern {
   if (typeof value === 'string') {
     if (value === '') throw ruleFailure(path, `${path} is empty; it must be a glob`)
@@ -68,10 +69,10 @@ function readShort(fields: FieldReader, given: string): KeyPattern {
 
 function exactKey(key: unknown, path: string): string {
   if (typeof key === 'string') return key
-  throw ruleFailure(path, `${path} is ${describeValue(key)}; it must be a text`)
+  throw ruleFailure(path, `${path} is ${describeValue(key)}; it must be a string`)
 }
 
-/** Compiled once here, so that a bad expression is refused with its field and not found out by a sensor. */
+/** Compiled once here, so that an invalid expression is refused with its field and not discovered by a sensor. */
 function checked(pattern: KeyPattern, path: string): KeyPattern {
   try {
     compilePattern(pattern)

@@ -80,9 +80,9 @@ test('YAML 1.1 reads on and off as booleans', () => {
 })
 
 test.each([
-  [{ ...short, treshold: 5 }, 'treshold', 'there is no field treshold; did you mean threshold?'],
+  [{ ...short, treshold: 5 }, 'treshold', 'unknown field treshold; did you mean threshold?'],
   [{ ...short, windowms: 5 }, 'windowms', 'did you mean windowMs?'],
-  [{ ...short, zzz: 1 }, 'zzz', 'there is no field zzz'],
+  [{ ...short, zzz: 1 }, 'zzz', 'unknown field zzz'],
   [{ ...short, id: '' }, 'id', 'id is'],
   [{ ...short, id: undefined }, 'id', 'id is missing'],
   [{ ...short, id: 'a b' }, 'id', '1 to 64 letters'],
@@ -97,15 +97,32 @@ test.each([
   [
     { ...short, strategy: 'LocalCash' },
     'strategy',
-    'strategy is "LocalCash"; it must be one of LocalCache, RedundantKeys, RateLimit, Observe; did you mean LocalCache?',
+    'strategy is "LocalCash"; it must be one of LocalCache, RedundantKeys, RateLimit, Combine, Observe; did you mean LocalCache?',
   ],
   [{ ...short, strategy: { strategy: 'LocalCache', cachesize: 1 } }, 'strategy.cachesize', 'did you mean cacheSize?'],
   [{ ...short, strategy: { strategy: 'RateLimit' } }, 'strategy.limit', 'strategy.limit is missing'],
+  [
+    { ...short, strategy: { strategy: 'RateLimit', limit: 5, algorithm: 'slidingLog', burst: 2 } },
+    'strategy.burst',
+    'slidingLog has no burst',
+  ],
+  [
+    { ...short, strategy: { strategy: 'RateLimit', limit: 5, unit: 'day' } },
+    'strategy.unit',
+    'only apply to calendarWindow',
+  ],
+  [
+    { ...short, strategy: { strategy: 'RateLimit', limit: 5, algorithm: 'calendarWindow', timeZone: 'Mars/Base' } },
+    'strategy.timeZone',
+    'an IANA name',
+  ],
+  [{ ...short, strategy: { strategy: 'Combine', maxCombined: 1 } }, 'strategy.maxCombined', 'maxCombined is 1'],
   [{ ...short, strategy: { strategy: 'RedundantKeys', template: 'x' } }, 'strategy.template', '{key} and {n}'],
   [{ ...short, strategies: [], strategy: undefined }, 'strategies', 'strategies is empty'],
-  [{ ...short, strategies: ['Observe'] }, 'strategies', 'cannot stand beside strategy'],
-  [{ ...short, key: 'a' }, 'prefix', 'cannot stand beside key'],
+  [{ ...short, strategies: ['Observe'] }, 'strategies', 'cannot be combined with strategy'],
+  [{ ...short, key: 'a' }, 'prefix', 'cannot be combined with key'],
   [{ ...short, prefix: undefined }, 'pattern', 'pattern is missing: give one of key'],
+  [{ ...short, prefix: undefined, prefx: 'product_' }, 'prefx', 'unknown field prefx; did you mean prefix?'],
   [{ ...short, prefix: undefined, keys: [] }, 'keys', 'keys has 0 keys'],
   [{ ...short, prefix: undefined, keys: ['a', 5] }, 'keys[1]', 'keys[1] is 5'],
   [{ ...short, prefix: undefined, regex: 'a(?=b)' }, 'regex', 'look-ahead'],
@@ -113,7 +130,7 @@ test.each([
   [{ ...short, except: [''] }, 'except[0]', 'is empty'],
   [{ ...short, except: [{ preffix: 'a' }] }, 'except[0].preffix', 'did you mean prefix?'],
   [{ ...short, except: 'a' }, 'except', 'it must be a list'],
-  [{ ...short, levels: [{ threshold: 5 }] }, 'threshold', 'cannot stand beside levels'],
+  [{ ...short, levels: [{ threshold: 5 }] }, 'threshold', 'cannot be combined with levels'],
   [{ id: 'x', key: 'a', levels: [] }, 'levels', 'levels has 0 levels'],
   [
     { id: 'x', key: 'a', levels: [{ threshold: 5 }, { threshold: 5 }] },

@@ -1,21 +1,32 @@
 import { FieldReader } from './field-reader.ts'
 import { parsePattern, readPattern, ruleFailure } from './parse-pattern.ts'
 import { parseStrategy } from './parse-strategy.ts'
+import { readRollout } from './rollout.ts'
 import { type HeatMeasure, type Rule, type RuleLevel, ruleDefaults } from './rule.ts'
 
-/** Where a level has only a share, its count is one that no window reaches; Infinity would not survive JSON. */
+/** If a level has only a share, its count is one that no window reaches; Infinity would not survive JSON. */
 const unreachable = Number.MAX_SAFE_INTEGER
 const measures = ['accesses', 'reads', 'writes', 'bytes'] as const satisfies readonly HeatMeasure[]
-/** The fields of a level; a rule with one level may write them beside its own. */
-const levelFields = ['threshold', 'enter', 'share', 'enterShare', 'exit', 'exitShare', 'measure', 'shareOf'] as const
+/** The fields of a level; a rule with one level may have them at the top. */
+const levelFields = [
+  'auto',
+  'threshold',
+  'enter',
+  'share',
+  'enterShare',
+  'exit',
+  'exitShare',
+  'measure',
+  'shareOf',
+] as const
 
 /**
- * A rule from what a person wrote (JSON or YAML, already an object). Short form:
+ * Parses a user's rule (JSON or YAML, already an object). Short form:
  *
  *     {id: 'product', prefix: 'product_', threshold: 1000, windowMs: 1000, strategy: 'LocalCache'}
  *
- * and in full, with levels; a `Rule` as the hub gives it out is accepted too. Throws `RuleInvalidError` with the field's
- * path; a field that is not known is refused by name.
+ * and in full, with levels; a `Rule` from the hub is accepted too. Throws `RuleInvalidError` with the field's path; an
+ * unknown field is refused by name.
  */
 export function parseRule(input: unknown): Rule {
   const fields = new FieldReader(input, '', ruleFailure, 'an object with id, a pattern and a threshold')
@@ -29,6 +40,7 @@ export function parseRule(input: unknown): Rule {
   }
   const maxStalenessMs = fields.number('maxStalenessMs', { min: 1, max: 86_400_000 }, undefined)
   const until = fields.number('until', { min: 0, max: Number.MAX_SAFE_INTEGER, isInteger: true }, undefined)
+  const rollout = readRollout(fields, (value) => new FieldReader(value, 'rollout', ruleFailure, 'a percentage'))
   const rule: Rule = {
     id,
     mode: readMode(fields),
@@ -42,12 +54,13 @@ export function parseRule(input: unknown): Rule {
     minHoldMs: fields.number('minHoldMs', { min: 0, max: 86_400_000 }, ruleDefaults.minHoldMs),
     ...(maxStalenessMs !== undefined && { maxStalenessMs }),
     ...(until !== undefined && { until }),
+    ...(rollout !== undefined && { rollout }),
   }
   fields.end()
   return rule
 }
 
-/** YAML reads a bare `on` or `off` as a word in version 1.2 and as a boolean in 1.1: both mean the mode. */
+/** YAML reads a bare `on` or `off` as a string in version 1.2 and as a boolean in 1.1: both mean the mode. */
 function readMode(fields: FieldReader): Rule['mode'] {
   const given = fields.raw('mode')
   if (typeof given === 'boolean') return given ? 'on' : 'off'
@@ -58,7 +71,7 @@ function readLevels(fields: FieldReader): RuleLevel[] {
   const given = fields.list('levels')
   if (given === undefined) return [readLevel(fields)]
   for (const name of [...levelFields, 'strategy', 'strategies']) {
-    if (fields.has(name)) fields.fail(name, `${name} cannot stand beside levels; write it inside a level`)
+    if (fields.has(name)) fields.fail(name, `${name} cannot be combined with levels; write it inside a level`)
   }
   if (given.length === 0 || given.length > 16) {
     fields.fail('levels', `levels has ${given.length} levels; it must have 1 to 16`)
@@ -69,6 +82,13 @@ function readLevels(fields: FieldReader): RuleLevel[] {
     inner.end()
     return level
   })
+  const auto = levels.findIndex((level) => level.auto === true)
+  if (auto >= 0 && levels.length > 1) {
+    fields.fail(
+      'levels',
+      `levels[${auto}] is auto; it must be the only level, since it has no number to compare with others`,
+    )
+  }
   levels.forEach((level, index) => {
     const lower = levels.slice(0, index).findLast((other) => other.measure === level.measure)
     if (lower === undefined || level.enter > lower.enter) return
@@ -80,6 +100,7 @@ function readLevels(fields: FieldReader): RuleLevel[] {
 }
 
 function readLevel(fields: FieldReader): RuleLevel {
+  if (isAutoLevel(fields)) return readAutoLevel(fields)
   const enterField = fields.oneOf(['threshold', 'enter'])
   const shareField = fields.oneOf(['share', 'enterShare'])
   if (enterField === undefined && shareField === undefined) {
@@ -92,20 +113,14 @@ function readLevel(fields: FieldReader): RuleLevel {
     { min: 0, max: enter },
     enter === unreachable ? enter : enter * ruleDefaults.exitShare,
   )
-  const strategyField = fields.oneOf(['strategy', 'strategies'])
-  const strategies =
-    strategyField === 'strategies'
-      ? fields.list('strategies')!.map((item, index) => parseStrategy(item, `${fields.at('strategies')}[${index}]`))
-      : [parseStrategy(fields.raw('strategy') ?? 'LocalCache', fields.at('strategy'))]
-  if (strategies.length === 0)
-    fields.fail('strategies', `${fields.at('strategies')} is empty; name one strategy at least`)
+  const strategies = readStrategies(fields)
   const measure = fields.choice('measure', measures, 'accesses')
   const shareOf = fields.choice('shareOf', ['service', 'node'], 'service')
   const exitShare = fields.number('exitShare', { min: 0, max: enterShare ?? 1 }, undefined)
   const shareMinimum = fields.number('shareMinimum', { min: 1, max: 1e12 }, undefined)
   if (enterShare === undefined) {
     for (const name of ['exitShare', 'shareMinimum']) {
-      if (fields.has(name)) fields.fail(name, `${fields.at(name)} needs a share beside it`)
+      if (fields.has(name)) fields.fail(name, `${fields.at(name)} needs a share too`)
     }
     return { measure, enter, exit, strategies }
   }
@@ -119,4 +134,41 @@ function readLevel(fields: FieldReader): RuleLevel {
     shareOf,
     strategies,
   }
+}
+
+function readStrategies(fields: FieldReader): RuleLevel['strategies'] {
+  const strategyField = fields.oneOf(['strategy', 'strategies'])
+  const strategies =
+    strategyField === 'strategies'
+      ? fields.list('strategies')!.map((item, index) => parseStrategy(item, `${fields.at('strategies')}[${index}]`))
+      : [parseStrategy(fields.raw('strategy') ?? 'LocalCache', fields.at('strategy'))]
+  if (strategies.length === 0)
+    fields.fail('strategies', `${fields.at('strategies')} is empty; name at least one strategy`)
+  return strategies
+}
+
+/** `threshold: auto` as users write it, `auto: true` as the hub returns it. */
+function isAutoLevel(fields: FieldReader): boolean {
+  const isWritten = ['threshold', 'enter'].some((name) => fields.raw(name) === 'auto')
+  return fields.flag('auto', false) || isWritten
+}
+
+/** What costs a node is reads that it need not serve, so no number goes with it. */
+function readAutoLevel(fields: FieldReader): RuleLevel {
+  for (const name of ['threshold', 'enter', 'exit']) {
+    const given = fields.raw(name)
+    if (given === undefined || given === unreachable || (name !== 'exit' && given === 'auto')) continue
+    fields.fail(name, `${fields.at(name)} cannot be combined with threshold: auto; the hub works it out`)
+  }
+  for (const name of ['share', 'enterShare', 'exitShare', 'shareMinimum', 'shareOf']) {
+    if (fields.has(name)) fields.fail(name, `${fields.at(name)} cannot be combined with threshold: auto`)
+  }
+  if (fields.choice('measure', measures, 'reads') !== 'reads') {
+    fields.fail(
+      'measure',
+      `${fields.at('measure')} cannot be combined with threshold: auto; it weighs reads against writes itself`,
+    )
+  }
+  const strategies = readStrategies(fields)
+  return { auto: true, measure: 'reads', enter: unreachable, exit: unreachable, strategies }
 }

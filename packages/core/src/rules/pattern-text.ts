@@ -1,6 +1,6 @@
 import type { KeyPattern } from './rule.ts'
 
-/** A pattern as people read it: `product_*`, `*:stock`, `/regex/`. */
+/** A pattern as shown to users: `product_*`, `*:stock`, `/regex/`. */
 export function patternText(pattern: KeyPattern): string {
   switch (pattern.kind) {
     case 'exact':

@@ -1,9 +1,9 @@
 import { FirebreakError } from '../errors/firebreak-error.ts'
 
-/** A regular expression that cannot be taken, with the place and the reason. */
+/** A regular expression was refused, with the position and the reason. */
 export class RegexError extends FirebreakError {
   readonly regex: string
-  /** The index of the character that is wrong. */
+  /** The index of the offending character. */
   readonly position: number
 
   constructor(regex: string, position: number, reason: string) {

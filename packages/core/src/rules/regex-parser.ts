@@ -10,17 +10,17 @@ export type RegexNode =
   | { readonly kind: 'choice'; readonly options: readonly RegexNode[] }
   | { readonly kind: 'repeat'; readonly node: RegexNode; readonly min: number; readonly max: number }
 
-/** Longer expressions are refused unread: classes are compared with each other, which costs their length squared. */
+/** Longer expressions are refused unread: comparing their classes would cost the length squared. */
 export const maxRegexLength = 1000
-/** The largest n and m of {n,m}, which is written out. */
+/** The largest n and m of {n,m}, which is expanded. */
 export const maxRegexRepeat = 250
 const maxDepth = 100
 const syntaxCharacters = '^$\\.*+?()[]{}|/'
 const controls: Readonly<Record<string, number>> = { t: 9, n: 10, v: 11, f: 12, r: 13, 0: 0 }
 
 /**
- * Parses the regular expressions of rules: the part of JavaScript's (with the `u` flag) that describes regular languages.
- * What needs memory or a look to the side (backreferences, look-around, word boundaries) is refused by name.
+ * Parses the regular expressions of rules: the part of JavaScript's syntax (with the `u` flag) that describes regular
+ * languages. What needs memory or looks around (backreferences, look-around, word boundaries) is refused by name.
  */
 export function parseRegex(text: string): RegexNode {
   const parser = new RegexParser(text)
@@ -87,11 +87,11 @@ class RegexParser {
       case '*':
       case '+':
       case '?':
-        return this.#fail(`nothing stands before "${character}"`, this.#at - 1)
+        return this.#fail(`nothing before "${character}"`, this.#at - 1)
       case '{':
       case '}':
       case ']':
-        return this.#fail(`"${character}" stands alone; write \\${character}`, this.#at - 1)
+        return this.#fail(`"${character}" has no counterpart; write \\${character}`, this.#at - 1)
       default:
         return { kind: 'set', set: single(character.codePointAt(0)!) }
     }
@@ -103,7 +103,7 @@ class RegexParser {
       if (this.#take(':')) {
         // A group without a number; numbers mean nothing here anyway.
       } else if (this.#take('=') || this.#take('!') || this.#take('<=') || this.#take('<!')) {
-        this.#fail('look-ahead and look-behind are not supported: they take no bounded time', start)
+        this.#fail('look-ahead and look-behind are not supported: their time is not bounded', start)
       } else {
         const name = this.#text.slice(this.#at).match(/^<[A-Za-z_$][\w$]*>/)?.[0]
         if (name === undefined) this.#fail('"(?" must be followed by ":" or a name', start)
@@ -128,7 +128,7 @@ class RegexParser {
     else if (this.#take('?')) bounds = { min: 0, max: 1 }
     else if (this.#peek() === '{') {
       const match = this.#text.slice(this.#at).match(/^\{(\d+)(?:(,)(\d*))?\}/)
-      if (match === null) this.#fail('"{" must be {n}, {n,} or {n,m}; write \\{ for the character', start)
+      if (match === null) this.#fail('"{" must begin {n}, {n,} or {n,m}; write \\{ for the character', start)
       this.#at += match[0].length
       const min = Number(match[1])
       const max = match[2] === undefined ? min : match[3] === '' ? Number.POSITIVE_INFINITY : Number(match[3])
@@ -172,10 +172,10 @@ class RegexParser {
     return character === '\\' ? this.#escape(true) : single(character.codePointAt(0)!)
   }
 
-  /** What a backslash means; it has been read. */
+  /** Interprets an escape; the backslash has been read. */
   #escape(isInClass: boolean): CodePointSet {
     const start = this.#at - 1
-    if (this.#at >= this.#text.length) this.#fail('"\\" stands at the end', start)
+    if (this.#at >= this.#text.length) this.#fail('"\\" is the last character', start)
     const character = this.#next()
     const named = namedSet(character)
     if (named !== undefined) return named
@@ -183,7 +183,7 @@ class RegexParser {
     const control = controls[character]
     if (control !== undefined) return single(control)
     if (/[1-9]/.test(character) || character === 'k') {
-      this.#fail('backreferences are not supported: they take no bounded time', start)
+      this.#fail('backreferences are not supported: their time is not bounded', start)
     }
     if (character === 'b' && isInClass) return single(8)
     if (character === 'b' || character === 'B') this.#fail(`\\${character} (word boundary) is not supported`, start)

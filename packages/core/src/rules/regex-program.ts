@@ -9,13 +9,13 @@ export type RegexState =
   | { readonly kind: 'start' | 'end'; next: number }
   | { readonly kind: 'match' }
 
-/** A Thompson automaton: each state either reads one character or goes on without reading. */
+/** A Thompson automaton: each state either reads one character or moves on without reading. */
 export interface RegexProgram {
   readonly states: readonly RegexState[]
   readonly first: number
 }
 
-/** An expression may not unfold ({n,m} is written out) to more states than this: a key costs states × characters. */
+/** An expression may not expand ({n,m} is written out) to more states than this: a key costs states × characters. */
 export const maxRegexStates = 500
 
 /** Compiles an expression; throws `RegexError`. */
@@ -24,14 +24,14 @@ export function compileRegex(regex: string): RegexProgram {
 
   const add = (state: RegexState): number => {
     if (states.length >= maxRegexStates) {
-      const reason = `it unfolds to more than ${maxRegexStates} states, by which each character of a key is paid`
+      const reason = `it expands to more than ${maxRegexStates} states, and each character of a key costs that many steps`
       throw new RegexError(regex, 0, `${reason}; repeat less ({n,m} counts m times), or use a prefix or a glob`)
     }
     states.push(state)
     return states.length - 1
   }
 
-  // Built from the end to the start: `next` is where a node goes when it is done; the result is where it begins.
+  // Built from the end to the start: `next` is where a node continues when it is done; the result is where it begins.
   const build = (node: RegexNode, next: number): number => {
     switch (node.kind) {
       case 'set':

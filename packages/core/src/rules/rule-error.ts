@@ -1,6 +1,6 @@
 import { FirebreakError } from '../errors/firebreak-error.ts'
 
-/** A rule that cannot be taken, with the field that is wrong. */
+/** A rule was refused; `field` says where it is wrong. */
 export class RuleInvalidError extends FirebreakError {
   /** The path of the field: `levels[1].enter`. */
   readonly field: string

@@ -9,18 +9,18 @@ interface CompiledRule {
   readonly excepts: readonly KeyMatcher[]
 }
 
-/** The rules that apply to one service on one cluster; services with the same rules share it. */
+/** The rules that apply to one service on one cluster; services with the same rules share one scope. */
 export interface RuleScope {
-  /** The index of the rule that counts for a key, −1 where none does. */
+  /** The index of the rule that applies to a key, −1 if there is none. */
   match(key: string): number
-  /** The rules of the scope, first the one that wins. */
+  /** The rules of the scope, in order of precedence. */
   readonly rules: readonly Rule[]
 }
 
 /**
- * Rules, compiled and sorted: the matching rule with the highest priority counts, ties go to the smaller id. Rules that
- * are off are left out, as if they did not exist. A key in a rule's `except` is not matched by that rule; the next may
- * still match it. Rules of a later version that are not known here are left alone (see `knownRules`).
+ * Rules, compiled and sorted: the matching rule with the highest priority applies, with ties going to the smaller id.
+ * Rules that are off are ignored. A key in a rule's `except` is not matched by that rule; the next may still match it.
+ * Rules of a later version that are unknown here are left alone (see `knownRules`).
  */
 export class RuleSet {
   /** In the order of `match`'s indexes. */
@@ -50,14 +50,14 @@ export class RuleSet {
     let scope = this.#scopes.get(name)
     if (scope === undefined) {
       scope = this.#makeScope(redisClusterId, serviceId)
-      // Clusters and services come from reports; a sensor that invents names must not grow the map for ever.
+      // Clusters and services come from reports; a sensor that invents names must not grow the map without limit.
       if (this.#scopes.size >= 10_000) this.#scopes.clear()
       this.#scopes.set(name, scope)
     }
     return scope
   }
 
-  /** The index in `rules` of the rule that counts for a key, −1 where none does. */
+  /** The index in `rules` of the rule that applies to a key, −1 if there is none. */
   match(redisClusterId: string, serviceId: string, key: string): number {
     return this.scope(redisClusterId, serviceId).match(key)
   }

@@ -22,7 +22,7 @@ export function settingsHelp(table: SettingTable): string {
     .map((setting) => {
       const value = placeholderOf(setting)
       const head = `  --${flagOf(setting.name)}${value === undefined ? '' : ` ${value}`}`
-      const again = setting.type.kind === 'lines' ? '; may be given several times, in the variable a line each' : ''
+      const again = setting.type.kind === 'lines' ? '; may be repeated; one per line in the variable' : ''
       const variables = [...variablesOf(table, setting), ...secretFilesOf(table, setting)]
       const extras = `env ${variables.join(', ')}; default ${setting.default}`
       return `${head}\n      ${setting.summary}${again} (${extras})`

@@ -1,10 +1,24 @@
-// `@firebreak/core/settings`: Tables of settings: what flags, variables, files, help and schema are made of.
+// `@firebreak/core/settings`: tables of settings, the source of flags, variables, files, help and schema.
+
+export { Retry } from '../retry/retry.ts'
+export {
+  describePolicy,
+  parseRetryLines,
+  type RetryChoices,
+  type RetryEnd,
+  type RetryOptions,
+  type RetryPolicy,
+  type RetryStep,
+  type RetrySteps,
+  resolveRetry,
+} from '../retry/retry-policy.ts'
 export {
   settingsHelp,
   settingsReference,
   settingsSchema,
 } from './describe-settings.ts'
 export { otlpSettings } from './otlp-settings.ts'
+export { redactionSettings } from './redaction-settings.ts'
 export {
   type ResolvedSetting,
   type ResolvedSettings,

@@ -1,6 +1,6 @@
 import { type Setting, text, wholeFrom } from './setting.ts'
 
-/** The settings by which a command pushes its metrics to an OpenTelemetry collector, the same for all. */
+/** The settings for pushing metrics to an OpenTelemetry collector, the same for all commands. */
 export function otlpSettings(serviceName: string): readonly Setting[] {
   const milliseconds = wholeFrom(1, 2 ** 31 - 1)
   return [
@@ -10,7 +10,7 @@ export function otlpSettings(serviceName: string): readonly Setting[] {
       type: text,
       placeholder: 'URL',
       default: 'none',
-      summary: 'push metrics to an OpenTelemetry collector too, as http://collector:4318',
+      summary: 'also push metrics to an OpenTelemetry collector, such as http://collector:4318',
     },
     {
       name: 'otlpHeaders',
@@ -18,7 +18,7 @@ export function otlpSettings(serviceName: string): readonly Setting[] {
       type: { kind: 'pairs' },
       isSecret: true,
       default: 'none',
-      summary: 'headers of each push, such as an API key of the receiver',
+      summary: 'headers of each push, such as an API key',
     },
     {
       name: 'otlpIntervalMs',
@@ -32,7 +32,7 @@ export function otlpSettings(serviceName: string): readonly Setting[] {
       otlp: 'timeoutMs',
       type: milliseconds,
       default: '10000',
-      summary: 'a push without an answer for this long has failed',
+      summary: 'time limit for a push',
     },
     {
       name: 'otlpServiceName',
@@ -47,7 +47,7 @@ export function otlpSettings(serviceName: string): readonly Setting[] {
       otlp: 'attributes',
       type: { kind: 'pairs' },
       default: 'none',
-      summary: 'further attributes of the resource',
+      summary: 'additional resource attributes',
     },
   ]
 }

@@ -19,9 +19,9 @@ export type SettingSource = 'flag' | 'env' | 'file' | 'default'
 export interface ResolvedSetting {
   readonly setting: Setting
   readonly source: SettingSource
-  /** The flag, the variable or the field that gave it; for a default, the setting's name. */
+  /** The flag, variable or field that set it; for a default, the setting's name. */
   readonly place: string
-  /** Undefined where the default counts. */
+  /** Undefined if the default applies. */
   readonly value: unknown
 }
 
@@ -29,30 +29,30 @@ export interface SettingInput {
   /** Flags by name without dashes: `{ port: '7070', 'data-folder': 'data' }`. */
   readonly flags?: Readonly<Record<string, unknown>>
   readonly env?: Readonly<Record<string, string | undefined>>
-  /** Reads and parses the settings file, and files that a setting names; `place` is who named it. */
+  /** Reads and parses the settings file, and files that a setting names; `place` is what named it. */
   readonly readFile: (place: string, path: string) => unknown
-  /** Reads the text of a file with a secret, which `…_FILE` names; refuses one that is open to everybody. */
+  /** Reads the secret from the file that `…_FILE` names; refuses one that everybody can read. */
   readonly readSecret?: (place: string, path: string) => string
-  /** Makes the error of a place and a sentence. */
+  /** Makes the error from a place and a sentence. */
   readonly failure: (place: string, message: string) => Error
 }
 
-/** What a command's settings say. */
+/** The resolved settings of a command. */
 export interface ResolvedSettings {
   /** One for each setting of the table, in its order. */
   readonly all: readonly ResolvedSetting[]
-  /** Values by name, of those that somebody has given; OpenTelemetry's are in `otlp`. */
+  /** Values by name, for the settings that were given; OpenTelemetry's are in `otlp`. */
   readonly values: Readonly<Record<string, unknown>>
-  /** Where metrics are pushed to; undefined: nowhere. */
+  /** Where metrics are pushed; undefined: nowhere. */
   readonly otlp: OtlpOptions | undefined
-  /** Variables of OpenTelemetry that could not be used, and secrets that stand in a flag, a sentence each. */
+  /** OpenTelemetry variables that are unusable, and secrets given in a flag, one sentence each. */
   readonly warnings: readonly string[]
 }
 
 /**
- * The settings of a command: flags, then variables, then the file that `--config` or its variable names, then defaults.
- * What is not a setting is refused by name in all three places, and so is an empty value: a variable of the shell that is
- * not set must not become a default that nobody has asked for.
+ * Resolves a command's settings: flags, then variables, then the file named by `--config` or its variable, then
+ * defaults. Unknown settings are refused by name in all three places, and so are empty values: an unset shell variable
+ * must not turn into a default that nobody asked for.
  */
 export function resolveSettings(table: SettingTable, input: SettingInput): ResolvedSettings {
   const { flags = {}, env = {}, readFile, failure } = input
@@ -108,13 +108,13 @@ export function resolveSettings(table: SettingTable, input: SettingInput): Resol
   }
 }
 
-/** A flag is seen by every user of the machine, in `ps`. An address is a secret only where it has a password. */
+/** Every user of the machine can see a flag with `ps`. An address is only secret if it contains a password. */
 function flagWarning(table: SettingTable, { setting, source, place, value }: ResolvedSetting): string[] {
   if (setting.isSecret !== true || source !== 'flag') return []
   const text = JSON.stringify(value)
   if (/:\/\//.test(text) && !/:\/\/[^/@"]*:[^/@"]*@|:\/\/[^/"]*\/[^"]{16}/.test(text)) return []
   const variable = variableOf(table, setting.name)
-  return [`${place} is seen by every user of this machine (ps); use ${variable}, or ${variable}_FILE for a file`]
+  return [`${place} is visible to every user of this machine (ps); use ${variable}, or ${variable}_FILE for a file`]
 }
 
 function refuseUnknown(
@@ -127,21 +127,21 @@ function refuseUnknown(
     if (known.includes(name)) continue
     const close = didYouMean(name, known)
     const hint = close === undefined ? '' : `; did you mean ${prefix}${close}?`
-    throw failure(`${prefix}${name}`, `there is no setting ${prefix}${name}${hint}`)
+    throw failure(`${prefix}${name}`, `unknown setting ${prefix}${name}${hint}`)
   }
 }
 
-/** Flags and variables are texts; a file has types of its own. Both end as what the setting is. */
+/** Flags and variables are strings; a file has types of its own. Both are converted to the setting's type. */
 function convert({ type, isSecret }: Setting, place: string, value: unknown, input: SettingInput): unknown {
   const refuse = (expected: string): Error => {
     const given = isSecret === true ? `${place} ` : `${place} is ${describeValue(value)}; it `
     return input.failure(place, `${given}must be ${expected}`)
   }
-  if (value === '') throw input.failure(place, `${place} is empty; it must be a text that is not empty, or be left out`)
+  if (value === '') throw input.failure(place, `${place} is empty; give it a value or leave it out`)
   switch (type.kind) {
     case 'text':
       if (typeof value === 'string') return value
-      throw refuse('a text that is not empty')
+      throw refuse('a non-empty string')
     case 'number': {
       const number = typeof value === 'string' && /^\s*\d+\s*$/.test(value) ? Number(value) : value
       if (Number.isInteger(number) && (number as number) >= type.min && (number as number) <= type.max) return number
@@ -164,10 +164,10 @@ function convert({ type, isSecret }: Setting, place: string, value: unknown, inp
       const items = Array.isArray(parts)
         ? parts.map((item: unknown) => (typeof item === 'string' ? item.trim() : item))
         : parts
-      // The last line of a variable may end like the others.
+      // The last line of a variable may end with a newline too.
       if (type.kind === 'lines' && Array.isArray(items) && items.at(-1) === '') items.pop()
       if (Array.isArray(items) && items.every((item) => typeof item === 'string' && item !== '')) return items
-      throw refuse('a list of texts')
+      throw refuse('a list of strings')
     }
     case 'pairs': {
       const pairs = typeof value === 'string' ? parsePairs(value) : value

@@ -1,53 +1,53 @@
 import type { OtlpOptions } from '../metrics/otlp-options.ts'
 import { otlpVariables } from '../metrics/otlp-variables.ts'
 
-/** What a setting's value may be. */
+/** The types of setting values. */
 export type SettingKind =
   | { readonly kind: 'text' }
   /** A whole number. */
   | { readonly kind: 'number'; readonly min: number; readonly max: number }
   | { readonly kind: 'choice'; readonly choices: readonly string[] }
   | { readonly kind: 'switch' }
-  /** Texts with commas between; in the file a list. */
+  /** Strings separated by commas; a list in the file. */
   | { readonly kind: 'list' }
-  /** Texts that may hold commas: a flag that is given several times, a variable with a line each, in the file a list. */
+  /** Strings that may contain commas: a repeatable flag, a variable with one per line, a list in the file. */
   | { readonly kind: 'lines' }
-  /** `name=value,name=value`, values percent-encoded where they hold a comma; in the file an object. */
+  /** `name=value,name=value`, with values percent-encoded if they contain a comma; an object in the file. */
   | { readonly kind: 'pairs' }
-  /** A list of objects, or the name of a YAML or JSON file that holds it. */
+  /** A list of objects, or the name of a YAML or JSON file that contains it. */
   | { readonly kind: 'objects' }
 
 /**
- * One setting of a command. Its field in the settings file is its name; its flag (`--kebab-case`), its variable, its line
- * of help, its row in the reference and its entry in the JSON Schema follow from this.
+ * One setting of a command. Its name is its field in the settings file; its flag (`--kebab-case`), variable, help line,
+ * reference row and JSON Schema entry follow from this.
  */
 export interface Setting {
   readonly name: string
   readonly type: SettingKind
   /** For help, reference and schema. */
   readonly summary: string
-  /** As people read it; the value itself is the default of the option behind it. */
+  /** As shown to users; the actual default is that of the underlying option. */
   readonly default: string
-  /** What its value is called in the help. @default by its kind */
+  /** The placeholder for its value in the help. @default by its kind */
   readonly placeholder?: string
-  /** Variables that count after the command's own, as `REDIS_URL`. */
+  /** Variables that apply after the command's own, such as `REDIS_URL`. */
   readonly variables?: readonly string[]
-  /** The option of `otlp` that this is: OpenTelemetry's own variables count for it too, after the command's. */
+  /** The `otlp` option that this sets: OpenTelemetry's own variables apply too, after the command's. */
   readonly otlp?: Exclude<keyof OtlpOptions, 'isDisabled'>
-  /** Never shown: printed as `…`, and not repeated in an error. */
+  /** Never shown: printed as `…`, and not repeated in errors. */
   readonly isSecret?: boolean
 }
 
 /** All settings of one command. */
 export interface SettingTable {
-  /** The command they belong to, as `hub`. */
+  /** The command they belong to, such as `hub`. */
   readonly command: string
-  /** What the command's own variables begin with, as `FIREBREAK_HUB_`. */
+  /** The prefix of the command's own variables, such as `FIREBREAK_HUB_`. */
   readonly prefix: string
   readonly settings: readonly Setting[]
 }
 
-/** The setting that names the file of all others. */
+/** The setting that names the settings file. */
 export const fileSetting = 'config'
 
 export const text: SettingKind = { kind: 'text' }
@@ -77,12 +77,15 @@ export function variablesOf(table: SettingTable, { name, variables = [], otlp }:
   return [variableOf(table, name), ...variables, ...(otlp === undefined ? [] : otlpVariables[otlp])]
 }
 
-/** The variables that name a file with a secret instead of the secret, as `FIREBREAK_TOKEN_FILE`; none where it is no secret. */
+/**
+ * The variables that name a file with the secret instead of containing it, such as `FIREBREAK_TOKEN_FILE`; none if it
+ * is not a secret.
+ */
 export function secretFilesOf(table: SettingTable, { name, variables = [], isSecret }: Setting): readonly string[] {
   return isSecret === true ? [variableOf(table, name), ...variables].map((variable) => `${variable}_FILE`) : []
 }
 
-/** What stands for the value in help: `PORT`, `a|b`; undefined for a switch. */
+/** The value's placeholder in the help: `PORT`, `a|b`; undefined for a switch. */
 export function placeholderOf({ type, placeholder }: Setting): string | undefined {
   if (placeholder !== undefined) return placeholder
   switch (type.kind) {

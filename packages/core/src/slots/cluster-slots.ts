@@ -2,13 +2,13 @@ import { textOf } from '../resp/text.ts'
 import { MapReply, type RespValue } from '../resp/value.ts'
 import { slotCount } from './key-slot.ts'
 
-/** Where a node of a cluster listens. */
+/** Where a cluster node listens. */
 export interface SlotNode {
   readonly host: string
   readonly port: number
 }
 
-/** A range of slots and who serves it. */
+/** A range of slots and the nodes that serve it. */
 export interface SlotRange {
   readonly first: number
   readonly last: number
@@ -17,10 +17,10 @@ export interface SlotRange {
 }
 
 /**
- * Reads the reply to CLUSTER SLOTS. `asked` is the host that was asked: it stands in for a node that does not know its
- * own (an empty host, or null with `cluster-preferred-endpoint-type unknown-endpoint`). A node that should have a hostname
- * and has none is `?`; its IP address is then among its metadata. A row that cannot be read is left out: MOVED mends a
- * map with a hole.
+ * Parses the reply to CLUSTER SLOTS. `asked` is the host that was asked: it is used for a node that does not know its
+ * own host (empty, or null with `cluster-preferred-endpoint-type unknown-endpoint`). A node that should have a hostname
+ * but has none is `?`; its IP address is then in its metadata. An unreadable row is left out: MOVED repairs a map with
+ * a hole.
  */
 export function readClusterSlots(reply: RespValue, asked: string): SlotRange[] {
   if (!isList(reply)) return []
@@ -43,7 +43,7 @@ function readNode(entry: RespValue, asked: string): SlotNode | undefined {
   return { host: (host ?? '').replace(/^\[|\]$/g, '') || asked, port }
 }
 
-/** The pairs of name and value behind a node's id. */
+/** The name-value pairs after a node's id. */
 function metadata(value: RespValue | undefined): Map<string, string> {
   const items = value instanceof MapReply ? value.items : isList(value) ? value : []
   const pairs = new Map<string, string>()

@@ -1,8 +1,8 @@
 /**
  * Redis Cluster's hash slot of a key: CRC16 (XMODEM) of the key, or of its hash tag, modulo 16,384.
  *
- * The tag is what stands between the first `{` and the first `}` after it, when that is not empty; keys with one tag
- * share one slot and so one node.
+ * The tag is the text between the first `{` and the first `}` after it, if not empty; keys with the same tag share a
+ * slot and so a node.
  */
 export const slotCount = 16384
 
@@ -22,7 +22,7 @@ const encoder = new TextEncoder()
 const openBrace = 0x7b
 const closeBrace = 0x7d
 
-/** The slot of the key that stands in `bytes` from `start` to `end`. */
+/** The slot of the key in `bytes` from `start` to `end`. */
 export function keySlotOfBytes(bytes: Uint8Array, start = 0, end: number = bytes.length): number {
   let from = start
   let to = end

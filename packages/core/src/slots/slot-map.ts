@@ -12,7 +12,7 @@ export class SlotMap<Node> {
     this.#owners[slot] = node
   }
 
-  /** Takes a whole new map; slots that it does not name have no owner. */
+  /** Replaces the whole map; slots that it does not name have no owner. */
   replace(ranges: readonly { readonly first: number; readonly last: number; readonly node: Node }[]): void {
     this.#owners.fill(undefined)
     for (const { first, last, node } of ranges) this.#owners.fill(node, first, last + 1)

@@ -1,10 +1,17 @@
-import type { Strategy, TableEntry } from './strategy.ts'
+import {
+  type LimitAlgorithm,
+  type LimitScope,
+  limitAlgorithms,
+  limitScopes,
+  type Strategy,
+  type TableEntry,
+} from './strategy.ts'
 
 /**
- * What of a table this version can carry out. Hubs, applications and stores are upgraded one after the other, so each of
- * them meets entries of a later version. The law that makes this safe: a later version adds a field only where ignoring it
- * is safe, and otherwise gives the strategy another name. So a field that is not known is ignored, and an entry whose
- * strategy is not known is left alone: its key goes to Redis as if it were cold.
+ * The part of a table that this version can carry out. Hubs, applications and stores are upgraded one after another, so
+ * each of them meets entries of a later version. The convention that makes this safe: a later version only adds a field
+ * if ignoring it is safe, and otherwise gives the strategy another name. So an unknown field is ignored, and an entry
+ * with an unknown strategy is left alone: its key goes to Redis as if it were cold.
  */
 export function isKnownEntry(value: unknown): value is TableEntry {
   if (!isObject(value)) return false
@@ -25,7 +32,7 @@ export function isKnownStrategy(value: unknown): value is Strategy {
   return Array.isArray(strategy.copies) && strategy.copies.every(isText) && isNumber(strategy.ttlJitterMs)
 }
 
-/** As `isKnownStrategy`, of a strategy as a rule writes it. */
+/** Like `isKnownStrategy`, for a strategy as written in a rule. */
 export function isKnownTemplate(value: unknown): boolean {
   if (!isObject(value)) return false
   const fields = value as Record<string, unknown>
@@ -42,10 +49,12 @@ export function isKnownTemplate(value: unknown): boolean {
     case 'RateLimit':
       return (
         has(['limit', 'windowMs']) &&
-        ['tokenBucket', 'fixedWindow', 'slidingWindow', 'gcra'].includes(fields['algorithm'] as string) &&
+        limitAlgorithms.includes(fields['algorithm'] as LimitAlgorithm) &&
         ['reject', 'wait', 'stale'].includes(fields['onLimit'] as string) &&
-        ['process', 'shared'].includes(fields['scope'] as string)
+        limitScopes.includes(fields['scope'] as LimitScope)
       )
+    case 'Combine':
+      return has(['maxCombined'])
     case 'Observe':
       return true
     default:

@@ -5,9 +5,9 @@ import type { Strategy, TableEntry } from './strategy.ts'
 /**
  * The strategy table: the versioned list of hot keys that a hub sends to the shields of the services that touch them.
  *
- * A shield gets a snapshot on connect and deltas after it. `epoch` names the hub's store: a hub whose store was reset
- * starts a new epoch, and its table is believed although its version is lower. A delta applies only to the version it
- * was made from; anything else is a gap, and the shield asks for a snapshot.
+ * A shield gets a snapshot when it connects and deltas after that. `epoch` identifies the hub's store: a hub whose
+ * store was reset starts a new epoch, and its table is trusted although its version is lower. A delta only applies to
+ * the version it was made from; anything else is a gap, and the shield asks for a snapshot.
  */
 export interface TableSnapshot {
   readonly epoch: string
@@ -15,7 +15,7 @@ export interface TableSnapshot {
   readonly entries: readonly TableEntry[]
   /** The rules of the service, for the fast path. */
   readonly rules: readonly Rule[]
-  /** True while the kill switch is thrown: every shield passes through. */
+  /** True while the kill switch is on: every shield passes everything through. */
   readonly isOff: boolean
 }
 
@@ -31,7 +31,7 @@ export interface TableDelta {
   readonly isOff?: boolean
 }
 
-/** What applying a message to a table did. */
+/** The result of applying a message to a table. */
 export type ApplyResult = { readonly kind: 'applied' } | { readonly kind: 'known' } | { readonly kind: 'gap' }
 
 /** A shield's copy of the table. */
@@ -40,7 +40,7 @@ export class StrategyTable {
   #version = 0
   #rules: readonly Rule[] = []
   #isOff = false
-  /** By cluster and key: an id of both would be one more string for each entry. */
+  /** By cluster and key: an id combining both would be one more string for each entry. */
   readonly #clusters = new Map<string, Map<string, TableEntry>>()
 
   get epoch(): string {
@@ -73,7 +73,9 @@ export class StrategyTable {
     for (const entries of this.#clusters.values()) yield* entries.values()
   }
 
-  /** Takes a snapshot whole. One of the same epoch with a lower version is an old message and is ignored. */
+  /**
+   * Replaces the table with a snapshot. One of the same epoch with a lower version is an old message and is ignored.
+   */
   applySnapshot(snapshot: TableSnapshot): ApplyResult {
     if (snapshot.epoch === this.#epoch && snapshot.version < this.#version) return { kind: 'known' }
     this.#epoch = snapshot.epoch
@@ -85,7 +87,7 @@ export class StrategyTable {
     return { kind: 'applied' }
   }
 
-  /** Takes a delta that fits; a gap leaves the table as it is. */
+  /** Applies a delta that fits; a gap leaves the table unchanged. */
   applyDelta(delta: TableDelta): ApplyResult {
     if (delta.epoch !== this.#epoch || delta.from > this.#version) return { kind: 'gap' }
     if (delta.to <= this.#version) return { kind: 'known' }
@@ -118,16 +120,19 @@ export class StrategyTable {
   }
 }
 
-/** A list of strategies with their keys, as config centres and people read it (the JSON shape of the design). */
+/** A list of strategies with their keys, in the JSON form used by config centres and shown to users. */
 export type StrategyList = readonly Record<string, unknown>[]
 
-/** The entries grouped by strategy; keys are written as key texts, so that bytes survive JSON. */
+/** The entries grouped by strategy; keys are written as key text, so that bytes survive JSON. */
 export function toStrategyList(entries: Iterable<TableEntry>): StrategyList {
   const groups = new Map<string, { strategy: Strategy; keys: string[] }>()
   const copies: Record<string, readonly string[]> = {}
+  // What the current names were derived from, for shields that compute the placement themselves.
+  const wanted: Record<string, readonly string[]> = {}
   for (const { key, strategy } of entries) {
     if (strategy.strategy === 'RedundantKeys') {
-      copies[keyText(key)] = strategy.copies.map(keyText)
+      copies[keyText(key)] = (strategy.placed ?? strategy.copies).map(keyText)
+      if (strategy.placed !== undefined) wanted[keyText(key)] = strategy.copies.map(keyText)
       continue
     }
     const id = JSON.stringify(strategy)
@@ -139,16 +144,18 @@ export function toStrategyList(entries: Iterable<TableEntry>): StrategyList {
     ...strategy,
     keys: keys.sort(),
   }))
-  if (Object.keys(copies).length > 0) list.push({ strategy: 'RedundantKeys', keys: copies })
+  if (Object.keys(copies).length > 0) {
+    list.push({ strategy: 'RedundantKeys', keys: copies, ...(Object.keys(wanted).length > 0 && { wanted }) })
+  }
   return list
 }
 
-/** Entries written for JSON: the key as text. */
+/** An entry for JSON: the key as text. */
 export function entryToJson(entry: TableEntry): TableEntry {
   return { ...entry, key: keyText(entry.key) }
 }
 
-/** An entry read from JSON; undefined where its key is no key text. */
+/** An entry from JSON; undefined if its key is not valid key text. */
 export function entryFromJson(entry: TableEntry): TableEntry | undefined {
   const key = parseKeyText(entry.key)
   return key === undefined ? undefined : { ...entry, key }

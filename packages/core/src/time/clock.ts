@@ -3,11 +3,11 @@ export interface Clock {
   now(): number
 }
 
-/** Timers as a structure needs them; the system's own are `systemTimers`. */
+/** Timers, injected; the system's own are `systemTimers`. */
 export interface Timers {
   setTimeout(callback: () => void, delayMs: number): TimerHandle
   setInterval(callback: () => void, periodMs: number): TimerHandle
-  /** Runs the callback after the events of this turn of the loop, before any later timer. */
+  /** Runs the callback after the events of the current turn of the loop, before any later timer. */
   setImmediate(callback: () => void): TimerHandle
 }
 
@@ -19,7 +19,7 @@ export interface TimerHandle {
 /** The wall clock; it may step when the machine's time is set. */
 export const wallClock: Clock = { now: () => Date.now() }
 
-/** A clock that never steps: wall time at start plus what has passed since, for durations, leases and TTLs. */
+/** A clock that never steps: wall time at start plus the time elapsed since; for durations, leases and TTLs. */
 export const steadyClock: Clock = { now: () => timeOrigin + performance.now() }
 
 // Read once: the getter costs more than the time itself, and locks and limits read it on every call.
@@ -32,21 +32,24 @@ function handle(timer: unknown, cancel: () => void): TimerHandle {
   return { cancel }
 }
 
-/** The runtime's timers, unref'd so that they never keep a process alive. */
+/** Node treats a longer delay as zero and fires at once. */
+const longestDelayMs = 2 ** 31 - 1
+
+/** The runtime's timers, unref'd so that they never keep a process alive; a delay beyond 24.8 days ends after 24.8 days. */
 export const systemTimers: Timers = {
   setTimeout(callback, delayMs) {
-    const timer = setTimeout(callback, delayMs)
+    const timer = setTimeout(callback, Math.min(delayMs, longestDelayMs))
     return handle(timer, () => clearTimeout(timer))
   },
   setInterval(callback, periodMs) {
-    const timer = setInterval(callback, periodMs)
+    const timer = setInterval(callback, Math.min(periodMs, longestDelayMs))
     return handle(timer, () => clearInterval(timer))
   },
   setImmediate(callback) {
     // Browsers have none; what would run at the end of this turn runs at the start of the next.
     if (typeof setImmediate !== 'function') return systemTimers.setTimeout(callback, 0)
     const immediate = setImmediate(callback)
-    // Not unref'd: it is due within this turn, and what it does must not be lost when the process ends after it.
+    // Not unref'd: it is due within this turn, and its work must not be lost if the process ends after it.
     return { cancel: () => clearImmediate(immediate) }
   },
 }

@@ -1,11 +1,11 @@
 import { type Clock, steadyClock, systemTimers, type Timers, wallClock } from './clock.ts'
 
 /**
- * All that a room takes from the world besides its connections: time, timers, chance and names.
+ * Everything that a room takes from the outside world besides its connections: time, timers, randomness and ids.
  *
- * It is handed down from the composition roots (`protect`, `startProxy`, `startHub`, a command of the CLI). Whatever
- * decides or waits reads it from here and nowhere else, so that a simulation can run a whole fleet on one virtual clock
- * and one seed; `test/house.test.ts` forbids the globals.
+ * It is passed down from the composition roots (`protect`, `startProxy`, `startHub`, a command of the CLI). Code that
+ * decides or waits reads it only from here, so that a simulation can run a whole fleet on one virtual clock and one
+ * seed; `test/house.test.ts` forbids the globals.
  */
 export interface Runtime {
   /** The steady clock, for durations, leases and deadlines. It never steps. */
@@ -15,7 +15,7 @@ export interface Runtime {
   readonly timers: Timers
   /** A number from 0 up to, but not including, 1. */
   readonly random: () => number
-  /** A name that nobody else has: a version 4 UUID. */
+  /** A unique name: a version 4 UUID. */
   readonly newId: () => string
 }
 

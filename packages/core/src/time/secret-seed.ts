@@ -1,8 +1,9 @@
 import type { Runtime } from './runtime.ts'
 
 /**
- * A seed for hashes that strangers must not foretell, with 48 secret bits: the first of a new id, which come from the
- * system's cryptographic generator. `random` would not do, for who sees some of its numbers can work out the others.
+ * A seed for hashes that outsiders must not predict, with 48 secret bits: the first ones of a new id, which come from
+ * the system's cryptographic generator. `random` would not do, because anyone who sees some of its numbers can compute
+ * the others.
  */
 export function secretSeed({ newId }: Pick<Runtime, 'newId'>): number {
   // A version 4 UUID: 8 digits, a dash, 4 digits, and then the version.

@@ -1,14 +1,14 @@
 import { InvalidOptionError } from '../errors/firebreak-error.ts'
 import type { Clock } from './clock.ts'
 
-/** How exact a timing wheel is, how many timers it holds, and who gets what is due. */
+/** The precision and size of a timing wheel, and the callback for timers that are due. */
 export interface TimingWheelOptions<Value> {
   readonly clock: Clock
-  /** The length of a tick: timers are late by up to this. @default 10 */
+  /** The length of a tick: timers may be late by this much. @default 10 */
   readonly tickMs?: number
-  /** Timers at one time. @default 4194304 */
+  /** Maximum number of timers. @default 4194304 */
   readonly maxTimers?: number
-  /** Gets the value of each timer that comes due, in the order of their ticks. */
+  /** Receives the value of each timer that is due, in order of ticks. */
   readonly onDue: (value: Value) => void
 }
 
@@ -16,25 +16,25 @@ const slotBits = 6
 const slotsPerWheel = 1 << slotBits
 const slotMask = slotsPerWheel - 1
 const wheelCount = 6
-/** Timers beyond this many ticks wait in the last slot and are put again from there. */
+/** Timers beyond this many ticks wait in the last slot and are reinserted from there. */
 const maxTicksAhead = 2 ** (slotBits * wheelCount) - 1
 const none = -1
 
 /**
- * A hierarchical timing wheel: any number of timers, set and fired in constant time each; call `advance` as often as
+ * A hierarchical timing wheel: any number of timers, each set and fired in constant time; call `advance` as often as
  * ticks should be noticed.
  *
- * Time is cut into ticks. Wheel 0 has a slot for each of the next 64 ticks, wheel 1 one for each 64 ticks of the next
- * 4,096, and so on; six wheels of 64 slots reach 2^36 ticks, two years of milliseconds. A timer goes into the lowest
- * wheel that reaches its tick. When the hand of a wheel comes to a slot of the wheel above, that slot's timers are
- * *cascaded*: put again, now one wheel lower. A timer is thus moved at most five times in its life.
+ * Time is divided into ticks. Wheel 0 has a slot for each of the next 64 ticks, wheel 1 one for each 64 ticks of the
+ * next 4,096, and so on; six wheels of 64 slots reach 2^36 ticks, two years of milliseconds. A timer goes into the
+ * lowest wheel that reaches its tick. When the hand reaches a slot of a higher wheel, that slot's timers are
+ * *cascaded*: reinserted one wheel lower. So a timer is moved at most five times in its life.
  *
  *     tick  | wheel 5 | wheel 4 | wheel 3 | wheel 2 | wheel 1 | wheel 0 |      six bits each
  *
- * Timers live in a pool of typed arrays, as linked lists through indices, so a million of them are no objects for the
- * garbage collector; only the values are. A timer never fires early: its tick is rounded up. `advance` skips empty
- * stretches slot by slot of the lowest wheel that is not empty, so a clock that jumps an hour does not cost an hour of
- * ticks. There is no way to cancel one: its owner lets it fire and looks whether the value still matters.
+ * Timers are stored in a pool of typed arrays, as linked lists through indices, so a million of them are not objects
+ * for the garbage collector; only the values are. A timer never fires early: its tick is rounded up. `advance` skips
+ * empty stretches slot by slot in the lowest wheel that is not empty, so a clock that jumps an hour does not cost an
+ * hour of ticks. Timers cannot be cancelled: the owner lets one fire and checks whether the value still matters.
  */
 export class TimingWheel<Value> {
   readonly tickMs: number
@@ -44,7 +44,7 @@ export class TimingWheel<Value> {
   readonly #originMs: number
   #tick = 0
   #size = 0
-  /** Timers in each wheel. */
+  /** Number of timers in each wheel. */
   readonly #sizes = new Uint32Array(wheelCount)
   /** The first and the last timer of each slot of each wheel. */
   readonly #first = new Int32Array(wheelCount * slotsPerWheel).fill(none)
@@ -67,12 +67,12 @@ export class TimingWheel<Value> {
     this.#originMs = clock.now()
   }
 
-  /** Timers that are set. */
+  /** Number of timers set. */
   get size(): number {
     return this.#size
   }
 
-  /** Sets a timer; false where `maxTimers` are set. */
+  /** Sets a timer; false if there are `maxTimers` already. */
   set(delayMs: number, value: Value): boolean {
     if (this.#size >= this.maxTimers) return false
     const place = this.#takePlace()
@@ -85,7 +85,7 @@ export class TimingWheel<Value> {
     return true
   }
 
-  /** Fires all that has come due by the clock; gives how many. */
+  /** Fires everything that is due by the clock; returns how many fired. */
   advance(): number {
     const target = Math.floor((this.#clock.now() - this.#originMs) / this.tickMs)
     let fired = 0
@@ -101,13 +101,13 @@ export class TimingWheel<Value> {
     return fired
   }
 
-  /** The next tick at which a slot of the lowest wheel in use is reached, at most `limit`. */
+  /** The next tick, at most `limit`, at which a slot of the lowest wheel in use is reached. */
   #nextTick(limit: number): number {
     let wheel = 0
     while (wheel < wheelCount - 1 && this.#sizes[wheel] === 0) wheel++
     const span = 2 ** (slotBits * wheel)
     let tick = (Math.floor(this.#tick / span) + 1) * span
-    // Within the wheel's own turn, empty slots are passed over; its end must be visited, to cascade.
+    // Within the wheel's own turn, empty slots are skipped; its end must be visited, to cascade.
     for (let slot = slotOf(tick, wheel); slot !== 0 && tick < limit; slot = slotOf(tick, wheel)) {
       if (this.#first[wheel * slotsPerWheel + slot] !== none) break
       tick += span
@@ -115,7 +115,7 @@ export class TimingWheel<Value> {
     return Math.min(tick, limit)
   }
 
-  /** Where the hand begins a slot of a higher wheel, puts that slot's timers into lower ones. */
+  /** When the hand reaches a slot of a higher wheel, moves that slot's timers to lower ones. */
   #cascade(): void {
     for (let wheel = 1; wheel < wheelCount && this.#tick % 2 ** (slotBits * wheel) === 0; wheel++) {
       const list = wheel * slotsPerWheel + slotOf(this.#tick, wheel)
@@ -130,7 +130,7 @@ export class TimingWheel<Value> {
     }
   }
 
-  /** Fires the hand's slot of wheel 0; what is set meanwhile is due later and goes to another. */
+  /** Fires the hand's slot of wheel 0; timers set meanwhile are due later and go to another slot. */
   #fire(): number {
     const list = this.#tick & slotMask
     let fired = 0

@@ -38,13 +38,13 @@ export function decodeInvalidation(frame: Frame): Invalidation {
   for (let index = 0; index < count && !reader.isBroken; index++) {
     const key = keyName(reader.view())
     const flags = reader.varint()
-    // What a flag that is not known brings with it has no length here: the rest cannot be read.
+    // An unknown flag brings data of unknown length: the rest cannot be read.
     if (flags > 3) throw new FrameError(`an invalidate frame has flags ${flags}, of a later version`)
-    // A copy: `slice` of a `Buffer` is a view, and a small value would keep its whole message in memory.
+    // Copied: `slice` of a `Buffer` is a view, and a small value would keep its whole message in memory.
     const value = flags & 1 ? new Uint8Array(reader.view()) : undefined
     const ttlMs = flags & 2 ? reader.varint() : undefined
     items.push({ key, ...(value !== undefined && { value }), ...(ttlMs !== undefined && { ttlMs }) })
   }
-  if (reader.isBroken) throw new FrameError('an invalidate frame breaks off')
+  if (reader.isBroken) throw new FrameError('an invalidate frame is truncated')
   return { sequence: frame.sequence, redisClusterId, database, kind: count === 0 ? 'flush' : 'keys', items }
 }

@@ -3,13 +3,15 @@ import { escapeKey } from '../keys/escape-key.ts'
 import type { FoundKey } from '../keys/found-key.ts'
 import { TopList } from '../keys/top-list.ts'
 
-/** Bounds and filters of counting accesses. */
+/** Bounds and filters for counting accesses. */
 export interface CommandAccessCounterOptions {
-  /** Different keys counted at once; beyond, the rarer half is dropped and the error grows. @default 500000 */
+  /**
+   * Number of distinct keys counted at once; beyond that the rarer half is dropped and the error grows. @default 500000
+   */
   readonly maxKeys?: number
-  /** Only keys that this admits. */
+  /** Only count keys that this accepts. */
   readonly matches?: (key: Buffer) => boolean
-  /** Only commands on this kind of value. */
+  /** Only count commands on this type of value. */
   readonly type?: string
 }
 
@@ -29,9 +31,9 @@ export interface SlotAccesses {
 }
 
 /**
- * Counts accesses by key from commands as they come by. Counts are exact up to `maxKeys` different keys; then keys that
- * were seen least are dropped until half are left, and what a dropped key may have had is kept as the error of all
- * counts (the same bargain as Lossy Counting makes): a key that is really hot is never lost.
+ * Counts accesses by key from a stream of commands. Counts are exact up to `maxKeys` distinct keys; then the least-seen
+ * keys are dropped until half are left, and whatever a dropped key may have had is added to the error of all counts
+ * (the same trade-off as in Lossy Counting): a key that is really hot is never lost.
  */
 export class CommandAccessCounter {
   /** Commands seen, by name. */
@@ -55,12 +57,12 @@ export class CommandAccessCounter {
     return this.#commandCount
   }
 
-  /** Accesses of keys, after the filters. */
+  /** Accesses of keys, after filtering. */
   get accesses(): number {
     return this.#accesses
   }
 
-  /** How much less than the truth a count can be. */
+  /** How far below the truth a count can be. */
   get maxError(): number {
     return this.#maxError
   }
@@ -69,7 +71,7 @@ export class CommandAccessCounter {
     return this.#keys.size
   }
 
-  /** Counts one command; `bytes` are those of its request. */
+  /** Counts one command; `bytes` is the size of its request. */
   add(args: readonly Uint8Array[], bytes: number): void {
     this.#commandCount++
     const list = this.#list.set(args)
@@ -85,7 +87,7 @@ export class CommandAccessCounter {
     })
   }
 
-  /** The hottest keys; rates and shares are over `seconds` of watching. */
+  /** The hottest keys; rates and shares are relative to `seconds` of watching. */
   hottest(top: number, seconds: number): FoundKey[] {
     const list = new TopList<readonly [string, Access]>(top, ([name]) => name)
     for (const entry of this.#keys) list.add(entry[1].count, entry)
@@ -104,7 +106,7 @@ export class CommandAccessCounter {
     })
   }
 
-  /** The slots that saw something, busiest first. */
+  /** The slots that had accesses, busiest first. */
   slots(): SlotAccesses[] {
     const slots: SlotAccesses[] = []
     this.#slotAccesses.forEach((accesses, slot) => {

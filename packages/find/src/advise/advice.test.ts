@@ -79,11 +79,39 @@ test('many small keys become hashes, and a group without TTL gets one that is sp
   }
   const advice = advise([finding({ prefixes: root })])
   expect(actions(advice).sort()).toEqual(['add-ttl', 'hash-instead-of-keys'])
-  expect(advice.find(({ action }) => action === 'add-ttl')!.commands[0]).toMatch(/RANDOM/)
-  expect(advice.find(({ action }) => action === 'hash-instead-of-keys')!.commands[0]).toMatch(/^HSET/)
+  expect(advice.find(({ action }) => action === 'add-ttl')!.commands[0]).toMatch(/rand\(\) \* 8640/)
+  expect(advice.find(({ action }) => action === 'hash-instead-of-keys')!.commands[0]).toBe('HSET user:h3 232 value')
   // A scan does not know TTLs: then nothing is said about them.
   const { keysWithTtl: _unknown, ...unknown } = leaf
   expect(actions(advise([finding({ prefixes: { ...root, children: [unknown] } })]))).toEqual(['hash-instead-of-keys'])
+})
+
+test('the fields of an entity become one hash, and nothing is advised that would write one over another', () => {
+  const leaf = {
+    prefix: 'user:<n>:',
+    keys: 20_000,
+    bytes: 1e6,
+    elements: 20_000,
+    fields: ['age', 'name'],
+    children: [],
+  }
+  const root = { ...leaf, prefix: '', fields: undefined, children: [leaf] }
+  const advice = advise([finding({ prefixes: root as never })])
+  expect(actions(advice)).toEqual(['fields-as-hash'])
+  expect(advice[0]!.commands).toEqual(['HSET user:1 age value name value', 'HMGET user:1 age name'])
+  // Behind a number there may be names without end: then they are no fields.
+  const { fields: _none, ...names } = leaf
+  expect(advise([finding({ prefixes: { ...root, children: [names] } as never })])).toEqual([])
+})
+
+test('a few odd keys do not silence a prefix', () => {
+  const leaf = { prefix: 'seen:<n>', keys: 20_000, bytes: 1e6, elements: 20_500, keysWithTtl: 9, children: [] }
+  const root = { ...leaf, prefix: '', children: [leaf] }
+  const advice = advise([finding({ prefixes: root })])
+  expect(actions(advice).sort()).toEqual(['add-ttl', 'hash-instead-of-keys'])
+  expect(advice.find(({ action }) => action === 'add-ttl')!.problem).toMatch(/only 9 expire/)
+  const many = { ...leaf, elements: 60_000, keysWithTtl: 15_000 }
+  expect(advise([finding({ prefixes: { ...root, children: [many] } })])).toEqual([])
 })
 
 test('a skewed node is told apart from a skewed slot', () => {

@@ -2,16 +2,17 @@ import type { Finding } from '../findings/finding.ts'
 import type { FoundKey } from '../keys/found-key.ts'
 import type { PrefixNode } from '../keys/prefix-tree.ts'
 
-/** Something to do about a finding. */
+/** A recommendation that follows from a finding. */
 export interface Advice {
-  /** The key, prefix, node or setting it is about. */
+  /** The key, prefix, node or setting that it concerns. */
   readonly subject: string
-  /** What is advised, as a stable word. */
+  /** The recommended action, as a stable word. */
   readonly action:
     | 'split'
     | 'trim'
     | 'shrink'
     | 'hash-instead-of-keys'
+    | 'fields-as-hash'
     | 'add-ttl'
     | 'unlink'
     | 'read-less'
@@ -24,13 +25,13 @@ export interface Advice {
   readonly problem: string
   /** What to do. */
   readonly remedy: string
-  /** Commands as one would type them. */
+  /** Commands, ready to type. */
   readonly commands: readonly string[]
-  /** True where `--apply` can do it. */
+  /** True if `--apply` can do it. */
   readonly isApplicable: boolean
 }
 
-/** What counts as too much. */
+/** The limits above which something counts as too much. */
 export interface AdviceLimits {
   /** Elements of a collection. @default 10000 */
   readonly elements?: number
@@ -46,7 +47,7 @@ export interface AdviceLimits {
 
 const mib = 1 << 20
 
-/** Reads findings and says what to do; nothing is changed by it. */
+/** Turns findings into recommendations; changes nothing. */
 export function advise(findings: readonly Finding[], limits: AdviceLimits = {}): Advice[] {
   const advice = findings.flatMap((finding) => [
     ...bigKeysOf(finding).flatMap((key) => adviseBigKey(key, limits)),
@@ -64,7 +65,7 @@ export function advise(findings: readonly Finding[], limits: AdviceLimits = {}):
     .sort((a, b) => order[a.severity] - order[b.severity])
 }
 
-/** Every key that a finding of big keys names, once. */
+/** Every key in a big-key finding, once. */
 function bigKeysOf(finding: Finding): FoundKey[] {
   if (finding.kind !== 'big') return []
   const keys = new Map<string, FoundKey>()
@@ -117,7 +118,7 @@ function adviseBigKey(key: FoundKey, limits: AdviceLimits): Advice[] {
           ...about,
           action: 'trim',
           remedy:
-            'keep only what is read (a leaderboard rarely needs more than its top), or one sorted set for each range of scores',
+            'keep only what is read (a leaderboard rarely needs more than its top), or use one sorted set per range of scores',
           commands: [`ZREMRANGEBYRANK ${name} 0 -${maxElements + 1}`, `ZRANGE ${name} 0 99 REV WITHSCORES`],
           isApplicable: false,
         },
@@ -139,7 +140,7 @@ function adviseBigKey(key: FoundKey, limits: AdviceLimits): Advice[] {
 
 function segmentRule(key: FoundKey, segments: number): string {
   return key.type === 'list'
-    ? `segment n holds the elements from n·size on, as ${key.key}:0 … ${key.key}:${segments - 1}`
+    ? `segment n holds the elements starting at n·size, as ${key.key}:0 … ${key.key}:${segments - 1}`
     : `a ${key.type === 'hash' ? 'field' : 'member'} lives in ${key.key}:N with N = crc32(it) mod ${segments}`
 }
 
@@ -149,7 +150,7 @@ function shrink(key: FoundKey, name: string, bytes: number): Advice {
     action: 'shrink',
     severity: bytes > 10 * mib ? 'high' : 'medium',
     problem: `a string of ${formatMib(bytes)}: every read moves all of it`,
-    remedy: 'compress it, read ranges only, or cut it into parts of some 100 KB',
+    remedy: 'compress it, read only ranges, or split it into parts of about 100 KB',
     commands: [`GETRANGE ${name} 0 65535`],
     isApplicable: false,
   }
@@ -160,8 +161,8 @@ function unlink(key: FoundKey, name: string): Advice {
     subject: key.key,
     action: 'unlink',
     severity: 'low',
-    problem: `DEL of ${(key.elements ?? 0).toLocaleString('en-US')} elements stops the server while it frees them`,
-    remedy: 'delete it with UNLINK, which frees in the background',
+    problem: `DEL of ${(key.elements ?? 0).toLocaleString('en-US')} elements blocks the server while it frees them`,
+    remedy: 'delete it with UNLINK, which frees memory in the background',
     commands: [`UNLINK ${name}`],
     isApplicable: false,
   }
@@ -187,7 +188,7 @@ function adviseHotKey(key: FoundKey, limits: AdviceLimits): Advice[] {
       action: 'read-less',
       severity: 'medium',
       problem: `${whole[0]} reads all of it, ${whole[1].toLocaleString('en-US')} times while we watched`,
-      remedy: `read what is needed: ${wholeReads[whole[0]]}`,
+      remedy: `read only what is needed: ${wholeReads[whole[0]]}`,
       commands: whole[0] === 'HGETALL' ? [`HMGET ${name} field1 field2`] : [],
       isApplicable: false,
     })
@@ -201,8 +202,7 @@ function adviseHotKey(key: FoundKey, limits: AdviceLimits): Advice[] {
       action: 'spread-writes',
       severity: 'high',
       problem: `${share}, most of them writes`,
-      remedy:
-        'count in several keys and add them up when reading, or collect writes in the application and send one for many',
+      remedy: 'count in several keys and add them up when reading, or batch writes in the application',
       commands: [
         `INCRBY ${quote(`${key.key}:0`)} 1`,
         `MGET ${[0, 1, 2].map((part) => quote(`${key.key}:${part}`)).join(' ')}`,
@@ -216,12 +216,21 @@ function adviseHotKey(key: FoundKey, limits: AdviceLimits): Advice[] {
       severity: 'high',
       problem: `${share} go to one key`,
       remedy: 'let Firebreak serve it from memory (LocalCache) or from copies on several nodes (RedundantKeys)',
-      commands: ['firebreak up', `firebreak rules add --key ${name} --strategy LocalCache`],
+      commands: [`echo ${quote(ruleFor(key))} | firebreak rules apply -`],
       isApplicable: false,
     })
   }
   return advice
 }
+
+/** A rule for this key alone that lets the hub decide by heat. */
+function ruleFor({ key }: FoundKey): string {
+  const id = `hot-${key.replace(/[^A-Za-z0-9_.:-]+/g, '-').slice(0, 60)}`
+  return JSON.stringify({ id, key, threshold: 1000, strategy: 'LocalCache' })
+}
+
+/** A small share of a group's keys may deviate without changing the recommendation for the rest. */
+const oddShare = 0.05
 
 function advisePrefixes(root: PrefixNode): Advice[] {
   const advice: Advice[] = []
@@ -230,28 +239,61 @@ function advisePrefixes(root: PrefixNode): Advice[] {
     const isLeaf = node.children.length === 0
     if (!isLeaf || node.prefix === '' || node.keys < 10_000) return
     const mean = node.bytes / node.keys
-    if (mean < 200 && node.elements === node.keys) advice.push(hashInstead(node, mean))
-    if (node.keysWithTtl === 0 && node.bytes > root.bytes * 0.05) advice.push(addTtl(node, root))
+    const isPlain = mean < 200 && node.elements <= node.keys * (1 + oddShare)
+    if (isPlain && (node.fields?.length ?? 0) >= 2) advice.push(fieldsAsHash(node))
+    else if (isPlain && /<n>$/.test(node.prefix)) advice.push(hashInstead(node, mean))
+    const isKept = node.keysWithTtl !== undefined && node.keysWithTtl <= node.keys * oddShare
+    if (isKept && node.bytes > root.bytes * 0.05) advice.push(addTtl(node, root))
   }
   visit(root)
   return advice
 }
 
 function hashInstead(node: PrefixNode, mean: number): Advice {
-  const prefix = node.prefix.replace(/<n>.*$|<id>.*$/, '')
+  const prefix = asExample(node.prefix.slice(0, -'<n>'.length))
   return {
     subject: node.prefix,
     action: 'hash-instead-of-keys',
     severity: node.keys > 1_000_000 ? 'high' : 'medium',
     problem: `${node.keys.toLocaleString('en-US')} small keys of ${Math.round(mean)} bytes each, half of it overhead of the key itself`,
-    remedy: 'put a few hundred of them into one hash (as long as it stays a listpack it takes a third of the memory)',
+    remedy:
+      'put a few hundred of them into one hash (while it stays a listpack it takes a third of the memory): ' +
+      `number n becomes field n % 256 of the hash n / 256, so ${prefix}1000 is field 232 of ${prefix}h3`,
     commands: [
-      `HSET ${quote(`${prefix}<id / 256>`)} <id % 256> value`,
-      `HGET ${quote(`${prefix}<id / 256>`)} <id % 256>`,
+      `HSET ${quote(`${prefix}h3`)} 232 value`,
+      `HGET ${quote(`${prefix}h3`)} 232`,
       'CONFIG SET hash-max-listpack-entries 512',
     ],
     isApplicable: false,
   }
+}
+
+/** Suggests turning the fields of one entity, each a separate key, into one hash. */
+function fieldsAsHash(node: PrefixNode): Advice {
+  const key = asExample(node.prefix).replace(/[^A-Za-z0-9>}]$/, '')
+  const fields = node.fields!.slice(0, 4)
+  return {
+    subject: node.prefix,
+    action: 'fields-as-hash',
+    severity: node.keys > 1_000_000 ? 'high' : 'medium',
+    problem: `${node.keys.toLocaleString('en-US')} keys each hold one field of an entity: ${node.fields!.join(', ')}`,
+    remedy: `store each entity as one hash, here for ${key}: one key instead of ${node.fields!.length}, read and expired together`,
+    commands: [
+      `HSET ${quote(key)} ${fields.map((field) => `${quote(field)} value`).join(' ')}`,
+      `HMGET ${quote(key)} ${fields.map(quote).join(' ')}`,
+    ],
+    isApplicable: false,
+  }
+}
+
+/** A prefix with an example number and id in place of the folded parts. */
+function asExample(prefix: string): string {
+  return prefix.replaceAll('<n>', '1').replaceAll('<id>', '0a1b2c3d')
+}
+
+/** The glob of a prefix's keys, as SCAN takes it. */
+function scanGlob(prefix: string): string {
+  return `${prefix.replace(/[\\*?[\]]/g, '\\$&').replace(/<n>|<id>/g, '*')}*`.replaceAll('**', '*')
 }
 
 function addTtl(node: PrefixNode, root: PrefixNode): Advice {
@@ -259,9 +301,13 @@ function addTtl(node: PrefixNode, root: PrefixNode): Advice {
     subject: node.prefix,
     action: 'add-ttl',
     severity: 'medium',
-    problem: `${node.keys.toLocaleString('en-US')} keys, ${((node.bytes / root.bytes) * 100).toFixed(0)} % of the memory, and none expires`,
-    remedy: 'give them a TTL, with a random part of a tenth so that they do not expire together',
-    commands: [`EXPIRE ${quote(node.prefix)} $((86400 + RANDOM % 8640))`],
+    problem: `${node.keys.toLocaleString('en-US')} keys, ${((node.bytes / root.bytes) * 100).toFixed(0)} % of the memory, and ${node.keysWithTtl === 0 ? 'none expires' : `only ${node.keysWithTtl!.toLocaleString('en-US')} expire`}`,
+    remedy:
+      'give them a TTL plus a random tenth so that they do not expire together (NX, which keeps existing TTLs, needs Redis 7.0)',
+    commands: [
+      `redis-cli --scan --pattern ${quote(scanGlob(node.prefix))} | ` +
+        `awk 'BEGIN { srand() } { printf "EXPIRE \\"%s\\" %d NX\\n", $0, 86400 + rand() * 8640 }' | redis-cli`,
+    ],
     isApplicable: false,
   }
 }
@@ -272,7 +318,7 @@ function rebalance(node: NonNullable<Finding['nodes']>[number], finding: Finding
     subject: node.node,
     action: 'rebalance',
     severity: node.skew > 2.5 ? 'high' : 'medium',
-    problem: `${(node.share * 100).toFixed(0)} % of all operations, ${node.skew.toFixed(1)} times the mean of the nodes`,
+    problem: `${(node.share * 100).toFixed(0)} % of all operations, ${node.skew.toFixed(1)} times the mean over all nodes`,
     remedy:
       slot !== undefined && slot.share > 0.3
         ? `slot ${slot.slot} alone has ${(slot.share * 100).toFixed(0)} %: moving it moves the problem; look at its keys, and at hash tags that force them together`
@@ -290,7 +336,7 @@ const lazyFree: Advice = {
   action: 'lazyfree',
   severity: 'low',
   problem: 'big values are freed in the foreground when they expire, are evicted, overwritten or deleted',
-  remedy: 'free in the background',
+  remedy: 'free memory in the background',
   commands: [
     'CONFIG SET lazyfree-lazy-expire yes',
     'CONFIG SET lazyfree-lazy-eviction yes',
@@ -305,7 +351,7 @@ function formatMib(bytes: number): string {
   return bytes >= mib ? `${(bytes / mib).toFixed(1)} MiB` : `${(bytes / 1024).toFixed(0)} KiB`
 }
 
-/** A key as a shell and redis-cli take it. */
+/** Quotes a key for a shell and redis-cli. */
 function quote(key: string): string {
   if (/^[A-Za-z0-9_:.<>/{}-]+$/.test(key) && !/[<>{}]/.test(key)) return key
   return `'${key.replaceAll("'", `'\\''`)}'`

@@ -12,34 +12,34 @@ import { makePlan, planKey, readPlan, type SplitPlan, segmentKey, segmentOf, wri
 export interface SplitOptions extends DiscoverOptions {
   readonly target: RedisTarget
   readonly key: Uint8Array
-  /** @default one for each 5,000 elements */
+  /** @default one per 5,000 elements */
   readonly segments?: number
   /** Elements copied in one step. @default 1000 */
   readonly batch?: number
-  /** Elements a second at most. @default no limit */
+  /** Maximum elements per second. @default no limit */
   readonly elementsPerSecond?: number
-  /** Ends after the current step; a later call goes on from there. */
+  /** Stops after the current step; a later call resumes there. */
   readonly signal?: AbortSignal
   readonly progress?: (progress: Progress) => void
 }
 
-/** How a split ended. */
+/** The result of a split. */
 export interface SplitResult {
   readonly plan: SplitPlan
   readonly isComplete: boolean
-  /** Elements that were different or missing when all was compared, and were copied again. */
+  /** Elements that differed or were missing in the final comparison, and were copied again. */
   readonly corrected: number
 }
 
 const lengthCommand = { hash: 'HLEN', set: 'SCARD', list: 'LLEN' } as const
 
 /**
- * Copies a big hash, set or list into segments, and compares both. The key itself stays as it is until `cutOver`.
+ * Copies a big hash, set or list into segments and compares both. The key itself stays unchanged until `cutOver`.
  *
- * Every step writes how far it came into the plan beside the key, so that a copy that was ended goes on where it was:
- * hashes and sets are copied by SCAN's cursor, where a step done twice does no harm; a list is copied by index, and what
- * a step that was cut off had already appended is trimmed away first. Writes that go on meanwhile are found by the
- * comparison at the end and copied again; a list that changed is refused, since its indexes have moved.
+ * Every step records its progress in the plan next to the key, so that an interrupted copy can resume. Hashes and sets
+ * are copied with SCAN's cursor, where repeating a step does no harm; a list is copied by index, and whatever an
+ * interrupted step had already appended is trimmed first. Concurrent writes are found by the final comparison and
+ * copied again; a list that changed is refused, since its indexes have moved.
  */
 export async function splitKey(options: SplitOptions): Promise<SplitResult> {
   const router = await KeyRouter.open(options.target, options)
@@ -50,11 +50,11 @@ export async function splitKey(options: SplitOptions): Promise<SplitResult> {
       plan = await makePlan(router, key, options.segments)
       await writePlan(router, plan)
     }
-    if (plan.state === 'cut-over') throw refuse(key, 'has been cut over already')
+    if (plan.state === 'cut-over') throw refuse(key, 'has already been cut over')
     if (options.segments !== undefined && options.segments !== plan.segments) {
       throw refuse(
         key,
-        `is being split into ${plan.segments} segments: go on with that, or delete "${escapeKey(planKey(key))}" and its segments`,
+        `is being split into ${plan.segments} segments: continue with that, or delete "${escapeKey(planKey(key))}" and its segments`,
       )
     }
     plan = plan.type === 'list' ? await copyList(router, plan, options) : await copyByCursor(router, plan, options)
@@ -69,7 +69,7 @@ export async function splitKey(options: SplitOptions): Promise<SplitResult> {
   }
 }
 
-/** Removes the source of a finished split, after comparing once more. */
+/** Removes the source of a finished split, after one more comparison. */
 export async function cutOver(options: Omit<SplitOptions, 'segments'>): Promise<SplitResult> {
   const router = await KeyRouter.open(options.target, options)
   try {
@@ -77,7 +77,7 @@ export async function cutOver(options: Omit<SplitOptions, 'segments'>): Promise<
     const plan = await readPlan(router, key)
     if (plan === undefined) throw refuse(key, 'has not been split')
     if (plan.state === 'cut-over') return { plan, isComplete: true, corrected: 0 }
-    if (plan.state !== 'copied') throw refuse(key, 'is not copied yet: finish the split first')
+    if (plan.state !== 'copied') throw refuse(key, 'has not been copied completely: finish the split first')
     const corrected = await compare(router, plan, options)
     const done: SplitPlan = { ...plan, state: 'cut-over' }
     await writePlan(router, done)
@@ -92,7 +92,7 @@ function refuse(key: Buffer, reason: string): FindError {
   return new FindError('FB_SPLIT_REFUSED', `"${escapeKey(key)}" ${reason}`)
 }
 
-/** One page of a hash or set: elements, each with its value where there is one. */
+/** One page of a hash or set: elements with their values, if any. */
 async function page(router: KeyRouter, plan: SplitPlan, cursor: string, batch: number) {
   const command = plan.type === 'hash' ? 'HSCAN' : 'SSCAN'
   const reply = list(await router.send(plan.key, [command, plan.key, cursor, 'COUNT', batch]))
@@ -113,12 +113,12 @@ async function copyByCursor(router: KeyRouter, start: SplitPlan, options: SplitO
   return plan
 }
 
-/** Items of one element: field and value, or the member alone. */
+/** Items per element: field and value, or just the member. */
 function width(plan: SplitPlan): number {
   return plan.type === 'hash' ? 2 : 1
 }
 
-/** Writes elements into their segments, one command for each segment. */
+/** Writes elements to their segments, one command per segment. */
 async function writeItems(router: KeyRouter, plan: SplitPlan, items: readonly Uint8Array[]): Promise<void> {
   const bySegment = new Map<number, Uint8Array[]>()
   for (let index = 0; index < items.length; index += width(plan)) {
@@ -157,7 +157,7 @@ async function copyList(router: KeyRouter, start: SplitPlan, options: SplitOptio
   return plan
 }
 
-/** Takes away what a step that was cut off had appended beyond what the plan knows. */
+/** Trims what an interrupted step had appended beyond the plan's progress. */
 async function trimToPlan(router: KeyRouter, plan: SplitPlan): Promise<void> {
   const segment = Math.floor(plan.copied / plan.segmentElements)
   if (segment >= plan.segments) return
@@ -167,7 +167,7 @@ async function trimToPlan(router: KeyRouter, plan: SplitPlan): Promise<void> {
   else await router.send(name, ['LTRIM', name, 0, known - 1])
 }
 
-/** Compares source and segments and copies again what differs; the number of elements that did. */
+/** Compares source and segments and copies what differs again; returns the number of such elements. */
 async function compare(router: KeyRouter, plan: SplitPlan, options: SplitOptions): Promise<number> {
   if (plan.type === 'list') return compareList(router, plan, options)
   let corrected = 0
@@ -183,7 +183,7 @@ async function compare(router: KeyRouter, plan: SplitPlan, options: SplitOptions
   return corrected
 }
 
-/** Those elements of a page that their segment does not have, or has with another value. */
+/** The elements of a page that their segment lacks, or has with another value. */
 async function differing(router: KeyRouter, plan: SplitPlan, items: readonly Uint8Array[]): Promise<Uint8Array[]> {
   const wrong: Uint8Array[] = []
   const checks: Promise<void>[] = []
@@ -202,7 +202,7 @@ async function differing(router: KeyRouter, plan: SplitPlan, items: readonly Uin
   return wrong
 }
 
-/** Elements that were deleted from the source while it was copied go from the segments too. */
+/** Removes from the segments what was deleted from the source during the copy. */
 async function removeForeign(router: KeyRouter, plan: SplitPlan): Promise<void> {
   const [scan, has, remove] = plan.type === 'hash' ? ['HSCAN', 'HEXISTS', 'HDEL'] : ['SSCAN', 'SISMEMBER', 'SREM']
   const expected = number(await router.send(plan.key, [lengthCommand[plan.type], plan.key]))
@@ -260,7 +260,7 @@ function isEqual(reply: RespValue, value: Uint8Array): boolean {
   return reply instanceof Uint8Array && Buffer.compare(reply, value) === 0
 }
 
-/** Segments expire when their source would. */
+/** Gives segments the expiry of their source. */
 async function copyTtl(router: KeyRouter, plan: SplitPlan): Promise<void> {
   const ttlMs = number(await router.send(plan.key, ['PTTL', plan.key]))
   if (ttlMs < 0) return
@@ -271,7 +271,7 @@ async function copyTtl(router: KeyRouter, plan: SplitPlan): Promise<void> {
   await router.send(planKey(plan.key), ['PEXPIRE', planKey(plan.key), ttlMs])
 }
 
-/** Reports progress and keeps to the rate. */
+/** Reports progress and throttles to the rate. */
 async function paceOf(router: KeyRouter, plan: SplitPlan, options: SplitOptions) {
   const total = number(await router.send(plan.key, [lengthCommand[plan.type], plan.key]))
   const startedAt = performance.now()

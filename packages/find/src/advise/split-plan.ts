@@ -7,16 +7,16 @@ import { escapeKey } from '../keys/escape-key.ts'
 /** Types that can be split. */
 export type SplitType = 'hash' | 'set' | 'list'
 
-/** How a key is split, and how far that is; kept in Redis beside the key, so that anybody can go on. */
+/** How a key is split and how far that has come; stored in Redis next to the key, so that anyone can resume it. */
 export interface SplitPlan {
   readonly key: Buffer
   readonly type: SplitType
   readonly segments: number
-  /** Elements of a list's segment; 0 for a hash or set, whose elements go where their hash says. */
+  /** Elements per segment of a list; 0 for a hash or set, whose elements are placed by their hash. */
   readonly segmentElements: number
-  /** `copied` after every element was compared; `cut-over` after the source was removed. */
+  /** `copied` once every element has been compared; `cut-over` once the source has been removed. */
   readonly state: 'copying' | 'copied' | 'cut-over'
-  /** Where copying goes on: SCAN's cursor, or the index in a list. */
+  /** Where copying resumes: SCAN's cursor, or the index in a list. */
   readonly cursor: string
   readonly copied: number
 }
@@ -31,7 +31,7 @@ export function segmentKey(key: Uint8Array, segment: number): Buffer {
   return Buffer.concat([key, Buffer.from(`:${segment}`)])
 }
 
-/** The segment of a field or member: CRC-32 (IEEE, as zlib has it in every language) modulo the number of segments. */
+/** The segment of a field or member: CRC-32 (IEEE, as in every language's zlib) modulo the number of segments. */
 export function segmentOf(element: Uint8Array, segments: number): number {
   return crc32(element) % segments
 }
@@ -57,25 +57,25 @@ export async function writePlan(router: KeyRouter, plan: SplitPlan): Promise<voi
   await router.send(name, ['HSET', name, ...Object.entries(values).flatMap(([field, value]) => [field, String(value)])])
 }
 
-/** A new plan for a key; refuses what cannot be split and what would write into somebody else's keys. */
+/** A new plan for a key; refuses what cannot be split and what would overwrite foreign keys. */
 export async function makePlan(router: KeyRouter, key: Buffer, wanted: number | undefined): Promise<SplitPlan> {
   const type = text(await router.send(key, ['TYPE', key]))
   const shown = escapeKey(key)
-  if (type === 'none') throw new FindError('FB_SPLIT_REFUSED', `there is no key "${shown}"`)
+  if (type === 'none') throw new FindError('FB_SPLIT_REFUSED', `no such key: "${shown}"`)
   if (type !== 'hash' && type !== 'set' && type !== 'list') {
     throw new FindError('FB_SPLIT_REFUSED', `"${shown}" is a ${type}; a hash, a set or a list can be split`)
   }
   const elements = number(await router.send(key, [{ hash: 'HLEN', set: 'SCARD', list: 'LLEN' }[type], key]))
   const segments = wanted ?? Math.max(2, Math.ceil(elements / 5000))
   if (!Number.isInteger(segments) || segments < 2 || segments > 100_000) {
-    throw new FindError('FB_SPLIT_REFUSED', `${segments} segments are not possible; take 2 to 100,000`)
+    throw new FindError('FB_SPLIT_REFUSED', `${segments} is not a valid number of segments; choose 2 to 100,000`)
   }
   for (let segment = 0; segment < segments; segment++) {
     const name = segmentKey(key, segment)
     if (number(await router.send(name, ['EXISTS', name])) !== 0) {
       throw new FindError(
         'FB_SPLIT_REFUSED',
-        `"${escapeKey(name)}" exists and was not made by Firebreak: nothing was changed; rename it or take another number of segments`,
+        `"${escapeKey(name)}" exists and was not created by Firebreak: nothing was changed; rename it or choose another number of segments`,
       )
     }
   }

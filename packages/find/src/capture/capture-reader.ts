@@ -6,26 +6,26 @@ import { decodeSegment, newSegment } from './tcp-segment.ts'
 
 /** How a capture is read. */
 export interface CaptureReaderOptions extends CommandAccessCounterOptions, ReassemblyOptions {
-  /** Ports that servers listen on: only what goes to them is read. @default [6379] */
+  /** Server ports: only traffic to them is read. @default [6379] */
   readonly ports?: readonly number[]
 }
 
-/** What was seen in a capture, and what was not. */
+/** What a capture contained, and what could not be read. */
 export interface CaptureCounts extends ReassemblyCounts, CommandCounts {
   packets: number
-  /** Packets that are no TCP or go elsewhere. */
+  /** Packets that are not TCP or go to another port. */
   otherPackets: number
-  /** IP fragments, which are not put together. */
+  /** IP fragments, which are not reassembled. */
   fragments: number
   /** Packets cut by the capture before their TCP header ended. */
   cutPackets: number
-  /** Packets of a kind of network that is not known. */
+  /** Packets from an unknown type of network. */
   unknownLinks: number
-  /** Connections that speak TLS: nothing can be read of them. */
+  /** TLS connections, which cannot be read. */
   tlsConnections: number
 }
 
-/** From the bytes of a capture to counted accesses: packets, segments, streams, commands, keys. */
+/** Turns the bytes of a capture into counted accesses: packets, segments, streams, commands, keys. */
 export class CaptureReader {
   readonly counter: CommandAccessCounter
   readonly #packets: PacketParser
@@ -48,7 +48,7 @@ export class CaptureReader {
     this.#packets.push(chunk)
   }
 
-  /** No more packets: what waits for missing segments is read. `isCut` lets the capture end inside of a packet. */
+  /** Ends the input: reads what was waiting for missing segments. `isCut` allows the capture to end inside a packet. */
   end(isCut = false): void {
     this.#reassembly.closeAll()
     if (!isCut) this.#packets.end()

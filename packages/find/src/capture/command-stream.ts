@@ -1,20 +1,20 @@
-/** Is told of each command; `args` are views or copies that last until it returns, longer ones cut. */
+/** Called for each command; `args` are views or copies, valid during the call, with long ones truncated. */
 export type CommandVisitor = (args: readonly Uint8Array[], bytes: number) => void
 
-/** What was read of a stream of commands. */
+/** Statistics of a stream of commands. */
 export interface CommandCounts {
   commands: number
   /** Bytes between a gap and the next command. */
   skippedBytes: number
-  /** Times that reading had to find the next command again. */
+  /** How often reading had to resynchronise at the next command. */
   resyncs: number
 }
 
-/** Bounds of reading commands. */
+/** Bounds for reading commands. */
 export interface CommandStreamOptions {
-  /** Arguments of more bytes are passed over and given as their first bytes. @default 4096 */
+  /** Longer arguments are skipped and passed as their first bytes. @default 4096 */
   readonly maxArgumentBytes?: number
-  /** Arguments kept of one command; the rest is passed over. @default 8192 */
+  /** Arguments kept per command; the rest are skipped. @default 8192 */
   readonly maxArguments?: number
 }
 
@@ -26,12 +26,12 @@ const mostArguments = 1 << 20
 const mostBytes = 512 * 1024 * 1024
 
 /**
- * Reads the commands that a client sends, from bytes that come in any pieces and may have holes.
+ * Reads a client's commands from bytes that arrive in arbitrary pieces and may have holes.
  *
- * It is not `RequestParser` of core for two reasons: a finder needs keys and not values, so a megabyte of value is
- * passed over instead of gathered; and behind a hole it must find the next command by itself. A command begins at a
- * line `*N` that is followed by a line `$N`; inside of a value the same may stand by chance, and then the first thing
- * that is not as announced starts the search again. Requests are the same in RESP2 and RESP3.
+ * It is not core's `RequestParser` for two reasons: a finder needs keys and not values, so a megabyte of value is
+ * skipped rather than collected, and after a hole it has to find the next command by itself. A command begins at a line
+ * `*N` followed by a line `$N`; a value may contain the same by chance, and then the first thing that does not match
+ * restarts the search. Requests are the same in RESP2 and RESP3.
  */
 export class CommandStream {
   readonly counts: CommandCounts
@@ -41,9 +41,9 @@ export class CommandStream {
   #rest: Buffer = Buffer.alloc(0)
   #isSearching = false
   #args: Uint8Array[] = []
-  /** Arguments still to come of the command that is being read. */
+  /** Arguments still to come of the current command. */
   #missing = 0
-  /** Bytes to pass over before the next argument: the rest of a long one and its line end. */
+  /** Bytes to skip before the next argument: the rest of a long one and its line end. */
   #skip = 0
   #commandBytes = 0
 
@@ -75,7 +75,7 @@ export class CommandStream {
     this.#rest = at >= data.length ? Buffer.alloc(0) : Buffer.from(data.subarray(at))
   }
 
-  /** Reads as far as whole items go; the offset of the first that is not whole. */
+  /** Reads all complete items; returns the offset of the first incomplete one. */
   #read(data: Buffer): number {
     let at = 0
     for (;;) {
@@ -95,7 +95,7 @@ export class CommandStream {
     }
   }
 
-  /** The start of a command; the offset behind it, or 0 where it is not all there. */
+  /** The start of a command; returns the offset after it, or 0 if it is incomplete. */
   #start(data: Buffer, at: number): number {
     const end = data.indexOf(carriageReturn, at)
     if (end < 0 || end + 1 >= data.length) return this.#waitForLine(data, at)
@@ -119,14 +119,14 @@ export class CommandStream {
     const after = start + length
     if (after + 1 < data.length && (data[after] !== carriageReturn || data[after + 1] !== 0x0a)) return this.#lose(at)
     this.#missing--
-    // An argument that is kept must outlive the piece it came in when the command goes on in the next.
+    // A kept argument must outlive its piece if the command continues in the next one.
     if (this.#args.length < this.#maxArguments) this.#args.push(Buffer.from(data.subarray(start, start + kept)))
     return after + 2
   }
 
   #inline(data: Buffer, at: number, end: number): number {
     const line = data.toString('latin1', at, end)
-    // Telnet's commands are a word and arguments; anything else is the middle of something.
+    // An inline command is a word and arguments; anything else is the middle of something.
     if (!/^[A-Za-z][A-Za-z0-9_.|-]*( .*)?$/.test(line) || data[end + 1] !== 0x0a) return this.#lose(at)
     this.#commandBytes = end + 2 - at
     this.#args = line.split(/ +/).map((word) => Buffer.from(word, 'latin1'))
@@ -139,7 +139,7 @@ export class CommandStream {
     return 0
   }
 
-  /** What stands at `at` is no command: searching starts behind it. */
+  /** There is no command at `at`: the search starts after it. */
   #lose(at: number): number {
     this.#search()
     this.counts.skippedBytes++
@@ -154,12 +154,12 @@ export class CommandStream {
     this.#skip = 0
   }
 
-  /** Where a command surely begins, at or after `from`; ends the search where it is found. */
+  /** Where a command definitely begins, at or after `from`; ends the search if it finds one. */
   #find(data: Buffer, from: number): number {
     for (let at = data.indexOf(star, from); at >= 0; at = data.indexOf(star, at + 1)) {
       const end = data.indexOf(carriageReturn, at)
       if (end < 0 || end + 2 >= data.length) {
-        // Not enough to tell: it stays for the next piece, unless no line is that long.
+        // Too few bytes to tell: keep them for the next piece, unless no line is that long.
         if (data.length - at < 24) return at
         continue
       }
@@ -180,7 +180,7 @@ export class CommandStream {
   }
 }
 
-/** The number that stands in digits from `start` to `end`; −1 where it is none. */
+/** The number in the digits from `start` to `end`; −1 if they are not one. */
 function number(data: Buffer, start: number, end: number): number {
   if (end <= start || end - start > 10) return -1
   let value = 0

@@ -11,13 +11,13 @@ export interface CaptureOptions extends CaptureReaderOptions {
   readonly file?: string
   /** The interface. @default 'any' */
   readonly interface?: string
-  /** How long. @default 10000 */
+  /** How long to capture. @default 10000 */
   readonly durationMs?: number
-  /** Bytes of packets after which it ends. @default 4 GiB */
+  /** Stops after this many bytes of packets. @default 4 GiB */
   readonly maxBytes?: number
-  /** The kernel's buffer for packets that wait to be read, in KiB. @default 65536 */
+  /** The kernel's buffer for unread packets, in KiB. @default 65536 */
   readonly bufferKib?: number
-  /** The program. @default 'tcpdump' */
+  /** The capture program. @default 'tcpdump' */
   readonly program?: string
   /** Keys kept. @default 20 */
   readonly top?: number
@@ -25,7 +25,7 @@ export interface CaptureOptions extends CaptureReaderOptions {
   readonly progress?: (progress: Progress) => void
 }
 
-/** What came of a capture: the reader with its counts, and what the kernel dropped. */
+/** The result of a capture: the reader with its counts, and how much the kernel dropped. */
 export interface CaptureResult {
   readonly reader: CaptureReader
   readonly seconds: number
@@ -35,7 +35,7 @@ export interface CaptureResult {
   readonly source: string
 }
 
-/** Finds the hottest keys by reading the network, or a capture of it. The servers notice nothing of it. */
+/** Finds the hottest keys by reading the network, or a capture of it. The servers do not notice. */
 export async function findHotByCapture(options: CaptureOptions = {}): Promise<Finding> {
   const startedAtMs = Date.now()
   const result = await runCapture(options)
@@ -49,7 +49,7 @@ export async function findHotByCapture(options: CaptureOptions = {}): Promise<Fi
   })
 }
 
-/** Reads the network or a file to the end of its time, bytes or packets. */
+/** Reads the network or a file until the limit of time, bytes or packets. */
 export async function runCapture(options: CaptureOptions): Promise<CaptureResult> {
   return options.file === undefined ? captureLive(options) : captureFile(options.file, options)
 }
@@ -78,7 +78,7 @@ function captureLive(options: CaptureOptions): Promise<CaptureResult> {
   const ports = options.ports ?? [6379]
   const filter = ports.map((port) => `tcp dst port ${port}`).join(' or ')
   const reader = new CaptureReader(options)
-  // -U: each packet as it comes; -n: no name look-ups; -s 0: whole packets.
+  // -U: each packet as it arrives; -n: no name look-ups; -s 0: whole packets.
   const args = ['-i', device, '-n', '-U', '-s', '0', '-B', String(options.bufferKib ?? 65536), '-w', '-', filter]
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] })
@@ -115,7 +115,7 @@ function captureLive(options: CaptureOptions): Promise<CaptureResult> {
     child.on('error', (cause) => {
       failure = new FindError(
         'FB_CAPTURE_FAILED',
-        `cannot start ${program}: ${cause.message}; install it, or capture elsewhere with "tcpdump -w x.pcap" and give --file x.pcap`,
+        `cannot start ${program}: ${cause.message}; install it, or capture elsewhere with "tcpdump -w x.pcap" and pass --file x.pcap`,
         { cause },
       )
       finish(0)
@@ -145,14 +145,14 @@ export function notesOf(counts: CaptureCounts, dropped: number, options: Capture
   const ports = (options.ports ?? [6379]).join(', ')
   if (counts.tlsConnections > 0) {
     notes.push(
-      `${counts.tlsConnections} connections speak TLS: nothing can be read of them from the network. Capture between a TLS proxy and Redis, or use --monitor or --scan`,
+      `${counts.tlsConnections} connections use TLS and cannot be read from the network. Capture between a TLS proxy and Redis, or use --monitor or --scan`,
     )
   }
   if (dropped > 0) notes.push(`the kernel dropped ${dropped} packets: counts are too low (a larger --buffer helps)`)
   if (counts.gaps > 0)
-    notes.push(`${counts.lostBytes} bytes were missing in ${counts.gaps} places: commands there are not counted`)
+    notes.push(`${counts.lostBytes} bytes were missing in ${counts.gaps} places: the commands there were not counted`)
   if (counts.fragments > 0) notes.push(`${counts.fragments} IP fragments were left out`)
-  if (counts.unknownLinks > 0) notes.push(`${counts.unknownLinks} packets are of a kind of network that is not known`)
+  if (counts.unknownLinks > 0) notes.push(`${counts.unknownLinks} packets are from an unknown type of network`)
   if (counts.commands === 0 && counts.tlsConnections === 0) {
     notes.push(`no command to port ${ports} was seen: is this the right host, interface and port?`)
   }

@@ -4,7 +4,7 @@ import { CaptureFormatError } from '../errors.ts'
 export interface Packet {
   linkType: number
   bytes: Uint8Array
-  /** The packet's length on the wire; more than `bytes` has where the capture was told to cut. */
+  /** The packet's length on the wire; larger than `bytes` if the capture truncated it. */
   originalBytes: number
   timestampMs: number
 }
@@ -24,11 +24,11 @@ const sectionHeader = 0x0a0d0d0a
 const byteOrderMagic = 0x1a2b3c4d
 
 /**
- * Reads pcap and pcapng as they stream out of tcpdump or a file, in either byte order, with micro- or nanoseconds.
+ * Reads pcap and pcapng as they stream from tcpdump or a file, in either byte order, with micro- or nanoseconds.
  *
- * Classic pcap is a header of 24 bytes and then packets with 16 bytes of their own. Pcapng is a chain of blocks, each
- * with its length at both ends; sections (with their byte order), interfaces (with link type and clock), and enhanced
- * or simple packets matter here, all others are passed over. A length beyond `maxPacketBytes` is damage, not a packet.
+ * Classic pcap is a header of 24 bytes followed by packets with 16-byte headers. Pcapng is a chain of blocks, each with
+ * its length at both ends; only sections (with their byte order), interfaces (with link type and clock), and enhanced
+ * or simple packets matter here, and all others are skipped. A length above `maxPacketBytes` is damage, not a packet.
  */
 export class PacketParser {
   readonly #packet: Packet = { linkType: 0, bytes: new Uint8Array(0), originalBytes: 0, timestampMs: 0 }
@@ -54,17 +54,17 @@ export class PacketParser {
       at += size
       this.#offset += size
     }
-    // A copy, so that a few bytes do not keep a large chunk alive.
+    // Copied, so that a few bytes do not keep a large chunk alive.
     this.#rest = at === data.length ? Buffer.alloc(0) : Buffer.from(data.subarray(at))
   }
 
-  /** Fails where the capture ends inside of a packet or never began. */
+  /** Fails if the capture ends inside a packet or never began. */
   end(): void {
     if (this.#format === 'unknown') this.#fail('this is neither pcap nor pcapng')
     if (this.#rest.length > 0) this.#fail('the capture ends in the middle of a packet')
   }
 
-  /** Bytes of the item at `at`, or 0 where it is not all there. */
+  /** Size of the item at `at`, or 0 if it is incomplete. */
   #take(data: Buffer, at: number): number {
     switch (this.#format) {
       case 'unknown':
@@ -95,7 +95,7 @@ export class PacketParser {
   #classicPacket(data: Buffer, at: number): number {
     if (data.length - at < 16) return 0
     const captured = this.#u32(data, at + 8)
-    if (captured > this.#maxPacketBytes) this.#fail(`a packet of ${captured} bytes is not possible`)
+    if (captured > this.#maxPacketBytes) this.#fail(`a packet of ${captured} bytes is impossible`)
     if (data.length - at < 16 + captured) return 0
     const { linkType, ticksPerMs } = this.#interfaces[0]!
     const timestampMs = this.#u32(data, at) * 1000 + this.#u32(data, at + 4) / ticksPerMs
@@ -113,7 +113,7 @@ export class PacketParser {
     const type = this.#u32(data, at)
     const size = this.#u32(data, at + 4)
     if (size < 12 || size % 4 !== 0 || size > this.#maxPacketBytes + 65536) {
-      this.#fail(`a block of ${size} bytes is not possible`)
+      this.#fail(`a block of ${size} bytes is impossible`)
     }
     if (data.length - at < size) return 0
     if (this.#u32(data, at + size - 4) !== size) this.#fail('the two lengths of a block differ')
@@ -143,7 +143,7 @@ export class PacketParser {
   #enhancedPacket(data: Buffer, at: number, size: number): void {
     if (size < 32) this.#fail('a packet block is too short')
     const from = this.#interfaces[this.#u32(data, at + 8)]
-    if (from === undefined) this.#fail('a packet names an interface that is not there')
+    if (from === undefined) this.#fail('a packet names an interface that does not exist')
     const captured = this.#u32(data, at + 20)
     if (captured > size - 32) this.#fail(`a packet of ${captured} bytes does not fit into its block`)
     const ticks = this.#u32(data, at + 12) * 2 ** 32 + this.#u32(data, at + 16)

@@ -1,30 +1,30 @@
-/** Where the bytes of one direction of a connection go, in order. */
+/** Receives the bytes of one direction of a connection, in order. */
 export interface StreamSink {
   data(bytes: Uint8Array): void
-  /** Bytes are missing here: what follows may begin anywhere in a command. */
+  /** Bytes are missing here: what follows may start anywhere in a command. */
   gap(): void
 }
 
-/** Bounds of putting segments back in order. */
+/** Bounds for reordering segments. */
 export interface ReassemblyOptions {
-  /** Connections followed at once; beyond, the one that was opened first is dropped. @default 65536 */
+  /** Number of connections followed at once; beyond that the oldest is dropped. @default 65536 */
   readonly maxFlows?: number
-  /** Bytes that wait for a missing segment before it is given up, per connection. @default 1 MiB */
+  /** Bytes per connection that may wait for a missing segment before it is given up. @default 1 MiB */
   readonly maxWaitingBytes?: number
   /** Segments that wait for a missing one before it is given up. @default 256 */
   readonly maxWaitingSegments?: number
 }
 
-/** What happened to segments on the way. */
+/** What happened to segments along the way. */
 export interface ReassemblyCounts {
   flows: number
   /** Segments with payload. */
   segments: number
-  /** Came before their turn and were put in order. */
+  /** Segments that arrived early and were put in order. */
   reordered: number
-  /** Bytes that had come before. */
+  /** Bytes that had already arrived. */
   duplicateBytes: number
-  /** Places where bytes were lost for good, and how many. */
+  /** Places where bytes were lost for good, and how many bytes. */
   gaps: number
   lostBytes: number
   /** Connections dropped because there were too many. */
@@ -34,7 +34,7 @@ export interface ReassemblyCounts {
 interface Waiting {
   readonly sequence: number
   readonly bytes: Uint8Array
-  /** Bytes of the segment on the wire, where the capture cut it. */
+  /** Bytes of the segment on the wire, if the capture truncated it. */
   readonly wireBytes: number
 }
 
@@ -47,12 +47,12 @@ interface Flow {
 }
 
 /**
- * Puts the segments of TCP connections back into the order of their bytes.
+ * Puts the segments of TCP connections back in order.
  *
- * A segment is compared with the next expected byte in 32-bit arithmetic that wraps. Older bytes are duplicates and cut
- * off, the expected ones go on, later ones wait, sorted. When too much waits, the missing bytes were lost by the
- * capture (the receiver had them, or TCP would have sent them again by now): that is a gap, and reading goes on behind
- * it. A connection whose start was not seen begins with its first segment, at an unknown place in a command.
+ * A segment is compared with the next expected byte in wrapping 32-bit arithmetic. Older bytes are duplicates and cut
+ * off, the expected ones are passed on, later ones wait in order. When too much is waiting, the capture has lost the
+ * missing bytes (the receiver had them, or TCP would have resent them by now): that is a gap, and reading continues
+ * after it. A connection whose start was not seen begins with its first segment, at an unknown place in a command.
  */
 export class TcpReassembly {
   readonly counts: ReassemblyCounts = {
@@ -77,7 +77,7 @@ export class TcpReassembly {
     this.#maxWaitingSegments = options.maxWaitingSegments ?? 256
   }
 
-  /** The connection begins: the next byte is the one after `sequence`. */
+  /** Opens the connection: the next byte is the one after `sequence`. */
   open(name: string, sequence: number): void {
     const known = this.#flows.get(name)
     const next = (sequence + 1) >>> 0
@@ -90,7 +90,7 @@ export class TcpReassembly {
     flow.isStarted = true
   }
 
-  /** Payload of a segment; `wireBytes` is more than it has where the capture cut the packet. */
+  /** Adds the payload of a segment; `wireBytes` is larger if the capture truncated the packet. */
   add(name: string, sequence: number, bytes: Uint8Array, wireBytes: number = bytes.length): void {
     const { counts } = this
     counts.segments++
@@ -113,7 +113,7 @@ export class TcpReassembly {
       this.#giveUp(flow)
   }
 
-  /** The connection ends: what waits for missing bytes is read behind the gap. */
+  /** Closes the connection: what was waiting for missing bytes is read after the gap. */
   close(name: string): void {
     const flow = this.#flows.get(name)
     if (flow === undefined) return
@@ -121,7 +121,7 @@ export class TcpReassembly {
     this.#flows.delete(name)
   }
 
-  /** The capture ends: all connections do. */
+  /** Ends the capture, and with it all connections. */
   closeAll(): void {
     for (const name of [...this.#flows.keys()]) this.close(name)
   }
@@ -138,7 +138,7 @@ export class TcpReassembly {
     return flow
   }
 
-  /** A segment that begins at or before the expected byte: what is new of it goes on. */
+  /** A segment that begins at or before the expected byte: passes on its new part. */
   #deliver(flow: Flow, sequence: number, bytes: Uint8Array, wireBytes: number): void {
     const known = (flow.next - sequence) | 0
     if (known >= wireBytes) {

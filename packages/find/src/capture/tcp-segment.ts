@@ -1,30 +1,30 @@
-/** What a packet says about its TCP connection; one object is used for all packets. */
+/** A packet's TCP data; one object is reused for all packets. */
 export interface TcpSegment {
-  /** Names the two ends: addresses and ports, as bytes in Latin-1. */
+  /** Identifies the two ends: addresses and ports, as bytes in Latin-1. */
   flow: string
   sourcePort: number
   destinationPort: number
   sequence: number
   isSyn: boolean
   isEnd: boolean
-  /** The payload's place in the packet. */
+  /** Offset of the payload in the packet. */
   start: number
   end: number
-  /** Payload bytes on the wire; more than `end − start` where the capture cut the packet. */
+  /** Payload bytes on the wire; more than `end − start` if the capture truncated the packet. */
   payloadBytes: number
 }
 
-/** Why a packet gives no segment. */
+/** Why a packet contains no segment. */
 export type NoSegment = 'not-tcp' | 'fragment' | 'cut' | 'unknown-link'
 
 const ethernet = 1
 
-/** Bytes before the IP header for each link type, or where the type of the payload stands. */
+/** The number of bytes before the IP header for each link type, or the position of the payload's type. */
 function networkStart(linkType: number, bytes: Uint8Array): number {
   switch (linkType) {
     case ethernet: {
       let at = 12
-      // VLAN tags, also two of them, stand between the addresses and the type.
+      // VLAN tags, possibly two, come between the addresses and the type.
       while (isVlan((bytes[at]! << 8) | bytes[at + 1]!)) at += 4
       return at + 2
     }
@@ -72,7 +72,7 @@ function decodeIpv4(bytes: Uint8Array, at: number, originalBytes: number, segmen
   // More fragments follow, or this is not the first.
   if ((fragment & 0x3fff) !== 0) return 'fragment'
   const tcp = at + (bytes[at]! & 15) * 4
-  // With segmentation offload the kernel leaves the length 0: then all that follows belongs to it.
+  // With segmentation offload the kernel leaves the length at 0: then everything that follows belongs to it.
   const total = u16(bytes, at + 2)
   const networkEnd = total === 0 ? originalBytes : at + total
   return decodeTcp(bytes, at + 12, 8, tcp, networkEnd, segment)
@@ -86,7 +86,7 @@ function decodeIpv6(bytes: Uint8Array, at: number, originalBytes: number, segmen
   let header = at + 40
   while (next === 0 || next === 43 || next === 60 || next === 44 || next === 51) {
     if (header + 8 > bytes.length) return 'cut'
-    // An atomic fragment (offset 0, none to follow) is a whole packet.
+    // An atomic fragment (offset 0, none following) is a whole packet.
     if (next === 44 && (u16(bytes, header + 2) & 0xfff9) !== 0) return 'fragment'
     const size = next === 44 ? 8 : next === 51 ? (bytes[header + 1]! + 2) * 4 : (bytes[header + 1]! + 1) * 8
     next = bytes[header]!

@@ -1,7 +1,7 @@
 import { openRespClient } from '@firebreak/core/node'
 import type { RedisTarget, RespClient } from '@firebreak/core/resp'
 
-/** Connects to a server as the finders do. RESP2: what they read looks the same on every server. */
+/** Connects to a server for a finder. Uses RESP2, which looks the same on every server. */
 export function openServer(target: RedisTarget): Promise<RespClient> {
   return openRespClient(target, { name: 'firebreak-find' })
 }

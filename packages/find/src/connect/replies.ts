@@ -1,6 +1,6 @@
 import { MapReply, parseInfo, type RespValue } from '@firebreak/core/resp'
 
-/** A reply as text; bytes are taken for UTF-8. */
+/** A reply as text; bytes are assumed to be UTF-8. */
 export function text(reply: RespValue | undefined): string {
   if (typeof reply === 'string') return reply
   if (reply instanceof Uint8Array) return Buffer.from(reply.buffer, reply.byteOffset, reply.length).toString()
@@ -13,7 +13,7 @@ export function bytes(reply: RespValue | undefined): Buffer {
   return Buffer.from(text(reply))
 }
 
-/** A reply as a list; empty where it is none. */
+/** A reply as a list; empty if it is not one. */
 export function list(reply: RespValue | undefined): readonly RespValue[] {
   if (Array.isArray(reply)) return reply as readonly RespValue[]
   return reply instanceof MapReply ? reply.items : []
@@ -27,7 +27,7 @@ export function fields(reply: RespValue | undefined): Map<string, RespValue> {
   return map
 }
 
-/** A reply as a number; NaN where it is none. */
+/** A reply as a number; NaN if it is not one. */
 export function number(reply: RespValue | undefined): number {
   return typeof reply === 'number'
     ? reply

@@ -9,29 +9,29 @@ export interface ServerNode {
   readonly address: string
   readonly target: RedisTarget
   readonly role: 'master' | 'replica'
-  /** First and last slot of each range it serves, in a cluster. */
+  /** In a cluster: the first and last slot of each range that it serves. */
   readonly slots?: readonly (readonly [number, number])[]
-  /** The masters' address, of a replica. */
+  /** For a replica: its master's address. */
   readonly masterAddress?: string
 }
 
-/** How the servers behind an address belong together. */
+/** How the servers behind an address relate to each other. */
 export interface Topology {
   readonly kind: 'standalone' | 'cluster' | 'sentinel'
   readonly masters: readonly ServerNode[]
-  /** Replicas that are in sync, by their master's address. */
+  /** Replicas in sync, by their master's address. */
   readonly replicas: ReadonlyMap<string, readonly ServerNode[]>
 }
 
-/** How a deployment is looked up. */
+/** How to look up a deployment. */
 export interface DiscoverOptions {
-  /** The master's name, where the target is a Sentinel. @default the only one that it knows */
+  /** The master's name, if the target is a Sentinel. @default the only one that it knows */
   readonly sentinelMaster?: string
-  /** The user and password of the Sentinels' own, where they have one. */
+  /** The Sentinels' own user and password, if any. */
   readonly sentinelPassword?: string
 }
 
-/** Finds out what a target is (one server, a cluster, a Sentinel) and which servers belong to it. */
+/** Finds out what a target is (a single server, a cluster, a Sentinel) and which servers belong to it. */
 export async function discover(target: RedisTarget, options: DiscoverOptions = {}): Promise<Topology> {
   const first = await openAny(target, options)
   try {
@@ -45,7 +45,7 @@ export async function discover(target: RedisTarget, options: DiscoverOptions = {
   }
 }
 
-/** A Sentinel often has no password although its servers do. */
+/** A Sentinel often has no password even if its servers do. */
 async function openAny(target: RedisTarget, options: DiscoverOptions): Promise<RespClient> {
   try {
     return await openServer(target)
@@ -74,7 +74,7 @@ async function standalone(
     replicas.push({ address: addressOf(replica), target: replica, role: 'replica', masterAddress: address })
   }
   const role = info.get('role') === 'slave' ? 'replica' : 'master'
-  // The server that was named is read even where it is a replica: somebody chose it.
+  // A server that was named explicitly is read even if it is a replica.
   return { kind, masters: [{ address, target, role }], replicas: new Map([[address, replicas]]) }
 }
 
@@ -147,7 +147,9 @@ function moved(target: RedisTarget, host: string, port: number): RedisTarget {
   return { ...rest, host, port }
 }
 
-/** One server to read of each master: its first replica that answers where replicas are preferred, else itself. */
+/**
+ * One server to read for each master: its first replica that answers if replicas are preferred, otherwise the master.
+ */
 export async function readingConnections(
   topology: Topology,
   prefersReplicas: boolean,

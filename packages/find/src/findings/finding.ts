@@ -4,13 +4,13 @@ import type { TypeSummary } from '../keys/big-key-collector.ts'
 import type { FoundKey } from '../keys/found-key.ts'
 import type { PrefixNode } from '../keys/prefix-tree.ts'
 
-/** What was looked for. */
+/** What was searched for. */
 export type FindingKind = 'hot' | 'big' | 'slots'
 
-/** How it was looked for. */
+/** How it was searched for. */
 export type FindingMethod = 'scan' | 'monitor' | 'capture' | 'server' | 'rdb' | 'live' | 'slot-stats' | 'commandstats'
 
-/** Load of one server of a deployment. */
+/** Load of one server. */
 export interface NodeLoad {
   readonly node: string
   readonly slots: number
@@ -21,7 +21,7 @@ export interface NodeLoad {
   readonly bytesInPerSecond?: number
   readonly bytesOutPerSecond?: number
   readonly keys?: number
-  /** Its operations against the mean of all; above 1.5 it is called skewed. */
+  /** Its operations relative to the mean; above 1.5 it is called skewed. */
   readonly skew: number
 }
 
@@ -36,30 +36,28 @@ export interface SlotLoad {
   readonly share: number
 }
 
-/**
- * What a finder found: the one shape of `--json`, of the hub's `POST /v1/findings`, and of what `advise` reads.
- */
+/** The result of a finder: the one format of `--json`, the hub's `POST /v1/findings`, and the input of `advise`. */
 export interface Finding {
   readonly version: 1
-  /** A UUID, so that a finding that is sent twice is kept once. */
+  /** A UUID, so that a finding that is sent twice is stored once. */
   readonly id: string
   readonly kind: FindingKind
   readonly method: FindingMethod
   readonly startedAtMs: number
   readonly tookMs: number
-  /** The servers that were looked at, or the file; never a password. */
+  /** The servers that were examined, or the file; never a password. */
   readonly source: readonly string[]
   readonly topology: 'standalone' | 'cluster' | 'sentinel' | 'file'
-  /** False where it was ended early, or something could not be read. */
+  /** False if it ended early or something could not be read. */
   readonly isComplete: boolean
-  /** Keys gone through, or commands seen. */
+  /** Keys scanned, or commands seen. */
   readonly scanned: number
   readonly keys: readonly FoundKey[]
   readonly types?: readonly TypeSummary[]
   readonly prefixes?: PrefixNode
   readonly nodes?: readonly NodeLoad[]
   readonly slots?: readonly SlotLoad[]
-  /** Counters of the method, as gaps and drops of a capture. */
+  /** Counters of the method, such as a capture's gaps and drops. */
   readonly counts?: Readonly<Record<string, number>>
   readonly notes: readonly string[]
 }
@@ -68,7 +66,7 @@ export interface Finding {
 export type FindingParts = Pick<Finding, 'isComplete' | 'scanned' | 'keys' | 'notes'> &
   Partial<Pick<Finding, 'types' | 'prefixes' | 'nodes' | 'slots' | 'counts'>>
 
-/** A finding of servers. */
+/** A finding from servers. */
 export function newFinding(
   kind: FindingKind,
   method: FindingMethod,
@@ -84,7 +82,7 @@ export function newFinding(
   }
 }
 
-/** A finding of a file, or of a network. */
+/** A finding from a file or a network. */
 export function newFileFinding(
   kind: FindingKind,
   method: FindingMethod,

@@ -5,23 +5,23 @@ import { TopList } from './top-list.ts'
 
 /** Which keys count as big, and how many are kept. */
 export interface BigKeyOptions {
-  /** How many keys are kept in each list. @default 20 */
+  /** How many keys each list keeps. @default 20 */
   readonly top?: number
-  /** Only keys of at least this memory. @default 0 */
+  /** Only keys that take at least this much memory. @default 0 */
   readonly minBytes?: number
-  /** Only keys of at least so many elements. @default 0 */
+  /** Only keys with at least this many elements. @default 0 */
   readonly minElements?: number
   /** Only keys of this type. */
   readonly type?: RedisType
-  /** Only keys that match this glob, as SCAN's MATCH. */
+  /** Only keys that match this glob, like SCAN's MATCH. */
   readonly matches?: (key: Buffer) => boolean
-  /** Whether `hasTtl` of the candidates means anything. @default true */
+  /** Whether the candidates' `hasTtl` is meaningful. @default true */
   readonly isTtlKnown?: boolean
-  /** How keys are grouped by prefix; false leaves the tree out. @default PrefixTree's own */
+  /** How keys are grouped by prefix; false omits the tree. @default PrefixTree's own */
   readonly prefixes?: PrefixTreeOptions | false
 }
 
-/** A key as a finder sees it; `key` is copied only where it is kept. */
+/** A key as a finder sees it; `key` is only copied if it is kept. */
 export interface BigKeyCandidate {
   readonly key: Buffer
   readonly type: RedisType
@@ -36,13 +36,13 @@ export interface TypeSummary {
   readonly keys: number
   readonly bytes: number
   readonly elements: number
-  /** Absent where it was not looked up. */
+  /** Absent if it was not looked up. */
   readonly keysWithTtl?: number
   readonly byBytes: readonly FoundKey[]
   readonly byElements: readonly FoundKey[]
 }
 
-/** What is big: over all, by type, by prefix. */
+/** The biggest keys: overall, by type, by prefix. */
 export interface BigKeys {
   readonly keys: readonly FoundKey[]
   readonly types: readonly TypeSummary[]
@@ -61,7 +61,7 @@ interface TypeTotals {
 
 const nameOf = ({ key }: FoundKey) => key
 
-/** Keeps the largest keys over all and for each type, by bytes and by elements, and sums by prefix. */
+/** Keeps the largest keys, overall and by type, by bytes and by elements, and sums by prefix. */
 export class BigKeyCollector {
   readonly #options: BigKeyOptions
   readonly #top: number
@@ -82,7 +82,7 @@ export class BigKeyCollector {
     return this.#seen
   }
 
-  /** Counts a key; `details` is called only where it is kept, for what costs more to find out. */
+  /** Counts a key; `details`, for what is expensive to find out, is only called if the key is kept. */
   add<Candidate extends BigKeyCandidate>(
     candidate: Candidate,
     details: (candidate: Candidate) => Partial<FoundKey>,
@@ -100,7 +100,7 @@ export class BigKeyCollector {
     if (candidate.bytes < minBytes || candidate.elements < minElements) return
     const isAmongAll = this.#all.admits(candidate.bytes)
     const isByBytes = totals.byBytes.admits(candidate.bytes)
-    // A string is one element: there is no order among strings by elements.
+    // A string is one element, so strings are not ranked by elements.
     const isByElements = candidate.type !== 'string' && totals.byElements.admits(candidate.elements)
     if (!isAmongAll && !isByBytes && !isByElements) return
     const found: FoundKey = {

@@ -1,8 +1,8 @@
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * A key as text that a terminal, JSON or a shell can carry and `unescapeKey` turns back into the same bytes: valid
- * UTF-8 stays as it is, control characters and bytes that are not UTF-8 become `\xHH`, a backslash is doubled.
+ * A key as text that a terminal, JSON or a shell can carry and that `unescapeKey` turns back into the same bytes: valid
+ * UTF-8 is kept, control characters and bytes that are not UTF-8 become `\xHH`, and a backslash is doubled.
  */
 export function escapeKey(key: Uint8Array): string {
   let isPlain = true
@@ -36,13 +36,13 @@ export function unescapeKey(text: string): Uint8Array {
   return Buffer.concat(parts)
 }
 
-// Control characters, the backslash, and what turns a terminal's line around or hides in it.
+// Control characters, the backslash, and whatever reverses or hides text in a terminal.
 const unsafe = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}\\]/gu
 
 function decodeUtf8(key: Uint8Array): string | undefined {
   try {
     const text = decoder.decode(key)
-    // The decoder takes a byte order mark away; such a key is escaped byte by byte.
+    // The decoder drops a byte order mark; such a key is escaped byte by byte.
     return key[0] === 0xef && key[1] === 0xbb && key[2] === 0xbf ? undefined : text
   } catch {
     return undefined

@@ -1,15 +1,15 @@
 /** What kind of value a key holds. */
 export type RedisType = 'string' | 'list' | 'set' | 'zset' | 'hash' | 'stream' | 'module'
 
-/** Every type that a finder tells apart, in the order of its tables. */
+/** All types that a finder distinguishes, in table order. */
 export const redisTypes: readonly RedisType[] = ['string', 'list', 'set', 'zset', 'hash', 'stream', 'module']
 
-/** One key of a finding. Which figures are there depends on how it was found. */
+/** One key of a finding. Which fields are present depends on how it was found. */
 export interface FoundKey {
-  /** The key, with bytes outside of printable text escaped (see `escapeKey`). */
+  /** The key, with everything but printable text escaped (see `escapeKey`). */
   readonly key: string
   readonly database?: number
-  /** `host:port` of the server that has it. */
+  /** `host:port` of its server. */
   readonly node?: string
   readonly slot?: number
   readonly type?: RedisType
@@ -20,7 +20,7 @@ export interface FoundKey {
   readonly elements?: number
   /** Length of the longest single element. */
   readonly largestElementBytes?: number
-  /** Milliseconds until it expires; absent where it never does. */
+  /** Milliseconds until it expires; absent if it never does. */
   readonly ttlMs?: number
   /** Fields of a hash that expire on their own. */
   readonly fieldsWithTtl?: number
@@ -30,17 +30,17 @@ export interface FoundKey {
   readonly frequency?: number
   /** Accesses seen. */
   readonly accesses?: number
-  /** How many of them were writes. */
+  /** How many of those were writes. */
   readonly writes?: number
   /** Accesses a second, measured or estimated. */
   readonly accessesPerSecond?: number
   /** Standard error of an estimate, as a share of it. */
   readonly relativeError?: number
-  /** Its part of all that was seen, 0 to 1. */
+  /** Its share of everything that was seen, 0 to 1. */
   readonly share?: number
-  /** Microseconds of the server's processor. */
+  /** Microseconds of server CPU time. */
   readonly cpuMicroseconds?: number
-  /** Bytes on the network, both ways or as the method says. */
+  /** Bytes on the network, in both directions or as the method says. */
   readonly networkBytes?: number
   /** The commands that touched it most, with their counts. */
   readonly commands?: Readonly<Record<string, number>>

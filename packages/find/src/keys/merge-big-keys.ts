@@ -3,7 +3,7 @@ import type { FoundKey } from './found-key.ts'
 import type { PrefixNode } from './prefix-tree.ts'
 import { TopList } from './top-list.ts'
 
-/** One answer out of those of several servers. */
+/** Merges the results of several servers. */
 export function mergeBigKeys(parts: readonly BigKeys[], top: number): BigKeys {
   if (parts.length === 1) return parts[0]!
   const types = new Map<string, TypeSummary[]>()
@@ -61,12 +61,19 @@ function mergePrefixes(nodes: readonly PrefixNode[]): PrefixNode | undefined {
     bytes: sum(nodes, ({ bytes }) => bytes),
     elements: sum(nodes, ({ elements }) => elements),
     ...ttlSum(nodes),
+    ...fieldsOf(nodes),
     children: [...children.values()].map((same) => mergePrefixes(same)!).sort((a, b) => b.bytes - a.bytes),
   }
 }
 
 function sum<Item>(items: readonly Item[], of: (item: Item) => number): number {
   return items.reduce((total, item) => total + of(item), 0)
+}
+
+/** A node without field names may have had too many. */
+function fieldsOf(nodes: readonly PrefixNode[]): { fields?: readonly string[] } {
+  if (nodes.some(({ fields }) => fields === undefined)) return {}
+  return { fields: [...new Set(nodes.flatMap(({ fields }) => fields!))].sort() }
 }
 
 function ttlSum(items: readonly { readonly keysWithTtl?: number }[]): { keysWithTtl?: number } {

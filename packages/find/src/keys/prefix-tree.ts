@@ -5,18 +5,20 @@ export interface PrefixNode {
   readonly keys: number
   readonly bytes: number
   readonly elements: number
-  /** How many of the keys expire; absent where it was not looked up. */
+  /** How many of the keys expire; absent if it was not looked up. */
   readonly keysWithTtl?: number
+  /** After a folded number or id: the names of the keys' last parts, if there are few. */
+  readonly fields?: readonly string[]
   readonly children: readonly PrefixNode[]
 }
 
-/** How keys are cut into levels, and how large the tree may become. */
+/** How keys are split into levels, and how large the tree may grow. */
 export interface PrefixTreeOptions {
-  /** Characters at which a level ends. @default ':' */
+  /** Characters that end a level. @default ':' */
   readonly separators?: string
-  /** Levels kept. @default 4 */
+  /** Maximum number of levels. @default 4 */
   readonly maxDepth?: number
-  /** Nodes kept in all; keys that would need more go to their parent's `…`. @default 20000 */
+  /** Maximum number of nodes; keys that would need more go to their parent's `…`. @default 20000 */
   readonly maxNodes?: number
 }
 
@@ -26,13 +28,15 @@ interface Node {
   bytes: number
   elements: number
   keysWithTtl: number
+  /** Null once there are too many. */
+  fields: Set<string> | null
   children: Map<string, Node> | undefined
 }
 
 /**
- * Sums over keys by prefix. Segments that are numbers, hex strings of 8 digits or more, or UUIDs are folded into `<n>`
- * and `<id>`: a million `user:123:cart` are one line and not a million. What stands behind the last separator is a
- * level of its own only where it was folded or the tree is small; the bound on nodes holds in any case.
+ * Sums over keys by prefix. Segments that are numbers, hex strings of 8 or more digits, or UUIDs are folded into `<n>`
+ * and `<id>`: a million `user:123:cart` are one line instead of a million. What comes after the last separator is only
+ * a level of its own if it was folded or the tree is small; the limit on nodes always applies.
  */
 export class PrefixTree {
   readonly #separators = new Uint8Array(256)
@@ -57,7 +61,10 @@ export class PrefixTree {
       const isLast = end === key.length
       const kind = classify(key, start, end)
       // The tail of a key is its own name, not a group, unless it folds.
-      if (isLast && kind === undefined) return
+      if (isLast && kind === undefined) {
+        if (isFolded(node)) noteField(node, key, start)
+        return
+      }
       const name = kind ?? key.toString('latin1', start, end)
       node = this.#child(node, isLast ? name : name + String.fromCharCode(key[end]!))
       count(node, bytes, elements, hasTtl)
@@ -65,7 +72,7 @@ export class PrefixTree {
     }
   }
 
-  /** The tree, heaviest children first; those with less than `minShare` of the root's bytes are left out. */
+  /** The tree, heaviest children first; those with less than `minShare` of the root's bytes are omitted. */
   toJSON(minShare = 0.001, isTtlKnown = true): PrefixNode {
     const least = this.#root.bytes * minShare
     return describe(this.#root, '', least, isTtlKnown)
@@ -87,7 +94,21 @@ export class PrefixTree {
 }
 
 function makeNode(segment: string): Node {
-  return { segment, keys: 0, bytes: 0, elements: 0, keysWithTtl: 0, children: undefined }
+  return { segment, keys: 0, bytes: 0, elements: 0, keysWithTtl: 0, fields: new Set(), children: undefined }
+}
+
+/** An entity has few fields; more are names of their own. */
+const maxFields = 32
+const maxFieldBytes = 64
+
+function isFolded({ segment }: Node): boolean {
+  return segment.startsWith('<n>') || segment.startsWith('<id>')
+}
+
+function noteField(node: Node, key: Buffer, start: number): void {
+  if (node.fields === null) return
+  if (key.length - start <= maxFieldBytes) node.fields.add(key.toString('latin1', start))
+  if (node.fields.size > maxFields || key.length - start > maxFieldBytes) node.fields = null
 }
 
 function count(node: Node, bytes: number, elements: number, hasTtl: boolean): void {
@@ -103,7 +124,8 @@ function describe(node: Node, prefix: string, least: number, isTtlKnown: boolean
     .sort((a, b) => b.bytes - a.bytes || (a.segment < b.segment ? -1 : 1))
     .map((child) => describe(child, prefix + child.segment, least, isTtlKnown))
   const { keys, bytes, elements, keysWithTtl } = node
-  return { prefix, keys, bytes, elements, ...(isTtlKnown ? { keysWithTtl } : {}), children }
+  const fields = node.fields === null || node.fields.size === 0 ? {} : { fields: [...node.fields].sort() }
+  return { prefix, keys, bytes, elements, ...(isTtlKnown ? { keysWithTtl } : {}), ...fields, children }
 }
 
 /** `<n>` for digits, `<id>` for long hex and UUIDs, undefined for a name. */

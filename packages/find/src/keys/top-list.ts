@@ -1,8 +1,8 @@
 /**
- * The `size` largest of many, in one pass: a min-heap on parallel arrays whose root is the smallest that is kept. Most
- * candidates of a long scan are smaller than the root and cost one comparison (`admits`), so that a caller builds the
- * entry, and copies its key, only for the few that stay. Of equal weights the first that came stays: a million keys of
- * one size would otherwise be a million changes. The result is ordered by weight, then by name.
+ * Finds the `size` largest items in one pass: a min-heap on parallel arrays, whose root is the smallest item kept. Most
+ * candidates of a long scan are smaller than the root and cost one comparison (`admits`), so a caller builds the entry,
+ * and copies its key, only for the few that stay. Among equal weights the first one stays: otherwise a million keys of
+ * one size would be a million changes. The result is sorted by weight, then by name.
  */
 export class TopList<Entry> {
   readonly size: number
@@ -33,7 +33,7 @@ export class TopList<Entry> {
     this.#down(0)
   }
 
-  /** The kept ones, heaviest first. */
+  /** The kept entries, heaviest first. */
   sorted(): Entry[] {
     return this.#entries
       .map((entry, index) => ({ entry, weight: this.#weights[index]! }))

@@ -2,11 +2,12 @@ import { encodeCommand, type RespClient } from '@firebreak/core/resp'
 import { FindError } from '../errors.ts'
 
 /**
- * The dump that a server sends to a new replica, as it comes, without a file on either side (with diskless replication)
- * or on ours. The connection is of no other use afterwards.
+ * The dump that a server sends to a new replica, as it arrives, without a file on either side (with diskless
+ * replication) or on ours. The connection cannot be used for anything else afterwards.
  *
- * The answer to PSYNC is a line `+FULLRESYNC …`, then `$LENGTH` and so many bytes, or `$EOF:MARK`, the dump and the
- * mark; while the server forks it sends empty lines. `rdb-only` (7.0) tells it not to keep a backlog of commands for us.
+ * The answer to PSYNC is a line `+FULLRESYNC …`, then `$LENGTH` and that many bytes, or `$EOF:MARK`, the dump and the
+ * mark; while the server forks it sends empty lines. `rdb-only` (7.0) tells it not to keep a backlog of commands for
+ * us.
  */
 export async function* replicaDump(connection: RespClient): AsyncGenerator<Buffer> {
   for (const capability of [
@@ -37,7 +38,7 @@ export async function* replicaDump(connection: RespClient): AsyncGenerator<Buffe
     for (;;) {
       const chunk = queue.shift()
       if (chunk === undefined) {
-        // A dump that ends too early is its reader's to tell, with the offset.
+        // A dump that ends too early is reported by its reader, with the offset.
         if (failure !== undefined && end !== undefined) return
         if (failure !== undefined) throw failure
         connection.resume()
@@ -64,13 +65,13 @@ export async function* replicaDump(connection: RespClient): AsyncGenerator<Buffe
   }
 }
 
-/** Where the dump begins in what has come so far; undefined while that is not known. */
+/** Where the dump begins in what has arrived so far; undefined while unknown. */
 function dumpStart(head: Buffer, address: string): { at: number; end: DumpEnd } | undefined {
   let at = 0
   for (;;) {
     const end = head.indexOf('\n', at)
     if (end < 0) {
-      if (head.length - at > 4096) throw new FindError('FB_FIND_LIVE', `${address} answers PSYNC with no dump`)
+      if (head.length - at > 4096) throw new FindError('FB_FIND_LIVE', `${address} did not answer PSYNC with a dump`)
       return undefined
     }
     const line = head.toString('latin1', at, end).trim()
@@ -85,12 +86,12 @@ function dumpStart(head: Buffer, address: string): { at: number; end: DumpEnd } 
   }
 }
 
-/** Knows where a dump ends: after so many bytes, or at a mark. */
+/** Finds the end of a dump: after a number of bytes, or at a mark. */
 class DumpEnd {
   isReached = false
   #left: number
   readonly #mark: Buffer | undefined
-  /** The last bytes, which may be the beginning of the mark. */
+  /** The last bytes, which may be the start of the mark. */
   #tail: Buffer = Buffer.alloc(0)
 
   constructor(announced: string) {
@@ -99,7 +100,7 @@ class DumpEnd {
     this.#left = isMark ? Number.POSITIVE_INFINITY : Number(announced)
   }
 
-  /** What of a chunk surely belongs to the dump. */
+  /** The part of a chunk that definitely belongs to the dump. */
   take(chunk: Buffer): Buffer {
     if (this.#mark === undefined) {
       const content = chunk.subarray(0, this.#left)

@@ -1,5 +1,5 @@
-// The guard's process (see monitor-guard.ts): reads its orders from stdin, and ends the client when stdin ends, when the
-// time is over, or when too much waits for the client in the server.
+// The guard's process (see monitor-guard.ts): reads its orders from stdin, and kills the client when stdin ends, when
+// the time is up, or when the server has too much output waiting for the client.
 import { createInterface } from 'node:readline'
 import type { RespClient } from '@firebreak/core/resp'
 import { openServer } from '../connect/open-server.ts'
@@ -34,7 +34,7 @@ async function guard(orders: GuardOrders): Promise<void> {
   }
 }
 
-/** Bytes that wait for the client, or undefined where it has gone. `ID` of CLIENT LIST came with 6.2. */
+/** Bytes waiting for the client, or undefined if it is gone. `ID` of CLIENT LIST came with 6.2. */
 async function waitingBytes(connection: RespClient, clientId: number): Promise<number | undefined> {
   const reply = await connection
     .send(['CLIENT', 'LIST', 'ID', clientId])

@@ -11,17 +11,17 @@ import { type FinderOptions, runOnNodes } from '../scan/run-on-nodes.ts'
 import { startGuard } from './monitor-guard.ts'
 import { parseMonitorLine } from './monitor-line.ts'
 
-/** Bounds of watching a server with MONITOR. */
+/** Bounds for watching a server with MONITOR. */
 export interface MonitorOptions extends FinderOptions, CommandAccessCounterOptions {
-  /** From the first burst to the end of the last. @default 10000 */
+  /** From the start of the first burst to the end of the last. @default 10000 */
   readonly durationMs?: number
   /** How long MONITOR runs at a time. @default 500 */
   readonly burstMs?: number
-  /** How long it rests in between; 0 watches without a break. @default 500 */
+  /** The pause between bursts; 0 watches without a break. @default 500 */
   readonly restMs?: number
-  /** Bytes read of one server, after which it is left alone. @default 64 MiB */
+  /** Stops watching a server after reading this many bytes. @default 64 MiB */
   readonly maxBytes?: number
-  /** Bytes that may wait in the server for us before MONITOR is ended from its side. @default 16 MiB */
+  /** Output that may pile up in the server before MONITOR is ended from its side. @default 16 MiB */
   readonly maxServerBytes?: number
 }
 
@@ -30,7 +30,7 @@ interface BurstResult {
   readonly end: 'time' | 'bytes' | 'killed' | 'signal'
 }
 
-/** What MONITOR does to the server, for whoever is about to start it. */
+/** What MONITOR does to the server, shown before it starts. */
 export const monitorWarning =
   'MONITOR makes the server send every command here: it can halve its throughput while it runs (bursts keep it short)'
 
@@ -60,7 +60,7 @@ export async function findHotByMonitor(options: MonitorOptions): Promise<Finding
   })
 }
 
-/** Watches one server; also used by `find slots`, which wants the slots of what was seen. */
+/** Watches one server; also used by `find slots`, which wants the slots of the accesses seen. */
 export async function watchOne(node: ServerNode, side: RespClient, options: MonitorOptions) {
   const { durationMs = 10_000, burstMs = 500, restMs = 500, maxBytes = 64 << 20, signal } = options
   await requireStop(node, side)
@@ -80,7 +80,7 @@ export async function watchOne(node: ServerNode, side: RespClient, options: Moni
     options.progress?.({ unit: 'commands', done: counter.commandCount, total: 0 })
     if (result.end === 'killed') {
       killed++
-      notes.push(`MONITOR on ${node.address} was ended by the guard: commands came faster than they could be read`)
+      notes.push(`MONITOR on ${node.address} was stopped by the guard: commands arrived faster than they could be read`)
       break
     }
     await pause(Math.min(restMs, endsAt - performance.now()), signal)
@@ -90,14 +90,14 @@ export async function watchOne(node: ServerNode, side: RespClient, options: Moni
   return { node, counter, seconds, bursts, killed, bytes: budget.bytes, notes, isComplete }
 }
 
-/** What cannot be ended from the server's side is not started. */
+/** Does not start what cannot be stopped from the server's side. */
 async function requireStop(node: ServerNode, side: RespClient): Promise<void> {
   try {
     await side.send(['CLIENT', 'KILL', 'ID', Number.MAX_SAFE_INTEGER])
   } catch (cause) {
     throw new FindError(
       'FB_FIND_MONITOR',
-      `MONITOR on ${node.address} could not be ended if this process stood still: the user may not CLIENT KILL. Grant +client|kill +client|list +client|id +monitor, or look with --capture or --scan`,
+      `MONITOR on ${node.address} could not be stopped if this process hung, because the user may not run CLIENT KILL. Grant +client|kill +client|list +client|id +monitor, or use --capture or --scan`,
       { cause },
     )
   }
@@ -143,7 +143,7 @@ async function burst(
           rest = lines.pop()!
           for (const line of lines) count(line, counter)
           if (budget.bytes >= budget.maxBytes) finish('bytes')
-          // A line without end is no line: what is kept of it has a bound too.
+          // Something without a line end is not a line: what is kept of it is bounded too.
           else if (rest.length > 1 << 20) rest = ''
         },
         () => finish('killed'),
@@ -154,13 +154,13 @@ async function burst(
   } finally {
     connection.close()
     guard.stdin?.end()
-    // The server may be slow to see that we have gone, with much waiting for us: it is told.
+    // The server may be slow to notice that we are gone while it has much output waiting for us, so we tell it.
     await side.send(['CLIENT', 'KILL', 'ID', clientId]).catch(() => {})
   }
 }
 
 function count(line: string, counter: CommandAccessCounter): void {
   const parsed = parseMonitorLine(line)
-  // Commands of scripts follow the EVAL that ran them; they are accesses too.
+  // A script's commands follow the EVAL that ran them; they are accesses too.
   if (parsed !== undefined) counter.add(parsed.args, line.length)
 }

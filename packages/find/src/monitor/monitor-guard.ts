@@ -3,25 +3,25 @@ import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { RedisTarget } from '@firebreak/core/resp'
 
-/** What the guard is told when it starts. */
+/** The orders that the guard gets when it starts. */
 export interface GuardOrders {
   readonly target: RedisTarget
   /** The client that runs MONITOR. */
   readonly clientId: number
-  /** It is ended after this long whatever happens. */
+  /** It is killed after this long in any case. */
   readonly maxMs: number
-  /** It is ended when this many bytes wait for it in the server. */
+  /** It is killed when this many bytes are waiting for it in the server. */
   readonly maxServerBytes: number
 }
 
 /**
- * A process of its own that ends a MONITOR from the server's side.
+ * A separate process that ends a MONITOR from the server's side.
  *
- * A client that runs MONITOR and stops reading (Ctrl-Z, a stopped container, a machine that swaps) makes the server
- * keep every command for it in memory, without any limit, until it dies. The process that reads cannot prevent that,
- * since it is the one that stands still. So the guard is another one, in a session of its own that no Ctrl-Z reaches:
- * it watches the client's output buffer, and kills the client when that grows, when the time is over, or when the
- * reader has gone.
+ * A client that runs MONITOR and stops reading (Ctrl-Z, a stopped container, a swapping machine) makes the server
+ * buffer every command for it, without any limit, until the server dies. The reading process cannot prevent that, since
+ * it is the one that hangs. So the guard is a separate process, in its own session that Ctrl-Z does not reach: it
+ * watches the client's output buffer, and kills the client when that grows, when the time is up, or when the reader is
+ * gone.
  */
 export function startGuard(orders: GuardOrders): ChildProcess {
   const file = fileURLToPath(import.meta.url)
@@ -31,7 +31,7 @@ export function startGuard(orders: GuardOrders): ChildProcess {
     detached: true,
   })
   child.on('error', () => {})
-  // Orders go through the pipe and not the command line: they may hold a password.
+  // Orders go through the pipe and not the command line, because they may contain a password.
   child.stdin!.on('error', () => {})
   child.stdin!.write(`${JSON.stringify(orders)}\n`)
   return child

@@ -9,7 +9,7 @@ export interface MonitorLine {
 
 const head = /^\+?(\d+\.\d+) \[(\d+) ([^\]]*(?:\][^ ]*)?)\] /
 
-/** Reads `1700000000.123456 [0 127.0.0.1:5000] "GET" "key"`; undefined where it is no such line. */
+/** Parses `1700000000.123456 [0 127.0.0.1:5000] "GET" "key"`; undefined if the line does not look like that. */
 export function parseMonitorLine(line: string): MonitorLine | undefined {
   const match = head.exec(line)
   if (match === null) return undefined

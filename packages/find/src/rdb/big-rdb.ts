@@ -12,16 +12,16 @@ export interface BigRdbOptions extends Omit<ReadRdbOptions, 'progress'> {
   readonly progress?: (progress: Progress) => void
 }
 
-/** How servers' data are searched as a replica gets them. */
+/** How to search servers' data as sent to a replica. */
 export type BigLiveOptions = FinderOptions & Omit<ReadRdbOptions, 'progress'> & { readonly prefersReplicas?: boolean }
 
-/** A finding, and the error that ended the reading early, where one did. */
+/** A finding, and the error that ended reading early, if any. */
 export interface RdbFinding {
   readonly finding: Finding
   readonly error: Error | undefined
 }
 
-/** Finds big keys in a dump file. A damaged dump gives what stands before the damage, and the error. */
+/** Finds big keys in a dump file. A damaged dump gives whatever precedes the damage, and the error. */
 export async function findBigInRdb(options: BigRdbOptions): Promise<RdbFinding> {
   const startedAtMs = Date.now()
   const { progress, ...rest } = options
@@ -39,7 +39,9 @@ export async function findBigInRdb(options: BigRdbOptions): Promise<RdbFinding> 
   return { finding, error: result.error }
 }
 
-/** Finds big keys in what servers send to a replica: no file, and no key is touched; the server forks once. */
+/**
+ * Finds big keys in what servers send to a replica: no file is written and no key is touched; the server forks once.
+ */
 export async function findBigLive(options: BigLiveOptions): Promise<RdbFinding> {
   const startedAtMs = Date.now()
   const { progress, ...rest } = options

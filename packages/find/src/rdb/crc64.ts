@@ -1,10 +1,10 @@
 /**
  * CRC-64 as Redis ends a dump with: polynomial ad93d23594c935a9 (Jones), reflected, start 0, no final inversion.
  *
- * JavaScript has no fast 64-bit integers, so the register is two 32-bit halves. Eight bytes are taken at a time with
- * eight tables ("slicing by 8"): table k holds the effect of a byte that stands k places before the end of the group,
- * so the eight look-ups do not wait for each other. That is some 8 times the speed of one byte at a time and keeps the
- * checksum to about a tenth of the time of reading a dump (`npm run -s bench -- find`, `rdb-seconds`).
+ * JavaScript has no fast 64-bit integers, so the register is two 32-bit halves. Eight bytes are processed at a time
+ * with eight tables ("slicing by 8"): table k holds the effect of a byte k places before the end of the group, so the
+ * eight look-ups do not wait for each other. That is some 8 times as fast as one byte at a time, and keeps the checksum
+ * at about a tenth of the time of reading a dump (`npm run -s bench -- find`, `rdb-seconds`).
  */
 const low = new Uint32Array(8 * 256)
 const high = new Uint32Array(8 * 256)

@@ -1,5 +1,5 @@
 /**
- * LZF, the compression of strings in a dump, read only as far as it is needed.
+ * LZF, the compression of strings in a dump, decoded only as far as needed.
  *
  * A control byte below 32 is followed by that many plus one plain bytes. Any other holds a length in its upper three
  * bits (7 means: add the next byte) and, with the byte after it, how far back to copy from; lengths are at least 3.

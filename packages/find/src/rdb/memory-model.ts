@@ -1,11 +1,11 @@
 import type { RedisType } from '../keys/found-key.ts'
 
 /**
- * How much memory a key takes in a server, from what its dump tells: the sums that MEMORY USAGE of Redis 7 makes,
- * with jemalloc's size classes. Other versions and allocators differ by a few per cent; the order of keys does not.
+ * Estimates how much memory a key takes in a server, from its dump: the sums that Redis 7's MEMORY USAGE makes, with
+ * jemalloc's size classes. Other versions and allocators differ by a few per cent; the ranking of keys does not.
  *
- * Jemalloc rounds a request up to a class: multiples of 16 up to 128, then four classes for each doubling. A string
- * has a header of 1, 3, 5 or 9 bytes by its length and a zero behind it; one of up to 44 bytes lies in its object.
+ * Jemalloc rounds a request up to a class: multiples of 16 up to 128, then four classes for each doubling. A string has
+ * a header of 1, 3, 5 or 9 bytes by its length and a zero behind it; one of up to 44 bytes lies in its object.
  */
 export function allocated(bytes: number): number {
   if (bytes <= 8) return 8
@@ -37,7 +37,7 @@ const skiplistHeader = 640
 const pendingEntry = 24 + 2 * (16 + 1.5 * 244)
 const longestInObject = 44
 
-/** What was counted while a value was passed over. */
+/** What was counted while a value was skipped. */
 export interface ValueTally {
   elements: number
   /** Sum of the sizes of the strings, each as allocated. */
@@ -46,11 +46,11 @@ export interface ValueTally {
   plainBytes: number
   /** Sum of the sizes of packed blobs, each as allocated. */
   blobBytes: number
-  /** How many packed blobs there were. */
+  /** Number of packed blobs. */
   blobs: number
   /** The size of the last of them, as allocated. */
   lastBlobBytes: number
-  /** The longest single element; 0 where all are in packed blobs, which are not opened. */
+  /** The longest single element; 0 if all are in packed blobs, which are not opened. */
   largestBytes: number
   /** Consumer groups, their consumers and pending entries. */
   groups: number
@@ -110,7 +110,7 @@ export function valueMemory(type: RedisType, encoding: string, tally: ValueTally
         stream +
         radixTree(tally.blobs) +
         tally.blobBytes +
-        // The node that is being filled is allocated at its full size from the start.
+        // The node being filled is allocated at its full size from the start.
         (tally.blobs === 0 ? 0 : Math.max(0, streamNode - tally.lastBlobBytes)) +
         tally.groups * (48 + 244) +
         tally.consumers * (48 + 244) +

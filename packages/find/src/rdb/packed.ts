@@ -1,17 +1,16 @@
 /**
- * The packed containers of Redis (listpack, ziplist, intset, zipmap), walked without taking values out.
+ * Walks the packed containers of Redis (listpack, ziplist, intset, zipmap) without extracting values.
  *
- * Each begins with its own count, which is all that is needed in most cases; only where the count field is full
- * (65,535 for listpack and ziplist, 254 for zipmap) or a question is about single entries does a walk go over them.
- * Every walk gives undefined as soon as an entry does not fit into its container, so that a damaged dump is told from
- * a whole one.
+ * Each begins with its own count, which is usually all that is needed; a walk is only needed if the count field is full
+ * (65,535 for listpack and ziplist, 254 for zipmap) or the question is about single entries. Every walk returns
+ * undefined as soon as an entry does not fit in its container, so that a damaged dump is recognised.
  */
 export type Container = 'listpack' | 'ziplist' | 'intset' | 'zipmap'
 
-/** Bytes at the beginning of a container in which its count stands. */
+/** Bytes at the start of a container that hold its count. */
 export const headerBytes: Readonly<Record<Container, number>> = { listpack: 6, ziplist: 10, intset: 8, zipmap: 1 }
 
-/** The number of entries by the container's own header; undefined where it does not say. */
+/** The number of entries in the container's own header; undefined if it does not say. */
 export function headerCount(container: Container, head: Uint8Array): number | undefined {
   switch (container) {
     case 'listpack':
@@ -29,7 +28,7 @@ function full(count: number): number | undefined {
   return count === 65535 ? undefined : count
 }
 
-/** The number of entries by walking over them; undefined where the container is damaged. */
+/** The number of entries, counted by walking; undefined if the container is damaged. */
 export function walkCount(container: Container, bytes: Uint8Array): number | undefined {
   switch (container) {
     case 'listpack':
@@ -43,7 +42,7 @@ export function walkCount(container: Container, bytes: Uint8Array): number | und
   }
 }
 
-/** Walks a listpack; `visit` gets each entry's place and, for an integer, whether it is zero. */
+/** Walks a listpack; `visit` gets each entry's position and, for an integer, whether it is zero. */
 export function walkListpack(bytes: Uint8Array, visit?: (index: number, isZero: boolean) => void): number | undefined {
   let at = 6
   for (let count = 0; ; count++) {
@@ -93,7 +92,7 @@ function walkZipmap(bytes: Uint8Array): number | undefined {
     const isLong = bytes[at] === 0xfe
     const length = isLong ? littleEndian32(bytes, at + 1) : bytes[at]!
     at += (isLong ? 5 : 1) + length
-    // A value is followed by its spare room, whose size stands before it.
+    // A value is followed by spare room, whose size precedes it.
     if (count % 2 === 1) at += 1 + (bytes[at - length] ?? 0)
   }
 }

@@ -2,21 +2,21 @@ import { RdbError } from '../errors.ts'
 import { Crc64 } from './crc64.ts'
 
 /**
- * The bytes of a dump as they come: a window over what has arrived, a position that may run ahead of it (a skip of a
- * gigabyte costs nothing), and the checksum of all that was passed.
+ * The bytes of a dump as they arrive: a window over them, a position that may run ahead of the window (skipping a
+ * gigabyte costs nothing), and the checksum of everything passed.
  *
- * Reading is in two steps: `has(n)` asks whether n bytes can be read now (also true at the end of the input, so that
- * the read itself then fails with the offset), and the readers below take them. A caller that gets `false` goes back
- * to the start of its item and waits for the next `push`.
+ * Reading takes two steps: `has(n)` asks whether n bytes can be read now (also true at the end of the input, so that
+ * the read itself then fails with the offset), and the readers below take them. A caller that gets `false` returns to
+ * the start of its item and waits for the next `push`.
  */
 export class RdbInput {
   bytes: Buffer = Buffer.alloc(0)
-  /** Where the next byte is read, in `bytes`; past `end` while skipping bytes that have not come yet. */
+  /** Index of the next byte in `bytes`; past `end` while skipping bytes that have not arrived yet. */
   position = 0
   end = 0
-  /** Of the string whose head was read last. */
+  /** Describes the string whose header was read last. */
   headKind: 'plain' | 'integer' | 'compressed' = 'plain'
-  /** Its length as the server has it, and how many bytes follow in the dump. */
+  /** Its length in the server, and how many bytes follow in the dump. */
   headLength = 0
   headStored = 0
   headInteger = 0
@@ -30,7 +30,7 @@ export class RdbInput {
     this.totalBytes = totalBytes
   }
 
-  /** How far into the dump reading has come. */
+  /** How far reading has got in the dump. */
   get offset(): number {
     return this.#base + this.position
   }
@@ -40,13 +40,13 @@ export class RdbInput {
     return this.#crc.value
   }
 
-  /** Takes in a copy of these bytes. */
+  /** Adds a copy of these bytes. */
   push(chunk: Uint8Array): void {
     this.reserve(chunk.length).set(chunk)
     this.grow(chunk.length)
   }
 
-  /** Room for `count` more bytes behind those that are still needed; `grow` says how many were written. */
+  /** Makes room for `count` more bytes after those that are still needed; `grow` says how many were written. */
   reserve(count: number): Buffer {
     this.#check()
     const kept = Math.max(0, this.end - this.position)
@@ -69,7 +69,7 @@ export class RdbInput {
     this.end += count
   }
 
-  /** No more bytes will come: reads past the end now fail. */
+  /** No more bytes will arrive: reads past the end now fail. */
   finish(): void {
     this.#isEnded = true
   }
@@ -87,12 +87,12 @@ export class RdbInput {
     return this.bytes[this.position++]!
   }
 
-  /** Passes over bytes, whether they have come or not. */
+  /** Skips bytes, whether they have arrived or not. */
   skip(count: number): void {
     if (this.totalBytes !== undefined && this.offset + count > this.totalBytes) {
       throw new RdbError(
         'FB_RDB_TRUNCATED',
-        `${count} more bytes are announced, but the file ends at byte ${this.totalBytes}; it is cut off or damaged`,
+        `${count} more bytes should follow, but the file ends at byte ${this.totalBytes}; it is truncated or damaged`,
         this.offset,
       )
     }
@@ -104,16 +104,16 @@ export class RdbInput {
   length(): number {
     const at = this.offset
     const value = this.#number()
-    if (value < 0) this.fail('a length is expected, but an encoded string stands here', at)
-    if (value > Number.MAX_SAFE_INTEGER) this.fail(`a length of ${value} is not possible`, at)
+    if (value < 0) this.fail('expected a length, found an encoded string', at)
+    if (value > Number.MAX_SAFE_INTEGER) this.fail(`a length of ${value} is impossible`, at)
     return value
   }
 
-  /** A number of up to 64 bits, as near as a double comes. */
+  /** A number of up to 64 bits, as precisely as a double allows. */
   number(): number {
     const at = this.offset
     const value = this.#number()
-    if (value < 0) this.fail('a number is expected, but an encoded string stands here', at)
+    if (value < 0) this.fail('expected a number, found an encoded string', at)
     return value
   }
 
@@ -139,12 +139,12 @@ export class RdbInput {
     return this.bytes.readUInt32BE(this.position - 8) * 2 ** 32 + this.bytes.readUInt32BE(this.position - 4)
   }
 
-  /** Reads what stands before a string's bytes. */
+  /** Reads the header of a string. */
   readHead(): void {
     const at = this.offset
     const value = this.#number()
     if (value >= 0) {
-      if (value > Number.MAX_SAFE_INTEGER) this.fail(`a string of ${value} bytes is not possible`, at)
+      if (value > Number.MAX_SAFE_INTEGER) this.fail(`a string of ${value} bytes is impossible`, at)
       this.headKind = 'plain'
       this.headLength = value
       this.headStored = value
@@ -161,7 +161,7 @@ export class RdbInput {
       return
     }
     const bytes = value === -1 ? 1 : value === -2 ? 2 : value === -3 ? 4 : 0
-    if (bytes === 0) this.fail(`string encoding ${-1 - value} is not known`, at)
+    if (bytes === 0) this.fail(`string encoding ${-1 - value} is unknown`, at)
     this.need(bytes)
     this.headKind = 'integer'
     this.headInteger = this.bytes.readIntLE(this.position, bytes)
@@ -170,7 +170,7 @@ export class RdbInput {
     this.headStored = 0
   }
 
-  /** Fails where the bytes up to `count` from here are not there although the input has ended. */
+  /** Fails if the next `count` bytes are missing although the input has ended. */
   need(count: number): void {
     if (this.end - this.position < count) this.#truncated()
   }
@@ -182,7 +182,7 @@ export class RdbInput {
   #truncated(): never {
     throw new RdbError(
       'FB_RDB_TRUNCATED',
-      'the dump ends in the middle of an item; it is cut off or was still being written',
+      'the dump ends in the middle of an item; it is truncated or was still being written',
       this.#base + this.end,
     )
   }

@@ -80,7 +80,7 @@ test('TTL, LFU, LRU and field TTLs belong to the key they stand before', () => {
 })
 
 test('a module value is passed over with a note that names it', () => {
-  expect(parse(everything()).notes).toEqual([expect.stringMatching(/module type .{9} were passed over/)])
+  expect(parse(everything()).notes).toEqual([expect.stringMatching(/module type .{9} were skipped/)])
 })
 
 test('type 22 is one thing to Redis and another to Valkey', () => {
@@ -184,7 +184,7 @@ test('random damage never ends in anything but an error of the dump', () => {
 })
 
 test('what is no dump, or from a version to come, is refused by name', () => {
-  expect(failure(Buffer.from('<html><body>')).message).toMatch(/no dump: it begins with "<html><bo"/)
+  expect(failure(Buffer.from('<html><body>')).message).toMatch(/not a dump: it begins with "<html><bo"/)
   expect(failure(Buffer.from('REDIS0099......')).code).toBe('FB_RDB_UNSUPPORTED')
   expect(failure(new RdbBuilder(13).key(26, 's', length(0)).build()).message).toMatch(/idempotent producers/)
 })

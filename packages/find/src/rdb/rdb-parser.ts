@@ -15,43 +15,43 @@ import {
   valkeySlotImport,
 } from './value-shapes.ts'
 
-/** One key of a dump. The object and its bytes are used again for the next key: copy what you keep. */
+/** One key of a dump. The object and its bytes are reused for the next key: copy what you keep. */
 export interface RdbRecord {
   database: number
   /** The key's name, a view that lasts until the callback returns. */
   key: Buffer
   type: RedisType
   encoding: string
-  /** Memory that key and value take in a server, estimated as MEMORY USAGE does. */
+  /** Memory that key and value take in a server, estimated like MEMORY USAGE. */
   bytes: number
   elements: number
-  /** Length of the longest element; 0 where it is not known, since all are packed. */
+  /** Length of the longest element; 0 if unknown because all are packed. */
   largestElementBytes: number
-  /** Milliseconds since 1970; −1 where the key never expires. */
+  /** Milliseconds since 1970; −1 if the key never expires. */
   expiresAtMs: number
-  /** Seconds since the last access; −1 where the dump does not say. */
+  /** Seconds since the last access; −1 if the dump does not say. */
   idleSeconds: number
-  /** LFU counter; −1 where the dump does not say. */
+  /** LFU counter; −1 if the dump does not say. */
   frequency: number
   fieldsWithTtl: number
 }
 
-/** What a reader of a dump wants to hear. */
+/** Receives what is read from a dump. */
 export interface RdbVisitor {
   key(record: RdbRecord): void
   /** `redis-ver`, `ctime`, `used-mem` and the like. */
   auxiliary?(name: string, value: string): void
-  /** Something was passed over or is only roughly known. */
+  /** Something was skipped or is only roughly known. */
   note?(text: string): void
 }
 
-/** Bounds of reading a dump. */
+/** Bounds for reading a dump. */
 export interface RdbParserOptions {
-  /** The dump's size where it is known: lengths that reach beyond it are then refused at once. */
+  /** The dump's size, if known: lengths that exceed it are then refused at once. */
   readonly totalBytes?: number
-  /** Longer keys are cut to this. @default 65536 */
+  /** Longer keys are truncated to this. @default 65536 */
   readonly maxKeyBytes?: number
-  /** A packed value whose entries must be walked is held in memory up to this size. @default 16 MiB */
+  /** A packed value whose entries must be walked is buffered up to this size. @default 16 MiB */
   readonly maxBlobBytes?: number
 }
 
@@ -62,11 +62,12 @@ const newestValkeyVersion = 80
 const checksumSince = 5
 
 /**
- * A streaming parser of Redis dumps (RDB 1 to 13, and Valkey's own from 80): bytes go in as they come, keys come out.
+ * A streaming parser for Redis dumps (RDB 1 to 13, and Valkey's own from 80): bytes go in as they arrive, keys come
+ * out.
  *
- * Values are not decoded but passed over (see `value-shapes.ts`), so memory does not grow with their size and a
- * compressed string costs no decompression. What cannot be a dump is refused with the byte where it went wrong; the
- * checksum at the end covers everything before it.
+ * Values are skipped rather than decoded (see `value-shapes.ts`), so memory does not grow with their size and a
+ * compressed string costs no decompression. What cannot be a dump is refused with the offset of the error; the checksum
+ * at the end covers everything before it.
  */
 export class RdbParser {
   readonly input: RdbInput
@@ -74,7 +75,7 @@ export class RdbParser {
   keys = 0
   version = 0
   isValkey = false
-  /** True once the end mark and the checksum were read. */
+  /** True once the end mark and the checksum have been read. */
   isDone = false
   readonly #visitor: RdbVisitor
   readonly #values: ValueReader
@@ -112,21 +113,21 @@ export class RdbParser {
     this.run()
   }
 
-  /** Reads as far as the bytes in `input` go. */
+  /** Reads as far as the bytes in `input` reach. */
   run(): void {
     while (!this.isDone && this.#step()) {}
   }
 
-  /** Says that there are no more bytes: fails where the dump is not complete. */
+  /** Ends the input: fails if the dump is incomplete. */
   end(): void {
     this.input.finish()
     this.run()
     if (!this.isDone) {
-      throw new RdbError('FB_RDB_TRUNCATED', 'the dump has no end mark; it is cut off', this.input.offset)
+      throw new RdbError('FB_RDB_TRUNCATED', 'the dump has no end mark; it is truncated', this.input.offset)
     }
   }
 
-  /** One item; false where more bytes are needed first. */
+  /** Reads one item; false if more bytes are needed first. */
   #step(): boolean {
     switch (this.#phase) {
       case 'magic':
@@ -157,7 +158,7 @@ export class RdbParser {
     const magic = input.bytes.toString('latin1', input.position, input.position + 9)
     const match = /^(?:REDIS(\d{4})|VALKEY(\d{3}))$/.exec(magic)
     if (match === null) {
-      return input.fail(`this is no dump: it begins with ${JSON.stringify(magic)} instead of "REDIS" and a version`)
+      return input.fail(`this is not a dump: it begins with ${JSON.stringify(magic)} instead of "REDIS" and a version`)
     }
     this.isValkey = match[2] !== undefined
     this.version = Number(match[1] ?? match[2])
@@ -165,7 +166,7 @@ export class RdbParser {
     if (this.version < oldestVersion || this.version > newest) {
       throw new RdbError(
         'FB_RDB_UNSUPPORTED',
-        `version ${this.version} is not known; ${this.isValkey ? 'Valkey' : 'Redis'} dumps up to ${newest} are`,
+        `version ${this.version} is not supported; ${this.isValkey ? 'Valkey' : 'Redis'} dumps up to ${newest} are`,
         input.offset,
       )
     }
@@ -219,7 +220,7 @@ export class RdbParser {
         const steps = opcodeSteps[code]
         if (steps !== undefined) return this.#pass(steps)
         if (unreadable[code] !== undefined) {
-          throw new RdbError('FB_RDB_UNSUPPORTED', `${unreadable[code]} cannot be passed over`, at)
+          throw new RdbError('FB_RDB_UNSUPPORTED', `${unreadable[code]} cannot be skipped`, at)
         }
         return input.fail(`${code} is neither a type nor an opcode of version ${this.version}`, at)
       }
@@ -301,8 +302,8 @@ export class RdbParser {
   }
 
   /**
-   * A whole string, up to `maxKeyBytes` of it; undefined where more bytes must come first. It is a copy (the window
-   * over the input moves on while the value is read) that the next call overwrites.
+   * A whole string, up to `maxKeyBytes` of it; undefined if more bytes must arrive first. It is a copy (the window over
+   * the input moves on while the value is read) that the next call overwrites.
    */
   #text(): Buffer | undefined {
     const { input } = this
@@ -319,14 +320,14 @@ export class RdbParser {
     input.need(stored)
     const from = input.position
     input.skip(input.headStored)
-    if (wanted < input.headLength) this.#visitor.note?.(`a key of ${input.headLength} bytes was cut`)
+    if (wanted < input.headLength) this.#visitor.note?.(`a key of ${input.headLength} bytes was truncated`)
     if (input.headKind === 'plain') {
       if (wanted > this.#textCopy.length) this.#textCopy = Buffer.alloc(2 * wanted)
       input.bytes.copy(this.#textCopy, 0, from, from + wanted)
       return this.#textCopy.subarray(0, wanted)
     }
     const text = decompressLzf(input.bytes, from, from + stored, wanted)
-    if (text === undefined) return input.fail('a compressed string does not unpack', this.input.offset)
+    if (text === undefined) return input.fail('a compressed string cannot be decompressed', this.input.offset)
     return Buffer.from(text.buffer)
   }
 }

@@ -5,15 +5,15 @@ import { RdbParser, type RdbParserOptions, type RdbRecord } from './rdb-parser.t
 
 /** How a dump is searched for big keys. */
 export interface ReadRdbOptions extends BigKeyOptions, RdbParserOptions {
-  /** Called now and then with how far reading has come. */
+  /** Called periodically with the progress. */
   readonly progress?: (bytes: number, totalBytes: number | undefined, keys: number) => void
-  /** Ends reading early: what was found up to there is the result. */
+  /** Stops reading early: the result is what was found until then. */
   readonly signal?: AbortSignal
-  /** The time against which TTLs are told. @default the time of the dump, or now */
+  /** The time that TTLs are relative to. @default the time of the dump, or now */
   readonly nowMs?: number
 }
 
-/** What a dump holds. */
+/** The contents of a dump. */
 export interface RdbResult extends BigKeys {
   readonly version: number
   readonly isValkey: boolean
@@ -21,15 +21,15 @@ export interface RdbResult extends BigKeys {
   readonly auxiliary: Readonly<Record<string, string>>
   readonly notes: readonly string[]
   readonly bytesRead: number
-  /** False where reading was ended early or failed. */
+  /** False if reading was stopped early or failed. */
   readonly isComplete: boolean
-  /** Why reading ended before the end, where it did. */
+  /** Why reading stopped before the end, if it did. */
   readonly error: Error | undefined
 }
 
 const chunkBytes = 1 << 20
 
-/** Reads big keys out of a dump file. A damaged file gives what was read before the damage, and the error. */
+/** Finds big keys in a dump file. A damaged file gives what was read before the damage, and the error. */
 export async function readRdbFile(path: string, options: ReadRdbOptions = {}): Promise<RdbResult> {
   const file = await open(path)
   try {
@@ -50,7 +50,7 @@ export async function readRdbFile(path: string, options: ReadRdbOptions = {}): P
   }
 }
 
-/** Reads big keys out of a dump that comes as a stream: a pipe, or a server that sends one to its replica. */
+/** Finds big keys in a dump that arrives as a stream: a pipe, or a server sending one to its replica. */
 export async function readRdbStream(
   stream: Readable | AsyncIterable<Uint8Array>,
   options: ReadRdbOptions = {},
@@ -104,7 +104,7 @@ class RdbReading {
     this.#options.progress?.(this.parser.input.offset, this.parser.input.totalBytes, this.parser.keys)
   }
 
-  /** Runs the reading; an error of the dump ends it and becomes part of the result. */
+  /** Runs the reading; an error in the dump ends it and becomes part of the result. */
   async guard(read: () => Promise<void>): Promise<void> {
     try {
       await read()

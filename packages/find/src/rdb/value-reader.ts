@@ -4,13 +4,13 @@ import { type Container, headerBytes, headerCount, walkCount, walkListpack } fro
 import type { RdbInput } from './rdb-input.ts'
 import type { Step } from './value-shapes.ts'
 
-/** More than any step looks at: the head of a string (19 bytes) and what is wanted of its content. */
+/** More than any step looks at: the header of a string (19 bytes) and the wanted part of its content. */
 const lookAhead = 64
 const deepest = 8
 
 /**
- * Runs the steps of one value over the input. A stack of loops (how deep shapes nest: 4) is all the state there is, so
- * that reading can stop before any step and go on when more bytes have come.
+ * Runs the steps of one value over the input. A stack of loops (shapes nest 4 deep) is the only state, so that reading
+ * can stop before any step and resume when more bytes have arrived.
  */
 export class ValueReader {
   readonly tally: ValueTally = {
@@ -26,7 +26,7 @@ export class ValueReader {
     pending: 0,
   }
   fieldsWithTtl = 0
-  /** Of a plain string value: its encoding and memory. */
+  /** For a plain string value: its encoding and memory. */
   stringEncoding: string | undefined
   stringBytes: number | undefined
   readonly #input: RdbInput
@@ -87,7 +87,7 @@ export class ValueReader {
     return true
   }
 
-  /** Runs one step; false where it needs more bytes than `lookAhead`. */
+  /** Runs one step; false if it needs more bytes than `lookAhead`. */
   #run(step: Step): boolean {
     const input = this.#input
     const depth = this.#depth
@@ -154,7 +154,7 @@ export class ValueReader {
   #enter(body: readonly Step[], count: number): void {
     const { totalBytes, offset } = this.#input
     if (totalBytes !== undefined && count > totalBytes - offset) {
-      this.#input.fail(`${count} items are announced, but only ${totalBytes - offset} bytes follow`)
+      this.#input.fail(`${count} items should follow, but there are only ${totalBytes - offset} bytes follow`)
     }
     const depth = ++this.#depth
     this.#steps[depth] = body
@@ -210,7 +210,7 @@ export class ValueReader {
       this.tally.largestBytes = Math.max(this.tally.largestBytes, input.headLength)
       return true
     }
-    if (container !== 2) input.fail(`a list node of kind ${container} is not known`)
+    if (container !== 2) input.fail(`a list node of kind ${container} is unknown`)
     return this.#blob('listpack', 1, false)
   }
 
@@ -229,7 +229,7 @@ export class ValueReader {
     const wanted = headerBytes[container]
     if (kind === 'integer' || length < wanted) input.fail(`a ${container} of ${length} bytes is too short`, at)
     const head = this.#content(Math.min(length, wanted))
-    if (head === undefined) return input.fail(`a compressed ${container} does not unpack`, at)
+    if (head === undefined) return input.fail(`a compressed ${container} cannot be decompressed`, at)
     let entries = perElement === 0 ? 0 : headerCount(container, head)
     if (entries === undefined || hasFieldTtls) {
       if (length > this.#maxBlobBytes || stored > this.#maxBlobBytes) {
@@ -259,7 +259,7 @@ export class ValueReader {
     return entries
   }
 
-  /** The first `wanted` bytes of the string whose head was just read; the position stays. */
+  /** The first `wanted` bytes of the string whose header was just read; the position does not move. */
   #content(wanted: number): Uint8Array | undefined {
     const input = this.#input
     const from = input.position
@@ -281,7 +281,7 @@ export class ValueReader {
     const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
     let text = ''
     for (let shift = 58n; shift >= 10n; shift -= 6n) text += letters[Number((id >> shift) & 63n)]
-    this.#noteOnce(`values of the module type ${text} were passed over: their memory is the size of their dump`)
+    this.#noteOnce(`values of the module type ${text} were skipped: their memory is taken to be their size in the dump`)
   }
 
   /** One value of a module; true at the end mark. */
@@ -308,7 +308,7 @@ export class ValueReader {
         this.#addString(input.headLength)
         return false
       default:
-        return input.fail(`a module wrote a value of kind ${code}, which is not known`, at)
+        return input.fail(`a module wrote a value of kind ${code}, which is unknown`, at)
     }
   }
 

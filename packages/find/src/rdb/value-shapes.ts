@@ -3,18 +3,18 @@ import type { ValueTally } from './memory-model.ts'
 import type { Container } from './packed.ts'
 
 /**
- * How each kind of value is laid out in a dump, as data: a shape is a list of steps, and the parser runs them. A step
- * reads one small item (a length, a string's head, a blob's head) and says how many bytes to pass over, so that reading
- * can stop and go on between any two of them, whatever size the pieces arrive in.
+ * How each type of value is laid out in a dump, as data: a shape is a list of steps, and the parser runs them. A step
+ * reads one small item (a length, a string's header, a blob's header) and says how many bytes to skip, so that reading
+ * can stop and resume between any two of them, whatever the size of the pieces.
  */
 export type Step =
   /** A string that is an element: its size is added up. */
   | { readonly op: 'string' }
-  /** A string that is no element, such as the ID of a stream's node. */
+  /** A string that is not an element, such as the ID of a stream's node. */
   | { readonly op: 'name' }
   /** The string of a plain string value. */
   | { readonly op: 'value' }
-  /** A number that is of no interest. */
+  /** A number to ignore. */
   | { readonly op: 'number' }
   /** A number: how many elements there are. */
   | { readonly op: 'elements' }
@@ -25,9 +25,9 @@ export type Step =
   | { readonly op: 'skip'; readonly bytes: number }
   /** A double as text, in the old form. */
   | { readonly op: 'score' }
-  /** A number, then the body so many times. */
+  /** A number, then the body that many times. */
   | { readonly op: 'times'; readonly body: readonly Step[]; readonly counts?: keyof ValueTally }
-  /** A packed container; `perElement` of its entries are one element, 0 where its entries do not count. */
+  /** A packed container; `perElement` of its entries make one element, 0 if its entries do not count. */
   | { readonly op: 'blob'; readonly container: Container; readonly perElement: number; readonly hasFieldTtls?: boolean }
   /** A node of a list: one plain element or a listpack. */
   | { readonly op: 'listNode' }
@@ -39,7 +39,7 @@ export type Step =
 /** A kind of value. */
 export interface Shape {
   readonly type: RedisType
-  /** As OBJECT ENCODING names it; a plain string's depends on its content. */
+  /** As OBJECT ENCODING names it; for a plain string it depends on the content. */
   readonly encoding: string
   readonly steps: readonly Step[]
 }
@@ -122,7 +122,7 @@ function table(...lists: (readonly (readonly [number, Shape])[])[]): (Shape | un
   return shapes
 }
 
-/** What stands between keys, by opcode, where it is of no interest. */
+/** Items between keys, by opcode, that can be ignored. */
 export const opcodeSteps: Readonly<Record<number, readonly Step[]>> = {
   244: [number, number, number],
   245: [name],
@@ -134,7 +134,7 @@ export const opcodeSteps: Readonly<Record<number, readonly Step[]>> = {
 export const valkeySlotImport: readonly Step[] = [name, times(undefined, number, number)]
 export const redisKeyMetadata: readonly Step[] = [times(undefined, skip(4), { op: 'moduleValues' })]
 
-/** Kinds of value that are known by name only: a dump that has one can be read up to it. */
+/** Types of value known by name only: a dump can be read up to one of them. */
 export const unreadable: Readonly<Record<number, string>> = {
   6: 'a module value of a Redis 4.0 candidate',
   26: 'a stream with idempotent producers (Redis 8.6)',

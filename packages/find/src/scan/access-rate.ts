@@ -1,4 +1,4 @@
-/** How the server's access counter behaves: `lfu-log-factor` and `lfu-decay-time`. */
+/** The settings of the server's access counter: `lfu-log-factor` and `lfu-decay-time`. */
 export interface LfuSettings {
   /** @default 10 */
   readonly logFactor: number
@@ -8,32 +8,32 @@ export interface LfuSettings {
 
 export const defaultLfuSettings: LfuSettings = { logFactor: 10, decayMinutes: 1 }
 
-/** An estimate with its standard error as a share of it. */
+/** An estimate, and its standard error relative to it. */
 export interface RateEstimate {
   readonly accessesPerSecond: number
   readonly relativeError: number
 }
 
-/** Keys begin with this, so that new ones are not evicted at once. */
+/** Keys start with this, so that new ones are not evicted at once. */
 const initialCounter = 5
 const largestCounter = 255
 
 /**
- * Accesses a second from the logarithmic counter that an LFU server keeps for each key.
+ * Accesses per second from the logarithmic counter that an LFU server keeps for each key.
  *
- * An access raises the counter c by one with probability 1 / (x·f + 1), where x = c − 5 (not below 0) and f is
- * `lfu-log-factor`; every d minutes it loses one. So at r accesses a minute
+ * An access increments the counter c with probability 1 / (x·f + 1), where x = c − 5 (not below 0) and f is
+ * `lfu-log-factor`; every d minutes it loses one. So at r accesses per minute
  *
  *     dc/dt = r / (x·f + 1) − 1/d      and      r = (x·f + 1) · (dc/dt + 1/d).
  *
- * A key whose heat has been the same for long stands still, dc/dt = 0, and the counter alone tells r. Around that
- * level it wanders: increments are random with rate 1/d, and what is too high is pulled back at f / ((x·f + 1)·d) for
- * each step, which gives a variance of (x·f + 1) / 2f and for r a relative error of √(f / (2·(x·f + 1))).
+ * For a key whose heat has been constant for long, dc/dt = 0, and the counter alone gives r. It fluctuates around that
+ * level: increments are random with rate 1/d, and deviations are pulled back at f / ((x·f + 1)·d) per step, which gives
+ * a variance of (x·f + 1) / 2f and for r a relative error of √(f / (2·(x·f + 1))).
  *
- * That rest is reached slowly, though, with a time constant of d·(x·f + 1)/f minutes: a key that became hot just now
- * is far below its level, and the counter alone would tell a hundredth of the truth. So the counter is read twice: where
- * it grew by n in between, dc/dt is measured, with an error of 1/√n (increments are counted events).
- * At 255 the counter is full: the rate is then a lower bound, with an infinite error.
+ * That level is approached slowly, though, with a time constant of d·(x·f + 1)/f minutes: a key that has just become
+ * hot is far below it, and the counter alone would give a hundredth of the truth. So the counter is read twice: if it
+ * grew by n in between, dc/dt is measured, with an error of 1/√n (increments are counted events). At 255 the counter is
+ * full: the rate is then a lower bound, with an infinite error.
  */
 export function estimateAccessRate(
   counter: number,

@@ -11,21 +11,23 @@ import { Probe } from './probe.ts'
 import { type FinderOptions, ProgressSum, runOnNodes } from './run-on-nodes.ts'
 import { keyCount, probeKeys, type ScanOptions, scanNode } from './scan-node.ts'
 
-/** How big keys are found with SCAN and MEMORY USAGE. */
+/** Options for finding big keys with SCAN and MEMORY USAGE. */
 export interface BigScanOptions
   extends FinderOptions,
     Omit<ScanOptions, 'type'>,
     Omit<BigKeyOptions, 'matches' | 'top'> {
-  /** Elements that MEMORY USAGE looks at to estimate a collection; 0 looks at all. @default 5 */
+  /** Elements that MEMORY USAGE samples to estimate a collection; 0 means all. @default 5 */
   readonly samples?: number
-  /** Replicas are read where there are any, masters where there are none. @default true */
+  /** Read replicas if there are any, otherwise masters. @default true */
   readonly prefersReplicas?: boolean
   /**
-   * Elements are counted. On a server before 7.2 that counts as an access of each key, so it is left out there unless
-   * it is asked for or a replica is read.
-   * @default where it does no harm
+   * Count elements. On servers before 7.2 that counts as an access to each key, so it is left out there unless
+   * requested or a replica is read.
+   * @default if it does no harm
    */
   readonly countsElements?: boolean
+  /** Look up whether each key expires: one more command per key. @default false */
+  readonly looksUpTtl?: boolean
 }
 
 const lengthCommands: Readonly<Record<string, Probe>> = {
@@ -37,8 +39,9 @@ const lengthCommands: Readonly<Record<string, Probe>> = {
 }
 const knownTypes = new Set<string>(['string', 'list', 'set', 'zset', 'hash', 'stream'])
 const typeProbe = new Probe(['TYPE'])
+const ttlProbe = new Probe(['PTTL'])
 
-/** Finds the biggest keys of every type, by memory and by elements, without disturbing what the server evicts. */
+/** Finds the biggest keys of every type, by memory and by elements, without affecting what the server evicts. */
 export async function findBigByScan(options: BigScanOptions): Promise<Finding> {
   const startedAtMs = Date.now()
   const progress = new ProgressSum('keys', options.progress)
@@ -61,19 +64,19 @@ export async function findBigByScan(options: BigScanOptions): Promise<Finding> {
 }
 
 async function scanOne(node: ServerNode, connection: RespClient, options: BigScanOptions, progress: ProgressSum) {
-  const { commandsPerWrite } = options
+  const { commandsPerWrite, looksUpTtl = false } = options
   const notes: string[] = []
   const isQuiet = await silence(connection)
   const countsElements = options.countsElements ?? (isQuiet || node.role === 'replica')
   if (!countsElements) {
     notes.push(
-      `elements are not counted: on a server before 7.2 (${node.address}) that would count as an access of every key; --elements does it nevertheless`,
+      `elements were not counted: on a server before 7.2 (${node.address}) that would count as an access to every key; use --elements to do it anyway`,
     )
   } else if (!isQuiet && node.role === 'master') {
-    notes.push(`counting elements on ${node.address} counted as an access of every key: LRU and LFU have changed`)
+    notes.push(`counting elements on ${node.address} counted as an access to every key and changed LRU and LFU data`)
   }
   progress.expect(await keyCount(connection))
-  const collector = new BigKeyCollector({ ...options, isTtlKnown: false })
+  const collector = new BigKeyCollector({ ...options, isTtlKnown: looksUpTtl })
   const usageProbe = new Probe(['MEMORY', 'USAGE'], ['SAMPLES', String(options.samples ?? 5)])
   const { isComplete } = await scanNode(connection, serverFilters(options), async (keys) => {
     const page = new Page(keys)
@@ -83,6 +86,9 @@ async function scanOne(node: ServerNode, connection: RespClient, options: BigSca
       [
         { probe: typeProbe, take: (_key, reply, index) => page.type(index, reply) },
         { probe: usageProbe, take: (_key, reply, index) => page.usage(index, reply) },
+        ...(looksUpTtl
+          ? [{ probe: ttlProbe, take: (_key: Uint8Array, reply: RespValue, index: number) => page.ttl(index, reply) }]
+          : []),
       ],
       commandsPerWrite,
     )
@@ -90,19 +96,19 @@ async function scanOne(node: ServerNode, connection: RespClient, options: BigSca
     page.collect(collector)
     progress.add(keys.length)
   })
-  if (!isComplete) notes.push('the scan was ended early: bigger keys may not have been seen')
+  if (!isComplete) notes.push('the scan was stopped early: it may have missed bigger keys')
   const found = collector.result()
   const details = await describe(node, connection, found)
   return { isComplete, notes, found: details }
 }
 
-/** The filters that the server applies; a module's type can only be told here. */
+/** The filters that the server applies; a module's type can only be filtered here. */
 function serverFilters(options: BigScanOptions): ScanOptions {
   const { type, ...rest } = options
   return type === undefined || type === 'module' ? rest : { ...rest, type }
 }
 
-/** Makes this connection leave no trace in LRU and LFU; false where the server cannot (before 7.2). */
+/** Makes this connection leave no trace in LRU and LFU; false if the server does not support that (before 7.2). */
 async function silence(connection: RespClient): Promise<boolean> {
   return connection.send(['CLIENT', 'NO-TOUCH', 'ON']).then(
     () => true,
@@ -110,18 +116,20 @@ async function silence(connection: RespClient): Promise<boolean> {
   )
 }
 
-/** One page of keys and what the server says about them. */
+/** One page of keys with the server's answers about them. */
 class Page {
   readonly keys: readonly Uint8Array[]
   readonly types: (RedisType | undefined)[]
   readonly bytes: number[]
   readonly elements: number[]
+  readonly hasTtl: boolean[]
 
   constructor(keys: readonly Uint8Array[]) {
     this.keys = keys
     this.types = new Array(keys.length).fill(undefined)
     this.bytes = new Array(keys.length).fill(0)
     this.elements = new Array(keys.length).fill(0)
+    this.hasTtl = new Array(keys.length).fill(false)
   }
 
   type(index: number, reply: RespValue): void {
@@ -132,8 +140,12 @@ class Page {
   }
 
   usage(index: number, reply: RespValue): void {
-    // A key that has gone since answers nil.
+    // A key that has since been deleted answers nil.
     if (typeof reply === 'number') this.bytes[index] = reply
+  }
+
+  ttl(index: number, reply: RespValue): void {
+    this.hasTtl[index] = typeof reply === 'number' && reply >= 0
   }
 
   collect(collector: BigKeyCollector): void {
@@ -147,7 +159,7 @@ class Page {
           type,
           bytes: this.bytes[index]!,
           elements: this.elements[index]!,
-          hasTtl: false,
+          hasTtl: this.hasTtl[index]!,
         },
         nothingMore,
       )
@@ -177,7 +189,7 @@ async function countElements(connection: RespClient, page: Page, commandsPerWrit
   }
 }
 
-/** Encoding and TTL of the keys that are kept. */
+/** Looks up encoding and TTL of the kept keys. */
 async function describe(
   node: ServerNode,
   connection: RespClient,
@@ -196,7 +208,7 @@ async function describe(
   const ttls = new Array<number>(keys.length).fill(-1)
   await probeKeys(connection, keys, [
     { probe: new Probe(['OBJECT', 'ENCODING']), take: (_key, reply, index) => void (encodings[index] = text(reply)) },
-    { probe: new Probe(['PTTL']), take: (_key, reply, index) => void (ttls[index] = number(reply)) },
+    { probe: ttlProbe, take: (_key, reply, index) => void (ttls[index] = number(reply)) },
   ])
   names.forEach((name, index) => {
     details.set(name, {

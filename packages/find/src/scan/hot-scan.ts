@@ -14,9 +14,12 @@ import { Probe } from './probe.ts'
 import { type FinderOptions, ProgressSum, runOnNodes } from './run-on-nodes.ts'
 import { keyCount, probeKeys, type ScanOptions, scanNode } from './scan-node.ts'
 
-/** How hot keys are found with SCAN and OBJECT FREQ. */
+/** Options for finding hot keys with SCAN and OBJECT FREQ. */
 export interface HotScanOptions extends FinderOptions, ScanOptions {
-  /** The hottest are read a second time after this long, to tell a key that grows hot from one that was. @default 2000 */
+  /**
+   * The hottest keys are read a second time after this long, to tell a key that is getting hot from one that was.
+   * @default 2000
+   */
   readonly resampleMs?: number
 }
 
@@ -28,7 +31,7 @@ interface Candidate {
 
 const frequencyProbe = new Probe(['OBJECT', 'FREQ'])
 
-/** Finds the hottest keys of a server whose eviction policy is LFU, by the counter that it keeps for each key. */
+/** Finds the hottest keys of a server with an LFU eviction policy, using the counter that it keeps for each key. */
 export async function findHotByScan(options: HotScanOptions): Promise<Finding> {
   const startedAtMs = Date.now()
   const top = options.top ?? 20
@@ -37,7 +40,7 @@ export async function findHotByScan(options: HotScanOptions): Promise<Finding> {
     scanOne(node, connection, options, top, progress),
   )
   const merged = new TopList<FoundKey>(top, ({ key }) => key)
-  // By counter first: it is what the server says. The estimate only tells apart keys of the same counter.
+  // Sorted by counter first, which comes from the server. The estimate only ranks keys with the same counter.
   for (const { keys } of results) {
     for (const key of keys) merged.add(key.frequency! + Math.min(0.999, key.accessesPerSecond! / 1e9), key)
   }
@@ -64,7 +67,7 @@ async function scanOne(
   const probe = {
     probe: frequencyProbe,
     take: (key: Uint8Array, reply: unknown) => {
-      // A key that has gone since answers nil or an error; it is not hot.
+      // A key that has since been deleted answers nil or an error; it is not hot.
       if (typeof reply === 'number' && candidates.admits(reply)) {
         candidates.add(reply, { key: Buffer.from(key), frequency: reply, readAt: performance.now() })
       }
@@ -76,12 +79,12 @@ async function scanOne(
     progress.add(keys.length)
   })
   const keys = await describe(node, connection, candidates.sorted(), settings, options)
-  const notes = isComplete ? [] : ['the scan was ended early: hotter keys may not have been seen']
+  const notes = isComplete ? [] : ['the scan was stopped early: it may have missed hotter keys']
   if (settings.decayMinutes === 0) notes.push('lfu-decay-time is 0: counters never fall, so rates cannot be estimated')
   return { isComplete, scanned, keys, notes }
 }
 
-/** Reads the counters again after a while, and the types, and estimates rates. */
+/** Reads the counters again after a while, along with the types, and estimates rates. */
 async function describe(
   node: ServerNode,
   connection: RespClient,
@@ -125,10 +128,10 @@ async function requireLfu(connection: RespClient): Promise<void> {
   if (policy === undefined || policy.includes('lfu')) return
   throw new FindError(
     'FB_FIND_NO_LFU',
-    `the policy of ${connection.address} is ${policy}: it keeps no access counters, so a scan cannot tell what is hot.
-Either switch it (takes effect at once; counters of old keys mean nothing for some minutes):
+    `the policy of ${connection.address} is ${policy}: it keeps no access counters, so a scan cannot tell which keys are hot.
+Either change it (takes effect at once; counters of existing keys are meaningless for some minutes):
   CONFIG SET maxmemory-policy ${policy.startsWith('volatile') ? 'volatile-lfu' : 'allkeys-lfu'}
-or look another way:
+or use another method:
   firebreak find hot --capture   reads the network, costs the server nothing (on its host, as root)
   firebreak find hot --monitor   works everywhere, slows the server while it runs
   firebreak find hot --server    asks the server itself (Redis 8.6, Valkey 9.2 and later)`,
@@ -137,7 +140,7 @@ or look another way:
 
 async function lfuSettings(connection: RespClient): Promise<LfuSettings> {
   const read = async (name: string, otherwise: number) => {
-    // CONFIG is often forbidden; then the defaults are as good as one can do.
+    // CONFIG is often forbidden; then the defaults are the best we can do.
     const reply = await connection.send(['CONFIG', 'GET', name]).catch(() => null)
     const value = Number(text(list(reply)[1]) || Number.NaN)
     return Number.isNaN(value) ? otherwise : value

@@ -1,4 +1,4 @@
-/** Waits, but no longer than until the signal ends; not at all for a time that has passed. */
+/** Waits, but no longer than until the signal aborts; returns at once for a time that has passed. */
 export function pause(delayMs: number, signal?: AbortSignal): Promise<void> {
   if (delayMs <= 0 || signal?.aborted) return Promise.resolve()
   return new Promise((resolve) => {

@@ -1,6 +1,6 @@
 /**
- * The same command for many keys, written straight into bytes: what stands before and after the key is encoded once.
- * A million `OBJECT FREQ key` through a general encoder would cost more than the server needs to answer them.
+ * One command for many keys, written straight into bytes: everything around the key is encoded once. Running a million
+ * `OBJECT FREQ key` through a general encoder would cost more than the server needs to answer them.
  */
 export class Probe {
   readonly #before: Buffer
@@ -13,7 +13,7 @@ export class Probe {
     this.#after = Buffer.from(`\r\n${after.map(bulk).join('')}`)
   }
 
-  /** The commands for the keys from `from` to `to`, one behind the other. */
+  /** The commands for the keys from `from` to `to`, concatenated. */
   encode(keys: readonly Uint8Array[], from: number, to: number): Buffer {
     const before = this.#before
     const after = this.#after

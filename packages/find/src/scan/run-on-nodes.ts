@@ -7,27 +7,27 @@ import {
   type Topology,
 } from '../connect/topology.ts'
 
-/** How far a finder has come, over all servers. */
+/** A finder's progress over all servers. */
 export interface Progress {
   /** `keys`, `bytes`, `commands`, `seconds`. */
   readonly unit: string
   readonly done: number
-  /** 0 where it is not known. */
+  /** 0 if unknown. */
   readonly total: number
 }
 
-/** What every finder that talks to servers is told. */
+/** Options of every finder that talks to servers. */
 export interface FinderOptions extends DiscoverOptions {
   /** Where to look: one server, any node of a cluster, or a Sentinel. */
   readonly target: RedisTarget
-  /** Keys kept in each list. @default 20 */
+  /** How many keys each list keeps. @default 20 */
   readonly top?: number
-  /** Ends at Ctrl-C or after the time allowed: what was found up to there is the result. */
+  /** Aborts on Ctrl-C or when the time is up: the result is what was found until then. */
   readonly signal?: AbortSignal
   readonly progress?: (progress: Progress) => void
 }
 
-/** Runs the same work on every server of a deployment at once, and closes the connections whatever happens. */
+/** Runs the same work on all servers of a deployment in parallel, and closes the connections whatever happens. */
 export async function runOnNodes<Result>(
   options: FinderOptions & { readonly prefersReplicas?: boolean },
   work: (node: ServerNode, connection: RespClient, topology: Topology) => Promise<Result>,

@@ -6,42 +6,42 @@ import type { Probe } from './probe.ts'
 /** Buckets of one SCAN: what a write then asks about. */
 const defaultCount = 32
 const defaultCommandsPerWrite = 96
-/** A server that hangs is not waited for as long again. */
+/** A server that hangs does not make us pause for as long again. */
 const longestPauseMs = 50
 
-/** How the keys of a server are gone through. */
+/** How to go through a server's keys. */
 export interface ScanOptions {
   /** Only keys that match this glob, filtered by the server. */
   readonly match?: string
   /** Only keys of this type, filtered by the server (6.0 and later). */
   readonly type?: string
-  /** SCAN's COUNT: buckets the server looks at in one go, while nobody else is served. @default 32 */
+  /** SCAN's COUNT: buckets that the server visits in one go, while nobody else is served. @default 32 */
   readonly count?: number
-  /** Commands in one write: what the server answers before it turns to the next client. @default 96 */
+  /** Commands per write: what the server answers before it turns to the next client. @default 96 */
   readonly commandsPerWrite?: number
-  /** Pauses after each page for as long as it took: half the speed, and other clients notice nothing. @default false */
+  /** Pause after each page for as long as it took: half the speed, and other clients notice nothing. @default false */
   readonly isGentle?: boolean
-  /** Keys a second and server at most. @default no limit */
+  /** Maximum keys per second and server. @default no limit */
   readonly keysPerSecond?: number
-  /** Ends the scan: what was found up to there stands. */
+  /** Stops the scan: what was found until then is kept. */
   readonly signal?: AbortSignal
 }
 
-/** What is asked for each key, and who takes the answers. */
+/** What to ask about each key, and who receives the answers. */
 export interface KeyProbe {
   readonly probe: Probe
   readonly take: (key: Uint8Array, reply: RespValue, index: number) => void
 }
 
 /**
- * Goes through a server's keys with SCAN, and asks a question about each.
+ * Goes through a server's keys with SCAN and asks something about each.
  *
- * One small page of keys, then one small write with the questions about them and the SCAN for the next page: a round trip
- * a page. More in flight, or larger pieces, would be faster, but at the others' cost: Redis reads up to 16 KB of a client's input at once and
- * answers all of it before it turns to the next client, so a large piece is a long wait for everybody else, and whoever
- * always has more waiting takes the server for itself. With pieces of 32 keys a GET of another client waits for
- * about as long as it takes itself; with two pages of 512 in flight its median was ten times as high.
- * (`npm run -s bench -- find` measures speed and median together.)
+ * One small page of keys, then one small write with the commands about them and the SCAN for the next page: one round
+ * trip per page. More in flight, or larger pieces, would be faster, but at the expense of others: Redis reads up to 16
+ * KB of a client's input at once and answers all of it before it turns to the next client, so a large piece is a long
+ * wait for everybody else, and a client that always has more waiting monopolises the server. With pieces of 32 keys,
+ * another client's GET waits for about as long as it takes itself; with two pages of 512 in flight its median was ten
+ * times as high. (`npm run -s bench -- find` measures speed and median together.)
  */
 export async function scanNode(
   connection: RespClient,
@@ -52,7 +52,13 @@ export async function scanNode(
   const startedAt = performance.now()
   let keys = 0
   let cursor = '0'
-  let next = scan(connection, cursor, options)
+  const ask = () => {
+    const reply = scan(connection, cursor, options)
+    // A stopped scan abandons it; a failed connection is reported by the questions too, and first.
+    reply.catch(() => {})
+    return reply
+  }
+  let next = ask()
   do {
     if (signal?.aborted) return { isComplete: false }
     const pageAt = performance.now()
@@ -60,12 +66,8 @@ export async function scanNode(
     cursor = text(reply[0])
     const found = list(reply[1]) as readonly Uint8Array[]
     const asked = found.length > 0 ? page(found) : undefined
-    if (cursor !== '0') {
-      // Behind the first questions about this page, in the same write.
-      next = scan(connection, cursor, options)
-      // A connection that fails is told by the questions too, and first.
-      next.catch(() => {})
-    }
+    // After the first questions about this page, in the same write.
+    if (cursor !== '0') next = ask()
     await asked
     keys += found.length
     if (isGentle) await pause(Math.min(longestPauseMs, performance.now() - pageAt), signal)
@@ -81,7 +83,7 @@ async function scan(connection: RespClient, cursor: string, options: ScanOptions
   return list(await connection.send(args))
 }
 
-/** Asks questions about the keys of a page, `commandsPerWrite` of them in one write. */
+/** Asks about the keys of a page, `commandsPerWrite` commands per write. */
 export async function probeKeys(
   connection: RespClient,
   keys: readonly Uint8Array[],
@@ -101,7 +103,7 @@ export async function probeKeys(
   }
 }
 
-/** DBSIZE, for the progress of a scan; 0 where it is refused. */
+/** DBSIZE, for the progress of a scan; 0 if it is refused. */
 export async function keyCount(connection: RespClient): Promise<number> {
   return number(await connection.send(['DBSIZE']).catch(() => 0))
 }

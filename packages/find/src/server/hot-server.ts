@@ -10,9 +10,9 @@ import { heaviest } from '../keys/merge-big-keys.ts'
 import { pause } from '../scan/pause.ts'
 import { type FinderOptions, runOnNodes } from '../scan/run-on-nodes.ts'
 
-/** How a server's own record of hot keys is read. */
+/** How to read a server's own record of hot keys. */
 export interface HotServerOptions extends FinderOptions {
-  /** How long Redis records before it is asked. @default 10000 */
+  /** How long Redis records before we read. @default 10000 */
   readonly durationMs?: number
 }
 
@@ -22,9 +22,9 @@ interface NodeAnswer {
 }
 
 /**
- * Asks the servers themselves, with HOTKEYS. Two servers have a command of that name and nothing else in common:
- * Redis (8.6) records on demand, processor time and network bytes for each key; Valkey (9.2) records all the time when
- * `hotkeys-top-k` is set, accesses a second in the last window.
+ * Asks the servers themselves, with HOTKEYS. Two servers have a command of that name with nothing else in common: Redis
+ * (8.6) records on demand, CPU time and network bytes for each key; Valkey (9.2) records continuously if
+ * `hotkeys-top-k` is set, accesses per second in the last window.
  */
 export async function findHotByServer(options: HotServerOptions): Promise<Finding> {
   const startedAtMs = Date.now()
@@ -56,8 +56,8 @@ async function askOne(
     const version = info.get('valkey_version') ?? info.get('redis_version') ?? 'of unknown version'
     throw new FindError(
       'FB_FIND_NO_HOTKEYS',
-      `${node.address} (${version}) has no HOTKEYS: it came with Redis 8.6 and Valkey 9.2. Look another way:
-  firebreak find hot --scan      where the eviction policy is LFU
+      `${node.address} (${version}) has no HOTKEYS, which came with Redis 8.6 and Valkey 9.2. Use another method:
+  firebreak find hot --scan      if the eviction policy is LFU
   firebreak find hot --capture   on the server's host
   firebreak find hot --monitor   anywhere, at a cost`,
     )
@@ -94,13 +94,15 @@ async function askRedis(
   const notes: string[] = []
   let isOurs = true
   try {
-    // It ends by itself even if we do not come back.
+    // It stops by itself even if we never return.
     const count = Math.max(1, Math.min(64, top))
     await connection.send(['HOTKEYS', 'START', 'METRICS', 2, 'CPU', 'NET', 'COUNT', count, 'DURATION', seconds])
   } catch (error) {
     if (!(error instanceof RedisReplyError) || !/progress|already|started/i.test(error.message)) throw error
     isOurs = false
-    notes.push(`${node.address} is being recorded by somebody else already: theirs is shown, and left running`)
+    notes.push(
+      `${node.address} is already being recorded by somebody else: showing that recording and leaving it running`,
+    )
   }
   if (isOurs) await pause(seconds * 1000, options.signal)
   const values = hotkeysReply(await connection.send(['HOTKEYS', 'GET']))
@@ -121,7 +123,7 @@ async function askRedis(
   return { keys: [...found.values()], notes }
 }
 
-/** The map may stand alone or in a list of one. */
+/** The map may be bare or in a list of one. */
 function hotkeysReply(reply: RespValue): Map<string, RespValue> {
   const items = list(reply)
   return items.length === 1 ? fields(items[0]) : fields(reply)

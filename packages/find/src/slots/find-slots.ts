@@ -12,23 +12,23 @@ import { Probe } from '../scan/probe.ts'
 import { probeKeys } from '../scan/scan-node.ts'
 import { type NodeSample, sampleNode } from './node-sample.ts'
 
-/** How load is told apart by node and slot. */
+/** How to break load down by node and slot. */
 export interface FindSlotsOptions extends MonitorOptions {
-  /** How accesses are attributed to slots and keys where the server does not count by slot. @default 'none' */
+  /** How to attribute accesses to slots and keys if the server does not count by slot. @default 'none' */
   readonly keysBy?: 'none' | 'monitor' | 'capture'
   /** A capture to read, or the interface, for `capture`. */
   readonly file?: string
   readonly interface?: string
-  /** A node with more than this times the mean load is skewed. @default 1.5 */
+  /** A node with more than this many times the mean load is skewed. @default 1.5 */
   readonly skewAbove?: number
 }
 
 /**
- * Finds the node that carries more than its part, then the slots, then the keys.
+ * Finds the node that carries more than its share, then the slots, then the keys.
  *
- * Two readings of every server's counters give operations, processor time and bytes for each node. Slots come from
- * CLUSTER SLOT-STATS (Valkey 8, Redis 8.2) where there. Where not, from the accesses that a capture or a MONITOR of
- * the busiest node sees. Keys come from those accesses, or from the LFU counters of the keys in the hottest slots.
+ * Two readings of every server's counters give operations, CPU time and bytes for each node. Slots come from CLUSTER
+ * SLOT-STATS (Valkey 8, Redis 8.2) if available, otherwise from the accesses that a capture or a MONITOR of the busiest
+ * node sees. Keys come from those accesses, or from the LFU counters of the keys in the hottest slots.
  */
 export async function findSlots(options: FindSlotsOptions): Promise<Finding> {
   const startedAtMs = Date.now()
@@ -37,17 +37,17 @@ export async function findSlots(options: FindSlotsOptions): Promise<Finding> {
   const opened = await readingConnections(topology, false)
   const notes: string[] = []
   try {
-    const before = await Promise.all(opened.map(({ connection }) => sampleNode(connection)))
+    const before = await Promise.all(opened.map(({ connection }) => sampleNode(connection, 'first')))
     const capture = keysBy === 'capture' ? captureWhile(options, opened, durationMs) : undefined
     capture?.catch(() => {})
     await pause(durationMs, signal)
-    const after = await Promise.all(opened.map(({ connection }) => sampleNode(connection)))
+    const after = await Promise.all(opened.map(({ connection }) => sampleNode(connection, 'second')))
     const nodes = nodeLoads(
       opened.map(({ node }) => node),
       before,
       after,
     )
-    const hasSlotStats = after.every(({ slots }) => slots !== undefined)
+    const hasSlotStats = after.every(countsLoad)
     let slots = hasSlotStats
       ? slotLoads(
           opened.map(({ node }) => node),
@@ -68,12 +68,13 @@ export async function findSlots(options: FindSlotsOptions): Promise<Finding> {
       keys = watched.counter.hottest(top, watched.seconds).map((key) => ({ ...key, node: busiest.node }))
       if (!hasSlotStats) slots = seenSlots(watched.counter.slots(), watched.seconds, topology.masters)
     } else if (hasSlotStats) {
-      keys = await keysOfSlots(found.connection, slots.slice(0, 5), busiest.node, top)
+      keys = await keysOfSlots(opened, slots.slice(0, 5), top)
     }
     if (!hasSlotStats && keysBy === 'none') {
-      notes.push(
-        'this server does not count by slot (CLUSTER SLOT-STATS: Valkey 8, Redis 8.2): --monitor or --capture shows slots and keys',
-      )
+      const why = after.some(({ slots }) => slots !== undefined)
+        ? 'this server has CLUSTER SLOT-STATS but does not count load by it ("CONFIG SET cluster-slot-stats-enabled yes" on each node)'
+        : 'this server does not count by slot (CLUSTER SLOT-STATS: Valkey 8, Redis 8.2)'
+      notes.push(`${why}: use --monitor or --capture to see slots and keys`)
     }
     for (const node of nodes) {
       if (node.skew > skewAbove && nodes.length > 1) {
@@ -95,6 +96,13 @@ export async function findSlots(options: FindSlotsOptions): Promise<Finding> {
   } finally {
     for (const { connection } of opened) connection.close()
   }
+}
+
+/** False also for a server that counts nothing but the keys of its slots, as Valkey and Redis do unless they are told to. */
+function countsLoad({ slots }: NodeSample): boolean {
+  if (slots === undefined) return false
+  const [first] = slots.values()
+  return first === undefined || (first.cpuMicroseconds ?? first.bytesIn ?? first.bytesOut) !== undefined
 }
 
 function captureWhile(options: FindSlotsOptions, opened: readonly { node: ServerNode }[], durationMs: number) {
@@ -143,7 +151,7 @@ function slotLoads(
 ): SlotLoad[] {
   const loads: (SlotLoad & { weight: number })[] = []
   nodes.forEach((node, index) => {
-    const seconds = Math.max(0.001, (after[index]!.atMs - before[index]!.atMs) / 1000)
+    const seconds = Math.max(0.001, (after[index]!.slotsAtMs - before[index]!.slotsAtMs) / 1000)
     for (const [slot, now] of after[index]!.slots!) {
       const then = before[index]!.slots?.get(slot)
       const rate = (a: number | undefined, b: number | undefined) =>
@@ -160,8 +168,8 @@ function slotLoads(
           ? {}
           : { bytesPerSecond: (bytesIn ?? 0) + (bytesOut ?? 0) }),
         share: 0,
-        // Processor time where it is counted, else bytes, else keys.
-        weight: cpu ?? (bytesIn === undefined ? now.keys : bytesIn + (bytesOut ?? 0)),
+        // CPU time if it is counted, otherwise bytes.
+        weight: cpu ?? (bytesIn ?? 0) + (bytesOut ?? 0),
       })
     }
   })
@@ -191,15 +199,15 @@ function ownerOf(slot: number, masters: readonly ServerNode[]): string {
   return (owner ?? masters[0]!).address
 }
 
-/** The hottest keys of some slots by their LFU counters; none where the policy is another. */
+/** The hottest keys of some slots by their LFU counters, each asked of its own node; none if the policy is not LFU. */
 async function keysOfSlots(
-  connection: RespClient,
+  opened: readonly { readonly node: ServerNode; readonly connection: RespClient }[],
   slots: readonly SlotLoad[],
-  node: string,
   top: number,
 ): Promise<FoundKey[]> {
   const found: FoundKey[] = []
-  for (const { slot } of slots) {
+  for (const { slot, node } of slots) {
+    const { connection } = opened.find((one) => one.node.address === node)!
     const reply = await connection.send(['CLUSTER', 'GETKEYSINSLOT', slot, 1000]).catch(() => [])
     const keys = list(reply) as readonly Uint8Array[]
     await probeKeys(connection, keys, [

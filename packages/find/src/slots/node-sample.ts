@@ -4,16 +4,17 @@ import { fields, infoFields, list, number } from '../connect/replies.ts'
 /** Counters of one server at one moment. */
 export interface NodeSample {
   readonly atMs: number
+  readonly slotsAtMs: number
   readonly operations: number
   readonly cpuMicroseconds: number
   readonly bytesIn: number
   readonly bytesOut: number
   readonly keys: number
-  /** By slot, where the server keeps such counters. */
+  /** By slot, if the server keeps such counters. */
   readonly slots: ReadonlyMap<number, SlotSample> | undefined
 }
 
-/** Counters of one slot; what the server was not told to count is undefined. */
+/** Counters of one slot; those that the server is not configured to keep are undefined. */
 export interface SlotSample {
   readonly keys: number
   readonly cpuMicroseconds: number | undefined
@@ -21,7 +22,7 @@ export interface SlotSample {
   readonly bytesOut: number | undefined
 }
 
-/** Commands that we send ourselves to look; they are not load. */
+/** Our own commands, which are not load. */
 const own = new Set([
   'cmdstat_info',
   'cmdstat_cluster|slot-stats',
@@ -30,8 +31,12 @@ const own = new Set([
   'cmdstat_ping',
 ])
 
-/** Reads a server's counters: INFO commandstats and stats everywhere, CLUSTER SLOT-STATS where there. */
-export async function sampleNode(connection: RespClient): Promise<NodeSample> {
+/** Which of two readings it is. The answer about slots is large: its cost must not fall between the two and look like load. */
+export type Reading = 'first' | 'second'
+
+/** Reads a server's counters: INFO commandstats and stats everywhere, CLUSTER SLOT-STATS if available. */
+export async function sampleNode(connection: RespClient, reading: Reading): Promise<NodeSample> {
+  const early = reading === 'first' ? await sampleSlots(connection) : undefined
   const [commands, stats, keyspace] = await Promise.all([
     connection.send(['INFO', 'commandstats']),
     connection.send(['INFO', 'stats']),
@@ -54,8 +59,13 @@ export async function sampleNode(connection: RespClient): Promise<NodeSample> {
     bytesIn: Number(traffic.get('total_net_input_bytes') ?? 0),
     bytesOut: Number(traffic.get('total_net_output_bytes') ?? 0),
     keys,
-    slots: await slotStats(connection),
+    ...(early ?? (await sampleSlots(connection))),
   }
+}
+
+async function sampleSlots(connection: RespClient): Promise<Pick<NodeSample, 'slots' | 'slotsAtMs'>> {
+  const slots = await slotStats(connection)
+  return { slots, slotsAtMs: performance.now() }
 }
 
 async function slotStats(connection: RespClient): Promise<ReadonlyMap<number, SlotSample> | undefined> {

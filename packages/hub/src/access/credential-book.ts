@@ -21,13 +21,15 @@ export interface PersonGrant {
   readonly isValid: () => boolean
 }
 
-/** A credential as people see it: nothing of it opens the hub. */
+/** A credential as shown to users: nothing in it opens the hub. */
 export interface CredentialView {
   readonly id: string
   readonly name: string
   readonly kind: 'app' | 'person'
   readonly role?: string
   readonly services?: readonly string[]
+  /** How many processes may report under it at one time. */
+  readonly maxProcesses?: number | undefined
   readonly clusters?: readonly string[]
   readonly certificates: readonly string[]
   readonly hasPassword: boolean
@@ -39,7 +41,7 @@ export interface CredentialView {
 }
 
 export type NewCredential =
-  | Pick<AppCredential, 'kind' | 'name' | 'services' | 'clusters' | 'certificates'>
+  | Pick<AppCredential, 'kind' | 'name' | 'services' | 'clusters' | 'certificates' | 'maxProcesses'>
   | Pick<PersonCredential, 'kind' | 'name' | 'role' | 'certificates' | 'password'>
 
 export interface CredentialBookOptions {
@@ -66,8 +68,9 @@ interface Taken<Of extends Credential = Credential> {
 }
 
 /**
- * Who may call the hub: those of the tokens file, and those of the store, which all hubs share. Only hashes are kept. A
- * change is in force at once here, and within a second at the other hubs; while the store is away, what was known holds.
+ * Who may call the hub: the credentials of the tokens file, and those of the store, which all hubs share. Only hashes
+ * are kept. A change applies at once here, and within a second at the other hubs; while the store is unreachable, the
+ * last known credentials apply.
  */
 export class CredentialBook {
   readonly #options: CredentialBookOptions
@@ -78,6 +81,7 @@ export class CredentialBook {
   #stored = new Map<string, Credential>()
   #texts = ''
   #isKnown = false
+  #isLocked = false
   #byDigest = new Map<string, Taken>()
   #byKey = new Map<string, Taken<AppCredential>>()
   #byCertificate = new Map<string, Credential>()
@@ -89,9 +93,12 @@ export class CredentialBook {
     this.#index()
   }
 
-  /** False: everybody on this machine may do everything. */
-  get hasAny(): boolean {
-    return this.#fixed.length + this.#stored.size > 0
+  /**
+   * False: everybody on this machine may do everything. True from the first credential on, whatever becomes of it: a file
+   * that was emptied or a store that lost its data must not open a hub that asked for tokens a moment before.
+   */
+  get isLocked(): boolean {
+    return this.#isLocked
   }
 
   /** False while the store, which may hold tokens, has not answered since the start. */
@@ -172,16 +179,16 @@ export class CredentialBook {
     who: string,
   ): Promise<{ readonly token: string; readonly credential: CredentialView }> {
     if (this.#all().some(({ kind, name }) => kind === given.kind && name === given.name)) {
-      const message = `there is ${given.kind === 'app' ? 'an app' : 'a person'} ${given.name} already; rotate or revoke its token`
+      const message = `there is ${given.kind === 'app' ? 'an app' : 'a person'} ${given.name} ; rotate or revoke its token`
       throw new ApiProblem(409, 'FB_CREDENTIAL_EXISTS', message, 'name')
     }
     const taken = given.certificates.find((name) => this.#byCertificate.has(name))
     if (taken !== undefined) {
-      const message = `the certificate ${taken} is that of ${this.#byCertificate.get(taken)!.name} already`
+      const message = `the certificate ${taken} belongs to ${this.#byCertificate.get(taken)!.name} already`
       throw new ApiProblem(409, 'FB_CREDENTIAL_EXISTS', message, 'certificates')
     }
     if (this.#stored.size >= maxCredentials) {
-      throw new ApiProblem(409, 'FB_CREDENTIAL_EXISTS', `there are ${maxCredentials} tokens, which is the most`)
+      throw new ApiProblem(409, 'FB_CREDENTIAL_EXISTS', `there are ${maxCredentials} tokens, the maximum`)
     }
     const now = this.#now()
     const token = newToken()
@@ -210,9 +217,10 @@ export class CredentialBook {
     return { token, credential: this.#view(changed) }
   }
 
-  /** From now on nothing of it is taken; whoever is connected by it is cut off. */
+  /** Stops accepting it at once and closes the connections that use it. */
   async revoke(id: string, who: string): Promise<void> {
     const credential = this.#changeable(id)
+    this.#refuseLast(credential)
     await this.#options.store.saveRecord(recordKind, credential.id, undefined)
     this.#stored.delete(credential.id)
     this.#changed()
@@ -225,6 +233,16 @@ export class CredentialBook {
     this.#stored.set(credential.id, credential)
     this.#changed()
     await this.#options.audit(who, what, before === undefined ? null : this.#view(before), this.#view(credential))
+  }
+
+  /** Without an admin nobody could make another token, and without any credential the next start would ask for none. */
+  #refuseLast(credential: Credential): void {
+    const others = this.#all().filter(({ id }) => id !== credential.id)
+    const isAdmin = (one: Credential) => one.kind === 'person' && one.role === 'admin'
+    if (others.length > 0 && (!isAdmin(credential) || others.some(isAdmin))) return
+    const what = isAdmin(credential) ? 'admin' : 'token'
+    const message = `${credential.name} is the last ${what}: make another first, or replace its token at once with: firebreak token rotate ${credential.name} --grace 0s`
+    throw new ApiProblem(409, 'FB_CREDENTIAL_LAST', message, 'id')
   }
 
   #changeable(name: string): Credential {
@@ -243,17 +261,17 @@ export class CredentialBook {
       )
     }
     if (this.#stored.has(credential.id)) return credential
-    const message = `${credential.name} stands in the tokens file: change it there, the hub reads it again within a second`
+    const message = `${credential.name} comes from the tokens file: change it there, the hub reloads the file within a second`
     throw new ApiProblem(409, 'FB_CREDENTIAL_FIXED', message, 'id')
   }
 
   #appGrant(find: () => Credential | undefined): AppGrant | undefined {
     const credential = find()
     if (credential?.kind !== 'app') return undefined
-    const { name, services, clusters, id } = credential
+    const { name, services, clusters, maxProcesses, id } = credential
     this.#used(id)
-    // A credential whose scope was changed is another one: whoever is connected comes again.
-    return { name, services, clusters, isValid: () => find()?.id === id }
+    // A credential with a changed scope is a different one: its clients have to reconnect.
+    return { name, services, clusters, maxProcesses, isValid: () => find()?.id === id }
   }
 
   #personGrant(credential: PersonCredential, proof: string): PersonGrant {
@@ -295,7 +313,7 @@ export class CredentialBook {
       name,
       kind,
       ...(credential.kind === 'app'
-        ? { services: credential.services, clusters: credential.clusters }
+        ? { services: credential.services, clusters: credential.clusters, maxProcesses: credential.maxProcesses }
         : { role: credential.role }),
       certificates,
       hasPassword: credential.kind === 'person' && credential.password !== undefined,
@@ -320,7 +338,7 @@ export class CredentialBook {
       else await this.open()
       await this.#writeUse(useEveryMs)
     } catch {
-      // The journal tells of a store that is away; what is known holds meanwhile.
+      // The journal reports an unreachable store; the last known credentials apply meanwhile.
     }
     // A replaced token's time may be over.
     for (const listener of this.#listeners) listener()
@@ -328,17 +346,24 @@ export class CredentialBook {
 
   async #load(): Promise<void> {
     const records = await this.#options.store.records(recordKind)
+    // The last one cannot be revoked: a store that has none any more has lost them.
+    if (records.size === 0 && this.#stored.size > 0) return this.#saveAgain()
     const texts = [...records].sort(([a], [b]) => (a < b ? -1 : 1)).join('\n')
     if (texts === this.#texts) return
     const stored = new Map<string, Credential>()
     for (const [id, text] of records) {
       const parsed = credentialSchema.safeParse(JSON.parse(text))
       if (parsed.success) stored.set(id, parsed.data as Credential)
-      else this.#options.logger.warn({ id }, 'a token of the store is of another version and is not taken')
+      else this.#options.logger.warn({ id }, 'ignoring a token in the store that was written by another version')
     }
     this.#texts = texts
     this.#stored = stored
     this.#changed()
+  }
+
+  async #saveAgain(): Promise<void> {
+    this.#options.logger.warn({ count: this.#stored.size }, 'the store has lost the tokens; they are written again')
+    for (const [id, one] of this.#stored) await this.#options.store.saveRecord(recordKind, id, JSON.stringify(one))
   }
 
   async #writeUse(everyMs: number): Promise<void> {
@@ -362,6 +387,7 @@ export class CredentialBook {
   }
 
   #index(): void {
+    this.#isLocked ||= this.#fixed.length + this.#stored.size > 0
     this.#byDigest = new Map()
     this.#byKey = new Map()
     this.#byCertificate = new Map()

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { ApiProblem } from '../errors.ts'
 import { matchesAny } from './name-pattern.ts'
 
-/** What people may do: a viewer looks, an operator throws the switch and changes rules, an admin also gives out tokens. */
+/** A user's role: a viewer looks, an operator uses the kill switch and changes rules, an admin also manages tokens. */
 export type Role = 'viewer' | 'operator' | 'admin'
 
 export const roles = ['viewer', 'operator', 'admin'] as const
@@ -28,9 +28,16 @@ const common = {
   createdBy: z.string(),
 }
 
-/** Somebody who may call the hub, as the store keeps it: without anything that opens the hub. */
+/** A credential as the store keeps it: without anything that opens the hub. */
 export const credentialSchema = z.discriminatedUnion('kind', [
-  z.object({ ...common, kind: z.literal('app'), services: patterns, clusters: patterns }),
+  z.object({
+    ...common,
+    kind: z.literal('app'),
+    services: patterns,
+    clusters: patterns,
+    /** Processes that may report under it at one time. */
+    maxProcesses: z.number().int().min(1).optional(),
+  }),
   z.object({ ...common, kind: z.literal('person'), role: z.enum(roles), password: z.string().optional() }),
 ])
 
@@ -44,11 +51,19 @@ export interface AppGrant {
   readonly name: string
   readonly services: readonly string[]
   readonly clusters: readonly string[]
+  /** Processes that may report under it at one time. @default maxTokenProcesses */
+  readonly maxProcesses?: number | undefined
   readonly isValid: () => boolean
 }
 
 /** Where a hub has no tokens, everybody on the machine may report everything. */
-export const anyApp: AppGrant = { name: 'local', services: ['*'], clusters: ['*'], isValid: () => true }
+export const anyApp: AppGrant = {
+  name: 'local',
+  services: ['*'],
+  clusters: ['*'],
+  maxProcesses: Number.POSITIVE_INFINITY,
+  isValid: () => true,
+}
 
 /** A sensor spoke of a service or a cluster that is not its token's. */
 export class ScopeError extends ApiProblem {

@@ -11,7 +11,7 @@ export interface HubTokens {
 
 interface FixedToken {
   readonly name: string
-  /** 16 characters at least. @default none: a certificate, or for people the user header, tells who it is */
+  /** At least 16 characters. @default none: identified by a certificate, or for users by the user header */
   readonly token?: string
   /** A name in the caller's certificate that is taken instead of a token; needs `tls.caFile`. @default none */
   readonly certificate?: string
@@ -19,17 +19,19 @@ interface FixedToken {
 
 /** A sensor's token. */
 export interface AppToken extends FixedToken {
-  /** The services that it may speak for; `*` stands for any run of characters. @default all */
+  /** The services that it may report for; `*` stands for any run of characters. @default all */
   readonly services?: readonly string[]
   /** The clusters that it may speak of. @default all */
   readonly clusters?: readonly string[]
+  /** Processes that may report under it at one time. @default maxTokenProcesses of the hub */
+  readonly maxProcesses?: number
 }
 
 export interface PersonToken extends FixedToken {
   readonly role: Role
 }
 
-/** The same as the book keeps them. Refuses placeholders, and a token or a name that stands there twice. */
+/** The same in the book's form. Refuses placeholders, and duplicate tokens or names. */
 export function fixedCredentials({ apps, people }: HubTokens, now: number): Credential[] {
   const credentials = [
     ...apps.map(
@@ -38,6 +40,7 @@ export function fixedCredentials({ apps, people }: HubTokens, now: number): Cred
         kind: 'app',
         services: [...(app.services ?? ['*'])],
         clusters: [...(app.clusters ?? ['*'])],
+        maxProcesses: app.maxProcesses,
       }),
     ),
     ...people.map(

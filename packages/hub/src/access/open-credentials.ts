@@ -1,13 +1,10 @@
-import { join } from 'node:path'
 import { systemRuntime } from '@firebreak/core'
-import { openRedisStore } from '../store/open-redis-store.ts'
-import { SqliteStore } from '../store/sqlite-store.ts'
+import { openStoreAt, type StorePlace } from '../store/open-store-at.ts'
 import { CredentialBook } from './credential-book.ts'
 
-/** The tokens of a store without a hub: for the first admin, who has no token to ask a hub with. */
-export async function openCredentials(place: { readonly dataFolder: string } | { readonly storeUrl: string }) {
-  const store =
-    'storeUrl' in place ? await openRedisStore(place.storeUrl) : new SqliteStore(join(place.dataFolder, 'hub.sqlite'))
+/** Opens a store's tokens without a hub: for the first admin, who has no token to use with a hub. */
+export async function openCredentials(place: StorePlace) {
+  const store = await openStoreAt(place)
   const { clock } = systemRuntime
   const book = new CredentialBook({
     store,

@@ -44,7 +44,7 @@ export class PeopleSessions {
   async open(): Promise<void> {
     const known = (await this.#store.records(secretKind)).get('current')
     if (known === undefined) await this.#store.saveRecord(secretKind, 'current', this.#secret.toString('hex'))
-    // Whoever wrote last: hubs that start together end up with one.
+    // The last writer wins: hubs that start together end up with one secret.
     this.#secret = Buffer.from((await this.#store.records(secretKind)).get('current')!, 'hex')
     await this.#loadEnded()
     this.#isOpen = true
@@ -64,7 +64,7 @@ export class PeopleSessions {
     return `${cookieName}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0`
   }
 
-  /** The session of a request; undefined where there is none, or it is over. */
+  /** The session of a request; undefined if there is none, or it has ended. */
   find(cookies: string | undefined): PeopleSession | undefined {
     const text = cookies?.match(/(?:^|;\s*)firebreak_session=([\w-]{1,1024})\.([\w-]{1,64})(?:;|$)/)
     const [, content = '', signature = ''] = text ?? []

@@ -1,4 +1,5 @@
 import { createHash, randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
+import { HubConfigError } from '../errors.ts'
 
 /** Bytes that nobody can guess: the runtime's chance is for decisions, and may be a test's. */
 export function secretBytes(count: number): Buffer {
@@ -16,16 +17,22 @@ export function digestOf(token: string): string {
 }
 
 const placeholder =
-  /change[-_ ]?(me|this|it)|replace[-_ ]?(me|this|with)|placeholder|your[-_ ]?(\w+[-_ ])?(token|secret|password)|(insert|put)[-_ ]|fix[-_ ]?me|<[^>]*>|\$\{|\{\{/i
+  /change[-_ ]?(me|this|it)|replace[-_ ]?(me|this|with)|placeholder|your[-_ ]?(\w+[-_ ])?(token|secret|password)|(insert|put)[-_ ]|fix[-_ ]?me|long[-_ ]random|<[^>]*>|\$\{|\{\{/i
 const minDistinct = 6
 
-/** What is wrong with a token that somebody chose, without the token itself; undefined where nothing is. */
+/** What is wrong with a chosen token, without the token itself; undefined if nothing is. */
 export function tokenProblem(token: string): string | undefined {
-  if (!/^\S{16,512}$/.test(token)) return 'must have 16 characters at least, 512 at most, and no blank'
+  if (!/^\S{16,512}$/.test(token)) return 'must be 16 to 512 characters without spaces'
   if (placeholder.test(token) || new Set(token).size < minDistinct) {
-    return 'is a placeholder; make one with: openssl rand -base64 33'
+    return 'is a placeholder; generate one with: openssl rand -base64 33'
   }
   return undefined
+}
+
+/** Refuses a weak token of a service that is reached from other machines; the sentence does not hold it. */
+export function checkServiceToken(token: string): void {
+  const problem = tokenProblem(token)
+  if (problem !== undefined) throw new HubConfigError('token', `token ${problem}`)
 }
 
 const costs = { N: 1 << 15, r: 8, p: 1, maxmem: 64 * 1024 * 1024 }

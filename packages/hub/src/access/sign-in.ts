@@ -29,10 +29,10 @@ const signInBody = z.union([
 const maxBodyBytes = 4096
 /** Passwords that are looked at at once: each costs 32 MiB and a thread for a tenth of a second. */
 const maxChecks = 2
-/** Hashed where there is no such person, so that the time does not tell. */
+/** Hashed even if there is no such user, so that timing reveals nothing. */
 const nobody = `scrypt$${'A'.repeat(22)}$${'A'.repeat(43)}`
 
-/** Signs people in and out: `POST`, `GET` and `DELETE /v1/session`. */
+/** Signs users in and out: `POST`, `GET` and `DELETE /v1/session`. */
 export function signInRoutes(app: FastifyInstance, options: SignInOptions): void {
   const { book, sessions, guard, logger, runtime, maxAttemptsPerMinute } = options
   const byAddress = new LocalLimiter(slidingWindow({ limit: maxAttemptsPerMinute, windowMs: 60_000 }), {
@@ -46,18 +46,19 @@ export function signInRoutes(app: FastifyInstance, options: SignInOptions): void
   })
   let checks = 0
 
-  const throttle = (limiter: LocalLimiter, key: string, why: string) => {
+  const throttle = (limiter: LocalLimiter, key: string, about: object) => {
     const { allowed, retryAfterMs } = limiter.take(key)
     if (allowed) return
     const seconds = Math.ceil((retryAfterMs ?? 60_000) / 1000)
-    logger.warn({ [why]: key }, 'a sign-in was refused: too many attempts')
+    logger.warn(about, 'a sign-in was refused: too many attempts')
     throw new ApiProblem(429, 'FB_SIGN_IN_THROTTLED', `too many attempts to sign in; try again in ${seconds} s`)
   }
 
   const prove = async (body: z.infer<typeof signInBody>): Promise<PersonGrant | undefined> => {
     if ('token' in body) return book.person(body.token, [])
     const person = book.personByName(body.name)
-    if (checks >= maxChecks) throw new ApiProblem(429, 'FB_SIGN_IN_THROTTLED', 'others sign in; try again in 1 s')
+    if (checks >= maxChecks)
+      throw new ApiProblem(429, 'FB_SIGN_IN_THROTTLED', 'others are signing in; try again in 1 s')
     checks++
     try {
       const kept = person?.password ?? nobody
@@ -72,11 +73,13 @@ export function signInRoutes(app: FastifyInstance, options: SignInOptions): void
     const body = parse(request)
     const name = 'token' in body ? '' : body.name
     const address = request.socket.remoteAddress ?? ''
-    throttle(byAddress, address, 'address')
-    if (name !== '') throttle(byName, name, 'name')
+    // A name that nobody has may be a password in the wrong field.
+    const who = name === '' || book.personByName(name) !== undefined ? name : 'a name that is not known'
+    throttle(byAddress, address, { address })
+    if (name !== '') throttle(byName, name, { who })
     const grant = await prove(body)
     if (grant === undefined) {
-      logger.warn({ address, name }, 'a sign-in failed')
+      logger.warn({ address, who }, 'a sign-in failed')
       throw new ApiProblem(401, 'FB_TOKEN_REFUSED', 'the name and password, or the token, are not known here')
     }
     byAddress.refund(address)

@@ -5,16 +5,17 @@ import type { CredentialBook, NewCredential } from './credential-book.ts'
 import { hashPassword } from './secrets.ts'
 
 const names = z.array(z.string().min(1).max(256)).min(1).max(100)
-const name = z.string().regex(/^[\w.@:-]{1,64}$/, 'a name has 1 to 64 letters, digits or . _ - @ :')
+const name = z.string().regex(/^[\w.@:-]{1,64}$/, 'a name must be 1 to 64 letters, digits or . _ - @ :')
 const certificates = z.array(z.string().min(1).max(256)).max(20).default([])
+const maxProcesses = z.number().int().min(1).max(1e6).optional()
 export const newCredentialBody = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('app'), name, services: names, clusters: names, certificates }),
+  z.strictObject({ kind: z.literal('app'), name, services: names, clusters: names, certificates, maxProcesses }),
   z.strictObject({
     kind: z.literal('person'),
     name,
     role: z.enum(roles),
     certificates,
-    password: z.string().min(12, 'a password has 12 characters at least').max(256).optional(),
+    password: z.string().min(12, 'a password must be at least 12 characters').max(256).optional(),
   }),
 ])
 const dayMs = 86_400_000
@@ -41,7 +42,7 @@ export function tokenRoutes(book: CredentialBook): ApiRoute[] {
     {
       method: 'GET',
       path: '/v1/tokens',
-      summary: 'Who has a token, of what it may speak, and when it was last used; without the secrets',
+      summary: 'Who has a token, what it is for, and when it was last used; without the secrets',
       role: 'admin',
       answer: '{ tokens: CredentialView[] }',
       handle: () => ({ tokens: book.list() }),
@@ -49,7 +50,7 @@ export function tokenRoutes(book: CredentialBook): ApiRoute[] {
     {
       method: 'POST',
       path: '/v1/tokens',
-      summary: 'Makes a token; it is shown in this answer only',
+      summary: 'Creates a token; it is shown only in this answer',
       role: 'admin',
       body: newCredentialBody,
       answer: '{ token, credential: CredentialView }',
@@ -61,7 +62,7 @@ export function tokenRoutes(book: CredentialBook): ApiRoute[] {
       ...token,
       method: 'POST',
       path: '/v1/tokens/:id/rotate',
-      summary: 'Makes another token; the old one is taken for graceMs more',
+      summary: 'Replaces a token; the old one is accepted for another graceMs',
       body: rotateBody,
       answer: '{ token, credential: CredentialView }',
       handle: ({ params, body, caller }) =>
@@ -70,7 +71,7 @@ export function tokenRoutes(book: CredentialBook): ApiRoute[] {
     {
       ...token,
       method: 'DELETE',
-      summary: 'Revokes a token at once; whoever is connected with it is cut off',
+      summary: 'Revokes a token at once and closes its connections',
       answer: 'nothing',
       status: 204,
       handle: ({ params, caller }) => book.revoke(params['id']!, caller.who),

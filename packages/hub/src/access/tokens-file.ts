@@ -10,8 +10,9 @@ import { tokenProblem } from './secrets.ts'
 const failure = (field: string, message: string) => new HubConfigError(field, message)
 
 /**
- * Tokens of a file: `apps: [{name, token, services, clusters}]` and `people: [{name, role, token}]`; each may have a
- * `certificate` beside its token or instead of it. Others than its owner and group must not be able to read the file.
+ * Tokens from a file: `apps: [{name, token, services, clusters, maxProcesses}]` and `people: [{name, role, token}]`;
+ * each may have a `certificate` in addition to or instead of its token. Only the file's owner and group may be able to
+ * read it.
  */
 export function readTokens(path: string): HubTokens {
   const reader = new FieldReader(readYaml(path), '', failure, 'an object with apps and people', true)
@@ -25,7 +26,12 @@ export function readTokens(path: string): HubTokens {
   const apps = items('apps', (fields) => {
     const services = patterns(fields, 'services')
     const clusters = patterns(fields, 'clusters')
-    return { ...identity(fields), ...(services && { services }), ...(clusters && { clusters }) }
+    const maxProcesses = fields.raw('maxProcesses')
+    if (maxProcesses !== undefined && !(Number.isInteger(maxProcesses) && Number(maxProcesses) > 0)) {
+      throw failure(fields.at('maxProcesses'), `${fields.at('maxProcesses')} must be a whole number above 0`)
+    }
+    const bound = maxProcesses === undefined ? {} : { maxProcesses: Number(maxProcesses) }
+    return { ...identity(fields), ...(services && { services }), ...(clusters && { clusters }), ...bound }
   })
   const people = items('people', (fields) => {
     const role = fields.choice('role', roles, undefined)
@@ -33,6 +39,10 @@ export function readTokens(path: string): HubTokens {
     return { ...identity(fields), role }
   })
   reader.end()
+  // It may be half written, or emptied by mistake: a hub that goes by it would let everybody in.
+  if (apps.length + people.length === 0) {
+    throw failure('tokensFile', `tokensFile: ${path} names nobody; a hub that asks for no tokens has no tokensFile`)
+  }
   return { apps, people }
 }
 
@@ -68,7 +78,7 @@ function readYaml(path: string): unknown {
     return parseYaml(text, { logLevel: 'error' }) as unknown
   } catch (cause) {
     if (cause instanceof HubConfigError) throw cause
-    // A parser's message may quote the line, and with it a token: only its first sentence is told.
+    // A parser's message may quote the line, and with it a token: only its first sentence is shown.
     const reason = (cause as Error).message.split(' at line ')[0]
     throw new HubConfigError('tokensFile', `tokensFile: ${path} cannot be read: ${reason}`)
   }

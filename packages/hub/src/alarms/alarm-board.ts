@@ -1,11 +1,14 @@
 import type { AlarmView, Clock } from '@firebreak/core'
 
 const maxAlarms = 200
+/** Of what processes tell, all together and those of one service: what the hub itself finds always has a place. */
+const maxToldAlarms = 100
+const maxAlarmsOfService = 20
 
 /** Something that is broken: what, how badly, and what is done about it. */
-export type Alarm = Pick<AlarmView, 'id' | 'severity' | 'cause' | 'retry'>
+export type Alarm = Pick<AlarmView, 'id' | 'severity' | 'cause' | 'retry' | 'subject'>
 
-/** Hears of alarms that begin and end. */
+/** Called for alarms that are raised, become critical, or clear. */
 export type AlarmListener = (event: 'raised' | 'cleared', alarm: AlarmView) => void
 
 /** What is broken right now; each alarm is raised again while it lasts, and cleared when it ends. */
@@ -13,6 +16,8 @@ export class AlarmBoard {
   readonly #clock: Clock
   readonly #alarms = new Map<string, AlarmView>()
   readonly #listeners = new Set<AlarmListener>()
+  /** By the service whose processes tell of them. */
+  readonly #told = new Map<string, Set<string>>()
   #raisedCount = 0
 
   constructor(clock: Clock) {
@@ -24,25 +29,32 @@ export class AlarmBoard {
     return this.#raisedCount
   }
 
-  /** Tells of every alarm that begins or ends. */
+  /** Registers a listener for alarms that are raised, become critical, or clear. */
   onChange(listener: AlarmListener): void {
     this.#listeners.add(listener)
   }
 
-  /** Raises an alarm, or counts it once more. */
-  raise(alarm: Alarm): void {
+  /** Raises an alarm, or counts it once more. `toldBy`: the service whose processes say so, which may be a lie. */
+  raise(alarm: Alarm, toldBy?: string): void {
     const known = this.#alarms.get(alarm.id)
+    if (known === undefined && toldBy !== undefined && !this.#takePlace(alarm.id, toldBy)) return
     if (known === undefined && this.#alarms.size >= maxAlarms) return
     const view = { ...alarm, since: known?.since ?? this.#clock.now(), count: (known?.count ?? 0) + 1 }
     this.#alarms.set(alarm.id, view)
-    if (known !== undefined) return
-    this.#raisedCount++
-    this.#tell('raised', view)
+    if (known === undefined) this.#raisedCount++
+    if (known === undefined || (known.severity === 'warning' && alarm.severity === 'critical'))
+      this.#tell('raised', view)
   }
 
   clear(id: string): void {
     const alarm = this.#alarms.get(id)
-    if (alarm !== undefined && this.#alarms.delete(id)) this.#tell('cleared', alarm)
+    if (alarm === undefined || !this.#alarms.delete(id)) return
+    this.#tell('cleared', alarm)
+    for (const [service, ids] of this.#told) {
+      if (!ids.delete(id)) continue
+      if (ids.size === 0) this.#told.delete(service)
+      this.clear(`crowd:${service}`)
+    }
   }
 
   /** Ends the alarms of one kind (`kind:…`) that are not among those that still last. */
@@ -55,6 +67,21 @@ export class AlarmBoard {
     return [...this.#alarms.values()].sort(
       (a, b) => Number(b.severity === 'critical') - Number(a.severity === 'critical') || a.since - b.since,
     )
+  }
+
+  #takePlace(id: string, service: string): boolean {
+    const ids = this.#told.get(service) ?? new Set<string>()
+    const all = [...this.#told.values()].reduce((sum, { size }) => sum + size, 0)
+    if (ids.size < maxAlarmsOfService && all < maxToldAlarms) {
+      this.#told.set(service, ids.add(id))
+      return true
+    }
+    if (ids.size > 0) {
+      const cause = `processes of ${service} tell of more than ${ids.size} alarms; the others are not shown`
+      const retry = 'they are shown as those before them end'
+      this.raise({ id: `crowd:${service}`, severity: 'warning', cause, retry })
+    }
+    return false
   }
 
   #tell(event: 'raised' | 'cleared', alarm: AlarmView): void {

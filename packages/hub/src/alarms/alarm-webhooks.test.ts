@@ -6,6 +6,7 @@ import { afterEach, expect, test } from 'vitest'
 import { AlarmBoard } from './alarm-board.ts'
 import { type AlarmNotice, AlarmWebhooks } from './alarm-webhooks.ts'
 
+const retry = { tries: 2, firstMs: 1, mostMs: 1, deadlineMs: Number.POSITIVE_INFINITY, atEnd: 'drop' } as const
 const silent = { info() {}, warn() {} }
 const ends: (() => void)[] = []
 afterEach(() => {
@@ -31,7 +32,7 @@ async function receiver(...statuses: number[]) {
 function board(urls: string[]) {
   let time = 0
   const alarms = new AlarmBoard({ now: () => ++time })
-  const webhooks = new AlarmWebhooks({ urls, timers: systemTimers, logger: silent, retryMs: [1, 1] })
+  const webhooks = new AlarmWebhooks({ urls, timers: systemTimers, logger: silent, retry })
   alarms.onChange((event, alarm) => webhooks.send({ event, alarm, hubId: 'h', at: 5 }))
   ends.push(() => webhooks.close())
   return { alarms, webhooks }
@@ -49,6 +50,21 @@ test('an alarm is posted when it begins and when it ends, not each time that it 
   expect(bodies.map(({ event, alarm: { id, cause, retry, since } }) => [event, id, cause, retry, since])).toEqual([
     ['raised', 'store', 'the disk is full', 'every second', 1],
     ['cleared', 'store', 'the disk is full', 'every second', 1],
+  ])
+  expect(alarms.raisedCount).toBe(1)
+})
+
+test('an alarm that becomes critical is told once more, and does not count as another', async () => {
+  const { bodies, url } = await receiver()
+  const { alarms } = board([url])
+  for (const severity of ['warning', 'warning', 'critical', 'critical', 'warning'] as const)
+    alarms.raise({ ...alarm, severity })
+  alarms.clear('store')
+  await waitFor(() => bodies.length >= 3)
+  expect(bodies.map(({ event, alarm: { severity, since } }) => [event, severity, since])).toEqual([
+    ['raised', 'warning', 1],
+    ['raised', 'critical', 1],
+    ['cleared', 'warning', 1],
   ])
   expect(alarms.raisedCount).toBe(1)
 })

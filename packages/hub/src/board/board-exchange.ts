@@ -19,7 +19,7 @@ export interface BoardExchangeOptions {
   readonly onTrouble: (error: Error | undefined) => void
 }
 
-/** Where this hub stands in a bucket's outbox. */
+/** This hub's position in a bucket's outbox. */
 interface Bucket {
   last: string
   sequence: number
@@ -49,6 +49,7 @@ export class BoardExchange {
   #syncedAt = Number.NEGATIVE_INFINITY
   #hasSynced = false
   #bestRoundTripMs = Number.POSITIVE_INFINITY
+  #boardTime = 0
 
   constructor(options: BoardExchangeOptions) {
     this.#options = options
@@ -85,7 +86,7 @@ export class BoardExchange {
     }
   }
 
-  /** The store lost everything, or somebody recreated it. */
+  /** The store lost everything, or was recreated. */
   distrust(): void {
     for (const bucket of this.#buckets) {
       bucket.mustLoad = true
@@ -155,7 +156,10 @@ export class BoardExchange {
     const sentAt = clock.now()
     const sync = await board.sync(settings.hubId, totals(sentAt))
     const roundTripMs = clock.now() - sentAt
-    // The quickest answer tells best what the time is there; a slow one only where there is no better.
+    // Its clock was set back: the timers of hot keys are far away.
+    if (sync.boardTime < this.#boardTime) decider.recheck()
+    this.#boardTime = sync.boardTime
+    // The fastest answer gives the best estimate of the time there; a slow one only counts if there is no better.
     if (roundTripMs <= this.#bestRoundTripMs * 1.5) {
       this.#bestRoundTripMs = Math.min(this.#bestRoundTripMs, roundTripMs)
       decider.setClockOffset(sentAt + roundTripMs / 2 - sync.boardTime)

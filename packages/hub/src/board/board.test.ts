@@ -3,6 +3,7 @@ import {
   decodeInvalidation,
   encodeBinaryReport,
   type Invalidation,
+  systemRuntime,
   type TableEntry,
   type Timers,
 } from '@firebreak/core'
@@ -279,6 +280,84 @@ test('a Redis that lost everything is written again from memory, and no hot key 
   await waitFor(() => [...late.delivery.entries()].length === 2)
   await Promise.all(cores.splice(0).map((core) => core.close()))
   await again.stop()
+})
+
+test.each([
+  ['a rule', (core: HubCore) => core.putRule(parseRule({ ...rule, id: 'new' }), 'test').then(() => true)],
+  ['the switch', (core: HubCore) => core.setOff(true, 'test')],
+])('a change of %s in a Redis that lost everything takes no rule with it', async (_, change) => {
+  const prefix = `emptied-${process.pid}-${runs++}`
+  const store = await openRedisStore(server.url, { prefix })
+  const core = await HubCore.open(store, { hubId: 'hub', loadOf: () => 0 })
+  cores.push(core)
+  await core.putRule(parseRule(rule), 'test')
+  await server.cli('DEL', `{${prefix}:hub}:state`, `{${prefix}:hub}:rules`)
+  // It has not looked at the store since.
+  const isMade = await change(core).catch((error: Error & { code?: string }) => error.code)
+  expect(isMade).toBeOneOf([false, 'FB_STORE_AWAY'])
+  core.start()
+  // Once the rules are there again it can be made.
+  await waitFor(() => change(core).catch(() => false))
+  const { rules, isOff } = await store.load()
+  expect(rules.map(({ id }) => id)).toEqual(isOff ? ['r'] : ['new', 'r'])
+  expect(core.rules().rules).toHaveLength(rules.length)
+})
+
+test('a hub that died is forgotten also where the clock of Redis was set back', async () => {
+  let now = 1_700_000_000_000
+  const store = await openRedisStore(server.url, { prefix: `back-${process.pid}`, testClock: { now: () => now } })
+  const others = async () => [...(await store.board.sync('left', {})).otherHubs.keys()]
+  await store.board.sync('dead', {})
+  now -= 60_000
+  expect(await others()).toEqual(['dead'])
+  now += 3001
+  expect(await others()).toEqual([])
+  await store.close()
+})
+
+test('a key that nobody touches any more cools also where the clock of Redis was set back', async () => {
+  let stepMs = 0
+  const testClock = { now: () => systemRuntime.clock.now() - stepMs }
+  const hubs = new Hubs(server.url)
+  const store = await openRedisStore(server.url, { prefix: hubs.prefix, testClock })
+  const core = await HubCore.open(store, { hubId: 'hub', loadOf: () => 0 })
+  core.start()
+  cores.push(core)
+  hubs.cores.push(core)
+  await core.putRule(parseRule(rule), 'test')
+  hubs.report(0, { k1: 1500 })
+  await waitFor(() => hubs.everywhere('k1'))
+  stepMs = 3_600_000
+  await waitFor(() => hubs.nowhere('k1'))
+})
+
+test('a key that the board lost is held no longer than its grace where the clock of Redis was set back', async () => {
+  let now = 1_700_000_000_000
+  const store = await openRedisStore(server.url, { prefix: `held-${process.pid}`, testClock: { now: () => now } })
+  const { board } = store
+  const settings = { hubId: 'hub', entryTtlMs: 60_000, graceMs: 5000, recheckMs: 500 }
+  const post = {
+    id: 'k',
+    windowMs: 1000,
+    sliceMs: 100,
+    headAgeMs: 0,
+    accesses: [],
+    levels: [{ measure: 'accesses', enter: 10, exit: 5 }],
+    minHoldMs: 1000,
+    strategies: ['{"strategy":"LocalCache"}'],
+    services: [],
+    settleMs: 100,
+  } as const
+  const isHot = async () => (await board.load(0)).states.has('k')
+  const adopt = { level: 1, since: now, strategy: post.strategies[0] }
+  await board.post(0, settings, [{ ...post, adopt }])
+  now -= 60_000
+  await board.post(0, settings, [{ ...post, isDue: true }])
+  expect(await isHot()).toBe(true)
+  now += post.minHoldMs + settings.graceMs
+  await board.post(0, settings, [{ ...post, isDue: true }])
+  expect(await isHot()).toBe(false)
+  await store.close()
 })
 
 test('a hub that missed a decision of an outbox loads the whole bucket', async () => {

@@ -1,4 +1,5 @@
 import { type HistoryEvent, keyText, type TableEntry } from '@firebreak/core'
+import type { LevelNow } from '../auto/auto-levels.ts'
 import type { AccessTotals } from '../decide/access-totals.ts'
 import { coolingReason } from '../decide/reason.ts'
 import { trackReason } from '../decide/track-reason.ts'
@@ -6,14 +7,16 @@ import type { HeatTrack } from '../heat/heat-track.ts'
 import type { BoardDecision } from './heat-board.ts'
 import { parseTrackId } from './track-id.ts'
 
-/** Tells people of the board's decisions; of each, the hub whose post led to it tells, once for all hubs. */
+/** Records the board's decisions for users; each is recorded once for all hubs, by the hub whose post led to it. */
 export class DecisionHistory {
   readonly #record: (event: HistoryEvent) => void
   readonly #totals: AccessTotals
+  readonly #levelNow: LevelNow
 
-  constructor(record: (event: HistoryEvent) => void, totals: AccessTotals) {
+  constructor(record: (event: HistoryEvent) => void, totals: AccessTotals, levelNow: LevelNow) {
     this.#record = record
     this.#totals = totals
+    this.#levelNow = levelNow
   }
 
   /** A key became hot, or what is done with it changed; `at` is when, by this hub's clock. */
@@ -36,7 +39,7 @@ export class DecisionHistory {
         this.add(track, 'strategy', at, `${strategy.strategy} at level ${state.level}: ${reason}`)
         return
       case 'extended':
-        this.add(track, 'extended', at, `still hot: ${trackReason(track, this.#totals, at)}`)
+        this.add(track, 'extended', at, `still hot: ${trackReason(track, this.#totals, at, this.#levelNow)}`)
     }
   }
 
@@ -48,7 +51,8 @@ export class DecisionHistory {
   ): void {
     const { redisClusterId, ruleId, key } = parseTrackId(id)
     const rule = track?.rule
-    const why = rule === undefined ? '' : `: ${coolingReason(rule, rule.levels[0]!, { heat, share })}`
+    const level = track && rule && this.#levelNow(track, rule.levels[0]!, at)
+    const why = level === undefined ? '' : `: ${coolingReason(rule!, level, { heat, share })}`
     const cooled = `cooled after ${Math.round((decidedAt - state.since) / 1000)} s${why}`
     const isCooled = kind === 'cooled'
     this.#record({

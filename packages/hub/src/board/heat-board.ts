@@ -122,7 +122,7 @@ export interface PostAnswer {
   readonly heats: readonly PostedHeat[]
 }
 
-/** Where a key stands on the board. */
+/** A key's state on the board. */
 export interface BoardState {
   /** Counted from 1. */
   readonly level: number

@@ -1,4 +1,5 @@
 import type { HeatMeasure, Rule } from '@firebreak/core/rules'
+import type { LevelNow } from '../auto/auto-levels.ts'
 import type { AccessTotals } from '../decide/access-totals.ts'
 import type { StrategyChooser } from '../decide/choose-strategy.ts'
 import { readTotal } from '../decide/read-level.ts'
@@ -9,6 +10,7 @@ import type { HeatPost, PostLevel } from './heat-board.ts'
 export interface PostOptions {
   readonly totals: AccessTotals
   readonly effects: KeyEffects
+  readonly levelNow: LevelNow
   readonly chooseStrategy: StrategyChooser
   readonly processCount: (services: ReadonlySet<string>) => number
   readonly settleMs: number
@@ -30,7 +32,8 @@ export function makePost(id: string, track: HeatTrack, rule: Rule, options: Post
     accesses: withoutZeros(accesses),
     ...(writes && { writes: withoutZeros(writes) }),
     ...(bytes && { bytes: withoutZeros(bytes) }),
-    levels: rule.levels.map((level): PostLevel => {
+    levels: rule.levels.map((of): PostLevel => {
+      const level = options.levelNow(track, of, now)
       const { measure, enter, exit, enterShare, exitShare, shareMinimum } = level
       if (enterShare === undefined) return { measure, enter, exit }
       const all = readTotal(track, level, now, options.totals)
@@ -53,11 +56,12 @@ export function isWorthPosting(
   track: HeatTrack,
   rule: Rule,
   hubCount: number,
-  totals: AccessTotals,
+  { totals, levelNow }: Pick<PostOptions, 'totals' | 'levelNow'>,
   now: number,
 ): boolean {
   const own = (measure: HeatMeasure) => track.ownHeat(measure, now) * 2 * hubCount
-  return rule.levels.some((level) => {
+  return rule.levels.some((of) => {
+    const level = levelNow(track, of, now)
     if (own(level.measure) >= level.enter) return true
     if (level.enterShare === undefined) return false
     const all = readTotal(track, level, now, totals)

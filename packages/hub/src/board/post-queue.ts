@@ -5,10 +5,10 @@ import type { HeatPost } from './heat-board.ts'
 import { isWorthPosting, makePost, type PostOptions } from './make-post.ts'
 import { trackId } from './track-id.ts'
 
-/** What the board is to be told of a track beside its window. */
+/** What to tell the board about a track besides its window. */
 export type PostExtras = Pick<HeatPost, 'isDue' | 'claimHeat' | 'adopt' | 'warm' | 'rechoose'>
 
-/** A track that the board is told of. */
+/** A track that is posted to the board. */
 export interface Watched {
   readonly id: string
   readonly bucket: number
@@ -69,16 +69,18 @@ export class PostQueue {
 
   /** True where this hub has so much of the key that the others must know. */
   isWorth(track: HeatTrack, rule: Rule, now: number): boolean {
-    return isWorthPosting(track, rule, this.#hubCount, this.#options.totals, now)
+    return isWorthPosting(track, rule, this.#hubCount, this.#options, now)
   }
 
-  /** Posts the track from now on; undefined where there is no room. A `must` finds room before others. */
+  /** Posts the track from now on; undefined if there is no room. A `must` gets room before others. */
   watch(track: HeatTrack, rule: Rule, now: number, must: 'hot' | 'asked' | 'no' = 'no'): Watched | undefined {
     const known = this.#watched.get(track)
     if (known?.rule === rule) return known
     if (known === undefined && must !== 'hot' && !this.#hasRoom(track, rule, must === 'asked', now)) return undefined
     const id = trackId(track, rule)
-    const fresh = { id, bucket: this.#options.bucketOf(id), rule, isDirty: true, isUrged: false, extras: {} }
+    // The same key by the same rule, which was reloaded: what was still to be posted stays.
+    const extras = known?.id === id ? known.extras : {}
+    const fresh = { id, bucket: this.#options.bucketOf(id), rule, isDirty: true, isUrged: false, extras }
     this.#watched.set(track, fresh)
     return fresh
   }
@@ -87,7 +89,7 @@ export class PostQueue {
     this.#drops.set(id, why)
   }
 
-  /** What is to be told to the board now, by bucket; a key that is not hot and hardly touched is told of no more. */
+  /** What to post to the board now, by bucket; a key that is not hot and hardly touched is no longer posted. */
   take(isHot: (id: string) => boolean, now: number): Map<number, PendingPost[]> {
     const posts = new Map<number, PendingPost[]>()
     const add = (bucket: number, pending: PendingPost) => {
@@ -127,6 +129,6 @@ export class PostQueue {
   #hasRoom(track: HeatTrack, rule: Rule, isAsked: boolean, now: number): boolean {
     if (this.#watched.size < maxWatched) return true
     if (this.#watched.size >= 2 * maxWatched) return false
-    return isAsked || isWorthPosting(track, rule, this.#hubCount / 2, this.#options.totals, now)
+    return isAsked || isWorthPosting(track, rule, this.#hubCount / 2, this.#options, now)
   }
 }

@@ -31,8 +31,8 @@ const loadTableScript = script('load')
 const syncScript = script('sync')
 
 /** Enough to lie on all nodes of a usual cluster; each is asked 20 times a second by each hub. All hubs must agree. */
-const bucketCount = 12
-const maxOutbox = 10_000
+const defaultBucketCount = 12
+const defaultMaxOutbox = 10_000
 const maxDecisions = 500
 const maxTimers = 200
 /** A timer whose hub does nothing is another's after this. */
@@ -48,6 +48,10 @@ export interface RedisHeatBoardOptions {
   readonly hubsKey: string
   /** For replays of tests only: the time that scripts are handed. Production always uses Redis' own. @internal */
   readonly testClock?: Clock
+  /** For simulations only, which pay for each bucket that is asked. @internal @default 12 */
+  readonly bucketCount?: number
+  /** Decisions that an outbox keeps, about; a hub that missed more loads the table. @internal @default 10,000 */
+  readonly maxOutbox?: number
 }
 
 interface BucketKeys {
@@ -65,7 +69,7 @@ type RawState = Omit<BoardState, 'until' | 'services'> & { until_: number; servi
 
 /** The board on Redis: all keys of a bucket have one hash tag, so that one script may touch them, on a cluster too. */
 export class RedisHeatBoard implements HeatBoard {
-  readonly bucketCount = bucketCount
+  readonly bucketCount: number
   readonly #redis: Redis
   readonly #options: RedisHeatBoardOptions
   readonly #buckets: readonly BucketKeys[]
@@ -73,7 +77,8 @@ export class RedisHeatBoard implements HeatBoard {
   constructor(redis: Redis, options: RedisHeatBoardOptions) {
     this.#redis = redis
     this.#options = options
-    this.#buckets = Array.from({ length: bucketCount }, (_, index) => {
+    this.bucketCount = options.bucketCount ?? defaultBucketCount
+    this.#buckets = Array.from({ length: this.bucketCount }, (_, index) => {
       const key = (name: string) => `{${options.prefix}:heat:${index}}:${name}`
       return {
         hot: key('hot'),
@@ -86,7 +91,7 @@ export class RedisHeatBoard implements HeatBoard {
   }
 
   bucketOf(id: string): number {
-    return keySlot(id.replaceAll(/[{}]/g, '')) % bucketCount
+    return keySlot(id.replaceAll(/[{}]/g, '')) % this.bucketCount
   }
 
   async sync(hubId: string, totals: BoardTotals): Promise<BoardSync> {
@@ -104,6 +109,7 @@ export class RedisHeatBoard implements HeatBoard {
   async post(bucket: number, settings: PostSettings, posts: readonly HeatPost[]): Promise<PostAnswer> {
     const { hot, timers, outbox, sequence, heat } = this.#buckets[bucket]!
     const keys = [hot, timers, outbox, sequence, ...posts.map(({ id }) => heat(id))]
+    const { maxOutbox = defaultMaxOutbox } = this.#options
     const args = [JSON.stringify({ ...settings, maxOutbox }), ...posts.map((post) => JSON.stringify(post))]
     const answer = await this.#run(postScript, keys, args)
     const [boardTime, decisionCount, ...heats] = answer as [number, number, ...string[][]]

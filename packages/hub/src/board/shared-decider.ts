@@ -35,8 +35,9 @@ const othersMs = 1500
 /**
  * Decides together with other hubs: has what matters posted to the board, and carries out what the board decided.
  *
- * Nothing becomes hot or cold here by itself, with one exception: while a bucket of the board is away, its hot keys stay
- * hot, and a key that crosses its threshold on this hub alone becomes hot here. When the board is back it is told of both.
+ * Nothing becomes hot or cold here on its own, with one exception: while a bucket of the board is unreachable, its hot
+ * keys stay hot, and a key that crosses its threshold on this hub alone becomes hot here. When the board recovers, both
+ * are posted to it.
  */
 export class SharedDecider implements HeatDecider {
   readonly #options: SharedDeciderOptions
@@ -51,7 +52,7 @@ export class SharedDecider implements HeatDecider {
   constructor(options: SharedDeciderOptions) {
     this.#options = options
     this.#hubs = [options.boardId]
-    this.#history = new DecisionHistory(options.record, options.totals)
+    this.#history = new DecisionHistory(options.record, options.totals, options.levelNow)
     this.#queue = new PostQueue({ ...options, bucketOf: (id) => options.board.bucketOf(id) })
   }
 
@@ -94,7 +95,10 @@ export class SharedDecider implements HeatDecider {
     }
     watched.isDirty = true
     if (isActive) return
-    const entered = rule.levels.findLastIndex((level) => isEntered(level, readLevel(track, level, now)))
+    const entered = rule.levels.findLastIndex((level) => {
+      const current = this.#options.levelNow(track, level, now)
+      return isEntered(current, readLevel(track, current, now))
+    })
     if (entered < 0) return
     if (this.#away.has(watched.bucket)) {
       this.#enterAlone(track, rule, watched.id, entered, now)
@@ -152,13 +156,11 @@ export class SharedDecider implements HeatDecider {
 
   /** Shows who cools, and keeps hot what the board cannot be asked about. */
   tick(now: number): void {
-    const { totals, entryTtlMs, sink } = this.#options
+    const { entryTtlMs, sink } = this.#options
     for (const [id, track] of this.#active) {
       const { rule, state } = track
       if (rule === undefined || state === undefined || state.phase === 'warming') continue
-      const isWarm = rule.levels.some(
-        (level, index) => index <= state.level && isHeld(level, readLevel(track, level, now, totals)),
-      )
+      const isWarm = rule.levels.some((level, index) => index <= state.level && this.#isHeld(track, level, now))
       let { entry } = state
       if (this.#isAway(id) && entry.until - now < entryTtlMs / 2) {
         entry = { ...entry, until: now + entryTtlMs }
@@ -198,7 +200,12 @@ export class SharedDecider implements HeatDecider {
     }
   }
 
-  /** What is to be told to the board now, by bucket. */
+  /** Looks at every hot key as if its timer had come. */
+  recheck(): void {
+    this.due([...this.#active.keys()])
+  }
+
+  /** What to post to the board now, by bucket. */
   takePosts(now: number): Map<number, PendingPost[]> {
     return this.#queue.take((id) => this.#active.has(id), now)
   }
@@ -241,7 +248,7 @@ export class SharedDecider implements HeatDecider {
     return true
   }
 
-  /** Takes over the whole table of a bucket; keys that are hot here only are told to the board, or let go. */
+  /** Loads the whole table of a bucket; keys that are hot only here are posted to the board, or released. */
   reconcile(bucket: number, { states }: BoardTable, isTrusted: boolean): void {
     for (const [id, state] of states) {
       if (this.#setHot(id, state) === undefined && !this.#isLeftAlone(id))
@@ -297,10 +304,16 @@ export class SharedDecider implements HeatDecider {
     return chooseStrategy({ redisClusterId, key, rule, level, processCount: processCount(services) }).strategy
   }
 
+  #isHeld(track: HeatTrack, level: RuleLevel, now: number): boolean {
+    const { totals, levelNow } = this.#options
+    const current = levelNow(track, level, now)
+    return isHeld(current, readLevel(track, current, now, totals))
+  }
+
   #warm(track: HeatTrack, now: number): void {
     const { rule, state } = track
     if (rule === undefined || (state !== undefined && state.phase !== 'warming')) return
-    const isWarm = rule.levels.some((level) => isHeld(level, readLevel(track, level, now, this.#options.totals)))
+    const isWarm = rule.levels.some((level) => this.#isHeld(track, level, now))
     if (isWarm !== (state !== undefined)) track.state = isWarm ? { phase: 'warming', since: now } : undefined
   }
 
@@ -312,7 +325,7 @@ export class SharedDecider implements HeatDecider {
     now: number,
     asked?: { readonly holdMs: number; readonly reason: string; readonly strategy: string },
   ): void {
-    const level = rule.levels[index]!
+    const level = this.#options.levelNow(track, rule.levels[index]!, now)
     const { heat } = readLevel(track, level, now)
     const at = now - this.#clockOffsetMs
     this.#setHot(id, {
@@ -337,7 +350,8 @@ export class SharedDecider implements HeatDecider {
     const { redisClusterId, key } = track
     const here = (time: number) => time + this.#clockOffsetMs
     const index = Math.min(state.level, rule.levels.length) - 1
-    const byHeat = hotReason(rule, rule.levels[index]!, { heat: state.heat, share: state.share })
+    const level = this.#options.levelNow(track, rule.levels[index]!, this.#options.clock.now())
+    const byHeat = hotReason(rule, level, { heat: state.heat, share: state.share })
     const reason = state.reason ?? byHeat
     const strategy = JSON.parse(state.strategy) as Strategy
     const [since, until] = [here(state.since), here(state.until)]

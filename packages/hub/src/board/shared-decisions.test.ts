@@ -38,6 +38,9 @@ test('a key that one of several hubs pre-warms is hot on all of them for the tim
   // The service that is to get it is known to the other hub only.
   hubs.report(1, { other: 1 })
   await hubs.advance(200)
+  // They know of each other, with the processes that report to each.
+  const others = hubs.cores.map((core) => core.keys.otherHubs)
+  expect(others).toEqual([[{ hubId: 'hub-1', processes: 1 }], [{ hubId: 'hub-0', processes: 0 }]])
   expect(hubs.cores[0]!.keys.prewarm(job)).toEqual({ warmed: 1, unmatched: [] })
   await hubs.advance(200)
   expect(hubs.entries('k1').map((entry) => entry?.reason)).toEqual(['pre-warmed by ann', 'pre-warmed by ann'])

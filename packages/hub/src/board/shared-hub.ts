@@ -1,6 +1,7 @@
 import { keyBytes } from '@firebreak/core'
 import type { RuleSet } from '@firebreak/core/rules'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
+import type { NodeLoads } from '../auto/node-loads.ts'
 import type { AccessTotals } from '../decide/access-totals.ts'
 import type { DeciderOptions } from '../decide/decider.ts'
 import type { StrategyReview } from '../decide/strategy-review.ts'
@@ -10,7 +11,7 @@ import type { HeatTrack } from '../heat/heat-track.ts'
 import type { NearKeys } from '../heat/near-keys.ts'
 import type { ResolvedCoreOptions } from '../hub-options.ts'
 import type { RuleBook } from '../rules/rule-book.ts'
-import { compareLines, headOf, timeOf } from '../store/change-line.ts'
+import { compareLines, headOf, restoredLine } from '../store/change-line.ts'
 import type { HubState } from '../store/hub-store.ts'
 import type { Journal } from '../store/journal.ts'
 import { BoardExchange } from './board-exchange.ts'
@@ -29,6 +30,7 @@ export interface SharedHubOptions {
   readonly rulesInForce: () => RuleSet
   readonly engine: NearKeys
   readonly totals: AccessTotals
+  readonly loads: NodeLoads
   readonly review: StrategyReview
   readonly fleet: Fleet
   readonly delivery: TableDelivery
@@ -37,10 +39,12 @@ export interface SharedHubOptions {
 
 /** How often a hot key that nobody touches any more is looked at. */
 const recheckMs = 500
-/** How long it is told that the store lost its data and was written again. */
+/** How long the alarm shows that the store lost its data and was rewritten. */
 const resetShownMs = 60_000
 
-/** One of several hubs on a store: follows what is common to them, and says when the store is away or was lost. */
+/**
+ * One of several hubs on a store: follows their shared state, and reports when the store is unreachable or was lost.
+ */
 export class SharedHub {
   readonly decider: SharedDecider
   readonly #options: SharedHubOptions
@@ -50,6 +54,7 @@ export class SharedHub {
   readonly #setHeard: () => void
   #storeEpoch: string
   #hubCount = 1
+  #otherHubs: BoardSync['otherHubs'] = new Map()
   #isAway = false
   #resetAt = Number.NEGATIVE_INFINITY
   #divergedAt = Number.NEGATIVE_INFINITY
@@ -61,7 +66,7 @@ export class SharedHub {
     this.heard = promise
     this.#setHeard = resolve
     if (this.isHeard) resolve()
-    const { board, deciding, delivery, totals, fleet, review, settings } = options
+    const { board, deciding, delivery, totals, loads, fleet, review, settings } = options
     const { hubId, runtime, tickMs, entryTtlMs, restartGraceMs: graceMs } = settings
     const { hosts, effects } = fleet
     // Never twice the same: a hub that comes back must not write its empty windows over those of its former self.
@@ -83,7 +88,7 @@ export class SharedHub {
       settings: { hubId: boardId, entryTtlMs, graceMs, recheckMs },
       runtime,
       tickMs,
-      totals: (now) => ({ ...totals.own(now), ...hosts.own() }),
+      totals: (now) => ({ ...totals.own(now), ...hosts.own(), ...loads.own() }),
       onSync: (sync) => this.#onSync(sync),
       onDecided: () => delivery.flush(),
       onTrouble: (error) => this.#onTrouble(error),
@@ -95,12 +100,17 @@ export class SharedHub {
     return this.#hubCount
   }
 
+  /** The others, by name, with what they counted last. */
+  get otherHubs(): BoardSync['otherHubs'] {
+    return this.#otherHubs
+  }
+
   /** False where the store has not answered since this hub began: it knows neither rules nor switch. */
   get isHeard(): boolean {
     return this.#storeEpoch !== ''
   }
 
-  /** True while the store is away. */
+  /** True while the store is unreachable. */
   get isAway(): boolean {
     return this.#isAway
   }
@@ -124,12 +134,14 @@ export class SharedHub {
   }
 
   async #onSync({ epoch, rulesVersion, isOff, newestChange, otherHubs }: BoardSync): Promise<void> {
-    const { engine, totals, fleet, book, delivery, journal } = this.#options
+    const { engine, totals, loads, fleet, book, delivery, journal } = this.#options
     this.#hubCount = otherHubs.size + 1
+    this.#otherHubs = otherHubs
     engine.setHubCount(this.#hubCount)
     this.decider.setOtherHubs([...otherHubs.keys()])
     totals.setOthers([...otherHubs.values()])
     fleet.hosts.setOthers([...otherHubs.values()])
+    loads.setOthers([...otherHubs.values()])
     const isOther = this.isHeard && epoch !== this.#storeEpoch
     if (!this.isHeard || isOther || newestChange !== headOf(book.line) || rulesVersion !== book.list().version)
       await this.#follow(isOther)
@@ -148,7 +160,7 @@ export class SharedHub {
     if (isOther || isOlder) {
       this.#exchange.distrust()
       this.#resetAt = settings.runtime.clock.now()
-      settings.logger.warn({ store: journal.store.name, relation }, 'the store went back and was written again')
+      settings.logger.warn({ store: journal.store.name, relation }, 'the store lost data and was rewritten')
     }
     const now = isOlder ? await journal.store.load() : state
     this.#storeEpoch = now.epoch
@@ -162,24 +174,22 @@ export class SharedHub {
     const { journal, book, delivery, settings } = this.#options
     const { runtime } = settings
     const { rules, version } = book.list()
-    const [ownHead, instead] = [headOf(book.line), headOf(state.line)]
-    const at = Math.max(Math.floor(runtime.clock.now()), timeOf(ownHead) + 1, timeOf(instead) + 1)
-    const line = [...book.line, ...(instead === '' ? [] : [instead]), `${at}-restored.${runtime.newId().slice(0, 8)}`]
+    const instead = headOf(state.line)
+    const line = restoredLine(book.line, instead, runtime.clock.now(), runtime.newId().slice(0, 8))
     const rulesVersion = Math.max(version, state.rulesVersion) + 1
     const { isOff } = delivery
-    return journal.store.restore!({ rules, rulesVersion, isOff, line: line.slice(-100), instead })
+    return journal.store.restore!({ rules, rulesVersion, isOff, line, instead })
   }
 
-  /** Two lines that went different ways: what loses is kept in the audit, and people are told. */
+  /** Two diverging histories: the losing rules are kept in the audit, and users are notified. */
   async #setAside(state: HubState, isOurs: boolean): Promise<void> {
     const { journal, book, delivery, alarms, settings } = this.#options
     const own = { rules: book.list().rules, isOff: delivery.isOff }
     const stored = { rules: state.rules, isOff: state.isOff }
     const [lost, kept] = isOurs ? [stored, own] : [own, stored]
-    await journal.audit(settings.hubId, 'rules of another line were set aside', lost, kept)
-    const cause = 'the store that the hubs share went back, and its rules went another way than those in force'
-    const retry =
-      'the rules with the latest change are in force; those set aside are in the audit (before), look at both'
+    await journal.audit(settings.hubId, 'conflicting rules were set aside', lost, kept)
+    const cause = 'the shared store lost data, and its rules differ from those in force'
+    const retry = 'the rules with the latest change are in force; the others are in the audit (before): compare both'
     this.#divergedAt = settings.runtime.clock.now()
     alarms.raise({ id: 'rules-diverged', severity: 'warning', cause, retry })
   }
@@ -211,19 +221,19 @@ export class SharedHub {
         ? `the Redis that the hubs share failed: ${error.message}`
         : `the store has not answered since this hub started, so it knows neither rules nor switch: ${error.message}`
       const retry = this.isHeard
-        ? 'hot keys stay hot and each hub decides by what it sees alone; it is tried again all the time'
-        : 'sensors are refused and keep their last table, or go to another hub; it is tried again all the time'
+        ? 'hot keys stay hot, and each hub decides by what it sees itself; retrying'
+        : 'sensors are refused and keep their last table, or move to another hub; retrying'
       alarms.raise({ id: 'board', severity: 'critical', cause, retry })
       if (!this.#isAway) logger.warn({ error: error.message }, 'the Redis that the hubs share failed')
     } else if (this.#isAway) {
       alarms.clear('board')
-      logger.info({}, 'the Redis that the hubs share is back')
+      logger.info({}, 'the Redis that the hubs share has recovered')
     }
     this.#isAway = error !== undefined
     if (now - this.#resetAt < resetShownMs) {
-      const cause = 'the Redis that the hubs share lost data or went back; history and audit since then may be gone'
+      const cause = 'the Redis that the hubs share lost data; history and audit since then may be gone'
       const retry =
-        'rules, switch and hot keys were written again from the hubs’ memory; give it a disk (appendonly yes)'
+        'rules, switch and hot keys were restored from the hubs’ memory; enable persistence (appendonly yes)'
       alarms.raise({ id: 'board-reset', severity: 'warning', cause, retry })
     } else {
       alarms.clear('board-reset')

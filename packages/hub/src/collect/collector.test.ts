@@ -67,7 +67,7 @@ test('a report that breaks off in its last entry counts nothing of it', async ()
       ],
     }),
   )
-  expect(() => hub.core.collector.collectBinary(bytes.slice(0, -1), 0, 1)).toThrow('breaks off')
+  expect(() => hub.core.collector.collectBinary(bytes.slice(0, -1), 0, 1)).toThrow('the binary report is truncated')
   expect([hub.entry('k1'), hub.core.engine.size]).toEqual([undefined, 0])
 })
 

@@ -8,14 +8,18 @@ import {
   type SectionSurvey,
   type TextReportVersion,
 } from '@firebreak/core'
+import type { KeyRedaction } from '@firebreak/core/node'
 import { type AppGrant, anyApp, checkCluster, checkService, ScopeError } from '../access/credential.ts'
 import type { AccessTotals } from '../decide/access-totals.ts'
 import { type BarredSensors, SensorBarredError } from '../fleet/barred-sensors.ts'
 import type { HostRegister, Instance } from '../fleet/host-register.ts'
-import { type SensorBounds, SensorBoundsError } from '../fleet/sensor-bounds.ts'
+import { idOf, type SensorBounds, SensorBoundsError } from '../fleet/sensor-bounds.ts'
+import type { TokenProcesses } from '../fleet/token-processes.ts'
 import type { TrafficMeter } from '../fleet/traffic-meter.ts'
 import { IngestGovernor, type IngestGovernorOptions } from './ingest-governor.ts'
+import { redactReport } from './redact-report.ts'
 import type { AdmittedReport, ReportIntake } from './report-intake.ts'
+import { spreadReport } from './spread-report.ts'
 
 export interface CollectorOptions extends IngestGovernorOptions {
   readonly clock: Clock
@@ -24,9 +28,13 @@ export interface CollectorOptions extends IngestGovernorOptions {
   readonly hosts: HostRegister
   readonly traffic: TrafficMeter
   readonly bounds: SensorBounds
+  readonly tokenProcesses: TokenProcesses
   readonly barred: BarredSensors
   readonly maxReportBytes: number
   readonly maxReportAgeMs: number
+  readonly redactKey?: KeyRedaction | undefined
+  /** A process of this service sent keys that were to be redacted. */
+  readonly onRealNames?: (serviceId: string) => void
 }
 
 /**
@@ -69,13 +77,14 @@ export class Collector {
   }
 
   /**
-   * A binary report, which begins at `start`; throws `ReportRefusedError`. It is `sender`'s, the process that said hello on
-   * its connection; where there is no connection, that of the process it names. `grant` says of what it may speak.
+   * Collects a binary report, which begins at `start`; throws `ReportRefusedError`. It comes from `sender`, the process
+   * that said hello on its connection; without a connection, from the process that it names. `grant` says what it may
+   * report.
    */
   collectBinary(bytes: Uint8Array, start: number, sequence: number, grant = anyApp, sender?: Instance): void {
     this.#guarded(() => {
       this.#checkSize(bytes.length - start)
-      this.#collect(bytes, start, sequence, grant, sender)
+      this.#collectRedacted(bytes, start, sequence, grant, sender)
     })
   }
 
@@ -83,7 +92,8 @@ export class Collector {
   collectText(text: string, version: TextReportVersion, sequence?: number, grant = anyApp): void {
     this.#guarded(() => {
       this.#checkSize(text.length)
-      this.#collect(encodeBinaryReport(parseTextReport(text, version)), 0, sequence, grant)
+      const report = parseTextReport(text, version)
+      this.#collectRedacted(encodeBinaryReport(report), 0, sequence, grant, undefined, report.intervalMs)
     })
   }
 
@@ -104,23 +114,51 @@ export class Collector {
     }
   }
 
-  #collect(bytes: Uint8Array, start: number, sequence: number | undefined, grant: AppGrant, sender?: Instance): void {
+  /** What comes under real names is redacted before anything sees it. */
+  #collectRedacted(
+    bytes: Uint8Array,
+    start: number,
+    sequence: number | undefined,
+    grant: AppGrant,
+    sender?: Instance,
+    intervalMs?: number,
+  ): void {
+    const { redactKey, onRealNames } = this.#options
+    const redacted = redactKey && redactReport(bytes, start, redactKey)
+    if (redacted === undefined) {
+      this.#collect(bytes, start, sequence, grant, sender, intervalMs)
+      return
+    }
+    onRealNames?.(new BinaryReportCursor(redacted).serviceId)
+    this.#collect(redacted, 0, sequence, grant, sender, intervalMs)
+  }
+
+  #collect(
+    bytes: Uint8Array,
+    start: number,
+    sequence: number | undefined,
+    grant: AppGrant,
+    sender?: Instance,
+    intervalMs = 0,
+  ): void {
     const { intake } = this.#options
     // Refused whole or taken whole: nothing is counted before all of it has been seen to parse.
     const sections = BinaryReportCursor.survey(bytes, start)
     const head = new BinaryReportCursor(bytes, start)
     checkScope(head, sections, grant, sender)
-    const report = this.#admit(head, sections, sequence)
+    const report = this.#admit(head, sections, bytes.length - start, sequence, grant)
     if (report === undefined) return
-    let entries = 0
-    for (const section of sections) {
-      entries += section.entryCount
-      this.#countTotals(report, section)
-    }
+    const entries = sections.reduce((sum, { entryCount }) => sum + entryCount, 0)
+    report.instance.intervalMs = intervalMs
     this.#reportCount++
     this.#entryCount += entries
     this.governor.count(entries, report.now)
-    intake.take(report, bytes, start)
+    const halfMs = Math.min(maxHalfIntervalMs, this.governor.pace.intervalMs / 2)
+    for (const part of spreadReport(bytes, start, intervalMs) ?? [{ bytes, start, sections, agoMs: halfMs }]) {
+      const taken = { ...report, at: report.at - part.agoMs, sections: part.sections }
+      for (const section of part.sections) this.#countTotals(taken, section)
+      intake.take(taken, part.bytes, part.start)
+    }
   }
 
   #checkSize(length: number): void {
@@ -133,11 +171,13 @@ export class Collector {
     )
   }
 
-  /** Finds the report's process and its age; undefined where the report came before. */
+  /** Finds the report's process and its end; undefined where the report came before. */
   #admit(
     head: { collectTs: number; sendTs: number; serviceId: string; hostId: string; instanceId: string },
     sections: readonly SectionSurvey[],
+    byteCount: number,
     sequence: number | undefined,
+    grant: AppGrant,
   ): AdmittedReport | undefined {
     const { clock, hosts, intake, maxReportAgeMs } = this.#options
     if (!intake.hasRoom) {
@@ -158,13 +198,30 @@ export class Collector {
         `report refused: it is ${Math.round(ageMs)} ms old, the hub takes ${maxReportAgeMs} ms (maxReportAgeMs)`,
       )
     }
-    this.#options.bounds.checkReport(instance, sections, now)
+    this.#options.tokenProcesses.check(grant, idOf(instance), now)
+    this.#checkBounds(grant, instance, sections, byteCount, now)
     if (sequence !== undefined && !instance.sequences.isNew(sequence, head.collectTs)) {
       this.countRefusal('duplicate')
       return undefined
     }
     for (const { redisClusterId } of sections) hosts.seeCluster(redisClusterId, now)
-    return { instance, now, at: now - ageMs - Math.min(maxHalfIntervalMs, this.governor.pace.intervalMs / 2), sections }
+    return { instance, now, at: now - ageMs, sections }
+  }
+
+  #checkBounds(
+    grant: AppGrant,
+    instance: Instance,
+    sections: readonly SectionSurvey[],
+    byteCount: number,
+    now: number,
+  ): void {
+    const { bounds, tokenProcesses } = this.#options
+    try {
+      bounds.checkReport(instance, sections, byteCount, now)
+    } catch (error) {
+      tokenProcesses.countCutOff(grant, idOf(instance), now)
+      throw error
+    }
   }
 
   #countTotals({ instance, at }: AdmittedReport, { redisClusterId, totalCount, writes }: SectionSurvey): void {
@@ -192,7 +249,7 @@ function checkScope(
   const isOfSender =
     sender === undefined ||
     (sender.serviceId === serviceId && sender.hostId === hostId && sender.instanceId === instanceId)
-  if (!isOfSender) throw new ScopeError('report refused: it names another process than the one that said hello')
+  if (!isOfSender) throw new ScopeError('report refused: it names a different process than the one that said hello')
   for (const name of [serviceId, hostId, instanceId, ...sections.map(({ redisClusterId }) => redisClusterId)]) {
     if (name.length > maxNameLength)
       throw new ScopeError(`report refused: a name in it has more than ${maxNameLength} characters`)

@@ -1,20 +1,10 @@
-import {
-  decodeFrame,
-  FrameError,
-  natsReports,
-  ReportRefusedError,
-  type Runtime,
-  type TimerHandle,
-} from '@firebreak/core'
-import { isSignature, signatureHeaders } from '@firebreak/core/node'
+import { natsReports, type Runtime, type TimerHandle } from '@firebreak/core'
 import type { Consumer, ConsumerMessages, JsMsg } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
-import { type AppGrant, anyApp, ScopeError } from '../access/credential.ts'
-import type { CredentialBook } from '../access/credential-book.ts'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
-import { ApiProblem, HubConfigError } from '../errors.ts'
+import { HubConfigError } from '../errors.ts'
 import type { HubLogger } from '../hub-options.ts'
-import type { Collector } from './collector.ts'
+import type { StreamedReports } from './streamed-reports.ts'
 
 export interface NatsIngestOptions {
   /** `nats://[user:password@]host:port`. */
@@ -22,9 +12,8 @@ export interface NatsIngestOptions {
   readonly runtime: Runtime
   readonly logger: HubLogger
   readonly alarms: AlarmBoard
-  readonly collector: Collector
+  readonly reports: StreamedReports
   readonly maxReportAgeMs: number
-  readonly book: CredentialBook
 }
 
 interface NatsAddress {
@@ -32,6 +21,7 @@ interface NatsAddress {
   readonly user?: string
   readonly pass?: string
   readonly token?: string
+  readonly tls?: object
 }
 
 const retryMs = 1000
@@ -61,16 +51,10 @@ export class NatsIngest {
   #isUp = false
   #retry: TimerHandle | undefined
   #isClosed = false
-  #reportCount = 0
 
   constructor(options: NatsIngestOptions) {
     this.#options = options
     this.#address = parseAddress(options.url)
-  }
-
-  /** Reports that came this way since start, those that were refused included. */
-  get reportCount(): number {
-    return this.#reportCount
   }
 
   start(): void {
@@ -81,7 +65,7 @@ export class NatsIngest {
     this.#isClosed = true
     this.#retry?.cancel()
     this.#messages?.stop()
-    // Confirmations that are on their way; a server that is away has no use for them.
+    // Pending confirmations; an unreachable server has no use for them.
     if (this.#isUp) await this.#within(this.#connection?.flush())
     await this.#within(this.#connection?.close())
   }
@@ -110,7 +94,7 @@ export class NatsIngest {
     try {
       const consumer = await this.#connect()
       alarms.clear('nats')
-      logger.info({ servers: this.#address.servers }, 'reports come from NATS too')
+      logger.info({ servers: this.#address.servers }, 'also reading reports from NATS')
       this.#messages = await consumer.consume({ max_messages: maxFetched })
       for await (const message of this.#messages) this.#take(message)
     } catch (error) {
@@ -173,42 +157,19 @@ export class NatsIngest {
   }
 
   #take(message: JsMsg): void {
-    const { collector, maxReportAgeMs } = this.#options
-    this.#reportCount++
     const storedAt = Math.floor(message.info.timestampNanos / nanosPerMs)
-    const ageMs = this.#now() - storedAt - this.#clockOffsetMs
-    try {
-      if (ageMs > maxReportAgeMs) {
-        collector.countRefusal('expired')
-      } else {
-        const grant = this.#senderOf(message)
-        const frame = decodeFrame(message.data)
-        if (frame.type !== 'report') throw new FrameError(`a ${frame.type} frame is no report`)
-        collector.collectBinary(frame.bytes, frame.payloadStart, frame.sequence, grant)
-      }
-    } catch (error) {
-      // What is refused once would be refused again: it is confirmed all the same.
-      if (error instanceof FrameError) collector.countRefusal('unparsable')
-      else if (!(error instanceof ReportRefusedError || error instanceof ApiProblem)) throw error
-    }
+    this.#options.reports.take({
+      data: message.data,
+      ageMs: this.#now() - storedAt - this.#clockOffsetMs,
+      header: (name) => message.headers?.get(name),
+    })
     message.ack()
-  }
-
-  /** Whose report this is: NATS's own users are not ours, so that each report is signed with its app token. */
-  #senderOf({ data, headers }: JsMsg): AppGrant {
-    const { book, collector } = this.#options
-    if (!book.hasAny) return anyApp
-    const signer = book.signer(headers?.get(signatureHeaders.key) ?? '')
-    const signature = headers?.get(signatureHeaders.signature) ?? ''
-    if (signer !== undefined && isSignature(signer.reportKey, data, signature)) return signer.grant
-    collector.countRefusal('scope')
-    throw new ScopeError('report refused: it is not signed with an app token')
   }
 
   #raise(error: Error): void {
     if (this.#isClosed) return
-    const cause = `no reports come from NATS at ${this.#address.servers}: ${error.message}`
-    const retry = 'it is tried again every second; sensors send over WebSocket meanwhile'
+    const cause = `cannot read reports from NATS at ${this.#address.servers}: ${error.message}`
+    const retry = 'retrying every second; sensors use WebSocket meanwhile'
     this.#options.alarms.raise({ id: 'nats', severity: 'critical', cause, retry })
   }
 }
@@ -217,11 +178,15 @@ function parseAddress(text: string): NatsAddress {
   let url: URL
   try {
     url = new URL(text)
-    if (url.protocol !== 'nats:') throw new TypeError('not nats:')
+    if (url.protocol !== 'nats:' && url.protocol !== 'tls:') throw new TypeError('not nats:')
   } catch (cause) {
-    throw new HubConfigError('natsUrl', 'natsUrl must be nats://[user:password@]host:port', { cause })
+    throw new HubConfigError('natsUrl', 'natsUrl must be nats://[user:password@]host:port, or tls://… for TLS', {
+      cause,
+    })
   }
   const [user, pass] = [url.username, url.password].map(decodeURIComponent) as [string, string]
   const secret = pass === '' ? { token: user } : { user, pass }
-  return { servers: url.port === '' ? `${url.hostname}:4222` : url.host, ...(user !== '' && secret) }
+  const servers = url.port === '' ? `${url.hostname}:4222` : url.host
+  // The client drops the scheme: without the option it would speak plainly to a server that does not ask for TLS.
+  return { servers, ...(user !== '' && secret), ...(url.protocol === 'tls:' && { tls: {} }) }
 }

@@ -15,7 +15,7 @@ export interface WindowsOptions {
   readonly hashSeed: number
 }
 
-/** The hub's windows, and the way of reports into them once there is somebody to decide. */
+/** The hub's windows, and the path of reports into them once there is a decider. */
 export interface Windows {
   readonly engine: NearKeys
   openIntake(rooms: Omit<ThreadedIntakeRooms, 'counts'>, rules: RuleSet): ReportIntake

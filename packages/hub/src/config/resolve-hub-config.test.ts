@@ -71,13 +71,13 @@ test.each([
     'otlpAttributes',
     'otlpAttributes must be name=value',
   ],
-  [{ flags: { prot: '1' } }, '--prot', 'there is no setting --prot; did you mean --port?'],
+  [{ flags: { prot: '1' } }, '--prot', 'unknown setting --prot; did you mean --port?'],
   [{ env: { FIREBREAK_HUB_PROT: '1' } }, 'FIREBREAK_HUB_PROT', 'did you mean FIREBREAK_HUB_PORT?'],
   [{ flags: { config: file('a.yaml', 'heartbeatms: 5') } }, 'heartbeatms', 'did you mean heartbeatMs?'],
   [{ flags: { port: 'x' } }, '--port', '--port is "x"; it must be a whole number from 0 to 65535'],
   [{ env: { FIREBREAK_HUB_PORT: '70000' } }, 'FIREBREAK_HUB_PORT', 'FIREBREAK_HUB_PORT is "70000"'],
   [{ flags: { 'log-level': 'inof' } }, '--log-level', 'did you mean info?'],
-  [{ flags: { host: '' } }, '--host', 'a text that is not empty'],
+  [{ flags: { host: '' } }, '--host', 'give it a value or leave it out'],
   [{ flags: { config: join(folder, 'none.yaml') } }, 'config', 'cannot be read'],
   [{ flags: { config: file('b.yaml', '- a') } }, '', 'it must be an object of settings'],
   [{ flags: { 'tls-cert-file': 'x' } }, 'tlsKeyFile', 'TLS needs both'],
@@ -90,9 +90,13 @@ test.each([
   [
     { flags: { 'tokens-file': file('blank.yaml', 'apps: [{name: a, token: two words are refused}]') } },
     'apps[0].token',
-    'no blank',
+    'without spaces',
   ],
-  [{ flags: { 'tokens-file': file('e.yaml', 'apps: [{name: a, token: short}]') } }, 'apps[0].token', '16 characters'],
+  [
+    { flags: { 'tokens-file': file('e.yaml', 'apps: [{name: a, token: short}]') } },
+    'apps[0].token',
+    '16 to 512 characters',
+  ],
   [
     { flags: { config: file('g.yaml', 'watchers: [{kind: replika, redisClusterId: main}]') } },
     'watchers[0].kind',
@@ -125,7 +129,7 @@ test.each([
       },
     },
     'watchers[0].mapping',
-    'it names no table',
+    'names no table',
   ],
   [{ flags: { 'alarm-webhooks': 'ftp://x' } }, 'alarmWebhooks[0]', 'an http or https URL'],
   [{ flags: { 'tokens-file': file('f.yaml', 'app: []') } }, 'app', 'did you mean apps?'],
@@ -139,6 +143,17 @@ test.each([
   expect(caught).toBeInstanceOf(HubConfigError)
   expect((caught as HubConfigError).message).toContain(message)
   expect((caught as HubConfigError).field).toBe(field)
+})
+
+test('how steps are tried again comes from lines, and a wrong one is refused with its name', () => {
+  const flags = { retry: ['redis tries=20 atEnd=drop', 'replica deadlineMs=60000'] }
+  expect(resolveHubConfig({ flags }).options.retry).toEqual({
+    redis: { tries: 20, atEnd: 'drop' },
+    replica: { deadlineMs: 60_000 },
+  })
+  const refused = (line: string) => () => resolveHubConfig({ flags: { retry: [line] } })
+  expect(refused('redsi tries=1')).toThrow('did you mean redis?')
+  expect(refused('replica atEnd=drop')).toThrow('retry.replica.atEnd is "drop"; it must be one of alarm, stop')
 })
 
 test('rules and tokens come from files', () => {

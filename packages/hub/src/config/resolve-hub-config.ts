@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { readSecretFile } from '@firebreak/core/node'
-import { type ResolvedSettings, resolveSettings } from '@firebreak/core/settings'
+import { parseRetryLines, type ResolvedSettings, resolveSettings } from '@firebreak/core/settings'
 import { parse as parseYaml } from 'yaml'
 import { readTokens } from '../access/tokens-file.ts'
 import { HubConfigError } from '../errors.ts'
 import type { HubOptions } from '../start-hub.ts'
 import { parseWatchers } from '../watchers/watcher-settings.ts'
 import { hubSettings } from './hub-settings.ts'
+import { type HubRetryChoices, hubRetrySteps, resolveHubRetry, retryFailure } from './retry-steps.ts'
 
 export interface HubConfigInput {
   /** Flags by name without dashes: `{ port: '7070', 'data-folder': 'data' }`. */
@@ -29,10 +30,11 @@ export function resolveHubConfig(input: HubConfigInput): HubConfig {
 }
 
 function toOptions(values: Record<string, unknown>): HubOptions {
-  const { watchers, alarmWebhooks, ...plain } = values
+  const { watchers, alarmWebhooks, retry, ...plain } = values
   const {
     rulesFile,
     limitsPolicy: _,
+    saleRedis: __,
     tokensFile,
     tlsCertFile,
     tlsKeyFile,
@@ -51,6 +53,7 @@ function toOptions(values: Record<string, unknown>): HubOptions {
     ...tls,
     ...(watchers !== undefined && { watchers: parseWatchers(watchers) }),
     ...(alarmWebhooks !== undefined && { alarmWebhooks: checkUrls(alarmWebhooks as readonly string[]) }),
+    ...(retry !== undefined && { retry: readRetry(retry as readonly string[]) }),
     ...(rulesFile !== undefined && { initialRules: readRules(rulesFile) }),
     ...(tokensFile !== undefined && { tokens: readTokens(tokensFile), tokensFile }),
   }
@@ -63,12 +66,19 @@ function checkUrls(urls: readonly string[]): readonly string[] {
   return urls
 }
 
+/** Refused here already, where it is known from where they came. */
+function readRetry(lines: readonly string[]): HubRetryChoices {
+  const choices = parseRetryLines(hubRetrySteps, lines, retryFailure)
+  resolveHubRetry(choices)
+  return choices
+}
+
 /** Rules of a file: a list, or an object with `rules`. */
 export function readRules(path: string): readonly unknown[] {
   const content = readYaml('rulesFile', path)
   const rules = Array.isArray(content) ? content : (content as { rules?: unknown } | null)?.rules
   if (Array.isArray(rules)) return rules
-  throw failure('rulesFile', `${path} must hold a list of rules, or an object with rules`)
+  throw failure('rulesFile', `${path} must contain a list of rules, or an object with rules`)
 }
 
 function readSecret(place: string, path: string): string {

@@ -1,10 +1,15 @@
-import type { Rule } from '@firebreak/core/rules'
+import { isAutoRule, type Rule } from '@firebreak/core/rules'
 import { SlidingWindow } from '../heat/sliding-window.ts'
 
 /** Names the Redis node that owns a slot; without one, a cluster counts as one node. */
 export type NodeOfSlot = (redisClusterId: string, slot: number) => string
 
 const maxTotals = 10_000
+
+export interface NodeRates {
+  readonly perSecond: number
+  readonly latestPerSecond: number
+}
 
 /**
  * All accesses of a service, and of a node, over the windows that rules with a share need.
@@ -32,7 +37,8 @@ export class AccessTotals {
       ),
     ]
     this.#serviceWindowsMs = windowsFor('service')
-    this.#nodeWindowsMs = windowsFor('node')
+    // Autopilot reads the demand of a node over one second, whatever its rules count.
+    this.#nodeWindowsMs = [...new Set([...windowsFor('node'), ...(rules.some(isAutoRule) ? [1000] : [])])]
   }
 
   /** True where shares of a node are wanted, and with them every entry's slot. */
@@ -59,6 +65,21 @@ export class AccessTotals {
 
   ofNode(redisClusterId: string, slot: number, windowMs: number, now: number): number {
     return this.#sum('node', redisClusterId, this.#nodeOfSlot(redisClusterId, slot), windowMs, now)
+  }
+
+  /**
+   * A node's accesses per second over most of a window, and in its two most recent complete tenths. The newest two
+   * tenths are left out: some processes have not reported them yet, and not all rows of the current report have been
+   * counted.
+   */
+  ratesOfNode(redisClusterId: string, slot: number, windowMs: number, now: number): NodeRates {
+    const name = this.#nodeOfSlot(redisClusterId, slot)
+    const window = this.#window('node', redisClusterId, name, windowMs)
+    const others = ((this.#others.get(idOf('node', redisClusterId, name, windowMs)) ?? 0) * 1000) / windowMs
+    return {
+      perSecond: others + (window?.ratePerSecond(now, 2, 10) ?? 0),
+      latestPerSecond: others + (window?.ratePerSecond(now, 2, 4) ?? 0),
+    }
   }
 
   /** This hub's own totals by name, for the other hubs. */

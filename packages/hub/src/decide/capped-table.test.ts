@@ -39,6 +39,21 @@ test('of more keys than the table takes the hottest are handled, and an alarm na
   expect(alarm!.cause).toContain('rule `wide` alone has 8')
 })
 
+test('a key with a long name takes the place of several, and makes way for them', () => {
+  const { table, alarms, heat, keys } = setUp(10)
+  const long = (name: string) => name + 'x'.repeat(1000)
+  for (const [index, name] of ['a', 'b', 'c'].entries()) heat(long(name), 100 + index)
+  for (const name of ['short-1', 'short-2', 'short-3']) heat(name, 50)
+  expect(keys()).toEqual([long('a'), long('b'), 'short-1', 'short-2'])
+  table.review(0)
+  expect(alarms.list()[0]!.cause).toContain('6 keys are hot, more than there is room for with names as long')
+  heat(long('c'), 1000)
+  table.review(0)
+  expect(keys()).toEqual([long('b'), long('c'), 'short-3'].sort())
+  heat(long('alone') + 'x'.repeat(10_000), 5000)
+  expect(keys()).toHaveLength(3)
+})
+
 test('a key of about the same heat takes nobody’s place; a free place goes to the hottest; then the alarm ends', () => {
   const { table, alarms, heat, cool, keys } = setUp(2)
   for (const [key, count] of [

@@ -6,6 +6,8 @@ import type { DecisionSink } from './decider.ts'
 const alarmId = 'hot-keys'
 /** A key takes another's place only where it is so much hotter: else two of the same heat would take turns. */
 const clearlyHotter = 1.2
+/** A key takes a place for each so many characters of its name: the table goes to every process, and into its memory. */
+const charactersPerPlace = 256
 /** Keys that change places in one review. */
 const maxSwaps = 1000
 
@@ -19,6 +21,7 @@ export class CappedTable implements DecisionSink {
   readonly #maxKeys: number
   readonly #handled = new Map<HeatTrack, TableEntry>()
   readonly #waiting = new Map<HeatTrack, TableEntry>()
+  #takenPlaces = 0
 
   constructor(sink: DecisionSink, alarms: AlarmBoard, maxKeys: number) {
     this.#sink = sink
@@ -27,13 +30,15 @@ export class CappedTable implements DecisionSink {
   }
 
   set(track: HeatTrack, entry: TableEntry): void {
-    if (this.#handled.has(track) || this.#handled.size < this.#maxKeys) this.#handle(track, entry)
+    if (this.#handled.has(track) || this.#hasPlaceFor(track)) this.#handle(track, entry)
     else this.#waiting.set(track, entry)
   }
 
   remove(track: HeatTrack): void {
     this.#waiting.delete(track)
-    if (this.#handled.delete(track)) this.#sink.remove(track)
+    if (!this.#handled.delete(track)) return
+    this.#takenPlaces -= placesOf(track)
+    this.#sink.remove(track)
   }
 
   /** Gives free places to the hottest that wait, and theirs to keys that have become clearly hotter. */
@@ -45,20 +50,37 @@ export class CappedTable implements DecisionSink {
     this.#tell()
     const waiting = byHeat(this.#waiting.keys(), now).reverse()
     const handled = byHeat(this.#handled.keys(), now)
-    for (const [index, { track, heat }] of waiting.slice(0, maxSwaps).entries()) {
-      if (this.#handled.size >= this.#maxKeys) {
-        const coolest = handled[index]
+    let next = 0
+    for (const { track, heat } of waiting.slice(0, maxSwaps)) {
+      // A long name needs the places of several, which stay where they are unless all of them together are enough.
+      const leaving: HeatTrack[] = []
+      let freed = 0
+      while (!this.#hasPlaceFor(track, freed)) {
+        const coolest = handled[next + leaving.length]
         if (coolest === undefined || heat <= coolest.heat * clearlyHotter) break
-        const entry = this.#handled.get(coolest.track)!
-        this.remove(coolest.track)
-        this.#waiting.set(coolest.track, entry)
+        leaving.push(coolest.track)
+        freed += placesOf(coolest.track)
+      }
+      if (!this.#hasPlaceFor(track, freed)) continue
+      next += leaving.length
+      for (const one of leaving) {
+        const entry = this.#handled.get(one)!
+        this.remove(one)
+        this.#waiting.set(one, entry)
       }
       this.#handle(track, this.#waiting.get(track)!)
     }
   }
 
+  #hasPlaceFor(track: HeatTrack, freed = 0): boolean {
+    const taken = this.#takenPlaces - freed
+    // The first has one in any case.
+    return taken === 0 || taken + placesOf(track) <= this.#maxKeys
+  }
+
   #handle(track: HeatTrack, entry: TableEntry): void {
     this.#waiting.delete(track)
+    if (!this.#handled.has(track)) this.#takenPlaces += placesOf(track)
     this.#handled.set(track, entry)
     this.#sink.set(track, entry)
   }
@@ -70,13 +92,19 @@ export class CappedTable implements DecisionSink {
     }
     const [ruleId, count] = [...counts].reduce((widest, next) => (next[1] > widest[1] ? next : widest))
     const all = this.#handled.size + this.#waiting.size
+    // Fewer than may be, and yet too many: their names are long.
+    const most = all > this.#maxKeys ? `the ${this.#maxKeys} that are handled` : 'there is room for with names as long'
     this.#alarms.raise({
       id: alarmId,
       severity: 'warning',
-      cause: `${all} keys are hot, more than the ${this.#maxKeys} that are handled (maxHotKeys); rule \`${ruleId}\` alone has ${count}: raise its threshold or narrow its pattern`,
+      cause: `${all} keys are hot, more than ${most} (maxHotKeys); rule \`${ruleId}\` alone has ${count}: raise its threshold or narrow its pattern`,
       retry: 'the hottest keys are handled; the others get a place when one is free',
     })
   }
+}
+
+function placesOf({ key }: HeatTrack): number {
+  return Math.max(1, Math.ceil(key.length / charactersPerPlace))
 }
 
 function byHeat(tracks: Iterable<HeatTrack>, now: number): { readonly track: HeatTrack; readonly heat: number }[] {

@@ -1,4 +1,4 @@
-import { keyBytes, keyName, type Strategy, type StrategyName } from '@firebreak/core'
+import { copyName, type Strategy, type StrategyName } from '@firebreak/core'
 import type { Rule, RuleLevel, StrategyTemplate } from '@firebreak/core/rules'
 import { type KeyLoad, weighStrategies } from './weigh-strategies.ts'
 
@@ -44,7 +44,7 @@ export function chooseByLoad(
     if (left.length === 0)
       return {
         strategy: { strategy: 'Observe' },
-        why: 'Observe: everything that the rule allows was tried and brought nothing',
+        why: 'Observe: everything that the rule allows was tried without effect',
       }
     if (level.strategies.length === 1) return { strategy: makeStrategy(level.strategies[0]!, choice) }
     const load = loadOf(redisClusterId, key)
@@ -57,25 +57,24 @@ export function chooseByLoad(
 /** A strategy from its template: copies get names, and the rule's own bound on staleness is written in. */
 export function makeStrategy(template: StrategyTemplate, { key, rule, processCount }: StrategyChoice): Strategy {
   if (template.strategy === 'RedundantKeys') {
-    const { copyCount, ttlJitterMs } = template
-    const copies = Array.from({ length: copyCount }, (_, index) =>
-      nameFrom(template.template.replaceAll('{n}', String(index + 1)), key),
-    )
-    return { strategy: 'RedundantKeys', copies, ttlJitterMs }
+    const { copyCount, ttlJitterMs, copiesPerNode, ttl } = template
+    const copies = Array.from({ length: copyCount }, (_, index) => copyName(template.template, key, index + 1))
+    return {
+      strategy: 'RedundantKeys',
+      copies,
+      ttlJitterMs,
+      ...(copiesPerNode !== undefined && { copiesPerNode, template: template.template }),
+      ...(ttl !== undefined && { ttl }),
+    }
   }
-  if (template.strategy === 'RateLimit' && template.scope === 'process') {
+  if (template.strategy === 'RateLimit' && template.scope.startsWith('process')) {
     // Each process takes its share, at least one access.
-    return { ...template, limit: Math.max(1, Math.floor(template.limit / Math.max(1, processCount))) }
+    const share = (whole: number) => Math.max(1, Math.floor(whole / Math.max(1, processCount)))
+    const { limit, burst } = template
+    return { ...template, limit: share(limit), ...(burst !== undefined && { burst: share(burst) }) }
   }
   if (template.strategy === 'LocalCache' && rule.maxStalenessMs !== undefined) {
     return { maxStalenessMs: rule.maxStalenessMs, ...template }
   }
   return template
-}
-
-/** A name by a template. In bytes: the name of a key that is not text (see `keyName`) is no piece of another name. */
-function nameFrom(template: string, key: string): string {
-  const bytes = keyBytes(key)
-  const [first, ...others] = template.split('{key}').map((piece) => Buffer.from(piece))
-  return keyName(Buffer.concat([first!, ...others.flatMap((piece) => [bytes, piece])]))
 }

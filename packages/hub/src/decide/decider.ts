@@ -1,5 +1,6 @@
 import { type Clock, type HistoryEvent, keyText, type TableEntry, TimingWheel } from '@firebreak/core'
 import { actingLevel, type Rule, type RuleLevel } from '@firebreak/core/rules'
+import type { LevelNow } from '../auto/auto-levels.ts'
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { AccessTotals } from './access-totals.ts'
 import type { StrategyChooser } from './choose-strategy.ts'
@@ -26,6 +27,8 @@ export interface DeciderOptions {
   readonly random: () => number
   readonly sink: DecisionSink
   readonly totals: AccessTotals
+  /** What a level is for a key at a moment. */
+  readonly levelNow: LevelNow
   readonly chooseStrategy: StrategyChooser
   readonly processCount: (services: ReadonlySet<string>) => number
   readonly record: (event: HistoryEvent) => void
@@ -68,12 +71,13 @@ export class Decider implements HeatDecider {
   /** Looks at a key whose heat just grew. */
   onHeat(track: HeatTrack, now: number): void {
     const { rule, state } = track
+    const { levelNow } = this.#options
     if (rule === undefined) return
     if (state === undefined || state.phase === 'warming') {
       // A key is evaluated once after its first report, and again only where that can change something.
       let needsEvaluation = !track.isSettled
       for (let index = rule.levels.length - 1; index >= 0; index--) {
-        const level = rule.levels[index]!
+        const level = levelNow(track, rule.levels[index]!, now)
         const reading = readLevel(track, level, now)
         needsEvaluation ||= level.enterShare !== undefined || reading.heat >= level.exit
         if (isEntered(level, reading)) {
@@ -166,18 +170,20 @@ export class Decider implements HeatDecider {
   #evaluate(track: HeatTrack, now: number): void {
     const { rule, state } = track
     if (rule === undefined) return
-    const { totals } = this.#options
+    const { totals, levelNow } = this.#options
     if (state !== undefined && state.phase !== 'warming') {
       this.#evaluateHot(track, rule, state, now)
       return
     }
     const entered = this.#enteredLevel(track, rule, now, totals)
     if (entered !== undefined) {
-      const reason = hotReason(rule, rule.levels[entered.index]!, entered.reading)
-      this.#enter(track, rule, entered.index, reason, now)
+      this.#enter(track, rule, entered.index, hotReason(rule, entered.level, entered.reading), now)
       return
     }
-    const isWarm = rule.levels.some((level) => isHeld(level, readLevel(track, level, now, totals)))
+    const isWarm = rule.levels.some((level) => {
+      const current = levelNow(track, level, now)
+      return isHeld(current, readLevel(track, current, now, totals))
+    })
     if (isWarm && state === undefined) {
       track.state = { phase: 'warming', since: now }
       this.#active.add(track)
@@ -188,15 +194,17 @@ export class Decider implements HeatDecider {
   }
 
   #evaluateHot(track: HeatTrack, rule: Rule, state: ActiveState, now: number): void {
-    const { totals, entryTtlMs, sink } = this.#options
+    const { totals, entryTtlMs, sink, levelNow } = this.#options
     const entered = this.#enteredLevel(track, rule, now, totals)
     if (entered !== undefined && entered.index > state.level) {
       this.#changeLevel(track, rule, state, entered.index, now)
       return
     }
-    const held = rule.levels.findLastIndex(
-      (level, index) => index <= state.level && isHeld(level, readLevel(track, level, now, totals)),
-    )
+    const held = rule.levels.findLastIndex((level, index) => {
+      if (index > state.level) return false
+      const current = levelNow(track, level, now)
+      return isHeld(current, readLevel(track, current, now, totals))
+    })
     const mayLeaveLevel = now - state.levelSince >= rule.minHoldMs
     if (held < 0 && mayLeaveLevel && now >= (state.heldUntil ?? 0)) {
       this.#leave(track, now, 'cooled', this.#cooledText(track, rule, state, now))
@@ -212,7 +220,7 @@ export class Decider implements HeatDecider {
       entry = { ...entry, until: now + entryTtlMs }
       if (rule.mode === 'on') sink.set(track, entry)
       if (phase === 'hot')
-        this.#record(track, 'extended', now, `still hot: ${trackReason(track, this.#options.totals, now)}`)
+        this.#record(track, 'extended', now, `still hot: ${trackReason(track, totals, now, levelNow)}`)
     }
     if (phase !== state.phase || entry !== state.entry) track.state = { ...state, phase, entry }
   }
@@ -222,10 +230,11 @@ export class Decider implements HeatDecider {
     rule: Rule,
     now: number,
     totals?: AccessTotals,
-  ): { readonly index: number; readonly reading: LevelReading } | undefined {
+  ): { readonly index: number; readonly level: RuleLevel; readonly reading: LevelReading } | undefined {
     for (let index = rule.levels.length - 1; index >= 0; index--) {
-      const reading = readLevel(track, rule.levels[index]!, now, totals)
-      if (isEntered(rule.levels[index]!, reading)) return { index, reading }
+      const level = this.#options.levelNow(track, rule.levels[index]!, now)
+      const reading = readLevel(track, level, now, totals)
+      if (isEntered(level, reading)) return { index, level, reading }
     }
     return undefined
   }
@@ -240,7 +249,7 @@ export class Decider implements HeatDecider {
   }
 
   #changeLevel(track: HeatTrack, rule: Rule, state: ActiveState, index: number, now: number): void {
-    const level = rule.levels[index]!
+    const level = this.#options.levelNow(track, rule.levels[index]!, now)
     const reading = readLevel(track, level, now, this.#options.totals)
     const reason = isEntered(level, reading) ? hotReason(rule, level, reading) : state.entry.reason
     const entry = this.#entry(track, rule, level, reason, state.since, now)
@@ -259,7 +268,7 @@ export class Decider implements HeatDecider {
   rechoose(track: HeatTrack, now: number, why?: string): void {
     const { rule, state } = track
     if (rule === undefined || state === undefined || state.phase === 'warming') return
-    const level = rule.levels[state.level]!
+    const level = this.#options.levelNow(track, rule.levels[state.level]!, now)
     const reading = readLevel(track, level, now, this.#options.totals)
     const reason = isEntered(level, reading) ? hotReason(rule, level, reading) : state.entry.reason
     const entry = this.#entry(track, rule, level, reason, state.since, now)
@@ -285,7 +294,7 @@ export class Decider implements HeatDecider {
   }
 
   #cooledText(track: HeatTrack, rule: Rule, state: ActiveState, now: number): string {
-    const level = rule.levels[0]!
+    const level = this.#options.levelNow(track, rule.levels[0]!, now)
     const seconds = Math.round((now - state.since) / 1000)
     return `cooled after ${seconds} s: ${coolingReason(rule, level, readLevel(track, level, now, this.#options.totals))}`
   }

@@ -1,13 +1,14 @@
-import { type ClaimPayload, isKnownEntry, keyBytes, parseKeyText, secretSeed } from '@firebreak/core'
+import { type ClaimPayload, isKnownEntry, keyBytes, type NodeLoad, parseKeyText, secretSeed } from '@firebreak/core'
 import { actingLevel, RuleSet } from '@firebreak/core/rules'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
+import { Autopilot } from '../auto/autopilot.ts'
 import { SharedHub } from '../board/shared-hub.ts'
 import { openWindows } from '../collect/open-windows.ts'
 import type { ReportIntake } from '../collect/report-intake.ts'
 import type { TableDelivery } from '../deliver/table-delivery.ts'
 import type { Fleet } from '../fleet/fleet.ts'
-import type { Instance } from '../fleet/host-register.ts'
-import { HeatRecorder } from '../heat/heat-recorder.ts'
+import { type Instance, processesIn } from '../fleet/host-register.ts'
+import type { BurningKey } from '../forecast/recogniser.ts'
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { NearKey } from '../heat/near-key.ts'
 import type { NearKeys } from '../heat/near-keys.ts'
@@ -24,6 +25,7 @@ import { CappedTable } from './capped-table.ts'
 import { chooseByLoad } from './choose-strategy.ts'
 import { Decider } from './decider.ts'
 import type { HeatDecider } from './heat-decider.ts'
+import { isEntered, readLevel } from './read-level.ts'
 import { StrategyReview } from './strategy-review.ts'
 
 export interface HotKeysOptions {
@@ -38,8 +40,8 @@ export interface HotKeysOptions {
 }
 
 /**
- * Everything between a report and the strategy table: the windows that count keys, the rules in force, and whoever decides
- * by both, this hub alone or all hubs of a shared store together.
+ * Everything between a report and the strategy table: the windows that count keys, the rules in force, and the decider
+ * that uses both, either this hub alone or all hubs of a shared store together.
  */
 export class HotKeys {
   readonly engine: NearKeys
@@ -47,8 +49,9 @@ export class HotKeys {
   /** The way of reports into the windows; what changes them has its turn there too. */
   readonly intake: ReportIntake
   readonly totals: AccessTotals
+  /** What `auto` rules decide by. */
+  readonly autopilot: Autopilot
   readonly slots = new SlotHeat()
-  readonly recorder = new HeatRecorder()
   readonly #options: HotKeysOptions
   readonly #review: StrategyReview
   readonly #capped: CappedTable
@@ -62,11 +65,16 @@ export class HotKeys {
     const { runtime, maxBacklogBytes } = settings
     const { slots } = this
     const clock = new DueClock(runtime.clock)
-    const totals = new AccessTotals(settings.nodeOfSlot)
+    const totals = new AccessTotals(
+      (redisClusterId, slot) =>
+        settings.nodeOfSlot(redisClusterId, slot) || this.autopilot.loads.nodeIdOf(redisClusterId, slot),
+    )
     this.totals = totals
     const windows = openWindows({ ...settings, hashSeed: secretSeed(runtime), totals })
     const { engine } = windows
     this.engine = engine
+    this.autopilot = new Autopilot({ totals, fleet, engine, record: journal.record.bind(journal) })
+    const { levelNow, loads } = this.autopilot
     const review = new StrategyReview(engine, fleet)
     this.#review = review
     this.#capped = new CappedTable(delivery, alarms, settings.maxHotKeys)
@@ -76,6 +84,7 @@ export class HotKeys {
       random: runtime.random,
       sink: this.#capped,
       totals,
+      levelNow,
       processCount: (services: ReadonlySet<string>) => fleet.hosts.countOf(services),
       chooseStrategy:
         settings.chooseStrategy ??
@@ -88,7 +97,7 @@ export class HotKeys {
     const { board } = journal.store
     if (board !== undefined) {
       const rulesInForce = () => this.#rules
-      this.#shared = new SharedHub({ ...options, board, deciding, engine, totals, review, rulesInForce })
+      this.#shared = new SharedHub({ ...options, board, deciding, engine, totals, loads, review, rulesInForce })
     }
     const decider = this.#shared?.decider ?? new Decider(deciding)
     this.decider = decider
@@ -102,6 +111,15 @@ export class HotKeys {
   /** Hubs that share the store, this one included. */
   get hubCount(): number {
     return this.#shared?.hubCount ?? 1
+  }
+
+  /** The other hubs on the store, by name, with the processes that report to each. */
+  get otherHubs(): readonly { readonly hubId: string; readonly processes: number }[] {
+    return [...(this.#shared?.otherHubs ?? [])].map(([boardId, totals]) => ({
+      // On the board a hub has a name of its own for each start, behind the last dot.
+      hubId: boardId.slice(0, boardId.lastIndexOf('.')),
+      processes: processesIn(totals),
+    }))
   }
 
   /** True while this hub is cut off from the store that it shares, and decides by what it sees alone. */
@@ -128,12 +146,13 @@ export class HotKeys {
     this.#shared?.start()
   }
 
-  applyRules(set: RuleSet): Promise<void> {
+  applyRules(all: RuleSet): Promise<void> {
     return this.intake.inTurn((now) => {
       const { delivery } = this.#options
+      const set = this.autopilot.setRules(all)
       this.#rules = set
       // Before the engine, which tells the threads whether slots are wanted.
-      this.totals.setRules(set.rules)
+      this.totals.setRules(all.rules)
       this.engine.setRules(set.rules)
       this.intake.setRules(set)
       this.decider.setRules(set.rules)
@@ -147,7 +166,7 @@ export class HotKeys {
   restore(entries: readonly StoredEntry[], now: number): void {
     const { journal, settings, delivery } = this.#options
     for (const { entry, services } of entries) {
-      // Written by a later version: it stays in the store for whoever knows it.
+      // Written by a later version: it stays in the store for hubs that know it.
       if (!isKnownEntry(entry)) continue
       const found = this.#find(entry.redisClusterId, entry.key, services[0] ?? '', now)
       if (found?.track.rule?.id !== entry.ruleId || entry.until < now) {
@@ -171,13 +190,12 @@ export class HotKeys {
 
   /** Once a second, in turn with the reports. */
   keepHouse(now: number): void {
-    const { fleet, delivery } = this.#options
+    const { delivery } = this.#options
     this.engine.sweep(now)
     this.#review.judge(this.decider, now)
+    this.autopilot.tick(now)
     this.#capped.review(now)
     delivery.flush()
-    const { redis, local, copies, limited, writes } = fleet.traffic.latest(now)
-    this.recorder.record(this.engine, redis + local + copies + limited + writes, now)
     this.intake.watch(now)
   }
 
@@ -187,6 +205,11 @@ export class HotKeys {
       this.#judgeClaim(instance, claim, now)
       this.#options.delivery.flush()
     })
+  }
+
+  /** What a process measured of nodes; in turn with the reports, since both are held against each other. */
+  takeLoad(nodes: readonly NodeLoad[], hostId: string): void {
+    this.intake.inPassing((now) => this.autopilot.takeLoad(nodes, hostId, now))
   }
 
   /** Whether the process has reported the key, as far as is remembered of keys that matter. */
@@ -205,7 +228,7 @@ export class HotKeys {
     delivery.flush()
     const at = settings.runtime.clock.now()
     if (!fleet.bounds.mayRecord(instance, at)) return
-    const sentence = `a claim of ${instance.hostId} under rule \`${ruleId}\` was taken back: ${why}`
+    const sentence = `a claim of ${instance.hostId} under rule \`${ruleId}\` was withdrawn: ${why}`
     journal.record({ at, kind: 'rollback', redisClusterId, key: text, ruleId, text: sentence })
   }
 
@@ -238,6 +261,16 @@ export class HotKeys {
     }
     delivery.flush()
     return { warmed: keys.length - unmatched.length, unmatched }
+  }
+
+  /** The keys that are as hot now as their rule asks for: not those that are only held. */
+  *burning(now: number): Generator<BurningKey> {
+    const { levelNow } = this.autopilot
+    for (const { track } of this.decider.handled()) {
+      const level = track.rule && levelNow(track, track.rule.levels[0]!, now)
+      if (level === undefined || !isEntered(level, readLevel(track, level, now, this.totals))) continue
+      yield { redisClusterId: track.redisClusterId, key: track.key }
+    }
   }
 
   /** Resolves once every report so far is in the windows and the other hubs, where there are any, were told and heard. */
@@ -275,11 +308,11 @@ export class HotKeys {
     }
     delivery.takeBack(serviceId, redisClusterId, key)
     if (!fleet.bounds.mayRecord(instance, now)) return
-    const why = `a claim of ${hostId} under rule \`${ruleId}\` was taken back`
+    const why = `a claim of ${hostId} under rule \`${ruleId}\` was withdrawn`
     journal.record({ at: now, kind: 'rollback', redisClusterId, key: text, ruleId, text: why })
   }
 
-  /** A key by its name, and its track for a service; undefined where there is no room for it. */
+  /** A key by its name, and its track for a service; undefined if there is no room for it. */
   #find(
     redisClusterId: string,
     key: string,

@@ -1,7 +1,7 @@
 import type { Strategy, TableEntry } from '@firebreak/core'
 
 /**
- * Where a key stands; a cold key has no state.
+ * A key's state; a cold key has none.
  *
  *     cold ──heat ≥ exit──► warming ──heat ≥ enter──► hot ──heat < exit──► cooling ──held long enough──► cold
  *       ◄────heat < exit────┘                          ◄────heat ≥ exit────┘

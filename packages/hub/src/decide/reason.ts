@@ -1,4 +1,5 @@
 import type { HeatMeasure, Rule, RuleLevel } from '@firebreak/core/rules'
+import { isMeasured } from '../auto/auto-levels.ts'
 
 /** What was measured of a key against one level. */
 export interface LevelReading {
@@ -9,6 +10,7 @@ export interface LevelReading {
 
 /** "hot because rule `product`: 4,120/s over 1 s ≥ 1,000" */
 export function hotReason(rule: Rule, level: RuleLevel, reading: LevelReading): string {
+  if (isMeasured(level)) return `hot because rule \`${rule.id}\`: ${level.grounds}`
   const isByCount = reading.heat >= level.enter
   const comparison = isByCount
     ? `${heatText(rule, level.measure, reading.heat)} ≥ ${amountText(level.measure, level.enter)}`
@@ -18,18 +20,20 @@ export function hotReason(rule: Rule, level: RuleLevel, reading: LevelReading): 
 
 /** "warming under rule `product`: 800/s over 1 s, hot from 1,000 on" */
 export function warmingReason(rule: Rule, level: RuleLevel, reading: LevelReading): string {
+  if (isMeasured(level)) return `warming under rule \`${rule.id}\`: ${level.grounds}`
   return `warming under rule \`${rule.id}\`: ${heatText(rule, level.measure, reading.heat)}, hot from ${enterText(level)} on`
 }
 
 /** "cooling under rule `product`: 500/s over 1 s < 700" */
 export function coolingReason(rule: Rule, level: RuleLevel, reading: LevelReading): string {
+  if (isMeasured(level)) return `cooling under rule \`${rule.id}\`: ${level.grounds}`
   return `cooling under rule \`${rule.id}\`: ${heatText(rule, level.measure, reading.heat)} < ${exitText(level)}`
 }
 
 /** "cold: rule `product` makes it hot from 1,000 over 1 s on" */
-export function coldReason(rule: Rule | undefined): string {
-  if (rule === undefined) return 'cold: no rule matches this key'
-  const level = rule.levels[0]!
+export function coldReason(rule: Rule | undefined, level = rule?.levels[0]): string {
+  if (rule === undefined || level === undefined) return 'cold: no rule matches this key'
+  if (isMeasured(level)) return `cold under rule \`${rule.id}\`: ${level.grounds}`
   return `cold: rule \`${rule.id}\` makes it hot from ${enterText(level)} over ${spanText(rule.windowMs)} on`
 }
 
@@ -42,7 +46,7 @@ function exitText(level: RuleLevel): string {
   return level.enter < Number.MAX_SAFE_INTEGER ? amountText(level.measure, level.exit) : percent(level.exitShare ?? 0)
 }
 
-/** Over one second a count is a rate; over any other window both are told, since thresholds count the window. */
+/** Over one second a count is a rate; for any other window both are shown, since thresholds count the window. */
 function heatText(rule: Rule, measure: HeatMeasure, heat: number): string {
   const span = spanText(rule.windowMs)
   if (rule.windowMs === 1000) return `${amountText(measure, heat, '/s')} over ${span}`

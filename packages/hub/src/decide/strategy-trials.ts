@@ -14,7 +14,7 @@ export type Verdict = { readonly why: string } | undefined
 
 /** A strategy gets this long to show what it brings. */
 const trialMs = 8000
-/** What brought nothing is not tried again for so long. */
+/** How long an ineffective strategy is not tried again. */
 const givenUpMs = 600_000
 /** Fewer reads than this in the last seconds prove nothing. */
 const enoughReads = 100
@@ -26,7 +26,7 @@ const maxGivenUp = 10_000
 export class StrategyTrials {
   readonly #givenUp = new Map<string, number>()
 
-  /** True while a strategy of a key is not to be tried again. */
+  /** True while a key's strategy should not be tried again. */
   isGivenUp(redisClusterId: string, key: string, name: StrategyName, now: number): boolean {
     const until = this.#givenUp.get(trialId(redisClusterId, key, name))
     return until !== undefined && now < until

@@ -42,7 +42,7 @@ test.each<[string, readonly StrategyTemplate[], Partial<KeyLoad>, string]>([
     'the same on one node',
     all,
     { writesPerSecond: 50, processCount: 4000, nodeCount: 1 },
-    'RateLimit: only fewer accesses help; not LocalCache: 50 writes/s to 4,000 processes are 200,000 reloads/s for 10,000 reads/s; not RedundantKeys: there is one node only, and it would serve the copies too',
+    'RateLimit: only fewer accesses help; not LocalCache: 50 writes/s to 4,000 processes are 200,000 reloads/s for 10,000 reads/s; not RedundantKeys: there is only one node, which would serve the copies too',
   ],
   [
     'a video of 40 MB',
@@ -60,7 +60,13 @@ test.each<[string, readonly StrategyTemplate[], Partial<KeyLoad>, string]>([
     'a counter',
     all,
     { readsPerSecond: 50, writesPerSecond: 5000 },
-    'RateLimit: 5,000 writes/s: only fewer of them help (a counter can be split with splitCounter); not LocalCache: 5,000 writes/s to 20 processes are 100,000 reloads/s for 50 reads/s; not RedundantKeys: 5,000 writes/s to 6 copies cost more than 50 reads/s spread',
+    'RateLimit: 5,000 writes/s: only fewer writes help (a counter can be split with splitCounter); not LocalCache: 5,000 writes/s to 20 processes are 100,000 reloads/s for 50 reads/s; not RedundantKeys: 5,000 writes/s to 6 copies cost more than 50 reads/s spread',
+  ],
+  [
+    'a counter whose increments may go together',
+    [...all, { strategy: 'Combine', maxCombined: 1024 }],
+    { readsPerSecond: 50, writesPerSecond: 5000 },
+    'Combine: 5,000 writes/s; the increments among them go out together; not LocalCache: 5,000 writes/s to 20 processes are 100,000 reloads/s for 50 reads/s; not RedundantKeys: 5,000 writes/s to 6 copies cost more than 50 reads/s spread',
   ],
   [
     'a counter that may not be limited',

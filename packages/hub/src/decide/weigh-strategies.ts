@@ -30,8 +30,8 @@ const worthwhileShare = 0.5
 const strictestMs = 1
 
 /**
- * Chooses among the strategies that a level allows, in the order in which they help most: memory, copies, a limit, only
- * looking. Each is passed over with its reason where it cannot help; the sentence says why the chosen one can.
+ * Chooses among the strategies that a level allows, in the order in which they help most: memory, copies, combined
+ * increments, a limit, only looking. Each is passed over with its reason where it cannot help; the sentence says why the chosen one can.
  */
 export function weighStrategies(allowed: readonly StrategyTemplate[], load: KeyLoad): WeighedStrategy {
   const first = allowed[0]!
@@ -50,7 +50,7 @@ export function weighStrategies(allowed: readonly StrategyTemplate[], load: KeyL
   return { template: first, why: `${first.strategy}, as the rule names it first: ${against.join('; ')}` }
 }
 
-const preference: readonly StrategyName[] = ['LocalCache', 'RedundantKeys', 'RateLimit', 'Observe']
+const preference: readonly StrategyName[] = ['LocalCache', 'RedundantKeys', 'Combine', 'RateLimit', 'Observe']
 
 type Judge = (load: KeyLoad, template: StrategyTemplate) => string | undefined
 
@@ -69,11 +69,15 @@ const objections: Record<StrategyName, Judge> = {
   },
   RedundantKeys({ readsPerSecond, writesPerSecond, nodeCount }, template) {
     if (template.strategy !== 'RedundantKeys') return undefined
-    if (nodeCount < 2) return 'there is one node only, and it would serve the copies too'
+    if (nodeCount < 2) return 'there is only one node, which would serve the copies too'
     if (writesPerSecond * template.copyCount > readsPerSecond * worthwhileShare) {
       return `${count(writesPerSecond)} writes/s to ${count(template.copyCount)} copies cost more than ${count(readsPerSecond)} reads/s spread`
     }
     return undefined
+  },
+  Combine({ readsPerSecond, writesPerSecond }) {
+    if (writesPerSecond > readsPerSecond) return undefined
+    return `${count(writesPerSecond)} writes/s are fewer than ${count(readsPerSecond)} reads/s, which it does not touch`
   },
   RateLimit: () => undefined,
   Observe: () => undefined,
@@ -88,9 +92,10 @@ const advantages: Record<StrategyName, (load: KeyLoad, template: StrategyTemplat
     const copies = template.strategy === 'RedundantKeys' ? template.copyCount : 0
     return `${count(readsPerSecond)} reads/s over ${count(copies)} copies on ${count(nodeCount)} nodes`
   },
+  Combine: ({ writesPerSecond }) => `${count(writesPerSecond)} writes/s; the increments among them go out together`,
   RateLimit({ writesPerSecond, readsPerSecond }) {
     if (writesPerSecond > readsPerSecond)
-      return `${count(writesPerSecond)} writes/s: only fewer of them help (a counter can be split with splitCounter)`
+      return `${count(writesPerSecond)} writes/s: only fewer writes help (a counter can be split with splitCounter)`
     return 'only fewer accesses help'
   },
   Observe: () => 'nothing that the rule allows would help',

@@ -4,11 +4,11 @@ export interface SensorChannel {
   send(frame: Uint8Array, isShared?: boolean): void
   /** Bytes that wait to be sent. */
   readonly bufferedBytes: number
-  /** Told of each frame that comes in; once, by the session. */
+  /** Registers the session as listener for incoming frames; called once. */
   onFrame(listener: (frame: Uint8Array) => void): void
-  /** Told when the connection has ended, whoever ended it. */
+  /** Called when the connection has ended, whichever side ended it. */
   onClose(listener: () => void): void
-  /** Ends the connection; the reason is told to the other side. */
+  /** Closes the connection; the reason is sent to the other side. */
   close(code: number, reason: string): void
 }
 

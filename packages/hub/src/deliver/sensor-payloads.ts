@@ -14,6 +14,8 @@ export const helloPayload = z.object({
   version: z.number().default(0),
   sentAt: z.number(),
   token: z.string().max(1024).optional(),
+  canInspect: z.boolean().default(false),
+  canProbe: z.boolean().default(false),
 })
 
 const watcher = z.object({
@@ -32,9 +34,17 @@ const keyEffect = z.object({
   bytesSaved: count,
   readMs: z.number().min(0).optional(),
   limited: count,
+  combined: count.optional(),
   errors: count,
   staleMs: z.number().min(0).optional(),
   ruleId: z.string().max(256).optional(),
+})
+
+const placedCopies = z.object({
+  redisClusterId: z.string().max(256),
+  key: z.string(),
+  names: z.array(z.string()).max(1024),
+  isRefresher: z.boolean(),
 })
 
 export const statusPayload = z.object({
@@ -52,11 +62,17 @@ export const statusPayload = z.object({
     flushes: count,
     limited: count,
     copyReads: count,
+    combined: count.optional(),
     droppedReports: count,
     errors: count,
   }),
   keys: z.array(keyEffect).max(10_000).default([]),
+  copies: z.array(placedCopies).max(1000).optional(),
   watchers: z.array(watcher).max(1000).default([]),
+  troubles: z
+    .array(z.object({ kind: id, message: z.string().max(500) }))
+    .max(20)
+    .optional(),
   nodeCounts: z.record(z.string(), z.number().int().min(1).max(16_384)).optional(),
 })
 
@@ -66,3 +82,29 @@ export const claimPayload = z.object({
   ruleId: id,
   heat: z.number().min(0),
 })
+
+export const inspectedPayload = z.object({
+  id: z.string().max(64),
+  type: z.string().max(64).optional(),
+  bytes: z.number().min(0).optional(),
+  ttlMs: z.number().min(0).optional(),
+  encoding: z.string().max(64).optional(),
+  value: z.string().max(16_384).optional(),
+  isCut: z.boolean().optional(),
+  problem: z.string().max(500).optional(),
+})
+
+const slotRange = z.tuple([z.number().int().min(0).max(16_383), z.number().int().min(0).max(16_383)])
+
+const nodeLoad = z.object({
+  redisClusterId: z.string().max(256),
+  node: z.string().max(256),
+  slots: z.array(slotRange).max(16_384).optional(),
+  spanMs: z.number().min(1).max(600_000),
+  commands: z.number().min(0).optional(),
+  cpuMs: z.number().min(0).optional(),
+  roundTripMs: z.number().min(0),
+  problem: z.string().max(500).optional(),
+})
+
+export const loadPayload = z.object({ nodes: z.array(nodeLoad).max(10_000) })

@@ -5,8 +5,13 @@ import {
   encodeJsonFrame,
   type Frame,
   FrameError,
+  type InspectedPayload,
   type JsonFrameType,
   type JsonPayloads,
+  type LoadPayload,
+  type PlacedCopiesPayload,
+  type ProbePayload,
+  parseKeyText,
   ReportRefusedError,
   type StatusPayload,
   type TableDelta,
@@ -15,9 +20,10 @@ import {
 import { type AppGrant, checkCluster, checkService, ScopeError } from '../access/credential.ts'
 import { SensorBarredError } from '../fleet/barred-sensors.ts'
 import type { Instance } from '../fleet/host-register.ts'
-import { SensorBoundsError } from '../fleet/sensor-bounds.ts'
+import { idOf, SensorBoundsError } from '../fleet/sensor-bounds.ts'
+import type { InspectedSensor } from './inspections.ts'
 import { closeCodes, type SensorChannel } from './sensor-channel.ts'
-import { claimPayload, helloPayload, statusPayload } from './sensor-payloads.ts'
+import { claimPayload, helloPayload, inspectedPayload, loadPayload, statusPayload } from './sensor-payloads.ts'
 import type { LetIn, SensorService } from './sensor-sessions.ts'
 import type { TableListener } from './service-view.ts'
 
@@ -25,6 +31,8 @@ import type { TableListener } from './service-view.ts'
 const maxBufferedBytes = 8 * 1024 * 1024
 /** Broken frames in a row after which the other side is not one of ours. */
 const maxBrokenFrames = 10
+
+const none: ReadonlySet<string> = new Set()
 
 /** One sensor's connection: hello first, then reports, statuses and claims in, table changes and heartbeats out. */
 export class SensorSession implements TableListener {
@@ -35,6 +43,10 @@ export class SensorSession implements TableListener {
   #grant: AppGrant | undefined
   #instance: Instance | undefined
   #leave: (() => void) | undefined
+  /** The clusters about whose keys it can be asked. */
+  #inspectable: readonly string[] | undefined
+  /** The clusters whose nodes it can measure. */
+  #measurable: ReadonlySet<string> | undefined
   #sequence = 0
   #brokenFrames = 0
 
@@ -56,9 +68,34 @@ export class SensorSession implements TableListener {
     return this.#instance?.serviceId
   }
 
+  /** Undefined where it said no hello, or cannot be asked about keys. */
+  get inspected(): InspectedSensor | undefined {
+    const instance = this.#instance
+    if (instance === undefined || this.#inspectable === undefined) return undefined
+    return {
+      serviceId: instance.serviceId,
+      hostId: instance.hostId,
+      redisClusterIds: this.#inspectable,
+      ask: (id, redisClusterId, key, wantsValue) => this.#send('inspect', { id, redisClusterId, key, wantsValue }),
+    }
+  }
+
+  /** The clusters whose nodes it can be asked to measure; none before hello, and of earlier versions. */
+  get measurable(): ReadonlySet<string> {
+    return this.#instance === undefined ? none : (this.#measurable ?? none)
+  }
+
+  /** Asks it to measure nodes. */
+  probe(payload: ProbePayload): void {
+    this.#send('probe', payload)
+  }
+
   /** One message of the sensor. */
   receive(bytes: Uint8Array): void {
     try {
+      const { fleet, runtime } = this.#service
+      // Also of one that is broken, or of a later version's kind.
+      if (this.#instance !== undefined) fleet.checkFrame(this.#grant!, this.#instance, 'any', runtime.clock.now())
       this.#handle(decodeFrame(bytes))
       this.#brokenFrames = 0
     } catch (error) {
@@ -66,12 +103,12 @@ export class SensorSession implements TableListener {
         this.#send('refused', { code: error.code, reason: error.message })
       } else if (error instanceof SensorBoundsError || error instanceof SensorBarredError) {
         this.#send('refused', { code: error.code, reason: error.message })
-        this.close(closeCodes.refused, error instanceof SensorBarredError ? 'barred' : 'over its bounds')
+        this.close(closeCodes.refused, error instanceof SensorBarredError ? 'barred' : 'over its limits')
       } else if (error instanceof ScopeError) {
         this.#send('refused', { code: error.code, reason: error.message })
         if (this.#instance === undefined) this.close(closeCodes.refused, 'not of this token')
       } else if (error instanceof UnknownFrameError) {
-        // A sensor of a later version has more to tell than this hub can use; what both know goes on.
+        // A sensor of a later version sends more than this hub can use; what both know still works.
         this.#service.collector.countRefusal('version')
       } else if (error instanceof FrameError) {
         this.#refuseFrame(error)
@@ -110,7 +147,7 @@ export class SensorSession implements TableListener {
       }
     }
     if (this.#grant === undefined || this.#grant.isValid()) return
-    const reason = 'the app token was revoked or has ended; give the sensor another (token)'
+    const reason = 'the app token was revoked or has expired; give the sensor another (token)'
     this.#send('refused', { code: 'FB_TOKEN_REFUSED', reason })
     this.close(closeCodes.refused, 'app token revoked')
   }
@@ -121,6 +158,18 @@ export class SensorSession implements TableListener {
     this.end()
   }
 
+  /** Where the copies of a key are; of keys that the service touches, and where keys have no other names outside. */
+  #placed(
+    { serviceId }: Instance,
+    { redisClusterId, key: text, names: texts, isRefresher }: PlacedCopiesPayload,
+  ): void {
+    const { delivery, runtime, outside } = this.#service
+    const key = parseKeyText(text)
+    if (key === undefined || outside(text) !== text || !delivery.view(serviceId).has(redisClusterId, key)) return
+    const names = texts.map(parseKeyText).filter((name) => name !== undefined)
+    delivery.setPlaced(redisClusterId, key, names, isRefresher, runtime.clock.now())
+  }
+
   #handle(frame: Frame): void {
     const instance = this.#instance
     if (frame.type === 'hello') {
@@ -128,7 +177,7 @@ export class SensorSession implements TableListener {
       return
     }
     if (instance === undefined) {
-      this.#send('refused', { code: 'FB_FRAME_INVALID', reason: `a ${frame.type} frame came before hello` })
+      this.#send('refused', { code: 'FB_FRAME_INVALID', reason: `a ${frame.type} frame arrived before hello` })
       this.close(closeCodes.refused, 'hello must come first')
       return
     }
@@ -142,21 +191,38 @@ export class SensorSession implements TableListener {
         for (const { redisClusterId } of status.keys) checkCluster(grant, redisClusterId)
         for (const { redisClusterId } of status.watchers) checkCluster(grant, redisClusterId)
         for (const redisClusterId of Object.keys(status.nodeCounts ?? {})) checkCluster(grant, redisClusterId)
-        this.#service.fleet.takeStatus(instance, status)
+        for (const { redisClusterId } of status.copies ?? []) checkCluster(grant, redisClusterId)
+        // Clusters that the process began to use after its hello.
+        if (this.#measurable !== undefined && status.nodeCounts !== undefined)
+          this.#measurable = new Set(Object.keys(status.nodeCounts))
+        const keys = status.keys.map((effect) => ({ ...effect, key: this.#service.outside(effect.key) }))
+        this.#service.fleet.takeStatus(instance, { ...status, keys })
+        for (const placed of status.copies ?? []) this.#placed(instance, placed)
         return
       }
       case 'claim': {
-        const claim = checked(frame, claimPayload)
+        const given = checked(frame, claimPayload)
+        const claim = { ...given, key: this.#service.outside(given.key) }
         checkCluster(grant, claim.redisClusterId)
-        this.#service.fleet.bounds.checkClaim(instance, this.#service.runtime.clock.now())
+        this.#service.fleet.checkClaim(grant, instance, this.#service.runtime.clock.now())
         this.#claim(instance, claim)
         return
       }
+      case 'load': {
+        const { nodes } = checked(frame, loadPayload) as LoadPayload
+        for (const { redisClusterId } of nodes) checkCluster(grant, redisClusterId)
+        this.#service.keys.takeLoad(nodes, instance.hostId)
+        return
+      }
+      case 'inspected':
+        this.#service.inspections.answered(checked(frame, inspectedPayload) as InspectedPayload)
+        return
       case 'resync':
+        this.#service.fleet.checkFrame(grant, instance, 'resync', this.#service.runtime.clock.now())
         this.#send('snapshot', this.#service.delivery.snapshot(instance.serviceId))
         return
       default:
-        throw new FrameError(`a ${frame.type} frame is the hub's to send`)
+        throw new FrameError(`a ${frame.type} frame may only be sent by the hub`)
     }
   }
 
@@ -165,16 +231,16 @@ export class SensorSession implements TableListener {
     const { fleet, collector, delivery, runtime, hubId, heartbeatMs } = this.#service
     const grant = this.#letIn(hello.token)
     if (grant === undefined) {
-      const reason = 'the hub asks for an app token; give the sensor one of the tokens file (token)'
+      const reason = 'the hub requires an app token; give the sensor one from the tokens file (token)'
       this.#send('refused', { code: 'FB_TOKEN_REFUSED', reason })
       this.close(closeCodes.refused, 'app token refused')
       return
     }
-    // Its empty table would take away theirs, and undo a switch that was thrown; one thrown here is told.
+    // Its empty table would remove theirs and turn the switch back; a switch turned on here is sent.
     if (!this.#service.keys.isHeard && !delivery.isOff) {
       const reason = 'the hub has not heard from its store since it started, and knows no rules; try another hub'
       this.#send('refused', { code: 'FB_STORE_AWAY', reason })
-      this.close(closeCodes.refused, 'the store is away')
+      this.close(closeCodes.refused, 'the store is unreachable')
       return
     }
     const now = runtime.clock.now()
@@ -183,15 +249,22 @@ export class SensorSession implements TableListener {
     for (const redisClusterId of hello.redisClusterIds) checkCluster(grant, redisClusterId)
     this.#service.barred.check(hello)
     fleet.bounds.checkCutOff(hello, now)
+    fleet.tokenProcesses.check(grant, idOf(hello), now)
     this.#grant = grant
     const instance = fleet.hosts.find(hello.serviceId, hello.hostId, hello.instanceId, now)
     if (instance === undefined) {
-      this.#send('refused', { code: 'FB_HUB_FULL', reason: 'the hub knows as many processes as it may (maxInstances)' })
+      this.#send('refused', {
+        code: 'FB_HUB_FULL',
+        reason: 'the hub has reached its maximum number of processes (maxInstances)',
+      })
       this.close(closeCodes.refused, 'hub is full')
       return
     }
+    fleet.checkFrame(grant, instance, 'hello', now)
     for (const redisClusterId of hello.redisClusterIds) fleet.hosts.seeCluster(redisClusterId, now)
     instance.agent = hello.agent
+    this.#inspectable = hello.canInspect ? hello.redisClusterIds : undefined
+    this.#measurable = hello.canProbe ? new Set(hello.redisClusterIds) : undefined
     instance.connections++
     instance.clock.ageMs(hello.sentAt, hello.sentAt, now)
     this.#instance = instance
@@ -252,7 +325,7 @@ function checked<Payload>(
   if (result.success) return result.data
   const { path, message } = result.error.issues[0]!
   throw new FrameError(
-    `the field ${path.map(String).join('.') || '(all)'} of a ${frame.type} frame is wrong: ${message}`,
+    `the field ${path.map(String).join('.') || '(all)'} of a ${frame.type} frame is invalid: ${message}`,
   )
 }
 

@@ -105,8 +105,8 @@ test('who says nothing, has a wrong token, or does not read is let go with the r
   slow.bufferedBytes = 9 * 1024 * 1024
   hub.clock.advance(12_000)
   expect(slow.closed).toEqual([4001, 'reads too slowly'])
-  expect(silent.closed).toEqual([1008, 'no hello came'])
+  expect(silent.closed).toEqual([1008, 'no hello received'])
   expect(early.closed).toBeUndefined()
   sessions.close()
-  expect(early.closed).toEqual([1001, 'the hub stops'])
+  expect(early.closed).toEqual([1001, 'the hub is stopping'])
 })

@@ -5,6 +5,8 @@ import type { HotKeys } from '../decide/hot-keys.ts'
 import type { BarredSensors } from '../fleet/barred-sensors.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { InvalidationLane } from '../lane/invalidation-lane.ts'
+import type { InspectedSensor, Inspections } from './inspections.ts'
+import { LoadProbes } from './load-probes.ts'
 import { closeCodes, type SensorChannel } from './sensor-channel.ts'
 import { SensorSession } from './sensor-session.ts'
 import type { TableDelivery } from './table-delivery.ts'
@@ -23,11 +25,15 @@ export interface SensorService {
   readonly delivery: TableDelivery
   readonly lane: InvalidationLane
   readonly barred: BarredSensors
-  /** The clusters whose changes the hub itself hears of. */
+  /** Questions about keys that wait for an answer. */
+  readonly inspections: Inspections
+  /** The clusters whose changes the hub itself sees. */
   readonly watched: () => WatchedCluster[]
+  /** The text that a key's text is kept and shown by. */
+  readonly outside: (text: string) => string
 }
 
-/** Heartbeats are spread over so many steps: ten thousand at once would be a burst each second. */
+/** Heartbeats are spread over this many steps: ten thousand at once would be a burst each second. */
 const heartbeatSteps = 10
 /** A connection that says no hello is nobody's. */
 const helloTimeoutMs = 10_000
@@ -42,6 +48,7 @@ interface Connection {
 export class SensorSessions {
   readonly #service: SensorService
   readonly #connections = new Set<Connection>()
+  readonly #probes: LoadProbes
   readonly #leaveLane: () => void
   #timer: TimerHandle | undefined
   #opened = 0
@@ -49,6 +56,7 @@ export class SensorSessions {
 
   constructor(service: SensorService) {
     this.#service = service
+    this.#probes = new LoadProbes(service.keys.autopilot)
     this.#leaveLane = service.lane.join((bytes) => {
       for (const { session } of this.#connections) session.forward(bytes)
     })
@@ -74,6 +82,17 @@ export class SensorSessions {
     return session
   }
 
+  /** Processes of these services that can be asked about a key of the cluster; of all services where none is named. */
+  inspectable(redisClusterId: string, services: readonly string[]): InspectedSensor[] {
+    const found: InspectedSensor[] = []
+    for (const { session } of this.#connections) {
+      const sensor = session.inspected
+      if (sensor === undefined || !sensor.redisClusterIds.includes(redisClusterId)) continue
+      if (services.length === 0 || services.includes(sensor.serviceId)) found.push(sensor)
+    }
+    return found
+  }
+
   /** Cuts off those whose token or certificate is taken no more. */
   dropInvalid(): void {
     for (const { session } of this.#connections) session.checkGrant()
@@ -82,20 +101,25 @@ export class SensorSessions {
   close(): void {
     this.#timer?.cancel()
     this.#leaveLane()
-    for (const { session } of this.#connections) session.close(closeCodes.goingAway, 'the hub stops')
+    for (const { session } of this.#connections) session.close(closeCodes.goingAway, 'the hub is stopping')
     this.#connections.clear()
   }
 
   #beat(): void {
     this.#step = (this.#step + 1) % heartbeatSteps
     const now = this.#service.runtime.clock.now()
-    // All sensors of a service are told the same.
+    if (this.#step === 0)
+      this.#probes.ask(
+        [...this.#connections].map(({ session }) => session),
+        now,
+      )
+    // All sensors of a service get the same frame.
     const frames = new Map<string, Uint8Array>()
     for (const { session, step, openedAt } of this.#connections) {
       if (step !== this.#step) continue
       const { serviceId } = session
       if (serviceId === undefined) {
-        if (now - openedAt > helloTimeoutMs) session.close(closeCodes.refused, 'no hello came')
+        if (now - openedAt > helloTimeoutMs) session.close(closeCodes.refused, 'no hello received')
         continue
       }
       let frame = frames.get(serviceId)

@@ -14,7 +14,7 @@ export interface TableListener {
   onDelta(delta: TableDelta, frame: Uint8Array): void
 }
 
-/** What is to be told of one key: its entry, or that it has none. */
+/** What to send about one key: its entry, or that it has none. */
 type Change = { readonly redisClusterId: string; readonly key: string; readonly entry: TableEntry | undefined }
 
 /**
@@ -25,6 +25,8 @@ type Change = { readonly redisClusterId: string; readonly key: string; readonly 
  */
 export class ServiceView {
   readonly listeners = new Set<TableListener>()
+  /** False while only readers have named the service: it may be a slip, and nobody else is told of it. */
+  isKnown = false
   version: number
   rules: readonly Rule[]
   readonly #entries = new Map<string, TableEntry>()
@@ -39,6 +41,10 @@ export class ServiceView {
 
   get isChanged(): boolean {
     return this.#changes.size > 0 || this.#areRulesNew || this.#isSwitchNew
+  }
+
+  get isEmpty(): boolean {
+    return this.#entries.size === 0
   }
 
   entries(): Iterable<TableEntry> {

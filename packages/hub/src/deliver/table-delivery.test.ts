@@ -20,6 +20,18 @@ test('an entry goes only to services that touch its key, later ones included', a
   expect(hub.core.delivery.join('api', { onDelta() {} }).snapshot.entries).toEqual([])
 })
 
+test('names that readers make up never cost a service its table', async () => {
+  const hub = await TestCore.open([{ ...rule, minHoldMs: 600_000 }])
+  // Nobody of the service has a link to the hub: it reports, and reads its table, over HTTP.
+  hub.report({ k1: 200 }, { serviceId: 'shop' })
+  const { delivery } = hub.core
+  const { version } = delivery.view('shop')
+  for (let name = 0; name < 20_100; name++) delivery.view(`no-${name}`)
+  expect(hub.entry('k1')).toBeDefined()
+  expect(delivery.view('shop').version).toBe(version)
+  expect([...delivery.services()].map(([service]) => service)).toEqual(['shop'])
+})
+
 test('a key counts as hot until no rule has an entry for it any more', async () => {
   const hub = await TestCore.open([
     { ...rule, windowMs: 1000 },
@@ -124,7 +136,7 @@ test('a claim is confirmed by the table, and taken back where the hub sees it ot
     expect(deltas.at(-1)?.removed).toEqual([{ redisClusterId: 'main', key }])
   }
   expect(deltas).toHaveLength(5)
-  expect(await hub.kinds()).toEqual(['hot', 'claim', 'rollback', 'rollback', 'rollback', 'rollback'])
+  expect(await hub.kinds()).toEqual(['hot', 'claim', 'delivered', 'rollback', 'rollback', 'rollback', 'rollback'])
   // Nobody reports the key: it cools like any other.
   hub.clock.advance(3000)
   expect(hub.entry('k1')).toBeUndefined()

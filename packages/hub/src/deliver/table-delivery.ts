@@ -3,6 +3,7 @@ import type { Rule, RuleSet } from '@firebreak/core/rules'
 import type { DecisionSink } from '../decide/decider.ts'
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { EntryName, StoredEntry } from '../store/hub-store.ts'
+import { PlacedNames } from './placed-names.ts'
 import { ServiceView, type TableListener } from './service-view.ts'
 
 /** What the delivery starts from. */
@@ -10,10 +11,12 @@ export interface TableDeliveryOptions {
   readonly epoch: string
   readonly version: number
   readonly isOff: boolean
-  /** Told of each change that a restart must not lose. */
+  /** Called for each change that must survive a restart. */
   readonly persist: (set: readonly StoredEntry[], removed: readonly EntryName[]) => void
-  /** Told of each new version. */
+  /** Called for each new version. */
   readonly onVersion: (version: number) => void
+  /** Called for each new entry of the table, once it has been sent to the sensors. */
+  readonly onDelivered?: (entry: TableEntry, services: readonly string[], sensors: number) => void
 }
 
 const maxServices = 10_000
@@ -21,9 +24,9 @@ const maxServices = 10_000
 /**
  * The hub's strategy table: one view per service, one version counter for all.
  *
- * An entry stands in the views of the services that touch its key, and enters a view as soon as the service is first
- * seen touching it. Changes wait for `flush`, which sends one delta per changed service; the collector flushes at the end
- * of each report, so a crossing leaves the hub in the same turn in which it was seen.
+ * An entry is in the views of the services that touch its key, and enters a view as soon as the service is first seen
+ * touching it. Changes wait for `flush`, which sends one delta per changed service; the collector flushes at the end of
+ * each report, so a crossing leaves the hub in the same turn in which it was seen.
  */
 export class TableDelivery implements DecisionSink {
   readonly epoch: string
@@ -39,6 +42,11 @@ export class TableDelivery implements DecisionSink {
   readonly #options: TableDeliveryOptions
   /** Entries that changed since they were last saved; the value tells which it was. */
   #toSave = new Map<HeatTrack, TableEntry>()
+  readonly #placed = new PlacedNames()
+  /** The entries of keys that have copies. */
+  readonly #copied = new Map<string, Set<HeatTrack>>()
+  /** Entries that have not been sent to any sensor yet. */
+  readonly #fresh = new Set<HeatTrack>()
 
   constructor(options: TableDeliveryOptions) {
     this.#options = options
@@ -55,7 +63,7 @@ export class TableDelivery implements DecisionSink {
     return this.#isOff
   }
 
-  /** Every entry of the table, whoever touches it. */
+  /** Every entry of the table, whichever service touches it. */
   entries(): Iterable<TableEntry> {
     return this.#entries.values()
   }
@@ -69,18 +77,45 @@ export class TableDelivery implements DecisionSink {
     return this.#entries.size
   }
 
-  /** The table of each service. */
-  services(): Iterable<readonly [string, ServiceView]> {
-    return this.#views
+  /** The table of each service that has had a sensor or a hot key. */
+  *services(): Generator<readonly [string, ServiceView]> {
+    for (const named of this.#views) if (named[1].isKnown) yield named
   }
 
   /** A limit holds in the process that alone has counted the key, and in others once a second one has: one that lies limits itself. */
   set(track: HeatTrack, decided: TableEntry): void {
-    const entry = narrowed(track, decided)
-    if (!this.#entries.has(track)) this.#countKey(track, 1)
+    const entry = this.#placed.in(this.#rolledOut(narrowed(track, decided)))
+    this.#noteCopied(track, entry.strategy.strategy === 'RedundantKeys')
+    if (!this.#entries.has(track)) {
+      this.#countKey(track, 1)
+      this.#fresh.add(track)
+    }
     this.#entries.set(track, entry)
     this.#toSave.set(track, entry)
-    for (const service of track.services) this.view(service).set(entry)
+    for (const service of track.services) this.#known(service).set(entry)
+  }
+
+  /** A process tells under which names the copies of a key are in Redis. */
+  setPlaced(redisClusterId: string, key: string, names: readonly string[], isRefresher: boolean, now: number): void {
+    const tracks = this.#copied.get(entryId(redisClusterId, key))
+    const first = tracks?.values().next().value
+    if (tracks === undefined || first === undefined || names.length === 0) return
+    if (!this.#placed.tell(this.#entries.get(first)!, names, isRefresher, now)) return
+    for (const track of tracks) this.set(track, this.#entries.get(track)!)
+    this.flush()
+  }
+
+  #noteCopied(track: HeatTrack, isCopied: boolean): void {
+    const id = entryId(track.redisClusterId, track.key)
+    const tracks = this.#copied.get(id)
+    if (isCopied) {
+      if (tracks === undefined) this.#copied.set(id, new Set([track]))
+      else tracks.add(track)
+      return
+    }
+    if (tracks?.delete(track) !== true || tracks.size > 0) return
+    this.#copied.delete(id)
+    this.#placed.forget(track.redisClusterId, track.key)
   }
 
   /** A second process has counted the key: what is done for it holds for all. */
@@ -95,6 +130,8 @@ export class TableDelivery implements DecisionSink {
     const entry = this.#entries.get(track)
     if (entry === undefined) return
     this.#entries.delete(track)
+    this.#noteCopied(track, false)
+    this.#fresh.delete(track)
     this.#countKey(track, -1)
     this.#toSave.set(track, entry)
     for (const service of track.services) this.view(service).remove(track.redisClusterId, track.key)
@@ -106,7 +143,7 @@ export class TableDelivery implements DecisionSink {
     const entry = this.#entries.get(track)
     if (entry === undefined) return
     this.#toSave.set(track, entry)
-    this.view(serviceId).set(entry)
+    this.#known(serviceId).set(entry)
   }
 
   /** A service has another rule for the key now. */
@@ -118,7 +155,7 @@ export class TableDelivery implements DecisionSink {
     this.view(serviceId).remove(track.redisClusterId, track.key)
   }
 
-  /** A process acted on the key without reason; its service is told that there is no entry, unless there is one. */
+  /** A process acted on the key without reason; its service is notified that there is no entry, unless there is one. */
   takeBack(serviceId: string, redisClusterId: string, key: string): void {
     if (this.view(serviceId).has(redisClusterId, key)) return
     this.view(serviceId).remove(redisClusterId, key)
@@ -129,6 +166,9 @@ export class TableDelivery implements DecisionSink {
     for (const [serviceId, view] of this.#views) {
       const next = rulesOf(this.#rules, serviceId)
       if (JSON.stringify(next) !== JSON.stringify(view.rules)) view.setRules(next)
+    }
+    for (const [track, entry] of this.#entries) {
+      if (this.#rolledOut(entry).rollout !== entry.rollout) this.set(track, entry)
     }
   }
 
@@ -146,13 +186,14 @@ export class TableDelivery implements DecisionSink {
     this.#version++
     this.#options.onVersion(this.#version)
     for (const view of changed) view.flush(this.epoch, this.#version, this.#isOff)
+    if (this.#fresh.size > 0) this.#tellDelivered()
   }
 
   /** Joins a sensor to its service's table; what it gets first, and how it leaves. */
   join(serviceId: string, listener: TableListener): { readonly snapshot: TableSnapshot; leave(): void } {
     // Nothing may be pending when a snapshot is made: its version would hide it.
     this.flush()
-    const view = this.view(serviceId)
+    const view = this.#known(serviceId)
     view.listeners.add(listener)
     return { snapshot: view.snapshot(this.epoch, this.#isOff), leave: () => void view.listeners.delete(listener) }
   }
@@ -160,6 +201,12 @@ export class TableDelivery implements DecisionSink {
   snapshot(serviceId: string): TableSnapshot {
     this.flush()
     return this.view(serviceId).snapshot(this.epoch, this.#isOff)
+  }
+
+  #known(serviceId: string): ServiceView {
+    const view = this.view(serviceId)
+    view.isKnown = true
+    return view
   }
 
   view(serviceId: string): ServiceView {
@@ -170,6 +217,12 @@ export class TableDelivery implements DecisionSink {
       this.#views.set(serviceId, view)
     }
     return view
+  }
+
+  /** An entry of a rule that not every process has. */
+  #rolledOut({ rollout: _, ...entry }: TableEntry): TableEntry {
+    const percent = this.#rules.find(({ id }) => id === entry.ruleId)?.rollout?.percent ?? 100
+    return percent === 100 ? entry : { ...entry, rollout: percent }
   }
 
   #countKey({ redisClusterId, key }: HeatTrack, change: 1 | -1): void {
@@ -191,9 +244,20 @@ export class TableDelivery implements DecisionSink {
     this.#options.persist(set, removed)
   }
 
+  #tellDelivered(): void {
+    for (const track of this.#fresh) {
+      const entry = this.#entries.get(track)
+      const services = [...track.services].filter((service) => this.view(service).listeners.size > 0)
+      const sensors = services.reduce((sum, service) => sum + this.view(service).listeners.size, 0)
+      if (entry !== undefined && sensors > 0) this.#options.onDelivered?.(entry, services, sensors)
+    }
+    this.#fresh.clear()
+  }
+
+  /** A service whose processes have no link to a hub has no listeners either: its entries are read over HTTP, or from a config centre. */
   #dropUnused(): void {
     for (const [serviceId, view] of this.#views) {
-      if (view.listeners.size === 0) this.#views.delete(serviceId)
+      if (view.listeners.size === 0 && view.isEmpty) this.#views.delete(serviceId)
     }
   }
 }

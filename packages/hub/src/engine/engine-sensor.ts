@@ -1,6 +1,7 @@
 import type { Runtime, TimerHandle } from '@firebreak/core'
 import { parseRedisUrl } from '@firebreak/core/resp'
 import { type Finding, type FoundKey, findHotByServer, findSlots, type SlotLoad } from '@firebreak/find'
+import { redactFinding } from '../findings/redact-finding.ts'
 import type { TrafficMeter } from '../fleet/traffic-meter.ts'
 import type { SlotHeat } from '../heat/slot-heat.ts'
 
@@ -44,6 +45,8 @@ export interface EngineSensorOptions {
   readonly intervalMs?: number
   /** How long the servers are watched each time. @default 1000 */
   readonly durationMs?: number
+  /** What a key is called in the view. @default its name */
+  readonly outside?: (key: string) => string
   /** @default find's */
   readonly questions?: EngineQuestions
 }
@@ -95,13 +98,14 @@ export class EngineSensor {
     const load = await this.#questions.slots().catch(note)
     const hot = await this.#questions.hotKeys().catch(note)
     this.#isAsking = false
-    const { redisClusterId, runtime } = this.#options
+    const { redisClusterId, runtime, outside } = this.#options
+    const finding = hot === undefined || outside === undefined ? hot : redactFinding(hot, outside)
     this.#view = {
       redisClusterId,
       at: runtime.clock.now(),
       nodes: load === undefined ? [] : this.#nodes(load),
       slots: load?.slots ?? [],
-      hotKeys: hot?.keys ?? [],
+      hotKeys: finding?.keys ?? [],
       notes: [...notes, ...(load?.notes ?? []), ...(hot?.notes ?? [])],
     }
   }

@@ -1,14 +1,17 @@
 import type { Finding } from '@firebreak/find'
 import type { FastifyInstance } from 'fastify'
 import { parseFinding } from './finding-schema.ts'
+import { redactFinding } from './redact-finding.ts'
 
-/** How many findings a hub keeps, and who hears of new ones. */
+/** How many findings a hub keeps, and where new ones are reported. */
 export interface FindingRoutesOptions {
   /** Older ones go when there are more. @default 100 */
   readonly maxFindings?: number
   /** Bytes of one finding. @default 5 MiB */
   readonly maxBytes?: number
-  /** Called with each new finding, for whoever pushes it to open consoles. */
+  /** What a key is called in answers. @default its name */
+  readonly outside?: (key: string) => string
+  /** Called with each new finding, to push it to open consoles. */
   readonly onFinding?: (finding: Finding) => void
 }
 
@@ -17,15 +20,15 @@ export interface FindingRoutesOptions {
  * console, newest first. A finding that is sent again replaces itself.
  */
 export async function findingRoutes(app: FastifyInstance, options: FindingRoutesOptions = {}): Promise<void> {
-  const { maxFindings = 100, maxBytes = 5 << 20, onFinding } = options
+  const { maxFindings = 100, maxBytes = 5 << 20, onFinding, outside } = options
   const findings = new Map<string, Finding>()
 
   app.post('/v1/findings', { bodyLimit: maxBytes }, async (request, reply) => {
     const parsed = parseFinding(request.body)
     if ('problem' in parsed) {
-      return reply.code(400).send({ code: 'FB_FINDING_INVALID', message: `this is no finding: ${parsed.problem}` })
+      return reply.code(400).send({ code: 'FB_FINDING_INVALID', message: `this is not a finding: ${parsed.problem}` })
     }
-    const { finding } = parsed
+    const finding = outside === undefined ? parsed.finding : redactFinding(parsed.finding, outside)
     const isNew = !findings.delete(finding.id)
     findings.set(finding.id, finding)
     for (const oldest of findings.keys()) {
@@ -45,6 +48,6 @@ export async function findingRoutes(app: FastifyInstance, options: FindingRoutes
   app.get<{ Params: { id: string } }>('/v1/findings/:id', async (request, reply) => {
     const finding = findings.get(request.params.id)
     if (finding !== undefined) return finding
-    return reply.code(404).send({ code: 'FB_FINDING_UNKNOWN', message: `there is no finding ${request.params.id}` })
+    return reply.code(404).send({ code: 'FB_FINDING_UNKNOWN', message: `unknown finding ${request.params.id}` })
   })
 }

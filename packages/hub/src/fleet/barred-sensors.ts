@@ -5,7 +5,7 @@ import type { HubStore } from '../store/hub-store.ts'
 import type { Instance } from './host-register.ts'
 import { idOf } from './sensor-bounds.ts'
 
-/** A process that people keep out. */
+/** A process blocked by a user. */
 export interface BarredView {
   /** `service/host/process`. */
   readonly id: string
@@ -17,14 +17,14 @@ export interface BarredView {
 const recordKind = 'barred'
 const maxBarred = 10_000
 
-/** A process that people keep out said something. */
+/** A blocked process sent something. */
 export class SensorBarredError extends ApiProblem {
   constructor(why: string) {
-    super(403, 'FB_SENSOR_BARRED', `this process is kept out of the hub: ${why}`)
+    super(403, 'FB_SENSOR_BARRED', `this process is blocked by the hub: ${why}`)
   }
 }
 
-/** Processes that people keep out, of the store that all hubs share. */
+/** Blocked processes, in the store that all hubs share. */
 export class BarredSensors {
   readonly #store: HubStore
   readonly #barred = new Map<string, BarredView>()
@@ -53,12 +53,7 @@ export class BarredSensors {
 
   async bar(view: BarredView): Promise<void> {
     if (this.#barred.size >= maxBarred) {
-      throw new ApiProblem(
-        409,
-        'FB_INPUT_INVALID',
-        `there are ${maxBarred} processes kept out, which is the most`,
-        'id',
-      )
+      throw new ApiProblem(409, 'FB_INPUT_INVALID', `there are ${maxBarred} blocked processes, the maximum`, 'id')
     }
     await this.#store.saveRecord(recordKind, view.id, JSON.stringify(view))
     this.#barred.set(view.id, view)
@@ -66,7 +61,7 @@ export class BarredSensors {
 
   async unbar(id: string): Promise<BarredView> {
     const known = this.#barred.get(id)
-    if (known === undefined) throw new ApiProblem(404, 'FB_NOT_FOUND', `${JSON.stringify(id)} is not kept out`, 'id')
+    if (known === undefined) throw new ApiProblem(404, 'FB_NOT_FOUND', `${JSON.stringify(id)} is not blocked`, 'id')
     await this.#store.saveRecord(recordKind, id, undefined)
     this.#barred.delete(id)
     return known
@@ -76,7 +71,7 @@ export class BarredSensors {
 const barBody = z.strictObject({
   id: z
     .string()
-    .regex(/^[^/]+\/[^/]+\/.+$/, 'must be service/host/process, as /v1/hosts names them')
+    .regex(/^[^/]+\/[^/]+\/.+$/, 'must be service/host/process, as in /v1/hosts')
     .max(800),
   why: z.string().max(200).default('by an operator'),
 })
@@ -85,7 +80,7 @@ export interface BarredRoutesOptions {
   readonly barred: BarredSensors
   readonly now: () => number
   readonly audit: (who: string, what: string, before: unknown, after: unknown) => Promise<void>
-  /** Cuts off who is connected. */
+  /** Closes the connections of blocked processes. */
   readonly onChange: () => void
 }
 
@@ -95,7 +90,7 @@ export function barredRoutes({ barred, now, audit, onChange }: BarredRoutesOptio
     {
       method: 'GET',
       path: '/v1/barred',
-      summary: 'Processes that are kept out',
+      summary: 'Blocked processes',
       role: 'viewer',
       answer: '{ barred: BarredView[] }',
       handle: () => ({ barred: barred.list() }),
@@ -103,7 +98,7 @@ export function barredRoutes({ barred, now, audit, onChange }: BarredRoutesOptio
     {
       method: 'POST',
       path: '/v1/barred',
-      summary: 'Keeps a process out: its connection ends, and nothing that it says counts',
+      summary: 'Blocks a process: its connection is closed, and its reports are ignored',
       role: 'operator',
       body: barBody,
       answer: 'BarredView',
@@ -120,7 +115,7 @@ export function barredRoutes({ barred, now, audit, onChange }: BarredRoutesOptio
     {
       method: 'DELETE',
       path: '/v1/barred/:id',
-      summary: 'Lets a process in again',
+      summary: 'Unblocks a process',
       role: 'operator',
       answer: 'nothing',
       status: 204,

@@ -1,6 +1,8 @@
+import type { StatusPayload } from '@firebreak/core'
 import type { Rule } from '@firebreak/core/rules'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
-import type { HostRegister } from './host-register.ts'
+import type { PassingAlarms } from '../alarms/passing-alarms.ts'
+import type { HostRegister, Instance } from './host-register.ts'
 import type { StalenessBoard } from './staleness-board.ts'
 
 /** How long the alarm of a rule's staleness is left to be seen. */
@@ -9,8 +11,12 @@ const staleAlarmMs = 60_000
 /** One process does not fill the board. */
 const maxAlarmsOfProcess = 10
 
+/** Troubles that the state of a watcher tells better, and ends. */
+const toldByWatchers = new Set(['tracking-refused', 'watcher-refused', 'watcher-lost'])
+
 export interface FleetAlarmsOptions {
   readonly alarms: AlarmBoard
+  readonly passing: PassingAlarms
   readonly hosts: HostRegister
   readonly staleness: StalenessBoard
   /** Reports refused since start, by cause. */
@@ -54,6 +60,18 @@ export class FleetAlarms {
     this.#staleUntil.set(ruleId, now + staleAlarmMs)
   }
 
+  /** What of its own does not work in an application or a proxy; each is left to be seen for a minute. */
+  tellTroubles({ serviceId, hostId }: Instance, troubles: NonNullable<StatusPayload['troubles']>): void {
+    for (const { kind, message } of troubles.slice(0, maxAlarmsOfProcess)) {
+      if (toldByWatchers.has(kind)) continue
+      const cause = `${serviceId} on ${hostId}: ${message}`
+      const retry = "Redis calls go on without it; the process' own warnings say more"
+      const from = `${serviceId}/${hostId}`
+      const { passing } = this.#options
+      passing.show({ id: `shield:${from}/${kind}`, severity: 'warning', cause, retry }, undefined, serviceId)
+    }
+  }
+
   #watchRefusals(): void {
     const { refused: refusedByCause, alarms } = this.#options
     const refused = Object.values(refusedByCause()).reduce((sum, count) => sum + count, 0)
@@ -81,7 +99,7 @@ export class FleetAlarms {
           ? `${serviceId} on ${hostId} cannot hear changes of ${redisClusterId}: ${detail}`
           : `${serviceId} on ${hostId} keeps values of ${redisClusterId} for fallbackTtlMs only: ${detail}`
         const retry = isDeaf ? 'the shield reconnects by itself' : 'tracking is asked for at every reconnect'
-        alarms.raise({ id, severity: 'warning', cause, retry })
+        alarms.raise({ id, severity: 'warning', cause, retry }, serviceId)
       }
     }
     alarms.keepOnly('watcher', broken)

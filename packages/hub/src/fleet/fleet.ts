@@ -1,11 +1,14 @@
-import type { Clock, StatusPayload } from '@firebreak/core'
+import type { Clock, KeyEffect, StatusPayload } from '@firebreak/core'
 import type { Rule } from '@firebreak/core/rules'
+import type { AppGrant } from '../access/credential.ts'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
+import type { PassingAlarms } from '../alarms/passing-alarms.ts'
 import { FleetAlarms } from './fleet-alarms.ts'
 import { HostRegister, type Instance } from './host-register.ts'
 import { KeyEffects } from './key-effects.ts'
-import { SensorBounds, type SensorBoundsOptions } from './sensor-bounds.ts'
+import { type frameWeights, idOf, SensorBounds, type SensorBoundsOptions } from './sensor-bounds.ts'
 import { StalenessBoard } from './staleness-board.ts'
+import { TokenProcesses } from './token-processes.ts'
 import { TrafficMeter } from './traffic-meter.ts'
 
 export interface FleetOptions extends SensorBoundsOptions {
@@ -13,7 +16,15 @@ export interface FleetOptions extends SensorBoundsOptions {
   readonly hostTimeoutMs: number
   readonly maxInstances: number
   readonly alarms: AlarmBoard
+  readonly passing: PassingAlarms
   readonly ruleOf: (id: string) => Rule | undefined
+  /** Told what each status says of a strategy. */
+  readonly onEffect: (effect: KeyEffect, hostId: string) => void
+  /** The version of a service's table. */
+  readonly tableVersionOf?: (serviceId: string) => number
+  /** Told of each status. */
+  readonly onStatus?: (instance: Instance, status: StatusPayload, now: number) => void
+  readonly maxTokenProcesses: number
   /** Reports refused since start, by cause. */
   readonly refused: () => Readonly<Record<string, number>>
 }
@@ -25,18 +36,26 @@ const maxClusters = 1000
 export class Fleet {
   readonly hosts: HostRegister
   readonly bounds: SensorBounds
+  readonly tokenProcesses: TokenProcesses
   readonly traffic = new TrafficMeter()
   readonly effects = new KeyEffects()
   readonly staleness = new StalenessBoard()
   readonly #clock: Clock
+  readonly #onEffect: FleetOptions['onEffect']
+  readonly #onStatus: FleetOptions['onStatus']
+  readonly #tableVersionOf: FleetOptions['tableVersionOf']
   readonly #alarms: FleetAlarms
   /** Masters of each cluster, as its sensors see them. */
   readonly #nodeCounts = new Map<string, number>()
 
   constructor(options: FleetOptions) {
     this.#clock = options.clock
+    this.#onEffect = options.onEffect
+    this.#onStatus = options.onStatus
+    this.#tableVersionOf = options.tableVersionOf
     this.hosts = new HostRegister(options)
     this.bounds = new SensorBounds(options, options.alarms)
+    this.tokenProcesses = new TokenProcesses(options.maxTokenProcesses, options.alarms)
     this.#alarms = new FleetAlarms({ ...options, hosts: this.hosts, staleness: this.staleness })
   }
 
@@ -48,9 +67,12 @@ export class Fleet {
     const redis = Math.max(0, reads - localHits - copyReads - limited)
     const from = instance.lastStatusAt ?? now - 1000
     this.traffic.add(from, now, { redis, local: localHits, copies: copyReads, limited, writes })
-    instance.takeStatus(status, now)
+    instance.takeStatus(status, now, this.#tableVersionOf?.(instance.serviceId))
+    this.#onStatus?.(instance, status, now)
+    this.#alarms.tellTroubles(instance, status.troubles ?? [])
     for (const effect of status.keys) {
       this.effects.add(effect, now, instance.instanceId)
+      this.#onEffect(effect, instance.hostId)
       const { ruleId, staleMs } = effect
       if (ruleId !== undefined && staleMs !== undefined) this.#alarms.observe(ruleId, staleMs, now)
     }
@@ -65,6 +87,25 @@ export class Fleet {
     return this.#nodeCounts.get(redisClusterId) ?? 1
   }
 
+  /** Throws, and cuts the process off, where it claims more keys than one can. */
+  checkClaim(grant: AppGrant, instance: Instance, now: number): void {
+    this.#bounded(grant, instance, now, () => this.bounds.checkClaim(instance, now))
+  }
+
+  /** The same of frames. */
+  checkFrame(grant: AppGrant, instance: Instance, kind: keyof typeof frameWeights, now: number): void {
+    this.#bounded(grant, instance, now, () => this.bounds.checkFrame(instance, kind, now))
+  }
+
+  #bounded(grant: AppGrant, instance: Instance, now: number, check: () => void): void {
+    try {
+      check()
+    } catch (error) {
+      this.tokenProcesses.countCutOff(grant, idOf(instance), now)
+      throw error
+    }
+  }
+
   /** Once a second. */
   forget(now: number): void {
     this.hosts.expire(now)
@@ -77,5 +118,6 @@ export class Fleet {
   watch(now: number): void {
     this.#alarms.watch(now)
     this.bounds.watch(now)
+    this.tokenProcesses.watch(now)
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { HostRegister } from './host-register.ts'
+import { HostRegister, processesIn } from './host-register.ts'
 
 const options = { hostTimeoutMs: 1000, maxInstances: 4 }
 
@@ -33,6 +33,41 @@ test('processes at other hubs count too', () => {
   here.setOthers([there.own(), { 'another total': 7 }])
   expect(here.countOf(new Set(['shop', 'web']))).toBe(3)
   expect(here.services().sort()).toEqual(['shop', 'web'])
+  expect(processesIn({ ...there.own(), 'another total': 7 })).toBe(2)
   here.setOthers([])
   expect(here.services()).toEqual(['shop'])
+})
+
+test('a service that only reads its table is there while it goes on asking, at every hub', () => {
+  const [here, there] = [new HostRegister(options), new HostRegister(options)]
+  here.seeReader('python', 20_000, 0)
+  here.seeReader('python', 0, 10)
+  expect(here.services()).toEqual(['python'])
+  there.setOthers([here.own()])
+  expect(there.services()).toEqual(['python'])
+  // It reports nothing, so that no limit is shared out to it.
+  expect([here, there].map((register) => register.countOf(new Set(['python'])))).toEqual([0, 0])
+  here.expire(20_900)
+  expect(here.services()).toEqual(['python'])
+  here.expire(21_001)
+  expect(here.services()).toEqual([])
+})
+
+test('a process is behind by a table that it had the time to confirm, not by one of a moment ago', () => {
+  const instance = new HostRegister(options).find('shop', 'h1', 'i1', 0)!
+  const counters = { droppedReports: 0, reads: 0, localHits: 0 }
+  const status = (version: number) => ({ version, isOff: false, counters, watchers: [] }) as never
+  const behindAt = (now: number) => instance.view(now).tableBehindMs
+  instance.takeStatus(status(4), 1000, 5)
+  expect([behindAt(1000), behindAt(1700)]).toEqual([0, 700])
+  // Its table changes with every status, and it keeps up.
+  instance.takeStatus(status(5), 2000, 6)
+  instance.takeStatus(status(6), 3000, 7)
+  expect(behindAt(3100)).toBe(100)
+  // Now it does not.
+  instance.takeStatus(status(6), 4000, 8)
+  instance.takeStatus(status(6), 5000, 9)
+  expect(behindAt(6000)).toBe(3000)
+  instance.takeStatus(status(9), 7000, 9)
+  expect(behindAt(8000)).toBe(0)
 })

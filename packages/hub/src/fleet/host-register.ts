@@ -13,14 +13,19 @@ export class Instance {
   readonly clock = new ClockOffset()
   readonly sequences = new SequenceWindow()
   readonly accesses = new SlidingWindow(2000)
-  /** How much it has said of late. */
+  /** How long its reports count, where they say so. */
+  intervalMs = 0
+  /** Its recent volume of reports. */
   use = new InstanceUse()
   agent = 'http'
   /** Open sensor connections; more than one only for a moment, when a sensor reconnects. */
   connections = 0
   lastSeenAt: number
   tableVersion = 0
+  /** The table that it has not confirmed yet, and since when it should. */
+  #awaited: { readonly version: number; readonly since: number } | undefined
   isOff = false
+  hitRate: number | null = null
   droppedReports = 0
   /** Statuses tell who answered; before the first, all reads count as Redis'. */
   lastStatusAt: number | undefined
@@ -34,12 +39,17 @@ export class Instance {
     this.lastSeenAt = now
   }
 
-  takeStatus({ version, isOff, counters, watchers }: StatusPayload, now: number): void {
+  /** `newest` is the version that its service's table has now. */
+  takeStatus({ version, isOff, counters, watchers }: StatusPayload, now: number, newest = version): void {
+    // A table may change with every status: a sensor is behind only by one that it has had the time to confirm.
+    if (this.#awaited === undefined || version >= this.#awaited.version)
+      this.#awaited = version < newest ? { version: newest, since: now } : undefined
     this.lastStatusAt = now
     this.lastSeenAt = now
     this.tableVersion = version
     this.isOff = isOff
     this.droppedReports += counters.droppedReports
+    if (counters.reads > 0) this.hitRate = Math.min(1, counters.localHits / counters.reads)
     this.watchers = watchers.slice(0, maxWatchers)
   }
 
@@ -53,11 +63,13 @@ export class Instance {
       lastSeenAt: this.lastSeenAt,
       clockOffsetMs: Math.round(this.clock.offsetMs),
       tableVersion: this.tableVersion,
+      tableBehindMs: this.#awaited === undefined ? 0 : Math.round(now - this.#awaited.since),
       ratePerSecond: Math.round(this.accesses.sum(now) / 2),
       droppedReports: this.droppedReports,
       watchers: this.watchers,
       isOff: this.isOff,
       isConnected: this.connections > 0,
+      hitRate: this.hitRate,
     }
   }
 }
@@ -77,6 +89,13 @@ const maxWatchers = 100
 
 const othersPrefix = 'processes\u0000'
 const clusterPrefix = 'cluster\u0000'
+const readerPrefix = 'reader\u0000'
+const maxReaders = 10_000
+
+/** How many processes report to a hub, of the totals that it tells the others. */
+export function processesIn(totals: Readonly<Record<string, number>>): number {
+  return Object.entries(totals).reduce((sum, [name, size]) => sum + (name.startsWith(othersPrefix) ? size : 0), 0)
+}
 
 /** The live list of processes that report, by their own heartbeats and reports. */
 export class HostRegister {
@@ -87,7 +106,10 @@ export class HostRegister {
   readonly #others = new Map<string, number>()
   /** When sensors last spoke of each cluster. */
   readonly #clusters = new Map<string, number>()
+  /** Services that read their table over HTTP, and until when they count as there: nobody need report to take part. */
+  readonly #readers = new Map<string, number>()
   #othersClusters: readonly string[] = []
+  #othersReaders: readonly string[] = []
   readonly #options: HostRegisterOptions
 
   constructor(options: HostRegisterOptions) {
@@ -117,6 +139,7 @@ export class HostRegister {
     return Object.fromEntries([
       ...[...this.#sizes].map(([serviceId, size]) => [`${othersPrefix}${serviceId}`, size] as const),
       ...[...this.#clusters.keys()].map((id) => [`${clusterPrefix}${id}`, 1] as const),
+      ...[...this.#readers.keys()].map((serviceId) => [`${readerPrefix}${serviceId}`, 1] as const),
     ])
   }
 
@@ -124,9 +147,10 @@ export class HostRegister {
   setOthers(totals: readonly Readonly<Record<string, number>>[]): void {
     this.#others.clear()
     const all = totals.flatMap((hub) => Object.entries(hub))
-    this.#othersClusters = all.flatMap(([name]) =>
-      name.startsWith(clusterPrefix) ? [name.slice(clusterPrefix.length)] : [],
-    )
+    const named = (prefix: string) =>
+      all.flatMap(([name]) => (name.startsWith(prefix) ? [name.slice(prefix.length)] : []))
+    this.#othersClusters = named(clusterPrefix)
+    this.#othersReaders = named(readerPrefix)
     for (const [name, size] of all) {
       if (!name.startsWith(othersPrefix)) continue
       const serviceId = name.slice(othersPrefix.length)
@@ -134,9 +158,17 @@ export class HostRegister {
     }
   }
 
-  /** Services with a process at any hub. */
+  /** Services with a process at any hub: one that reports, or one that reads its table. */
   services(): string[] {
-    return [...new Set([...this.#sizes.keys(), ...this.#others.keys()])]
+    const others = [...this.#others.keys(), ...this.#othersReaders]
+    return [...new Set([...this.#sizes.keys(), ...this.#readers.keys(), ...others])]
+  }
+
+  /** A process of the service reads its table, and will not ask again for `waitMs`. */
+  seeReader(serviceId: string, waitMs: number, now: number): void {
+    if (!this.#readers.has(serviceId) && this.#readers.size >= maxReaders) return
+    const until = now + waitMs + this.#options.hostTimeoutMs
+    this.#readers.set(serviceId, Math.max(until, this.#readers.get(serviceId) ?? 0))
   }
 
   /** A sensor has spoken of the cluster. */
@@ -179,11 +211,14 @@ export class HostRegister {
     return count
   }
 
-  /** Forgets who has not been heard of. */
+  /** Forgets processes that have been silent for too long. */
   expire(now: number): void {
+    for (const [serviceId, until] of this.#readers) if (now > until) this.#readers.delete(serviceId)
     for (const [id, seenAt] of this.#clusters) if (now - seenAt > clusterTimeoutMs) this.#clusters.delete(id)
-    for (const [id, { serviceId, connections, lastSeenAt }] of this.#instances) {
-      if (connections > 0 || now - lastSeenAt <= this.#options.hostTimeoutMs) continue
+    for (const [id, { serviceId, connections, lastSeenAt, intervalMs }] of this.#instances) {
+      // One that reports once a minute is there all the time.
+      const timeoutMs = Math.max(this.#options.hostTimeoutMs, intervalMs * 2.5)
+      if (connections > 0 || now - lastSeenAt <= timeoutMs) continue
       this.#instances.delete(id)
       const size = this.#sizes.get(serviceId)! - 1
       if (size > 0) this.#sizes.set(serviceId, size)

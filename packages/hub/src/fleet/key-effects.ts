@@ -13,8 +13,12 @@ interface EffectOfKey {
   readonly localHits: SlidingWindow
   readonly redisReads: SlidingWindow
   readonly errors: SlidingWindow
+  /** Increments that went out as part of another's command; made when there is one. */
+  combined: SlidingWindow | undefined
   bytesSaved: number
   millisecondsSaved: number
+  /** Reads that were answered here since they were last taken. */
+  saved: number
   lastAt: number
   /** What each process said last, and when. */
   readonly tellers: Map<string, { weight: number; at: number }>
@@ -38,6 +42,8 @@ export class KeyEffects {
     known.localHits.add(now, effect.localHits * part)
     known.redisReads.add(now, effect.redisReads * part)
     known.errors.add(now, effect.errors * part)
+    if (effect.combined !== undefined) (known.combined ??= new SlidingWindow(windowMs)).add(now, effect.combined)
+    known.saved += effect.localHits * part
     known.bytesSaved += effect.bytesSaved
     known.millisecondsSaved += effect.localHits * (effect.readMs ?? 0)
     known.lastAt = now
@@ -56,6 +62,11 @@ export class KeyEffects {
     return known && ownOf(known, now)
   }
 
+  /** Reads a second that the key's strategy keeps from Redis, over all hubs. */
+  savedPerSecond(redisClusterId: string, key: string, now: number): number {
+    return ((this.effect(redisClusterId, key, now)?.helped ?? 0) * 1000) / windowMs
+  }
+
   /** The same over all hubs, for its trial. */
   effect(redisClusterId: string, key: string, now: number): StrategyEffect | undefined {
     const known = this.#keys.get(entryId(redisClusterId, key))
@@ -72,7 +83,17 @@ export class KeyEffects {
       localHitRate: reads === 0 ? 0 : helped / reads,
       bytesSaved: known.bytesSaved,
       millisecondsSaved: Math.round(known.millisecondsSaved),
+      ...(known.combined !== undefined && { combinedPerSecond: (known.combined.sum(now) * 1000) / windowMs }),
     }
+  }
+
+  /** Whole reads that a strategy kept from Redis since this was last asked. */
+  takeSaved(redisClusterId: string, key: string): number {
+    const known = this.#keys.get(entryId(redisClusterId, key))
+    if (known === undefined) return 0
+    const whole = Math.floor(known.saved)
+    known.saved -= whole
+    return whole
   }
 
   forget(now: number): void {
@@ -87,8 +108,10 @@ export class KeyEffects {
       localHits: new SlidingWindow(windowMs),
       redisReads: new SlidingWindow(windowMs),
       errors: new SlidingWindow(windowMs),
+      combined: undefined,
       bytesSaved: 0,
       millisecondsSaved: 0,
+      saved: 0,
       lastAt: now,
       tellers: new Map(),
       others: undefined,

@@ -15,7 +15,16 @@ export interface SensorBoundsOptions {
 
 /** What is saved up while a process is silent: reports of so long may come together, as after a lost connection. */
 const burstMs = 10_000
+/** What a report may take for each of the entries that it may have: keys are shorter on average. */
+const bytesPerEntry = 128
 const claimsPerSecond = 50
+/** Some tens are usual. */
+const framesPerSecond = 1000
+/**
+ * What a frame stands for: two of these are answered with the whole table. Two hellos a second, and twenty at once, are of a
+ * process that loses its connections.
+ */
+export const frameWeights = { hello: 500, resync: 100, any: 1 } as const
 /** Claims that were wrong and stand in the history, of one process. */
 const rollbacksPerSecond = 0.5
 const cutOffMs = 60_000
@@ -44,18 +53,20 @@ export class Allowance {
   }
 }
 
-/** How much one process has said of late. */
+/** The recent volume of one process' reports. */
 export class InstanceUse {
   readonly accesses = new Allowance()
   readonly keys = new Allowance()
+  readonly bytes = new Allowance()
   readonly claims = new Allowance()
+  readonly frames = new Allowance()
   readonly rollbacks = new Allowance()
   readonly clusters = new Set<string>()
 }
 
 /**
- * Keeps a process that lies, or is broken, from costing the others much: one that says more than a process can is cut off
- * for a minute and told of.
+ * Keeps a process that lies, or is broken, from costing the others much: one that reports more than a process can is
+ * cut off for a minute, with an alarm.
  */
 export class SensorBounds {
   readonly #options: SensorBoundsOptions
@@ -68,10 +79,10 @@ export class SensorBounds {
   }
 
   /** Throws `SensorBoundsError` where a report is more than its process can have seen. */
-  checkReport(instance: Instance, sections: readonly SectionSurvey[], now: number): void {
+  checkReport(instance: Instance, sections: readonly SectionSurvey[], byteCount: number, now: number): void {
     this.checkCutOff(instance, now)
     const { maxInstanceAccessesPerSecond, maxInstanceKeysPerSecond, maxInstanceClusters } = this.#options
-    const { accesses, keys, clusters } = instance.use
+    const { accesses, keys, bytes, clusters } = instance.use
     let [count, entries] = [0, 0]
     for (const section of sections) {
       count += section.totalCount
@@ -84,14 +95,26 @@ export class SensorBounds {
     if (!keys.take(entries, maxInstanceKeysPerSecond, now)) {
       this.#refuse(instance, `reported more than maxInstanceKeysPerSecond (${maxInstanceKeysPerSecond})`, now)
     }
+    if (!bytes.take(byteCount, maxInstanceKeysPerSecond * bytesPerEntry, now)) {
+      const what = `reported more than ${bytesPerEntry} bytes for each of maxInstanceKeysPerSecond (${maxInstanceKeysPerSecond})`
+      this.#refuse(instance, what, now)
+    }
     if (clusters.size > maxInstanceClusters) {
-      this.#refuse(instance, `speaks of more clusters than maxInstanceClusters (${maxInstanceClusters})`, now)
+      this.#refuse(instance, `reports more clusters than maxInstanceClusters (${maxInstanceClusters})`, now)
     }
   }
 
   checkClaim(instance: Instance, now: number): void {
     if (instance.use.claims.take(1, claimsPerSecond, now)) return
     this.#refuse(instance, `claimed more than ${claimsPerSecond} keys a second`, now)
+  }
+
+  /** Throws where the process sends more frames, of whatever kind, than one can. */
+  checkFrame(instance: Instance, kind: keyof typeof frameWeights, now: number): void {
+    const weight = frameWeights[kind]
+    if (instance.use.frames.take(weight, framesPerSecond, now)) return
+    const what = `more than ${framesPerSecond / weight} ${kind === 'any' ? '' : `${kind} `}frames a second`
+    this.#refuse(instance, `sent ${what}`, now)
   }
 
   /** Whether another wrong claim of the process may stand in the history. */
@@ -104,7 +127,7 @@ export class SensorBounds {
     const until = this.#cutOff.get(idOf(instance))
     if (until === undefined || until <= now) return
     throw new SensorBoundsError(
-      `this process is cut off for ${Math.ceil((until - now) / 1000)} s: it was over its bounds`,
+      `this process is cut off for ${Math.ceil((until - now) / 1000)} s: it exceeded its limits`,
     )
   }
 
@@ -121,7 +144,7 @@ export class SensorBounds {
     const id = idOf(instance)
     if (this.#cutOff.size < maxCutOff) this.#cutOff.set(id, now + cutOffMs)
     if (this.#cutOff.size <= maxAlarms) {
-      const retry = `it may come back after ${cutOffMs / 1000} s; keep it out with: firebreak hosts bar ${id}`
+      const retry = `it may come back after ${cutOffMs / 1000} s; block it with: firebreak hosts bar ${id}`
       this.#alarms.raise({ id: `sensor:${id}`, severity: 'warning', cause: `${id} ${what} and is cut off`, retry })
     }
     // It starts over when it comes back.
@@ -130,7 +153,7 @@ export class SensorBounds {
   }
 }
 
-/** How people name a process. */
+/** How users name a process. */
 export function idOf({ serviceId, hostId, instanceId }: Pick<Instance, 'serviceId' | 'hostId' | 'instanceId'>): string {
   return `${serviceId}/${hostId}/${instanceId}`
 }

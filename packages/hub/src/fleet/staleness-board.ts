@@ -3,7 +3,7 @@ import type { Rule } from '@firebreak/core/rules'
 
 /** Observations of a rule that count; with one each few seconds from each process that is minutes of a fleet. */
 const maxSamples = 2000
-/** A rule whose last observation is older than this is no longer told of. */
+/** A rule whose last observation is older than this is no longer reported. */
 const forgetMs = 3_600_000
 const maxRules = 1000
 

@@ -6,12 +6,12 @@ export type TrafficAmounts = Omit<TrafficPoint, 'at'>
 const seconds = 130
 const shownSeconds = 120
 const fields = ['redis', 'local', 'copies', 'limited', 'writes'] as const
-/** A status tells of at most this much time; a sensor that was away longer tells it all at once. */
+/** The longest time that a status covers; a sensor that was disconnected longer reports all of it at once. */
 const maxSpanMs = 5000
 
 /**
- * Who answered the fleet's accesses, second by second. A status tells of the second or so before it and is spread over
- * it, so that a few sensors do not draw a comb.
+ * Who answered the fleet's accesses, second by second. A status covers the last second or so and is spread over it, so
+ * that a few sensors do not produce a jagged chart.
  */
 export class TrafficMeter {
   readonly #points = new Map<number, Record<(typeof fields)[number], number>>()
@@ -28,7 +28,7 @@ export class TrafficMeter {
     }
   }
 
-  /** The last two minutes, oldest first. The newest point is the last second that all statuses can have told of. */
+  /** The last two minutes, oldest first. The newest point is the last second that all statuses can cover. */
   points(now: number): TrafficPoint[] {
     const last = Math.floor(now / 1000) - 2
     return Array.from({ length: shownSeconds }, (_, index) => this.#view(last - shownSeconds + 1 + index))
@@ -37,6 +37,11 @@ export class TrafficMeter {
   /** The newest of `points`. */
   latest(now: number): TrafficPoint {
     return this.#view(Math.floor(now / 1000) - 2)
+  }
+
+  /** One second of the last two minutes. */
+  second(second: number): TrafficPoint {
+    return this.#view(second)
   }
 
   forget(now: number): void {

@@ -2,7 +2,7 @@ import type { Rule } from '@firebreak/core/rules'
 import { CountedKeys } from './counted-keys.ts'
 import { NearLines } from './near-lines.ts'
 
-/** What is asked of whoever counts the keys: this thread (`CountedClusters`), or several others (`ThreadedCounts`). */
+/** The interface to whatever counts the keys: this thread (`CountedClusters`), or several others (`ThreadedCounts`). */
 export interface KeyCounts<Near> {
   /** The key is near from now on: all of its entries are wanted. */
   addNear(redisClusterId: string, id: string, near: Near, now: number): void
@@ -30,6 +30,10 @@ const maxClusters = 1000
 const sweepStep = 100_000
 /** What a cluster has in any case where others have filled the room: so that a thousand of them take a tenth more. */
 const leastPart = 10_000
+/** Memory of a counted key on average, its name included: what many long names would take beyond it, they do not get. */
+const bytesPerKey = 128
+/** What the tables of a cluster take before its first key. */
+const leastBytes = 8 * 1024 * 1024
 
 /** The counted keys of all clusters; with several shards, those of one of them. */
 export class CountedClusters<Near> implements KeyCounts<Near> {
@@ -39,7 +43,8 @@ export class CountedClusters<Near> implements KeyCounts<Near> {
   #refusedCount = 0
   /** Keys of all clusters, without what the last one has taken since its turn began. */
   #total = 0
-  #last: { readonly keys: CountedKeys<Near>; readonly size: number } | undefined
+  #totalBytes = 0
+  #last: { readonly keys: CountedKeys<Near>; readonly size: number; readonly memoryBytes: number } | undefined
 
   constructor(options: CountedClustersOptions) {
     const { maxKeys, hashSeed, shard = 0, shardCount = 1 } = options
@@ -95,18 +100,27 @@ export class CountedClusters<Near> implements KeyCounts<Near> {
     }
     this.#last = undefined
     this.#total = this.size
+    this.#totalBytes = this.memoryBytes
   }
 
   /**
-   * The cluster whose turn it is may have what all others leave, so that all together stay within the bound; and a few keys
-   * in any case. What the one before has taken is counted now: nothing else has grown since.
+   * The cluster whose turn it is may have what all others leave, so that all together stay within the bounds, of keys and of
+   * bytes; and a few keys in any case. What the one before has taken is counted now: nothing else has grown since.
    */
   #giveRoom(keys: CountedKeys<Near>): void {
-    if (this.#last !== undefined) this.#total += this.#last.keys.size - this.#last.size
-    this.#last = { keys, size: keys.size }
+    if (this.#last !== undefined) {
+      this.#total += this.#last.keys.size - this.#last.size
+      this.#totalBytes += this.#last.keys.memoryBytes - this.#last.memoryBytes
+    }
+    const { size, memoryBytes } = keys
+    this.#last = { keys, size, memoryBytes }
     const { maxKeys } = this.#options
     const least = Math.ceil(maxKeys / leastPart)
-    keys.setMaxKeys(Math.max(least, keys.size + Math.max(0, maxKeys - this.#total)))
+    const freeBytes = Math.max(0, maxKeys * bytesPerKey - this.#totalBytes)
+    keys.setRoom(
+      Math.max(least, size + Math.max(0, maxKeys - this.#total)),
+      Math.max(leastBytes, memoryBytes + freeBytes),
+    )
   }
 
   #sum(of: (keys: CountedKeys<Near>) => number): number {

@@ -167,3 +167,16 @@ test('what finds no room is counted: keys too long, clusters too many', () => {
   expect(counting.keys.overflowCount).toBe(2)
   expect(counting.keys.keysOf('one-more', startMs)).toBeDefined()
 })
+
+test('many long names take no more memory than the keys that may be counted, and short ones are counted beside them', () => {
+  const megabyte = 1024 * 1024
+  const counting = new Counting({ maxKeys: 100_000 })
+  const name = 'x'.repeat(60_000)
+  // 60 MB in two clusters, all within one window.
+  for (let nth = 0; nth < 1000; nth++) {
+    counting.take([{ redisClusterId: `c${nth % 2}`, entries: [entry(`l${nth}${name}`, 1)] }], startMs)
+  }
+  // 128 bytes a key, and what the tables of another cluster begin with.
+  expect(counting.keys.memoryBytes).toBeLessThan(100_000 * 128 + 8 * megabyte)
+  expect(counting.take(one({ short: 500 }), startMs + 1)).toHaveLength(1)
+})

@@ -48,7 +48,7 @@ export interface CountListener<Near> {
   /** Whether the past of keys that are near already is wanted too. */
   readonly wantsPast: boolean
   onRow(row: NearRow<Near>): void
-  /** Told of every entry that was counted. */
+  /** Called for every entry that was counted. */
   onSlot(slot: number, count: number): void
 }
 
@@ -96,8 +96,9 @@ export class CountedKeys<Near> {
     })
   }
 
-  setMaxKeys(maxKeys: number): void {
+  setRoom(maxKeys: number, maxBytes: number): void {
     this.#window.maxKeys = maxKeys
+    this.#window.dict.maxBytes = maxBytes
   }
 
   get size(): number {
@@ -118,7 +119,7 @@ export class CountedKeys<Near> {
     return this.#window.refusedCount
   }
 
-  /** Counts the entries of the cursor's section that fall to this shard, and tells of those that matter, in order. */
+  /** Counts the entries of the cursor's section that belong to this shard, and reports those that matter, in order. */
   addSection(cursor: BinaryReportCursor, now: number, listener: CountListener<Near>): void {
     this.#window.moveTo(now)
     const { bytes } = cursor

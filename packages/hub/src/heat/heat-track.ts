@@ -7,7 +7,7 @@ import { SlidingWindow } from './sliding-window.ts'
 const noServices: ReadonlySet<string> = new Set()
 const singles = new Map<string, ReadonlySet<string>>()
 const maxSingles = 10_000
-/** Processes that are remembered of a key; with so many it hangs on none of them. */
+/** The number of processes remembered per key; with more, it depends on none of them. */
 const maxReporters = 64
 
 function onlyService(serviceId: string): ReadonlySet<string> {
@@ -30,8 +30,8 @@ export interface TrackSlices {
 }
 
 /**
- * One key's heat under one rule: the windows of what the rule measures, and where the key stands. Services whose rules
- * for the key differ have a track each; everybody else shares one.
+ * One key's heat under one rule: the windows of what the rule measures, and the key's state. Services whose rules for
+ * the key differ have a track each; all others share one.
  */
 export class HeatTrack {
   readonly redisClusterId: string
@@ -147,6 +147,12 @@ export class HeatTrack {
     const others = this.#others
     if (others === undefined || now > others.until) return own
     return own + (measure === 'reads' ? others.accesses - others.writes : others[measure])
+  }
+
+  /** Accesses a second by which this hub saw the key grow: those of the newest slice and the one before it, beyond the window's. */
+  growthPerSecond(now: number): number {
+    const latest = this.#accesses.ratePerSecond(now, 0, 2)
+    return Math.max(0, latest - (this.#accesses.sum(now) * 1000) / this.windowMs)
   }
 
   /** The windows slice by slice, newest first, for the other hubs. */

@@ -55,6 +55,11 @@ export class LastMinute {
     return new Set([...this.#hosts.values()].map(({ hostId, serviceId }) => `${serviceId}\u0000${hostId}`)).size
   }
 
+  /** The services that touch it, by name. */
+  services(): string[] {
+    return [...new Set([...this.#hosts.values()].map(({ serviceId }) => serviceId))].sort()
+  }
+
   /** The busiest hosts; ties by host. */
   topHosts(now: number, limit: number): { hostId: string; serviceId: string; ratePerSecond: number }[] {
     const second = Math.floor(now / 1000)

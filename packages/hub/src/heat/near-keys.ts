@@ -74,7 +74,10 @@ export class NearKeys {
     return this.#overflowCount + this.#counts.overflowCount
   }
 
-  /** The key of an entry that may matter, as whoever counts it saw it; undefined where it does not, or finds no room. */
+  /**
+   * The key of an entry that may matter, as seen by whatever counts it; undefined if it does not matter, or there is no
+   * room.
+   */
   take(redisClusterId: string, bytes: Uint8Array, row: NearRow<NearKey>, now: number): NearKey | undefined {
     const { keyStart: start, keyEnd: end, heat, windowMs, nearHeat } = row
     let near = row.near ?? this.#clusters.get(redisClusterId)?.get(latin1(bytes, start, end))

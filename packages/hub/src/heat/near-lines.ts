@@ -1,4 +1,4 @@
-import { type Rule, type RuleScope, RuleSet } from '@firebreak/core/rules'
+import { isAutoRule, type Rule, type RuleScope, RuleSet } from '@firebreak/core/rules'
 
 /**
  * From this part of its threshold on a key is near: it has an object, with its heat by service, its state and its hosts.
@@ -7,6 +7,8 @@ import { type Rule, type RuleScope, RuleSet } from '@firebreak/core/rules'
  * Where many hubs share the sensors, it is divided: a key is told to the others from T/(2·hubs) on.
  */
 const nearPart = 1 / 2
+/** A key of fewer accesses a second is not worth handling however full its node is; see `NodeLoads`. */
+const autoNearPerSecond = 20
 /** Where no rule matches, a key's rate is shown all the same, over this window. */
 export const plainWindowMs = 1000
 
@@ -44,7 +46,9 @@ export class NearLines {
 }
 
 /** A count of accesses bounds no writes, bytes or shares, nor one service's part: such keys are near at once. */
-function nearLineOf({ windowMs, levels, serviceId }: Rule, part: number): NearLine {
+function nearLineOf(rule: Rule, part: number): NearLine {
+  const { windowMs, levels, serviceId } = rule
+  if (isAutoRule(rule) && serviceId === '*') return { windowMs, heat: (autoNearPerSecond * part * windowMs) / 1000 }
   const isByAccesses = levels.every(({ measure, enterShare }) => measure === 'accesses' && enterShare === undefined)
   // From where it is held on, a key is warming.
   const near = levels.map(({ enter, exit }) => Math.min(enter * part, exit))

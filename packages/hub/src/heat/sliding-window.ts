@@ -40,6 +40,14 @@ export class SlidingWindow {
     return this.#total - oldest * passed
   }
 
+  /** What came a second in some of the slices, counted from the newest (0), which is being filled, up to but not including `end`. */
+  ratePerSecond(now: number, start: number, end: number): number {
+    const { headAgeMs, counts } = this.slices(now)
+    const sum = counts.slice(start, end).reduce((total, count) => total + count, 0)
+    const spanMs = start === 0 ? headAgeMs + (end - 1) * this.#sliceMs : (end - start) * this.#sliceMs
+    return (sum * 1000) / spanMs
+  }
+
   get sliceMs(): number {
     return this.#sliceMs
   }

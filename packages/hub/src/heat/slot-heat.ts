@@ -37,6 +37,12 @@ export class SlotHeat {
     return views.sort((a, b) => b.ratePerSecond - a.ratePerSecond || a.slot - b.slot).slice(0, limit)
   }
 
+  /** The counts of the last full second, cluster by cluster; not to be kept. */
+  *lastSecond(now: number): Generator<readonly [redisClusterId: string, counts: Float64Array]> {
+    for (const redisClusterId of this.#clusters.keys())
+      yield [redisClusterId, this.#at(redisClusterId, now)!.previous] as const
+  }
+
   /** All accesses of a cluster in the last full second. */
   ratePerSecond(redisClusterId: string, now: number): number {
     if (!this.#clusters.has(redisClusterId)) return 0

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { TLSSocket } from 'node:tls'
+import { certificateNames } from '@firebreak/core/node'
 import { type AppGrant, anyApp, type Role } from '../access/credential.ts'
 import type { CredentialBook, PersonGrant } from '../access/credential-book.ts'
 import type { PeopleSession, PeopleSessions } from '../access/people-sessions.ts'
@@ -21,7 +22,7 @@ export interface Caller {
   readonly isValid: () => boolean
 }
 
-/** A proxy before the hub that signs people in, by OpenID Connect for one, and says in a header who it is. */
+/** A proxy in front of the hub that signs users in (by OpenID Connect, say) and passes the user in a header. */
 export interface UserHeader {
   /** In lower case: `x-forwarded-email`, `x-auth-request-user` …. */
   readonly name: string
@@ -47,8 +48,10 @@ const csrfHeader = 'firebreak-csrf'
  *
  * - *Host*: only loopback names, this machine's addresses and the allowed names. A page that was loaded from a name which
  *   then points to 127.0.0.1 (DNS rebinding) still says its own name here.
- * - *Origin*: where a browser sends one, it must be the very host that is asked. Requests without an Origin come from
- *   programs, or are plain GETs of a page, which cannot read the answer across sites.
+ * - *Origin*: where a browser sends one, it must be the very host that is asked. Without one, as in a plain GET of a page,
+ *   `Sec-Fetch-Site` says whose page it was: another port of the same machine is the same site and yet a stranger. Only a
+ *   page of the console may be gone to from elsewhere: a link in a chat, or the way back from where people sign in.
+ *   Requests with neither come from programs.
  * - *Who*: a token, a client certificate, a session's cookie, or the header of a proxy that signs people in. Without any
  *   credential (loopback only) everybody on this machine may do everything; with one nobody without.
  * - *CSRF*: what a browser sends by itself, the cookie and the proxy's header, is no will to change something; a change also
@@ -66,11 +69,11 @@ export class AccessGuard {
   }
 
   get hasTokens(): boolean {
-    return this.#options.tokens?.hasAny === true
+    return this.#options.tokens?.isLocked === true
   }
 
-  /** Refuses what another site may have made a browser send. */
-  checkOrigin(headers: IncomingHttpHeaders): void {
+  /** Refuses what another site may have made a browser send; `isPage` where a page of the console is asked for. */
+  checkOrigin(headers: IncomingHttpHeaders, isPage = false): void {
     if (!this.isOwnHost(headers.host)) {
       throw new ApiProblem(
         403,
@@ -79,15 +82,16 @@ export class AccessGuard {
         'Host',
       )
     }
-    this.checkSite(headers)
+    if (!isPage || !isNavigation(headers)) this.checkSite(headers)
   }
 
   /** Refuses what a page of another site made a browser send. */
   checkSite(headers: IncomingHttpHeaders): void {
     const { origin } = headers
     const isForeign = origin !== undefined && !isSameHost(origin, headers.host)
-    if (isForeign || headers['sec-fetch-site'] === 'cross-site') {
-      const from = origin === undefined ? 'another site' : JSON.stringify(origin)
+    const site = headers['sec-fetch-site']
+    if (isForeign || site === 'cross-site' || site === 'same-site') {
+      const from = origin === undefined ? 'another site or port' : JSON.stringify(origin)
       throw new ApiProblem(403, 'FB_ORIGIN_REFUSED', `requests of pages from ${from} are refused`, 'Origin')
     }
   }
@@ -95,10 +99,10 @@ export class AccessGuard {
   /** The caller, if he may act as `role`. */
   authorize(request: IncomingMessage, role: Role): Caller {
     if (!this.hasTokens) {
-      // Without it, whoever waits for the store to be away could do everything.
+      // Otherwise anyone who waits for the store to be unreachable could do everything.
       if (this.#options.tokens?.isKnown === false) {
         const message =
-          'the store, which may hold tokens, has not answered since this hub started; use one of a tokens file'
+          'the store, which may contain tokens, has not answered since this hub started; use a token from a tokens file'
         throw new ApiProblem(503, 'FB_STORE_AWAY', message)
       }
       return { who: 'local', role: 'admin', isValid: () => !this.hasTokens }
@@ -127,7 +131,7 @@ export class AccessGuard {
   /** What a sensor may speak of; undefined where its token, given in the request or in its hello, is nobody's. */
   appOf(request: IncomingMessage, token = tokenOf(request.headers)): AppGrant | undefined {
     if (!this.hasTokens) return { ...anyApp, isValid: () => !this.hasTokens }
-    return this.#options.tokens!.app(token, certificateNames(request))
+    return this.#options.tokens!.app(token, namesShown(request))
   }
 
   /** The session of a browser. */
@@ -143,7 +147,7 @@ export class AccessGuard {
 
   #person(request: IncomingMessage): { readonly caller: Caller; readonly csrfName?: string } | undefined {
     const token = tokenOf(request.headers)
-    const grant = this.#options.tokens!.person(token, certificateNames(request))
+    const grant = this.#options.tokens!.person(token, namesShown(request))
     if (grant !== undefined) {
       // A browser shows a certificate by itself, as it does a cookie; a program has no page that could make it.
       const { origin, 'sec-fetch-site': site } = request.headers
@@ -198,12 +202,9 @@ export function tokenOf(headers: IncomingHttpHeaders): string | undefined {
   return name === undefined ? undefined : decoded(name)
 }
 
-/** The names in a client certificate that our authority signed; none where there is no such certificate. */
-function certificateNames({ socket }: IncomingMessage): string[] {
-  if (!(socket instanceof TLSSocket) || !socket.authorized) return []
-  const { subject, subjectaltname = '' } = socket.getPeerCertificate()
-  const alternatives = subjectaltname.split(', ').map((entry) => entry.replace(/^\w+( \w+)?:/, ''))
-  return [subject?.CN, ...alternatives].filter((name): name is string => typeof name === 'string' && name !== '')
+/** The names in a client certificate signed by our authority; none without such a certificate. */
+function namesShown({ socket }: IncomingMessage): string[] {
+  return socket instanceof TLSSocket && socket.authorized ? certificateNames(socket.getPeerCertificate()) : []
 }
 
 /** A subprotocol has few characters: the others of a token are percent-encoded. */
@@ -217,6 +218,11 @@ function decoded(name: string): string {
 
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
+}
+
+/** A person goes to a page: nothing of ours is put into another one, whose scripts could see or use it. */
+function isNavigation({ origin, ...headers }: IncomingHttpHeaders): boolean {
+  return origin === undefined && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document'
 }
 
 /** The name without port and brackets, in lower case. */

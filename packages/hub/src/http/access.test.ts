@@ -4,6 +4,7 @@ import { waitFor } from '@firebreak/testkit'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { NotLoopbackError } from '../errors.ts'
+import { openHubServices } from '../services/hub-services.ts'
 import { type Hub, startHub } from '../start-hub.ts'
 import { TestSensor } from '../testing/test-sensor.ts'
 
@@ -73,6 +74,7 @@ const attacks = [
   ['a page of another port of this machine', { origin: 'http://127.0.0.1:1' }, 'FB_ORIGIN_REFUSED'],
   ['a sandboxed page', { origin: 'null' }, 'FB_ORIGIN_REFUSED'],
   ['a cross-site request without an origin', { 'sec-fetch-site': 'cross-site' }, 'FB_ORIGIN_REFUSED'],
+  ['an image in a page of another port', { 'sec-fetch-site': 'same-site' }, 'FB_ORIGIN_REFUSED'],
 ] as const
 
 test.each(attacks)('%s is refused on every route', async (_name, headers, code) => {
@@ -105,6 +107,26 @@ test.each(attacks)('%s is refused on every route', async (_name, headers, code) 
 
 test.each(attacks)('%s is refused on every WebSocket', async (_name, headers) => {
   for (const path of ['/v1/sensor', '/v1/live']) expect(await upgrade(open, path, headers)).toContain('403')
+})
+
+test('a link from elsewhere opens a page of the console, and nothing else', async () => {
+  const going = { 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' }
+  for (const site of ['cross-site', 'same-site']) {
+    const headers = { ...going, 'sec-fetch-site': site }
+    expect((await ask(locked, '/', headers)).status).toBe(200)
+    for (const path of ['/v1/overview', '/metrics', '/v1/session', '/openapi.json']) {
+      expect([path, (await ask(locked, path, headers)).body.code]).toEqual([path, 'FB_ORIGIN_REFUSED'])
+    }
+    // In a frame, by a script, or under a name of theirs it is no link.
+    for (const more of [
+      { 'sec-fetch-dest': 'iframe' },
+      { 'sec-fetch-mode': 'no-cors' },
+      { origin: 'http://evil.example' },
+    ]) {
+      expect((await ask(locked, '/', { ...headers, ...more })).body.code).toBe('FB_ORIGIN_REFUSED')
+    }
+    expect((await ask(locked, '/', { ...headers, host: 'evil.example' })).body.code).toBe('FB_HOST_REFUSED')
+  }
 })
 
 test('loopback names, own addresses and own pages are served', async () => {
@@ -158,6 +180,30 @@ test('with tokens nothing is told or done without one, and each role may do its 
   expect(await statuses('GET', '/livez')).toEqual([200, 200, 200, 200, 200, 200])
   const audit = await locked.core.store.audit(10)
   expect(new Set(audit.map(({ who }) => who))).toEqual(new Set(['olga', 'adam']))
+})
+
+test('a process tells of its locks with its application’s token, for its services only, and does nothing else with it', async () => {
+  const services = await openHubServices()
+  const scoped = { apps: [{ name: 'shop', token: app, services: ['shop'] }], people: tokens.people }
+  const hub = await startHub({ logLevel: 'silent', tokens: scoped, plugins: services.plugins })
+  const none = { acquired: 0, contended: 0, handedOver: 0, refused: 0, released: 0, renewals: 0, renewalErrors: 0 }
+  const duration = { count: 0, sumMs: 0, maxMs: 0, buckets: [] }
+  const metrics = { ...none, lost: { expired: 0, taken: 0 }, wait: duration, hold: duration }
+  const counts = { held: [], waiting: [], heldCount: 0, waitingCount: 0 }
+  const report = (serviceId: string) =>
+    JSON.stringify({ version: 1, serviceId, hostId: 'h', instanceId: 'i', validMs: 60_000, ...counts, metrics })
+  const send = (method: string, path: string, body?: string, token: string = app) => {
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+    return ask(hub, path, headers, method, body)
+  }
+  expect((await send('POST', '/v1/locks', report('shop'))).status).toBe(204)
+  expect((await send('POST', '/v1/locks', report('billing'))).body.code).toBe('FB_SCOPE_REFUSED')
+  expect((await send('POST', '/v1/locks', report('shop'), 'nobodys-token-0123')).status).toBe(401)
+  expect((await send('GET', '/v1/locks')).status).toBe(401)
+  expect((await send('POST', '/v1/locks/release', '{"kind":"lock","name":"a"}')).status).toBe(401)
+  expect((await send('POST', '/v1/limits/update', '{}')).status).toBe(401)
+  await hub.close()
+  await services.close()
 })
 
 test('reports and sensors need an app token', async () => {

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { Role } from '../access/credential.ts'
 import { ApiProblem } from '../errors.ts'
 import type { AccessGuard, Caller } from './access-guard.ts'
+import { bodyExamples } from './api-examples.ts'
 
 /** Who a route is for. `app`: sensors, with an app token; `app or viewer`: with either. */
 export type RouteRole = Role | 'app' | 'app or viewer'
@@ -45,7 +46,7 @@ export function registerRoutes(app: FastifyInstance, routes: readonly ApiRoute[]
       method: route.method,
       url: route.path,
       ...(route.bodyLimit !== undefined && { bodyLimit: route.bodyLimit }),
-      // Before the body: a stranger's is never read.
+      // Before the body: an unauthenticated caller's is never read.
       onRequest: async (request) => {
         callers.set(request, callerOf(guard, request, route.role))
       },
@@ -109,7 +110,12 @@ export function openApiOf(routes: readonly ApiRoute[], version: string): Record<
       ...(route.body !== undefined && {
         requestBody: {
           required: true,
-          content: { [route.bodyType ?? 'application/json']: { schema: schemaOf(route.body) } },
+          content: {
+            [route.bodyType ?? 'application/json']: {
+              schema: schemaOf(route.body),
+              example: bodyExamples[`${route.method} ${route.path}`],
+            },
+          },
         },
       }),
       responses: {

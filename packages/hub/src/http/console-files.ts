@@ -2,6 +2,13 @@ import { createReadStream, statSync } from 'node:fs'
 import { extname, join, normalize, sep } from 'node:path'
 import type { FastifyInstance } from 'fastify'
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** A page of the console, which a link elsewhere may lead to. */
+    isPage?: boolean
+  }
+}
+
 const types: Record<string, string> = {
   '.css': 'text/css; charset=utf-8',
   '.html': 'text/html; charset=utf-8',
@@ -32,7 +39,7 @@ API: <a href="/v1/overview">/v1/overview</a>, <a href="/openapi.json">/openapi.j
 
 /** Serves the built console from a folder, compressed where the build left a `.gz` beside a file; any other path without an extension is a page of the console too. */
 export function serveConsole(app: FastifyInstance, folder: string | undefined): void {
-  app.get('/*', async (request, reply) => {
+  app.get('/*', { config: { isPage: true } }, async (request, reply) => {
     const wanted = decodeURIComponent(request.url.split('?')[0]!)
     const file = folder === undefined ? undefined : fileOf(folder, wanted)
     if (file !== undefined) {

@@ -37,7 +37,7 @@ export function hubFamilies(of: HubFigures, views: HubViews, exports?: OtlpExpor
   const sources = watchers.views()
   const staleness = fleet.staleness.views((id) => book.get(id))
   const { intervalMs, samplingFloor } = collector.governor.pace
-  const { states, rules, groups } = sumsOfKeys(views)
+  const { states, rules, groups, handling } = sumsOfKeys(views)
   return [
     counter('reports_total', 'Reports counted since start', one(collector.reportCount)),
     counter('report_entries_total', 'Report entries counted since start', one(collector.entryCount)),
@@ -45,20 +45,21 @@ export function hubFamilies(of: HubFigures, views: HubViews, exports?: OtlpExpor
     gauge('sensors', 'Processes with an open connection', one(connected)),
     gauge('hosts', 'Hosts that report', one(hosts)),
     gauge('tracked_keys', 'Keys whose heat is tracked', one(keys.engine.size)),
-    counter('tracked_keys_overflow_total', 'Keys that found no room', one(keys.engine.overflowCount)),
+    counter('tracked_keys_overflow_total', 'Keys not tracked for lack of room', one(keys.engine.overflowCount)),
     gauge('keys', 'Keys by state', by('state', Object.fromEntries(states))),
     gauge('hot_keys', 'Hot keys by rule', by('rule', Object.fromEntries(rules))),
+    gauge('hot_keys_by_handling', 'Hot keys by whether a process carries out their strategy', by('handling', handling)),
     gauge('table_version', 'Version of the strategy table', one(delivery.version)),
-    gauge('switch_off', '1 while the kill switch is thrown', one(delivery.isOff ? 1 : 0)),
+    gauge('switch_off', '1 while the kill switch is on', one(delivery.isOff ? 1 : 0)),
     gauge(
       'reads_per_second',
-      'Reads of the last full second by who answered',
+      'Reads in the last full second, by who answered',
       by('by', { redis, local, copies, limited }),
     ),
     gauge('group_accesses_per_second', 'Accesses of the hottest keys by prefix group', by('group', groups)),
-    gauge('alarms', 'Alarms that last, by severity', by('severity', severities)),
-    counter('alarms_raised_total', 'Alarms that began since start', one(alarms.raisedCount)),
-    counter('alarm_webhooks_total', 'Notices to alarm webhooks by result', by('result', webhooks.counts)),
+    gauge('alarms', 'Active alarms, by severity', by('severity', severities)),
+    counter('alarms_raised_total', 'Alarms raised since the start', one(alarms.raisedCount)),
+    counter('alarm_webhooks_total', 'Notices to alarm webhooks, by result', by('result', webhooks.counts)),
     gauge(
       'source_up',
       '1 while a source of changes is live',
@@ -71,7 +72,7 @@ export function hubFamilies(of: HubFigures, views: HubViews, exports?: OtlpExpor
     ),
     gauge(
       'staleness_ms',
-      'Staleness that canaries saw, by rule',
+      'Staleness measured by canaries, by rule',
       staleness.flatMap(({ ruleId, p50Ms, p99Ms, maxMs }) =>
         by('quantile', { '0.5': p50Ms, '0.99': p99Ms, '1': maxMs }, { rule: ruleId }),
       ),
@@ -91,14 +92,17 @@ function sumsOfKeys(views: HubViews) {
   const states = new Map<string, number>()
   const rules = new Map<string, number>()
   const groups = new Map<string, number>()
+  // All three are always there: an alert about a series that comes and goes would not fire.
+  const handling = { handled: 0, observed: 0, unhandled: 0 }
   const add = (sums: Map<string, number>, name: string, amount: number) =>
     void sums.set(name, (sums.get(name) ?? 0) + amount)
-  for (const { state, ruleId, key, ratePerSecond } of views.keys({ limit: maxKeys })) {
+  for (const { state, ruleId, key, ratePerSecond, handling: how } of views.keys({ limit: maxKeys })) {
+    if (how != null) handling[how]++
     if (state !== 'cold') add(states, state, 1)
     if ((state === 'hot' || state === 'cooling') && ruleId !== null) add(rules, ruleId, 1)
     add(groups, keyGroup(key), ratePerSecond)
   }
-  return { states, rules, groups: Object.fromEntries(largestGroups(groups)) }
+  return { states, rules, handling, groups: Object.fromEntries(largestGroups(groups)) }
 }
 
 function one(value: number): MetricPoint[] {

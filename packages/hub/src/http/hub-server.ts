@@ -4,14 +4,22 @@ import type { Duplex } from 'node:stream'
 import type { Server } from 'node:tls'
 import type { Runtime } from '@firebreak/core'
 import { type MetricFamily, type OtlpExporter, prometheusText } from '@firebreak/core/metrics'
-import { boundHttpServer, type HttpBounds, httpServerOptions } from '@firebreak/core/node'
+import {
+  boundHttpServer,
+  type HttpBounds,
+  httpServerOptions,
+  RenewableTls,
+  type ServerCertificates,
+} from '@firebreak/core/node'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
 import { type WebSocket, WebSocketServer } from 'ws'
+import { type AppGrant, checkService } from '../access/credential.ts'
 import type { CredentialBook } from '../access/credential-book.ts'
 import type { PeopleSessions } from '../access/people-sessions.ts'
 import { signInRoutes } from '../access/sign-in.ts'
 import { tokenRoutes } from '../access/token-routes.ts'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
+import type { PassingAlarms } from '../alarms/passing-alarms.ts'
 import type { SensorChannel } from '../deliver/sensor-channel.ts'
 import type { SensorSessions } from '../deliver/sensor-sessions.ts'
 import { ApiProblem } from '../errors.ts'
@@ -24,11 +32,19 @@ import { answerError } from './answer-error.ts'
 import { type ApiRoute, openApiOf, registerRoutes } from './api-route.ts'
 import { securityHeaders, serveConsole } from './console-files.ts'
 import { hubFamilies } from './hub-families.ts'
+import { inspectionRoute } from './inspection-route.ts'
 import { limitHello } from './limit-hello.ts'
 import { LiveSockets } from './live-sockets.ts'
 import { closeUnreadBodies, portOptions } from './port-bounds.ts'
 import { hubRoutes } from './routes.ts'
 import { socketChannel } from './socket-channel.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** A process of an application may call it with the app's token; elsewhere only people may. */
+    isForApps?: boolean
+  }
+}
 
 /** A room's HTTP services: registered behind the hub's own checks. */
 export type HubPlugin = (app: FastifyInstance, hub: PluginHost) => Promise<void> | void
@@ -36,10 +52,17 @@ export type HubPlugin = (app: FastifyInstance, hub: PluginHost) => Promise<void>
 /** What a hub gives to the services of other rooms. */
 export interface PluginHost {
   readonly alarms: AlarmBoard
+  readonly passingAlarms: PassingAlarms
   readonly store: HubStore
   readonly runtime: Runtime
+  /** What a key is called in everything that is kept and shown. */
+  outside(key: string): string
+  /** Throws where a request came with an app's token that is not for this service. */
+  checkService(request: FastifyRequest, serviceId: string): void
   /** Who sent a request, for the audit. */
   whoOf(request: FastifyRequest): string
+  /** Notes what a person did. */
+  audit(who: string, what: string, before: unknown, after: unknown): Promise<void>
 }
 
 export interface HubServerOptions {
@@ -74,10 +97,12 @@ export class HubServer {
   readonly #options: HubServerOptions
   readonly #sensors: SensorSessions
   readonly #live: LiveSockets
-  // One frame a message; larger ones are the collector's to refuse, so that the sensor hears why and stays connected.
+  // One frame per message; larger ones are left for the collector to refuse, so that the sensor learns why and stays
+  // connected.
   readonly #sockets: WebSocketServer
   // A console only listens.
   readonly #liveSockets = new WebSocketServer({ ...socketOptions, maxPayload: 4096 })
+  #tls: RenewableTls | undefined
   #isDraining = false
 
   constructor(core: HubCore, options: HubServerOptions) {
@@ -89,7 +114,7 @@ export class HubServer {
     options.book.onChange(() => {
       this.#sensors.dropInvalid()
       this.#live.dropInvalid()
-      // What other hubs of the store have changed; a store that is away is told of elsewhere.
+      // What other hubs of the store have changed; an unreachable store is reported elsewhere.
       core.barred.load().catch(() => {})
     })
     this.#live = new LiveSockets(this.#views, core.delivery, core.options.runtime)
@@ -111,6 +136,7 @@ export class HubServer {
       ...tls,
     }) as unknown as FastifyInstance
     boundHttpServer(this.app.server, options.connections)
+    if (tls !== undefined) this.#tls = new RenewableTls(this.app.server as unknown as Server)
   }
 
   /** Registers everything and listens; gives the port. */
@@ -118,7 +144,7 @@ export class HubServer {
     const { app } = this
     app.addHook('onRequest', async (request, reply) => {
       for (const [name, value] of Object.entries(securityHeaders)) reply.header(name, value)
-      this.#guard.checkOrigin(request.headers)
+      this.#guard.checkOrigin(request.headers, request.routeOptions.config.isPage)
       if (request.is404) throw notFound(request)
     })
     closeUnreadBodies(app)
@@ -137,7 +163,8 @@ export class HubServer {
       audit: journal.audit.bind(journal),
       onChange: () => this.#sensors.dropInvalid(),
     })
-    const own = [...hubRoutes(this.#core, this.#views), ...tokenRoutes(book), ...barring]
+    const inspection = inspectionRoute(this.#core, this.#sensors)
+    const own = [...hubRoutes(this.#core, this.#views), inspection, ...tokenRoutes(book), ...barring]
     const routes = [...own, ...this.#options.routes]
     signInRoutes(app, {
       book,
@@ -152,18 +179,32 @@ export class HubServer {
     const document = openApiOf(routes, this.#options.version)
     app.get('/openapi.json', async () => document)
     await app.register(async (scope) => {
-      // Other rooms' services: whoever reads them is a viewer, whoever changes something an operator.
+      // Other rooms' services: whoever reads them is a viewer, whoever changes something an operator; and processes of
+      // applications tell of themselves.
       const callers = new WeakMap<FastifyRequest, string>()
+      const apps = new WeakMap<FastifyRequest, AppGrant>()
       scope.addHook('onRequest', async (request) => {
+        const app = this.#appOf(request)
+        if (app !== undefined) {
+          apps.set(request, app)
+          return
+        }
         const role = request.method === 'GET' ? 'viewer' : 'operator'
         callers.set(request, this.#guard.authorize(request.raw, role).who)
       })
-      const { alarms, store, options } = this.#core
+      const { alarms, passingAlarms, store, options } = this.#core
       const host = {
         alarms,
+        passingAlarms,
         store,
         runtime: options.runtime,
-        whoOf: (request: FastifyRequest) => callers.get(request)!,
+        outside: (key: string) => this.#core.outside(key),
+        whoOf: (request: FastifyRequest) => callers.get(request) ?? apps.get(request)!.name,
+        checkService: (request: FastifyRequest, serviceId: string) => {
+          const app = apps.get(request)
+          if (app !== undefined) checkService(app, serviceId)
+        },
+        audit: journal.audit.bind(journal),
       }
       for (const plugin of this.#options.plugins) await plugin(scope, host)
     })
@@ -175,9 +216,9 @@ export class HubServer {
     return (app.server.address() as AddressInfo).port
   }
 
-  /** For connections from now on. */
-  useCertificate(tls: { readonly cert: Buffer; readonly key: Buffer; readonly ca?: Buffer }): void {
-    ;(this.app.server as unknown as Server).setSecureContext(tls)
+  /** For connections from now on; those of an authority that is trusted no more end. */
+  useCertificate(certificates: ServerCertificates): void {
+    this.#tls?.renew(certificates)
   }
 
   /** The hub's figures at this moment. */
@@ -220,7 +261,7 @@ export class HubServer {
       const path = request.url?.split('?')[0]
       const viewer = path === '/v1/live' ? this.#guard.authorize(request, 'viewer') : undefined
       if (viewer === undefined && path !== '/v1/sensor')
-        throw new ApiProblem(404, 'FB_NOT_FOUND', `there is no WebSocket at ${path}`)
+        throw new ApiProblem(404, 'FB_NOT_FOUND', `no WebSocket at ${path}`)
       const sockets = viewer === undefined ? this.#sockets : this.#liveSockets
       sockets.handleUpgrade(request, socket, head, (connection) => {
         if (viewer !== undefined) return this.#live.add(connection, viewer)
@@ -231,6 +272,11 @@ export class HubServer {
     } catch (error) {
       refuseUpgrade(socket, error)
     }
+  }
+
+  /** The app whose token a request shows, on a route that is for them. */
+  #appOf({ routeOptions, raw }: FastifyRequest): AppGrant | undefined {
+    return routeOptions.config.isForApps && this.#guard.hasTokens ? this.#guard.appOf(raw) : undefined
   }
 
   #channelOf(connection: WebSocket, stream: Duplex): SensorChannel {
@@ -257,5 +303,5 @@ function refuseUpgrade(socket: Duplex, error: unknown): void {
 }
 
 function isOfStore(alarmId: string): boolean {
-  return alarmId === 'board' || alarmId === 'store'
+  return alarmId === 'board' || alarmId === 'store' || alarmId === 'lane'
 }

@@ -10,6 +10,7 @@ const forMs = z.number().int().min(1000).max(604_800_000).default(600_000)
 const actionBody = z.discriminatedUnion('action', [
   z.strictObject({ action: z.literal('cache'), forMs }),
   z.strictObject({ action: z.literal('limit'), limit: z.number().min(1).max(1e12), forMs }),
+  z.strictObject({ action: z.literal('copy'), copies: z.number().int().min(1).max(64).default(4), forMs }),
   z.strictObject({ action: z.literal('ignore'), forMs }),
 ])
 type KeyAction = z.infer<typeof actionBody>
@@ -27,13 +28,13 @@ export function keyActionRoutes(core: HubCore): ApiRoute[] {
     {
       method: 'PUT',
       path,
-      summary: 'Acts on one key for a while: cache it, limit it, or ignore it',
+      summary: 'Acts on one key for a while: cache it, copy it, limit it, or ignore it',
       role: 'operator',
       body: actionBody,
       answer: '{ rule: Rule }',
       async handle({ params, body, caller }) {
         const action = body as KeyAction
-        const [redisClusterId, key] = keyOf(params)
+        const [redisClusterId, key] = keyOf(core, params)
         const rule = parseRule({
           id: actionId(redisClusterId, key),
           priority,
@@ -49,13 +50,13 @@ export function keyActionRoutes(core: HubCore): ApiRoute[] {
     {
       method: 'DELETE',
       path,
-      summary: 'Undoes what was done about one key',
+      summary: 'Undoes the action on one key',
       role: 'operator',
       answer: 'nothing',
       status: 204,
       async handle({ params, caller }) {
-        if (await core.deleteRule(actionId(...keyOf(params)), caller.who)) return
-        const message = `nothing is in force for the key ${describeValue(params['key'])}: it has ended or was undone`
+        if (await core.deleteRule(actionId(...keyOf(core, params)), caller.who)) return
+        const message = `nothing is in force for the key ${describeValue(params['key'])}: it has ended or been undone`
         throw new ApiProblem(404, 'FB_NOT_FOUND', message, 'key')
       },
     },
@@ -69,6 +70,8 @@ function effectOf(action: KeyAction): object {
       return { threshold: 1, strategy: 'LocalCache' }
     case 'limit':
       return { threshold: 1, strategy: { strategy: 'RateLimit', limit: action.limit } }
+    case 'copy':
+      return { threshold: 1, strategy: { strategy: 'RedundantKeys', copyCount: action.copies } }
     case 'ignore':
       return { threshold: Number.MAX_SAFE_INTEGER, strategy: 'Observe' }
   }
@@ -79,8 +82,8 @@ function actionId(redisClusterId: string, key: string): string {
   return `key:${createHash('sha256').update(`${redisClusterId}\0${key}`).digest('hex').slice(0, 16)}`
 }
 
-function keyOf(params: Readonly<Record<string, string>>): [redisClusterId: string, key: string] {
+function keyOf(core: HubCore, params: Readonly<Record<string, string>>): [redisClusterId: string, key: string] {
   const key = parseKeyText(params['key']!)
   if (key === undefined) throw new ApiProblem(400, 'FB_INPUT_INVALID', 'the key is not percent-encoded text', 'key')
-  return [params['cluster']!, key]
+  return [params['cluster']!, core.outside(key)]
 }

@@ -45,7 +45,7 @@ export class LiveSockets {
 
   close(): void {
     this.#timer?.cancel()
-    for (const socket of this.#sockets.keys()) socket.close(1001, 'the hub stops')
+    for (const socket of this.#sockets.keys()) socket.close(1001, 'the hub is stopping')
     this.#sockets.clear()
   }
 

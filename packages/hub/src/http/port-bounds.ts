@@ -10,8 +10,8 @@ export function portOptions(bounds: HttpBounds | undefined) {
 }
 
 /**
- * Refuses what a browser sends for a page of another site, and what has no route, before the body of either is read. The
- * host is looked at where there is no token: a page whose name was pointed at this machine has no token to show.
+ * Refuses requests that a browser sends on behalf of another site, and requests without a route, before their body is
+ * read. If no token is given, the host is checked too: a page whose name was pointed at this machine has no token.
  */
 export function refuseStrangers(app: FastifyInstance, guard: AccessGuard, hasToken: boolean): void {
   app.addHook('onRequest', async ({ headers, is404, method, url }) => {
@@ -21,7 +21,7 @@ export function refuseStrangers(app: FastifyInstance, guard: AccessGuard, hasTok
   })
 }
 
-/** Who is answered before their large body was read is not read any further. */
+/** A caller that is answered before its large body has been read is not read any further. */
 export function closeUnreadBodies(app: FastifyInstance): void {
   app.addHook('onSend', async (request, reply) => {
     if (leavesLargeBody(request.raw)) reply.header('connection', 'close')

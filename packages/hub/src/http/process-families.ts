@@ -9,11 +9,11 @@ export function processFamilies(): MetricFamily[] {
   const busyMs = performance.eventLoopUtilization().active
   const figures: readonly ['counter' | 'gauge', name: string, help: string, value: number][] = [
     ['counter', 'process_cpu_seconds_total', 'CPU time of the process in seconds', (user + system) / 1e6],
-    ['gauge', 'process_resident_memory_bytes', 'Memory of the process that is in RAM', rss],
-    ['gauge', 'process_start_time_seconds', 'When the process began, since 1970', startedAt],
+    ['gauge', 'process_resident_memory_bytes', 'Resident memory of the process', rss],
+    ['gauge', 'process_start_time_seconds', 'Start time of the process, since 1970', startedAt],
     ['gauge', 'nodejs_heap_size_used_bytes', 'JavaScript heap in use', heapUsed],
     ['gauge', 'nodejs_heap_size_total_bytes', 'JavaScript heap', heapTotal],
-    ['gauge', 'nodejs_external_memory_bytes', 'Memory of buffers outside of the heap', external],
+    ['gauge', 'nodejs_external_memory_bytes', 'Memory of buffers outside the heap', external],
     ['counter', 'nodejs_eventloop_active_seconds_total', 'Time that the event loop was busy', busyMs / 1000],
   ]
   return figures.map(([kind, name, help, value]) => ({ kind, name, help, points: [{ labels: {}, value }] }))

@@ -1,33 +1,53 @@
-import { describeValue, parseKeyText, ReportRefusedError, type TextReportVersion } from '@firebreak/core'
+import { describeValue, type HubView, parseKeyText, ReportRefusedError, type TextReportVersion } from '@firebreak/core'
 import { parseRule } from '@firebreak/core/rules'
 import { z } from 'zod'
-import { dryRun } from '../decide/dry-run.ts'
+import { alarmRoutes } from '../alarms/alarm-routes.ts'
 import { ApiProblem } from '../errors.ts'
+import { forecastRoutes } from '../forecast/forecast-routes.ts'
+import { historyRoutes } from '../history/history-routes.ts'
 import type { HubCore } from '../hub-core.ts'
+import { versionRoutes } from '../rules/version-routes.ts'
 import type { HubViews } from '../views/hub-views.ts'
+import { keyOrders } from '../views/key-query.ts'
 import type { ApiRoute } from './api-route.ts'
 import { keyActionRoutes } from './key-action-routes.ts'
 import { tableRoute } from './table-route.ts'
 
 const limit = (fallback: number, max: number) => z.coerce.number().int().min(1).max(max).default(fallback)
-const keysQuery = z.strictObject({
-  limit: limit(100, 1000),
+const name = z.string().min(1).max(1024).optional()
+const keyFilter = {
   state: z.enum(['cold', 'warming', 'hot', 'cooling']).optional(),
+  match: name,
+  cluster: name,
+  group: name,
+}
+const keysQuery = z.strictObject({
+  ...keyFilter,
+  limit: limit(100, 1000),
+  offset: z.coerce.number().int().min(0).max(1_000_000).default(0),
+  sort: z.enum(keyOrders).default('heat'),
 })
-const historyQuery = z.strictObject({ since: z.coerce.number().min(0).default(0), limit: limit(200, 10_000) })
+const keyGroupsQuery = z.strictObject({ ...keyFilter, limit: limit(100, 1000) })
 const limitQuery = z.strictObject({ limit: limit(200, 10_000) })
+const auditQuery = z.strictObject({ limit: limit(200, 10_000), skip: z.coerce.number().int().min(0).default(0) })
 const switchBody = z.strictObject({ isOff: z.boolean() })
-/** A rule is parsed by core, which names fields and suggests better ones; here only its outer shape is told. */
+/** Core parses the rule, names fields and suggests better ones; only its outer form is described here. */
+const rolloutBody = z.strictObject({
+  percent: z.number().int().min(0).max(100),
+  steps: z.array(z.number().int().min(1).max(100)).max(100).optional(),
+  stepMs: z.number().int().min(1000).max(86_400_000).optional(),
+})
 const ruleBody = z.looseObject({}).describe('a rule as users write it; see docs/reference/rules.md')
 const reportBody = z.string().describe('a text report; see docs/reference/api.md')
 
 /** The hub's own API. */
 export function hubRoutes(core: HubCore, views: HubViews): ApiRoute[] {
-  const { fleet, keys, store, alarms, watchers } = core
+  const { fleet, keys, store, watchers } = core
   return [
-    shows('/v1/overview', 'What is hot now, and are we safe', 'Overview', () => views.overview()),
-    shows('/v1/keys', 'The hottest keys', '{ keys: KeyView[] }', keysQuery, ({ limit: count, state }) => ({
-      keys: views.keys({ limit: count, ...(state !== undefined && { state }) }),
+    shows('/v1/overview', 'What is hot now, and whether we are safe', 'Overview', () => views.overview()),
+    shows('/v1/keys', 'The hottest keys', '{ keys: KeyView[], total }', keysQuery, (query) => views.page(query)),
+    shows('/v1/key-groups', 'Keys summed by prefix', '{ groups: KeyGroupView[] }', keyGroupsQuery, (query) => ({
+      groups: views.keyGroups(query).slice(0, query.limit),
     })),
     {
       method: 'GET',
@@ -40,45 +60,61 @@ export function hubRoutes(core: HubCore, views: HubViews): ApiRoute[] {
         const key = parseKeyText(params['key']!)
         if (key === undefined)
           throw new ApiProblem(400, 'FB_INPUT_INVALID', 'the key is not percent-encoded text', 'key')
-        const detail = await views.key(params['cluster']!, key)
+        const detail = await views.key(params['cluster']!, core.outside(key))
         if (detail !== undefined) return detail
-        throw new ApiProblem(404, 'FB_NOT_FOUND', `the key ${describeValue(params['key'])} is not tracked now`, 'key')
+        throw new ApiProblem(
+          404,
+          'FB_NOT_FOUND',
+          `the key ${describeValue(params['key'])} is not currently tracked`,
+          'key',
+        )
       },
     },
     shows('/v1/hosts', 'The processes that report', '{ hosts: HostView[] }', () => {
       const now = core.now()
       return { hosts: [...fleet.hosts.all()].map((instance) => instance.view(now)) }
     }),
+    shows(
+      '/v1/hubs',
+      'The hubs that share the store, this one first',
+      '{ hubs: HubView[] }',
+      (): { hubs: HubView[] } => {
+        const { hubId } = core.options
+        const own = { hubId, isThis: true, processes: fleet.hosts.size, isAlone: keys.isAlone }
+        return { hubs: [own, ...keys.otherHubs.map((hub) => ({ ...hub, isThis: false, isAlone: false }))] }
+      },
+    ),
     tableRoute(core),
     shows(
-      '/v1/history',
-      'What was decided, newest first',
-      '{ events: HistoryEvent[] }',
-      historyQuery,
-      async (query) => ({ events: await store.history(query) }),
+      '/v1/audit',
+      'Who changed what, newest first, and the head of the chain of entries; skip leaves out the newest',
+      '{ entries: AuditEntry[], head: AuditHead | null, kept }',
+      auditQuery,
+      async (query) => {
+        // The end first: anything added in between is newer, so a page-by-page reader can tell.
+        const { head = null, kept } = await store.auditEnd()
+        return { head, kept, entries: await store.audit(query.limit, query.skip) }
+      },
     ),
-    shows('/v1/audit', 'Who changed what, newest first', '{ entries: AuditEntry[] }', limitQuery, async (query) => ({
-      entries: await store.audit(query.limit),
-    })),
     shows('/v1/slots', 'The busiest slots', '{ slots: SlotView[] }', limitQuery, (query) => ({
       slots: keys.slots.busiest(core.now(), query.limit),
     })),
-    shows('/v1/alarms', 'What is broken right now', '{ alarms: AlarmView[] }', () => ({ alarms: alarms.list() })),
     shows('/v1/watchers', 'The sources of changes that this hub runs', '{ watchers: WatcherView[] }', () => ({
       watchers: watchers.views(),
     })),
     shows(
-      '/v1/staleness',
-      'How stale cached values were seen to be, by rule',
-      '{ rules: RuleStalenessView[] }',
-      () => ({
-        rules: fleet.staleness.views((id) => core.rule(id)),
-      }),
+      '/v1/autopilot',
+      'The load of Redis nodes as seen by `auto` rules, and what those in shadow mode would do',
+      'AutopilotView',
+      () => keys.autopilot.view(core.now()),
     ),
+    shows('/v1/staleness', 'Measured staleness of cached values, by rule', '{ rules: RuleStalenessView[] }', () => ({
+      rules: fleet.staleness.views((id) => core.rule(id)),
+    })),
     {
       method: 'POST',
       path: '/v1/switch',
-      summary: 'The kill switch: every shield becomes a plain pass-through, or comes back',
+      summary: 'The kill switch: turns every shield into a plain pass-through, or back on',
       role: 'operator',
       body: switchBody,
       answer: '{ isOff, isStored }',
@@ -88,6 +124,10 @@ export function hubRoutes(core: HubCore, views: HubViews): ApiRoute[] {
       },
     },
     ...keyActionRoutes(core),
+    ...historyRoutes(core),
+    ...forecastRoutes(core),
+    ...alarmRoutes(core),
+    ...versionRoutes(core),
     ...ruleRoutes(core),
     reportRoute(core),
   ]
@@ -96,7 +136,7 @@ export function hubRoutes(core: HubCore, views: HubViews): ApiRoute[] {
 function ruleRoutes(core: HubCore): ApiRoute[] {
   const known = (id: string) => {
     const rule = core.rule(id)
-    if (rule === undefined) throw new ApiProblem(404, 'FB_NOT_FOUND', `there is no rule ${describeValue(id)}`, 'id')
+    if (rule === undefined) throw new ApiProblem(404, 'FB_NOT_FOUND', `unknown rule ${describeValue(id)}`, 'id')
     return rule
   }
   const rulePath = { path: '/v1/rules/:id', answer: '{ rule: Rule }' }
@@ -114,7 +154,7 @@ function ruleRoutes(core: HubCore): ApiRoute[] {
     {
       ...rulePath,
       method: 'PUT',
-      summary: 'Adds or replaces a rule; it is in force when the answer comes',
+      summary: 'Adds or replaces a rule; it is in force when the answer arrives',
       role: 'operator',
       body: ruleBody,
       async handle({ params, body, caller, request }) {
@@ -129,21 +169,23 @@ function ruleRoutes(core: HubCore): ApiRoute[] {
     },
     {
       method: 'POST',
-      path: '/v1/rules/:id/dry-run',
-      summary: 'What a rule would have done in the last hour; nothing is changed',
-      // It costs the hub as much as an hour of that rule.
+      path: '/v1/rules/:id/rollout',
+      summary: 'Gives a rule to a percentage of the processes; omitted fields stay unchanged',
       role: 'operator',
-      body: ruleBody,
-      answer: 'DryRunView',
-      handle({ params, body }) {
-        const rule = parseRule({ id: params['id'], ...(body as object) })
-        return dryRun(rule, core.keys.recorder.seconds, core.options.nodeOfSlot)
+      body: rolloutBody,
+      answer: '{ rule: Rule }',
+      async handle({ params, body, caller, request }) {
+        const { stopped: _, ...before } = known(params['id']!).rollout ?? {}
+        const rollout = { ...before, ...(body as z.infer<typeof rolloutBody>) }
+        const rule = parseRule({ ...known(params['id']!), rollout })
+        await core.putRule(rule, caller.who, changeName(request))
+        return { rule }
       },
     },
     {
       ...rulePath,
       method: 'DELETE',
-      summary: 'Deletes a rule; keys that are hot by it are let go at once',
+      summary: 'Deletes a rule; keys that it made hot are released at once',
       role: 'operator',
       answer: 'nothing',
       status: 204,
@@ -158,7 +200,7 @@ function reportRoute(core: HubCore): ApiRoute {
   return {
     method: 'POST',
     path: '/v1/reports',
-    summary: 'Takes a text report (Content-Type: text/plain, or text/plain; v=2)',
+    summary: 'Accepts a text report (Content-Type: text/plain, or text/plain; v=2)',
     role: 'app',
     body: reportBody,
     bodyType: 'text/plain',
@@ -170,10 +212,7 @@ function reportRoute(core: HubCore): ApiRoute {
       const version = request.headers['content-type']?.match(/;\s*v=(\w+)/)?.[1] ?? '1'
       if (version !== '1' && version !== '2') {
         core.collector.countRefusal('version')
-        throw new ReportRefusedError(
-          'version',
-          `report refused: text version ${version} is not known here; 1 and 2 are`,
-        )
+        throw new ReportRefusedError('version', `report refused: text version ${version} is not supported; 1 and 2 are`)
       }
       const sequence = Number(request.headers['firebreak-sequence'] ?? Number.NaN)
       core.collector.collectText(
@@ -194,7 +233,7 @@ function changeName({ headers }: { readonly headers: Record<string, unknown> }):
 
 type Show<Query> = (query: Query) => unknown
 
-/** A route that shows a viewer something, with a query where there is a schema for it. */
+/** A read-only route for viewers, with a query if it has a schema. */
 function shows(path: string, summary: string, answer: string, handle: Show<void>): ApiRoute
 function shows<Schema extends z.ZodType>(
   path: string,

@@ -3,7 +3,7 @@ import { type RawData, WebSocket } from 'ws'
 import { closeCodes, type SensorChannel } from '../deliver/sensor-channel.ts'
 import { wireMessage } from './wire-message.ts'
 
-/** What is told to many sensors, as it goes over the wire. */
+/** Messages for many sensors, in wire form. */
 const sharedMessages = new WeakMap<Uint8Array, Buffer>()
 
 /** A sensor's WebSocket, and the stream below it, as a channel of frames; `onTooLarge` where a message is refused unread. */

@@ -1,4 +1,5 @@
 import { type StrategyList, type TableEntry, toStrategyList } from '@firebreak/core'
+import { isInRollout } from '@firebreak/core/rules'
 import type { FastifyReply } from 'fastify'
 import { z } from 'zod'
 import { type AppGrant, checkCluster, checkService } from '../access/credential.ts'
@@ -35,8 +36,8 @@ const tableQuery = z.strictObject({
 type TableQuery = z.infer<typeof tableQuery>
 
 /**
- * The strategy table: whole for people, of one service for its app token. With `version`, and `epoch` where there are
- * several hubs, the answer waits until the table is another than that, `waitMs` at most.
+ * The strategy table: the whole table for users, one service's for its app token. With `version`, and `epoch` if there
+ * are several hubs, the response waits until the table differs from that, at most `waitMs`.
  */
 export function tableRoute(core: HubCore): ApiRoute {
   const waits = new TableWaits(core)
@@ -65,11 +66,14 @@ export function tableRoute(core: HubCore): ApiRoute {
         if (asked.cluster !== undefined) checkCluster(caller.app, asked.cluster)
       }
       refuseUnheard(core)
+      // Somebody who looks once is no process of the service.
+      const isProcess = caller.app !== undefined || asked.instance !== undefined || waitMs > 0
+      if (isProcess) core.fleet.hosts.seeReader(service, waitMs, core.now())
       delivery.flush()
       const isKnown = version === delivery.view(service).version && (epoch ?? delivery.epoch) === delivery.epoch
       if (isKnown && waitMs > 0) await waits.forChange(service, waitMs, reply)
       if (!caller.isValid()) {
-        const message = 'the token was revoked or has ended while the call waited; use another'
+        const message = 'the token was revoked or expired while the call waited; use another'
         throw new ApiProblem(401, 'FB_TOKEN_REFUSED', message, 'Authorization')
       }
       return tableOf(core, service, asked, caller.app)
@@ -81,10 +85,12 @@ function tableOf(core: HubCore, service: string, asked: TableQuery, app: AppGran
   const { delivery, collector, options } = core
   const { epoch, isOff } = delivery
   const view = delivery.view(service)
-  const isMeant = ({ redisClusterId, onlyInstance }: TableEntry) =>
+  const isMeant = ({ redisClusterId, onlyInstance, ruleId, rollout }: TableEntry) =>
     redisClusterId === (asked.cluster ?? redisClusterId) &&
     (app === undefined || matchesAny(app.clusters, redisClusterId)) &&
-    (onlyInstance === undefined || onlyInstance === asked.instance)
+    (onlyInstance === undefined || onlyInstance === asked.instance) &&
+    // Who does not say who he is has no part in what some processes try.
+    (rollout === undefined || (asked.instance !== undefined && isInRollout(ruleId, rollout, asked.instance)))
   const clusters = byCluster([...view.entries()].filter(isMeant))
   const { intervalMs } = collector.governor.pace
   return { epoch, version: view.version, isOff, validMs: options.entryTtlMs, intervalMs, clusters }
@@ -104,7 +110,7 @@ class TableWaits {
     const { delivery, options } = this.#core
     const { maxTableWaits, runtime } = options
     if (this.#count >= maxTableWaits) {
-      const message = `${maxTableWaits} calls wait for a table already (maxTableWaits); ask without waitMs`
+      const message = `${maxTableWaits} calls are already waiting for a table (maxTableWaits); ask without waitMs`
       throw new ApiProblem(429, 'FB_TABLE_WAITS_FULL', message, 'waitMs')
     }
     const { listeners } = delivery.view(service)

@@ -7,8 +7,8 @@ const length64 = 127
  *
  *     FIN 1 | RSV 0 | opcode 2     length < 126, or 126 and 16 bits, or 127 and 64 bits     payload
  *
- * What all sensors are told is written as these same bytes to each of their sockets. `ws` would make the header again for
- * every one and write it apart from the payload: ten thousand sensors took it half a second.
+ * A message for all sensors is written as the same bytes to each of their sockets. `ws` would build the header for each
+ * one and write it separately from the payload, which took half a second with ten thousand sensors.
  */
 export function wireMessage(payload: Uint8Array): Buffer {
   const { length } = payload

@@ -12,7 +12,7 @@ test('alarms of the ids reach the board and its listeners, also those from befor
   const board = new AlarmBoard(runtime.clock)
   const heard: string[] = []
   board.onChange((event, alarm) => heard.push(`${event} ${alarm.id}`))
-  alarms.show(board, new IdService({ segments }))
+  alarms.showOn(board, new IdService({ segments }))
   alarms.tell({ code: 'FB_IDS_WORKER_LOST', message: 'worker id 3 was taken over' })
   expect(board.list()).toMatchObject([
     { id: 'ids:FB_IDS_REGISTRY_DOWN', cause: expect.stringContaining('the registry is down') },

@@ -32,12 +32,12 @@ export class IdsAlarms {
     const id = `ids:${alarm.code}`
     const now = this.#runtime.wallClock.now()
     this.#shownUntil.set(id, now + shownMs)
-    const retry = 'ids go on by themselves when the cause is gone'
+    const retry = 'ids resume by themselves once the cause is gone'
     this.#board.raise({ id, severity: 'warning', cause: `ids: ${alarm.message} (${alarm.code})`, retry })
   }
 
   /** Shows alarms on a board from now on, as long as they last. */
-  show(board: AlarmBoard, service: IdService): void {
+  showOn(board: AlarmBoard, service: IdService): void {
     this.#board = board
     this.#service = service
     for (const alarm of this.#early.splice(0)) this.tell(alarm)

@@ -147,7 +147,7 @@ describe('the client library', () => {
     const alone = new IdClient({ url: dead, tag: 'burst' })
     await expect(alone.next()).rejects.toMatchObject({ code: 'FB_IDS_SERVICE_DOWN' })
     const unknown = new IdClient({ url, tag: 'nobody' })
-    await expect(unknown.next()).rejects.toThrow('there is no tag "nobody"')
+    await expect(unknown.next()).rejects.toThrow('unknown tag "nobody"')
     expect(() => new IdClient({ url, batch: 0 })).toThrow(/option batch/)
   })
 })

@@ -1,6 +1,7 @@
 import { FirebreakError, type Runtime, systemRuntime } from '@firebreak/core'
 import { decodeSnowflake, type IdService, timePath } from '@firebreak/ids'
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
 import { ApiProblem } from '../errors.ts'
 
 /** What the id routes serve. */
@@ -8,7 +9,13 @@ export interface IdsRoutesOptions {
   readonly service: IdService
   /** @default the process's own */
   readonly runtime?: Pick<Runtime, 'wallClock'>
+  /** Adds a tag of segments. @default none: tags are added in the database */
+  readonly addTag?: (tag: string, step: number) => Promise<void>
+  /** Notes who changed something. @default nothing is noted */
+  readonly audit?: (request: FastifyRequest, what: string, after: unknown) => Promise<void>
 }
+
+const tagBody = z.strictObject({ step: z.number().int().min(1).max(10_000_000).default(1000) })
 
 interface GetRequest {
   Params: { key: string }
@@ -23,11 +30,12 @@ const text = 'text/plain; charset=utf-8'
  * - `GET /api/segment/get/{tag}` and `GET /api/snowflake/get/{key}`: one id as text, `?count=` a JSON array of texts
  * - `GET /api/snowflake/decode/{id}`: time, worker and sequence
  * - `GET /api/snowflake/time`: this node's clock, for its peers
+ * - `PUT /api/ids/tags/{tag}` `{ step }`: a new tag of segments, where the hub keeps them itself
  * - `GET /api/ids/status`, `/api/ids/buffers`, `/api/ids/databases`: for the console
  */
 export async function idsRoutes(
   app: FastifyInstance,
-  { service, runtime = systemRuntime }: IdsRoutesOptions,
+  { service, runtime = systemRuntime, addTag, audit }: IdsRoutesOptions,
 ): Promise<void> {
   app.setErrorHandler((error, _request, reply) => sendError(reply, error))
 
@@ -52,7 +60,20 @@ export async function idsRoutes(
 
   app.get(timePath, async () => ({ time: service.snowflake?.nowMs() ?? runtime.wallClock.now() }))
 
+  if (addTag !== undefined) {
+    app.put<{ Params: { tag: string } }>('/api/ids/tags/:tag', async (request, reply) => {
+      const { tag } = request.params
+      const parsed = tagBody.safeParse(request.body ?? {})
+      if (!parsed.success) throw new ApiProblem(400, 'FB_INPUT_INVALID', `step: ${parsed.error.issues[0]!.message}`)
+      const { step } = parsed.data
+      await addTag(tag, step)
+      await audit?.(request, `add tag ${tag}`, { tag, step })
+      return reply.code(201).send({ tag, step })
+    })
+  }
+
   app.get('/api/ids/status', async () => ({
+    canAddTags: addTag !== undefined,
     given: service.given,
     snowflake: service.snowflake?.status() ?? null,
     segments: service.segments === undefined ? null : { tags: service.segments.buffers().length },
@@ -75,6 +96,7 @@ const statuses: Record<string, number> = {
   FB_OPTION_INVALID: 400,
   FB_IDS_ID_INVALID: 400,
   FB_IDS_TAG_UNKNOWN: 404,
+  FB_IDS_TAG_EXISTS: 409,
 }
 
 /** Answers an error with its code and sentence. */

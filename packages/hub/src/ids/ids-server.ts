@@ -4,6 +4,7 @@ import { InvalidOptionError } from '@firebreak/core'
 import { boundHttpServer, type HttpBounds, httpServerOptions } from '@firebreak/core/node'
 import { IdService, RespIdServer, type SegmentIds, type SnowflakeNode, timePath } from '@firebreak/ids'
 import fastify, { type FastifyInstance } from 'fastify'
+import { checkServiceToken } from '../access/secrets.ts'
 import { AccessGuard } from '../http/access-guard.ts'
 import { closeUnreadBodies, refuseStrangers } from '../http/port-bounds.ts'
 import { idsRoutes, sendError } from './ids-routes.ts'
@@ -48,6 +49,7 @@ export async function startIdsServer(options: IdsServerOptions): Promise<IdsServ
   if (!isLoopback(host) && token === undefined) {
     throw new InvalidOptionError('token', token, `given where the service listens on ${host}, which is not loopback`)
   }
+  if (!isLoopback(host) && token !== undefined) checkServiceToken(token)
   const service = new IdService(segments === undefined ? {} : { segments })
   const guard = new AccessGuard({ tokens: undefined, allowedHosts: [] })
   const app = fastify({

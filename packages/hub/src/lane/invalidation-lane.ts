@@ -1,4 +1,5 @@
 import {
+  type Clock,
   decodeFrame,
   decodeInvalidation,
   encodeInvalidation,
@@ -6,61 +7,79 @@ import {
   type TimerHandle,
   type Timers,
 } from '@firebreak/core'
+import { Retry, type RetryPolicy } from '@firebreak/core/settings'
 import type { LaneRelay } from './lane-relay.ts'
 
 /** Sends bytes to the sensors of one listener. */
 export type Broadcast = (bytes: Uint8Array) => void
 
-/** How often a relay that cannot be joined is tried again. */
-const retryMs = 1000
-
 export interface InvalidationLaneOptions {
+  readonly clock: Clock
   readonly random: () => number
   readonly timers: Timers
   /** Where several hubs share a store: carries messages between them. */
   readonly relay?: LaneRelay | undefined
-  readonly onRelayFailure: (error: Error) => void
+  /** How to retry a failing relay. */
+  readonly retry: RetryPolicy
+  /** A message of another hub could not be read. */
+  readonly onUnreadable: (error: Error) => void
+  /** The relay fails, or (undefined) does no longer. `isOverdue`: longer than its policy allows. */
+  readonly onRelay: (failure: { readonly error: Error; readonly isOverdue: boolean } | undefined) => void
 }
 
 /**
  * The hub's lane of invalidations: one sequence for all sensors. Every sensor gets every message, whatever clusters it
- * uses: with a sequence per cluster or key a lost message could not be told from one that was never meant.
+ * uses: with a sequence per cluster or key, a lost message could not be distinguished from one that was never sent.
  *
- * It begins anywhere. A hub that was started again under its old name has forgotten what it sent: where both had begun at
- * 0, its head could happen to be the one that a sensor heard last, and what changed in between would not show.
+ * It begins anywhere. A hub that was started again under its old name has forgotten what it sent: where both had begun
+ * at 0, its head could happen to be the one that a sensor heard last, and what changed in between would not show.
+ *
+ * What the relay did not take is owed to the other hubs. Which keys it named no longer matters once it is late: the
+ * clusters are kept, and flushed at the other hubs as soon as the relay takes it.
  */
 export class InvalidationLane {
   readonly #options: InvalidationLaneOptions
   readonly #listeners = new Set<Broadcast>()
   #head: number
-  #retry: TimerHandle | undefined
+  readonly #hearing: Retry
+  readonly #telling: Retry
+  readonly #owed = new Set<string>()
+  #hearAgain: TimerHandle | undefined
+  #tellAgain: TimerHandle | undefined
   #isClosed = false
 
   constructor(options: InvalidationLaneOptions) {
     this.#options = options
+    this.#hearing = new Retry(options.retry, options)
+    this.#telling = new Retry(options.retry, options)
     this.#head = Math.floor(options.random() * 2 ** 47)
   }
 
-  /** Begins to hear what other hubs send; as soon as it can, where the relay is away. */
+  /** Starts receiving what other hubs send; as soon as possible, if the relay is unreachable. */
   async open(): Promise<void> {
-    const { relay, onRelayFailure, timers } = this.#options
+    const { relay, timers, retry } = this.#options
     try {
       await relay?.open(
         (bytes) => this.#relayed(bytes),
         () => this.skip(),
       )
       // What others sent since the first attempt was not heard.
-      if (this.#retry !== undefined) this.skip()
+      if (this.#hearAgain !== undefined) this.skip()
+      this.#hearing.succeeded()
+      this.#tellState()
     } catch (error) {
       if (this.#isClosed) return
-      if (this.#retry === undefined) onRelayFailure(error as Error)
-      this.#retry = timers.setTimeout(() => void this.open(), retryMs)
+      // Receiving is retried forever, whatever happens to sending.
+      const pauseMs = this.#hearing.failed() ?? retry.mostMs
+      this.#tellState(error as Error)
+      this.#hearAgain = timers.setTimeout(() => void this.open(), pauseMs)
     }
   }
 
   close(): void {
     this.#isClosed = true
-    this.#retry?.cancel()
+    this.#hearAgain?.cancel()
+    this.#tellAgain?.cancel()
   }
 
   #relayed(bytes: Uint8Array): void {
@@ -68,9 +87,9 @@ export class InvalidationLane {
     try {
       invalidation = decodeInvalidation(decodeFrame(bytes))
     } catch (error) {
-      // Another hub of a later version told of a change that this one cannot read: to the sensors it is a gap.
+      // A hub of a later version sent a change that this one cannot read: for the sensors this is a gap.
       this.skip()
-      this.#options.onRelayFailure(error as Error)
+      this.#options.onUnreadable(error as Error)
       return
     }
     this.#send(invalidation)
@@ -94,10 +113,51 @@ export class InvalidationLane {
 
   /** Tells the sensors of all hubs, those of this one first; gives the sequence here. */
   publish(invalidation: Omit<Invalidation, 'sequence'>): number {
-    const { relay, onRelayFailure } = this.#options
     const sequence = this.#send(invalidation)
-    relay?.publish(encodeInvalidation({ ...invalidation, sequence: 0 })).catch(onRelayFailure)
+    this.#relay(invalidation)?.catch((error: Error) => {
+      this.#owed.add(invalidation.redisClusterId)
+      if (this.#tellAgain === undefined) this.#owe(error)
+    })
     return sequence
+  }
+
+  #relay(invalidation: Omit<Invalidation, 'sequence'>): Promise<void> | undefined {
+    return this.#options.relay?.publish(encodeInvalidation({ ...invalidation, sequence: 0 }))
+  }
+
+  /** The relay did not accept something: it is sent as a flush later, or given up. */
+  #owe(error: Error): void {
+    if (this.#isClosed) return
+    const pauseMs = this.#telling.failed()
+    this.#tellState(error)
+    this.#tellAgain = undefined
+    if (pauseMs === undefined) this.#owed.clear()
+    else this.#tellAgain = this.#options.timers.setTimeout(() => void this.#settle(), pauseMs)
+  }
+
+  async #settle(): Promise<void> {
+    try {
+      for (const redisClusterId of this.#owed) {
+        // What fails while this one is under way is owed again.
+        this.#owed.delete(redisClusterId)
+        await this.#relay({ redisClusterId, database: -1, kind: 'flush', items: [] })?.catch((error: Error) => {
+          this.#owed.add(redisClusterId)
+          throw error
+        })
+      }
+    } catch (error) {
+      this.#owe(error as Error)
+      return
+    }
+    this.#tellAgain = undefined
+    this.#telling.succeeded()
+    this.#tellState()
+  }
+
+  #tellState(error?: Error): void {
+    const isOverdue = this.#hearing.isOver || this.#telling.isOver
+    if (error !== undefined) this.#options.onRelay({ error, isOverdue })
+    else if (this.#hearing.failures + this.#telling.failures === 0) this.#options.onRelay(undefined)
   }
 
   #send(invalidation: Omit<Invalidation, 'sequence'>): number {

@@ -2,6 +2,6 @@
 export interface LaneRelay {
   /** Tells the other hubs; resolves once the relay has it. */
   publish(bytes: Uint8Array): Promise<void>
-  /** Hears what other hubs tell; `onGap` where something may have been missed. */
+  /** Receives what other hubs send; calls `onGap` if something may have been missed. */
   open(onMessage: (bytes: Uint8Array) => void, onGap: () => void): Promise<void>
 }

@@ -10,21 +10,34 @@ export class MalformedCallError extends Error {
 export function parametersOf(request: FastifyRequest): CallParameters {
   const { query, body } = request
   if (body === null || body === undefined) return textsOf(query as object)
-  if (typeof body !== 'object' || Array.isArray(body)) throw new MalformedCallError('a call is an object of parameters')
+  if (typeof body !== 'object' || Array.isArray(body))
+    throw new MalformedCallError('a call must be an object of parameters')
   return textsOf(query as object, body)
 }
 
-/** Parameters as texts, those of the last source first; by names of the caller's, so without a prototype. */
+/** Parameters as texts, each given once over all sources; by names of the caller's, so without a prototype. */
 export function textsOf(...sources: readonly object[]): CallParameters {
   const texts: Record<string, string> = Object.create(null)
   for (const source of sources) {
     for (const [name, value] of Object.entries(source)) {
       if (value === null || value === undefined) continue
-      if (typeof value === 'object') throw new MalformedCallError(`the parameter ${name} is given more than once`)
-      texts[name] = String(value)
+      const text = textOfOne(name, value)
+      // Which of two was meant is nobody's to guess: one may be over its limit and the other not.
+      if (texts[name] !== undefined && texts[name] !== text) throw twice(name)
+      texts[name] = text
     }
   }
   return texts
+}
+
+function textOfOne(name: string, value: unknown): string {
+  if (Array.isArray(value)) throw twice(name)
+  if (typeof value === 'object') throw new MalformedCallError(`the parameter ${name} is an object; it must be one text`)
+  return String(value)
+}
+
+function twice(name: string): MalformedCallError {
+  return new MalformedCallError(`the parameter ${name} is given more than once`)
 }
 
 /** The fields of a form; one that stands twice is a list, as in a query. */
@@ -37,9 +50,10 @@ export function formOf(form: URLSearchParams): Record<string, string | string[]>
   return fields
 }
 
-/** Whether a call counts what it asks about. */
-export function writesThrough(parameters: CallParameters): boolean {
-  return parameters['_writeThrough'] === 'yes'
+/** Whether a call counts what it asks about; a word that says neither would be a limit that never counts. */
+export function writesThrough({ _writeThrough: text = 'no' }: CallParameters): boolean {
+  if (text === 'yes' || text === 'no' || text === '') return text === 'yes'
+  throw new MalformedCallError(`_writeThrough is ${JSON.stringify(text)}; it must be yes or no`)
 }
 
 /** The text of a body that is a policy; JSON was read by the server already. */

@@ -152,6 +152,8 @@ test('every malformed call is a 400 and never looks like an outage', async () =>
     app.inject('/v1/limits/browse?act=ask&uid=1&uid=2'),
     app.inject('/v1/limits/browse_complete?uid=1&uid=2'),
     app.inject('/v1/limits/value?rule_no=201&uid=1&uid=2'),
+    app.inject('/v1/limits/browse?uid=1&_writeThrough=true'),
+    app.inject('/v1/limits/browse_complete?uid=1&_writeThrough=1'),
     app.inject('/v1/limits/value?uid=1'),
     app.inject('/v1/limits/value?rule_no=x&uid=1'),
     app.inject('/v1/limits/multi_browse'),
@@ -168,6 +170,8 @@ test('every malformed call is a 400 and never looks like an outage', async () =>
   const bodies: [string, unknown, string?][] = [
     ['browse', { uid: ['1', '2'] }],
     ['browse', { uid: { deep: 1 } }],
+    ['browse?uid=1', { uid: '2' }],
+    ['browse', { uid: 1, _writeThrough: true }],
     ['browse', '{"uid":'],
     ['update', 'uid=1&uid=2', 'application/x-www-form-urlencoded'],
     ['update', [1, 2]],
@@ -175,6 +179,8 @@ test('every malformed call is a 400 and never looks like an outage', async () =>
     ['feedback', { act: 'index', uid: 1, _feedbackType: 'erase9' }],
     ['multi_browse', [{ Id: 'a' }]],
     ['multi_browse', [{ Id: 'a', Arg: 7 }]],
+    ['multi_browse', [{ Id: 'a', Arg: 'uid=1&uid=2' }]],
+    ['multi_browse', [{ Id: 'a', Arg: 'uid=1&_writeThrough=YES' }]],
     ['multi_browse', [{ id: 'a', parameters: { uid: ['1', '2'] } }]],
   ]
   for (const [url, body, type] of bodies) expect(await post(url, body, type)).toMatchObject({ status: 400 })

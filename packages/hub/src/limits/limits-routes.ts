@@ -130,7 +130,7 @@ function expectedOf(parameters: unknown): number | undefined {
 
 /** A policy that came over the network reads no file of this machine. */
 function refuseFiles(): never {
-  throw new Error('a policy sent to the service gives the values of its dicts, not files')
+  throw new Error('a policy sent to the service must contain the values of its dicts, not files')
 }
 
 const writeAs = {
@@ -151,7 +151,7 @@ function metricsOf(service: RuleService): string {
     {
       kind: 'counter',
       name: 'firebreak_limit_rule_calls_total',
-      help: 'Calls that a rule applied to, and those that found it over its limit.',
+      help: 'Calls that a rule applied to, and those over its limit.',
       points: calls,
     },
     {

@@ -4,7 +4,8 @@ import { InvalidOptionError } from '@firebreak/core'
 import { boundHttpServer, type HttpBounds } from '@firebreak/core/node'
 import { parsePolicy, RuleService, type RuleStore } from '@firebreak/limits/policy'
 import { fastify } from 'fastify'
-import { AccessGuard } from '../http/access-guard.ts'
+import { checkServiceToken } from '../access/secrets.ts'
+import { AccessGuard, isLoopback } from '../http/access-guard.ts'
 import { closeUnreadBodies, portOptions, refuseStrangers } from '../http/port-bounds.ts'
 import { limitsRoutes, sendProblem } from './limits-routes.ts'
 
@@ -40,8 +41,11 @@ const problemType = 'application/problem+json'
 /** Starts the rule service alone. */
 export async function startLimitsServer(options: LimitsServerOptions = {}): Promise<LimitsServer> {
   const { host = '127.0.0.1', port = 4980, policyFile, token } = options
-  if (token === undefined && !['127.0.0.1', '::1', 'localhost'].includes(host)) {
-    throw new InvalidOptionError('token', undefined, `given where the host is not loopback (it is ${host})`)
+  if (!isLoopback(host)) {
+    if (token === undefined) {
+      throw new InvalidOptionError('token', undefined, `given where the host is not loopback (it is ${host})`)
+    }
+    checkServiceToken(token)
   }
   const service = new RuleService(options.store === undefined ? {} : { store: options.store })
   const readPolicy =

@@ -1,5 +1,11 @@
 import { FirebreakError, type Runtime, type TimerHandle } from '@firebreak/core'
-import { type Policy, parsePolicy, type RuleService, writePolicyDocument } from '@firebreak/limits/policy'
+import {
+  type Policy,
+  type PolicyVersion,
+  parsePolicy,
+  type RuleService,
+  writePolicyDocument,
+} from '@firebreak/limits/policy'
 import type { HubStore, StoredPolicy } from '../store/hub-store.ts'
 
 /** A change of the policy in force. */
@@ -33,8 +39,9 @@ export interface FirstPolicy {
 const lookEveryMs = 1000
 
 /**
- * Keeps the policy of a hub's rule service in the hub's store: a restart goes on with the newest version, and hubs that
- * share a store have the same one within a second. A version is in the store, with its audit entry, before it is in force.
+ * Keeps the policy of a hub's rule service in the hub's store: a restart resumes with the newest version, and hubs that
+ * share a store have the same one within a second. A version is in the store, with its audit entry, before it is in
+ * force.
  */
 export class PolicyKeeper {
   readonly #service: RuleService
@@ -53,8 +60,8 @@ export class PolicyKeeper {
   }
 
   /**
-   * Goes on with what the store has; a store that never had a policy begins with the given one. A shared store that is
-   * away now is taken over from when it answers.
+   * Loads the store's policy; a store that never had one starts with the given one. A shared store that is unreachable
+   * now is loaded when it answers.
    */
   async open(first: FirstPolicy | undefined): Promise<void> {
     this.#first = first
@@ -100,7 +107,17 @@ export class PolicyKeeper {
 
   async #takeOver(): Promise<void> {
     for (const stored of await this.#store.policiesAfter(this.#service.version)) {
-      if (stored.version > this.#service.version) this.#service.put(versionOf(stored))
+      if (stored.version > this.#service.version) this.#service.put(this.#versionOf(stored))
+    }
+  }
+
+  /** An earlier version may have stored what this one refuses: then the policy before it stays in force, under the new number. */
+  #versionOf({ version, loadedAtMs, origin, document }: StoredPolicy): PolicyVersion {
+    try {
+      return { version, loadedAtMs, origin, policy: parsePolicy(document, `version ${version}`) }
+    } catch (error) {
+      this.#onTrouble(error as Error)
+      return { version, loadedAtMs, origin: `${origin}, refused`, policy: this.#service.policy }
     }
   }
 
@@ -123,7 +140,7 @@ function checkExpected(service: RuleService, expected: number | undefined): void
 }
 
 function policyConflict(expected: number, version: number): FirebreakError {
-  const sentence = `version ${version} of the policy is in force, not ${expected}: look at it and send the change again`
+  const sentence = `version ${version} of the policy is in force, not ${expected}: check it and resend the change`
   return new FirebreakError('FB_POLICY_CONFLICT', sentence)
 }
 
@@ -138,8 +155,4 @@ function documentOf(policy: Policy): string {
     Object.entries(policy.dicts).map(([name, { values }]) => [name, { file: undefined, values }]),
   )
   return writePolicyDocument({ ...policy, dicts }, 'json')
-}
-
-function versionOf({ version, loadedAtMs, origin, document }: StoredPolicy) {
-  return { version, loadedAtMs, origin, policy: parsePolicy(document, `version ${version}`) }
 }

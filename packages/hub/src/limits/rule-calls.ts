@@ -1,7 +1,7 @@
 import type { RuleService } from '@firebreak/limits/policy'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { parametersOf, textsOf, writesThrough } from './call-parameters.ts'
+import { formOf, parametersOf, textsOf, writesThrough } from './call-parameters.ts'
 
 /** Where the calls that decide stand. */
 interface RuleCallPaths {
@@ -61,11 +61,11 @@ const jobsSchema = z
       z.map(z.string(), z.unknown()).transform((job, context) => {
         const id = z.union([z.string(), z.number()]).safeParse(job.get('id'))
         const given = job.has('arg') ? z.string().safeParse(job.get('arg')) : undefined
-        const parameters = given?.success ? Object.fromEntries(new URLSearchParams(given.data)) : job.get('parameters')
+        const parameters = given?.success ? formOf(new URLSearchParams(given.data)) : job.get('parameters')
         if (id.success && given?.success !== false && typeof parameters === 'object' && parameters !== null) {
           return { id: id.data, parameters: parameters as object }
         }
-        context.addIssue('a job has an id, and Arg (a query string) or parameters (an object)')
+        context.addIssue('a job must have an id, and Arg (a query string) or parameters (an object)')
         return z.NEVER
       }),
     ),

@@ -38,9 +38,22 @@ export interface LockInstance extends Reporter, LockTotals {
   readonly ageMs: number
 }
 
+/** A hold that a process is to give up: it knows it by kind and token. */
+export interface LockRelease {
+  readonly kind: HeldLockRow['kind']
+  readonly token: number
+}
+
 interface Entry {
   readonly report: LockReport
   readonly receivedAt: number
+  /** What its process is to give up, told at its next report. */
+  readonly releases: LockRelease[]
+}
+
+/** A process of another service that gives itself the same id is another one. */
+function idOf({ serviceId, instanceId }: LockReport): string {
+  return `${serviceId}/${instanceId}`
 }
 
 /** The newest report of each process; a process that stops reporting is forgotten when its report has run out. */
@@ -56,15 +69,40 @@ export class LockBoard {
     this.#maxInstances = maxInstances
   }
 
+  /** Locks that a process lost since its last report, by what this one says. */
+  lostSince(report: LockReport): number {
+    const { lost } = report.metrics
+    const before = this.#entries.get(idOf(report))?.report.metrics.lost ?? { expired: 0, taken: 0 }
+    return Math.max(0, lost.expired - before.expired) + Math.max(0, lost.taken - before.taken)
+  }
+
   /** False when the board is full. */
   put(report: LockReport): boolean {
     this.#expire()
-    if (!this.#entries.has(report.instanceId) && this.#entries.size >= this.#maxInstances) {
+    if (!this.#entries.has(idOf(report)) && this.#entries.size >= this.#maxInstances) {
       this.refused++
       return false
     }
-    this.#entries.set(report.instanceId, { report, receivedAt: this.#clock.now() })
+    this.#entries.set(idOf(report), { report, receivedAt: this.#clock.now(), releases: [] })
     return true
+  }
+
+  /** What the process of this report is to give up; each is told once. */
+  takeReleases(report: LockReport): readonly LockRelease[] {
+    return this.#entries.get(idOf(report))?.releases.splice(0) ?? []
+  }
+
+  /** Asks the holders of a lock to release it at their next report; returns the holders. */
+  release(kind: LockOverview['kind'], name: string): Reporter[] {
+    this.#expire()
+    const asked: Reporter[] = []
+    for (const { report, releases } of this.#entries.values()) {
+      const { serviceId, hostId, instanceId } = report
+      const held = report.held.filter((row) => row.kind === kind && row.name === name)
+      releases.push(...held.map(({ token }) => ({ kind, token })))
+      if (held.length > 0) asked.push({ serviceId, hostId, instanceId })
+    }
+    return asked
   }
 
   /** The locks whose name starts so, the most waited for first. */

@@ -4,7 +4,7 @@ import fastify, { type FastifyInstance } from 'fastify'
 import { Redis as Ioredis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { LockInstance, LockOverview, LockTotals } from './lock-board.ts'
-import { lockRoutes } from './lock-routes.ts'
+import { type LockRoutesOptions, lockRoutes } from './lock-routes.ts'
 
 interface Answer {
   readonly locks: LockOverview[]
@@ -25,7 +25,7 @@ afterAll(async () => {
   await server.stop()
 })
 
-async function openHub(options: { maxInstances?: number } = {}) {
+async function openHub(options: LockRoutesOptions = {}) {
   const clock = new FakeClock()
   const app: FastifyInstance = fastify()
   await app.register(lockRoutes, { clock, ...options })
@@ -86,6 +86,41 @@ describe('locks in the hub', () => {
     expect(await get()).toMatchObject({ locks: [], instances: [], totals: { held: 0 } })
     reporter.stop()
     await locks.close()
+    await app.close()
+  })
+
+  test('asks the holder to release a lock, at its next report; the holder hears that it is lost', async () => {
+    const audited: string[] = []
+    const audit = async (who: string, what: string) => void audited.push(`${who}: ${what}`)
+    const { app, url, get } = await openHub({ audit })
+    const locks = new Locks(client)
+    const reporter = new LockReporter(locks, { hubUrl: url, serviceId: 'orders', everyMs: 60_000 })
+    const lost: string[] = []
+    locks.onLost(({ name, reason }) => lost.push(`${name} ${reason}`))
+    const handle = await locks.getLock('stuck').lock()
+    await locks.getReadWriteLock('many').read.lock()
+    const ask = async (body: object) => {
+      const headers = { 'content-type': 'application/json' }
+      return fetch(`${url}/v1/locks/release`, { method: 'POST', headers, body: JSON.stringify(body) })
+    }
+    await reporter.report()
+    expect((await ask({ kind: 'read', name: 'many' })).status).toBe(400)
+    expect((await ask({ kind: 'lock', name: 'other' })).status).toBe(404)
+    const answer = await ask({ kind: 'lock', name: 'stuck' })
+    expect(await answer.json()).toMatchObject({ asked: [{ serviceId: 'orders' }] })
+    expect(audited).toEqual(['local: release lock stuck'])
+    await reporter.report()
+    expect(reporter.released).toBe(1)
+    const other = new Locks(client)
+    expect(await other.getLock('stuck').tryLock()).toBeDefined()
+    expect(await handle.unlock()).toBe(false)
+    expect(lost).toEqual(['stuck taken'])
+    await reporter.report()
+    expect(reporter.released).toBe(1)
+    expect((await get()).locks.some(({ name }) => name === 'many')).toBe(true)
+    reporter.stop()
+    await locks.close()
+    await other.close()
     await app.close()
   })
 

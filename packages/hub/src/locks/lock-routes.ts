@@ -1,5 +1,9 @@
-import { type Clock, steadyClock } from '@firebreak/core'
-import type { FastifyInstance } from 'fastify'
+import { type Clock, describeValue, steadyClock } from '@firebreak/core'
+import type { LockReport } from '@firebreak/locks'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import type { PassingAlarms } from '../alarms/passing-alarms.ts'
+import { ApiProblem } from '../errors.ts'
 import { LockBoard } from './lock-board.ts'
 import { lockReportSchema } from './lock-report-schema.ts'
 
@@ -12,30 +16,71 @@ export interface LockRoutesOptions {
   readonly maxInstances?: number
   /** Locks in one answer. @default 1000 */
   readonly maxLocks?: number
+  /** What a lock is called in answers. @default its name */
+  readonly outside?: (name: string) => string
   /** @default steadyClock */
   readonly clock?: Clock
+  /** Who sent a request. @default 'local' */
+  readonly whoOf?: (request: FastifyRequest) => string
+  /** Where locks that were lost are shown. @default nowhere */
+  readonly alarms?: PassingAlarms
+  /** Throws where the sender of a report may not speak for its service. @default anybody may */
+  readonly checkService?: (request: FastifyRequest, serviceId: string) => void
+  /** Notes what a person did. @default nothing is noted */
+  readonly audit?: (who: string, what: string, before: unknown, after: unknown) => Promise<void>
+}
+
+/** Those with one holder: readers and permits are many, and Redis cannot tell one of them from the others. */
+const releaseBody = z.strictObject({ kind: z.enum(['lock', 'fair']), name: z.string().min(1).max(1024) })
+
+function parseRelease(body: unknown): z.infer<typeof releaseBody> {
+  const parsed = releaseBody.safeParse(body)
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  const field = issue!.path.join('.') || 'body'
+  throw new ApiProblem(400, 'FB_INPUT_INVALID', `${field}: ${issue!.message}`, field)
 }
 
 /**
- * `POST /v1/locks`: a process reports what it holds and waits for (`LockReport`).
+ * `POST /v1/locks`: a process reports what it holds and waits for (`LockReport`); the answer names what it is to give up.
+ * `POST /v1/locks/release` `{ kind, name }`: the holder is asked to give a lock up, at its next report.
  * `GET /v1/locks?prefix=`: the locks of all processes, the most waited for first, with totals and reporting processes.
  */
 export async function lockRoutes(app: FastifyInstance, options: LockRoutesOptions = {}): Promise<void> {
-  const { maxInstances = 10_000, maxLocks = 1000, clock = steadyClock } = options
+  const { maxInstances = 10_000, maxLocks = 1000, clock = steadyClock, outside = (name) => name } = options
   const board = new LockBoard(clock, maxInstances)
 
-  app.post('/v1/locks', async (request, reply) => {
+  app.post('/v1/locks', { config: { isForApps: true } }, async (request, reply) => {
     const parsed = lockReportSchema.safeParse(request.body)
     if (!parsed.success) {
       const issue = parsed.error.issues[0]!
-      const message = `the lock report is wrong at ${issue.path.join('.') || 'its top'}: ${issue.message}`
+      const message = `the lock report is invalid at ${issue.path.join('.') || 'its top'}: ${issue.message}`
       return reply.code(400).send({ code: 'FB_LOCK_REPORT_INVALID', message })
     }
-    if (!board.put(parsed.data)) {
-      const message = `${maxInstances} processes report their locks already; raise maxInstances`
+    options.checkService?.(request, parsed.data.serviceId)
+    const { held, waiting } = parsed.data
+    const renamed = <Lock extends { readonly name: string }>(locks: readonly Lock[]) =>
+      locks.map((lock) => ({ ...lock, name: outside(lock.name) }))
+    // What was asked for since the report before goes with this answer.
+    const asked = board.takeReleases(parsed.data)
+    tellLost(options.alarms, parsed.data, board.lostSince(parsed.data))
+    if (!board.put({ ...parsed.data, held: renamed(held), waiting: renamed(waiting) })) {
+      const message = `${maxInstances} processes are already reporting their locks; raise maxInstances`
       return reply.code(503).send({ code: 'FB_LOCK_BOARD_FULL', message })
     }
-    return reply.code(204).send()
+    return asked.length === 0 ? reply.code(204).send() : { release: asked }
+  })
+
+  app.post('/v1/locks/release', async (request) => {
+    const { kind, name } = parseRelease(request.body)
+    const asked = board.release(kind, name)
+    if (asked.length === 0) {
+      const message = `no process reports holding the ${kind} ${describeValue(name)}: it was released, or its lease expired`
+      throw new ApiProblem(404, 'FB_NOT_FOUND', message, 'name')
+    }
+    const holders = asked.map(({ serviceId, hostId }) => `${serviceId} on ${hostId}`)
+    await options.audit?.(options.whoOf?.(request) ?? 'local', `release lock ${name}`, { kind, holders }, null)
+    return { asked }
   })
 
   app.get<{ Querystring: { prefix?: string } }>('/v1/locks', async (request) => {
@@ -48,4 +93,14 @@ export async function lockRoutes(app: FastifyInstance, options: LockRoutesOption
       refusedReports: board.refused,
     }
   })
+}
+
+/** A lock that is lost while its holder works is two holders at once. */
+function tellLost(alarms: PassingAlarms | undefined, { serviceId, hostId }: LockReport, lost: number): void {
+  if (lost === 0) return
+  const locks = lost === 1 ? 'a lock was' : `${lost} locks were`
+  const cause = `locks of ${serviceId} on ${hostId}: ${locks} lost while held (lease expired or taken)`
+  const retry = 'the holder hears of it; whoever writes with the fencing token is refused'
+  const id = `locks:${serviceId}/${hostId}/lost`
+  alarms?.show({ id, severity: 'warning', cause, retry }, undefined, serviceId)
 }

@@ -3,7 +3,7 @@ import { ApiProblem } from '../errors.ts'
 const rangePattern = /^(.*?)(\d+)\.\.(\d+)(.*)$/
 const maxKeys = 10_000
 
-/** Keys as people write them: `product_100..120` is twenty-one keys; leading zeros are kept. */
+/** Expands keys in the form that users write: `product_100..120` is twenty-one keys; leading zeros are kept. */
 export function expandKeys(given: readonly string[]): string[] {
   const keys = given.flatMap((text) => {
     const match = text.match(rangePattern)
@@ -12,7 +12,7 @@ export function expandKeys(given: readonly string[]): string[] {
     const from = Number(first)
     const to = Number(last)
     if (to < from || to - from >= maxKeys) {
-      throw new ApiProblem(400, 'FB_PREWARM_INVALID', `keys: ${text} is no range of at most ${maxKeys} keys`, 'keys')
+      throw new ApiProblem(400, 'FB_PREWARM_INVALID', `keys: ${text} is not a range of at most ${maxKeys} keys`, 'keys')
     }
     return Array.from(
       { length: to - from + 1 },
@@ -36,6 +36,11 @@ export function parseAt(text: string, nowMs: number): number {
   }
   const at = Date.parse(text)
   if (Number.isNaN(at))
-    throw new ApiProblem(400, 'FB_PREWARM_INVALID', `at: "${text}" is neither a time as 19:58 nor an ISO date`, 'at')
+    throw new ApiProblem(
+      400,
+      'FB_PREWARM_INVALID',
+      `at: "${text}" is neither a time such as 19:58 nor an ISO date`,
+      'at',
+    )
   return at
 }

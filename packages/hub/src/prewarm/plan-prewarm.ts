@@ -82,8 +82,8 @@ function clusterOf({ rules, clusters }: PrewarmGround, asked: string | undefined
   const known = [...new Set([...clusters, ...inRules])].sort()
   if (asked === undefined && known.length === 1) return known[0]!
   if (asked !== undefined && known.includes(asked)) return asked
-  const there = known.length === 0 ? 'no sensor has spoken of any yet' : `there are ${named(known, 20)}`
-  const what = asked === undefined ? 'it must be said which cluster is meant' : `there is no cluster "${asked}"`
+  const there = known.length === 0 ? 'no sensor has reported any yet' : `there are ${named(known, 20)}`
+  const what = asked === undefined ? 'say which cluster' : `unknown cluster "${asked}"`
   throw refusal('redisClusterId', `${what}; ${there}`)
 }
 
@@ -92,11 +92,12 @@ function servicesOf({ rules, services }: PrewarmGround, wish: PrewarmWish): read
   const unknown = wish.services.filter((service) => !known.has(service))
   if (unknown.length > 0) {
     const there = known.size === 0 ? 'none is connected' : `there are ${named([...known].sort(), 20)}`
-    throw refusal('services', `there is no service ${named(unknown)}; ${there}`)
+    throw refusal('services', `unknown service ${named(unknown)}; ${there}`)
   }
   if (wish.services.length > 0) return wish.services
   if (services.length > 0) return services
-  if (wish.isNow) throw refusal('services', 'no service is connected: nobody would get the keys; ask for a time (at)')
+  if (wish.isNow)
+    throw refusal('services', 'no service is connected, so nobody would get the keys; schedule it for a time (at)')
   return ['']
 }
 

@@ -12,6 +12,8 @@ export interface PrewarmJob {
   /** Values to put into Redis first, by key. */
   readonly values: Readonly<Record<string, string>>
   readonly who: string
+  /** Cron and time zone, as in `58 9 * * fri in Asia/Shanghai`: it comes again. @default once */
+  readonly schedule?: string
 }
 
 /** How a job ended. */
@@ -29,6 +31,11 @@ export interface PrewarmJobs {
   jobs(): Promise<readonly PrewarmJob[]>
   /** Takes what is due by `now`; it is due again after `leaseMs`, unless it is deleted before. */
   takeJobs(now: number, leaseMs: number): Promise<readonly PrewarmJob[]>
+  /**
+   * Ends a turn of a job in one step: takes it away, or puts it off to `next`, the same job at a later time. False where it is gone
+   * already: one that was cancelled while it ran does not come again.
+   */
+  finishJob(id: string, next?: PrewarmJob): Promise<boolean>
   /** False where there is no such job. */
   deleteJob(id: string): Promise<boolean>
 }

@@ -1,6 +1,8 @@
+import { describeValue } from '@firebreak/core'
 import { z } from 'zod'
 import { ApiProblem } from '../errors.ts'
 import type { ApiRoute } from '../http/api-route.ts'
+import { parseSchedule } from '../schedule/parse-schedule.ts'
 import { expandKeys, parseAt } from './expand-keys.ts'
 import type { PrewarmPlan, PrewarmWish } from './plan-prewarm.ts'
 import type { Prewarmer } from './prewarmer.ts'
@@ -10,48 +12,77 @@ const body = z.strictObject({
   keys: z.array(z.string().min(1)).min(1),
   services: z.array(z.string().min(1)).default([]),
   at: z.string().optional(),
+  cron: z.string().max(200).optional(),
+  timeZone: z.string().min(1).max(100).optional(),
   forMs: z.number().int().min(1000).max(86_400_000).default(600_000),
   values: z.record(z.string(), z.string()).default({}),
   dryRun: z.boolean().default(false),
 })
 
-/** Pre-warming over the API. */
-export function prewarmRoutes(prewarmer: Prewarmer, plan: (wish: PrewarmWish) => PrewarmPlan): ApiRoute[] {
+export interface PrewarmRoutesOptions {
+  readonly prewarmer: Prewarmer
+  readonly plan: (wish: PrewarmWish) => PrewarmPlan
+  /** What a key is called in the table. */
+  readonly outside: (key: string) => string
+  /** True where that is not its name. */
+  readonly isRedacting: boolean
+  readonly audit: (who: string, what: string, before: unknown, after: unknown) => Promise<void>
+}
+
+/** The most keys that a job's audit entry lists; with more, it gives their number. */
+const maxAuditedKeys = 100
+
+/** Pre-warming over the API. Each call is in the audit before it is carried out, without the values. */
+export function prewarmRoutes({ prewarmer, plan, audit, outside, isRedacting }: PrewarmRoutesOptions): ApiRoute[] {
   return [
     {
       method: 'POST',
       path: '/v1/prewarm',
       summary:
-        'Makes named keys hot now or at a time: {keys: ["product_100..120"], at: "19:58", forMs, values, dryRun}',
+        'Makes named keys hot now, at a time or by cron: {keys: ["product_100..120"], at: "19:58", cron, timeZone, forMs, values, dryRun}',
       role: 'operator',
       body,
       // Ten thousand keys of a kilobyte.
       bodyLimit: 16 * 1024 * 1024,
       answer: '{ job, plan, result }, with dryRun: { plan }',
       async handle({ body: given, caller }) {
-        const { at, values, dryRun, services, forMs, ...asked } = given as z.infer<typeof body>
+        const { at, cron, timeZone, values, dryRun, services, forMs, ...asked } = given as z.infer<typeof body>
         if (Object.keys(values).length > 0 && !prewarmer.canWriteValues) {
           throw new ApiProblem(
             400,
             'FB_PREWARM_INVALID',
-            'values: this hub knows no Redis to put them into; start it with one, or write them yourself',
+            'values: this hub has no Redis to write them to; start it with one, or write them yourself',
             'values',
           )
         }
+        if (Object.keys(values).length > 0 && isRedacting) {
+          const message = 'values: a hub that redacts keys does not know the real ones; write them yourself'
+          throw new ApiProblem(400, 'FB_PREWARM_INVALID', message, 'values')
+        }
         const now = prewarmer.now()
-        const when = at === undefined ? now : parseAt(at, now)
-        const keys = [...new Set(expandKeys(asked.keys))]
+        const schedule = scheduleOf(cron, timeZone, at)
+        const when = schedule !== undefined ? firstOf(schedule, now) : at === undefined ? now : parseAt(at, now)
+        if (when + forMs <= now) {
+          const message = `at: ${new Date(when).toISOString()} and the ${forMs / 1000} s from then on are over`
+          throw new ApiProblem(400, 'FB_PREWARM_INVALID', message, 'at')
+        }
+        const keys = [...new Set(expandKeys(asked.keys).map(outside))]
         const made = plan({ redisClusterId: asked.redisClusterId, keys, services, isNow: when <= now })
         if (dryRun) return { plan: made }
         const { redisClusterId } = made
-        const job = { redisClusterId, keys, services, forMs, values, at: when, who: caller.who }
+        const repeated = { ...(schedule !== undefined && { schedule }) }
+        const job = { redisClusterId, keys, services, forMs, values, at: when, who: caller.who, ...repeated }
+        const valueCount = Object.keys(values).length
+        const asWritten = { redisClusterId, services, forMs, at: when, valueCount, ...repeated }
+        const named = { keys: keys.slice(0, maxAuditedKeys), keyCount: keys.length }
+        await audit(caller.who, `pre-warm ${keys.length} keys`, null, { ...asWritten, ...named })
         return { ...(await prewarmer.add(job)), plan: made }
       },
     },
     {
       method: 'GET',
       path: '/v1/prewarm',
-      summary: 'Pre-warm jobs to come',
+      summary: 'Scheduled pre-warm jobs',
       role: 'viewer',
       answer: '{ jobs: PrewarmJob[] }',
       handle: async () => ({ jobs: await prewarmer.jobs() }),
@@ -63,10 +94,40 @@ export function prewarmRoutes(prewarmer: Prewarmer, plan: (wish: PrewarmWish) =>
       role: 'operator',
       answer: 'nothing',
       status: 204,
-      async handle({ params }) {
-        if (!(await prewarmer.cancel(params['id']!)))
-          throw new ApiProblem(404, 'FB_PREWARM_UNKNOWN', `there is no pre-warm job ${params['id']}`)
+      async handle({ params, caller }) {
+        const job = (await prewarmer.jobs()).find(({ id }) => id === params['id'])
+        if (job === undefined)
+          throw new ApiProblem(404, 'FB_PREWARM_UNKNOWN', `unknown pre-warm job ${describeValue(params['id'])}`)
+        const { keys, values: _values, ...rest } = job
+        const before = { ...rest, keys: keys.slice(0, maxAuditedKeys), keyCount: keys.length }
+        await audit(caller.who, `cancel pre-warm job ${job.id}`, before, null)
+        await prewarmer.cancel(job.id)
       },
     },
   ]
+}
+
+/** The schedule of a job that comes again; its time zone is UTC unless it says otherwise. */
+function scheduleOf(
+  cron: string | undefined,
+  timeZone: string | undefined,
+  at: string | undefined,
+): string | undefined {
+  if (cron === undefined && timeZone === undefined) return undefined
+  if (cron === undefined || at !== undefined) {
+    const message = cron === undefined ? 'timeZone requires cron' : 'at and cron cannot be combined'
+    throw new ApiProblem(400, 'FB_PREWARM_INVALID', message, 'cron')
+  }
+  return `${cron.trim()} in ${timeZone ?? 'UTC'}`
+}
+
+function firstOf(schedule: string, now: number): number {
+  let next: number | undefined
+  try {
+    next = parseSchedule(schedule).next(now)
+  } catch (error) {
+    throw new ApiProblem(400, 'FB_PREWARM_INVALID', `cron: ${(error as Error).message}`, 'cron')
+  }
+  if (next !== undefined) return next
+  throw new ApiProblem(400, 'FB_PREWARM_INVALID', 'cron: that time never comes', 'cron')
 }

@@ -89,7 +89,9 @@ function makePrewarmer(store: HubStore, clock: FakeClock, done: string[], name =
       if (value === 'refused') throw new Error('no')
       done.push(`${name}write ${key}=${value}`)
     },
+    services: () => ['shop'],
     onFailure: ({ keys }) => void done.push(`${name}failed ${keys}`),
+    onUnreached: (jobs) => void done.push(`${name}unreached ${jobs.length}`),
     runtime: fakeRuntime(1, clock),
   })
   prewarmer.start()
@@ -132,7 +134,7 @@ test('of two hubs on one store one runs a job, the other where the first stopped
   const two = makePrewarmer(store, clock, done, 'two: ')
   await clock.advanceAsync(60_000, 500)
   expect(done).toEqual(['one: warm product_1'])
-  const lost = await two.add(job({ at: clock.now() + 1000, keys: ['product_2'] }))
+  const lost = await two.add(job({ at: clock.now() + 1000, keys: ['product_2'], forMs: 60_000 }))
   one.close()
   // Taken by a third, which is killed before it is done.
   const [taken] = await store.takeJobs(clock.now() + 1000, 30_000)
@@ -186,4 +188,126 @@ test('each service gets the key by its own rule, and one whose rule does nothing
   hub.core.keys.prewarm({ ...job({ services: ['shop', 'web', 'batch'] }), id: 'j' })
   const of = (service: string) => hub.core.delivery.snapshot(service).entries.map(({ strategy }) => strategy.strategy)
   expect([of('shop'), of('web'), of('batch')]).toEqual([['LocalCache'], ['RedundantKeys'], []])
+})
+
+test('a job with a schedule comes again at its next scheduled time, in its time zone, until it is cancelled', async () => {
+  const clock = new FakeClock(Date.parse('2026-03-06T01:00Z'))
+  const store = new MemoryStore()
+  const ran: number[] = []
+  const prewarmer = new Prewarmer({
+    store,
+    warm: () => {
+      ran.push(clock.now())
+      return { warmed: 1, unmatched: [] }
+    },
+    services: () => ['shop'],
+    onFailure: (_, error) => expect.fail(error.message),
+    onUnreached: () => expect.fail('it reached nobody'),
+    runtime: fakeRuntime(1, clock),
+  })
+  prewarmer.start()
+  const schedule = '58 9 * * fri in Asia/Shanghai'
+  await prewarmer.add(job({ at: Date.parse('2026-03-06T01:58Z'), forMs: 3_600_000, schedule }))
+  for (let hour = 0; hour < 24 * 15; hour++) {
+    for (let step = 0; step < 4; step++) {
+      clock.advance(900_000)
+      for (let turn = 0; turn < 10; turn++) await Promise.resolve()
+    }
+  }
+  expect(ran.map((at) => new Date(at).toISOString().slice(0, 10))).toEqual(['2026-03-06', '2026-03-13', '2026-03-20'])
+  const [next] = await prewarmer.jobs()
+  expect(new Date(next!.at).toISOString()).toBe('2026-03-27T01:58:00.000Z')
+  await prewarmer.cancel(next!.id)
+  expect(await prewarmer.jobs()).toEqual([])
+  prewarmer.close()
+})
+
+/** A prewarmer whose services come and go; `warmed` has whom each turn was for, and for how long. */
+function makeWaiting(clock: FakeClock, store: HubStore = new MemoryStore()) {
+  const services: string[] = []
+  const warmed: string[] = []
+  const unreached: number[] = []
+  const failures: string[] = []
+  const prewarmer = new Prewarmer({
+    store,
+    warm: ({ keys, services, forMs }) => {
+      warmed.push(`${keys} for ${services.join() || 'all'} ${forMs}`)
+      return { warmed: keys.length, unmatched: [] }
+    },
+    services: () => services,
+    onFailure: (_, error) => void failures.push(error.message),
+    onUnreached: (jobs) => void unreached.push(jobs.length),
+    runtime: fakeRuntime(1, clock),
+  })
+  prewarmer.start()
+  return { prewarmer, services, warmed, unreached, failures, store }
+}
+
+test('a job that comes due while nobody is connected is told, and reaches who comes until its time is over', async () => {
+  const clock = new FakeClock()
+  const { prewarmer, services, warmed, unreached } = makeWaiting(clock)
+  await prewarmer.add(job({ at: clock.now() + 1000, services: [], forMs: 60_000 }))
+  await prewarmer.add(job({ at: clock.now() + 1000, keys: ['product_2'], forMs: 5000 }))
+  await clock.advanceAsync(10_000, 500)
+  expect(warmed).toEqual(['product_1 for all 60000', 'product_2 for shop 5000'])
+  expect(unreached).toEqual([1])
+  services.push('shop')
+  await clock.advanceAsync(1000, 500)
+  expect(warmed.slice(2)).toEqual([expect.stringMatching(/^product_1 for shop 50\d00$/)])
+  expect(unreached).toEqual([1, 0])
+  services.push('web')
+  await clock.advanceAsync(1000, 500)
+  services.push('late')
+  await clock.advanceAsync(60_000, 500)
+  expect(warmed.slice(3)).toEqual([
+    expect.stringMatching(/^product_1 for web 49\d00$/),
+    expect.stringMatching(/for late/),
+  ])
+  services.push('too late')
+  await clock.advanceAsync(2000, 500)
+  expect(warmed).toHaveLength(5)
+  prewarmer.close()
+})
+
+test('a job that a hub finds late is carried out for the rest of its time, or told to be over, and comes again all the same', async () => {
+  const clock = new FakeClock(Date.parse('2026-03-06T00:00Z'))
+  const store = new MemoryStore()
+  const at = Date.parse('2026-03-06T01:58Z')
+  const schedule = '58 9 * * fri in Asia/Shanghai'
+  await store.saveJob({ ...job({ at, forMs: 600_000, schedule }), id: 'late' })
+  await store.saveJob({ ...job({ at, forMs: 60_000, keys: ['product_2'], schedule }), id: 'over' })
+  clock.advance(at + 120_000 - clock.now())
+  const { prewarmer, warmed, failures } = makeWaiting(clock, store)
+  await clock.advanceAsync(1000, 500)
+  expect(warmed).toEqual(['product_1 for shop 479500'])
+  expect(failures).toEqual([expect.stringContaining('2026-03-06T01:58:00.000Z, passed')])
+  expect((await store.jobs()).map(({ at }) => new Date(at).toISOString())).toEqual(
+    Array.from({ length: 2 }, () => '2026-03-13T01:58:00.000Z'),
+  )
+  prewarmer.close()
+})
+
+test('a job that is cancelled while it runs does not come again', async () => {
+  const clock = new FakeClock()
+  const store = new MemoryStore()
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const prewarmer = new Prewarmer({
+    store,
+    warm: () => ({ warmed: 1, unmatched: [] }),
+    writeValue: () => promise,
+    services: () => ['shop'],
+    onFailure: (_, error) => expect.fail(error.message),
+    onUnreached: () => {},
+    runtime: fakeRuntime(1, clock),
+  })
+  prewarmer.start()
+  const added = await prewarmer.add(
+    job({ at: clock.now() + 1000, schedule: '* * * * * in UTC', values: { product_1: 'v' } }),
+  )
+  await clock.advanceAsync(2000, 500)
+  expect(await prewarmer.cancel(added.job.id)).toBe(true)
+  resolve()
+  await clock.advanceAsync(1000, 500)
+  expect(await prewarmer.jobs()).toEqual([])
+  prewarmer.close()
 })

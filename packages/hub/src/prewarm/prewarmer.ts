@@ -1,6 +1,7 @@
 import { readFileSync, rmSync } from 'node:fs'
 import type { Runtime, TimerHandle } from '@firebreak/core'
 import { ApiProblem } from '../errors.ts'
+import { parseSchedule } from '../schedule/parse-schedule.ts'
 import type { PrewarmJob, PrewarmJobs, PrewarmResult } from './prewarm-job.ts'
 
 export interface PrewarmerOptions {
@@ -10,19 +11,38 @@ export interface PrewarmerOptions {
   readonly warm: (job: PrewarmJob) => PrewarmResult
   /** Puts a value into the protected Redis; without it jobs with values are refused. */
   readonly writeValue?: ((redisClusterId: string, key: string, value: string) => Promise<void>) | undefined
+  /** Services with a process at any hub. */
+  readonly services: () => readonly string[]
   /** A job failed, and is not tried again. */
   readonly onFailure: (job: PrewarmJob, error: Error) => void
+  /** Jobs whose keys are hot for nobody, because no service is connected that they are for; told again when there is another number. */
+  readonly onUnreached: (jobs: readonly PrewarmJob[]) => void
   readonly runtime: Runtime
+}
+
+/** A job that was carried out and whose time is not over. */
+interface RunningJob {
+  readonly job: PrewarmJob
+  readonly until: number
+  /** The services that have its keys. */
+  readonly reached: Set<string>
 }
 
 /** How often the store is asked for what is due. */
 const pollMs = 500
 /** A hub that took a job and is not done by then is taken for dead. */
 const leaseMs = 30_000
+/** Jobs that are held open for services to come; of more, the oldest are let go. */
+const maxRunning = 1000
 
-/** Runs pre-warm jobs at their time, also those that another hub took, or that were asked for before a restart. */
+/**
+ * Runs pre-warm jobs at their time, also those that another hub took, or that were asked for before a restart. A job that names no
+ * services is for whoever is there until its time is over: a service that is deployed two minutes after it has its keys warm as well.
+ */
 export class Prewarmer {
   readonly #options: PrewarmerOptions
+  readonly #running = new Map<string, RunningJob>()
+  #unreached = 0
   #timer: TimerHandle | undefined
   #isPolling = false
 
@@ -53,13 +73,13 @@ export class Prewarmer {
     const whole = { ...job, id: this.#options.runtime.newId() }
     if (job.at <= this.now()) return { job: whole, result: await this.#run(whole) }
     if (!(await this.#options.store.saveJob(whole))) {
-      const message = 'there are as many pre-warm jobs as are kept (maxJobs); cancel some, or name more keys in each'
+      const message = 'the maximum number of pre-warm jobs (maxJobs) is reached; cancel some, or name more keys in each'
       throw new ApiProblem(429, 'FB_PREWARM_FULL', message)
     }
     return { job: whole, result: undefined }
   }
 
-  /** False where there is no such job. */
+  /** False if there is no such job. */
   cancel(id: string): Promise<boolean> {
     return this.#options.store.deleteJob(id)
   }
@@ -72,11 +92,12 @@ export class Prewarmer {
     // A store that is slow is not asked again meanwhile.
     if (this.#isPolling) return
     this.#isPolling = true
+    this.#reachNew()
     try {
       const jobs = await this.#options.store.takeJobs(this.now(), leaseMs)
       await Promise.all(jobs.map((job) => this.#runDue(job)))
     } catch {
-      // The store is away, which is told of by whoever writes to it; what is due stays due.
+      // The store is unreachable, which its writers report; due jobs stay due.
     } finally {
       this.#isPolling = false
     }
@@ -84,13 +105,16 @@ export class Prewarmer {
 
   async #runDue(job: PrewarmJob): Promise<void> {
     try {
+      if (untilOf(job) <= this.now())
+        throw new Error(`its time, ${new Date(job.at).toISOString()}, passed while no hub was there to do it`)
       const { unmatched } = await this.#run(job)
       if (unmatched.length > 0)
         this.#options.onFailure(job, new Error(`no rule does anything for ${unmatched.slice(0, 5).join(', ')}`))
     } catch (error) {
       this.#options.onFailure(job, error as Error)
     }
-    await this.#options.store.deleteJob(job.id)
+    const next = job.schedule === undefined ? undefined : parseSchedule(job.schedule).next(this.now())
+    await this.#options.store.finishJob(job.id, next === undefined ? undefined : { ...job, at: next })
   }
 
   async #run(job: PrewarmJob): Promise<PrewarmResult> {
@@ -99,8 +123,46 @@ export class Prewarmer {
     if (writeValue !== undefined) {
       await Promise.all(Object.entries(job.values).map(([key, value]) => writeValue(job.redisClusterId, key, value)))
     }
-    return this.#options.warm(job)
+    const result = this.#options.warm({ ...job, forMs: untilOf(job) - this.now() })
+    if (job.services.length === 0) this.#holdOpen(job)
+    return result
   }
+
+  #holdOpen(job: PrewarmJob): void {
+    this.#running.delete(job.id)
+    this.#running.set(job.id, { job, until: untilOf(job), reached: new Set(this.#options.services()) })
+    if (this.#running.size > maxRunning) this.#running.delete(this.#running.keys().next().value!)
+    this.#tellUnreached()
+  }
+
+  /** Services that came since a job was carried out get its keys for the rest of its time. */
+  #reachNew(): void {
+    if (this.#running.size === 0) return
+    const now = this.now()
+    const services = this.#options.services()
+    for (const [id, { job, until, reached }] of this.#running) {
+      if (now >= until) {
+        this.#running.delete(id)
+        continue
+      }
+      const fresh = services.filter((service) => !reached.has(service))
+      if (fresh.length === 0) continue
+      for (const service of fresh) reached.add(service)
+      this.#options.warm({ ...job, services: fresh, forMs: until - now })
+    }
+    this.#tellUnreached()
+  }
+
+  #tellUnreached(): void {
+    const unreached = [...this.#running.values()].filter(({ reached }) => reached.size === 0)
+    if (unreached.length === this.#unreached) return
+    this.#unreached = unreached.length
+    this.#options.onUnreached(unreached.map(({ job }) => job))
+  }
+}
+
+function untilOf({ at, forMs }: PrewarmJob): number {
+  return at + forMs
 }
 
 /** Takes over the jobs that earlier versions kept in a file of their own. */

@@ -1,36 +1,42 @@
-import { type Runtime, type StrategyList, type TableEntry, type TimerHandle, toStrategyList } from '@firebreak/core'
+import type { ConfigCentre } from '@firebreak/centre'
+import {
+  publishEveryMs,
+  type Runtime,
+  readPublishedTable,
+  type StrategyList,
+  type TableEntry,
+  type TimerHandle,
+  toPublishedTable,
+  toStrategyList,
+} from '@firebreak/core'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import type { ServiceView } from '../deliver/service-view.ts'
 import type { TableDelivery } from '../deliver/table-delivery.ts'
-import type { ConfigCentre } from './config-centre.ts'
-
-/** What stands in the config centre for one service. */
-export interface PublishedTable {
-  readonly epoch: string
-  readonly version: number
-  /** True while the kill switch is thrown: nobody acts on anything. */
-  readonly isOff: boolean
-  /** Milliseconds since 1970; a table that is older than this belongs to hubs that are gone. */
-  readonly validUntil: number
-  /** The strategies with their keys, by the cluster that the keys are on. */
-  readonly clusters: Readonly<Record<string, StrategyList>>
-}
 
 export interface TablePublisherOptions {
   readonly centre: ConfigCentre
   readonly runtime: Runtime
   readonly delivery: TableDelivery
   readonly alarms: AlarmBoard
+  /** How long a table is good that nobody writes again. */
+  readonly entryTtlMs: number
+  /** What this hub knows of the store that it may share with others. */
+  readonly standing: PublisherStanding
+}
+
+/** Whether a hub's word is good. */
+export interface PublisherStanding {
+  /** False: it has not heard from its store since it started, and knows nothing. */
+  readonly isHeard: boolean
+  /** True: it is cut off from the store that it shares. */
+  readonly isAlone: boolean
 }
 
 /** How often changes are looked for, and how long a failed write waits. */
 const lookMs = 100
 const retryMs = 1000
-/** A published table is good for so long, and written again well before. */
-const validMs = 60_000
-const renewMs = 20_000
-/** ZooKeeper takes no more in one node, etcd not much more. */
-const maxBytes = 1_000_000
+/** Another hub's table is younger than this while that hub lives. */
+const otherMs = publishEveryMs + 5000
 const alarmId = 'publish'
 
 /**
@@ -69,7 +75,11 @@ export class TablePublisher {
     try {
       for (const [serviceId, view] of delivery.services()) await this.#write(serviceId, view)
       if (this.#tooLarge.size === 0) alarms.clear(alarmId)
-      else this.#raise(`over ${maxBytes} bytes: the table of ${[...this.#tooLarge].join(', ')}`, 'when it is smaller')
+      else
+        this.#raise(
+          `over ${centre.maxBytes} bytes: the table of ${[...this.#tooLarge].join(', ')}`,
+          'when it is smaller',
+        )
     } catch (error) {
       pauseMs = retryMs
       this.#raise(`${centre.name}: ${(error as Error).message}`, `every ${retryMs} ms`)
@@ -79,22 +89,35 @@ export class TablePublisher {
 
   /** Writes a table that changed or is due to be renewed. */
   async #write(serviceId: string, view: ServiceView): Promise<void> {
-    const { centre, runtime, delivery } = this.#options
+    const { centre, runtime, delivery, standing, entryTtlMs } = this.#options
     const { epoch, isOff } = delivery
+    const { isAlone } = standing
+    // Its empty table would remove what others wrote; a switch turned on here is published.
+    if (!standing.isHeard && !isOff) return
     const { version } = view
     const now = runtime.clock.now()
     const last = this.#written.get(serviceId)
-    if (last?.version === version && now - last.at < renewMs) return
-    const clusters = byCluster(view.entries())
-    const table: PublishedTable = { epoch, version, isOff, validUntil: runtime.wallClock.now() + validMs, clusters }
-    const text = JSON.stringify(table)
-    if (Buffer.byteLength(text) > maxBytes) {
+    if (last?.version === version && now - last.at < Math.min(publishEveryMs, entryTtlMs / 3)) return
+    const path = `${centre.root}/${encodeURIComponent(serviceId)}`
+    if (isAlone && !isOff && (await this.#isOthers(path))) return
+    const snapshot = { epoch, version, isOff, entries: [...view.entries()], rules: view.rules }
+    const writing = { writtenAt: runtime.wallClock.now(), forMs: entryTtlMs, isAlone }
+    const text = JSON.stringify(toPublishedTable(snapshot, writing))
+    if (Buffer.byteLength(text) > centre.maxBytes) {
       this.#tooLarge.add(serviceId)
     } else {
-      await centre.put(`${centre.root}/${encodeURIComponent(serviceId)}`, text)
+      await centre.write(path, text)
       this.#tooLarge.delete(serviceId)
     }
     this.#written.set(serviceId, { version, at: now })
+  }
+
+  /** True where a hub that is not cut off writes there: it knows better. */
+  async #isOthers(path: string): Promise<boolean> {
+    const { centre, runtime, delivery } = this.#options
+    const found = readPublishedTable((await centre.read(path)) ?? '', '')
+    if (found === undefined || found.isAlone || found.snapshot.epoch === delivery.epoch) return false
+    return runtime.wallClock.now() - found.writtenAt < otherMs
   }
 
   #raise(cause: string, retry: string): void {

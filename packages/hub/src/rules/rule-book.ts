@@ -1,4 +1,5 @@
 import { type Rule, RuleSet } from '@firebreak/core/rules'
+import { compareLines, headOf } from '../store/change-line.ts'
 import type { HubState, HubStore, StoreChange } from '../store/hub-store.ts'
 
 /** The rules in force: what the store has, compiled, with the version that every change raises. */
@@ -41,18 +42,25 @@ export class RuleBook {
 
   /** Adds or replaces a rule; it is stored and in force when this resolves. */
   async put(rule: Rule, change: StoreChange): Promise<void> {
-    await this.#store.saveRule(rule, change)
+    await this.#store.saveRule(rule, this.continued(change))
     await this.load()
   }
 
   async delete(id: string, change: StoreChange): Promise<void> {
-    await this.#store.deleteRule(id, change)
+    await this.#store.deleteRule(id, this.continued(change))
     await this.load()
   }
 
-  /** Takes the rules that the store has: of other hubs too, and nothing new where a change was made before. */
+  /** A change that is made only where the store has all that this hub has taken over. */
+  continued(change: StoreChange): StoreChange {
+    return { ...change, after: headOf(this.#line) }
+  }
+
+  /** Takes the rules that the store has, of other hubs too; nothing where it went back meanwhile (see `SharedHub`). */
   async load(): Promise<void> {
-    await this.take(await this.#store.load())
+    const state = await this.#store.load()
+    const relation = compareLines(this.#line, state.line)
+    if (relation === 'same' || relation === 'ahead') await this.take(state)
   }
 
   /** Takes the rules of a state of the store. */

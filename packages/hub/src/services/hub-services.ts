@@ -9,6 +9,7 @@ import { idsRoutes } from '../ids/ids-routes.ts'
 import { limitsRoutes } from '../limits/limits-routes.ts'
 import { PolicyKeeper } from '../limits/policy-keeper.ts'
 import { lockRoutes } from '../locks/lock-routes.ts'
+import { type SaleDesk, salePlugin } from '../sale/sale-routes.ts'
 
 /** Which services a hub offers beside the loop. */
 export interface HubServicesOptions {
@@ -18,6 +19,8 @@ export interface HubServicesOptions {
   readonly policyFile?: string
   /** The worker id of snowflakes, 0 to 1023; each hub its own. @default no snowflakes */
   readonly workerId?: number
+  /** Where the console learns of flash sales. @default none: it says how to name one */
+  readonly sale?: SaleDesk
 }
 
 /** The services as plug-ins of `startHub`. */
@@ -26,13 +29,13 @@ export interface HubServices {
   close(): Promise<void>
 }
 
-/** Opens the rate-limit rules, the ids, the board of locks and the findings. */
+/** Opens the rate-limit rules, the ids, the board of locks, the sale and the findings. */
 export async function openHubServices(options: HubServicesOptions = {}): Promise<HubServices> {
   const { dataFolder, policyFile, workerId } = options
   const limits = new RuleService({})
   const readPolicy =
     policyFile === undefined ? undefined : () => ({ text: readFileSync(policyFile, 'utf8'), file: policyFile })
-  // Read before anything is opened: a broken file is told at once.
+  // Read before anything is opened: an invalid file is reported at once.
   const source = readPolicy?.()
   const first = source && { policy: parsePolicy(source.text, source.file), origin: source.file }
   let keeper: PolicyKeeper | undefined
@@ -54,18 +57,29 @@ export async function openHubServices(options: HubServicesOptions = {}): Promise
   const ids = new IdService({ segments, ...(snowflake !== undefined && { snowflake }) })
   return {
     plugins: [
-      async (app, { store: hubStore, runtime, whoOf }) => {
-        keeper = new PolicyKeeper(limits, hubStore, runtime, (error) => app.log.warn(error, 'the policy was not read'))
+      async (app, { store: hubStore, runtime, whoOf, passingAlarms }) => {
+        keeper = new PolicyKeeper(limits, hubStore, runtime, (error) => {
+          app.log.warn(error, 'the policy was not read')
+          const cause = `limits: cannot read the policy from the store: ${error.message}`
+          const retry = 'every second; the last policy read stays in force'
+          passingAlarms.show({ id: 'limits:policy', severity: 'warning', cause, retry })
+        })
         await keeper.open(first)
         const { change } = keeper
         await app.register(limitsRoutes, { service: limits, change, whoOf, ...(readPolicy && { readPolicy }) })
       },
       async (app, hub) => {
-        alarms.show(hub.alarms, ids)
-        await app.register(idsRoutes, { service: ids })
+        alarms.showOn(hub.alarms, ids)
+        await app.register(idsRoutes, {
+          service: ids,
+          addTag: (tag, step) => segments.addTag(tag, { step, description: 'added at the hub' }),
+          audit: (request, what, after) => hub.audit(hub.whoOf(request), what, null, after),
+        })
       },
-      async (app) => void (await app.register(lockRoutes, {})),
-      async (app) => void (await app.register(findingRoutes, {})),
+      async (app, { outside, checkService, whoOf, audit, passingAlarms: alarms }) =>
+        void (await app.register(lockRoutes, { outside, checkService, whoOf, audit, alarms })),
+      salePlugin(options.sale),
+      async (app, { outside }) => void (await app.register(findingRoutes, { outside })),
     ],
     async close() {
       keeper?.close()

@@ -3,18 +3,32 @@
  * in order. Version numbers alone cannot tell two stores apart that went different ways from one backup; their lines can.
  *
  * The law by which one of two lines wins: the one that holds the other's newest change is ahead of it. Where neither does,
- * the one with the later newest change wins, and where that is no later, the store's. Rules of a file stand at time 0, so
+ * the one with the later newest change wins, and where that is no later, the store's. A hub that writes its line into a store
+ * that lost it changes nothing: such an entry is later than anything, and does not count. Rules of a file stand at time 0, so
  * that anything a person ever did is newer.
  */
 export type LineRelation = 'same' | 'ahead' | 'behind' | 'newer' | 'older'
 
-/** Where the store's line stands, seen from ours. */
+/** The position of the store's history relative to ours. */
 export function compareLines(own: readonly string[], stored: readonly string[]): LineRelation {
   const [ownHead, storedHead] = [headOf(own), headOf(stored)]
   if (ownHead === storedHead) return 'same'
   if (ownHead === '' || stored.includes(ownHead)) return 'ahead'
   if (storedHead === '' || own.includes(storedHead)) return 'behind'
-  return timeOf(ownHead) > timeOf(storedHead) ? 'older' : 'newer'
+  return timeOf(newestChange(own)) > timeOf(newestChange(stored)) ? 'older' : 'newer'
+}
+
+/** The name of the entry that a hub makes when it writes its line into a store; no other begins like it. */
+const restoredName = 'restored.'
+
+/** A line as it is written into a store that lost it: it follows our own and whatever stands there instead. */
+export function restoredLine(own: readonly string[], instead: string, at: number, id: string): readonly string[] {
+  const time = Math.max(Math.floor(at), timeOf(headOf(own)) + 1, timeOf(instead) + 1)
+  return [...own, ...(instead === '' ? [] : [instead]), `${time}-${restoredName}${id}`].slice(-maxLine)
+}
+
+function newestChange(line: readonly string[]): string {
+  return line.findLast((id) => !id.startsWith(restoredName, id.indexOf('-') + 1)) ?? ''
 }
 
 export function headOf(line: readonly string[]): string {
@@ -36,7 +50,7 @@ export function extendLine(line: readonly string[], at: number, name: string): r
   return [...line, `${time}-${name}`].slice(-maxLine)
 }
 
-/** The line of a store; one that earlier versions wrote has none, and stands where its version says. */
+/** The history of a store; one from earlier versions has none, and is placed by its version. */
 export function readLine(text: string | undefined, rulesVersion: number, isOff: boolean): readonly string[] {
   const ids = (text ?? '').split(' ').filter((id) => id !== '')
   if (ids.length > 0 || (rulesVersion === 0 && !isOff)) return ids

@@ -1,8 +1,9 @@
-import { type AuditEntry, type HistoryEvent, systemRuntime, type TableEntry } from '@firebreak/core'
+import { type AuditEntry, type AuditHead, type HistoryEvent, systemRuntime, type TableEntry } from '@firebreak/core'
 import type { Rule } from '@firebreak/core/rules'
 import type { HeatBoard } from '../board/heat-board.ts'
 import type { LaneRelay } from '../lane/lane-relay.ts'
 import type { PrewarmJobs } from '../prewarm/prewarm-job.ts'
+import type { HeatBlocks } from './heat-blocks.ts'
 
 /** What a hub starts from. */
 export interface HubState {
@@ -43,6 +44,8 @@ export interface StoreChange {
   /** Names the change: the same one sent twice is made once. */
   readonly name: string
   readonly audit: AuditEntry
+  /** The newest change that the hub knows of: a shared store that does not have it refuses, since it went back. */
+  readonly after?: string
 }
 
 /** What a hub writes into a shared store that went back. */
@@ -52,8 +55,10 @@ export interface RestoredState extends Pick<HubState, 'rules' | 'rulesVersion' |
 }
 
 export interface HistoryQuery {
-  /** Only events from this time on. */
+  /** Only events from this time on … */
   readonly since?: number
+  /** … and before this. */
+  readonly until?: number
   readonly redisClusterId?: string
   /** The key's text. */
   readonly key?: string
@@ -61,11 +66,11 @@ export interface HistoryQuery {
 }
 
 /**
- * What outlives a hub: rules, history, audit, the switch, the table, sources' positions and pre-warm jobs. All stores pass one
+ * What outlives a hub: rules, history, blocks of heat, audit, the switch, the table, sources' positions and pre-warm jobs. All stores pass one
  * contract suite (`store/store-contract.test.ts`); calls may come while earlier ones are under way, and take effect in
  * their order.
  */
-export interface HubStore extends PrewarmJobs {
+export interface HubStore extends PrewarmJobs, HeatBlocks {
   /** For logs and health: `memory`, `sqlite` …. */
   readonly name: string
   load(): Promise<HubState>
@@ -83,9 +88,12 @@ export interface HubStore extends PrewarmJobs {
   appendHistory(events: readonly HistoryEvent[], batch?: HistoryBatch): Promise<void>
   /** Newest first. */
   history(query: HistoryQuery): Promise<readonly HistoryEvent[]>
+  /** Chains the entry to the one before it (see `audit-chain.ts`). */
   appendAudit(entry: AuditEntry): Promise<void>
-  /** Newest first. */
-  audit(limit: number): Promise<readonly AuditEntry[]>
+  /** Newest first, without the `skip` newest. */
+  audit(limit: number, skip?: number): Promise<readonly AuditEntry[]>
+  /** The end of the audit's chain, kept apart from its entries, and how many of these are kept. */
+  auditEnd(): Promise<AuditEnd>
   /** Where several hubs share the store: the board on which they add up heat and decide together. */
   readonly board?: HeatBoard
   /** Where several hubs share the store: carries invalidations between them. */
@@ -118,6 +126,12 @@ export interface EntryName {
   /** The key's name. */
   readonly key: string
   readonly ruleId: string
+}
+
+export interface AuditEnd {
+  /** Undefined where nothing was audited yet. */
+  readonly head: AuditHead | undefined
+  readonly kept: number
 }
 
 /** How a store is opened. */

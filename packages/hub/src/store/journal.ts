@@ -17,6 +17,11 @@ export interface JournalOptions {
   readonly alarms: AlarmBoard
 }
 
+interface PendingSwitch {
+  readonly isOff: boolean
+  readonly change: () => StoreChange
+}
+
 /** What the hub writes down: decisions and who asked for what, in the log and in the store; the table, and its versions. */
 export class Journal {
   readonly store: HubStore
@@ -25,7 +30,8 @@ export class Journal {
   readonly #logger: HubLogger
   readonly #alarms: AlarmBoard
   #reservedVersion: number
-  #pendingSwitches = 0
+  /** Switches of this hub that the store does not have yet, in the order in which they were thrown. */
+  #pendingSwitches: readonly PendingSwitch[] = []
 
   constructor({ store, reservedVersion, runtime, logger, alarms }: JournalOptions) {
     this.store = store
@@ -36,8 +42,12 @@ export class Journal {
     this.#reservedVersion = reservedVersion
   }
 
+  /** Also called for every recorded event. */
+  onRecord: ((event: HistoryEvent) => void) | undefined
+
   record(event: HistoryEvent): void {
     this.#writer.addHistory(event)
+    this.onRecord?.(event)
     const { kind, redisClusterId, key, ruleId, text } = event
     this.#logger.info({ kind, redisClusterId, key, ruleId }, text)
   }
@@ -56,29 +66,33 @@ export class Journal {
 
   /** True while a switch of this hub is under way to the store, or waits for it: what the store says is older. */
   get isSwitchPending(): boolean {
-    return this.#pendingSwitches > 0
+    return this.#pendingSwitches.length > 0
   }
 
   /**
-   * Writes the switch with its audit entry; `onStored` is awaited before it counts as written. A store that is away gets a
-   * thrown switch as soon as it is back, and false is given; it refuses one that is to be switched on again.
+   * Writes the switch with its audit entry; `onStored` is awaited before it counts as written. If the store is
+   * unreachable, switching off is stored when it recovers, and false is returned; switching on is refused. `change` is
+   * called at every attempt.
    */
-  async saveSwitch(isOff: boolean, change: StoreChange, onStored: () => Promise<void>): Promise<boolean> {
-    const save = async (store: HubStore) => {
-      await store.saveSwitch(isOff, change)
+  async saveSwitch(isOff: boolean, change: () => StoreChange, onStored: () => Promise<void>): Promise<boolean> {
+    const own: PendingSwitch = { isOff, change }
+    const saveAll = async (store: HubStore) => {
+      // After those that wait, which would come back over it. One that is sent twice has the same name, and is made once.
+      const saved = this.#pendingSwitches
+      for (const pending of saved) await store.saveSwitch(pending.isOff, pending.change())
       await onStored()
-      this.#pendingSwitches--
+      this.#pendingSwitches = this.#pendingSwitches.filter((pending) => !saved.includes(pending))
     }
-    this.#pendingSwitches++
+    this.#pendingSwitches = [...this.#pendingSwitches, own]
     try {
-      await save(this.store)
+      await saveAll(this.store)
       return true
     } catch (error) {
       if (!isOff) {
-        this.#pendingSwitches--
+        this.#pendingSwitches = this.#pendingSwitches.filter((pending) => pending !== own)
         throw error
       }
-      this.#writer.write(save)
+      this.#writer.write(saveAll)
       return false
     }
   }
@@ -118,8 +132,9 @@ export class Journal {
     const { name } = this.store
     const reason = error instanceof StoreCallError ? error.cause : error
     this.#logger.warn({ store: name, error: explainDiskTrouble(reason) }, 'a write to the store failed')
-    const cause = `the ${name} store failed: ${explainDiskTrouble(reason)}`
-    const retry = 'the write is tried again every second; decisions go on from memory'
+    const subject = name === 'redis' ? 'the Redis that the hubs share' : `the ${name} store`
+    const cause = `${subject} failed: ${explainDiskTrouble(reason)}`
+    const retry = 'the write is retried every second; decisions continue from memory'
     this.#alarms.raise({ id: 'store', severity: 'critical', cause, retry })
   }
 }

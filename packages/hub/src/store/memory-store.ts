@@ -1,8 +1,11 @@
-import type { AuditEntry, HistoryEvent } from '@firebreak/core'
+import type { AuditEntry, AuditHead, HistoryEvent } from '@firebreak/core'
 import type { Rule } from '@firebreak/core/rules'
 import type { PrewarmJob } from '../prewarm/prewarm-job.ts'
+import { type ChainedEntry, chainEntry } from './audit-chain.ts'
 import { extendLine } from './change-line.ts'
+import type { KeptBlocks, StoredBlock } from './heat-blocks.ts'
 import {
+  type AuditEnd,
   type EntryName,
   type HistoryQuery,
   type HubState,
@@ -27,13 +30,16 @@ export class MemoryStore implements HubStore {
   readonly #limits: Required<StoreLimits>
   #history: HistoryEvent[] = []
   #policies: StoredPolicy[] = []
-  #audit: AuditEntry[] = []
+  #audit: ChainedEntry[] = []
+  #auditHead: AuditHead | undefined
   #rulesVersion = 0
   #versionFloor = 0
   #isOff = false
   #line: readonly string[] = []
   /** Jobs, and when each is due. */
   readonly #jobs = new Map<string, { readonly job: PrewarmJob; readonly dueAt: number }>()
+  /** Blocks of heat by length of points, start and writer. */
+  readonly #blocks = new Map<string, StoredBlock>()
   readonly #newId: () => string
 
   constructor(options: StoreOptions = {}) {
@@ -113,12 +119,19 @@ export class MemoryStore implements HubStore {
     if (this.#history.length > maxHistory * 1.1) this.#history = this.#history.slice(-maxHistory)
   }
 
-  async history({ since = 0, redisClusterId, key, limit }: HistoryQuery): Promise<readonly HistoryEvent[]> {
+  async history({
+    since = 0,
+    until = Infinity,
+    redisClusterId,
+    key,
+    limit,
+  }: HistoryQuery): Promise<readonly HistoryEvent[]> {
     return this.#history
       .slice(-this.#limits.maxHistory)
       .filter(
         (event) =>
           event.at >= since &&
+          event.at < until &&
           (redisClusterId === undefined || event.redisClusterId === redisClusterId) &&
           (key === undefined || event.key === key),
       )
@@ -131,12 +144,18 @@ export class MemoryStore implements HubStore {
   }
 
   #addAudit(entry: AuditEntry): void {
-    this.#audit.push(entry)
+    const chained = chainEntry(this.#auditHead, entry)
+    this.#auditHead = { seq: chained.seq, hash: chained.hash }
+    this.#audit.push(chained)
     if (this.#audit.length > this.#limits.maxAudit) this.#audit.shift()
   }
 
-  async audit(limit: number): Promise<readonly AuditEntry[]> {
-    return this.#audit.toReversed().slice(0, limit)
+  async audit(limit: number, skip = 0): Promise<readonly AuditEntry[]> {
+    return this.#audit.toReversed().slice(skip, skip + limit)
+  }
+
+  async auditEnd(): Promise<AuditEnd> {
+    return { head: this.#auditHead, kept: this.#limits.maxAudit }
   }
 
   async position(source: string): Promise<string | undefined> {
@@ -174,8 +193,37 @@ export class MemoryStore implements HubStore {
     return due
   }
 
+  async finishJob(id: string, next?: PrewarmJob): Promise<boolean> {
+    if (next === undefined || !this.#jobs.has(id)) return this.#jobs.delete(id)
+    this.#jobs.set(id, { job: next, dueAt: next.at })
+    return true
+  }
+
   async deleteJob(id: string): Promise<boolean> {
     return this.#jobs.delete(id)
+  }
+
+  async saveBlock(block: StoredBlock): Promise<void> {
+    this.#blocks.set(`${block.stepMs} ${block.at} ${block.writer}`, block)
+  }
+
+  async blocks(stepMs: number, from: number, to: number): Promise<readonly StoredBlock[]> {
+    return [...this.#blocks.values()]
+      .filter((block) => block.stepMs === stepMs && block.at >= from && block.at < to)
+      .sort((a, b) => a.at - b.at || (a.writer < b.writer ? -1 : 1))
+  }
+
+  async trimBlocks(stepMs: number, before: number): Promise<void> {
+    for (const [id, block] of this.#blocks) if (block.stepMs === stepMs && block.at < before) this.#blocks.delete(id)
+  }
+
+  async keptBlocks(): Promise<readonly KeptBlocks[]> {
+    const kept = new Map<number, KeptBlocks>()
+    for (const { stepMs, at, data } of this.#blocks.values()) {
+      const { bytes = 0, from = at } = kept.get(stepMs) ?? {}
+      kept.set(stepMs, { stepMs, bytes: bytes + data.length, from: Math.min(from, at) })
+    }
+    return [...kept.values()].sort((a, b) => a.stepMs - b.stepMs)
   }
 
   async close(): Promise<void> {}

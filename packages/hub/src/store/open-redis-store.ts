@@ -5,7 +5,7 @@ import { HubConfigError, StoreError } from '../errors.ts'
 import { LateRedis, type OpenedRedis } from './late-redis.ts'
 import { RedisStore, type RedisStoreOptions } from './redis-store.ts'
 
-/** A Redis that does not answer by then is away: the hub goes on from memory and tries again. */
+/** A Redis that has not answered by then counts as unreachable: the hub continues from memory and retries. */
 const timeoutMs = 2000
 const retryMs = (attempt: number) => Math.min(500, attempt * 50)
 /** How often a Redis that did not answer at the start is asked again. */
@@ -14,7 +14,7 @@ const lateRetryMs = 500
 const lastingErrors: ReadonlySet<string> = new Set(['NOAUTH', 'WRONGPASS', 'NOPERM', 'ERR'])
 
 const redisOptions = {
-  // A hub never waits for its Redis: what cannot be sent fails, is told of, and is tried again by whoever sent it.
+  // A hub never waits for its Redis: what cannot be sent fails, is reported, and is retried by its sender.
   enableOfflineQueue: false,
   maxRetriesPerRequest: 0,
   commandTimeout: timeoutMs,
@@ -98,7 +98,7 @@ async function connectCluster(cluster: { connect(): Promise<void>; disconnect():
   }
 }
 
-/** The addresses of a store's URL; a wrong one is told without its password. */
+/** The addresses in a store's URL; an invalid one is reported without its password. */
 function parseStoreUrl(text: string): StoreAddress {
   const servers = readUrls(text)
   const { username, password, database, tls } = servers[0]!
@@ -115,9 +115,13 @@ function parseStoreUrl(text: string): StoreAddress {
 
 function readUrls(text: string): readonly RedisTarget[] {
   const wrong = (cause?: unknown) =>
-    new HubConfigError('storeUrl', 'storeUrl must be redis://[user:password@]host:port, several hosts with commas', {
-      cause,
-    })
+    new HubConfigError(
+      'storeUrl',
+      'storeUrl must be redis://[user:password@]host:port, several hosts separated by commas',
+      {
+        cause,
+      },
+    )
   let servers: readonly RedisTarget[]
   try {
     servers = parseRedisUrls(text)
@@ -134,6 +138,6 @@ async function loadIoredis(): Promise<Ioredis> {
   try {
     return await import('ioredis')
   } catch (cause) {
-    throw new StoreError('a store on Redis needs the package ioredis beside the hub', { cause })
+    throw new StoreError('a store on Redis needs the package ioredis installed with the hub', { cause })
   }
 }

@@ -2,12 +2,15 @@ import type { AuditEntry, Clock, HistoryEvent } from '@firebreak/core'
 import type { Rule } from '@firebreak/core/rules'
 import { loadScript, type Redis, type RedisReply } from '@firebreak/redis'
 import type { HeatBoard } from '../board/heat-board.ts'
-import { RedisHeatBoard } from '../board/redis-heat-board.ts'
+import { RedisHeatBoard, type RedisHeatBoardOptions } from '../board/redis-heat-board.ts'
 import { StoreCallError } from '../errors.ts'
 import { RedisLaneRelay } from '../lane/redis-lane-relay.ts'
 import type { PrewarmJob } from '../prewarm/prewarm-job.ts'
+import { chainEntry, formatHead, parseHead } from './audit-chain.ts'
 import { readLine } from './change-line.ts'
+import { type KeptBlocks, maxTrimmedBlocks, type StoredBlock } from './heat-blocks.ts'
 import {
+  type AuditEnd,
   type EntryName,
   type HistoryBatch,
   type HistoryQuery,
@@ -25,18 +28,26 @@ import {
 
 const script = (name: string) => loadScript(new URL(`./lua/${name}.lua`, import.meta.url))
 const addPolicy = script('add-policy')
+const appendAudit = script('append-audit')
 const appendHistory = script('append-history')
 const changeScript = script('change')
+const finishJob = script('finish-job')
 const reserveVersions = script('reserve-versions')
 const restore = script('restore')
+const saveBlock = script('save-block')
 const saveJob = script('save-job')
 const seed = script('seed')
 const takeJobs = script('take-jobs')
+const trimBlock = script('trim-block')
 
 /** Pre-warm jobs that a hub takes at once. */
 const maxTaken = 20
-/** History is searched in steps of so many events. */
+/** How often an entry is rechained because other hubs were faster. */
+const maxChainings = 100
+/** Number of events per step when searching the history. */
 const historyStep = 1000
+/** Number of heat blocks read per step. */
+const blocksStep = 50
 
 export interface RedisStoreOptions extends StoreOptions {
   /** The beginning of all keys; hubs with the same one share everything. @default 'firebreak' */
@@ -45,6 +56,8 @@ export interface RedisStoreOptions extends StoreOptions {
   readonly disconnect?: () => void
   /** For replays of tests only: the board's time. Production always uses Redis' own. @internal */
   readonly testClock?: Clock
+  /** For simulations only: another board. @internal */
+  readonly boardOptions?: Pick<RedisHeatBoardOptions, 'bucketCount' | 'maxOutbox'>
 }
 
 /**
@@ -64,12 +77,17 @@ export class RedisStore implements HubStore {
   readonly #newId: () => string
   readonly #batchKey: (writer: string) => string
   readonly #recordsKey: (kind: string) => string
+  /** The audit's head as this store saw it last, and the entries under way. */
+  #auditHead = ''
+  #auditing: Promise<unknown> = Promise.resolve()
+  readonly #blockKeys: (stepMs: number, at: number) => readonly [block: string, index: string, bytes: string]
 
   constructor(redis: Redis, options: RedisStoreOptions = {}) {
     const {
       prefix = 'firebreak',
       disconnect = () => {},
       testClock,
+      boardOptions,
       newId,
       ...limits
     } = { ...storeDefaults, ...options }
@@ -79,6 +97,7 @@ export class RedisStore implements HubStore {
     this.#disconnect = disconnect
     const key = (name: string) => `{${prefix}:hub}:${name}`
     this.#recordsKey = (kind) => key(`records:${kind}`)
+    this.#blockKeys = (stepMs, at) => [key(`heat:${stepMs}:${at}`), key(`heat:${stepMs}`), key('heat-bytes')]
     this.#batchKey = (writer) => key(`wrote:${writer}`)
     this.#keys = {
       state: key('state'),
@@ -92,7 +111,11 @@ export class RedisStore implements HubStore {
       dueJobs: key('due-jobs'),
     }
     const boardKeys = { prefix, stateKey: this.#keys.state, hubsKey: key('hubs') }
-    this.board = new RedisHeatBoard(redis, { ...boardKeys, ...(testClock && { testClock }) })
+    this.board = new RedisHeatBoard(redis, {
+      ...boardKeys,
+      ...(testClock && { testClock }),
+      ...boardOptions,
+    })
     this.lane = new RedisLaneRelay(redis, key('lane'), newId())
   }
 
@@ -138,12 +161,13 @@ export class RedisStore implements HubStore {
 
   async #change(field: string, value: string, change: StoreChange | undefined): Promise<number> {
     const { rules, state, audit } = this.#keys
-    const { name = this.#newId(), audit: entry } = change ?? {}
+    const { name = this.#newId(), audit: entry, after = '' } = change ?? {}
     const at = Math.floor(entry?.at ?? 0)
-    const args = [field, value, at, name, entry === undefined ? '' : JSON.stringify(entry), this.#limits.maxAudit]
+    const { maxAudit } = this.#limits
+    const run = (json: string, from: string, to: string) =>
+      this.#redis.run(changeScript, [rules, state, audit], [field, value, at, name, json, maxAudit, from, to, after])
     try {
-      const [version] = (await this.#redis.run(changeScript, [rules, state, audit], args)) as [number]
-      return Number(version)
+      return await (entry === undefined ? run('', '', '').then(firstOf) : this.#audited(entry, run))
     } catch (error) {
       throw new StoreCallError(error as Error, isRefused(error as Error))
     }
@@ -168,7 +192,13 @@ export class RedisStore implements HubStore {
     await this.#redis.run(appendHistory, keys, [number, this.#limits.maxHistory, ...texts])
   }
 
-  async history({ since = 0, redisClusterId, key, limit }: HistoryQuery): Promise<readonly HistoryEvent[]> {
+  async history({
+    since = 0,
+    until = Infinity,
+    redisClusterId,
+    key,
+    limit,
+  }: HistoryQuery): Promise<readonly HistoryEvent[]> {
     const found: HistoryEvent[] = []
     for (let start = 0; found.length < limit; start += historyStep) {
       const range = ['LRANGE', this.#keys.history, start, start + historyStep - 1] as const
@@ -177,7 +207,7 @@ export class RedisStore implements HubStore {
         const event = JSON.parse(text) as HistoryEvent
         const isOfKey = key === undefined || event.key === key
         const isOfCluster = redisClusterId === undefined || event.redisClusterId === redisClusterId
-        if (event.at >= since && isOfKey && isOfCluster) found.push(event)
+        if (event.at >= since && event.at < until && isOfKey && isOfCluster) found.push(event)
       }
       if (texts.length < historyStep) break
     }
@@ -185,17 +215,42 @@ export class RedisStore implements HubStore {
   }
 
   async appendAudit(entry: AuditEntry): Promise<void> {
-    const { audit } = this.#keys
-    await Promise.all([
-      this.#redis.send(['LPUSH', audit, JSON.stringify(entry)]),
-      this.#redis.send(['LTRIM', audit, 0, this.#limits.maxAudit - 1]),
-    ])
+    const { state, audit } = this.#keys
+    await this.#audited(entry, (json, from, to) =>
+      this.#redis.run(appendAudit, [state, audit], [from, to, json, this.#limits.maxAudit]),
+    )
   }
 
-  async audit(limit: number): Promise<readonly AuditEntry[]> {
+  /**
+   * Runs a script that appends an entry and gives {result, head of the audit}. Redis has no SHA-256 of its own: the entry is
+   * chained here, to the head that was seen last, and again (-1) where another hub was faster. One after the other, because
+   * two of one hub would only get into each other's way.
+   */
+  #audited(entry: AuditEntry, run: (json: string, from: string, to: string) => Promise<RedisReply>): Promise<number> {
+    const append = async () => {
+      for (let attempt = 0; attempt < maxChainings; attempt++) {
+        const from = this.#auditHead
+        const chained = chainEntry(parseHead(from), entry)
+        const [result, head] = (await run(JSON.stringify(chained), from, formatHead(chained))) as [number, string]
+        this.#auditHead = head
+        if (result !== -1) return Number(result)
+      }
+      throw new Error(`the audit was changed by others ${maxChainings} times in a row`)
+    }
+    const appended = this.#auditing.then(append)
+    this.#auditing = appended.catch(() => {})
+    return appended
+  }
+
+  async audit(limit: number, skip = 0): Promise<readonly AuditEntry[]> {
     if (limit < 1) return []
-    const texts = (await this.#redis.send(['LRANGE', this.#keys.audit, 0, limit - 1])) as string[]
+    const texts = (await this.#redis.send(['LRANGE', this.#keys.audit, skip, skip + limit - 1])) as string[]
     return texts.map((text) => JSON.parse(text) as AuditEntry)
+  }
+
+  async auditEnd(): Promise<AuditEnd> {
+    const head = (await this.#redis.send(['HGET', this.#keys.state, 'auditHead'])) as string | null
+    return { head: parseHead(head), kept: this.#limits.maxAudit }
   }
 
   async policiesAfter(version: number): Promise<readonly StoredPolicy[]> {
@@ -211,8 +266,15 @@ export class RedisStore implements HubStore {
 
   async addPolicy(policy: StoredPolicy, audit: AuditEntry): Promise<boolean> {
     const { state, policies, audit: auditKey } = this.#keys
-    const args = [policy.version, JSON.stringify(policy), maxPolicies, JSON.stringify(audit), this.#limits.maxAudit]
-    return (await this.#redis.run(addPolicy, [policies, state, auditKey], args)) === 1
+    const { maxAudit } = this.#limits
+    const stored = JSON.stringify(policy)
+    const run = (json: string, from: string, to: string) =>
+      this.#redis.run(
+        addPolicy,
+        [policies, state, auditKey],
+        [policy.version, stored, maxPolicies, json, maxAudit, from, to],
+      )
+    return (await this.#audited(audit, run)) === 1
   }
 
   async position(source: string): Promise<string | undefined> {
@@ -249,10 +311,56 @@ export class RedisStore implements HubStore {
     return texts.map(toJob)
   }
 
+  async finishJob(id: string, next?: PrewarmJob): Promise<boolean> {
+    const { jobs, dueJobs } = this.#keys
+    const args = next === undefined ? [id, '', ''] : [id, Math.floor(next.at), JSON.stringify(next)]
+    return (await this.#redis.run(finishJob, [dueJobs, jobs], args)) === 1
+  }
+
   async deleteJob(id: string): Promise<boolean> {
     const { jobs, dueJobs } = this.#keys
     const [count] = await Promise.all([this.#redis.send(['HDEL', jobs, id]), this.#redis.send(['ZREM', dueJobs, id])])
     return count === 1
+  }
+
+  async saveBlock({ stepMs, at, writer, data }: StoredBlock): Promise<void> {
+    await this.#redis.run(saveBlock, [...this.#blockKeys(stepMs, at)], [at, writer, data, stepMs])
+  }
+
+  async blocks(stepMs: number, from: number, to: number): Promise<readonly StoredBlock[]> {
+    const [, index] = this.#blockKeys(stepMs, 0)
+    const starts = (await this.#redis.send(['ZRANGEBYSCORE', index, from, `(${to}`])) as string[]
+    const found: StoredBlock[] = []
+    for (let first = 0; first < starts.length; first += blocksStep) {
+      const some = starts.slice(first, first + blocksStep).map(Number)
+      const answers = await Promise.all(
+        some.map((at) => this.#redis.send(['HGETALL', this.#blockKeys(stepMs, at)[0]]).then(toMap)),
+      )
+      answers.forEach((byWriter, place) => {
+        const ordered = [...byWriter].sort(([a], [b]) => (a < b ? -1 : 1))
+        for (const [writer, data] of ordered) found.push({ stepMs, at: some[place]!, writer, data })
+      })
+    }
+    return found
+  }
+
+  async trimBlocks(stepMs: number, before: number): Promise<void> {
+    const [, index] = this.#blockKeys(stepMs, 0)
+    const range = ['ZRANGEBYSCORE', index, '-inf', `(${before}`, 'LIMIT', 0, maxTrimmedBlocks] as const
+    const starts = (await this.#redis.send(range)) as string[]
+    for (const at of starts) await this.#redis.run(trimBlock, [...this.#blockKeys(stepMs, Number(at))], [at, stepMs])
+  }
+
+  async keptBlocks(): Promise<readonly KeptBlocks[]> {
+    const byStep = toMap(await this.#redis.send(['HGETALL', this.#blockKeys(0, 0)[2]]))
+    const kept = await Promise.all(
+      [...byStep].map(async ([stepMs, bytes]) => {
+        const [, index] = this.#blockKeys(Number(stepMs), 0)
+        const [oldest] = (await this.#redis.send(['ZRANGE', index, 0, 0])) as string[]
+        return { stepMs: Number(stepMs), bytes: Number(bytes), from: Number(oldest ?? 0) }
+      }),
+    )
+    return kept.filter(({ bytes }) => bytes > 0).sort((a, b) => a.stepMs - b.stepMs)
   }
 
   async restore({ rules, rulesVersion, isOff, line, instead }: RestoredState): Promise<boolean> {
@@ -275,6 +383,10 @@ function toJob(text: string): PrewarmJob {
 /** True where the server said no, or was never asked; otherwise nobody knows whether it did what it was asked. */
 function isRefused({ name, message }: Error): boolean {
   return name === 'ReplyError' || message.startsWith("Stream isn't writeable") || message.includes('not connected')
+}
+
+function firstOf(reply: RedisReply): number {
+  return Number((reply as readonly RedisReply[])[0])
 }
 
 /** A reply of HGETALL, which is flat in RESP2 and an object in RESP3. */

@@ -56,3 +56,12 @@ CREATE TABLE IF NOT EXISTS jobs (
   due_at REAL NOT NULL,
   job TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- The history of heat: ten points of step_ms each, as one hub saw them.
+CREATE TABLE IF NOT EXISTS heat_blocks (
+  step_ms INTEGER NOT NULL,
+  at REAL NOT NULL,
+  writer TEXT NOT NULL,
+  data TEXT NOT NULL,
+  PRIMARY KEY (step_ms, at, writer)
+) STRICT, WITHOUT ROWID;

@@ -5,8 +5,11 @@ import { type AuditEntry, explainDiskTrouble, type HistoryEvent } from '@firebre
 import type { Rule } from '@firebreak/core/rules'
 import { StoreCallError, StoreError } from '../errors.ts'
 import type { PrewarmJob } from '../prewarm/prewarm-job.ts'
+import { chainEntry, formatHead, parseHead } from './audit-chain.ts'
 import { extendLine, readLine } from './change-line.ts'
+import { type KeptBlocks, maxTrimmedBlocks, type StoredBlock } from './heat-blocks.ts'
 import {
+  type AuditEnd,
   type EntryName,
   type HistoryQuery,
   type HubState,
@@ -19,8 +22,12 @@ import {
   type StoreOptions,
   storeDefaults,
 } from './hub-store.ts'
+import { migrate } from './migrate.ts'
 
-const schema = readFileSync(new URL('./schema.sql', import.meta.url), 'utf8')
+/** What brings a store from one version of its tables to the next; the first also makes a new one. */
+const migrations = ['./schema.sql', './audit-chain.sql'].map((name) =>
+  readFileSync(new URL(name, import.meta.url), 'utf8'),
+)
 const statements = readStatements(readFileSync(new URL('./statements.sql', import.meta.url), 'utf8'))
 
 /** One file holds one hub's store. */
@@ -31,7 +38,7 @@ export class SqliteStore implements HubStore {
   readonly #limits: Required<StoreLimits>
   readonly #newId: () => string
   readonly #file: string
-  /** The file that was opened: another under its name is none of ours. */
+  /** The file that was opened: another file under its name is not ours. */
   readonly #inode: number
 
   constructor(file: string, options: StoreOptions = {}) {
@@ -49,11 +56,11 @@ export class SqliteStore implements HubStore {
       this.#database = new DatabaseSync(file)
       // A crash of the machine may lose the last moments, never the file; a crash of the hub loses nothing.
       this.#database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000')
-      this.#database.exec(schema)
+      migrate(this.#database, migrations)
       this.#run('raiseState', { name: 'rulesVersion', value: '0' })
       if (this.#state('epoch') === undefined) this.#run('setState', { name: 'epoch', value: newId() })
-      // A former self may still be closing it at the start. From now on nobody else has it, and a write that waited would
-      // hold up everything the hub does: whoever wrote tries again.
+      // A previous instance may still be closing it at the start. After that nobody else has it, and a waiting write
+      // would hold up everything the hub does: its writer retries.
       this.#database.exec('PRAGMA busy_timeout = 0')
       this.#inode = statSync(file).ino
     } catch (cause) {
@@ -138,8 +145,9 @@ export class SqliteStore implements HubStore {
     })
   }
 
-  async history({ since = 0, redisClusterId, key, limit }: HistoryQuery): Promise<readonly HistoryEvent[]> {
-    const rows = this.#all('listHistory', { since, redisClusterId: redisClusterId ?? null, key: key ?? null, limit })
+  async history({ since = 0, until, redisClusterId, key, limit }: HistoryQuery): Promise<readonly HistoryEvent[]> {
+    const names = { redisClusterId: redisClusterId ?? null, key: key ?? null }
+    const rows = this.#all('listHistory', { since, until: until ?? Number.MAX_SAFE_INTEGER, ...names, limit })
     return rows.map((row) => ({ ...row })) as unknown as HistoryEvent[]
   }
 
@@ -147,20 +155,27 @@ export class SqliteStore implements HubStore {
     this.#transaction(() => this.#addAudit(entry))
   }
 
-  #addAudit({ at, who, what, before, after }: AuditEntry): void {
-    const [beforeJson, afterJson] = [before, after].map((value) => JSON.stringify(value ?? null))
-    this.#run('addAudit', { at, who, what, before: beforeJson!, after: afterJson! })
+  #addAudit(entry: AuditEntry): void {
+    const { seq, previous, hash, before, after, ...rest } = chainEntry(parseHead(this.#state('auditHead')), entry)
+    const texts = { before: JSON.stringify(before), after: JSON.stringify(after) }
+    this.#run('addAudit', { ...rest, ...texts, seq, previous, hash })
+    this.#run('setState', { name: 'auditHead', value: formatHead({ seq, hash }) })
     this.#run('trimAudit', { keep: this.#limits.maxAudit })
   }
 
-  async audit(limit: number): Promise<readonly AuditEntry[]> {
-    return this.#all('listAudit', { limit }).map(({ at, who, what, before, after }) => ({
+  async audit(limit: number, skip = 0): Promise<readonly AuditEntry[]> {
+    return this.#all('listAudit', { limit, skip }).map(({ at, who, what, before, after, seq, previous, hash }) => ({
       at: Number(at),
       who: String(who),
       what: String(what),
       before: JSON.parse(String(before)) as unknown,
       after: JSON.parse(String(after)) as unknown,
+      ...(seq !== null && { seq: Number(seq), previous: String(previous), hash: String(hash) }),
     }))
+  }
+
+  async auditEnd(): Promise<AuditEnd> {
+    return { head: parseHead(this.#state('auditHead')), kept: this.#limits.maxAudit }
   }
 
   async policiesAfter(version: number): Promise<readonly StoredPolicy[]> {
@@ -200,6 +215,12 @@ export class SqliteStore implements HubStore {
     return this.#transaction(() => this.#all('takeJobs', { now, until: now + leaseMs })).map(toJob)
   }
 
+  async finishJob(id: string, next?: PrewarmJob): Promise<boolean> {
+    if (next === undefined) return this.deleteJob(id)
+    const { changes } = this.#transaction(() => this.#run('putOffJob', { id, at: next.at, job: JSON.stringify(next) }))
+    return Number(changes) > 0
+  }
+
   async deleteJob(id: string): Promise<boolean> {
     return Number(this.#transaction(() => this.#run('deleteJob', { id })).changes) > 0
   }
@@ -213,6 +234,31 @@ export class SqliteStore implements HubStore {
       if (value === undefined) this.#run('deleteRecord', { kind, name })
       else this.#run('saveRecord', { kind, name, value })
     })
+  }
+
+  async saveBlock({ stepMs, at, writer, data }: StoredBlock): Promise<void> {
+    this.#transaction(() => this.#run('saveBlock', { stepMs, at, writer, data }))
+  }
+
+  async blocks(stepMs: number, from: number, to: number): Promise<readonly StoredBlock[]> {
+    return this.#all('listBlocks', { stepMs, from, to }).map(({ at, writer, data }) => ({
+      stepMs,
+      at: Number(at),
+      writer: String(writer),
+      data: String(data),
+    }))
+  }
+
+  async trimBlocks(stepMs: number, before: number): Promise<void> {
+    this.#transaction(() => this.#run('trimBlocks', { stepMs, before, most: maxTrimmedBlocks }))
+  }
+
+  async keptBlocks(): Promise<readonly KeptBlocks[]> {
+    return this.#all('keptBlocks').map(({ stepMs, bytes, oldest }) => ({
+      stepMs: Number(stepMs),
+      bytes: Number(bytes),
+      from: Number(oldest),
+    }))
   }
 
   async close(): Promise<void> {
@@ -268,7 +314,7 @@ export class SqliteStore implements HubStore {
   /** SQLite would go on writing into a file that has no name any more, and that ends with this process. */
   #checkFile(): void {
     if (statSync(this.#file).ino === this.#inode) return
-    const advice = 'start the hub again to go on with it, or put the former one back'
+    const advice = 'restart the hub to use it, or put the previous one back'
     throw new StoreError(`another file is now under the name ${this.#file}: ${advice}`)
   }
 }

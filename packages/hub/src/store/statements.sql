@@ -1,4 +1,4 @@
--- The statements of a hub's SQLite store; each stands under its name.
+-- The statements of a hub's SQLite store, each under its name.
 
 -- name: getState
 SELECT value FROM state WHERE name = :name;
@@ -42,18 +42,20 @@ DELETE FROM history WHERE id <= (SELECT max(id) FROM history) - :keep;
 SELECT at, kind, redis_cluster_id AS redisClusterId, key, rule_id AS ruleId, text
 FROM history
 WHERE at >= :since
+  AND at < :until
   AND (:redisClusterId IS NULL OR redis_cluster_id = :redisClusterId)
   AND (:key IS NULL OR key = :key)
 ORDER BY id DESC LIMIT :limit;
 
 -- name: addAudit
-INSERT INTO audit (at, who, what, before, after) VALUES (:at, :who, :what, :before, :after);
+INSERT INTO audit (at, who, what, before, after, seq, previous, hash)
+VALUES (:at, :who, :what, :before, :after, :seq, :previous, :hash);
 
 -- name: trimAudit
 DELETE FROM audit WHERE id <= (SELECT max(id) FROM audit) - :keep;
 
 -- name: listAudit
-SELECT at, who, what, before, after FROM audit ORDER BY id DESC LIMIT :limit;
+SELECT at, who, what, before, after, seq, previous, hash FROM audit ORDER BY id DESC LIMIT :limit OFFSET :skip;
 
 -- name: newestPolicy
 SELECT coalesce(max(version), 0) AS version FROM policies;
@@ -87,5 +89,23 @@ SELECT job FROM jobs ORDER BY at, id;
 -- name: takeJobs
 UPDATE jobs SET due_at = :until WHERE due_at <= :now RETURNING job;
 
+-- name: putOffJob
+UPDATE jobs SET at = :at, due_at = :at, job = :job WHERE id = :id;
+
 -- name: deleteJob
 DELETE FROM jobs WHERE id = :id;
+
+-- name: saveBlock
+INSERT INTO heat_blocks (step_ms, at, writer, data) VALUES (:stepMs, :at, :writer, :data)
+ON CONFLICT (step_ms, at, writer) DO UPDATE SET data = excluded.data;
+
+-- name: listBlocks
+SELECT at, writer, data FROM heat_blocks WHERE step_ms = :stepMs AND at >= :from AND at < :to ORDER BY at, writer;
+
+-- name: trimBlocks
+DELETE FROM heat_blocks WHERE (step_ms, at, writer) IN (
+  SELECT step_ms, at, writer FROM heat_blocks WHERE step_ms = :stepMs AND at < :before ORDER BY at LIMIT :most
+);
+
+-- name: keptBlocks
+SELECT step_ms AS stepMs, sum(length(data)) AS bytes, min(at) AS oldest FROM heat_blocks GROUP BY step_ms ORDER BY step_ms;

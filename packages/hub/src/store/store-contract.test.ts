@@ -1,12 +1,13 @@
 import { join } from 'node:path'
-import { defaultLocalCache, type TableEntry } from '@firebreak/core'
+import { type AuditEntry, defaultLocalCache, type TableEntry } from '@firebreak/core'
 import { parseRule } from '@firebreak/core/rules'
 import { toRedis } from '@firebreak/redis'
 import { type RedisCluster, type RedisServer, startCluster, startRedis, temporaryFolder } from '@firebreak/testkit'
 import { Cluster, Redis as Ioredis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { PrewarmJob } from '../prewarm/prewarm-job.ts'
-import type { HubStore, StoreLimits } from './hub-store.ts'
+import { AuditCheck } from './audit-chain.ts'
+import type { AuditEnd, HubStore, StoreLimits } from './hub-store.ts'
 import { MemoryStore } from './memory-store.ts'
 import { RedisStore } from './redis-store.ts'
 import { SqliteStore } from './sqlite-store.ts'
@@ -52,6 +53,12 @@ const entry = (key: string, changes: Partial<TableEntry> = {}): TableEntry => ({
   ...changes,
 })
 
+function verdictOf(entries: readonly AuditEntry[], end: AuditEnd) {
+  const check = new AuditCheck(end)
+  for (const one of entries) check.add(one)
+  return check.end()
+}
+
 describe.each(stores)('the %s store', (_name, make) => {
   test('adds a policy after the one before it, with its audit entry, and keeps the last 50', async () => {
     const store = make()
@@ -63,12 +70,46 @@ describe.each(stores)('the %s store', (_name, make) => {
       true,
       false,
     ])
-    expect(await store.audit(10)).toEqual([audit(2)])
+    expect(await store.audit(10)).toMatchObject([audit(2)])
     for (let version = 2; version <= 52; version++) await store.addPolicy(policy(version), audit(version))
     const kept = await store.policiesAfter(0)
     expect(kept.map(({ version }) => version)).toEqual(Array.from({ length: 50 }, (_, index) => index + 3))
     expect(await store.policiesAfter(51)).toEqual([policy(52)])
     expect(await store.policiesAfter(52)).toEqual([])
+    await store.close()
+  })
+
+  test('keeps blocks of heat by length, start and writer, replaces one that is written again, and trims the oldest', async () => {
+    const store = make()
+    const block = (stepMs: number, at: number, writer: string, data: string) => ({ stepMs, at, writer, data })
+    expect([await store.blocks(1000, 0, 1e15), await store.keptBlocks()]).toEqual([[], []])
+    await Promise.all([
+      store.saveBlock(block(1000, 20_000, 'b', 'b20')),
+      store.saveBlock(block(1000, 10_000, 'a', 'a10')),
+      store.saveBlock(block(1000, 20_000, 'a', 'to be replaced')),
+      store.saveBlock(block(60_000, 0, 'a', 'a0')),
+    ])
+    await store.saveBlock(block(1000, 20_000, 'a', 'a20'))
+    await store.saveBlock(block(1000, 20_000, 'a', 'a20'))
+    expect(await store.blocks(1000, 10_000, 30_000)).toEqual([
+      block(1000, 10_000, 'a', 'a10'),
+      block(1000, 20_000, 'a', 'a20'),
+      block(1000, 20_000, 'b', 'b20'),
+    ])
+    expect(await store.blocks(1000, 10_001, 20_000)).toEqual([])
+    expect(await store.keptBlocks()).toEqual([
+      { stepMs: 1000, bytes: 9, from: 10_000 },
+      { stepMs: 60_000, bytes: 2, from: 0 },
+    ])
+    await Promise.all([store.trimBlocks(1000, 20_000), store.trimBlocks(1000, 20_000)])
+    expect(await store.blocks(1000, 0, 1e15)).toEqual([
+      block(1000, 20_000, 'a', 'a20'),
+      block(1000, 20_000, 'b', 'b20'),
+    ])
+    expect((await store.keptBlocks())[0]).toEqual({ stepMs: 1000, bytes: 6, from: 20_000 })
+    await store.trimBlocks(1000, 30_000)
+    await store.trimBlocks(60_000, 30_000)
+    expect([await store.blocks(1000, 0, 1e15), await store.keptBlocks()]).toEqual([[], []])
     await store.close()
   })
 
@@ -171,6 +212,13 @@ describe.each(stores)('the %s store', (_name, make) => {
     expect(await store.takeJobs(301, 50)).toEqual(expect.arrayContaining([job('b', 200.5), job('c', 300)]))
     expect([await store.deleteJob('a'), await store.deleteJob('b')]).toEqual([false, true])
     expect((await store.jobs()).map(({ id }) => id)).toEqual(['c'])
+    // A turn ends in one step: the job comes again, is gone, or was cancelled meanwhile and stays so.
+    expect(await store.finishJob('c', job('c', 900))).toBe(true)
+    expect(await store.jobs()).toEqual([job('c', 900)])
+    expect([await store.takeJobs(899, 50), await store.takeJobs(900, 50)]).toEqual([[], [job('c', 900)]])
+    expect(await store.finishJob('b', job('b', 900))).toBe(false)
+    expect([await store.finishJob('c'), await store.finishJob('c')]).toEqual([true, false])
+    expect(await store.jobs()).toEqual([])
     await store.close()
   })
 
@@ -223,10 +271,37 @@ describe.each(stores)('the %s store', (_name, make) => {
     const one = { at: 1, who: 'ann', what: 'add rule a', before: null, after: { id: 'a' } }
     await store.appendAudit(one)
     await store.appendAudit({ ...one, at: 2, before: { isOff: true }, after: [1] })
-    expect(await store.audit(10)).toEqual([{ ...one, at: 2, before: { isOff: true }, after: [1] }, one])
+    expect(await store.audit(10)).toMatchObject([{ ...one, at: 2, before: { isOff: true }, after: [1] }, one])
+    expect(await store.audit(10, 1)).toMatchObject([one])
     expect(await store.audit(1)).toHaveLength(1)
     for (let at = 3; at < 9; at++) await store.appendAudit({ ...one, at })
     expect((await store.audit(10)).map(({ at }) => at)).toEqual([8, 7, 6])
+    await store.close()
+  })
+
+  test('chains every entry of the audit, however it is written, and says where the chain ends', async () => {
+    const store = make({ maxAudit: 20 })
+    expect(await store.auditEnd()).toEqual({ head: undefined, kept: 20 })
+    const audit = (what: string) => ({
+      at: 1.5,
+      who: 'ann\u0000\ud800',
+      what,
+      before: undefined,
+      after: { '2': 1, '1': [-0] },
+    })
+    const policy = (version: number) => ({ version, loadedAtMs: 1, origin: 'api', document: '{}' })
+    await Promise.all([
+      store.appendAudit(audit('one')),
+      store.saveRule(rule('a'), { name: 'two', audit: audit('two') }),
+      store.addPolicy(policy(1), audit('three')),
+      store.saveSwitch(true, { name: 'four', audit: audit('four') }),
+      store.deleteRule('a', { name: 'five', audit: audit('five') }),
+    ])
+    expect(verdictOf(await store.audit(99), await store.auditEnd())).toMatchObject({ count: 5, trimmed: 0, faults: [] })
+    for (let index = 0; index < 30; index++) await store.appendAudit(audit(`more ${index}`))
+    const entries = await store.audit(99)
+    expect(verdictOf(entries, await store.auditEnd())).toMatchObject({ count: 20, trimmed: 15, faults: [] })
+    expect(entries[0]).toMatchObject({ seq: 35 })
     await store.close()
   })
 })

@@ -1,15 +1,19 @@
 import type { HistoryEvent, Runtime, Timers } from '@firebreak/core'
 import type { EntryName, HubStore, StoredEntry } from './hub-store.ts'
 
-/** Writes and history events that wait while the store is away; beyond it the oldest are let go, counted. */
+/**
+ * Maximum writes and history events waiting while the store is unreachable; beyond that the oldest are dropped and
+ * counted.
+ */
 const maxPending = 10_000
 const retryMs = 1000
 
 type Work = (store: HubStore) => Promise<unknown>
 
 /**
- * Writes to the store in order and off the way of decisions: a store that is slow or away delays nobody, and is told of by
- * `onTrouble`. A write that fails is tried again until it succeeds. History events that come together are written together.
+ * Writes to the store in order and off the decision path: a slow or unreachable store delays nobody, and is reported
+ * through `onTrouble`. A failed write is retried until it succeeds. History events that arrive together are written
+ * together.
  */
 export class StoreWriter {
   readonly #store: HubStore

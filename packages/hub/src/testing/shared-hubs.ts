@@ -88,7 +88,7 @@ export class SharedHubs {
     return this.entries(key).map((entry) => entry?.strategy.strategy)
   }
 
-  /** What the store tells of a key, oldest first. */
+  /** What the store has recorded about a key, oldest first. */
   async events(key: string): Promise<{ kind: string; at: number; text: string }[]> {
     await Promise.all(this.cores.map((core) => core.stored()))
     const events = await this.cores[0]!.store.history({ key, limit: 100 })

@@ -20,7 +20,7 @@ import {
 } from '@firebreak/core'
 import { WebSocket } from 'ws'
 
-/** A sensor for tests: speaks the wire format, keeps its table by core's own rules, and remembers what it was told. */
+/** A sensor for tests: uses the wire format, keeps its table by core's own rules, and records what it receives. */
 export class TestSensor {
   readonly socket: WebSocket
   readonly table = new StrategyTable()

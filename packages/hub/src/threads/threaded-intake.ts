@@ -231,8 +231,8 @@ export class ThreadedIntake implements ReportIntake {
     const now = clock.now()
     const cause =
       `ingest thread ${shard + 1} of ${counts.threads.count} ended: ${error.message}; ` +
-      'counts of keys below half of their threshold begin again, what it had not answered is lost'
-    const retry = 'another thread takes its place; keys that are near or hot are held by the main thread'
+      'counts of keys below half their threshold start over, and what it had not answered is lost'
+    const retry = 'another thread takes its place; keys near their threshold or hot are in the main thread'
     alarms.raise({ id: `ingest-thread:${shard + 1}`, severity: 'critical', cause, retry })
     this.#lostAt.set(shard, now)
     for (const batch of this.#batches.values()) batch.waitingFor?.delete(shard)

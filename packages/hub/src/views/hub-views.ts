@@ -3,6 +3,7 @@ import {
   type HeatStateName,
   type IngestView,
   type KeyDetail,
+  type KeyGroupView,
   type KeyHandling,
   type KeyView,
   keyText,
@@ -10,8 +11,9 @@ import {
   type StrategyName,
 } from '@firebreak/core'
 import { hotSamplingFactor } from '@firebreak/core/heat'
-import type { AlarmBoard } from '../alarms/alarm-board.ts'
+import type { AlarmDesk } from '../alarms/alarm-desk.ts'
 import type { Collector } from '../collect/collector.ts'
+import type { NodeOfSlot } from '../decide/access-totals.ts'
 import type { HotKeys } from '../decide/hot-keys.ts'
 import { trackReason } from '../decide/track-reason.ts'
 import type { TableDelivery } from '../deliver/table-delivery.ts'
@@ -19,6 +21,7 @@ import type { Fleet } from '../fleet/fleet.ts'
 import type { HeatTrack } from '../heat/heat-track.ts'
 import type { NearKey } from '../heat/near-key.ts'
 import type { HubStore } from '../store/hub-store.ts'
+import { compareKeys, groupKeys, isWanted, type KeyQuery } from './key-query.ts'
 import { verdictOf } from './verdict.ts'
 
 /** A window longer than this tells too little of the present; the key's own seconds are shown instead. */
@@ -32,19 +35,14 @@ export interface HubViewsOptions {
   readonly clock: Clock
   readonly store: HubStore
   readonly keys: HotKeys
+  readonly nodeOfSlot: NodeOfSlot
   readonly fleet: Fleet
   readonly collector: Collector
   readonly delivery: TableDelivery
-  readonly alarms: AlarmBoard
+  readonly alarms: Pick<AlarmDesk, 'list'>
 }
 
-/** Which keys are wanted. */
-export interface KeyQuery {
-  readonly limit: number
-  readonly state?: HeatStateName
-}
-
-/** What people are shown: API, console and metrics. */
+/** What users see: API, console and metrics. */
 export class HubViews {
   readonly #rooms: HubViewsOptions
 
@@ -99,17 +97,27 @@ export class HubViews {
     }
   }
 
-  /** The hottest keys: hot ones first, then by rate, ties by key. */
-  keys({ limit, state }: KeyQuery): KeyView[] {
+  /** The keys that are asked for, by default hot ones first, then by rate, ties by key. */
+  keys(query: KeyQuery): KeyView[] {
+    return this.page(query).keys
+  }
+
+  /** One page of them, and how many there are. */
+  page({ limit, offset = 0, sort = 'heat', ...query }: KeyQuery): { readonly keys: KeyView[]; readonly total: number } {
+    const views = this.#shown(query).sort(compareKeys(sort))
+    return { keys: views.slice(offset, offset + limit), total: views.length }
+  }
+
+  /** Keys by what comes before their first separator. */
+  keyGroups(query: Omit<KeyQuery, 'limit'>): KeyGroupView[] {
+    return groupKeys(this.#shown(query))
+  }
+
+  #shown(query: Omit<KeyQuery, 'limit'>): KeyView[] {
     const now = this.#rooms.clock.now()
     const total = this.#totalRate(now)
     const views = [...this.#rooms.keys.engine.shown()].map((heat) => this.#key(heat, total, now))
-    return views
-      .filter((view) => (state === undefined ? view.state !== 'cold' || view.ratePerSecond > 0 : view.state === state))
-      .sort(
-        (a, b) => Number(isHot(b)) - Number(isHot(a)) || b.ratePerSecond - a.ratePerSecond || (a.key < b.key ? -1 : 1),
-      )
-      .slice(0, limit)
+    return withRanks(views).filter((view) => isWanted(view, query))
   }
 
   /** One key with its hosts and its history; undefined where it is not tracked. */
@@ -124,7 +132,8 @@ export class HubViews {
   }
 
   #key(heat: NearKey, totalPerSecond: number, now: number): KeyView {
-    const { collector, keys, fleet } = this.#rooms
+    const { collector, keys, fleet, nodeOfSlot } = this.#rooms
+    const sparkline = heat.lastMinute?.sparkline(now) ?? []
     const track = leadingTrack(heat)
     const recent = heat.lastMinute?.recent(now) ?? { accesses: 0, writes: 0, bytes: 0 }
     const ratePerSecond = rateOf(heat, recent.accesses, now)
@@ -141,17 +150,20 @@ export class HubViews {
       writesPerSecond: Math.round(recent.writes),
       bytesPerSecond: Math.round(recent.bytes),
       share: totalPerSecond === 0 ? 0 : Math.min(1, ratePerSecond / totalPerSecond),
-      sparkline: heat.lastMinute?.sparkline(now) ?? [],
+      sparkline,
       errorPerSecond: Math.round(((factor - 1) * hosts * 1000) / intervalMs),
       hosts,
+      services: heat.lastMinute?.services() ?? [],
       slot: heat.slot,
       ruleId: track?.rule?.id ?? null,
       strategy: hot?.entry.strategy ?? null,
-      reason: track === undefined ? '' : trackReason(track, keys.totals, now),
+      reason: track === undefined ? '' : trackReason(track, keys.totals, now, keys.autopilot.levelNow),
       since: track?.state?.since ?? null,
       effect:
         hot === undefined ? null : fleet.effects.view(heat.redisClusterId, heat.key, hot.ratePerSecondBefore, now),
       handling: hot === undefined ? null : this.#handling(track!, hot.entry.strategy.strategy),
+      rates: ratesOf(sparkline),
+      node: nodeOfSlot(heat.redisClusterId, heat.slot),
     }
   }
 
@@ -169,6 +181,28 @@ export class HubViews {
   }
 }
 
+/** Accesses a second over the last full second, ten and sixty. */
+function ratesOf(sparkline: readonly number[]): { second: number; tenSeconds: number; minute: number } {
+  const mean = (count: number) => {
+    const last = sparkline.slice(-count)
+    return last.length === 0 ? 0 : Math.round(last.reduce((sum, rate) => sum + rate, 0) / last.length)
+  }
+  return { second: Math.round(sparkline.at(-1) ?? 0), tenSeconds: mean(10), minute: mean(60) }
+}
+
+/** Each key's place by accesses of the last full second, and how many places it rose since ten seconds before. */
+function withRanks(views: readonly KeyView[]): KeyView[] {
+  const places = (back: number) => {
+    const ranked = views.map(({ sparkline, key }, index) => ({ index, key, rate: sparkline.at(back) ?? 0 }))
+    ranked.sort((a, b) => b.rate - a.rate || (a.key < b.key ? -1 : 1))
+    const rankOf = new Array<number>(views.length)
+    for (const [place, { index }] of ranked.entries()) rankOf[index] = place + 1
+    return rankOf
+  }
+  const [now, before] = [places(-1), places(-11)]
+  return views.map((view, index) => ({ ...view, rank: now[index]!, rankMove: before[index]! - now[index]! }))
+}
+
 /** Where services' rules differ a key has several tracks: the one that is furthest along is shown. */
 function leadingTrack(heat: NearKey): HeatTrack | undefined {
   const rank = (track: HeatTrack) => statesHottestFirst.indexOf(track.state?.phase ?? 'cold')
@@ -182,8 +216,4 @@ function rateOf(heat: NearKey, recentPerSecond: number, now: number): number {
     rate += (track.heat('accesses', now) * 1000) / track.windowMs
   }
   return rate
-}
-
-function isHot({ state }: KeyView): boolean {
-  return state === 'hot' || state === 'cooling'
 }

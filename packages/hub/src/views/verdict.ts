@@ -3,7 +3,7 @@ import type { AlarmView, KeyHandling, Safety, TrafficPoint } from '@firebreak/co
 /** What a verdict is made of. */
 export interface VerdictFacts {
   readonly isOff: boolean
-  /** False where no process has reported of late. */
+  /** False if no process has reported recently. */
   readonly hasReporters: boolean
   /** All hot keys by what is done about them. */
   readonly hot: Readonly<Record<KeyHandling, number>>
@@ -12,7 +12,7 @@ export interface VerdictFacts {
   readonly rate: TrafficPoint
 }
 
-/** Are we safe, in a word for machines and a sentence for people; where we are not, the sentence says what to do. */
+/** Are we safe, as a word for machines and a sentence for users; if not, the sentence says what to do. */
 export function verdictOf(facts: VerdictFacts): { readonly safety: Safety; readonly verdict: string } {
   const { isOff, hasReporters, critical } = facts
   const { handled, observed, unhandled } = facts.hot
@@ -23,11 +23,12 @@ export function verdictOf(facts: VerdictFacts): { readonly safety: Safety; reado
   if (critical !== undefined) return { safety: 'unsafe', verdict: `Not safe: ${critical.cause}.` }
   if (unhandled > 0) {
     const many = unhandled === all ? hotText(all) : `${unhandled} of ${all} hot keys`
-    const cause = 'not handled: no process that uses them has a link to this hub'
+    const cause = 'not handled: no process that uses them is connected to this hub'
     const verdict = `Not safe: ${many}, ${cause}. Check that the services run with the SDK or behind the proxy.`
     return { safety: 'unsafe', verdict }
   }
-  if (!hasReporters) return { safety: 'unknown', verdict: 'No sensor reports: whether anything is hot is unknown.' }
+  if (!hasReporters)
+    return { safety: 'unknown', verdict: 'No sensor is reporting, so we cannot tell whether anything is hot.' }
   if (all === 0) return { safety: 'safe', verdict: 'Safe: nothing is hot.' }
   if (handled === 0) {
     return {
@@ -48,5 +49,5 @@ function hotText(count: number): string {
 function awayText({ redis, local, copies }: TrafficPoint): string {
   const reads = redis + local + copies
   if (local + copies === 0) return ''
-  return `; ${Number((((local + copies) / reads) * 100).toFixed(1))} % of all reads are kept from Redis`
+  return `; ${Number((((local + copies) / reads) * 100).toFixed(1))} % of all reads never reach Redis`
 }

@@ -1,4 +1,5 @@
-import { type AlarmView, FirebreakError, type TimerHandle, type Timers } from '@firebreak/core'
+import { type AlarmView, type Clock, FirebreakError, type TimerHandle, type Timers } from '@firebreak/core'
+import { describePolicy, type RetryPolicy } from '@firebreak/core/settings'
 import type { Redis } from '@firebreak/redis'
 import { BinlogSource, type KeyRefresh, type SourceState, WatchError } from '@firebreak/watch'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
@@ -9,7 +10,11 @@ import { type BinlogWatcherSetting, watcherName } from './watcher-settings.ts'
 
 /** What a binlog watcher needs beside its setting. */
 export interface BinlogWatcherOptions {
+  readonly clock: Clock
   readonly timers: Timers
+  readonly random: () => number
+  /** How to retry reading the log, and writes that Redis does not accept. */
+  readonly retry: Readonly<Record<'binlog' | 'redis', RetryPolicy>>
   readonly alarms: AlarmBoard
   readonly lane: LanePublisherOptions
   readonly redis: Redis
@@ -24,6 +29,8 @@ export interface BinlogCounts {
   problems: number
   mappingErrors: number
   redisFailures: number
+  /** Transactions that were given up. */
+  dropped: number
 }
 
 /** How long an alarm about something that is over is left to be seen. */
@@ -35,7 +42,14 @@ const passedAlarmMs = 600_000
  */
 export class BinlogWatcher {
   readonly name: string
-  readonly counts: BinlogCounts = { changes: 0, flushes: 0, problems: 0, mappingErrors: 0, redisFailures: 0 }
+  readonly counts: BinlogCounts = {
+    changes: 0,
+    flushes: 0,
+    problems: 0,
+    mappingErrors: 0,
+    redisFailures: 0,
+    dropped: 0,
+  }
   readonly #setting: BinlogWatcherSetting
   readonly #options: BinlogWatcherOptions
   readonly #lane: LanePublisher
@@ -53,10 +67,21 @@ export class BinlogWatcher {
     const loader = loaderUrl === undefined ? {} : { loader: httpLoader(loaderUrl, options.timers) }
     this.#refresher = new RowRefresher({ redis, lane: this.#lane, database, isHot, ...loader })
     this.#source = new BinlogSource(
-      { connection, mapping, checkpoint, ...(serverId !== undefined && { serverId }) },
+      {
+        connection,
+        mapping,
+        checkpoint,
+        clock: options.clock,
+        timers: options.timers,
+        random: options.random,
+        retry: options.retry.binlog,
+        applyRetry: options.retry.redis,
+        ...(serverId !== undefined && { serverId }),
+      },
       {
         onRefreshes: (refreshes) => this.#refresh(refreshes),
         onFlush: (tables, reason) => this.#flush(tables, reason),
+        onDropped: (reason) => this.#dropped(reason),
         onState: (state) => this.#stateChanged(state),
         onProblem: (problem) => this.#problem(problem),
       },
@@ -104,8 +129,13 @@ export class BinlogWatcher {
     this.counts.flushes++
     this.#lane.flush(-1)
     if (isEmptied || reason.includes('no checkpoint')) return
-    const rest = left === 0 ? '' : `; ${left} hot keys keep a value that may be old until their rows change`
-    this.#raise('missed', 'critical', `${reason}${rest}`, 'cold keys were deleted, clients flushed; reading goes on')
+    const rest = left === 0 ? '' : `; ${left} hot keys may keep an outdated value until their rows change`
+    this.#raise(
+      'missed',
+      'critical',
+      `${reason}${rest}`,
+      'cold keys were deleted and clients flushed; reading continues',
+    )
     this.#clearLater('missed')
   }
 
@@ -119,18 +149,31 @@ export class BinlogWatcher {
         'redis',
         'critical',
         `${step} failed: ${(error as Error).message}`,
-        'the transaction is tried again from the checkpoint, after 0.1 s and up to 5 s',
+        `retrying the transaction from the checkpoint: ${describePolicy(this.#options.retry.redis)}`,
       )
       throw error
     }
     this.#options.alarms.clear(`redis:${this.name}`)
   }
 
+  /** The policy gives a transaction up: Redis keeps what it has, until the rows change again. */
+  #dropped(reason: string): void {
+    this.counts.dropped++
+    const retry = 'it was given up: the keys of its rows may be outdated until the rows change; reading continues'
+    this.#raise('missed', 'critical', `a transaction did not reach Redis: ${reason}`, retry)
+    this.#clearLater('missed')
+  }
+
   #stateChanged(state: SourceState): void {
     if (state.kind === 'connecting')
-      this.#raise('source', 'warning', state.reason, 'it reconnects from its checkpoint, after 0.1 s and up to 5 s')
+      this.#raise(
+        'source',
+        state.isOverdue === true ? 'critical' : 'warning',
+        state.reason,
+        `reconnecting from the checkpoint: ${describePolicy(this.#options.retry.binlog)}`,
+      )
     else if (state.kind === 'failed')
-      this.#raise('source', 'critical', state.reason, 'it is not tried again: change the settings and restart the hub')
+      this.#raise('source', 'critical', state.reason, 'it will not be retried: change the settings and restart the hub')
     else this.#options.alarms.clear(`source:${this.name}`)
   }
 
@@ -138,7 +181,7 @@ export class BinlogWatcher {
     this.counts.problems++
     if (!(problem instanceof WatchError) || problem.code !== 'FB_WATCH_MAPPING') return
     this.counts.mappingErrors++
-    this.#raise('mapping', 'warning', problem.message, 'the row is passed over: change the mapping and restart the hub')
+    this.#raise('mapping', 'warning', problem.message, 'the row is skipped: change the mapping and restart the hub')
     this.#clearLater('mapping')
   }
 

@@ -1,8 +1,9 @@
 import type { Runtime, TimerHandle, WatchedCluster, WatcherView } from '@firebreak/core'
+import { Retry } from '@firebreak/core/settings'
 import { openRedis } from '@firebreak/redis'
 import { AofTail, type ChangeListener, ReplicaStream, type SourceState } from '@firebreak/watch'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
-import type { TableDelivery } from '../deliver/table-delivery.ts'
+import type { HubRetry } from '../config/retry-steps.ts'
 import type { InvalidationLane } from '../lane/invalidation-lane.ts'
 import type { HubStore } from '../store/hub-store.ts'
 import { BinlogWatcher } from './binlog-watcher.ts'
@@ -16,8 +17,10 @@ export interface HubWatchersOptions {
   readonly store: HubStore
   readonly alarms: AlarmBoard
   readonly lane: InvalidationLane
+  /** How to retry each step. */
+  readonly retry: HubRetry
   /** Says which keys are hot. */
-  readonly delivery: TableDelivery
+  readonly isHot: (redisClusterId: string, key: string) => boolean
 }
 
 interface Running {
@@ -30,19 +33,25 @@ interface Running {
   readonly end?: () => void
 }
 
-/** How often the place in a replica stream is written down; a restart goes on from there. */
+/** How often the position in a replica stream is saved; a restart resumes from there. */
 const positionMs = 1000
 /** A change of a key that has just changed may wait so long before it is on the lane. */
 const coalesceMs = 5
 
-/** The sources of changes that a hub runs, from its settings: started and ended with it, told of in API and metrics. */
+/**
+ * The sources of changes that a hub runs, from its settings: started and stopped with it, and shown in API and metrics.
+ */
 export class HubWatchers {
   readonly #options: HubWatchersOptions
   readonly #running: Running[] = []
+  readonly #positionRetry: Retry
+  /** Positions are not tried before this, by the clock. */
+  #positionsNotBefore = Number.NEGATIVE_INFINITY
   #timer: TimerHandle | undefined
 
   constructor(options: HubWatchersOptions) {
     this.#options = options
+    this.#positionRetry = new Retry(options.retry.positions, options.runtime)
   }
 
   async start(settings: readonly WatcherSetting[]): Promise<void> {
@@ -57,6 +66,7 @@ export class HubWatchers {
 
   async close(): Promise<void> {
     this.#timer?.cancel()
+    this.#positionsNotBefore = Number.NEGATIVE_INFINITY
     await this.#keepPositions()
     for (const { watcher, end } of this.#running.splice(0)) {
       await watcher.close()
@@ -95,8 +105,9 @@ export class HubWatchers {
         const { address, maxValueBytes, allowMinReplicas = false, allowSentinel = false } = setting
         const saved = await this.#options.store.position(watcherName(setting))
         const position = saved === undefined ? {} : { position: JSON.parse(saved) as ReplicaStream['position'] }
-        const { clock, timers, random } = this.#options.runtime
-        const shared = { address, allowMinReplicas, allowSentinel, clock, timers, random }
+        const { retry, runtime } = this.#options
+        const { clock, timers, random } = runtime
+        const shared = { address, allowMinReplicas, allowSentinel, clock, timers, random, retry: retry.replica }
         const value = maxValueBytes === undefined ? {} : { maxValueBytes }
         let stream!: ReplicaStream
         const watcher = this.#source(setting, (listener) => {
@@ -117,8 +128,9 @@ export class HubWatchers {
         const { kind: _, redisClusterId: __, name: ___, guards: ____, ...options } = setting
         let tail!: AofTail
         const watcher = this.#source(setting, (listener) => {
-          const { clock, timers } = this.#options.runtime
-          tail = new AofTail({ ...options, clock, timers }, listener)
+          const { retry, runtime } = this.#options
+          const { clock, timers, random } = runtime
+          tail = new AofTail({ ...options, clock, timers, random, retry: retry.aof }, listener)
           return tail
         })
         return { setting, watcher, completeAt: () => tail.completeAt }
@@ -135,13 +147,17 @@ export class HubWatchers {
   async #openBinlog(setting: BinlogWatcherSetting): Promise<Running> {
     const name = watcherName(setting)
     const { redis, close } = await openRedis(setting.redis, setting.database)
-    const { store, delivery, runtime, alarms } = this.#options
+    const { store, isHot, runtime, alarms, retry } = this.#options
+    const { clock, timers, random } = runtime
     const watcher = new BinlogWatcher(setting, {
-      timers: runtime.timers,
+      clock,
+      timers,
+      random,
+      retry,
       alarms,
       lane: this.#lane(setting),
       redis,
-      isHot: (key) => delivery.has(setting.redisClusterId, key),
+      isHot: (key) => isHot(setting.redisClusterId, key),
       checkpoint: { load: () => store.position(name), save: (gtidSet) => store.savePosition(name, gtidSet) },
     })
     // Of Redis' own writes a binlog knows nothing: it never guards.
@@ -154,13 +170,19 @@ export class HubWatchers {
   }
 
   async #keepPositions(): Promise<void> {
+    const { alarms, runtime } = this.#options
+    if (runtime.clock.now() < this.#positionsNotBefore) return
     try {
       for (const { keepPosition } of this.#running) await keepPosition?.()
-      this.#options.alarms.clear('positions')
+      this.#positionRetry.succeeded()
+      alarms.clear('positions')
     } catch (error) {
+      const pauseMs = this.#positionRetry.failed()
+      this.#positionsNotBefore = pauseMs === undefined ? Number.POSITIVE_INFINITY : runtime.clock.now() + pauseMs
       const cause = `sources' positions cannot be written down: ${(error as Error).message}`
-      const retry = 'every second; a restart meanwhile flushes the clients'
-      this.#options.alarms.raise({ id: 'positions', severity: 'warning', cause, retry })
+      const again = pauseMs === undefined ? 'no retries until the hub restarts' : 'tried again'
+      const retry = `${again}; a restart meanwhile flushes the clients`
+      alarms.raise({ id: 'positions', severity: this.#positionRetry.isOver ? 'critical' : 'warning', cause, retry })
     }
   }
 }

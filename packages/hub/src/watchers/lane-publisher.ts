@@ -7,7 +7,7 @@ export type PublishInvalidation = (invalidation: Omit<Invalidation, 'sequence'>)
 export interface LanePublisherOptions {
   readonly redisClusterId: string
   readonly publish: PublishInvalidation
-  /** A key that changes again within this time is told once more at its end, not each time. @default 5 */
+  /** A key that changes again within this time is sent once more at its end, not each time. @default 5 */
   readonly coalesceMs?: number
   /** Keys that may wait for that; beyond, everything is flushed instead. @default 10000 */
   readonly maxWaiting?: number

@@ -49,7 +49,7 @@ export class RowRefresher {
         if (loader === undefined)
           throw new FirebreakError(
             'FB_HUB_LOADER',
-            `the key ${refresh.key} needs the loader ${refresh.loader}, and no loader is set`,
+            `the key ${refresh.key} needs the loader ${refresh.loader}, but no loader is configured`,
           )
         const value = await loader(refresh.loader, refresh.key, refresh.row)
         this.counts.loaded++
@@ -79,7 +79,10 @@ export class RowRefresher {
   }
 }
 
-/** A loader that asks the application over HTTP: POST {loader, key, row}; its answer's body is the value, 404 is none. */
+/**
+ * A loader that asks the application over HTTP: POST {loader, key, row}; the response body is the value, 404 means
+ * none.
+ */
 export function httpLoader(url: string, timers: Timers = systemTimers, timeoutMs = 5000): RowLoader {
   return (loader, key, row) => {
     const body = JSON.stringify({ loader, key, row })

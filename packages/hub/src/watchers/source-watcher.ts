@@ -19,7 +19,7 @@ export class SourceWatcher {
   readonly #alarms: AlarmBoard
   #lastProblem = ''
 
-  /** `name` is shown to people: `replica stream of main`. */
+  /** `name` is shown to users: `replica stream of main`. */
   constructor(
     name: string,
     lane: LanePublisherOptions,
@@ -75,20 +75,20 @@ export class SourceWatcher {
         return
       case 'connecting':
         this.#raise(
-          'warning',
+          state.isOverdue === true ? 'critical' : 'warning',
           `${state.reason}${this.#lastProblem === '' ? '' : ` (${this.#lastProblem})`}`,
-          'it reconnects by itself; what was missed is flushed',
+          'it reconnects by itself and flushes what was missed',
         )
         return
       case 'lagging':
         this.#raise(
           'warning',
           `it is ${state.behindBytes} bytes behind`,
-          'it catches up by itself; tracking and leases still hold',
+          'it catches up by itself; tracking and leases still protect readers',
         )
         return
       case 'failed':
-        this.#raise('critical', state.reason, 'it is not tried again: change the settings and restart the hub')
+        this.#raise('critical', state.reason, 'it will not be retried: change the settings and restart the hub')
         return
     }
   }

@@ -8,7 +8,7 @@ import { HubConfigError } from '../errors.ts'
 interface WatcherSettingBase {
   /** The Redis whose changes are watched; as shields name it. */
   readonly redisClusterId: string
-  /** Shown to people and names the position in the store. @default its kind and its cluster */
+  /** Shown to users, and names the position in the store. @default its kind and its cluster */
   readonly name?: string
 }
 
@@ -64,7 +64,7 @@ const failure = (field: string, message: string) => new HubConfigError(field, me
 const port = { min: 1, max: 65_535, isInteger: true } as const
 const valueBytes = { min: 0, max: 1 << 20, isInteger: true } as const
 
-/** Watchers as people write them: a list of objects with `kind`. */
+/** Parses watchers in the form that users write: a list of objects with `kind`. */
 export function parseWatchers(input: unknown, path = 'watchers'): WatcherSetting[] {
   if (!Array.isArray(input)) throw failure(path, `${path} must be a list of watchers`)
   const settings = input.map((item, index) => parseWatcher(item, `${path}[${index}]`))

@@ -13,7 +13,7 @@ export function formatAddress({ ip, port }: NodeAddress): string {
   return isIP(ip) === 6 ? `[${ip}]:${port}` : `${ip}:${port}`
 }
 
-/** Reads `ip:port`; undefined where it is none. */
+/** Parses `ip:port`; undefined if it is not valid. */
 export function parseAddress(text: string): NodeAddress | undefined {
   const match = text.match(/^(?:\[([0-9a-fA-F:.%\w]+)\]|([^:/\s[\]]+)):(\d{1,5})$/)
   const port = Number(match?.[3])

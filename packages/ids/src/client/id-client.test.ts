@@ -9,3 +9,10 @@ test('a batch that no service gives is refused when the client is made', () => {
       expect.objectContaining({ code: 'FB_OPTION_INVALID', message: expect.stringContaining('10000') }),
     )
 })
+
+test.each([[[]], ['ftp://127.0.0.1'], ['127.0.0.1:8070'], [['http://127.0.0.1:1', '']]])(
+  'an address that is %j is refused when the client is made',
+  (url) => {
+    expect(() => new IdClient({ url })).toThrow(expect.objectContaining({ code: 'FB_OPTION_INVALID' }))
+  },
+)

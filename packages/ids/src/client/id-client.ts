@@ -1,7 +1,8 @@
-import { InvalidOptionError, type Runtime, systemRuntime } from '@firebreak/core'
+import { describeValue, InvalidOptionError, type Runtime, systemRuntime } from '@firebreak/core'
 import { IdsError, messageOf } from '../errors.ts'
 import { maxIdsPerRequest } from '../service/id-service.ts'
 import { fetchJson } from '../time/fetch-json.ts'
+import { requireAbove0 } from '../time/require-above-0.ts'
 
 /** How ids are fetched from an id service. */
 export interface IdClientOptions {
@@ -29,8 +30,8 @@ interface Waiter {
 }
 
 /**
- * A client of an id service that fetches ids ahead: most calls are answered from memory, and a service that is away for
- * a moment is not noticed. Callers who find the memory empty share the running request. Ids that were fetched and not
+ * A client of an id service that fetches ids ahead: most calls are answered from memory, and a brief outage of the
+ * service goes unnoticed. Callers that find the memory empty share the running request. Ids that were fetched but not
  * used are gaps.
  */
 export class IdClient {
@@ -58,12 +59,18 @@ export class IdClient {
       throw new InvalidOptionError('batch', options.batch, `a whole number from 1 to ${maxIdsPerRequest}`)
     }
     if (!(share >= 0 && share <= 1)) throw new InvalidOptionError('refillAt', options.refillAt, 'from 0 to 1')
+    if (this.#urls.length === 0 || !this.#urls.every(isHttp)) {
+      throw new InvalidOptionError('url', options.url, 'one address at least, as http://127.0.0.1:8070')
+    }
+    if (options.maxAgeMs !== undefined && !(options.maxAgeMs > 0)) {
+      throw new InvalidOptionError('maxAgeMs', options.maxAgeMs, 'a number of milliseconds above 0')
+    }
     const kind = options.tag === undefined ? 'snowflake/get/client' : `segment/get/${encodeURIComponent(options.tag)}`
     this.#path = `/api/${kind}?count=${this.#batch}`
     this.#refillBelow = this.#batch * share
     this.#maxAgeMs = options.maxAgeMs ?? Number.POSITIVE_INFINITY
     this.#token = options.token
-    this.#requestTimeoutMs = options.requestTimeoutMs ?? 3000
+    this.#requestTimeoutMs = requireAbove0('requestTimeoutMs', options.requestTimeoutMs ?? 3000)
     this.#runtime = options.runtime ?? systemRuntime
   }
 
@@ -147,8 +154,15 @@ export class IdClient {
     const headers: Record<string, string> = this.#token === undefined ? {} : { authorization: `Bearer ${this.#token}` }
     const { timers } = this.#runtime
     const { isOk, status, body } = await fetchJson(url + this.#path, timers, this.#requestTimeoutMs, { headers })
-    if (!isOk) throw new Error((body as { message?: string }).message ?? `status ${status}`)
+    if (!isOk) throw new Error((body as { message?: string } | null)?.message ?? `status ${status}`)
     if (!Array.isArray(body) || body.length === 0) throw new Error('an answer without ids')
+    // A number has lost digits already, and two ids may have become one.
+    const wrong = (body as unknown[]).find((id) => typeof id !== 'string' || !/^\d{1,19}$/.test(id))
+    if (wrong !== undefined) throw new Error(`an answer with ${describeValue(wrong)} instead of an id as a string`)
     return body as string[]
   }
+}
+
+function isHttp(url: string): boolean {
+  return /^https?:\/\//i.test(url) && URL.canParse(url)
 }

@@ -28,7 +28,7 @@ export type CacheRead =
 
 /** Where a node keeps its worker id and mark while it is not running. */
 export interface WorkerCache {
-  /** For people. */
+  /** For messages. */
   readonly path: string
   read(): CacheRead
   /** Returns once the disk has it. */
@@ -83,7 +83,7 @@ export class CacheFile implements WorkerCache {
     try {
       value = JSON.parse(bytes.toString('utf8', 0, length)) as Record<string, unknown>
     } catch {
-      return { kind: 'broken', why: 'it is no JSON' }
+      return { kind: 'broken', why: 'it is not JSON' }
     }
     const { digest, identity, ...worker } = value
     if (digest !== digestOf({ ...worker, identity })) return { kind: 'broken', why: 'its digest is wrong' }

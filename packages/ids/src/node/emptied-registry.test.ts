@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { ZooKeeperClient } from '@firebreak/centre'
 import {
   type EtcdServer,
   freePort,
@@ -7,6 +8,7 @@ import {
   startRedis,
   startZooKeeper,
   temporaryFolder,
+  uncaughtDuring,
   waitFor,
   type ZooKeeperServer,
 } from '@firebreak/testkit'
@@ -16,7 +18,6 @@ import { EtcdRegistry } from '../workers/etcd-registry.ts'
 import { RedisRegistry } from '../workers/redis-registry.ts'
 import type { RegistryOptions, WorkerRegistry } from '../workers/worker-registry.ts'
 import { ZooKeeperRegistry } from '../workers/zookeeper-registry.ts'
-import { ZooKeeperClient } from '../zookeeper/zookeeper-client.ts'
 import type { SnowflakeNodeOptions } from './node-options.ts'
 import { SnowflakeNode } from './snowflake-node.ts'
 
@@ -44,6 +45,8 @@ afterAll(async () => {
   await editor.close()
   await Promise.all([zooKeeper.stop(), etcd.stop(), redis.stop()])
 })
+
+const ownError = new Error('the listener’s own')
 
 interface Kind {
   make(options: RegistryOptions): WorkerRegistry
@@ -154,6 +157,23 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
     for (const taker of takers) taker.stop()
     expect(takers.map(({ repeated }) => repeated)).toEqual([0, 0])
     expect(first.node.workerId).not.toBe(second.node.workerId)
+  })
+
+  test('a node whose listeners throw stops as any other when its record is gone, and goes on with a new number', async () => {
+    const root = `/empty${trees++}`
+    let isThrowing = false
+    const throwing = () => {
+      if (isThrowing) throw ownError
+    }
+    const thrown = await uncaughtDuring(async () => {
+      const { node } = await start(root, { onAlarm: throwing, onLog: throwing })
+      isThrowing = true
+      await forget(root)
+      await waitFor(() => node.status().error?.code === 'FB_IDS_WORKER_LOST')
+      await waitFor(() => node.status().state === 'serving')
+    })
+    expect(thrown.length).toBeGreaterThanOrEqual(2)
+    expect(new Set(thrown)).toEqual(new Set([ownError]))
   })
 
   test('where the record of a number is lost while it is held, no id of it is given', async () => {

@@ -30,7 +30,7 @@ export function holdFileLock(path: string): () => void {
   } catch (cause) {
     throw new IdsError(
       'FB_IDS_CACHE_LOCKED',
-      `the lock ${path} cannot be taken (${messageOf(cause)}); another node uses this cache file, give each its own`,
+      `the lock ${path} cannot be taken (${messageOf(cause)}); another node uses this cache file: give each node its own`,
       { path },
       { cause },
     )

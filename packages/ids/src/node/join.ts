@@ -36,7 +36,7 @@ export interface JoinEvents {
 const unusable = {
   missing: ['MISSING', 'was never written'],
   broken: ['BROKEN', 'is damaged'],
-  foreign: ['FOREIGN', 'is not this node’s'],
+  foreign: ['FOREIGN', 'belongs to another node'],
 } as const
 
 /**
@@ -108,7 +108,7 @@ async function settle(
 ): Promise<number> {
   const { settleMs, reportEveryMs, runtime, onLog } = options
   const until = runtime.clock.now() + settleMs
-  if (settleMs > 0) onLog(`worker ${workerId} is new; waiting ${settleMs} ms for whoever may run with it`)
+  if (settleMs > 0) onLog(`worker ${workerId} is new; waiting ${settleMs} ms in case another node is using it`)
   for (;;) {
     const reportAt = Math.min(runtime.clock.now() + reportEveryMs, until)
     while (runtime.clock.now() < reportAt) {
@@ -117,7 +117,7 @@ async function settle(
       if (isClosed()) throw new IdsError('FB_IDS_CLOSED', 'the node was closed before it had a worker id')
     }
     await registry.claim({ waitMs: 0 })
-    // Where the record is gone or somebody else’s by now this throws, and nothing was given.
+    // If the record is gone or has another owner by now, this throws, and no id was issued.
     const isHeld = runtime.clock.now() < until
     const record = { ...newRecord(registry, options), isHeld }
     await registry.report(workerId, record)
@@ -155,7 +155,7 @@ async function abandonFarAhead(
     const mark = Math.max(record.mark, file?.mark ?? 0)
     const isKnown = timestamp === record.timestamp && mark === record.mark
     if (!isKnown) await registry.adopt(worker, { ...record, timestamp, mark })
-    const message = `the clock is ${aheadMs} ms behind worker ${workerId}, more than abandonAfterMs (${options.abandonAfterMs}); its number is left alone and another one taken`
+    const message = `the clock is ${aheadMs} ms behind worker ${workerId}, more than abandonAfterMs (${options.abandonAfterMs}); leaving its number alone and taking another`
     options.onAlarm({ code: 'FB_IDS_WORKER_ABANDONED', message })
   }
   return kept
@@ -170,7 +170,7 @@ function markOf({ record }: RegisteredWorker, cached: CachedWorker | undefined):
   return cached.timestamp >= record.timestamp ? cached.mark : Math.max(cached.mark, record.mark)
 }
 
-/** Goes on with the file's worker id while the registry is down, or says why not; never with a made-up one. */
+/** Continues with the file's worker id while the registry is down, or says why not; never with a made-up one. */
 export function joinFromFile(cache: CacheRead, registryError: unknown, options: ResolvedNodeOptions): Joined {
   const why = `the registry is down (${messageOf(registryError)})`
   const refuse = (code: 'MISSING' | 'BROKEN' | 'FOREIGN' | 'STALE', what: string) =>
@@ -197,11 +197,11 @@ export function joinFromFile(cache: CacheRead, registryError: unknown, options: 
   return { workerId, afterMs: worker.mark, owner, reportedAt, isConfirmed: false }
 }
 
-/** A fixed worker id, with the file's mark where there is a file. */
+/** A fixed worker id, with the file's mark if there is a file. */
 export function joinStatic(workerId: number, cache: CacheRead, options: ResolvedNodeOptions): Joined {
   const nowMs = options.clock.now()
   if (cache.kind === 'broken') {
-    const sentence = `the cache file ${options.cacheFile} is damaged (${cache.why}); remove it when the clock is surely right`
+    const sentence = `the cache file ${options.cacheFile} is damaged (${cache.why}); remove it once you are sure that the clock is right`
     throw new IdsError('FB_IDS_CACHE_BROKEN', sentence)
   }
   const cached: CachedWorker | undefined =
@@ -247,7 +247,7 @@ async function refuseClockOffPeers(registry: WorkerRegistry, options: ResolvedNo
     `clock against ${answered} of ${peers.length} peers: ${averageOffsetMs} ms from their average, ${medianOffsetMs} ms from their median`,
   )
   if (answered === 0) {
-    const message = `none of the ${peers.length} live peers told its time (${silent.join(', ')}); the clock of this new node is unchecked`
+    const message = `none of the ${peers.length} live peers reported its time (${silent.join(', ')}); the clock of this new node is unchecked`
     options.onAlarm({ code: 'FB_IDS_PEERS_DISAGREE', message })
     return
   }

@@ -5,8 +5,8 @@ import type { Joined } from './join.ts'
 import type { ResolvedNodeOptions } from './node-options.ts'
 
 /**
- * A node's stored mark: the file's where there is one, else the registry's, else none. Neither the mark nor the time
- * beside it ever goes back, also when the clock does: an earlier run's mark still binds.
+ * A node's stored mark: in the file if there is one, otherwise in the registry, otherwise nowhere. Neither the mark nor
+ * the time next to it ever goes back, even if the clock does: an earlier run's mark still binds.
  */
 export class NodeMark implements TimeMark {
   untilMs = 0
@@ -46,7 +46,7 @@ export class NodeMark implements TimeMark {
   extend(nowMs: number): void {
     this.#beforeExtend()
     if (this.#file === undefined) {
-      const sentence = `ids have reached the mark at ${this.untilMs} that the registry holds, which cannot be moved while the registry is down; a cacheFile would help`
+      const sentence = `ids have reached the high-water mark ${this.untilMs} in the registry, which cannot be moved while the registry is down; a cacheFile would help`
       throw new IdsError('FB_IDS_MARK_REACHED', sentence, { untilMs: this.untilMs, nowMs })
     }
     this.#write(nowMs, Math.max(nowMs + this.#options.markAheadMs, this.untilMs))
@@ -90,7 +90,7 @@ export class NodeMark implements TimeMark {
         reportedAt: Math.floor(reportedAt),
       })
     } catch (cause) {
-      const sentence = `the mark cannot be written to ${this.#file!.path} (${messageOf(cause)}); no id is given beyond the last one`
+      const sentence = `the mark cannot be written to ${this.#file!.path} (${messageOf(cause)}); no ids are issued beyond the last one`
       throw new IdsError('FB_IDS_MARK_REACHED', sentence, { untilMs: this.untilMs }, { cause })
     }
     this.untilMs = mark

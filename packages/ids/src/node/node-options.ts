@@ -1,4 +1,4 @@
-import { type Clock, InvalidOptionError, type Runtime, systemRuntime } from '@firebreak/core'
+import { asListener, type Clock, InvalidOptionError, plainLines, type Runtime, systemRuntime } from '@firebreak/core'
 import { checkAddress, type NodeAddress } from '../address/node-address.ts'
 import { checkWorkerId, defaultEpochMs } from '../snowflake/layout.ts'
 import { defaultRecycleAfterMs, type WorkerRegistry } from '../workers/worker-registry.ts'
@@ -21,7 +21,7 @@ export interface SnowflakeNodeOptions {
   readonly address?: NodeAddress
   /**
    * Where worker id and mark are kept on the local disk. With it a node starts and runs while its registry is down.
-   * @default none: the node stops when its registry is away for longer than `registryAheadMs`
+   * @default none: the node stops when its registry is unreachable for longer than `registryAheadMs`
    */
   readonly cacheFile?: string
   /** Milliseconds since 1970 at which ids start. @default 1288834974657 */
@@ -51,7 +51,7 @@ export interface SnowflakeNodeOptions {
   readonly abandonAfterMs?: number
   /** As the registry's: a node cut off from it stops after half of this. @default 86400000 (a day) */
   readonly recycleAfterMs?: number
-  /** Told of everything that needs a person. @default process.emitWarning */
+  /** Called for everything that needs a human. @default process.emitWarning */
   readonly onAlarm?: (alarm: IdsAlarm) => void
   /** Told what the node does, a sentence each. @default nothing */
   readonly onLog?: (message: string) => void
@@ -97,15 +97,11 @@ const peerTimeoutMs = 1000
 export function resolveNodeOptions(options: SnowflakeNodeOptions): ResolvedNodeOptions {
   const { registry, workerId, address, runtime = systemRuntime } = options
   if ((registry === undefined) === (workerId === undefined)) {
-    throw new InvalidOptionError(
-      'workerId',
-      workerId,
-      'given where there is no registry, and not given where there is one',
-    )
+    throw new InvalidOptionError('workerId', workerId, 'given if there is no registry, and left out if there is one')
   }
   if (workerId !== undefined) checkWorkerId(workerId)
   if (registry !== undefined && address === undefined) {
-    throw new InvalidOptionError('address', address, 'given where there is a registry')
+    throw new InvalidOptionError('address', address, 'given if there is a registry')
   }
   const reportEveryMs = positive('reportEveryMs', options.reportEveryMs ?? 3000)
   const registryAheadMs = positive('registryAheadMs', options.registryAheadMs ?? 9000)
@@ -130,8 +126,11 @@ export function resolveNodeOptions(options: SnowflakeNodeOptions): ResolvedNodeO
     maxPauseMs: maxPauseMs(settleMs, reportEveryMs, markAheadMs),
     abandonAfterMs: positive('abandonAfterMs', options.abandonAfterMs ?? 300_000),
     recycleAfterMs: positive('recycleAfterMs', options.recycleAfterMs ?? defaultRecycleAfterMs),
-    onAlarm: options.onAlarm ?? (({ code, message }) => process.emitWarning(message, { type: 'FirebreakIds', code })),
-    onLog: options.onLog ?? (() => {}),
+    onAlarm: asListener(
+      options.onAlarm ??
+        (({ code, message }) => process.emitWarning(plainLines(message), { type: 'FirebreakIds', code })),
+    ),
+    onLog: asListener(options.onLog ?? (() => {})),
     clock: options.clock ?? runtime.wallClock,
     runtime,
     askTime: options.askTime ?? askTimeOverHttp(runtime.timers, peerTimeoutMs),

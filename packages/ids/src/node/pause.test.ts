@@ -101,3 +101,63 @@ test('a node that cannot begin with a new worker id does not fall back on the on
   expect(node.status().state).toBe('serving')
   await node.close()
 })
+
+test('a first question that fails after a pause is asked again, before the file is trusted', async () => {
+  const clock = { aheadMs: 0, now: () => systemRuntime.clock.now() + clock.aheadMs }
+  const address = { ip: '127.0.0.1', port: 4 }
+  const registry = new RedisRegistry({ redis: client, root: 'ended', address })
+  const claim = registry.claim.bind(registry)
+  let failures = 0
+  registry.claim = (options) => {
+    // The connection ended while the process stood still.
+    if (failures-- > 0) return Promise.reject(Object.assign(new Error('ended'), { code: 'FB_IDS_REGISTRY_DOWN' }))
+    return claim(options)
+  }
+  let file: CachedWorker | undefined
+  const codes = new Set<string>()
+  const node = await SnowflakeNode.start({
+    registry,
+    address,
+    cacheFile: 'worker.json',
+    openCache: (path) => ({
+      path,
+      read: () => (file === undefined ? { kind: 'missing', why: 'empty' } : { kind: 'valid', worker: file }),
+      write: (worker) => {
+        file = worker
+      },
+      close: () => {},
+    }),
+    reportEveryMs: 1000,
+    settleMs: 2000,
+    registryAheadMs: 3000,
+    markAheadMs: 100,
+    clock,
+    runtime: { ...systemRuntime, clock },
+    onAlarm: () => {},
+  })
+  const lost = node.workerId
+  await client.hset('{ended}:leaf_forever', '0', JSON.stringify({ ip: '127.0.0.1', port: 5, timestamp: Date.now() }))
+  failures = 1
+  clock.aheadMs = 10_000
+  const given: number[] = []
+  await waitFor(
+    () => {
+      try {
+        given.push(node.decode(node.next()).workerId)
+      } catch (error) {
+        codes.add((error as { code: string }).code)
+      }
+      return given.length > 0
+    },
+    { what: 'another worker id', timeoutMs: 10_000 },
+  )
+  expect(given).not.toContain(lost)
+  expect([...codes]).toEqual(['FB_IDS_PAUSED', 'FB_IDS_WORKER_LOST'])
+  // Where the registry is down indeed, the node goes on by its file.
+  failures = Number.POSITIVE_INFINITY
+  clock.aheadMs = 20_000
+  expect(() => node.next()).toThrow(expect.objectContaining({ code: 'FB_IDS_PAUSED' }))
+  await waitFor(() => node.status().state === 'serving', { what: 'the file to be trusted' })
+  failures = 0
+  await node.close()
+})

@@ -5,7 +5,7 @@ import { fetchJson } from '../time/fetch-json.ts'
 /** Where every node tells its time. */
 export const timePath = '/api/snowflake/time'
 
-/** How this node's clock stands among the live ones. */
+/** How this node's clock compares with those of live nodes. */
 export interface PeerClocks {
   /** How many peers answered. */
   readonly answered: number

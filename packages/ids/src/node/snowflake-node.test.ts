@@ -6,7 +6,10 @@ import { describe, expect, test } from 'vitest'
 import { decodeSnowflake } from '../snowflake/layout.ts'
 import { timePath } from './peer-clocks.ts'
 import { SnowflakeNode } from './snowflake-node.ts'
-import { afterTest, newPlace, newRoot, reader, recordOf, refused, setDown, start } from './testing/zookeeper-nodes.ts'
+import { zooKeeperNodes } from './testing/zookeeper-nodes.ts'
+
+const nodes = zooKeeperNodes()
+const { afterTest, newPlace, newRoot, recordOf, refused, setDown, start } = nodes
 
 describe('with ZooKeeper up', () => {
   test('a node writes ip, port and time, writes its mark ahead, and goes on writing', async () => {
@@ -70,9 +73,9 @@ describe('with ZooKeeper up', () => {
     expect((await refused(place, { offsetMs: -60_000 })).code).toBe('FB_IDS_CLOCK_REFUSED')
     const { path } = await recordOf(place)
     const leaf = { ip: '127.0.0.1', port: String(place.port), timestamp: Date.now() + 60_000 }
-    await reader.setData(path, JSON.stringify(leaf))
+    await nodes.reader.setData(path, JSON.stringify(leaf))
     expect((await refused(place)).code).toBe('FB_IDS_CLOCK_REFUSED')
-    expect(await reader.getChildren(`${place.root}/leaf_temporary`)).toEqual([])
+    expect(await nodes.reader.getChildren(`${place.root}/leaf_temporary`)).toEqual([])
   })
 
   test('a new node whose clock is off the average of its live peers is refused, and the median is logged', async () => {
@@ -93,7 +96,7 @@ describe('with ZooKeeper up', () => {
       expect(alarms).toMatchObject([{ code: 'FB_IDS_PEERS_DISAGREE' }])
     }
     expect(logs.filter((line) => /average.*median/.test(line))).toHaveLength(2)
-    expect((await reader.getChildren(`${root}/leaf_forever`)).length).toBe(2)
+    expect((await nodes.reader.getChildren(`${root}/leaf_forever`)).length).toBe(2)
     expect((await start(place, { peerThresholdMs: 90_000, offsetMs: 60_000 })).node.workerId).toBe(2)
   })
 
@@ -127,7 +130,7 @@ describe('with ZooKeeper up', () => {
     const place = await newPlace()
     const { node, alarms } = await start(place)
     const last = node.next()
-    await reader.delete((await recordOf(place)).path)
+    await nodes.reader.delete((await recordOf(place)).path)
     await waitFor(() => alarms.some(({ code }) => code === 'FB_IDS_WORKER_LOST'))
     await waitFor(() => node.status().state === 'serving')
     expect(node.workerId).toBe(1)

@@ -62,6 +62,7 @@ export class SnowflakeNode {
   #cycle: Promise<void> | undefined
   readonly #watch: PauseWatch
   #pauses = 0
+  #failuresSincePause = 0
   /** The times up to which this process has used worker ids. */
   readonly #usedUntil = new Map<number, number>()
   #timers: TimerHandle[] = []
@@ -210,7 +211,7 @@ export class SnowflakeNode {
       this.#refuseAfterPause()
       if (this.#file !== undefined) this.#mark.renew(this.#joined)
     } catch {
-      // Tried again when the mark is reached: `next` then says what is wrong.
+      // Retried when the mark is reached: `next` then says what is wrong.
     }
   }
 
@@ -231,9 +232,10 @@ export class SnowflakeNode {
     const { maxPauseMs, onLog } = this.#options
     const pausedMs = Math.round(this.#watch.take())
     if (pausedMs <= maxPauseMs || !this.isRegistered || this.#refusal !== undefined) return
-    const sentence = `the process stood still for ${pausedMs} ms; the registry is asked whether worker ${this.workerId} is still this node's`
+    const sentence = `the process was paused for ${pausedMs} ms; asking the registry whether worker ${this.workerId} still belongs to this node`
     this.#refusal = new IdsError('FB_IDS_PAUSED', sentence, { pausedMs })
     this.#pauses++
+    this.#failuresSincePause = 0
     onLog(sentence)
     this.#startCycle()
   }
@@ -256,7 +258,7 @@ export class SnowflakeNode {
         this.#joined = { ...this.#joined, reportedAt: record.timestamp }
         this.#mark.confirm(record.timestamp)
       }
-      if (!this.#isRegistryUp) onLog(`the ${registry!.kind} registry is back`)
+      if (!this.#isRegistryUp) onLog(`the ${registry!.kind} registry has recovered`)
       this.#isRegistryUp = true
     } catch (error) {
       this.#noticePause()
@@ -272,7 +274,7 @@ export class SnowflakeNode {
     const before = this.#joined
     const joined = await joinRegistry(this.#options.registry!, readCache(this.#file, this.#options), this.#options, {
       waitMs: 0,
-      // Started from the file, and the registry that is back does not know it: somebody else may get this number now.
+      // Started from the file, and the recovered registry does not know it: another node may now get this number.
       onNew: () => {
         forget(this.#file, this.#options)
         if (this.#refusal === undefined || waits.has(this.#refusal.code))
@@ -296,8 +298,8 @@ export class SnowflakeNode {
   }
 
   /**
-   * A clock that jumped far ahead and back makes this worker id useless for as long: the registry is told how far its ids
-   * went, so that the number is not given away before that time, and the node joins again.
+   * A clock that jumped far ahead and back makes this worker id unusable for that long: the registry is told how far
+   * its ids went, so that the number is not reassigned before that time, and the node joins again.
    */
   async #abandonFarAhead(): Promise<void> {
     const { abandonAfterMs, registry, clock } = this.#options
@@ -319,13 +321,16 @@ export class SnowflakeNode {
 
   #failed(error: IdsError): void {
     const { recycleAfterMs, clock, registry } = this.#options
+    const isPaused = this.#refusal?.code === 'FB_IDS_PAUSED' && !stopping.has(error.code)
+    // A connection that ended during the pause fails once whatever the registry is: it is asked again, over another.
+    if (isPaused && this.#failuresSincePause++ === 0) return
     const wasUp = this.#isRegistryUp
     this.#isRegistryUp = false
     if (stopping.has(error.code)) {
       this.#stop(error)
       return
     }
-    if (this.#refusal?.code === 'FB_IDS_PAUSED') this.#refusal = undefined
+    if (isPaused) this.#refusal = undefined
     if (wasUp)
       this.#alarm(
         error.code,

@@ -8,7 +8,9 @@ import { EtcdRegistry } from '../workers/etcd-registry.ts'
 import { RedisRegistry } from '../workers/redis-registry.ts'
 import type { WorkerRegistry } from '../workers/worker-registry.ts'
 import type { SnowflakeNodeOptions } from './node-options.ts'
-import { newPlace, recordOf, refused, setDown, start } from './testing/zookeeper-nodes.ts'
+import { zooKeeperNodes } from './testing/zookeeper-nodes.ts'
+
+const { newPlace, recordOf, refused, setDown, start } = zooKeeperNodes()
 
 describe('with ZooKeeper down', () => {
   test('at the start: ids come from the file, and the node joins again when ZooKeeper is back', async () => {

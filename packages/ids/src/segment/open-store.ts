@@ -48,7 +48,7 @@ export async function openSegmentStore(address: string, runtime: Runtime = syste
 
 function parseUrl(address: string): URL {
   if (URL.canParse(address) && new URL(address).hostname !== '') return new URL(address)
-  throw new InvalidOptionError('database', address, 'a URL as mysql://user:password@host/name')
+  throw new InvalidOptionError('database', address, 'a URL such as mysql://user:password@host/name')
 }
 
 function withoutPassword(url: URL): string {

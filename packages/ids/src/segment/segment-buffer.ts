@@ -1,14 +1,14 @@
 import type { Clock, TimerHandle, Timers } from '@firebreak/core'
 import { IdsError, messageOf } from '../errors.ts'
 import { DecimalCounter } from '../snowflake/decimal-counter.ts'
-import type { AllocatedSegment, SegmentStore } from './segment-store.ts'
+import { type AllocatedSegment, isStep, type SegmentStore } from './segment-store.ts'
 import { nextStep } from './step-policy.ts'
 
 /** What a buffer needs to know. */
 export interface BufferOptions {
   /** How long callers wait for a running load before they get an error. */
   readonly waitTimeoutMs: number
-  /** How soon a failed load is tried again. */
+  /** How soon to retry a failed load. */
   readonly retryMs: number
   /** How many callers may wait at once. */
   readonly maxWaiters: number
@@ -75,18 +75,25 @@ export class SegmentBuffer {
   #loadedAt: number | undefined
   #loadMs = 0
   #loads = 0
-  /** The end of the last segment that was allocated here. */
-  #highest = 0n
+  /** The end of the last segment that this process had of the tag. */
+  #highest: bigint
   #failure: IdsError | undefined
   #waiters: Waiter[] = []
   #retry: TimerHandle | undefined
   #closed: IdsError | undefined
 
-  constructor(tag: string, tableStep: number, store: SegmentStore, options: BufferOptions) {
+  /** @param highest where the segments of an earlier buffer of this tag ended */
+  constructor(tag: string, tableStep: number, store: SegmentStore, options: BufferOptions, highest = 0n) {
     this.tag = tag
     this.#tableStep = tableStep
     this.#store = store
     this.#options = options
+    this.#highest = highest
+  }
+
+  /** Ids of this tag from here on were never given by this process. */
+  get highest(): bigint {
+    return this.#highest
   }
 
   get store(): SegmentStore {
@@ -105,7 +112,7 @@ export class SegmentBuffer {
     if (this.#closed !== undefined) return Promise.reject(this.#closed)
     if (this.#failure !== undefined && (!this.#isLoading || this.#isOverdue)) return Promise.reject(this.#failure)
     if (this.#waiters.length >= this.#options.maxWaiters) {
-      const sentence = `${this.#waiters.length} callers wait for ids of "${this.tag}" already; raise its step or maxWaiters`
+      const sentence = `${this.#waiters.length} callers are already waiting for ids of "${this.tag}" ; raise its step or maxWaiters`
       return Promise.reject(new IdsError('FB_IDS_OVERLOADED', sentence, { tag: this.tag }))
     }
     return new Promise((resolve, reject) => {
@@ -175,7 +182,7 @@ export class SegmentBuffer {
     const startedAt = clock.now()
     const overdue = timers.setTimeout(() => {
       this.#isOverdue = true
-      const sentence = `both segments of "${this.tag}" are used up and ${this.#store.name} has not answered for ${waitTimeoutMs} ms; raise its step, or look why it is slow`
+      const sentence = `both segments of "${this.tag}" are used up and ${this.#store.name} has not answered for ${waitTimeoutMs} ms; raise its step, or find out why the database is slow`
       this.#fail(new IdsError('FB_IDS_SEGMENTS_EMPTY', sentence, { tag: this.tag, store: this.#store.name }))
     }, waitTimeoutMs)
     const size = this.#nextSize(startedAt)
@@ -199,11 +206,15 @@ export class SegmentBuffer {
   /** A segment beyond all that this process has had of the tag. */
   async #allocate(size: number | undefined): Promise<AllocatedSegment> {
     const segment = await this.#store.allocate(this.tag, size)
+    if (!isStep(segment.size) || segment.maxId < BigInt(segment.size)) {
+      const sentence = `${this.#store.name} gave ${segment.size} ids up to ${segment.maxId} for "${this.tag}", which is not a segment`
+      throw new IdsError('FB_IDS_TAG_INVALID', sentence, { tag: this.tag, store: this.#store.name })
+    }
     if (segment.maxId - BigInt(segment.size) >= this.#highest) {
       this.#highest = segment.maxId
       return segment
     }
-    const sentence = `max_id of "${this.tag}" in ${this.#store.name} went back to ${segment.maxId} from ${this.#highest} or more: ids of other processes may repeat, and are not used here until it has passed ${this.#highest}`
+    const sentence = `max_id of "${this.tag}" in ${this.#store.name} went back to ${segment.maxId} from ${this.#highest} or more: ids of other processes may repeat; this process issues none until it has passed that ${this.#highest}`
     const error = new IdsError('FB_IDS_SEGMENT_BACKWARD', sentence, { tag: this.tag, store: this.#store.name })
     if (this.#store.raise === undefined) throw error
     this.#options.onFailure(error)
@@ -244,7 +255,7 @@ export class SegmentBuffer {
       ? cause
       : new IdsError(
           'FB_IDS_DATABASE_DOWN',
-          `${this.#store.name} gave no segment for "${this.tag}" (${messageOf(cause)}); ids go on when it answers again`,
+          `${this.#store.name} returned no segment for "${this.tag}" (${messageOf(cause)}); ids continue when it answers again`,
           { tag: this.tag, store: this.#store.name },
           { cause },
         )

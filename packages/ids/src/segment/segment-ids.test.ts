@@ -240,6 +240,38 @@ describe('tags', () => {
     await expect(ids.next('t')).rejects.toMatchObject({ code: 'FB_IDS_TAG_UNKNOWN' })
   })
 
+  test('whose row is put back, or comes to another database, go on beyond what this process gave', async () => {
+    const path = join(temporaryFolder('back'), 'ids.db')
+    const [first, second] = [sqliteSegmentStore(path), new Gate('second')]
+    const alarms: IdsAlarm[] = []
+    const ids = await SegmentIds.start({ stores: [first, second], retryMs: 10, onAlarm: (alarm) => alarms.push(alarm) })
+    opened.push(ids)
+    const editor = new DatabaseSync(path)
+    const given = new Set<string>()
+    const give = async () => {
+      const fresh = await ids.nextMany('t', 300)
+      for (const id of fresh) given.add(id)
+      return fresh.length
+    }
+    await first.add('t', 10, 1n, '')
+    await ids.refresh()
+    let count = await give()
+    // As a dump is put back: for a moment there is no row, and then the one of last night.
+    editor.exec("DELETE FROM leaf_alloc WHERE biz_tag = 't'")
+    await ids.refresh()
+    expect(ids.buffers()).toEqual([])
+    await first.add('t', 10, 1n, '')
+    await ids.refresh()
+    count += await give()
+    editor.exec("DELETE FROM leaf_alloc WHERE biz_tag = 't'")
+    await second.add('t', 10, 1n, '')
+    await ids.refresh()
+    count += await give()
+    expect(given.size).toBe(count)
+    expect(alarms.map(({ code }) => code)).toEqual(['FB_IDS_SEGMENT_BACKWARD', 'FB_IDS_SEGMENT_BACKWARD'])
+    editor.close()
+  })
+
   test('can be spread over several databases; one that is down leaves the others alone', async () => {
     const [first, second] = [new Gate('first'), new Gate('second')]
     const { ids } = await open([first, second])

@@ -1,6 +1,16 @@
-import { type Clock, InvalidOptionError, type Runtime, systemRuntime, type TimerHandle } from '@firebreak/core'
+import {
+  asListener,
+  type Clock,
+  InvalidOptionError,
+  plainLines,
+  type Runtime,
+  systemRuntime,
+  type TimerHandle,
+} from '@firebreak/core'
 import { IdsError, messageOf } from '../errors.ts'
 import type { IdsAlarm } from '../node/node-options.ts'
+import { checkCount } from '../snowflake/layout.ts'
+import { requireAbove0 } from '../time/require-above-0.ts'
 import { type BufferOptions, type BufferStatus, SegmentBuffer } from './segment-buffer.ts'
 import { type SegmentStore, type TagRow, tagUnknown } from './segment-store.ts'
 
@@ -12,11 +22,11 @@ export interface SegmentIdsOptions {
   readonly refreshEveryMs?: number
   /** How long callers wait for a load before they get an error. @default 1000 */
   readonly waitTimeoutMs?: number
-  /** How soon a failed load is tried again. @default 200 */
+  /** How soon to retry a failed load. @default 200 */
   readonly retryMs?: number
   /** How many callers of a tag may wait at once. @default 1000000 */
   readonly maxWaiters?: number
-  /** Told of everything that needs a person. @default process.emitWarning */
+  /** Called for everything that needs a human. @default process.emitWarning */
   readonly onAlarm?: (alarm: IdsAlarm) => void
   /** @default the system's */
   readonly runtime?: Runtime
@@ -40,6 +50,8 @@ interface StoreState {
 }
 
 const unknownTagRefreshMs = 1000
+/** Tags that are gone from the tables, and whose last id is remembered. */
+const maxGoneTags = 100_000
 
 /**
  * Ids by tag from segments of a database: increasing per process, unique over all that share the table.
@@ -51,6 +63,8 @@ const unknownTagRefreshMs = 1000
 export class SegmentIds {
   readonly #stores: readonly StoreState[]
   readonly #buffers = new Map<string, SegmentBuffer>()
+  /** How far this process went with tags whose rows are gone: a table that is put back begins anew, or with less. */
+  readonly #gone = new Map<string, bigint>()
   readonly #bufferOptions: BufferOptions
   readonly #onAlarm: (alarm: IdsAlarm) => void
   readonly #clock: Clock
@@ -61,25 +75,28 @@ export class SegmentIds {
   #isClosed = false
 
   private constructor(options: SegmentIdsOptions) {
-    if (options.stores.length === 0) throw new InvalidOptionError('stores', options.stores, 'one database at least')
+    if (options.stores.length === 0) throw new InvalidOptionError('stores', options.stores, 'at least one database')
     this.#stores = options.stores.map((store) => ({ store, rows: [], isKnown: false, error: undefined }))
-    this.#onAlarm =
-      options.onAlarm ?? (({ code, message }) => process.emitWarning(message, { type: 'FirebreakIds', code }))
+    this.#onAlarm = asListener(
+      options.onAlarm ??
+        (({ code, message }) => process.emitWarning(plainLines(message), { type: 'FirebreakIds', code })),
+    )
     const { clock, timers } = options.runtime ?? systemRuntime
     this.#clock = clock
     this.#bufferOptions = {
-      waitTimeoutMs: options.waitTimeoutMs ?? 1000,
-      retryMs: options.retryMs ?? 200,
-      maxWaiters: options.maxWaiters ?? 1_000_000,
+      waitTimeoutMs: requireAbove0('waitTimeoutMs', options.waitTimeoutMs ?? 1000),
+      retryMs: requireAbove0('retryMs', options.retryMs ?? 200),
+      maxWaiters: requireAbove0('maxWaiters', options.maxWaiters ?? 1_000_000),
       clock,
       timers,
       onFailure: ({ code, message }) => this.#onAlarm({ code, message }),
       onRecovery: () => {},
     }
-    this.#refresher = timers.setInterval(() => void this.refresh(), options.refreshEveryMs ?? 60_000)
+    const refreshEveryMs = requireAbove0('refreshEveryMs', options.refreshEveryMs ?? 60_000)
+    this.#refresher = timers.setInterval(() => void this.refresh(), refreshEveryMs)
   }
 
-  /** Reads the tags of every database that answers; those that do not are tried again when they are needed. */
+  /** Reads the tags of every database that answers; the others are tried again when they are needed. */
   static async start(options: SegmentIdsOptions): Promise<SegmentIds> {
     const ids = new SegmentIds(options)
     await ids.refresh()
@@ -99,6 +116,7 @@ export class SegmentIds {
 
   /** The next `count` ids of a tag, increasing but not always without gaps. */
   async nextMany(tag: string, count: number): Promise<string[]> {
+    checkCount(count)
     const buffer = this.#buffers.get(tag) ?? (await this.#findBuffer(tag))
     const ids: string[] = []
     while (ids.length < count) ids.push(buffer.take() ?? (await buffer.wait()))
@@ -116,6 +134,9 @@ export class SegmentIds {
     }
     if (!Number.isInteger(step) || step < 1 || step > 2 ** 31 - 1) {
       throw new InvalidOptionError('step', step, 'a whole number from 1 to 2147483647')
+    }
+    if (typeof maxId !== 'bigint' || maxId < 0n || maxId >= 1n << 63n) {
+      throw new InvalidOptionError('maxId', maxId, 'a BigInt from 0 to 9223372036854775807')
     }
     await this.refresh()
     const candidates = this.#stores.filter(({ store }) => options.store === undefined || store.name === options.store)
@@ -175,7 +196,7 @@ export class SegmentIds {
     if (buffer !== undefined) return buffer
     const unread = this.#stores.find(({ isKnown }) => !isKnown)
     if (unread === undefined) throw tagUnknown(tag)
-    const sentence = `"${tag}" is in no database that answers, and ${unread.store.name} does not (${unread.error})`
+    const sentence = `"${tag}" is in no reachable database, and ${unread.store.name} does not (${unread.error})`
     throw new IdsError('FB_IDS_DATABASE_DOWN', sentence, { tag, store: unread.store.name })
   }
 
@@ -195,23 +216,35 @@ export class SegmentIds {
     for (const [tag, buffer] of this.#buffers) {
       if (seen.has(tag)) continue
       this.#buffers.delete(tag)
-      buffer.close(tagUnknown(tag))
+      this.#end(buffer)
     }
+  }
+
+  #end(buffer: SegmentBuffer): void {
+    buffer.close(tagUnknown(buffer.tag))
+    if (buffer.highest === 0n) return
+    const [oldest] = this.#gone.keys()
+    if (this.#gone.size >= maxGoneTags && oldest !== undefined) this.#gone.delete(oldest)
+    this.#gone.set(buffer.tag, buffer.highest)
+  }
+
+  #begin({ tag, step }: TagRow, store: SegmentStore): void {
+    this.#buffers.set(tag, new SegmentBuffer(tag, step, store, this.#bufferOptions, this.#gone.get(tag)))
+    this.#gone.delete(tag)
   }
 
   #know(row: TagRow, store: SegmentStore): void {
     const buffer = this.#buffers.get(row.tag)
     if (buffer?.store === store) buffer.tableStep = row.step
-    else if (buffer === undefined) {
-      this.#buffers.set(row.tag, new SegmentBuffer(row.tag, row.step, store, this.#bufferOptions))
-    } else if (
+    else if (buffer === undefined) this.#begin(row, store)
+    else if (
       this.#stores.some((state) => state.store === buffer.store && state.rows.some(({ tag }) => tag === row.tag))
     ) {
       // Served from a later database since the earlier one was down: it stays there.
       this.#tellDouble(row.tag, store)
     } else {
-      buffer.close(tagUnknown(row.tag))
-      this.#buffers.set(row.tag, new SegmentBuffer(row.tag, row.step, store, this.#bufferOptions))
+      this.#end(buffer)
+      this.#begin(row, store)
     }
   }
 

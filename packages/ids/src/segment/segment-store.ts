@@ -4,7 +4,7 @@ import { IdsError } from '../errors.ts'
 /** A row of `leaf_alloc`. */
 export interface TagRow {
   readonly tag: string
-  /** Ids below this are given to somebody. */
+  /** Ids below this have been handed out. */
   readonly maxId: bigint
   readonly step: number
   readonly description: string
@@ -22,7 +22,7 @@ export interface AllocatedSegment {
 
 /** Where segments come from: the table `leaf_alloc` of one database. */
 export interface SegmentStore {
-  /** For people: kind and place, without a password. */
+  /** For messages: kind and place, without a password. */
   readonly name: string
   /** Makes the table unless it is there. */
   prepare(): Promise<void>
@@ -59,6 +59,21 @@ export interface SqlDatabase {
   /** True for the error of a second row with the same tag. */
   isDuplicate(error: unknown): boolean
   close(): Promise<void>
+}
+
+/** The greatest step: what a column INT holds. */
+const maxStep = 2 ** 31 - 1
+
+/** Whether this is a valid segment size. */
+export function isStep(step: number): boolean {
+  return Number.isInteger(step) && step >= 1 && step <= maxStep
+}
+
+/** A row that no segment can come from; a step below 0 would issue ids twice. */
+function rowInvalid(tag: string, store: string, row: SqlResult['rows'][number]): IdsError {
+  const { step, max_id } = row
+  const sentence = `the row of "${tag}" in ${store} has step ${step} and max_id ${max_id}; the step is from 1 to ${maxStep}, max_id 0 or more`
+  return new IdsError('FB_IDS_TAG_INVALID', sentence, { tag, store })
 }
 
 /** The greatest BIGINT. */
@@ -110,10 +125,12 @@ export class SqlSegmentStore implements SegmentStore {
 
   async allocate(tag: string, size: number | undefined): Promise<AllocatedSegment> {
     const step = size === undefined ? 'step' : '?'
+    // With a step below 0 the sum would be beyond a BIGINT, which is an error of its own.
+    const room = size === undefined ? 'CASE WHEN step > 0 THEN step ELSE 0 END' : '?'
     const [updated, read] = await this.#database.transaction([
       {
         // Beyond the last BIGINT databases fail, wrap around or go on in floats, each in its own way.
-        sql: `UPDATE leaf_alloc SET max_id = max_id + ${step}, update_time = CURRENT_TIMESTAMP WHERE biz_tag = ? AND max_id <= ${lastId} - ${step}`,
+        sql: `UPDATE leaf_alloc SET max_id = max_id + ${step}, update_time = CURRENT_TIMESTAMP WHERE biz_tag = ? AND max_id BETWEEN 0 AND ${lastId} - ${room} AND step BETWEEN 1 AND ${maxStep}`,
         values: size === undefined ? [tag] : [size, tag, size],
       },
       {
@@ -124,6 +141,8 @@ export class SqlSegmentStore implements SegmentStore {
     const row = read!.rows[0]
     if (row === undefined) throw tagUnknown(tag)
     if (updated!.changed === 0) {
+      const tableStep = Number(row['step'])
+      if (!isStep(tableStep) || BigInt(String(row['max_id'])) < 0n) throw rowInvalid(tag, this.name, row)
       const sentence = `the ids of "${tag}" in ${this.name} are used up: max_id is ${row['max_id']}, and a BIGINT ends at ${lastId}; use a new tag`
       throw new IdsError('FB_IDS_TAG_EXHAUSTED', sentence, { tag, store: this.name })
     }
@@ -158,5 +177,5 @@ export class SqlSegmentStore implements SegmentStore {
 
 /** No database has a row for this tag. */
 export function tagUnknown(tag: string): IdsError {
-  return new IdsError('FB_IDS_TAG_UNKNOWN', `there is no tag "${tag}" in leaf_alloc; add a row for it`, { tag })
+  return new IdsError('FB_IDS_TAG_UNKNOWN', `unknown tag "${tag}" in leaf_alloc; add a row for it`, { tag })
 }

@@ -80,14 +80,14 @@ export class IdService {
 
   #segments(): SegmentIds {
     if (this.segments !== undefined) return this.segments
-    throw new IdsError('FB_IDS_TAG_UNKNOWN', 'this service gives no segment ids; start it with a database')
+    throw new IdsError('FB_IDS_TAG_UNKNOWN', 'this service issues no segment ids; start it with a database')
   }
 
   #node(): SnowflakeNode {
     if (this.snowflake !== undefined) return this.snowflake
     throw new IdsError(
       'FB_IDS_WORKER_LOST',
-      'this service gives no snowflake ids (yet); start it with a registry or a worker id',
+      'this service issues no snowflake ids (yet); start it with a registry or a worker id',
     )
   }
 }

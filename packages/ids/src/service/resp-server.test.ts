@@ -99,7 +99,7 @@ test('integers carry all digits on the wire', async () => {
 
 test('errors name what is wrong and leave the connection open', async () => {
   const client = new Ioredis(server.port)
-  await expect(client.incr('nobody')).rejects.toThrow('ERR FB_IDS_TAG_UNKNOWN: there is no tag "nobody"')
+  await expect(client.incr('nobody')).rejects.toThrow('ERR FB_IDS_TAG_UNKNOWN: unknown tag "nobody"')
   await expect(client.lpop('a', 5001)).rejects.toThrow('from 1 to 5000')
   await expect(client.lpop('snowflake', 0)).rejects.toThrow('from 1 to 5000')
   await expect(client.get('a')).rejects.toThrow("unknown command 'GET'; ids come from INCR and LPOP")

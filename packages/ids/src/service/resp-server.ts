@@ -26,6 +26,8 @@ const maxRequestBytes = 64 * 1024
 /** As Redis has it for clients that have not shown their password. */
 const maxStrangerBytes = 16 * 1024
 const strangerTimeoutMs = 10_000
+/** More than a client library says before it shows a password; who goes on asking without one only costs. */
+const strangerRequests = 100
 /** Replies beyond this are sent, and waited for, before the next request is looked at. */
 const maxUnsentBytes = 256 * 1024
 const nothing = Buffer.alloc(0)
@@ -76,6 +78,7 @@ class Connection {
   readonly #state: RespConnectionState
   #unread: Buffer = nothing
   #isAnswering = false
+  #strangerRequests = 0
 
   constructor(socket: Socket, commands: RespCommands, timers: Timers, onClose: () => void) {
     this.#socket = socket
@@ -91,7 +94,7 @@ class Connection {
     socket.on('close', onClose)
   }
 
-  /** Closes the connection once nothing came for so long; sooner while it is a stranger's. */
+  /** Closes the connection after being idle for this long; sooner while it is unauthenticated. */
   expect(idleTimeoutMs: number): void {
     if (this.#state.isAllowed) {
       this.#socket.setTimeout(idleTimeoutMs)
@@ -132,6 +135,11 @@ class Connection {
           break
         }
         const reply = this.#commands.answer(name, args, this.#state)
+        if (!this.#state.isAllowed && ++this.#strangerRequests > strangerRequests) {
+          replies += '-NOAUTH Authentication required: too many requests without it\r\n'
+          this.#state.isQuitting = true
+          break
+        }
         if (typeof reply === 'string') replies += reply
         else {
           // The database is asked: what is known goes out before the wait, and nothing comes in.

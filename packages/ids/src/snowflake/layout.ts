@@ -37,9 +37,9 @@ export interface DecodedSnowflake {
 
 /** Takes an id apart; it must have been made with the same epoch. */
 export function decodeSnowflake(id: string | bigint, epochMs: number = defaultEpochMs): DecodedSnowflake {
-  const value = typeof id === 'bigint' ? id : /^\d{1,19}$/.test(id) ? BigInt(id) : -1n
+  const value = typeof id === 'bigint' ? id : typeof id === 'string' && /^\d{1,19}$/.test(id) ? BigInt(id) : -1n
   if (value < 0n || value >= 1n << 63n) {
-    const sentence = `${describeValue(id)} is no snowflake id; it must be a whole number from 0 to 9223372036854775807`
+    const sentence = `${describeValue(id)} is not a snowflake id; it must be a whole number from 0 to 9223372036854775807`
     throw new IdsError('FB_IDS_ID_INVALID', sentence, { id: String(id) })
   }
   const timestampMs = Number(value >> 22n) + epochMs
@@ -50,6 +50,15 @@ export function decodeSnowflake(id: string | bigint, epochMs: number = defaultEp
     workerId: Number((value >> 12n) & 1023n),
     sequence: Number(value & 4095n),
   }
+}
+
+/** How many ids one call gives at most. */
+const maxCount = 10_000_000
+
+/** Throws unless this many ids may be requested at once. */
+export function checkCount(count: number): number {
+  if (Number.isInteger(count) && count >= 0 && count <= maxCount) return count
+  throw new InvalidOptionError('count', count, `a whole number from 0 to ${maxCount}`)
 }
 
 /** Throws unless `workerId` is 0 to 1023. */

@@ -1,7 +1,7 @@
 import { type Clock, InvalidOptionError, type Runtime, systemRuntime } from '@firebreak/core'
 import { IdsError } from '../errors.ts'
 import { DecimalCounter } from './decimal-counter.ts'
-import { checkWorkerId, defaultEpochMs, idsPerMillisecond, maxElapsedMs } from './layout.ts'
+import { checkCount, checkWorkerId, defaultEpochMs, idsPerMillisecond, maxElapsedMs } from './layout.ts'
 
 /** Up to which time ids may be given: a mark that was stored before the first id under it. */
 export interface TimeMark {
@@ -30,7 +30,7 @@ export interface SnowflakeOptions {
 }
 
 const sequenceStarts = 100
-/** A clock that stands still for this long while ids are wanted is broken. */
+/** A clock that does not advance for this long while ids are wanted is broken. */
 const stallMs = 50
 /** Which half of a 64-bit number comes first in memory. */
 const lowWord = new Uint8Array(Uint32Array.of(1).buffer)[0] === 1 ? 0 : 1
@@ -61,7 +61,7 @@ export class Snowflake {
   readonly #wide = new BigUint64Array(this.#words.buffer)
   #lastMs: number
   #sequence = idsPerMillisecond
-  /** The sequence number at which `#digits` stands; -1 where it has to be set. */
+  /** The sequence number that `#digits` represents; -1 if it has to be set. */
   #digitsAt = -1
 
   constructor(options: SnowflakeOptions) {
@@ -102,7 +102,7 @@ export class Snowflake {
 
   /** The next `count` ids. They are made at once: a million takes a quarter of a second. */
   nextMany(count: number): string[] {
-    const ids = new Array<string>(count)
+    const ids = new Array<string>(checkCount(count))
     for (let index = 0; index < count; index++) ids[index] = this.next()
     return ids
   }
@@ -149,6 +149,7 @@ export class Snowflake {
     for (let looks = 1; ; looks++) {
       const nowMs = this.#nowMs()
       if (nowMs >= wantedMs) return nowMs
+      if (Number.isNaN(nowMs)) throw this.#stalled(nowMs, this.#steady.now() - startedAt)
       const backMs = this.#lastMs - nowMs
       if (backMs > this.#maxBackwardMs) throw this.#backward(backMs)
       // Two and more milliseconds ahead are slept, not looked away.
@@ -176,7 +177,7 @@ export class Snowflake {
   #backward(backMs: number): IdsError {
     return new IdsError(
       'FB_IDS_CLOCK_BACKWARD',
-      `the clock is ${backMs} ms behind the last id of worker ${this.workerId}; ids go on when it has caught up (maxBackwardMs is ${this.#maxBackwardMs})`,
+      `the clock is ${backMs} ms behind the last id of worker ${this.workerId}; ids continue once it has caught up (maxBackwardMs is ${this.#maxBackwardMs})`,
       { backMs, workerId: this.workerId },
     )
   }
@@ -184,7 +185,7 @@ export class Snowflake {
   #stalled(nowMs: number, waitedMs: number): IdsError {
     return new IdsError(
       'FB_IDS_CLOCK_STALLED',
-      `the clock stood at ${nowMs} for ${Math.round(waitedMs)} ms while worker ${this.workerId} waited for the next millisecond`,
+      `the clock was stuck at ${nowMs} for ${Math.round(waitedMs)} ms while worker ${this.workerId} waited for the next millisecond`,
       { nowMs, workerId: this.workerId },
     )
   }

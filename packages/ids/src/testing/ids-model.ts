@@ -1,6 +1,7 @@
 import type { RedisClient } from '@firebreak/redis'
 import {
   type Chance,
+  type Fault,
   type FaultChoice,
   FaultPlayer,
   type FaultSchedule,
@@ -17,36 +18,36 @@ import { formatAddress, type NodeAddress } from '../address/node-address.ts'
 import { IdsError } from '../errors.ts'
 import type { CachedWorker, WorkerCache } from '../node/cache-file.ts'
 import { SnowflakeNode } from '../node/snowflake-node.ts'
+import { workerCount } from '../snowflake/layout.ts'
 import { RedisRegistry } from '../workers/redis-registry.ts'
 
 /*
  * Five nodes get worker ids from one Redis and give ids all the while; three of them have a cache file. They are stopped,
- * killed and frozen in the middle, cut off for a moment, and Redis is killed. In a quarter of the runs Redis also is emptied
- * or comes back empty, in another it goes back to an older picture, as a failover does. In the other half nothing is lost,
- * Redis is frozen and out of reach, and the nodes' clocks walk and jump both ways, up to hours. What the guide leaves open
- * does not happen together here: data lost while a clock is behind, or while a node runs on its file because it cannot reach
- * the registry, or lost and then put back.
+ * killed and frozen in the middle, cut off for a moment, and Redis is killed. What else happens is one of four kinds, drawn
+ * for each run:
+ *
+ * - Redis is emptied or comes back empty, at times while a node stands still;
+ * - Redis goes back to an older picture, as a failover does;
+ * - nothing is lost, Redis is frozen and out of reach, and the nodes' clocks walk and jump both ways, up to hours;
+ * - worker ids are scarce: six for five nodes, recycled after a second, while clocks jump some seconds ahead and back,
+ *   often in the moment in which their node is killed.
+ *
+ * What the guide leaves open does not happen together here: data lost while a clock is behind, or while a node runs on its
+ * file because it cannot reach the registry, or lost and then put back.
  *
  * Laws:
  *
  * - No id is given twice, by whomever.
- * - The ids of one address and worker id ascend, over all lives.
+ * - The ids of one worker id ascend, over all nodes and lives.
  * - Two nodes never give ids of one worker id in turns: who may have lost it has stopped.
  * - When all is well again, every node serves: within the time that a new worker id takes, also after a clock that was
  *   hours ahead.
  *
- * What each mend is worth: taken out by hand, the first seed of the quick run (1 to 16) that fails.
- *
- * | taken out                                                        | seed |
- * | ---------------------------------------------------------------- | ---- |
- * | a new worker id is held before its first id (`settle`)           | 6    |
- * | a node that finds its record gone or taken stops (`checkOwned`)  | 6    |
- * | a running node gives up a worker id that is far ahead            | 2    |
- * | a start gives up a worker id that is far ahead                   | 2    |
- *
- * Not found by the quick run: that the registry is told how far an abandoned worker id went (it matters after a day, when
- * the number is recycled), and the stop after a pause, which `pause.test.ts` holds.
+ * `npm run simulate -- --mutants --model ids` takes each mend out and says which seed of the quick run finds it.
  */
+
+/** What `npm test` plays. */
+export const quickSeeds: readonly number[] = Array.from({ length: 16 }, (_, index) => index + 9)
 
 const reportEveryMs = 500
 const settleMs = 2 * reportEveryMs
@@ -76,10 +77,24 @@ const walking: FaultChoice[] = [
   { kind: 'blackHole', targets: names, forMs: [50, 2500], weight: 2 },
 ]
 
-/** The faults of one run. */
+/** Ahead for less than two reports, so that the registry may not have heard of it. */
+const scarce: FaultChoice[] = [
+  { kind: 'clockTrip', targets: names, forMs: [60, 400], amount: [5500, 10_000], weight: 12 },
+]
+const kinds = [emptying, goingBack, walking, scarce]
+/** In the scarce kind, worker ids from this one up belong to somebody else for ever. */
+const scarceFrom = 6
+
+/** The faults of one run: of two kinds, some scenes first. */
 export function idsSchedule(chance: Chance): FaultSchedule {
-  const choices = [...both, ...chance.pick([emptying, goingBack, walking, walking])]
-  const schedule = randomSchedule(chance, choices, { count: 30, fromMs: 1500, toMs: runMs })
+  const kind = chance.pick(kinds)
+  const choices = [...both, ...kind]
+  const scene = kind === emptying ? emptiedScenes(chance) : kind === scarce ? scarceScene(chance) : []
+  const fromMs = Math.max(1500, ...scene.map(({ atMs, forMs = 0 }) => atMs + forMs + settleMs))
+  const count = Math.round((30 * (runMs - fromMs)) / (runMs - 1500))
+  const drawn = randomSchedule(chance, choices, { count, fromMs, toMs: runMs })
+  const schedule = [...scene, ...drawn.flatMap((fault) => [fault, ...companions(fault, kind, chance)])]
+  schedule.sort((a, b) => a.atMs - b.atMs)
   // A picture is put back before the next is taken.
   let freeAt = 0
   return schedule.filter(({ kind, atMs, amount = 0 }) => {
@@ -88,6 +103,81 @@ export function idsSchedule(chance: Chance): FaultSchedule {
     if (isApart) freeAt = atMs + amount
     return isApart
   })
+}
+
+/**
+ * Four times the registry is emptied while somebody does not see it at once. The first node, which has worker 0, has a
+ * link that flaps, and another begins with that number, is killed while it holds it, and begins again. Then a node stands
+ * still while the others share the numbers out anew; then one whose connection ends meanwhile.
+ * In the end a node has lost its number, is killed, and cannot reach the registry when it begins again.
+ */
+function emptiedScenes(chance: Chance): Fault[] {
+  const at = (from: number, to: number) => Math.round(chance.between(from, to))
+  const begins = chance.pick(names.filter((name) => !hasFile(name)))
+  const isLost = chance.pick(names.filter(hasFile))
+  const first = at(1600, 2100)
+  const flaps = Array.from(
+    { length: 150 },
+    (_, index): Fault => ({ kind: 'cut', target: names[0]!, atMs: first + index * 4 }),
+  )
+  const still = (atMs: number): Fault[] => [
+    { kind: 'freeze', target: chance.pick(names.filter(hasFile)), atMs, forMs: at(2300, 2600) },
+    { kind: 'flush', target: 'redis', atMs: atMs + at(50, 200) },
+  ]
+  const ended = still(first + 5600)
+  return [
+    { kind: 'flush', target: 'redis', atMs: first },
+    ...flaps,
+    { kind: 'kill', target: begins, atMs: first - 40, forMs: 45 },
+    { kind: 'kill', target: begins, atMs: first + at(60, 90), forMs: 10 },
+    ...still(first + 2600),
+    ...ended,
+    { kind: 'cut', target: ended[0]!.target, atMs: first + 6600 },
+    { kind: 'flush', target: 'redis', atMs: first + 9000 },
+    { kind: 'kill', target: isLost, atMs: first + 9800, forMs: 20 },
+    { kind: 'blackHole', target: isLost, atMs: first + 9790, forMs: 1500 },
+  ]
+}
+
+/** A node's clock is ahead for a moment, and the node gives its worker id up and is gone; then others need a number. */
+function scarceScene(chance: Chance): Fault[] {
+  const at = (from: number, to: number) => Math.round(chance.between(from, to))
+  // Without a file nobody gives ids that far ahead.
+  const [gone, ...others] = names.filter(hasFile).sort(() => chance.next() - 0.5)
+  const trip = (target: string, atMs: number): Fault => {
+    return { kind: 'clockTrip', target, atMs, forMs: at(150, 400), amount: at(9000, 9900) }
+  }
+  const first = at(1600, 2100)
+  return [
+    trip(gone!, first),
+    { kind: 'kill', target: gone!, atMs: first + at(2000, 2200), forMs: 4000 },
+    ...others.map((name) => trip(name, first + at(2800, 3200))),
+  ]
+}
+
+/**
+ * What tends to happen at a bad moment: a node stands still while its registry is emptied, another begins just then and is
+ * killed while it holds its new worker id, a third dies with its clock ahead.
+ */
+function companions({ kind, atMs, target, forMs = 0 }: Fault, of: readonly FaultChoice[], chance: Chance): Fault[] {
+  const at = (from: number, to: number) => Math.round(chance.between(from, to))
+  if (kind === 'flush') {
+    const begins = chance.pick(names)
+    const choices: Fault[][] = [
+      [{ kind: 'freeze', target: chance.pick(names), atMs: atMs - at(0, 200), forMs: at(2000, 3200) }],
+      [
+        { kind: 'kill', target: begins, atMs: atMs - 40, forMs: 45 },
+        { kind: 'kill', target: begins, atMs: atMs + at(60, 120), forMs: at(5, 60) },
+      ],
+      [],
+    ]
+    return chance.pick(choices)
+  }
+  if (of !== scarce || kind !== 'clockTrip') return []
+  // It comes back and gives its worker id up; then it is away for so long that the number is anybody's.
+  const dies: Fault = { kind: 'kill', target, atMs: atMs + forMs - at(1, 30), forMs: at(50, 600) }
+  const isGone: Fault = { kind: 'kill', target, atMs: dies.atMs + at(1200, 2500), forMs: at(2000, 5000) }
+  return chance.next() < 0.7 ? [dies, isGone] : []
 }
 
 /** Who gave an id last. */
@@ -99,7 +189,7 @@ interface Giver {
 /** All ids that were ever given, and what must be true of them. */
 class Oracle {
   readonly #given = new Map<bigint, string>()
-  readonly #last = new Map<string, bigint>()
+  readonly #last = new Map<number, { readonly id: bigint; readonly name: string }>()
   /** The last two givers of each worker id. */
   readonly #givers = new Map<number, { readonly current: Giver; readonly before: Giver | undefined }>()
 
@@ -111,9 +201,10 @@ class Oracle {
     const other = this.#given.get(id)
     if (other !== undefined) throw new BrokenLaw(`${id} of worker ${workerId} was given by ${other} and by ${name}`)
     this.#given.set(id, name)
-    const row = `${name} ${workerId}`
-    if (id < (this.#last.get(row) ?? 0n)) throw new BrokenLaw(`${id} of ${row} is below its last id`)
-    this.#last.set(row, id)
+    const last = this.#last.get(workerId)
+    if (last !== undefined && id < last.id)
+      throw new BrokenLaw(`${id} of worker ${workerId}, by ${name}, is below the last one, by ${last.name}`)
+    this.#last.set(workerId, { id, name })
     const givers = this.#givers.get(workerId)
     const { current = undefined, before = undefined } = givers ?? {}
     if (current?.name === name) {
@@ -187,6 +278,8 @@ export async function playIds(world: SimulatedWorld, schedule: FaultSchedule): P
   const network = new VirtualNetwork(world, { delayMs: [0.1, 3] })
   const valkey = new VirtualValkey(world, 'redis').listen(network, 'redis:6379')
   const oracle = new Oracle()
+  const isScarce = schedule.some(({ kind, amount = 0 }) => kind === 'clockTrip' && amount < 10_000)
+  if (isScarce) fillRegistry(valkey, world.nowMs)
   const all = new Map<string, ModelNode>()
   const begin = (name: string): void => {
     const process = world.process(name)
@@ -195,7 +288,7 @@ export async function playIds(world: SimulatedWorld, schedule: FaultSchedule): P
     node.process = process
     process.stepWallClock(node.clockOffsetMs)
     all.set(name, node)
-    process.start(() => live(node, process, network, all, oracle))
+    process.start(() => live(node, process, network, all, oracle, isScarce ? 1000 : 86_400_000))
   }
   const stepClock = (name: string, amount: number): void => {
     const node = all.get(name)!
@@ -216,19 +309,40 @@ export async function playIds(world: SimulatedWorld, schedule: FaultSchedule): P
       return () => stepClock(target, -amount)
     },
   })
-  for (const name of names) begin(name)
+  // The first of them has worker 0.
+  begin(names[0]!)
+  await world.run(300)
+  for (const name of names.slice(1)) begin(name)
   // Steps of a clock are the machine's: the next life of the process has them too.
   player.play(schedule.filter(({ kind }) => kind !== 'clockStep'))
   for (const { atMs, target, amount = 0 } of schedule.filter(({ kind }) => kind === 'clockStep'))
-    world.schedule(atMs, () => stepClock(target, amount))
-  await world.run(runMs)
+    world.schedule(atMs - world.elapsedMs, () => stepClock(target, amount))
+  await world.run(runMs - world.elapsedMs)
   player.undoAll()
   for (const { name, clockOffsetMs } of all.values()) stepClock(name, -clockOffsetMs)
-  await world.run(restMs)
+  // A scarce worker id comes back once its time has come, and gone by for long enough.
+  await world.run(isScarce ? restMs + 8000 : restMs)
   for (const { name, servedAt, refusal } of all.values()) {
+    // An abandoned number is its node's for as long as that lives, so that scarce ones may be used up.
+    if (isScarce && refusal.includes('worker ids are taken')) continue
     if (world.elapsedMs - servedAt > 500) throw new BrokenLaw(`${name} does not serve in peace: ${refusal}`)
   }
   return { calls: oracle.count, faults: schedule.length }
+}
+
+/** Leaves a few worker ids to the nodes: the others are of nodes that were heard of in a far future. */
+function fillRegistry(valkey: VirtualValkey, nowMs: number): void {
+  const timestamp = nowMs + 1e9
+  const record = JSON.stringify({
+    ip: '10.0.0.2',
+    port: 1,
+    timestamp,
+    mark: timestamp,
+    owner: 'other',
+    runsAlone: true,
+  })
+  const rows = Array.from({ length: workerCount - scarceFrom }, (_, index) => [String(scarceFrom + index), record])
+  valkey.ask('HSET', '{firebreak:ids}:leaf_forever', ...rows.flat())
 }
 
 /** A process that starts its node until it may, gives ids, and starts again where it is told to stop. */
@@ -238,6 +352,7 @@ async function live(
   network: VirtualNetwork,
   all: ReadonlyMap<string, ModelNode>,
   oracle: Oracle,
+  recycleAfterMs: number,
 ): Promise<void> {
   const { chance, world } = process
   const redis = new SimulatedRedis(process, network, 'redis:6379', { commandTimeoutMs: 400, maxReconnectMs: 100 })
@@ -249,12 +364,20 @@ async function live(
       const { address } = self
       const client = redis as unknown as RedisClient
       node = await SnowflakeNode.start({
-        registry: new RedisRegistry({ redis: client, address, sessionTimeoutMs: 1000, requestTimeoutMs: 300, runtime }),
+        registry: new RedisRegistry({
+          redis: client,
+          address,
+          sessionTimeoutMs: 600,
+          requestTimeoutMs: 300,
+          recycleAfterMs,
+          runtime,
+        }),
+        recycleAfterMs,
         address,
         ...(hasFile(self.name) ? { cacheFile: self.file.path, openCache: () => self.file.openBy(process) } : {}),
         reportEveryMs,
         settleMs,
-        registryAheadMs: 1500,
+        registryAheadMs: 600,
         markAheadMs: 200,
         claimWaitMs: 1200,
         abandonAfterMs: 5000,

@@ -1,5 +1,6 @@
+import { EtcdClient, type EtcdClientOptions } from '@firebreak/centre'
 import type { NodeAddress } from '../address/node-address.ts'
-import { EtcdClient, type EtcdClientOptions } from '../etcd/etcd-client.ts'
+import { registryDown } from '../errors.ts'
 import { RegistryMember, type StoredRecord } from './registry-member.ts'
 import type {
   ClaimOptions,
@@ -10,7 +11,7 @@ import type {
 } from './worker-registry.ts'
 
 /** How nodes register in etcd. */
-export interface EtcdRegistryOptions extends RegistryOptions, EtcdClientOptions {}
+export interface EtcdRegistryOptions extends RegistryOptions, Omit<EtcdClientOptions, 'downError'> {}
 
 /**
  * The registry in etcd: a key per worker id, so that two nodes cannot take one, and a key per live address on a lease.
@@ -31,7 +32,7 @@ export class EtcdRegistry implements WorkerRegistry {
     const root = (options.root ?? '').replace(/\/+$/, '')
     this.#forever = `${root}/leaf_forever/`
     this.#temporary = `${root}/leaf_temporary/`
-    this.#client = new EtcdClient(options)
+    this.#client = new EtcdClient({ ...options, downError: registryDown })
   }
 
   get owner(): string {
@@ -84,6 +85,7 @@ export class EtcdRegistry implements WorkerRegistry {
     const lease = this.#lease
     this.#lease = undefined
     if (lease !== undefined) await this.#client.revokeLease(lease).catch(() => {})
+    this.#client.close()
   }
 
   #putIf(workerId: number, record: WorkerRecord, revision: string): Promise<boolean> {

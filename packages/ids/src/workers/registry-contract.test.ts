@@ -1,3 +1,4 @@
+import { EtcdClient, ZooKeeperClient } from '@firebreak/centre'
 import {
   type EtcdServer,
   type RedisServer,
@@ -9,8 +10,6 @@ import {
 } from '@firebreak/testkit'
 import { Redis as Ioredis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { EtcdClient } from '../etcd/etcd-client.ts'
-import { ZooKeeperClient } from '../zookeeper/zookeeper-client.ts'
 import { EtcdRegistry } from './etcd-registry.ts'
 import { RedisRegistry } from './redis-registry.ts'
 import type { RegistryOptions, WorkerRecord, WorkerRegistry } from './worker-registry.ts'

@@ -28,7 +28,7 @@ export interface RecordTable {
   all(): Promise<readonly StoredRecord[]>
   /** The addresses that are claimed. */
   live(): Promise<readonly string[]>
-  /** Writes the record if its state is still `version`, undefined where there is none. */
+  /** Writes the record if its state is still `version`, undefined if there was none. */
   write(workerId: number, record: WorkerRecord, version: string | undefined): Promise<boolean>
 }
 

@@ -12,7 +12,7 @@ export interface WorkerRecord {
   readonly mark: number
   /** The process that wrote this, by a random name. */
   readonly owner: string
-  /** The node has a cache file and goes on without the registry, past the mark. */
+  /** The node has a cache file and keeps running without the registry, past the mark. */
   readonly runsAlone: boolean
   /** The node holds the worker id and has yet to give its first id. */
   readonly isHeld: boolean
@@ -45,7 +45,7 @@ export interface WorkerRegistry {
   register(record: WorkerRecord): Promise<number>
   /** Takes a record of this address over, unless it changed since it was read. */
   adopt(worker: RegisteredWorker, record: WorkerRecord): Promise<void>
-  /** Writes the time and mark. `FB_IDS_WORKER_LOST` where the record is gone or somebody else's. */
+  /** Writes the time and mark. `FB_IDS_WORKER_LOST` if the record is gone or has another owner. */
   report(workerId: number, record: WorkerRecord): Promise<void>
   /** Gives the address up. */
   close(): Promise<void>
@@ -59,7 +59,7 @@ export interface ClaimOptions {
   readonly predecessor?: string
 }
 
-/** What all registries are told. */
+/** Options of all registries. */
 export interface RegistryOptions {
   readonly address: NodeAddress
   /** How long a claim outlives its silent process. @default 6000 */
@@ -75,7 +75,7 @@ export interface RegistryOptions {
 export const defaultSessionTimeoutMs = 6000
 export const defaultRecycleAfterMs = 86_400_000
 
-/** Reads a record; Leaf's own `{ip, port, timestamp}` is one too. Undefined where it is none. */
+/** Parses a record; Leaf's own `{ip, port, timestamp}` is valid too. Undefined if it is not one. */
 export function parseRecord(text: string): WorkerRecord | undefined {
   let value: Partial<WorkerRecord> & { port?: unknown; timestamp?: unknown }
   try {
@@ -121,7 +121,7 @@ export function pickRecyclable(
 export function workersFull(recycleAfterMs: number): IdsError {
   return new IdsError(
     'FB_IDS_WORKERS_FULL',
-    `all 1,024 worker ids are taken and none has been unheard of for ${recycleAfterMs} ms; remove records of nodes that are gone for good`,
+    `all 1,024 worker ids are taken and none has been silent for ${recycleAfterMs} ms; remove records of nodes that are gone for good`,
     { recycleAfterMs },
   )
 }
@@ -131,12 +131,12 @@ export function addressTaken(address: NodeAddress, owner: string): IdsError {
   const text = formatAddress(address)
   return new IdsError(
     'FB_IDS_ADDRESS_TAKEN',
-    `a live node has the address ${text} already; give each node its own ip and port`,
+    `a live node already has the address ${text} ; give each node its own ip and port`,
     { address: text, owner },
   )
 }
 
-/** The record of this worker id is gone or belongs to somebody else. */
+/** The record of this worker id is gone or has another owner. */
 export function workerLost(workerId: number, address: NodeAddress): IdsError {
   return new IdsError(
     'FB_IDS_WORKER_LOST',

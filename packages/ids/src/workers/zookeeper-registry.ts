@@ -1,7 +1,12 @@
+import {
+  isZooKeeperError,
+  ZooKeeperClient,
+  type ZooKeeperClientOptions,
+  type ZooKeeperOperation,
+} from '@firebreak/centre'
 import type { NodeAddress } from '../address/node-address.ts'
+import { registryDown } from '../errors.ts'
 import { workerCount } from '../snowflake/layout.ts'
-import { isZooKeeperError, type ZooKeeperOperation } from '../zookeeper/operations.ts'
-import { ZooKeeperClient, type ZooKeeperClientOptions } from '../zookeeper/zookeeper-client.ts'
 import { freeWorkerId, RegistryMember, type StoredRecord, toWorkers } from './registry-member.ts'
 import type {
   ClaimOptions,
@@ -12,7 +17,7 @@ import type {
 } from './worker-registry.ts'
 
 /** How nodes register in ZooKeeper. */
-export interface ZooKeeperRegistryOptions extends RegistryOptions, ZooKeeperClientOptions {}
+export interface ZooKeeperRegistryOptions extends RegistryOptions, Omit<ZooKeeperClientOptions, 'downError'> {}
 
 /**
  * Leaf's tree:
@@ -38,7 +43,11 @@ export class ZooKeeperRegistry implements WorkerRegistry {
     const root = (options.root ?? '').replace(/\/+$/, '')
     this.#forever = `${root}/leaf_forever`
     this.#temporary = `${root}/leaf_temporary`
-    this.#client = new ZooKeeperClient({ ...options, sessionTimeoutMs: this.#member.sessionTimeoutMs })
+    this.#client = new ZooKeeperClient({
+      ...options,
+      sessionTimeoutMs: this.#member.sessionTimeoutMs,
+      downError: registryDown,
+    })
   }
 
   get owner(): string {
@@ -65,7 +74,7 @@ export class ZooKeeperRegistry implements WorkerRegistry {
     })
   }
 
-  /** False where somebody was faster, or the tree was not there and now is. */
+  /** False if another node was faster, or the tree was missing and has now been created. */
   async #createClaim(path: string): Promise<boolean> {
     const { ip, port } = this.#member.address
     try {
@@ -166,7 +175,7 @@ export class ZooKeeperRegistry implements WorkerRegistry {
         this.#paths.set(workerId, path)
         return workerId
       } catch (error) {
-        // Somebody else was faster, or the old node came back: look again.
+        // Another node was faster, or the old node came back: check again.
         const wasLate = ['BAD_VERSION', 'NO_NODE', 'NODE_EXISTS'].some((name) => isZooKeeperError(error, name))
         if (!wasLate) throw error
       }
@@ -178,7 +187,7 @@ function nodeName(address: string, workerId: number): string {
   return `${address}-${String(workerId).padStart(10, '0')}`
 }
 
-/** The sequence number at the end of a node's name; more than any worker id where it is none. */
+/** The sequence number at the end of a node's name; more than any worker id if there is none. */
 function numberOf(path: string): number {
   return Number(path.match(/-(\d{10})$/)?.[1] ?? Number.POSITIVE_INFINITY)
 }

@@ -1,4 +1,4 @@
-import { InvalidOptionError, type Runtime, systemRuntime } from '@firebreak/core'
+import { asListener, InvalidOptionError, type Runtime, systemRuntime } from '@firebreak/core'
 import { all } from '../all.ts'
 import type { Answer } from '../answer.ts'
 import { LocalLimiter } from '../local/local-limiter.ts'
@@ -21,7 +21,7 @@ export interface HttpLimitOptions<Request> {
   readonly legacyHeaders?: boolean
   /** Where the timers of pacing limits come from. @default the system's */
   readonly runtime?: Runtime
-  /** Hears of each request that is refused, or would be in shadow mode. */
+  /** Called for each request that is refused, or would be in shadow mode. */
   readonly onDenied?: (request: Request, key: string, violated: readonly string[]) => void
 }
 
@@ -56,6 +56,7 @@ export interface HttpLimitCounts {
 export class HttpLimit<Request> {
   readonly counts: HttpLimitCounts = { admitted: 0, refused: 0, shadowed: 0 }
   readonly #options: HttpLimitOptions<Request>
+  readonly #onDenied: (request: Request, key: string, violated: readonly string[]) => void
   readonly #ask: (key: string, cost: number) => Promise<Readonly<Record<string, Answer>>>
   readonly #limiters: readonly (LocalLimiter | RedisLimiter)[]
 
@@ -65,6 +66,7 @@ export class HttpLimit<Request> {
       throw new InvalidOptionError('ipv6Prefix', ipv6Prefix, 'a whole number from 1 to 128')
     }
     this.#options = options
+    this.#onDenied = asListener(options.onDenied ?? (() => {}))
     const limiters = [options.limiter].flat() as readonly LocalLimiter[] | readonly RedisLimiter[]
     this.#limiters = limiters
     this.#ask = asker(limiters)
@@ -82,7 +84,7 @@ export class HttpLimit<Request> {
       const delayMs = Math.max(...Object.values(answers).map((answer) => answer.delayMs))
       return { isRefused: false, headers, problem: undefined, delayMs }
     }
-    this.#options.onDenied?.(request, key, violated)
+    this.#onDenied(request, key, violated)
     if (this.#options.shadow) {
       this.counts.shadowed++
       return { isRefused: false, headers, problem: undefined, delayMs: 0 }
@@ -101,7 +103,7 @@ export class HttpLimit<Request> {
         type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
         title: 'Too many requests',
         status: 429,
-        detail: never ? 'The request costs more than its limit ever admits.' : `Try again in ${seconds} s.`,
+        detail: never ? 'The request costs more than its limit can ever allow.' : `Try again in ${seconds} s.`,
         'violated-policies': violated,
       },
     }

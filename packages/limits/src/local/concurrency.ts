@@ -11,9 +11,9 @@ interface Hold {
 }
 
 /**
- * Units held at once. A hold is given back by `refund`, by its request id where it was taken with one (else the oldest
- * holds are given back), and ends by itself after `leaseMs`. A late refund of a hold that has ended gives nothing back
- * where it names its request; without a name it cannot be told from another's.
+ * Units held at once. A hold is released by `refund`, by its request id if it was taken with one (otherwise the oldest
+ * holds are released), and expires after `leaseMs`. A late refund of an expired hold releases nothing if it gives its
+ * request id; without one it cannot be distinguished from another's.
  */
 export class Concurrency implements Algorithm {
   readonly #limit: number

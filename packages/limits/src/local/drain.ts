@@ -25,7 +25,7 @@ export class Drain implements Algorithm {
   take(slot: number, nowMs: number, cost: number, charges: boolean): Answer {
     const unit = this.#unit
     const debt = this.#settle(slot, nowMs)
-    // Where the clock is behind the state, the debt stands still until it has caught up.
+    // If the clock is behind the state, the debt stays constant until it has caught up.
     const at = Math.max(nowMs, this.#state[slot * 2 + 1]!)
     const after = debt + cost * unit
     if (after > this.#capacity) {

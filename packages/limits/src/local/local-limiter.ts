@@ -46,6 +46,7 @@ export class LocalLimiter {
   constructor(spec: LimitSpec, options: LocalLimiterOptions = {}) {
     const { runtime = systemRuntime, maxKeys = 100_000, name = specId(spec), maxWaiting = 1000 } = options
     requireWhole('maxKeys', maxKeys, 1, 2 ** 24)
+    requireWhole('maxWaiting', maxWaiting, 1)
     this.spec = spec
     this.name = name
     this.#clock = options.clock ?? clockFor(runtime, spec.kind)

@@ -1,6 +1,6 @@
 /**
- * A map whose entries are over their limit or not, for tables that must drop something when they are full: those that
- * are not are dropped first, so that a flood of new keys frees nobody who is denied.
+ * A map whose entries are either over their limit or not, for tables that must drop something when they are full: those
+ * that are not are dropped first, so that a flood of new keys releases no denied key.
  *
  * Two maps, each with a hand that goes round: finding the next entry to look at costs the same however many there are.
  */
@@ -50,7 +50,7 @@ class Ring<Value> {
   /** A live iterator sees keys added behind it and skips deleted ones. */
   #hand = this.entries.entries()
 
-  /** The entry under the hand, from the start again after the last; undefined where there is none. */
+  /** The entry under the hand, wrapping around after the last; undefined if the map is empty. */
   next(): [string, Value] | undefined {
     let step = this.#hand.next()
     if (step.done) {

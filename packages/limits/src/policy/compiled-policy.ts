@@ -1,8 +1,9 @@
 import { Calendar } from '../calendar/calendar.ts'
+import { PolicyError } from '../errors.ts'
 import { escapeSegment } from '../redis/limit-keys.ts'
 import { compileCondition, compileValues, type Matcher } from './condition.ts'
 import { writeRule } from './parse-policy.ts'
-import type { Policy, PolicyRule, ResultRow } from './policy.ts'
+import { dictProblem, type Policy, type PolicyDict, type PolicyRule, type ResultRow, ruleProblem } from './policy.ts'
 
 /** The parameters of a call. */
 export type CallParameters = Readonly<Record<string, string | undefined>>
@@ -53,7 +54,7 @@ export class CompiledRule {
   }
 }
 
-/** A parameter's value; what an object inherits is none. */
+/** A parameter's value; inherited properties do not count. */
 function textOf(parameters: CallParameters, name: string): string | undefined {
   return Object.hasOwn(parameters, name) ? parameters[name]?.trim() : undefined
 }
@@ -72,6 +73,12 @@ function identityOf(rule: PolicyRule): string {
   return `r${rule.returnCode}.${digest.toString(36)}`
 }
 
+function compileDict(name: string, dict: PolicyDict): Matcher {
+  const problem = dictProblem(dict)
+  if (problem !== undefined) throw new PolicyError(`dict ${name}`, undefined, problem)
+  return compileValues(dict.values)
+}
+
 /** A policy ready to decide, under its version. */
 export class CompiledPolicy {
   readonly policy: Policy
@@ -86,9 +93,11 @@ export class CompiledPolicy {
     this.policy = policy
     this.version = version
     this.days = new Calendar('day', policy.timeZone)
-    const dicts = new Map(Object.entries(policy.dicts).map(([name, { values }]) => [name, compileValues(values)]))
+    const dicts = new Map(Object.entries(policy.dicts).map(([name, dict]) => [name, compileDict(name, dict)]))
     const alike = new Map<string, number>()
     this.rules = policy.rules.map((rule) => {
+      const problem = ruleProblem(rule, policy.results, policy.dicts)
+      if (problem !== undefined) throw new PolicyError(`rule ${rule.returnCode}`, undefined, problem)
       const identity = identityOf(rule)
       const before = alike.get(identity) ?? 0
       alike.set(identity, before + 1)

@@ -1,4 +1,6 @@
+import { isIPv4 } from 'node:net'
 import { type IpRange, parseIpAgain, parseIpRange } from './ip-range.ts'
+import { IpRanges } from './ip-ranges.ts'
 
 /** What one parameter of a call must be for a rule to apply; a call without the parameter never fits. */
 export type Condition =
@@ -16,7 +18,7 @@ export function parseCondition(text: string): Condition {
   if (dict !== null) return { key: dict[1]!, op: dict[2] === '!' ? 'notIn' : 'in', dict: dict[3]!, together: false }
   const match = /^([^\s@!=<>]+)\s*(!=|=|<|>)\s*(.*)$/.exec(text)
   if (match === null) {
-    throw new Error(`"${text}" is no condition; write k=a,b, k!=a, k=+, k<n, k>n, k @ dict or k !@ dict`)
+    throw new Error(`"${text}" is not a condition; write k=a,b, k!=a, k=+, k<n, k>n, k @ dict or k !@ dict`)
   }
   const key = match[1]!
   const op = match[2]!
@@ -24,8 +26,8 @@ export function parseCondition(text: string): Condition {
   const value = match[3]!.replace(/\{~\}\s*$/, '').trim()
   if (op === '<' || op === '>') {
     const bound = Number(value)
-    if (value === '' || !Number.isSafeInteger(bound)) {
-      throw new Error(`"${text}": ${value || 'nothing'} is not a whole number`)
+    if (!/^[-+]?\d+$/.test(value) || !Number.isSafeInteger(bound)) {
+      throw new Error(`"${text}": ${value || 'nothing'} is not a whole number within ±2^53`)
     }
     return { key, op: op === '<' ? 'below' : 'above', bound, together }
   }
@@ -87,40 +89,57 @@ export function compileCondition(condition: Condition, dicts: ReadonlyMap<string
  * Whether a value can be compared at all: where only ranges are named, text is neither in nor out of them, as in Koala.
  */
 function comparableWith(values: readonly string[]): Matcher {
-  const kinds = new Set(
-    values.map((value) => (parseIpRange(value) !== undefined ? 'ip' : rangePattern.test(value) ? 'number' : 'text')),
-  )
-  if (kinds.has('text')) return () => true
+  const kinds = new Set(values.map((value) => parseValue(value).kind))
+  if (kinds.has('text') || kinds.has('address')) return () => true
   return (value) =>
-    (kinds.has('number') && /^-?\d+$/.test(value)) || (kinds.has('ip') && parseIpAgain(value) !== undefined)
+    (kinds.has('numbers') && /^-?\d+$/.test(value)) || (kinds.has('addresses') && parseIpAgain(value) !== undefined)
 }
 
-const rangePattern = /^(-?\d+)\s*-\s*(-?\d+)$/
+/** What a value of a condition or a dict means; a single IPv4 address also matches as text. */
+type Value =
+  | { readonly kind: 'text' }
+  | { readonly kind: 'numbers'; readonly low: number; readonly high: number }
+  | { readonly kind: 'address' | 'addresses'; readonly range: IpRange }
+
+/** Parses a value; throws a sentence where it is a range, a mask or an address that is not well formed. */
+export function parseValue(text: string): Value {
+  const range = parseIpRange(text)
+  if (range !== undefined) return { kind: isIPv4(text) ? 'address' : 'addresses', range }
+  const numbers = /^(-?\d+)\s*-\s*(-?\d+)?$/.exec(text)
+  if (numbers === null) return { kind: 'text' }
+  if (numbers[2] === undefined) throw new Error(`"${text}" has no end; a range is 1-100`)
+  const [low, high] = [Number(numbers[1]), Number(numbers[2])]
+  if (!Number.isSafeInteger(low) || !Number.isSafeInteger(high)) {
+    throw new Error(`"${text}": the ends of a range must be whole numbers within ±2^53`)
+  }
+  if (low > high) throw new Error(`"${text}" ends before it begins; the lower number comes first`)
+  return { kind: 'numbers', low, high }
+}
 
 /** A test for any of the values: literals, whole-number ranges `1-100`, and addresses in all their forms. */
 export function compileValues(values: Iterable<string>): Matcher {
   const literals = new Set<string>()
   const numbers: { low: number; high: number }[] = []
   const addresses: IpRange[] = []
-  for (const value of values) {
-    const address = parseIpRange(value)
-    const range = rangePattern.exec(value)
-    if (address !== undefined) addresses.push(address)
-    else if (range !== null) numbers.push({ low: Number(range[1]), high: Number(range[2]) })
-    else literals.add(value)
+  // Where all are single IPv4 addresses, only a mapped one can be another spelling of them.
+  let needsColon = true
+  for (const text of values) {
+    const value = parseValue(text)
+    if (value.kind === 'text' || value.kind === 'address') literals.add(text)
+    if (value.kind === 'numbers') numbers.push(value)
+    else if (value.kind !== 'text') addresses.push(value.range)
+    needsColon &&= value.kind !== 'addresses'
   }
   if (numbers.length === 0 && addresses.length === 0) return (value) => literals.has(value)
+  const ranges = new IpRanges(addresses)
   return (value) => {
     if (literals.has(value)) return true
     if (numbers.length > 0 && /^-?\d+$/.test(value)) {
       const number = Number(value)
       if (numbers.some(({ low, high }) => number >= low && number <= high)) return true
     }
-    if (addresses.length === 0) return false
+    if (addresses.length === 0 || (needsColon && !value.includes(':'))) return false
     const ip = parseIpAgain(value)
-    return (
-      ip !== undefined &&
-      addresses.some(({ family, low, high }) => family === ip.family && ip.value >= low && ip.value <= high)
-    )
+    return ip !== undefined && ranges.has(ip)
   }
 }

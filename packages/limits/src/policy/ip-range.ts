@@ -13,13 +13,22 @@ export interface IpRange {
   readonly high: bigint
 }
 
-/** Parses an address; undefined where it is none. */
+/** Parses an address; undefined if it is not one. */
 export function parseIp(text: string): IpAddress | undefined {
   if (isIPv4(text)) return { family: 4, value: ipv4Value(text) }
+  const value = ipv6Value(text)
+  if (value === undefined) return undefined
+  return isMapped(value) ? { family: 4, value: value & 0xffff_ffffn } : { family: 6, value }
+}
+
+/** `::ffff:10.0.0.1` in any spelling, `::ffff:a00:1` too: what a socket of both families says of an IPv4 peer. */
+function isMapped(value: bigint): boolean {
+  return value >> 32n === 0xffffn
+}
+
+function ipv6Value(text: string): bigint | undefined {
   if (!isIPv6(text)) return undefined
   const bare = text.split('%', 1)[0]!
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(bare)
-  if (mapped !== null) return { family: 4, value: ipv4Value(mapped[1]!) }
   const dotted = /^(.*:)(\d+\.\d+\.\d+\.\d+)$/.exec(bare)
   let hex = bare
   if (dotted !== null) {
@@ -34,7 +43,7 @@ export function parseIp(text: string): IpAddress | undefined {
   for (const group of [...groups, ...Array.from({ length: zeros }, () => '0'), ...after]) {
     value = (value << 16n) | BigInt(`0x${group}`)
   }
-  return { family: 6, value }
+  return value
 }
 
 let lastText = ''
@@ -53,29 +62,74 @@ function ipv4Value(text: string): bigint {
   return text.split('.').reduce((sum, part) => (sum << 8n) | BigInt(part), 0n)
 }
 
-/** `10.0.24.*`, `10.0.0.0/8`, `2001:db8::/32`, `10.0.0.1-10.0.0.9` or one IPv6 address; undefined where it is none. */
+/**
+ * `10.0.24.*`, `10.0.0.0/8`, `2001:db8::/32`, `10.0.0.1-10.0.0.9` or one address; undefined where it is meant as
+ * something else. What can only be meant as addresses and is not well formed throws a sentence: as a text it would load,
+ * and match nobody.
+ */
 export function parseIpRange(text: string): IpRange | undefined {
-  if (/^[\d.*]+$/.test(text) && text.includes('*')) {
-    const low = parseIp(text.replaceAll('*', '0'))
-    const high = parseIp(text.replaceAll('*', '255'))
-    return low && high ? { family: 4, low: low.value, high: high.value } : undefined
+  if (/^[\d.*]+$/.test(text) && text.includes('*') && text.includes('.')) return wildcardRange(text)
+  const [base = '', mask, ...more] = text.split('/')
+  if (mask !== undefined && (looksLikeIp(base) || /^\d+(\.\d+)+\.?$/.test(base))) {
+    if (more.length > 0) throw new Error(`"${text}" has two masks`)
+    return maskedRange(text, base, mask)
   }
-  const slash = /^(.+)\/(\d{1,3})$/.exec(text)
-  if (slash !== null) {
-    const base = parseIp(slash[1]!)
-    const bits = Number(slash[2])
-    if (base === undefined || bits > (base.family === 4 ? 32 : 128)) return undefined
-    const hostBits = BigInt((base.family === 4 ? 32 : 128) - bits)
-    const low = (base.value >> hostBits) << hostBits
-    return { family: base.family, low, high: low | ((1n << hostBits) - 1n) }
+  const ends = text.split('-').map((end) => end.trim())
+  if (ends.length > 1 && ends.every(isOfAddresses) && ends.some(looksLikeIp)) return betweenRange(text, ends)
+  const single = parseIp(text)
+  if (single !== undefined) return { family: single.family, low: single.value, high: single.value }
+  if (/^\d{1,3}(\.\d{1,3}){3}$/.test(text)) {
+    throw new Error(`"${text}" is not an IPv4 address: write four numbers from 0 to 255 without leading zeros`)
   }
-  const dash = text.split('-')
-  if (dash.length === 2) {
-    const low = parseIp(dash[0]!.trim())
-    const high = parseIp(dash[1]!.trim())
-    if (low === undefined || high === undefined || low.family !== high.family) return undefined
-    return { family: low.family, low: low.value, high: high.value }
+  if (looksLikeIp(text) && (text.includes('::') || text.split(':').length > 8)) {
+    throw new Error(`"${text}" is not an IPv6 address`)
   }
-  const single = isIPv6(text) ? parseIp(text) : undefined
-  return single && { family: single.family, low: single.value, high: single.value }
+  return undefined
+}
+
+/** Four numbers with dots, or hexadecimal groups with colons, well formed or not. */
+function looksLikeIp(text: string): boolean {
+  return /^\d+(\.\d+){3,}$/.test(text) || /^[\da-f]*:[\da-f]*:[\da-f:.]*(%.*)?$/i.test(text)
+}
+
+/** Nothing but what addresses consist of. */
+function isOfAddresses(text: string): boolean {
+  return /^[\d.]*$/.test(text) || looksLikeIp(text)
+}
+
+function wildcardRange(text: string): IpRange {
+  const low = parseIp(text.replaceAll('*', '0'))
+  const high = parseIp(text.replaceAll('*', '255'))
+  if (low === undefined || high === undefined || !/^[\d.]*\*(\.\*)*$/.test(text)) {
+    throw new Error(`"${text}" is not an address range; stars replace the last of four numbers, as in 10.0.24.*`)
+  }
+  return { family: 4, low: low.value, high: high.value }
+}
+
+function maskedRange(text: string, base: string, mask: string): IpRange {
+  const isV4 = isIPv4(base)
+  const value = isV4 ? ipv4Value(base) : ipv6Value(base)
+  if (value === undefined) throw new Error(`"${text}": ${base} is not an address`)
+  const width = isV4 ? 32 : 128
+  if (!/^\d{1,3}$/.test(mask) || Number(mask) > width) {
+    throw new Error(`"${text}": /${mask} is not a mask; use a number from 0 to ${width}`)
+  }
+  const hostBits = BigInt(width - Number(mask))
+  const low = (value >> hostBits) << hostBits
+  const high = low | ((1n << hostBits) - 1n)
+  if (isV4) return { family: 4, low, high }
+  if (isMapped(low) && isMapped(high)) return { family: 4, low: low & 0xffff_ffffn, high: high & 0xffff_ffffn }
+  return { family: 6, low, high }
+}
+
+function betweenRange(text: string, ends: readonly string[]): IpRange {
+  if (ends.length > 2) throw new Error(`"${text}" has more than two ends`)
+  const [low, high] = ends.map((end) => {
+    const address = parseIp(end)
+    if (address === undefined) throw new Error(`"${text}": ${end || 'nothing'} is not an address`)
+    return address
+  })
+  if (low!.family !== high!.family) throw new Error(`"${text}" goes from IPv${low!.family} to IPv${high!.family}`)
+  if (low!.value > high!.value) throw new Error(`"${text}" ends before it begins; the lower address comes first`)
+  return { family: low!.family, low: low!.value, high: high!.value }
 }

@@ -38,7 +38,7 @@ rule : [count] [uid=+] [time=60; count=3] [result=2; return=1]`)
   expect(await through({ uid: '1' })).toBe(true)
   expect(await code({ uid: '1' })).toBe(1)
   expect(service.rules().map(({ over }) => over)).toEqual([1, 0, 0])
-  // The value of a number is that of its first rule.
+  // The value of a number belongs to its first rule.
   expect(await service.value(1, { uid: '1' })).toMatchObject({ used: 2 })
 })
 
@@ -79,7 +79,7 @@ test('two bounds on one key are a range, in every form of a policy', async () =>
   }
   for (const conditions of ['uid>1; uid>2', 'uid=1; uid=2', 'uid=+; uid<2', 'uid>1; uid<5; uid<7']) {
     const rule = `[rules]\nrule : [direct] [${conditions}] [time=1; count=0] [result=2; return=5]`
-    expect(() => parsePolicyText(rule)).toThrow(/uid stands in two conditions/)
+    expect(() => parsePolicyText(rule)).toThrow(/uid appears in two conditions/)
   }
   const counted = serve('rule : [count] [uid>10; uid<20] [time=60; count=1] [result=2; return=5]')
   expect([await counted.through({ uid: '11' }), await counted.through({ uid: '12' })]).toEqual([true, true])

@@ -93,33 +93,89 @@ rules:
   expect(policy.rules[0]!.conditions.map(({ op }) => op)).toEqual(['is', 'any', 'notIn'])
 })
 
+test('numbers among the values of a YAML or JSON policy keep their digits', () => {
+  const policy = parsePolicy(`dicts: { d: [2121914418680830963, 007] }
+rules:
+  - { return: 1, method: direct, when: { uid: 2121914418680830963, zip: [007, 1.50], n: { above: 5, below: 0x10 } }, result: 2 }
+`)
+  expect(policy.dicts['d']!.values).toEqual(['2121914418680830963', '007'])
+  expect(policy.rules[0]!.conditions).toMatchObject([
+    { values: ['2121914418680830963'] },
+    { values: ['007', '1.50'] },
+    { bound: 5 },
+    { bound: 16 },
+  ])
+  const json = parsePolicy('{"rules":[{"return":1,"method":"direct","when":{"uid":9007199254740993},"result":2}]}')
+  expect(json.rules[0]!.conditions).toMatchObject([{ values: ['9007199254740993'] }])
+})
+
+test.each(['a,b', 'a;b', '+', 'a{~}', 'a\nb'])(
+  'a policy with the value %j is not written as a rule file, which would be another policy',
+  (value) => {
+    const rule = { return: 1, method: 'direct', when: { a: [value] }, result: 2 }
+    const policy = parsePolicy(JSON.stringify({ rules: [rule] }))
+    expect(() => writePolicyText(policy)).toThrow(/rule 1: its conditions cannot be written as a rule file/)
+    expect(parsePolicy(writePolicyDocument(policy))).toEqual(policy)
+  },
+)
+
 // Each line is nine times the one before: some hundred bytes that would unfold to gigabytes.
 const aliases = [...'bcdefghij']
   .map((name, index) => `  - &${name} [${Array(9).fill(`*${'abcdefghij'[index]}`).join(', ')}]\n`)
   .join('')
 
 test.each([
-  ['[rules]\n\nrule : [count] [a=+] [time=1]', ':3: a rule is'],
-  ['[rules]\nrule : [often] [a=+] [time=1; count=1] [result=2; return=1]', ':2: "often" is no method'],
-  ['[rules]\nrule : [count] [a] [time=1; count=1] [result=2; return=1]', ':2: "a" is no condition'],
+  ['[rules]\n\nrule : [count] [a=+] [time=1]', ':3: write a rule as'],
+  ['[rules]\nrule : [often] [a=+] [time=1; count=1] [result=2; return=1]', ':2: "often" is not a method'],
+  ['[rules]\nrule : [count] [a] [time=1; count=1] [result=2; return=1]', ':2: "a" is not a condition'],
   ['[rules]\nrule : [count] [a<x] [time=1; count=1] [result=2; return=1]', ':2: "a<x": x is not a whole number'],
   ['[rules]\nrule : [count] [a=+] [time=1; cuont=1] [result=2; return=1]', ':2: "cuont=1" is not one of'],
   ['[rules]\nrule : [count] [a=+] [time=0; count=1] [result=2; return=1]', ':2: a count rule needs time='],
   ['[rules]\nrule : [base] [a=+] [time=1; count=1] [result=2; return=1]', ':2: a base rule needs base='],
   ['[rules]\nrule : [count] [a=+] [time=1; count=1] [result=8; return=1]', ':2: result=8 is not in [result]'],
   ['[rules]\nrule : [count] [a @ d] [time=1; count=1] [result=2; return=1]', ':2: the dict d is not in [dicts]'],
-  ['[rules]\nrule : [count] [a=+; a=1] [time=1; count=1] [result=2; return=1]', ':2: the parameter a stands in two'],
-  ['[rulez]', ':1: [rulez] is no section'],
+  ['[rules]\nrule : [count] [a=+; a=1] [time=1; count=1] [result=2; return=1]', ':2: the parameter a appears in two'],
+  ['[rulez]', ':1: [rulez] is not a section'],
   ['rule : x', ':1: "rule : x" is not "name : value" within a section'],
   ['[result]\n2 : {', ':2: '],
-  ['[result]\n2 : {}', ':2: a result is a JSON object'],
+  ['[result]\n2 : {}', ':2: a result must be a JSON object'],
   ['[options]\ntimeZone : Mars/Olympus', ':2: option timeZone'],
   ['[dicts]\nd : nowhere.dat', ':2: the dict file nowhere.dat cannot be read'],
   ['rules:\n  - return: 1\n    method: count\n    when: { a: x }\n    result: 2', ':2: count is missing'],
   ['rules:\n  - return: 1\n   bad', ':3: '],
   [`rules:\n  - &a [x, x]\n${aliases}`, ':1: Excessive alias count'],
-  ['timeZone: UTC\nrulez: []', ':2: "rulez" is not known here'],
-])('%j is refused with file:line', (text, message) => {
+  ['timeZone: UTC\nrulez: []', ':2: "rulez" is unknown'],
+  [
+    '[rules]\nrule : [count] [a<0x10] [time=1; count=1] [result=2; return=1]',
+    ':2: "a<0x10": 0x10 is not a whole number',
+  ],
+  ['[rules]\nrule : [direct] [a>20; a<10] [time=1] [result=2; return=1]', ':2: not a whole number a is above 20'],
+  ['[rules]\nrule : [direct] [a>9; a<10] [time=1] [result=2; return=1]', ':2: not a whole number a is above 9'],
+  ['[rules]\nrule : [count] [a=+] [time=9999999999; count=1] [result=2; return=1]', ':2: time is 9999999999 s'],
+  ['[rules]\nrule : [count] [a=+] [time=1; count=9007199254740993] [result=2; return=1]', ':2: count must be a whole'],
+  ['[rules]\nrule : [leak] [a=+] [time=1; count=1000001] [result=2; return=1]', ':2: count is 1000001; a leak rule'],
+  ['[result]\n99999999999999999999 : {"Ret_type":1}', ':2: "99999999999999999999" is not a result number'],
+  ['results:\n  many: { Ret_type: 1 }', ':2: "many" is not a result number'],
+  ['results: [1]', ':1: results must be a map'],
+  ['dicts: [1]', ':1: dicts must be a map'],
+  ['dicts:\n  d: [1, null]', ':2: the dict has a value that is not a string: null'],
+  ...[
+    ['when: [a]', 'when must be a map'],
+    ['when: { a: null }', 'a has a value that is not a string: null'],
+    ['when: { a: [] }', 'the condition on a: it has no value'],
+    ['when: { a: { is: [{ b: x }] } }', 'a has a value that is not a string: {"b":"x"}'],
+    ['when: { a: { is: " " } }', 'a has a value that is not a string: " "'],
+    ['when: { a: { any: false } }', 'any on a must be true'],
+    ['when: { a: { is: 1, together: 1 } }', 'together on a must be true or false'],
+    ['when: { a: { in: [x] } }', 'in on a needs the name of a dict'],
+    ['when: { a: { above: 9007199254740993 } }', 'above on a needs a whole number'],
+    ['when: { "": 1 }', 'a condition has no parameter'],
+    ['when: { a: 1 }, shadow: 1', 'shadow must be true or false'],
+    ['when: { a: 1 }, erase: 5', 'erase must be a list'],
+    ['when: { a: 1 }, erase: [1, 2, 3]', 'erase must be a list'],
+    ['when: { a: 1 }, erase: [-1]', 'erase1 must be a whole number'],
+  ].map(([rest, message]) => [`rules:\n  - { return: 1, method: direct, result: 2, ${rest} }`, `:2: ${message}`]),
+] as [string, string][])('%j is refused with file:line', (text, message) => {
   expect(() => parsePolicy(text, 'conf/p.conf')).toThrow(new RegExp(`^conf/p\\.conf${escaped(message)}`))
 })
 

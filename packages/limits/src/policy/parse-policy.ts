@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { dirname, isAbsolute, join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { PolicyError } from '../errors.ts'
 import { calendarWindow } from '../spec/specs.ts'
 import { parseCondition, writeCondition } from './condition.ts'
@@ -7,6 +8,7 @@ import { named } from './named.ts'
 import {
   defaultResults,
   defaultTimeZone,
+  dictProblem,
   type Policy,
   type PolicyDict,
   type PolicyRule,
@@ -39,7 +41,8 @@ export function parsePolicyText(text: string, file = 'policy', readText: ReadTex
       const heading = /^\[(\w+)\]$/.exec(trimmed)
       if (heading !== null) {
         section = sections.find((name) => name === heading[1]!.toLowerCase())
-        if (section === undefined) throw new Error(`[${heading[1]}] is no section; there are ${sections.join(', ')}`)
+        if (section === undefined)
+          throw new Error(`[${heading[1]}] is not a section; the sections are ${sections.join(', ')}`)
         continue
       }
       const colon = trimmed.indexOf(':')
@@ -49,10 +52,10 @@ export function parsePolicyText(text: string, file = 'policy', readText: ReadTex
       if (section === 'dicts') dicts[name] = readDict(value, file, readText)
       else if (section === 'result') results[resultNumber(name)] = parseResult(value)
       else if (section === 'rules') {
-        if (name !== 'rule') throw new Error(`"${name}" stands where "rule" should`)
+        if (name !== 'rule') throw new Error(`"${name}" found where "rule" should be`)
         rules.push({ rule: parseRule(value), line })
       } else if (name === 'timeZone') timeZone = knownTimeZone(value)
-      else throw new Error(`"${name}" is no option; there is timeZone`)
+      else throw new Error(`"${name}" is not an option; the only one is timeZone`)
     } catch (error) {
       throw new PolicyError(file, line, (error as Error).message)
     }
@@ -64,12 +67,22 @@ export function parsePolicyText(text: string, file = 'policy', readText: ReadTex
   return { timeZone, dicts, results, rules: rules.map(({ rule }) => rule) }
 }
 
-/** Writes a policy as a file; dicts are written as the names of their files. */
+/**
+ * Writes a policy as a file; dicts are written as the names of their files. Values that a file has no words for (with a
+ * comma, a semicolon, a bracket) are refused, since another policy would be read from it.
+ */
 export function writePolicyText(policy: Policy): string {
   const lines = ['[options]', `timeZone : ${policy.timeZone}`, '', '[dicts]']
   for (const [name, dict] of Object.entries(policy.dicts)) lines.push(`${name} : ${dict.file ?? `${name}.dat`}`)
   lines.push('', '[rules]')
-  for (const rule of policy.rules) lines.push(writeRule(rule))
+  for (const rule of policy.rules) {
+    const line = writeRule(rule)
+    if (!isReadAs(line, rule)) {
+      const sentence = 'its conditions cannot be written as a rule file; keep it as YAML or JSON'
+      throw new PolicyError(`rule ${rule.returnCode}`, undefined, sentence)
+    }
+    lines.push(line)
+  }
   lines.push('', '[result]')
   for (const [number, result] of Object.entries(policy.results)) lines.push(`${number} : ${JSON.stringify(result)}`)
   return `${lines.join('\n')}\n`
@@ -85,12 +98,21 @@ export function writeRule(rule: PolicyRule): string {
   return `rule : [${rule.method}] [${conditions}] [${values.join('; ')}] [${result.join('; ')}]`
 }
 
+function isReadAs(line: string, rule: PolicyRule): boolean {
+  if (/[\r\n]/.test(line)) return false
+  try {
+    return isDeepStrictEqual(parseRule(line.slice(line.indexOf(':') + 1).trim()), rule)
+  } catch {
+    return false
+  }
+}
+
 function parseRule(text: string): PolicyRule {
   const parts = /^\[([^\]]*)\]\s*\[(.*)\]\s*\[([^[\]]*)\]\s*\[([^[\]]*)\]$/.exec(text)
-  if (parts === null) throw new Error('a rule is "[method] [conditions] [values] [result]"')
+  if (parts === null) throw new Error('write a rule as "[method] [conditions] [values] [result]"')
   const method = parts[1]!.trim()
   if (!['direct', 'count', 'base', 'leak'].includes(method)) {
-    throw new Error(`"${method}" is no method; there are direct, count, base and leak`)
+    throw new Error(`"${method}" is not a method; use direct, count, base or leak`)
   }
   const values = parseNumbers(parts[3]!, ['time', 'count', 'base', 'erase1', 'erase2'])
   const result = parseNumbers(parts[4]!, ['result', 'return', 'shadow'])
@@ -129,8 +151,9 @@ function parseNumbers(text: string, names: readonly string[]): Record<string, nu
   return numbers
 }
 
-function resultNumber(name: string): number {
-  if (!/^\d+$/.test(name)) throw new Error(`"${name}" is no result number`)
+/** The number of a row of the results; throws a sentence. */
+export function resultNumber(name: string): number {
+  if (!/^\d{1,9}$/.test(name)) throw new Error(`"${name}" is not a result number`)
   return Number(name)
 }
 
@@ -138,7 +161,7 @@ function resultNumber(name: string): number {
 export function parseResult(value: string): ResultRow {
   const row: unknown = JSON.parse(value)
   if (typeof row !== 'object' || row === null || typeof (row as { Ret_type?: unknown }).Ret_type !== 'number') {
-    throw new Error('a result is a JSON object with a number Ret_type')
+    throw new Error('a result must be a JSON object with a number Ret_type')
   }
   return row as ResultRow
 }
@@ -148,7 +171,7 @@ export function knownTimeZone(timeZone: string): string {
   return calendarWindow({ limit: 1, unit: 'day', timeZone }).timeZone
 }
 
-/** Reads a dict file: one value a line. */
+/** Reads a dict file: one value a line; throws a sentence. */
 export function readDict(path: string, policyFile: string, readText: ReadText): PolicyDict {
   const place = isAbsolute(path) ? path : join(dirname(policyFile), path)
   let text: string
@@ -157,10 +180,14 @@ export function readDict(path: string, policyFile: string, readText: ReadText): 
   } catch (error) {
     throw new Error(`the dict file ${path} cannot be read: ${(error as Error).message}`)
   }
-  const values = text
-    .split(/\r?\n/)
-    .map((value) => value.trim())
-    .filter((value) => value !== '' && !value.startsWith('#'))
+  const values: string[] = []
+  for (const [index, line] of text.split(/\r?\n/).entries()) {
+    const value = line.trim()
+    if (value === '' || value.startsWith('#')) continue
+    const problem = dictProblem({ file: path, values: [value] })
+    if (problem !== undefined) throw new Error(`the dict file ${path}, line ${index + 1}: ${problem}`)
+    values.push(value)
+  }
   return { file: path, values }
 }
 

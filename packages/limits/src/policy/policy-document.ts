@@ -1,11 +1,12 @@
-import { isMap, isNode, LineCounter, parseDocument, stringify } from 'yaml'
+import { type Document, isMap, isNode, isPair, isScalar, LineCounter, parseDocument, stringify, visit } from 'yaml'
 import { PolicyError } from '../errors.ts'
 import type { Condition } from './condition.ts'
 import { named } from './named.ts'
-import { knownTimeZone, parsePolicyText, type ReadText, readDict, readFromDisk } from './parse-policy.ts'
+import { knownTimeZone, parsePolicyText, type ReadText, readDict, readFromDisk, resultNumber } from './parse-policy.ts'
 import {
   defaultResults,
   defaultTimeZone,
+  dictProblem,
   type Policy,
   type PolicyDict,
   type PolicyRule,
@@ -63,7 +64,7 @@ export function parsePolicyDocument(text: string, file = 'policy', readText: Rea
   }
   const problem = document.errors[0]
   if (problem !== undefined) throw new PolicyError(file, problem.linePos?.[0].line, problem.message.split('\n')[0]!)
-  if (!isMap(document.contents)) throw new PolicyError(file, 1, 'a policy is a map with rules')
+  if (!isMap(document.contents)) throw new PolicyError(file, 1, 'a policy must be a map with rules')
   const at = <T>(path: (string | number)[], read: () => T): T => {
     try {
       return read()
@@ -71,6 +72,7 @@ export function parsePolicyDocument(text: string, file = 'policy', readText: Rea
       throw new PolicyError(file, lineOf(...path), (error as Error).message)
     }
   }
+  keepDigits(document)
   // Aliases that unfold to too much are refused here.
   const root = at([], () => document.toJS() as Record<string, unknown>)
   for (const name of Object.keys(root)) {
@@ -78,15 +80,15 @@ export function parsePolicyDocument(text: string, file = 'policy', readText: Rea
   }
   const timeZone = at(['timeZone'], () => knownTimeZone(String(root['timeZone'] ?? defaultTimeZone)))
   const dicts = named<PolicyDict>()
-  for (const [name, value] of Object.entries((root['dicts'] ?? {}) as Record<string, unknown>)) {
+  for (const [name, value] of at(['dicts'], () => mapEntries('dicts', root['dicts']))) {
     dicts[name] = at(['dicts', name], () => toDict(value, file, readText))
   }
   const results: Record<number, ResultRow> = { ...defaultResults }
-  for (const [name, value] of Object.entries((root['results'] ?? {}) as Record<string, unknown>)) {
-    results[Number(name)] = at(['results', name], () => toResult(value))
+  for (const [name, value] of at(['results'], () => mapEntries('results', root['results']))) {
+    at(['results', name], () => (results[resultNumber(name)] = toResult(value)))
   }
   const list = root['rules'] ?? []
-  if (!Array.isArray(list)) throw new PolicyError(file, lineOf('rules'), 'rules is a list')
+  if (!Array.isArray(list)) throw new PolicyError(file, lineOf('rules'), 'rules must be a list')
   const rules = list.map((value: unknown, index) =>
     at(['rules', index], () => {
       const rule = toRule(value as RuleDocument)
@@ -96,6 +98,27 @@ export function parsePolicyDocument(text: string, file = 'policy', readText: Rea
     }),
   )
   return { timeZone, dicts, results, rules }
+}
+
+/**
+ * Values of parameters are text: a number among them is taken as it is written, so that 2121914418680830963 and 007 keep
+ * their digits.
+ */
+function keepDigits(document: Document): void {
+  const isUnder = (path: readonly unknown[], ...names: string[]) =>
+    path.some((node) => isPair(node) && isScalar(node.key) && names.includes(String(node.key.value)))
+  visit(document, {
+    Scalar(_, node, path) {
+      if (typeof node.value !== 'number' || node.source === undefined || !isUnder(path, 'when', 'dicts')) return
+      if (!isUnder(path.slice(-1), 'above', 'below')) node.value = node.source
+    },
+  })
+}
+
+function mapEntries(name: string, value: unknown): [string, unknown][] {
+  if (value === undefined || value === null) return []
+  if (typeof value !== 'object' || Array.isArray(value)) throw new Error(`${name} must be a map`)
+  return Object.entries(value)
 }
 
 /** Writes a policy in the YAML form, or as JSON. */
@@ -159,58 +182,84 @@ function conditionDocument(condition: Condition): ConditionDocument {
 const ruleFields = ['return', 'method', 'when', 'seconds', 'count', 'base', 'erase', 'result', 'shadow']
 
 function toRule(value: RuleDocument): PolicyRule {
-  if (typeof value !== 'object' || value === null) throw new Error('a rule is a map')
+  if (typeof value !== 'object' || value === null) throw new Error('a rule must be a map')
   for (const field of Object.keys(value)) requireKnown(field, ruleFields)
   if (!['direct', 'count', 'base', 'leak'].includes(value.method)) {
-    throw new Error(`"${value.method}" is no method; there are direct, count, base and leak`)
+    throw new Error(`"${value.method}" is not a method; use direct, count, base or leak`)
   }
   if (value.method !== 'direct' && value.count === undefined) throw new Error('count is missing (0 is unlimited)')
-  if (typeof value.when !== 'object' || value.when === null) throw new Error('when is missing')
+  if (value.when === undefined || value.when === null) throw new Error('when is missing')
+  const { shadow = false, erase = [] } = value
+  if (typeof shadow !== 'boolean') throw new Error('shadow must be true or false')
+  if (!Array.isArray(erase) || erase.length > 2) throw new Error('erase must be a list of one or two numbers')
   return {
     method: value.method,
-    conditions: Object.entries(value.when).flatMap(([key, condition]) => toConditions(key, condition)),
+    conditions: mapEntries('when', value.when).flatMap(([key, condition]) => toConditions(key, condition)),
     timeSeconds: value.seconds ?? 0,
     count: value.count ?? 0,
     base: value.base ?? 0,
-    erase1: value.erase?.[0] ?? 0,
-    erase2: value.erase?.[1] ?? 0,
+    erase1: erase[0] ?? 0,
+    erase2: erase[1] ?? 0,
     result: value.result,
     returnCode: value.return,
-    shadow: value.shadow ?? false,
+    shadow,
   }
 }
 
 /** The conditions on one parameter: one, or the two bounds of a range. */
-function toConditions(key: string, value: ConditionDocument): Condition[] {
+function toConditions(key: string, value: unknown): Condition[] {
+  if (key.trim() === '') throw new Error('a condition has no parameter')
   if (typeof value === 'object' && value !== null && 'above' in value && 'below' in value) {
     const { above, below, ...rest } = value
-    return [toCondition(key, { above: above!, ...rest }), toCondition(key, { below: below!, ...rest })]
+    return [toCondition(key, { above, ...rest }), toCondition(key, { below, ...rest })]
   }
   return [toCondition(key, value)]
 }
 
-function toCondition(key: string, value: ConditionDocument): Condition {
-  if (typeof value !== 'object' || value === null) return { key, op: 'is', values: [String(value)], together: false }
-  if (Array.isArray(value)) return { key, op: 'is', values: value.map(String), together: false }
-  const { together = false, ...rest } = value as Exclude<ConditionDocument, string | number | readonly unknown[]>
+function toCondition(key: string, value: unknown): Condition {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return { key, op: 'is', values: toTexts(key, value), together: false }
+  }
+  const { together = false, ...rest } = value as Record<string, unknown>
+  if (typeof together !== 'boolean') throw new Error(`together on ${key} must be true or false`)
   const [op, ...more] = Object.keys(rest)
   if (op === undefined || more.length > 0)
     throw new Error(`the condition on ${key} needs one of ${operators.join(', ')}`)
   requireKnown(op, operators)
-  const operand = (rest as Record<string, unknown>)[op]
-  if (op === 'any') return { key, op, together }
-  if (op === 'is' || op === 'not') return { key, op, values: [operand].flat().map(String), together }
-  if (op === 'in' || op === 'notIn') return { key, op, dict: String(operand), together }
-  if (!Number.isSafeInteger(operand)) throw new Error(`${op} on ${key} needs a whole number`)
+  const operand = rest[op]
+  if (op === 'any') {
+    if (operand !== true) throw new Error(`any on ${key} must be true; otherwise leave the condition out`)
+    return { key, op, together }
+  }
+  if (op === 'is' || op === 'not') return { key, op, values: toTexts(key, operand), together }
+  if (op === 'in' || op === 'notIn') {
+    if (typeof operand !== 'string') throw new Error(`${op} on ${key} needs the name of a dict`)
+    return { key, op, dict: operand, together }
+  }
+  if (!Number.isSafeInteger(operand)) throw new Error(`${op} on ${key} needs a whole number within ±2^53`)
   return { key, op: op as 'below' | 'above', bound: operand as number, together }
+}
+
+/** One value or a list of them as texts, without the spaces around them: those of a call are looked at without theirs. */
+function toTexts(name: string, value: unknown): string[] {
+  return [value].flat().map((item) => {
+    const text = ['string', 'number', 'boolean'].includes(typeof item) ? String(item).trim() : ''
+    if (text === '') throw new Error(`${name} has a value that is not a string: ${JSON.stringify(item)}`)
+    return text
+  })
 }
 
 const operators = ['any', 'is', 'not', 'below', 'above', 'in', 'notIn']
 
 function toDict(value: unknown, file: string, readText: ReadText): PolicyDict {
-  if (Array.isArray(value)) return { file: undefined, values: value.map(String) }
+  if (Array.isArray(value)) {
+    const dict = { file: undefined, values: toTexts('the dict', value) }
+    const problem = dictProblem(dict)
+    if (problem !== undefined) throw new Error(problem)
+    return dict
+  }
   const path = (value as { file?: unknown } | null)?.file
-  if (typeof path !== 'string') throw new Error('a dict is a list of values or { file: path }')
+  if (typeof path !== 'string') throw new Error('a dict must be a list of values or { file: path }')
   return readDict(path, file, readText)
 }
 
@@ -222,5 +271,5 @@ function toResult(value: unknown): ResultRow {
 }
 
 function requireKnown(name: string, known: readonly string[]): void {
-  if (!known.includes(name)) throw new Error(`"${name}" is not known here; there are ${known.join(', ')}`)
+  if (!known.includes(name)) throw new Error(`"${name}" is unknown; known are ${known.join(', ')}`)
 }

@@ -45,7 +45,7 @@ export class PolicyHistory {
     if (found === undefined) {
       throw new FirebreakError(
         'FB_POLICY_VERSION',
-        `there is no policy version ${version}; kept are ${this.#versions.map(({ version: kept }) => kept).join(', ')}`,
+        `unknown policy version ${version}; kept are ${this.#versions.map(({ version: kept }) => kept).join(', ')}`,
       )
     }
     return found

@@ -1,4 +1,4 @@
-import type { Condition } from './condition.ts'
+import { type Condition, parseValue } from './condition.ts'
 import { named } from './named.ts'
 
 /** How a rule counts: not at all, in a window from its first call, so only after `base` in the day, or in the last seconds. */
@@ -46,6 +46,12 @@ export interface PolicyDict {
 /** Where the days of a policy begin unless it says otherwise. */
 export const defaultTimeZone = 'Asia/Shanghai'
 
+/** 100 years: beyond, times in milliseconds are no longer exact. */
+const maxTimeSeconds = 100 * 365.25 * 86_400
+
+/** How many times a counter of a leak rule may hold. */
+const maxLeakCount = 1_000_000
+
 /** A time of this many seconds is a day of the calendar. */
 export const daySeconds = 86_400
 
@@ -79,7 +85,11 @@ export function ruleProblem(
   dicts: Readonly<Record<string, PolicyDict>>,
 ): string | undefined {
   for (const name of ['timeSeconds', 'count', 'base', 'erase1', 'erase2', 'result', 'returnCode'] as const) {
-    if (!Number.isSafeInteger(rule[name]) || rule[name] < 0) return `${name} must be a whole number from 0 up`
+    if (!Number.isSafeInteger(rule[name]) || rule[name] < 0) return `${name} must be a whole number, 0 or more`
+  }
+  if (rule.timeSeconds > maxTimeSeconds) return `time is ${rule.timeSeconds} s; it must be at most 100 years`
+  if (rule.method === 'leak' && rule.count > maxLeakCount) {
+    return `count is ${rule.count}; a leak rule stores a time for each, so the maximum is ${maxLeakCount}`
   }
   if (rule.conditions.length === 0) return 'a rule needs at least one condition'
   if (rule.method !== 'direct' && rule.timeSeconds === 0) return `a ${rule.method} rule needs time= in seconds`
@@ -90,13 +100,47 @@ export function ruleProblem(
       return `the dict ${condition.dict} is not in [dicts]`
     }
   }
+  for (const condition of rule.conditions) {
+    const problem = 'values' in condition ? valuesProblem(condition.values) : undefined
+    if (problem !== undefined) return `the condition on ${condition.key}: ${problem}`
+  }
   const seen = new Map<string, Condition['op'][]>()
   for (const { key, op } of rule.conditions) {
     const before = seen.get(key) ?? []
     // A lower and an upper bound are one range; anything else of one parameter is a mistake.
     const isOtherBound = before.length === 1 && new Set([...before, op, 'below', 'above']).size === 2
-    if (before.length > 0 && !(isOtherBound && before[0] !== op)) return `the parameter ${key} stands in two conditions`
+    if (before.length > 0 && !(isOtherBound && before[0] !== op))
+      return `the parameter ${key} appears in two conditions`
     seen.set(key, [...before, op])
+  }
+  return boundsProblem(rule.conditions)
+}
+
+/** What is wrong with a dict, or undefined; an empty one has nobody in it. */
+export function dictProblem({ values }: PolicyDict): string | undefined {
+  return values.length === 0 ? undefined : valuesProblem(values)
+}
+
+/** What is wrong with the first of some values that is not well formed, or undefined. */
+function valuesProblem(values: readonly string[]): string | undefined {
+  if (values.length === 0) return 'it has no value'
+  for (const value of values) {
+    try {
+      parseValue(value)
+    } catch (error) {
+      return (error as Error).message
+    }
+  }
+  return undefined
+}
+
+function boundsProblem(conditions: readonly Condition[]): string | undefined {
+  for (const above of conditions) {
+    if (above.op !== 'above') continue
+    for (const below of conditions) {
+      if (below.op !== 'below' || below.key !== above.key || below.bound - above.bound > 1) continue
+      return `not a whole number ${above.key} is above ${above.bound} and below ${below.bound}`
+    }
   }
   return undefined
 }

@@ -251,7 +251,7 @@ test('history, diff and rollback; the version counts on', () => {
     [2, 'b.conf'],
     [3, 'rollback to 1'],
   ])
-  expect(() => service.rollback(99)).toThrow(/there is no policy version 99/)
+  expect(() => service.rollback(99)).toThrow(/unknown policy version 99/)
 })
 
 test('a flood of new values frees no value that is over its count', async () => {

@@ -41,8 +41,8 @@ interface Applied {
 type Maybe<T> = T | Promise<T>
 
 /**
- * Decides calls by a policy: the first rule that is over its limit wins; a direct rule wins where it stands; where some
- * apply and none is over, the answer is result 1, where none applies result 0.
+ * Decides calls by a policy: the first rule that is over its limit wins; a direct rule wins where it appears; if some
+ * apply and none is over, the answer is result 1; if none applies, result 0.
  *
  * A call works on the policy that it found at its start, so that its answer is of one version. A load replaces the
  * policy in one assignment; counters are the store's and go on where a rule is unchanged.
@@ -156,7 +156,7 @@ export class RuleService {
     return changed
   }
 
-  /** What the counter of a rule, by its number, stands at for a call's parameters. */
+  /** The value of a rule's counter, by its number, for a call's parameters. */
   async value(returnCode: number, parameters: CallParameters): Promise<{ used: number; usedToday: number }> {
     const policy = this.#current
     const rule = policy.rules.find((candidate) => candidate.rule.returnCode === returnCode)
@@ -239,7 +239,7 @@ function storeCall(
   return { mode, counters, deciding, isDeniedOtherwise, days: policy.days }
 }
 
-/** Goes on at once where a value is there, so that an in-process store costs no turn of the event loop. */
+/** Continues synchronously if the value is there, so that an in-process store costs no turn of the event loop. */
 function then<T, R>(value: Maybe<T>, next: (value: T) => R): Maybe<R> {
   return value instanceof Promise ? value.then(next) : next(value)
 }

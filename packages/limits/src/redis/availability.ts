@@ -5,13 +5,15 @@ import { type Redis, replyErrorCode } from '@firebreak/redis'
 export interface AvailabilityOptions {
   /** A call that takes longer has failed. */
   readonly deadlineMs: number
-  /** So many failures one after the other open the circuit. */
+  /** This many consecutive failures open the circuit. */
   readonly failures: number
   /** How often an open circuit asks whether Redis is back. */
   readonly probeMs: number
   readonly clock: Clock
   readonly timers: Timers
   onError(error: unknown): void
+  /** Redis counts as away, or as back. */
+  onAway?(isAway: boolean): void
 }
 
 /** A call did not come back within its deadline; whether it ran is not known, so it is never repeated. */
@@ -112,6 +114,7 @@ export class Availability {
 
   #open(): void {
     this.#isOpen = true
+    this.#options.onAway?.(true)
     this.#unwatch = this.#redis.onReconnect(() => this.#probe())
     const { timers, probeMs } = this.#options
     const timer = timers.setInterval(() => {
@@ -142,6 +145,7 @@ export class Availability {
     this.#isOpen = false
     this.#failures = 0
     this.#unwatch()
+    this.#options.onAway?.(false)
   }
 }
 

@@ -9,8 +9,9 @@ interface Denial {
 }
 
 /**
- * Denials that still hold: until `retryAfterMs` has passed the same call is denied again, whoever asks, so Redis need
- * not be. Time is counted from when the call was sent, so that it never holds longer than Redis would have said.
+ * Denials that are still in force: until `retryAfterMs` has passed the same call would be denied again, whoever makes
+ * it, so Redis need not be asked. Time is counted from when the call was sent, so that it never lasts longer than Redis
+ * would have said.
  *
  * What can end a denial early (a refund, a reset) clears it in this process at once; from another process it is seen
  * when the denial has run out.

@@ -54,7 +54,7 @@ export function escapeSegment(segment: string): string {
   return special.test(segment) ? segment.replace(allSpecial, encode) : segment
 }
 
-/** The same for what stands in the hash tag, or before it, where a colon cannot be mistaken. */
+/** The same for text in or before the hash tag, where a colon cannot be mistaken. */
 function escapeTag(segment: string): string {
   if (segment === '') return '%'
   return inTag.test(segment) ? segment.replace(allInTag, encode) : segment

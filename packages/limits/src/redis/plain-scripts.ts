@@ -4,8 +4,8 @@ import { loadScript } from '@firebreak/redis'
 export const plainScriptNames = ['token-bucket', 'leaky-bucket'] as const
 
 /**
- * The text of a plain script with its arguments explained; undefined where there is none of this name. Both buckets count
- * alike and only show it differently: each file names its arguments and what it shows, `bucket.lua` does the rest.
+ * The text of a plain script with its arguments explained; undefined if there is none of this name. Both buckets count
+ * alike and only present it differently: each file names its arguments and its output, and `bucket.lua` does the rest.
  */
 export function plainScript(name: string): string | undefined {
   const known = plainScriptNames.find((candidate) => candidate === name)

@@ -1,5 +1,13 @@
 import { toRedis } from '@firebreak/redis'
-import { FaultProxy, type RedisCluster, type RedisServer, startCluster, startRedis, waitFor } from '@firebreak/testkit'
+import {
+  FaultProxy,
+  type RedisCluster,
+  type RedisServer,
+  startCluster,
+  startRedis,
+  uncaughtDuring,
+  waitFor,
+} from '@firebreak/testkit'
 import { Cluster, Redis as Ioredis } from 'ioredis'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -52,10 +60,12 @@ async function scriptCalls(): Promise<number> {
   return Number(/cmdstat_evalsha:calls=(\d+)/.exec(stats)?.[1] ?? 0)
 }
 
+const ownError = new Error('the listener’s own')
+
 async function keysWithoutExpiry(redis: Ioredis): Promise<string[]> {
   const keys = await redis.keys('*')
   const expiries = await Promise.all(keys.map((key) => redis.pttl(key)))
-  return keys.filter((_, index) => expiries[index]! < 0)
+  return keys.filter((_, index) => expiries[index] === -1)
 }
 
 test('after every call every key has an expiry, and an idle Redis ends empty', async () => {
@@ -190,7 +200,7 @@ describe('all', () => {
   test('refuses what cannot be atomic', () => {
     const { burst, daily } = second(patient)
     const elsewhere = redisLimiter(fixedWindow({ limit: 1, windowMs: 1 }), client, { name: 'elsewhere' })
-    expect(() => all([burst, daily, elsewhere])).toThrow(/same Redis/)
+    expect(() => all([burst, daily, elsewhere])).toThrow(/share a Redis client/)
     expect(() => all([burst, burst])).toThrow(/different names/)
   })
 })
@@ -283,6 +293,28 @@ describe('with Redis away', () => {
     await waitFor(() => !open.isUnavailable && !closed.isUnavailable && !local.isUnavailable)
     expect(performance.now() - returned).toBeLessThan(1000)
     expect((await open.take('back')).source).toBe('redis')
+  })
+
+  test('listeners that throw keep no caller waiting, and no limit open for good', async () => {
+    const throwing = () => {
+      throw ownError
+    }
+    const thrown = await uncaughtDuring(async () => {
+      const options = { prefix: 'throwing', deadlineMs: 200, onError: throwing, onAway: throwing }
+      const limiter = redisLimiter(spec, far, options)
+      proxy.faults.isBlackHole = true
+      expect((await limiter.take('k')).source).toBe('open')
+      await waitFor(async () => {
+        await limiter.take('k')
+        return limiter.isUnavailable
+      })
+      proxy.faults.isBlackHole = false
+      proxy.cut()
+      await waitFor(() => !limiter.isUnavailable)
+      expect((await limiter.take('back')).source).toBe('redis')
+    })
+    expect(thrown.length).toBeGreaterThanOrEqual(5)
+    expect(new Set(thrown)).toEqual(new Set([ownError]))
   })
 
   test('calls that sat in the client’s queue while the connection was down are not charged when it is back', async () => {
@@ -388,11 +420,11 @@ test('all takes limiters that were made with one client', async () => {
   expect(await both.take('u')).toMatchObject({ allowed: false, violated: ['second'] })
   const other = new Ioredis(server.port)
   const elsewhere = redisLimiter(fixedWindow({ limit: 5, windowMs: 1000 }), other, { name: 'elsewhere' })
-  expect(() => all([second, elsewhere])).toThrow(/same Redis client/)
+  expect(() => all([second, elsewhere])).toThrow(/share a Redis client/)
   other.disconnect()
 })
 
-test('a refund tells "already done" from "Redis is away"', async () => {
+test('a refund tells "already done" from "Redis is away", and so do a block and a reset', async () => {
   const down = await startRedis()
   const own = new Ioredis(down.port, { maxRetriesPerRequest: 0, retryStrategy: () => 20 })
   own.on('error', () => {})
@@ -401,6 +433,17 @@ test('a refund tells "already done" from "Redis is away"', async () => {
   expect(await limiter.refund('k', 1, 'a')).toBe(true)
   expect(await limiter.refund('k', 1, 'a')).toBe(false)
   await down.stop()
-  await expect(limiter.refund('k', 1, 'b')).rejects.toMatchObject({ code: 'FB_LIMIT_UNAVAILABLE' })
+  const unavailable = { code: 'FB_LIMIT_UNAVAILABLE' }
+  await expect(limiter.refund('k', 1, 'b')).rejects.toMatchObject(unavailable)
+  // A block that nobody heard of lets an attacker go on, and a reset leaves a customer locked out.
+  const local = redisLimiter(fixedWindow({ limit: 5, windowMs: 60_000 }), own, { onUnavailable: 'local' })
+  for (const each of [limiter, local]) {
+    for (let call = 0; call < 4; call++) {
+      await expect(each.block('k', 1000)).rejects.toMatchObject(unavailable)
+      await expect(each.reset('k')).rejects.toMatchObject(unavailable)
+    }
+  }
+  await expect(local.block('k', 1000)).rejects.toMatchObject(unavailable)
+  expect(await local.take('k')).toMatchObject({ allowed: false, source: 'local' })
   own.disconnect()
 })

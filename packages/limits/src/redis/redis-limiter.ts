@@ -1,4 +1,4 @@
-import { InvalidOptionError, type Runtime, systemRuntime, type Timers } from '@firebreak/core'
+import { asListener, InvalidOptionError, type Runtime, systemRuntime, type Timers } from '@firebreak/core'
 import { type Redis, type RedisClient, toRedis } from '@firebreak/redis'
 import type { Answer, LimiterCounts } from '../answer.ts'
 import { LimitCostError, LimitUnavailableError } from '../errors.ts'
@@ -25,7 +25,7 @@ export interface RedisLimiterOptions {
   /** How long Redis may take to answer. @default 50 */
   readonly deadlineMs?: number
   /**
-   * What is answered while Redis is away: admit, deny, or limit within this process.
+   * What to answer while Redis is unreachable: allow, deny, or limit within this process.
    * @default 'open'
    */
   readonly onUnavailable?: 'open' | 'closed' | 'local'
@@ -47,7 +47,9 @@ export interface RedisLimiterOptions {
   readonly maxKeys?: number
   /** The most calls of `wait` that stand in line at once. @default 1000 */
   readonly maxWaiting?: number
-  /** Hears each failed call, for logs. */
+  /** Called when Redis becomes unreachable and `onUnavailable` takes over, and when it recovers; for alarms. */
+  readonly onAway?: (isAway: boolean) => void
+  /** Called for each failed call, for logs. */
   readonly onError?: (error: unknown) => void
   /** @default the runtime's timers */
   readonly timers?: Timers
@@ -89,6 +91,9 @@ export class RedisLimiter {
       throw new InvalidOptionError('onUnavailable', onUnavailable, 'one of open, closed, local')
     }
     requireWhole('deadlineMs', deadlineMs, 1)
+    requireWhole('breakerFailures', options.breakerFailures ?? 3, 1)
+    requireWhole('probeMs', options.probeMs ?? 200, 1)
+    requireWhole('maxWaiting', options.maxWaiting ?? 1000, 1)
     if (!(awakeMs >= 0 && awakeMs <= 1)) throw new InvalidOptionError('awakeMs', awakeMs, 'a number from 0 to 1')
     requireWhole('maxKeys', maxKeys, 1, 2 ** 24)
     if (options.lease !== undefined) requireWhole('lease.units', options.lease.units, 1, capacityOf(spec))
@@ -109,7 +114,8 @@ export class RedisLimiter {
       failures: options.breakerFailures ?? 3,
       probeMs: options.probeMs ?? 200,
       timers,
-      onError: options.onError ?? (() => {}),
+      onError: asListener(options.onError ?? (() => {})),
+      ...(options.onAway !== undefined && { onAway: asListener(options.onAway) }),
     })
     const batcherOptions = {
       plan: this.plan,
@@ -172,8 +178,9 @@ export class RedisLimiter {
   }
 
   /**
-   * Gives `units` back, once per request id where one is given; false where that id came before. Rejects with
-   * `FB_LIMIT_UNAVAILABLE` where Redis is away: then nobody knows whether it was done, and the same id may come again.
+   * Returns `units`, once per request id if one is given; false if that id came before. Rejects with
+   * `FB_LIMIT_UNAVAILABLE` if Redis is unreachable: then it may or may not have been done, and the same id may be used
+   * again.
    */
   async refund(key: string, units = 1, requestId?: string): Promise<boolean> {
     requireCost(units)
@@ -188,7 +195,7 @@ export class RedisLimiter {
     const isMarked = requestId !== undefined && this.spec.kind !== 'concurrency'
     if (isMarked) keys.push(this.keys.refundMark(key, requestId))
     const markMs = Math.max(spanMs(this.spec), 60_000)
-    const reply = await this.guarded(() =>
+    const reply = await this.#change(() =>
       this.scripts.run(scriptOf('refund', [this.plan.algorithm]), keys, (serverNowMs) => [
         this.plan.algorithm,
         ...this.plan.parameters(serverNowMs),
@@ -197,7 +204,6 @@ export class RedisLimiter {
         markMs,
       ]),
     )
-    if (reply === undefined) throw new LimitUnavailableError(this.name)
     this.#line.poke(key)
     return reply[0] === 1
   }
@@ -207,22 +213,29 @@ export class RedisLimiter {
     return this.#line.waiting
   }
 
-  /** Forgets a key: unused and not blocked. */
+  /** Forgets a key: unused and not blocked. Rejects with `FB_LIMIT_UNAVAILABLE` where Redis is away. */
   async reset(key: string): Promise<void> {
     this.#denied?.forget(key)
     this.#leases?.forget(key)
     this.#local?.reset(key)
-    await this.guarded(() => this.redis.send(['DEL', ...this.redisKeys(key)]))
+    await this.#change(() => this.redis.send(['DEL', ...this.redisKeys(key)]))
     this.#line.poke(key)
   }
 
-  /** Denies a key for so long, whatever its limit says. */
+  /** Denies a key for so long, whatever its limit says. Rejects with `FB_LIMIT_UNAVAILABLE` where Redis is away. */
   async block(key: string, forMs: number): Promise<void> {
     requireWhole('forMs', forMs, 0)
     this.#denied?.forget(key)
     this.#leases?.forget(key)
     this.#local?.block(key, forMs)
-    await this.guarded(() => this.scripts.run(scriptOf('block', []), this.redisKeys(key).slice(-1), () => [forMs]))
+    await this.#change(() => this.scripts.run(scriptOf('block', []), this.redisKeys(key).slice(-1), () => [forMs]))
+  }
+
+  /** A change that nobody is waiting to be told of in an answer: it is done, or the caller hears that it may not be. */
+  async #change<T>(call: () => Promise<T>): Promise<T> {
+    const reply = await this.guarded(call)
+    if (reply === undefined) throw new LimitUnavailableError(this.name)
+    return reply
   }
 
   /** Waits for its turn instead of being denied: first come first served in this process, bounded in time and number. */
@@ -243,7 +256,7 @@ export class RedisLimiter {
     return this.#runtime.newId()
   }
 
-  /** Makes a call under the circuit breaker; undefined where Redis is away. @internal */
+  /** Makes a call under the circuit breaker; undefined if Redis is unreachable. @internal */
   async guarded<T>(call: () => Promise<T>): Promise<T | undefined> {
     if (this.#availability.isOpen) return undefined
     try {
@@ -264,7 +277,7 @@ export class RedisLimiter {
     return this.#takes.take(key, cost, requestId ?? this.#runtime.newId())
   }
 
-  /** Serves from a lease, fetching one where there is none: callers of one key share the fetch. */
+  /** Serves from a lease, fetching one if there is none: callers of one key share the fetch. */
   async #takeAhead(key: string, cost: number): Promise<Answer> {
     const leases = this.#leases!
     for (let attempt = 0; attempt < 3; attempt++) {
@@ -283,7 +296,7 @@ export class RedisLimiter {
     return answer
   }
 
-  /** The policy's answer while Redis is away. @internal */
+  /** The policy's answer while Redis is unreachable. @internal */
   unavailable(key: string, cost: number, requestId = ''): Answer {
     this.counts.unavailable++
     if (this.#local !== undefined) return this.#local.take(key, cost, requestId)

@@ -33,7 +33,7 @@ export class ServerScripts {
     this.#time = new ServerTime(this.#runtime.wallClock)
   }
 
-  /** The reply after the time. `argsOf` is told the server's time as far as it is known. */
+  /** The reply after the time. `argsOf` gets the server's time as far as it is known. */
   run(script: RedisScript, keys: readonly string[], argsOf: ArgsOf): Promise<readonly number[]> {
     return this.#send(script, keys, argsOf, this.#runtime.clock.now() + this.#options.deadlineMs)
   }
@@ -41,7 +41,7 @@ export class ServerScripts {
   #send(script: RedisScript, keys: readonly string[], argsOf: ArgsOf, endsAt: number): Promise<readonly number[]> {
     const { deadlineMs, testClock } = this.#options
     const sentAt = this.#runtime.clock.now()
-    if (sentAt > endsAt) return Promise.reject(new DeadlineError('the call came to Redis after its deadline'))
+    if (sentAt > endsAt) return Promise.reject(new DeadlineError('the call reached Redis after its deadline'))
     const given = testClock === undefined ? '' : Math.floor(testClock.now())
     const latest = testClock === undefined ? this.#time.latest(sentAt, deadlineMs) : ''
     const args = [given, latest, ...argsOf(given === '' ? this.#time.at(sentAt) : given)]

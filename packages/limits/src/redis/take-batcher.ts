@@ -30,7 +30,7 @@ export interface BatcherOptions {
   readonly sharesCalls: boolean
   /** The keys of a limit's key on Redis. */
   redisKeys(key: string): readonly string[]
-  /** Runs a script of takes: `done` hears the reply without the time, or `failed` that there is none. */
+  /** Runs a script of takes: calls `done` with the reply without the time, or `failed` if there is none. */
   run(
     script: RedisScript,
     keys: readonly string[],
@@ -39,8 +39,8 @@ export interface BatcherOptions {
     failed: () => void,
   ): void
   /**
-   * Hears how many calls of a run Redis admitted and denied, and the answer of those denied, before the callers do;
-   * `sentAt` is the steady clock's when it was asked.
+   * Reports how many calls of a run Redis allowed and denied, and the answer for the denied ones, before the callers
+   * get theirs; `sentAt` is the steady clock's time of the request.
    */
   answered(
     key: string,
@@ -56,7 +56,7 @@ export interface BatcherOptions {
 
 /** Script calls of one limiter on their way at once; what comes meanwhile forms the next batch. */
 const maxInFlight = 8
-/** From so many callers on, those of one reply are woken in two halves. */
+/** From this many callers on, those of one reply are woken in two halves. */
 const minCrowd = 64
 /** Keys in one script call; a script holds up the server for all others. */
 const maxKeysPerCall = 50

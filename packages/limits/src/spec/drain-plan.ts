@@ -22,7 +22,7 @@ export interface DrainPlan {
   readonly paces: boolean
 }
 
-/** The draining debt that a spec stands for. */
+/** The draining debt that a spec describes. */
 export function drainPlan(spec: DrainSpec): DrainPlan {
   switch (spec.kind) {
     case 'tokenBucket':

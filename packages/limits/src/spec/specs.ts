@@ -96,7 +96,7 @@ export function gcra(options: { capacity: number; rate: number; perMs: number })
   return { kind: 'gcra', capacity, rate, perMs }
 }
 
-/** `limit` in each hour, day, week or month as the people of a time zone count them. */
+/** `limit` in each hour, day, week or month of a time zone's calendar. */
 export function calendarWindow(options: {
   limit: number
   unit: CalendarUnit

@@ -40,7 +40,7 @@ export interface Oracle {
   refund(nowMs: number, units: number): void
   /** The clock was looked at; it may be behind what was charged. */
   look(nowMs: number): void
-  /** For a draining debt: until when it stands still, where a clock stepped back. */
+  /** For a draining debt: until when it stays constant after a clock stepped back. */
   standsUntil?(): number
 }
 

@@ -16,8 +16,8 @@ export interface Waiter {
 }
 
 /**
- * The calls that wait for one key, oldest first: a doubly linked list, so that whoever leaves, from wherever, is gone at
- * once and at the same price however long the line is.
+ * The calls waiting for one key, oldest first: a doubly linked list, so that a call can leave from anywhere at once and
+ * at the same cost however long the queue is.
  */
 export class Line {
   head: Waiter | undefined

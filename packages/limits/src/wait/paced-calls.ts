@@ -41,9 +41,9 @@ const toleranceMs = 2
 /**
  * Calls of one limit that were admitted with a delay, for each key in the order in which they leave.
  *
- * One that is aborted gives its place up: those that follow it without a gap move up, so the place that becomes free is
- * the last of theirs. Only where that is also the last of the limit may its units be given back: otherwise the next call
- * would be given the place of somebody else's (another process', or of a plain `take`), and two would leave at once.
+ * An aborted call gives up its place: those that follow it without a gap move up, so the place that becomes free is the
+ * last of theirs. Its units may only be returned if that is also the last of the limit: otherwise the next call would
+ * get the place of another call (in another process, or of a plain `take`), and two would go at once.
  *
  * Only the first call of a key has a timer, and the others' times follow from it, so giving up a place costs the same
  * however many follow.

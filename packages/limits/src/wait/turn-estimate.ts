@@ -40,7 +40,7 @@ export function delayAtTurn(spec: LimitSpec): number {
   return spec.kind === 'leakyQueue' ? Math.floor(spec.queue * spec.intervalMs) : 0
 }
 
-/** The whole spans between the first and the last of so many units, where each span admits at most `perSpan`. */
+/** The whole spans between the first and the last of that many units, if each span allows at most `perSpan`. */
 function spansOf(units: number, perSpan: number): number {
   return Math.floor((units - 1) / perSpan)
 }

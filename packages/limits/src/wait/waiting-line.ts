@@ -1,4 +1,4 @@
-import type { Clock, TimerHandle, Timers } from '@firebreak/core'
+import { type Clock, InvalidOptionError, type TimerHandle, type Timers } from '@firebreak/core'
 import type { Answer } from '../answer.ts'
 import { LimitWaitError } from '../errors.ts'
 import type { LimitSpec } from '../spec/spec.ts'
@@ -31,9 +31,9 @@ export interface LineOptions {
 const longestTimerMs = 2 ** 31 - 1
 
 /**
- * First come, first served, for each key: only the first in a line asks the limit, and sleeps exactly as long as the
- * limit says. A call whose turn cannot come before its deadline, for the limit or for those ahead of it, is refused at
- * once. Whoever leaves is gone at once.
+ * First come, first served, for each key: only the first in a queue asks the limit, and sleeps exactly as long as the
+ * limit says. A call whose turn cannot come before its deadline, because of the limit or those ahead of it, is refused
+ * at once. A call that gives up leaves at once.
  *
  * Time is measured on the process' steady clock; a limiter may run on another.
  */
@@ -56,9 +56,11 @@ export class WaitingLine {
   }
 
   wait(key: string, cost: number, { maxWaitMs = 10_000, signal }: WaitOptions): Promise<Answer> {
+    if (typeof maxWaitMs !== 'number' || !(maxWaitMs >= 0))
+      return Promise.reject(new InvalidOptionError('maxWaitMs', maxWaitMs, 'a number of milliseconds, 0 or more'))
     if (signal?.aborted) return Promise.reject(signal.reason)
     if (this.#waiting >= this.#options.maxWaiting) {
-      const message = `${this.#waiting} calls wait already; raise maxWaiting or shed load`
+      const message = `${this.#waiting} calls are already waiting; raise maxWaiting or shed load`
       return Promise.reject(new LimitWaitError('FB_LIMIT_WAIT_FULL', message, key, null))
     }
     let line = this.#lines.get(key)
@@ -72,7 +74,7 @@ export class WaitingLine {
     return this.#join(key, line, cost, maxWaitMs, signal)
   }
 
-  /** Units were given back: the first in line may be served sooner than it was told. */
+  /** Units were returned: the first in the queue may be served sooner than it was told. */
   poke(key: string): void {
     const line = this.#lines.get(key)
     if (line?.timer === undefined) return
@@ -126,7 +128,7 @@ export class WaitingLine {
     waiter.reject(reason)
     if (!wasInLine) this.#giveUpPlace(key, waiter)
     else if (isHead && !line.isAsking) {
-      // Who asks for as much or more is not served sooner: then the sleep goes on for it.
+      // A call that asks for as much or more is not served sooner: then the sleep continues for it.
       if (line.head !== undefined && line.head.cost >= waiter.cost) return
       line.wake()
       this.#serve(key, line)
@@ -207,7 +209,7 @@ export class WaitingLine {
       else waiter.giveUpPlace = this.#paced.add(key, waiter.cost, answer.delayMs, () => waiter.resolve(answer))
     } else if (answer.retryAfterMs === null) {
       line.remove(waiter)
-      const message = `a cost of ${waiter.cost} is never admitted by this limit`
+      const message = `a cost of ${waiter.cost} can never be allowed by this limit`
       waiter.reject(new LimitWaitError('FB_LIMIT_WAIT_NEVER', message, key, null))
     } else if (answer.retryAfterMs + delayAtTurn(this.#options.spec) > leftMs) {
       line.remove(waiter)
@@ -265,7 +267,7 @@ export class WaitingLine {
 function tooLong(key: string, retryAfterMs: number): LimitWaitError {
   return new LimitWaitError(
     'FB_LIMIT_WAIT_TOO_LONG',
-    `the turn comes in ${retryAfterMs} ms, later than maxWaitMs allows`,
+    `the next turn is in ${retryAfterMs} ms, later than maxWaitMs allows`,
     key,
     retryAfterMs,
   )

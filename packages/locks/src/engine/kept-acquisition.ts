@@ -3,7 +3,10 @@ import { LockNotReplicatedError } from '../errors.ts'
 import type { AcquireCall, LockProtocol } from '../lock/protocol.ts'
 import type { ResolvedLocksOptions } from '../options.ts'
 
-/** A try whose success so many replicas, or the append-only file, have; taken back where they have not. */
+/**
+ * An attempt that only counts once the given number of replicas, or the append-only file, have it; otherwise it is
+ * undone.
+ */
 export async function acquireKept(
   redis: Redis,
   protocol: LockProtocol,

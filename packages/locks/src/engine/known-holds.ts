@@ -1,7 +1,7 @@
 import type { Hold } from '../lease/hold.ts'
 import type { LockProtocol } from '../lock/protocol.ts'
 
-/** What owners that can be told hold, and are about to hold, by lock and owner: for re-entry. */
+/** What identifiable owners hold, and are about to hold, by lock and owner: for re-entry. */
 export class KnownHolds {
   readonly #holds = new Map<string, Hold>()
   /** First acquisitions that are under way. */

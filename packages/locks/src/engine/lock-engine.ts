@@ -112,7 +112,7 @@ export class LockEngine {
     const isBounded = waitMs > 0 && (waitMs !== Number.POSITIVE_INFINITY || signal !== undefined)
     const giveUp = isBounded ? new GiveUp(waitMs, signal, this.options.timers) : undefined
     try {
-      // Who comes while others wait stands behind them, unless it would not wait at all.
+      // A newcomer queues behind those already waiting, unless it would not wait at all.
       if (waitMs <= 0 || !this.#room.hasWaiters(protocol)) {
         const result = await this.#try(protocol, request, giveUp, startedAt)
         if (result instanceof Hold) return result
@@ -221,15 +221,15 @@ export class LockEngine {
     })
   }
 
-  /** To the heir, or after enough of that to whoever is quickest. */
+  /** Passes to the heir or, after enough of that, to whoever is fastest. */
   #pass(hold: Hold, heir: Waiter): Promise<boolean> {
     heir.expectHand()
     return hold.handoffs < this.options.maxLocalHandoffs ? this.#handOver(hold, heir) : this.#offer(hold, heir)
   }
 
   /**
-   * Frees the lock for the other processes first: the heir hears of it as they do and could win each time, being nearer
-   * to Redis. Where nobody else listens it looks at once.
+   * Frees the lock for the other processes first: the heir is notified as they are and could win each time, being
+   * nearer to Redis. If nobody else listens it tries at once.
    */
   async #offer(hold: Hold, heir: Waiter): Promise<boolean> {
     let listening = 0

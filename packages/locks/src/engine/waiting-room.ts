@@ -25,9 +25,9 @@ export interface WaitingRoomCalls {
 }
 
 /**
- * Where the tasks of a process wait: a line for each lock, opened by the first task and closed by the last. A task
- * subscribes, looks once when the subscription stands, and then sleeps until it is told, handed the lock, or the
- * holder's lease has run out.
+ * Where the tasks of a process wait: a queue for each lock, opened by the first task and closed by the last. A task
+ * subscribes, tries once the subscription is confirmed, and then sleeps until it is notified, is handed the lock, or
+ * the holder's lease has expired.
  */
 export class WaitingRoom {
   readonly #options: ResolvedLocksOptions
@@ -125,7 +125,7 @@ export class WaitingRoom {
       const result = await this.#calls.try(line.protocol, request, giveUp)
       if (result === 'gave-up') return undefined
       if (result instanceof Hold) return result
-      // A holder without an end was written by somebody else's hand; look now and then.
+      // A holder without an expiry was written by hand; check from time to time.
       pauseMs = Math.min(result, this.#options.leaseMs)
     }
   }

@@ -8,13 +8,13 @@ import { loadTokenScript, tokenArgs } from '../token/token-script.ts'
  * First come, first served, across processes.
  *
  * Waiters stand in a list in Redis. A release does not free the lock but reserves it for the first of them (direct
- * hand-off: nobody can come in between) and tells that waiter's process, on a channel of its own, whose turn it is;
- * the waiter then claims the lock, which gives it its token and its whole lease, counted by its own clock.
+ * hand-off: nobody can come in between) and tells that waiter's process, on a channel of its own, whose turn it is; the
+ * waiter then claims the lock, which gives it its token and its whole lease, counted by its own clock.
  *
- * A waiter may be dead. Each process tells Redis every third of `waiterTtlMs` that its waiters are still there, and
- * whoever was silent for longer (on Redis' clock, so nobody's own clock matters) is skipped. One that dies with the
- * lock reserved for it lets the reservation run out, which lasts as long. The same heartbeat passes on a lock whose
- * holder died.
+ * A waiter may be dead. Each process reports to Redis every third of `waiterTtlMs` that its waiters are still there,
+ * and any that was silent for longer (by Redis' clock, so that no other clock matters) is skipped. If one dies with the
+ * lock reserved for it, the reservation expires after the same time. The same heartbeat passes on a lock whose holder
+ * died.
  *
  * Holders stand in the same hash as those of the reentrant lock, so that a fair and a plain lock of one name exclude
  * each other; only fair ones queue.

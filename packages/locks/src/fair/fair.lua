@@ -23,8 +23,8 @@ local function firstAlive()
   end
 end
 
--- Reserves the free lock for the first waiter and tells it; it has its ttl to come and claim it. Where nobody waits
--- in line, the release is announced to whoever else wants the lock.
+-- Reserves the free lock for the first waiter and notifies it; it has its ttl to claim it. If nobody is queued, the
+-- release is announced to anyone else who wants the lock.
 local function passOn()
   local owner = firstAlive()
   if not owner then

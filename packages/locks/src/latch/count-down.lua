@@ -1,4 +1,4 @@
--- Counts a latch down; at zero it is gone and everybody is told.
+-- Counts a latch down; at zero it is deleted and everyone is notified.
 --
 -- Each call has an id, remembered while the latch is up: one that is sent again is not counted twice.
 --

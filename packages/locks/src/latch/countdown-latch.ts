@@ -51,7 +51,7 @@ export class CountdownLatch {
         const told = new Promise<void>((resolve) => {
           look = resolve
         })
-        // Asked after the subscription stands, and again after each message: none can be missed.
+        // Asked after the subscription is confirmed, and again after each message, so that none can be missed.
         const isOpen = listening.ready.then(async () => (await this.count()) === 0)
         const answer = await giveUp.race(isOpen, () => {})
         if (answer === true) return true

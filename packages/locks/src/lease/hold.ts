@@ -3,9 +3,9 @@ import type { LockProtocol } from '../lock/protocol.ts'
 
 /** What an owner asked for. */
 export interface HoldRequest {
-  /** As it stands in Redis. */
+  /** As stored in Redis. */
   readonly owner: string
-  /** The owner can be told in a later call, and so re-enter; a fresh one is known by its handle only. */
+  /** The owner can be identified in a later call, and so re-enter; a fresh one is known only by its handle. */
   readonly isKnown: boolean
   readonly leaseMs: number
   /** Renewed by the watchdog; an explicit lease is not, unless asked for. */
@@ -33,7 +33,7 @@ export class Hold implements HoldRequest {
   readonly handoffs: number
   /** The lease's end by this process' clock, counted from before the request was sent. */
   deadline: number
-  /** Entries not yet left; changed before Redis is told, so that what is sent is in order. */
+  /** Entries not yet left; changed before Redis is notified, so that commands are sent in order. */
   count = 1
   state: 'held' | 'released' | 'lost' = 'held'
   /** Where the watchdog has it. */

@@ -2,8 +2,8 @@ import { isTransient } from '../engine/transient.ts'
 import { LockLostError } from '../errors.ts'
 
 /**
- * Runs a guarded function and unlocks, however it ends. What it threw is thrown. Where it ended well but the lock had been
- * lost, somebody else may have been inside meanwhile: that is told, with the result, unless `onLost` is `resolve`.
+ * Runs a guarded function and unlocks, however it ends. Rethrows what it threw. If it succeeded but the lock had been
+ * lost, another owner may have been inside meanwhile: that is reported, with the result, unless `onLost` is `resolve`.
  */
 export async function endWithUnlock<T>(
   run: () => Promise<T>,

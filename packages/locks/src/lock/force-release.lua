@@ -1,4 +1,4 @@
--- Frees a lock whoever holds it, and wakes the waiters.
+-- Frees a lock, whoever holds it, and wakes the waiters.
 --
 -- KEYS 1 lock hash, 2 channel
 -- ARGV 1 PUBLISH or SPUBLISH

@@ -8,7 +8,7 @@ import { endWithUnlock } from './end-with-unlock.ts'
 import { LockHandle } from './lock-handle.ts'
 import type { LockProtocol } from './protocol.ts'
 
-/** Who asks. */
+/** The owner of a call. */
 export interface OwnerOptions {
   /**
    * A name for the owner within this process; calls with the same one re-enter.
@@ -105,7 +105,7 @@ export class LeasedLock {
     )
   }
 
-  /** Leaves one entry of the calling owner, which must be one that can be told: named, or around the call. */
+  /** Leaves one entry of the calling owner, which must be identifiable: named, or surrounding the call. */
   async unlock(options: OwnerOptions = {}): Promise<boolean> {
     const hold = this.#currentHold(options)
     if (hold === undefined) throw new LockNotOwnedError(this.name)

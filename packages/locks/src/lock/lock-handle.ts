@@ -22,7 +22,7 @@ export class LockHandle implements AsyncDisposable {
     return this.#hold.token
   }
 
-  /** As it stands in Redis: `<instance>:<owner>`. */
+  /** As stored in Redis: `<instance>:<owner>`. */
   get owner(): string {
     return this.#hold.owner
   }

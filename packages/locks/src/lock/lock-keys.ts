@@ -19,9 +19,9 @@ export function besideName(prefix: string, name: string): string {
   return name.includes('{') ? `${prefix}:${name}` : `${prefix}:{${name}}`
 }
 
-/** Refuses a name whose companions would fall into other slots on a cluster (`a}b`, `a{}b`), and the empty one. */
+/** Refuses a name whose companions would fall into other slots on a cluster (`a}b`, `a{}b`), the empty one, and what is no text. */
 export function requireName(name: string, topology: RedisTopology): void {
-  if (name === '') throw new InvalidOptionError('name', name, 'a text that is not empty')
+  if (typeof name !== 'string' || name === '') throw new InvalidOptionError('name', name, 'a non-empty string')
   if (topology === 'cluster' && keySlot(besideName('x', name)) !== keySlot(name)) {
     throw new InvalidOptionError('name', name, 'without unpaired braces, or its keys fall into different slots')
   }

@@ -21,14 +21,16 @@ export class Lock extends LeasedLock {
     return (await this.engine.redis.send(['EXISTS', this.protocol.leaseKey])) === 1
   }
 
-  /** What is left of the lease of whoever holds it; 0 when free. */
+  /** What remains of the current holder's lease; 0 when free. */
   async remainingMs(): Promise<number> {
     const answer = Number(await this.engine.redis.send(['PTTL', this.protocol.leaseKey]))
     if (answer === -1) return Number.POSITIVE_INFINITY
     return Math.max(0, answer)
   }
 
-  /** Frees it whoever holds it: for people who know better. The holder learns of it at its next renewal or unlock. */
+  /**
+   * Frees it, whoever holds it: for operators who know better. The holder learns of it at its next renewal or unlock.
+   */
   forceUnlock(): Promise<boolean> {
     return this.#protocol.forceRelease()
   }

@@ -35,8 +35,8 @@ export interface LockProtocol {
   /** An owner entered again (with a lease) or left one of several entries (0); false when it has lost the lock. */
   setCount(owner: string, count: number, leaseMs: number): Promise<boolean>
   /**
-   * The last entry is left: 0 when the lock was not the owner's any more, otherwise 1, and where it can be handed over
-   * one more for each process that was told.
+   * The last entry has been left: 0 if the lock no longer belonged to the owner, otherwise 1, and if it can be handed
+   * over, one more for each process that was notified.
    */
   release(owner: string): Promise<RedisReply>
   /** Release and acquire for another task of this process at once; 0 when the lock was not the owner's any more. */

@@ -8,17 +8,17 @@ export function lockFamilies(metrics: LockMetricsSnapshot): MetricFamily[] {
     counter('acquired', 'First acquisitions', [[{}, acquired]]),
     counter('contended', 'First acquisitions that had to wait', [[{}, contended]]),
     counter('handed_over', 'First acquisitions handed over within the process', [[{}, handedOver]]),
-    counter('refused', 'Requests that ended without the lock', [[{}, refused]]),
-    counter('released', 'Locks given back', [[{}, released]]),
+    counter('refused', 'Requests that did not get the lock', [[{}, refused]]),
+    counter('released', 'Locks released', [[{}, released]]),
     counter(
       'lost',
       'Locks lost while they were held, by reason',
       Object.entries(lost).map(([reason, count]) => [{ reason }, count]),
     ),
     counter('renewals', 'Leases renewed', [[{}, renewals]]),
-    counter('renewal_errors', 'Renewals that failed', [[{}, renewalErrors]]),
-    histogram('wait', 'From the request to the lock, of the contended ones', wait),
-    histogram('hold', 'From the lock to its release or loss', hold),
+    counter('renewal_errors', 'Failed renewals', [[{}, renewalErrors]]),
+    histogram('wait', 'Time from request to acquisition, for contended locks', wait),
+    histogram('hold', 'Time from acquisition to release or loss', hold),
   ]
 }
 

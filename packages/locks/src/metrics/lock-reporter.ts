@@ -12,6 +12,9 @@ export interface LockReport extends LocksSnapshot {
   readonly validMs: number
 }
 
+/** Locks given up after one report. */
+const maxReleases = 100
+
 /** How a process reports its locks. */
 export interface LockReporterOptions {
   /** The hub, as `http://127.0.0.1:7077`. */
@@ -35,6 +38,8 @@ export class LockReporter {
   sent = 0
   /** Reports that did not reach it or were refused. */
   failed = 0
+  /** Locks that were given up because a person asked for it. */
+  released = 0
   readonly #locks: Locks
   readonly #options: LockReporterOptions
   readonly #everyMs: number
@@ -68,9 +73,10 @@ export class LockReporter {
         body: JSON.stringify(body),
         signal: deadline.signal,
       })
-      await response.body?.cancel()
       if (response.ok) this.sent++
       else this.failed++
+      if (response.status === 200) await this.#release((await response.json()) as { readonly release?: unknown })
+      else await response.body?.cancel()
     } catch {
       this.failed++
     } finally {
@@ -81,5 +87,15 @@ export class LockReporter {
 
   stop(): void {
     this.#timer.cancel()
+  }
+
+  /** Gives up what a person asked for at the hub. */
+  async #release({ release }: { readonly release?: unknown }): Promise<void> {
+    for (const one of Array.isArray(release) ? (release as unknown[]).slice(0, maxReleases) : []) {
+      const { kind, token } = (one ?? {}) as { readonly kind?: unknown; readonly token?: unknown }
+      if ((kind === 'lock' || kind === 'fair') && typeof token === 'number') {
+        if (await this.#locks.giveUp(kind, token)) this.released++
+      }
+    }
   }
 }

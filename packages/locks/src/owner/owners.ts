@@ -5,18 +5,18 @@ import type { LockProtocol } from '../lock/protocol.ts'
 /*
  * Who owns a lock.
  *
- * A Java lock belongs to a thread. Node has no threads to name, and a task cannot be recognised by itself: marking
- * the current asynchronous context from inside `lock()` would leak the mark to the caller and from there to the tasks
- * that it starts next, and two tasks of `Promise.all` would become one owner and both enter. So an owner is only ever
- * what the caller made one:
+ * A Java lock belongs to a thread. Node has no threads to name, and a task cannot be recognised by itself: marking the
+ * current asynchronous context from inside `lock()` would leak the mark to the caller and from there to the tasks that
+ * it starts next, and two tasks of `Promise.all` would become one owner and both enter. So an owner is only ever what
+ * the caller made one:
  *
  * 1. an owner named in the call;
  * 2. inside the function of a `withLock` of the same lock: that lock's owner, so that nested calls re-enter;
  * 3. inside `asOwner(fn)`: one owner for all that `fn` does;
  * 4. otherwise a new owner for each acquisition, represented by the handle that it returns.
  *
- * Scopes form a chain along the asynchronous context. A task that outlives the `withLock` which started it finds the
- * lock of that scope released and counts as somebody new.
+ * Scopes form a chain along the asynchronous context. A task that outlives the `withLock` that started it finds the
+ * lock of that scope released and counts as a new owner.
  */
 
 type OwnerScope =
@@ -46,7 +46,7 @@ export class Owners {
     return this.find(protocol, named) ?? { owner: this.#fresh(), isKnown: false }
   }
 
-  /** The owner of a call, where one can be told. */
+  /** The owner of a call, if it can be identified. */
   find(protocol: LockProtocol, named: string | undefined): ResolvedOwner | undefined {
     if (named !== undefined) return { owner: `${this.#instanceId}:${named}`, isKnown: true }
     // A second permit is another permit, not the first one entered again.

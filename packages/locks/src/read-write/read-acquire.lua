@@ -1,4 +1,4 @@
--- Adds a reader, unless somebody writes or a writer waits.
+-- Adds a reader, unless there is a writer or a waiting writer.
 --
 -- KEYS 1 writer hash, 2 readers (by the end of their lease), 3 waiting writer, 4 token counter, 5 token epoch
 -- ARGV 1 owner, 2 lease ms, 3 to 5 what next-token.lua is told

@@ -1,4 +1,4 @@
--- Takes one of so many permits, or says when the next one expires.
+-- Takes one of a number of permits, or says when the next one expires.
 --
 -- KEYS 1 permits taken (owners by the end of their lease), 2 token counter, 3 token epoch, 4 permits added or drained
 -- ARGV 1 owner, 2 lease ms, 3 to 5 what next-token.lua is told, 6 how many permits there were at first

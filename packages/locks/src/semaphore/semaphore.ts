@@ -60,17 +60,22 @@ export class PermitProtocol implements LockProtocol {
     return Number(await this.#redis.run(countScript, [this.leaseKey, this.#addedKey], [this.#permits]))
   }
 
-  /** Adds so many permits, or drains those that are free; how many there are now, or were drained. */
+  /** Adds this many permits, or drains the free ones; returns how many there are now, or were drained. */
   async adjust(change: number | 'drain'): Promise<number> {
     const keys = [this.leaseKey, this.#addedKey, this.channel]
-    return Number(await this.#redis.run(adjustScript, keys, [this.#permits, change, publishCommand(this.#redis)]))
+    const args = [this.#permits, change, publishCommand(this.#redis)]
+    // Sent again it would count twice.
+    return Number(await this.#redis.run(adjustScript, keys, args, { atMostOnce: true }))
   }
 }
 
-/** At most so many holders at once; each permit has a lease, so that one whose holder died comes back by itself. */
+/**
+ * A maximum number of simultaneous holders; each permit has a lease, so that the permit of a dead holder comes back by
+ * itself.
+ */
 export class Semaphore {
   readonly name: string
-  /** As this process was told; see `addPermits`. */
+  /** As configured for this process; see `addPermits`. */
   readonly permits: number
   readonly #lock: LeasedLock
   readonly #protocol: PermitProtocol
@@ -107,8 +112,8 @@ export class Semaphore {
   }
 
   /**
-   * Adds so many permits to those that everybody says there are, for all processes and until they are taken away again
-   * (a number below 0); how many there are now. Permits that are taken stay with their holders.
+   * Adds permits to the configured number, for all processes and until they are removed again (with a negative number);
+   * returns how many there are now. Permits in use stay with their holders.
    */
   async addPermits(count: number): Promise<number> {
     requireInteger('count', count, Number.MIN_SAFE_INTEGER)

@@ -1,12 +1,14 @@
 import type { RedisClient } from '@firebreak/redis'
 import {
   type Chance,
+  type Fault,
   type FaultChoice,
   FaultPlayer,
   type FaultSchedule,
   type PlayResult,
   processFaults,
   randomSchedule,
+  type SimulatedProcess,
   SimulatedRedis,
   type SimulatedWorld,
   VirtualNetwork,
@@ -16,27 +18,38 @@ import { LockLostError } from '../errors.ts'
 import type { LeasedLock } from '../lock/leased-lock.ts'
 import type { LockHandle } from '../lock/lock-handle.ts'
 import { Locks } from '../locks.ts'
+import { BrokenLaw } from './broken-law.ts'
+import { Steward } from './steward.ts'
 
 /*
  * Three processes take locks of every kind from one Redis, which is killed, frozen, loses its last writes, restarts empty
- * or has its clock set, over a network that is cut and slow; processes are frozen and killed in the middle. In one half
- * of the runs writes are lost; in the other the clock walks both ways and nothing is lost: where both happen at once,
- * tokens may go back (the guide says so).
+ * or has its clock set, over a network that is cut and slow; processes are frozen and killed in the middle. In most runs
+ * either writes are lost, or the clock walks both ways and nothing is lost; where both happen at once, tokens may go back
+ * (the guide says so), but for no process below what it has seen.
  *
  * Laws, as the guide promises them:
  *
- * - A token is greater than every token of that lock that anybody had when it was asked for, whatever was lost.
+ * - A token is greater than every token of that lock that anybody had when it was asked for, whatever was lost; where the
+ *   clock walks as well, than every one that the asking process had.
  * - Two owners of an exclusive lock hold it at once only where Redis has lost writes, or its clock was set (which ends
  *   leases early), since the first of them took it; and no more owners hold permits than there are.
  * - `withLock` resolves only where the lock was ours to the end, and rejects with the result where it was not.
- * - When all is well again, everybody gets every lock.
+ * - An extended lease lasts as long as was asked for.
+ * - When all is well again, everybody gets every lock, and none that is renewed is lost, however short its lease.
+ * - Permits that were added or drained count once (see `Steward`).
  * - What is left in Redis then expires within `tokenMemoryMs`.
+ *
+ * `npm run simulate -- --mutants --model locks` takes each mend out and says which seed of the quick run finds it.
  */
+
+/** What `npm test` plays. */
+export const quickSeeds: readonly number[] = Array.from({ length: 8 }, (_, index) => index + 1)
 
 const leaseMs = 900
 const tokenMemoryMs = 60_000
 const permits = 2
 const apps = ['app-1', 'app-2', 'app-3']
+const losing = ['loseWrites', 'killEmpty', 'clockStep']
 
 const lossy: FaultChoice[] = [
   { kind: 'loseWrites', targets: ['redis'], amount: [50, 900], weight: 6 },
@@ -46,7 +59,7 @@ const walking: FaultChoice[] = [{ kind: 'clockStep', targets: ['redis'], amount:
 const faults: FaultChoice[] = [
   { kind: 'kill', targets: ['redis'], forMs: [5, 1500] },
   { kind: 'freeze', targets: ['redis'], forMs: [5, 1200] },
-  { kind: 'cut', targets: [...apps, 'redis'], weight: 3 },
+  { kind: 'cut', targets: [...apps, 'steward', 'steward', 'redis'], weight: 4 },
   { kind: 'slow', targets: ['app-1>redis:6379', 'app-2>redis:6379'], forMs: [50, 800], amount: [5, 300] },
   { kind: 'freeze', targets: apps, forMs: [5, 2500], weight: 2 },
   { kind: 'kill', targets: apps, forMs: [5, 1000] },
@@ -54,8 +67,29 @@ const faults: FaultChoice[] = [
 
 /** The faults of one run. */
 export function lockSchedule(chance: Chance): FaultSchedule {
-  const choices = [...(chance.next() < 0.5 ? lossy : walking), ...faults]
-  return randomSchedule(chance, choices, { count: 25, toMs: 15_000 })
+  const draw = chance.next()
+  const worst = draw < 0.4 ? lossy : draw < 0.75 ? walking : [...lossy, ...walking]
+  const choices = [...worst, ...faults]
+  const drawn = randomSchedule(chance, choices, { count: 25, toMs: 15_000 })
+  return drawn.flatMap((fault) => [fault, ...companions(fault, chance)]).sort((a, b) => a.atMs - b.atMs)
+}
+
+/**
+ * Who asks first when the last writes are lost is somebody who does not know of them: a process that begins, one that
+ * stood still, or one whose request was under way. The others stand still for a moment then.
+ */
+function companions({ kind, atMs, amount = 0 }: Fault, chance: Chance): Fault[] {
+  if (kind !== 'loseWrites') return []
+  const asks = chance.pick(apps)
+  const lostAt = atMs + amount
+  const others = apps.filter((app) => app !== asks)
+  const variants: Fault[] = [
+    { kind: 'kill', target: asks, atMs: lostAt - 100, forMs: 102 },
+    { kind: 'freeze', target: asks, atMs: Math.max(0, atMs - 20), forMs: amount + 25 },
+    { kind: 'slow', target: `${asks}>redis:6379`, atMs: Math.max(0, lostAt - 150), forMs: 155, amount: 80 },
+  ]
+  const isOff = (target: string): Fault => ({ kind: 'freeze', target, atMs: lostAt - 2, forMs: 250 })
+  return [chance.pick(variants), ...others.map(isOff)]
 }
 
 interface Held {
@@ -67,25 +101,38 @@ interface Held {
 /** What is true of all locks, as an onlooker sees it. */
 class Oracle {
   readonly #tokens = new Map<string, number>()
+  /** Each process' own, by its life. */
+  readonly #seen = new WeakMap<SimulatedProcess, Map<string, number>>()
+  readonly #isWeak: boolean
   readonly #held = new Map<string, Set<Held>>()
   readonly #alive: (app: string) => boolean
   /** How often Redis has lost writes, or had its clock set. */
   losses = 0
   taken = 0
 
-  constructor(alive: (app: string) => boolean) {
+  /** @param isWeak writes are lost and the clock walks: only what a process has seen itself binds its next token */
+  constructor(alive: (app: string) => boolean, isWeak: boolean) {
     this.#alive = alive
+    this.#isWeak = isWeak
   }
 
-  highest(lock: string): number {
-    return this.#tokens.get(lock) ?? 0
+  /** The token that the next one of this process must exceed. */
+  highest(lock: string, app: SimulatedProcess): number {
+    return this.#highestOf(app).get(lock) ?? 0
   }
 
-  took(lock: string, app: string, handle: LockHandle, before: number, most: number): Held {
+  #highestOf(app: SimulatedProcess): Map<string, number> {
+    if (!this.#isWeak) return this.#tokens
+    const seen = this.#seen.get(app) ?? new Map<string, number>()
+    this.#seen.set(app, seen)
+    return seen
+  }
+
+  took(lock: string, app: SimulatedProcess, handle: LockHandle, before: number, most: number): Held {
     this.taken++
     if (handle.token <= before) throw new Error(`${lock}: the token ${handle.token} is not above ${before}`)
-    this.#tokens.set(lock, Math.max(this.highest(lock), handle.token))
-    const held: Held = { handle, app, losses: this.losses }
+    this.#highestOf(app).set(lock, Math.max(this.highest(lock, app), handle.token))
+    const held: Held = { handle, app: app.name, losses: this.losses }
     const others = this.#held.get(lock) ?? new Set()
     this.#held.set(lock, others)
     const together = [...others].filter((other) => this.#alive(other.app) && other.handle.isHeld)
@@ -105,9 +152,11 @@ class Oracle {
 export async function playLocks(world: SimulatedWorld, schedule: FaultSchedule): Promise<PlayResult> {
   const network = new VirtualNetwork(world, { delayMs: [0.1, 3] })
   const valkey = new VirtualValkey(world, 'redis').listen(network, 'redis:6379')
-  const lives = new Map<string, ReturnType<SimulatedWorld['process']>>()
-  const oracle = new Oracle((app) => lives.get(app)!.isAlive)
-  const state = { isOver: false }
+  const lives = new Map<string, SimulatedProcess>()
+  const has = (...kinds: readonly string[]) => schedule.some(({ kind }) => kinds.includes(kind))
+  const isLossy = has('loseWrites', 'killEmpty')
+  const oracle = new Oracle((app) => lives.get(app)!.isAlive, isLossy && has('clockStep'))
+  const state = { isOver: false, isPeace: false }
   const start = (name: string): void => {
     const app = world.process(name)
     lives.set(name, app)
@@ -116,32 +165,37 @@ export async function playLocks(world: SimulatedWorld, schedule: FaultSchedule):
     for (let task = 0; task < 3; task++) {
       app.start(async () => {
         while (!state.isOver) {
-          await oneTurn(oracle, locks, app)
+          await oneTurn(oracle, locks, app, state)
           await app.sleep(app.chance.between(1, 60))
         }
       })
     }
+    app.start(() => takeTokens(oracle, locks, app))
   }
   const player = new FaultPlayer(world, network.faults, valkey.faults).can(
     processFaults(apps.map((name) => ({ name, current: () => lives.get(name)!, restart: () => start(name) }))),
   )
   // What is lost is lost from the moment on at which the picture is taken.
-  const losing = schedule.filter(({ kind }) => ['loseWrites', 'killEmpty', 'clockStep'].includes(kind))
-  for (const { atMs, kind, amount = 100, forMs = 0 } of losing) {
+  for (const { atMs, kind, amount = 100, forMs = 0 } of schedule.filter(({ kind }) => losing.includes(kind))) {
     const until = kind === 'loseWrites' ? amount : forMs
     for (const at of [atMs, atMs + until]) world.schedule(at, () => oracle.losses++)
   }
   for (const name of apps) start(name)
+  const steward = new Steward(world.process('steward'), network, () => oracle.losses)
+  steward.begin()
   player.play(schedule)
   await world.run(18_000)
   player.undoAll()
   await world.run(8000)
+  state.isPeace = true
   const takenInTrouble = oracle.taken
   await world.run(4000)
   if (oracle.taken < takenInTrouble + 60)
     throw new Error(`only ${oracle.taken - takenInTrouble} locks were had in peace`)
   state.isOver = true
+  steward.end()
   await world.run(3000)
+  await world.finish(steward.settle(isLossy))
   for (const key of valkey.ask('KEYS', '*') as string[]) {
     const ttl = Number(valkey.ask('PTTL', key))
     if (ttl < 0 || ttl > tokenMemoryMs) throw new Error(`${key} is left behind for ${ttl} ms`)
@@ -149,30 +203,48 @@ export async function playLocks(world: SimulatedWorld, schedule: FaultSchedule):
   return { calls: oracle.taken, faults: player.injected }
 }
 
+/** Takes permits that nobody has to wait for, one after the other: their tokens ascend, whoever asks next. */
+async function takeTokens(oracle: Oracle, locks: Locks, app: SimulatedProcess): Promise<void> {
+  const semaphore = locks.getSemaphore('wide', 1000)
+  while (app.world.elapsedMs < 17_000) {
+    const before = oracle.highest('wide', app)
+    const handle = await semaphore.tryAcquire().catch(() => undefined)
+    if (handle !== undefined) oracle.left('wide', oracle.took('wide', app, handle, before, Number.POSITIVE_INFINITY))
+    await handle?.unlock().catch(() => {})
+    await app.sleep(app.chance.between(5, 40))
+  }
+}
+
 /** One lock of some kind, taken and left again, or lost. */
-async function oneTurn(oracle: Oracle, locks: Locks, app: ReturnType<SimulatedWorld['process']>): Promise<void> {
+async function oneTurn(
+  oracle: Oracle,
+  locks: Locks,
+  app: SimulatedProcess,
+  state: { readonly isPeace: boolean },
+): Promise<void> {
   const { chance } = app
-  const kind = chance.pick(['lock', 'lock', 'fair', 'write', 'read', 'permit'])
+  const kind = chance.pick(['lock', 'spin', 'fair', 'write', 'read', 'permit'])
   const name = chance.pick(['a', 'b'])
   const kinds: Record<string, () => LeasedLock> = {
     lock: () => locks.getLock(`lock ${name}`),
+    spin: () => locks.getSpinLock(`lock ${name}`),
     fair: () => locks.getFairLock(`fair ${name}`),
     write: () => locks.getReadWriteLock(`rw ${name}`).write,
     read: () => locks.getReadWriteLock(`rw ${name}`).read,
   }
   const most = kind === 'permit' ? permits : kind === 'read' ? Number.POSITIVE_INFINITY : 1
   // Readers are told apart from writers only by their tokens, which they share.
-  const lock = kind === 'read' ? `read ${name}` : `${kind} ${name}`
+  const lock = kind === 'read' ? `read ${name}` : `${kind === 'spin' ? 'lock' : kind} ${name}`
   const counted = kind === 'read' || kind === 'write' ? `rw ${name}` : lock
-  const before = oracle.highest(counted)
+  const before = oracle.highest(counted, app)
   let wasHeldAtEnd = false
   const work = async (handle: LockHandle) => {
-    const held = oracle.took(lock, app.name, handle, before, most)
-    oracle.took(counted === lock ? `${lock} token` : counted, app.name, handle, before, Number.POSITIVE_INFINITY)
+    const held = oracle.took(lock, app, handle, before, most)
+    oracle.took(counted === lock ? `${lock} token` : counted, app, handle, before, Number.POSITIVE_INFINITY)
     try {
       await app.sleep(chance.between(0, 300))
       const isExtended = chance.next() < 0.2
-      if (isExtended) await handle.extend(Math.round(chance.between(100, 1500))).catch(() => false)
+      if (isExtended) await extend(handle, app, Math.round(chance.between(100, 1500)), lock)
       if (isExtended || chance.next() < 0.1) await app.sleep(chance.between(0, 1500))
     } finally {
       oracle.left(lock, held)
@@ -180,7 +252,11 @@ async function oneTurn(oracle: Oracle, locks: Locks, app: ReturnType<SimulatedWo
     wasHeldAtEnd = handle.isHeld
     return 'done'
   }
-  const options = { waitMs: 2000, ...(chance.next() < 0.3 ? { leaseMs: 600, renew: chance.next() < 0.5 } : {}) }
+  const renew = chance.next() < 0.5
+  const lease = chance.next() < 0.3 ? { leaseMs: 600, renew } : {}
+  const options = { waitMs: 2000, ...lease }
+  const isRenewed = lease.renew ?? true
+  const beganInPeace = state.isPeace
   try {
     if (kind === 'permit') await locks.getSemaphore(`permit ${name}`, permits).withPermit(work, options)
     else await kinds[kind]!().withLock(work, options)
@@ -190,8 +266,16 @@ async function oneTurn(oracle: Oracle, locks: Locks, app: ReturnType<SimulatedWo
     if (error instanceof LockLostError && error.result !== 'done') {
       throw new BrokenLaw(`${lock}: the result of a lost lock is ${String(error.result)}`)
     }
+    if (error instanceof LockLostError && beganInPeace && isRenewed)
+      throw new BrokenLaw(`${lock}: a lease that is renewed was lost without any fault (${error.reason})`)
     // Redis out of reach, no turn in time: the next one comes.
   }
 }
 
-class BrokenLaw extends Error {}
+async function extend(handle: LockHandle, app: SimulatedProcess, leaseMs: number, lock: string): Promise<void> {
+  const askedAt = app.world.nowMs
+  const isExtended = await handle.extend(leaseMs).catch(() => false)
+  const leastMs = leaseMs - (app.world.nowMs - askedAt) - 1
+  if (isExtended && handle.isHeld && handle.remainingMs < leastMs)
+    throw new BrokenLaw(`${lock}: a lease of ${leaseMs} ms, just extended, lasts ${handle.remainingMs} ms`)
+}

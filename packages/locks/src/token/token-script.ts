@@ -31,7 +31,7 @@ const nextToken = /* @__PURE__ */ loadScript(new URL('./next-token.lua', import.
 /** How long the end of an epoch is kept where nothing else is said. */
 export const defaultTokenMemoryMs = 3_600_000
 
-/** What a script is told about the token to issue. */
+/** What a script needs to know about the token to issue. */
 export interface TokenCall {
   /** The token must be greater than this one, which the client has seen before its last reconnect. */
   readonly tokenFloor: number

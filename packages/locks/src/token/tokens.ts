@@ -25,7 +25,7 @@ export class Tokens {
     this.#memoryMs = memoryMs
   }
 
-  /** What a script is told that may issue a token of a name. */
+  /** What a script that may issue a token for a name needs to know. */
   callFor(id: string): TokenCall {
     return {
       tokenFloor: this.#floor,
@@ -56,7 +56,7 @@ export class Tokens {
     return Math.max(0, latest)
   }
 
-  /** A connection stands again: to another server, or to the same one, perhaps with less than it had. */
+  /** A connection was re-established: to another server, or to the same one, perhaps with less data than before. */
   reconnected(): void {
     this.#floor = this.#seen
     this.doubt()

@@ -5,13 +5,13 @@ import type { Listening, WakeChannels } from './wake-channels.ts'
 /*
  * The tasks of this process that wait for one lock, first come first served.
  *
- * Where a message wakes one waiter (`wakes: 'one'`), only the first of the line talks to Redis: twenty waiting tasks
- * cost one try per release, not twenty. Who leaves the front passes the duty on: after a success of an exclusive lock
- * the next sleeps until it is told or the new lease has run out; otherwise it looks at once, because the leaver may
- * have been woken and not used it.
+ * If a message wakes one waiter (`wakes: 'one'`), only the first in the queue talks to Redis: twenty waiting tasks cost
+ * one attempt per release, not twenty. A waiter that leaves the front passes the duty on: after acquiring an exclusive
+ * lock the next sleeps until it is notified or the new lease has expired; otherwise it tries at once, because the one
+ * that left may have been woken without using it.
  *
- * Where a message names its waiter (`wakes: 'owner'`, the fair lock), each waiter stands in Redis' queue by itself and
- * the line only finds it by name.
+ * If a message names its waiter (`wakes: 'owner'`, the fair lock), each waiter is in Redis' queue itself, and the queue
+ * here only finds it by name.
  */
 
 /** A local queue of waiters with its subscription. */
@@ -28,7 +28,7 @@ export class WaitLine {
     this.#listening = this.#listen()
   }
 
-  /** Resolves once the subscription stands; after a failure the next call tries again. */
+  /** Resolves once the subscription is confirmed; after a failure the next call tries again. */
   async ready(): Promise<void> {
     const listening = this.#listening
     try {
@@ -37,7 +37,7 @@ export class WaitLine {
       if (this.#listening === listening) {
         listening.end()
         this.#listening = this.#listen()
-        // Whoever calls next hears of its failure.
+        // The next caller learns of its failure.
         this.#listening.ready.catch(() => {})
       }
       throw error

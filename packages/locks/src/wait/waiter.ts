@@ -5,8 +5,8 @@ import type { Hold, HoldRequest } from '../lease/hold.ts'
 export type WakeReason = 'look' | 'handed' | 'gave-up'
 
 /**
- * One waiting task: asleep until it is told to look, handed the lock, or gives up. A word that comes while it is
- * looking is kept for the next pause, so none is lost.
+ * One waiting task: asleep until it is woken to try, is handed the lock, or gives up. A notification that arrives while
+ * it is trying is kept for the next pause, so none is lost.
  */
 export class Waiter {
   readonly request: HoldRequest

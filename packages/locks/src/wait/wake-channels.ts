@@ -19,9 +19,9 @@ export interface Listening {
 }
 
 /**
- * Reference-counted channels over one subscriber: the first listener subscribes, the last one leaves the subscription
- * standing for `lingerMs`, because a lock that was waited for once is soon waited for again. After a reconnect
- * everybody is told to look, since messages in between are lost.
+ * Reference-counted channels over one subscriber: the first listener subscribes, and the last one leaves the
+ * subscription open for `lingerMs`, because a lock that was waited for once is soon waited for again. After a reconnect
+ * everyone is woken to try, since messages in between are lost.
  */
 export class WakeChannels {
   readonly #redis: Redis
@@ -61,7 +61,7 @@ export class WakeChannels {
   #open(name: string): Channel {
     const listeners = new Set<WakeListener>()
     const channel: Channel = { listeners, ready: this.#subscribe(name, listeners), linger: undefined }
-    // Whoever listens awaits `ready` too; a channel that failed is made again by the next.
+    // Listeners await `ready` too; a failed channel is reopened by the next.
     channel.ready.catch(() => {
       if (this.#channels.get(name) === channel) this.#channels.delete(name)
     })

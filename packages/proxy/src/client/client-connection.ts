@@ -1,6 +1,6 @@
 import type { BufferArgs } from '@firebreak/core/commands'
 import type { RequestParser } from '@firebreak/core/resp'
-import type { KeyLimitedError, KeySpace } from '@firebreak/shield'
+import type { CombineOwner, KeyLimitedError, KeySpace } from '@firebreak/shield'
 import { ClusterDispatch } from '../cluster/cluster-dispatch.ts'
 import type { ProxyCommand } from '../commands/proxy-command.ts'
 import type { UpstreamLostError } from '../errors.ts'
@@ -18,15 +18,16 @@ import type { ReplyTarget, SharedLane } from '../upstream/shared-lane.ts'
 import { ClientFlow, holds } from './client-flow.ts'
 import { Intake } from './intake.ts'
 import type { ClientHost, ProxyClient } from './proxy-client.ts'
+import { Standing } from './standing.ts'
 
 const largeBytes = 4096
 
 /**
- * One client of the proxy: what it sends goes to its intake, and it gets the replies in the order of its requests.
+ * One client of the proxy: what it sends goes to its intake, and replies return in the order of its requests.
  *
- * Most requests go over a lane that clients share. What needs a connection of its own waits until all earlier requests
- * are answered, so that the server sees this client's requests in their order whatever connection they come on; then
- * everything goes over the pinned lane until that is free again.
+ * Most requests go over a lane that clients share. A request that needs a dedicated connection waits until all earlier
+ * ones are answered, so that the server sees this client's requests in order whatever connection they arrive on; after
+ * that, everything goes over the pinned lane until it is free again.
  */
 export class ClientConnection implements TransportOwner, ProxyClient {
   readonly id: number
@@ -41,12 +42,14 @@ export class ClientConnection implements TransportOwner, ProxyClient {
   readonly lanes: SharedLanes
   readonly own: OwnLane = new OwnLane(this)
   readonly cluster: ClusterDispatch | undefined
+  readonly standing: Standing
   readonly #flow = new ClientFlow()
   readonly #intake: Intake
   #transport!: Transport
   #keySpace: KeySpace | undefined
   limitPass: 'paid' | KeyLimitedError | undefined
   youngestHot = 0
+  combined: CombineOwner | undefined
   #gone: AbortController | undefined
   lastActiveMs: number
   readonly sinceMs: number
@@ -64,6 +67,7 @@ export class ClientConnection implements TransportOwner, ProxyClient {
     this.backlog = new Backlog(host, this.outlet, this.slots, () => host.onSlowReader(this))
     this.lanes = new SharedLanes(host, session, this.slots)
     this.cluster = host.cluster === undefined ? undefined : new ClusterDispatch(this, host.cluster)
+    this.standing = new Standing(this)
     this.#intake = new Intake(this, this.#flow)
   }
 
@@ -84,7 +88,7 @@ export class ClientConnection implements TransportOwner, ProxyClient {
     return this.#transport
   }
 
-  /** True when nothing is owed and nothing is begun. */
+  /** True when nothing is owed and nothing has begun. */
   get isIdle(): boolean {
     return this.slots.owed === 0 && this.own.pinned === undefined && !this.#flow.isBlockedBy(holds.holder)
   }
@@ -118,16 +122,16 @@ export class ClientConnection implements TransportOwner, ProxyClient {
       this.#close()
       return
     }
-    // What it has sent before is carried out all the same, as Redis does with what it has read.
+    // What it sent earlier is still carried out, as Redis does with what it has read.
     this.#flow.lose()
     this.onEnd()
     this.onDrain()
   }
 
-  /** Of a client that sends no more: it is closed once all that it has sent is answered. */
+  /** For a client that sends no more: closes it once everything it sent has been answered. */
   #finish(): void {
     this.own.finish()
-    // Of a pipe only the server knows what is owed, and closes it.
+    // Only the server knows what is owed on a pipe, and closes it.
     if (!this.#flow.isBlocked && !this.#flow.isLeaving && this.own.pinned?.isPipe !== true) this.endAfterReplies()
   }
 
@@ -220,6 +224,7 @@ export class ClientConnection implements TransportOwner, ProxyClient {
 
   stateChanged(): void {
     this.lanes.forget()
+    this.standing.renew()
     this.#keySpace = undefined
   }
 
@@ -228,9 +233,9 @@ export class ClientConnection implements TransportOwner, ProxyClient {
     lane.send(bytes, start, end, target, tag, command.id, this.host.turn.nowMs)
   }
 
-  sendInto(slot: number, command: ProxyCommand, request: Uint8Array): void {
-    if (this.cluster !== undefined) this.cluster.sendInto(slot, command, request)
-    else this.lanes.forCommands().send(request, 0, request.length, this, slot, command.id, this.host.turn.read())
+  sendInto(slot: number, command: ProxyCommand, request: Uint8Array, target: ReplyTarget = this): void {
+    if (this.cluster !== undefined) this.cluster.sendInto(slot, command, request, target)
+    else this.lanes.forCommands().send(request, 0, request.length, target, slot, command.id, this.host.turn.read())
   }
 
   keySpace(): KeySpace {
@@ -256,7 +261,7 @@ export class ClientConnection implements TransportOwner, ProxyClient {
 
   goOn(): void {
     if (this.#flow.isLeaving || !this.#intake.unblock()) return
-    // What let it go on may have been a timer, which is no turn of its own.
+    // Whatever released it may have been a timer, which is not a turn of its own.
     this.host.turn.read()
     this.#intake.takeInput()
     this.host.shield?.settle()

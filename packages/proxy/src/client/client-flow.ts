@@ -1,5 +1,5 @@
 /**
- * Where a client stands. Each excludes the others:
+ * The phase of a client. Phases exclude each other:
  *
  * | phase                                      | the client                | its requests                                  |
  * | ------------------------------------------ | ------------------------- | --------------------------------------------- |
@@ -12,8 +12,8 @@
 export type ClientPhase = 'open' | 'ended' | 'lost' | 'leaving' | 'leaving ended' | 'leaving lost' | 'closed'
 
 /**
- * What keeps the next request from being taken, as bits, for several may at once: replies have to come first, somebody
- * holds the client, it has not read what it was answered, or as many requests as may be are on their way.
+ * What keeps the next request from being taken, as bits because several may apply at once: replies have to come first,
+ * something holds the client, it has not read its replies, or it has the maximum number of requests in flight.
  */
 export const holds = { replies: 1, holder: 2, reader: 4, crowd: 8 } as const
 type Hold = (typeof holds)[keyof typeof holds]
@@ -40,7 +40,7 @@ export class ClientFlow {
     this.#holds &= ~hold
   }
 
-  /** True where no further request is taken. */
+  /** True if no further request is taken. */
   get isLeaving(): boolean {
     return this.#phase !== 'open' && this.#phase !== 'ended' && this.#phase !== 'lost'
   }
@@ -49,7 +49,7 @@ export class ClientFlow {
     return this.#phase === 'closed'
   }
 
-  /** True where the client sends no more. */
+  /** True if the client sends no more. */
   get hasEnded(): boolean {
     return this.#phase !== 'open' && this.#phase !== 'leaving'
   }
@@ -64,12 +64,12 @@ export class ClientFlow {
     else if (this.#phase === 'leaving') this.#phase = 'leaving ended'
   }
 
-  /** Its connection has broken while requests of it wait. */
+  /** Its connection broke while it had requests waiting. */
   lose(): void {
     this.#phase = 'lost'
   }
 
-  /** No further request is taken. */
+  /** Takes no further requests. */
   leave(): void {
     if (this.#phase === 'open') this.#phase = 'leaving'
     else if (this.#phase === 'ended') this.#phase = 'leaving ended'

@@ -7,14 +7,15 @@ import { carryOut } from '../session/session-commands.ts'
 import type { ReplyTarget, SharedLane } from '../upstream/shared-lane.ts'
 import type { ProxyClient } from './proxy-client.ts'
 
-/** For a client that has not said who it is, where it has to. */
+/** For a client that must authenticate and has not. */
 const noAuthReply: Buffer = Buffer.from('-NOAUTH Authentication required.\r\n')
 
-/** Sends the request at hand its way; false where it has to wait. */
+/** Routes the current request; false if it has to wait. */
 export function dispatch(client: ProxyClient): boolean {
   const { request, host, session, own, cluster } = client
   const { command } = request
   if (cluster !== undefined) {
+    if (client.standing.isPatienceOver()) return true
     if (session.isKnown || command.way === 'session') return cluster.dispatch()
     client.answerNow(noAuthReply)
     return true
@@ -35,9 +36,10 @@ export function dispatch(client: ProxyClient): boolean {
   return dispatchRare(client)
 }
 
-/** As `dispatch`, of what is not plainly sent on. */
+/** Like `dispatch`, for what is not simply forwarded. */
 export function dispatchRare(client: ProxyClient): boolean {
   const { command } = client.request
+  if (client.standing.isPatienceOver()) return true
   if (!client.session.isKnown && command.way !== 'session') {
     client.answerNow(noAuthReply)
     return true

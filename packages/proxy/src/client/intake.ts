@@ -6,14 +6,16 @@ import { dispatch } from './dispatch.ts'
 import type { ProxyClient } from './proxy-client.ts'
 
 /**
- * So much is read behind a request that waits, and one read more at most. Behind a command that may wait for ever more is:
- * the end of a client is seen only once all before it is read, and then the command is given up.
+ * How much is read behind a request that waits, plus at most one read. Behind a command that may wait forever we keep
+ * reading: only after everything has been read do we see that the client has gone, and then the command is given up.
  */
 const readAheadBytes = 256 * 1024
+/** Of a client that has yet to show who it is. */
+const strangerAheadBytes = 16 * 1024
 
 /**
- * What a client has sent: takes one request after the other off the wire and has it sent its way, as long as nothing
- * holds requests up. What cannot be taken yet waits here, and beyond a bound in the kernel.
+ * What a client has sent: takes one request after another off the wire and routes it, unless something holds requests
+ * up. What cannot be taken yet waits here, and beyond a bound in the kernel.
  */
 export class Intake {
   readonly #client: ProxyClient
@@ -27,15 +29,16 @@ export class Intake {
     this.#large = new LargeRequest(client)
   }
 
-  /** True when nothing waits to be taken. */
+  /** True when nothing is waiting to be taken. */
   get isEmpty(): boolean {
     return this.#input.isEmpty
   }
 
-  /** True while more would only wait. */
+  /** True while more input would only wait. */
   get isFull(): boolean {
-    if (!this.#flow.isBlocked || this.#input.length < readAheadBytes) return false
-    const { own, host } = this.#client
+    if (!this.#flow.isBlocked) return false
+    const { own, host, backlog } = this.#client
+    if (this.#input.length < (backlog.isStranger ? strangerAheadBytes : readAheadBytes)) return false
     return !own.mayBeBlocked || this.#input.length >= host.maxOutputBytes
   }
 
@@ -63,13 +66,16 @@ export class Intake {
     if (this.isFull) transport.pause()
   }
 
-  /** Redis has taken what was sent over the client's own connection: the rest of a large request, or more, may come. */
+  /**
+   * Redis has accepted what was sent over the client's own connection: the rest of a large request, or more, may
+   * follow.
+   */
   onUpstreamDrain(): void {
     const { own, transport } = this.#client
     if ((this.#large.isOnItsWay || own.pinned?.isPipe === true) && !this.#flow.isBlocked) transport.resume()
   }
 
-  /** Takes the requests that wait. */
+  /** Takes the waiting requests. */
   takeInput(): void {
     const input = this.#input
     const { own } = this.#client
@@ -86,7 +92,7 @@ export class Intake {
     }
   }
 
-  /** Takes the requests that are there; gives the offset behind the last one. */
+  /** Takes the complete requests; returns the offset after the last one. */
   #take(bytes: Buffer, start: number, end: number): number {
     let at = start
     const client = this.#client
@@ -99,7 +105,10 @@ export class Intake {
       let next: number
       try {
         next = parser.parse(bytes, at, end)
-        if (next === 0 && this.#large.begin(bytes, at, end)) return end
+        if (next === 0) {
+          if (client.standing.mustWait()) return at
+          if (this.#large.begin(bytes, at, end)) return end
+        }
       } catch (error) {
         if (!(error instanceof RequestError)) throw error
         if (own.awaitsAnswers()) return at
@@ -119,18 +128,21 @@ export class Intake {
         own.pinned.forward(bytes, at, end)
         return end
       }
-      if (slots.owed > this.#maxOwed) flow.block(holds.crowd)
+      if (slots.owed > this.#maxOwed) {
+        flow.block(holds.crowd)
+        client.standing.seeCrowd()
+      }
     }
     return at
   }
 
-  /** Requests that may be on their way: over a connection of its own the client holds up nobody. */
+  /** Maximum number of requests in flight: over a dedicated connection the client holds nobody up. */
   get #maxOwed(): number {
     const { own, backlog, host } = this.#client
     return own.pinned === undefined ? backlog.window : host.maxInFlight
   }
 
-  /** Input waits until the client has read, unless it only waited for the end of the event. */
+  /** Input waits until the client has read its replies, unless it was only waiting for the end of the event. */
   waitForReader(): void {
     const { outlet, backlog } = this.#client
     outlet.flush()
@@ -138,12 +150,12 @@ export class Intake {
     else this.#flow.unblock(holds.reader)
   }
 
-  /** True where too many requests were on their way, and half of them are answered. */
+  /** True if too many requests were in flight and half of them have been answered. */
   get isCrowdGone(): boolean {
     return this.#flow.isBlockedBy(holds.crowd) && this.#client.slots.owed <= this.#maxOwed >> 1
   }
 
-  /** Looks whether what held requests up is over; false where something still does. */
+  /** Checks whether whatever held requests up is over; false if something still does. */
   unblock(): boolean {
     const flow = this.#flow
     if (flow.isBlockedBy(holds.reader) && !this.#client.backlog.isBehind) flow.unblock(holds.reader)

@@ -1,7 +1,7 @@
 import type { Runtime } from '@firebreak/core'
 import type { BufferArgs } from '@firebreak/core/commands'
 import type { RequestParser } from '@firebreak/core/resp'
-import type { KeyLimitedError, KeySpace } from '@firebreak/shield'
+import type { CombineOwner, KeyLimitedError, KeySpace } from '@firebreak/shield'
 import type { OnlyNode } from '../cluster/cluster-of-one.ts'
 import type { ProxyCommand } from '../commands/proxy-command.ts'
 import type { PinnedLane } from '../lanes/pinned-lane.ts'
@@ -22,36 +22,39 @@ import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import type { ClusterSettings } from '../upstream/upstream-topology.ts'
 
 /**
- * A client, its connection, its proxy and its shield as they see each other. They are one another's context, so what each
- * shows stands here, in one file that knows none of the classes behind it.
+ * A client, its connection, its proxy and its shield, as they see each other. They are one another's context, so their
+ * interfaces are here, in one file that knows none of the classes behind them.
  */
 export interface ProxyClient extends Required<Omit<ReplyTarget, 'onBypassed'>> {
-  /** Of the proxy: on none of its threads another has it. */
+  /** Unique across the proxy's threads. */
   readonly id: number
   readonly host: ClientHost
   readonly session: Session
+  readonly standing: ClientStanding
   readonly transport: Transport
   readonly outlet: Outlet
   readonly slots: ReplySlots
   readonly backlog: Backlog
-  /** The request at hand, its parser and its arguments. */
+  /** The current request, its parser and its arguments. */
   readonly request: ClientRequest
   readonly parser: RequestParser
   readonly args: BufferArgs
   /** The connections that it shares with others. */
   readonly lanes: SharedLanes
-  /** The connection that it has for itself, while it has one. */
+  /** Its dedicated connection, while it has one. */
   readonly own: OwnConnection
-  /** Set where a cluster is behind. */
+  /** Set if there is a cluster behind the proxy. */
   readonly cluster: ClusterWay | undefined
   readonly isClosed: boolean
   readonly sinceMs: number
   readonly lastActiveMs: number
-  /** Aborted when the client sends no more or is gone: it stands in no line then. */
+  /** Aborted when the client sends no more or is gone: it leaves any queue then. */
   readonly gone: AbortSignal
-  /** Set when a request that stood in a limit's line comes again: it was paid for, or is refused with this. */
+  /** Set when a request returns from a limit's queue: it has been admitted, or is refused with this error. */
   limitPass: 'paid' | KeyLimitedError | undefined
-  /** The youngest hot key that the client has asked for. */
+  /** Its increments that are being combined with others'; undefined before the first. */
+  combined: CombineOwner | undefined
+  /** The most recent hot key that the client has asked for. */
   youngestHot: number
   /** The keys that this client can read, and which of them are hot. */
   keySpace(): KeySpace
@@ -61,114 +64,155 @@ export interface ProxyClient extends Required<Omit<ReplyTarget, 'onBypassed'>> {
   whenCaughtUp(callback: () => void, slot?: number): void
   onData(bytes: Buffer, length: number): void
   onDrain(): void
-  /** Redis has taken what was sent over the client's own connection: the rest of a large request, or more, may come. */
+  /**
+   * Redis has accepted what was sent over the client's own connection: the rest of a large request, or more, may
+   * follow.
+   */
   onUpstreamDrain(): void
   /** Answers a slot with a whole reply. */
   answer(slot: number, reply: Uint8Array): void
-  /** Answers the request at hand from here, in its turn, with the first `length` bytes of a reply that stays as it is. */
+  /** Answers the current request locally, in its turn, with the first `length` bytes of a reply that never changes. */
   answerNow(reply: Uint8Array, length?: number): void
-  /** Sends the request at hand over a shared lane. */
+  /** Sends the current request over a shared lane. */
   sendShared(lane: SharedLane, target?: ReplyTarget, tag?: number): void
   /** Sends a request whose slot was taken before. */
-  sendInto(slot: number, command: ProxyCommand, request: Uint8Array): void
-  /** The request at hand has to wait until all before it are answered. */
+  sendInto(slot: number, command: ProxyCommand, request: Uint8Array, target?: ReplyTarget): void
+  /** The current request has to wait until all earlier ones are answered. */
   waitForReplies(): false
-  /** No request is taken until `letGo`. */
+  /** Takes no requests until `letGo`. */
   hold(): void
   letGo(): void
-  /** Goes on with requests after whatever held them up. */
+  /** Resumes taking requests after whatever held them up. */
   goOn(): void
-  /** What is owed, all of it by the server, comes as part of a pipe; of one that is to end the server closes that. */
+  /** Everything owed is owed by the server and arrives as part of a pipe; the server closes a pipe that is to end. */
   forgetOwed(): void
-  /** User, protocol or database have changed: other connections from now on. */
+  /** User, protocol or database has changed: use other connections from now on. */
   stateChanged(): void
-  /** Takes no more requests and closes once all that is owed has gone out. */
+  /** Takes no more requests and closes once everything owed has been sent. */
   endAfterReplies(): void
-  /** Closes once what was answered so far has gone out. */
+  /** Closes once the answers so far have been sent. */
   end(): void
   destroy(): void
 }
 
-/** A client's connection to Redis for itself, as those see it who send requests over it. */
+/** Whether a client may take memory: not before it has shown who it is, where it has to. */
+export interface ClientStanding {
+  /** Sets how much of a request is read; after each change of who the client is. */
+  renew(): void
+  /** Whether the incomplete request at hand has to wait for the server's word; throws where the client may not send it. */
+  mustWait(): boolean
+  /** As many requests of it are on their way as may be. */
+  seeCrowd(): void
+  /** Ends a client that asks and asks without showing who it is; true where it has. */
+  isPatienceOver(): boolean
+}
+
+/** A client's dedicated connection to Redis, as seen by the code that sends requests over it. */
 export interface OwnConnection {
   /** The connection, where the client has one. */
   readonly pinned: PinnedLane | undefined
-  /** False where requests go to several nodes: none of them is the one for all that follows. */
+  /** False if requests go to several nodes: then no node is the one for all later requests. */
   readonly mayStay: boolean
-  /** Takes one for the request at hand and all that follow it until it is free again; false where that has to wait. */
+  /**
+   * Takes a connection for the current request and all that follow it until it is free again; false if that has to
+   * wait.
+   */
   borrow(node?: UpstreamNode): boolean
-  /** Pins one to the client; the server knows it by the client's name. */
+  /** Pins a connection to the client; on the server it has the client's name. */
   pinTo(node: UpstreamNode): PinnedLane
-  /** Gives it up, whatever state it has. */
+  /** Closes it, whatever its state. */
   unpin(): void
-  /** Sends the request at hand over it, or carries it out; false where it has to wait. */
+  /** Sends the current request over it, or carries it out; false if it has to wait. */
   dispatch(pinned: PinnedLane): boolean
   send(pinned: PinnedLane): void
-  /** Sends the request at hand, which shows credentials, over one that nobody has used and nobody will use after it. */
+  /**
+   * Sends the current request, which contains credentials, over a connection that nobody has used before or will use
+   * afterwards.
+   */
   sendFresh(): void
-  /** Begins to send the request at hand, of which only the first bytes are there; false where it has to wait. */
+  /** Starts sending the current request, of which only the first bytes have arrived; false if it has to wait. */
   begin(node: UpstreamNode): boolean
-  /** Keeps the request at hand until it is answered, for a cluster may send it on to another node, and those before it. */
+  /**
+   * Keeps the current request (and those before it) until it is answered, because a cluster may redirect it to another
+   * node.
+   */
   remember(before?: readonly Uint8Array[]): void
-  /** True where what the proxy would answer itself has to wait for answers from it. */
+  /** True if an answer by the proxy itself has to wait for answers from this connection. */
   awaitsAnswers(): boolean
   onPinnedFree(): void
-  /** True while an answer is owed that may wait for others. */
+  /** True while an answer is owed that may depend on other clients. */
   readonly mayBeBlocked: boolean
 }
 
-/** Where a node's error sends a request on to. */
+/** Where a node's error redirects a request. */
 export interface Redirected {
   readonly node: UpstreamNode
   readonly isAsking: boolean
 }
 
-/** What sends a client's requests to the nodes of a cluster. */
+/** A request merged from those of several clients. */
+export interface SharedRequest {
+  readonly bytes: Uint8Array
+  readonly commandId: number
+  readonly target: ReplyTarget
+  /** Sent over this lane as long as it belongs to the node. */
+  readonly lane: SharedLane
+}
+
+/** Routes a client's requests to the nodes of a cluster. */
 export interface ClusterWay {
-  /** True where keys are spread over several nodes. */
+  /** True if keys are spread over several nodes. */
   readonly isSpread: boolean
-  /** Sends the request at hand its way; false where it has to wait. */
+  /** Routes the current request; false if it has to wait. */
   dispatch(): boolean
-  /** Sends a request whose slot was taken before, to the node of its key. */
-  sendInto(slot: number, command: ProxyCommand, request: Uint8Array): void
-  /** Where the request at hand goes, whose first arguments are there; undefined where it has to be seen whole. */
+  /** Sends a request whose slot was taken earlier to the node of its key, over `lane` as long as that is the node's. */
+  sendInto(slot: number, command: ProxyCommand, request: Uint8Array, target?: ReplyTarget, lane?: SharedLane): void
+  /** Sends a single-key request merged from several clients, all with the same state as this one. */
+  sendFor(clients: ReadonlySet<ProxyClient>, request: SharedRequest): void
+  /** The connection that a request for a key in this slot would use now. */
+  laneFor(hashSlot: number): SharedLane
+  /** Where the current request goes, of which the first arguments have arrived; undefined if it must be seen whole. */
   nodeForLarge(): UpstreamNode | undefined
-  /** Where an error reply sends a request of the client's own connection that was taken at `sinceMs`, if anywhere. */
+  /**
+   * Where an error reply redirects a request on the client's own connection that was taken at `sinceMs`, if anywhere.
+   */
   redirected(pinned: PinnedLane, reply: Uint8Array, sinceMs: number): Redirected | 'later' | undefined
 }
 
 /** What counts keys and answers for hot ones. */
 export interface RequestShield {
-  /** False while the kill switch is thrown: the proxy is a plain one. */
+  /** False while the kill switch is on: the proxy is a plain one. */
   readonly isActive: boolean
-  /** True where the request at hand was answered from memory, and the same one again would be so too. */
+  /** True if the current request was answered from memory, and an identical one would be too. */
   canRepeat: boolean
-  /** Sees a request that is about to go over a shared connection: answers it, holds it, or says who gets its reply. */
+  /**
+   * Sees a request that is about to go over a shared connection: answers it, holds it, or says who receives its reply.
+   */
   see(client: ProxyClient, command: ProxyCommand, target: ReplyTarget): 'answered' | 'held' | ReplyTarget
-  /** Answers the requests that follow the last one and are the same; gives the offset behind them. */
+  /** Answers the requests after the last one that are identical to it; returns the offset after them. */
   repeat(client: ProxyClient, bytes: Buffer, start: number, next: number, end: number): number
-  /** Sees a request that goes over a connection of the client's own. */
+  /** Sees a request that goes over the client's own connection. */
   seePinned(client: ProxyClient, command: ProxyCommand, pinned: PinnedLane): void
-  /** As `seePinned`, of a request whose last arguments are not there yet. */
+  /** Like `seePinned`, for a request whose last arguments have not arrived yet. */
   seeLarge(client: ProxyClient, command: ProxyCommand, pinned: PinnedLane): void
   /** What a client's GET of a key would be answered from memory now. */
   peek(client: ProxyClient, key: Uint8Array): Uint8Array
-  /** The bytes that a client's requests stand in are about to be another's. */
+  /** The memory that holds a client's requests is about to be reused. */
   settle(): void
   spaceOf(identity: ConnectionState['identity'], database: number): KeySpace
 }
 
-/** What a client needs of the proxy it is connected to. */
+/** What a client needs from its proxy. */
 export interface ClientHost {
   readonly turn: Turn
   readonly runtime: Runtime
-  /** The Redis behind; of a cluster, the node for what needs no other. */
+  /** The Redis behind the proxy; of a cluster, the node for requests that do not need a particular one. */
   readonly node: UpstreamNode
-  /** Set where a cluster is behind. */
+  /** Set if there is a cluster behind the proxy. */
   readonly cluster: ClusterSettings | undefined
-  /** Nobody, RESP2, database 0: how a connection to Redis begins. */
+  /** Unauthenticated, RESP2, database 0: how a connection to Redis begins. */
   readonly freshState: ConnectionState
-  /** True while a CLIENT PAUSE may hold up connections: then nobody shares one. */
+  /** True while a CLIENT PAUSE may hold up connections: then none are shared. */
   readonly isIsolated: boolean
   /** Undefined for a plain proxy. */
   readonly shield: RequestShield | undefined
@@ -177,18 +221,18 @@ export interface ClientHost {
   readonly maxOutputBytes: number
   readonly maxInFlight: number
   readonly slowReaderMs: number
-  /** True while all clients together leave too much unread. */
+  /** True while all clients together have too much unread output. */
   readonly isFull: boolean
-  /** What FIREBREAK tells about. */
+  /** The data that FIREBREAK reports. */
   readonly observed: Observed
-  /** The proxy's own users; undefined where AUTH is the server's matter. */
+  /** The proxy's own users; undefined if AUTH is passed on to the server. */
   readonly users: ProxyUser | undefined
-  /** The proxy as a cluster of one, where it shows itself so. */
+  /** The proxy as a cluster of one, if it presents itself that way. */
   onlyNode(client: ProxyClient): OnlyNode | undefined
   /** CLIENT PAUSE or UNPAUSE was carried out. */
   isolate(forMs: number): void
   infoSection(): string
-  /** Asks about the clients of all threads. */
+  /** Queries the clients of all threads. */
   readonly roster: {
     ask(query: RosterQuery, asker: ProxyClient, onAnswer: (answer: RosterAnswer) => void): void
   }

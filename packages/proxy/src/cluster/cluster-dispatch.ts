@@ -1,10 +1,11 @@
 import { mayBlock } from '@firebreak/core/commands'
 import { encodeCommand } from '@firebreak/core/resp'
 import { dispatchRare } from '../client/dispatch.ts'
-import type { ClusterWay, ProxyClient, Redirected } from '../client/proxy-client.ts'
+import type { ClusterWay, ProxyClient, Redirected, SharedRequest } from '../client/proxy-client.ts'
 import { multiCommand, type ProxyCommand } from '../commands/proxy-command.ts'
 import type { PinnedLane } from '../lanes/pinned-lane.ts'
 import { carryOut } from '../session/session-commands.ts'
+import type { ReplyTarget, SharedLane } from '../upstream/shared-lane.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import type { ClusterSettings } from '../upstream/upstream-topology.ts'
 import { ClusterSender } from './cluster-sender.ts'
@@ -19,7 +20,7 @@ const ok = Buffer.from('+OK\r\n')
 const noItems = Buffer.from('*0\r\n')
 const queued = Buffer.from('+QUEUED\r\n')
 const multi = encodeCommand(['MULTI'])
-/** Commands that wait until it is known which node a transaction is for, and the bytes of each. */
+/** Maximum commands, and bytes each, that wait until it is known which node a transaction is for. */
 const maxHeldCommands = 100
 const maxHeldLength = 4096
 
@@ -28,7 +29,7 @@ export class ClusterDispatch implements ClusterWay {
   readonly #client: ProxyClient
   readonly #settings: ClusterSettings
   readonly #sender: ClusterSender
-  /** MULTI was answered, and no node has been chosen for the transaction yet: its commands so far, none with a key. */
+  /** MULTI was answered, but no node has been chosen for the transaction yet: its commands so far, none with a key. */
   #openMulti: Uint8Array[] | undefined
 
   constructor(client: ProxyClient, settings: ClusterSettings) {
@@ -41,7 +42,7 @@ export class ClusterDispatch implements ClusterWay {
     return this.#settings.topology.isSpread
   }
 
-  /** Sends the request at hand its way; false where it has to wait. */
+  /** Routes the current request; false if it has to wait. */
   dispatch(): boolean {
     const client = this.#client
     const { command } = client.request
@@ -53,7 +54,7 @@ export class ClusterDispatch implements ClusterWay {
       return true
     }
     if (this.#openMulti !== undefined) return this.#inOpenMulti(this.#openMulti)
-    // It owes nothing any more and is about to be given back; then this comes again.
+    // The connection owes nothing any more and is about to be returned; then this is called again.
     if (isSpread && pinned?.isFree === true) return false
     if (pinned !== undefined && !this.#mayLeave(pinned)) {
       if (isSpread && this.#mayBeFreed(pinned)) return client.waitForReplies()
@@ -67,7 +68,10 @@ export class ClusterDispatch implements ClusterWay {
     return this.#dispatch()
   }
 
-  /** On the node of the client's own connection nothing may overtake: neither this what was sent there, nor what follows it. */
+  /**
+   * On the node of the client's own connection nothing may be reordered: this request must not overtake what was sent
+   * there, nor be overtaken by what follows.
+   */
   #besidePinned(pinned: PinnedLane): boolean {
     const client = this.#client
     if (pinned.inFlight > 0) return client.waitForReplies()
@@ -108,7 +112,7 @@ export class ClusterDispatch implements ClusterWay {
     return this.#borrow()
   }
 
-  /** Of Sentinels the one master knows no slots. */
+  /** With Sentinels, the single master knows no slots. */
   #answerAsOnlyNode(): void {
     const { request, slots } = this.#client
     const ask = (slot: number) => this.#sender.send(request.command, request.copy(), slot, this.#client, slots.take())
@@ -119,25 +123,28 @@ export class ClusterDispatch implements ClusterWay {
     return this.isSpread && isForMany(this.#client.request)
   }
 
-  /** True where what is sent must go over the client's own connection, by the answers so far. */
+  /** True if requests must go over the client's own connection, judging by the answers so far. */
   #isBound(pinned: PinnedLane): boolean {
     if (pinned.hasSentMulti || pinned.isInTransaction || pinned.isPipe) return true
     return this.#isSubscribedOnly(pinned)
   }
 
-  /** A command on a key that the server would refuse to a subscriber, but for looking at the key's slot first. */
+  /** A command with a key that the server would refuse to a subscriber, except that it checks the key's slot first. */
   #isRefusedToSubscriber(pinned: PinnedLane): boolean {
-    // With what is owed the subscriptions may end.
+    // The answers still owed may end the subscriptions.
     if (!this.#isSubscribedOnly(pinned) || this.#client.slots.owed > 0) return false
     return this.#client.request.command.way !== 'pin' && slotOf(this.#client.request) >= 0
   }
 
-  /** In RESP3 a subscriber may ask for other things. */
+  /** In RESP3 a subscriber may send other commands. */
   #isSubscribedOnly(pinned: PinnedLane): boolean {
     return pinned.isSubscribed && this.#client.session.version === 2
   }
 
-  /** With all answers (to EXEC, say) the client may have no connection of its own any more, and another for this one. */
+  /**
+   * After all answers (to EXEC, say) the client may have no connection of its own any more, and this request may use
+   * another.
+   */
   #mayBeFreed(pinned: PinnedLane): boolean {
     if (this.#client.slots.owed === 0 || pinned.hasSentMulti || pinned.isPipe) return false
     if (this.#isForMany()) return true
@@ -145,7 +152,7 @@ export class ClusterDispatch implements ClusterWay {
     return slot < 0 || this.#settings.topology.nodeOf(slot) !== pinned.node
   }
 
-  /** A client that only watches keys, say, may ask another node for something else meanwhile. */
+  /** A client that only watches keys, say, may meanwhile send something else to another node. */
   #mayLeave(pinned: PinnedLane): boolean {
     if (this.#isBound(pinned)) return false
     const { way } = this.#client.request.command
@@ -202,7 +209,7 @@ export class ClusterDispatch implements ClusterWay {
   }
 
   /**
-   * Where a request goes whose first arguments are there; undefined where it has to be seen whole. A transaction that was
+   * Where a request goes whose first arguments have arrived; undefined if it must be seen whole. A transaction that was
    * waiting for its first command begins there.
    */
   nodeForLarge(): UpstreamNode | undefined {
@@ -213,7 +220,7 @@ export class ClusterDispatch implements ClusterWay {
     if (!topology.isSpread) return pinned?.node ?? this.#nodeOf()
     const slot = slotOf(request)
     if (pinned !== undefined && this.#isBound(pinned) && !this.#mayBeFreed(pinned)) return pinned.node
-    // Its first key may be to come; of a script without keys it is known that none is.
+    // Its first key may still be on the way; a script without keys is known to have none.
     const isKeyless = way === 'script' ? args.length > 2 && args.numberAt(2) === 0 : !row?.keys.length
     if (slot < 0 && !isKeyless) return undefined
     const node = this.#nodeOf()
@@ -222,11 +229,13 @@ export class ClusterDispatch implements ClusterWay {
       return node
     }
     if (isForAll(name) || isSplittable(name)) return undefined
-    // A connection of its own to another node may be free once all is answered.
+    // The client's own connection to another node may be free once everything has been answered.
     return pinned === undefined || pinned.node === node || slots.owed > 0 ? node : undefined
   }
 
-  /** Where an error reply sends a request of the client's own connection that was taken at `sinceMs`, if anywhere. */
+  /**
+   * Where an error reply redirects a request on the client's own connection that was taken at `sinceMs`, if anywhere.
+   */
   redirected(pinned: PinnedLane, reply: Uint8Array, sinceMs: number): Redirected | 'later' | undefined {
     const redirect = redirectOf(reply)
     if (redirect === undefined) return undefined
@@ -238,11 +247,14 @@ export class ClusterDispatch implements ClusterWay {
     return { node: topology.nodeAt(host, port, pinned.node), isAsking: true }
   }
 
-  /** Chooses between connections for scripts and for the rest; false where the request would overtake one before it. */
+  /**
+   * Chooses between connections for scripts and for everything else; false if the request would overtake an earlier
+   * one.
+   */
   #chooseUse(): boolean {
     const use = this.#client.request.command.way === 'script' ? 'scripts' : 'commands'
     if (this.#client.slots.owed === 0) this.#sender.use = use
-    // What follows a script goes over its connection.
+    // Requests after a script follow it over its connection.
     return use === this.#sender.use || use === 'commands'
   }
 
@@ -278,9 +290,17 @@ export class ClusterDispatch implements ClusterWay {
     return true
   }
 
-  /** Sends a request whose slot was taken before, to the node of its key. */
-  sendInto(slot: number, command: ProxyCommand, request: Uint8Array): void {
-    this.#sender.sendInto(slot, command, request)
+  /** Sends a request whose slot was taken earlier to the node of its key. */
+  sendInto(slot: number, command: ProxyCommand, request: Uint8Array, target?: ReplyTarget, lane?: SharedLane): void {
+    this.#sender.sendInto(slot, command, request, target, lane)
+  }
+
+  sendFor(clients: ReadonlySet<ProxyClient>, request: SharedRequest): void {
+    this.#sender.sendFor(clients, request)
+  }
+
+  laneFor(hashSlot: number): SharedLane {
+    return this.#settings.topology.nodeOf(hashSlot).lane(this.#client.session.snapshot(), this.#sender.use)
   }
 
   #nodeOf(): UpstreamNode {

@@ -2,30 +2,30 @@ import type { Runtime } from '@firebreak/core'
 import { encodeCommand } from '@firebreak/core/resp'
 import { UpstreamLostError } from '../errors.ts'
 import type { ConnectionState } from '../upstream/identity.ts'
-import type { LaneUse, ReplyTarget } from '../upstream/shared-lane.ts'
+import type { LaneUse, ReplyTarget, SharedLane } from '../upstream/shared-lane.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import type { UpstreamTopology } from '../upstream/upstream-topology.ts'
 import { redirectOf } from './redirect.ts'
 
-/** What a request to a cluster is made of. */
+/** What a request to a cluster consists of. */
 export interface ClusterRequestOptions {
   readonly runtime: Runtime
   readonly topology: UpstreamTopology
   readonly state: ConnectionState
   /** The request; kept until it is answered. */
   readonly bytes: Uint8Array
-  /** Its hash slot, or -1 where any master will do. */
+  /** Its hash slot, or -1 if any master will do. */
   readonly slot: number
   readonly use: LaneUse
   readonly commandId: number
   readonly nowMs: number
-  /** True where it may be sent again though it may have been carried out: it only reads. */
+  /** True if it only reads, so it may be resent although it may have been carried out. */
   readonly isRetrySafe: boolean
   readonly retryForMs: number
-  /** Who gets the reply, under `tag`. */
+  /** Receives the reply, under `tag`. */
   readonly sink: ReplyTarget
   readonly tag: number
-  /** The request goes somewhere else than it was sent first: what comes behind it must not overtake it. */
+  /** The request goes to another node than the one it was first sent to: later requests must not overtake it. */
   readonly onDetour: () => void
 }
 
@@ -34,8 +34,8 @@ const minus = 0x2d
 const laterMs = 20
 
 /**
- * One request to a cluster, until it is answered: follows MOVED and ASK, waits where the cluster asks to, and goes again
- * over another connection where one was lost and nothing can happen twice.
+ * One request to a cluster, until it is answered: follows MOVED and ASK, waits when the cluster asks for it, and is
+ * resent over another connection if one was lost and nothing can happen twice.
  */
 export class ClusterRequest implements ReplyTarget {
   readonly #options: ClusterRequestOptions
@@ -51,8 +51,10 @@ export class ClusterRequest implements ReplyTarget {
     this.#node = this.#owner()
   }
 
-  send(): void {
-    this.#put(this.#node, false)
+  /** Sends it, over `lane` as long as that is a connection to its node. */
+  send(lane?: SharedLane): void {
+    const isItsNode = lane !== undefined && !lane.isClosed && lane.address === this.#node.address
+    this.#put(this.#node, false, isItsNode ? lane : undefined)
   }
 
   onReply(_tag: number, bytes: Buffer, start: number, end: number, isLast: boolean, type: number): void {
@@ -109,7 +111,7 @@ export class ClusterRequest implements ReplyTarget {
     return this.#options.runtime.clock.now() > this.#deadlineMs
   }
 
-  /** Does what an error of the cluster asks for; false where the error is the client's. */
+  /** Does what a cluster error asks for; false if the error is for the client. */
   #follow(reply: Buffer): boolean {
     const { topology } = this.#options
     const redirect = redirectOf(reply)
@@ -120,7 +122,7 @@ export class ClusterRequest implements ReplyTarget {
       this.#later()
       return true
     }
-    // Two nodes that each think the other has the slot will agree soon, or never.
+    // Two nodes that each think the other has the slot will agree soon or never.
     if (++this.#redirects > 5) {
       this.#redirects = 0
       void topology.refresh().then(() => this.#later())
@@ -146,10 +148,10 @@ export class ClusterRequest implements ReplyTarget {
     return slot < 0 ? topology.masters[0]! : topology.nodeOf(slot)
   }
 
-  #put(node: UpstreamNode, isAsking: boolean): void {
+  #put(node: UpstreamNode, isAsking: boolean, by?: SharedLane): void {
     const { state, use, bytes, commandId, nowMs } = this.#options
     this.#node = node
-    const lane = node.lane(state, use)
+    const lane = by ?? node.lane(state, use)
     if (isAsking) lane.send(asking, 0, asking.length, unheard, 0, 0, nowMs)
     lane.send(bytes, 0, bytes.length, this, 0, commandId, nowMs)
   }

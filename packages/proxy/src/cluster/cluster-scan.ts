@@ -3,32 +3,32 @@ import { integerIn, isWord } from '../requests/words.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import { joinCursor } from './scan-cursor.ts'
 
-/** What one SCAN over a cluster's nodes needs. */
+/** What a SCAN over a cluster's nodes needs. */
 export interface ClusterScanOptions {
-  /** The node that the cursor is on, by its place. */
+  /** The index of the node that the cursor is on. */
   readonly node: number
   readonly nodeCount: number
-  /** Keys that one call is asked for. */
+  /** Number of keys that one call asks for. */
   readonly count: number
-  /** So much is held of what was found before the call ends with fewer. */
+  /** How much found data is held before the call ends with fewer keys. */
   readonly maxBytes: number
-  /** Asks a node from a cursor of its own on; its reply goes to `target`. */
+  /** Queries a node from its own cursor on; the reply goes to `target`. */
   readonly ask: (node: number, cursor: bigint, target: ReplyTarget) => void
   readonly onReply: (reply: Uint8Array) => void
   readonly onLost: (error: UpstreamLostError, wasSent: boolean) => void
 }
 
-/** Where SCAN says nothing of it. */
+/** SCAN's default count. */
 const defaultCount = 10
-/** So many keys a node is asked for at a time, however many the client wants: the node works for others in between. */
+/** The most keys to ask a node for at a time, whatever the client wants: the node serves others in between. */
 const maxStepKeys = 10_000
 const maxCount = 2n ** 63n - 1n
 const head = /^\*2\r\n\$\d+\r\n(\d+)\r\n\*(\d+)\r\n/
 
 /**
- * One call of SCAN: where a node has no more and has given fewer keys than were asked for, the next one is asked in the
- * same call, so that few keys on many nodes take no more calls than on one. What was found is held until the call ends,
- * for its cursor comes first; a call for very many ends with fewer, as SCAN may.
+ * One call of SCAN: if a node is exhausted and has returned fewer keys than requested, the next node is asked in the
+ * same call, so that few keys on many nodes take no more calls than on one. Results are held until the call ends,
+ * because its cursor comes first; a call for very many keys returns fewer, as SCAN may.
  */
 export class ClusterScan implements ReplyTarget {
   readonly #options: ClusterScanOptions
@@ -82,7 +82,7 @@ export class ClusterScan implements ReplyTarget {
   }
 }
 
-/** How many keys SCAN is asked for, and the options that one node is asked with at a time. */
+/** The number of keys that SCAN asks for, and the options for one step on one node. */
 export function scanSteps(options: readonly Uint8Array[]): {
   readonly count: number
   readonly stepOptions: readonly Uint8Array[]
@@ -94,7 +94,7 @@ export function scanSteps(options: readonly Uint8Array[]): {
   return { count, stepOptions: options.with(index + 1, Buffer.from(String(maxStepKeys))) }
 }
 
-/** As `integerIn`, of all that Redis takes. */
+/** Like `integerIn`, for everything that Redis accepts. */
 function countIn(word: Uint8Array): number | undefined {
   const text = Buffer.from(word).toString('latin1')
   return /^[1-9]\d{18}$/.test(text) && BigInt(text) <= maxCount ? Number(text) : integerIn(word)

@@ -1,8 +1,8 @@
 import { BufferArgs, firstKeyIndex, keySlotOfBytes } from '@firebreak/core/commands'
 import { encodeCommand, RequestParser } from '@firebreak/core/resp'
-import type { ProxyClient } from '../client/proxy-client.ts'
+import type { ProxyClient, SharedRequest } from '../client/proxy-client.ts'
 import type { ProxyCommand } from '../commands/proxy-command.ts'
-import type { LaneUse, ReplyTarget } from '../upstream/shared-lane.ts'
+import type { LaneUse, ReplyTarget, SharedLane } from '../upstream/shared-lane.ts'
 import type { ClusterSettings } from '../upstream/upstream-topology.ts'
 import { ClusterRequest } from './cluster-request.ts'
 import { ClusterScan, scanSteps } from './cluster-scan.ts'
@@ -16,11 +16,11 @@ import { keysOfParts, type SplitPart } from './split.ts'
 const arrayType = 0x2a
 const badCursor = Buffer.from('-ERR invalid cursor\r\n')
 
-/** Sends one client's requests to nodes that were chosen: to one, or to several whose replies become one. */
+/** Sends one client's requests to chosen nodes: to one, or to several whose replies are joined. */
 export class ClusterSender {
   readonly #client: ProxyClient
   readonly #settings: ClusterSettings
-  /** The connections that what is owed went over. */
+  /** The connections that the unanswered requests went over. */
   use: LaneUse = 'commands'
 
   constructor(client: ProxyClient, settings: ClusterSettings) {
@@ -28,8 +28,15 @@ export class ClusterSender {
     this.#settings = settings
   }
 
-  /** Sends a request to who has a slot, or to any master where that is -1. */
-  send(command: ProxyCommand, bytes: Uint8Array, slot: number, sink: ReplyTarget, tag: number): void {
+  /** Sends a request to the owner of a slot, or to any master if the slot is -1. */
+  send(
+    command: ProxyCommand,
+    bytes: Uint8Array,
+    slot: number,
+    sink: ReplyTarget,
+    tag: number,
+    lane?: SharedLane,
+  ): void {
     const client = this.#client
     const { topology, retryForMs } = this.#settings
     const { row } = command
@@ -47,10 +54,10 @@ export class ClusterSender {
       sink,
       tag,
       onDetour: () => client.waitForReplies(),
-    }).send()
+    }).send(lane)
   }
 
-  /** Sends the parts of the request at hand. */
+  /** Sends the parts of the current request. */
   sendParts(parts: readonly SplitPart[], kind: JoinKind, target: ReplyTarget): void {
     const client = this.#client
     const { command } = client.request
@@ -74,7 +81,7 @@ export class ClusterSender {
     ask(parts, joined)
   }
 
-  /** Sends the request at hand to every master. */
+  /** Sends the current request to every master. */
   sendEverywhere(kind: JoinKind, target: ReplyTarget): void {
     const { request, slots, host } = this.#client
     const { homeSlots } = this.#settings.topology
@@ -87,13 +94,44 @@ export class ClusterSender {
     for (const [index, slot] of homeSlots.entries()) this.send(command, bytes, slot, joined, index)
   }
 
-  /** Sends a request whose slot was taken before, to the node of its key. */
-  sendInto(slot: number, command: ProxyCommand, request: Uint8Array): void {
+  /** Sends a request whose slot was taken earlier to the node of its key. */
+  sendInto(
+    slot: number,
+    command: ProxyCommand,
+    request: Uint8Array,
+    target: ReplyTarget = this.#client,
+    lane?: SharedLane,
+  ): void {
     const parser = new RequestParser()
     parser.parse(request, 0, request.length)
     const index = firstKeyIndex(command.row!, new BufferArgs(parser))
     const hashSlot = keySlotOfBytes(request, parser.startOf(index), parser.endOf(index))
-    this.send(command, request, hashSlot, this.#client, slot)
+    this.send(command, request, hashSlot, target, slot, lane)
+  }
+
+  /** Sends a request with one key (its second word) that was merged from several clients. */
+  sendFor(clients: ReadonlySet<ProxyClient>, { bytes, commandId, target, lane }: SharedRequest): void {
+    const { host } = this.#client
+    const { topology, retryForMs } = this.#settings
+    const parser = new RequestParser()
+    parser.parse(bytes, 0, bytes.length)
+    new ClusterRequest({
+      runtime: host.runtime,
+      topology,
+      state: lane.state,
+      bytes,
+      slot: keySlotOfBytes(bytes, parser.startOf(1), parser.endOf(1)),
+      use: lane.use,
+      commandId,
+      nowMs: host.turn.nowMs,
+      isRetrySafe: false,
+      retryForMs,
+      sink: target,
+      tag: 0,
+      onDetour: () => {
+        for (const client of clients) client.waitForReplies()
+      },
+    }).send(lane)
   }
 
   keys(target: ReplyTarget): boolean {
@@ -136,11 +174,11 @@ export class ClusterSender {
       return true
     }
     const slot = client.slots.take()
-    // Copies: the next node may be asked after the client's bytes are gone.
+    // Copied: the next node may be asked after the client's bytes are gone.
     const [name, , ...options] = args.map((argument) => Buffer.from(argument))
     const { count, stepOptions } = scanSteps(options)
     new ClusterScan({
-      // Any number is a cursor to Redis.
+      // Redis accepts any number as a cursor.
       node: place.node % homeSlots.length,
       nodeCount: homeSlots.length,
       count,

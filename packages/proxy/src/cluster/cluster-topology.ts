@@ -10,8 +10,8 @@ const refreshGapMs = 50
 const demotedGraceMs = 1000
 
 /**
- * Knows the nodes of a cluster and who serves which slot: from CLUSTER SLOTS of any node that answers, and at once from
- * every MOVED.
+ * Tracks the nodes of a cluster and which slots they serve: from CLUSTER SLOTS of any node that answers, and
+ * immediately from every MOVED.
  */
 export class ClusterTopology implements UpstreamTopology {
   readonly isSpread = true
@@ -26,7 +26,7 @@ export class ClusterTopology implements UpstreamTopology {
   readonly #timer: TimerHandle
   #isClosed = false
   readonly #demoted = new Map<UpstreamNode, TimerHandle>()
-  /** Called whenever slots have other owners. */
+  /** Called whenever slots change owners. */
   onChange: (() => void) | undefined
 
   constructor(seeds: readonly ConnectTarget[], identity: Identity, settings: NodeSettings) {
@@ -55,7 +55,7 @@ export class ClusterTopology implements UpstreamTopology {
     return this.#map.ownerOf(slot) ?? this.masters[0]!
   }
 
-  /** A node said who has a slot now. The asker's own host stands in for an empty one. */
+  /** Records a node's word on who has a slot now. An empty host means the host of the node that was asked. */
   moved(slot: number, host: string, port: number, asked: UpstreamNode): UpstreamNode {
     const node = this.#nodeAt(host === '' ? asked.target.host : host, port)
     if (this.#map.ownerOf(slot) !== node) {
@@ -70,7 +70,7 @@ export class ClusterTopology implements UpstreamTopology {
     return this.#nodeAt(host === '' ? asked.target.host : host, port)
   }
 
-  /** Asks the nodes, one after the other, until one tells the slots. */
+  /** Asks the nodes one by one until one returns the slots. */
   refresh(): Promise<void> {
     if (this.#isClosed) return Promise.resolve()
     this.#refreshing ??= this.#refresh().finally(() => {
@@ -133,11 +133,11 @@ export class ClusterTopology implements UpstreamTopology {
     this.#demoted.delete(node)
   }
 
-  /** A node that serves no slot any more may hang with requests that nobody will answer. */
+  /** A node that no longer serves slots may hang with requests that nobody will answer. */
   #drop(node: UpstreamNode): void {
     const timer = this.#settings.runtime.timers.setTimeout(() => {
       this.#demoted.delete(node)
-      node.loseAll('it serves no slot any more')
+      node.loseAll('it no longer serves any slot')
     }, demotedGraceMs)
     this.#demoted.set(node, timer)
   }

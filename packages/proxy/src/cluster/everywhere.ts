@@ -1,6 +1,6 @@
 import type { JoinKind } from './joined-reply.ts'
 
-/** Commands without keys that are for every master, and how the replies become one. */
+/** Keyless commands that go to every master, and how the replies are joined. */
 export const everywhere: Record<string, JoinKind> = {
   DBSIZE: 'sum',
   RANDOMKEY: 'any',
@@ -24,7 +24,7 @@ export const everywhere: Record<string, JoinKind> = {
   'CONFIG REWRITE': 'all',
 }
 
-/** True for a command without keys that is about the keys of every node. */
+/** True for a keyless command that concerns the keys of every node. */
 export function isForAll(name: string): boolean {
   return everywhere[name] !== undefined || name === 'KEYS' || name === 'SCAN'
 }

@@ -1,9 +1,9 @@
 import type { ProxyClient } from '../client/proxy-client.ts'
 
-/** So much of a reply may be held whatever else its client leaves unread. */
+/** This much of a reply may be held however much its client has unread. */
 const smallBytes = 4096
 
-/** What is held of one reply until it can go out; it counts as what its client leaves unread. */
+/** The part of a reply that is held until it can be sent; it counts as unread by its client. */
 export class HeldBytes {
   readonly #client: ProxyClient
   #bytes = 0
@@ -12,7 +12,7 @@ export class HeldBytes {
     this.#client = client
   }
 
-  /** Counts some more; false where they are too many to be held. */
+  /** Adds some bytes; false if that is too many to hold. */
   add(bytes: number): boolean {
     const client = this.#client
     this.#bytes += bytes
@@ -20,7 +20,7 @@ export class HeldBytes {
     return this.#bytes <= smallBytes || !(client.isClosed || client.isBehind())
   }
 
-  /** They are held no longer. */
+  /** Releases all of them. */
   release(): void {
     const client = this.#client
     const wasBehind = client.isBehind()

@@ -4,17 +4,18 @@ import { lostReply } from '../replies/reply-text.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 
 /**
- * How the replies of several nodes become one:
- * `sum` adds integers, `sums` those at each place of an array; `items` is all items of all arrays; `all` is an error if any is, else the first; `any` is one that is no null, at random; `least` takes
- * the smallest integer at each place; `places` puts each item of each array where its key stood.
+ * How the replies of several nodes are joined: `sum` adds integers, `sums` adds those at each place of an array;
+ * `items` concatenates all arrays; `all` is an error if any reply is, otherwise the first; `any` is a random reply that
+ * is not null; `least` takes the smallest integer at each place; `places` puts each item of each array where its key
+ * was.
  */
 export type JoinKind = 'sum' | 'sums' | 'items' | 'all' | 'any' | 'least' | 'places'
 
-/** Who gets the whole. */
+/** Receives the joined reply. */
 export interface JoinedSink {
   answer(reply: Buffer): void
   onLost(error: UpstreamLostError, wasSent: boolean): void
-  /** More came than may be held. What came is forgotten, and so is what comes. */
+  /** More arrived than may be held. Everything so far is dropped, as is everything still to come. */
   onOverflow?(): void
 }
 
@@ -22,17 +23,17 @@ export interface JoinedSink {
 export interface JoinedReplyOptions {
   readonly kind: JoinKind
   readonly parts: number
-  /** True where a part that was carried out has changed something, though another was not. */
+  /** True if a part that was carried out has changed something even if another part was not carried out. */
   readonly isWrite: boolean
-  /** Of `any`: chance. */
+  /** For `any`: randomness. */
   readonly random?: () => number
-  /** Of `places`: for each part, where its items stand in the whole. */
+  /** For `places`: the positions of each part's items in the whole. */
   readonly places?: readonly (readonly number[])[]
-  /** Where what is held is counted; `add` is false where it is too much. */
+  /** Accounts for what is held; `add` returns false if it is too much. */
   readonly held?: { add(bytes: number): boolean; release(): void } | undefined
 }
 
-/** Gathers the replies to the parts of one request; part i is asked for with tag i. */
+/** Collects the replies to the parts of one request; part i is requested with tag i. */
 export class JoinedReply implements ReplyTarget {
   readonly #options: JoinedReplyOptions
   readonly #sink: JoinedSink
@@ -57,7 +58,7 @@ export class JoinedReply implements ReplyTarget {
 
   onLost(part: number, error: UpstreamLostError, wasSent: boolean): void {
     if (this.#isOver) return
-    // A part that may have been carried out decides what is said of the whole.
+    // A part that may have been carried out decides how the whole is reported.
     if (this.#lost === undefined || wasSent) this.#lost = { error, wasSent }
     this.#replies[part] = []
     if (--this.#missing === 0) this.#finish()
@@ -125,7 +126,7 @@ export class JoinedReply implements ReplyTarget {
   }
 }
 
-/** The longest form of null, in RESP2; a key's reply is never shorter than that. */
+/** The longest form of null, in RESP2; a key's reply is never shorter. */
 const nullBytes = '$-1\r\n'.length
 
 const colon = 0x3a
@@ -138,7 +139,7 @@ function isError(reply: Buffer): boolean {
   return reply[0] === 0x2d
 }
 
-/** What a client is told where a part of its write was carried out, and another lost its connection. */
+/** The error for a client when one part of its write was carried out and another lost its connection. */
 function partlyLost(error: UpstreamLostError, wasSent: boolean): Buffer {
   const reason = lostReply(error, wasSent)
     .toString('latin1')
@@ -146,7 +147,7 @@ function partlyLost(error: UpstreamLostError, wasSent: boolean): Buffer {
   return Buffer.from(`-ERR Firebreak: a part of this command was carried out; of another: ${reason}`, 'latin1')
 }
 
-/** The error of one part, where another was carried out. */
+/** The error of one part, when another was carried out. */
 function partlyRefused(failure: Buffer): Buffer {
   return Buffer.concat([
     failure.subarray(0, failure.length - 2),
@@ -158,7 +159,7 @@ function integerOf(reply: Buffer): number {
   return Number(reply.toString('latin1', 1, reply.length - 2))
 }
 
-/** The items of an array reply, each as its bytes. */
+/** The items of an array reply, each as bytes. */
 function itemsOf(reply: Buffer): Buffer[] {
   const scanner = new ReplyScanner()
   const items: Buffer[] = []

@@ -6,24 +6,24 @@ import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import type { UpstreamTopology } from '../upstream/upstream-topology.ts'
 import { redirectOf } from './redirect.ts'
 
-/** What is asked of all nodes. */
+/** What all nodes are asked. */
 export interface KeysStreamOptions {
   readonly runtime: Runtime
   readonly topology: UpstreamTopology
   readonly state: ConnectionState
   readonly request: Uint8Array
-  /** How long a node that is lost is asked again, or who takes its place. */
+  /** How long to keep retrying a lost node, or its replacement. */
   readonly retryForMs: number
 }
 
 const nothing = Buffer.alloc(0)
 const laterMs = 20
 
-/** Who gets the joined array, in pieces. */
+/** Receives the joined array, in pieces. */
 export interface KeysSink {
   onPiece(bytes: Uint8Array, start: number, end: number, isLast: boolean): void
   onLost(error: UpstreamLostError): void
-  /** True while who gets it leaves more unread than it may. */
+  /** True while the receiver has more unread output than allowed. */
   isBehind(): boolean
   whenCaughtUp(callback: () => void): void
 }
@@ -33,19 +33,19 @@ interface Part {
   readonly slot: number
   node: UpstreamNode
   connection: UpstreamConnection
-  /** The first line of the reply, until it is whole. */
+  /** The first line of the reply, until it is complete. */
   line: Buffer
   count: number
-  /** What came behind the first line before it was this part's turn. */
+  /** What arrived after the first line before it was this part's turn. */
   waiting: Buffer[]
   isWhole: boolean
 }
 
 /**
- * One array out of the arrays of all nodes (KEYS), streamed: as soon as every node has said how many items it has, the
- * sum goes out, then one node's items after the other's. A node whose turn it is not is not read, nor is any while the
- * client is slow, so nothing but the kernel's buffers fills up. Each has a connection of its own for it. Until the sum has
- * gone out a node that is lost, or not yet ready, is asked again.
+ * Joins the arrays of all nodes (KEYS) into one, streamed: as soon as every node has announced its number of items, the
+ * sum is sent, followed by one node's items after another. A node whose turn it is not is not read, nor is any while
+ * the client is slow, so that only the kernel's buffers fill up. Each node gets a dedicated connection for this. Until
+ * the sum has been sent, a node that is lost or not yet ready is asked again.
  */
 export class KeysStream {
   readonly #options: KeysStreamOptions
@@ -53,7 +53,7 @@ export class KeysStream {
   readonly #deadlineMs: number
   readonly #parts: Part[]
   #turn = 0
-  /** The sum has gone out. */
+  /** The sum has been sent. */
   #hasStarted = false
   #isDone = false
 
@@ -136,7 +136,7 @@ export class KeysStream {
     }
   }
 
-  /** Reads how many items a node has; false where it answered with an error. */
+  /** Reads how many items a node has; false if it answered with an error. */
   #head(part: Part): boolean {
     if (redirectOf(part.line)?.kind === 'later' && this.#mayAskAgain) {
       this.#askAgain(part)
@@ -150,7 +150,7 @@ export class KeysStream {
     }
     part.count = Number(part.line.toString('latin1', 1, part.line.length - 2))
     if (this.#parts.every(({ count }) => count >= 0)) {
-      // After this piece is put where it belongs.
+      // After this piece has been put in its place.
       queueMicrotask(() => this.#start())
     }
     return true

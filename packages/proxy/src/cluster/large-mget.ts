@@ -5,11 +5,11 @@ import { HeldBytes } from './held-bytes.ts'
 import { JoinedReply } from './joined-reply.ts'
 import { type SplitPart, splitRequest } from './split.ts'
 
-/** What an MGET of which not all can be held needs. */
+/** What an MGET needs whose reply cannot be held whole. */
 export interface LargeMgetOptions {
   readonly client: ProxyClient
   readonly keys: readonly Uint8Array[]
-  /** Who gets the reply in pieces, under `tag`, whose turn it is. */
+  /** Receives the reply in pieces, under `tag`, when it is its turn. */
   readonly target: ReplyTarget
   readonly tag: number
   readonly ask: (parts: readonly SplitPart[], target: ReplyTarget) => void
@@ -21,13 +21,13 @@ const mget = Buffer.from('MGET')
 const onlyHead = '*1\r\n'.length
 
 /**
- * An MGET over several slots whose reply is larger than what may be held of it. Its items come from many nodes in no
- * order, so what is asked at once has to be held until it is whole; what does not fit is forgotten and asked again, half
- * as many keys at a time, and each lot goes out before the next is asked for. A single key is not held at all. Lots grow
- * again while they are far below the bound.
+ * An MGET over several slots whose reply is larger than what may be held of it. Its items arrive from many nodes in no
+ * order, so whatever is requested at once has to be held until it is complete; what does not fit is dropped and
+ * requested again, half as many keys at a time, and each batch is sent before the next is requested. A single key is
+ * not held at all. Batches grow again while they are far below the bound.
  *
- * The price: a large reply is read twice in part, and its values are those of several moments, the later of which may
- * see what the same client has sent behind the MGET without waiting for it.
+ * The price: part of a large reply is read twice, and its values come from several moments, the later of which may
+ * reflect what the same client sent after the MGET without waiting for it.
  */
 export class LargeMget {
   readonly #options: LargeMgetOptions
@@ -40,7 +40,7 @@ export class LargeMget {
     this.#lot = Math.ceil(options.keys.length / 2)
   }
 
-  /** Asks for the next lot once the client has read enough. */
+  /** Requests the next batch once the client has read enough. */
   goOn(): void {
     const { client, tag } = this.#options
     client.whenCaughtUp(() => {
@@ -74,7 +74,7 @@ export class LargeMget {
     )
   }
 
-  /** The reply to one key, which goes out as it comes. */
+  /** The reply to one key, passed on as it arrives. */
   #streamed(): ReplyTarget {
     const { client, target, tag } = this.#options
     let headLeft = onlyHead
@@ -99,7 +99,7 @@ export class LargeMget {
     }
   }
 
-  /** Passes on the end of a lot, of `size` bytes in all, and goes on with the next. */
+  /** Passes on the end of a batch, of `size` bytes in all, and continues with the next. */
   #pass(bytes: Buffer, start: number, end: number, count: number, size = end - start): void {
     const { keys, client } = this.#options
     this.#next += count
@@ -119,7 +119,10 @@ export class LargeMget {
     target.onReply(tag, bytes, start, end, isLast, 0x2a)
   }
 
-  /** A node refused some of the keys. Where others have gone out, there is nothing left to say but that it broke off. */
+  /**
+   * A node refused some of the keys. If others have already been sent, all that is left is to report that it was cut
+   * short.
+   */
   #fail(reply: Buffer): void {
     const { target, tag } = this.#options
     if (!this.#hasBegun) target.onReply(tag, reply, 0, reply.length, true, minus)

@@ -9,17 +9,20 @@ const ok = Buffer.from('+OK\r\n')
 const notInteger = Buffer.from('-ERR value is not an integer or out of range\r\n')
 const badSlot = Buffer.from('-ERR Invalid slot\r\n')
 const badSlotOrCount = Buffer.from('-ERR Invalid slot or number of keys\r\n')
-/** Said to a node of a cluster; to the only one that the client sees they mean nothing. */
+/** Addressed to a node of a cluster; to the only node that the client sees, they mean nothing. */
 const nodeModes: ReadonlySet<string> = new Set(['READONLY', 'READWRITE', 'ASKING'])
 
-/** True where the request at hand is about the cluster whose only node the proxy shows itself as. */
+/** True if the current request concerns the cluster whose only node the proxy presents itself as. */
 export function isForOnlyNode(client: ProxyClient): boolean {
   const { way, name } = client.request.command
   if (way !== 'cluster' && !nodeModes.has(name)) return false
   return client.host.onlyNode(client) !== undefined
 }
 
-/** Answers such a request. Keys of a slot are looked for by `ask`, where a node behind knows them, else among all keys. */
+/**
+ * Answers such a request. The keys of a slot are found by `ask` if a node behind the proxy knows them, otherwise among
+ * all keys.
+ */
 export function answerAsOnlyNode(client: ProxyClient, ask?: (slot: number) => void): void {
   const { request, session, host, args } = client
   const { name, row } = request.command

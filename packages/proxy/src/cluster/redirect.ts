@@ -1,4 +1,4 @@
-/** What an error reply of a cluster node tells the asker to do. */
+/** What an error reply of a cluster node asks for. */
 export type Redirect =
   | { readonly kind: 'moved' | 'ask'; readonly slot: number; readonly host: string; readonly port: number }
   | { readonly kind: 'later' }
@@ -6,8 +6,9 @@ export type Redirect =
 const place = /^-(MOVED|ASK) (\d+) (.*):(\d+)\r\n/
 
 /**
- * Reads MOVED, ASK, and what a node says that is not, or not yet, what it was taken for (TRYAGAIN, CLUSTERDOWN, LOADING,
- * READONLY of a master that was demoted); undefined for an error that is the client's. None of them was carried out.
+ * Parses MOVED, ASK, and errors of a node that is not, or not yet, what it was taken for (TRYAGAIN, CLUSTERDOWN,
+ * LOADING, READONLY of a demoted master); undefined for an error that is for the client. After any of them, nothing was
+ * carried out.
  */
 export function redirectOf(reply: Uint8Array): Redirect | undefined {
   const text = Buffer.from(reply.buffer, reply.byteOffset, Math.min(reply.length, 300)).toString('latin1')

@@ -7,12 +7,12 @@ import { isSplittable } from './split.ts'
 export function slotOf({ args, parser, command: { row, name } }: ClientRequest): number {
   if (row === undefined) return -1
   let index = row.flags.has('sharded') && args.length > 1 ? 1 : firstKeyIndex(row, args)
-  // Of no other use of DEBUG the table or the server knows that it has a key.
+  // Neither the table nor the server knows of a key in any other use of DEBUG.
   if (index === 0 && name === 'DEBUG' && args.length > 2 && args.isWord(1, 'OBJECT')) index = 2
   return index === 0 ? -1 : keySlotOfBytes(parser.bytes, parser.startOf(index), parser.endOf(index))
 }
 
-/** True where a request has keys of several slots. */
+/** True if a request has keys in several slots. */
 export function isCrossSlot({ args, parser, command }: ClientRequest): boolean {
   let first = -1
   let isCross = false
@@ -24,7 +24,7 @@ export function isCrossSlot({ args, parser, command }: ClientRequest): boolean {
   return isCross
 }
 
-/** True where a request is for several nodes at once: all of them, or those of its keys. */
+/** True if a request goes to several nodes: all of them, or those of its keys. */
 export function isForMany(request: ClientRequest): boolean {
   const { name } = request.command
   return isForAll(name) || (isSplittable(name) && isCrossSlot(request))

@@ -7,24 +7,24 @@ import type { ReplyTarget, SharedLane } from '../upstream/shared-lane.ts'
 /** What CLUSTER COUNTKEYSINSLOT or GETKEYSINSLOT asks for. */
 export interface SlotWalkOptions {
   readonly slot: number
-  /** So many keys are enough. */
+  /** This many keys are enough. */
   readonly most: number
   readonly isCount: boolean
 }
 
-/** Keys that one SCAN looks at. */
+/** Keys that one SCAN visits. */
 const stepKeys = 1000
 
 /**
- * The keys of a slot, of a Redis that knows no slots: looks at all of its keys, some at a time, so that nobody waits for
- * it. Its cost is that of a SCAN over everything; what is held are the keys of the one slot.
+ * Finds the keys of a slot in a Redis that knows no slots: goes through all its keys, a few at a time, so that nobody
+ * waits for it. It costs a SCAN over everything, and only the keys of the one slot are held.
  */
 export class SlotWalk implements ReplyTarget {
   readonly #client: ProxyClient
   readonly #options: SlotWalkOptions
   readonly #slot: number
   readonly #lane: SharedLane
-  /** SCAN may give a key twice. */
+  /** SCAN may return a key twice. */
   readonly #found = new Map<string, Uint8Array>()
   #pieces: Buffer[] = []
   #cursor = '0'
@@ -47,7 +47,7 @@ export class SlotWalk implements ReplyTarget {
     if (!isLast || this.#client.isClosed) return
     const reply = Buffer.concat(this.#pieces)
     this.#pieces = []
-    // Whoever may not SCAN may not look for keys this way.
+    // A client that may not SCAN may not search for keys this way either.
     if (type === 0x2d) {
       this.#client.answer(this.#slot, reply)
       return

@@ -2,7 +2,7 @@ import { keySlotOfBytes } from '@firebreak/core/commands'
 import { encodeCommand, RequestParser } from '@firebreak/core/resp'
 import type { JoinKind } from './joined-reply.ts'
 
-/** Commands on many keys that are carried out as several, one per slot. */
+/** Multi-key commands that are carried out as several, one per slot. */
 const splittable: Record<string, { readonly step: number; readonly join: JoinKind }> = {
   MGET: { step: 1, join: 'places' },
   MSET: { step: 2, join: 'all' },
@@ -12,15 +12,15 @@ const splittable: Record<string, { readonly step: number; readonly join: JoinKin
   TOUCH: { step: 1, join: 'sum' },
 }
 
-/** A part of a request, for the keys of one slot. */
+/** The part of a request with the keys of one slot. */
 export interface SplitPart {
   readonly slot: number
   readonly bytes: Uint8Array
-  /** Where its keys stood, counted in keys. */
+  /** The positions of its keys, counted in keys. */
   readonly places: readonly number[]
 }
 
-/** The parts of a request over several slots, or undefined where it is not one that can be split. */
+/** The parts of a request over several slots, or undefined if it cannot be split. */
 export function splitRequest(
   name: string,
   args: readonly Uint8Array[],
@@ -28,7 +28,7 @@ export function splitRequest(
   const rule = splittable[name]
   if (rule === undefined) return undefined
   if ((args.length - 1) % rule.step !== 0) {
-    // A key without a value: for the server to refuse, which looks at slots before it looks at MSET's arguments.
+    // A key without a value: left for the server to refuse, which checks slots before MSET's arguments.
     const bytes = encodeCommand(args.slice(0, 2))
     return { parts: [{ slot: keySlotOfBytes(args[1]!), bytes, places: [0] }], join: rule.join }
   }
@@ -47,12 +47,12 @@ export function splitRequest(
   return { parts, join: rule.join }
 }
 
-/** True where a command may be split at all. */
+/** True if a command can be split at all. */
 export function isSplittable(name: string): boolean {
   return splittable[name] !== undefined
 }
 
-/** The keys of a request that was split, of which keys are the only arguments, in their order. */
+/** The keys, in order, of a split request whose only arguments are keys. */
 export function keysOfParts(parts: readonly SplitPart[]): Uint8Array[] {
   const keys: Uint8Array[] = []
   for (const { bytes, places } of parts) {

@@ -5,15 +5,15 @@ const ok = Buffer.from('+OK\r\n')
 const syntaxError = Buffer.from('-ERR syntax error\r\n')
 const wrongCount = Buffer.from("-ERR wrong number of arguments for 'client|reply' command\r\n")
 const noSilence = Buffer.from(
-  '-ERR Firebreak: CLIENT REPLY OFF and SKIP are not possible through a cluster: a node would leave out its redirections too, and what it did not carry out would be lost\r\n',
+  '-ERR Firebreak: CLIENT REPLY OFF and SKIP are not supported for a cluster: a node would also omit its redirections, and whatever it did not carry out would be lost\r\n',
 )
 const noTracking = Buffer.from(
-  '-ERR Firebreak: CLIENT TRACKING is not possible through a cluster: only one of its nodes would tell of changed keys\r\n',
+  '-ERR Firebreak: CLIENT TRACKING is not supported for a cluster: only one of its nodes would report changed keys\r\n',
 )
 
 /**
- * The answer to a command that changes how all later requests of a client are answered, where they go to many nodes and
- * no connection sees all of them; undefined for any other.
+ * The answer to a command that changes how all of a client's later requests are answered, when they go to many nodes
+ * and no connection sees all of them; undefined for any other command.
  */
 export function answerForWholeSession(request: ClientRequest): Buffer | undefined {
   const { name } = request.command

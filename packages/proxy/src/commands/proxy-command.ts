@@ -28,7 +28,7 @@ export type CommandWay =
   | 'cluster'
   | 'own'
 
-/** What the reply to a command on a connection of one's own says about that connection. */
+/** What the reply to a command on a dedicated connection says about that connection. */
 export type CommandMark =
   | 'multi'
   | 'exec'
@@ -51,20 +51,20 @@ export type CommandMark =
 
 /** A command as the proxy sees it. */
 export interface ProxyCommand {
-  /** In capitals, as `GET` or `CLIENT LIST`. */
+  /** In capitals, such as `GET` or `CLIENT LIST`. */
   readonly name: string
-  /** Its place in `proxyCommands`. */
+  /** Its index in `proxyCommands`. */
   readonly id: number
   readonly row: CommandRow | undefined
   readonly way: CommandWay
   /** True for `shared`, the one comparison that most commands need. */
   readonly isShared: boolean
-  /** True where it depends on the arguments whether the command waits. */
+  /** True if it depends on the arguments whether the command waits. */
   readonly mayBlock: boolean
   readonly isWrite: boolean
-  /** True where it does nothing with keys but read them. */
+  /** True if it only reads keys. */
   readonly isRead: boolean
-  /** Where its key stands if it always has one and no more, else 0. */
+  /** The position of its key if it always has exactly one, otherwise 0. */
   readonly keyIndex: number
   readonly mark: CommandMark | undefined
   readonly subcommands: NameTable<ProxyCommand> | undefined
@@ -113,7 +113,7 @@ const marks: Record<string, CommandMark> = {
 
 const rows = allCommands()
 
-/** A command that nobody knows: on a connection of its own, for it may change that connection's state. */
+/** An unknown command: sent on a dedicated connection, because it may change that connection's state. */
 export const unknownCommand: ProxyCommand = {
   name: 'UNKNOWN',
   id: 0,
@@ -138,7 +138,7 @@ const ownCommand: ProxyCommand = {
   mark: undefined,
 }
 
-/** Every command, by id. */
+/** All commands, by id. */
 export const proxyCommands: readonly ProxyCommand[] = [unknownCommand, ownCommand, ...rows.map(makeCommand)]
 
 function makeCommand(row: CommandRow, index: number): ProxyCommand {
@@ -185,7 +185,10 @@ const table = tableOf()
 /** The command MULTI, for transactions that the proxy opens itself. */
 export const multiCommand: ProxyCommand = table.ofText('MULTI')!
 
-/** The command that arguments name, in any case. An unknown subcommand is unknown. */
+/** The command PING, for what the proxy asks itself. */
+export const pingCommand: ProxyCommand = table.ofText('PING')!
+
+/** The command that the arguments name, in any case. An unknown subcommand counts as unknown. */
 export function proxyCommandOf(args: CommandArgs): ProxyCommand {
   const command = args.find(0, table)
   if (command === undefined) return unknownCommand

@@ -1,4 +1,4 @@
-/** What waits in line: the first to come is the first to go, and neither moves the others. */
+/** A queue: first in, first out, and neither end moves the other items. */
 export class Line<Item> {
   readonly #items: Item[] = []
   #first = 0
@@ -19,7 +19,7 @@ export class Line<Item> {
     this.#items.push(item)
   }
 
-  /** The first has gone. */
+  /** Removes the first item. */
   shift(): void {
     this.#first++
     if (this.#first === this.#items.length) {

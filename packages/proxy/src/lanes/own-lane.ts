@@ -16,17 +16,17 @@ const multiBytes = encodeCommand(['MULTI'])
 const askingBytes = encodeCommand(['ASKING'])
 const crossSlotReply = Buffer.from("-CROSSSLOT Keys in request don't hash to the same slot\r\n")
 const authReply = Buffer.from(
-  '-ERR Firebreak: who a client is cannot change while it has a connection to Redis for itself: send RESET before AUTH\r\n',
+  '-ERR Firebreak: a client cannot change its user while it has its own connection to Redis: send RESET before AUTH\r\n',
 )
 const queuedReply = Buffer.from('+QUEUED\r\n')
-/** What Redis refuses to queue, and EXEC therefore. */
+/** Commands that Redis refuses to queue, after which it refuses EXEC. */
 const spoilsTransaction = /^-ERR (unknown (sub)?command|wrong number of arguments)/i
 const tryAgainReply = Buffer.from('-TRYAGAIN the slot of the key has moved, and nothing was done: send it again\r\n')
 
-/** After so long a cluster that is not ready is asked again. */
+/** How long to wait before asking a cluster again that is not ready. */
 const laterMs = 20
 
-/** A request that may have to go to another node, and those of its transaction that were queued before it. */
+/** A request that may have to go to another node, and the ones of its transaction queued before it. */
 interface RememberedRequest {
   readonly bytes: Buffer
   readonly mark: ReplyMark | undefined
@@ -34,24 +34,27 @@ interface RememberedRequest {
   readonly sinceMs: number
 }
 
-/** What changes the user or the database of a connection, or may end the client: what follows waits for its answer. */
+/**
+ * Commands that change the user or database of a connection, or may end the client: what follows waits for their
+ * answer.
+ */
 const changesSession: ReadonlySet<CommandMark | undefined> = new Set(['select', 'auth', 'hello', 'kill'])
 
 /**
- * The connection to Redis that a client has for itself, while it has one: for a transaction, a subscription, a command
- * that waits, a value too large to be held. Which one it is, what goes over it, and what is done when it is lost or the
+ * A client's dedicated connection to Redis, while it has one: for a transaction, a subscription, a blocking command, a
+ * value too large to hold. Decides which connection that is, what goes over it, and what to do when it is lost or the
  * wrong one.
  */
 export class OwnLane implements PinnedOwner, OwnConnection {
   readonly #client: ProxyClient
   #pinned: PinnedLane | undefined
-  /** Reads along where what is pinned is a pipe that has to be read along. */
+  /** Reads along if the pinned connection is a pipe that must be read along. */
   #guard: PipeGuard | undefined
   #remembered: RememberedRequest | undefined
   #waitsForAnswer = false
   /** The client's next requests wait until the connection is free again. */
   #holdsClient = false
-  /** The last slot whose answer may wait for others; -1 where none does. */
+  /** The last slot whose answer may depend on other clients; -1 if none. */
   #lastBlocking = -1
 
   constructor(client: ProxyClient) {
@@ -63,7 +66,7 @@ export class OwnLane implements PinnedOwner, OwnConnection {
     return this.#pinned
   }
 
-  /** False where requests go to several nodes: none of them is the one for all that follows. */
+  /** False if requests go to several nodes: then no node is the one for all later requests. */
   get mayStay(): boolean {
     return this.#client.cluster?.isSpread !== true
   }
@@ -98,7 +101,7 @@ export class OwnLane implements PinnedOwner, OwnConnection {
     const { users, maxRequestBytes } = client.host
     const hidesPasswords = users !== undefined
     if (!hidesPasswords && client.session.startsPlain) return false
-    // Where its next request begins nobody knows.
+    // Nobody knows where its next request begins.
     if (isMidRequest) queueMicrotask(() => client.destroy())
     else {
       const { outlet } = connection
@@ -108,7 +111,7 @@ export class OwnLane implements PinnedOwner, OwnConnection {
     return true
   }
 
-  /** RESET in a pipe was answered: the client is as it was when it came, and what it has sent since is taken. */
+  /** RESET in a pipe was answered: the client is back in its initial state, and whatever it has sent since is taken. */
   #afterReset(held: Buffer): void {
     const client = this.#client
     this.unpin()
@@ -136,7 +139,9 @@ export class OwnLane implements PinnedOwner, OwnConnection {
     this.#client.letGo()
   }
 
-  /** What the server knew of the client is gone with the connection: the client is closed, as Redis would close it. */
+  /**
+   * What the server knew about the client is gone with the connection: the client is closed, as Redis would close it.
+   */
   onPinnedLost({ refusal }: UpstreamLostError): void {
     const client = this.#client
     if (client.isClosed) return
@@ -153,7 +158,7 @@ export class OwnLane implements PinnedOwner, OwnConnection {
     client.end()
   }
 
-  /** Of a cluster: a node that is not the right one for a request, or not any more. */
+  /** With a cluster: a node is not, or no longer, the right one for a request. */
   onPinnedError(_slot: number, reply: Buffer): Buffer | undefined {
     const pinned = this.#pinned
     const request = this.#remembered
@@ -164,7 +169,7 @@ export class OwnLane implements PinnedOwner, OwnConnection {
       if (pinned?.isInTransaction === true && spoilsTransaction.test(reply.toString('latin1'))) pinned.isSpoiled = true
       return reply
     }
-    // EXEC will be refused for the error before: as by one Redis, this is queued, and never carried out.
+    // EXEC will be refused because of the earlier error. As with a single Redis, this is queued and never carried out.
     if (pinned.isSpoiled) return queuedReply
     if (redirect === 'later') {
       this.#client.host.runtime.timers.setTimeout(() => {
@@ -174,7 +179,7 @@ export class OwnLane implements PinnedOwner, OwnConnection {
     }
     if (pinned.hasStreamed) return tryAgainReply
     if (request === undefined || pinned.inFlight > 1) return crossSlotReply
-    // Nothing has begun on that connection but, maybe, an empty transaction: it starts over on the right node.
+    // Nothing has begun on that connection except possibly an empty transaction: it starts over on the right node.
     const slot = this.#client.slots.head
     this.unpin()
     const next = this.pinTo(redirect.node)
@@ -199,9 +204,9 @@ export class OwnLane implements PinnedOwner, OwnConnection {
   }
 
   /**
-   * Sends the request at hand, which shows credentials, over a connection that nobody has used and nobody will use after
-   * it. What the client sends behind it waits for the answer: that connection has neither its database nor, where the
-   * credentials are refused, its user.
+   * Sends the current request, which contains credentials, over a connection that nobody has used before or will use
+   * afterwards. What the client sends after it waits for the answer: that connection has neither its database nor, if
+   * the credentials are refused, its user.
    */
   sendFresh(): void {
     const { node, freshState } = this.#client.host
@@ -212,7 +217,7 @@ export class OwnLane implements PinnedOwner, OwnConnection {
     this.send(pinned)
   }
 
-  /** Pins a connection of its own to this client; the server knows it by the client's name. */
+  /** Pins a dedicated connection to this client; on the server it has the client's name. */
   pinTo(node: UpstreamNode): PinnedLane {
     const { session } = this.#client
     const pinned = this.#pin(node, session.snapshot(), false)
@@ -221,8 +226,8 @@ export class OwnLane implements PinnedOwner, OwnConnection {
   }
 
   /**
-   * The client sends no more. Where only the server knows whether and when an answer comes (a command that waits, a pipe,
-   * a request of which the rest is missing) it is told so, answers what it can, and closes the connection.
+   * The client sends no more. If only the server knows whether and when an answer will come (a blocking command, a
+   * pipe, a request whose rest is missing), we tell it; it answers what it can and closes the connection.
    */
   finish(): void {
     const pinned = this.#pinned
@@ -232,46 +237,50 @@ export class OwnLane implements PinnedOwner, OwnConnection {
     pinned.connection.finish()
   }
 
-  /** Gives up the connection of its own, whatever state it has. */
+  /** Closes the dedicated connection, whatever its state. */
   unpin(): void {
     const pinned = this.#pinned
     this.#pinned = this.#guard = undefined
     pinned?.abandon()
   }
 
-  /** Gives the connection back, for others where it can be theirs. */
+  /** Returns the connection, for others if they can use it. */
   release(): void {
     const pinned = this.#pinned
     this.#pinned = undefined
     pinned?.release()
   }
 
-  /** Takes a connection of its own for a request and all that follow it until it is free again. */
+  /** Takes a dedicated connection for a request and all that follow it until it is free again. */
   borrow(node?: UpstreamNode): boolean {
     const { slots, host } = this.#client
     if (slots.owed > 0) return this.#client.waitForReplies()
     const pinned = this.#pinned ?? this.pinTo(node ?? host.node)
     const { name } = this.#client.request.command
-    // WAIT is about the writes of its connection; any command moves a connection's place to the newest write of all.
+    // WAIT concerns the writes of its own connection; any command moves a connection's offset to the newest write of
+    // all.
     if (name === 'WAIT' || name === 'WAITAOF') pinned.sendHidden(ping)
     if (this.#client.cluster !== undefined) this.remember()
     return this.dispatch(pinned)
   }
 
-  /** Keeps the request at hand until it is answered, for a cluster may send it on to another node, and those before it. */
+  /**
+   * Keeps the current request (and those before it) until it is answered, because a cluster may redirect it to another
+   * node.
+   */
   remember(before: readonly Uint8Array[] = []): void {
     const bytes = this.#client.request.copy()
     this.#remembered = { bytes, mark: markOf(this.#client), before, sinceMs: this.#client.host.turn.nowMs }
     this.#waitsForAnswer = true
   }
 
-  /** Sends the request at hand over the connection of its own, or carries it out. */
+  /** Sends the current request over the dedicated connection, or carries it out. */
   dispatch(pinned: PinnedLane): boolean {
     const client = this.#client
     const { command, bytes, start, end } = client.request
-    // What is answered before it closes is answered; then others are open.
+    // Whatever gets an answer before it closes is answered; after that there are other connections.
     if (pinned.connection.isFinished) return client.waitForReplies()
-    // To a subscriber the server refuses what it asks about the cluster.
+    // The server refuses a subscriber's questions about the cluster.
     const isForProxy = command.way === 'own' || (isForOnlyNode(client) && (!pinned.isSubscribed || this.isResp3()))
     if (isForProxy && !pinned.hasSentMulti) {
       return !this.awaitsAnswers() && dispatchRare(client)
@@ -283,7 +292,8 @@ export class OwnLane implements PinnedOwner, OwnConnection {
       return true
     }
     if (command.name === 'QUIT') {
-      // The server answers it, so that whoever hears of it knows that the connection's subscriptions and the like ended.
+      // The server answers it, so that anyone who sees the answer knows that the connection's subscriptions and the
+      // like have ended.
       this.send(pinned)
       client.endAfterReplies()
       return true
@@ -305,13 +315,13 @@ export class OwnLane implements PinnedOwner, OwnConnection {
     const { shield } = client.host
     if (shield?.isActive === true) shield.seePinned(client, command, pinned)
     this.send(pinned)
-    // Whose keys those behind it are is known with its answer.
+    // The answer determines which keys the following requests refer to.
     if (changesSession.has(command.mark)) client.waitForReplies()
     return true
   }
 
   /**
-   * True where what the proxy would answer itself has to wait: with the answers to come the connection may be a pipe, and
+   * True if an answer by the proxy itself has to wait: the pending answers may turn the connection into a pipe, and
    * then the server answers everything.
    */
   awaitsAnswers(): boolean {
@@ -320,10 +330,10 @@ export class OwnLane implements PinnedOwner, OwnConnection {
     return true
   }
 
-  /** Sends the request at hand over a connection of its own. */
+  /** Sends the current request over a dedicated connection. */
   send(pinned: PinnedLane): void {
     const client = this.#client
-    // What is sent may be another request than the client's.
+    // The request that is sent may not be the client's own.
     const mark = markOf(client)
     const { command, bytes, start, end } = client.request
     const sentMs = command.mayBlock ? undefined : client.host.turn.nowMs
@@ -337,8 +347,8 @@ export class OwnLane implements PinnedOwner, OwnConnection {
   }
 
   /**
-   * Begins to send a request of which only the first bytes are there; false where it has to wait. The client's next
-   * bytes go on over the connection as they come (`forward`).
+   * Starts sending a request of which only the first bytes have arrived; false if it has to wait. The client's next
+   * bytes follow over the connection as they arrive (`forward`).
    */
   begin(node: UpstreamNode): boolean {
     const client = this.#client

@@ -10,22 +10,25 @@ import { confirmationKinds, messageKinds, Subscriptions, subscriptionReplyOf } f
 export interface PinnedOwner {
   /** A piece of the reply for a slot. */
   onPinnedReply(slot: number, bytes: Uint8Array, start: number, end: number, isLast: boolean): void
-  /** A whole reply for a slot that `complete` makes the client's answer of. */
+  /** A whole reply for a slot, which `complete` turns into the client's answer. */
   onPinnedPart(slot: number, reply: Buffer, complete: NonNullable<ReplyMark['complete']>): void
-  /** Bytes that answer nothing: a message, a push, all of a pipe. */
+  /** Bytes that answer no request: a message, a push, everything on a pipe. */
   onPinnedPush(bytes: Uint8Array, start: number, end: number): void
-  /** From now on replies come as they are: what is owed is no longer answered one by one. */
+  /** From now on bytes are passed through: replies are no longer matched to requests. */
   onPinnedPipe(): void
-  /** The client's bytes of a pipe; true where the owner has sent them, or what may be sent of them. */
+  /** The client's bytes on a pipe; true if the owner has sent them, or the part that may be sent. */
   guardPipe(pinned: PinnedLane, bytes: Uint8Array, start: number, end: number): boolean
   /** Nothing needs the connection any more. */
   onPinnedFree(): void
   onPinnedLost(error: UpstreamLostError): void
-  /** Of a cluster: an error came. What the client gets in its place, or undefined where the request goes on elsewhere. */
+  /**
+   * With a cluster: an error arrived. Returns what the client gets instead, or undefined if the request continues
+   * elsewhere.
+   */
   onPinnedError?(slot: number, reply: Buffer): Buffer | undefined
-  /** True where the client speaks RESP3, by the answers so far. */
+  /** True if the client uses RESP3, judging by the answers so far. */
   isResp3(): boolean
-  /** True while the client leaves more unread than it may before the reply for a slot. */
+  /** True while the client has more unread output before the reply for a slot than allowed. */
   isBehind(slot: number): boolean
   whenCaughtUp(callback: () => void, slot: number): void
 }
@@ -33,17 +36,20 @@ export interface PinnedOwner {
 /** What the reply to a request means for the connection's state. */
 export interface ReplyMark {
   readonly command: ProxyCommand
-  /** Of SUBSCRIBE and its like: how many channels it names. */
+  /** For SUBSCRIBE and similar: how many channels it names. */
   readonly channels?: number
-  /** Refused, a part of it may have been carried out: the client keeps this connection, whose state only the server knows. */
+  /**
+   * Even if it is refused, part of it may have been carried out: the client keeps this connection, whose state only the
+   * server knows.
+   */
   readonly staysIfRefused?: boolean
-  /** Called with the reply where it is no error and not QUEUED. */
+  /** Called with the reply unless it is an error or QUEUED. */
   readonly onDone?: () => void
-  /** Makes what the client gets of the server's reply, now or later. */
+  /** Turns the server's reply into the client's, now or later. */
   readonly complete?: (reply: Buffer, answer: (reply: Buffer) => void) => void
 }
 
-/** Which command was sent and when; undefined where it may wait for others, which says nothing about the server. */
+/** Which command was sent and when; undefined if it may wait for other clients, which says nothing about the server. */
 export interface RequestTimes {
   readonly commandId: number
   readonly sentMs: number | undefined
@@ -53,14 +59,14 @@ interface Expected {
   readonly slot: number
   readonly mark: ReplyMark | undefined
   readonly times: RequestTimes | undefined
-  /** Confirmations to come; -1 before it is the first in line. */
+  /** Confirmations still to come; -1 before it is first in line. */
   left: number
 }
 
 const hidden = -1
-/** How many bytes are worth a look at their reader's backlog, be they one reply or many messages. */
+/** After this many bytes, one reply or many messages, the reader's backlog is checked. */
 const weighedBytes = 4096
-/** So much may wait on its way to Redis before the client that sends it has to wait. */
+/** How much may be queued for Redis before the client that sends it has to wait. */
 const maxQueuedBytes = 1024 * 1024
 const plus = 0x2b
 const minus = 0x2d
@@ -68,9 +74,9 @@ const array = 0x2a
 const push = 0x3e
 
 /**
- * A connection to Redis that one client has for itself, and the state that keeps it from sharing: a transaction, watched
- * keys, subscriptions, tracking. The state is learnt from the replies, never guessed from the requests, so a command that
- * the server refused leaves none. Where all of it has ended the connection is free again.
+ * A client's dedicated connection to Redis, and the state that prevents it from being shared: a transaction, watched
+ * keys, subscriptions, tracking. The state is learned from the replies, never guessed from the requests, so a refused
+ * command leaves none. Once all of it has ended the connection is free again.
  */
 export class PinnedLane {
   readonly node: UpstreamNode
@@ -81,30 +87,30 @@ export class PinnedLane {
   #isWatching = false
   #isTracking = false
   readonly #subscriptions = new Subscriptions()
-  /** Pinned until the client goes: something changed that cannot be undone. */
+  /** Pinned until the client leaves: something has changed that cannot be undone. */
   stays = false
-  /** Nobody else may have the connection after this client. */
+  /** Nobody else may use the connection after this client. */
   isTainted = false
   #isPipe = false
-  /** It is a pipe once what is expected has come. */
+  /** It becomes a pipe once the expected replies have arrived. */
   #isPipeNext = false
-  /** Its client has none or another one by now: what a reply led to may have been the end of this. */
+  /** Its client no longer uses it: handling a reply may have ended it. */
   #isOver = false
   #pieces: Buffer[] | undefined
-  /** Bytes that came since the client's backlog was looked at. */
+  /** Bytes received since the client's backlog was last checked. */
   #unweighedBytes = 0
   #onSettled: (() => void)[] = []
-  /** A request went over it that nobody has kept. */
+  /** A request went over it that was not kept. */
   hasStreamed = false
-  /** The rest of a request is still to be sent: nobody else may have the connection, whatever was answered. */
+  /** The rest of a request is still to be sent: nobody else may use the connection, whatever has been answered. */
   isMidRequest = false
-  /** A command of the open transaction was refused, in a way that EXEC is refused for. */
+  /** A command of the open transaction was refused in a way that makes EXEC fail. */
   isSpoiled = false
-  /** The server's id of it, once its client has asked for it. */
+  /** Its id on the server, once its client has asked for it. */
   serverId: number | undefined
-  /** Whose requests they are, for the slow log. */
+  /** The sender of the requests, for the slow log. */
   asker: ReplyTarget | undefined
-  /** MULTI, EXEC and DISCARD that are not answered yet, and whether the last of them is to open a transaction. */
+  /** Unanswered MULTI, EXEC and DISCARD, and whether the last of them opens a transaction. */
   #transactionMarks = 0
   #isLastMulti = false
 
@@ -126,7 +132,7 @@ export class PinnedLane {
     return this.#isInTransaction
   }
 
-  /** MULTI was sent and not ended: by the answers, or by the requests as long as those are to come. */
+  /** MULTI was sent and not ended: by the answers, or by the requests as long as answers are pending. */
   get hasSentMulti(): boolean {
     return this.#transactionMarks > 0 ? this.#isLastMulti : this.#isInTransaction
   }
@@ -135,7 +141,7 @@ export class PinnedLane {
     return this.#expected.length
   }
 
-  /** True while Redis has not taken enough of what was sent for more to come. */
+  /** True while Redis has accepted too little of what was sent for more to follow. */
   get mustWait(): boolean {
     const { outlet, isClosed } = this.connection
     if (isClosed || outlet.queuedBytes <= maxQueuedBytes) return false
@@ -143,7 +149,7 @@ export class PinnedLane {
     return outlet.queuedBytes > maxQueuedBytes
   }
 
-  /** True when the connection is as it was made and owes nothing. */
+  /** True when the connection is in its initial state and owes nothing. */
   get isFree(): boolean {
     return this.inFlight === 0 && !this.stays && !this.#isPipe && !this.#hasState && !this.isMidRequest
   }
@@ -158,7 +164,10 @@ export class PinnedLane {
     this.connection.outlet.put(bytes, start, end)
   }
 
-  /** Sends a request whose reply nobody gets; with it MULTI of a transaction that the client thinks is open already. */
+  /**
+   * Sends a request whose reply is discarded; with it, the MULTI of a transaction that the client thinks is already
+   * open.
+   */
   sendHidden(bytes: Uint8Array, mark?: ReplyMark): void {
     this.#expect({ slot: hidden, mark, times: undefined, left: -1 })
     this.connection.outlet.put(bytes, 0, bytes.length)
@@ -167,7 +176,7 @@ export class PinnedLane {
   #expect(expected: Expected): void {
     this.#expected.push(expected)
     const kind = expected.mark?.command.mark
-    // Of HELLO a part may be carried out and the rest refused: an error says nothing about who the connection is.
+    // A HELLO may be partly carried out and the rest refused: an error says nothing about the connection's user.
     if (kind === 'hello' || kind === 'auth') this.isTainted = true
     else if (kind === 'name') this.connection.name = undefined
     else if (isOfTransaction(kind)) {
@@ -176,7 +185,7 @@ export class PinnedLane {
     }
   }
 
-  /** From now on bytes go both ways as they are; replies that nobody gets come first. */
+  /** From now on bytes pass through both ways; replies to be discarded come first. */
   becomePipe(): void {
     this.settle()
     this.stays = true
@@ -196,11 +205,11 @@ export class PinnedLane {
   }
 
   onReply(bytes: Buffer, start: number, end: number, isLast: boolean, type: number): void {
-    // What answers nothing waits for no turn.
+    // Pushes do not wait for a turn.
     const slot = this.#expected.first?.slot ?? hidden
     this.#route(bytes, start, end, isLast, type)
     this.#unweighedBytes += end - start
-    // Given back it is another's already.
+    // Once returned, it already belongs to another client.
     if (this.#unweighedBytes < weighedBytes || this.#isOver) return
     this.#unweighedBytes = 0
     if (!this.#owner.isBehind(slot)) return
@@ -215,14 +224,14 @@ export class PinnedLane {
     this.#owner.onPinnedLost(error)
   }
 
-  /** The connection is closed, whatever state it has. */
+  /** Closes the connection, whatever its state. */
   abandon(): void {
     this.#isOver = true
     this.settle()
     this.node.dispose(this.connection)
   }
 
-  /** The connection goes back to the node, or is closed where it cannot be another's. */
+  /** Returns the connection to the node, or closes it if nobody else can use it. */
   release(): void {
     this.#isOver = true
     this.settle()
@@ -250,12 +259,12 @@ export class PinnedLane {
     } else this.#answer(expected, bytes, start, end, isLast, type)
   }
 
-  /** True where an array may be a message: in RESP3 messages have a type of their own. */
+  /** True if an array may be a message: in RESP3 messages have their own type. */
   #mayBeMessage(expected: Expected | undefined): boolean {
     return (this.isSubscribed || isSubscribing(expected)) && !this.#owner.isResp3()
   }
 
-  /** Short replies that say something about the connection's state are looked at in one piece. */
+  /** Short replies that reveal something about the connection's state are examined in one piece. */
   #needsWhole(expected: Expected | undefined, type: number): boolean {
     if (type === minus && this.#owner.onPinnedError !== undefined) return true
     if (expected?.mark?.complete !== undefined) return true
@@ -350,7 +359,7 @@ export class PinnedLane {
     }
     if (type === minus) {
       if (mark.staysIfRefused === true) this.stays = true
-      // The server may go on to know it by another's name.
+      // The server may still have it under another name.
       if (kind === 'name') this.isTainted = true
       if (kind === 'exec' && !text.includes('EXEC without MULTI')) this.#endTransaction()
       return
@@ -363,13 +372,15 @@ export class PinnedLane {
     mark.onDone?.()
   }
 
-  /** Calls back once all that was sent so far is answered and no transaction is open, or the connection is given up. */
+  /**
+   * Calls back once everything sent so far has been answered and no transaction is open, or the connection is closed.
+   */
   whenSettled(callback: () => void): void {
     if (this.isPipe) callback()
     else this.#onSettled.push(callback)
   }
 
-  /** Whoever waits for this connection is told: nothing more is to come. */
+  /** Notifies those that wait for this connection: nothing more will come. */
   settle(): void {
     const callbacks = this.#onSettled
     if (callbacks.length === 0) return

@@ -4,43 +4,43 @@ import { Input } from '../requests/input.ts'
 import { RequestRest } from '../requests/request-rest.ts'
 import type { Outlet } from '../transport/outlet.ts'
 
-/** What a guard has to know of its client. */
+/** What a guard needs to know about its client. */
 export interface GuardedClient {
   readonly outlet: Outlet
   readonly maxRequestBytes: number
-  /** True where passwords are the proxy's matter: none of the client's goes to Redis. */
+  /** True if the proxy handles passwords: none of the client's are sent to Redis. */
   readonly hidesPasswords: boolean
-  /** RESET was sent, and nothing more is on this connection. */
+  /** RESET was sent, and nothing more follows on this connection. */
   onReset(): void
 }
 
 const quit = encodeCommand(['QUIT'])
 const quitReply = Buffer.from('+OK\r\n')
-/** In place of a request with a password: the server refuses it, in its turn and only where it answers at all. */
+/** Sent in place of a request with a password: the server refuses it, in its turn and only if it answers at all. */
 const refused = encodeCommand(['AUTH'])
-/** No name that is looked for is as long. */
+/** No name that we look for is this long. */
 const maxNameBytes = 64
 
 /**
- * Reads the requests of a pipe as they pass, where Redis must not be told by the client who it is.
+ * Reads the requests of a pipe as they pass, when the client must not authenticate to Redis itself.
  *
- * RESET would leave the client as whoever connects to Redis without a word, maybe with more rights than the proxy gives
- * it. So RESET is followed by a QUIT of ours: once the server has closed the connection all is answered, and the client is
- * one of the proxy again as when it came. What it sends behind RESET is held until then; of other requests no more than
- * the name is held.
+ * RESET would make the client an unauthenticated connection to Redis, possibly with more rights than the proxy grants.
+ * So we send a QUIT after RESET: once the server has closed the connection, everything has been answered, and the
+ * client belongs to the proxy again, in its initial state. Whatever it sends after RESET is held until then; of other
+ * requests, only the name is held.
  */
 export class PipeGuard {
   readonly #client: GuardedClient
   readonly #parser: RequestParser
   readonly #args: BufferArgs
   readonly #input = new Input()
-  /** The rest of a request whose name is known, and whether it goes on. */
+  /** The rest of a request whose name is known, and whether to forward it. */
   #rest: RequestRest | undefined
   #isRestDropped = false
   #isResetting = false
-  /** The server closes the connection: what follows is no request. */
+  /** The server will close the connection: what follows is not a request. */
   #isBroken = false
-  /** The last bytes that came since RESET: they may be the answer to QUIT. */
+  /** The last bytes received since RESET: they may be the answer to QUIT. */
   #tail: Buffer = Buffer.alloc(0)
 
   constructor(client: GuardedClient) {
@@ -49,7 +49,7 @@ export class PipeGuard {
     this.#args = new BufferArgs(this.#parser)
   }
 
-  /** Sends on what the client has sent, as far as it may go. */
+  /** Forwards what the client has sent, as far as allowed. */
   forward(bytes: Uint8Array, start: number, end: number): void {
     const input = this.#input
     if (input.isEmpty) {
@@ -66,12 +66,12 @@ export class PipeGuard {
     return this.#isResetting
   }
 
-  /** True when all is answered, if the connection is closed now. */
+  /** True if everything has been answered, provided the connection is closed now. */
   get isAnswered(): boolean {
     return this.#isResetting && this.#tail.equals(quitReply)
   }
 
-  /** Gives `outlet` what the server sends after RESET, but for the answer to QUIT. */
+  /** Passes on what the server sends after RESET, except the answer to QUIT. */
   passOn(bytes: Uint8Array, start: number, end: number, outlet: Outlet): void {
     const all = Buffer.concat([this.#tail, bytes.subarray(start, end)])
     const cut = Math.max(0, all.length - quitReply.length)
@@ -79,7 +79,7 @@ export class PipeGuard {
     this.#tail = all.subarray(cut)
   }
 
-  /** What was held behind RESET. */
+  /** What was held after RESET. */
   get held(): Buffer {
     const { isEmpty, bytes, start, end } = this.#input
     return isEmpty ? Buffer.alloc(0) : bytes.subarray(start, end)
@@ -102,7 +102,7 @@ export class PipeGuard {
     return next
   }
 
-  /** Takes one request, or of one that is not all there what there is; gives `start` where its name is to come. */
+  /** Takes one request, or the available part of an incomplete one; returns `start` if its name has not arrived. */
   #request(bytes: Uint8Array, start: number, end: number): number {
     const parser = this.#parser
     const { outlet } = this.#client

@@ -3,7 +3,7 @@ import type { Session } from '../session/session.ts'
 import type { SharedLane } from '../upstream/shared-lane.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
 
-/** The shared connections that a client's requests go over, so that none of them overtakes another. */
+/** The shared connections that a client's requests use, chosen so that none overtakes another. */
 export class SharedLanes {
   readonly #host: { readonly node: UpstreamNode }
   readonly #session: Session
@@ -16,12 +16,12 @@ export class SharedLanes {
     this.#slots = slots
   }
 
-  /** User, protocol or database have changed: other connections from now on. */
+  /** User, protocol or database has changed: use other connections from now on. */
   forget(): void {
     this.#lane = undefined
   }
 
-  /** Where scripts go now; undefined where what is owed has to come first. */
+  /** Where scripts go now; undefined if pending answers have to come first. */
   forScripts(): SharedLane | undefined {
     const { owed } = this.#slots
     if (owed > 0 && this.#lane?.use !== 'scripts') return undefined
@@ -35,7 +35,7 @@ export class SharedLanes {
     const { owed } = this.#slots
     const lane = this.#lane
     if (lane !== undefined && !lane.isRetired && (owed > 0 || lane.use === 'commands')) return lane
-    // On another connection a request might overtake those before it.
+    // On another connection a request might overtake earlier ones.
     if (lane !== undefined && !lane.isClosed && owed > 0) return lane
     return (this.#lane = this.#host.node.lane(this.#session.snapshot()))
   }

@@ -1,12 +1,12 @@
 /** What a reply on a subscribed connection is. */
 export interface SubscriptionReply {
-  /** As `message`, `subscribe` or `pong`; empty for any other reply. */
+  /** Such as `message`, `subscribe` or `pong`; empty for any other reply. */
   readonly kind: string
-  /** Of a confirmation: how many subscriptions there are now. */
+  /** In a confirmation: the number of subscriptions now. */
   readonly count: number
 }
 
-/** Messages: sent without being asked for. */
+/** Messages, which are sent without a request. */
 export const messageKinds: ReadonlySet<string> = new Set(['message', 'pmessage', 'smessage', 'invalidate'])
 /** Confirmations of (un)subscribing. */
 export const confirmationKinds: ReadonlySet<string> = new Set([
@@ -22,7 +22,7 @@ const other: SubscriptionReply = { kind: '', count: 0 }
 const head = /^[*>]\d+\r\n\$\d+\r\n([a-z]{4,12})\r\n/
 const lastInteger = /:(\d+)\r\n$/
 
-/** Tells messages, confirmations and other replies apart, by the first word of an array or push. */
+/** Distinguishes messages, confirmations and other replies by the first word of an array or push. */
 export function subscriptionReplyOf(reply: Uint8Array): SubscriptionReply {
   const start = Buffer.from(reply.buffer, reply.byteOffset, Math.min(reply.length, 48)).toString('latin1')
   const kind = head.exec(start)?.[1]
@@ -44,14 +44,14 @@ export class Subscriptions {
     return this.#channels + this.#patterns + this.#shardChannels > 0
   }
 
-  /** A confirmation came: `count` is the number in it, which for channels and patterns is that of both together. */
+  /** Handles a confirmation: `count` is its number, which channels and patterns share. */
   confirm(kind: string, count: number): void {
     if (kind === 'ssubscribe' || kind === 'sunsubscribe') this.#shardChannels = count
     else if (kind.startsWith('p')) this.#patterns = count - this.#channels
     else this.#channels = count - this.#patterns
   }
 
-  /** How many confirmations a command will get that names so many channels; of none it leaves all. */
+  /** How many confirmations a command with this many channels gets; with none it unsubscribes from all. */
   confirmationsOf(command: string, channels: number): number {
     if (channels > 0) return channels
     if (command.startsWith('P')) return Math.max(1, this.#patterns)

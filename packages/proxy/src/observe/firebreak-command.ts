@@ -3,7 +3,7 @@ import { proxyCommands } from '../commands/proxy-command.ts'
 import type { LatencyTable } from './latency-table.ts'
 import type { SlowLog } from './slow-log.ts'
 
-/** What the FIREBREAK command can tell about. */
+/** The data that the FIREBREAK command reports. */
 export interface Observed {
   readonly slowLog: SlowLog
   infoSection(): string
@@ -16,7 +16,7 @@ const help = [
   'INFO',
   '    The Firebreak section of INFO.',
   'PEEK <key>',
-  '    What GET would be answered from memory now: an array of that one reply, or of none.',
+  '    The reply that GET would now get from memory, in an array; empty if there is none.',
   'SLOWLOG [<count>]',
   '    The newest slow requests: id, time, milliseconds, command, node, client, name.',
   'SLOWLOG RESET',
@@ -55,7 +55,7 @@ export function firebreakCommand(args: readonly string[], observed: Observed): R
         ),
       ])
     case 'PEEK':
-      // A proxy with a shield has answered before this.
+      // A proxy with a shield has already answered.
       return []
     case 'HELP':
       return help

@@ -1,13 +1,13 @@
 /**
- * How long requests took, by command: a histogram each, every power of two from 8 µs to two minutes in eight equal
- * steps, so that a quantile is known to an eighth of itself whatever its size. A command that never came has none.
+ * Latency by command: a histogram each, with every power of two from 8 µs to two minutes in eight equal steps, so that
+ * a quantile is known to an eighth of itself whatever its size. A command that was never sent has none.
  */
 const steps = 8
 const smallestUs = 8
 const bucketCount = 24 * steps
 const maxUs = 2 ** 31 - 1
 
-/** The buckets' ends where whole powers are enough, for those who collect histograms; the last one has none. */
+/** Bucket bounds where whole powers are enough, for collectors of histograms; the last bucket has none. */
 export const latencyBoundsMs: readonly number[] = Array.from(
   { length: bucketCount / steps },
   (_, power) => (smallestUs * 2 ** power) / 1000,
@@ -20,7 +20,7 @@ export interface LatencyHistogram {
   readonly bucketCounts: readonly number[]
 }
 
-/** What is known about one command's times. */
+/** A summary of one command's times. */
 export interface LatencySummary {
   readonly count: number
   readonly meanMs: number
@@ -48,7 +48,7 @@ export class LatencyTable {
     histogram.buckets[bucketOf(elapsedMs)]!++
   }
 
-  /** The commands that came, each with its histogram. */
+  /** The commands that were sent, each with its histogram. */
   *histograms(): Generator<[commandId: number, histogram: LatencyHistogram]> {
     for (const [commandId, histogram] of this.#histograms.entries()) {
       if (histogram === undefined) continue
@@ -59,7 +59,7 @@ export class LatencyTable {
     }
   }
 
-  /** The commands that came, each with its summary. */
+  /** The commands that were sent, each with its summary. */
   *summaries(): Generator<[commandId: number, summary: LatencySummary]> {
     for (const [commandId, histogram] of this.#histograms.entries()) {
       if (histogram === undefined) continue
@@ -73,7 +73,7 @@ export class LatencyTable {
 function bucketOf(elapsedMs: number): number {
   const us = Math.min(maxUs, Math.floor(elapsedMs * 1000))
   if (us < smallestUs) return 0
-  // From 8 µs on the four highest bits tell the power and the step.
+  // From 8 µs on, the four highest bits give the power and the step.
   const power = 28 - Math.clz32(us)
   return Math.min(bucketCount - 1, power * steps + ((us >>> power) & (steps - 1)) + 1)
 }

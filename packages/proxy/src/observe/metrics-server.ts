@@ -13,18 +13,18 @@ export interface MetricsServerOptions {
 }
 
 /**
- * The HTTP side of a proxy, for those who watch it: `/metrics` for Prometheus, `/livez` and `/readyz` for a
- * supervisor: the process answers, and so does a Redis behind it.
+ * The HTTP side of a proxy, for monitoring: `/metrics` for Prometheus, `/livez` (the process answers) and `/readyz` (a
+ * Redis behind it answers too) for a supervisor.
  */
 export interface MetricsServer {
   readonly port: number
   close(): Promise<void>
 }
 
-/** Few watch a proxy. */
+/** Few clients monitor a proxy. */
 const bounds = { maxConnections: 256, requestTimeoutMs: 10_000 }
 
-/** Serves what `collect` gives; resolves once it listens. */
+/** Serves what `collect` returns; resolves once it is listening. */
 export async function serveMetrics(
   { host, port }: MetricsServerOptions,
   collect: () => Promise<readonly MetricFamily[]>,
@@ -37,7 +37,7 @@ export async function serveMetrics(
     })
     server.listen(port, host, resolve)
   })
-  // Nothing here may keep a process alive that has nothing else to do.
+  // This must not keep an otherwise idle process alive.
   server.unref()
   return {
     port: (server.address() as AddressInfo).port,
@@ -56,12 +56,12 @@ async function answer(
 ): Promise<void> {
   const { method, url = '' } = request
   const pathname = url.split('?')[0]
-  // No request here has a body that is wanted.
+  // No request here needs a body.
   if (leavesLargeBody(request)) response.setHeader('connection', 'close')
   const end = (status: number, body: string, headers: Record<string, string> = {}) =>
     response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', ...headers }).end(body)
   const isKnown = pathname === '/metrics' || pathname === '/livez' || pathname === '/readyz'
-  if (!isKnown) end(404, 'not found; there are /metrics, /livez and /readyz\n')
+  if (!isKnown) end(404, 'not found; try /metrics, /livez or /readyz\n')
   else if (method !== 'GET' && method !== 'HEAD') end(405, 'only GET\n', { allow: 'GET, HEAD' })
   else if (pathname === '/livez') end(200, 'ok\n')
   else {
@@ -75,7 +75,7 @@ async function answer(
   }
 }
 
-/** Ready while any Redis answers: with one master of a cluster away, the others' keys are served. */
+/** Ready while any Redis answers: if one master of a cluster is down, the others' keys are still served. */
 function readiness(families: readonly MetricFamily[]): [status: number, body: string] {
   const points = families.find(({ name }) => name === upstreamUpName)?.points ?? []
   const up = new Set<string>()

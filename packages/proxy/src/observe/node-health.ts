@@ -1,29 +1,29 @@
-/** Is told what becomes of connections to a Redis, whoever uses them. */
+/** Notified about connections to a Redis, whoever uses them. */
 export interface ConnectionWatch {
-  /** One was lost, or could not be made; where `isRefusal`, the server did not take the user that was shown. */
+  /** A connection was lost or could not be made; with `isRefusal`, the server rejected the user. */
   onLost(isRefusal: boolean): void
   /** A reply was an error: the bytes from `start` to `end`. */
   onErrorReply(bytes: Buffer, start: number, end: number): void
 }
 
-/** Codes of errors that are told apart; scripts may make up their own. */
+/** Number of distinct error codes counted; scripts may invent their own. */
 const maxCodes = 32
 const maxCodeLength = 20
 const minus = 0x2d
 const letterA = 0x41
 const letterZ = 0x5a
 
-/** How one Redis fares: whether it answers, and what its connections have met with. */
+/** The health of one Redis: whether it answers, and what its connections ran into. */
 export class NodeHealth implements ConnectionWatch {
-  /** What it said when it was last asked; undefined before. */
+  /** Its last answer; undefined before the first. */
   isUp: boolean | undefined
-  /** Something happened since it was last asked that makes its answer worth another question. */
+  /** Something has happened since the last check that makes it worth checking again. */
   isInDoubt = true
   lostCount = 0
   readonly errorCounts = new Map<string, number>()
 
   onLost(isRefusal: boolean): void {
-    // The name that a client gives itself is its own business.
+    // A refused user is that client's problem.
     if (!isRefusal) this.lostCount++
     this.isInDoubt = true
   }
@@ -35,7 +35,9 @@ export class NodeHealth implements ConnectionWatch {
   }
 }
 
-/** The word in capitals that an error begins with, as `WRONGTYPE`; of one that has none, or came in pieces, `other`. */
+/**
+ * The code that an error begins with, in capitals, such as `WRONGTYPE`; `other` if it has none or arrived in pieces.
+ */
 function codeOf(bytes: Buffer, start: number, end: number): string {
   if (bytes[start] !== minus) return 'other'
   let at = start + 1

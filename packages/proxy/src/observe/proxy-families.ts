@@ -4,7 +4,7 @@ import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import { latencyBoundsMs } from './latency-table.ts'
 import type { NodeHealth } from './node-health.ts'
 
-/** What the figures of one thread are read from. */
+/** The sources of one thread's metrics. */
 export interface ProxyFigures {
   readonly clients: { readonly size: number }
   readonly counters: {
@@ -18,14 +18,14 @@ export interface ProxyFigures {
   readonly isIsolated: boolean
   readonly limited: Readonly<Record<string, number>> | undefined
   readonly nodes: readonly UpstreamNode[]
-  /** Those of them that requests go to now. */
+  /** Those that requests currently go to. */
   readonly serving: readonly UpstreamNode[]
 }
 
-/** The gauge of who is up, which readiness is read from as well. */
+/** The gauge that tells which Redis is up; readiness uses it too. */
 export const upstreamUpName = 'firebreak_proxy_upstream_up'
 
-/** What one thread of a proxy did and does: the figures of INFO, how each Redis fares, and how long requests took there. */
+/** One thread's metrics: the figures of INFO, the health of each Redis, and request latencies. */
 export function proxyFamilies(of: ProxyFigures): MetricFamily[] {
   const { clients, counters, slowLog, isFull, isIsolated, limited = {}, nodes, serving } = of
   const one = (value: number): MetricPoint[] => [{ labels: {}, value }]
@@ -36,38 +36,38 @@ export function proxyFamilies(of: ProxyFigures): MetricFamily[] {
     idle: sum((node) => node.idleCount),
   }
   return [
-    gauge('clients', 'Clients that are connected', one(clients.size)),
-    counter('connections', 'Clients that ever connected', one(counters.connections)),
-    counter('connections_refused', 'Clients beyond maxClients', one(counters.refused)),
-    counter('slow_readers_closed', 'Clients closed because they did not read', one(counters.slowReaders)),
-    counter('idle_closed', 'Clients closed because they were silent', one(counters.idleClosed)),
+    gauge('clients', 'Connected clients', one(clients.size)),
+    counter('connections', 'Clients that have connected since the start', one(counters.connections)),
+    counter('connections_refused', 'Clients refused because of maxClients', one(counters.refused)),
+    counter('slow_readers_closed', 'Clients closed because they did not read their replies', one(counters.slowReaders)),
+    counter('idle_closed', 'Clients closed because they were idle', one(counters.idleClosed)),
     counter('slow_requests', 'Requests slower than slowLogMs', one(slowLog.total)),
     gauge('upstream_connections', 'Connections to Redis by use', by('use', connections)),
     {
       kind: 'gauge',
       name: upstreamUpName,
-      help: '1 where a Redis that requests go to answers',
+      help: '1 if a Redis in use answers',
       points: eachOf(serving, ({ isUp }) => (isUp ? 1 : 0)),
     },
     counter(
       'upstream_lost',
-      'Connections to Redis that were lost or not made',
+      'Connections to Redis that were lost or failed',
       eachOf(nodes, (of) => of.lostCount),
     ),
-    counter('error_replies', 'Replies of Redis that were errors, by their first word', errorReplies(nodes)),
-    gauge('output_full', '1 while clients leave too much unread', one(isFull ? 1 : 0)),
+    counter('error_replies', 'Error replies from Redis, by their first word', errorReplies(nodes)),
+    gauge('output_full', '1 while clients have too much unread output', one(isFull ? 1 : 0)),
     gauge('paused', '1 while a CLIENT PAUSE may hold up connections', one(isIsolated ? 1 : 0)),
-    counter('limited', 'Requests that a limit refused, made wait or answered stale', by('outcome', limited)),
+    counter('limited', 'Requests that a limit refused, delayed or answered with stale data', by('outcome', limited)),
     {
       kind: 'histogram',
       name: 'firebreak_proxy_request_ms',
-      help: 'From a request to its reply by Redis, by command and node',
+      help: 'Time from a request to the reply from Redis, by command and node',
       points: latencies(nodes),
     },
   ]
 }
 
-/** What the process as a whole uses, under the names that the hub's `/metrics` has too. */
+/** What the process as a whole uses, under the same names as in the hub's `/metrics`. */
 export function processFamilies(): MetricFamily[] {
   const { user, system } = process.cpuUsage()
   return [
@@ -86,7 +86,7 @@ export function processFamilies(): MetricFamily[] {
   ]
 }
 
-/** The families of all threads as one list, each point with the number of its thread. */
+/** The families of all threads as one list, each point labelled with its thread's number. */
 export function mergeThreads(threads: readonly (readonly MetricFamily[])[]): MetricFamily[] {
   const merged = new Map<string, MetricFamily>()
   for (const [thread, families] of threads.entries()) {

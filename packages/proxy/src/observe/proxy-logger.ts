@@ -1,16 +1,17 @@
+import { plainLines } from '@firebreak/core'
 import type { OtlpExporterOptions } from '@firebreak/core/metrics'
 
-/** Who is told when something that the proxy needs is away, and when it is back. */
+/** Logs when something that the proxy needs becomes unreachable, and when it recovers. */
 export type ProxyLogger = OtlpExporterOptions['logger']
 
-/** What is told, as it goes from one thread to another. */
+/** A log entry, as passed between threads. */
 export interface LogLine {
   readonly level: keyof ProxyLogger
   readonly data: object
   readonly message: string
 }
 
-/** A logger that makes lines of what it is told. */
+/** A logger that passes each entry on as a line. */
 export function lineLogger(write: (line: LogLine) => void): ProxyLogger {
   return {
     info: (data, message) => write({ level: 'info', data, message }),
@@ -18,7 +19,7 @@ export function lineLogger(write: (line: LogLine) => void): ProxyLogger {
   }
 }
 
-/** Tells by warnings of the process. */
+/** Logs as warnings of the process. */
 export const processWarnings: ProxyLogger = lineLogger(({ data, message }) =>
-  process.emitWarning(`${message} ${JSON.stringify(data)}`, { type: 'FirebreakWarning' }),
+  process.emitWarning(plainLines(`${message} ${JSON.stringify(data)}`), { type: 'FirebreakWarning' }),
 )

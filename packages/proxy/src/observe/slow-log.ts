@@ -9,7 +9,7 @@ export interface SlowRequest {
   readonly clientName: string
 }
 
-/** The newest slow requests, so many and no more. */
+/** The newest slow requests, up to a fixed number. */
 export class SlowLog {
   readonly #length: number
   readonly #entries: SlowRequest[] = []

@@ -4,9 +4,9 @@ import { UpstreamConnection, type UpstreamSettings } from '../upstream/upstream-
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import type { ProxyLogger } from './proxy-logger.ts'
 
-/** How a proxy finds out whether its Redis answers, and whom it tells. */
+/** How a proxy checks whether its Redis answers, and where it logs the result. */
 export interface UpstreamWatchOptions {
-  /** Who the proxy itself is to Redis. */
+  /** The proxy's own identity to Redis. */
   readonly state: ConnectionState
   readonly settings: UpstreamSettings
   readonly logger: ProxyLogger
@@ -17,35 +17,36 @@ interface Question {
   readonly sinceMs: number
 }
 
-/** How long after no answer a node is asked again. */
+/** How long to wait before asking a node again that did not answer. */
 const awayMs = 1000
-/** A node that nobody is connected to. */
+/** The same for a node that nobody is connected to. */
 const unusedMs = 5000
-/** How long an answer may take on a connection that is there. */
+/** How long an answer may take on an open connection. */
 const answerMs = 1000
 
 const ping = encodeCommand(['PING'])
 
 /**
- * Asks nodes whether they are there, over a short connection of its own: at the start, when a connection was lost or
- * could not be made, every second while one does not answer or a shared connection has owed a reply for long, and now
- * and then where nobody is connected. That alone decides who is up: a server may well close a connection, and a client
- * may show a wrong password. Whatever a node answers, it is up, except for LOADING and a refusal of the proxy's own user.
+ * Checks whether nodes are up, over a short-lived connection: at the start, when a connection was lost or could not be
+ * made, every second while one does not answer or a shared connection has been waiting for a reply for long, and
+ * occasionally if nobody is connected. This check alone decides who is up: a server may well close a connection, and a
+ * client may send a wrong password. A node is up whatever it answers, except LOADING and a refusal of the proxy's own
+ * user.
  *
- * Told are the first failure and the return, nothing between.
+ * Logs the first failure and the recovery, and nothing in between.
  */
 export class UpstreamWatch {
   readonly #options: UpstreamWatchOptions
   readonly #questions = new Map<UpstreamNode, Question>()
   readonly #askedMs = new WeakMap<UpstreamNode, number>()
-  /** Since when those are away that were told to be. */
+  /** When each unreachable node was reported. */
   readonly #away = new Map<UpstreamNode, number>()
 
   constructor(options: UpstreamWatchOptions) {
     this.#options = options
   }
 
-  /** Looks after the nodes that serve now; called some ten times a second. */
+  /** Checks the nodes that serve now; called some ten times a second. */
   tick(nodes: readonly UpstreamNode[], nowMs: number): void {
     for (const { connection, sinceMs } of [...this.#questions.values()]) {
       if (nowMs - sinceMs > this.#options.settings.connectWaitMs + answerMs) connection.lose('it does not answer PING')
@@ -54,7 +55,7 @@ export class UpstreamWatch {
     for (const node of [...this.#away.keys()]) {
       if (nodes.includes(node)) continue
       this.#away.delete(node)
-      this.#tell('info', node, 'serves nothing any more')
+      this.#tell('info', node, 'no longer serves anything')
     }
   }
 
@@ -94,7 +95,7 @@ export class UpstreamWatch {
     this.#questions.set(node, { connection, sinceMs: nowMs })
   }
 
-  /** The question was answered, or will not be: then there is a reason. */
+  /** The check was answered, or failed for a reason. */
   #answered(node: UpstreamNode, reason: string | undefined): void {
     const nowMs = this.#options.settings.runtime.clock.now()
     this.#questions.delete(node)
@@ -103,10 +104,10 @@ export class UpstreamWatch {
     const awaySinceMs = this.#away.get(node)
     if (reason !== undefined && awaySinceMs === undefined) {
       this.#away.set(node, nowMs)
-      this.#tell('warn', node, `is away (${reason}): requests to it fail until it is back`)
+      this.#tell('warn', node, `is unreachable (${reason}): requests to it fail until it recovers`)
     } else if (reason === undefined && awaySinceMs !== undefined) {
       this.#away.delete(node)
-      this.#tell('info', node, `is back after ${((nowMs - awaySinceMs) / 1000).toFixed(1)} s`)
+      this.#tell('info', node, `recovered after ${((nowMs - awaySinceMs) / 1000).toFixed(1)} s`)
     }
   }
 

@@ -2,38 +2,39 @@ import type { Runtime, TimerHandle } from '@firebreak/core'
 import type { Outlet } from '../transport/outlet.ts'
 import type { ReplySlots } from './reply-slots.ts'
 
-/** The bounds that hold for what a client leaves unread. */
+/** The bounds on a client's unread output. */
 export interface BacklogHost {
   readonly turn: { readonly nowMs: number }
   readonly runtime: Runtime
   readonly maxOutputBytes: number
   readonly slowReaderMs: number
-  /** Requests of one client that may be on their way. */
+  /** Requests that one client may have in flight. */
   readonly maxInFlight: number
   /** True while all clients together leave too much unread. */
   readonly isFull: boolean
 }
 
-// How much further behind a reader may be before those who share a connection with it have to wait along.
+// How much further behind a reader may fall before the others on its shared connection have to wait too.
 const sharedFactor = 8
-// What a client may leave unread even while all together leave too much.
+// What a client may have unread even while all together have too much.
 const fairBytes = 64 * 1024
 const heavyBytes = 1024 * 1024
 const heavyMs = 10_000
-// How many requests a client may have on their way before it is known how much their answers bring, and at least.
+// How many requests a client may have in flight before the size of its answers is known; also the minimum.
 const firstWindow = 1024
+const strangerWindow = 256
 const leastWindow = 16
 const windowMs = 1000
-/** Of no slot: all that is unread counts. */
+/** For no particular slot: everything unread counts. */
 const anySlot = Number.POSITIVE_INFINITY
 
-/** What a client was answered and has not read, and who waits until it has. */
+/** What a client was sent and has not read, and who waits until it has. */
 export class Backlog {
   readonly #host: BacklogHost
   readonly #outlet: Outlet
   readonly #slots: ReplySlots
   readonly #onSlowReader: () => void
-  /** Of replies that are put together from several and not whole yet. */
+  /** Parts of joined replies that are not complete yet. */
   heldBytes = 0
   #waiting: { readonly callback: () => void; readonly slot: number }[] = []
   #timer: TimerHandle | undefined
@@ -44,6 +45,8 @@ export class Backlog {
   #largestBytes = 0
   #windowUntilMs = 0
   #window: number = firstWindow
+  /** Of a client that has yet to show who it is no more than this are on their way. */
+  isStranger = false
 
   constructor(host: BacklogHost, outlet: Outlet, slots: ReplySlots, onSlowReader: () => void) {
     this.#host = host
@@ -56,7 +59,7 @@ export class Backlog {
     return this.#outlet.queuedBytes + this.#slots.waitingBytes + this.heldBytes
   }
 
-  /** So far behind that even a connection which others share has to wait with the reply to a slot. */
+  /** So far behind that even a shared connection has to wait with the reply to a slot. */
   isStalledAt(slot: number): boolean {
     return this.#isAbove(this.#host.maxOutputBytes * sharedFactor, slot)
   }
@@ -71,7 +74,9 @@ export class Backlog {
     return this.#isAbove(this.#host.maxOutputBytes, anySlot)
   }
 
-  /** True for a while after a large reply: such a client gets a connection of its own, for it may be slow to read. */
+  /**
+   * True for a while after a large reply: such a client gets a dedicated connection, because it may be slow to read.
+   */
   get isHeavy(): boolean {
     return this.#heavyUntilMs > this.#host.turn.nowMs
   }
@@ -80,17 +85,17 @@ export class Backlog {
     if (this.#isClosed) return false
     const most = this.#host.isFull ? Math.min(bound, fairBytes) : bound
     if (this.#bytesBefore(slot) <= most) return false
-    // What only waits for the end of the event is no backlog.
+    // Output that only waits for the end of the event is not backlog.
     this.#outlet.flush()
     return this.#bytesBefore(slot) > most
   }
 
-  /** What the reply to a slot has to wait for: where it is its turn, not for what waits behind it. */
+  /** What the reply to a slot has to wait for: everything before its turn, not what comes after. */
   #bytesBefore(slot: number): number {
     return slot <= this.#slots.head ? this.#outlet.queuedBytes : this.bytes
   }
 
-  /** Counts a piece of a reply. One whole piece is nearly every reply, and never large. */
+  /** Counts a piece of a reply. Nearly every reply is one complete piece, and never large. */
   weigh(bytes: number, isLast: boolean): void {
     if (isLast && this.#replyBytes === 0) {
       if (bytes > this.#largestBytes) this.#fitWindow(bytes)
@@ -103,14 +108,14 @@ export class Backlog {
   }
 
   /**
-   * Requests that may be on their way now: were all answers as large as the largest of late, they would fit into what a
-   * client may leave unread, and none of those who share a connection with it has to wait until it reads.
+   * Requests that may be in flight now: if all answers were as large as the largest recent one, they would fit in what
+   * the client may have unread, and no other client on the connection has to wait until it reads.
    */
   get window(): number {
-    return Math.min(this.#window, this.#host.maxInFlight)
+    return Math.min(this.#window, this.isStranger ? strangerWindow : this.#host.maxInFlight)
   }
 
-  /** Nothing was on its way, or all that is known of it is old: what answers bring is measured again. */
+  /** Nothing was in flight, or what is known is outdated: measure the size of answers again. */
   renewWindow(): void {
     const { nowMs } = this.#host.turn
     if (this.#slots.owed > 0 && nowMs < this.#windowUntilMs) return
@@ -133,14 +138,14 @@ export class Backlog {
     if (slot !== anySlot) this.#slots.whenTurn(slot, () => this.drained())
   }
 
-  /** As `whenCaughtUp`, while others wait: a reader that never reads is reported. */
+  /** Like `whenCaughtUp`, when others are waiting: a reader that never reads is reported. */
   whenUnstalled(callback: () => void, slot: number): void {
     this.whenCaughtUp(callback, slot)
     if (this.#isClosed) return
     this.#timer ??= this.#host.runtime.timers.setTimeout(this.#onSlowReader, this.#host.slowReaderMs)
   }
 
-  /** Nothing more comes from the client that would tell that it is there: one that reads nothing for that long is reported. */
+  /** Nothing else will show that the client is alive: one that reads nothing for that long is reported. */
   expectReading(): void {
     let before = 0
     this.#lastLook ??= this.#host.runtime.timers.setInterval(() => {
@@ -150,7 +155,9 @@ export class Backlog {
     }, this.#host.slowReaderMs)
   }
 
-  /** The client has read: those who wait go on, unless it is still behind for them. False where it is for new requests. */
+  /**
+   * The client has read: those that wait continue, unless it is still behind for them. False if it is for new requests.
+   */
   drained(): boolean {
     const waiting = this.#waiting
     this.#waiting = []

@@ -2,7 +2,7 @@ import type { ProxyClient } from '../client/proxy-client.ts'
 import type { UpstreamLostError } from '../errors.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 
-/** The server's reply to HELLO as the client's: its own id, and the mode that the proxy shows itself in. */
+/** The server's reply to HELLO, adapted for the client: its own id, and the mode that the proxy presents. */
 export function helloReply(client: ProxyClient, reply: Buffer): Buffer {
   const { host, own, id } = client
   const text = reply

@@ -1,4 +1,4 @@
-/** Where a client's replies go once it is their turn. */
+/** Where a client's replies go when it is their turn. */
 export interface ReplySink {
   put(bytes: Uint8Array, start: number, end: number): void
 }
@@ -6,15 +6,15 @@ export interface ReplySink {
 interface WaitingReply {
   readonly pieces: Uint8Array[]
   isWhole: boolean
-  /** Called once it is its turn. */
+  /** Called when it is its turn. */
   onTurn?: () => void
 }
 
 /**
- * Brings a client's replies into the order of its requests.
+ * Puts a client's replies in the order of its requests.
  *
- * Each request takes a slot. A piece of the reply whose turn it is goes straight through; a reply that comes before its
- * turn (from another node, from memory) is copied and waits. Numbers start over whenever nothing is owed.
+ * Each request takes a slot. A piece of the reply whose turn it is goes straight through; a reply that arrives before
+ * its turn (from another node, from memory) is copied and waits. Numbers restart whenever nothing is owed.
  */
 export class ReplySlots {
   readonly #sink: ReplySink
@@ -22,9 +22,9 @@ export class ReplySlots {
   #tail = 0
   #fence = 0
   #waiting: Map<number, WaitingReply> | undefined
-  /** Bytes of replies that wait for their turn. */
+  /** Bytes of replies waiting for their turn. */
   waitingBytes = 0
-  /** True when a part of the reply whose turn it is has gone out. */
+  /** True when part of the current reply has been sent. */
   hasBegun = false
 
   constructor(sink: ReplySink) {
@@ -40,17 +40,17 @@ export class ReplySlots {
     return this.#head
   }
 
-  /** The slot that `take` will give. */
+  /** The slot that `take` will return. */
   get next(): number {
     return this.#tail
   }
 
-  /** True until all slots are answered that were taken before the fence. */
+  /** True until all slots taken before the fence have been answered. */
   get isBehindFence(): boolean {
     return this.#head < this.#fence
   }
 
-  /** Sets the fence behind what was taken, and so many more. */
+  /** Puts the fence after the slots taken so far, plus `more`. */
   setFence(more = 0): void {
     this.#fence = this.#tail + more
   }
@@ -76,19 +76,19 @@ export class ReplySlots {
     if (this.#head === this.#tail) this.#head = this.#tail = this.#fence = 0
   }
 
-  /** Forgets the pieces of a reply that wait for their turn: it broke off, and something else is answered. */
+  /** Discards the waiting pieces of a reply: it was cut off, and something else is answered. */
   drop(slot: number): void {
     for (const { length } of this.#waiting?.get(slot)?.pieces ?? []) this.waitingBytes -= length
     this.#waiting?.delete(slot)
   }
 
-  /** Calls back once it is the turn of a slot, while its reply is not whole; at once where it is or was. */
+  /** Calls back when it is a slot's turn while its reply is incomplete; at once if it already is or was. */
   whenTurn(slot: number, callback: () => void): void {
     if (slot <= this.#head || slot >= this.#tail) callback()
     else this.#waitingAt(slot).onTurn = callback
   }
 
-  /** Forgets what is owed. */
+  /** Discards what is owed. */
   clear(): void {
     this.#head = this.#tail = this.#fence = 0
     this.#waiting = undefined

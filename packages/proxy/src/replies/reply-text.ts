@@ -1,6 +1,6 @@
 import type { UpstreamLostError } from '../errors.ts'
 
-/** What a client is answered whose request has lost its connection. */
+/** The answer for a client whose request lost its connection. */
 export function lostReply(error: UpstreamLostError, wasSent: boolean): Buffer {
   if (error.refusal !== undefined) return error.refusal
   if (!wasSent) return Buffer.from(`-ERR Firebreak: ${error.message.replaceAll(/[\r\n]+/g, ' ')}\r\n`)
@@ -9,12 +9,12 @@ export function lostReply(error: UpstreamLostError, wasSent: boolean): Buffer {
   )
 }
 
-/** True for a reply of one text: bulk or verbatim. */
+/** True for a single-text reply: bulk or verbatim. */
 export function isText(reply: Uint8Array): boolean {
   return reply[0] === 0x24 || reply[0] === 0x3d
 }
 
-/** A reply of one text with another text in its place, made of it (latin1, with its format where it is verbatim). */
+/** A single-text reply with an edited text (latin1, including the format of a verbatim string). */
 export function editedText(reply: Buffer, edit: (text: string) => string): Buffer {
   const text = edit(reply.toString('latin1', reply.indexOf(0x0a) + 1, reply.length - 2))
   return Buffer.from(`${String.fromCharCode(reply[0]!)}${text.length}\r\n${text}\r\n`, 'latin1')

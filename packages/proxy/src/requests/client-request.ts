@@ -6,14 +6,14 @@ const asterisk = 0x2a
 const none = new Uint8Array(0)
 
 /**
- * The request of a client that is at hand: what it asks for, its arguments, and its bytes. One object per client, used
- * again for each request; whoever needs anything of it later takes a copy.
+ * A client's current request: its command, its arguments, and its bytes. One object per client, reused for each
+ * request; copy anything that is needed later.
  */
 export class ClientRequest {
   readonly parser: RequestParser
   readonly args: BufferArgs
   command: ProxyCommand = unknownCommand
-  /** What is sent on: `bytes` from `start` to `end`, an array of bulk strings whatever the client typed. */
+  /** What is forwarded: `bytes` from `start` to `end`, an array of bulk strings whatever the client typed. */
   bytes: Uint8Array = none
   start = 0
   end = 0
@@ -23,7 +23,7 @@ export class ClientRequest {
     this.args = new BufferArgs(this.parser)
   }
 
-  /** Takes what the parser has read last, from `start` to `end`. */
+  /** Takes what the parser has just read, from `start` to `end`. */
   take(bytes: Uint8Array, start: number, end: number): void {
     this.command = proxyCommandOf(this.args)
     if (bytes[start] === asterisk) {
@@ -33,7 +33,7 @@ export class ClientRequest {
     } else this.rewrite(encodeCommand(this.list()))
   }
 
-  /** Sends other bytes on in its place. */
+  /** Forwards other bytes instead. */
   rewrite(bytes: Uint8Array): void {
     this.bytes = bytes
     this.start = 0

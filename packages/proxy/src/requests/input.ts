@@ -1,4 +1,4 @@
-/** Bytes of a client that are not requests yet: the rest of a chunk, or a request in pieces. */
+/** Bytes from a client that are not requests yet: the rest of a chunk, or a partial request. */
 export class Input {
   #bytes: Buffer | undefined
   #start = 0
@@ -25,7 +25,7 @@ export class Input {
     return this.#end
   }
 
-  /** Adds bytes behind what there is; `missing` more are known to come. */
+  /** Appends bytes; `missing` more are known to follow. */
   add(bytes: Uint8Array, start: number, end: number, missing = 0): void {
     const length = end - start
     const have = this.#end - this.#start
@@ -34,7 +34,7 @@ export class Input {
     this.#end += length
   }
 
-  /** The bytes before `offset` are done with. */
+  /** The bytes before `offset` have been processed. */
   consume(offset: number): void {
     this.#start = offset
     if (offset < this.#end) return

@@ -1,57 +1,49 @@
-import { RequestError } from '@firebreak/core/resp'
 import type { ProxyClient } from '../client/proxy-client.ts'
 import type { PinnedLane } from '../lanes/pinned-lane.ts'
 import type { UpstreamNode } from '../upstream/upstream-node.ts'
 import { RequestRest } from './request-rest.ts'
 
-/** Of a request with more bytes than this nothing is held back. */
+/** A request larger than this is not held back at all. */
 const streamedBytes = 1024 * 1024
-/** What a client may send that has not said who it is, as Redis bounds it. */
-const unknownArguments = 10
-const unknownBytes = 16 * 1024
 
 /**
- * A request too large to be held: it is sent on over a connection of its own as soon as it is known where it goes, and
- * its bytes follow as they come, no faster than Redis takes them.
+ * A request too large to hold: it is forwarded over a dedicated connection as soon as its destination is known, and its
+ * bytes follow as they arrive, no faster than Redis accepts them.
  *
- * What has to be seen whole (a request over several slots of a cluster, one that the proxy answers itself) is held up to
- * `maxHeldBytes`; the rest of a larger one is read and thrown away, and it is refused.
+ * A request that must be seen whole (over several slots of a cluster, or answered by the proxy itself) is held up to
+ * `maxHeldBytes`; the rest of a larger one is read and discarded, and it is refused.
  */
 export class LargeRequest {
   readonly #client: ProxyClient
   #rest: RequestRest | undefined
-  /** Where the rest goes; undefined while it is thrown away. */
+  /** Where the rest goes; undefined while it is discarded. */
   #lane: PinnedLane | undefined
 
   constructor(client: ProxyClient) {
     this.#client = client
   }
 
-  /** True while the rest of one is to come. */
+  /** True while the rest of a request is still to come. */
   get isOnItsWay(): boolean {
     return this.#rest !== undefined
   }
 
-  /** True while Redis has not taken enough of it for more to come. */
+  /** True while Redis has accepted too little of it for more to follow. */
   get mustWait(): boolean {
     return this.#rest !== undefined && this.#lane?.mustWait === true
   }
 
-  /** Bytes of the request at hand that are worth having room for. */
+  /** Bytes of the current request that are worth reserving space for. */
   get missingBytes(): number {
     return Math.min(this.#client.parser.missingBytes, streamedBytes)
   }
 
-  /** Begins to send, or to throw away, the incomplete request that begins at `start`, where it is too large to be held. */
+  /** Starts forwarding, or discarding, the incomplete request at `start` if it is too large to hold. */
   begin(bytes: Buffer, start: number, end: number): boolean {
     const { parser, request, session, host, own } = this.#client
-    if (!session.isKnown && parser.expectedLength > unknownArguments) {
-      throw new RequestError('unauthenticated multibulk length')
-    }
-    if (!session.isKnown && parser.missingBytes > unknownBytes) throw new RequestError('unauthenticated bulk length')
     const size = end - start + parser.missingBytes
     if (size <= streamedBytes || parser.length === 0) return false
-    // A connection that owes nothing any more is about to be given back; then this comes again.
+    // A connection that owes nothing any more is about to be returned; then this is called again.
     if (own.pinned?.isFree === true) return false
     request.take(bytes, start, end)
     const node = session.isKnown ? this.#nodeFor() : undefined
@@ -70,10 +62,10 @@ export class LargeRequest {
     return true
   }
 
-  /** Sends on what belongs to the request; gives the offset behind it. */
+  /** Forwards what belongs to the request; returns the offset after it. */
   forward(bytes: Buffer, length: number): number {
     const end = this.#rest!.take(bytes, 0, length)
-    // Where the connection was refused the request is answered, and its rest is for nobody.
+    // If the connection was refused, the request has been answered, and its rest is discarded.
     if (this.#lane?.connection.isClosed === false) this.#lane.forward(bytes, 0, end)
     if (this.#rest!.isDone) this.#end()
     return end
@@ -84,18 +76,18 @@ export class LargeRequest {
     this.#rest = this.#lane = undefined
     if (lane === undefined) this.#refuse()
     else lane.isMidRequest = false
-    // It was answered before it was all there.
+    // It was answered before all of it had arrived.
     if (lane?.isFree === true) this.#client.own.onPinnedFree()
   }
 
-  /** Where a request goes whose first arguments are there; undefined where it has to be seen whole. */
+  /** The destination of a request whose first arguments have arrived; undefined if it must be seen whole. */
   #nodeFor(): UpstreamNode | undefined {
     const { host, own, args, request, cluster } = this.#client
     const { way, row, mark, subcommands } = request.command
-    // What the reply says about the connection depends on arguments that are not there yet.
+    // What the reply says about the connection depends on arguments that have not arrived yet.
     if (mark !== undefined && row !== undefined) return undefined
     if (way !== 'shared' && way !== 'script' && row !== undefined) return undefined
-    // Whether it is a command or a subcommand is not known before the second word is there.
+    // Without the second word we cannot tell a command from a subcommand.
     if (subcommands !== undefined && args.length < 2) return undefined
     if (cluster !== undefined) return cluster.nodeForLarge()
     return own.pinned?.node ?? host.node
@@ -105,7 +97,7 @@ export class LargeRequest {
     const { maxHeldBytes } = this.#client.host
     this.#client.answerNow(
       Buffer.from(
-        `-ERR Firebreak: this request has to be held whole, and it is larger than ${maxHeldBytes} bytes (maxHeldBytes)\r\n`,
+        `-ERR Firebreak: this request must be held in memory as a whole, but it is larger than ${maxHeldBytes} bytes (maxHeldBytes)\r\n`,
       ),
     )
   }

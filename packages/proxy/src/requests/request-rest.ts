@@ -1,11 +1,11 @@
 /**
- * The rest of a request whose beginning was sent on already: tells where it ends, without keeping any of it. What it
- * cannot read it takes for the server's matter: it is sent on, and the server says what is wrong.
+ * The rest of a request whose beginning has already been forwarded: finds its end without keeping any of it. Whatever
+ * it cannot parse is forwarded, and the server says what is wrong.
  */
 export class RequestRest {
-  /** Bytes to come of the argument at hand, its line end included. */
+  /** Bytes still to come of the current argument, including its line end. */
   #missing: number
-  /** Arguments to come behind it. */
+  /** Arguments still to come after it. */
   #arguments: number
   #length = 0
   #isInLine = false
@@ -19,7 +19,7 @@ export class RequestRest {
     return this.#missing === 0 && this.#arguments === 0
   }
 
-  /** The offset behind the last byte before `end` that belongs to the request. */
+  /** The offset after the last byte before `end` that belongs to the request. */
   take(bytes: Uint8Array, start: number, end: number): number {
     let at = start
     while (at < end && !this.isDone) {
@@ -32,7 +32,7 @@ export class RequestRest {
     return at
   }
 
-  /** Reads on in the line `$length` before an argument. */
+  /** Continues reading the line `$length` before an argument. */
   #line(bytes: Uint8Array, start: number, end: number): number {
     if (!this.#isInLine) {
       this.#isInLine = true

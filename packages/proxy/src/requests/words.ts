@@ -1,4 +1,4 @@
-/** True when an argument spells `word`, which is in small letters, in any case. */
+/** True when an argument equals `word` (given in lower case), in any case. */
 export function isWord(argument: Uint8Array, word: string): boolean {
   return argument.length === word.length && Buffer.from(argument).toString('latin1').toLowerCase() === word
 }

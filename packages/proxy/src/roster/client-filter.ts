@@ -1,6 +1,6 @@
 import { integerIn, isWord } from '../requests/words.ts'
 
-/** Which clients CLIENT LIST or CLIENT KILL is about; what is undefined, any. */
+/** Which clients a CLIENT LIST or CLIENT KILL applies to; undefined fields match any. */
 export interface ClientFilter {
   readonly ids?: readonly number[]
   readonly address?: string
@@ -11,7 +11,7 @@ export interface ClientFilter {
   readonly skipsAsker: boolean
 }
 
-/** What a command asks of the clients of all threads. */
+/** A query about the clients of all threads. */
 export interface RosterQuery {
   readonly act: 'list' | 'kill'
   readonly filter: ClientFilter
@@ -19,27 +19,27 @@ export interface RosterQuery {
 
 /** A client of the proxy in CLIENT LIST. */
 export interface RosterRow {
-  /** The address of the connection that it has for itself, as the server sees it. */
+  /** The address of its dedicated connection, as the server sees it. */
   readonly connectionAddress: string | undefined
-  /** What its row in the server's list shows in place of that connection's. */
+  /** What its row in the server's list shows instead of that connection's fields. */
   readonly fields: Readonly<Record<string, string>>
-  /** Its row where the server has none; undefined where the filter leaves it out. */
+  /** Its row if the server has none; undefined if the filter excludes it. */
   readonly line: string | undefined
 }
 
-/** What became of it. */
+/** The result of a query. */
 export interface RosterAnswer {
-  /** Of `list`: the clients that are meant, and those whose connection the server lists. */
+  /** For `list`: the matching clients, and those whose connection the server lists. */
   readonly rows: readonly RosterRow[]
-  /** Of `kill`: how many were closed. */
+  /** For `kill`: how many were closed. */
   readonly killed: number
 }
 
 const textFilters = { addr: 'address', laddr: 'localAddress', user: 'user', type: 'type' } as const
 
 /**
- * What the words behind CLIENT LIST or CLIENT KILL ask for; undefined where they are not known here: then it is the
- * server's matter alone.
+ * Parses the arguments of CLIENT LIST or CLIENT KILL; undefined if they are unknown here: then only the server handles
+ * it.
  */
 export function clientFilterOf(words: readonly Uint8Array[]): ClientFilter | undefined {
   let filter: ClientFilter = { skipsAsker: true }
@@ -56,7 +56,7 @@ export function clientFilterOf(words: readonly Uint8Array[]): ClientFilter | und
       if (isWord(word, 'maxage')) filter = { ...filter, maxAgeSeconds: number }
       else if (isWord(word, 'id')) {
         const ids = [number]
-        // Of ids there may be several.
+        // There may be several ids.
         for (let next = idAt(words, at); next !== undefined; next = idAt(words, ++at)) ids.push(next)
         filter = { ...filter, ids: [...(filter.ids ?? []), ...ids] }
       } else return undefined
@@ -65,7 +65,7 @@ export function clientFilterOf(words: readonly Uint8Array[]): ClientFilter | und
   return filter
 }
 
-/** The filter of `CLIENT KILL address`, the old form, which ends the asker too. */
+/** The filter of `CLIENT KILL address`, the old form, which also closes the sender. */
 export function addressFilter(address: Uint8Array): ClientFilter {
   return { address: textOf(address), skipsAsker: false }
 }

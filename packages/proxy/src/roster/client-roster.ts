@@ -16,7 +16,7 @@ interface Pending {
   readonly timer: TimerHandle
 }
 
-/** Ids of the proxy's clients begin here: no server has given so many. Each thread has a range of its own. */
+/** The ids of the proxy's clients start here: no server assigns ids this large. Each thread has its own range. */
 const firstId = 10 ** 15
 const idsPerThread = 10 ** 12
 /** A thread that does not answer for this long is left out. */
@@ -31,7 +31,7 @@ export class ClientRoster {
   readonly #pending = new Map<string, Pending>()
   #given = 0
   #asked = 0
-  /** Tells the other threads. */
+  /** Sends news to the other threads. */
   publish: (news: RosterNews) => void = () => {}
 
   constructor(clients: Iterable<ProxyClient>, thread: number, threads: number, timers: Timers) {
@@ -41,12 +41,12 @@ export class ClientRoster {
     this.#timers = timers
   }
 
-  /** An id for a client: none has it on any thread. */
+  /** An id for a client, unique across threads. */
   nextId(): number {
     return firstId + this.#thread * idsPerThread + ++this.#given
   }
 
-  /** Asks all threads. `asker` is not closed here: it is owed the answer first. */
+  /** Queries all threads. `asker` is not closed here: it has to get the answer first. */
   ask(query: RosterQuery, asker: ProxyClient, onAnswer: (answer: RosterAnswer) => void): void {
     const answer = this.#carryOut(query, asker)
     if (this.#otherThreads === 0) {
@@ -65,7 +65,7 @@ export class ClientRoster {
     this.publish({ asked: id, query })
   }
 
-  /** Another thread asks, or has answered. */
+  /** Handles another thread's query or answer. */
   take(news: RosterNews): void {
     if ('asked' in news) {
       this.publish({ answered: news.asked, answer: this.#carryOut(news.query, undefined) })

@@ -1,9 +1,9 @@
 import type { ProxyClient } from '../client/proxy-client.ts'
 import type { ClientFilter, RosterRow } from './client-filter.ts'
 
-/** What CLIENT LIST and CLIENT KILL know of a client. */
+/** What CLIENT LIST and CLIENT KILL know about a client. */
 export interface ListedClient {
-  /** Of the proxy, the same for the client's whole life; none of the server's. */
+  /** Assigned by the proxy for the client's whole life; never one of the server's. */
   readonly id: number
   readonly peer: string
   readonly local: string
@@ -15,11 +15,11 @@ export interface ListedClient {
   readonly ageMs: number
   readonly idleMs: number
   readonly unreadBytes: number
-  /** It has a connection to Redis for itself, which the server lists. */
+  /** It has a dedicated connection to Redis, which the server lists. */
   readonly isKnownToServer: boolean
-  /** That connection's address as the server sees it, where there is one. */
+  /** That connection's address as the server sees it, if there is one. */
   readonly connectionAddress: string | undefined
-  /** What that connection's row shows in place of what is the connection's alone. */
+  /** What that connection's row shows instead of the fields of the connection alone. */
   readonly fields: Readonly<Record<string, string>>
 }
 
@@ -47,8 +47,8 @@ export function listedClient(client: ProxyClient): ListedClient {
 }
 
 /**
- * True where the filter is about a client. One that has a connection to Redis for itself is in the server's own list,
- * under another id and address: it is meant only where it is named by those that it has here.
+ * True if the filter matches a client. One that has a dedicated connection to Redis is in the server's own list, under
+ * another id and address: it matches only if it is named by those that it has here.
  */
 export function isMeant(client: ListedClient, filter: ClientFilter): boolean {
   const { ids, address, localAddress, user, type, maxAgeSeconds } = filter
@@ -64,14 +64,14 @@ export function isMeant(client: ListedClient, filter: ClientFilter): boolean {
   )
 }
 
-/** A client in CLIENT LIST; undefined where it is not in it. */
+/** A client in CLIENT LIST; undefined if it is not in it. */
 export function rowOf(listed: ListedClient, filter: ClientFilter): RosterRow | undefined {
   const { fields, connectionAddress } = listed
   const line = isMeant({ ...listed, isKnownToServer: false }, filter) ? listLine(listed) : undefined
   return line === undefined && connectionAddress === undefined ? undefined : { connectionAddress, fields, line }
 }
 
-/** What the row of a client's own connection shows of the client itself; all else is the server's word. */
+/** The client's own fields in the row of its dedicated connection; everything else comes from the server. */
 export function rowFields({ id, own, session, transport, host, sinceMs }: ProxyClient): Record<string, string> {
   return {
     id: String(own.pinned?.serverId ?? id),
@@ -82,7 +82,7 @@ export function rowFields({ id, own, session, transport, host, sinceMs }: ProxyC
   }
 }
 
-/** A row of the server with other fields in it. */
+/** A row of the server with some fields replaced. */
 export function rowWith(row: string, fields: Readonly<Record<string, string>>): string {
   return row.replace(/(^| )([a-z-]+)=[^ ]*/g, (field, gap: string, name: string) =>
     fields[name] === undefined ? field : `${gap}${name}=${fields[name]}`,

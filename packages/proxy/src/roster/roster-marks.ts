@@ -7,12 +7,12 @@ import { isMeant, listedClient, rowFields, rowWith } from './listed-client.ts'
 
 const ok = Buffer.from('+OK\r\n')
 const integer = 0x3a
-/** Ends nobody: no server has given that id. Whether the asker may end others, the answer says. */
+/** Kills nobody: no server has assigned that id. The answer shows whether the sender may kill others. */
 const killNobody = encodeCommand(['CLIENT', 'KILL', 'ID', '999999999999999'])
 
 /**
- * CLIENT LIST: a client that has a connection for itself stands in that connection's row, by its own id and address; those
- * that have none stand behind the server's rows.
+ * CLIENT LIST: a client with a dedicated connection appears in that connection's row, with its own id and address; the
+ * others follow the server's rows.
  */
 export function listMark(client: ProxyClient): ReplyMark | undefined {
   const { command } = client.request
@@ -30,7 +30,7 @@ export function listMark(client: ProxyClient): ReplyMark | undefined {
   }
 }
 
-/** The server's rows with the proxy's clients in them and behind them. */
+/** The server's rows, merged with the proxy's clients. */
 function withClients(text: string, rows: readonly RosterRow[]): string {
   const owners = new Map<string, RosterRow>()
   for (const row of rows) if (row.connectionAddress !== undefined) owners.set(row.connectionAddress, row)
@@ -45,7 +45,7 @@ function withClients(text: string, rows: readonly RosterRow[]): string {
   return lines.join('\n') + others.join('')
 }
 
-/** CLIENT INFO: the row of the connection that the client has for it, by the client's own id and address. */
+/** CLIENT INFO: the row of the client's dedicated connection, with the client's own id and address. */
 export function rowMark(client: ProxyClient): ReplyMark {
   return {
     command: client.request.command,
@@ -55,8 +55,8 @@ export function rowMark(client: ProxyClient): ReplyMark {
 }
 
 /**
- * CLIENT ID: the server's, of the connection that the client keeps from then on; it can be redirected to and unblocked by
- * it. Where requests go to many nodes none of them knows the client, and its id is the proxy's.
+ * CLIENT ID: the server's id of the connection that the client keeps from then on, so that it can be used for
+ * redirection and unblocking. If requests go to many nodes, none of them knows the client, and its id is the proxy's.
  */
 export function idMark(client: ProxyClient): ReplyMark {
   const { pinned, mayStay } = client.own
@@ -70,11 +70,11 @@ export function idMark(client: ProxyClient): ReplyMark {
 }
 
 /**
- * CLIENT KILL: the server ends connections to it, then the proxy its clients. Whether the asker may do so is the server's
- * matter, and nobody is closed where it answers with an error other than that there is no such client.
+ * CLIENT KILL: first the server closes its connections, then the proxy its clients. The server decides whether the
+ * sender may do so: nobody is closed if it answers with an error other than that there is no such client.
  *
- * An address may be a client's here and, with the same port by chance, somebody else's at the server. So by an address the
- * proxy looks first, and the server ends a connection only where no client has it.
+ * An address may be a client's here and, if the ports happen to match, someone else's at the server. So for an address
+ * the proxy checks first, and the server only closes a connection if no client has that address.
  */
 export function killMark(client: ProxyClient): ReplyMark | undefined {
   const { request } = client
@@ -86,7 +86,7 @@ export function killMark(client: ProxyClient): ReplyMark | undefined {
   if (filter.address === undefined && filter.localAddress === undefined) {
     return { command, complete: (reply, answer) => alsoHere(client, filter, reply, answer) }
   }
-  // Inside a transaction the server alone carries it out, with EXEC.
+  // Inside a transaction only the server carries it out, with EXEC.
   if (client.own.pinned?.hasSentMulti === true) return { command }
   const asked = encodeCommand(request.list())
   request.rewrite(killNobody)
@@ -108,7 +108,7 @@ export function killMark(client: ProxyClient): ReplyMark | undefined {
   }
 }
 
-/** The server has ended what it knows; the proxy's own clients are counted with those. */
+/** The server has closed what it knows; the proxy's own clients are counted along with that. */
 function alsoHere(client: ProxyClient, filter: ClientFilter, reply: Buffer, answer: (reply: Buffer) => void): void {
   if (reply[0] !== integer) {
     answer(reply)
@@ -117,11 +117,11 @@ function alsoHere(client: ProxyClient, filter: ClientFilter, reply: Buffer, answ
   killHere(client, filter, (killed) => answer(Buffer.from(`:${Number(reply.toString('latin1', 1)) + killed}\r\n`)))
 }
 
-/** Ends the proxy's clients that are meant, the asker once it has its answer. */
+/** Closes the matching clients of the proxy, the sender after it has its answer. */
 function killHere(client: ProxyClient, filter: ClientFilter, onDone: (killed: number) => void): void {
-  // The connection that it has for this command is the server's to count.
+  // The connection that it has for this command is counted by the server.
   const endsAsker = !filter.skipsAsker && isMeant({ ...listedClient(client), isKnownToServer: false }, filter)
-  // What it has sent behind this is not carried out where it ends itself.
+  // If it closes itself, what it sent after this is not carried out.
   client.hold()
   client.host.roster.ask({ act: 'kill', filter }, client, ({ killed }) => {
     onDone(killed)

@@ -5,11 +5,11 @@ import type { Identity } from '../upstream/identity.ts'
 import { type NodeSettings, UpstreamNode } from '../upstream/upstream-node.ts'
 import type { UpstreamTopology } from '../upstream/upstream-topology.ts'
 
-/** Where Sentinels are, and of which group. */
+/** Where the Sentinels are, and their group. */
 export interface SentinelOptions {
   readonly sentinels: readonly ConnectTarget[]
   readonly group: string
-  /** Who the proxy is to the Sentinels. */
+  /** The proxy's identity to the Sentinels. */
   readonly identity: Identity
   readonly settings: NodeSettings
 }
@@ -18,9 +18,9 @@ const pollMs = 500
 const refreshGapMs = 50
 
 /**
- * The master that Sentinels name: asked at the start, every half second, and whenever a connection is lost. When it is
- * another one, the connections to the old are given up: what was not sent goes to the new one, reads are asked again,
- * and a write that may have been carried out gets an error that says so.
+ * The master according to the Sentinels: asked at the start, every half second, and whenever a connection is lost. When
+ * the master changes, connections to the old one are closed: unsent requests go to the new one, reads are retried, and
+ * a write that may have been carried out gets an error that says so.
  */
 export class SentinelTopology implements UpstreamTopology {
   readonly isSpread = false
@@ -34,7 +34,7 @@ export class SentinelTopology implements UpstreamTopology {
 
   constructor(options: SentinelOptions) {
     this.#options = options
-    // Until a Sentinel has answered there is nobody to ask: a port where nobody listens.
+    // Until a Sentinel has answered there is no server: use a port where nobody listens.
     this.#node = new UpstreamNode({ ...options.sentinels[0]!, port: 1 }, options.settings)
     this.#timer = options.settings.runtime.timers.setInterval(() => void this.refresh(), pollMs)
   }

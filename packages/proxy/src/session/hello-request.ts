@@ -3,27 +3,27 @@ import { type Identity, identityOf } from '../upstream/identity.ts'
 
 const badName = Buffer.from('-ERR Client names cannot contain spaces, newlines or special characters.\r\n')
 
-/** One option of HELLO, or where reading them ends. */
+/** One option of HELLO, or the error that ends parsing. */
 export type HelloOption =
   | { readonly act: 'auth'; readonly username: Buffer; readonly password: Buffer }
   | { readonly act: 'name'; readonly name: string }
   | { readonly act: 'refuse'; readonly reply: Buffer }
 
-/** What HELLO asks for. */
+/** The contents of a HELLO. */
 export interface HelloRequest {
-  /** Undefined where it names none, or one that there is not: then nothing else is looked at. */
+  /** Undefined if it names none or an invalid one: then nothing else is looked at. */
   readonly version: 2 | 3 | undefined
-  /** In their order; Redis carries each out before it looks at the next. */
+  /** In order; Redis carries each one out before it looks at the next. */
   readonly options: readonly HelloOption[]
-  /** True where it is carried out whole or not at all, whatever the server thinks of its password. */
+  /** True if it is carried out completely or not at all, whatever the server says about its password. */
   readonly isWhole: boolean
-  /** Who the client is once it is carried out; undefined where that does not change. */
+  /** The client's identity afterwards; undefined if that does not change. */
   readonly identity: Identity | undefined
-  /** Its name then, likewise. */
+  /** Its name afterwards, likewise. */
   readonly name: string | undefined
 }
 
-/** Reads HELLO's arguments. */
+/** Parses HELLO's arguments. */
 export function helloOf([proto, ...words]: readonly Uint8Array[]): HelloRequest {
   const number = proto === undefined ? undefined : integerIn(proto)
   const version = number === 2 || number === 3 ? number : undefined
@@ -44,7 +44,7 @@ export function helloOf([proto, ...words]: readonly Uint8Array[]): HelloRequest 
   }
 }
 
-/** True for what a client may be called. */
+/** True for a valid client name. */
 export function isName(name: Uint8Array): boolean {
   return name.every((byte) => byte >= 0x21 && byte <= 0x7e)
 }

@@ -1,48 +1,68 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { type Identity, identityOf, nobody } from '../upstream/identity.ts'
 
-/** A user of the proxy's own, and who it is to Redis. */
+/** One of the proxy's own users, and its identity to Redis. */
 export interface ProxyUserOptions {
   readonly name: string
-  /** Without one, anybody is this user who says so. */
+  /** Without a password and certificates, anyone can log in as this user. */
   readonly password?: string
-  /** The user to Redis. @default the upstream's own credentials */
+  /** Clients that present a certificate with one of these names are logged in as this user without a password. */
+  readonly certificates?: readonly string[]
+  /** The user at Redis. @default the upstream's own credentials */
   readonly upstreamUsername?: string
   readonly upstreamPassword?: string
 }
 
-/** The users of a proxy that keeps its own. */
+interface KnownUser {
+  readonly name: string
+  readonly digest: Buffer | undefined
+  /** Anyone can log in as this user. */
+  readonly isOpen: boolean
+  readonly identity: Identity
+}
+
+/** The users of a proxy that has its own. */
 export class ProxyUsers {
-  readonly #users = new Map<string, { readonly digest: Buffer | undefined; readonly identity: Identity }>()
+  readonly #users = new Map<string, KnownUser>()
+  readonly #byCertificate = new Map<string, KnownUser>()
 
   constructor(users: readonly ProxyUserOptions[], upstream: Identity) {
-    for (const { name, password, upstreamUsername, upstreamPassword } of users) {
-      const own = upstreamPassword === undefined ? upstream : identityOf(upstreamUsername, upstreamPassword)
-      this.#users.set(name, { digest: password === undefined ? undefined : digestOf(password), identity: own })
+    for (const { name, password, certificates = [], upstreamUsername, upstreamPassword } of users) {
+      const identity = upstreamPassword === undefined ? upstream : identityOf(upstreamUsername, upstreamPassword)
+      const digest = password === undefined ? undefined : digestOf(password)
+      const user = { name, digest, isOpen: password === undefined && certificates.length === 0, identity }
+      this.#users.set(name, user)
+      for (const certificate of certificates) this.#byCertificate.set(certificate, user)
     }
   }
 
-  /** True where a client needs no password: there is a user `default` without one. */
+  /** True if a client needs no password: there is a user `default` without one. */
   get isOpen(): boolean {
-    const user = this.#users.get('default')
-    return user !== undefined && user.digest === undefined
+    return this.#users.get('default')?.isOpen === true
   }
 
   get openIdentity(): Identity {
     return this.#users.get('default')?.identity ?? nobody
   }
 
-  /** The identity to Redis of a user who shows a password, or undefined. */
+  /** The Redis identity of a user who supplies a password, or undefined. */
   identify(name: string, password: Uint8Array): Identity | undefined {
     const user = this.#users.get(name)
-    // Compared also where there is no such user, so that the time does not tell.
+    // Compared even if there is no such user, so that timing reveals nothing.
     const isEqual = timingSafeEqual(digestOf(password), user?.digest ?? noDigest)
     if (user === undefined) return undefined
-    return user.digest === undefined || isEqual ? user.identity : undefined
+    return user.isOpen || (user.digest !== undefined && isEqual) ? user.identity : undefined
+  }
+
+  /**
+   * The user of a client that presented a certificate with these names; the first name that belongs to a user counts.
+   */
+  ofCertificate(names: readonly string[]): Pick<KnownUser, 'name' | 'identity'> | undefined {
+    return names.map((name) => this.#byCertificate.get(name)).find((user) => user !== undefined)
   }
 }
 
-/** What a client host needs of the users. */
+/** What a client host needs from the users. */
 export type ProxyUser = Pick<ProxyUsers, 'identify'>
 
 const noDigest = Buffer.alloc(32)

@@ -11,14 +11,14 @@ interface LoggedIn {
   destroy(): void
 }
 
-/** True where the server no longer takes a user's credentials. */
+/** True if the server no longer accepts a user's credentials. */
 export function isRemovedUser({ refusal }: UpstreamLostError): boolean {
   return refusal?.toString('latin1', 0, 10) === '-WRONGPASS'
 }
 
 /**
- * Closes the clients of a user that was removed, as Redis does with its own: Redis ends the connections that they share,
- * and takes no other with their credentials. Those who share none at that moment are closed with their next request.
+ * Closes the clients of a removed user, as Redis does with its own: Redis closes the connections that they share and
+ * accepts no new ones with their credentials. Clients that share none at that moment are closed on their next request.
  */
 export class RemovedUsers {
   readonly #clients: Iterable<LoggedIn>
@@ -28,7 +28,7 @@ export class RemovedUsers {
     this.#clients = clients
   }
 
-  /** A connection of that user was ended by the server: is it for the user? */
+  /** The server closed a connection of that user: is the user the reason? */
   check(node: UpstreamNode, identity: Identity, nowMs: number): void {
     const { id } = identity
     if (node.isClosed || this.#checking.has(id) || this.#of(id).length === 0) return

@@ -4,6 +4,7 @@ import type { UpstreamLostError } from '../errors.ts'
 import { noName } from '../lanes/connection-name.ts'
 import type { ReplyMark } from '../lanes/pinned-lane.ts'
 import { HelloReply, helloReply } from '../replies/hello-reply.ts'
+import { infoMark } from '../replies/info-reply.ts'
 import { integerIn, isWord } from '../requests/words.ts'
 import { idMark, killMark, listMark, rowMark } from '../roster/roster-marks.ts'
 import { type Identity, identityOf } from '../upstream/identity.ts'
@@ -21,10 +22,10 @@ const helloNoAuth = Buffer.from(
 const maxDatabase = 2 ** 31 - 1
 
 /**
- * Carries out a command about the client itself: who it is, which protocol and database. False where it has to wait.
+ * Carries out a command about the client itself: its user, protocol and database. False if it has to wait.
  *
- * Nothing of it is decided here that Redis can decide: a database or protocol is taken once a connection with it exists,
- * credentials once the server has taken them, and what the server refuses is answered in its own words.
+ * Nothing is decided here that Redis can decide: a database or protocol is adopted once a connection with it exists,
+ * credentials once the server has accepted them, and a refusal is passed on in the server's own words.
  */
 export function carryOut(client: ProxyClient): boolean {
   const { session, args } = client
@@ -46,7 +47,7 @@ export function carryOut(client: ProxyClient): boolean {
       return setName(client)
     case 'CLIENT GETNAME':
       if (args.length !== 2) return toServer(client)
-      // A shared connection has no name; whether the client may ask is the server's matter.
+      // A shared connection has no name; whether the client may ask is up to the server.
       if (session.name === '' || !session.isKnown) return toServer(client)
       return client.own.borrow()
     case 'SELECT':
@@ -60,13 +61,13 @@ export function carryOut(client: ProxyClient): boolean {
   }
 }
 
-/** What a reply on a connection of the client's own will say about that connection or the client. */
+/** What a reply on the client's own connection will say about that connection or the client. */
 export function markOf(client: ProxyClient): ReplyMark | undefined {
   const { session, args, host } = client
   const { command } = client.request
   switch (command.mark) {
     case undefined:
-      return undefined
+      return infoMark(client)
     case 'subscribe':
     case 'unsubscribe':
       return { command, channels: args.length - 1 }
@@ -135,7 +136,7 @@ export function markOf(client: ProxyClient): ReplyMark | undefined {
   }
 }
 
-/** The connection that the client has for itself is no longer as it was made. */
+/** The client's dedicated connection is no longer in its initial state. */
 function stateMoved(client: ProxyClient): void {
   if (client.own.pinned !== undefined) client.own.pinned.isTainted = true
   client.stateChanged()
@@ -149,7 +150,7 @@ function toServer(client: ProxyClient): boolean {
   return true
 }
 
-/** Whether the client may have a name is asked with none, which leaves nothing on a connection that others use. */
+/** To find out whether the client may have a name, we try an empty one, which leaves nothing on a shared connection. */
 function setName(client: ProxyClient): boolean {
   const { session } = client
   const name = client.request.argument(2)
@@ -234,7 +235,7 @@ function hello(client: ProxyClient): boolean {
     return true
   }
   if (host.users === undefined) {
-    // What of it is carried out before the server refuses the rest, only the server knows.
+    // Only the server knows what part of it is carried out before the rest is refused.
     if (!request.isWhole) return client.own.borrow()
     if (request.identity !== undefined) {
       client.own.sendFresh()
@@ -261,8 +262,8 @@ function hello(client: ProxyClient): boolean {
 }
 
 /**
- * Some servers take a name from who has yet to show a password, and refuse the rest. What this one does only a connection
- * of the client's own tells, which it then keeps.
+ * Some servers accept a name before authentication and refuse the rest. Only a dedicated connection shows what this
+ * server does, and the client then keeps it.
  */
 function sendAgainAlone(client: ProxyClient, slot: number): () => void {
   const bytes = client.request.copy()
@@ -273,7 +274,10 @@ function sendAgainAlone(client: ProxyClient, slot: number): () => void {
   }
 }
 
-/** Where the proxy has users of its own: one option after the other, as Redis does; gives what it is refused with. */
+/**
+ * For a proxy with its own users: carries out one option after another, as Redis does; returns the error if it is
+ * refused.
+ */
 function carryOutOptions(client: ProxyClient, users: ProxyUser, options: readonly HelloOption[]): Buffer | undefined {
   for (const option of options) {
     if (option.act === 'refuse') return option.reply
@@ -288,14 +292,14 @@ function carryOutOptions(client: ProxyClient, users: ProxyUser, options: readonl
   return client.session.isKnown ? undefined : helloNoAuth
 }
 
-/** Waits for the reply that says whether a client's state has changed; no request is taken before it. */
+/** Waits for the reply that says whether a client's state has changed; no request is taken before that. */
 class Committing implements ReplyTarget {
   readonly #client: ProxyClient
   readonly #reply: ReplyTarget
   readonly #tag: number
   readonly #commit: () => void
 
-  /** Carries it out in another way where the server wants a password first. */
+  /** Carries it out in another way if the server wants a password first. */
   readonly #again: (() => void) | undefined
 
   constructor(client: ProxyClient, commit: () => void, reply?: ReplyTarget, again?: () => void) {
@@ -323,7 +327,7 @@ class Committing implements ReplyTarget {
       return
     }
     this.#reply.onLost(this.#tag, error, wasSent)
-    // What is sent behind a SELECT must not be done in another database: without the server's word the client goes.
+    // What follows a SELECT must not run in another database: without the server's confirmation the client is closed.
     if (error.refusal === undefined) this.#client.endAfterReplies()
     this.#client.letGo()
   }

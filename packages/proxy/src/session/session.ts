@@ -1,16 +1,16 @@
 import { type ConnectionState, type Identity, nobody } from '../upstream/identity.ts'
 
-/** What a client has said about itself. */
+/** What a client has told us about itself. */
 export class Session implements ConnectionState {
   readonly #start: Pick<Session, 'identity' | 'database' | 'isKnown' | 'username'>
   identity: Identity
   version: 2 | 3 = 2
   database: number
-  /** As given by CLIENT SETNAME or HELLO. */
+  /** As set by CLIENT SETNAME or HELLO. */
   name = ''
-  /** False until a client of a proxy with users of its own has shown a password. */
+  /** False until a client of a proxy with its own users has authenticated. */
   isKnown: boolean
-  /** Where the proxy has users of its own, the name of this one. */
+  /** The name of this client's user, if the proxy has its own users. */
   username: string | undefined
 
   constructor(identity: Identity, database: number, isKnown: boolean, username?: string) {
@@ -21,22 +21,22 @@ export class Session implements ConnectionState {
     this.username = username
   }
 
-  /** Who the client is, as CLIENT LIST shows it. */
+  /** The client's user, as shown in CLIENT LIST. */
   get user(): string {
     return this.username ?? String(this.identity.username ?? 'default')
   }
 
-  /** True where the client has shown credentials to Redis itself. */
+  /** True if the client has authenticated to Redis itself. */
   get hasShownUser(): boolean {
     return this.username === undefined && this.identity.id !== this.#start.identity.id
   }
 
-  /** True where a client is to Redis, as it connects, what any connection is that says nothing. */
+  /** True if the client's identity at connect time is that of any unauthenticated connection to Redis. */
   get startsPlain(): boolean {
     return this.#start.identity.id === nobody.id && this.#start.database === 0
   }
 
-  /** As it was when the client connected. */
+  /** Restores the state at connect time. */
   reset(): void {
     this.identity = this.#start.identity
     this.database = this.#start.database

@@ -10,8 +10,8 @@ const drawAgain = encodeCommand(['RANDOMKEY'])
 const scanAll = encodeCommand(wholeScan)
 
 /**
- * Takes copies, and what stands beside them, out of the reply to KEYS, SCAN or RANDOMKEY. The number of names comes first,
- * so the reply is held until it is whole; one that is longer than a client's held bytes goes on as it is.
+ * Removes copies and their auxiliary keys from the reply to KEYS, SCAN or RANDOMKEY. The number of names comes first,
+ * so the reply is held until it is complete; one longer than a client's held bytes passes through unchanged.
  */
 export class NameFilter implements ReplyTarget {
   readonly #client: ProxyClient
@@ -57,7 +57,7 @@ export class NameFilter implements ReplyTarget {
     this.#target.onReply(tag, answer, 0, answer.length, true, answer[0]!)
   }
 
-  /** RANDOMKEY asks a node of a cluster about that node's keys. */
+  /** RANDOMKEY asks a cluster node about that node's keys. */
   #lane(): SharedLane {
     const { host, lanes, session } = this.#client
     if (host.cluster === undefined) return lanes.forCommands()
@@ -76,7 +76,7 @@ export class NameFilter implements ReplyTarget {
     return Buffer.concat([reply.subarray(0, names), Buffer.from(`*${visible.length}\r\n`), ...visible])
   }
 
-  /** The names of an array that are not ours, each as a bulk string. */
+  /** The names in an array that are not ours, each as a bulk string. */
   #visible(reply: Buffer, start: number): Buffer[] {
     const visible: Buffer[] = []
     for (let at = reply.indexOf(0x0a, start) + 1; at < reply.length; ) {
@@ -108,7 +108,7 @@ export class NameFilter implements ReplyTarget {
   }
 }
 
-/** Where the array of names begins: of SCAN behind the cursor; -1 where there is none. */
+/** Where the array of names begins: for SCAN after the cursor; -1 if there is none. */
 function namesAt(reply: Buffer): number {
   const cursor = /^\*2\r\n\$\d+\r\n\d+\r\n(?=\*)/.exec(reply.toString('latin1', 0, Math.min(reply.length, 96)))
   if (cursor !== null) return cursor[0].length

@@ -20,14 +20,17 @@ import type { UpstreamNode } from '../upstream/upstream-node.ts'
 export interface ProxyNodes {
   readonly isCluster: boolean
   readonly turn: { read(): number }
-  /** The proxy's own state to Redis. */
+  /** The proxy's own identity to Redis. */
   readonly serviceState: ConnectionState
   nodeFor(slot: number): UpstreamNode
-  /** A node said who has a slot now. */
+  /** A node reported who has a slot now. */
   moved(slot: number, host: string, port: number, asked: UpstreamNode): UpstreamNode
 }
 
-/** The Redis behind, for limits that all processes share: commands of the proxy itself go over its shared connections. */
+/**
+ * The Redis behind the proxy, for limits shared by all processes: the proxy's own commands go over its shared
+ * connections.
+ */
 export class ProxyRedis implements Redis {
   readonly #nodes: ProxyNodes
 
@@ -45,7 +48,7 @@ export class ProxyRedis implements Redis {
     const node = this.#nodes.nodeFor(slot)
     const request = encodeCommand(args)
     const reply = await this.#ask(node, request)
-    // A redirection says that nothing was done: one more try, at the right node, cannot do it twice.
+    // A redirection means that nothing was done: one retry at the right node cannot do it twice.
     const redirect = reply instanceof ErrorReply ? redirectOf(Buffer.from(`-${reply.text}\r\n`)) : undefined
     const last =
       redirect?.kind !== 'moved'
@@ -55,7 +58,7 @@ export class ProxyRedis implements Redis {
     return last as RedisReply
   }
 
-  /** Runs a script by its digest, with its text where the server does not know it: then nothing of it has run. */
+  /** Runs a script by its digest, or with its source if the server does not know it: then nothing has run yet. */
   async run(
     script: RedisScript,
     keys: readonly (string | Uint8Array)[],
@@ -77,10 +80,10 @@ export class ProxyRedis implements Redis {
   }
 
   subscriber(): Promise<RedisSubscriber> {
-    return Promise.reject(new Error('the proxy listens to no channel of its own'))
+    return Promise.reject(new Error('the proxy does not subscribe to channels itself'))
   }
 
-  // Lanes reconnect when they are next used; there is no moment to tell of.
+  // Lanes reconnect on their next use; there is no moment to report.
   onReconnect(): () => void {
     return () => {}
   }

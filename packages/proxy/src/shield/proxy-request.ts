@@ -2,13 +2,17 @@ import type { BufferArgs, CommandRow } from '@firebreak/core/commands'
 import { encodeCommand } from '@firebreak/core/resp'
 import {
   type ClusterShield,
+  CombineOwner,
+  type CombinePart,
+  type Combining,
   type ConnectionFacts,
+  type CounterCommand,
   type GateRequest,
   getCommand,
   type HotKey,
   type KeySpace,
   type LimitTurn,
-  type LoadedHandler,
+  type LoadedReader,
   OpenState,
   type ReadCommand,
   readCommandOf,
@@ -16,14 +20,16 @@ import {
 import type { ClientConnection } from '../client/client-connection.ts'
 import type { ProxyCommand } from '../commands/proxy-command.ts'
 import { bytesFor } from './answer.ts'
+import { type LaneCombining, LaneCombinings, ProxyPart } from './proxy-combine.ts'
+import { WriteGuard } from './write-guard.ts'
 
-/** So long the shield's time goes on with that of the event loop's turns. */
+/** How long the shield's time is derived from the event loop's turns before it is read again. */
 const anchorForMs = 100
 
 /**
- * The request at hand of a client of the proxy, and what is true of that client, as the gate sees it: one object for all.
- * Sessions and transactions are the client's own matter: SELECT, AUTH and the like do not come here, and what is begun
- * with MULTI goes over a pinned connection.
+ * The proxy's current request and its client's connection facts, as the gate sees them: one object for all requests.
+ * Sessions and transactions are handled elsewhere: SELECT, AUTH and the like do not get here, and whatever MULTI begins
+ * goes over a pinned connection.
  */
 export class ProxyRequest implements GateRequest, ConnectionFacts {
   row!: CommandRow
@@ -33,9 +39,12 @@ export class ProxyRequest implements GateRequest, ConnectionFacts {
   readonly isHandshake = false
   readonly canWait = true
   readonly open = new OpenState()
-  /** The request's one key, where it was looked up and counted already. */
+  /** The request's only key, if it has already been looked up and counted. */
   found: HotKey | undefined
   readonly #cluster: ClusterShield
+  readonly #combinings: LaneCombinings
+  /** Where the current increment is combined. */
+  #combining: LaneCombining | undefined
   #client!: ClientConnection
   #command!: ProxyCommand
   #anchorMs = Number.NEGATIVE_INFINITY
@@ -43,9 +52,10 @@ export class ProxyRequest implements GateRequest, ConnectionFacts {
 
   constructor(cluster: ClusterShield) {
     this.#cluster = cluster
+    this.#combinings = new LaneCombinings(() => cluster.now())
   }
 
-  /** Only what is true of the client matters. */
+  /** Only the facts of the client matter. */
   of(client: ClientConnection): this {
     this.#client = client
     return this
@@ -75,7 +85,10 @@ export class ProxyRequest implements GateRequest, ConnectionFacts {
     return this.#client.limitPass
   }
 
-  /** The shield's time at a time of the turn's clock. Both run alike: its own is read now and then only. */
+  /**
+   * The shield's time for a time of the turn's clock. Both advance together, so the shield's own clock is read only
+   * occasionally.
+   */
   now(): number {
     const turnMs = this.#client.host.turn.nowMs
     if (turnMs - this.#anchorMs >= anchorForMs) {
@@ -85,7 +98,7 @@ export class ProxyRequest implements GateRequest, ConnectionFacts {
     return this.#anchorNow + (turnMs - this.#anchorMs)
   }
 
-  /** A script of this client, or what it sent before the key was hot, may have changed the key. */
+  /** A script of this client, or something it sent before the key was hot, may have changed the key. */
   isBehind({ ordinal }: HotKey): boolean {
     const { slots, youngestHot } = this.#client
     if (ordinal > youngestHot) {
@@ -101,7 +114,38 @@ export class ProxyRequest implements GateRequest, ConnectionFacts {
 
   select(): void {}
 
-  /** One hash serves both, the counting and the look-up. */
+  /** The user, or the address of an unauthenticated client. */
+  caller(): string {
+    const { session, transport } = this.#client
+    const isUser = session.username !== undefined || session.hasShownUser
+    return isUser ? `user ${session.user}` : `address ${transport.peer.replace(/:\d+$/, '')}`
+  }
+
+  get owner(): CombineOwner | undefined {
+    return this.#client.combined
+  }
+
+  combining({ slot }: HotKey): Combining {
+    this.#combining = this.#combinings.of(this.#client, slot)
+    return this.#combining.combining
+  }
+
+  partOf(command: CounterCommand): CombinePart {
+    const client = this.#client
+    client.combined ??= new CombineOwner()
+    return new ProxyPart(command, client.combined, client, this.#combining!.lane)
+  }
+
+  /** Increments merged into another command. */
+  get combined(): number {
+    return this.#combinings.combined
+  }
+
+  bytesAt(index: number): Uint8Array {
+    return Buffer.from(this.#client.request.argument(index))
+  }
+
+  /** One hash serves both counting and look-up. */
   visit(index: number, isWrite: boolean): HotKey | undefined {
     const { found } = this
     if (found !== undefined) {
@@ -125,22 +169,22 @@ export class ProxyRequest implements GateRequest, ConnectionFacts {
 
   readOf(hot: HotKey, keyIndex: number): ReadCommand {
     if (this.row.name === 'GET' && this.args.length === 2) return getCommand(hot)
-    // Copies: a load may be sent after the client's chunk is gone.
+    // Copied: a load may be sent after the client's chunk is gone.
     const words = this.#client.request.list().map((word) => Buffer.from(word))
     return readCommandOf(this.row.name, words, keyIndex)
   }
 
-  whenLoaded(): LoadedHandler {
+  whenLoaded(): LoadedReader {
     const client = this.#client
     const command = this.#command
     const { row } = this
     const { version } = client.session
     const slot = client.slots.next
     const request = encodeCommand(client.request.list())
-    return (reply) => {
+    return (reply, answered) => {
       if (client.isClosed) return
       if (reply !== undefined) client.answer(slot, bytesFor(version, row, reply))
-      else client.sendInto(slot, command, request)
+      else client.sendInto(slot, command, request, new WriteGuard(client, answered))
     }
   }
 }

@@ -1,6 +1,15 @@
 import { keyName } from '@firebreak/core'
 import { type CommandRow, commandOf } from '@firebreak/core/commands'
-import type { ByteAccesses, CachedReply, ClusterShield, HotKey, KeySpace, LimitTurn, Verdict } from '@firebreak/shield'
+import {
+  type ByteAccesses,
+  type CachedReply,
+  type ClusterShield,
+  type HotKey,
+  isCounterRow,
+  type KeySpace,
+  type LimitTurn,
+  type Verdict,
+} from '@firebreak/shield'
 import type { ClientConnection } from '../client/client-connection.ts'
 import type { ProxyCommand } from '../commands/proxy-command.ts'
 import type { PinnedLane } from '../lanes/pinned-lane.ts'
@@ -14,7 +23,7 @@ import { ProxyRequest } from './proxy-request.ts'
 import { ProxyUpstream, type Whereabouts } from './proxy-upstream.ts'
 import { WriteGuard } from './write-guard.ts'
 
-/** What is done with a request: it is `answered` here, it is `held` and will come again, or its reply goes to a target. */
+/** What happened to a request: it was `answered` here, it is `held` and will return, or its reply goes to a target. */
 export type Seen = 'answered' | 'held' | ReplyTarget
 
 const noReply = Buffer.from('*0\r\n')
@@ -22,11 +31,11 @@ const oneReply = Buffer.from('*1\r\n')
 const getRow = commandOf('GET')!
 
 /**
- * The shield's place in the proxy: sees every request before it is sent, counts its keys, answers reads of hot keys from
- * memory, and sees to it that nobody reads around a write.
+ * The shield in the proxy: sees every request before it is sent, counts its keys, answers reads of hot keys from
+ * memory, and ensures that no read bypasses a write.
  *
- * A client reads hot keys only as itself: its user and database are part of where a reply is kept, and the reply was
- * read by a connection with its own credentials.
+ * A client reads hot keys only as itself: its user and database are part of the cache key, and the reply was read by a
+ * connection with its own credentials.
  */
 export class ProxyShield {
   readonly #cluster: ClusterShield
@@ -35,7 +44,7 @@ export class ProxyShield {
   readonly #accesses: ByteAccesses
   readonly #request: ProxyRequest
   readonly #upstreams = new Map<string, ProxyUpstream>()
-  /** True where the request at hand was answered from memory, and the same one again would be so too. */
+  /** True if the current request was answered from memory, and an identical one would be too. */
   canRepeat = false
   /** What answered it. */
   #lastHot: HotKey | undefined
@@ -43,7 +52,7 @@ export class ProxyShield {
   #lastAnswer: Answer | undefined
   /** Reads answered from memory. */
   localHits = 0
-  /** Requests that a limit refused, made wait, or answered with what was true before. */
+  /** Requests that a limit refused, delayed, or answered with an older value. */
   readonly limited = { rejected: 0, waited: 0, stale: 0 }
 
   constructor(cluster: ClusterShield, where: Whereabouts, ownIdentity: Identity) {
@@ -54,12 +63,17 @@ export class ProxyShield {
     this.#ownIdentity = ownIdentity
   }
 
-  /** Called after a change through this proxy of which no watcher is told. */
+  /** Increments merged into another command. */
+  get combined(): number {
+    return this.#request.combined
+  }
+
+  /** Called after a change through this proxy that no watcher is notified about. */
   set onUntold(listener: (() => void) | undefined) {
     this.#cluster.gate.onUntold = listener
   }
 
-  /** False while the kill switch is thrown: the proxy is a plain one. */
+  /** False while the kill switch is on: the proxy is a plain one. */
   get isActive(): boolean {
     return this.#cluster.isActive
   }
@@ -75,12 +89,12 @@ export class ProxyShield {
     return this.#cluster.space(database, { id: identity.id, upstream })
   }
 
-  /** The bytes that a client's requests stand in are about to be another's. */
+  /** The memory that holds a client's requests is about to be reused. */
   settle(): void {
     this.#accesses.settle()
   }
 
-  /** Sees the request at hand, which is about to go over a shared connection. */
+  /** Sees the current request, which is about to go over a shared connection. */
   see(client: ClientConnection, command: ProxyCommand, target: ReplyTarget): Seen {
     const { keyIndex } = command
     const { parser } = client
@@ -88,7 +102,7 @@ export class ProxyShield {
     if (keyIndex === 0 || keyIndex >= length || !this.#cluster.isCold || client.limitPass !== undefined) {
       return this.#look(client, command, target)
     }
-    // Nearly always: nothing is hot, so there is nothing to look for, and the key is hashed when it is counted.
+    // Nearly always nothing is hot, so there is nothing to look up, and the key is hashed when it is counted.
     const start = parser.startOf(keyIndex)
     const written = command.isRead ? -1 : parser.endOf(length - 1) - start
     this.#accesses.note(parser.bytes, start, parser.endOf(keyIndex), written)
@@ -97,8 +111,13 @@ export class ProxyShield {
 
   #look(client: ClientConnection, command: ProxyCommand, target: ReplyTarget): Seen {
     const { row, keyIndex, isRead } = command
-    if (row === undefined || !this.isActive) return target
-    const { parser } = client
+    if (!this.isActive) return target
+    const { parser, combined } = client
+    if (keyIndex === 0 || row === undefined) {
+      // It may touch any key, or none.
+      if (combined?.settle(undefined, true) === false) return this.#await(client)
+      if (row === undefined) return target
+    }
     const { bytes, length } = parser
     if (keyIndex > 0) {
       if (keyIndex >= length) return target
@@ -108,12 +127,13 @@ export class ProxyShield {
       const table = client.keySpace().byBytes
       const hot = table.size === 0 ? undefined : table.find(bytes, start, end, hash)
       if (hot !== undefined && row === getRow && length === 2 && this.#answerGet(client, hot)) return 'answered'
+      if (combined?.isOpen && !this.#goesWith(hot, row) && !combined.settle(hot)) return this.#await(client)
       if (client.limitPass === undefined) {
         const written = isRead ? -1 : parser.endOf(length - 1) - start
         this.#accesses.noteTaken(bytes, start, end, written, hash)
       }
       if (hot === undefined) {
-        // It stood in the line of a limit that is no more.
+        // It was in the queue of a limit that no longer exists.
         client.limitPass = undefined
         return target
       }
@@ -124,7 +144,18 @@ export class ProxyShield {
     return this.#carryOut(client, row, verdict, target)
   }
 
-  /** What a client's GET of a key would be answered from memory now: an array of that one reply, or of none. */
+  /** True if a command joins the increments before it, or the gate sends it after them. */
+  #goesWith(hot: HotKey | undefined, row: CommandRow): boolean {
+    return hot?.isCombined === true && isCounterRow(row)
+  }
+
+  /** The current request waits until all earlier ones are answered, and is then seen again. */
+  #await(client: ClientConnection): Seen {
+    client.waitForReplies()
+    return 'held'
+  }
+
+  /** The reply that a client's GET of a key would now get from memory, in an array; empty if there is none. */
   peek(client: ClientConnection, key: Uint8Array): Uint8Array {
     const hot = client.keySpace().hot.get(keyName(key))
     const reply = hot === undefined || this.#cluster.gate.isFlushing ? undefined : hot.peek('GET', this.#cluster.now())
@@ -132,7 +163,7 @@ export class ProxyShield {
     return Buffer.concat([oneReply, bytesFor(client.session.version, getRow, reply)])
   }
 
-  /** Nearly every read of a hot key: its GET is in memory. */
+  /** Nearly every read of a hot key: a GET whose reply is in memory. */
   #answerGet(client: ClientConnection, hot: HotKey): boolean {
     const request = this.#request.of(client)
     if (!hot.isCached || !this.#cluster.gate.mayServe(hot, request)) return false
@@ -150,8 +181,8 @@ export class ProxyShield {
   }
 
   /**
-   * Answers the requests that follow the last one and are the same: of many who share a connection and read one hot key.
-   * The last one stands in `bytes` from `start` to `next`; gives the offset behind those that are answered.
+   * Answers the requests after the last one that are identical to it, as when many clients share a connection and read
+   * one hot key. The last one is in `bytes` from `start` to `next`; returns the offset after the answered ones.
    */
   repeat(client: ClientConnection, bytes: Buffer, start: number, next: number, end: number): number {
     const at = repeatsEnd(bytes, start, next, end)
@@ -165,7 +196,7 @@ export class ProxyShield {
     const { length } = answer.bytes
     const begun = answer.row
     const row = (answer.row ??= rowOf(answer.bytes))
-    // Behind the first answer, where that is part of the row: then all of them go out in one piece.
+    // After the first answer, if that is part of the row: then all of them are sent in one piece.
     let from = begun === undefined ? 0 : length
     for (let left = count * length; left > 0; from = 0) {
       const to = Math.min(row.length, from + left)
@@ -175,7 +206,7 @@ export class ProxyShield {
     return at
   }
 
-  /** Sees a request that goes over a connection of the client's own: it is counted, and writes are guarded. */
+  /** Sees a request that goes over the client's own connection: it is counted, and writes are guarded. */
   seePinned(client: ClientConnection, command: ProxyCommand, pinned: PinnedLane): void {
     if (command.row === undefined) return
     const verdict = this.#ask(client, command, command.row, true)
@@ -183,7 +214,9 @@ export class ProxyShield {
     if (verdict.kind === 'guarded') pinned.whenSettled(verdict.end)
   }
 
-  /** As `seePinned`, of a request whose last arguments are not there yet: which keys it writes may not be known. */
+  /**
+   * Like `seePinned`, for a request whose last arguments have not arrived yet: it may be unknown which keys it writes.
+   */
   seeLarge(client: ClientConnection, command: ProxyCommand, pinned: PinnedLane): void {
     this.seePinned(client, command, pinned)
     const { row } = command
@@ -196,7 +229,7 @@ export class ProxyShield {
     return this.#cluster.gate.ask(request, request)
   }
 
-  /** Does with the request at hand what the gate says. */
+  /** Carries out the gate's verdict on the current request. */
   #carryOut(client: ClientConnection, row: CommandRow, verdict: Verdict, target: ReplyTarget): Seen {
     switch (verdict.kind) {
       case 'pass':
@@ -206,6 +239,7 @@ export class ProxyShield {
       case 'rewrite':
         return new NameFilter(client, target, verdict.isOurs)
       case 'loading':
+      case 'combined':
         client.slots.take()
         return 'answered'
       case 'answer':
@@ -223,7 +257,7 @@ export class ProxyShield {
     }
   }
 
-  /** A request that has to wait for its turn holds up those behind it, and comes again. */
+  /** A request that waits for its turn holds up the following ones, and is seen again. */
   #hold(client: ClientConnection, { until, strategy }: Extract<Verdict, { kind: 'hold' }>): void {
     const letGo = (turn: LimitTurn) => {
       client.limitPass = turn
@@ -236,7 +270,7 @@ export class ProxyShield {
     }, letGo)
   }
 
-  /** Nothing that is kept may be served any more. */
+  /** Cached replies must not be served any more. */
   forget(): void {
     this.#cluster.flush()
   }

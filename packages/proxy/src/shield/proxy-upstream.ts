@@ -4,7 +4,7 @@ import type { ConnectTarget, TransportKind } from '../transport/transport.ts'
 import { transportPipe } from '../transport/transport-pipe.ts'
 import type { Identity } from '../upstream/identity.ts'
 
-/** Where the proxy's keys live, as the proxy sees it now. */
+/** Where the proxy's keys currently live. */
 export interface Whereabouts {
   readonly isCluster: boolean
   readonly transports: TransportKind
@@ -12,12 +12,12 @@ export interface Whereabouts {
   refresh(): void
 }
 
-/** Plain connections to the Redis behind for the shield, as one user. */
+/** Plain connections to the Redis behind the proxy for the shield, as one user. */
 export class ProxyUpstream implements Upstream {
   readonly rightsMs = 5000
   readonly #where: Whereabouts
   readonly #identity: Identity
-  /** How each node that was ever named is reached. */
+  /** How to reach each node that was ever named. */
   readonly #targets = new Map<string, ConnectTarget>()
 
   constructor(where: Whereabouts, identity: Identity) {

@@ -1,7 +1,7 @@
 import type { UpstreamLostError } from '../errors.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 
-/** Passes a write's reply on, and tells when it is there, or will never be. */
+/** Passes on the reply of a write, or of a read that bypasses memory, and reports when it has arrived or never will. */
 export class WriteGuard implements ReplyTarget {
   readonly #target: ReplyTarget
   readonly #onSettled: () => void
@@ -12,7 +12,7 @@ export class WriteGuard implements ReplyTarget {
   }
 
   onReply(tag: number, bytes: Buffer, start: number, end: number, isLast: boolean, type: number): void {
-    // Before the client learns of it: its next read must not find what was kept before the write.
+    // Before the client learns of it: its next read must not find what was cached before the write.
     if (isLast) this.#onSettled()
     this.#target.onReply(tag, bytes, start, end, isLast, type)
   }

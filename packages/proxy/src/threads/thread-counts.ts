@@ -1,6 +1,6 @@
 /**
- * What the threads of one proxy have together: clients, and bytes that those leave unread. Each thread writes its own
- * numbers into memory that all share, and reads the sum.
+ * What a proxy's threads have in common: clients, and the bytes that those have unread. Each thread writes its own
+ * numbers to shared memory and reads the sum.
  */
 export class ThreadCounts {
   readonly #numbers: Int32Array
@@ -21,7 +21,7 @@ export class ThreadCounts {
     return Atomics.load(this.#numbers, total)
   }
 
-  /** Counts a client of this thread in; false, and not counted, where there are `most` already. */
+  /** Counts a client of this thread; false, and not counted, if there are `most` already. */
   admit(most: number): boolean {
     if (Atomics.add(this.#numbers, total, 1) >= most) {
       Atomics.sub(this.#numbers, total, 1)
@@ -37,7 +37,7 @@ export class ThreadCounts {
     Atomics.sub(this.#numbers, this.#clientsPlace, 1)
   }
 
-  /** Notes what this thread's clients leave unread; gives what those of all threads do. */
+  /** Records what this thread's clients have unread; returns the sum over all threads. */
   weigh(unreadBytes: number): number {
     const numbers = this.#numbers
     Atomics.store(numbers, this.#clientsPlace + 1, Math.ceil(unreadBytes / unit))
@@ -57,6 +57,6 @@ export class ThreadCounts {
   }
 }
 
-/** Where the number of all clients stands; behind it, for each thread, its clients and its unread kilobytes. */
+/** The position of the total number of clients; after it, for each thread, its clients and its unread kilobytes. */
 const total = 0
 const unit = 1024

@@ -1,11 +1,11 @@
 import { ThreadCounts } from './thread-counts.ts'
 
-/** Which thread of a proxy one is. */
+/** A thread's place in its proxy. */
 export interface ThreadPlace {
   readonly index: number
   /** How many there are. */
   readonly count: number
-  /** Of `ThreadCounts`, the same for all. */
+  /** The memory of `ThreadCounts`, the same for all. */
   readonly memory: SharedArrayBuffer
 }
 

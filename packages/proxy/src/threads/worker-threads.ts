@@ -1,20 +1,20 @@
 import type { Worker } from 'node:worker_threads'
 import { ProxyStartError } from '../errors.ts'
 
-/** How the threads of a proxy are made and kept. */
+/** How the threads of a proxy are started and replaced. */
 export interface WorkerThreadsOptions {
   readonly count: number
-  /** The port that they share; 0 for a free one, which the first finds. */
+  /** The port that they share; 0 for a free one, which the first thread picks. */
   readonly port: number
-  /** Makes a thread, which tells its port, a number, once it listens and ends when it is told `close`. */
+  /** Starts a thread, which posts its port, a number, once it is listening, and ends on `close`. */
   readonly make: (index: number, port: number) => Worker
-  /** A thread has ended by itself, and its clients with it; another takes its place. */
+  /** A thread ended by itself, and its clients with it; another takes its place. */
   readonly onLost: (index: number, cause: Error) => void
-  /** How long after a thread has ended, or could not be started again, the next is tried. @default 200 */
+  /** How long to wait after a thread has ended, or could not be restarted, before the next attempt. @default 200 */
   readonly restartMs?: number
 }
 
-/** Threads that share one port. One that ends by itself, as of a fault in the program, is replaced. */
+/** Threads that share one port. One that ends by itself, because of a bug for example, is replaced. */
 export class WorkerThreads {
   readonly #options: WorkerThreadsOptions
   readonly #workers = new Set<Worker>()
@@ -28,7 +28,7 @@ export class WorkerThreads {
     this.#port = options.port
   }
 
-  /** Starts them one after the other; resolves once all listen. */
+  /** Starts them one after another; resolves once all are listening. */
   static async start(options: WorkerThreadsOptions): Promise<WorkerThreads> {
     const threads = new WorkerThreads(options)
     try {

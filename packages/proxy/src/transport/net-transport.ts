@@ -13,13 +13,13 @@ export class NetTransport implements Transport {
   readonly #socket: Socket
   #isClosed = false
 
-  /** A socket's chunks are each other's memory only where it was told to read into one buffer. */
+  /** A socket's chunks only share memory if it was told to read into one buffer. */
   constructor(socket: Socket, owner: TransportOwner) {
     this.#socket = socket
     let failure: Error | undefined
-    // Nothing comes this way on a socket that reads into one buffer.
+    // A socket that reads into one buffer never uses this path.
     socket.on('data', (chunk: Buffer) => owner.onData(chunk, chunk.length))
-    // Where nobody else listens and nothing is kept, what is read need not go through the stream's own buffer.
+    // If nobody else listens and nothing is buffered, reads can bypass the stream's own buffer.
     const { push } = socket
     socket.push = (chunk: Buffer | null, encoding?: BufferEncoding) => {
       if (chunk === null || !socket.readableFlowing || socket.readableLength > 0) {
@@ -85,7 +85,7 @@ function place(address: string | undefined, port: number | undefined): string {
   return address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`
 }
 
-// Replies of many clients come over few connections: they are read into one buffer that is used again and again.
+// Replies for many clients arrive over few connections: they are read into one buffer that is reused.
 const readBuffer = Buffer.allocUnsafeSlow(256 * 1024)
 
 function readInto(owner: TransportOwner): OnReadOpts {

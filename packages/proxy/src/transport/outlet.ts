@@ -2,20 +2,20 @@ import type { Transport } from './transport.ts'
 import type { Gathering, Turn } from './turn.ts'
 
 /**
- * Gathers what goes out on one connection and writes it with as few system calls as can be: they are two thirds of a
+ * Collects what goes out on one connection and writes it with as few system calls as possible: they are two thirds of a
  * proxy's CPU.
  *
- * What many events of one turn of the loop put leaves at the end of that turn (`Turn`), to Redis first: the
- * requests of many clients go over one connection, and a peer that is woken once finds work of many writes, where
- * waking it for each write is the larger part of what a write costs. Where the turn before had one event only there is
- * nobody to wait for, and it leaves at the end of the event (`endEvent`).
+ * Output from many events of one turn of the loop is sent at the end of that turn (`Turn`), to Redis first: the
+ * requests of many clients go over one connection, and a peer that is woken once finds the work of many writes, whereas
+ * waking it for each write is the larger part of a write's cost. If the previous turn had only one event, there is
+ * nobody to wait for, and the output is sent at the end of the event (`endEvent`).
  *
- * Within an event nothing is copied before it ends or something else is put: requests of a pipeline, and the replies to
- * it, lie one behind the other in what was received, and are copied in one piece. What is kept for longer than that, as
- * the replies of hot keys are, is not copied at all where nothing else goes with it.
+ * Within an event nothing is copied before it ends or something else is added: the requests of a pipeline, and the
+ * replies to it, are contiguous in what was received, and are copied in one piece. What is kept for longer, such as the
+ * replies of hot keys, is not copied at all if nothing else goes with it.
  *
- * The memory is used again as soon as the kernel has the bytes. Before `open` what is put waits: a connection to Redis
- * shows who it is first.
+ * The memory is reused as soon as the kernel has the bytes. Before `open`, output waits: a connection to Redis
+ * authenticates first.
  */
 export class Outlet implements Gathering {
   readonly #isToClient: boolean
@@ -24,11 +24,11 @@ export class Outlet implements Gathering {
   #chunk: Buffer | undefined
   #length = 0
   #isDirty = false
-  /** What was put last and is not copied: `#run` from `#runStart` to `#runEnd`. */
+  /** The last output, not copied: `#run` from `#runStart` to `#runEnd`. */
   #run: Uint8Array | undefined
   #runStart = 0
   #runEnd = 0
-  /** True where its memory stays as it is. */
+  /** True if its memory never changes. */
   #isRunKept = false
   #isListed = false
   #waiting: Buffer[] = []
@@ -45,7 +45,7 @@ export class Outlet implements Gathering {
     return run + this.#length + this.#waitingBytes + (this.#transport?.queuedBytes ?? 0)
   }
 
-  /** From now on what is put leaves over `transport`, first what waits. */
+  /** From now on output goes over `transport`, first whatever was waiting. */
   open(transport: Transport): void {
     this.#transport = transport
     for (const chunk of this.#waiting) transport.write(chunk)
@@ -54,7 +54,7 @@ export class Outlet implements Gathering {
     if (this.#length > 0 && !this.#isDirty) this.#mark()
   }
 
-  /** Sends bytes on, which stay as they are until the event ends, or for good where they are kept. */
+  /** Sends bytes that do not change until the event ends, or ever if they are kept. */
   put(bytes: Uint8Array, start: number, end: number, isKept = false): void {
     if (bytes === this.#run && start === this.#runEnd) {
       this.#runEnd = end
@@ -98,7 +98,7 @@ export class Outlet implements Gathering {
       }
     }
     const chunk = (this.#chunk ??= spareChunks.pop() ?? Buffer.allocUnsafeSlow(chunkBytes))
-    // Below some 24 bytes a loop is faster than the way into native code.
+    // Below some 24 bytes a loop is faster than a native call.
     if (length < 24) {
       let at = this.#length
       for (let index = start; index < end; index++) chunk[at++] = bytes[index]!
@@ -107,7 +107,7 @@ export class Outlet implements Gathering {
     if (!this.#isDirty && this.#transport !== undefined) this.#mark()
   }
 
-  /** Writes what was put so far. */
+  /** Writes the output so far. */
   flush(): void {
     const run = this.#run
     if (run !== undefined && this.#isRunKept && this.#length === 0) {
@@ -147,7 +147,7 @@ const chunkBytes = 64 * 1024
 const maxSpareChunks = 256
 const spareChunks: Buffer[] = []
 
-/** Many clients are given the same bytes: the view of them is kept too. */
+/** Many clients get the same bytes, so the view of them is kept too. */
 const last = { bytes: new Uint8Array(0) as Uint8Array, start: 0, end: 0, view: Buffer.alloc(0) }
 
 function viewOf(bytes: Uint8Array, start: number, end: number): Buffer {

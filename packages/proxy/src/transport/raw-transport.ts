@@ -10,12 +10,12 @@ import {
 } from './transport.ts'
 
 /**
- * Connections over the handles that Node's own sockets are made of. Streams, events and their bookkeeping are a quarter
- * of a small proxy's CPU (`bench/proxy.ts`: `p1-raw-cpu-vs-twemproxy`); here bytes come into one buffer for all
- * connections, and a write that the kernel takes at once leaves nothing behind.
+ * Connections over the handles that Node's own sockets are built on. Streams, events and their bookkeeping are a
+ * quarter of a small proxy's CPU (`bench/proxy.ts`: `p1-raw-cpu-vs-twemproxy`); here bytes arrive in one buffer for all
+ * connections, and a write that the kernel accepts at once leaves nothing behind.
  *
- * These bindings are not part of Node's public interface. They are looked for, piece by piece; where one is missing or
- * looks different, `rawTransports` is undefined and the proxy uses public sockets. TLS and unix sockets always do.
+ * These bindings are not part of Node's public interface. We check for each piece; if one is missing or looks
+ * different, `rawTransports` is undefined and the proxy uses public sockets. TLS and unix sockets always do.
  */
 interface TcpHandle {
   onread: () => void
@@ -95,7 +95,7 @@ function findBindings(): Bindings | undefined {
 
 let spareRequest: WriteRequest | undefined
 const ignoreRead = () => {}
-/** What a handle reads once its peer has ended. */
+/** What a handle reads once its peer has closed its side. */
 const endOfFile = -4095
 
 class RawTransport implements Transport {
@@ -106,6 +106,10 @@ class RawTransport implements Transport {
   #closesThen = false
   #pending = 0
   queuedBytes = 0
+  /**
+   * The slow log asks for it with each slow request, and on a busy machine all are slow: cached after one system call.
+   */
+  #peer: string | undefined
 
   constructor(handle: TcpHandle, owner: TransportOwner) {
     this.#handle = handle
@@ -113,7 +117,8 @@ class RawTransport implements Transport {
   }
 
   get peer(): string {
-    return this.#place('getpeername')
+    if (this.#peer === undefined && this.#handle !== undefined) this.#peer = this.#place('getpeername')
+    return this.#peer ?? ''
   }
 
   get local(): string {
@@ -148,7 +153,7 @@ class RawTransport implements Transport {
     spareRequest = undefined
     const status = handle.writeBuffer(request, bytes)
     if (status !== 0) {
-      // Told later, as a socket tells: the writer is in the middle of something.
+      // Reported later, as a socket would: the writer is in the middle of something.
       setImmediate(() => this.fail('write', status))
       return true
     }
@@ -188,7 +193,7 @@ class RawTransport implements Transport {
     this.#closed(undefined)
   }
 
-  /** Closes it because of what a system call answered. */
+  /** Closes it because of the result of a system call. */
   fail(call: string, status: number, place?: string): void {
     this.#closed(systemError(call, status, place))
   }
@@ -226,7 +231,7 @@ class RawTransport implements Transport {
   }
 }
 
-/** Raw connections, or undefined where this Node does not have what they need. */
+/** Raw connections, or undefined if this Node lacks what they need. */
 export const rawTransports: TransportKind | undefined =
   bindings === undefined
     ? undefined
@@ -273,7 +278,7 @@ export function listenRaw(
   const status = host.includes(':') ? server.bind6(host, port, flags) : server.bind(host, port, flags)
   if (status !== 0) {
     server.close()
-    throw systemError('listen', status, `${host}:${port}`)
+    throw Object.assign(systemError('listen', status, `${host}:${port}`), { port })
   }
   server.onconnection = (failure, handle) => {
     if (failure !== 0 || handle === undefined) return
@@ -284,7 +289,7 @@ export function listenRaw(
   const listening = server.listen(1024)
   if (listening !== 0) {
     server.close()
-    throw systemError('listen', listening, `${host}:${port}`)
+    throw Object.assign(systemError('listen', listening, `${host}:${port}`), { port })
   }
   const out: Partial<AddressInfo> = {}
   server.getsockname(out)

@@ -1,17 +1,17 @@
 import type { OpenPipe } from '@firebreak/core/resp'
 import type { ConnectTarget, TransportKind } from './transport.ts'
 
-/** A pipe for the proxy's own questions over the transports that its clients' requests take. */
+/** A pipe for the proxy's own requests, over the same transports as its clients' requests. */
 export function transportPipe(transports: TransportKind, target: ConnectTarget): OpenPipe {
   return (owner) => {
     let isClosed = false
-    /** What is written before the connection stands; a raw transport would refuse it. */
+    /** What is written before the connection is up; a raw transport would refuse it. */
     let early: Buffer[] | undefined = []
     const transport = transports.connect(
       target,
       {
         onData(bytes, length) {
-          // A transport reads into memory that it uses again.
+          // A transport reads into memory that it reuses.
           if (!isClosed) owner.onData(Buffer.from(bytes.subarray(0, length)))
         },
         onDrain() {},

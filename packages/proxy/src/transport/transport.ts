@@ -1,34 +1,34 @@
-/** After so long without a byte the kernel asks whether the peer is still there, as Redis has it. */
+/** Idle time after which the kernel checks whether the peer is still there, as in Redis. */
 export const keepAliveMs: number = 300_000
 
-/** What a connection tells its owner. */
+/** What a connection reports to its owner. */
 export interface TransportOwner {
-  /** Bytes came: those of `bytes` before `length`. The memory is the owner's only until it returns. */
+  /** Bytes arrived: those of `bytes` before `length`. The memory is only the owner's until it returns. */
   onData(bytes: Buffer, length: number): void
-  /** All that was written has left. */
+  /** Everything written has been sent. */
   onDrain(): void
-  /** The peer sends no more, but may still read. Without this the connection closes then. */
+  /** The peer sends no more, but may still read. Without this handler the connection closes then. */
   onEnd?(): void
-  /** The connection is gone, for whatever reason; told once. */
+  /** The connection is gone, for whatever reason; called once. */
   onClose(error: Error | undefined): void
 }
 
 /** A byte stream to a client or to Redis, over public sockets or over raw handles. */
 export interface Transport {
-  /** Sends bytes. True: they have left, and their memory may be used again. */
+  /** Sends bytes. Returns true if they have been sent and their memory may be reused. */
   write(bytes: Buffer): boolean
-  /** Bytes that were written and have not left. */
+  /** Bytes written but not sent yet. */
   readonly queuedBytes: number
-  /** Stops taking bytes, so that the peer has to wait. */
+  /** Stops reading, so that the peer has to wait. */
   pause(): void
   resume(): void
-  /** Sends no more once all that was written has left, and takes bytes until the peer closes. */
+  /** Closes the sending side once everything written has been sent, and reads until the peer closes. */
   finish(): void
-  /** Closes once all that was written has left. */
+  /** Closes once everything written has been sent. */
   end(): void
   /** Closes at once. */
   destroy(): void
-  /** The peer's address, as `127.0.0.1:6379`. */
+  /** The peer's address, such as `127.0.0.1:6379`. */
   readonly peer: string
   /** The address that the peer is connected to. */
   readonly local: string
@@ -45,6 +45,6 @@ export interface ConnectTarget {
   readonly port: number
   /** A unix socket instead of host and port. */
   readonly path?: string | undefined
-  /** TLS with these settings. */
+  /** TLS settings; no TLS if undefined. */
   readonly tls?: import('node:tls').ConnectionOptions | undefined
 }

@@ -1,13 +1,13 @@
 import type { Clock, Runtime, Timers } from '@firebreak/core'
 
-/** What gathers bytes until a turn of the loop ends. */
+/** Collects bytes until a turn of the loop ends. */
 export interface Gathering {
-  /** The event ends: memory that it lent is about to be another's. */
+  /** The event ends: memory that it lent is about to be reused. */
   endEvent(): void
   flush(): void
 }
 
-/** What something is to be done with. The array is used again as it is: to set its length is a slow thing. */
+/** A queue of items to process. The array is reused as it is: setting its length is slow. */
 class Queue {
   readonly #items: (Gathering | undefined)[] = []
   #taken = 0
@@ -17,7 +17,7 @@ class Queue {
     this.#items[this.#end++] = item
   }
 
-  /** Takes out the one that came first. */
+  /** Removes the first item. */
   take(): Gathering | undefined {
     if (this.#taken === this.#end) {
       this.#taken = 0
@@ -31,15 +31,15 @@ class Queue {
 }
 
 /**
- * The turn of the event loop that a proxy's thread is in: its time, read once per event instead of once per command, and
- * what is to leave before it ends, to Redis first.
+ * The current turn of the event loop in a proxy's thread: its time, read once per event instead of once per command,
+ * and the output to be sent before it ends, to Redis first.
  */
 export class Turn {
   readonly #clock: Clock
   readonly #timers: Timers
   /** The time when the last event began. */
   nowMs: number
-  /** True while bytes that came stay as they are. */
+  /** True while the received bytes stay unchanged. */
   isInEvent = false
   #events = 0
   #eventsBefore = 0
@@ -59,12 +59,15 @@ export class Turn {
     return (this.nowMs = this.#clock.now())
   }
 
-  /** Bytes came: until `endEvent` their memory stays as it is. */
+  /** Bytes arrived: their memory stays unchanged until `endEvent`. */
   beginEvent(): void {
     this.isInEvent = true
   }
 
-  /** Ends the event in which bytes came: what it put leaves now if it is the only one of its turn, else with the turn. */
+  /**
+   * Ends the event in which bytes arrived: its output is sent now if it is the only one of its turn, otherwise with the
+   * turn.
+   */
   endEvent(): void {
     this.isInEvent = false
     const lent = this.#lent
@@ -77,7 +80,7 @@ export class Turn {
     this.#lent.add(item)
   }
 
-  /** It has something that is to leave with this turn. */
+  /** It has output to be sent with this turn. */
   mark(item: Gathering, isToClient: boolean): void {
     if (isToClient) this.#toClients.add(item)
     else this.#toRedis.add(item)

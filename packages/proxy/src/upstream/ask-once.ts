@@ -4,11 +4,11 @@ import type { ConnectTarget, TransportKind } from '../transport/transport.ts'
 import { transportPipe } from '../transport/transport-pipe.ts'
 import type { Identity } from './identity.ts'
 
-/** How the proxy asks for its own needs. */
+/** How the proxy makes its own requests. */
 export interface AskSettings {
   readonly transports: TransportKind
   readonly runtime: Runtime
-  /** How long connecting may take, retries included. */
+  /** Time limit for connecting, including retries. */
   readonly connectWaitMs: number
 }
 
@@ -16,8 +16,8 @@ const retryMs = 25
 const answerMs = 1000
 
 /**
- * Asks a server one thing over a connection of its own. A server that cannot be reached, or is still loading its data, is
- * tried again until `connectWaitMs` have passed: nothing was asked yet.
+ * Sends a server one request over a separate connection. If the server cannot be reached, or is still loading its data,
+ * retries until `connectWaitMs` have passed: nothing has been asked yet.
  */
 export async function askOnce(
   target: ConnectTarget,

@@ -6,7 +6,7 @@ import type { Identity } from './identity.ts'
 /** What is behind a proxy: one Redis, a cluster, or Sentinels. */
 export type UpstreamMode = 'single' | 'cluster' | 'sentinel'
 
-/** Asks the addresses what they are; a single Redis where none says (it may want a password that only clients have). */
+/** Asks the addresses what they are; a single Redis if none says (it may want a password that only clients have). */
 export async function findMode(
   targets: readonly ConnectTarget[],
   identity: Identity,

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
 
-/** Who a client is to Redis: a user and password, or nobody yet. */
+/** A client's identity to Redis: a user and password, or nobody yet. */
 export interface Identity {
-  /** The same for the same credentials; no password can be read from it. Empty for a client that showed none. */
+  /** The same for equal credentials; reveals no password. Empty for an unauthenticated client. */
   readonly id: string
   readonly username: string | Uint8Array | undefined
   readonly password: string | Uint8Array | undefined
 }
 
-/** A client that has not shown credentials: what it may do is the server's matter. */
+/** An unauthenticated client: the server decides what it may do. */
 export const nobody: Identity = { id: '', username: undefined, password: undefined }
 
 /** The identity of credentials. */
@@ -25,7 +25,7 @@ export function identityOf(
   return { id: hash.digest('base64url'), username, password }
 }
 
-/** The state that connections to Redis are shared by: who, which protocol, which database. */
+/** The state that shared connections have in common: user, protocol and database. */
 export interface ConnectionState {
   readonly identity: Identity
   readonly version: 2 | 3

@@ -6,46 +6,46 @@ import { type ReplyReceiver, UpstreamConnection, type UpstreamSettings } from '.
 /** What shared connections are for: commands, or scripts, which may keep their connection busy. */
 export type LaneUse = 'commands' | 'scripts'
 
-/** Who asked something on a shared connection; `tag` is its own number for the request. */
+/** Who sent a request on a shared connection; `tag` is its own number for the request. */
 export interface ReplyTarget {
   /** A piece of the reply, the last one where `isLast`; `type` is its first byte. */
   onReply(tag: number, bytes: Buffer, start: number, end: number, isLast: boolean, type: number): void
-  /** The reply will not come, or its rest will not. Where `wasSent`, the server may have done what was asked. */
+  /** The reply, or the rest of it, will not arrive. With `wasSent`, the server may have carried out the request. */
   onLost(tag: number, error: UpstreamLostError, wasSent: boolean): void
-  /** True while more is owed to the client, before what it gets for `tag`, than it may leave unread. */
+  /** True while the client has more unread output, before what it gets for `tag`, than allowed. */
   isStalled?(tag: number): boolean
   /** Calls back once it reads again, or is gone. */
   whenUnstalled?(callback: () => void, tag: number): void
-  /** As the two before, of a much lower bound, where nobody else has to wait and nothing presses. */
+  /** Like the two above, with a much lower bound, for when nobody else is waiting. */
   isBehind?(tag: number): boolean
   whenCaughtUp?(callback: () => void, tag: number): void
-  /** What it sends from now on may go over another connection than what it has asked for. */
+  /** Its later requests may go over another connection than its pending ones. */
   onBypassed?(): void
 }
 
-/** Who keeps the lanes of a node. */
+/** Manages the lanes of a node. */
 export interface LaneKeeper {
-  /** It takes no more requests. */
+  /** It accepts no more requests. */
   onRetired(lane: SharedLane): void
   /** Its connection is gone. */
   onClosed(lane: SharedLane): void
-  /** The server has ended it. */
+  /** The server has closed it. */
   onCut(lane: SharedLane): void
 }
 
-/** Is told of each reply when its request was sent. */
+/** Called for each reply with the time when its request was sent. */
 export type LatencySink = (commandId: number, sentMs: number, target: ReplyTarget) => void
 
-// Small replies are not worth a look at their reader's backlog.
+// For small replies it is not worth checking their reader's backlog.
 const largeBytes = 4096
-// Behind a reply that is larger than this nobody else should have to wait.
+// Nobody else should have to wait behind a reply larger than this.
 const hugeBytes = 1024 * 1024
 
 const push = 0x3e
 
 /**
- * One connection to Redis that many clients share: requests go out in the order they come, replies come back in the
- * same order, so a ring of who asked is all it takes to bring each reply home.
+ * One connection to Redis that many clients share: requests are sent in order, replies arrive in the same order, so a
+ * ring of senders is all it takes to route each reply.
  */
 export class SharedLane implements ReplyReceiver {
   readonly target: ConnectTarget
@@ -62,12 +62,12 @@ export class SharedLane implements ReplyReceiver {
   #mask = 255
   #head = 0
   #tail = 0
-  /** The place of a reply that comes in large pieces, and how much of it has come. */
+  /** The position of a reply that arrives in large pieces, and how much of it has arrived. */
   #largeAt = -1
   #largeBytes = 0
   /**
-   * Set where nobody may begin to use it: a huge reply is on its way, or it is gone. Who has asked for something and has
-   * no answer yet stays: its requests are carried out in their order only on one connection.
+   * Set if no new client may use it: a huge reply is on its way, or it is gone. Clients with pending requests stay,
+   * because their requests are only carried out in order on one connection.
    */
   isRetired = false
 
@@ -100,17 +100,17 @@ export class SharedLane implements ReplyReceiver {
     return this.#connection.isClosed
   }
 
-  /** Bytes that Redis has not taken. */
+  /** Bytes not yet accepted by Redis. */
   get queuedBytes(): number {
     return this.#connection.outlet.queuedBytes
   }
 
-  /** Requests that it was ever given. */
+  /** Number of requests it has been given. */
   get sentCount(): number {
     return this.#tail
   }
 
-  /** Requests that were answered. */
+  /** Number of requests that were answered. */
   get answeredCount(): number {
     return this.#head
   }
@@ -119,7 +119,7 @@ export class SharedLane implements ReplyReceiver {
     return this.#tail - this.#head
   }
 
-  /** Calls back once the server has taken user, protocol and database; at once where it has. */
+  /** Calls back once the server has accepted user, protocol and database; at once if it has. */
   whenReady(callback: () => void): void {
     if (this.#connection.isReady) {
       callback()
@@ -146,7 +146,7 @@ export class SharedLane implements ReplyReceiver {
     this.expect(target, tag, commandId, nowMs)
   }
 
-  /** Notes that a reply is to come for bytes put on the lane in another way. */
+  /** Registers a reply for bytes written to the lane in another way. */
   expect(target: ReplyTarget, tag: number, commandId: number, nowMs: number): void {
     if (this.#tail - this.#head > this.#mask) this.#grow()
     const place = this.#tail++ & this.#mask
@@ -185,14 +185,14 @@ export class SharedLane implements ReplyReceiver {
     }
   }
 
-  /** Takes no more requests; closes once the last reply is in. */
+  /** Accepts no more requests; closes once the last reply has arrived. */
   retire(): void {
     if (this.isRetired) return
     this.isRetired = true
     this.#keeper.onRetired(this)
   }
 
-  /** Gives the connection up; everybody who waits on it is told. */
+  /** Closes the connection and notifies everyone who waits on it. */
   lose(reason: string): void {
     this.#connection.lose(reason)
   }
@@ -203,7 +203,7 @@ export class SharedLane implements ReplyReceiver {
     this.#keeper.onClosed(this)
   }
 
-  /** Looks after a large piece of a reply: nobody new comes behind a huge one, and a slow reader makes it wait. */
+  /** Handles a large piece of a reply: no new client queues behind a huge one, and a slow reader makes it wait. */
   #weigh(target: ReplyTarget, tag: number, bytes: number, isLast: boolean): void {
     if (!isLast) {
       if (this.#largeAt !== this.#head) this.#largeBytes = 0
@@ -215,7 +215,7 @@ export class SharedLane implements ReplyReceiver {
     if (isAlone ? target.isBehind?.(tag) === true : target.isStalled?.(tag) === true) this.#stall(target, tag, isAlone)
   }
 
-  /** Others go on over a new connection; only those whose replies are behind on this one wait along. */
+  /** Other clients continue on a new connection; only those with replies still due on this one wait too. */
   giveWay(): void {
     if (this.isRetired) return
     this.retire()
@@ -223,8 +223,8 @@ export class SharedLane implements ReplyReceiver {
   }
 
   /**
-   * A reader is slower than its replies come: the rest of them stays in Redis and in the kernel until it has read. One
-   * that nobody waits behind may take its time.
+   * A reader is slower than its replies arrive: the rest of them stays in Redis and in the kernel until it has read. If
+   * nobody waits behind it, it may take its time.
    */
   #stall(target: ReplyTarget, tag: number, isAlone: boolean): void {
     this.giveWay()
@@ -237,7 +237,7 @@ export class SharedLane implements ReplyReceiver {
     }
   }
 
-  /** Those whose replies come behind and who read as little are told on with the first, not one after the other. */
+  /** Other slow readers with replies due behind this one are reported along with it, not one after another. */
   #tellOnOthers(first: ReplyTarget): void {
     const known = new Set([first])
     for (let index = this.#head; index < this.#tail; index++) {

@@ -7,28 +7,28 @@ import type { ConnectTarget, Transport, TransportKind, TransportOwner } from '..
 import type { Turn } from '../transport/turn.ts'
 import type { ConnectionState } from './identity.ts'
 
-/** Who gets what Redis sends on a connection. */
+/** Receives what Redis sends on a connection. */
 export interface ReplyReceiver {
   /**
-   * A piece of a reply came: the bytes from `start` to `end`, the last piece where `isLast`. `type` is the reply's first
-   * byte (0 while only attributes of it have come), `>` for a push.
+   * A piece of a reply arrived: the bytes from `start` to `end`, the last piece if `isLast`. `type` is the reply's
+   * first byte (0 while only its attributes have arrived), `>` for a push.
    */
   onReply(bytes: Buffer, start: number, end: number, isLast: boolean, type: number): void
-  /** The connection is gone. Before it was ready nothing that was put has been sent. */
+  /** The connection is gone. If it was not ready, nothing was sent. */
   onLost(error: UpstreamLostError, wasReady: boolean): void
-  /** What was put has left, or may leave now. */
+  /** The output has been sent, or may be sent now. */
   onDrain?(): void
 }
 
 /** How connections to Redis are made. */
 export interface UpstreamSettings {
   readonly transports: TransportKind
-  /** How long a connection may take, retries included, before what waits for it fails. */
+  /** Time limit for connecting, including retries, before what waits for it fails. */
   readonly connectWaitMs: number
   readonly runtime: Runtime
   /** The turn of the loop in which Redis sends something. */
   readonly turn: Turn
-  /** Told what becomes of them. */
+  /** Notified about their fate. */
   readonly watch?: ConnectionWatch
 }
 
@@ -36,11 +36,11 @@ const retryMs = 25
 const minus = 0x2d
 
 /**
- * A connection to Redis that shows its user, protocol and database before anything else is sent on it.
+ * A connection to Redis that sets its user, protocol and database before anything else is sent on it.
  *
- * What is put before it is ready waits, and is never sent where the server refuses one of the three: a command must not
- * run as somebody else or on another database. A connection that cannot be made is tried again until `connectWaitMs`
- * have passed: nothing was sent, so nothing can happen twice.
+ * Output waits until the connection is ready, and is never sent if the server refuses one of the three: a command must
+ * not run as another user or on another database. Connecting is retried until `connectWaitMs` have passed: nothing has
+ * been sent, so nothing can happen twice.
  */
 export class UpstreamConnection implements TransportOwner {
   readonly outlet: Outlet
@@ -59,16 +59,16 @@ export class UpstreamConnection implements TransportOwner {
   #selectsFirst = false
   #lastReason = 'it does not answer'
   #noPermission: Buffer | undefined
-  /** What comes is not looked at: the stream of a master is no RESP reply. */
+  /** Incoming bytes are not parsed: the stream of a master is not a RESP reply. */
   isRaw = false
   readonly #since: number
   #retry: TimerHandle | undefined
   #deadline: TimerHandle | undefined
   /** Called once ready. */
   onReady: (() => void) | undefined
-  /** The name that the server knows it by; undefined where it is not known which. */
+  /** Its name on the server; undefined if unknown. */
   name: string | undefined = ''
-  /** The answer to the last command of the greeting, where there was one. */
+  /** The answer to the last command of the greeting, if there was one. */
   greetingReply: Buffer | undefined
 
   constructor(target: ConnectTarget, state: ConnectionState, receiver: ReplyReceiver, settings: UpstreamSettings) {
@@ -93,7 +93,7 @@ export class UpstreamConnection implements TransportOwner {
     return this.target.path ?? `${this.target.host}:${this.target.port}`
   }
 
-  /** Its own address, by which the server lists it; undefined where it has none, as over a unix socket. */
+  /** Its own address, as the server lists it; undefined if it has none, as over a unix socket. */
   get localAddress(): string | undefined {
     return this.#isReady && this.target.path === undefined ? this.#transport?.local : undefined
   }
@@ -110,7 +110,7 @@ export class UpstreamConnection implements TransportOwner {
     return this.#isFinished
   }
 
-  /** Nothing more is put: Redis answers what was, gives up what waits for others, and closes the connection. */
+  /** No more output: Redis answers what it got, gives up what waits for other clients, and closes the connection. */
   finish(): void {
     this.#isFinished = true
     if (!this.#isReady) return
@@ -118,7 +118,7 @@ export class UpstreamConnection implements TransportOwner {
     this.#transport!.finish()
   }
 
-  /** Closes it without telling the receiver. */
+  /** Closes it without notifying the receiver. */
   destroy(): void {
     if (this.#isClosed) return
     this.#isClosed = true
@@ -152,7 +152,7 @@ export class UpstreamConnection implements TransportOwner {
         at = end
       }
     } catch (error) {
-      this.lose(`it sent what is no reply: ${(error as Error).message}`)
+      this.lose(`it sent an invalid reply: ${(error as Error).message}`)
     }
   }
 
@@ -225,7 +225,7 @@ export class UpstreamConnection implements TransportOwner {
       // For a while even HELLO is refused.
       this.#transport!.destroy()
     } else if (text.startsWith('NOPERM') && text.includes('select') && !this.#selectsFirst) {
-      // A user may stay on a database that it may not select: its client was there before it said who it is.
+      // A user may stay on a database that it may not select: its client was there before it authenticated.
       this.#selectsFirst = true
       this.#noPermission = reply
       this.#transport!.destroy()
@@ -239,14 +239,14 @@ export class UpstreamConnection implements TransportOwner {
     this.#deadline?.cancel()
     this.#isReady = true
     this.outlet.open(this.#transport!)
-    // What waited may have left at once.
+    // What was waiting may have been sent at once.
     this.receiver.onDrain?.()
     this.onReady?.()
     this.onReady = undefined
     if (this.#isFinished) this.finish()
   }
 
-  /** Closes it and tells the receiver. */
+  /** Closes it and notifies the receiver. */
   lose(reason: string, refusal?: Buffer): void {
     if (this.#isClosed) return
     const wasReady = this.#isReady

@@ -5,19 +5,19 @@ import type { ConnectionState, Identity } from './identity.ts'
 import { type LaneKeeper, type LaneUse, type LatencySink, type ReplyTarget, SharedLane } from './shared-lane.ts'
 import { type ReplyReceiver, UpstreamConnection, type UpstreamSettings } from './upstream-connection.ts'
 
-/** How a node's connections are kept. */
+/** How a node's connections are managed. */
 export interface NodeSettings extends UpstreamSettings {
-  /** Idle connections of one's own that are kept for the next who needs one. */
+  /** Idle dedicated connections kept for reuse. */
   readonly maxIdleConnections: number
   readonly idleConnectionMs: number
   /** A request took longer than this, in milliseconds. */
   readonly slowMs: number
   readonly onSlow: (node: UpstreamNode, commandId: number, elapsedMs: number, target: ReplyTarget) => void
-  /** The server has ended a shared connection of that user. */
+  /** The server has closed a shared connection of that user. */
   readonly onCut?: (node: UpstreamNode, identity: Identity) => void
 }
 
-/** A reply may take so long before its connection is in doubt. */
+/** A reply may take this long before its connection is in doubt. */
 const silentMs = 1000
 
 interface IdleConnection {
@@ -26,19 +26,19 @@ interface IdleConnection {
 }
 
 /**
- * The connections to one Redis: few that are shared, by user, protocol and database, and those that one client has for
- * itself as long as it needs one.
+ * The connections to one Redis: a few shared ones, by user, protocol and database, and dedicated ones for clients as
+ * long as they need them.
  */
 export class UpstreamNode implements LaneKeeper {
   readonly target: ConnectTarget
   readonly #settings: NodeSettings
   readonly #lanes = new Map<string, SharedLane>()
-  /** Those that take no more requests and still owe replies. */
+  /** Lanes that accept no more requests but still owe replies. */
   readonly #retired = new Set<SharedLane>()
   readonly #idle = new Map<string, IdleConnection[]>()
-  /** When a shared connection was last seen to have got another request. */
+  /** When each shared connection was last seen to get a request. */
   readonly #lastUse = new WeakMap<SharedLane, { readonly sentCount: number; readonly sinceMs: number }>()
-  /** Since when a shared connection has owed the same reply, or nothing. */
+  /** How long each shared connection has owed the same reply, or nothing. */
   readonly #owing = new WeakMap<SharedLane, { readonly answeredCount: number; readonly sinceMs: number }>()
   readonly #owned = new Set<UpstreamConnection>()
   readonly latency = new LatencyTable()
@@ -57,7 +57,7 @@ export class UpstreamNode implements LaneKeeper {
     }
   }
 
-  /** Notes that a command was answered which was sent then. */
+  /** Records the answer to a command sent at that time. */
   record(commandId: number, sentMs: number, asker: ReplyTarget): void {
     this.#onLatency(commandId, sentMs, asker)
   }
@@ -66,7 +66,7 @@ export class UpstreamNode implements LaneKeeper {
     return this.target.path ?? `${this.target.host}:${this.target.port}`
   }
 
-  /** Connections that clients have for themselves now. */
+  /** Dedicated connections in use. */
   get ownedCount(): number {
     return this.#owned.size
   }
@@ -80,7 +80,7 @@ export class UpstreamNode implements LaneKeeper {
     return this.sharedCount + this.ownedCount + this.idleCount
   }
 
-  /** Bytes on shared connections that Redis has not taken. */
+  /** Bytes on shared connections not yet accepted by Redis. */
   get queuedBytes(): number {
     let bytes = 0
     for (const lane of this.#lanes.values()) bytes += lane.queuedBytes
@@ -98,7 +98,7 @@ export class UpstreamNode implements LaneKeeper {
     return this.#isClosed
   }
 
-  /** The shared connection for a state; made where there is none. */
+  /** The shared connection for a state, created if necessary. */
   lane(state: ConnectionState, use: LaneUse = 'commands'): SharedLane {
     const id = `${use} ${stateId(state)}`
     const known = this.#lanes.get(id)
@@ -122,7 +122,7 @@ export class UpstreamNode implements LaneKeeper {
     this.#settings.onCut?.(this, lane.state.identity)
   }
 
-  /** A connection for one client alone; `fresh` where it must not have been anybody's before. */
+  /** A dedicated connection for one client; with `isFresh`, one that nobody has used before. */
   own(state: ConnectionState, receiver: ReplyReceiver, isFresh = false): UpstreamConnection {
     const idle = isFresh ? undefined : this.#idle.get(stateId(state))?.pop()
     if (idle !== undefined) idle.connection.receiver = receiver
@@ -131,11 +131,11 @@ export class UpstreamNode implements LaneKeeper {
     return connection
   }
 
-  /** Gives a connection back in the state it was made in; it is kept for the next, or closed. */
+  /** Returns a connection in the state it was created in; it is kept for reuse, or closed. */
   giveBack(connection: UpstreamConnection): void {
     this.#owned.delete(connection)
     if (connection.isClosed) return
-    // Whoever has had it may have been slow.
+    // Its previous user may have been slow.
     connection.resume()
     const id = stateId(connection.state)
     const list = this.#idle.get(id) ?? []
@@ -155,13 +155,13 @@ export class UpstreamNode implements LaneKeeper {
     }
   }
 
-  /** Closes a connection that nobody can use again. */
+  /** Closes a connection that cannot be reused. */
   dispose(connection: UpstreamConnection): void {
     this.#owned.delete(connection)
     connection.destroy()
   }
 
-  /** Closes what was idle for too long; called some ten times a second. */
+  /** Closes connections that have been idle too long; called some ten times a second. */
   sweep(): void {
     const now = this.#settings.runtime.clock.now()
     const oldest = now - this.#settings.idleConnectionMs
@@ -178,16 +178,16 @@ export class UpstreamNode implements LaneKeeper {
     }
   }
 
-  /** True while a shared connection has owed a reply for so long that it may be dead without a sign. */
+  /** True while a shared connection has owed a reply for so long that it may be silently dead. */
   get isSilent(): boolean {
     const oldest = this.#settings.runtime.clock.now() - silentMs
     return [...this.#lanes.values()].some((lane) => this.#isSilent(lane, oldest))
   }
 
   /**
-   * The server has answered on a connection of that time. One that owed a reply for long before it has lost its way there,
-   * as when a middlebox forgot it; TCP gives it up only after minutes. Who waits on it goes on waiting, as with a bare
-   * client, and everybody else gets a new one.
+   * The server answered on a connection of that time. A connection that owed a reply long before that has been lost on
+   * the way, as when a middlebox forgot it; TCP only gives it up after minutes. Clients that wait on it keep waiting,
+   * as with a direct connection, and everybody else gets a new one.
    */
   onAnswered(askedMs: number): void {
     const silent = [...this.#lanes.values()].filter((lane) => this.#isSilent(lane, askedMs - silentMs))
@@ -208,7 +208,7 @@ export class UpstreamNode implements LaneKeeper {
     return lane.inFlight > 0 && owing?.answeredCount === lane.answeredCount && owing.sinceMs < sinceMs
   }
 
-  /** Gives up all connections; whoever waits on one is told. */
+  /** Closes all connections and notifies everyone who waits on one. */
   loseAll(reason: string): void {
     for (const lane of [...this.#lanes.values(), ...this.#retired]) lane.lose(reason)
     for (const connection of [...this.#owned]) connection.lose(reason)

@@ -1,16 +1,16 @@
 import type { UpstreamNode } from './upstream-node.ts'
 
-/** Who serves which keys, as far as it is known now. */
+/** Who serves which keys, as currently known. */
 export interface UpstreamTopology {
-  /** True where keys are spread over nodes by slot; false where one node has all of them, though not always the same. */
+  /** True if keys are spread over nodes by slot; false if one node has all of them, though not always the same one. */
   readonly isSpread: boolean
   /** The nodes that take writes. */
   readonly masters: readonly UpstreamNode[]
   readonly nodes: Iterable<UpstreamNode>
-  /** One slot of each master: who has it after a failover stands for that master. */
+  /** One slot of each master: whoever has it after a failover stands for that master. */
   readonly homeSlots: readonly number[]
   nodeOf(slot: number): UpstreamNode
-  /** A node said who has a slot now; an empty host is the node's own. */
+  /** A node reported who has a slot now; an empty host means that node's own. */
   moved(slot: number, host: string, port: number, asked: UpstreamNode): UpstreamNode
   /** The node at an address, for one request. */
   nodeAt(host: string, port: number, asked: UpstreamNode): UpstreamNode
@@ -19,9 +19,9 @@ export interface UpstreamTopology {
   close(): void
 }
 
-/** What the requests of all clients share where it is not one Redis for good that is behind. */
+/** What all clients' requests share if there is more than one fixed Redis behind the proxy. */
 export interface ClusterSettings {
   readonly topology: UpstreamTopology
-  /** How long a request is sent again that was redirected or lost, where that is safe. */
+  /** How long to resend a request that was redirected or lost, if that is safe. */
   readonly retryForMs: number
 }

@@ -3,9 +3,9 @@ import type { RedisSubscriber } from '../redis.ts'
 
 /** What a cluster client knows about its nodes. */
 export interface ClusterNodes {
-  /** The address of the master that has this channel's slot, as the client's slot map says at this moment. */
+  /** The address of the master that owns this channel's slot, according to the client's current slot map. */
   homeOf(channel: string): string | undefined
-  /** A subscriber for sharded channels on a connection of its own to that node. */
+  /** Opens a sharded-channel subscriber on its own connection to that node. */
   subscriberOf(address: string): Promise<RedisSubscriber>
 }
 
@@ -14,18 +14,19 @@ interface ChannelState {
   home: string
 }
 
-/** A slot's move is noticed within this time after the client's slot map shows it. */
+/** How often we check the client's slot map for slots that have moved. */
 const lookEveryMs = 500
 
 /*
- * Sharded pub/sub on a cluster: one connection for each node that has a channel of ours.
+ * Sharded pub/sub on a cluster: one connection to each node that holds one of our channels.
  *
- * The clients have their own ways for this, which differ between versions and do not tell when subscriptions stand
- * again after a lost connection. Here a channel lives on the node of its slot (its home); when the slot map shows
- * another home (failover, resharding) it is subscribed there and the listeners are told that messages may be missing.
+ * The clients do this differently from version to version, and do not say when subscriptions are restored after a lost
+ * connection. Here each channel is subscribed on the node that owns its slot. When the slot map moves that slot
+ * (failover, resharding), the channel is resubscribed on the new node and its listeners are notified that messages may
+ * be missing.
  */
 
-/** A subscriber made of one subscriber for each node. */
+/** One subscriber, built from a subscriber per node. */
 export class ClusterSubscriber implements RedisSubscriber {
   readonly #nodes: ClusterNodes
   readonly #homes = new Map<string, Promise<RedisSubscriber>>()
@@ -79,7 +80,10 @@ export class ClusterSubscriber implements RedisSubscriber {
     return home
   }
 
-  /** Subscribes at home; a home that has lost the slot meanwhile says so, and the map has the new one soon. */
+  /**
+   * Subscribes on the node that owns the slot. A node that has just lost the slot refuses, and the slot map catches up
+   * shortly.
+   */
   async #settle(channel: string, state: ChannelState): Promise<void> {
     const subscriber = await this.#open(state.home)
     await subscriber.subscribe(channel, state.listener)
@@ -100,7 +104,7 @@ export class ClusterSubscriber implements RedisSubscriber {
     return opening
   }
 
-  /** Moves the channels whose slot has moved. */
+  /** Resubscribes the channels whose slots have moved. */
   async #follow(): Promise<void> {
     const moved = [...this.#channels].filter(([channel, state]) => {
       const home = this.#nodes.homeOf(channel)
@@ -123,7 +127,7 @@ export class ClusterSubscriber implements RedisSubscriber {
     try {
       await this.#settle(channel, state)
     } catch {
-      // The next look tries again.
+      // The next check retries.
       state.home = before
     }
   }

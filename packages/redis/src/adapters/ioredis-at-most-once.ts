@@ -1,6 +1,6 @@
 import type { IoredisLike } from './ioredis.ts'
 
-/** A command as ioredis hands it to `sendCommand`; a pipeline numbers those that it sends. */
+/** A command as ioredis passes it to `sendCommand`; a pipeline numbers the commands that it sends. */
 interface IoredisCommand {
   pipelineIndex?: number
 }
@@ -10,12 +10,12 @@ interface Sender {
 }
 
 /**
- * The same client, whose commands are not sent again after a lost connection.
+ * The same client, except that its commands are not resent after a lost connection.
  *
- * ioredis keeps what it has no reply for and repeats it when it is connected again (a cluster client too, on another
- * node if need be), and has no way to say otherwise for one command. It makes one exception: what is left of a pipeline
- * that was answered in part is rejected, which it knows by the commands' numbers. A command with a number that no
- * pipeline gives is rejected likewise.
+ * ioredis keeps commands that have no reply and resends them after it reconnects (a cluster client too, to another node
+ * if need be), with no way to opt out for one command. There is one exception: the rest of a partly answered pipeline
+ * is rejected, and ioredis recognises it by the commands' numbers. A command with a number that no pipeline assigns is
+ * rejected in the same way.
  */
 export function sentAtMostOnce(client: IoredisLike): IoredisLike {
   const sender = client as unknown as Sender

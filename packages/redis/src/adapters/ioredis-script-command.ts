@@ -2,14 +2,15 @@ import type { RedisArgument, RedisReply } from '../redis.ts'
 import type { IoredisLike } from './ioredis.ts'
 
 /**
- * A script call as `sendCommand` of an ioredis client takes it, in place of ioredis' own `Command`.
+ * A script call in the form that ioredis' `sendCommand` takes, used instead of ioredis' own `Command`.
  *
- * That one copies the arguments three times and joins them in some sixty steps: for a limit on a hot key up to a tenth of
- * all that a call costs (`npm run -s bench -- limits --only=redis-hot`). Here they are written down once. What else
- * `Command` does has no part in such a call: key prefixes, a timeout of its own, pipelines, replies as text. The members
- * are those that ioredis 5 and 6 use of a command, on one connection; one test holds both to it.
+ * ioredis' `Command` copies the arguments three times and joins them in some sixty steps, which for a limit on a hot
+ * key is up to a tenth of the cost of a call (`npm run -s bench -- limits --only=redis-hot`). Here they are written
+ * once. These calls need nothing else that `Command` does: key prefixes, per-command timeouts, pipelines, text replies.
+ * The members are the ones that ioredis 5 and 6 use of a command on a single connection; a test holds both versions to
+ * that.
  *
- * It is sent at most once: see `sentAtMostOnce` for the number that says so.
+ * Sent at most once: see `sentAtMostOnce` for the number that guarantees it.
  */
 export class ScriptCommand {
   readonly name: 'evalsha' | 'eval'
@@ -18,7 +19,7 @@ export class ScriptCommand {
   readonly inTransaction = false
   isTraced = false
   isSettled = false
-  // Own and unbound, as ioredis' are: tracing libraries wrap them.
+  // Own properties, unbound, as in ioredis: tracing libraries wrap them.
   resolve!: (reply: RedisReply) => void
   reject!: (error: unknown) => void
   readonly #script: string
@@ -67,13 +68,13 @@ export class ScriptCommand {
   }
 }
 
-/** A part of a command as text. */
+/** One argument of a command as text. */
 function bulk(part: string | number): string {
   const text = String(part)
   return `$${typeof part === 'number' ? text.length : Buffer.byteLength(text)}\r\n${text}\r\n`
 }
 
-/** Sends it; not for the client of a cluster, which needs more of a command. */
+/** Sends the command. Not for a cluster client, which needs more from a command. */
 export function sendScript(client: IoredisLike, command: ScriptCommand): Promise<RedisReply> {
   return (client as unknown as { sendCommand(command: ScriptCommand): Promise<RedisReply> }).sendCommand(command)
 }

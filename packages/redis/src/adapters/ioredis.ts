@@ -10,7 +10,7 @@ import { isKeyless } from './keyless-commands.ts'
 
 type Listener = (...args: unknown[]) => void
 
-/** What the adapter uses of an ioredis 5 or 6 client; both `Redis` and `Cluster` have it. */
+/** The part of an ioredis 5 or 6 client that the adapter uses; both `Redis` and `Cluster` have it. */
 export interface IoredisLike {
   readonly isCluster?: boolean
   readonly options: object
@@ -30,7 +30,7 @@ export interface IoredisLike {
   readonly status: string
 }
 
-/** Firebreak's narrow Redis over an ioredis client (version 5 or 6; alone, Sentinel or cluster). */
+/** Wraps an ioredis client (version 5 or 6; standalone, Sentinel or cluster) in Firebreak's narrow Redis interface. */
 export function fromIoredis(client: IoredisLike): Redis {
   return new IoredisRedis(client)
 }
@@ -47,7 +47,7 @@ function callOn(
   args: IoredisArgument[],
   options: SendOptions | undefined,
 ): Promise<RedisReply> {
-  // iovalkey finds a command's keys, which it prefixes, by the name in lower case only.
+  // iovalkey adds key prefixes only to commands whose names are in lower case.
   const name = command.toLowerCase()
   const sent = options?.asBytes ? client.callBuffer(name, args) : client.call(name, args)
   return sent as Promise<RedisReply>
@@ -68,7 +68,7 @@ function addressOf(client: IoredisLike): string {
   return `${host}:${port}`
 }
 
-/** Calls `listener` on every `ready` but the first of a client that was not ready yet. */
+/** Calls `listener` on every `ready`, except the first one of a client that was not ready yet. */
 function watchReady(client: IoredisLike, listener: () => void): () => void {
   let wasReady = client.status === 'ready'
   const onReady = () => {
@@ -79,7 +79,7 @@ function watchReady(client: IoredisLike, listener: () => void): () => void {
   return () => client.off('ready', onReady)
 }
 
-/** A cluster is back whenever one of its nodes is: it replaces a lost connection by a new node object. */
+/** A cluster has recovered once any of its nodes has: it replaces a lost connection with a new node object. */
 function watchNodes(cluster: IoredisLike, listener: () => void): () => void {
   const watched = new Map<IoredisLike, () => void>()
   const onAdded = (node: IoredisLike) => {
@@ -100,7 +100,7 @@ function watchNodes(cluster: IoredisLike, listener: () => void): () => void {
   }
 }
 
-/** True where a client's options change nothing in a command on its way. */
+/** True if none of the client's options changes a command before it is sent. */
 function sendsPlainly(client: IoredisLike): boolean {
   const options = client.options as { keyPrefix?: string; commandTimeout?: number; showFriendlyErrorStack?: boolean }
   return !options.keyPrefix && options.commandTimeout === undefined && !options.showFriendlyErrorStack
@@ -175,7 +175,7 @@ class IoredisRedis implements Redis {
   }
 }
 
-/** One connection in subscriber mode, to the server or to one node of a cluster. */
+/** One connection in subscriber mode, to the server or to one cluster node. */
 class IoredisSubscriber implements RedisSubscriber {
   readonly #client: IoredisLike
   readonly #isSharded: boolean
@@ -192,13 +192,13 @@ class IoredisSubscriber implements RedisSubscriber {
       enableOfflineQueue: true,
       // A cluster's node objects do not reconnect by themselves; this connection does.
       retryStrategy: (attempt: number) => Math.min(attempt * 20, 500),
-      // Subscriptions are renewed below, where their confirmation can be awaited.
+      // Subscriptions are renewed below, where we can await their confirmation.
       autoResubscribe: false,
     })
     const onMessage = ((channel: string, message: string) =>
       this.#channels.get(channel)?.(message)) as unknown as Listener
     this.#client.on(isSharded ? 'smessage' : 'message', onMessage)
-    // The client reconnects by itself; without a listener its errors would be thrown.
+    // The client reconnects by itself; without a listener, its errors would be thrown.
     this.#client.on('error', () => {})
     watchReady(this.#client, () => void this.#restore())
   }
@@ -233,7 +233,7 @@ class IoredisSubscriber implements RedisSubscriber {
     try {
       await Promise.all([...this.#channels.keys()].map((channel) => this.#send(channel)))
     } catch {
-      // Lost again, or a slot has moved: the next connection or the next home tells.
+      // Lost again, or the slot has moved: the next connection or the next owner reports it.
       return
     }
     for (const listener of this.#listeners) listener()

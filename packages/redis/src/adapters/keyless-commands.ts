@@ -1,4 +1,4 @@
-/** Commands that name no key: on a cluster only `SendOptions.key` can say which node they are meant for. */
+/** Commands that name no key: on a cluster, only `SendOptions.key` says which node they are meant for. */
 const keylessCommands = new Set([
   'CLIENT',
   'CLUSTER',
@@ -12,7 +12,7 @@ const keylessCommands = new Set([
   'WAITAOF',
 ])
 
-/** True where a command must be sent to the node of `SendOptions.key` by hand. */
+/** True for a command that we must route to the node of `SendOptions.key` ourselves. */
 export function isKeyless(command: string): boolean {
   return keylessCommands.has(command.toUpperCase())
 }

@@ -18,7 +18,10 @@ import { isKeyless } from './keyless-commands.ts'
 
 type MessageListener = (message: string) => void
 
-/** What the adapter uses of a node-redis 5 or 6 client, cluster or sentinel; arguments differ between the three. */
+/**
+ * The part of a node-redis 5 or 6 client, cluster or sentinel that the adapter uses; the three differ in their
+ * arguments.
+ */
 export interface NodeRedisLike {
   sendCommand(...args: never[]): Promise<unknown>
   withTypeMapping(mapping: Record<number, unknown>): NodeRedisLike
@@ -32,12 +35,12 @@ export interface NodeRedisLike {
   sSubscribe?(...args: never[]): Promise<unknown>
   sUnsubscribe?(...args: never[]): Promise<unknown>
   readonly isReady?: boolean
-  /** Cluster: its masters, each with a lazily made client. */
+  /** Cluster: its masters, each with a client created on first use. */
   readonly masters?: readonly NodeRedisMaster[]
   /** Cluster: the master of each slot. */
   readonly slots?: readonly ({ readonly master: NodeRedisMaster } | undefined)[]
   nodeClient?(node: NodeRedisMaster): Promise<NodeRedisLike> | NodeRedisLike
-  /** Sentinel: only it can lend out a client. */
+  /** Sentinel only: lends out a client. */
   acquire?(): Promise<unknown>
 }
 
@@ -48,7 +51,7 @@ interface NodeRedisMaster {
 const blobString = 36
 const bytesOptions = { typeMapping: { [blobString]: Buffer } }
 
-/** Firebreak's narrow Redis over a node-redis client (version 5 or 6; client, cluster or sentinel). */
+/** Wraps a node-redis client (version 5 or 6; client, cluster or sentinel) in Firebreak's narrow Redis interface. */
 export function fromNodeRedis(client: NodeRedisLike): Redis {
   return new NodeRedisRedis(client)
 }
@@ -75,7 +78,7 @@ function watchEvents(client: NodeRedisLike, events: readonly string[], listener:
   }
 }
 
-/** Calls `listener` on every `ready` but the first of a client that was not ready yet. */
+/** Calls `listener` on every `ready`, except the first one of a client that was not ready yet. */
 function watchReady(client: NodeRedisLike, listener: () => void): () => void {
   let wasReady = client.isReady === true
   return watchEvents(client, ['ready'], () => {
@@ -84,12 +87,12 @@ function watchReady(client: NodeRedisLike, listener: () => void): () => void {
   })
 }
 
-/** Where trouble with connections is told: a function that calls back on each, and gives one that ends this. */
+/** Subscribes to connection trouble; returns a function that unsubscribes. */
 type TroubleSource = (onTrouble: () => void) => () => void
 
 /**
- * A sentinel or cluster client tells of trouble but not of its end: after an error or a change of the topology,
- * `probe` is repeated until it succeeds, and that is when the connection is back.
+ * A sentinel or cluster client reports trouble but not recovery. After an error or a topology change, we repeat `probe`
+ * until it succeeds; that is when the connection is back.
  */
 function watchTrouble(source: TroubleSource, probe: () => Promise<unknown>, listener: () => void): () => void {
   let isProbing = false
@@ -119,7 +122,7 @@ class NodeRedisRedis implements Redis {
   readonly topology: RedisTopology
   readonly #client: NodeRedisLike
   readonly #scripts: ScriptRunner
-  /** Called when a command failed without an answer of the server. */
+  /** Called when a command failed without an answer from the server. */
   readonly #onTrouble = new Set<() => void>()
 
   constructor(client: NodeRedisLike) {
@@ -212,8 +215,8 @@ class NodeRedisRedis implements Redis {
       const pingAll = async () => Promise.all((await this.masters()).map((master) => master.send(['PING'])))
       return watchTrouble(source, pingAll, listener)
     }
-    // A sentinel client keeps the errors of its connections to itself: version 5 lets a command fail, version 6
-    // repeats it in silence, so that only a change of the topology is told.
+    // A sentinel client hides its connection errors: version 5 fails the command, version 6 silently retries it. Only a
+    // topology change is reported.
     const source: TroubleSource = (onTrouble) => {
       const stop = watchEvents(this.#client, sentinelEvents, onTrouble)
       this.#onTrouble.add(onTrouble)
@@ -228,7 +231,10 @@ class NodeRedisRedis implements Redis {
 
 const sentinelEvents = ['error', 'topology-change']
 
-/** A subscriber on a duplicate of the client; a sentinel of version 5 has none, but subscribes on a connection apart. */
+/**
+ * Opens a subscriber on a duplicate of the client. A version 5 sentinel cannot be duplicated, but subscribes on a
+ * separate connection.
+ */
 async function openSubscriber(source: NodeRedisLike, kind: 'channel' | 'sharded'): Promise<RedisSubscriber> {
   if (source.subscribe === undefined) {
     throw new FirebreakError(
@@ -243,7 +249,7 @@ async function openSubscriber(source: NodeRedisLike, kind: 'channel' | 'sharded'
   return new NodeRedisSubscriber(client, kind, true)
 }
 
-/** One connection in subscriber mode, to the server, to the master behind Sentinels, or to one node of a cluster. */
+/** One connection in subscriber mode, to the server, to the master behind Sentinels, or to one cluster node. */
 class NodeRedisSubscriber implements RedisSubscriber {
   readonly #client: NodeRedisLike
   readonly #kind: 'channel' | 'sharded'
@@ -275,8 +281,8 @@ class NodeRedisSubscriber implements RedisSubscriber {
   }
 
   onReconnect(listener: () => void): () => void {
-    // A single client has renewed its subscriptions when it is ready. A sentinel does not tell of its subscribing
-    // connection; a subscription confirmed after the trouble stands behind those that it renewed.
+    // A standalone client has renewed its subscriptions by the time it is ready. A sentinel reports nothing about its
+    // subscribing connection, but a subscription confirmed after the trouble comes after those that it renewed.
     if (topologyOf(this.#client) === 'standalone') return watchReady(this.#client, listener)
     const source: TroubleSource = (onTrouble) => watchEvents(this.#client, sentinelEvents, onTrouble)
     return watchTrouble(source, () => this.#probe(), listener)
@@ -285,7 +291,7 @@ class NodeRedisSubscriber implements RedisSubscriber {
   async close(): Promise<void> {
     this.#isClosed = true
     if (this.#ownsClient) this.#client.destroy?.()
-    // One after the other: with the last channel the sentinel ends its connection.
+    // One at a time: the sentinel closes its connection with the last channel.
     else for (const channel of [...this.#channels.keys()]) await this.unsubscribe(channel).catch(() => {})
   }
 

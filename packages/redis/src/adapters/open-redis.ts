@@ -2,15 +2,15 @@ import { FirebreakError } from '@firebreak/core'
 import type { Redis } from '../redis.ts'
 import { fromIoredis, type IoredisLike } from './ioredis.ts'
 
-/** A connection that we opened ourselves. */
+/** A connection that we opened. */
 export interface OwnRedis {
   readonly redis: Redis
   close(): void
 }
 
 /**
- * Opens a Redis by its URL, or a cluster by the URLs of some of its nodes, with ioredis where that is installed. A
- * command fails after five seconds instead of waiting for a server that is gone.
+ * Opens a Redis by its URL, or a cluster by the URLs of some of its nodes, using ioredis if it is installed. A command
+ * fails after five seconds instead of waiting for a server that is gone.
  */
 export async function openRedis(url: string | readonly string[], database = 0): Promise<OwnRedis> {
   const { Cluster, Redis: Client } = await import('ioredis').catch((cause: unknown) => {
@@ -21,7 +21,7 @@ export async function openRedis(url: string | readonly string[], database = 0): 
     typeof url === 'string'
       ? new Client(url, { ...options, db: database })
       : new Cluster([...url], { redisOptions: options })
-  // Each failing command tells; an event that nobody hears would end the process.
+  // Each failing command reports its own error; an `error` event without a listener would end the process.
   client.on('error', () => {})
   return { redis: fromIoredis(client as unknown as IoredisLike), close: () => client.disconnect() }
 }

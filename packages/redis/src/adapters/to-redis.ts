@@ -3,10 +3,10 @@ import type { Redis } from '../redis.ts'
 import { fromIoredis, type IoredisLike } from './ioredis.ts'
 import { fromNodeRedis, type NodeRedisLike } from './node-redis.ts'
 
-/** A client that an adapter knows, or a Redis that is one already. */
+/** A client that an adapter supports, or a Redis interface already. */
 export type RedisClient = Redis | IoredisLike | NodeRedisLike
 
-/** Firebreak's narrow Redis for whichever client the application has. */
+/** Wraps whichever client the application uses in Firebreak's narrow Redis interface. */
 export function toRedis(client: RedisClient): Redis {
   const shape = client as Partial<Redis & IoredisLike & NodeRedisLike>
   if (typeof shape.run === 'function' && typeof shape.topology === 'string') return client as Redis

@@ -2,14 +2,14 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { FirebreakError } from '@firebreak/core'
 
-/** A Lua script with the digest under which servers know it. */
+/** A Lua script and the digest that servers know it by. */
 export interface RedisScript {
   readonly name: string
   readonly source: string
   readonly sha1: string
 }
 
-/** Reads a script that lies beside the module: `loadScript(new URL('./take.lua', import.meta.url))`. */
+/** Loads a script from a file next to the module: `loadScript(new URL('./take.lua', import.meta.url))`. */
 export function loadScript(url: URL): RedisScript {
   let source: string
   try {
@@ -17,7 +17,7 @@ export function loadScript(url: URL): RedisScript {
   } catch (cause) {
     throw new FirebreakError(
       'FB_SCRIPT_MISSING',
-      `the script ${url.pathname.split('/').pop()} is not beside its module`,
+      `the script ${url.pathname.split('/').pop()} is missing next to its module`,
       { cause },
     )
   }
@@ -30,7 +30,7 @@ export function loadScript(url: URL): RedisScript {
   )
 }
 
-/** A script from its text. */
+/** Makes a script from its text. */
 export function defineScript(name: string, source: string): RedisScript {
   return { name, source, sha1: createHash('sha1').update(source).digest('hex') }
 }

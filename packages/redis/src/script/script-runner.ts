@@ -14,11 +14,11 @@ export type SendScript = (
 ) => Promise<RedisReply>
 
 /**
- * EVALSHA first; where the server answers NOSCRIPT (first use, `SCRIPT FLUSH`, a failover) the source is sent with
- * EVAL. A NOSCRIPT answer means that nothing ran, so this is the one repetition that cannot charge twice.
+ * Sends EVALSHA first. If the server answers NOSCRIPT (first use, `SCRIPT FLUSH`, failover), sends the source with
+ * EVAL. NOSCRIPT means that nothing ran, so this is the one retry that cannot charge twice.
  *
- * Calls that meet NOSCRIPT at the same time share one load: the first sends EVAL, the others wait for it and try
- * EVALSHA again.
+ * Calls that get NOSCRIPT at the same time share one load: the first sends EVAL; the others wait for it and retry
+ * EVALSHA.
  */
 export class ScriptRunner {
   readonly #send: SendScript
@@ -29,7 +29,7 @@ export class ScriptRunner {
   }
 
   run(script: RedisScript, keys: Keys, args: Args, options?: RunOptions): Promise<RedisReply> {
-    // One promise around the client's: locks and limits run a script on every call.
+    // Adds only one promise to the client's: locks and limits run a script on every call.
     return this.#send('evalsha', script.sha1, keys, args, options).then(undefined, (error) => {
       if (replyErrorCode(error) !== 'NOSCRIPT') throw error
       return this.#load(script, keys, args, options)
@@ -37,7 +37,8 @@ export class ScriptRunner {
   }
 
   async #load(script: RedisScript, keys: Keys, args: Args, options: RunOptions | undefined): Promise<RedisReply> {
-    // On a cluster each node loads for itself, so the shared load is per node at best: the key stands for it.
+    // Each cluster node loads scripts for itself, so a shared load covers one node at best; the key stands for the
+    // node.
     const place = `${script.sha1} ${keys.length > 0 ? String(keys[0]) : ''}`
     const running = this.#loading.get(place)
     if (running !== undefined) {
@@ -53,7 +54,7 @@ export class ScriptRunner {
     }
   }
 
-  /** After somebody else's load; where that failed, or the script is gone again, the source is sent. */
+  /** Runs after another call's load. If that failed, or the script is gone again, sends the source. */
   async #runLoaded(script: RedisScript, keys: Keys, args: Args, options: RunOptions | undefined): Promise<RedisReply> {
     try {
       return await this.#send('evalsha', script.sha1, keys, args, options)

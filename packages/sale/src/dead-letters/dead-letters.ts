@@ -1,5 +1,6 @@
+import { InvalidOptionError } from '@firebreak/core'
 import { loadScript, type Redis, type RedisClient, toRedis } from '@firebreak/redis'
-import { entriesOf, fieldsOf, type StreamEntry } from '../orders/stream-entry.ts'
+import { entriesOf, fieldsOf, isEntryId, type StreamEntry } from '../orders/stream-entry.ts'
 import { publishCommand } from '../purchase/settle-order.ts'
 import { registryKey, saleKeys } from '../sale-keys.ts'
 
@@ -31,7 +32,7 @@ export interface ListOptions {
 
 const ownFields: ReadonlySet<string> = new Set(['entry', 'reason', 'cause'])
 
-/** The dead letters of all vouchers: they are kept until somebody replays or discards them. */
+/** The dead letters of all vouchers, kept until they are replayed or discarded. */
 export class DeadLetters {
   readonly #redis: Redis
 
@@ -48,6 +49,9 @@ export class DeadLetters {
 
   /** The letters of a voucher, oldest first. */
   async list(voucherId: string, { limit = 100, after }: ListOptions = {}): Promise<DeadLetter[]> {
+    if (!Number.isSafeInteger(limit) || limit < 1)
+      throw new InvalidOptionError('limit', limit, 'a whole number, 1 or more')
+    if (after !== undefined) checkId('after', after)
     const from = after === undefined ? '-' : `(${after}`
     const reply = await this.#redis.send(['XRANGE', saleKeys(voucherId).dead, from, '+', 'COUNT', limit])
     return entriesOf(reply).map((entry) => letterOf(voucherId, entry))
@@ -68,6 +72,7 @@ export class DeadLetters {
 
   async #each(voucherId: string, ids: readonly string[], action: 'replay' | 'discard'): Promise<number> {
     const { dead, orders, channel } = saleKeys(voucherId)
+    for (const id of ids) checkId('id', id)
     let done = 0
     for (const id of ids) {
       const args = [action, id, channel, publishCommand(this.#redis)]
@@ -75,6 +80,11 @@ export class DeadLetters {
     }
     return done
   }
+}
+
+/** Redis takes many things for a place in a stream; a letter is named by its whole id. */
+function checkId(option: string, id: string): void {
+  if (!isEntryId(id)) throw new InvalidOptionError(option, id, 'the id of a dead letter, such as 1770000000000-0')
 }
 
 function letterOf(voucherId: string, entry: StreamEntry): DeadLetter {

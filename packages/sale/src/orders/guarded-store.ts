@@ -24,7 +24,7 @@ export class GuardedStore {
     try {
       return { kind: 'results', results: await this.#inTime(this.#store.store(events)) }
     } catch (thrown) {
-      const error = thrown as Error
+      const error = errorOf(thrown)
       if (error instanceof OrderStoreError) {
         if (error.isOutage) throw error
         return { kind: 'fault', error }
@@ -38,8 +38,8 @@ export class GuardedStore {
   async setTotal(voucherId: string, total: number): Promise<void> {
     try {
       await this.#inTime(this.#store.setTotal(voucherId, total))
-    } catch (error) {
-      throw outage(error as Error)
+    } catch (thrown) {
+      throw outage(errorOf(thrown))
     }
   }
 
@@ -67,6 +67,11 @@ export class GuardedStore {
       timer?.cancel()
     }
   }
+}
+
+/** A store of somebody's own may throw anything. */
+function errorOf(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown))
 }
 
 function outage(error: Error): OrderStoreError {

@@ -1,4 +1,4 @@
-import { type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
+import { type RedisServer, startRedis, uncaughtDuring, waitFor } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { DeadLetters } from '../dead-letters/dead-letters.ts'
@@ -136,7 +136,8 @@ test('an order that takes the place of a cancelled one of another user is not gi
   const counting = wrapped((events) => {
     if (events.some(({ orderId }) => orderId === second)) tries++
   })
-  const patient = await worker({ store: counting, claimAfterMs: 300 })
+  // Long enough for some tries on a busy machine.
+  const patient = await worker({ store: counting, claimAfterMs: 4000 })
   await waitFor(() => tries > 2)
   await waitFor(async () => (await store.get(second))?.state === 'placed')
   expect((await store.get(first))?.state).toBe('cancelled')
@@ -177,6 +178,32 @@ test('a store that is down stops the worker, is told once, and costs no order', 
   expect(made.counts).toMatchObject({ outages: 1, dead: 0 })
   expect(await client.xlen(saleKeys(id).dead)).toBe(0)
 })
+
+const ownError = new Error('the listener’s own')
+const throwing = () => {
+  throw ownError
+}
+
+test.each([[undefined], [null], ['text'], [{ code: 7 }]])(
+  'listeners that throw, and a store that throws %j, stop no worker',
+  async (trouble) => {
+    const id = await open(5)
+    let isDown = true
+    const failing = wrapped(() => {
+      if (isDown) throw trouble
+    })
+    const thrown = await uncaughtDuring(async () => {
+      const made = await worker({ store: failing, maxRetryMs: 5, onError: throwing, onRecovery: throwing })
+      await sale.purchase(id, 'ann')
+      await waitFor(() => made.state === 'waiting')
+      isDown = false
+      await waitFor(async () => (await store.count(id)) === 1)
+      await waitFor(() => made.state === 'running')
+    })
+    expect(thrown.length).toBeGreaterThanOrEqual(2)
+    expect(new Set(thrown)).toEqual(new Set([ownError]))
+  },
+)
 
 test('a store that never answers is down', async () => {
   const id = await open(3)
@@ -297,4 +324,19 @@ test('stored entries leave the stream, pending ones and those of other groups do
   await waitFor(async () => (await client.xlen(orders)) < 50)
   expect(next.counts.dead).toBe(0)
   expect(await store.count(id)).toBe(300)
+})
+
+test('an order that the store has refused does not come in by being paid', async () => {
+  const voucherId = await open(10)
+  // What Redis has lost, and the store has: an order of the same user, with a higher number.
+  const lost = { kind: 'placed', voucherId, userId: 'ann', orderId: 'lost', number: 9, at: 1, total: 10 } as const
+  expect(await store.store([lost])).toEqual([{ kind: 'stored' }])
+  const orderId = orderOf(await sale.purchase(voucherId, 'ann'))
+  await sale.pay(voucherId, orderId)
+  await worker()
+  const letters = new DeadLetters(client)
+  await waitFor(async () => (await letters.list(voucherId)).length === 2, { what: 'both entries to be dead letters' })
+  expect((await letters.list(voucherId)).map(({ fields }) => fields['kind'])).toEqual(['placed', 'paid'])
+  expect(await store.get(orderId)).toBeUndefined()
+  expect(await store.count(voucherId)).toBe(1)
 })

@@ -1,4 +1,5 @@
-import { type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
+import { systemRuntime } from '@firebreak/core'
+import { FakeClock, type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { Sale } from '../purchase/sale.ts'
@@ -61,6 +62,27 @@ test('orders reach the store and are acknowledged after it', async () => {
   await waitFor(async () => (await pendingCount(id)) === 0)
 })
 
+test('a worker that is started twice, or closed while it starts, has one connection, and then none', async () => {
+  const connections = async () =>
+    String(await client.client('LIST'))
+      .trim()
+      .split('\n').length
+  // The test's own, once the workers of earlier tests are gone.
+  await waitFor(async () => (await connections()) === 1)
+  const id = await open(5)
+  const started = await worker()
+  await Promise.all([started.start(), started.start()])
+  await sale.purchase(id, 'ann')
+  await waitFor(async () => (await store.count(id)) === 1)
+  expect(await connections()).toBe(2)
+  await started.close()
+  await started.start()
+  const hasty = new OrderWorker(client, { store, name: 'hasty' })
+  await Promise.all([hasty.start(), hasty.close()])
+  await hasty.close()
+  await waitFor(async () => (await connections()) === 1)
+})
+
 test('a cancelled order is cancelled in the store too', async () => {
   const id = await open(5)
   await worker()
@@ -68,6 +90,32 @@ test('a cancelled order is cancelled in the store too', async () => {
   const orderId = bought.code === 'sold' ? bought.orderId : ''
   await sale.cancel(id, orderId)
   await waitFor(async () => (await store.get(orderId))?.state === 'cancelled')
+})
+
+test('vouchers that are over are looked at seldom, until something happens there', async () => {
+  const clock = new FakeClock()
+  const ids = await Promise.all(Array.from({ length: 10 }, () => open(1)))
+  await worker({ scanMs: 1000, runtime: { ...systemRuntime, clock, timers: clock } })
+  const callsOf = async (command: string) =>
+    Number((await client.info('commandstats')).match(new RegExp(`cmdstat_${command}:calls=(\\d+)`))?.[1] ?? 0)
+  const scan = async () => {
+    const seen = await callsOf('smembers')
+    clock.advance(1000)
+    // Each scan begins with the names of all vouchers, once the one before has ended.
+    await waitFor(async () => (await callsOf('smembers')) > seen)
+  }
+  await waitFor(async () => (await callsOf('xreadgroup')) >= ids.length)
+  await client.config('RESETSTAT')
+  for (let scans = 0; scans < 40; scans++) await scan()
+  // Each look asks twice; 5 or so of 40 scans look.
+  expect(await callsOf('xpending')).toBeLessThan(20 * ids.length)
+
+  await sale.purchase(ids[3]!, 'ann')
+  await waitFor(async () => (await store.count(ids[3]!)) === 1)
+  await client.config('RESETSTAT')
+  for (let scans = 0; scans < 10; scans++) await scan()
+  // It waits for its payment: somebody must look whether the time for that is over.
+  expect(await callsOf('xpending')).toBeGreaterThan(10)
 })
 
 test('what a dead worker took is taken over', async () => {

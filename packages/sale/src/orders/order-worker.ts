@@ -1,9 +1,10 @@
-import { type Runtime, systemRuntime, type TimerHandle } from '@firebreak/core'
+import { asListener, InvalidOptionError, type Runtime, systemRuntime, type TimerHandle } from '@firebreak/core'
 import { type Redis, type RedisClient, type RedisSubscriber, replyErrorCode, toRedis } from '@firebreak/redis'
 import { OrderStoreError } from '../errors.ts'
 import { expireUnpaid } from '../purchase/settle-order.ts'
 import { registryKey, saleKeys } from '../sale-keys.ts'
 import type { OrderStore } from '../store/order-store.ts'
+import { voucherWrong } from '../voucher.ts'
 import { GuardedStore } from './guarded-store.ts'
 import { OrdersStream } from './orders-stream.ts'
 import { type OrderWorkerCounts, VoucherLane } from './voucher-lane.ts'
@@ -18,8 +19,8 @@ export interface OrderWorkerOptions {
   /** Entries stored in one transaction. @default 100 */
   readonly batch?: number
   /**
-   * An entry that a worker took so long ago and did not settle is taken over; one that failed by its own fault is tried
-   * again after the same time. @default 10000
+   * An entry that a worker took this long ago and did not settle is taken over; one that failed by its own fault is
+   * retried after the same time. @default 10000
    */
   readonly claimAfterMs?: number
   /** An entry that failed this often by its own fault goes to the dead letters; an outage never counts. @default 5 */
@@ -28,7 +29,10 @@ export interface OrderWorkerOptions {
   readonly maxDeadLetters?: number
   /** Entries of one voucher that may wait for others; beyond that no new ones are taken. @default 1000 */
   readonly maxHeld?: number
-  /** How often to look without being told: for dead workers' entries, new vouchers, unpaid orders. @default 1000 */
+  /**
+   * How often to look without being told: for dead workers' entries, new vouchers, unpaid orders. A voucher where nothing
+   * is under way is looked at less and less often, down to every 32nd time. @default 1000
+   */
   readonly scanMs?: number
   /** Takes orders back that are not paid within the sale's `payWithinMs`. @default true */
   readonly expireUnpaid?: boolean
@@ -36,9 +40,9 @@ export interface OrderWorkerOptions {
   readonly keepStoredMs?: number
   /** A store that does not answer for so long is down. @default 30000 */
   readonly storeTimeoutMs?: number
-  /** While the store is down it is tried again after 100 ms, then after twice that, up to this. @default 5000 */
+  /** While the store is down it is retried after 100 ms, then after twice that, up to this. @default 5000 */
   readonly maxRetryMs?: number
-  /** Told of every dead letter and failure, and once when the store goes down; the worker goes on. */
+  /** Called for every dead letter and failure, and once when the store goes down; the worker continues. */
   readonly onError?: (error: Error) => void
   /** Told when the store is up again, with how long it was down. */
   readonly onRecovery?: (downMs: number) => void
@@ -46,12 +50,24 @@ export interface OrderWorkerOptions {
   readonly runtime?: Runtime
 }
 
+const bounds = [
+  'batch',
+  'claimAfterMs',
+  'maxDeliveries',
+  'maxDeadLetters',
+  'maxHeld',
+  'scanMs',
+  'storeTimeoutMs',
+  'maxRetryMs',
+] as const
 const firstRetryMs = 100
-/** How soon entries that wait for another worker are tried again: at first, and at last. */
+/** How soon entries that wait for another worker are retried: at first, and at most. */
 const firstWaitMs = 5
 const lastWaitMs = 200
 const trimEveryMs = 10_000
 const expirePerScan = 1000
+/** Vouchers taken up at a time. */
+const takenUpAtOnce = 16
 
 /**
  * Takes order events from the vouchers' streams to the store: at least once, settled after the commit, and in order for
@@ -69,12 +85,14 @@ export class OrderWorker {
   readonly #store: GuardedStore
   readonly #lanes = new Map<string, VoucherLane>()
   readonly #awake = new Set<string>()
+  /** Vouchers whose keys do not belong to a sale; each is reported once. */
+  readonly #refused = new Set<string>()
   #mustScan = true
+  #starting: Promise<void> | undefined
   #subscriber: RedisSubscriber | undefined
   #scanTimer: TimerHandle | undefined
   #waitTimer: TimerHandle | undefined
   #waitMs = firstWaitMs
-  #trimAt = 0
   #outage: { readonly since: number; retryMs: number } | undefined
   #running: Promise<void> | undefined
   #isClosed = false
@@ -92,11 +110,12 @@ export class OrderWorker {
       keepStoredMs: 3_600_000,
       storeTimeoutMs: 30_000,
       maxRetryMs: 5000,
-      onError: () => {},
-      onRecovery: () => {},
       runtime: systemRuntime,
       ...options,
+      onError: asListener(options.onError ?? (() => {})),
+      onRecovery: asListener(options.onRecovery ?? (() => {})),
     }
+    for (const option of bounds) checkBound(option, this.#options[option])
     this.#store = new GuardedStore(options.store, this.#options.storeTimeoutMs, this.#options.runtime)
   }
 
@@ -106,9 +125,24 @@ export class OrderWorker {
     return this.#outage === undefined ? 'running' : 'waiting'
   }
 
-  async start(): Promise<void> {
+  /** Once only, however often it is called; after a failure it can be tried again, after `close` it does nothing. */
+  start(): Promise<void> {
+    this.#starting ??= this.#start().catch((error: Error) => {
+      this.#starting = undefined
+      throw error
+    })
+    return this.#starting
+  }
+
+  async #start(): Promise<void> {
+    if (this.#isClosed) return
     this.#subscriber = await this.#redis.subscriber()
-    this.#subscriber.onReconnect(() => this.#scan())
+    // Closed meanwhile: `close` found no subscriber to close.
+    if (this.#isClosed) return this.#subscriber.close()
+    this.#subscriber.onReconnect(() => {
+      for (const lane of this.#lanes.values()) lane.wake()
+      this.#scan()
+    })
     this.#scanTimer = this.#options.runtime.timers.setInterval(() => this.#scan(), this.#options.scanMs)
     this.#scan()
   }
@@ -147,21 +181,31 @@ export class OrderWorker {
         this.#mustScan = false
         await this.#discover()
         for (const lane of this.#lanes.values()) {
+          if (this.#isClosed) return
+          if (!lane.isDue()) continue
           await this.#guarded(lane, () => this.#lookAfter(lane))
           this.#awake.add(lane.stream.voucherId)
+          // The orders of a voucher that sells do not wait until all others have been looked at.
+          await this.#serveAwake()
         }
       }
-      for (const voucherId of this.#awake) {
-        this.#awake.delete(voucherId)
-        const lane = this.#lanes.get(voucherId)
-        if (lane !== undefined) await this.#guarded(lane, () => this.#drain(lane))
-      }
+      await this.#serveAwake()
+    }
+  }
+
+  async #serveAwake(): Promise<void> {
+    for (const voucherId of this.#awake) {
+      this.#awake.delete(voucherId)
+      const lane = this.#lanes.get(voucherId)
+      if (lane !== undefined) await this.#guarded(lane, () => this.#drain(lane))
     }
   }
 
   async #drain(lane: VoucherLane): Promise<void> {
     const settled = await lane.drain(() => this.#isClosed)
-    if (settled > 0) this.#waitMs = firstWaitMs
+    if (settled === 0) return
+    this.#waitMs = firstWaitMs
+    lane.wake()
   }
 
   /** One voucher's trouble must not hold up the others; a store that is down holds up all. */
@@ -180,40 +224,65 @@ export class OrderWorker {
   async #lookAfter(lane: VoucherLane): Promise<void> {
     const { expireUnpaid: isExpiring, keepStoredMs, runtime } = this.#options
     await lane.takeOver()
-    if (isExpiring) this.counts.expired += await expireUnpaid(this.#redis, lane.stream.voucherId, expirePerScan)
-    if (runtime.clock.now() < this.#trimAt || keepStoredMs === Number.POSITIVE_INFINITY) return
+    const expired = isExpiring ? await expireUnpaid(this.#redis, lane.stream.voucherId, expirePerScan) : 0
+    this.counts.expired += expired
+    if (expired === 0 && !lane.holds && (await lane.stream.isIdle())) lane.rest()
+    else lane.wake()
+    if (runtime.clock.now() < lane.trimAt || keepStoredMs === Number.POSITIVE_INFINITY) return
     await lane.stream.trim(keepStoredMs)
-    if (lane === [...this.#lanes.values()].at(-1)) this.#trimAt = runtime.clock.now() + trimEveryMs
+    lane.trimAt = runtime.clock.now() + trimEveryMs
   }
 
   async #discover(): Promise<void> {
     const ids = this.#options.voucherIds ?? ((await this.#redis.send(['SMEMBERS', registryKey])) as string[])
-    for (const voucherId of ids) {
-      if (this.#lanes.has(voucherId)) continue
-      const keys = saleKeys(voucherId)
-      const [stock, total] = (await this.#redis.send(['HMGET', keys.voucher, 'stock', 'total'])) as (string | null)[]
-      if (stock === null) continue
-      // Only for entries that do not carry the total themselves.
-      if (total !== null && Number.isSafeInteger(Number(total))) await this.#store.setTotal(voucherId, Number(total))
-      const stream = new OrdersStream(this.#redis, voucherId, this.#options.name)
-      await stream.makeGroup()
-      await this.#subscriber?.subscribe(keys.channel, () => {
-        this.#awake.add(voucherId)
-        if (this.#outage === undefined) this.#run()
-      })
-      const { batch, claimAfterMs, maxDeliveries, maxDeadLetters, maxHeld, runtime } = this.#options
-      const lane = new VoucherLane(stream, this.#store, {
-        batch,
-        claimAfterMs,
-        maxDeliveries,
-        maxDeadLetters,
-        maxHeld,
-        counts: this.counts,
-        nowMs: () => runtime.clock.now(),
-        onError: (error) => this.#failed(error),
-      })
-      this.#lanes.set(voucherId, lane)
+    const unknown = ids.filter((voucherId) => !this.#lanes.has(voucherId))
+    for (let from = 0; from < unknown.length; from += takenUpAtOnce) {
+      const outcomes = await Promise.allSettled(
+        unknown.slice(from, from + takenUpAtOnce).map((voucherId) => this.#takeUpSound(voucherId)),
+      )
+      for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
+      await this.#serveAwake()
     }
+  }
+
+  /** What Redis says of one voucher's keys is no reason to leave the others alone. */
+  async #takeUpSound(voucherId: string): Promise<void> {
+    try {
+      await this.#takeUp(voucherId)
+    } catch (error) {
+      if (replyErrorCode(error) !== 'WRONGTYPE') throw error
+      if (this.#refused.has(voucherId)) return
+      this.#refused.add(voucherId)
+      this.#failed(voucherWrong(voucherId, 'one of its keys', 'of another type', 'as the sale made it'))
+    }
+  }
+
+  async #takeUp(voucherId: string): Promise<void> {
+    const keys = saleKeys(voucherId)
+    const [stock, total] = (await this.#redis.send(['HMGET', keys.voucher, 'stock', 'total'])) as (string | null)[]
+    if (stock === null) return
+    // Only for entries that do not carry the total themselves.
+    if (total !== null && Number.isSafeInteger(Number(total))) await this.#store.setTotal(voucherId, Number(total))
+    const stream = new OrdersStream(this.#redis, voucherId, this.#options.name)
+    await stream.makeGroup()
+    await this.#subscriber?.subscribe(keys.channel, () => {
+      this.#lanes.get(voucherId)?.wake()
+      this.#awake.add(voucherId)
+      if (this.#outage === undefined) this.#run()
+    })
+    const { batch, claimAfterMs, maxDeliveries, maxDeadLetters, maxHeld, runtime } = this.#options
+    const lane = new VoucherLane(stream, this.#store, {
+      batch,
+      claimAfterMs,
+      maxDeliveries,
+      maxDeadLetters,
+      maxHeld,
+      counts: this.counts,
+      nowMs: () => runtime.clock.now(),
+      onError: (error) => this.#failed(error),
+    })
+    this.#lanes.set(voucherId, lane)
+    this.#refused.delete(voucherId)
   }
 
   /** Entries that wait for other workers, or for their next try, are looked at again soon. */
@@ -236,7 +305,7 @@ export class OrderWorker {
       this.#outage = { since: runtime.clock.now(), retryMs: firstRetryMs }
       this.counts.outages++
     }
-    // Redis failed, and the store is not known to be down: the next scan goes on.
+    // Redis failed, and the store is not known to be down: the next scan continues.
     if (this.#outage === undefined) return
     const { retryMs } = this.#outage
     this.#outage.retryMs = Math.min(retryMs * 2, maxRetryMs)
@@ -260,6 +329,11 @@ export class OrderWorker {
     this.counts.failures++
     this.#options.onError(error)
   }
+}
+
+function checkBound(option: string, value: number): void {
+  if (!Number.isSafeInteger(value) || value < 1)
+    throw new InvalidOptionError(option, value, 'a whole number of 1 or more')
 }
 
 function isOutage(error: unknown): boolean {

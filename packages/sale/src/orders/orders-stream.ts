@@ -68,6 +68,16 @@ export class OrdersStream {
     return reply.map(([pending]) => pending)
   }
 
+  /** True where no worker holds an entry and no order waits for its payment. */
+  async isIdle(): Promise<boolean> {
+    const { orders, unpaid } = this.#keys
+    const [[pending], waiting] = (await Promise.all([
+      this.#send(['XPENDING', orders, group]),
+      this.#send(['ZCARD', unpaid]),
+    ])) as [[number], number]
+    return pending === 0 && waiting === 0
+  }
+
   async settle(ids: readonly string[]): Promise<void> {
     if (ids.length > 0) await this.#send(['XACK', this.#keys.orders, group, ...ids])
   }

@@ -59,7 +59,8 @@ function optional(name: 'total' | 'limit', text: string | undefined): Partial<Or
   return Number.isNaN(value) ? {} : { [name]: value }
 }
 
-function isEntryId(text: string | undefined): text is string {
+/** The whole id of an entry, with both of its numbers. */
+export function isEntryId(text: string | undefined): text is string {
   return text !== undefined && /^\d+-\d+$/.test(text)
 }
 

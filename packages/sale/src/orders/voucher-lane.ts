@@ -6,6 +6,9 @@ import { type OrderEntry, parseEntry, type StreamEntry } from './stream-entry.ts
 /** How many pending entries of all workers are looked at. */
 const pendingLimit = 10_000
 
+/** A voucher where nothing is under way is passed over 1, 3, 7, … times, and no more than this less one. */
+const longestRest = 32
+
 /** What a worker did since it was started. */
 export interface OrderWorkerCounts {
   stored: number
@@ -44,11 +47,16 @@ export class VoucherLane {
   readonly stream: OrdersStream
   readonly #store: GuardedStore
   readonly #options: LaneOptions
-  /** When an entry that failed by its own fault is tried again. */
+  /** When to retry an entry that failed by its own fault. */
   readonly #retryAt = new Map<string, number>()
   /** How many entries were left pending by the last pass over them. */
   #held = 0
   #isBehind = true
+  /** How many looks it is to be passed over, and how many the last rest had. */
+  #passes = 0
+  #rest = 1
+  /** When the stream is trimmed next. */
+  trimAt = 0
 
   constructor(stream: OrdersStream, store: GuardedStore, options: LaneOptions) {
     this.stream = stream
@@ -61,9 +69,29 @@ export class VoucherLane {
     return this.#isBehind
   }
 
+  /** Whether it is to be looked at this time. */
+  isDue(): boolean {
+    if (this.#passes === 0) return true
+    this.#passes--
+    return false
+  }
+
+  /** Nothing is under way here: a worker of thousands of vouchers that are over looks after those that sell. */
+  rest(): void {
+    this.#rest = Math.min(this.#rest * 2, longestRest)
+    this.#passes = this.#rest - 1
+  }
+
+  /** Something happened here. */
+  wake(): void {
+    this.#rest = 1
+    this.#passes = 0
+  }
+
   /** Reads again what this worker has not settled: after a restart, an outage, or when told. */
   rewind(): void {
     this.#isBehind = true
+    this.wake()
   }
 
   /** Stores what this worker holds and what is new; gives how many entries were settled. */

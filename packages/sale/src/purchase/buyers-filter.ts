@@ -2,11 +2,12 @@ const bitsPerBuyer = 12
 const probes = 4
 
 /**
- * A Bloom filter of the users who hold an order: it never forgets one, and takes one stranger in 150 for one of them.
+ * A Bloom filter of the users who hold an order: it never misses one, and mistakes one other user in 150 for one of
+ * them.
  *
- * A process that remembers "sold out" must not say so to a buyer, and cannot keep a million user ids. A stranger who
- * passes for a buyer costs one call to Redis, which knows better. 12 bits for each buyer, 4 probes: the error is
- * (1 − e^(−4/12))⁴ ≈ 0.65 %.
+ * A process that remembers "sold out" must not say so to a buyer, and cannot keep a million user ids. A user mistaken
+ * for a buyer costs one call to Redis, which knows better. 12 bits for each buyer, 4 probes: the error is (1 −
+ * e^(−4/12))⁴ ≈ 0.65 %.
  */
 export class BuyersFilter {
   readonly #bits: Uint32Array

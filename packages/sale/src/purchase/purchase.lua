@@ -27,6 +27,8 @@ for index = 1, 4 do
   end
 end
 local begins, ends, stock, perUser = tonumber(voucher[1]), tonumber(voucher[2]), tonumber(voucher[3]), tonumber(voucher[4])
+-- In milliseconds: in seconds it is the year 5138, and the sale would never begin.
+if begins > 1e11 then return {'invalid', 0, 'begin ' .. voucher[1]} end
 if perUser < 1 then return {'invalid', 0, 'perUser ' .. voucher[4]} end
 
 -- The answer for an order id that is known already; nil where it is new.

@@ -2,19 +2,24 @@
 --
 -- KEYS  1 voucher hash  2 restocked zset
 -- ARGV  1 how many (negative: away, no more than are left)  2 token of this call: sent twice it counts once
---       3 channel  4 publish command  5 how many tokens are kept
--- Returns {code, stock, total}
+--       3 channel  4 publish command  5 how many tokens are kept  6 the greatest stock
+-- Returns {code, stock, total, text}
 --   'done'     with the stock and total now
 --   'unknown'  there is no such voucher
 --   'adopt'    run adopt.lua, then try again
---   'invalid'  the stock is no whole number
+--   'invalid'  the stock is no whole number: the text is what it is
+--   'beyond'   there would be more than the greatest stock: nothing was changed, the stock and total as they are
 local voucher = redis.call('HMGET', KEYS[1], 'stock', 'sold')
 if not voucher[1] then return {'unknown', 0, 0} end
-if not string.find(voucher[1], '^%-?%d+$') then return {'invalid', 0, 0} end
+if #voucher[1] > 15 or not string.find(voucher[1], '^%-?%d+$') then return {'invalid', 0, 0, voucher[1]} end
 if not voucher[2] then return {'adopt', 0, 0} end
 local stock, sold = tonumber(voucher[1]), tonumber(voucher[2])
 local time = redis.call('TIME')
 if redis.call('ZADD', KEYS[2], 'NX', time[1] * 1000000 + time[2], ARGV[2]) == 0 then return {'done', stock, stock + sold} end
+if stock + tonumber(ARGV[1]) > tonumber(ARGV[6]) then
+  redis.call('ZREM', KEYS[2], ARGV[2])
+  return {'beyond', stock, stock + sold}
+end
 redis.call('ZREMRANGEBYRANK', KEYS[2], 0, -1 - ARGV[5])
 
 local count = math.max(tonumber(ARGV[1]), -math.max(stock, 0))

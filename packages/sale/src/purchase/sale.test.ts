@@ -53,7 +53,7 @@ describe('a purchase', () => {
     expect(await sale.purchase(empty.id, 'ann')).toEqual({ code: 'soldout', source: 'redis' })
     await sale.purchase(open.id, 'ann')
     expect(await sale.purchase(open.id, 'ann')).toMatchObject({ code: 'bought', held: 1 })
-    await expect(sale.purchase('none', 'ann')).rejects.toThrow(/there is no voucher none/)
+    await expect(sale.purchase('none', 'ann')).rejects.toThrow(/unknown voucher none/)
     for (const item of [early, late, empty]) expect(await client.exists(saleKeys(item.id).orders)).toBe(0)
   })
 
@@ -99,6 +99,9 @@ describe('a purchase', () => {
     await expect(sale.open(voucher({ stock: -1 }))).rejects.toThrow(/stock is -1/)
     await expect(sale.open(voucher({ end: 1 }))).rejects.toThrow(/end is 1/)
     await expect(sale.open(voucher({ perUser: 0 }))).rejects.toThrow(/perUser is 0/)
+    const inMs = { begin: Date.now(), end: Date.now() + 1000 }
+    await expect(sale.open(voucher(inMs))).rejects.toThrow(/begin is \d+; it must be a Unix time in whole seconds/)
+    for (const id of ['vouchers', 'ids:7']) await expect(sale.open(voucher({ id }))).rejects.toThrow(/id is/)
   })
 })
 

@@ -1,10 +1,11 @@
-import { type Runtime, systemRuntime } from '@firebreak/core'
+import { InvalidOptionError, type Runtime, systemRuntime } from '@firebreak/core'
 import { loadScript, type Redis, type RedisClient, toRedis } from '@firebreak/redis'
 import { SaleError } from '../errors.ts'
-import { registryKey, saleKeys } from '../sale-keys.ts'
+import { chosenOrderKey, registryKey, saleKeys } from '../sale-keys.ts'
 import {
   checkVoucher,
   checkVoucherId,
+  greatestNumber,
   maxUserIdLength,
   orderIdTrouble,
   userIdTrouble,
@@ -26,9 +27,13 @@ const openScript = loadScript(new URL('./open.lua', import.meta.url))
 const adoptScript = loadScript(new URL('./adopt.lua', import.meta.url))
 const purchaseScript = loadScript(new URL('./purchase.lua', import.meta.url))
 const restockScript = loadScript(new URL('./restock.lua', import.meta.url))
+const keepOrderIdScript = loadScript(new URL('./keep-order-id.lua', import.meta.url))
 
 /** How many restocks are remembered, so that one that a client library sends twice counts once. */
 const keptRestocks = 1000
+/** For how long an order id that a caller chose is kept to its voucher, and how many purchases under it are told apart. */
+const keptOrderIdMs = 7 * 86_400_000
+const keptPurchases = 100
 
 /** Where order ids come from: a snowflake or segment source of `@firebreak/ids`, or anything that never repeats. */
 export interface OrderIds extends IdWorker {
@@ -49,7 +54,7 @@ export interface SaleOptions {
 export interface PurchaseOptions {
   /**
    * The caller's own id for the order: the same call again, by the same user, is the same purchase and gets the same
-   * answer. @default one of `ids`
+   * answer. It costs one request more, and a second one where nothing is sold. @default one of `ids`
    */
   readonly orderId?: string
 }
@@ -77,6 +82,7 @@ export interface OrderView {
 }
 
 const defaultPayWithinMs = 15 * 60_000
+const writtenByHand = 'a whole number, times in seconds (its hash in Redis was written by hand?)'
 
 /** Sells vouchers: never more than there are, never twice to one user, by one script on Redis' own clock. */
 export class Sale {
@@ -95,6 +101,8 @@ export class Sale {
     this.#runtime = options.runtime ?? systemRuntime
     this.#ids = options.ids
     this.#payWithinMs = options.payWithinMs ?? defaultPayWithinMs
+    if (!Number.isSafeInteger(this.#payWithinMs) || this.#payWithinMs < 0 || this.#payWithinMs > greatestNumber)
+      throw new InvalidOptionError('payWithinMs', options.payWithinMs, 'a whole number of milliseconds, or 0 for never')
     this.#memory = new SoldOutMemory(this.#redis, this.#runtime.clock, options.soldOutMemory)
     this.#publish = publishCommand(this.#redis)
     this.#claim = WorkerClaim.of(this.#redis, options.ids, this.#runtime)
@@ -133,18 +141,38 @@ export class Sale {
         voucherId,
         `the order id ${JSON.stringify(orderId)} is refused: ${wrong}`,
       )
-    const token = options?.orderId === undefined ? `${this.#tokenPrefix}-${(this.#calls++).toString(36)}` : ''
-    return this.#buy(voucherId, userId, orderId, token)
+    const token = `${this.#tokenPrefix}-${(this.#calls++).toString(36)}`
+    if (options?.orderId === undefined) return this.#buy(voucherId, userId, orderId, token)
+    return this.#buyChosen(voucherId, userId, orderId, token)
+  }
+
+  /** Two vouchers would each sell under one id, and the store keeps one order of it: the id is bound before the sale. */
+  async #buyChosen(voucherId: string, userId: string, orderId: string, token: string): Promise<PurchaseResult> {
+    const keep = (forMs: number) =>
+      this.#redis.run(keepOrderIdScript, [chosenOrderKey(orderId)], [voucherId, token, forMs, keptPurchases])
+    // An id that stays bound although nothing was sold refuses a purchase, and never loses one.
+    const letGo = () => keep(0).catch(() => {})
+    if ((await keep(keptOrderIdMs)) !== voucherId) throw taken(voucherId, orderId)
+    try {
+      const result = await this.#buy(voucherId, userId, orderId, '')
+      if (result.code !== 'sold') await letGo()
+      return result
+    } catch (error) {
+      if (error instanceof SaleError) await letGo()
+      throw error
+    }
   }
 
   async #buy(voucherId: string, userId: string, orderId: string, token: string): Promise<PurchaseResult> {
     const keys = saleKeys(voucherId)
     const args = [userId, orderId, this.#payWithinMs, keys.channel, this.#publish, token]
-    const [code, number, text] = (await this.#redis.run(purchaseScript, scriptKeys(keys), args)) as [
-      PurchaseResult['code'] | 'unknown' | 'invalid' | 'adopt' | 'taken',
-      number,
-      string,
-    ]
+    const buying = this.#redis.run(purchaseScript, scriptKeys(keys), args)
+    const [code, number, text] = (await buying.catch((error: Error) => {
+      // Nothing was written: the script reads every key before.
+      throw isWrongType(error)
+        ? voucherWrong(voucherId, 'one of its keys', 'of another type', 'as the sale made it')
+        : error
+    })) as [PurchaseResult['code'] | 'unknown' | 'invalid' | 'adopt' | 'taken', number, string]
     switch (code) {
       case 'sold':
         return { code, orderId, number }
@@ -164,14 +192,10 @@ export class Sale {
         await this.#adopt(voucherId)
         return this.#buy(voucherId, userId, orderId, token)
       case 'taken':
-        throw new SaleError(
-          'FB_SALE_ORDER_TAKEN',
-          voucherId,
-          `the order id ${orderId} belongs to another order, and nothing was sold; two sources of ids may share a worker id`,
-        )
+        throw taken(voucherId, orderId)
       case 'invalid': {
         const [field = '', ...value] = text.split(' ')
-        throw voucherWrong(voucherId, field, value.join(' '), 'a whole number (its hash in Redis was written by hand?)')
+        throw voucherWrong(voucherId, field, value.join(' '), writtenByHand)
       }
       case 'unknown':
         throw unknown(voucherId)
@@ -182,7 +206,7 @@ export class Sale {
     return settleOrder(this.#redis, voucherId, orderId, 'paid')
   }
 
-  /** Takes an unpaid order back: the item returns to the stock once only, and every process hears that there is one. */
+  /** Cancels an unpaid order: the item returns to the stock only once, and every process learns that there is one. */
   cancel(voucherId: string, orderId: string): Promise<SettleResult> {
     return settleOrder(this.#redis, voucherId, orderId, 'cancelled')
   }
@@ -197,19 +221,21 @@ export class Sale {
   /** Adds items to the stock; a negative count takes unsold ones away, no more than are left. */
   async restock(voucherId: string, count: number): Promise<{ readonly stock: number; readonly total: number }> {
     checkVoucherId(voucherId)
-    if (!Number.isSafeInteger(count) || Math.abs(count) > 1e14)
+    if (!Number.isSafeInteger(count) || Math.abs(count) > greatestNumber)
       throw voucherWrong(voucherId, 'the restock', count, 'a whole number')
     const keys = saleKeys(voucherId)
-    const args = [count, this.#runtime.newId(), keys.channel, this.#publish, keptRestocks]
+    const args = [count, this.#runtime.newId(), keys.channel, this.#publish, keptRestocks, greatestNumber]
     for (;;) {
-      const [code, stock, total] = (await this.#redis.run(restockScript, [keys.voucher, keys.restocked], args)) as [
-        'done' | 'unknown' | 'adopt' | 'invalid',
-        number,
-        number,
-      ]
+      const [code, stock, total, text] = (await this.#redis.run(
+        restockScript,
+        [keys.voucher, keys.restocked],
+        args,
+      )) as ['done' | 'unknown' | 'adopt' | 'invalid' | 'beyond', number, number, string | undefined]
       if (code === 'done') return { stock, total }
       if (code === 'unknown') throw unknown(voucherId)
-      if (code === 'invalid') throw voucherWrong(voucherId, 'stock', 'something else', 'a whole number')
+      if (code === 'invalid') throw voucherWrong(voucherId, 'stock', text, writtenByHand)
+      if (code === 'beyond')
+        throw voucherWrong(voucherId, 'the restock', count, `at most ${greatestNumber - stock} now`)
       await this.#redis.send(['SADD', registryKey, voucherId])
       await this.#adopt(voucherId)
     }
@@ -263,6 +289,18 @@ export class Sale {
   }
 }
 
+function isWrongType({ message }: Error): boolean {
+  return message.includes('WRONGTYPE')
+}
+
+function taken(voucherId: string, orderId: string): SaleError {
+  return new SaleError(
+    'FB_SALE_ORDER_TAKEN',
+    voucherId,
+    `the order id ${orderId} belongs to another order, and nothing was sold; two sources of ids may share a worker id`,
+  )
+}
+
 function unknown(voucherId: string): SaleError {
-  return new SaleError('FB_SALE_VOUCHER_UNKNOWN', voucherId, `there is no voucher ${voucherId}; open it first`)
+  return new SaleError('FB_SALE_VOUCHER_UNKNOWN', voucherId, `unknown voucher ${voucherId}; open it first`)
 }

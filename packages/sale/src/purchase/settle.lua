@@ -1,4 +1,4 @@
--- Moves an order on: paid, refunded, or taken back unpaid. Once only, whoever asks.
+-- Moves an order on: paid, refunded, or cancelled unpaid. Only once, whoever asks.
 --
 -- KEYS  1 voucher hash  2 users set  3 holders hash  4 orders stream  5 states hash  6 unpaid zset
 -- ARGV  1 order id  2 'paid', 'cancelled', 'expired' (from placed) or 'refunded' (from paid)  3 channel  4 publish command
@@ -27,8 +27,14 @@ redis.call('HSET', KEYS[5], ARGV[1], ARGV[2] .. '|' .. number .. token .. '|' ..
 redis.call('ZREM', KEYS[6], ARGV[1])
 local holder = redis.call('HGET', KEYS[3], user) or (number .. ' -')
 local last, previous, orders = string.match(holder, '^(%d+) (%S+)(.*)$')
-local written = redis.call('XADD', KEYS[4], '*', 'kind', ARGV[2], 'order', ARGV[1], 'user', user, 'number', number,
-  'at', millis, 'prev', previous)
+local event = {'kind', ARGV[2], 'order', ARGV[1], 'user', user, 'number', number, 'at', millis, 'prev', previous}
+if ARGV[2] == 'paid' then
+  -- Where the store has refused the order itself, as after lost writes, a payment must not bring it in.
+  local perUser = redis.call('HGET', KEYS[1], 'perUser') or '1'
+  event[#event + 1] = 'limit'
+  event[#event + 1] = string.find(perUser, '^[1-9]%d*$') and #perUser <= 15 and perUser or '1'
+end
+local written = redis.call('XADD', KEYS[4], '*', unpack(event))
 if ARGV[2] ~= 'paid' then
   local kept = ''
   for id in string.gmatch(orders, '%S+') do
@@ -45,6 +51,6 @@ if ARGV[2] ~= 'paid' then
   end
 end
 redis.call('HSET', KEYS[3], user, last .. ' ' .. written .. orders)
--- A restock was told already, and wakes the workers too.
+-- A restock was already announced, and wakes the workers too.
 if ARGV[2] == 'paid' or ARGV[5] ~= '1' then redis.call(ARGV[4], ARGV[3], 'placed') end
 return {'done', ARGV[2]}

@@ -3,7 +3,7 @@ import { Snowflake } from '@firebreak/ids'
 import { type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { registryKey, saleKeys } from '../sale-keys.ts'
+import { chosenOrderKey, registryKey, saleKeys } from '../sale-keys.ts'
 import type { Voucher } from '../voucher.ts'
 import { type PurchaseResult, Sale } from './sale.ts'
 import { scriptKeys } from './settle-order.ts'
@@ -14,6 +14,7 @@ let sale: Sale
 let counter = 0
 const ids = { next: () => `order-${++counter}` }
 const nowSeconds = () => Math.floor(Date.now() / 1000)
+const keepOrderId = readFileSync(new URL('./keep-order-id.lua', import.meta.url), 'utf8')
 
 beforeAll(async () => {
   server = await startRedis()
@@ -74,6 +75,39 @@ describe('an order id', () => {
     await expect(sale.purchase(id, 'bob', { orderId: 'mine-1' })).rejects.toMatchObject({ code: 'FB_SALE_ORDER_TAKEN' })
     expect((await sale.stock(id))?.stock).toBe(2)
     await expect(sale.purchase(id, 'ann', { orderId: 'a b' })).rejects.toMatchObject({ code: 'FB_SALE_ORDER_INVALID' })
+  })
+
+  test('that the caller chose is one order of all vouchers, and free again where nothing was sold under it', async () => {
+    const [first, second, empty] = [await open({ perUser: 3 }), await open(), await open({ stock: 0 })]
+    await sale.purchase(first, 'ann', { orderId: 'mine-2' })
+    await expect(sale.purchase(second, 'bob', { orderId: 'mine-2' })).rejects.toMatchObject({
+      code: 'FB_SALE_ORDER_TAKEN',
+    })
+    expect((await sale.stock(second))?.stock).toBe(3)
+
+    expect(await sale.purchase(empty, 'bob', { orderId: 'mine-3' })).toMatchObject({ code: 'soldout' })
+    expect(await sale.purchase(second, 'bob', { orderId: 'mine-3' })).toMatchObject({ code: 'sold' })
+    await expect(sale.purchase('nowhere', 'eve', { orderId: 'mine-4' })).rejects.toMatchObject({
+      code: 'FB_SALE_VOUCHER_UNKNOWN',
+    })
+    expect(await sale.purchase(second, 'eve', { orderId: 'mine-4' })).toMatchObject({ code: 'sold' })
+  })
+
+  test('stays with its voucher when one of several purchases under it sells nothing', async () => {
+    const [id, other] = [await open({ stock: 0 }), await open()]
+    const keep = async (voucherId: string, token: string, forMs: number) =>
+      client.eval(keepOrderId, 1, chosenOrderKey('mine-5'), voucherId, token, forMs, 2)
+    for (const call of ['a', 'b', 'c', 'd']) expect(await keep(id, call, 60_000)).toBe(id)
+    for (const call of ['a', 'b', 'c', 'd', 'd']) await keep(id, call, 0)
+    // One of those that were too many to be told apart may have sold.
+    expect(await keep(other, 'e', 60_000)).toBe(id)
+    await client.del(chosenOrderKey('mine-5'))
+    for (const call of ['a', 'b']) await keep(id, call, 60_000)
+    await keep(id, 'a', 0)
+    expect(await keep(other, 'e', 60_000)).toBe(id)
+    await keep(id, 'b', 0)
+    expect(await keep(other, 'e', 60_000)).toBe(other)
+    expect(await client.pttl(chosenOrderKey('mine-5'))).toBeGreaterThan(0)
   })
 
   test('is not made by two sources with the same fixed worker id', async () => {
@@ -162,6 +196,7 @@ describe('a voucher made by hand', () => {
     ['stock', ' 5', /stock is " 5"/],
     ['begin', 'now', /begin is "now"/],
     ['end', '', /end is ""/],
+    ['begin', '1770000000000', /begin is "1770000000000"; it must be a whole number, times in seconds/],
     ['perUser', '0', /perUser is "0"/],
   ])('with %s %j says so', async (field, value, sentence) => {
     const id = await open()
@@ -169,6 +204,7 @@ describe('a voucher made by hand', () => {
     const tried = sale.purchase(id, 'ann')
     await expect(tried).rejects.toMatchObject({ code: 'FB_SALE_VOUCHER_INVALID' })
     await expect(tried).rejects.toThrow(sentence)
+    if (field === 'stock') await expect(sale.restock(id, 1)).rejects.toThrow(sentence)
   })
 
   test('without an end says so', async () => {

@@ -9,7 +9,10 @@ export interface SoldOutMemoryOptions {
   readonly maxAgeMs?: number
   /** Vouchers remembered at once. @default 10000 */
   readonly maxVouchers?: number
-  /** A voucher with more live orders is not remembered: its buyers must be told apart from the others. @default 1000000 */
+  /**
+   * A voucher with more live orders is not remembered, because its buyers must be distinguished from others. @default
+   * 1000000
+   */
   readonly maxBuyers?: number
 }
 
@@ -29,16 +32,16 @@ interface Memory {
 const buyersPerScan = 1000
 
 /**
- * After the last item the flood goes on, and every request would ask Redis only to hear "sold out". A process that heard
+ * After the last item the flood continues, and every request would ask Redis only to get "sold out". A process that got
  * it once remembers it, and a refund clears the memory everywhere by a message on the voucher's channel.
  *
- * The order of that message and of a "sold out" reply on another connection is open: a reply that was computed before
- * a refund may arrive after its message. So both carry the number of restocks so far, and a reply that is older than
- * what was heard is not remembered. Nothing is remembered before the subscription is confirmed, and all is forgotten
- * when it was lost.
+ * The order of that message and of a "sold out" reply on another connection is open: a reply that was computed before a
+ * refund may arrive after its message. So both carry the number of restocks so far, and a reply that is older than what
+ * was heard is not remembered. Nothing is remembered before the subscription is confirmed, and all is forgotten when it
+ * was lost.
  *
- * A buyer who asks again must hear that he has bought. While nothing comes back to the stock the set of buyers only
- * shrinks, so it is read once into a filter; whoever may be in it is asked about at Redis.
+ * A buyer who asks again must learn that they have bought. While nothing returns to the stock the set of buyers only
+ * shrinks, so it is read once into a filter; for a user who may be in it, Redis is asked.
  */
 export class SoldOutMemory {
   readonly #redis: Redis
@@ -66,7 +69,7 @@ export class SoldOutMemory {
     return this.#clock.now() < memory.soldOutUntil
   }
 
-  /** Notes that Redis said "sold out" after so many restocks, with so many live orders. */
+  /** Records that Redis said "sold out" after this many restocks, with this many live orders. */
   remember(voucherId: string, restocks: number, sold: number): void {
     const memory = sold > this.#maxBuyers ? undefined : this.#memory(voucherId)
     if (memory === undefined || restocks < memory.restocks) return

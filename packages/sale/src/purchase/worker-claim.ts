@@ -79,7 +79,7 @@ export class WorkerClaim {
     living.delete(this.#source.name)
     if (!this.isHeld) return
     this.#heldUntil = Number.NEGATIVE_INFINITY
-    // Redis that is away forgets the claim by itself.
+    // If Redis is unreachable, the claim expires by itself.
     await this.#run('', 0).catch(() => {})
   }
 
@@ -93,7 +93,7 @@ export class WorkerClaim {
       throw new SaleError(
         'FB_SALE_WORKER_TAKEN',
         voucherId,
-        `worker id ${this.#workerId} makes order ids in process ${pid} on ${host} already; give each process its own`,
+        `worker id ${this.#workerId} is already making order ids in process ${pid} on ${host} ; give each process its own`,
       )
     }
     this.#heldUntil = askedAt + leaseMs

@@ -149,7 +149,7 @@ describe.each(Object.keys(databases))('orders in %s', (name) => {
     expect(await store.count(voucherId)).toBe(2)
   })
 
-  test('an order that was taken back makes room for its user and in the total', async () => {
+  test('an order that was withdrawn makes room for its user and in the total', async () => {
     const voucherId = await voucher(1)
     const first = event({ voucherId, userId: 'ann' })
     await store.store([first, { ...first, kind: 'cancelled' }])

@@ -1,6 +1,6 @@
 import { orderIdTrouble, userIdTrouble } from '../voucher.ts'
 
-/** What a worker is told of an order, in the order of the stream. */
+/** What a worker learns about an order, in the order of the stream. */
 export interface OrderEvent {
   readonly kind: 'placed' | 'paid' | 'cancelled' | 'expired' | 'refunded'
   readonly voucherId: string

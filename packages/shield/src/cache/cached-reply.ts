@@ -1,25 +1,33 @@
 import type { Lease } from '../watcher/lease.ts'
+import type { ReadCommand } from './read-command.ts'
 
-/** A reply whose time is nearly over is reloaded in this part of it, by one reader. */
+/** A reply is reloaded by one reader in the last part of its life, from this fraction on. */
 const refreshFrom = 0.75
 const refreshJitter = 0.15
-/** A shorter life is that of a key which ends: loading it again and again would not lengthen it. */
+/** A shorter life means that the key itself is about to expire: reloading would not lengthen it. */
 const leastRefreshedTtlMs = 200
 
+/** Reads replies anew. One for all replies of a key: a closure and a command for each would be larger than most replies. */
+export interface ReplyRefresher {
+  /** Without a command it is the GET of the key. */
+  refresh(command: ReadCommand | undefined): void
+}
+
 /**
- * One command's reply, kept as the bytes that Redis sent (RESP3) and as what its consumers made of them. A proxy sends
- * the bytes; a client hands out a JavaScript value, which it decodes once and keeps here under the number of its form,
- * so that a hit decodes and copies nothing.
+ * One command's reply, kept as the bytes that Redis sent (RESP3) and as whatever its consumers made of them. A proxy
+ * sends the bytes; a client returns a JavaScript value, which it decodes once and stores here under the number of its
+ * form, so that a hit neither decodes nor copies.
  */
 export class CachedReply {
   readonly bytes: Uint8Array
   /** By the shield's clock. */
   readonly expiresAt: number
   readonly lease: Lease
-  /** From then on one reader starts a new load while all are still served this reply; endless where none shall. */
+  /** From this time one reader starts a new load while everyone still gets this reply; infinite if nobody should. */
   refreshAt = Number.POSITIVE_INFINITY
-  /** Reloads the reply. */
-  refresh: (() => void) | undefined
+  /** Reloads the reply, by this command. */
+  refresher: ReplyRefresher | undefined
+  command: ReadCommand | undefined
   /** What consumers made of the bytes, by the number of their form (see `nextReplyForm`). */
   readonly forms: unknown[] = []
 
@@ -30,16 +38,17 @@ export class CachedReply {
   }
 
   /** Has the reply, which lives for `ttlMs` in all, reloaded before it ends; `dice` is a random number below one. */
-  refreshBefore(ttlMs: number, dice: number, refresh: () => void): void {
+  refreshBefore(ttlMs: number, dice: number, refresher: ReplyRefresher, command: ReadCommand): void {
     if (ttlMs < leastRefreshedTtlMs) return
-    // Processes that loaded at one instant must not load again at one.
+    // Processes that loaded at the same instant must not reload at the same instant.
     this.refreshAt = this.expiresAt - ttlMs * (1 - refreshFrom - dice * refreshJitter)
-    this.refresh = refresh
+    this.refresher = refresher
+    if (command.id !== 'GET') this.command = command
   }
 
   refreshOnce(): void {
     this.refreshAt = Number.POSITIVE_INFINITY
-    this.refresh?.()
+    this.refresher?.refresh(this.command)
   }
 }
 
@@ -50,12 +59,15 @@ export function nextReplyForm(): number {
   return formCount++
 }
 
-/** What a reply takes of the cache's bytes: some 200 for the objects around it, and as much again for what is decoded. */
+/**
+ * What a reply counts against the cache's bytes: some 200 for the objects around it, and its size again for what is
+ * decoded.
+ */
 export function replyCost(commandId: string, reply: CachedReply): number {
   return reply.bytes.length * 2 + commandId.length * 2 + 200
 }
 
-/** A copy in memory of its own: the reply is a view on the socket's chunk, which it would keep alive. */
+/** A copy in its own memory: the reply is a view on the socket's chunk, which it would keep alive. */
 export function ownBytes(view: Uint8Array): Uint8Array {
   const copy = Buffer.allocUnsafeSlow(view.length)
   copy.set(view)

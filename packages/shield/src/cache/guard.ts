@@ -2,26 +2,26 @@ import type { LocalCacheStrategy, Strategy } from '@firebreak/core'
 import { endlessLease, type LaneLease, type Lease, ShortenedLease } from '../watcher/lease.ts'
 import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
 
-/** What a reply is served under: a lease, and how long at most. */
+/** The conditions under which a reply may be served: a lease, and a maximum time. */
 export interface Guard {
   readonly lease: Lease
   readonly maxMs: number
 }
 
-/** The guards that a Redis has beside a key's watcher, and how long values live where none of them holds. */
+/** A Redis' guards other than a key's watcher, and how long values live without any. */
 export interface Guards {
   readonly leaseMs: number
   readonly lane: LaneLease
   readonly fallbackTtlMs: number
 }
 
-/** Who reads a key, and is told of its changes. */
+/** Reads a key and is notified of its changes. */
 export type KeyWatcher = Pick<TrackingWatcher, 'state' | 'lease'>
 
 /**
- * Who guards a reply that is read now. Tracking where it stands; where it is refused, the hub's lane if its sources see
- * every write; else nobody, and the value lives `fallbackTtlMs`. A strategy that is not `consistent` asks for nobody.
- * `maxStalenessMs` shortens whichever it is.
+ * Chooses the guard of a reply that is being read now: tracking if it works; if it is refused, the hub's lane, provided
+ * that its sources see every write; otherwise none, and the value lives for `fallbackTtlMs`. A strategy that is not
+ * `consistent` needs no guard. `maxStalenessMs` shortens any of them.
  */
 export function guardOf(strategy: LocalCacheStrategy, watcher: KeyWatcher, guards: Guards, now: number): Guard {
   const { leaseMs, lane, fallbackTtlMs } = guards
@@ -35,13 +35,16 @@ export function guardOf(strategy: LocalCacheStrategy, watcher: KeyWatcher, guard
 /** What bounds a reply's life beside its guard. */
 export interface ReplyBounds {
   readonly strategy: Strategy
-  /** What PTTL said of the key, negative where it does not end. */
+  /** The key's PTTL, negative if it does not expire. */
   readonly pttlMs: number
-  /** How long those who read it are believed to be still allowed to. */
+  /** How long its readers are assumed to keep their permission. */
   readonly rightsMs: number | undefined
 }
 
-/** What a reply that is read now may be given under, and for how long; a limit gives its last one whatever becomes of the key. */
+/**
+ * Under which guard, and for how long, a reply that is being read now may be served; a limit serves its last one
+ * whatever happens to the key.
+ */
 export function lifeOf(
   { strategy, pttlMs, rightsMs = Number.POSITIVE_INFINITY }: ReplyBounds,
   watcher: KeyWatcher,

@@ -1,63 +1,15 @@
-import { type BoundedCache, defaultLocalCache, type Strategy, systemRuntime } from '@firebreak/core'
+import { type BoundedCache, defaultLocalCache } from '@firebreak/core'
 import { expect, test } from 'vitest'
-import { KeySpace } from '../gate/key-space.ts'
-import type { KeyLimit } from '../limit/key-limit.ts'
-import { Trouble } from '../trouble/trouble.ts'
-import { LaneLease } from '../watcher/lease.ts'
-import type { ReadingHandler, TrackingWatcher } from '../watcher/tracking-watcher.ts'
-import type { Upstream } from '../watcher/upstream.ts'
+import { watchedKey } from '../testing/watched-key.ts'
 import type { CachedReply } from './cached-reply.ts'
-import { HotKey } from './hot-key.ts'
-import { KeptKeys, TouchedKeys } from './key-lists.ts'
+import type { HotKey } from './hot-key.ts'
 import { readCommand } from './read-command.ts'
-import { ReplyCaches } from './reply-caches.ts'
-import type { SharedByKeys } from './shared-by-keys.ts'
-
-/** A hot key whose watcher answers when the test says so. */
-function setUp(strategy: Strategy = defaultLocalCache, rightsMs?: number) {
-  let now = 1000
-  let rolled = 0
-  const reads: ReadingHandler[] = []
-  const lease = { aliveUntil: Number.POSITIVE_INFINITY }
-  const watched = { node: 'n', canRead: true, lease, state: 'live' }
-  const watcher = Object.assign(watched, {
-    read: (_: number, __: Uint8Array, ___: Uint8Array, handler: ReadingHandler) => void reads.push(handler),
-  }) as unknown as TrackingWatcher
-  const space = new KeySpace('', 0, { rightsMs } as Upstream)
-  const shared: SharedByKeys = {
-    redisClusterId: 'main',
-    processId: 'test',
-    runtime: { ...systemRuntime, clock: { now: () => now }, random: () => rolled },
-    trouble: new Trouble(() => {}),
-    watchers: { at: () => watcher },
-    guards: { leaseMs: 300, lane: new LaneLease(), fallbackTtlMs: 100 },
-    caches: new ReplyCaches(),
-    kept: new KeptKeys(),
-    touched: new TouchedKeys(),
-    limits: { of: () => ({ keepsLast: true }) as KeyLimit },
-    diskTier: undefined,
-  }
-  const make = (name: string) => new HotKey(name, space, { strategy, ruleId: 'r', until: 1e12, isClaim: false }, shared)
-  const answer = (text: string, pttlMs = -1) =>
-    reads.shift()!({ reply: Buffer.from(`$${text.length}\r\n${text}\r\n`), pttlMs }, now)
-  return {
-    hot: make('k'),
-    make,
-    reads,
-    answer,
-    lease,
-    watched,
-    at: (time: number) => (now = time),
-    roll: (value: number) => (rolled = value),
-    now: () => now,
-  }
-}
 
 const get = readCommand('GET', ['k'], 0)
 const text = (reply: CachedReply | undefined) => (reply === undefined ? undefined : Buffer.from(reply.bytes).toString())
 
 test('readers of one command share one load, other commands have their own, and all hang on one entry', () => {
-  const { hot, reads, answer, now } = setUp()
+  const { hot, reads, answer, now } = watchedKey()
   const seen: (string | undefined)[] = []
   for (let count = 0; count < 3; count++) hot.load(get, now(), (reply) => seen.push(text(reply)))
   hot.load(readCommand('STRLEN', ['k'], 0), now(), () => {})
@@ -72,7 +24,7 @@ test('readers of one command share one load, other commands have their own, and 
 })
 
 test('a load that a change has overtaken is handed to its readers, not kept, and not joined by later ones', () => {
-  const { hot, reads, answer, now } = setUp()
+  const { hot, reads, answer, now } = watchedKey()
   const seen: (string | undefined)[] = []
   hot.load(get, now(), (reply) => seen.push(text(reply)))
   hot.drop()
@@ -86,7 +38,7 @@ test('a load that a change has overtaken is handed to its readers, not kept, and
 })
 
 test('an own write sends those who wait to Redis before it, and nobody loads until it is acknowledged', () => {
-  const { hot, answer, now } = setUp()
+  const { hot, answer, now } = watchedKey()
   const seen: (string | undefined)[] = []
   hot.load(get, now(), (reply) => seen.push(text(reply)))
   hot.pendingWrites++
@@ -101,7 +53,7 @@ test('an own write sends those who wait to Redis before it, and nobody loads unt
 })
 
 test('nothing is served past its time or its lease', () => {
-  const { hot, answer, lease, now } = setUp()
+  const { hot, answer, lease, now } = watchedKey()
   hot.load(get, now(), () => {})
   answer('v', 50)
   expect(hot.hit('GET', now() + 49)).toBeDefined()
@@ -114,7 +66,7 @@ test('nothing is served past its time or its lease', () => {
 test('what was kept is not served again once a reader was sent to Redis because no lease was held', () => {
   const strlen = readCommand('STRLEN', ['k'], 0)
   for (const isWaiting of [false, true]) {
-    const { hot, reads, answer, lease, watched, now } = setUp()
+    const { hot, reads, answer, lease, watched, now } = watchedKey()
     hot.load(get, now(), () => {})
     answer('v1')
     hot.load(strlen, now(), () => {})
@@ -135,8 +87,8 @@ test('what was kept is not served again once a reader was sent to Redis because 
 })
 
 test('a command that Redis refuses takes nothing from the others, nor does a lost watcher from what nobody guards', () => {
-  const consistent = setUp()
-  const free = setUp({ ...defaultLocalCache, consistent: false })
+  const consistent = watchedKey()
+  const free = watchedKey({ ...defaultLocalCache, consistent: false })
   for (const { hot, answer, now } of [consistent, free]) {
     hot.load(get, now(), () => {})
     answer('v1')
@@ -149,14 +101,14 @@ test('a command that Redis refuses takes nothing from the others, nor does a los
 })
 
 test('a key whose own time is over at the reading is not kept', () => {
-  const { hot, answer, now } = setUp()
+  const { hot, answer, now } = watchedKey()
   hot.load(get, now(), () => {})
   answer('v', 0)
   expect(hot.replyCount).toBe(0)
 })
 
 test('the same strategy again extends, another one drops', () => {
-  const { hot, answer, now } = setUp()
+  const { hot, answer, now } = watchedKey()
   hot.load(get, now(), () => {})
   answer('v')
   hot.setHandling({ strategy: { ...defaultLocalCache }, ruleId: 'r', until: 2e12, isClaim: false })
@@ -167,7 +119,7 @@ test('the same strategy again extends, another one drops', () => {
 })
 
 test('a strategy’s bound on entries and bytes holds over its keys', () => {
-  const { make, answer, now } = setUp({ ...defaultLocalCache, cacheSize: 2, expireStrategy: 'LRU' })
+  const { make, answer, now } = watchedKey({ ...defaultLocalCache, cacheSize: 2, expireStrategy: 'LRU' })
   const keys = ['a', 'b', 'c'].map(make)
   for (const hot of keys) {
     hot.load(get, now(), () => {})
@@ -179,7 +131,7 @@ test('a strategy’s bound on entries and bytes holds over its keys', () => {
 })
 
 test('replies larger than the whole cache make the key bypass it for a while', () => {
-  const { hot, answer, now } = setUp({ ...defaultLocalCache, maxBytes: 1000 })
+  const { hot, answer, now } = watchedKey({ ...defaultLocalCache, maxBytes: 1000 })
   hot.load(get, now(), () => {})
   answer('x'.repeat(2000))
   expect(hot.replyCount).toBe(0)
@@ -189,7 +141,7 @@ test('replies larger than the whole cache make the key bypass it for a while', (
 
 test('a limit gives a reply again while that may be kept, until a flush, and none that was read before one', () => {
   const limit = { algorithm: 'tokenBucket', limit: 1, windowMs: 1000, onLimit: 'stale', scope: 'process' } as const
-  const { hot, answer, at, now } = setUp({ strategy: 'RateLimit', ...limit }, 5000)
+  const { hot, answer, at, now } = watchedKey({ strategy: 'RateLimit', ...limit }, 5000)
   hot.load(get, now(), () => {})
   answer('v1')
   at(now() + 4999)
@@ -217,7 +169,7 @@ test('two arguments that only look alike when put together are two commands', ()
 })
 
 test('a carried value takes the place of a cached one, and a load in flight does not bring the older back', () => {
-  const { hot, answer, now } = setUp({ ...defaultLocalCache, consistent: false })
+  const { hot, answer, now } = watchedKey({ ...defaultLocalCache, consistent: false })
   hot.load(get, now(), () => {})
   answer('old')
   hot.load(readCommand('STRLEN', ['k'], 0), now(), () => {})
@@ -229,13 +181,13 @@ test('a carried value takes the place of a cached one, and a load in flight does
 })
 
 test('a carried value is not kept for a key that nobody reads', () => {
-  const { hot } = setUp({ ...defaultLocalCache, consistent: false })
+  const { hot } = watchedKey({ ...defaultLocalCache, consistent: false })
   hot.renew(Buffer.from('new'), 60_000)
   expect(hot.replyCount).toBe(0)
 })
 
 test('a reply whose time is nearly over is reloaded by one reader, while all are served', () => {
-  const { hot, reads, answer, at, now } = setUp()
+  const { hot, reads, answer, at, now } = watchedKey()
   hot.load(get, now(), () => {})
   answer('v1')
   at(1000 + 44_000)
@@ -252,8 +204,21 @@ test('a reply whose time is nearly over is reloaded by one reader, while all are
   expect(reads).toHaveLength(0)
 })
 
+test('each reply is reloaded by the command that brought it', () => {
+  const { hot, asked, answer, at, now } = watchedKey()
+  const commands = [get, readCommand('GETRANGE', ['k', '1', '2'], 0)]
+  for (const command of commands) {
+    hot.load(command, now(), () => {})
+    answer('v')
+  }
+  at(1000 + 59_000)
+  for (const { id } of commands) hot.hit(id, now())
+  const encoded = commands.map((command) => Buffer.from(command.encode()).toString('latin1'))
+  expect(asked).toEqual([...encoded, ...encoded])
+})
+
 test('processes do not reload at one instant, and a key that ends is not loaded for its last moments', () => {
-  const { hot, reads, answer, at, now, roll } = setUp()
+  const { hot, reads, answer, at, now, roll } = watchedKey()
   roll(1)
   hot.load(get, now(), () => {})
   answer('v1')

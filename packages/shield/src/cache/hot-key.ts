@@ -1,6 +1,8 @@
-import { type BoundedCache, keyBytes } from '@firebreak/core'
+import { type BoundedCache, keyBytes, type Strategy } from '@firebreak/core'
 import { keySlotOfBytes } from '@firebreak/core/commands'
-import { type CopiedKey, CopySet } from '../copies/copy-set.ts'
+import type { WaitingCounter } from '../combine/combine-owner.ts'
+import type { CopiedKey } from '../copies/copied-key.ts'
+import { CopySet } from '../copies/copy-set.ts'
 import { loadFromDisk } from '../disk/disk-load.ts'
 import { DiskReplies } from '../disk/disk-replies.ts'
 import type { KeySpace } from '../gate/key-space.ts'
@@ -9,30 +11,33 @@ import { LastReplies } from '../limit/last-replies.ts'
 import type { KeyReading } from '../watcher/key-read.ts'
 import { endlessLease } from '../watcher/lease.ts'
 import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
-import { CachedReply, ownBytes, replyCost } from './cached-reply.ts'
+import { CachedReply, ownBytes, type ReplyRefresher, replyCost } from './cached-reply.ts'
+import { CountedKey } from './counted-key.ts'
 import { lifeOf } from './guard.ts'
 import type { Handling } from './handling.ts'
 import { finish, type Load, type LoadedHandler, Loads } from './load.ts'
-import type { ReadCommand } from './read-command.ts'
+import { getCommand, type ReadCommand } from './read-command.ts'
 import { ReplySet } from './reply-set.ts'
 import type { SharedByKeys } from './shared-by-keys.ts'
 
 let hotKeys = 0
 
+const never = Number.POSITIVE_INFINITY
+
 /**
  * A hot key in one key space: its strategy, the replies kept under it (one entry, so that one invalidation drops them
- * all), the loads in flight, and what all of this saved.
+ * all), the loads in flight, and how much all of this saved.
  *
- * *Poison.* A load that was sent before a change became known may bring the old value. The change takes it off the list,
- * so that later readers start a new one, and marks it, so that its reply is handed to those who waited already (their
- * read began before) but is not kept.
+ * *Poison.* A load that was sent before a change became known may return the old value. The change removes it from the
+ * list, so that later readers start a new one, and marks it, so that its reply goes to those who were already waiting
+ * (their read began earlier) but is not kept.
  *
- * *Own writes.* Redis answers a connection's commands in order, and applications rely on it: `get(k); set(k)` reads the
- * old value and `set(k); get(k)` the new one, waited for or not. Our reads go over another connection, so (1) readers
- * who still wait are sent to the application's connection before a write goes out there, and (2) from then until its
- * acknowledgement the key's reads take that connection too.
+ * *Own writes.* Redis answers a connection's commands in order, and applications rely on that: `get(k); set(k)` reads
+ * the old value and `set(k); get(k)` the new one, whether or not they wait. Our reads go over another connection, so
+ * (1) waiting readers are moved to the application's connection before a write is sent there, and (2) from then until
+ * its acknowledgement the key's reads use that connection too.
  */
-export class HotKey implements CopiedKey {
+export class HotKey extends CountedKey implements CopiedKey, ReplyRefresher {
   /** Which hot key of the process it is: younger ones have higher numbers. */
   readonly ordinal: number = ++hotKeys
   readonly name: string
@@ -42,15 +47,6 @@ export class HotKey implements CopiedKey {
   handling: Handling
   /** Own writes that are not acknowledged. */
   pendingWrites = 0
-  /** Reads that were answered from memory and not yet counted as accesses. */
-  uncounted = 0
-  localHits = 0
-  redisReads = 0
-  bytesSaved = 0
-  loadCount = 0
-  loadMs = 0
-  /** Largest staleness that the canary saw since the last status; undefined where it did not look. */
-  staleMs: number | undefined
   /** Set while the key's replies are larger than the cache: reads go to Redis until then. */
   bypassUntil = Number.NEGATIVE_INFINITY
   /** The key's name in the cache that bounds it. */
@@ -58,21 +54,22 @@ export class HotKey implements CopiedKey {
   /** The cache that bounds the replies, and the key's slot in it while it has any. */
   cache: BoundedCache<HotKey> | undefined
   cacheSlot = 0
-  /** The key's copies, where its strategy is RedundantKeys. */
+  /** The key's copies, if its strategy is RedundantKeys. */
   copies: CopySet | undefined
-  /** True while a timer is set that looks after the copies. */
+  /** True while a timer is set to maintain the copies. */
   areCopiesTimed = false
-  /** The limit on the key, where its strategy is RateLimit. */
+  /** The limit on the key, if its strategy is RateLimit. */
   limit: KeyLimit | undefined
+  /** Incremented whenever its value, or the permissions on it, may have changed other than by an increment. */
+  epoch = 0
+  /** Counters of it in which increments wait to be sent together; most keys never have any, and a set is large. */
+  #waiting: Set<WaitingCounter> | undefined
   /** What its admitted reads brought. Of this key space alone: the limit is for all users, what they may read is not. */
   #last: LastReplies | undefined
   /** The node whose watcher guards the replies. */
   node: string | undefined
-  /** Its place among the keys that keep replies; -1 where it has none. */
+  /** Its position among the keys that keep replies; -1 if it has none. */
   keptAt = -1
-  /** True where something was counted since the counters were last taken. */
-  isTouched = false
-  #copyReads = 0
   readonly #shared: SharedByKeys
   readonly #replies = new ReplySet()
   readonly #disk: DiskReplies | undefined
@@ -80,6 +77,7 @@ export class HotKey implements CopiedKey {
   #byteCount = 0
 
   constructor(name: string, space: KeySpace, handling: Handling, shared: SharedByKeys, bytes = keyBytes(name)) {
+    super()
     this.name = name
     this.bytes = bytes
     this.slot = keySlotOfBytes(this.bytes)
@@ -92,41 +90,60 @@ export class HotKey implements CopiedKey {
     this.#equip()
   }
 
-  /** True where reads of this key may be answered from memory. */
+  /** True if reads of this key may be answered from memory. */
   get isCached(): boolean {
     return this.handling.strategy.strategy === 'LocalCache'
   }
 
-  /** True where reads of this key are answered by the shield: from memory or by copies. */
+  /** True if increments of this key are combined. */
+  get isCombined(): boolean {
+    return this.handling.strategy.strategy === 'Combine'
+  }
+
+  /** True if the shield answers reads of this key: from memory or from copies. */
   get isServed(): boolean {
     return this.isCached || this.copies !== undefined || this.limit?.keepsLast === true
   }
 
-  /** False where the strategy says that a value is served until its TTL, whatever happens to the key. */
+  /** False if, by its strategy, a value is served until its TTL whatever happens to the key. */
   get isConsistent(): boolean {
     const { strategy } = this.handling
     return strategy.strategy === 'LocalCache' && strategy.consistent
   }
 
-  /** Extends or changes what is done; the same strategy again never wipes what is kept. */
+  /** Extends or changes the handling; the same strategy again never drops what is kept. */
   setHandling(handling: Handling): void {
     const before = this.handling.strategy
     this.handling = handling
-    const isSame = before === handling.strategy || JSON.stringify(before) === JSON.stringify(handling.strategy)
+    const isSame = before === handling.strategy || textOf(before) === textOf(handling.strategy)
     if (isSame) return
+    this.release()
     this.drop()
     this.#equip()
   }
 
-  /** The key is no longer hot: what is kept of it goes, here and on the servers. */
+  /** The key is no longer hot: drops what is kept of it, here and on the servers. */
   close(): void {
+    this.release()
     this.drop()
     this.#shared.kept.remove(this)
     this.copies?.close()
     this.copies = undefined
   }
 
-  /** Makes what the strategy needs beside the cache. */
+  /** Sends the waiting increments: nobody may check on them any more. */
+  release(): void {
+    if (this.#waiting !== undefined) for (const counter of [...this.#waiting]) counter.flush()
+  }
+
+  /** Increments begin to wait in a counter, or it has sent them. */
+  setWaiting(counter: WaitingCounter, isWaiting: boolean): void {
+    this.#waiting ??= new Set()
+    if (isWaiting) this.#waiting.add(counter)
+    else this.#waiting.delete(counter)
+  }
+
+  /** Creates what the strategy needs besides the cache. */
   #equip(): void {
     this.copies?.close()
     const { strategy } = this.handling
@@ -137,44 +154,12 @@ export class HotKey implements CopiedKey {
     this.copies = strategy.strategy === 'RedundantKeys' ? new CopySet(this, this.#shared, strategy) : undefined
   }
 
-  /** Reads that a copy answered. */
-  get copyReads(): number {
-    return this.#copyReads
-  }
-
-  set copyReads(count: number) {
-    this.#copyReads = count
-    this.touch()
-  }
-
-  /** A read could not be answered here and goes to Redis. */
-  bypassed(): void {
-    this.redisReads++
-    this.touch()
-  }
-
-  /** The canary looked: `staleMs` is what it saw. */
-  noteStaleness(staleMs: number): void {
-    this.staleMs = Math.max(this.staleMs ?? 0, staleMs)
-    this.touch()
-  }
-
-  /** Something is counted: whoever takes the counters need not look at the others. */
-  touch(): void {
-    if (this.isTouched) return
-    this.isTouched = true
+  protected override noteTouched(): void {
     this.#shared.touched.add(this)
   }
 
-  /** Resets the effect's counters. */
-  resetEffect(): void {
-    this.localHits = 0
-    this.redisReads = 0
-    this.#copyReads = 0
-    this.bytesSaved = 0
-    this.loadCount = 0
-    this.loadMs = 0
-    this.staleMs = undefined
+  override resetEffect(): void {
+    super.resetEffect()
     if (this.limit !== undefined) this.limit.limited = 0
   }
 
@@ -202,19 +187,19 @@ export class HotKey implements CopiedKey {
     return this.#replies.get(commandId)
   }
 
-  /** A reply whose command has the key as its only argument, so that it can be asked for again. */
+  /** A reply to a command whose only argument is the key, so that it can be requested again. */
   bareReply(): { readonly commandId: string; readonly reply: CachedReply } | undefined {
     for (const [commandId, reply] of this.#replies) if (!commandId.includes(' ')) return { commandId, reply }
     return undefined
   }
 
-  /** The reply to a command, if one may be served at this moment. */
+  /** The reply to a command, if one may be served now. */
   peek(commandId: string, now: number): CachedReply | undefined {
     const reply = this.#replies.get(commandId)
     return reply === undefined || now >= reply.expiresAt || now >= reply.lease.aliveUntil ? undefined : reply
   }
 
-  /** As `peek`, for a reader: it is counted as a local hit. */
+  /** Like `peek`, for a reader: counted as a local hit. */
   hit(commandId: string, now: number): CachedReply | undefined {
     const reply = this.peek(commandId, now)
     if (reply === undefined) return undefined
@@ -226,21 +211,19 @@ export class HotKey implements CopiedKey {
     return reply
   }
 
-  /** The last reply to a read, for one that the key's limit refused. */
+  /** The last reply to a read, for a reader refused by the key's limit. */
   lastReply(commandId: string): CachedReply | undefined {
     return this.#last?.get(commandId, this.#now())
   }
 
-  /** A reply that was just hit is given `count` times more. */
+  /** The reply of the last hit is returned `count` more times. */
   hitAgain(reply: CachedReply, count: number): void {
-    this.localHits += count
-    this.bytesSaved += reply.bytes.length * count
-    this.touch()
+    this.countHits(count, reply.bytes.length)
   }
 
   /**
-   * Reads Redis for the caller and whoever else asks meanwhile; `onLoaded` gets the reply. False where that cannot be
-   * done now: then the caller asks Redis itself.
+   * Reads Redis for the caller and everyone else who asks meanwhile; `onLoaded` gets the reply. False if that is not
+   * possible now: then the caller asks Redis itself.
    */
   load(command: ReadCommand, now: number, onLoaded: LoadedHandler): boolean {
     if (this.pendingWrites > 0) return false
@@ -248,6 +231,18 @@ export class HotKey implements CopiedKey {
     if (this.limit?.keepsLast) return this.readOriginal(command, onLoaded)
     if (!this.isCached || now < this.bypassUntil) return false
     return this.readOriginal(command, onLoaded)
+  }
+
+  /** Reads Redis for the next reader. */
+  reload(command: ReadCommand): void {
+    this.load(command, this.#now(), ignoreReply)
+  }
+
+  /** The time of a kept reply is nearly over. */
+  refresh(command: ReadCommand = getCommand(this)): void {
+    // What is on disk is as old as what is to be renewed.
+    this.#disk?.forget(command.id)
+    this.reload(command)
   }
 
   readOriginal(command: ReadCommand, onLoaded: LoadedHandler): boolean {
@@ -258,19 +253,19 @@ export class HotKey implements CopiedKey {
     return isLoading
   }
 
-  /** How old a load may be that another reader waits for: nobody may be given more than a guard would let them have. */
+  /** The maximum age of a load that another reader may join: nobody may get more than a guard would allow. */
   #longestJoinMs(): number {
     const { strategy } = this.handling
     const { leaseMs } = this.#shared.guards
     return strategy.strategy === 'LocalCache' ? Math.min(leaseMs, strategy.maxStalenessMs ?? leaseMs) : leaseMs
   }
 
-  /** The watcher of the key's node; undefined while that is not known. */
+  /** The watcher of the key's node; undefined while unknown. */
   get watcher(): TrackingWatcher | undefined {
     return this.#shared.watchers.at(this.space, this.slot)
   }
 
-  /** The watcher of the key's node, if it can read now; the next read of Redis goes through it. */
+  /** The watcher of the key's node, if it can read now; the next read from Redis goes through it. */
   reader(): TrackingWatcher | undefined {
     const { watcher } = this
     if (watcher === undefined || !watcher.canRead) return undefined
@@ -280,7 +275,7 @@ export class HotKey implements CopiedKey {
     return watcher
   }
 
-  /** Reads the key on its node; false where that cannot be done now. */
+  /** Reads the key from its node; false if that is not possible now. */
   #readRedis(command: ReadCommand, load: Load): boolean {
     const watcher = this.reader()
     if (watcher === undefined) {
@@ -289,13 +284,16 @@ export class HotKey implements CopiedKey {
     }
     watcher.read(this.space.database, this.bytes, command.encode(), (reading, sentAt) => {
       if (reading === undefined && !watcher.canRead) this.#lapsed()
-      const reply = reading === undefined ? undefined : this.#take(command, load, reading, sentAt, watcher)
-      this.#loads.end(command.id, load, reply)
+      if (reading === undefined) this.#loads.end(command.id, load, undefined, never)
+      else this.#took(command, load, reading, sentAt, watcher)
     })
     return true
   }
 
-  /** No lease is held, so a reader asks Redis itself: it may see more than what is kept, which a new lease would revive. */
+  /**
+   * No lease is held, or Redis was read around us: a reader may have seen something newer than what is kept, and a new
+   * lease would revive the old.
+   */
   #lapsed(): void {
     if (this.isConsistent) this.drop()
   }
@@ -304,69 +302,74 @@ export class HotKey implements CopiedKey {
     if (this.#disk === undefined || !this.isCached) return false
     return loadFromDisk(this.#disk, this, command, this.#shared.runtime.clock, {
       served: (reply) => {
-        this.localHits += load.readers.length
-        this.bytesSaved += reply.bytes.length * load.readers.length
-        this.touch()
+        this.countHits(load.readers.length, reply.bytes.length)
         if (this.#mayKeep(load)) this.#keep(command.id, reply)
-        this.#loads.end(command.id, load, reply)
+        this.#loads.end(command.id, load, reply, reply.expiresAt)
       },
       confirmed: (reading, sentAt, watcher) => {
         this.bytesSaved += reading.reply.length
-        this.#loads.end(command.id, load, this.#take(command, load, reading, sentAt, watcher))
+        this.#took(command, load, reading, sentAt, watcher)
       },
       missed: () => this.#readOn(command, load),
     })
   }
 
-  /** The disk did not help: Redis is read for those who still wait. */
+  /** The disk did not help: Redis is read for those who are still waiting. */
   #readOn(command: ReadCommand, load: Load): void {
     const isWanted = load.readers.length > 0
-    if (!isWanted || !this.#readRedis(command, load)) this.#loads.end(command.id, load, undefined)
+    if (!isWanted || !this.#readRedis(command, load)) this.#loads.end(command.id, load, undefined, never)
   }
 
-  /** An own write goes out: reads bypass the cache until `endWrite`. */
+  /** Before an own write is sent: reads bypass the cache until `endWrite`. */
   beginWrite(): void {
     this.pendingWrites++
     this.abandon()
   }
 
-  /** The write was acknowledged, or it is not known what became of it. */
+  /** The write was acknowledged, or its outcome is unknown. */
   endWrite(): void {
     this.pendingWrites--
     this.drop()
     this.copies?.written()
   }
 
-  /** Sends every waiting reader to Redis, drops every reply: an own write is about to go out. */
+  /** Sends every waiting reader to Redis and drops every reply, because an own write is about to be sent. */
   abandon(): void {
     const loads = this.#loads.poison()
     this.dropReplies()
-    for (const load of loads) finish(load, undefined)
+    for (const load of loads) finish(load, undefined, never)
     this.copies?.abandon()
   }
 
-  /** Drops every reply and poisons every load: a change became known by another way than the watcher. */
+  /** Drops every reply and poisons every load: a change became known other than through the watcher. */
   drop(): void {
     this.#loads.poison()
     this.dropReplies()
   }
 
-  /** As `drop`, with what a limit or copies would give: any key may have changed, or who may read it. */
+  /** A read that bypassed memory was answered: anything read before that may be older. */
+  overtaken(): void {
+    this.#lapsed()
+    this.copies?.written()
+  }
+
+  /** Like `drop`, including what a limit or copies would serve: any key may have changed, or its permissions. */
   flush(): void {
+    this.epoch++
     this.#last?.clear()
     this.drop()
     this.copies?.missed()
   }
 
-  /** Messages of the hub's lane may be missing: what a watcher of Redis guards is not touched by that. */
+  /** Messages of the hub's lane may be missing, which does not affect what a Redis watcher guards. */
   laneMissed(): void {
     const isTracked = [...this.#replies].every(([, { lease }]) => lease !== endlessLease && !lease.isOfLane)
     if (!this.isConsistent || !isTracked || this.watcher?.state === 'fallback') this.flush()
-    // By whom a reply that is under way will be guarded is not known yet.
+    // It is not known yet what will guard a reply in flight.
     else this.#loads.poison()
   }
 
-  /** The key's new value came with the news of its change: it takes the place of the one that is kept. */
+  /** The key's new value arrived with the notice of its change, and replaces the one that is kept. */
   renew(value: Uint8Array, ttlMs: number): void {
     const before = this.#replies.get('GET')
     this.drop()
@@ -378,8 +381,8 @@ export class HotKey implements CopiedKey {
   }
 
   /**
-   * Drops every reply. Enough for what the watcher itself tells: it reads and listens on one connection, so a load whose
-   * reply comes behind the news was answered behind the change.
+   * Drops every reply. Enough for what the watcher itself reports: it reads and listens on one connection, so a load
+   * whose reply follows the notice was answered after the change.
    */
   dropReplies(): void {
     this.#disk?.drop()
@@ -388,7 +391,7 @@ export class HotKey implements CopiedKey {
     this.cache?.delete(this.cacheId)
   }
 
-  /** The cache has no room for the replies: they go to disk; true where all of them are there. */
+  /** The cache has no room for the replies: moves them to disk; true if all of them are there. */
   evict(): boolean {
     const disk = this.#disk
     let isKept = disk !== undefined
@@ -400,8 +403,15 @@ export class HotKey implements CopiedKey {
   #forget(): void {
     this.#replies.clear()
     this.#byteCount = 0
-    // What is on disk goes without a word: there the key is found out when it is next looked at.
+    // Replies on disk disappear silently: that is noticed when the key is next looked at.
     if (this.#disk === undefined) this.#shared.kept.remove(this)
+  }
+
+  /** Redis was read: what it said is kept if it may be, and given to those who wait. */
+  #took(command: ReadCommand, load: Load, reading: KeyReading, sentAt: number, watcher: TrackingWatcher): void {
+    const reply = this.#take(command, load, reading, sentAt, watcher)
+    const keyEndsAt = reading.pttlMs >= 0 ? sentAt + reading.pttlMs : never
+    this.#loads.end(command.id, load, reply, Math.min(reply.expiresAt, keyEndsAt))
   }
 
   #take(
@@ -420,11 +430,7 @@ export class HotKey implements CopiedKey {
     const reply = new CachedReply(ownBytes(bytes), sentAt + ttlMs, lease)
     if (!load.isPoisoned) this.#last?.set(command.id, reply)
     if (ttlMs <= 0 || !this.#mayKeep(load)) return reply
-    reply.refreshBefore(ttlMs, runtime.random(), () => {
-      // What is on disk is as old as what is to be renewed.
-      this.#disk?.forget(command.id)
-      this.load(command, this.#now(), ignoreReply)
-    })
+    reply.refreshBefore(ttlMs, runtime.random(), this, command)
     this.#disk?.forget(command.id)
     if (this.#disk?.isWrittenThrough) this.#disk.keep(command.id, reply)
     this.#keep(command.id, reply)
@@ -445,3 +451,10 @@ export class HotKey implements CopiedKey {
 }
 
 const ignoreReply = () => {}
+
+/** The part of a strategy that says what to do: where copies are is only reported to others. */
+function textOf(strategy: Strategy): string {
+  if (strategy.strategy !== 'RedundantKeys') return JSON.stringify(strategy)
+  const { placed: _, ...rest } = strategy
+  return JSON.stringify(rest)
+}

@@ -1,6 +1,9 @@
 import type { HotKey } from './hot-key.ts'
 
-/** Hot keys in no order, with the place of each noted in itself: added, removed and chosen at random in constant time. */
+/**
+ * Hot keys in no particular order, each of which knows its own position: added, removed and picked at random in
+ * constant time.
+ */
 export class KeptKeys {
   readonly #keys: HotKey[] = []
 
@@ -34,7 +37,7 @@ export class KeptKeys {
   }
 }
 
-/** The keys of which something was counted since they were last taken. */
+/** The keys with counts since they were last taken. */
 export class TouchedKeys {
   #keys: HotKey[] = []
 

@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { endlessLease } from '../watcher/lease.ts'
+import { CachedReply } from './cached-reply.ts'
 import { Loads } from './load.ts'
 
 test('readers share a load, but none waits for one that began before their guard would have', () => {
@@ -10,8 +12,19 @@ test('readers share a load, but none waits for one that began before their guard
   expect(later).not.toBe(first)
   expect([first.isPoisoned, later.isPoisoned]).toEqual([true, false])
   expect(loads.join('GET', () => told.push('fourth'), 1150, 100)).toBeUndefined()
-  loads.end('GET', first, undefined)
+  loads.end('GET', first, undefined, 2000)
   expect(told).toEqual(['first', 'second'])
-  loads.end('GET', later, undefined)
+  loads.end('GET', later, undefined, 2000)
   expect(told).toEqual(['first', 'second', 'third', 'fourth'])
+})
+
+test('a reply that had ended when a reader asked is given only to those who asked before', () => {
+  const loads = new Loads()
+  const told: string[] = []
+  const reader = (name: string) => (reply: CachedReply | undefined) => told.push(`${name} ${reply?.expiresAt}`)
+  const load = loads.join('GET', reader('first'), 1000, 300)!
+  loads.join('GET', reader('second'), 1040, 300)
+  loads.join('GET', reader('third'), 1041, 300)
+  loads.end('GET', load, new CachedReply(new Uint8Array(), 1040, endlessLease), 1040)
+  expect(told).toEqual(['first 1040', 'second 1040', 'third undefined'])
 })

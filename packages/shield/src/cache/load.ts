@@ -1,53 +1,57 @@
 import type { CachedReply } from './cached-reply.ts'
 
-/** Gets a load's reply; undefined where the caller has to ask Redis itself. Called in the order of the readers. */
+/** Receives a load's reply; undefined if the caller has to ask Redis itself. Called in the order of the readers. */
 export type LoadedHandler = (reply: CachedReply | undefined) => void
 
 /** A load in flight: many readers, one read of Redis. */
 export interface Load {
   readers: LoadedHandler[]
+  /** When each of them asked. */
+  askedAt: number[]
   /** When it began: what it brings may be as old. */
   readonly since: number
-  /** True where a change became known since it was sent: what it brings is not kept. */
+  /** True if a change became known after it was sent: its result is not kept. */
   isPoisoned: boolean
 }
 
 /** The loads of one key that are in flight, by command. */
 export class Loads {
-  // Most keys have none most of the time.
+  // Usually undefined: most keys have no load in flight.
   #running: Map<string, Load> | undefined
 
   /**
-   * Waits for a command's load that began no longer than `maxAgeMs` ago: an older one may bring what the reader's guard
-   * would no longer let it have. Gives the load where it is a new one, which somebody has to carry out.
+   * Joins a load of the command that began at most `maxAgeMs` ago: an older one may return what the reader's guard
+   * would no longer allow. Returns the load if it is a new one, which the caller has to carry out.
    */
   join(commandId: string, reader: LoadedHandler, now: number, maxAgeMs: number): Load | undefined {
     const running = this.#running?.get(commandId)
     if (running !== undefined && now - running.since <= maxAgeMs) {
       running.readers.push(reader)
+      running.askedAt.push(now)
       return undefined
     }
     // Nobody could poison it any more.
     if (running !== undefined) running.isPoisoned = true
-    const load: Load = { readers: [reader], since: now, isPoisoned: false }
+    const load: Load = { readers: [reader], askedAt: [now], since: now, isPoisoned: false }
     this.#running ??= new Map()
     this.#running.set(commandId, load)
     return load
   }
 
-  /** Nobody joins this load any more. */
+  /** Stops readers from joining this load. */
   leave(commandId: string, load: Load): void {
     if (this.#running?.get(commandId) !== load) return
     this.#running.delete(commandId)
     if (this.#running.size === 0) this.#running = undefined
   }
 
-  end(commandId: string, load: Load, reply: CachedReply | undefined): void {
+  /** `endsAt` is when what the load brought has ended, by its key's TTL or its guard's. */
+  end(commandId: string, load: Load, reply: CachedReply | undefined, endsAt: number): void {
     this.leave(commandId, load)
-    finish(load, reply)
+    finish(load, reply, endsAt)
   }
 
-  /** Nobody joins the loads that are in flight, and what they bring is not kept. */
+  /** Stops readers from joining the loads in flight, and marks their results not to be kept. */
   poison(): Load[] {
     if (this.#running === undefined) return []
     const loads = [...this.#running.values()]
@@ -57,9 +61,13 @@ export class Loads {
   }
 }
 
-/** Tells all who still wait for a load, once. */
-export function finish(load: Load, reply: CachedReply | undefined): void {
-  const { readers } = load
+/**
+ * Tells all who still wait for a load, once. Over a slow link a reply may have ended before it arrives: who asked before that
+ * end gets it all the same, who asked later would be given a value that was no more.
+ */
+export function finish(load: Load, reply: CachedReply | undefined, endsAt: number): void {
+  const { readers, askedAt } = load
   load.readers = []
-  for (const reader of readers) reader(reply)
+  load.askedAt = []
+  for (const [index, reader] of readers.entries()) reader(askedAt[index]! > endsAt ? undefined : reply)
 }

@@ -1,24 +1,24 @@
 import { type CommandArgument, encodeCommand } from '@firebreak/core/resp'
 
-/** A read whose reply may be kept: an id that is the same for the same bytes, and the bytes. */
+/** A read whose reply may be kept: an id that is the same for equal bytes, and the bytes. */
 export interface ReadCommand {
-  /** The command in capitals and its arguments but the key. */
+  /** The command in capitals, and its arguments except the key. */
   readonly id: string
   /** In capitals; a subcommand's is two words. */
   readonly name: string
   encode(): Uint8Array
   /** The same command on another key. */
   encodeFor(key: Uint8Array): Uint8Array
-  /** A script that gets the key as its only one and the command's words as its arguments. */
+  /** A script with the key as its only key and the command's words as its arguments. */
   encodeIn(script: string): Uint8Array
 }
 
-/** The read command of a name and its arguments, the key among them at `keyIndex` (0 is the first argument). */
+/** Makes the read command of a name and its arguments, with the key at `keyIndex` (0 is the first argument). */
 export function readCommand(name: string, args: readonly CommandArgument[], keyIndex: number): ReadCommand {
   return new WordsCommand(name, args, keyIndex)
 }
 
-/** As `readCommand`, of all words of a request, its name first; the key is one of them. */
+/** Like `readCommand`, from all words of a request including its name; the key is one of them. */
 export function readCommandOf(name: string, words: readonly CommandArgument[], keyIndex: number): ReadCommand {
   const skipped = name.includes(' ') ? 2 : 1
   return readCommand(name, words.slice(skipped), keyIndex - skipped)
@@ -29,7 +29,7 @@ export function getCommand({ bytes }: { readonly bytes: Uint8Array }): ReadComma
   return readCommand('GET', [bytes], 0)
 }
 
-/** A class, for a hit on the send path makes one only to know its id: methods cost nothing there, closures do. */
+/** A class, because a hit on the send path creates one only to know its id: methods cost nothing there, closures do. */
 class WordsCommand implements ReadCommand {
   readonly id: string
   readonly name: string
@@ -44,7 +44,7 @@ class WordsCommand implements ReadCommand {
     for (let index = 0; index < args.length; index++) {
       if (index === keyIndex) continue
       const text = argumentText(args[index]!)
-      // Lengths keep `a, bc` and `ab, c` apart.
+      // Lengths distinguish `a, bc` from `ab, c`.
       id += ` ${text.length}:${text}`
     }
     this.id = id
@@ -67,7 +67,7 @@ class WordsCommand implements ReadCommand {
   }
 }
 
-// Bytes as Latin-1 and text as it is never meet: the mark tells them apart, at worst one reply is kept twice.
+// Bytes as Latin-1 never collide with text: a mark distinguishes them, and at worst one reply is kept twice.
 function argumentText(arg: CommandArgument): string {
   if (arg instanceof Uint8Array) return `\u0000${Buffer.from(arg).toString('latin1')}`
   return String(arg)

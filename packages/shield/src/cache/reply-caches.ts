@@ -1,14 +1,14 @@
 import { BoundedCache, type LocalCacheStrategy } from '@firebreak/core'
 import type { HotKey } from './hot-key.ts'
 
-/** How long a key's reads bypass the cache after its replies alone were larger than all of it. */
+/** How long a key's reads bypass the cache after its replies alone exceeded the whole cache. */
 const tooLargeBypassMs = 1000
 
 /** The caches of a cluster, one for each set of bounds that a strategy names; keys under the same bounds share one. */
 export class ReplyCaches {
   readonly #caches = new Map<string, BoundedCache<HotKey>>()
 
-  /** Counts a key's replies where its strategy bounds them, which may let other keys go. */
+  /** Counts a key's replies against its strategy's bounds, which may evict other keys. */
   kept(hot: HotKey, now: number): void {
     const { strategy } = hot.handling
     if (strategy.strategy !== 'LocalCache') return

@@ -1,4 +1,4 @@
-/** Commands that give members with their scores as pairs in RESP3 and as one flat list in RESP2. */
+/** Commands that return members with scores as pairs in RESP3 and as a flat list in RESP2. */
 const pairCommands: ReadonlySet<string> = new Set([
   'ZDIFF',
   'ZINTER',
@@ -13,11 +13,11 @@ const [array, bulk, integer, nothing, boolean, double] = [0x2a, 0x24, 0x3a, 0x5f
 const [bigNumber, verbatim, map, set, attribute] = [0x28, 0x3d, 0x25, 0x7e, 0x7c]
 
 /**
- * A RESP3 reply of a read command as the server would have sent it in RESP2. The texts of doubles are taken over as they
- * are, for a number read and printed again may have other digits.
+ * A read command's RESP3 reply as the server would have sent it in RESP2. The texts of doubles are kept unchanged,
+ * because a number parsed and printed again may have other digits.
  */
 export function resp2Form(commandName: string, reply: Uint8Array): Uint8Array {
-  // GEOPOS alone says "no such member" with a null array.
+  // Only GEOPOS uses a null array for "no such member".
   const noItem = commandName === 'GEOPOS' ? '*-1\r\n' : '$-1\r\n'
   const converter = new Converter(Buffer.from(reply.buffer, reply.byteOffset, reply.length), noItem)
   return converter.whole(pairCommands.has(commandName))
@@ -41,7 +41,7 @@ class Converter {
     return Buffer.concat(this.#pieces)
   }
 
-  /** An array whose items may be arrays of two, as one list. */
+  /** Flattens an array whose items may be arrays of two. */
   #pairs(): void {
     const count = Number(this.#line().toString('latin1', 1))
     const isPaired = count > 0 && this.#from[this.#at] === array
@@ -106,7 +106,7 @@ class Converter {
     this.#pieces.length = kept
   }
 
-  /** The line at hand without its end. */
+  /** The current line without its end. */
   #line(): Buffer {
     const end = this.#from.indexOf(0x0d, this.#at)
     const line = this.#from.subarray(this.#at, end)

@@ -7,23 +7,23 @@ import type { Guards } from './guard.ts'
 import type { KeptKeys, TouchedKeys } from './key-lists.ts'
 import type { ReplyCaches } from './reply-caches.ts'
 
-/** What all hot keys of one Redis work with. */
+/** What all hot keys of one Redis share. */
 export interface SharedByKeys {
   readonly redisClusterId: string
-  /** Names this process among those of the fleet. */
+  /** Identifies this process in the fleet. */
   readonly processId: string
   readonly runtime: Runtime
   readonly trouble: Trouble
-  /** Who reads the keys, and tells of changes. */
+  /** Reads the keys and reports changes. */
   readonly watchers: Pick<ClusterWatchers, 'at'>
   readonly guards: Guards
-  /** What bounds the replies in memory. */
+  /** Bounds the replies in memory. */
   readonly caches: ReplyCaches
   /** The keys that keep replies. */
   readonly kept: KeptKeys
-  /** The keys of which something was counted. */
+  /** The keys with counts. */
   readonly touched: TouchedKeys
   readonly limits: Pick<KeyLimits, 'of'>
-  /** Where replies go that memory has no room for. */
+  /** Takes replies that do not fit in memory. */
   readonly diskTier: DiskTier | undefined
 }

@@ -7,16 +7,16 @@ import type { KeySpace } from '../gate/key-space.ts'
 import { guardPipe } from '../trouble/guard.ts'
 import type { Trouble } from '../trouble/trouble.ts'
 
-/** A reply that is being served, and the command that gave it. */
+/** A reply that is being served, and the command that it answers. */
 export interface CanaryTarget {
   readonly hot: HotKey
   readonly commandId: string
   readonly reply: CachedReply
 }
 
-/** How a canary works. */
+/** Options of a canary. */
 export interface CanaryOptions {
-  /** About how often one cached reply is compared with Redis; 0: never. */
+  /** Roughly how often one cached reply is compared with Redis; 0: never. */
   readonly everyMs: number
   readonly leaseMs: number
   readonly clock: Clock
@@ -27,16 +27,16 @@ export interface CanaryOptions {
 
 /** How long a key's reads go to Redis after it was found too stale. */
 const bypassMs = 10_000
-/** How long Redis may take to answer a look; then it is of no use. */
+/** A check that Redis does not answer within this time is useless. */
 const answerMs = 5000
-/** Keys that are tried, of those that keep replies, until one can be looked at. */
+/** How many of the keys with replies are tried until one can be checked. */
 const chooseAttempts = 32
 
 /**
- * Measures staleness instead of believing in it: now and then it reads one cached key from Redis on a connection of its
- * own, which shares nothing with the watcher, and compares the bytes. Where they differ, the cached reply is known to be
- * stale, and the time until it is gone is the observed staleness. A reply that outlives what it may is dropped, and the
- * key's reads go to Redis for a while.
+ * Measures staleness rather than trusting that there is none: from time to time it reads one cached key from Redis over
+ * a separate connection, which shares nothing with the watcher, and compares the bytes. If they differ, the cached
+ * reply is known to be stale, and the time until it is gone is the observed staleness. A reply that outlives its
+ * allowance is dropped, and the key's reads go to Redis for a while.
  */
 export class Canary {
   readonly #options: CanaryOptions
@@ -52,7 +52,7 @@ export class Canary {
     this.#nextAt = options.clock.now() + this.#pause()
   }
 
-  /** Looks at one of the keys, where it is time for that. */
+  /** Checks one of the keys, if it is time. */
   tick(kept: KeptKeys): void {
     const { everyMs, clock } = this.#options
     if (everyMs <= 0 || this.#isLooking || clock.now() < this.#nextAt) return
@@ -67,7 +67,7 @@ export class Canary {
     this.#connection?.close()
   }
 
-  /** Processes that started together do not look together. */
+  /** Processes that started together do not check together. */
   #pause(): number {
     return this.#options.everyMs * (0.5 + this.#options.random())
   }
@@ -88,7 +88,7 @@ export class Canary {
     if (node === undefined) return
     this.#isLooking = true
     this.#compare(target, space, node)
-      // A Redis that does not answer says nothing about staleness; the next look connects again.
+      // A Redis that does not answer says nothing about staleness; the next check reconnects.
       .catch(() => {})
       .finally(() => {
         this.#isLooking = false
@@ -104,7 +104,7 @@ export class Canary {
     else this.#awaitEnd(target, this.#options.clock.now())
   }
 
-  /** Reads as the watcher does: as the same user and in the same protocol, on a connection of its own. */
+  /** Reads like the watcher: as the same user and with the same protocol, on a separate connection. */
   async #connect(space: KeySpace, node: string): Promise<RespClient> {
     const { upstream, database, identity } = space
     const id = `${identity} ${node} ${database}`
@@ -126,7 +126,7 @@ export class Canary {
     return connection
   }
 
-  /** Redis has another value: how long is ours still served? */
+  /** Redis has another value: measures how long ours is still served. */
   #awaitEnd(target: CanaryTarget, knownAt: number): void {
     const { hot } = target
     const staleMs = this.#options.clock.now() - knownAt
@@ -149,7 +149,7 @@ export class Canary {
   #allowedMs(hot: HotKey): number {
     const { strategy } = hot.handling
     const ruleMs = strategy.strategy === 'LocalCache' ? strategy.maxStalenessMs : undefined
-    // Nothing is promised before a lease has run out, and nothing at all of what is not consistent.
+    // Nothing is guaranteed before a lease has expired, and nothing at all if the strategy is not consistent.
     return ruleMs ?? (hot.isConsistent ? this.#options.leaseMs * 3 : Number.POSITIVE_INFINITY)
   }
 
@@ -159,7 +159,7 @@ export class Canary {
     hot.bypassUntil = this.#options.clock.now() + bypassMs
     this.#options.trouble.note(
       'stale-value',
-      `a value under rule ${hot.handling.ruleId} was still served ${Math.round(staleMs)} ms after Redis had another; its key is read from Redis for ${bypassMs / 1000} s`,
+      `a value under rule ${hot.handling.ruleId} was still served ${Math.round(staleMs)} ms after it changed in Redis; its key is read from Redis for ${bypassMs / 1000} s`,
     )
   }
 }

@@ -1,35 +1,39 @@
 import type { Picture } from './picture.ts'
 
-/** How long a followed copy is vouched for without its refresher; a dead one leaves nothing older than this behind. */
+/** How long a followed copy stays valid without its refresher; a dead refresher leaves nothing older than this. */
 export const vouchMs = 1500
-/** A copy that nobody vouches for any more stays for as long. */
+/** How long a copy stays after it is no longer valid. */
 const outliveMs = 5000
 const ownershipMarginMs = 60_000
 
-/** What decides how long a copy lives, beside its picture. */
+/** What determines how long a copy lives, besides its picture. */
 export interface LifeBounds {
-  /** How long a picture is vouched for that nobody follows. */
+  /** How long a picture that nobody follows stays valid. */
   readonly fallbackTtlMs: number
   /** The longest that a copy may outlive its key. */
   readonly ttlJitterMs: number
+  /** True if a copy gets its key's remaining time and is not renewed. */
+  readonly hasTtlOfKey?: boolean
   readonly now: number
   /** From 0 to 1. */
   readonly chance: number
 }
 
 /**
- * How long the marker, the copy and the mark of ownership live. The marker never outlives the key. The copy outlives its
- * marker by a little and its key by `ttlJitterMs` at most, random so that copies do not end together, and never its mark.
+ * How long the marker, the copy and the mark of ownership live. The marker never outlives the key. The copy outlives
+ * its marker by a little and its key by at most `ttlJitterMs`, random so that copies do not expire together, and never
+ * its mark.
  */
 export function livesOf(
   picture: Picture,
   isFollowed: boolean,
-  { fallbackTtlMs, ttlJitterMs, now, chance }: LifeBounds,
+  { fallbackTtlMs, ttlJitterMs, hasTtlOfKey, now, chance }: LifeBounds,
 ): [markerMs: number, copyMs: number, ownershipMs: number] {
   const keyMs = picture.pttlMs >= 0 ? Math.max(1, picture.pttlMs) : Number.POSITIVE_INFINITY
   const trustedMs = isFollowed ? vouchMs : Math.max(1, Math.floor(fallbackTtlMs - (now - picture.askedAt)))
   const markerMs = Math.min(trustedMs, keyMs)
-  const copyMs = Math.min(markerMs + outliveMs, keyMs) + Math.floor(chance * ttlJitterMs)
+  const ownMs = hasTtlOfKey && picture.pttlMs >= 0 ? keyMs : Math.min(markerMs + outliveMs, keyMs)
+  const copyMs = ownMs + Math.floor(chance * ttlJitterMs)
   return [markerMs, copyMs, copyMs + ownershipMarginMs]
 }
 

@@ -4,23 +4,23 @@ import { markerOf } from './own-names.ts'
 const multi = encodeCommand(['MULTI'])
 const exec = encodeCommand(['EXEC'])
 
-/** What a copy said: its reply, and of which version it is. */
+/** A copy's reply, and the version it belongs to. */
 export interface CopyReading {
   /** The reply's bytes, valid during the call only. */
   readonly reply: Uint8Array
-  /** Undefined where there is no marker: nobody vouches for the copy. */
+  /** Undefined if there is no marker: nothing vouches for the copy. */
   readonly version: number | undefined
 }
 
-/** The bytes that read a copy and its marker at one instant: MULTI, GET marker, the command, EXEC. */
+/** The bytes that read a copy and its marker atomically: MULTI, GET marker, the command, EXEC. */
 export function encodeCopyRead(copy: Uint8Array, command: Uint8Array): Uint8Array {
   return Buffer.concat([multi, encodeCommand(['GET', markerOf(copy)]), command, exec])
 }
 
-/** How many replies `encodeCopyRead` gets; the last is EXEC's. */
+/** Number of replies to `encodeCopyRead`; the last is EXEC's. */
 export const copyReadReplies = 4
 
-/** What EXEC answered; undefined where it, or the command in it, is an error. */
+/** EXEC's answer; undefined if it, or the command in it, is an error. */
 export function parseCopyRead(reply: Uint8Array, key: Uint8Array): CopyReading | undefined {
   if (reply[0] !== 0x2a || reply[1] !== 0x32) return undefined
   const { marker, end } = readMarker(reply, 4)

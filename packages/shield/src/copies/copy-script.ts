@@ -3,7 +3,7 @@ import { luaSource } from '../script/lua-source.ts'
 
 type ScriptName = 'take' | 'put' | 'renew' | 'drop' | 'elect' | 'resign'
 
-/** An EVAL of one of the scripts beside this file. Copies are written seldom, so the source goes along each time. */
+/** An EVAL of one of the scripts in this folder. Copies are rarely written, so the source is sent each time. */
 export function encodeScript(
   name: ScriptName,
   keys: readonly CommandArgument[],

@@ -1,5 +1,5 @@
-import { systemRuntime } from '@firebreak/core'
 import { encodeCommand } from '@firebreak/core/resp'
+import { FakeClock, fakeRuntime } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import { readCommand } from '../cache/read-command.ts'
 import { KeySpace } from '../gate/key-space.ts'
@@ -14,16 +14,22 @@ type Answer = (reply: Uint8Array | undefined, sentAt: number) => void
 
 /** Copies of `k` on one node, whose watcher answers when the test says so. */
 function setUp() {
+  const clock = new FakeClock()
   const takes: Answer[] = []
   const reads: Answer[] = []
+  const puts: Answer[] = []
+  const looks: Answer[] = []
   const watcher: Partial<TrackingWatcher> & { canRead: boolean } = {
     canRead: true,
     state: 'live',
     transact: (_: number, bytes: Uint8Array, replyCount: number, handler: Answer) => {
       if (replyCount === copyReadReplies) reads.push(handler)
       else if (Buffer.from(bytes).includes('DUMP')) takes.push(handler)
+      else if (Buffer.from(bytes).includes('RESTORE')) puts.push(handler)
+      else if (Buffer.from(bytes).equals(encodeCommand(['GET', '{k_1}:firebreak-owner']))) looks.push(handler)
     },
   }
+  const space = new KeySpace('', 0, { nodeOf: () => 'n' } as unknown as Upstream)
   const copies = new CopySet(
     {
       name: 'k',
@@ -31,11 +37,11 @@ function setUp() {
       slot: 0,
       copyReads: 0,
       readOriginal: () => false,
-      space: new KeySpace('', 0, { nodeOf: () => 'n' } as unknown as Upstream),
+      space,
     },
     {
       processId: 'test',
-      runtime: { ...systemRuntime, clock: { now: () => 0 }, random: () => 0 },
+      runtime: { ...fakeRuntime(1, clock), random: () => 0 },
       watchers: { at: () => watcher as TrackingWatcher },
       trouble: new Trouble(() => {}),
       guards: { leaseMs: 300, lane: new LaneLease(), fallbackTtlMs: 100 },
@@ -49,7 +55,10 @@ function setUp() {
     )
   return {
     copies,
+    clock,
     watcher,
+    /** What KEYS would show to the application. */
+    isShown: () => !space.ownCopies.has(Buffer.from('k_1')),
     seen,
     read,
     /** The next picture is there, and is of this version. */
@@ -58,7 +67,15 @@ function setUp() {
     /** The connection is lost, with what was asked on it. */
     lose: () => {
       watcher.canRead = false
-      for (const answer of [...takes.splice(0), ...reads.splice(0)]) answer(undefined, 0)
+      for (const answer of [...takes.splice(0), ...reads.splice(0), ...puts.splice(0)]) answer(undefined, 0)
+    },
+    /** The server says what became of the put before. */
+    answerPut: (said: string) => puts.shift()!(encodeCommand([said]).subarray(4), 0),
+    /** The server says whose the copy is; false where nobody asked. */
+    answerLook: (owner: string) => {
+      const asked = looks.splice(0)
+      for (const answer of asked) answer(encodeCommand([owner]).subarray(4), 0)
+      return asked.length > 0
     },
     /** The next read of a copy is answered. */
     answer: (version: number, value: string) => reads.shift()!(encodeCommand([`${version}|k`, value]), 0),
@@ -120,4 +137,86 @@ test('a picture that was taken before changes were missed will not do', () => {
   takePicture(2)
   answer(2, 'new')
   expect(seen).toEqual(['$3\r\nnew\r\n'])
+})
+
+test.each([
+  ['a copy', 0],
+  ['a picture, behind a copy that was too old', 250],
+])('who waits for %s asks Redis after a lease, however the rounds add up', (_, firstMs) => {
+  const { clock, seen, read, takePicture, answer } = setUp()
+  read()
+  takePicture(2)
+  answer(2, 'new')
+  seen.length = 0
+  read()
+  // The first round: a copy of an older version comes late, and a new picture is taken for it.
+  if (firstMs > 0) {
+    clock.advance(firstMs)
+    answer(1, 'old')
+  }
+  clock.advance(299 - firstMs)
+  expect(seen).toEqual([])
+  clock.advance(1)
+  expect(seen).toEqual([undefined])
+})
+
+test('each waits for its own lease, also where others came before', () => {
+  const { clock, seen, read, takePicture, answer } = setUp()
+  read()
+  clock.advance(200)
+  read()
+  takePicture(1)
+  answer(1, 'first')
+  clock.advance(299)
+  expect(seen).toEqual(['$5\r\nfirst\r\n'])
+  clock.advance(1)
+  expect(seen).toEqual(['$5\r\nfirst\r\n', undefined])
+})
+
+test('a copy that another process wrote, as the put of this one was lost, is known to be ours', () => {
+  const { copies, watcher, read, takePicture, lose, answerLook } = setUp()
+  read()
+  takePicture(1)
+  lose()
+  expect(copies.writtenNames).toEqual([])
+  watcher.canRead = true
+  copies.tick()
+  expect(answerLook('k')).toBe(true)
+  expect(copies.writtenNames).toEqual(['k_1'])
+  copies.tick()
+  expect(answerLook('k')).toBe(false)
+})
+
+test('a name that was somebody’s own key is read once it has become a copy', () => {
+  const { copies, seen, read, takePicture, answer, answerPut, answerLook } = setUp()
+  read()
+  takePicture(1)
+  answer(1, 'v')
+  answerPut('foreign')
+  expect([read(), copies.writtenNames]).toEqual([false, []])
+  copies.tick()
+  expect(answerLook('another')).toBe(true)
+  expect(copies.writtenNames).toEqual([])
+  copies.tick()
+  answerLook('k')
+  expect(copies.writtenNames).toEqual(['k_1'])
+  takePicture(2)
+  read()
+  answer(2, 'w')
+  expect(seen.at(-1)).toBe('$1\r\nw\r\n')
+})
+
+test('a copy is not shown before the answer to its first write, and a key that is not ours always once that is known', () => {
+  const { copies, isShown, read, takePicture, answerPut } = setUp()
+  expect(isShown()).toBe(true)
+  read()
+  takePicture(1)
+  expect(isShown()).toBe(false)
+  answerPut('foreign')
+  expect(isShown()).toBe(true)
+  copies.missed()
+  takePicture(2)
+  expect(isShown()).toBe(true)
+  answerPut('put')
+  expect(isShown()).toBe(false)
 })

@@ -1,4 +1,4 @@
--- Makes one process the refresher of a key, or lets it stay so.
+-- Makes one process the refresher of a key, or keeps it in that role.
 --
 -- KEYS  1 the refresher's key
 -- ARGV  1 the process  2 milliseconds that it is the refresher

@@ -1,12 +1,28 @@
 import { isReservedName } from './own-names.ts'
 
 /**
- * The copies of one key space that the server has said to be ours. A name alone says nothing: `product_100_1` may be
- * somebody's real key, so a copy is known from the answer to the first attempt to write it.
+ * The copies of one key space that the server has confirmed to be ours. A name alone proves nothing: `product_100_1`
+ * may be a real key of the application, so we only know after the first attempt to write it.
  */
 export class OwnCopies {
-  /** By their bytes as Latin-1; until when one may still be there. */
+  /** By their bytes as Latin-1; until when each may exist. */
   readonly #until = new Map<string, number>()
+  /** How many writes of a copy are on their way of which nobody knows yet whose it is. */
+  readonly #asked = new Map<string, number>()
+
+  /**
+   * A copy is about to be written that may be there before the answer is: until the returned function is called it is taken
+   * for ours, or a KEYS that is answered between the two would show it.
+   */
+  ask(copy: Uint8Array): () => void {
+    const id = idOf(copy)
+    this.#asked.set(id, (this.#asked.get(id) ?? 0) + 1)
+    return () => {
+      const left = this.#asked.get(id)! - 1
+      if (left === 0) this.#asked.delete(id)
+      else this.#asked.set(id, left)
+    }
+  }
 
   add(copy: Uint8Array): void {
     this.#until.set(idOf(copy), Number.POSITIVE_INFINITY)
@@ -16,20 +32,28 @@ export class OwnCopies {
     this.#until.delete(idOf(copy))
   }
 
-  /** Nobody here writes this copy any more; whoever did may have died, so that it ends by itself. */
+  /** This process no longer writes this copy; whoever did may have died, so it expires by itself. */
   leave(copy: Uint8Array, until: number): void {
     const id = idOf(copy)
     if (this.#until.has(id)) this.#until.set(id, until)
   }
 
-  /** Forgets the copies that have ended by now. */
+  /** Forgets the copies that have expired by now. */
   sweep(now: number): void {
     for (const [id, until] of this.#until) if (now >= until) this.#until.delete(id)
   }
 
+  /** True for a copy that the server has said to be ours. */
+  knows(copy: Uint8Array): boolean {
+    return this.#until.has(idOf(copy))
+  }
+
   /** True for a copy of ours, and for what we keep beside keys and copies. */
   has(name: Uint8Array): boolean {
-    return isReservedName(name) || (this.#until.size > 0 && this.#until.has(idOf(name)))
+    if (isReservedName(name)) return true
+    if (this.#until.size === 0 && this.#asked.size === 0) return false
+    const id = idOf(name)
+    return this.#until.has(id) || this.#asked.has(id)
   }
 }
 

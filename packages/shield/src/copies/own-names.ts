@@ -1,9 +1,9 @@
 /**
- * The names of what stands beside keys and their copies. All of them are made of bytes: a key need not be text, and one that
- * is not has a name (see `keyName`) whose characters are not its bytes.
+ * The names of the auxiliary keys next to keys and their copies. All of them are made from bytes: a key need not be
+ * text, and one that is not has a name (see `keyName`) whose characters are not its bytes.
  *
- * The endings are reserved. They are long on purpose: an application that has a key called `{user:1}:fb` must not find that
- * it is taken for one of ours.
+ * The suffixes are reserved. They are long on purpose: an application's own key `{user:1}:fb` must not be mistaken for
+ * one of ours.
  */
 const marker = ':firebreak-marker'
 const ownership = ':firebreak-owner'
@@ -13,20 +13,20 @@ const refresher = ':firebreak-refresher'
 const longestEnding = Math.max(...[marker, ownership, version, refresher].map(({ length }) => length))
 const reserved = new RegExp(`(${marker}|${ownership}|${version}|${refresher})$`)
 
-/** The key that vouches for a copy and says of which version it is; on the copy's own node. */
+/** The key that vouches for a copy and states its version, on the copy's own node. */
 export function markerOf(copy: Uint8Array): Uint8Array {
   return bytesOf(`{${textOf(copy)}}${marker}`)
 }
 
 /**
- * The key that says whose a copy is. It outlives the copy, whereas the marker ends soon after its refresher does: a copy
- * that nobody vouches for is still ours.
+ * The key that says who owns a copy. It outlives the copy, whereas the marker expires soon after its refresher does: a
+ * copy without a marker is still ours.
  */
 export function ownershipOf(copy: Uint8Array): Uint8Array {
   return bytesOf(`{${textOf(copy)}}${ownership}`)
 }
 
-/** The key that numbers a key's pictures. */
+/** The key with the version counter of a key's pictures. */
 export function versionOf(key: Uint8Array): Uint8Array {
   return beside(key, version)
 }
@@ -36,7 +36,7 @@ export function refresherOf(key: Uint8Array): Uint8Array {
   return beside(key, refresher)
 }
 
-/** True for the name of a marker, and of what else we keep beside keys and copies. */
+/** True for the name of a marker or another auxiliary key. */
 export function isReservedName(name: Uint8Array): boolean {
   const end = name.subarray(Math.max(0, name.length - longestEnding))
   return name.includes(openingBrace) && reserved.test(textOf(end))
@@ -45,8 +45,8 @@ export function isReservedName(name: Uint8Array): boolean {
 const openingBrace = 0x7b
 
 /**
- * A key beside another, on its own node: one with a hash tag keeps it, any other becomes one. (A key with `}` and no tag
- * has no such neighbour on a cluster; Redis refuses the script then, and the key is read as it is.)
+ * A key next to another, on the same node: a key with a hash tag keeps it, any other key becomes one. (A key with `}`
+ * and no tag has no such neighbour on a cluster; Redis then refuses the script, and the key is read directly.)
  */
 function beside(key: Uint8Array, ending: string): Uint8Array {
   const text = textOf(key)

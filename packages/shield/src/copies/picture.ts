@@ -1,14 +1,14 @@
 import { ReplyDecoder, type RespValue } from '@firebreak/core/resp'
 
-/** A key at one instant, as `take.lua` gives it. */
+/** A key at one instant, as returned by `take.lua`. */
 export interface Picture {
   readonly version: number
   readonly pttlMs: number
-  /** True where a process follows the key, and will put the next picture in this one's place. */
+  /** True if a process follows the key and will replace this picture with the next one. */
   readonly isFollowed: boolean
-  /** When it was asked for: what it shows may be as old as that. */
+  /** When it was requested: its contents may be that old. */
   readonly askedAt: number
-  /** Undefined where there is no such key. */
+  /** Undefined if the key does not exist. */
   readonly dump: Uint8Array | undefined
 }
 
@@ -19,7 +19,7 @@ export function decodeAnswer(reply: Uint8Array): RespValue | undefined {
   return decoder.next()
 }
 
-/** The picture in an answer of `take.lua`; undefined where it is an error or did not come. */
+/** The picture in an answer of `take.lua`; undefined if it is an error or did not arrive. */
 export function pictureOf(answer: RespValue | undefined, askedAt: number): Picture | undefined {
   if (!Array.isArray(answer) || typeof answer[0] !== 'number' || typeof answer[1] !== 'number') return undefined
   const [version, pttlMs, isFollowed, dump] = answer

@@ -1,6 +1,12 @@
+import type { RedundantKeysStrategy } from '@firebreak/core'
 import { keySlot } from '@firebreak/core/commands'
+import { FakeClock, fakeRuntime } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
+import type { Upstream } from '../watcher/upstream.ts'
+import type { CopiedKey, CopyMeans } from './copied-key.ts'
+import type { CopyServers } from './copy-servers.ts'
 import { nodesOf, placeCopies } from './place-copies.ts'
+import { PlacedCopies } from './placed-copies.ts'
 
 const three = (slot: number) => `node-${Math.floor(slot / 5462)}`
 const names = (count: number, key = 'product_100') => Array.from({ length: count }, (_, index) => `${key}_${index + 1}`)
@@ -22,4 +28,26 @@ test('every process finds the same names, and a hash tag holds none of them', ()
   const tagged = names(6, 'cart:{7}')
   expect(placeCopies(tagged, three, nodesOf(three))).toEqual(placeCopies(tagged, three, nodesOf(three).reverse()))
   expect(new Set(placeCopies(tagged, three, nodesOf(three)).map(({ node }) => node)).size).toBe(3)
+})
+
+test('names are found anew when a slot that a name was passed over for comes to the node', () => {
+  let moved = -1
+  const nodeOf = (slot: number) => (slot === moved ? 'node-0' : three(slot))
+  const copies = names(3, 'product_7')
+  const nodes = nodesOf(three).sort()
+  const passed = placeCopies(copies, three, nodes).find(
+    ({ wanted, name }) => wanted === 'node-0' && name.includes('~'),
+  )!
+  const placed = new PlacedCopies(
+    { name: 'product_7', slot: 0, space: { upstream: { nodeOf } as unknown as Upstream } } as CopiedKey,
+    { runtime: fakeRuntime(1, new FakeClock()) } as unknown as CopyMeans,
+    {} as CopyServers,
+    { strategy: 'RedundantKeys', copies, ttlJitterMs: 0 } satisfies RedundantKeysStrategy,
+  )
+  expect(placed.place()).toEqual([])
+  expect(placed.place()).toBeUndefined()
+  moved = passed.passedSlots[0]!
+  expect(placed.place()?.map(({ name }) => name)).toEqual([passed.name])
+  expect(placed.all.map(({ name }) => name)).toEqual(placeCopies(copies, nodeOf, nodes).map(({ name }) => name))
+  expect(placed.place()).toBeUndefined()
 })

@@ -1,5 +1,5 @@
--- Writes one copy, if it is ours and older than what comes. An existing key of that name without our mark of ownership is
--- somebody's real key, and nothing is touched.
+-- Writes one copy, if it is ours and older than the new one. An existing key of that name without our mark of ownership
+-- is a real key of the application, and nothing is touched.
 --
 -- KEYS  1 the copy  2 its marker  3 its mark of ownership
 -- ARGV  1 version  2 the key that it copies  3 milliseconds that the marker lives  4 milliseconds that the copy lives

@@ -1,5 +1,5 @@
--- Lets a copy live on, if it is of that version or a later one: the key has not changed since that one, so the later one
--- shows the same.
+-- Extends a copy's life, if it has that version or a later one: the key has not changed since that version, so a later
+-- one shows the same.
 --
 -- KEYS  1 the copy  2 its marker  3 its mark of ownership
 -- ARGV  1 version  2 milliseconds that the marker lives  3 milliseconds that the copy lives

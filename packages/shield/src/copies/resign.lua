@@ -1,4 +1,4 @@
--- A process that cannot follow a key any more makes room for another.
+-- Lets another process take over from one that can no longer follow a key.
 --
 -- KEYS  1 the refresher's key
 -- ARGV  1 the process

@@ -1,9 +1,9 @@
--- Takes a picture of a key for its copies: the value as DUMP gives it, its remaining time, and a version that is higher
--- than that of every picture before. Version and picture are taken at one instant, so a higher version is never an older
--- value, whoever takes it.
+-- Takes a picture of a key for its copies: the value from DUMP, its remaining time, and a version higher than that of
+-- every earlier picture. Version and picture are taken at one instant, so a higher version never has an older value,
+-- whoever takes it.
 --
--- The counter may be evicted, or go with the node's data, while copies on other nodes live on. So it starts at the
--- server's time in microseconds: there are fewer pictures than that, and what is counted from later is higher.
+-- The counter may be evicted, or lost with the node's data, while copies on other nodes live on. So it starts at the
+-- server's time in microseconds: there are fewer pictures than microseconds, so a later start is always higher.
 --
 -- KEYS  1 the key  2 its version counter  3 who follows it
 -- ARGV  1 milliseconds that the counter lives

@@ -1,16 +1,16 @@
 import type { AccessCounter } from '@firebreak/core/heat'
 
 const capacity = 128
-/** It is emptied after this many at least, however near a crossing is. */
+/** It is flushed after at least this many, however near a crossing is. */
 const smallest = 8
 
-/** Who knows which counts are worth a report at once. */
+/** Knows which counts are worth an immediate report. */
 export interface BurstWatch {
-  /** No key is before it has this many accesses in an interval. */
+  /** No key qualifies before it has this many accesses in an interval. */
   readonly burstCount: number
-  /** A key that is about to cross does so within so many; infinite where none is. */
+  /** A key about to cross does so within this many accesses; infinite if there is none. */
   readonly leftCount: number
-  /** True where a key, by its name or the hash of its bytes, has come to be with what was counted since `before`. */
+  /** True if a key, by its name or the hash of its bytes, qualifies with the accesses counted since `before`. */
   isBurst(key: string | number, before: number, count: number): boolean
 }
 
@@ -26,7 +26,7 @@ export class AccessBuffer {
   readonly #bytes = new Float64Array(capacity)
   #length = 0
   #counted = 0
-  /** Where a key is about to cross, it must not wait for a hundred others. */
+  /** If a key is about to cross, it must not wait for a hundred others. */
   #limit = capacity
   readonly #bursts: BurstWatch
   readonly #onBurst: () => void
@@ -51,7 +51,7 @@ export class AccessBuffer {
     if (at + 1 >= this.#limit) this.flush()
   }
 
-  /** Hands everything to the counter. */
+  /** Passes everything to the counter. */
   flush(): void {
     const length = this.#length
     this.#length = 0
@@ -66,7 +66,7 @@ export class AccessBuffer {
     if (isBursting) this.#onBurst()
   }
 
-  /** A new interval begins. */
+  /** Starts a new interval. */
   restart(): void {
     this.#counted = 0
     this.#setLimit()

@@ -1,11 +1,11 @@
-/** Fewer accesses than this in an interval, and the next report may wait. */
+/** With fewer accesses than this in an interval, the next report may wait. */
 const quietCount = 5
 const longestFactor = 5
 const shortestGapMs = 10
 
 /**
- * When to report: every `intervalMs`, up to five times as seldom while next to nothing is counted, and at once (but not
- * more often than every 10 ms) when one key grows fast.
+ * When to report: every `intervalMs`, up to five times as rarely while next to nothing is counted, and at once (but not
+ * more often than every 10 ms) when one key is growing fast.
  */
 export class Cadence {
   intervalMs = 100
@@ -16,12 +16,12 @@ export class Cadence {
     this.#lastAt = now
   }
 
-  /** One key grows fast: the next `isDue` comes sooner. */
+  /** One key is growing fast: the next `isDue` comes sooner. */
   burst(): void {
     this.#isBursting = true
   }
 
-  /** How long a burst has to wait for its report to be due. */
+  /** How long until a burst's report is due. */
   burstDelayMs(now: number): number {
     return Math.max(0, shortestGapMs - (now - this.#lastAt))
   }

@@ -14,11 +14,11 @@ interface CompiledRule {
   readonly matches: KeyMatcher
 }
 
-/** What one candidate counted, interval by interval. */
+/** The counts of one candidate, interval by interval. */
 interface Candidate {
   /** The hash of the key's bytes, where it was counted by them. */
   readonly hash: number | undefined
-  /** Accesses after which it crosses; infinite where it has, or will not in the next interval. */
+  /** Accesses left until it crosses; infinite if it has, or cannot in the next interval. */
   left: number
   readonly intervals: { readonly at: number; readonly count: number; readonly writes: number }[]
 }

@@ -1,9 +1,9 @@
 /**
- * What keys are called outside this process. The hub answers in those names, so the way back must be known: of every
- * name that was sent, the last ones are remembered, in two generations of a bounded size.
+ * The names of keys outside this process. The hub answers in those names, so the reverse mapping must be known: the
+ * most recently sent names are remembered, in two generations of bounded size.
  *
- * A redaction that gives many keys one name makes them one key for the hub: their heat is summed, and what it decides
- * holds for each of them.
+ * A redaction that gives many keys one name makes them one key for the hub: their heat is summed, and its decisions
+ * apply to each of them.
  */
 export class Redactor {
   readonly #redact: (key: string) => string

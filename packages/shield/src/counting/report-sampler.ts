@@ -17,7 +17,7 @@ export class ReportSampler {
     this.#sampler = new ThresholdSampler(random)
   }
 
-  /** False while everything is sent as it is. */
+  /** False while everything is sent unchanged. */
   get isSampling(): boolean {
     return this.#factor > 1
   }
@@ -45,7 +45,10 @@ export class ReportSampler {
     this.#work()
   }
 
-  /** `entry` is what the table has of the key; true where the counts are sent, as `count`, `writes` and `bytes` then say. */
+  /**
+   * `entry` is the table's entry for the key; true if the counts should be sent, with the values in `count`, `writes`
+   * and `bytes`.
+   */
   sample(entry: TableEntry | undefined, count: number, writes: number, bytes: number): boolean {
     const hotFactor = entry === undefined ? undefined : this.#ruleFactors.get(entry.ruleId)
     this.#sampler.factor = hotFactor ?? this.#factor

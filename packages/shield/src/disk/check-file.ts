@@ -1,5 +1,5 @@
-// Reads every record of a file, as a process of its own: LMDB trusts its files, and a damaged one ends the process that
-// reads it. Exits with 0 where the file can be used.
+// Reads every record of a file in a separate process: LMDB trusts its files, and a damaged one kills the process that
+// reads it. Exits with 0 if the file can be used.
 import { decodeRecord } from './disk-record.ts'
 import { loadLmdb } from './lmdb-store.ts'
 

@@ -1,12 +1,12 @@
 import { mkdirSync, readFileSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
-/** Folders that this very process holds. */
+/** Folders held by this process. */
 const held = new Set<string>()
 
 /**
- * The folder of a disk tier. One process at a time holds it, for two would read each other's records: its id stands in
- * the file `owner`, which counts while that process lives.
+ * The folder of a disk tier. Only one process at a time may hold it, because two would read each other's records: its
+ * id is in the file `owner`, which counts while that process lives.
  */
 export class DiskFolder {
   readonly path: string
@@ -19,12 +19,12 @@ export class DiskFolder {
     this.#owner = join(path, 'owner')
   }
 
-  /** Makes the folder and takes it; throws where that cannot be done or another process holds it. */
+  /** Creates the folder and takes it; throws if that fails or another process holds it. */
   static take(folder: string): DiskFolder {
     const path = resolve(folder)
     const taken = new DiskFolder(path)
     mkdirSync(path, { recursive: true, mode: 0o700 })
-    if (held.has(path)) throw new Error('another shield of this process uses it')
+    if (held.has(path)) throw new Error('another shield in this process is using it')
     const owner = taken.#ownerId()
     if (owner !== undefined && owner !== process.pid && isAlive(owner)) throw new Error(`process ${owner} uses it`)
     writeFileSync(taken.#owner, String(process.pid), { mode: 0o600 })
@@ -32,7 +32,7 @@ export class DiskFolder {
     return taken
   }
 
-  /** Bytes that the records could take: those that are free, and those that they have. */
+  /** Bytes available to the records: free ones, and those that they already use. */
   get roomBytes(): number {
     const { bavail, bsize } = statfsSync(this.path)
     return bavail * bsize + (statSync(this.file, { throwIfNoEntry: false })?.size ?? 0)
@@ -44,7 +44,7 @@ export class DiskFolder {
     this.dropLocks()
   }
 
-  /** Removes LMDB's table of readers, which only processes that are gone have left. */
+  /** Removes LMDB's reader table, which only dead processes can have left. */
   dropLocks(): void {
     rmSync(`${this.file}-lock`, { force: true })
   }

@@ -15,17 +15,17 @@ export interface DiskLoadKey {
   reader(): TrackingWatcher | undefined
 }
 
-/** What becomes of a load; exactly one of these is called, later. */
+/** The outcome of a load; exactly one of these is called, later. */
 export interface DiskLoadOutcome {
   /** What is on disk may be served. */
   served(reply: CachedReply): void
-  /** Redis would answer the bytes on disk: they are as good as read from it. */
+  /** Redis would answer with the bytes on disk: they are as good as read from it. */
   confirmed(reading: KeyReading, sentAt: number, watcher: TrackingWatcher): void
-  /** The disk did not help: Redis is to be read. */
+  /** The disk did not help: read Redis. */
   missed(): void
 }
 
-/** Reads what the disk has for a command; false where it has nothing. */
+/** Reads a command's reply from disk; false if there is none. */
 export function loadFromDisk(
   disk: DiskReplies,
   key: DiskLoadKey,
@@ -46,7 +46,7 @@ export function loadFromDisk(
   return true
 }
 
-/** Asks Redis for the digest of its reply: where it is that of the bytes from disk, they are the reply. */
+/** Asks Redis for the digest of its reply: if it matches that of the bytes from disk, they are the reply. */
 function confirm(
   disk: DiskReplies,
   key: DiskLoadKey,

@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib'
 
 const headBytes = 4
 
-/** A reply's bytes as they stand on disk: their checksum, then they. */
+/** A reply's bytes as stored on disk, after their checksum. */
 export function encodeRecord(reply: Uint8Array): Buffer {
   const record = Buffer.allocUnsafeSlow(headBytes + reply.length)
   record.writeUInt32BE(crc32(reply))
@@ -10,7 +10,7 @@ export function encodeRecord(reply: Uint8Array): Buffer {
   return record
 }
 
-/** The reply of a record; undefined where the bytes are not those that were written. */
+/** The reply in a record; undefined if the bytes are not those that were written. */
 export function decodeRecord(record: Buffer): Buffer | undefined {
   if (record.length < headBytes) return undefined
   const reply = record.subarray(headBytes)
@@ -18,10 +18,10 @@ export function decodeRecord(record: Buffer): Buffer | undefined {
 }
 
 const pageBytes = 4096
-/** The entry in a leaf beside the value: its head, the key, and what a page leaves free. */
+/** A leaf's entry besides the value: its header, the key, and the free space of a page. */
 const entryBytes = 100
 
-/** About how much of the file a record takes: a large one fills whole pages. */
+/** Roughly how much of the file a record takes: a large one fills whole pages. */
 export function recordCost(replyBytes: number): number {
   const length = headBytes + replyBytes + entryBytes
   return length < pageBytes / 2 ? length * 1.5 : Math.ceil(length / pageBytes) * pageBytes + entryBytes

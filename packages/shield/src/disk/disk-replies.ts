@@ -2,21 +2,18 @@ import { createHash } from 'node:crypto'
 import { CachedReply } from '../cache/cached-reply.ts'
 import type { DiskReply, DiskTier } from './disk-tier.ts'
 
-interface KeptReply extends DiskReply {
-  readonly refreshAt: number
-  readonly refresh: (() => void) | undefined
-}
+interface KeptReply extends DiskReply, Pick<CachedReply, 'refreshAt' | 'refresher' | 'command'> {}
 
 /**
  * The replies of one hot key that are on disk. A reply that was read back into memory stays here too, so that it need
- * not be written again when memory lets it go once more.
+ * not be rewritten when memory evicts it again.
  */
 export class DiskReplies {
   readonly #tier: DiskTier
   readonly #scope: string
   readonly #replies = new Map<string, KeptReply>()
 
-  /** `scope` names the key among all keys of all clusters, the same after a restart. */
+  /** `scope` identifies the key among all keys of all clusters, and is the same after a restart. */
   constructor(tier: DiskTier, scope: string) {
     this.#tier = tier
     this.#scope = scope
@@ -26,23 +23,24 @@ export class DiskReplies {
     return this.#replies.size
   }
 
-  /** True where replies are to be written as soon as they are known. */
+  /** True if replies should be written as soon as they are known. */
   get isWrittenThrough(): boolean {
     return this.#tier.options.survivesRestart
   }
 
-  /** Sees to it that a reply is on disk; false where it cannot be. */
+  /** Ensures that a reply is on disk; false if it cannot be. */
   keep(commandId: string, reply: CachedReply): boolean {
     const known = this.#replies.get(commandId)
     if (known !== undefined && this.#tier.holds(known)) return true
-    const { bytes, expiresAt, lease, refreshAt, refresh } = reply
+    const { bytes, expiresAt, lease, refreshAt, refresher, command } = reply
     const kept: KeptReply = {
       id: this.#idOf(commandId),
       bytes: bytes.length,
       expiresAt,
       lease,
       refreshAt,
-      refresh,
+      refresher,
+      command,
       onEvicted: () => {
         if (this.#replies.get(commandId) === kept) this.#replies.delete(commandId)
       },
@@ -52,7 +50,7 @@ export class DiskReplies {
     return true
   }
 
-  /** The reply to a command, if it is on disk and may be served at this moment. */
+  /** The reply to a command, if it is on disk and may be served now. */
   find(commandId: string, now: number): DiskReply | undefined {
     const kept = this.#replies.get(commandId)
     if (kept === undefined || now >= kept.expiresAt || now >= kept.lease.aliveUntil) return undefined
@@ -61,22 +59,23 @@ export class DiskReplies {
     return undefined
   }
 
-  /** Reads a reply that was found; undefined where it was dropped meanwhile. */
+  /** Reads a reply that was found; undefined if it was dropped meanwhile. */
   read(found: DiskReply, onRead: (reply: CachedReply | undefined) => void): void {
     this.#tier.read(found, (bytes) => {
       if (bytes === undefined) {
         onRead(undefined)
         return
       }
-      const { expiresAt, lease, refreshAt, refresh } = found as KeptReply
+      const { expiresAt, lease, refreshAt, refresher, command } = found as KeptReply
       const reply = new CachedReply(bytes, expiresAt, lease)
       reply.refreshAt = refreshAt
-      reply.refresh = refresh
+      reply.refresher = refresher
+      reply.command = command
       onRead(reply)
     })
   }
 
-  /** Reads a reply that nobody vouches for; false where there is none. */
+  /** Reads a reply that nothing vouches for; false if there is none. */
   readUntrusted(commandId: string, onRead: (bytes: Uint8Array | undefined) => void): boolean {
     return this.#tier.readUntrusted(this.#idOf(commandId), onRead)
   }
@@ -85,7 +84,7 @@ export class DiskReplies {
     this.#tier.removeUntrusted(this.#idOf(commandId))
   }
 
-  /** Drops the reply to one command: there is a newer one. */
+  /** Drops the reply to one command, because there is a newer one. */
   forget(commandId: string): void {
     const kept = this.#replies.get(commandId)
     if (kept === undefined) return

@@ -1,19 +1,19 @@
 import { InvalidOptionError } from '@firebreak/core'
 
-/** Where replies go that memory has no room for. */
+/** Options for the tier that takes replies that do not fit in memory. */
 export interface DiskTierOptions {
-  /** A folder for this process alone; it is made where it is missing. Values lie in it as they are. */
+  /** A folder for this process alone; created if it is missing. Values are stored in it unencrypted. */
   readonly path: string
   /**
-   * Bytes that the folder takes at most; half of them hold replies, the rest is what LMDB needs to rewrite pages. Where the
-   * file system has less than twice as much free, half of that. @default 1 GiB
+   * Maximum bytes used in the folder; half of them hold replies, the rest is what LMDB needs to rewrite pages. If the
+   * file system has less than twice as much free, half of what is free. @default 1 GiB
    */
   readonly maxBytes?: number
-  /** Where the file could not be written (the disk is full), a new one is tried after this time. @default 60000 */
+  /** If the file could not be written (the disk is full), a new one is tried after this time. @default 60000 */
   readonly retryAfterMs?: number
   /**
-   * True: what is in the folder is used again after a restart, each reply once Redis has confirmed that it would answer
-   * the same. Replies are then written when they are read, not only when memory is full.
+   * True: the contents of the folder are reused after a restart, each reply once Redis has confirmed that it would
+   * answer the same. Replies are then written when they are read, not only when memory is full.
    * @default false
    */
   readonly survivesRestart?: boolean
@@ -25,7 +25,7 @@ export type ResolvedDiskTierOptions = Required<DiskTierOptions>
 /** With fewer bytes there is no tier. */
 export const leastBytes: number = 1 << 20
 
-/** Checks the options and fills the defaults in. */
+/** Validates the options and fills in the defaults. */
 export function resolveDiskTierOptions(options: DiskTierOptions): ResolvedDiskTierOptions {
   const { path, maxBytes = 2 ** 30, retryAfterMs = 60_000, survivesRestart = false } = options
   if (typeof path !== 'string' || path === '')

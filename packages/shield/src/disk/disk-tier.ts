@@ -12,43 +12,43 @@ import {
 import { checkFile } from './file-check.ts'
 import { LmdbStore, loadLmdb } from './lmdb-store.ts'
 
-/** A reply whose bytes are on disk; all that says whether they may be served stays in memory. */
+/** A reply whose bytes are on disk; everything that determines whether they may be served stays in memory. */
 export interface DiskReply {
   readonly id: string
   readonly bytes: number
   readonly expiresAt: number
   readonly lease: Lease
-  /** The tier has let it go to make room. */
+  /** The tier has evicted it to make room. */
   onEvicted(): void
 }
 
-/** What a tier does now; `failed`: the caches are in memory alone. */
+/** The state of a tier; `failed`: the caches are only in memory. */
 export type DiskTierState = 'checking' | 'open' | 'failed' | 'closed'
 
 const sweepCount = 64
-/** The file's size is looked at once in so many bytes written. */
+/** The file's size is checked once per this many bytes written. */
 const lookEveryBytes = 2 ** 20
 
 /**
- * The second tier of the local caches: what memory has no room for, in an LMDB file.
+ * The second tier of the local caches: what does not fit in memory, in an LMDB file.
  *
- * *Trust.* The file holds bytes and nothing else. Which of them may be served, until when and under which lease is known
- * in memory (`DiskReply`), so an invalidation is complete the moment it is handled, whatever the disk does. To distrust
- * the whole tier (a watcher was lost, something was flushed) is to begin with an empty map: the records stay, but nobody
- * vouches for them.
+ * *Trust.* The file only holds bytes. Which of them may be served, until when and under which lease is known in memory
+ * (`DiskReply`), so an invalidation is complete the moment it is handled, whatever the disk does. To distrust the whole
+ * tier (a watcher was lost, something was flushed) is to start with an empty map: the records stay, but nothing vouches
+ * for them.
  *
- * *Untrusted records*, those and what a process before this one left, are read only to ask Redis for the digest of what
- * it would answer: where it is the same, the value need not be sent. They are swept away first when room is needed.
+ * *Untrusted records*, including those of an earlier process, are only read to ask Redis for the digest of what it
+ * would answer: if it is the same, the value need not be sent. They are removed first when room is needed.
  *
- * *Bound.* Trusted and untrusted records together take half of `maxBytes` at most, least recently used out first; LMDB
- * rewrites changed pages before it frees the old ones. An LMDB file never shrinks, so one that passes `maxBytes` all
- * the same is replaced by an empty one. How many bytes untrusted records take is an estimate (their sum is known, each one's
- * size is not) and right again after each whole sweep.
+ * *Bound.* Trusted and untrusted records together take at most half of `maxBytes`, evicted least recently used first;
+ * LMDB rewrites changed pages before it frees the old ones. An LMDB file never shrinks, so one that exceeds `maxBytes`
+ * anyway is replaced by an empty one. The number of bytes in untrusted records is an estimate (their sum is known, each
+ * one's size is not) and exact again after each full sweep.
  *
- * *Trouble* of any kind is told once and leaves the caches in memory alone. A file that cannot be written (the disk is
- * full) is given up at once and removed, so that others have its room; every `retryAfterMs` it is seen whether there is room
- * for a new one. LMDB trusts its files so far that a damaged
- * one ends the process, so a file from before is first read by another process (`check-file.ts`).
+ * *Problems* of any kind are reported once and leave the caches only in memory. A file that cannot be written (the disk
+ * is full) is abandoned at once and removed, so that others can use its room; every `retryAfterMs` we check whether
+ * there is room for a new one. LMDB trusts its files so much that a damaged one kills the process, so an existing file
+ * is first read by another process (`check-file.ts`).
  */
 export class DiskTier {
   readonly options: ResolvedDiskTierOptions
@@ -58,12 +58,12 @@ export class DiskTier {
   readonly #folder: DiskFolder | undefined
   #state: DiskTierState = 'checking'
   #store: LmdbStore | undefined
-  /** As `options.maxBytes`, or less where the disk has less. */
+  /** As `options.maxBytes`, or less if the disk has less. */
   #maxBytes = 0
   #retry: TimerHandle | undefined
-  /** How large the file was to become when it could not be written; undefined where all is well. */
+  /** The size that the file was to reach when it could not be written; undefined if all is well. */
   #failedAtBytes: number | undefined
-  /** In the order of their last use. */
+  /** In order of last use. */
   #trusted = new Map<string, DiskReply>()
   #trustedBytes = 0
   #untrustedCount = 0
@@ -122,7 +122,7 @@ export class DiskTier {
     return this.#store?.fileBytes ?? 0
   }
 
-  /** Takes a reply's bytes in; false where that is not possible now. */
+  /** Stores a reply's bytes; false if that is currently not possible. */
   put(reply: DiskReply, bytes: Uint8Array): boolean {
     const cost = recordCost(bytes.length)
     if (this.#store === undefined || cost > this.#roomBytes || !this.#store.put(reply.id, bytes)) return false
@@ -134,12 +134,12 @@ export class DiskTier {
     return true
   }
 
-  /** True while the reply's bytes are there and may be served as far as the tier knows. */
+  /** True while the reply's bytes are there and may be served, as far as the tier knows. */
   holds(reply: DiskReply): boolean {
     return this.#trusted.get(reply.id) === reply
   }
 
-  /** Calls back later with the bytes; undefined where the tier has lost them or trusts them no more. */
+  /** Calls back later with the bytes; undefined if the tier has lost them or no longer trusts them. */
   read(reply: DiskReply, onRead: (bytes: Uint8Array | undefined) => void): void {
     if (this.#store === undefined || !this.holds(reply)) {
       queueMicrotask(() => onRead(undefined))
@@ -154,27 +154,27 @@ export class DiskTier {
     })
   }
 
-  /** Removes a reply that is no longer right. */
+  /** Removes a reply that is no longer valid. */
   remove(reply: DiskReply): void {
     if (!this.holds(reply)) return
     this.#untrack(reply.id)
     this.#store?.remove(reply.id)
   }
 
-  /** Calls back later with bytes that nobody vouches for; false where there are none under the id. */
+  /** Calls back later with bytes that nothing vouches for; false if there are none under the id. */
   readUntrusted(id: string, onRead: (bytes: Uint8Array | undefined) => void): boolean {
     if (this.#store === undefined || this.#untrustedCount === 0 || this.#trusted.has(id)) return false
     this.#store.read(id, onRead)
     return true
   }
 
-  /** Removes what was found to be wrong. */
+  /** Removes what was found to be invalid. */
   removeUntrusted(id: string): void {
     if (this.#trusted.has(id)) return
     this.#store?.remove(id)
   }
 
-  /** From now on nobody vouches for anything that is in the file. */
+  /** From now on nothing vouches for anything in the file. */
   distrust(): void {
     if (this.#trusted.size === 0) return
     this.#untrustedCount += this.#trusted.size
@@ -184,7 +184,7 @@ export class DiskTier {
     this.#sweepFrom = ''
   }
 
-  /** Ends the tier. Records stay in the folder where they are to survive. */
+  /** Closes the tier. Records stay in the folder if they are to survive. */
   async close(): Promise<void> {
     if (this.#state === 'closed') return
     const store = this.#store
@@ -267,14 +267,14 @@ export class DiskTier {
     this.#writtenBytes = 0
     const { fileBytes } = this
     if (this.#failedAtBytes !== undefined && fileBytes > this.#failedAtBytes) {
-      // It got further than the one before: its next trouble is news.
+      // It got further than the previous one: its next problem is news.
       this.#failedAtBytes = undefined
       this.#trouble.clear('disk-tier')
     }
     if (fileBytes > this.#maxBytes) this.#startAnew()
   }
 
-  /** Begins with an empty file. */
+  /** Starts with an empty file. */
   #startAnew(): void {
     const old = this.#store!
     this.#end('checking')
@@ -293,7 +293,7 @@ export class DiskTier {
     store.close().catch((error) => this.#tell('could not be closed', error))
   }
 
-  /** A file could not be written, or not be read: nothing of it is served any more. */
+  /** A file could not be written or read: nothing in it is served any more. */
   #unwritten(store: LmdbStore, error: unknown): void {
     if (store !== this.#store) return
     this.#failedAtBytes = this.fileBytes + this.waitingBytes
@@ -321,11 +321,11 @@ export class DiskTier {
   }
 
   #damaged(): void {
-    this.#failed(new Error('the file is damaged; it was removed, and the next start has an empty one'))
+    this.#failed(new Error('the file is damaged and was removed; the next start creates an empty one'))
     try {
       this.#folder!.wipe()
     } catch {
-      // It stays; the next start finds it damaged once more.
+      // It stays; the next start will find it damaged again.
     }
   }
 
@@ -349,7 +349,7 @@ export class DiskTier {
     const { path } = this.options
     this.#trouble.note(
       'disk-tier',
-      `the disk tier in ${path} ${what} (${why}); hot keys are kept in memory only`,
+      `the disk tier in ${path} ${what} (${why}); hot keys are kept only in memory`,
       error,
     )
   }

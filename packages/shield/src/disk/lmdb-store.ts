@@ -7,7 +7,7 @@ import { WriteBatches } from './write-batches.ts'
 
 type Open = typeof open
 
-/** LMDB's `open`; throws where the package is not installed. */
+/** LMDB's `open`; throws if the package is not installed. */
 export function loadLmdb(load: (name: string) => unknown = createRequire(import.meta.url)): Open {
   try {
     return (load('lmdb') as { open: Open }).open
@@ -20,17 +20,17 @@ export function loadLmdb(load: (name: string) => unknown = createRequire(import.
 export interface LmdbStoreOptions {
   readonly open: Open
   readonly file: string
-  /** Nothing in it is wanted after the process, so nothing is waited for. */
+  /** Nothing in it is needed after the process ends, so nothing is waited for. */
   readonly isTemporary: boolean
-  /** Bytes that may wait to be written; more are not taken, but for one record alone. */
+  /** Bytes that may wait to be written; beyond that only a single record is accepted. */
   readonly maxPendingBytes: number
   readonly timers: Timers
   readonly onFailure: (error: unknown) => void
 }
 
 /**
- * Bytes by id in an LMDB file. Writes go out in batches on LMDB's own thread, and until one is through its bytes are read
- * from here; reads fault their pages in on a thread too, so that no disk ever holds up the process.
+ * Bytes by id in an LMDB file. Writes go out in batches on LMDB's own thread, and until one has finished its bytes are
+ * read from here; reads fault their pages in on a thread too, so that no disk ever holds up the process.
  */
 export class LmdbStore {
   readonly #database: RootDatabase<Buffer, string>
@@ -49,13 +49,13 @@ export class LmdbStore {
       noSubdir: true,
       encoding: 'binary',
       noSync: isTemporary,
-      // LMDB's own batch of a turn has a promise that nobody can reach, and its rejection would end the process.
+      // LMDB's own batch of a turn has a promise that is out of reach, and its rejection would end the process.
       eventTurnBatching: false,
     })
     this.#batches = new WriteBatches(this.#database)
   }
 
-  /** Bytes that wait to be written. */
+  /** Bytes waiting to be written. */
   get pendingBytes(): number {
     return this.#pendingBytes
   }
@@ -75,7 +75,7 @@ export class LmdbStore {
     return (lastPageNumber + 1) * pageSize
   }
 
-  /** False where too much waits already. */
+  /** False if too much is waiting already. */
   put(id: string, reply: Uint8Array): boolean {
     if (this.#pendingBytes > 0 && this.#pendingBytes + reply.length > this.#options.maxPendingBytes) return false
     const record = encodeRecord(reply)
@@ -93,7 +93,7 @@ export class LmdbStore {
     this.#write(this.#database.remove(id))
   }
 
-  /** Calls back later with the reply, undefined where there is none or it is damaged. */
+  /** Calls back later with the reply, undefined if there is none or it is damaged. */
   read(id: string, onRead: (reply: Buffer | undefined) => void): void {
     this.#reads.push({ id, onRead })
     if (this.#reads.length === 1) this.#options.timers.setImmediate(() => this.#readAll())
@@ -104,14 +104,14 @@ export class LmdbStore {
     return [...this.#database.getKeys({ start, limit })]
   }
 
-  /** Writes what waits and closes the file. */
+  /** Writes what is waiting and closes the file. */
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#batches.allDone()
     await this.#database.close()
   }
 
-  /** One way to the thread and back for all reads of a turn. */
+  /** One trip to the thread and back for all reads of a turn. */
   #readAll(): void {
     const reads = this.#reads
     this.#reads = []
@@ -119,7 +119,7 @@ export class LmdbStore {
     const answer = () => {
       for (const { id, onRead } of reads) onRead(this.#take(id))
     }
-    // LMDB that is asked after its end throws later, where nobody can catch it.
+    // Using LMDB after it is closed throws later, where nobody can catch it.
     if (this.#isClosed) answer()
     else this.#database.prefetch(ids, answer)
   }
@@ -137,7 +137,7 @@ export class LmdbStore {
 
   #write(written: Promise<unknown>, onWritten: () => void = () => {}): void {
     written.then(onWritten, (error: WriteError) => {
-      // What lies behind is told by a promise of its own.
+      // The underlying cause is reported by its own promise.
       if (error.commitError === undefined) this.#options.onFailure(error)
       else error.commitError.catch((cause) => this.#options.onFailure(cause))
     })

@@ -3,12 +3,12 @@ import type { ReadCommand } from '../cache/read-command.ts'
 import { resp2Form } from '../cache/resp2-form.ts'
 import { luaSource } from '../script/lua-source.ts'
 
-/** A shorter reply is sent as quickly as its digest. */
+/** A shorter reply is sent as fast as its digest. */
 const leastDigestedBytes = 256
 
 const script = new URL('./digest.lua', import.meta.url)
 
-/** True where asking for a reply's digest costs less than asking for the reply. */
+/** True if asking for a reply's digest costs less than asking for the reply. */
 export function isWorthDigesting(reply: Uint8Array): boolean {
   return reply.length >= leastDigestedBytes
 }
@@ -18,7 +18,7 @@ export function encodeDigest(command: ReadCommand): Uint8Array {
   return command.encodeIn(luaSource(script))
 }
 
-/** True where `answer`, what Redis said to `encodeDigest`, is the digest of this reply. */
+/** True if `answer`, Redis' reply to `encodeDigest`, is the digest of this reply. */
 export function isDigestOf(command: ReadCommand, reply: Uint8Array, answer: Uint8Array): boolean {
   const form = resp2Form(command.name, reply)
   const digest = createHash('sha1').update(form).digest('hex')

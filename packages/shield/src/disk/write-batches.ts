@@ -1,6 +1,6 @@
 import type { RootDatabase } from 'lmdb'
 
-/** What LMDB's write thread says of a batch that it has not finished. */
+/** What LMDB's write thread reports about an unfinished batch. */
 const progress = new Set([1, 2])
 
 interface WriteThread {
@@ -8,9 +8,9 @@ interface WriteThread {
 }
 
 /**
- * The batches that LMDB's write thread works on. LMDB resolves a write as soon as it is committed, while its thread still
- * looks at the file's state, and its own `close` frees that state: closed at that moment, the process dies. So whoever
- * closes waits for the thread itself.
+ * The batches that LMDB's write thread is working on. LMDB resolves a write as soon as it is committed, while its
+ * thread still reads the file's state, which its own `close` frees: closed at that moment, the process dies. So closing
+ * has to wait for the thread itself.
  */
 export class WriteBatches {
   readonly #committed: PromiseLike<unknown>
@@ -32,9 +32,9 @@ export class WriteBatches {
     Object.defineProperty(env, 'startWriting', { value: startCounted })
   }
 
-  /** Resolves when every write so far is through, or has failed, and the thread has let go of the file. */
+  /** Resolves when every write so far has succeeded or failed, and the thread has released the file. */
   async allDone(): Promise<void> {
-    // Who wrote hears of a failure; here only the end counts.
+    // The writer learns of a failure; here only the end counts.
     await this.#committed.then(undefined, () => {})
     if (this.#running > 0) await new Promise<void>((resolve) => (this.#onDone = resolve))
   }

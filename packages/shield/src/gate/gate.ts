@@ -1,43 +1,50 @@
+import type { Timers } from '@firebreak/core'
 import { isCacheable } from '@firebreak/core/commands'
 import type { HotKey } from '../cache/hot-key.ts'
+import type { ReadCommand } from '../cache/read-command.ts'
+import { type CounterCommand, counterCommandOf } from '../combine/counter-command.ts'
 import type { Tally } from '../status/tally.ts'
 import type { ConnectionFacts } from './connection-facts.ts'
 import type { GateRequest } from './gate-request.ts'
 import type { HotKeys } from './hot-keys.ts'
 import { KeySurvey } from './key-survey.ts'
 import { keylessEffect } from './keyless.ts'
-import { loading, pass, type Verdict } from './verdict.ts'
+import type { OpenState } from './open-state.ts'
+import { ReadsAround } from './reads-around.ts'
+import { combined, loading, pass, type Verdict } from './verdict.ts'
 
 /**
- * Decides what becomes of a command of an application: one gate for each Redis, asked by the hooks of every client
- * library and by the proxy.
+ * Decides what happens to an application's command: one gate for each Redis, asked by the hooks of every client library
+ * and by the proxy.
  *
- * *Order.* Redis answers a connection's commands in the order in which they were sent, and applications rely on it. So a
- * read is answered here only where nothing that was sent before it can have changed its key: no write of the key and no
- * flush is on its way, and the connection has nothing open that binds it to Redis.
+ * *Order.* Redis answers a connection's commands in the order in which they were sent, and applications rely on that.
+ * So a read is answered here only if nothing sent before it can have changed its key: no write of the key and no flush
+ * is in flight, and the connection has nothing open that ties it to Redis.
  *
- * *Cost.* A command while nothing is hot, and the GET of a hot key that memory has, are most of what an application
+ * *Cost.* A command while nothing is hot, and the GET of a hot key that is in memory, are most of what an application
  * sends; adapters handle those two without coming here.
  */
 export class Gate {
   readonly #keys: HotKeys
   readonly #tally: Tally
   readonly #survey = new KeySurvey()
+  readonly #around: ReadsAround
   #pendingFlushes = 0
-  /** Called after a change by this process of which no watcher is told. */
+  /** Called after a change by this process that no watcher is notified about. */
   onUntold: (() => void) | undefined
 
-  constructor(keys: HotKeys, tally: Tally) {
+  constructor(keys: HotKeys, tally: Tally, timers: Timers) {
     this.#keys = keys
     this.#tally = tally
+    this.#around = new ReadsAround(timers)
   }
 
-  /** True while a command that changes keys without naming them is on its way: nothing that is kept may be served. */
+  /** True while a command that changes keys without naming them is in flight: no cached reply may be served. */
   get isFlushing(): boolean {
     return this.#pendingFlushes > 0
   }
 
-  /** Whether a read of a hot key may be answered here at this moment. */
+  /** Whether a read of a hot key may currently be answered here. */
   mayServe(hot: HotKey, connection: ConnectionFacts): boolean {
     return (
       hot.pendingWrites === 0 &&
@@ -48,27 +55,35 @@ export class Gate {
     )
   }
 
-  /** What is to be done with a command that is about to take a connection. */
+  /** What to do with a command that is about to use a connection. */
   ask(request: GateRequest, connection: ConnectionFacts): Verdict {
     const { row } = request
     const { open } = connection
-    if (row.keys.length === 0) return this.#keyless(request, connection)
+    if (row.keys.length === 0) {
+      connection.owner?.waiting?.flush()
+      return this.#keyless(request, connection)
+    }
     if (row.name === 'WATCH' && !connection.isPinned) open.isWatching = true
     if (row.access === 'none' && row.flags.has('scripting')) connection.sendsScript?.()
     const { read, readIndex, written, limited } = this.#survey.of(request)
     const isAsking = open.isAsking
     open.isAsking = false
     if (limited !== undefined && !open.isInTransaction && !connection.isPinned) {
-      const verdict = this.#limit(request, limited, written === undefined ? readIndex : 0)
+      const verdict = this.#limit(request, limited, written === undefined ? readIndex : 0, connection)
       if (verdict !== undefined) return verdict
     }
-    if (written !== undefined) return this.#guard(written, connection)
+    if (written !== undefined && !isAsking && this.#combine(request, written, connection)) return combined
+    // What is waiting was sent before this.
+    connection.owner?.waiting?.flush()
+    if (written !== undefined) return this.#guard(request, written, connection)
     if (read === undefined || connection.isPinned || !read.isServed || !isCacheable(row, request.args)) return pass
-    if (isAsking || !request.isAnswerable || !this.mayServe(read, connection)) return this.#bypass(read)
-    return this.#serve(request, read, readIndex, connection.now())
+    // EXEC compares what was read under WATCH, which the application knows from then on.
+    const isCompared = open.isWatching && !open.isInTransaction
+    if (isAsking || isCompared || !request.isAnswerable || !this.mayServe(read, connection)) return this.#bypass(read)
+    return this.#serve(request, read, readIndex, connection.now(), open)
   }
 
-  /** Nothing that is kept is served until the returned function is called: what goes out may change any key. */
+  /** Serves nothing from the cache until the returned function is called: what is being sent may change any key. */
   beginFlush(isUntold = false): () => void {
     this.#pendingFlushes++
     this.#keys.abandon()
@@ -79,16 +94,25 @@ export class Gate {
     }
   }
 
-  /** Asks the limits of all keys; undefined where the command may go on. `readIndex`: its key if it only reads, else 0. */
-  #limit(request: GateRequest, limited: readonly HotKey[], readIndex: number): Verdict | undefined {
+  /**
+   * Asks the limits of all keys; undefined if the command may proceed. `readIndex`: its key if it only reads, otherwise
+   * 0.
+   */
+  #limit(
+    request: GateRequest,
+    limited: readonly HotKey[],
+    readIndex: number,
+    connection: ConnectionFacts,
+  ): Verdict | undefined {
     const { row, args, turn, canWait } = request
     const [first] = limited
     const { strategy, keepsLast } = first!.limit!
     let error = turn
+    const caller = connection.caller && (() => connection.caller!())
     if (error === undefined) {
       const waits: Promise<void>[] = []
       for (const { limit } of limited) {
-        const answer = limit!.admit(canWait, request.signal)
+        const answer = limit!.admit(canWait, request.signal, caller)
         if (answer instanceof Promise) waits.push(answer)
         else if (answer !== undefined) error = answer
         if (error !== undefined) break
@@ -105,33 +129,60 @@ export class Gate {
     return last === undefined ? { kind: 'refuse', error, strategy } : { kind: 'answer', reply: last, isStale: true }
   }
 
-  #serve(request: GateRequest, hot: HotKey, keyIndex: number, now: number): Verdict {
+  #serve(request: GateRequest, hot: HotKey, keyIndex: number, now: number, open: OpenState): Verdict {
     const read = request.readOf(hot, keyIndex)
     const reply = hot.hit(read.id, now)
     if (reply !== undefined) return { kind: 'answer', reply, isStale: false }
-    if (!request.canWait) {
-      // It reads Redis itself, and the next one finds the reply here.
-      hot.load(read, now, ignoreReply)
-      return this.#bypass(hot)
-    }
-    return hot.load(read, now, request.whenLoaded()) ? loading : this.#bypass(hot)
+    if (!request.canWait) return this.#bypass(hot, read)
+    const reader = request.whenLoaded()
+    // One that is given back goes around memory as much as one that never waited.
+    const answered = () => this.#around.answered(hot, undefined)
+    const isLoading = open.load(
+      (handler) => hot.load(read, now, handler),
+      (reply) => reader(reply, answered),
+    )
+    return isLoading ? loading : this.#bypass(hot)
   }
 
-  #bypass(hot: HotKey): Verdict {
+  /**
+   * The read bypasses memory, and may see something newer than what is kept, which a push outdates only later and, if
+   * tracking is refused, nothing does: what was read before its answer is not served after it. With `wanted` the next
+   * read finds the reply here.
+   */
+  #bypass(hot: HotKey, wanted?: ReadCommand): Verdict {
     hot.bypassed()
     this.#tally.bypasses++
-    return pass
+    if (wanted === undefined && !hot.isConsistent && hot.copies === undefined) return pass
+    return { kind: 'guarded', end: () => this.#around.answered(hot, wanted) }
   }
 
-  #guard(written: readonly HotKey[], { open, isPinned }: ConnectionFacts): Verdict {
-    for (const hot of written) hot.beginWrite()
+  /** True if an increment is merged with others. */
+  #combine(request: GateRequest, written: readonly HotKey[], connection: ConnectionFacts): boolean {
+    const [hot] = written
+    const { open } = connection
+    if (connection.combining === undefined || written.length > 1 || !hot!.isCombined || connection.isPinned)
+      return false
+    if (!connection.isReady || open.isBinding || !request.isAnswerable || !request.canWait) return false
+    const command = counterOf(request)
+    if (command === undefined) return false
+    const field = command.fieldAt === 0 ? undefined : request.bytesAt(command.fieldAt)
+    connection.combining(hot!).join(hot!, field, request.partOf(command))
+    return true
+  }
+
+  #guard(request: GateRequest, written: readonly HotKey[], { open, isPinned }: ConnectionFacts): Verdict {
+    for (const hot of written) {
+      // The effect of a separate increment is no surprise to the combined ones.
+      if (hot.isCombined && counterOf(request) === undefined) hot.epoch++
+      hot.beginWrite()
+    }
     const end = () => {
       for (const hot of written) hot.endWrite()
     }
     return this.#endWith(end, open.isInTransaction && !isPinned, open)
   }
 
-  /** What a transaction queues happens at EXEC. */
+  /** What a transaction queues takes effect at EXEC. */
   #endWith(end: () => void, isQueued: boolean, open: ConnectionFacts['open']): Verdict {
     if (!isQueued) return { kind: 'guarded', end }
     open.hold(end)
@@ -146,7 +197,7 @@ export class Gate {
     if (effect === 'flush' || effect === 'untold') {
       return this.#endWith(this.beginFlush(effect === 'untold'), open.isInTransaction && !isPinned, open)
     }
-    // Whoever pins a connection sends everything over it, and follows itself what it has open.
+    // An owner that pins a connection sends everything over it, and tracks its open state itself.
     if (isPinned) return pass
     switch (effect) {
       case 'names': {
@@ -172,7 +223,7 @@ export class Gate {
       case 'reset':
         open.reset()
         connection.select(0)
-        // Where a password is asked for, nobody is logged in now.
+        // If a password is required, nobody is logged in now.
         open.isStranger = connection.space?.upstream.credentials().password !== undefined
         return pass
       case 'auth':
@@ -186,11 +237,16 @@ export class Gate {
     }
   }
 
-  /** What the shield reads as its own user is not for others; the same user again, with a new password, changes nothing. */
+  /**
+   * What the shield reads as its own user is not for others; the same user again, with a new password, changes nothing.
+   */
   #logIn({ open, space }: ConnectionFacts, user: string): void {
     open.isStranger = space !== undefined && user !== (space.upstream.credentials().username ?? defaultUser)
   }
 }
 
 const defaultUser = 'default'
-const ignoreReply = () => {}
+
+function counterOf(request: GateRequest): CounterCommand | undefined {
+  return counterCommandOf(request.row, request.args, (index) => request.textAt(index))
+}

@@ -11,7 +11,7 @@ import { HotNames } from './hot-names.ts'
 import { KeySpace } from './key-space.ts'
 import { SlotOwners } from './slot-owners.ts'
 
-/** As whom keys are read, where that is not the application itself. */
+/** The identity that keys are read as, if it is not the application itself. */
 export interface SpaceIdentity {
   readonly id: string
   readonly upstream: Upstream
@@ -19,13 +19,15 @@ export interface SpaceIdentity {
 
 type HotAccesses = Pick<AccessLog, 'hashOf' | 'addReads' | 'outside'>
 
-/** Slots that are looked at in a tick: all 16,384 of a cluster within half a second. */
+/** Slots checked per tick: all 16,384 of a cluster within half a second. */
 const slotsPerTick = 2048
 const copyTickMs = 50
+/** How often the placement of copies is reported again: a hub may have restarted. */
+const tellAgainMs = 5000
 
 /**
- * The hot keys of one Redis in all of its key spaces: makes them, lets them go, and drops what they keep when it must. What
- * happens often looks only at the keys that have something to be looked at; a key at rest costs nothing.
+ * The hot keys of one Redis in all of its key spaces: creates them, releases them, and drops what they keep when it
+ * must. Frequent work only looks at keys that need it; a key at rest costs nothing.
  */
 export class HotKeys {
   readonly spaces: ReadonlyMap<string, KeySpace>
@@ -36,7 +38,7 @@ export class HotKeys {
   readonly #tally: Tally
   readonly #accesses: HotAccesses
   readonly #owners = new Map<Upstream, SlotOwners>()
-  /** Names whose keys have copies; these live whether anybody reads them or not. */
+  /** Names whose keys have copies, which are maintained whether or not anybody reads them. */
   readonly #copied = new Set<HotName>()
   readonly #copyTimers: TimingWheel<HotKey>
   #spacesVersion = 0
@@ -63,12 +65,12 @@ export class HotKeys {
     this.#copyTimers = new TimingWheel({ clock, tickMs: copyTickMs, onDue: (hot) => this.#tickCopies(hot) })
   }
 
-  /** Every hot key of every space that somebody has asked for. */
+  /** Every hot key of every space that was ever requested. */
   *[Symbol.iterator](): Generator<HotKey> {
     for (const space of this.#spaces.values()) yield* space.made
   }
 
-  /** Grows whenever other watchers may be needed than before. */
+  /** Incremented whenever the set of needed watchers may have changed. */
   get watchersVersion(): number {
     let version = this.#spacesVersion
     for (const owners of this.#owners.values()) version += owners.version
@@ -102,7 +104,7 @@ export class HotKeys {
     for (const upstream of this.#owners.keys()) if (!upstreams.has(upstream)) this.#owners.delete(upstream)
   }
 
-  /** A name is hot from now on, or what is done with it is another. */
+  /** A name is hot from now on, or its handling has changed. */
   set(name: string, handling: Handling): HotName {
     const known = this.names.get(name)
     if (known === undefined) {
@@ -135,12 +137,12 @@ export class HotKeys {
     for (const hot of name.keys()) this.#letGo(hot)
   }
 
-  /** Hands the reads from memory to the counter: where nothing else is read, they make a report due. */
+  /** Passes the reads from memory to the counter: if nothing else is read, they make a report due. */
   countReads(): void {
     for (const hot of this.#shared.touched) this.countReadsOf(hot)
   }
 
-  /** Looks after what changes without a word: copies, and the nodes of what is kept. */
+  /** Maintains what changes silently: copies, and the nodes of what is kept. */
   tick(): void {
     this.#copyTimers.advance()
     let hasMoved = false
@@ -151,7 +153,7 @@ export class HotKeys {
     for (const hot of this.#shared.kept) if (hot.space.upstream.nodeOf(hot.slot) !== hot.node) hot.drop()
   }
 
-  /** The watchers that must stay awake: a connection that rests is not known to be dead. */
+  /** The watchers that must stay awake: a resting connection is not known to be dead. */
   watchersInUse(of: (space: KeySpace, node: string) => TrackingWatcher): Set<TrackingWatcher> {
     const used = new Set<TrackingWatcher>()
     for (const space of this.#spaces.values()) {
@@ -168,6 +170,24 @@ export class HotKeys {
     return used
   }
 
+  /** Where the copies of keys are, unless reported recently; at most `most` keys. */
+  placedCopies(most: number): { readonly name: string; readonly names: string[]; readonly isRefresher: boolean }[] {
+    const now = this.#shared.runtime.clock.now()
+    const placed = []
+    for (const name of this.#copied) {
+      if (placed.length >= most) break
+      // A table does not know databases: nearly always there is one.
+      const copies = [...name.keys()].sort((a, b) => a.space.database - b.space.database)[0]?.copies
+      if (copies === undefined) continue
+      const { writtenNames: names, isRefresher, told } = copies
+      const text = `${isRefresher} ${names.join('\n')}`
+      if (names.length === 0 || (told?.names === text && now - told.at < tellAgainMs)) continue
+      copies.told = { names: text, at: now }
+      placed.push({ name: name.name, names, isRefresher })
+    }
+    return placed
+  }
+
   /** Drops everything that is kept and poisons what is in flight. */
   flush(): void {
     this.#distrust()
@@ -180,7 +200,10 @@ export class HotKeys {
     for (const hot of this) hot.laneMissed()
   }
 
-  /** A command that changes keys without naming them is about to go out: as `flush`, and nobody waits for us. */
+  /**
+   * A command that changes keys without naming them is about to be sent: like `flush`, and readers no longer wait for
+   * us.
+   */
   abandon(): void {
     this.#distrust()
     for (const hot of this) hot.abandon()
@@ -196,7 +219,7 @@ export class HotKeys {
     }
   }
 
-  /** A watcher told of changes. Tracking does not say in which database: the keys are dropped in all. */
+  /** A watcher reported changes. Tracking does not say in which database, so the keys are dropped in all. */
   changed(names: readonly string[]): void {
     for (const space of this.#spaces.values()) for (const name of names) this.#change(space, name, watcherChanged)
   }
@@ -208,6 +231,11 @@ export class HotKeys {
     for (const name of this.#copied) {
       for (const hot of name.keys()) if (hot.space.upstream.nodeOf(hot.slot) === node) hot.copies?.missed()
     }
+  }
+
+  /** Sends all waiting increments: from now on nobody checks whether a command may overtake one. */
+  release(): void {
+    for (const hot of this) hot.release()
   }
 
   close(): void {
@@ -246,7 +274,7 @@ export class HotKeys {
     hot.space.made.delete(hot)
   }
 
-  /** Notes which nodes' watchers the name needs, or no longer does. */
+  /** Records which nodes' watchers the name needs, or no longer does. */
   #serve(name: HotName, change: 1 | -1): void {
     if (!name.isServed) return
     for (const owners of this.#owners.values()) {
@@ -265,7 +293,7 @@ export class HotKeys {
     return owners
   }
 
-  /** Copies and limits are there before the first read: those that are shared take their time. */
+  /** Creates copies and limits before the first read: the shared ones take their time. */
   #equip(name: HotName): void {
     const { strategy } = name.handling.strategy
     if (strategy !== 'RedundantKeys') this.#copied.delete(name)
@@ -293,8 +321,8 @@ function watcherChanged(hot: HotKey): void {
 }
 
 /**
- * The hub's lane told of a change, perhaps with the new value. A carried value may be older than what was read since, so
- * it is served only where the strategy lets values be old; what is consistent is dropped and read again.
+ * The hub's lane reported a change, perhaps with the new value. A carried value may be older than what was read since,
+ * so it is served only if the strategy allows old values; otherwise the key is dropped and read again.
  */
 function laneChanged(hot: HotKey, value: Uint8Array | undefined, ttlMs = Number.POSITIVE_INFINITY): void {
   const { strategy } = hot.handling

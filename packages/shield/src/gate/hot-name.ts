@@ -5,13 +5,13 @@ import type { HotKey } from '../cache/hot-key.ts'
 import type { KeySpace } from './key-space.ts'
 
 /**
- * A name that is hot, in whatever key space. The key of a space is made when somebody there first asks for it: a table of
- * 100,000 names costs a space nothing of which nobody reads there.
+ * A name that is hot, in any key space. The key in a space is created when it is first requested there: a table of
+ * 100,000 names costs nothing in a space where nobody reads them.
  */
 export class HotName {
   readonly name: string
   handling: Handling
-  /** When it is next looked at whether it has lapsed. */
+  /** When to check next whether it has lapsed. */
   lapseAt: number = Number.POSITIVE_INFINITY
   readonly #make: (name: HotName, space: KeySpace) => HotKey
   #bytes: Uint8Array | undefined
@@ -34,7 +34,7 @@ export class HotName {
     return keySlotOfBytes(this.bytes)
   }
 
-  /** True where its reads are answered by the shield, so that watchers must be awake. */
+  /** True if the shield answers its reads, so that watchers must be awake. */
   get isServed(): boolean {
     const { strategy } = this.handling
     return strategy.strategy === 'LocalCache' || (strategy.strategy === 'RateLimit' && strategy.onLimit === 'stale')
@@ -47,12 +47,12 @@ export class HotName {
     return this.#others?.get(space) ?? this.#add(space)
   }
 
-  /** As `in`; undefined where nobody has asked for it there. */
+  /** Like `in`; undefined if it was never requested there. */
   peek(space: KeySpace): HotKey | undefined {
     return this.#key?.space === space ? this.#key : this.#others?.get(space)
   }
 
-  /** The keys of all spaces in which it was asked for. */
+  /** The keys in all spaces in which it was requested. */
   *keys(): Generator<HotKey> {
     if (this.#key !== undefined) yield this.#key
     if (this.#others !== undefined) yield* this.#others.values()

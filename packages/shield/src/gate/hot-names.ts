@@ -4,8 +4,9 @@ import type { HotKey } from '../cache/hot-key.ts'
 import { HotName } from './hot-name.ts'
 import { HotTable } from './hot-table.ts'
 import type { KeySpace } from './key-space.ts'
+import { NameFilter } from './name-filter.ts'
 
-/** How names are found, by whoever looks them up for one space. */
+/** How one space looks up names. */
 export interface NameLookup {
   readonly size: number
   get(name: string): HotName | undefined
@@ -19,6 +20,10 @@ export interface NameLookup {
  */
 export class HotNames implements NameLookup {
   readonly #names = new Map<string, HotName>()
+  // A small map is in the processor's caches anyway.
+  #filter: NameFilter | undefined
+  // A cold access looks twice: in the called method, and on the send path.
+  #missed: string | undefined
   readonly #hashOf: (bytes: Uint8Array) => number
   readonly #make: (name: HotName, space: KeySpace) => HotKey
   // A client looks names up as strings, and never pays for this.
@@ -53,7 +58,10 @@ export class HotNames implements NameLookup {
   }
 
   get(name: string): HotName | undefined {
-    return this.#names.get(name)
+    if (name === this.#missed) return undefined
+    const found = this.#filter?.mayHave(name) === false ? undefined : this.#names.get(name)
+    if (found === undefined) this.#missed = name
+    return found
   }
 
   values(): Iterable<HotName> {
@@ -67,6 +75,9 @@ export class HotNames implements NameLookup {
   add(name: string, handling: Handling): HotName {
     const made = new HotName(name, handling, this.#make)
     this.#names.set(name, made)
+    this.#missed = undefined
+    if (this.#filter !== undefined) this.#filter.add(name)
+    else if (this.#names.size >= manyNames) this.#makeFilter()
     this.#byBytes?.add(made, this.#hashOf(made.bytes))
     this.#count(handling.strategy, 1)
     add(this.#groups, this.#groupOf(name), 1)
@@ -81,6 +92,7 @@ export class HotNames implements NameLookup {
 
   remove(name: HotName): void {
     this.#names.delete(name.name)
+    this.#filter?.remove(name.name)
     this.#byBytes?.remove(name, this.#hashOf(name.bytes))
     this.#count(name.handling.strategy, -1)
     add(this.#groups, this.#groupOf(name.name), -1)
@@ -90,6 +102,11 @@ export class HotNames implements NameLookup {
     add(this.#strategies, strategy, change)
   }
 
+  #makeFilter(): void {
+    this.#filter = new NameFilter()
+    for (const name of this.#names.keys()) this.#filter.add(name)
+  }
+
   #makeByBytes(): HotTable<HotName> {
     const table = new HotTable<HotName>()
     for (const name of this.#names.values()) table.add(name, this.#hashOf(name.bytes))
@@ -97,6 +114,9 @@ export class HotNames implements NameLookup {
     return table
   }
 }
+
+/** From this many names on, cold names are filtered out before the map is asked. */
+const manyNames = 2048
 
 /** No name is hot. */
 export const noNames: NameLookup = { size: 0, get: () => undefined, find: () => undefined }

@@ -1,7 +1,7 @@
 /**
- * Hot keys by the bytes of their names, found in a buffer without making a string: open addressing, at most a quarter
- * full, so that a key that is not hot costs one look at an array. A key that goes leaves no mark: those behind it that
- * would have stood there move up, so the table is never rebuilt but to grow.
+ * Hot keys by the bytes of their names, looked up in a buffer without making a string: open addressing, at most a
+ * quarter full, so that a key that is not hot costs one array access. A removed key leaves no tombstone: those after it
+ * move up if they may, so the table is only rebuilt to grow.
  */
 export class HotTable<Key extends { readonly bytes: Uint8Array }> {
   #places: (Key | undefined)[] = new Array(leastPlaces).fill(undefined)
@@ -27,7 +27,7 @@ export class HotTable<Key extends { readonly bytes: Uint8Array }> {
     for (; places[hole] !== key; hole = (hole + 1) & mask) if (places[hole] === undefined) return
     this.#size--
     for (let at = (hole + 1) & mask; places[at] !== undefined; at = (at + 1) & mask) {
-      // It may move up only as far as its own place.
+      // It may only move up as far as its own place.
       const fromHome = (at - hashes[at]!) & mask
       if (fromHome < ((at - hole) & mask)) continue
       places[hole] = places[at]

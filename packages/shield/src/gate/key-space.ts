@@ -5,20 +5,20 @@ import { type NameLookup, noNames } from './hot-names.ts'
 
 /**
  * The keys of one database as one identity may read them. A key of the same name in another database, or read by a user
- * with other rights, is another entry.
+ * with other permissions, is another entry.
  */
 export class KeySpace {
   readonly id: string
-  /** As whom the keys are read; empty for the application itself. */
+  /** The identity that the keys are read as; empty for the application itself. */
   readonly identity: string
   readonly database: number
-  /** Where and as whom the keys are read. */
+  /** Where and as whom to read the keys. */
   readonly upstream: Upstream
-  /** The hot keys by name; this is the one look-up that a cold access pays. */
+  /** The hot keys by name; this is the one look-up that a cold access pays for. */
   readonly hot: SpaceKeys
   /** The same by their bytes. */
   readonly byBytes: Pick<SpaceKeys, 'size' | 'find'>
-  /** Those of its hot keys that somebody has asked for. */
+  /** Those of its hot keys that were ever requested. */
   readonly made = new Set<HotKey>()
   /** Its copies of hot keys. */
   readonly ownCopies = new OwnCopies()
@@ -51,7 +51,7 @@ export class SpaceKeys {
     return this.#names.get(name)?.in(this.#space)
   }
 
-  /** As `get`; undefined also where nobody has asked for the key yet. */
+  /** Like `get`; undefined also if the key was never requested. */
   peek(name: string): HotKey | undefined {
     return this.#names.get(name)?.peek(this.#space)
   }

@@ -2,9 +2,9 @@ import { forEachKey, type KeyAccess } from '@firebreak/core/commands'
 import type { HotKey } from '../cache/hot-key.ts'
 import type { GateRequest } from './gate-request.ts'
 
-/** What the keys of one command are to the shield. One object for all commands: it is read before anything is done. */
+/** What the keys of one command mean to the shield. One object for all commands: it is read before anything is done. */
 export class KeySurvey {
-  /** The last hot key that is only read, and the argument that it is. */
+  /** The last hot key that is only read, and its argument index. */
   read: HotKey | undefined
   readIndex = 0
   /** The hot keys that are written. */
@@ -20,7 +20,7 @@ export class KeySurvey {
     this.read = this.written = this.limited = undefined
     if (!row.hasSingleKey) forEachKey(row, args, this.#visit)
     else if (row.firstKey < args.length) this.#visit(row.firstKey, row.keys[0]!.access)
-    // A request belongs to a client, which must not live on because it was the last that asked.
+    // A request belongs to a client, which must not be kept alive because it was the last to ask.
     this.#request = undefined
     return this
   }

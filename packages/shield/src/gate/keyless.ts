@@ -1,7 +1,7 @@
 /**
- * What a command without keys does to what the shield knows:
- * `flush` changes any key, `untold` too and no watcher is told of it (or it changes who may read); the others change
- * what the connection has open, which database it sees, or who it is. `names` changes nothing, and shows which keys there are.
+ * What a command without keys does to the shield's knowledge: `flush` changes any key; `untold` does too, without any
+ * watcher being notified (or it changes who may read); the others change what the connection has open, which database
+ * it sees, or its user. `names` changes nothing, but shows which keys exist.
  */
 export type KeylessEffect =
   | 'multi'
@@ -17,8 +17,8 @@ export type KeylessEffect =
   | 'untold'
 
 /**
- * Every command without keys that has an effect, for all adapters. The others have none: scripts and functions change
- * keys when they are called, not when they are loaded or forgotten.
+ * Every keyless command that has an effect, for all adapters. The others have none: scripts and functions change keys
+ * when they are called, not when they are loaded or deleted.
  */
 const effects: ReadonlyMap<string, KeylessEffect> = new Map([
   ['MULTI', 'multi'],
@@ -44,7 +44,7 @@ const effects: ReadonlyMap<string, KeylessEffect> = new Map([
   ['ACL LOAD', 'untold'],
 ])
 
-/** The effect of a command without keys; undefined where it has none. */
+/** The effect of a keyless command; undefined if it has none. */
 export function keylessEffect(name: string): KeylessEffect | undefined {
   return effects.get(name)
 }

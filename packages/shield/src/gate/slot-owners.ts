@@ -1,8 +1,8 @@
 import type { Upstream } from '../watcher/upstream.ts'
 
 /**
- * Which nodes own the slots of an upstream's hot keys. An upstream tells nobody when a slot moves, so the slots are looked
- * at in turn, a bounded number each time; one that stands alone has one node, whatever the slot.
+ * Which nodes own the slots of an upstream's hot keys. An upstream does not report when a slot moves, so the slots are
+ * checked in turn, a bounded number each time; a standalone server is one node, whatever the slot.
  */
 export class SlotOwners {
   readonly #upstream: Upstream
@@ -11,7 +11,7 @@ export class SlotOwners {
   readonly #owners: (string | undefined)[] = []
   readonly #slotCounts = new Map<string, number>()
   #next = 0
-  /** Grows with every change of `nodes`. */
+  /** Incremented on every change of `nodes`. */
   version = 0
 
   constructor(upstream: Upstream) {
@@ -37,11 +37,11 @@ export class SlotOwners {
 
   remove(key: { readonly slot: number }): void {
     const slot = this.#slotOf(key)
-    // `look` lets the slot go when it comes by.
+    // `look` releases the slot when it gets there.
     this.#keyCounts.set(slot, this.#keyCounts.get(slot)! - 1)
   }
 
-  /** Looks at up to `most` slots; true where one of them has moved. */
+  /** Checks up to `most` slots; true if one of them has moved. */
   look(most: number): boolean {
     let hasMoved = false
     for (let left = Math.min(most, this.#slots.length); left > 0 && this.#slots.length > 0; left--) {

@@ -4,13 +4,14 @@ import type { IsOurs } from '../copies/visible-key.ts'
 import type { KeyLimitedError } from '../errors.ts'
 
 /**
- * What is to be done with a command:
+ * What to do with a command:
  *
  * | verdict   | the adapter                                                                                       |
  * | --------- | ------------------------------------------------------------------------------------------------- |
  * | `pass`    | sends it as it is                                                                                 |
  * | `answer`  | answers it with this reply                                                                        |
  * | `loading` | waits: the handler that the request gave (`whenLoaded`) gets the reply                             |
+ * | `combined` | waits: the part that the request gave (`partOf`) gets the reply, or is sent by itself               |
  * | `hold`    | waits for the promise and asks again, with what became of it as the request's `turn`               |
  * | `refuse`  | answers it with this error                                                                        |
  * | `guarded` | sends it, and calls `end` once it is answered or lost, before the application learns of the answer |
@@ -19,10 +20,11 @@ import type { KeyLimitedError } from '../errors.ts'
 export type Verdict =
   | { readonly kind: 'pass' }
   | { readonly kind: 'loading' }
+  | { readonly kind: 'combined' }
   | {
       readonly kind: 'answer'
       readonly reply: CachedReply
-      /** True where a limit refused the command, and this is the last reply to one like it. */
+      /** True if a limit refused the command, and this is the last reply to one like it. */
       readonly isStale: boolean
     }
   | { readonly kind: 'hold'; readonly until: Promise<unknown>; readonly strategy: RateLimitStrategy }
@@ -32,3 +34,4 @@ export type Verdict =
 
 export const pass: Verdict = { kind: 'pass' }
 export const loading: Verdict = { kind: 'loading' }
+export const combined: Verdict = { kind: 'combined' }

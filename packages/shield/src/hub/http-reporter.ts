@@ -5,10 +5,10 @@ import type { ReportQueue } from './report-queue.ts'
 
 const timeoutMs = 2000
 
-/** What became of a report: the hub answered, never saw it, or may have counted it before the answer was lost. */
+/** The outcome of a report: the hub answered, never saw it, or may have counted it before the answer was lost. */
 type Outcome = 'answered' | 'unseen' | 'unknown'
 
-/** The failures after which a hub cannot have seen a request; a browser tells none of them. */
+/** Failures after which a hub cannot have seen a request; a browser reports none of them. */
 const unseenCodes = new Set([
   'ECONNREFUSED',
   'EHOSTUNREACH',
@@ -18,7 +18,7 @@ const unseenCodes = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ])
 
-/** Sends reports as text over HTTP, one at a time, where the hub's WebSocket cannot be reached. */
+/** Sends reports as text over HTTP, one at a time, while the hub's WebSocket cannot be reached. */
 export class HttpReporter {
   readonly #token: string | undefined
   readonly #clock: Clock
@@ -34,8 +34,8 @@ export class HttpReporter {
   }
 
   /**
-   * Sends what the queue holds, oldest first, until one fails. That one stays at the head of the queue if it was surely
-   * not seen; otherwise it is gone: a report may be lost, never counted twice.
+   * Sends the queued reports, oldest first, until one fails. That one stays at the head of the queue if it was
+   * certainly not seen; otherwise it is dropped: a report may be lost, but never counted twice.
    */
   async send(queue: ReportQueue, { reportsUrl }: HubAddress): Promise<void> {
     if (this.#isSending || queue.length === 0) return
@@ -69,7 +69,7 @@ export class HttpReporter {
         signal: deadline.signal,
       })
       await response.arrayBuffer()
-      // A report that the hub refuses is not sent again: it would be refused again.
+      // A report that the hub refuses is not resent: it would be refused again.
       const isAnswered = response.ok || (response.status >= 400 && response.status < 500 && response.status !== 404)
       return isAnswered ? 'answered' : 'unseen'
     } catch (error) {

@@ -1,9 +1,9 @@
 import type { Clock } from '@firebreak/core'
 
 /**
- * What time it is at the hub. Each message says the hub's time when it was sent, so hub time − our time at arrival is the
- * offset less the time of travel; the largest of the recent ones is the best. A hub whose clock is set back is believed
- * once the larger samples have left the window.
+ * The current time at the hub. Each message carries the hub's time when it was sent, so hub time − our time on arrival
+ * is the offset minus the transit time; the largest recent one is the best estimate. A hub whose clock is set back is
+ * trusted once the larger samples have left the window.
  */
 export class HubClock implements Clock {
   readonly #clock: Clock
@@ -17,7 +17,7 @@ export class HubClock implements Clock {
     this.#windowSize = windowSize
   }
 
-  /** Hub time less our own. */
+  /** Hub time minus our own. */
   get offsetMs(): number {
     return this.#offsetMs
   }
@@ -26,14 +26,14 @@ export class HubClock implements Clock {
     return this.#clock.now() + this.#offsetMs
   }
 
-  /** Takes the time that a message of the hub carried. */
+  /** Records the time carried by a message of the hub. */
   heard(hubTime: number): void {
     this.#samples.push(hubTime - this.#clock.now())
     if (this.#samples.length > this.#windowSize) this.#samples.shift()
     this.#offsetMs = Math.max(...this.#samples)
   }
 
-  /** Starts over, with another hub; the last offset holds until that one was heard. */
+  /** Starts over with another hub; the last offset holds until that one was heard. */
   restart(offsetMs = this.#offsetMs): void {
     this.#samples.length = 0
     this.#offsetMs = offsetMs

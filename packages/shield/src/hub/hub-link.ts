@@ -4,22 +4,30 @@ import {
   encodeJsonFrame,
   type Frame,
   type HelloPayload,
+  isKafkaUrl,
   type JsonFrameType,
   type JsonPayloads,
+  parseKafkaUrl,
   type TimerHandle,
   type Timers,
 } from '@firebreak/core'
 import type { Trouble } from '../trouble/trouble.ts'
 import { HttpReporter } from './http-reporter.ts'
-import { type HubAddress, isNatsUrl, parseHubUrl, parseNatsUrl } from './hub-address.ts'
+import { type HubAddress, isNatsUrl, isStreamUrl, parseHubUrl, parseNatsUrl } from './hub-address.ts'
 import type { HubChannel, HubTransport } from './hub-channel.ts'
-import { NatsReporter } from './nats-reporter.ts'
+import { KafkaStream } from './kafka-stream.ts'
+import { NatsStream } from './nats-stream.ts'
 import { encodeReportFrame, type PendingReport, type Reporter } from './pending-report.ts'
 import { ReportQueue } from './report-queue.ts'
+import type { ReportStream } from './report-stream.ts'
+import { StreamReporter } from './stream-reporter.ts'
 
-/** What a link is made of. */
+/** What a link is built from. */
 export interface HubLinkOptions {
-  /** The hubs' URLs; the link holds one connection to one of them. `nats://…` among them: where reports go. */
+  /**
+   * The hubs' URLs; the link keeps one connection to one of them. A `nats://…` or `kafka://…` among them is where
+   * reports go.
+   */
   readonly urls: readonly string[]
   readonly token: string | undefined
   readonly transport: HubTransport
@@ -39,23 +47,26 @@ export interface HubLinkOptions {
 
 const firstRetryMs = 50
 const lastRetryMs = 750
-/** A hub that was cut off from its store is not moved to again for so long, twice as long each time that it still is … */
-const aloneMs = 30_000
+/**
+ * A hub that was cut off from its store is not moved to again for so long, twice as long each time that it still is: whoever stays
+ * with another that is cut off too finds it well again after as long as it was away at most …
+ */
+const aloneMs = 3000
 /** … up to this: in a fleet that is cut off as a whole each move brings the table of a hub that sees something else. */
 const maxAloneMs = 600_000
 const maxBufferedBytes = 4 << 20
 
 /**
- * The one connection of a process to one of its hubs. It reconnects by itself, to the next hub each time, after a random
- * wait that grows to 0.75 s; while there is none, reports wait in a bounded queue, or go out over HTTP as text where a
- * hub's WebSocket cannot be reached but its HTTP can. Nothing here is ever waited for.
+ * A process' one connection to one of its hubs. It reconnects by itself, to the next hub each time, after a random wait
+ * that grows to 0.75 s; meanwhile reports wait in a bounded queue, or go out over HTTP as text if a hub's WebSocket
+ * cannot be reached but its HTTP can. Nothing ever waits for this.
  */
 export class HubLink {
   readonly queue: ReportQueue
   readonly #options: HubLinkOptions
   readonly #addresses: readonly HubAddress[]
   readonly #http: HttpReporter
-  readonly #nats: NatsReporter | undefined
+  readonly #stream: StreamReporter | undefined
   #channel: HubChannel | undefined
   #isOpen = false
   #isClosed = false
@@ -66,18 +77,18 @@ export class HubLink {
   #heardAt: number
   #silenceMs = 5000
   #reportSequence = 0
-  /** Which hubs of the list were found cut off from their store: when last, and on how many connections in a row. */
+  /** Hubs that are not known to be well: when last found cut off or tried, and how many times in a row (no channel: only tried yet). */
   readonly #alone = new Map<number, { at: number; times: number; channel: HubChannel | undefined }>()
 
   constructor(options: HubLinkOptions) {
     this.#options = options
-    this.#addresses = options.urls.filter((url) => !isNatsUrl(url)).map(parseHubUrl)
+    this.#addresses = options.urls.filter((url) => !isStreamUrl(url)).map(parseHubUrl)
     this.#hubIndex = Math.floor(options.random() * Math.max(1, this.#addresses.length))
     this.queue = new ReportQueue(options.maxQueuedReports, options.maxQueuedEntries)
     this.#http = new HttpReporter(options.reporter, options.token, options.wallClock, options.timers)
     this.#heardAt = options.clock.now()
-    const natsServers = options.urls.filter(isNatsUrl).map(parseNatsUrl)
-    this.#nats = natsServers.length === 0 ? undefined : new NatsReporter({ ...options, servers: natsServers })
+    const stream = streamOf(options)
+    this.#stream = stream === undefined ? undefined : new StreamReporter({ ...options, stream })
   }
 
   /** True while a hub is connected. */
@@ -85,32 +96,33 @@ export class HubLink {
     return this.#isOpen
   }
 
-  /** When a hub was last heard, by our clock; at first when the link was made. */
+  /** When a hub was last heard, by our clock; initially when the link was created. */
   get heardAt(): number {
     return this.#heardAt
   }
 
   start(): void {
-    this.#nats?.start(() => this.flush())
+    this.#stream?.start(() => this.flush())
     if (this.#addresses.length === 0) return
     this.#connect()
     this.#watchdog = this.#options.timers.setInterval(() => this.#watch(), 500)
   }
 
-  /** The hub said how often it sends a heartbeat: three missed ones are a lost hub. */
+  /** The hub announced its heartbeat interval: three missed ones mean that it is lost. */
   expectHeartbeat(everyMs: number): void {
     this.#silenceMs = Math.max(1000, everyMs * 3)
   }
 
   /**
-   * The hub is cut off from the store that it shares with the others: moves to one that is not known to be. Where all are,
-   * the link stays where it is; they are asked again after a while.
+   * The hub is cut off from the shared store: moves to one that is not known to be. If all are, the link stays where it
+   * is; they are tried again after a while.
    */
   preferAnother(): void {
     const now = this.#options.clock.now()
     const count = this.#addresses.length
     const before = this.#alone.get(this.#hubIndex % count)
-    const times = (before?.times ?? 0) + (before?.channel === this.#channel ? 0 : 1)
+    const isCounted = before !== undefined && (before.channel === undefined || before.channel === this.#channel)
+    const times = (before?.times ?? 0) + (isCounted ? 0 : 1)
     this.#alone.set(this.#hubIndex % count, { at: now, times, channel: this.#channel })
     const isWorth = (index: number) => {
       const found = this.#alone.get(index)
@@ -119,28 +131,31 @@ export class HubLink {
     const steps = Array.from({ length: count - 1 }, (_, step) => step + 1)
     const step = steps.find((ahead) => isWorth((this.#hubIndex + ahead) % count))
     if (step === undefined) return
-    // `#ended` goes on to the next by itself.
+    // Counted when it is tried, for a hub that is down never says that it is cut off; `isWell` forgets it.
+    const next = (this.#hubIndex + step) % count
+    this.#alone.set(next, { at: now, times: (this.#alone.get(next)?.times ?? 0) + 1, channel: undefined })
+    // `#ended` moves on to the next by itself.
     this.#hubIndex += step - 1
     this.#channel?.terminate()
   }
 
-  /** The hub hears from its store. */
+  /** The hub can reach its store. */
   isWell(): void {
     this.#alone.delete(this.#hubIndex % this.#addresses.length)
   }
 
   /** Queues a report and sends what can be sent. */
   report(report: PendingReport): void {
-    if (this.#addresses.length === 0 && this.#nats === undefined) return
+    if (this.#addresses.length === 0 && this.#stream === undefined) return
     this.queue.push(report)
     this.flush()
   }
 
   /** Sends queued reports as far as the connection takes them. */
   flush(): void {
-    // While NATS is away, reports go the way of everything else.
-    if (this.#nats?.isOpen) {
-      this.#nats.send(this.queue, () => ++this.#reportSequence)
+    // While the stream is down, reports go the way of everything else.
+    if (this.#stream?.isOpen) {
+      this.#stream.send(this.queue, () => ++this.#reportSequence)
       return
     }
     if (!this.#isOpen) {
@@ -155,7 +170,7 @@ export class HubLink {
     }
   }
 
-  /** Sends a frame now; false, and nothing sent, where there is no hub or it does not take any. */
+  /** Sends a frame now; returns false, sending nothing, if there is no hub or it accepts none. */
   send<Type extends JsonFrameType>(type: Type, payload: JsonPayloads[Type]): boolean {
     if (!this.#isOpen || this.#channel!.bufferedBytes >= maxBufferedBytes) return false
     this.#write(encodeJsonFrame(type, 0, payload))
@@ -164,7 +179,7 @@ export class HubLink {
 
   close(): void {
     this.#isClosed = true
-    this.#nats?.close()
+    this.#stream?.close()
     this.#retry?.cancel()
     this.#watchdog?.cancel()
     this.#isOpen = false
@@ -207,14 +222,14 @@ export class HubLink {
     this.#heardAt = this.#options.clock.now()
     try {
       const frame = decodeFrame(bytes)
-      // Only a hub that takes us in counts as reached: one that refuses us is not asked again at once.
+      // Only a hub that accepts us counts as reached: one that refuses us is not tried again at once.
       if (frame.type === 'welcome') {
         this.#failures = 0
         this.#options.trouble.clear('hub-unreachable')
       }
       this.#options.onFrame(frame)
     } catch (error) {
-      this.#options.trouble.note('hub-frame', `a frame of the hub was not understood: ${messageOf(error)}`, error)
+      this.#options.trouble.note('hub-frame', `cannot read a frame from the hub: ${messageOf(error)}`, error)
     }
   }
 
@@ -227,7 +242,7 @@ export class HubLink {
     if (this.#failures >= 2)
       this.#options.trouble.note(
         'hub-unreachable',
-        `no hub can be reached (${messageOf(failure)}); Redis calls go on as they are, hot keys are handled by the last table`,
+        `no hub can be reached (${messageOf(failure)}); Redis calls continue, and hot keys are handled by the last table`,
         failure,
       )
     this.#hubIndex++
@@ -246,4 +261,12 @@ export class HubLink {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message || error.name : 'the connection was closed'
+}
+
+/** The stream for reports among the URLs, if there is one. */
+function streamOf({ urls, reporter }: HubLinkOptions): ReportStream | undefined {
+  const kafka = urls.find(isKafkaUrl)
+  if (kafka !== undefined) return new KafkaStream(parseKafkaUrl(kafka, 'hubs'), reporter.instanceId)
+  const nats = urls.filter(isNatsUrl).map(parseNatsUrl)
+  return nats.length === 0 ? undefined : new NatsStream(nats)
 }

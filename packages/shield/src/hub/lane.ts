@@ -1,14 +1,14 @@
 /**
- * The invalidation lane as this process hears it. One sequence runs through the whole lane and its head is in every
- * heartbeat, so that a lost message shows: any gap means that something unknown may have changed, and all that only the lane would have
- * told of is flushed.
+ * The invalidation lane as seen by this process. One sequence runs through the whole lane and its head is in every
+ * heartbeat, so that a lost message is noticed: any gap means that something unknown may have changed, and everything
+ * that only the lane would have reported is flushed.
  */
 export class Lane {
   #hubId = ''
   #sequence: number | undefined
   #isReconnected = false
 
-  /** A hub answered: another one has another lane. */
+  /** A hub answered: another hub has another lane. */
   connected(hubId: string): void {
     if (hubId !== this.#hubId) this.#sequence = undefined
     this.#isReconnected = this.#hubId !== ''
@@ -19,14 +19,14 @@ export class Lane {
     this.#isReconnected = true
   }
 
-  /** A message came; true where one before it is missing. */
+  /** A message arrived; true if an earlier one is missing. */
   received(sequence: number): boolean {
     const hasGap = this.#sequence === undefined ? this.#isReconnected : sequence !== this.#sequence + 1
     this.#sequence = sequence
     return hasGap
   }
 
-  /** A heartbeat named the head; true where messages up to it are missing. */
+  /** A heartbeat stated the head; true if messages before it are missing. */
   heard(head: number): boolean {
     const hasGap = this.#sequence === undefined ? this.#isReconnected : head !== this.#sequence
     this.#sequence = head

@@ -25,7 +25,7 @@ export interface PendingSection {
 }
 
 /**
- * A report that waits to be sent. Its entries are encoded as they are drained: a busy process has thousands of them ten
+ * A report waiting to be sent. Its entries are encoded as they are drained: a busy process has thousands of them ten
  * times a second, and an object for each would cost more than counting.
  */
 export interface PendingReport {
@@ -33,7 +33,7 @@ export interface PendingReport {
   readonly sections: readonly PendingSection[]
 }
 
-/** Writes the entries of one section after the other, always in the same memory. */
+/** Writes the entries of one section after another, always in the same memory. */
 export class SectionWriter {
   #writer = new VarintWriter(leastBytes)
   #entryCount = 0
@@ -43,13 +43,13 @@ export class SectionWriter {
     writeReportEntry(this.#writer, key, count, writes, bytes)
   }
 
-  /** As `add`; the key stands in `bytes` from `start` to `end`. */
+  /** Like `add`, for a key in `bytes` from `start` to `end`. */
   addRange(bytes: Uint8Array, start: number, end: number, count: number, writes: number, byteCount: number): void {
     this.#entryCount++
     writeReportRange(this.#writer, bytes, start, end, count, writes, byteCount)
   }
 
-  /** Adds `keys` entries that are written already. */
+  /** Adds `keys` entries that are already encoded. */
   addPiece(bytes: Uint8Array, start: number, end: number, keys: number): void {
     this.#entryCount += keys
     this.#writer.raw(bytes.subarray(start, end))

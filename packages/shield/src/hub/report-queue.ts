@@ -1,8 +1,8 @@
 import type { PendingReport } from './pending-report.ts'
 
 /**
- * Reports that wait for a hub. They are lossy by design: the queue is bounded in reports and entries, the oldest goes
- * first, and what went is counted.
+ * Reports waiting for a hub. Deliberately lossy: the queue is bounded in reports and entries, the oldest is dropped
+ * first, and drops are counted.
  */
 export class ReportQueue {
   readonly #maxReports: number
@@ -21,12 +21,12 @@ export class ReportQueue {
     return this.#reports.length
   }
 
-  /** How many reports were ever dropped. */
+  /** Number of reports dropped so far. */
   get dropped(): number {
     return this.#dropped
   }
 
-  /** How many were ever taken out to be sent. */
+  /** Number of reports taken out for sending so far. */
   get taken(): number {
     return this.#pushed - this.#dropped - this.#reports.length
   }

@@ -5,7 +5,7 @@ import type { HubTransport } from './hub-channel.ts'
 
 const maxFrameBytes = 64 << 20
 
-/** Hubs over WebSockets, with HTTP beside them. */
+/** Hubs over WebSockets, with HTTP as an alternative. */
 export const webSocketHubs: HubTransport = {
   hasHttp: true,
   open({ sensorUrl, isPrivate }, token, owner) {
@@ -35,8 +35,8 @@ export const webSocketHubs: HubTransport = {
   },
 }
 
-// A mask keeps what is sent from being taken for HTTP by something on the way. Where nothing on the way can look at it,
-// putting it on is the larger part of sending a report.
+// A mask keeps intermediaries from mistaking the data for HTTP. If none can see it, masking is most of the cost of
+// sending a report.
 function noMask(mask: Buffer): void {
   mask.fill(0)
 }
@@ -52,5 +52,5 @@ function connectTlsUnreferenced(options: ConnectionOptions) {
 }
 
 function ignoreError(): void {
-  // The socket's `close` tells.
+  // The socket's `close` event reports it.
 }

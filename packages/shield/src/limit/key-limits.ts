@@ -3,23 +3,26 @@ import type { Redis } from '@firebreak/redis'
 import type { KeySpace } from '../gate/key-space.ts'
 import { KeyLimit, type LimitBounds, limitKeyPrefix } from './key-limit.ts'
 
-/** The limits on the hot keys of one Redis. Whoever reads a key of a database, its limit is one. */
+/** The limits on the hot keys of one Redis. A key of a database has one limit, whoever reads it. */
 export class KeyLimits {
-  /** Where limits that all processes share are counted. */
+  /** Where shared limits are counted. */
   redis: Redis | undefined
   readonly #bounds: LimitBounds
   readonly #runtime: Runtime
   readonly #spaces: ReadonlyMap<string, KeySpace>
 
-  constructor(bounds: LimitBounds, runtime: Runtime, spaces: ReadonlyMap<string, KeySpace>) {
+  readonly #serviceId: string
+
+  constructor(bounds: LimitBounds, runtime: Runtime, spaces: ReadonlyMap<string, KeySpace>, serviceId: string) {
+    this.#serviceId = serviceId
     this.#bounds = bounds
     this.#runtime = runtime
     this.#spaces = spaces
   }
 
   /**
-   * The limit on a hot key; undefined where the key is one that limits are counted under. `onRefused` is called for each
-   * access that it refuses, where it is a new one.
+   * The limit on a hot key; undefined if the key itself counts a limit. `onRefused` is called for each access that it
+   * refuses, if it is a new one.
    */
   of({ database }: KeySpace, key: string, strategy: RateLimitStrategy, onRefused: () => void): KeyLimit | undefined {
     if (key.startsWith(limitKeyPrefix)) return undefined
@@ -27,6 +30,7 @@ export class KeyLimits {
       const limit = other.database === database ? other.hot.peek(key)?.limit : undefined
       if (limit?.isFor(strategy) === true) return limit
     }
-    return new KeyLimit({ key, strategy, redis: this.redis, runtime: this.#runtime, onRefused, ...this.#bounds })
+    const options = { key, strategy, redis: this.redis, runtime: this.#runtime, serviceId: this.#serviceId, onRefused }
+    return new KeyLimit({ ...options, ...this.#bounds })
   }
 }

@@ -3,7 +3,7 @@ import type { CachedReply } from '../cache/cached-reply.ts'
 const maxReplies = 256
 const maxReplyBytes = 1024 * 1024
 
-/** The last replies to a key's reads by command, the oldest let go first. */
+/** The last replies to a key's reads, by command; the oldest are dropped first. */
 export class LastReplies {
   readonly #replies = new Map<string, CachedReply>()
 

@@ -9,11 +9,15 @@ export interface StatusHead {
   readonly isOff: boolean
   readonly droppedReports: number
   readonly errors: number
+  readonly troubles: NonNullable<StatusPayload['troubles']>
 }
 
-/** What the shields of all clusters did since the last status; their tallies start over. */
+/** Keys whose copies one status reports. */
+const maxCopies = 1000
+
+/** What the shields of all clusters have done since the last status; resets their tallies. */
 export function buildStatus(clusters: Iterable<ClusterShield>, head: StatusHead): StatusPayload {
-  const { droppedReports, errors, ...identity } = head
+  const { droppedReports, errors, troubles, ...identity } = head
   const counters = {
     reads: 0,
     writes: 0,
@@ -24,17 +28,28 @@ export function buildStatus(clusters: Iterable<ClusterShield>, head: StatusHead)
     flushes: 0,
     limited: 0,
     copyReads: 0,
+    combined: 0,
     droppedReports,
     errors,
   }
   const keys = []
   const watchers = []
+  const copies = []
   const nodeCounts: Record<string, number> = {}
   for (const cluster of clusters) {
     keys.push(...cluster.takeEffects())
     cluster.tally.drainInto(counters)
+    copies.push(...cluster.takePlacedCopies())
     watchers.push(...cluster.watcherStatuses())
     nodeCounts[cluster.redisClusterId] = cluster.nodeCount
   }
-  return { ...identity, counters, keys, watchers, nodeCounts }
+  return {
+    ...identity,
+    counters,
+    keys,
+    watchers,
+    nodeCounts,
+    ...(troubles.length > 0 && { troubles }),
+    ...(copies.length > 0 && { copies: copies.slice(0, maxCopies) }),
+  }
 }

@@ -1,11 +1,14 @@
 import { type KeyEffect, keyText } from '@firebreak/core'
 import type { HotKey } from '../cache/hot-key.ts'
 
-/** What a hot key's strategy did since its counters began, under the key's outside name; undefined where nothing did. */
+/**
+ * The effect of a hot key's strategy since its counters started, under the key's outside name; undefined if there was
+ * none.
+ */
 export function keyEffect(redisClusterId: string, outside: string, hot: HotKey): KeyEffect | undefined {
-  const { localHits, redisReads, copyReads, bytesSaved, loadCount, loadMs, staleMs } = hot
+  const { localHits, redisReads, copyReads, bytesSaved, combined, loadCount, loadMs, staleMs } = hot
   const limited = hot.limit?.limited ?? 0
-  if (localHits + redisReads + copyReads + limited === 0 && staleMs === undefined) return undefined
+  if (localHits + redisReads + copyReads + limited + combined === 0 && staleMs === undefined) return undefined
   return {
     redisClusterId,
     key: keyText(outside),
@@ -14,7 +17,9 @@ export function keyEffect(redisClusterId: string, outside: string, hot: HotKey):
     bytesSaved,
     ...(loadCount > 0 && { readMs: loadMs / loadCount }),
     limited,
+    ...(combined > 0 && { combined }),
     errors: 0,
-    ...(staleMs !== undefined && { staleMs, ruleId: hot.handling.ruleId }),
+    ruleId: hot.handling.ruleId,
+    ...(staleMs !== undefined && { staleMs }),
   }
 }

@@ -4,7 +4,7 @@ import type { ClusterShield } from '../cluster-shield.ts'
 import type { Shield } from '../shield.ts'
 import { type TotalName, totalHelp } from './tally.ts'
 
-/** What the figures are read from. */
+/** The source of the metrics. */
 export interface ShieldSource {
   readonly shield: Pick<Shield, 'isConnected' | 'isOff' | 'tableVersion' | 'losses'>
   readonly clusters: readonly ClusterShield[]
@@ -12,9 +12,9 @@ export interface ShieldSource {
 }
 
 /**
- * A process' shield in figures, for the proxy's metrics and for an application's own meter. What only grows is as of the
- * last status, which is a second ago at most. A key is never a label: hot keys are told by strategy and by the largest
- * groups of their outside names.
+ * The metrics of a process' shield, for the proxy and for an application's own meter. Counters are as of the last
+ * status, at most a second ago. A key is never a label: hot keys are broken down by strategy and by the largest groups
+ * of their outside names.
  */
 export function shieldFamilies({ shield, clusters, sentReports }: ShieldSource): MetricFamily[] {
   const { droppedReports, troubles } = shield.losses
@@ -33,10 +33,10 @@ export function shieldFamilies({ shield, clusters, sentReports }: ShieldSource):
     )
   return [
     counter('reports_sent', 'Reports handed to a hub', whole(sentReports)),
-    counter('reports_dropped', 'Reports that found no room in the queue', whole(droppedReports)),
-    counter('troubles', 'Troubles of the shield itself', whole(troubles)),
+    counter('reports_dropped', 'Reports dropped because the queue was full', whole(droppedReports)),
+    counter('troubles', 'Internal failures of the shield', whole(troubles)),
     gauge('hub_connected', '1 while a hub is connected', whole(shield.isConnected ? 1 : 0)),
-    gauge('off', '1 while the kill switch is thrown', whole(shield.isOff ? 1 : 0)),
+    gauge('off', '1 while the kill switch is on', whole(shield.isOff ? 1 : 0)),
     gauge('table_version', 'Version of the strategy table', whole(shield.tableVersion.version)),
     ...Object.entries(totalHelp).map(([name, help]) =>
       counter(
@@ -62,12 +62,12 @@ export function shieldFamilies({ shield, clusters, sentReports }: ShieldSource):
     ),
     gauge(
       'cached_bytes',
-      'Bytes of these replies',
+      'Bytes of cached replies',
       each(({ caches }) => caches.bytes),
     ),
     gauge(
       'staleness_ms',
-      'The largest staleness that canaries last saw',
+      'Largest staleness that canaries measured last',
       each(({ tally }) => tally.staleMs),
     ),
     gauge('watchers', 'Watchers by state', by('state', watcherStates)),

@@ -5,27 +5,27 @@ import type { Crossing } from '../counting/fast-path.ts'
 import type { HotKeys } from '../gate/hot-keys.ts'
 import type { HotName } from '../gate/hot-name.ts'
 
-/** What one Redis' part of the table works with. */
+/** What one Redis' part of the table needs. */
 export interface ClusterTableOptions {
   readonly keys: Pick<HotKeys, 'names' | 'set' | 'delete'>
   readonly accesses: Pick<AccessLog, 'inside'>
   readonly clock: Clock
   readonly hubNow: () => number
-  /** True where keys have other names outside this process. */
+  /** True if keys have other names outside this process. */
   readonly isRedacting: boolean
 }
 
 const claimHoldMs = 3000
 const lapseTickMs = 50
-/** The hub's clock may be set: no lapse is planned further ahead than this without looking again. */
+/** The hub's clock may be set: no lapse is planned further ahead than this without checking again. */
 const maxLapseMs = 60_000
-/** Keys that one outside name makes hot; of more, those that were seen first are let go. */
+/** Keys that one outside name may make hot; beyond that, the oldest are released. */
 const maxInsideNames = 131_072
 
 /**
- * Which names of one Redis are hot: by the strategy table, and for a while by what this process claims itself. It takes the
- * table's changes one by one, so that each costs what it changes. An entry lapses at its `until`, and for that it has a
- * timer in a wheel; one that was extended meanwhile gets another when it fires.
+ * Which names of one Redis are hot: by the strategy table, and for a while by this process' own claims. It applies
+ * changes one by one, so that each costs only what it changes. An entry lapses at its `until`, for which it has a timer
+ * in a wheel; one that was extended meanwhile gets another when it fires.
  */
 export class ClusterTable {
   readonly #keys: ClusterTableOptions['keys']
@@ -34,7 +34,7 @@ export class ClusterTable {
   readonly #hubNow: () => number
   readonly #isRedacting: boolean
   readonly #lapses: TimingWheel<HotName>
-  /** The names that were taken for an entry, where keys have other names outside this process. */
+  /** The names matched to an entry, if keys have other names outside this process. */
   readonly #insideNames = new Map<string, Set<string>>()
   #areLimitsLapsed = false
 
@@ -47,7 +47,7 @@ export class ClusterTable {
     this.#lapses = new TimingWheel({ clock, tickMs: lapseTickMs, onDue: (name) => this.#lapse(name) })
   }
 
-  /** Takes a table whole: what it does not name is no longer hot. */
+  /** Replaces the table: names that are not in it are no longer hot. */
   reset(entries: Iterable<TableEntry>): void {
     const named = new Set<string>()
     for (const entry of entries) {
@@ -68,12 +68,12 @@ export class ClusterTable {
     this.#insideNames.delete(key)
   }
 
-  /** A key was seen whose outside name the table has. */
+  /** A key was seen whose outside name is in the table. */
   seen(name: string, entry: TableEntry): void {
     this.#take(name, entry)
   }
 
-  /** Handles a key that this process alone made hot; true where it was not handled before. */
+  /** Handles a key that this process alone made hot; true if it was not handled before. */
   claim(name: string, { strategy, ruleId }: Crossing): boolean {
     const known = this.#keys.names.get(name)
     if (known !== undefined && !known.handling.isClaim) return false
@@ -81,14 +81,17 @@ export class ClusterTable {
     return known === undefined
   }
 
-  /** Without a hub for long, limits end: nobody could lift them. `entries` is the table, for when they hold again. */
+  /**
+   * After a long time without a hub, limits end, because nobody could lift them. `entries` is the table, for when they
+   * apply again.
+   */
   setLimitsLapsed(areLapsed: boolean, entries: () => Iterable<TableEntry>): void {
     if (this.#areLimitsLapsed === areLapsed) return
     this.#areLimitsLapsed = areLapsed
     for (const entry of entries()) if (entry.strategy.strategy === 'RateLimit') this.set(entry)
   }
 
-  /** Lets go what has lapsed. */
+  /** Releases what has lapsed. */
   tick(): void {
     this.#lapses.advance()
   }
@@ -119,7 +122,7 @@ export class ClusterTable {
 
   #drop(name: string): void {
     const known = this.#keys.names.get(name)
-    // What this process claims itself ends by itself.
+    // This process' own claims end by themselves.
     if (known !== undefined && !known.handling.isClaim) this.#keys.delete(known)
   }
 
@@ -130,14 +133,14 @@ export class ClusterTable {
   #plan(name: HotName): void {
     const leftMs = Math.min(maxLapseMs, Math.max(0, name.handling.until - this.#hubNow()))
     const at = this.#clock.now() + leftMs
-    // The timer that is set looks again when it fires.
+    // The existing timer checks again when it fires.
     if (name.lapseAt <= at) return
     if (this.#lapses.set(leftMs, name)) name.lapseAt = at
   }
 
   #lapse(name: HotName): void {
     if (this.#keys.names.get(name.name) !== name) return
-    // Of an earlier timer: a shorter time was planned since, and that has come by.
+    // From an earlier timer: a shorter time was planned since, and has already been handled.
     if (this.#clock.now() < name.lapseAt) return
     name.lapseAt = Number.POSITIVE_INFINITY
     if (name.handling.until <= this.#hubNow()) this.#keys.delete(name)

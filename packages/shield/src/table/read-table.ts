@@ -3,13 +3,13 @@ import { knownRules, type Rule } from '@firebreak/core/rules'
 import type { Trouble } from '../trouble/trouble.ts'
 import type { StrategyPool } from './strategy-pool.ts'
 
-/** A snapshot as it came from a hub or a file, less what this version does not know. */
+/** A snapshot from a hub or a file, without what this version does not know. */
 export function readSnapshot(snapshot: TableSnapshot, trouble: Trouble, pool: StrategyPool): TableSnapshot {
   const { entries } = sortEntries(snapshot.entries, trouble, pool)
   return { ...snapshot, entries, rules: readRules(snapshot.rules, trouble), isOff: snapshot.isOff === true }
 }
 
-/** As `readSnapshot`. A key whose new entry is not known has none any more: the old one no longer holds. */
+/** Like `readSnapshot`. If a key's new entry is unknown, the key has none any more: the old one no longer applies. */
 export function readDelta(delta: TableDelta, trouble: Trouble, pool: StrategyPool): TableDelta {
   const { entries, unknown } = sortEntries(delta.set, trouble, pool)
   const removed = [...listOf(delta.removed), ...unknown].flatMap((entry) => entryFromJson(entry as TableEntry) ?? [])
@@ -49,7 +49,7 @@ function readRules(given: unknown, trouble: Trouble): readonly Rule[] {
 function tellNewer(trouble: Trouble, what: string): void {
   trouble.note(
     'table-newer',
-    `the hub's table has ${what}, which this version of Firebreak does not know; their keys go to Redis as they are. Upgrade this process`,
+    `the hub's table has ${what}, which this version of Firebreak does not support; their keys go to Redis as usual. Upgrade this process`,
   )
 }
 

@@ -1,8 +1,8 @@
 import type { Strategy } from '@firebreak/core'
 
 /**
- * One object for all entries with the same strategy. A table of 100,000 keys under one rule then has it once, and whether a
- * key's strategy has changed is seen by comparing two references.
+ * One object for all entries with the same strategy. A table of 100,000 keys under one rule then has it once, and a
+ * change of strategy shows by comparing two references.
  */
 export class StrategyPool {
   readonly #strategies = new Map<string, Strategy>()
@@ -14,7 +14,7 @@ export class StrategyPool {
   }
 
   of(strategy: Strategy): Strategy {
-    // The names of its copies make each of these another.
+    // The names of its copies make each of these different.
     if (strategy.strategy === 'RedundantKeys') return strategy
     if (this.#last !== undefined && isSame(this.#last, strategy)) return this.#last
     const id = JSON.stringify(strategy)
@@ -29,7 +29,7 @@ export class StrategyPool {
   }
 }
 
-/** Whether both say the same in the same order, as all do that one rule gave. */
+/** Whether both have equal fields in the same order, as all from one rule do. */
 function isSame(a: Strategy, b: Strategy): boolean {
   const names = Object.keys(a)
   const others = Object.keys(b)

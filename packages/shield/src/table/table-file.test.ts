@@ -117,5 +117,20 @@ test('a folder that cannot be written to is told once and harms nothing', async 
   })
   file.close()
   expect(warnings).toHaveLength(1)
-  expect(warnings[0]!.message).toMatch(/cannot be kept in .*(ENOTDIR|EEXIST).*/)
+  expect(warnings[0]!.message).toMatch(/cannot save the last good table to .*(ENOTDIR|EEXIST).*/)
+})
+
+test('shields of one process that share the file do not take it from each other', async () => {
+  const first = setUp()
+  const others = Array.from({ length: 4 }, () => setUp(first.path))
+  const all = [first, ...others]
+  for (let round = 1; round <= 10; round++) {
+    for (const { table, file } of all) {
+      table.snapshot = snapshot(round, 600)
+      file.changed()
+    }
+    await waitFor(() => first.read()?.snapshot.version === round)
+  }
+  await waitFor(() => readdirSync(dirname(first.path)).length === 1)
+  expect(all.flatMap(({ warnings }) => warnings)).toEqual([])
 })

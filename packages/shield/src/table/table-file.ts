@@ -13,10 +13,10 @@ import type { Trouble } from '../trouble/trouble.ts'
 import { readSnapshot } from './read-table.ts'
 import type { StrategyPool } from './strategy-pool.ts'
 
-/** The last good table as it stands in the file. */
+/** The last good table as stored in the file. */
 export interface SavedTable {
   readonly snapshot: TableSnapshot
-  /** Hub time less local time when it was saved, so that `until` can be judged before a hub is heard. */
+  /** Hub time minus local time when it was saved, so that `until` can be judged before a hub is heard. */
   readonly hubOffsetMs: number
 }
 
@@ -30,23 +30,26 @@ export interface TableFileMeans {
 
 /** The shortest time between the end of one write and the next. */
 const pauseMs = 1000
-/** Writing takes at most one part in so many of the time. */
+/** Writing takes at most this fraction of the time (1 / n). */
 const restShare = 50
-/** Entries that are put into words in one turn of the event loop, about a millisecond. */
+/** Entries serialised in one turn of the event loop, about a millisecond. */
 const entriesPerTurn = 250
-/** What an ended process left half written is removed after this. */
+/** Half-written files of dead processes are removed after this. */
 const leftoverMs = 600_000
+let opened = 0
 
 /**
- * The file that keeps the last good table, so that a process that starts while no hub is there knows what is hot. It is
- * written beside and renamed, so a reader never sees half of it, whenever the writer ends, and several processes of a
- * service may share it.
+ * The file with the last good table, so that a process that starts while there is no hub knows what is hot. It is
+ * written next to its place and renamed, so a reader never sees half of it, whenever the writer dies, and several
+ * processes of a service may share it.
  *
- * A change is written at once where none was for a second, and else when that second is over; a table that takes long to
- * write is written less often. What is written is the table as it was at one moment, put into words a few hundred entries
- * at a time, so that the application is not held up by a large one.
+ * A change is written at once if none was for a second, otherwise when that second is over; a table that takes long to
+ * write is written less often. What is written is the table at one moment, serialised a few hundred entries at a time,
+ * so that a large one does not hold up the application.
  */
 export class TableFile {
+  /** Shields of one process may share the file: each writes beside it under a name of its own. */
+  readonly #number = ++opened
   readonly #path: string
   readonly #source: () => SavedTable
   readonly #means: TableFileMeans
@@ -56,14 +59,14 @@ export class TableFile {
   #timer: TimerHandle | undefined
   #mayWriteAt = Number.NEGATIVE_INFINITY
 
-  /** `source` gives the table as it is. */
+  /** `source` returns the current table. */
   constructor(path: string, source: () => SavedTable, means: TableFileMeans) {
     this.#path = path
     this.#source = source
     this.#means = means
   }
 
-  /** The saved table; undefined where there is none that can be read. */
+  /** The saved table; undefined if there is none that can be read. */
   read(pool: StrategyPool): SavedTable | undefined {
     let text: string
     try {
@@ -75,12 +78,12 @@ export class TableFile {
     try {
       return parse(text, trouble, pool)
     } catch (error) {
-      trouble.note('table-file', `the table file ${this.#path} cannot be read and is ignored`, error)
+      trouble.note('table-file', `the table file ${this.#path} cannot be read; ignoring it`, error)
       return undefined
     }
   }
 
-  /** The table has changed: it is written in the background, at once or in a while. */
+  /** The table has changed: it is written in the background, at once or soon. */
   changed(): void {
     this.#isDirty = true
     if (this.#isClosed || this.#isWriting || this.#timer !== undefined) return
@@ -94,7 +97,7 @@ export class TableFile {
     )
   }
 
-  /** Writes what is not written yet, at once: for the end of a process. */
+  /** Writes at once what has not been written yet: for the end of a process. */
   close(): void {
     this.#isClosed = true
     this.#timer?.cancel()
@@ -138,7 +141,7 @@ export class TableFile {
     } finally {
       await file.close()
     }
-    // Who closed it has written a newer one.
+    // Whoever closed it has written a newer one.
     if (this.#isClosed) await rm(beside, { force: true })
     else await rename(beside, this.#path)
   }
@@ -148,7 +151,7 @@ export class TableFile {
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     const oldest = this.#means.wallClock.now() - leftoverMs
     for (const name of readdirSync(folder)) {
-      if (!name.startsWith(`${basename(this.#path)}.`) || !/\.\d+\.(new|now)$/.test(name)) continue
+      if (!name.startsWith(`${basename(this.#path)}.`) || !/\.\d+(-\d+)?\.(new|now)$/.test(name)) continue
       const path = join(folder, name)
       const { mtimeMs } = statSync(path, { throwIfNoEntry: false }) ?? {}
       if (mtimeMs !== undefined && mtimeMs < oldest) rmSync(path, { force: true })
@@ -156,12 +159,12 @@ export class TableFile {
   }
 
   #besidePath(suffix: string): string {
-    return `${this.#path}.${process.pid}.${suffix}`
+    return `${this.#path}.${process.pid}-${this.#number}.${suffix}`
   }
 
   #failed(error: unknown): void {
     const why = explainDiskTrouble(error)
-    this.#means.trouble.note('table-file', `the last good table cannot be kept in ${this.#path} (${why})`, error)
+    this.#means.trouble.note('table-file', `cannot save the last good table to ${this.#path} (${why})`, error)
   }
 }
 

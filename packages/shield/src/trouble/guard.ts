@@ -3,8 +3,9 @@ import type { BytePipe, OpenPipe } from '@firebreak/core/resp'
 import type { Trouble } from './trouble.ts'
 
 /**
- * Where every timer and socket of the shield ends. An error that left one of them would be an uncaught exception of the
- * application, whose Redis needs none of this; here it is counted, told once, and the application's calls pass through.
+ * Every timer and socket callback of the shield ends here. An error that left one of them would be an uncaught
+ * exception of the application, whose Redis needs none of this; here it is counted and reported once, and the
+ * application's calls pass through.
  */
 export function guardRuntime(runtime: Runtime, trouble: Trouble): Runtime {
   const { timers } = runtime
@@ -17,8 +18,8 @@ export function guardRuntime(runtime: Runtime, trouble: Trouble): Runtime {
 }
 
 /**
- * As `guardRuntime`, for a connection to Redis. After an error nobody knows how far its bytes were read, so it is closed
- * and its owner told: a watcher then drops what it guarded, and connects again.
+ * Like `guardRuntime`, for a connection to Redis. After an error nobody knows how far its bytes were read, so it is
+ * closed and its owner notified: a watcher then drops what it guarded, and reconnects.
  */
 export function guardPipe(open: OpenPipe, trouble: Trouble): OpenPipe {
   return (owner) => {

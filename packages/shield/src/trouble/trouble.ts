@@ -1,44 +1,57 @@
-/** Something of Firebreak's own that does not work; the application's Redis calls go on without it. */
+import { plainLines } from '@firebreak/core'
+/** A failure of Firebreak's own; the application's Redis calls continue without it. */
 export interface Warning {
-  /** A stable name of the kind of trouble, as `hub-unreachable`. */
+  /** A stable name for the kind of problem, such as `hub-unreachable`. */
   readonly kind: string
   readonly message: string
   readonly cause?: unknown
 }
 
+const maxUntold = 20
+const maxMessage = 500
+
 /**
- * Where the shield's own trouble goes. Nothing of it may fail or delay a Redis call, so it is counted, told once for
- * each kind, and told again only after the kind was well in between.
+ * Collects the shield's own problems. None of them may fail or delay a Redis call, so they are counted, reported once
+ * for each kind, and reported again only after that kind has recovered in between.
  */
 export class Trouble {
   readonly #listener: (warning: Warning) => void
   readonly #told = new Set<string>()
+  readonly #untold = new Map<string, string>()
   #count = 0
 
   constructor(listener: (warning: Warning) => void = emitProcessWarning) {
     this.#listener = listener
   }
 
-  /** All trouble so far. */
+  /** Number of problems so far. */
   get count(): number {
     return this.#count
   }
 
   note(kind: string, message: string, cause?: unknown): void {
     this.#count++
+    if (this.#untold.size < maxUntold) this.#untold.set(kind, message)
     if (this.#told.has(kind)) return
     this.#told.add(kind)
     try {
       this.#listener({ kind, message, ...(cause !== undefined && { cause }) })
     } catch {
-      // A listener that throws is the application's; it must not break the call we are in.
+      // A listener that throws is the application's; it must not break the current call.
     }
+  }
+
+  /** What was noted since the last call, for the hub. */
+  takeNoted(): { readonly kind: string; readonly message: string }[] {
+    const noted = [...this.#untold].map(([kind, message]) => ({ kind, message: message.slice(0, maxMessage) }))
+    this.#untold.clear()
+    return noted
   }
 
   /** Something of ours threw where nobody else would catch it. */
   failed(error: unknown): void {
     const message = error instanceof Error ? error.message : String(error)
-    this.note('internal', `Firebreak failed inside (${message}); Redis calls pass through. Please report it`, error)
+    this.note('internal', `internal error in Firebreak (${message}); Redis calls pass through. Please report it`, error)
   }
 
   /** The same function, whose errors end here. */
@@ -52,13 +65,13 @@ export class Trouble {
     }
   }
 
-  /** The kind is well again: its next trouble is reported again. */
+  /** This kind has recovered: its next problem is reported again. */
   clear(kind: string): void {
     this.#told.delete(kind)
   }
 }
 
-/** What becomes of a warning that nobody asked for. */
+/** What happens to a warning that nobody handles. */
 export function emitProcessWarning({ kind, message }: Warning): void {
-  process.emitWarning(message, { type: 'FirebreakWarning', code: kind })
+  process.emitWarning(plainLines(message), { type: 'FirebreakWarning', code: kind })
 }

@@ -2,9 +2,9 @@ import type { WatcherStatus } from '@firebreak/core'
 import type { KeySpace } from '../gate/key-space.ts'
 import { TrackingWatcher, type TrackingWatcherOptions } from './tracking-watcher.ts'
 
-/** What all watchers of a Redis have in common, and whom they tell. */
+/** What all watchers of a Redis have in common, and their callbacks. */
 export interface ClusterWatchersOptions extends Omit<TrackingWatcherOptions, 'node' | 'upstream' | 'onFlush'> {
-  /** Everything that was read from this node is to be dropped. */
+  /** Everything that was read from this node must be dropped. */
   readonly onNodeLost: (node: string) => void
 }
 
@@ -17,13 +17,13 @@ export class ClusterWatchers {
     this.#options = options
   }
 
-  /** The watcher of the node that owns a slot; undefined while that is not known. */
+  /** The watcher of the node that owns a slot; undefined while unknown. */
   at(space: KeySpace, slot: number): TrackingWatcher | undefined {
     const node = space.upstream.nodeOf(slot)
     return node === undefined ? undefined : this.of(space, node)
   }
 
-  /** The watcher of a node, for who reads as the space does. */
+  /** The watcher of a node, reading as the space's identity. */
   of(space: KeySpace, node: string): TrackingWatcher {
     const id = `${space.identity} ${node}`
     let watcher = this.#watchers.get(id)
@@ -49,7 +49,7 @@ export class ClusterWatchers {
     }
   }
 
-  /** Lets all rest that are not used. */
+  /** Lets the unused ones rest. */
   setUsed(used: ReadonlySet<TrackingWatcher>): void {
     for (const watcher of this.#watchers.values()) watcher.setIdle(!used.has(watcher))
   }
@@ -64,7 +64,7 @@ export class ClusterWatchers {
   }
 }
 
-/** How a watcher is, for the hub; where tracking is refused, the hub's lane may guard instead. */
+/** A watcher's state, for the hub; if tracking is refused, the hub's lane may guard instead. */
 function watcherStatus(redisClusterId: string, watcher: TrackingWatcher, isLaneAlive: boolean): WatcherStatus {
   return {
     redisClusterId,

@@ -3,23 +3,23 @@ import { encodeCommand } from '@firebreak/core/resp'
 const multi = encodeCommand(['MULTI'])
 const exec = encodeCommand(['EXEC'])
 
-/** A key's reply with the time it may live, as one transaction read both. */
+/** A key's reply with its remaining time, read in one transaction. */
 export interface KeyReading {
   /** The reply's bytes, valid during the call only. */
   readonly reply: Uint8Array
-  /** What PTTL said: −1 for ever, −2 no such key, else milliseconds. */
+  /** The PTTL: −1 no expiry, −2 no such key, otherwise milliseconds. */
   readonly pttlMs: number
 }
 
-/** The bytes that read a key and its remaining time at one instant: MULTI, PTTL, the command, EXEC. */
+/** The bytes that read a key and its remaining time atomically: MULTI, PTTL, the command, EXEC. */
 export function encodeKeyRead(key: Uint8Array, command: Uint8Array): Uint8Array {
   return Buffer.concat([multi, encodeCommand(['PTTL', key]), command, exec])
 }
 
-/** How many replies `encodeKeyRead` gets; the last is EXEC's. */
+/** Number of replies to `encodeKeyRead`; the last is EXEC's. */
 export const keyReadReplies = 4
 
-/** What EXEC answered; undefined where it, or the command in it, is an error: then the application asks itself. */
+/** EXEC's answer; undefined if it, or the command in it, is an error: then the application asks itself. */
 export function parseKeyRead(reply: Uint8Array): KeyReading | undefined {
   // *2\r\n:PTTL\r\nREPLY
   if (reply[0] !== 0x2a || reply[1] !== 0x32 || reply[4] !== 0x3a) return undefined

@@ -1,16 +1,16 @@
-/** Until when a watcher is known alive; nothing that it guards is served after that. */
+/** Until when a watcher is known to be alive; nothing that it guards is served after that. */
 export interface Lease {
   aliveUntil: number
-  /** True where the hub's lane holds it, and no watcher of Redis. */
+  /** True if the hub's lane holds it, and no watcher of Redis does. */
   readonly isOfLane?: boolean
 }
 
-/** The lease of what no watcher guards: its TTL alone ends it. */
+/** The lease of what no watcher guards: only its TTL ends it. */
 export const endlessLease: Lease = Object.freeze({ aliveUntil: Number.POSITIVE_INFINITY })
 
 /**
- * A lease that ends sooner than the watcher's own, for a rule with `maxStalenessMs`. A lease runs from the moment at
- * which everything was known to have been heard, so a lease of that many milliseconds is that much staleness at most.
+ * A lease that ends sooner than the watcher's own, for a rule with `maxStalenessMs`. A lease starts at the moment up to
+ * which everything is known to have been heard, so a lease of that many milliseconds means at most that much staleness.
  */
 export class ShortenedLease implements Lease {
   readonly #lease: Lease
@@ -31,14 +31,14 @@ export class ShortenedLease implements Lease {
 }
 
 /**
- * The lease of what the hub's invalidation lane guards. A heartbeat says when the hub's sources were last known to have
- * seen every write of a Redis; the lane's messages stand before it on the same connection, so at its arrival all that
- * was written up to then has been heard. Two heartbeats may fail before the lease ends.
+ * The lease of what the hub's invalidation lane guards. A heartbeat states when the hub's sources were last known to
+ * have seen every write of a Redis; the lane's messages precede it on the same connection, so on its arrival everything
+ * written up to then has been heard. Two heartbeats may fail before the lease ends.
  */
 export class LaneLease implements Lease {
   readonly isOfLane = true
   aliveUntil = Number.NEGATIVE_INFINITY
-  /** How long a heartbeat keeps it, from the moment that it speaks of. */
+  /** How long a heartbeat extends it, from the moment that it states. */
   lengthMs = 0
 
   /** Everything up to `completeAt`, by our clock, has been heard. */

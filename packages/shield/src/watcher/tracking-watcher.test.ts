@@ -1,16 +1,19 @@
+import type { RetryPolicy } from '@firebreak/core/settings'
 import { FakeClock, memoryPipe } from '@firebreak/testkit'
 import { expect, test } from 'vitest'
 import { Trouble } from '../trouble/trouble.ts'
+import { shieldRetrySteps } from './tracking-retry.ts'
 import { TrackingWatcher } from './tracking-watcher.ts'
 
-/** A watcher that is live, and the node's end of its connection. */
-function setUp() {
+/** A watcher that is live (or in its fallback, where tracking is refused), and the node's end of its connection. */
+function setUp({ isTracked = true, retry = {} }: { isTracked?: boolean; retry?: Partial<RetryPolicy> } = {}) {
   const clock = new FakeClock()
   const pipe = memoryPipe()
   const watcher = new TrackingWatcher({
     node: 'n',
     upstream: { isCluster: false, nodeOf: () => 'n', connect: () => pipe.open, credentials: () => ({}) },
     leaseMs: 300,
+    trackingRetry: { ...shieldRetrySteps.tracking.policy, ...retry },
     clock,
     timers: clock,
     random: () => 0,
@@ -19,8 +22,8 @@ function setUp() {
     onFlush: () => {},
   })
   const { say } = pipe
-  say('%0\r\n+OK\r\n')
-  expect(watcher.state).toBe('live')
+  say(isTracked ? '%0\r\n+OK\r\n' : '%0\r\n-NOPERM no tracking\r\n')
+  expect(watcher.state).toBe(isTracked ? 'live' : 'fallback')
   return { watcher, say, clock, pipe }
 }
 
@@ -58,6 +61,23 @@ test('a connection that rested has as long as any other to answer before it is g
   expect(pipe.opened).toBe(2)
 })
 
+test.each([
+  ['live', true],
+  ['in its fallback', false],
+])(
+  'a watcher that is %s reads nothing over a connection that is silent for a lease, and opens another',
+  (_, isTracked) => {
+    const { watcher, clock, pipe } = setUp({ isTracked })
+    clock.advance(299)
+    expect(watcher.canRead).toBe(true)
+    clock.advance(1)
+    expect(watcher.canRead).toBe(false)
+    expect(watcher.isExpired).toBe(true)
+    clock.advance(700)
+    expect(pipe.opened).toBe(2)
+  },
+)
+
 test('a read that is given back for want of an answer finds no lease held, and a late answer brings it back', () => {
   const { watcher, say, clock } = setUp()
   const seen: unknown[] = []
@@ -83,4 +103,29 @@ test('a certificate that is not trusted is told as that, and the connection is t
   ])
   clock.advance(100)
   expect(pipe.opened).toBe(2)
+})
+
+/** Ends fifty connections, each soon after it was opened. */
+function keepEnding(pipe: ReturnType<typeof memoryPipe>, clock: FakeClock): void {
+  for (let nth = 0; nth < 50; nth++) {
+    pipe.end()
+    clock.advance(300)
+  }
+}
+
+test('a connection whose tries are used up is given up where that was chosen, and serves nothing', () => {
+  const { watcher, pipe, clock } = setUp({ retry: { tries: 3, atEnd: 'stop' } })
+  keepEnding(pipe, clock)
+  expect(pipe.opened).toBe(4)
+  expect([watcher.canRead, watcher.isExpired]).toEqual([false, true])
+  expect(watcher.detail).toContain('given up until this process is restarted after 4 failures in a row')
+})
+
+test('one that only alarms is tried on at the longest pause, and heals', () => {
+  const { watcher, pipe, clock, say } = setUp({ retry: { tries: 3 } })
+  keepEnding(pipe, clock)
+  expect(pipe.opened).toBe(51)
+  expect(watcher.detail).toContain('tried on after 50 failures in a row')
+  say('%0\r\n+OK\r\n')
+  expect([watcher.state, watcher.canRead, watcher.isExpired]).toEqual(['live', true, false])
 })

@@ -1,5 +1,6 @@
 import { type Clock, keyName, type TimerHandle, type Timers } from '@firebreak/core'
 import { encodeCommand, greet, isErrorReply, RespConnection, type RespValue, textOf } from '@firebreak/core/resp'
+import { Retry, type RetryPolicy } from '@firebreak/core/settings'
 import { guardPipe } from '../trouble/guard.ts'
 import type { Trouble } from '../trouble/trouble.ts'
 import { encodeKeyRead, type KeyReading, keyReadReplies, parseKeyRead } from './key-read.ts'
@@ -7,27 +8,29 @@ import { endlessLease, type Lease } from './lease.ts'
 import type { Upstream } from './upstream.ts'
 
 /**
- * `live`: tracked; `fallback`: tracking was refused, values live `fallbackTtlMs`; `refused`: the server does not let us
- * in; `down`: the connection was lost. In the last two nothing can be read.
+ * `live`: tracked; `fallback`: tracking was refused, values live for `fallbackTtlMs`; `refused`: the server does not
+ * let us in; `down`: the connection was lost. In the last two nothing can be read.
  */
 export type WatcherState = 'connecting' | 'live' | 'fallback' | 'refused' | 'down'
 
-/** What a watcher is made of and whom it tells. */
+/** What a watcher is built from, and its callbacks. */
 export interface TrackingWatcherOptions {
   readonly node: string
   readonly upstream: Upstream
   readonly leaseMs: number
+  /** How to retry a lost connection. */
+  readonly trackingRetry: RetryPolicy
   readonly clock: Clock
   readonly timers: Timers
   readonly random: () => number
   readonly trouble: Trouble
   /** These keys changed. */
   readonly onInvalidated: (names: readonly string[]) => void
-  /** Everything that was read through this watcher is to be dropped. */
+  /** Everything that was read through this watcher must be dropped. */
   readonly onFlush: (cause: string) => void
 }
 
-/** Gets a key's reading, synchronously in the parser; undefined where it could not be read. */
+/** Receives a key's reading, synchronously from the parser; undefined if it could not be read. */
 export type ReadingHandler = (reading: KeyReading | undefined, sentAt: number) => void
 
 interface Read {
@@ -35,28 +38,29 @@ interface Read {
   readonly sentAt: number
 }
 
-/** The database that was last asked for; the reads sent behind SELECT learn from it that they ran in another one. */
+/** The last database requested; reads sent after SELECT learn from it if they ran in another one. */
 interface Selection {
   readonly database: number
   isRefused: boolean
 }
 
 const track = encodeCommand(['CLIENT', 'TRACKING', 'ON'])
-/** A step of the greeting may take this long, and a pause between two tries: healed within a second, whenever that is. */
+/** Minimum time limit for a step of the greeting, so that recovery takes less than a second. */
 const shortestStepMs = 400
-const longestRetryMs = 400
+/** Minimum pause before asking again a server that does not let us in. */
+const refusedRetryMs = 1000
 const movedPattern = /^-(MOVED|ASK|CLUSTERDOWN|TRYAGAIN)/
 
 /**
- * The default watcher: one connection of our own to one node, in RESP3, with `CLIENT TRACKING ON`. Hot keys are read on
- * this very connection, so the server sends the reply and a later `invalidate` in the order in which they happened; both
- * are handled synchronously as they are parsed. A push that comes before a reply was caused before it, so it cannot
- * outdate that reply; none that comes after it can be missed while the connection stands.
+ * The default watcher: our own connection to one node, in RESP3, with `CLIENT TRACKING ON`. Hot keys are read on this
+ * very connection, so the server sends the reply and a later `invalidate` in the order in which they happened; both are
+ * handled synchronously as they are parsed. A push that arrives before a reply was caused before it, so it cannot
+ * outdate that reply; none that comes after it can be missed while the connection is up.
  *
- * Whether it stands is what the lease is for. PING goes out every third of a lease, and every answered request moves the
- * end of the lease to the moment it was *sent* plus the lease: pushes are in the same stream, so at an answer all that
- * happened before the request was handled has arrived. A black hole therefore ends serving by itself, and reads that
- * hang in it are given back to the application, which asks Redis on its own connection.
+ * The lease tells whether it is up. A PING is sent every third of a lease, and every answered request moves the end of
+ * the lease to the moment it was *sent* plus the lease: pushes are in the same stream, so when an answer arrives,
+ * everything that happened before the request was handled has arrived too. A black hole therefore ends serving by
+ * itself, and reads that hang in it are given back to the application, which asks Redis on its own connection.
  */
 export class TrackingWatcher {
   readonly node: string
@@ -69,17 +73,21 @@ export class TrackingWatcher {
   #reads = new Set<Read>()
   #ticks: TimerHandle | undefined
   #pings = 0
-  /** When the lease was last found held, or began to be needed, and how many connections in a row ended because none did. */
+  /**
+   * When the lease was last found to be held, or first needed, and how many consecutive connections ended because it
+   * was not.
+   */
   #heldAt = 0
   #lapses = 0
-  #retry: TimerHandle | undefined
-  #failures = 0
+  readonly #retry: Retry
+  #nextTry: TimerHandle | undefined
   #isStopped = false
   #isIdle = false
 
   constructor(options: TrackingWatcherOptions) {
     this.node = options.node
     this.#options = options
+    this.#retry = new Retry(options.trackingRetry, options)
     this.#connect()
   }
 
@@ -87,33 +95,38 @@ export class TrackingWatcher {
     return this.#state
   }
 
-  /** Why it is in its state, in words. */
+  /** Explains its state. */
   get detail(): string {
     return this.#detail
   }
 
-  /** What a value read here is guarded by. */
+  /** The guard of a value read here. */
   get lease(): Lease {
     return this.#state === 'fallback' ? endlessLease : this.#lease
   }
 
   /** True while keys can be read here. */
   get canRead(): boolean {
-    if (this.#state === 'fallback') return true
     // The first read after an idle time renews the lease by its own answer.
-    return this.#state === 'live' && (this.#isIdle || this.#options.clock.now() < this.#lease.aliveUntil)
+    return this.#isGreeted && (this.#isIdle || this.#options.clock.now() < this.#lease.aliveUntil)
   }
 
-  /** True where a lease ended although the connection stands. */
+  /** True if a lease expired although the connection is up, or if its tries or time are used up. */
   get isExpired(): boolean {
-    return this.#state === 'live' && !this.#isIdle && this.#options.clock.now() >= this.#lease.aliveUntil
+    if (this.#retry.isOver) return true
+    return this.#isGreeted && !this.#isIdle && this.#options.clock.now() >= this.#lease.aliveUntil
+  }
+
+  /** Answers renew the lease; in fallback it guards no value, but still shows whether the connection is up. */
+  get #isGreeted(): boolean {
+    return this.#state === 'live' || this.#state === 'fallback'
   }
 
   /** Without hot keys there is nothing to guard: the connection stays, the pings stop. */
   setIdle(isIdle: boolean): void {
     if (this.#isIdle === isIdle) return
     this.#isIdle = isIdle
-    if (isIdle || this.#state !== 'live') return
+    if (isIdle || !this.#isGreeted) return
     this.#heldAt = this.#options.clock.now()
     this.#ping()
   }
@@ -126,8 +139,8 @@ export class TrackingWatcher {
   }
 
   /**
-   * Sends encoded commands in a database; `handler` gets the last of `replyCount` replies, synchronously in the parser,
-   * and undefined where the connection was lost, the database refused, or a lease went by without an answer.
+   * Sends encoded commands in a database; `handler` gets the last of `replyCount` replies, synchronously from the
+   * parser, or undefined if the connection was lost, the database refused, or a lease passed without an answer.
    */
   transact(
     database: number,
@@ -157,7 +170,7 @@ export class TrackingWatcher {
     return selection
   }
 
-  /** Calls back where the node says that the key's slot is not its own. */
+  /** Calls back if the node says that it does not own the key's slot. */
   probe(key: Uint8Array, onMoved: () => void): void {
     if (!this.canRead) return
     this.#connection!.send(encodeCommand(['PTTL', key]), 1, (reply) => {
@@ -167,7 +180,7 @@ export class TrackingWatcher {
 
   stop(): void {
     this.#isStopped = true
-    this.#retry?.cancel()
+    this.#nextTry?.cancel()
     this.#lost()
     this.#connection?.close()
   }
@@ -175,7 +188,7 @@ export class TrackingWatcher {
   #connect(): void {
     if (this.#isStopped) return
     const { upstream } = this.#options
-    // A refusal stays to be seen until it is known to be over.
+    // A refusal stays visible until it is known to be over.
     if (this.#state !== 'refused') this.#state = 'connecting'
     let connection: RespConnection
     try {
@@ -196,44 +209,46 @@ export class TrackingWatcher {
     this.#greet(connection)
   }
 
-  /** HELLO 3 with the credentials, then tracking; a server without RESP3 gets the fallback. */
+  /** Sends HELLO 3 with the credentials, then enables tracking; a server without RESP3 uses the fallback. */
   #greet(connection: RespConnection): void {
     greet(connection, { ...this.#options.upstream.credentials(), version: 3 }, (result) => {
       if (result.kind === 'refused') this.#refused(connection, result.reply.text)
       else if (result.kind === 'ready' && result.version === 3) this.#track(connection)
-      else if (result.kind === 'ready') this.#fallBack(result.helloRefusal ?? 'the server has no HELLO')
+      else if (result.kind === 'ready')
+        this.#fallBack(connection, result.helloRefusal ?? 'the server does not support HELLO')
     })
   }
 
   #track(connection: RespConnection): void {
     connection.send(track, 1, (reply) => {
       if (reply === undefined) return
-      if (isErrorReply(reply)) this.#fallBack(lineOf(reply).slice(1))
+      if (isErrorReply(reply)) this.#fallBack(connection, lineOf(reply).slice(1))
       else {
-        this.#state = 'live'
-        this.#heldAt = this.#options.clock.now()
-        this.#detail = ''
-        this.#failures = 0
-        this.#extendLease(connection)
+        this.#greeted(connection, 'live', '')
         this.#options.trouble.clear('tracking-refused')
       }
     })
   }
 
-  #fallBack(why: string): void {
-    this.#state = 'fallback'
-    this.#detail = `tracking was refused: ${why}`
-    this.#failures = 0
+  #greeted(connection: RespConnection, state: 'live' | 'fallback', detail: string): void {
+    this.#state = state
+    this.#heldAt = this.#options.clock.now()
+    this.#detail = detail
+    this.#retry.succeeded()
+    this.#extendLease(connection)
+  }
+
+  #fallBack(connection: RespConnection, why: string): void {
+    this.#greeted(connection, 'fallback', `tracking was refused: ${why}`)
     this.#options.trouble.note(
       'tracking-refused',
-      `${this.node} refuses CLIENT TRACKING (${why}); cached values live fallbackTtlMs only`,
+      `${this.node} refuses CLIENT TRACKING (${why}); cached values only live for fallbackTtlMs`,
     )
   }
 
   #refused(connection: RespConnection, why: string): void {
     this.#detail = `the connection was refused: ${why}`
     this.#options.trouble.note('watcher-refused', `the shield cannot read from ${this.node}: ${why}`)
-    this.#failures = Math.max(this.#failures, 6)
     this.#state = 'refused'
     connection.close()
   }
@@ -246,17 +261,17 @@ export class TrackingWatcher {
     const { clock, leaseMs } = this.#options
     const now = clock.now()
     if (this.#state === 'connecting' || this.#state === 'refused') {
-      // A step that takes longer than a lease would leave nothing to serve; a new try heals sooner than TCP.
+      // A step that takes longer than a lease would leave nothing to serve; reconnecting recovers faster than TCP.
       const connection = this.#connection
       if (connection !== undefined && now - connection.heardAt > Math.max(shortestStepMs, leaseMs)) connection.close()
       return
     }
     // Nobody waits longer than a lease for us.
     for (const read of this.#reads) if (now - read.sentAt > leaseMs) this.#finish(read, undefined)
-    if (this.#state !== 'live' || (this.#isIdle && this.#reads.size === 0)) return
+    if (!this.#isGreeted || (this.#isIdle && this.#reads.size === 0)) return
     this.#ping()
-    // A connection that holds no lease may be dead without a sign: a new one heals sooner than TCP gives up. Over a
-    // link that is slower than the lease it would be no better, so tries that bring nothing become rare.
+    // A connection that holds no lease may be silently dead: a new one recovers faster than TCP gives up. Over a link
+    // slower than the lease it would be no better, so unsuccessful attempts become rarer.
     if (this.#isIdle || now < this.#lease.aliveUntil) {
       this.#heldAt = now
       this.#lapses = 0
@@ -271,14 +286,14 @@ export class TrackingWatcher {
     const word = String(++this.#pings)
     connection.send(encodeCommand(['PING', word]), 1, (reply) => {
       if (reply === undefined) return
-      // Somebody on the way has lost a request or a reply: from here on every answer would be another one's.
+      // Something in between lost a request or a reply: from here on every answer would belong to another request.
       if (!isErrorReply(reply) && lineOf(reply.subarray(reply.indexOf(0x0a) + 1)) !== word) connection.close()
       else this.#extendLease(connection)
     })
   }
 
   #extendLease(connection: RespConnection): void {
-    if (this.#connection !== connection || this.#state !== 'live') return
+    if (this.#connection !== connection || !this.#isGreeted) return
     const until = connection.answeredSentAt + this.#options.leaseMs
     if (until > this.#lease.aliveUntil) this.#lease.aliveUntil = until
   }
@@ -303,9 +318,22 @@ export class TrackingWatcher {
     this.#connection = undefined
     this.#lost()
     if (this.#state !== 'refused') this.#detail = error instanceof Error ? error.message : 'the connection was closed'
-    const longestMs = this.#state === 'refused' ? 1000 : longestRetryMs
-    const ceiling = Math.min(longestMs, 20 * 2 ** Math.min(6, this.#failures++))
-    this.#retry = this.#options.timers.setTimeout(() => this.#connect(), ceiling * (0.5 + this.#options.random() / 2))
+    const pauseMs =
+      this.#state === 'refused'
+        ? this.#retry.failed({ leastMs: Math.max(refusedRetryMs, this.#retry.policy.mostMs) })
+        : this.#retry.failed()
+    if (this.#retry.isOver) this.#overdue(pauseMs === undefined)
+    if (pauseMs !== undefined) this.#nextTry = this.#options.timers.setTimeout(() => this.#connect(), pauseMs)
+  }
+
+  /**
+   * The tries or the time are used up: nothing is read here until it recovers or, if given up, until the process
+   * restarts.
+   */
+  #overdue(isGivenUp: boolean): void {
+    const what = isGivenUp ? 'given up until this process is restarted' : 'tried on'
+    this.#detail += `; ${what} after ${this.#retry.summary}`
+    this.#options.trouble.note('watcher-lost', `the shield gets no notice of changes on ${this.node}: ${this.#detail}`)
   }
 
   #lost(): void {

@@ -1,7 +1,7 @@
 import type { Trace } from '../traces/trace.ts'
 import type { ExactHeats } from './exact-heats.ts'
 
-/** How well hot keys were found. */
+/** How accurately hot keys were found. */
 export interface Verdict {
   /** Keys per window that were truly at 1.5 × the threshold or more, summed over the windows; and those found. */
   readonly wanted: number
@@ -13,7 +13,7 @@ export interface Verdict {
   readonly meanHotKeys: number
 }
 
-/** Compares what a detector says at the end of each slice with what is true. */
+/** Compares what a detector reports at the end of each slice with the truth. */
 export class DetectionJudge {
   readonly #idOfKey: ReadonlyMap<string, number>
   readonly #truth: ExactHeats

@@ -8,7 +8,7 @@ import { SimulatedHost } from './simulated-host.ts'
 /** A fleet that plays a trace to a hub. */
 export interface DetectionOptions {
   readonly hosts: number
-  /** How long it plays; a shorter trace begins again. */
+  /** How long it plays; a shorter trace is repeated. */
   readonly seconds: number
   /** @default 100000 */
   readonly accessesPerSecond?: number
@@ -18,7 +18,7 @@ export interface DetectionOptions {
   readonly intervalMs?: number
   /** The threshold is set so that this many keys are hot in a window. @default 350 */
   readonly hotKeys?: number
-  /** Rows a second that hubs are told to take of all hosts together; the factor follows from it. @default 39000 */
+  /** Rows per second that hubs accept from all hosts together; the factor follows from it. @default 39000 */
   readonly rowsPerSecond?: number
   /** A fixed sampling factor. @default what the hub asks of its hosts */
   readonly factor?: number
@@ -26,10 +26,10 @@ export interface DetectionOptions {
   readonly seed?: number
 }
 
-/** How well a hub saw what was hot. */
+/** How accurately a hub detected hot keys. */
 export interface DetectionResult extends Verdict {
   readonly threshold: number
-  /** The last one that the first host was told. */
+  /** The last factor sent to the first host. */
   readonly factor: number
   /** Once the hubs have learnt what comes in. */
   readonly rowsPerHostAndFlush: number
@@ -37,10 +37,11 @@ export interface DetectionResult extends Verdict {
 
 /**
  * Plays a trace through the real path: each access is counted by the counter of a random host; each host flushes at its
- * own moment of the interval, samples, writes a binary report; the detector takes it. What is exactly true is counted
- * beside it, per slice. A key at 1.5 × the threshold in a true window must be hot at the end of that window or one interval
- * later (when the last host has reported), and a key may only become hot within two intervals of a true window of 0.67 ×
- * it. Where several hubs share the hosts, it must be hot in all of them, and may become so in none.
+ * own moment of the interval, samples, and writes a binary report, which the detector takes. The exact truth is counted
+ * alongside, per slice. A key at 1.5 × the threshold in a true window must be hot at the end of that window or one
+ * interval later (when the last host has reported), and a key may only become hot within two intervals of a true window
+ * of 0.67 × it. If several hubs share the hosts, it must be hot in all of them, and may become hot in none without
+ * reason.
  */
 export async function replayDetection(
   trace: Trace,
@@ -63,7 +64,7 @@ export async function replayDetection(
   }
 }
 
-/** A hub begins with all rows and sets its hosts' factor once a second. */
+/** A hub starts with all rows and sets its hosts' factor once a second. */
 const learningMs = 4000
 
 interface Stage {

@@ -16,7 +16,7 @@ export class SimulatedHost {
     this.#sampler = new ThresholdSampler(random)
   }
 
-  /** The report of the interval; undefined where nothing happened. Keys of the table are sampled with a factor of their own. */
+  /** The report of the interval; undefined if nothing happened. Keys in the table are sampled with their own factor. */
   flush(
     atMs: number,
     factor: number,

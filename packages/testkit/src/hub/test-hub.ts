@@ -20,7 +20,9 @@ import {
 import { type Rule, ruleDefaults } from '@firebreak/core/rules'
 import { type WebSocket, WebSocketServer } from 'ws'
 
-/** A hub for tests: speaks the frames, records what it gets, and sends what the test says. It decides nothing. */
+/**
+ * A hub for tests: uses the wire format, records what it receives, and sends what the test says. It decides nothing.
+ */
 export class TestHub {
   readonly hellos: HelloPayload[] = []
   readonly reports: Report[] = []
@@ -35,9 +37,9 @@ export class TestHub {
   samplingFloor = 1
   intervalMs = 100
   heartbeatMs = 100
-  /** While false, upgrades are refused as by a proxy that knows HTTP only. */
+  /** While false, upgrades are refused as by a proxy that only knows HTTP. */
   takesWebSockets = true
-  /** While false, reports are taken and not looked at: a benchmark is not about who gets them. */
+  /** While false, reports are accepted but not read: a benchmark is not about their receiver. */
   readsReports = true
   entries: TableEntry[] = []
   rules: Rule[] = []
@@ -87,7 +89,7 @@ export class TestHub {
     this.beat()
   }
 
-  /** Dies as a killed process does: connections end without a word, the port is closed. */
+  /** Dies like a killed process: connections end silently, the port is closed. */
   async kill(): Promise<void> {
     clearTimeout(this.#heart)
     for (const client of this.#sockets.clients) client.terminate()
@@ -95,7 +97,7 @@ export class TestHub {
     await new Promise((resolve) => this.#server.close(resolve))
   }
 
-  /** Makes keys hot: a delta to everyone connected, a part of the table for who comes later. */
+  /** Makes keys hot: a delta to everyone connected, and part of the table for later connections. */
   heat(redisClusterId: string, keys: readonly string[], changes: Partial<TableEntry> = {}): void {
     const now = this.now()
     this.change(
@@ -119,7 +121,7 @@ export class TestHub {
     )
   }
 
-  /** Changes the table by one version and tells everyone. */
+  /** Changes the table by one version and notifies everyone. */
   change(set: TableEntry[], removed: { redisClusterId: string; key: string }[] = [], more: Partial<TableDelta> = {}) {
     const from = this.version++
     const isIn = (list: readonly { redisClusterId: string; key: string }[], entry: TableEntry) =>

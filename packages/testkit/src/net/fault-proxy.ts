@@ -1,9 +1,9 @@
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { RequestParser } from '@firebreak/core/resp'
 
-/** What the proxy does to the bytes that pass it; change it at any time. */
+/** What the proxy does to passing bytes; may be changed at any time. */
 export interface Faults {
-  /** Bytes from the server wait this long and then come in one piece. */
+  /** Bytes from the server are held for this long and then arrive in one piece. */
   serverDelayMs: number
   /** Bytes from the client wait this long. */
   clientDelayMs: number
@@ -11,9 +11,9 @@ export interface Faults {
   isBlackHole: boolean
   /** New connections are closed at once. */
   refusesConnections: boolean
-  /** At most this many commands a second go through, over all connections, as at a saturated node; the rest queue. */
+  /** At most this many commands per second pass, over all connections, as at a saturated node; the rest are queued. */
   commandsPerSecond: number | undefined
-  /** All of this, and cuts, concern only connections on which a client has asked for tracking. */
+  /** All of this, and cuts, only apply to connections on which a client has requested tracking. */
   onlyTracking: boolean
 }
 
@@ -24,7 +24,7 @@ interface Link {
   isTracking: boolean
 }
 
-/** A TCP proxy on loopback that delays, swallows, limits and cuts, for tests of what survives it. */
+/** A TCP proxy on loopback that delays, swallows, limits and cuts traffic, to test what survives it. */
 export class FaultProxy {
   readonly faults: Faults = {
     serverDelayMs: 0,
@@ -79,13 +79,13 @@ export class FaultProxy {
     }
   }
 
-  /** From now on another server is behind it, as after a failover; connections to the former one are cut. */
+  /** From now on another server is behind it, as after a failover; connections to the previous one are cut. */
   retarget(port: number): void {
     this.#target = { ...this.#target, port }
     this.cut()
   }
 
-  /** Stops taking the server's bytes for one connection (0 is the first ever accepted), or goes on taking them. */
+  /** Stops reading the server's bytes for one connection (0 is the first ever accepted), or resumes. */
   pauseServer(index: number, isPaused = true): void {
     for (const link of this.#links) {
       if (link.index !== index) continue
@@ -153,7 +153,7 @@ export class FaultProxy {
     })
   }
 
-  /** Passes each whole command on when its turn in the node's capacity comes; gives the bytes that are no whole one. */
+  /** Passes on each complete command when its turn in the node's capacity comes; returns the incomplete rest. */
   #commandByCommand(bytes: Uint8Array, parser: RequestParser, to: Socket): Uint8Array {
     let start = 0
     for (;;) {

@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 
-/** A TCP port of the loopback address that nobody listened on a moment ago. */
+/** A TCP port on loopback that nobody was listening on a moment ago. */
 export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer()
@@ -13,7 +13,7 @@ export function freePort(): Promise<number> {
   })
 }
 
-/** Several different free ports: all are held until the last is known. */
+/** Several distinct free ports: all are held until the last is known. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers = await Promise.all(
     Array.from(

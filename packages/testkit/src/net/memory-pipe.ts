@@ -2,7 +2,7 @@ import type { OpenPipe, PipeOwner } from '@firebreak/core/resp'
 
 /** A pipe in memory whose other end is the test. */
 export interface MemoryPipe {
-  /** Opens it; a second call stands for a new connection, and the test speaks on that one from then on. */
+  /** Opens it; a second call makes a new connection, and the test uses that one from then on. */
   readonly open: OpenPipe
   /** What was written to the newest connection, as Latin-1. */
   readonly written: string
@@ -10,7 +10,7 @@ export interface MemoryPipe {
   readonly isPaused: boolean
   /** How often it was opened. */
   readonly opened: number
-  /** Tells the owner that the other side is there. */
+  /** Tells the owner that it is connected. */
   accept(): void
   /** Sends bytes to the owner; text as UTF-8. */
   say(bytes: string | Uint8Array): void

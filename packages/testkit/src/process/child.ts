@@ -14,13 +14,15 @@ process.on('exit', () => {
 // The test runner ends its workers with a signal, and a signal ends a process without that event.
 process.once('SIGTERM', () => process.exit(143))
 
-/** A child process that dies with this one, with what it printed. */
+/** A child process that dies with this one, with its output. */
 export interface GuardedChild {
   readonly process: ChildProcess
   readonly pid: number
   /** All of stdout and stderr so far. */
   output(): string
-  /** Resolves with the first match once the output has it; rejects when the child ends before, or after `timeoutMs`. */
+  /**
+   * Resolves with the first match once the output contains it; rejects if the child ends first, or after `timeoutMs`.
+   */
   printed(pattern: RegExp, timeoutMs?: number): Promise<RegExpMatchArray>
   /** Resolves with the exit code, null where a signal ended it. */
   readonly exited: Promise<number | null>
@@ -82,10 +84,10 @@ export function startChild(program: string, args: readonly string[], options: Sp
   }
 }
 
-/** Node's arguments for running a source file of this repository as it is. */
+/** Node's arguments for running a source file of this repository directly. */
 export const sourceArgs: readonly string[] = ['--conditions=firebreak-source', '--disable-warning=ExperimentalWarning']
 
-/** Starts a TypeScript file of this repository in a Node process of its own. */
+/** Starts a TypeScript file of this repository in its own Node process. */
 export function startSource(
   file: string | URL,
   args: readonly string[] = [],
@@ -95,7 +97,7 @@ export function startSource(
   return startChild(process.execPath, [...sourceArgs, path, ...args], options)
 }
 
-/** A new folder under the system's temporary one, removed at the end of this process. */
+/** A new folder in the system's temporary folder, removed when this process ends. */
 export function temporaryFolder(purpose = 'test'): string {
   const folder = mkdtempSync(join(tmpdir(), `firebreak-${purpose}-`))
   folders.add(folder)

@@ -8,6 +8,8 @@ export interface NatsServerOptions {
   readonly port?: number
   /** Its folder, for a restart with its streams. @default a new temporary folder */
   readonly folder?: string
+  /** Asks clients for TLS, with this certificate. @default plain */
+  readonly tls?: { readonly certFile: string; readonly keyFile: string }
 }
 
 /** A real nats-server with JetStream on loopback that dies with this process. */
@@ -29,7 +31,8 @@ export async function startNats(options: NatsServerOptions = {}): Promise<NatsSe
   const { port, child } = await startServer({
     name: 'nats-server',
     port: options.port,
-    launch: (port) => startChild('nats-server', ['-a', '127.0.0.1', '-p', String(port), '-js', '-sd', folder]),
+    launch: (port) =>
+      startChild('nats-server', ['-a', '127.0.0.1', '-p', String(port), '-js', '-sd', folder, ...tlsFlags(options)]),
     answers: greets,
     mayRetry: /address already in use/,
   })
@@ -45,6 +48,10 @@ export async function startNats(options: NatsServerOptions = {}): Promise<NatsSe
     },
     stop: () => child.stop(),
   }
+}
+
+function tlsFlags({ tls }: NatsServerOptions): readonly string[] {
+  return tls === undefined ? [] : ['--tls', '--tlscert', tls.certFile, '--tlskey', tls.keyFile]
 }
 
 /** A NATS server speaks first: one line that begins with INFO. */

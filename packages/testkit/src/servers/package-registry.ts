@@ -7,7 +7,7 @@ import { basename, join } from 'node:path'
 
 interface Version {
   readonly manifest: Record<string, unknown>
-  /** Makes the tarball; asked for only when somebody installs it. */
+  /** Makes the tarball; only called when it is installed. */
   readonly tarball: () => Buffer
 }
 
@@ -42,7 +42,7 @@ export async function startPackageRegistry(
   for (const folder of installedPackages(nodeModules)) {
     const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Record<string, unknown>
     if (typeof manifest['name'] !== 'string' || typeof manifest['version'] !== 'string') continue
-    // Install scripts of others are none of a test's business.
+    // A test must not run other packages' install scripts.
     add({ ...manifest, scripts: {} }, () => packFolder(folder, cacheFolder))
   }
   const server = createServer((request, response) => {

@@ -51,7 +51,7 @@ export interface RedisServer {
 export async function startRedis(options: RedisServerOptions = {}): Promise<RedisServer> {
   const folder = options.folder ?? temporaryFolder('redis')
   const program = options.program ?? redisProgram()
-  // Somebody may take the free port between our look and the server's bind: then look again.
+  // Another process may take the free port between our check and the server's bind: then pick another.
   for (let attempt = 0; ; attempt++) {
     const port = options.port ?? (await freePort())
     const child = startChild(
@@ -140,6 +140,16 @@ export async function clusterPorts(): Promise<[port: number, busPort: number | u
     const port = await freePort()
     if (port + 10_000 < 65_536) return [port, undefined]
   }
+}
+
+/** Starts a cluster of a single node that has every slot. Before Redis 7.0 slots are given one by one. */
+export async function startClusterOfOne(): Promise<RedisServer> {
+  const [port, busPort] = await clusterPorts()
+  const bus = busPort === undefined ? [] : ['--cluster-port', String(busPort)]
+  const node = await startRedis({ port, args: ['--cluster-enabled', 'yes', ...bus] })
+  await node.cli('CLUSTER', 'ADDSLOTS', ...Array.from({ length: 16_384 }, (_, slot) => String(slot)))
+  await waitFor(async () => (await node.cli('CLUSTER', 'INFO')).includes('cluster_state:ok'))
+  return node
 }
 
 /** Starts a cluster of masters (and replicas of each) and waits until every node says that it is whole. */

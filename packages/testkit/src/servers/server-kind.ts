@@ -8,8 +8,8 @@ export interface ServerKind {
 }
 
 /**
- * What servers have or lack that Firebreak meets, with the command that shows it. `redis` and `valkey`: since which
- * version; undefined: in none up to now. `servers.md` has the same table for people.
+ * Server capabilities that matter to Firebreak, with the command that shows each. `redis` and `valkey`: the first
+ * version that has it; undefined: none so far. `servers.md` has the same table for readers.
  */
 export const capabilities = {
   clusterShards: { redis: [7, 0], valkey: [7, 2], probe: ['CLUSTER', 'SHARDS'] },
@@ -57,4 +57,12 @@ export function isAtLeast({ version }: ServerKind, [major, minor]: readonly [num
 
 export function hasCapability(kind: ServerKind, name: CapabilityName): boolean {
   return isAtLeast(kind, capabilities[name][kind.name])
+}
+
+/**
+ * Whether a refused AUTH is answered in the middle of a pipeline. Redis from 7.2 on and Valkey leave its answer out where
+ * replies before it have not left yet, and every later answer moves up by one.
+ */
+export function answersRefusedAuth(kind: ServerKind): boolean {
+  return kind.name === 'redis' && !isAtLeast(kind, [7, 2])
 }

@@ -11,7 +11,7 @@ export interface ServerStart {
   launch(port: number): GuardedChild
   /** True once the server answers a request, not only a connection. */
   answers(port: number): Promise<boolean>
-  /** What the server prints when somebody else has the port, or when its own crashed self still holds something. */
+  /** What the server prints when the port is taken, or when its own crashed predecessor still holds something. */
   readonly mayRetry: RegExp
 }
 
@@ -23,7 +23,7 @@ export interface StartedServer {
 
 /** Launches a server and waits until it answers. */
 export async function startServer(start: ServerStart): Promise<StartedServer> {
-  // Somebody may take the free port between our look and the server's bind: then look again.
+  // Another process may take the free port between our check and the server's bind: then pick another.
   for (let attempt = 0; ; attempt++) {
     const port = start.port ?? (await freePort())
     const child = start.launch(port)

@@ -42,7 +42,7 @@ export class EventQueue {
     for (const each of left) this.#push(each)
   }
 
-  /** The time of the next event, or undefined where there is none. */
+  /** The time of the next event, or undefined if there is none. */
   nextAtMs(): number | undefined {
     this.#dropCancelled()
     return this.#heap[0]?.atMs

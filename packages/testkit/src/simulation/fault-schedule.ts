@@ -1,7 +1,7 @@
 import type { Chance } from './chance.ts'
 import type { SimulatedWorld } from './simulated-world.ts'
 
-/** One fault, as data: what happens to whom, when and for how long. */
+/** One fault, as data: what happens to which target, when and for how long. */
 export interface Fault {
   /** When, in milliseconds since the world began. */
   readonly atMs: number
@@ -106,7 +106,7 @@ export interface FaultChoice {
   readonly weight?: number
 }
 
-/** A schedule of so many faults within a time, by chance, in order of time. */
+/** A random schedule of this many faults within a time, in order of time. */
 export function randomSchedule(
   chance: Chance,
   choices: readonly FaultChoice[],

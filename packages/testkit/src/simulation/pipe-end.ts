@@ -27,8 +27,8 @@ export interface PipeSide {
 type EndState = 'connecting' | 'open' | 'ending' | 'closed'
 
 /**
- * One end of a connection. The callbacks are set by whoever holds it, and are called as events of its process: a frozen
- * process hears nothing, a dead one never does.
+ * One end of a connection. The callbacks are set by its holder, and are called as events of its process: a frozen
+ * process gets nothing, a dead one never will.
  */
 export class PipeEnd {
   readonly process: SimulatedProcess
@@ -174,7 +174,7 @@ export class PipeEnd {
     this.#early = []
     this.#offKill()
     this.#side.closed()
-    // As a socket: the news comes in an event of its own, also to whoever closed it.
+    // As with a socket, the event comes later, even to the side that closed it.
     this.process.schedule(0, () => this.onClose(error))
   }
 }

@@ -37,7 +37,7 @@ export class PipeStream {
   readonly #way: Way
   readonly #isFramed: boolean
   readonly #deliver: (part: Part) => void
-  /** The end that reads, or undefined where there is none yet. */
+  /** The reading end, or undefined if there is none yet. */
   readonly #reader: () => PipeEnd | undefined
   #flights: Flight[] = []
   #lastAtMs = 0

@@ -3,7 +3,7 @@ import type { FaultSchedule } from './fault-schedule.ts'
 import { shrinkSchedule } from './shrink-schedule.ts'
 import { SimulatedWorld } from './simulated-world.ts'
 
-/** What a model tells of a run that went well. */
+/** A model's account of a successful run. */
 export interface PlayResult {
   readonly calls?: number
   readonly faults?: number
@@ -18,6 +18,8 @@ export interface SeedRuns {
   readonly play: (world: SimulatedWorld, schedule: FaultSchedule) => Promise<PlayResult | undefined>
   /** Whether the schedule of a seed that fails is shrunk. @default true */
   readonly shrinks?: boolean
+  /** What a failure is about: a smaller schedule must fail in the same way, else it shows another fault. @default its text up to a colon */
+  readonly subjectOf?: (error: unknown) => string
   /** How many runs shrinking may take. @default 200 */
   readonly maxShrinkRuns?: number
   /** How many of its last events a failure shows. @default 30 */
@@ -43,7 +45,7 @@ export interface SeedFailure {
   readonly error: unknown
   /** The smallest schedule found that still fails. */
   readonly schedule: FaultSchedule
-  /** The error that the smallest schedule gives; it may be another one. */
+  /** The error that the smallest schedule gives; its details may be others. */
   readonly smallestError: unknown
   /** The last events of the run with the smallest schedule. */
   readonly lastEvents: readonly string[]
@@ -89,10 +91,13 @@ async function playOnce(runs: SeedRuns, seed: number, schedule: FaultSchedule): 
 
 async function lookInto(runs: SeedRuns, seed: number, schedule: FaultSchedule, played: Played): Promise<SeedFailure> {
   let smallest = played
+  const { subjectOf = beginningOf } = runs
+  const subject = subjectOf(played.failure!.error)
   const fails = async (candidate: FaultSchedule): Promise<boolean> => {
     const again = await playOnce(runs, seed, candidate)
-    if (again.failure !== undefined) smallest = again
-    return again.failure !== undefined
+    const isSame = again.failure !== undefined && subjectOf(again.failure.error) === subject
+    if (isSame) smallest = again
+    return isSame
   }
   const maxRuns = runs.shrinks === false ? 0 : (runs.maxShrinkRuns ?? 200)
   const shrunk = await shrinkSchedule(schedule, fails, { maxRuns })
@@ -103,4 +108,8 @@ async function lookInto(runs: SeedRuns, seed: number, schedule: FaultSchedule, p
     lastEvents: smallest.world.log.lines.slice(-(runs.lastEvents ?? 30)),
     shrinkRuns: shrunk.runs,
   }
+}
+
+function beginningOf(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).split(':')[0]!
 }

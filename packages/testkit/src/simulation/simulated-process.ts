@@ -28,7 +28,8 @@ export class SimulatedProcess {
   #driftPerMs: number
   #driftSinceMs: number
   #state: 'running' | 'frozen' | 'dead' = 'running'
-  #held: (() => void)[] = []
+  /** What waits while it is frozen, and after that until everything before it has happened. */
+  readonly #held: (() => void)[] = []
   readonly #onKill = new Set<() => void>()
   readonly #onThaw = new Set<() => void>()
 
@@ -100,15 +101,12 @@ export class SimulatedProcess {
   /** Runs something that happens to this process: now, when it is thawed, or never. What it throws ends the process. */
   perform(event: () => void): void {
     if (this.#state === 'dead') return
-    if (this.#state === 'frozen') {
-      this.#held.push(event)
+    if (this.#state === 'running' && this.#held.length === 0) {
+      this.#happen(event)
       return
     }
-    try {
-      event()
-    } catch (error) {
-      this.crash(error)
-    }
+    this.#held.push(event)
+    if (this.#state === 'running') this.#catchUpSoon()
   }
 
   /** Starts work of this process; where it rejects, the process has crashed. */
@@ -135,9 +133,7 @@ export class SimulatedProcess {
     if (this.#state !== 'frozen') return
     this.note('thawed')
     this.#state = 'running'
-    const held = this.#held
-    this.#held = []
-    for (const event of held) this.world.schedule(0, () => this.perform(event))
+    for (let left = this.#held.length; left > 0; left--) this.#catchUpSoon()
     for (const listener of [...this.#onThaw]) listener()
   }
 
@@ -146,7 +142,7 @@ export class SimulatedProcess {
     if (this.#state === 'dead') return
     this.note('killed')
     this.#state = 'dead'
-    this.#held = []
+    this.#held.length = 0
     for (const listener of this.#onKill) listener()
     this.#onKill.clear()
   }
@@ -173,6 +169,23 @@ export class SimulatedProcess {
   /** A line in the world's log. */
   note(what: string): void {
     this.world.note(`${this.name} ${what}`)
+  }
+
+  /** One event of those that were held, behind what the world does at this moment anyway. */
+  #catchUpSoon(): void {
+    this.world.schedule(0, () => {
+      if (this.#state !== 'running') return
+      const event = this.#held.shift()
+      if (event !== undefined) this.#happen(event)
+    })
+  }
+
+  #happen(event: () => void): void {
+    try {
+      event()
+    } catch (error) {
+      this.crash(error)
+    }
   }
 
   #setTimer(callback: () => void, delayMs: number, isRepeated: boolean): TimerHandle {

@@ -65,7 +65,7 @@ export class SimulatedRedis {
     this.#link = new RedisLink(process, network, address, options)
   }
 
-  /** Whether a connection stands, as far as this end knows. */
+  /** Whether it is connected, as far as this end knows. */
   get isConnected(): boolean {
     return this.#link.isConnected
   }

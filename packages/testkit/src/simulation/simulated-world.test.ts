@@ -74,6 +74,28 @@ test('timers die with their process, and wait while it is frozen', async () => {
   expect(seen).not.toContain('never')
 })
 
+test('what happens as a process is thawed happens behind what waited for that, frozen again or not', async () => {
+  for (const isFrozenAgain of [false, true]) {
+    const world = new SimulatedWorld({ seed: 6 })
+    const process = world.process('a')
+    const order: string[] = []
+    process.freeze()
+    process.schedule(1, () => order.push('held 1'))
+    process.schedule(2, () => order.push('held 2'))
+    await world.run(10)
+    // It is due first, and is met first.
+    world.schedule(0, () => {
+      if (isFrozenAgain) process.freeze()
+      process.perform(() => order.push('new'))
+    })
+    process.thaw()
+    await world.run(10)
+    process.thaw()
+    await world.run(10)
+    expect(order).toEqual(['held 1', 'held 2', 'new'])
+  }
+})
+
 test('what nobody catches fails the run: a throw, a rejection, a rejection that nobody holds', async () => {
   const failing: ((world: SimulatedWorld) => void)[] = [
     (world) => world.process('app').runtime.timers.setTimeout(() => JSON.parse('{'), 5),

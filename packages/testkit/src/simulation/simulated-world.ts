@@ -12,7 +12,7 @@ export interface SimulatedWorldOptions {
   readonly startMs?: number
   /** How many of the last lines the event log keeps. @default 2000 */
   readonly maxLogLines?: number
-  /** So many events at one instant are taken for a loop that never ends. @default 1,000,000 */
+  /** This many events at one instant count as an endless loop. @default 1,000,000 */
   readonly maxEventsPerInstant?: number
 }
 

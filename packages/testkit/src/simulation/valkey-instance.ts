@@ -53,7 +53,7 @@ export class ValkeySocket {
     this.#isEnded = true
   }
 
-  /** Copies waiting bytes to the target; how many, 0 at the end, below 0 where there are none yet. */
+  /** Copies waiting bytes to the target; returns how many, 0 at the end, below 0 if there are none yet. */
   read(target: Uint8Array): number {
     if (this.#chunks.length === 0) return this.#isEnded ? 0 : again
     let copied = 0

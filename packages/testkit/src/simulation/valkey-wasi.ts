@@ -9,7 +9,7 @@ export interface ValkeyHost {
   /** Milliseconds by a clock that never steps. */
   steadyNowMs(): number
   fillRandom(bytes: Uint8Array): void
-  /** Reads from a socket; how many bytes, 0 at its end, below 0 where there are none yet. */
+  /** Reads from a socket; returns the number of bytes, 0 at its end, below 0 if there are none yet. */
   read(fd: number, target: Uint8Array): number
   /** Writes to a socket; below 0 where it takes none at present. */
   write(fd: number, bytes: Uint8Array): number
@@ -54,7 +54,7 @@ export function valkeyWasi(host: ValkeyHost): ValkeyImports['wasi'] {
     if (cached.buffer !== memory) cached = new DataView(memory)
     return cached
   }
-  // A pass of the event loop asks some ten times, and time stands still meanwhile.
+  // A pass of the event loop asks some ten times, during which the time does not change.
   let lastMs = Number.NaN
   let lastNanoseconds = 0n
   const text = (at: number, length: number): string => Buffer.from(host.memory(), at, length).toString('latin1')

@@ -222,6 +222,21 @@ test('refused, killed and frozen: what a socket would tell', async () => {
   expect(network.connections).toBe(0)
 })
 
+test('a thawed server accepts a connection before it reads what came with it, whatever else ends at that moment', async () => {
+  const { world, network, server, accepted, connect } = build(10)
+  const undo = network.faults['blackHole']!({ kind: 'blackHole', target: 'elsewhere', atMs: 0 }, world.chance)!
+  server.freeze()
+  const client = connect()
+  client.end.onConnect = () => client.write('first')
+  await world.run(20)
+  undo()
+  server.thaw()
+  await world.run(20)
+  client.write(' second')
+  await world.run(20)
+  expect(accepted.map(({ text }) => text)).toEqual(['first second'])
+})
+
 test('a pipe as a Node stream: backpressure, end, errors', async () => {
   const { world, network, app, accepted } = build(7, { windowBytes: 1000 })
   const stream = new PipeDuplex(network.connect(app, address))

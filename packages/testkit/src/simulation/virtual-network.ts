@@ -11,9 +11,9 @@ export interface VirtualNetworkOptions {
   readonly delayMs?: readonly [number, number]
   /** How often a write arrives in two pieces. @default 0.05 */
   readonly splitProbability?: number
-  /** Bytes under way or unread before a writer is told to wait. @default 262,144 */
+  /** Bytes in transit or unread before a writer has to wait. @default 262,144 */
   readonly windowBytes?: number
-  /** Bytes under way or unread at which a connection is closed. @default 67,108,864 */
+  /** Bytes in transit or unread at which a connection is closed. @default 67,108,864 */
   readonly maxOutstandingBytes?: number
 }
 
@@ -86,7 +86,7 @@ export class VirtualNetwork {
     return this.#connections.size
   }
 
-  /** Another delay for the links of a target. */
+  /** Changes the delay for a target's links. */
   setDelay(target: string, delayMs: readonly [number, number]): void {
     this.#delays.set(target, delayMs)
   }
@@ -176,7 +176,7 @@ export class VirtualNetwork {
     }
   }
 
-  /** The target's connections carry nothing any more, and nobody is told. */
+  /** The target's connections silently stop carrying anything. */
   loseSilently(target: string): undefined {
     for (const connection of this.#connections) {
       if (!concerns(target, connection.from, connection.to)) continue

@@ -7,7 +7,7 @@ interface FakeTimer {
   readonly callback: () => void
 }
 
-/** A clock and timers that move only when told; timers fire in order of their time, then of their making. */
+/** A clock and timers that only advance when told; timers fire in order of their time, then of their creation. */
 export class FakeClock implements Clock, Timers {
   #now: number
   #order = 0
@@ -38,7 +38,7 @@ export class FakeClock implements Clock, Timers {
     return this.#timers.size
   }
 
-  /** Moves time on and fires what comes due on the way. */
+  /** Advances time and fires whatever is due on the way. */
   advance(ms: number): void {
     const end = this.#now + ms
     for (;;) {

@@ -1,14 +1,14 @@
 import type { Runtime } from '@firebreak/core'
 import { FakeClock } from './fake-clock.ts'
 
-/** A runtime that moves only when told: one fake clock for time and timers, chance and names from a seed. */
+/** A runtime that only advances when told: one fake clock for time and timers, randomness and ids from a seed. */
 export interface FakeRuntime extends Runtime {
   readonly clock: FakeClock
   readonly wallClock: FakeClock
   readonly timers: FakeClock
 }
 
-/** A generator of numbers from 0 to 1 that gives the same row for the same seed (mulberry32). */
+/** A generator of numbers from 0 to 1 that returns the same sequence for the same seed (mulberry32). */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0
   return () => {

@@ -2,13 +2,13 @@
 export interface WaitOptions {
   /** @default 15000 */
   readonly timeoutMs?: number
-  /** How often to look. @default 5 */
+  /** How often to check. @default 5 */
   readonly everyMs?: number
-  /** What is waited for, for the error's sentence. @default the condition as it is written */
+  /** What is being waited for, for the error message. @default the source of the condition */
   readonly what?: string | (() => string)
 }
 
-/** Looks until `condition` gives something other than undefined, null or false, and gives that. */
+/** Checks until `condition` returns something other than undefined, null or false, and returns that. */
 export async function waitFor<T>(
   condition: () => T | undefined | null | false | Promise<T | undefined | null | false>,
   options: WaitOptions = {},
@@ -25,7 +25,9 @@ export async function waitFor<T>(
   }
 }
 
-/** Lets time pass, where a test is about nothing having happened meanwhile or paces its own load; never to wait for something. */
+/**
+ * Lets time pass, when a test checks that nothing happens meanwhile or paces its own load; never to wait for something.
+ */
 export function letTimePass(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }

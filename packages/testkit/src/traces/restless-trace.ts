@@ -5,18 +5,18 @@ export interface RestlessOptions {
   readonly requests: number
   readonly keyCount: number
   readonly exponent: number
-  /** After so many requests all keys change places: other ones are hot. @default never */
+  /** After this many requests all keys swap places, so that other ones are hot. @default never */
   readonly moveEvery?: number
-  /** What part of the requests goes to keys in a burst. @default 0 */
+  /** The fraction of requests that go to keys in a burst. @default 0 */
   readonly burstShare?: number
-  /** So many keys are in a burst at one time … @default 1 */
+  /** The number of keys in a burst at one time … @default 1 */
   readonly burstKeys?: number
-  /** … for so many requests of the trace, and then no more. @default 100000 */
+  /** … for this many requests of the trace, and then no longer. @default 100000 */
   readonly burstLength?: number
   readonly seed?: number
 }
 
-/** Requests of which some are moved from where Zipf would put them; the same for the same arguments. */
+/** Requests, some of which are moved from where Zipf would put them; deterministic for the same arguments. */
 export function restlessTrace(options: RestlessOptions): Trace {
   const { requests, keyCount, exponent, moveEvery = requests, burstShare = 0, burstKeys = 1 } = options
   const { burstLength = 100_000, seed = 42 } = options
@@ -28,7 +28,7 @@ export function restlessTrace(options: RestlessOptions): Trace {
     drawn += burstShare
     if (drawn >= 1) {
       drawn--
-      // Keys of their own, which nobody touches before or after.
+      // Separate keys, which nobody touches before or after.
       const burst = Math.floor(index / burstLength) * burstKeys
       ids[index] = keyCount + burst + (index % burstKeys)
     } else {

@@ -4,10 +4,10 @@ import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import { seededRandom } from '../time/fake-runtime.ts'
 
-/** A recorded or made sequence of key accesses. */
+/** A recorded or generated sequence of key accesses. */
 export interface Trace {
   readonly name: string
-  /** True where the recorded one was not there and a Zipf trace stands for it. */
+  /** True if the recorded trace was missing and a Zipf trace replaces it. */
   readonly isGenerated: boolean
   /** One key id per request. */
   readonly ids: Uint32Array
@@ -27,11 +27,11 @@ export function traceNames(): string[] {
     .sort()
 }
 
-/** Loads a recorded trace, or makes a Zipf trace and says so where it is not there. */
+/** Loads a recorded trace, or generates a Zipf trace and says so if it is missing. */
 export function loadTrace(name: string): Trace {
   const idsFile = join(folder, `${name}.u32.gz`)
   if (!existsSync(idsFile)) {
-    process.stderr.write(`trace ${name} is not there (set FIREBREAK_TRACES): a generated Zipf trace stands for it\n`)
+    process.stderr.write(`trace ${name} is missing (set FIREBREAK_TRACES): using a generated Zipf trace instead\n`)
     return zipfTrace(1_000_000, 80_000, 0.9)
   }
   const raw = gunzipSync(readFileSync(idsFile))

@@ -7,15 +7,15 @@ const hash = 0x23
 const star = 0x2a
 const lineFeed = 10
 
-/** What became of a file since the last look. */
+/** What happened to a file since the last read. */
 export type ReadResult = 'more' | 'end' | 'truncated'
 
-/** Reads the commands that were appended to one AOF file since the last look. */
+/** Reads the commands appended to one AOF file since the last read. */
 export class AofPartReader {
   readonly path: string
   readonly #handle: FileHandle
   readonly #parser = new RequestParser()
-  /** Where the first byte of `#rest` stands in the file: everything before it was told. */
+  /** File offset of the first byte of `#rest`; everything before it has been emitted. */
   #offset: number
   #rest: Uint8Array = new Uint8Array(0)
 
@@ -25,7 +25,7 @@ export class AofPartReader {
     this.#offset = offset
   }
 
-  /** Opens a file at an offset where a command begins, or at its end where none is given. */
+  /** Opens a file at an offset where a command begins, or at its end if no offset is given. */
   static async open(path: string, offset?: number): Promise<AofPartReader> {
     const handle = await open(path, 'r')
     return new AofPartReader(path, handle, offset ?? (await handle.stat()).size)
@@ -40,11 +40,11 @@ export class AofPartReader {
     return (await this.#handle.stat()).ino
   }
 
-  /** Reads one block and tells its whole commands. */
+  /** Reads one block and emits the complete commands in it. */
   async read(onCommand: (args: readonly Uint8Array[]) => void): Promise<ReadResult> {
     const { size } = await this.#handle.stat()
     if (size < this.#offset) return 'truncated'
-    // A server that crashed in the middle of a command cuts the half of it off when it starts again.
+    // A server that crashed in the middle of a command truncates the partial command when it restarts.
     if (size < this.#offset + this.#rest.length) {
       this.#rest = new Uint8Array(0)
       this.#parser.reset()
@@ -73,14 +73,17 @@ export class AofPartReader {
     let at = 0
     while (at < bytes.length) {
       if (bytes[at] === hash) {
-        // An annotation, `#TS:1700000000`, where aof-timestamp-enabled is on.
+        // An annotation such as `#TS:1700000000`, written if aof-timestamp-enabled is on.
         const end = bytes.indexOf(lineFeed, at)
         if (end < 0) break
         at = end + 1
         continue
       }
       if (bytes[at] !== star) {
-        throw new WatchError('FB_WATCH_AOF', `${this.path} at byte ${this.#offset + at}: a command should begin here`)
+        throw new WatchError(
+          'FB_WATCH_AOF',
+          `${this.path} at byte ${this.#offset + at}: expected the start of a command`,
+        )
       }
       const end = this.#parser.parse(bytes, at, bytes.length)
       if (end === 0) break

@@ -4,13 +4,13 @@ import { WatchError } from '../errors.ts'
 export interface AofPart {
   readonly file: string
   readonly sequence: number
-  /** `b`: base, a whole picture; `i`: increment, commands since; `h`: history, about to be deleted. */
+  /** `b`: base, a full snapshot; `i`: increment, the commands since; `h`: history, about to be deleted. */
   readonly type: 'b' | 'i' | 'h'
 }
 
 const linePattern = /^file (?:"((?:[^"\\]|\\.)*)"|(\S+)) seq (\d+) type ([bih])(?: .*)?$/
 
-/** The parts that a manifest names, in its order. */
+/** The parts listed in a manifest, in order. */
 export function parseManifest(text: string): AofPart[] {
   const parts: AofPart[] = []
   for (const [index, line] of text.split(/\r?\n/).entries()) {
@@ -19,7 +19,7 @@ export function parseManifest(text: string): AofPart[] {
     if (match === null)
       throw new WatchError(
         'FB_WATCH_AOF',
-        `the AOF manifest's line ${index + 1} makes no sense: "${line.slice(0, 100)}"`,
+        `cannot parse line ${index + 1} of the AOF manifest: "${line.slice(0, 100)}"`,
       )
     const file = match[1]?.replaceAll(/\\(.)/g, '$1') ?? match[2]!
     parts.push({ file, sequence: Number(match[3]), type: match[4] as AofPart['type'] })
@@ -27,7 +27,7 @@ export function parseManifest(text: string): AofPart[] {
   return parts
 }
 
-/** The increments by rising sequence: the last one is being written. */
+/** The increments in ascending order; the last one is being written. */
 export function increments(parts: readonly AofPart[]): AofPart[] {
   return parts.filter(({ type }) => type === 'i').sort((a, b) => a.sequence - b.sequence)
 }

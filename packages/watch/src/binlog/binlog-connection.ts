@@ -1,23 +1,41 @@
 import type ZongJi from '@vlasky/zongji'
-import type { ConnectionOptions } from 'mysql2'
 import { WatchError } from '../errors.ts'
 import type { RowChange } from './key-refresh.ts'
 import type { Row } from './row-mapping.ts'
 
-/** Where the database is, as `mysql2` takes it. Its user needs REPLICATION SLAVE, REPLICATION CLIENT and SELECT. */
-export type BinlogConnection = Pick<
-  ConnectionOptions,
-  'host' | 'port' | 'user' | 'password' | 'database' | 'ssl' | 'socketPath'
->
+/**
+ * Where the database is, in the form that `mysql2` takes. The user needs REPLICATION SLAVE, REPLICATION CLIENT and
+ * SELECT. Written out here so that applications without a database do not need the driver's types.
+ */
+export interface BinlogConnection {
+  readonly host?: string
+  readonly port?: number
+  readonly user?: string
+  readonly password?: string
+  readonly database?: string
+  readonly socketPath?: string
+  /** The name of a `mysql2` TLS profile, or Node's TLS options. */
+  readonly ssl?: string | BinlogTls
+}
 
-/** What a stream tells, in the order of the log. */
+/** TLS options for a connection to a database. */
+export interface BinlogTls {
+  readonly ca?: string | string[]
+  readonly cert?: string | string[]
+  readonly key?: string | string[]
+  readonly passphrase?: string
+  readonly rejectUnauthorized?: boolean
+  readonly verifyIdentity?: boolean
+}
+
+/** What a stream emits, in log order. */
 export interface BinlogEvents {
-  /** The tables whose rows are wanted, `schema.table`. */
+  /** The tables whose rows we want, as `schema.table`. */
   readonly mappedTables: ReadonlyMap<string, unknown>
   onReady(): void
   onRows(changes: readonly RowChange[]): void
   onTableEmptied(table: string, reason: string): void
-  /** A transaction or statement is complete; the position behind it. */
+  /** A transaction or statement is complete; `gtidSet` is the position after it. */
   onCommit(gtidSet: string): void
   onError(error: Error): void
 }
@@ -26,7 +44,7 @@ const connectTimeoutMs = 3000
 const queryTimeoutMs = 3000
 const emptied = /^\s*(?:\/\*.*?\*\/\s*)*(TRUNCATE(?:\s+TABLE)?|DROP\s+TABLE(?:\s+IF\s+EXISTS)?)\s+(.+)$/is
 
-/** The row events have one shape for all three kinds; an update's rows are pairs. */
+/** Row events have one shape for all three kinds; the rows of an update are pairs. */
 interface RowsEvent {
   readonly tableId: number
   readonly tableMap: Record<number, { readonly parentSchema: string; readonly tableName: string } | undefined>
@@ -40,7 +58,7 @@ interface LogEvent {
   getEventName(): string
 }
 
-/** Opens a stream behind a position; `stop` ends it without another event. */
+/** Opens a stream at a position; `stop` ends it without another event. */
 export function openBinlog(
   connection: BinlogConnection,
   serverId: number,
@@ -69,7 +87,7 @@ export function openBinlog(
     stream.on('binlog', (event: unknown) => {
       if (!isStopped) tell(stream, event as LogEvent, events)
     })
-    // A server that goes away ends the socket without an error.
+    // A server that goes away closes the socket without an error.
     stream.on('stopped', () => {
       if (!isStopped) events.onError(new WatchError('FB_WATCH_BINLOG', 'the database closed the binlog connection'))
     })
@@ -120,7 +138,7 @@ function tell(stream: ZongJi, event: LogEvent, events: BinlogEvents): void {
       return
     case 'gtid':
     case 'mariadbgtid':
-      // A statement of its own (DDL) has no end mark: the next transaction's beginning shows that it is complete.
+      // A standalone statement (DDL) has no end marker: the start of the next transaction shows that it is complete.
       events.onCommit(positionOf(stream))
       return
   }
@@ -134,7 +152,7 @@ function tellStatement(stream: ZongJi, event: LogEvent, events: BinlogEvents): v
       if (events.mappedTables.has(name)) events.onTableEmptied(name, `${match[1]!.toUpperCase()} ${name}`)
     }
   }
-  // Nothing else may follow for long, and readers must not wait for it: what a statement emptied is told at once.
+  // Nothing else may follow for a long time, and readers must not wait for it: report at once what a statement emptied.
   if (match !== null || /^\s*(COMMIT|ROLLBACK)\b/i.test(statement)) events.onCommit(positionOf(stream))
 }
 
@@ -161,7 +179,7 @@ function positionOf(stream: ZongJi): string {
   return stream.gtidSet ?? ''
 }
 
-/** Where the server's binlog ends now. */
+/** The current end of the server's binlog. */
 export async function readServerPosition(connection: BinlogConnection): Promise<string> {
   const { createConnection } = await import('mysql2/promise')
   const client = await createConnection({ ...connection, connectTimeout: connectTimeoutMs })

@@ -1,22 +1,26 @@
-import { systemTimers, type TimerHandle, type Timers } from '@firebreak/core'
+import { type Clock, steadyClock, systemTimers, type TimerHandle, type Timers } from '@firebreak/core'
+import { Retry, type RetryPolicy } from '@firebreak/core/settings'
 import type { ChangeSource, SourceState } from '../change/change.ts'
+import { sourceRetrySteps } from '../change/source-retry.ts'
 import { WatchError } from '../errors.ts'
 import { type BinlogConnection, type BinlogEvents, openBinlog, readServerPosition } from './binlog-connection.ts'
 import { type KeyRefresh, type RowChange, refreshesOf } from './key-refresh.ts'
 import type { RowMapping } from './row-mapping.ts'
 
-/** Where the source remembers how far it came. */
+/** Stores how far the source has read. */
 export interface BinlogCheckpoint {
   load(): Promise<string | undefined>
   save(gtidSet: string): Promise<void>
 }
 
-/** The rows of one transaction, as refreshes of keys. */
+/** Receives the rows of one transaction as refreshes of keys. */
 export interface BinlogListener {
-  /** Resolves once Redis has it; the checkpoint moves after that, so a crash in between repeats it. */
+  /** Resolves once Redis has the refreshes. The checkpoint moves after that, so a crash in between repeats them. */
   onRefreshes(refreshes: readonly KeyRefresh[]): Promise<void>
   /** Rows were missed, or a table was emptied: everything that depends on these tables is in doubt. */
   onFlush(tables: readonly string[], reason: string): Promise<void>
+  /** A transaction that could not be applied to Redis was given up; reading continues with the next one. */
+  onDropped?(reason: string): void
   onState?(state: SourceState): void
   onProblem?(error: Error): void
 }
@@ -26,14 +30,17 @@ export interface BinlogSourceOptions {
   readonly connection: BinlogConnection
   readonly mapping: RowMapping
   readonly checkpoint: BinlogCheckpoint
-  /** Our id among the server's replicas; must differ from every other. @default a random one */
+  /** Our server id as a replica; must be unique among the server's replicas. @default random */
   readonly serverId?: number
-  /** How often the server's own position is asked for. @default 1000 */
+  /** How often to ask for the server's own position. @default 1000 */
   readonly pollMs?: number
-  /** Behind the server's position for this long without an event: the connection is made again. @default 5000 */
+  /** Reconnect after being behind the server's position for this long without an event. @default 5000 */
   readonly silenceMs?: number
-  /** First and longest pause before a reconnect. @default 100 and 5000 */
-  readonly retryMs?: readonly [number, number]
+  /** How to reconnect, and when to give up. @default `sourceRetrySteps.binlog`: forever, after 100 to 5000 ms */
+  readonly retry?: RetryPolicy
+  /** How to retry a failed transaction, and when to give up. @default `sourceRetrySteps.redis`: as `retry` */
+  readonly applyRetry?: RetryPolicy
+  readonly clock?: Clock
   readonly timers?: Timers
   readonly random?: () => number
 }
@@ -46,13 +53,13 @@ interface Transaction {
 const purged = /ER_MASTER_FATAL_ERROR_READING_BINLOG|1236|Could not find GTID state|purged/i
 
 /**
- * Follows a MariaDB or MySQL binlog: row changes become refreshes of keys, transaction by transaction, each applied
- * before the next, and the checkpoint moves only behind what was applied.
+ * Follows a MariaDB or MySQL binlog and turns row changes into refreshes of keys, transaction by transaction. Each one
+ * is applied before the next, and the checkpoint never moves past what has been applied.
  *
- * A connection that breaks is made again from the checkpoint. A connection that is silent while the server's own position
- * (asked for on another connection) moves on is broken too, and so is one whose server does not answer. A log that was
- * purged before we read it means missed rows: everything mapped is flushed, an alarm raised, and reading goes on from
- * where the server is.
+ * A broken connection is reopened from the checkpoint. A connection also counts as broken if it is silent while the
+ * server's own position (requested on another connection) advances, or if its server does not answer. If the log was
+ * purged before we read it, rows were missed: everything mapped is flushed, an alarm is raised, and reading continues
+ * at the server's current position.
  */
 export class BinlogSource implements ChangeSource {
   readonly #options: Required<BinlogSourceOptions>
@@ -67,7 +74,8 @@ export class BinlogSource implements ChangeSource {
   #poll: TimerHandle | undefined
   #lastEventAt = 0
   #isPolling = false
-  #failures = 0
+  readonly #retry: Retry
+  readonly #applyRetry: Retry
   #attempt = 0
 
   constructor(options: BinlogSourceOptions, listener: BinlogListener) {
@@ -76,19 +84,23 @@ export class BinlogSource implements ChangeSource {
       serverId: 1000 + Math.floor(random() * 2 ** 31),
       pollMs: 1000,
       silenceMs: 5000,
-      retryMs: [100, 5000],
+      retry: sourceRetrySteps.binlog.policy,
+      applyRetry: sourceRetrySteps.redis.policy,
+      clock: steadyClock,
       timers: systemTimers,
       random,
       ...options,
     }
     this.#listener = listener
+    this.#retry = new Retry(this.#options.retry, this.#options)
+    this.#applyRetry = new Retry(this.#options.applyRetry, this.#options)
   }
 
   get state(): SourceState {
     return this.#state
   }
 
-  /** The position behind the last transaction that was applied. */
+  /** The position after the last transaction that was applied. */
   get checkpoint(): string | undefined {
     return this.#applied
   }
@@ -114,11 +126,12 @@ export class BinlogSource implements ChangeSource {
     const attempt = ++this.#attempt
     try {
       this.#applied ??= await this.#options.checkpoint.load()
-      if (this.#applied === undefined) await this.#startHere('there is no checkpoint: reading begins here')
+      if (this.#applied === undefined)
+        await this.#startHere('no checkpoint found: reading starts at the current position')
       if (this.#isClosed || attempt !== this.#attempt) return
       this.#received = this.#applied
       this.#transaction = { changes: [], flushes: [] }
-      this.#lastEventAt = performance.now()
+      this.#lastEventAt = this.#options.clock.now()
       this.#stream = openBinlog(this.#options.connection, this.#options.serverId, this.#applied!, this.#events(attempt))
     } catch (error) {
       this.#lost(attempt, error as Error)
@@ -131,18 +144,18 @@ export class BinlogSource implements ChangeSource {
       mappedTables: this.#options.mapping,
       onReady: () => {
         if (!isCurrent()) return
-        this.#failures = 0
+        this.#retry.succeeded()
         this.#setState({ kind: 'live' })
       },
       onRows: (changes) => {
-        this.#lastEventAt = performance.now()
+        this.#lastEventAt = this.#options.clock.now()
         if (isCurrent()) this.#transaction.changes.push(...changes)
       },
       onTableEmptied: (table, reason) => {
         if (isCurrent()) this.#transaction.flushes.push({ table, reason })
       },
       onCommit: (gtidSet) => {
-        this.#lastEventAt = performance.now()
+        this.#lastEventAt = this.#options.clock.now()
         if (!isCurrent()) return
         const transaction = this.#transaction
         this.#transaction = { changes: [], flushes: [] }
@@ -154,12 +167,15 @@ export class BinlogSource implements ChangeSource {
   }
 
   async #apply(attempt: number, transaction: Transaction, gtidSet: string): Promise<void> {
-    // What came after a failure on the same connection will come again from the checkpoint.
+    // Events that follow a failure on the same connection will arrive again from the checkpoint.
     if (attempt !== this.#attempt) return
     try {
-      for (const { table, reason } of transaction.flushes) await this.#listener.onFlush([table], reason)
-      const refreshes = transaction.changes.flatMap((change) => this.#refreshes(change))
-      if (refreshes.length > 0) await this.#listener.onRefreshes(refreshes)
+      // A transaction on other tables says nothing about Redis.
+      if (await this.#hand(transaction)) this.#applyRetry.succeeded()
+    } catch (error) {
+      if (!this.#isDropped(attempt, error as Error)) return
+    }
+    try {
       this.#applied = gtidSet
       await this.#options.checkpoint.save(gtidSet)
     } catch (error) {
@@ -167,7 +183,28 @@ export class BinlogSource implements ChangeSource {
     }
   }
 
-  /** A row that the mapping cannot digest is told and passed over: it must not stop the others for ever. */
+  /** False if there was nothing to pass on. */
+  async #hand({ flushes, changes }: Transaction): Promise<boolean> {
+    for (const { table, reason } of flushes) await this.#listener.onFlush([table], reason)
+    const refreshes = changes.flatMap((change) => this.#refreshes(change))
+    if (refreshes.length > 0) await this.#listener.onRefreshes(refreshes)
+    return refreshes.length + flushes.length > 0
+  }
+
+  /** After a failed transaction: retry it, stop reading, or give it up (true). */
+  #isDropped(attempt: number, error: Error): boolean {
+    if (attempt !== this.#attempt || this.#isClosed) return false
+    const pauseMs = this.#applyRetry.failed()
+    if (pauseMs !== undefined || this.#options.applyRetry.atEnd === 'stop') {
+      this.#lost(attempt, error, this.#applyRetry, pauseMs)
+      return false
+    }
+    this.#listener.onDropped?.(`${error.message}; ${this.#applyRetry.summary}`)
+    this.#applyRetry.succeeded()
+    return true
+  }
+
+  /** A row that the mapping cannot handle is reported and skipped: it must not block the others forever. */
   #refreshes(change: RowChange): KeyRefresh[] {
     try {
       return refreshesOf(this.#options.mapping, change)
@@ -177,7 +214,8 @@ export class BinlogSource implements ChangeSource {
     }
   }
 
-  #lost(attempt: number, error: Error): void {
+  /** Reconnects after a pause, by the retry policy of the step that failed; without a pause, stops. */
+  #lost(attempt: number, error: Error, retry?: Retry, pauseMs?: number): void {
     if (attempt !== this.#attempt || this.#isClosed) return
     this.#attempt++
     this.#stream?.stop()
@@ -187,23 +225,28 @@ export class BinlogSource implements ChangeSource {
         ? error
         : new WatchError('FB_WATCH_BINLOG', `the binlog: ${error.message}`, { cause: error })
     this.#listener.onProblem?.(problem)
-    this.#setState({ kind: 'connecting', reason: problem.message })
-    const [first, longest] = this.#options.retryMs
-    const pauseMs = Math.min(longest, first * 2 ** this.#failures++) * (0.5 + this.#options.random() / 2)
+    const step = retry ?? this.#retry
+    const waitMs = retry === undefined ? step.failed() : pauseMs
+    if (waitMs === undefined) {
+      this.#poll?.cancel()
+      this.#setState({ kind: 'failed', reason: `${problem.message}; given up after ${step.summary}` })
+      return
+    }
+    this.#setState({ kind: 'connecting', ...step.overdue(problem.message) })
     const isPurged = purged.test(`${(error as { code?: string }).code ?? ''} ${error.message}`)
     this.#timer?.cancel()
     this.#timer = this.#options.timers.setTimeout(() => {
-      // What is still being applied must be in before the checkpoint is read again.
+      // Whatever is still being applied must finish before the checkpoint is read again.
       void this.#work.then(async () => {
         if (this.#isClosed) return
         if (isPurged)
           await this.#startHere('the binlog was purged before it was read: rows were missed').catch(() => {})
         await this.#connect()
       })
-    }, pauseMs)
+    }, waitMs)
   }
 
-  /** Reading goes on from where the server is; what is mapped may be out of date. */
+  /** Continues at the server's current position; whatever is mapped may be stale. */
   async #startHere(reason: string): Promise<void> {
     const position = await readServerPosition(this.#options.connection)
     await this.#listener.onFlush([...this.#options.mapping.keys()], reason)
@@ -211,20 +254,20 @@ export class BinlogSource implements ChangeSource {
     await this.#options.checkpoint.save(position)
   }
 
-  /** Compares the server's position with ours: one that moves on while nothing comes in shows a dead connection. */
+  /** Compares the server's position with ours: if it advances while nothing arrives, the connection is dead. */
   async #watchServer(): Promise<void> {
     if (this.#isPolling || this.#stream === undefined) return
     this.#isPolling = true
     const attempt = this.#attempt
     try {
       const position = await readServerPosition(this.#options.connection)
-      const silentMs = performance.now() - this.#lastEventAt
+      const silentMs = this.#options.clock.now() - this.#lastEventAt
       if (position !== this.#received && silentMs > this.#options.silenceMs) {
         this.#lost(
           attempt,
           new WatchError(
             'FB_WATCH_BINLOG',
-            `the binlog connection has been silent for ${Math.round(silentMs)} ms while the server moved on to ${position}`,
+            `no events on the binlog connection for ${Math.round(silentMs)} ms, while the server has advanced to ${position}`,
           ),
         )
       }

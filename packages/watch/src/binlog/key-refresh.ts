@@ -1,6 +1,6 @@
 import { fillTemplate, type KeyMapping, makeValue, type Row, type RowMapping } from './row-mapping.ts'
 
-/** What is to become of one key after a row changed. */
+/** What should become of one key after a row has changed. */
 export type KeyRefresh =
   | { readonly kind: 'set'; readonly key: string; readonly value: string; readonly ttlSeconds: number | undefined }
   | {
@@ -10,7 +10,7 @@ export type KeyRefresh =
       readonly row: Row
       readonly ttlSeconds: number | undefined
     }
-  /** The row is gone: a cold key is deleted, a hot one becomes its tombstone. */
+  /** The row is gone: a cold key is deleted, a hot one is replaced by its tombstone. */
   | { readonly kind: 'gone'; readonly key: string; readonly tombstone: string; readonly ttlSeconds: number | undefined }
 
 /** A change of one row: before, after, or both. */
@@ -20,7 +20,7 @@ export interface RowChange {
   readonly after: Row | undefined
 }
 
-/** The keys that a row's change refreshes; a key whose columns moved away is gone under its old name. */
+/** The keys that a row change refreshes. If the row's columns now give another key, the old key is gone. */
 export function refreshesOf(mapping: RowMapping, change: RowChange): KeyRefresh[] {
   return (mapping.get(change.table) ?? []).flatMap((key) => refreshOf(key, change))
 }

@@ -1,39 +1,42 @@
 import { didYouMean } from '@firebreak/core'
 import { WatchError } from '../errors.ts'
 
-/** A row as the binlog has it, by column. */
+/** A row of the binlog, by column. */
 export type Row = Readonly<Record<string, unknown>>
 
 /** How the new value of a key is made from a row. */
 export type ValueRecipe =
   /** The text of one column. */
   | { readonly kind: 'column'; readonly column: string }
-  /** A text with `{column}` in it. */
+  /** A text with `{column}` placeholders. */
   | { readonly kind: 'template'; readonly template: string }
   /** An object of some columns, or of all. */
   | { readonly kind: 'json'; readonly columns: readonly string[] | 'all' }
   /** The application's own loader, called by name with the key and the row. */
   | { readonly kind: 'loader'; readonly loader: string }
 
-/** One key that rows of a table decide. */
+/** One key derived from the rows of a table. */
 export interface KeyMapping {
-  /** The key, with `{column}` in it. */
+  /** The key, with `{column}` placeholders. */
   readonly key: string
   readonly value: ValueRecipe
   /** The key's TTL after a refresh; undefined: none. */
   readonly ttlSeconds: number | undefined
-  /** What a hot key of a deleted row becomes: a hot key is never deleted, its readers would all go to the database. */
+  /**
+   * What replaces a hot key whose row was deleted. A hot key is never deleted, because its readers would all go to the
+   * database.
+   */
   readonly tombstone: string
 }
 
-/** Which keys depend on which tables, `schema.table` → keys. */
+/** Which keys depend on which tables: `schema.table` → keys. */
 export type RowMapping = ReadonlyMap<string, readonly KeyMapping[]>
 
 const keyFields = ['key', 'value', 'ttlSeconds', 'tombstone']
 const recipeFields = ['column', 'template', 'json', 'loader']
 
 /**
- * Reads a mapping as users write it (JSON or YAML, parsed):
+ * Parses a mapping in the form that users write (JSON or YAML, already parsed):
  *
  *     tables:
  *       shop.product:
@@ -47,14 +50,14 @@ export function parseRowMapping(input: unknown): RowMapping {
   const tables = record(root['tables'], 'tables')
   const mapping = new Map<string, KeyMapping[]>()
   for (const [table, keys] of Object.entries(tables)) {
-    if (!/^[^.]+\.[^.]+$/.test(table)) throw wrong(`tables.${table}`, 'a table is written schema.table')
-    if (!Array.isArray(keys) || keys.length === 0) throw wrong(`tables.${table}`, 'it must be a list of keys')
+    if (!/^[^.]+\.[^.]+$/.test(table)) throw wrong(`tables.${table}`, 'write the table as schema.table')
+    if (!Array.isArray(keys) || keys.length === 0) throw wrong(`tables.${table}`, 'must be a list of keys')
     mapping.set(
       table,
       keys.map((key, index) => parseKey(key, `tables.${table}[${index}]`)),
     )
   }
-  if (mapping.size === 0) throw wrong('tables', 'it names no table')
+  if (mapping.size === 0) throw wrong('tables', 'names no table')
   return mapping
 }
 
@@ -62,11 +65,11 @@ function parseKey(input: unknown, path: string): KeyMapping {
   const fields = record(input, path, keyFields)
   const { key, ttlSeconds, tombstone = 'null' } = fields
   if (typeof key !== 'string' || !/\{[^{}]+\}/.test(key))
-    throw wrong(`${path}.key`, 'it must be a text with a {column} in it')
+    throw wrong(`${path}.key`, 'must be a string with a {column} in it')
   if (ttlSeconds !== undefined && !(Number.isSafeInteger(ttlSeconds) && (ttlSeconds as number) > 0)) {
-    throw wrong(`${path}.ttlSeconds`, 'it must be a whole number of seconds')
+    throw wrong(`${path}.ttlSeconds`, 'must be a whole number of seconds')
   }
-  if (typeof tombstone !== 'string') throw wrong(`${path}.tombstone`, 'it must be a text')
+  if (typeof tombstone !== 'string') throw wrong(`${path}.tombstone`, 'must be a string')
   return {
     key,
     value: parseRecipe(fields['value'], `${path}.value`),
@@ -80,26 +83,26 @@ function parseRecipe(input: unknown, path: string): ValueRecipe {
     throw wrong(path, 'a key is refreshed, never deleted: a deleted hot key sends all its readers to the database')
   const fields = record(input, path, recipeFields)
   const [kind] = Object.keys(fields)
-  if (Object.keys(fields).length !== 1) throw wrong(path, `it must have one of ${recipeFields.join(', ')}`)
+  if (Object.keys(fields).length !== 1) throw wrong(path, `must have one of ${recipeFields.join(', ')}`)
   const value = fields[kind!]
   if (kind === 'json') {
     if (value === 'all') return { kind, columns: 'all' }
     if (Array.isArray(value) && value.every((column) => typeof column === 'string'))
       return { kind, columns: value as string[] }
-    throw wrong(`${path}.json`, 'it must be a list of columns, or "all"')
+    throw wrong(`${path}.json`, 'must be a list of columns or "all"')
   }
-  if (typeof value !== 'string' || value === '') throw wrong(`${path}.${kind}`, 'it must be a text')
+  if (typeof value !== 'string' || value === '') throw wrong(`${path}.${kind}`, 'must be a string')
   if (kind === 'column') return { kind, column: value }
   if (kind === 'template') return { kind, template: value }
   return { kind: 'loader', loader: value }
 }
 
 function record(input: unknown, path: string, known?: readonly string[]): Record<string, unknown> {
-  if (typeof input !== 'object' || input === null || Array.isArray(input)) throw wrong(path, 'it must be an object')
+  if (typeof input !== 'object' || input === null || Array.isArray(input)) throw wrong(path, 'must be an object')
   for (const name of known === undefined ? [] : Object.keys(input)) {
     if (known!.includes(name)) continue
     const close = didYouMean(name, known!)
-    throw wrong(`${path}.${name}`, `this field is not known${close ? `; did you mean ${close}?` : ''}`)
+    throw wrong(`${path}.${name}`, `unknown field${close ? `; did you mean ${close}?` : ''}`)
   }
   return input as Record<string, unknown>
 }
@@ -108,7 +111,7 @@ function wrong(path: string, reason: string): WatchError {
   return new WatchError('FB_WATCH_MAPPING', `mapping, ${path}: ${reason}`, { isFatal: true })
 }
 
-/** Fills the columns of a row into a text; a column that the row does not have is an error that names it. */
+/** Fills a row's columns into a template; a column that the row does not have is an error that names it. */
 export function fillTemplate(template: string, row: Row): string {
   return template.replaceAll(/\{([^{}]+)\}/g, (_, column: string) => columnText(row, column))
 }
@@ -124,7 +127,7 @@ export function columnText(row: Row, column: string): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
-/** The new value by a recipe; undefined where only the application's loader knows it. */
+/** The new value according to a recipe; undefined if only the application's loader knows it. */
 export function makeValue(recipe: ValueRecipe, row: Row): string | undefined {
   switch (recipe.kind) {
     case 'column':

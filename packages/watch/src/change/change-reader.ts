@@ -5,10 +5,11 @@ import type { Change, ChangedKey } from './change.ts'
 /**
  * Turns a stream of write commands (a replica's, an AOF's) into changes.
  *
- * Servers replicate effects: a script's writes come one by one inside MULTI … EXEC, an expired key as DEL, a relative
- * TTL as an absolute one. So keys come from the command table alone, and only five commands need more: SELECT moves to
- * a database, MULTI and EXEC bind what is between them into one change, FLUSHDB, FLUSHALL and SWAPDB may change
- * everything. A command that the table does not know (a module's) may have changed any key: that is a flush too.
+ * Servers replicate effects: a script's writes arrive one by one inside MULTI … EXEC, an expired key as DEL, a relative
+ * TTL as an absolute one. So the command table is enough to find the keys, and only five kinds of command need more:
+ * SELECT switches the database, MULTI and EXEC group what is between them into one change, and FLUSHDB, FLUSHALL and
+ * SWAPDB may change everything. A command that the table does not have (a module's) may have changed any key, so it
+ * counts as a flush too.
  */
 export class ChangeReader {
   #database = 0
@@ -17,7 +18,7 @@ export class ChangeReader {
   readonly #emit: (change: Change) => void
   readonly #args = new ListArgs()
 
-  /** Values up to `maxValueBytes` are carried with the change. */
+  /** Values up to `maxValueBytes` are sent along with the change. */
   constructor(maxValueBytes: number, emit: (change: Change) => void) {
     this.#maxValueBytes = maxValueBytes
     this.#emit = emit
@@ -27,7 +28,7 @@ export class ChangeReader {
     return this.#database
   }
 
-  /** The next command of the stream; the arguments' bytes may be reused afterwards. */
+  /** Reads the next command of the stream; the arguments' bytes may be reused afterwards. */
   read(args: readonly Uint8Array[]): void {
     const name = asciiUpper(args[0])
     switch (name) {
@@ -67,18 +68,18 @@ export class ChangeReader {
   #keys(name: string, args: readonly Uint8Array[]): void {
     const row = commandOfArgs(this.#args.set(args))
     if (row === undefined) {
-      this.#flush(-1, `the command ${name} is not known here and may have changed any key`)
+      this.#flush(-1, `the command ${name} is unknown and may have changed any key`)
       return
     }
     const keys: ChangedKey[] = []
     forEachKey(row, this.#args, (index, access) => {
       if (access === 'write') keys.push({ key: keyName(args[index]!) })
     })
-    // MOVE and COPY … DB write into another database under the same name: everything there is in doubt.
+    // MOVE and COPY … DB write to another database under the same name: everything there is in doubt.
     if (name === 'MOVE' || (name === 'COPY' && args.length > 3)) this.#flush(-1, `${name} to another database`)
     if (keys.length === 0) return
     if (name === 'SET' && args.length === 3 && args[2]!.length <= this.#maxValueBytes) {
-      // A copy: `slice` of a `Buffer` is a view of bytes that may be reused.
+      // Copied, because `slice` of a `Buffer` is a view of bytes that may be reused.
       keys[0] = { key: keys[0]!.key, value: new Uint8Array(args[2]!) }
     }
     if (this.#transaction !== undefined) this.#transaction.push(...keys)

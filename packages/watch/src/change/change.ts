@@ -2,21 +2,22 @@
 export interface ChangedKey {
   /** The key's name. */
   readonly key: string
-  /** The whole new value, where the write was a plain SET of a small string without a TTL. */
+  /** The whole new value, if the write was a plain SET of a small string without a TTL. */
   readonly value?: Uint8Array
 }
 
-/** What a source saw: keys that changed together (one command or one transaction), or that anything may have changed. */
+/** What a source saw: keys that changed together (in one command or transaction), or that anything may have changed. */
 export type Change =
   | { readonly kind: 'keys'; readonly database: number; readonly keys: readonly ChangedKey[] }
-  /** `database` is −1 for all of them. */
+  /** `database` is −1 for all databases. */
   | { readonly kind: 'flush'; readonly database: number; readonly reason: string }
 
-/** How a change source stands. */
+/** The state of a change source. */
 export type SourceState =
-  | { readonly kind: 'connecting'; readonly reason: string }
+  /** `isOverdue`: the retry policy's attempts or time are used up, but retries continue. */
+  | { readonly kind: 'connecting'; readonly reason: string; readonly isOverdue?: boolean }
   | { readonly kind: 'live' }
-  /** It runs, but what it says may be late. */
+  /** Running, but changes may arrive late. */
   | { readonly kind: 'lagging'; readonly behindBytes: number }
   | { readonly kind: 'failed'; readonly reason: string }
   | { readonly kind: 'closed' }
@@ -28,10 +29,10 @@ export interface ChangeSource {
   close(): Promise<void>
 }
 
-/** Who is told. */
+/** Receives what a source reports. */
 export interface ChangeListener {
   onChange(change: Change): void
   onState?(state: SourceState): void
-  /** A problem that the source survives; it says itself what it does about it. */
+  /** A problem that the source survives; the error says what the source does about it. */
   onProblem?(error: Error): void
 }

@@ -3,10 +3,10 @@ import type { openRespClient } from '@firebreak/core/node'
 import { parseInfo, type RedisTarget, type RespClient } from '@firebreak/core/resp'
 import { WatchError } from '../errors.ts'
 
-/** A master that answers nothing for this long gets a new connection. */
+/** Reconnect to a master that has not answered for this long. */
 const shortestWaitMs = 1000
 
-/** What the poll needs of the stream's options. */
+/** The stream options that the poll needs. */
 export interface MasterPollOptions {
   readonly address: RedisTarget
   readonly open: typeof openRespClient
@@ -18,7 +18,7 @@ export interface MasterPollOptions {
   readonly timers: Timers
 }
 
-/** Asks a master for its offset on a connection apart from the stream, and knows how far behind the stream is. */
+/** Asks a master for its offset on a separate connection, and knows how far behind the stream is. */
 export class MasterPoll {
   readonly #options: MasterPollOptions
   readonly #onChange: () => void
@@ -31,7 +31,7 @@ export class MasterPoll {
   #caughtUpSentAt = Number.NEGATIVE_INFINITY
   #masterOffset = 0
   #ownOffset = 0
-  /** Polls whose offset the stream has not reached yet: offset and when it was asked for. */
+  /** Polls whose offset the stream has not reached yet: the offset and when the poll was sent. */
   readonly #open: { readonly offset: number; readonly sentAt: number }[] = []
 
   constructor(options: MasterPollOptions, onChange: () => void) {
@@ -43,12 +43,12 @@ export class MasterPoll {
     return Math.max(0, this.#masterOffset - this.#ownOffset)
   }
 
-  /** Whether an answer came within the lease. */
+  /** Whether an answer arrived within the lease. */
   get isFresh(): boolean {
     return this.#options.clock.now() - this.#answeredSentAt <= this.#options.leaseMs
   }
 
-  /** When the newest poll was sent whose offset the stream has reached. */
+  /** When we sent the newest poll whose offset the stream has reached. */
   get caughtUpSentAt(): number {
     return this.#caughtUpSentAt
   }
@@ -64,19 +64,19 @@ export class MasterPoll {
     this.#client?.close()
   }
 
-  /** The stream has this much. */
+  /** The stream has reached this offset. */
   reached(offset: number): void {
     this.#ownOffset = offset
     while (this.#open.length > 0 && this.#open[0]!.offset <= offset) this.#caughtUpSentAt = this.#open.shift()!.sentAt
   }
 
-  /** Throws where reading the stream would mislead the master's own safety. */
+  /** Throws if reading the stream would undermine the master's own safety checks. */
   async checkMaster(): Promise<void> {
     const info = parseInfo(String(await this.#send('INFO', 'replication')))
     if (info.has('min_slaves_good_slaves') && !this.#options.allowMinReplicas) {
       throw new WatchError(
         'FB_WATCH_MIN_REPLICAS',
-        'the master has min-replicas-to-write set and would count this stream as a replica with the data; use another watcher, or set allowMinReplicas',
+        'the master has min-replicas-to-write set and would count this stream as a replica that has the data; use another watcher, or set allowMinReplicas',
         { isFatal: true },
       )
     }
@@ -85,7 +85,7 @@ export class MasterPoll {
     if (/ name=sentinel-/.test(clients)) {
       throw new WatchError(
         'FB_WATCH_SENTINEL',
-        'a Sentinel watches this master and would list this stream as a replica that it cannot reach; use another watcher, or set allowSentinel',
+        'a Sentinel watches this master and would list this stream as an unreachable replica; use another watcher, or set allowSentinel',
         { isFatal: true },
       )
     }
@@ -95,7 +95,7 @@ export class MasterPoll {
     return (await this.#connected()).send(args)
   }
 
-  /** The connection, or a new one where it was lost; a poll and a check at once open one together. */
+  /** The connection, reopened if it was lost; a poll and a check at the same time share one. */
   async #connected(): Promise<RespClient> {
     if (this.#client !== undefined && !this.#client.isClosed) return this.#client
     this.#opening ??= this.#openClient().finally(() => {
@@ -134,7 +134,7 @@ export class MasterPoll {
       if (this.#open.length > 10_000) this.#open.shift()
       this.reached(this.#ownOffset)
     } catch {
-      // The next poll opens a new connection; until one is answered, `isFresh` says it.
+      // The next poll opens a new connection; until one is answered, `isFresh` is false.
     } finally {
       this.#isAsking = false
       this.#onChange()

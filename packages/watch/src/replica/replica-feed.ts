@@ -1,20 +1,20 @@
 import { RequestParser } from '@firebreak/core/resp'
 import { WatchError } from '../errors.ts'
 
-/** Where in the stream a replica is: the master's replication id and the offset of the last byte it has. */
+/** A replica's place in the stream: the master's replication id and the offset of the last byte received. */
 export interface ReplicaPosition {
   readonly id: string
   readonly offset: number
 }
 
-/** What a feed tells. */
+/** What a feed reports. */
 export interface ReplicaFeedListener {
-  /** PSYNC was answered with this error. */
+  /** The master answered PSYNC with this error. */
   onRefused(line: string): void
   onFullResync(position: ReplicaPosition): void
-  /** The stream goes on where it was; the master may have a new id. */
+  /** The stream continues where it was; the master may have a new id. */
   onContinue(id: string | undefined): void
-  /** The RDB is past: commands follow. */
+  /** The RDB has been read: commands follow. */
   onOnline(): void
   onCommand(args: readonly Uint8Array[]): void
 }
@@ -31,11 +31,12 @@ const carriageReturn = 13
 const markLength = 40
 
 /**
- * Reads what a master answers to PSYNC: a line that says how the stream goes on, an RDB that is passed over unread, then commands.
+ * Reads a master's answer to PSYNC: a line that says how the stream continues, an RDB that is skipped unread, then
+ * commands.
  *
- * The RDB comes in one of two forms: `$length` and so many bytes, or `$EOF:` with a mark of 40 random bytes that stands
- * again behind it. Single line feeds before it are the master's sign of life. Offsets count every byte of the
- * command stream, so `offset` moves by exactly what the parser consumed.
+ * The RDB comes in one of two forms: `$length` and that many bytes, or `$EOF:` with a marker of 40 random bytes that is
+ * repeated at the end. Line feeds before it are the master's keep-alive. Offsets count every byte of the command
+ * stream, so `offset` advances by exactly what the parser consumed.
  */
 export class ReplicaFeed {
   offset: number
@@ -54,7 +55,7 @@ export class ReplicaFeed {
   feed(chunk: Uint8Array): void {
     this.#waiting.push(chunk)
     this.#waitingBytes += chunk.length
-    // A large value is joined once it is all there: joining chunk by chunk would copy it over and over.
+    // A large value is joined once all of it has arrived: joining chunk by chunk would copy it over and over.
     if (this.#waitingBytes < this.#neededBytes) return
     let bytes: Uint8Array = this.#waiting.length === 1 ? chunk : Buffer.concat(this.#waiting)
     for (;;) {
@@ -67,7 +68,7 @@ export class ReplicaFeed {
     this.#neededBytes = this.#phase.kind === 'commands' ? bytes.length + this.#parser.missingBytes : 0
   }
 
-  /** Bytes consumed, 0 when more are needed. */
+  /** Returns the bytes consumed, 0 if more are needed. */
   #step(bytes: Uint8Array): number {
     if (bytes.length === 0) return 0
     switch (this.#phase.kind) {
@@ -91,7 +92,7 @@ export class ReplicaFeed {
     if (bytes[0] === lineFeed) return 1
     const end = bytes.indexOf(lineFeed)
     if (end < 0) {
-      if (bytes.length > 65_536) throw new WatchError('FB_WATCH_PROTOCOL', 'the master sent a line without an end')
+      if (bytes.length > 65_536) throw new WatchError('FB_WATCH_PROTOCOL', 'the master sent a line that never ends')
       return 0
     }
     const textEnd = bytes[end - 1] === carriageReturn ? end - 1 : end
@@ -125,7 +126,10 @@ export class ReplicaFeed {
       this.#phase = { kind: 'rdb-length', left }
       if (left === 0) this.#online()
     } else {
-      throw new WatchError('FB_WATCH_PROTOCOL', `the master answered "${line.slice(0, 80)}" where its RDB should begin`)
+      throw new WatchError(
+        'FB_WATCH_PROTOCOL',
+        `the master answered "${line.slice(0, 80)}" instead of the start of its RDB`,
+      )
     }
   }
 
@@ -135,7 +139,7 @@ export class ReplicaFeed {
       this.#online()
       return at + markLength
     }
-    // The mark may have begun: keep one byte less than its length.
+    // The marker may have begun: keep one byte less than its length.
     return Math.max(0, bytes.length - markLength + 1)
   }
 
@@ -145,7 +149,7 @@ export class ReplicaFeed {
   }
 
   #command(bytes: Uint8Array): number {
-    // A line feed between commands keeps the connection alive and counts as a byte of the stream.
+    // A line feed between commands is a keep-alive and counts as a byte of the stream.
     if (bytes[0] === lineFeed) {
       this.offset++
       return 1

@@ -1,8 +1,10 @@
 import { type Clock, steadyClock, systemTimers, type TimerHandle, type Timers } from '@firebreak/core'
 import { openRespClient } from '@firebreak/core/node'
 import { encodeCommand, RedisLostError, RedisReplyError, type RedisTarget, type RespClient } from '@firebreak/core/resp'
+import { Retry, type RetryPolicy } from '@firebreak/core/settings'
 import type { ChangeListener, ChangeSource, SourceState } from '../change/change.ts'
 import { ChangeReader } from '../change/change-reader.ts'
+import { sourceRetrySteps } from '../change/source-retry.ts'
 import { WatchError } from '../errors.ts'
 import { MasterPoll } from './master-poll.ts'
 import { ReplicaFeed, type ReplicaPosition } from './replica-feed.ts'
@@ -10,22 +12,22 @@ import { ReplicaFeed, type ReplicaPosition } from './replica-feed.ts'
 /** How a replica stream is read. */
 export interface ReplicaStreamOptions {
   readonly address: RedisTarget
-  /** Values up to this many bytes travel with the change. @default 1024 */
+  /** Values up to this many bytes are sent along with the change. @default 1024 */
   readonly maxValueBytes?: number
-  /** Where the stream was left, to go on from there. @default none: a full resync, which flushes */
+  /** Where to resume the stream. @default none: a full resync, which counts as a flush */
   readonly position?: ReplicaPosition
-  /** Run although the master counts replicas for `min-replicas-to-write`: we would count as one. @default false */
+  /** Run even if the master has `min-replicas-to-write` set: we would count as a replica. @default false */
   readonly allowMinReplicas?: boolean
-  /** Run although a Sentinel watches this master: it would list us as a replica that it cannot reach. @default false */
+  /** Run even if a Sentinel watches this master: it would list us as an unreachable replica. @default false */
   readonly allowSentinel?: boolean
-  /** How often the master's offset is asked for. @default 100 */
+  /** How often to ask for the master's offset. @default 100 */
   readonly pollMs?: number
-  /** Without an answer to a poll for this long the source is no longer live. @default 300 */
+  /** The source is no longer live after this long without an answer to a poll. @default 300 */
   readonly leaseMs?: number
-  /** Behind the master by more than this is `lagging`. @default 1048576 */
+  /** `lagging` when behind the master by more than this. @default 1048576 */
   readonly maxBehindBytes?: number
-  /** First and longest pause before a reconnect. @default 50 and 2000 */
-  readonly retryMs?: readonly [number, number]
+  /** How to reconnect, and when to give up. @default `sourceRetrySteps.replica`: forever, after 50 to 2000 ms */
+  readonly retry?: RetryPolicy
   /** Opens the two connections to the master. @default openRespClient of @firebreak/core/node */
   readonly open?: typeof openRespClient
   readonly clock?: Clock
@@ -34,19 +36,21 @@ export interface ReplicaStreamOptions {
 }
 
 const noPosition: ReplicaPosition = { id: '?', offset: -1 }
-/** The pause between acknowledgements: short at first, then a replica's usual second. */
+/** The pause between acknowledgements: short at first, then once a second like any replica. */
 const ackMs = { first: 20, longest: 1000 }
 
 /**
- * Follows a master as a replica that keeps nothing: every write of every client, script and expiry, in order, and
- * across a reconnect from the very byte where it broke off.
+ * Follows a master as a replica that keeps nothing: every write from every client, script and expiry, in order,
+ * resuming after a reconnect at the exact byte where it broke off.
  *
- * - The RDB of a full resync is asked for empty (`rdb-filter-only ""`, Redis ≥ 7) and passed over otherwise. A full
- *   resync means that writes were missed: it is told as a flush.
- * - We acknowledge offset 0, so that `WAIT` never counts us as a copy of the data.
- * - A quiet master sends nothing for ten seconds. That the stream is alive is known from a second connection that polls
- *   `master_repl_offset`: we are live while the last answered poll is younger than the lease and we have what it named.
- * - `min-replicas-to-write` would count us, and a Sentinel would list us: both are refused unless allowed.
+ * - Asks for an empty RDB in a full resync (`rdb-filter-only ""`, Redis ≥ 7), and skips the RDB otherwise. A full
+ *   resync means that writes were missed, so it is reported as a flush.
+ * - Acknowledges offset 0, so that `WAIT` never counts us as a copy of the data.
+ * - A quiet master sends nothing for ten seconds. To know that the stream is alive, a second connection polls
+ *   `master_repl_offset`: we are live while the last answered poll is younger than the lease and we have received
+ *   everything up to the offset it named.
+ * - `min-replicas-to-write` would count us, and a Sentinel would list us, so we refuse to run with either unless
+ *   allowed.
  */
 export class ReplicaStream implements ChangeSource {
   readonly #options: Required<Omit<ReplicaStreamOptions, 'position'>>
@@ -58,7 +62,7 @@ export class ReplicaStream implements ChangeSource {
   #client: RespClient | undefined
   #timer: TimerHandle | undefined
   #ack: TimerHandle | undefined
-  #failures = 0
+  readonly #retry: Retry
   #state: SourceState = { kind: 'connecting', reason: 'not started' }
   #isOnline = false
 
@@ -70,7 +74,7 @@ export class ReplicaStream implements ChangeSource {
       pollMs: 100,
       leaseMs: 300,
       maxBehindBytes: 1024 * 1024,
-      retryMs: [50, 2000],
+      retry: sourceRetrySteps.replica.policy,
       open: openRespClient,
       clock: steadyClock,
       timers: systemTimers,
@@ -78,6 +82,7 @@ export class ReplicaStream implements ChangeSource {
       ...options,
     }
     this.#listener = listener
+    this.#retry = new Retry(this.#options.retry, this.#options)
     this.#position = options.position ?? noPosition
     this.#reader = this.#newReader()
     this.#poll = new MasterPoll(this.#options, () => this.#judge())
@@ -87,12 +92,12 @@ export class ReplicaStream implements ChangeSource {
     return this.#state
   }
 
-  /** Where the stream is; hand it to a new stream to go on from there. */
+  /** The position in the stream; pass it to a new stream to resume from there. */
   get position(): ReplicaPosition {
     return { id: this.#position.id, offset: this.#feed?.offset ?? this.#position.offset }
   }
 
-  /** When the last poll that we have caught up with was sent, by the clock; caches may serve until a lease later. */
+  /** When the last poll that we have caught up with was sent; caches may serve until one lease later. */
   get liveSentAt(): number {
     return this.#poll.caughtUpSentAt
   }
@@ -115,7 +120,7 @@ export class ReplicaStream implements ChangeSource {
     return new ChangeReader(this.#options.maxValueBytes, (change) => this.#listener.onChange(change))
   }
 
-  /** Connects, says that we are a replica, and reads the stream until it breaks off. */
+  /** Connects, announces itself as a replica, and reads the stream until it breaks off. */
   async #follow(): Promise<void> {
     this.#isOnline = false
     try {
@@ -136,7 +141,7 @@ export class ReplicaStream implements ChangeSource {
     // Port 0: nobody listens here, and INFO says so.
     await client.send(['REPLCONF', 'listening-port', '0'])
     await client.send(['REPLCONF', 'capa', 'eof', 'capa', 'psync2'])
-    // An old server does not know it: then the RDB comes whole and is passed over.
+    // An old server does not know this option and sends the whole RDB, which we skip.
     await client.send(['REPLCONF', 'rdb-filter-only', '']).catch(ignoreReply)
   }
 
@@ -151,7 +156,7 @@ export class ReplicaStream implements ChangeSource {
         this.#listener.onChange({
           kind: 'flush',
           database: -1,
-          reason: 'the replica stream was resynchronised in full: writes may have been missed',
+          reason: 'full resync of the replica stream: writes may have been missed',
         })
       },
       onContinue: (id) => {
@@ -167,7 +172,7 @@ export class ReplicaStream implements ChangeSource {
         if (this.#isOnline) this.#poll.reached(feed.offset)
       } catch (error) {
         const isRefused = error instanceof WatchError && error.code === 'FB_WATCH_REFUSED'
-        // Else the place in the stream is no longer sure: start over with a full resync, which flushes.
+        // Otherwise our place in the stream is uncertain: start over with a full resync, which flushes.
         if (!isRefused) this.#position = noPosition
         this.#feed = undefined
         throw error
@@ -183,13 +188,13 @@ export class ReplicaStream implements ChangeSource {
 
   #online(client: RespClient): void {
     this.#isOnline = true
-    this.#failures = 0
+    this.#retry.succeeded()
     this.#acknowledge(client, ackMs.first)
     this.#poll.reached(this.#feed?.offset ?? 0)
     this.#judge()
   }
 
-  /** After an RDB without a file the master sends nothing until an ACK comes, and it overhears one that is too early. */
+  /** After a diskless RDB the master sends nothing until it gets an ACK, and it ignores one that arrives too early. */
   #acknowledge(client: RespClient, pauseMs: number): void {
     client.write(encodeCommand(['REPLCONF', 'ACK', '0']))
     this.#ack?.cancel()
@@ -203,7 +208,7 @@ export class ReplicaStream implements ChangeSource {
     this.#isOnline = false
     if (this.#feed !== undefined) this.#position = this.position
     if (this.#state.kind === 'closed') return
-    // That a master closed the connection is what the state says.
+    // The state already says that the master closed the connection.
     const isPlainClose =
       error instanceof RedisLostError && error.code === 'FB_REDIS_CLOSED' && error.cause === undefined
     if (!isPlainClose) this.#listener.onProblem?.(error)
@@ -211,17 +216,22 @@ export class ReplicaStream implements ChangeSource {
       this.#setState({ kind: 'failed', reason: error.message })
       return
     }
-    this.#setState({ kind: 'connecting', reason: 'the connection to the master was lost' })
-    const [first, longest] = this.#options.retryMs
-    const pauseMs = Math.min(longest, first * 2 ** this.#failures++) * (0.5 + this.#options.random() / 2)
+    const pauseMs = this.#retry.failed()
+    const lost = 'the connection to the master was lost'
+    if (pauseMs === undefined) {
+      this.#poll.close()
+      this.#setState({ kind: 'failed', reason: `${lost}; given up after ${this.#retry.summary}` })
+      return
+    }
+    this.#setState({ kind: 'connecting', ...this.#retry.overdue(lost) })
     this.#timer = this.#options.timers.setTimeout(() => void this.#follow(), pauseMs)
   }
 
-  /** Live only while a recent poll named an offset that we have. */
+  /** Live only while a recent poll named an offset that we have reached. */
   #judge(): void {
     if (this.#state.kind === 'closed' || this.#state.kind === 'failed' || !this.#isOnline) return
     const { behindBytes, isFresh } = this.#poll
-    if (!isFresh) this.#setState({ kind: 'connecting', reason: 'the master does not answer the poll of its offset' })
+    if (!isFresh) this.#setState({ kind: 'connecting', reason: 'the master has stopped answering offset polls' })
     else if (behindBytes > this.#options.maxBehindBytes) this.#setState({ kind: 'lagging', behindBytes })
     else this.#setState({ kind: 'live' })
   }

@@ -30,6 +30,7 @@ async function lookNow({ values, io, signal, progress }: FindRun): Promise<Findi
     ...(match === undefined ? {} : { match }),
     ...(type === undefined ? {} : { type }),
     top: topOf(values),
+    looksUpTtl: true,
     signal,
     progress,
   })
@@ -44,11 +45,11 @@ async function readFindings({ io }: FindRun, file: string): Promise<Finding[]> {
   try {
     parsed = JSON.parse(text.trim().startsWith('[') ? text : `[${text.trim().replace(/\}\s*\n\s*\{/g, '},{')}]`)
   } catch (error) {
-    throw new UsageError(`--from ${file} holds no JSON: ${(error as Error).message}`)
+    throw new UsageError(`--from ${file} is not JSON: ${(error as Error).message}`)
   }
   const findings = parsed as Finding[]
   if (!findings.every((finding) => finding?.version === 1 && Array.isArray(finding.keys))) {
-    throw new UsageError(`--from ${file} holds no findings; write them with "firebreak find … --json"`)
+    throw new UsageError(`--from ${file} contains no findings; write them with "firebreak find … --json"`)
   }
   return findings
 }
@@ -102,13 +103,13 @@ async function apply(run: FindRun): Promise<number> {
       `${JSON.stringify({ key: name, ...shown, isComplete: result.isComplete, corrected: result.corrected })}\n`,
     )
   } else if (!result.isComplete) {
-    io.stdout.write(`${formatCount(plan.copied)} elements are copied. The same command goes on from there.\n`)
+    io.stdout.write(`${formatCount(plan.copied)} elements copied. Run the same command again to continue.\n`)
   } else if (plan.state === 'cut-over') {
     io.stdout.write(`"${name}" is cut over: ${plan.segments} segments remain, and the plan in "${name}:segments".\n`)
   } else {
     io.stdout.write(
       `"${name}" is copied into ${plan.segments} segments, "${name}:0" to "${name}:${plan.segments - 1}", and compared.\n` +
-        `It is still there itself. Once readers and writers use the segments:\n  firebreak find advise --apply cut-over --key ${name}\n`,
+        `The original is unchanged. Once readers and writers use the segments:\n  firebreak find advise --apply cut-over --key ${name}\n`,
     )
   }
   return result.isComplete ? 0 : 1

@@ -10,8 +10,7 @@ import { type FindRun, finish, matcherOf, topOf, typeOf } from './find-run.ts'
 export async function runFindBig(run: FindRun): Promise<number> {
   const { values, io, signal, progress } = run
   const chosen = ['scan', 'rdb', 'live'].filter((method) => values.has(method))
-  if (chosen.length > 1)
-    throw new UsageError(`--${chosen.join(' and --')} cannot stand together: choose one way to look`)
+  if (chosen.length > 1) throw new UsageError(`--${chosen.join(' and --')} cannot be combined: choose one method`)
   const common = { ...bigOptions(values), signal, progress }
   const matches = matcherOf(values)
   const filter = matches === undefined ? {} : { matches }
@@ -22,7 +21,7 @@ export async function runFindBig(run: FindRun): Promise<number> {
   const connection = await connectionOf(values, io)
   const prefersReplicas = !values.has('masters')
   if (values.has('live')) {
-    run.note('the server forks once to send its data, as for a new replica')
+    run.note('the server forks once to send its data, as it does for a new replica')
     const { finding, error } = await findBigLive({ ...common, ...filter, ...connection, prefersReplicas })
     return finish(run, finding, error)
   }

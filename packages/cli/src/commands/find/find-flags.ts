@@ -15,36 +15,36 @@ export const outputFlags: readonly FlagSpec[] = [
   {
     name: 'fail-on',
     value: 'COND',
-    help: 'exit 3 where a key meets it: bytes>10mb, elements>100000, ops>5000, share>0.2, skew>2',
+    help: 'exit with 3 if a key meets the condition: bytes>10mb, elements>100000, ops>5000, share>0.2, skew>2',
   },
   { name: 'quiet', short: 'q', help: 'no progress and no notes' },
 ]
 
 /** What every way of looking takes. */
 export const lookFlags: readonly FlagSpec[] = [
-  { name: 'top', value: 'N', help: 'keys in each list', default: '20' },
+  { name: 'top', value: 'N', help: 'number of keys in each list', default: '20' },
   { name: 'match', value: 'GLOB', help: 'only keys that match' },
   { name: 'type', value: 'TYPE', help: 'only string, list, set, zset, hash, stream or module' },
-  { name: 'max-time', value: 'TIME', help: 'end after this long with what was found' },
+  { name: 'max-time', value: 'TIME', help: 'stop after this long and print what was found' },
 ]
 
 const scanFlags: readonly FlagSpec[] = [
-  { name: 'throttle', value: 'N', help: 'keys a second and server at most' },
+  { name: 'throttle', value: 'N', help: 'maximum keys per second and server' },
   { name: 'count', value: 'N', help: "SCAN's COUNT (default 32)" },
-  { name: 'gentle', help: 'pause for as long as each page took: half the speed, and nobody notices' },
+  { name: 'gentle', help: 'pause after each page for as long as it took: half the speed, no noticeable load' },
 ]
 
 const monitorFlags: readonly FlagSpec[] = [
   { name: 'duration', value: 'TIME', help: 'how long to watch', default: '10s' },
-  { name: 'burst', value: 'TIME', help: 'MONITOR at a time', default: '500ms' },
-  { name: 'rest', value: 'TIME', help: 'rest between bursts; 0 watches without a break', default: '500ms' },
-  { name: 'max-bytes', value: 'SIZE', help: 'bytes to read of a server at most', default: '64mb' },
+  { name: 'burst', value: 'TIME', help: 'length of each MONITOR burst', default: '500ms' },
+  { name: 'rest', value: 'TIME', help: 'pause between bursts; 0 watches without a break', default: '500ms' },
+  { name: 'max-bytes', value: 'SIZE', help: 'maximum bytes to read from a server', default: '64mb' },
 ]
 
 const captureFlags: readonly FlagSpec[] = [
   { name: 'file', value: 'FILE', help: 'a pcap or pcapng file instead of the network; - is stdin' },
   { name: 'interface', short: 'i', value: 'NAME', help: 'network interface', default: 'any' },
-  { name: 'ports', value: 'LIST', help: 'ports of the servers, with commas (default: that of the server)' },
+  { name: 'ports', value: 'LIST', help: 'server ports, separated by commas (default: that of the server)' },
   { name: 'buffer', value: 'SIZE', help: "the kernel's buffer for packets", default: '64mb' },
 ]
 
@@ -53,11 +53,11 @@ export const findFlags: Readonly<Record<string, readonly FlagSpec[]>> = {
   hot: [
     { name: 'scan', help: 'by the access counters of an LFU server (the default)' },
     { name: 'monitor', help: 'by MONITOR, in bursts' },
-    { name: 'capture', help: 'by reading the network with tcpdump, or --file' },
+    { name: 'capture', help: 'by reading network traffic with tcpdump, or from --file' },
     { name: 'server', help: 'by HOTKEYS of Redis 8.6, Valkey 9.2' },
     ...lookFlags,
     ...scanFlags,
-    { name: 'resample', value: 'TIME', help: 'read the hottest counters again after this long', default: '2s' },
+    { name: 'resample', value: 'TIME', help: 're-read the hottest counters after this long', default: '2s' },
     ...monitorFlags,
     ...captureFlags,
     ...outputFlags,
@@ -68,20 +68,20 @@ export const findFlags: Readonly<Record<string, readonly FlagSpec[]>> = {
     { name: 'rdb', value: 'FILE', help: 'in a dump; - is stdin' },
     { name: 'live', help: 'in the data that a server sends to a replica (PSYNC)' },
     ...lookFlags,
-    { name: 'min-bytes', value: 'SIZE', help: 'only keys of this memory or more' },
-    { name: 'min-elements', value: 'N', help: 'only keys of so many elements or more' },
-    { name: 'samples', value: 'N', help: "MEMORY USAGE's SAMPLES; 0 looks at all", default: '5' },
-    { name: 'elements', help: 'count elements even where that touches LRU and LFU (masters before 7.2)' },
+    { name: 'min-bytes', value: 'SIZE', help: 'only keys with at least this much memory' },
+    { name: 'min-elements', value: 'N', help: 'only keys with at least this many elements' },
+    { name: 'samples', value: 'N', help: "MEMORY USAGE's SAMPLES; 0 means all", default: '5' },
+    { name: 'elements', help: 'count elements even if that affects LRU and LFU data (masters before 7.2)' },
     { name: 'masters', help: 'read masters, not replicas' },
-    { name: 'separators', value: 'CHARS', help: 'where a prefix ends', default: ':' },
-    { name: 'depth', value: 'N', help: 'levels of prefixes', default: '4' },
+    { name: 'separators', value: 'CHARS', help: 'characters that end a prefix', default: ':' },
+    { name: 'depth', value: 'N', help: 'number of prefix levels', default: '4' },
     ...scanFlags,
     ...outputFlags,
     ...connectionFlags,
   ],
   slots: [
     { name: 'monitor', help: 'find the keys of the busiest node with MONITOR' },
-    { name: 'capture', help: 'find slots and keys by reading the network' },
+    { name: 'capture', help: 'find slots and keys by reading network traffic' },
     { name: 'skew', value: 'N', help: 'a node with more than this times the mean is skewed', default: '1.5' },
     ...lookFlags,
     ...monitorFlags.map((flag) => (flag.name === 'duration' ? { ...flag, default: '5s' } : flag)),
@@ -93,15 +93,15 @@ export const findFlags: Readonly<Record<string, readonly FlagSpec[]>> = {
     {
       name: 'from',
       value: 'FILE',
-      help: 'findings to read, as --json printed them; - is stdin (default: look now, with --scan)',
+      help: 'findings to read, as printed by --json; - is stdin (default: run --scan now)',
     },
-    { name: 'apply', value: 'WHAT', help: 'split or cut-over; without it nothing is changed' },
+    { name: 'apply', value: 'WHAT', help: 'split or cut-over; without this, nothing is changed' },
     { name: 'key', value: 'KEY', help: 'the key to split or cut over' },
-    { name: 'segments', value: 'N', help: 'how many (default: one for each 5,000 elements)' },
-    { name: 'batch', value: 'N', help: 'elements in one step', default: '1000' },
-    { name: 'throttle', value: 'N', help: 'elements (or keys) a second at most' },
-    { name: 'max-elements', value: 'N', help: 'collections of more are too big', default: '10000' },
-    { name: 'max-size', value: 'SIZE', help: 'collections of more are too big', default: '10mb' },
+    { name: 'segments', value: 'N', help: 'number of segments (default: one per 5,000 elements)' },
+    { name: 'batch', value: 'N', help: 'elements per step', default: '1000' },
+    { name: 'throttle', value: 'N', help: 'maximum elements (or keys) per second' },
+    { name: 'max-elements', value: 'N', help: 'collections above this are too big', default: '10000' },
+    { name: 'max-size', value: 'SIZE', help: 'collections above this are too big', default: '10mb' },
     ...lookFlags,
     ...outputFlags,
     ...connectionFlags,

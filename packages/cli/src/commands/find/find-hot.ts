@@ -18,8 +18,7 @@ const methods = ['scan', 'monitor', 'capture', 'server'] as const
 export async function runFindHot(run: FindRun): Promise<number> {
   const { values } = run
   const chosen = methods.filter((method) => values.has(method))
-  if (chosen.length > 1)
-    throw new UsageError(`--${chosen.join(' and --')} cannot stand together: choose one way to look`)
+  if (chosen.length > 1) throw new UsageError(`--${chosen.join(' and --')} cannot be combined: choose one method`)
   return finish(run, await look(run, chosen[0] ?? (values.has('file') ? 'capture' : 'scan')))
 }
 

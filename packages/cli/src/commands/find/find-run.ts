@@ -54,7 +54,7 @@ export async function finish(run: FindRun, finding: Finding, error?: Error): Pro
   const width = format === 'table' && io.stdout.isTTY ? (io.stdout.columns ?? 0) : 0
   io.stdout.write(renderFinding(finding, format, width))
   for (const note of finding.notes) if (note !== error?.message) run.note(note)
-  if (!finding.isComplete && error === undefined) run.note('ended early: this is what was found up to there')
+  if (!finding.isComplete && error === undefined) run.note('stopped early: showing what was found until then')
   if (values.has('hub')) {
     await HubApi.of(values.get('hub'), io).call('POST', '/v1/findings', finding)
     run.note(`sent to the hub as ${finding.id}`)
@@ -72,7 +72,7 @@ export async function finish(run: FindRun, finding: Finding, error?: Error): Pro
 export function checkOutput(values: FlagValues): void {
   if (values.has('fail-on')) parseFailOn(values.get('fail-on')!)
   const formats = ['json', 'ndjson', 'csv'].filter((format) => values.has(format))
-  if (formats.length > 1) throw new UsageError(`--${formats.join(' and --')} cannot stand together`)
+  if (formats.length > 1) throw new UsageError(`--${formats.join(' and --')} cannot be combined`)
 }
 
 export function topOf(values: FlagValues): number {

@@ -8,10 +8,10 @@ import { type FindRun, finish, matcherOf, topOf } from './find-run.ts'
 export async function runFindSlots(run: FindRun): Promise<number> {
   const { values, io, signal, progress } = run
   if (values.has('monitor') && values.has('capture')) {
-    throw new UsageError('--monitor and --capture cannot stand together: choose one way to look')
+    throw new UsageError('--monitor and --capture cannot be combined: choose one method')
   }
   const skewAbove = Number(values.get('skew') ?? '1.5')
-  if (!(skewAbove >= 1)) throw new UsageError(`--skew is "${values.get('skew')}"; it must be 1 or more`)
+  if (!(skewAbove >= 1)) throw new UsageError(`--skew is "${values.get('skew')}"; it must be at least 1`)
   if (values.has('monitor')) run.note(monitorWarning)
   const connection = await connectionOf(values, io)
   const matches = matcherOf(values)

@@ -29,11 +29,11 @@ export const find: Command = {
       throw new UsageError(
         name === undefined
           ? 'say what to find: hot, big, slots or advise'
-          : `there is no "find ${name}"${close === undefined ? '' : `; did you mean "find ${close}"?`}`,
+          : `unknown command "find ${name}"${close === undefined ? '' : `; did you mean "find ${close}"?`}`,
       )
     }
     const { values, positionals } = parseFlags(findFlags[name!]!, rest, io.env)
-    if (positionals.length > 0) throw new UsageError(`"${positionals[0]}" is no option of "find ${name}"`)
+    if (positionals.length > 0) throw new UsageError(`"${positionals[0]}" is not an option of "find ${name}"`)
     checkOutput(values)
     const run = newRun(values, io)
     try {

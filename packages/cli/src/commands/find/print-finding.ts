@@ -135,7 +135,7 @@ function prefixRows(root: PrefixNode, most = 60): PrefixRow[] {
   return rows
 }
 
-/** Every row of a finding, with the list it stands in. */
+/** Every row of a finding, with the list that it belongs to. */
 function recordsOf(finding: Finding): Record<string, unknown>[] {
   const listed = (list: string, keys: readonly FoundKey[]) =>
     keys.map((key, index) => ({ kind: finding.kind, method: finding.method, list, rank: index + 1, ...key }))

@@ -31,13 +31,13 @@ test('flags win over the environment, and both can name several', () => {
 test('one source of worker ids, in range', () => {
   expect(read(['--zookeeper', 'zk:2181']).registry).toEqual({ kind: 'zookeeper', servers: 'zk:2181' })
   expect(read(['--worker-id', '0']).registry).toEqual({ kind: 'static', workerId: 0 })
-  expect(() => read(['--zookeeper', 'zk', '--etcd', 'e'])).toThrow('give one of')
+  expect(() => read(['--zookeeper', 'zk', '--etcd', 'e'])).toThrow('give only one of')
   for (const workerId of ['1024', '-1', 'x', '']) {
     expect(() => read([`--worker-id=${workerId}`])).toThrow('--worker-id')
   }
 })
 
-test('the address in the registry is what was advertised, or where HTTP listens', () => {
+test('the address in the registry is what was advertised, or the HTTP address', () => {
   expect(read(['--advertise', '10.0.0.7:80']).address(8070)).toEqual({ ip: '10.0.0.7', port: 80 })
   expect(read([]).address(8070)).toEqual({ ip: '127.0.0.1', port: 8070 })
   expect(read(['--host', '0.0.0.0']).address(8070).ip).not.toBe('0.0.0.0')

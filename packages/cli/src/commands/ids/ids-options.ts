@@ -15,6 +15,8 @@ export interface IdsOptions {
   readonly port: number
   readonly respPort: number
   readonly token: string | undefined
+  /** Where alarms are shown. */
+  readonly hub: { readonly url: string; readonly token: string | undefined } | undefined
   readonly databases: readonly string[]
   readonly tags: readonly { readonly name: string; readonly step: number }[]
   readonly registry: RegistryChoice
@@ -31,6 +33,8 @@ interface IdsValues {
   readonly port?: number
   readonly respPort?: number
   readonly token?: string
+  readonly hub?: string
+  readonly hubToken?: string
   readonly database?: readonly string[]
   readonly tag?: readonly string[]
   readonly zookeeper?: string
@@ -58,6 +62,7 @@ export function idsOptionsOf(args: readonly string[], io: Pick<CommandIo, 'env' 
     port: values.port ?? 8070,
     respPort: values.respPort ?? 8071,
     token: values.token,
+    hub: values.hub === undefined ? undefined : { url: hubOf(values.hub, settings), token: values.hubToken },
     databases: values.database ?? ['sqlite:firebreak-ids.db'],
     tags: (values.tag ?? []).map((tag) => parseTag(tag, settings.placeOf('tag'))),
     registry: registryOf(values),
@@ -69,13 +74,20 @@ export function idsOptionsOf(args: readonly string[], io: Pick<CommandIo, 'env' 
   }
 }
 
+/** The first of several: one board is enough. */
+function hubOf(text: string, settings: CommandSettings): string {
+  const url = text.split(',')[0]!.trim()
+  if (/^https?:$/.test(URL.parse(url)?.protocol ?? '')) return url
+  throw new UsageError(`${settings.placeOf('hub')} is "${text}"; it must be an http or https URL`)
+}
+
 function registryOf(values: IdsValues): RegistryChoice {
   const choices: RegistryChoice[] = (['zookeeper', 'etcd', 'redis'] as const).flatMap((kind) => {
     const servers = values[kind]
     return servers === undefined ? [] : [{ kind, servers }]
   })
   if (values.workerId !== undefined) choices.push({ kind: 'static', workerId: values.workerId })
-  if (choices.length > 1) throw new UsageError('give one of --zookeeper, --etcd, --redis and --worker-id')
+  if (choices.length > 1) throw new UsageError('give only one of --zookeeper, --etcd, --redis and --worker-id')
   return choices[0] ?? { kind: 'none' }
 }
 

@@ -1,3 +1,4 @@
+import { AlarmReporter } from '@firebreak/core/node'
 import { startIdsServer } from '@firebreak/hub'
 import {
   EtcdRegistry,
@@ -19,7 +20,7 @@ import { idsSettings } from './ids-settings.ts'
 
 export const ids: Command = {
   flags: flagsOf(idsSettings),
-  help: `Give unique ids over HTTP and RESP: segments from a database, snowflakes from a clock.
+  help: `Issue unique ids over HTTP and RESP: segments from a database, snowflakes from a clock.
 
 Examples:
   firebreak ids --tag order:1000 --worker-id 7
@@ -28,14 +29,21 @@ Examples:
   redis-cli -p 8071 INCR order
   firebreak ids --database mysql://user:password@db/ids --zookeeper zk1:2181,zk2:2181 --cache-file worker.json
 
-Snowflakes need one of --zookeeper, --etcd, --redis and --worker-id.
+Snowflakes need one of --zookeeper, --etcd, --redis or --worker-id.
 
 ${helpOf(idsSettings)}
 Health: GET /livez, /readyz. SIGTERM stops it cleanly.
 `,
   async run(args, io) {
     const flags = idsOptionsOf(args, io)
-    const onAlarm = ({ code, message }: IdsAlarm) => void io.stderr.write(`alarm ${code}: ${message}\n`)
+    const { hub } = flags
+    const reporter =
+      hub &&
+      new AlarmReporter({ hubUrl: hub.url, serviceId: 'ids', ...(hub.token !== undefined && { token: hub.token }) })
+    const onAlarm = (alarm: IdsAlarm) => {
+      io.stderr.write(`alarm ${alarm.code}: ${alarm.message}\n`)
+      reporter?.tell('ids', alarm)
+    }
     const segments = await openSegments(flags, onAlarm)
     let closeRegistry: () => unknown = () => {}
     try {
@@ -66,6 +74,7 @@ Health: GET /livez, /readyz. SIGTERM stops it cleanly.
       return 0
     } finally {
       closeRegistry()
+      reporter?.stop()
     }
   },
 }

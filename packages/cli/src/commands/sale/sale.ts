@@ -25,7 +25,7 @@ const pageSize = 1000
 export const sale: Command = {
   subcommands: ['dead'],
   flags: ['redis', 'voucher', 'id', 'all', 'limit', 'json', 'ndjson', 'csv'],
-  help: `Orders of a sale that could not be stored: see why, store them after all, or drop them.
+  help: `Orders of a sale that could not be stored: see why, retry them, or discard them.
 
 Examples:
   firebreak sale dead list
@@ -34,13 +34,13 @@ Examples:
   firebreak sale dead replay --voucher 42 --all
   firebreak sale dead discard --voucher 42 --id 1770000000000-0
 
-A dead letter is kept until it is replayed or discarded. Replayed letters go to the workers again, in their order; what
-fails again is a dead letter again, with the new reason. Mend the cause first.
+A dead letter is kept until it is replayed or discarded. Replayed letters go back to the workers, in order; one that
+fails again becomes a dead letter again, with the new reason. Fix the cause first.
 
 Options:
   --redis URL     the Redis of the sale (env FIREBREAK_SALE_REDIS; default redis://127.0.0.1:6379)
   --voucher ID    only this voucher; replay and discard need it
-  --id ID         which letter; again for more
+  --id ID         which letter; may be repeated
   --all           every letter of the voucher
   --limit N       how many letters of a voucher to list (default 100)
 ${formatHelp}
@@ -59,7 +59,7 @@ ${formatHelp}
       },
     })
     const [subject, action, ...more] = positionals
-    if (subject !== 'dead') throw new UsageError('say "sale dead list", "sale dead replay" or "sale dead discard"')
+    if (subject !== 'dead') throw new UsageError('usage: "sale dead list", "sale dead replay" or "sale dead discard"')
     if (more.length > 0) throw new UsageError(`"${more[0]}" is one word too many`)
     const url = values.redis ?? io.env['FIREBREAK_SALE_REDIS'] ?? 'redis://127.0.0.1:6379'
     const { redis, close } = await openRedis(url)
@@ -68,7 +68,7 @@ ${formatHelp}
       if (action === 'list') {
         const limit = Number(values.limit ?? '100')
         if (!Number.isSafeInteger(limit) || limit < 1)
-          throw new UsageError(`--limit ${values.limit} is no whole number`)
+          throw new UsageError(`--limit ${values.limit} is not a whole number`)
         printRecords(io, values, columns, await list(letters, values.voucher, limit), 'There are no dead letters.')
         return 0
       }

@@ -19,6 +19,9 @@ export const signedIn = signal<SignedIn | undefined>(undefined)
 /** Whether changes are offered; the hub checks every one of them again. */
 export const canOperate = computed(() => mayOperate(signedIn.value))
 
+/** Whether people, tokens and what is kept can be changed. */
+export const canAdminister = computed(() => signedIn.value?.role === 'admin')
+
 export function mayOperate(person: SignedIn | undefined): boolean {
   return person?.role === 'operator' || person?.role === 'admin'
 }

@@ -14,6 +14,16 @@ export async function call<T>(method: Method, path: string, body?: unknown): Pro
   return answerOf<T>(response, text)
 }
 
+/** The same where the body and the answer are plain text. */
+export async function callText(method: Method, path: string, body?: string): Promise<string> {
+  if (method !== 'GET' && signedIn.value === undefined) await loadSession()
+  const headers = { 'content-type': 'text/plain', ...(method !== 'GET' && csrfHeader()) }
+  const response = await fetch(path, body === undefined ? { method } : { method, body, headers })
+  const text = await response.text()
+  if (!response.ok) throw new Error(sentenceOf(text) ?? `${response.status} ${response.statusText}`)
+  return text
+}
+
 /** Signs in with a token, or with a name and a password. */
 export async function signIn(proof: { token: string } | { name: string; password: string }): Promise<void> {
   const { response, text } = await send('POST', '/v1/session', proof)
@@ -51,7 +61,8 @@ function answerOf<T>({ ok, status, statusText }: Response, text: string): T {
 
 function sentenceOf(text: string): string | undefined {
   try {
-    return (JSON.parse(text) as ApiError).message
+    const problem = JSON.parse(text) as ApiError & { readonly detail?: string }
+    return problem.message ?? problem.detail
   } catch {
     return undefined
   }

@@ -2,6 +2,7 @@ import type { Overview } from '@firebreak/core'
 import { signal } from '@preact/signals'
 import { isSignInWanted } from './access.ts'
 import { call } from './api.ts'
+import { isPaused } from './pause.ts'
 
 /** The newest overview, undefined before the first. */
 export const overview = signal<Overview | undefined>(undefined)
@@ -13,6 +14,7 @@ export const heardAt = signal(0)
 export const link = signal<'connecting' | 'live' | 'lost'>('connecting')
 
 const silenceMs = 5000
+const lateMs = 1000
 /** With this code the hub ends the connection of somebody whose session is over. */
 const signInAgain = 4003
 const noCode = 1006
@@ -33,22 +35,31 @@ export function connectLive(): void {
   }
   // Closing a silent connection takes the browser a minute: nobody waits for that.
   const silent = () => {
+    // The page itself slept: what came meanwhile is heard first.
+    if (Date.now() - dueAt > lateMs) return wait(lateMs)
     socket.close()
     ended(noCode)
   }
-  let timer = setTimeout(silent, silenceMs)
-  socket.onmessage = (event) => {
+  let dueAt = 0
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const wait = (ms: number) => {
     clearTimeout(timer)
-    timer = setTimeout(silent, silenceMs)
+    dueAt = Date.now() + ms
+    timer = setTimeout(silent, ms)
+  }
+  wait(silenceMs)
+  socket.onmessage = (event) => {
+    wait(silenceMs)
     isHeard = true
+    link.value = 'live'
+    if (isPaused.value && overview.value !== undefined) return
     overview.value = JSON.parse(String(event.data)) as Overview
     heardAt.value = Date.now()
-    link.value = 'live'
   }
   socket.onclose = ({ code }) => ended(code)
 }
 
-// Whoever signs in next, or nobody, must not see the figures of who was here before.
+// Nobody else who signs in, or out, must see the previous user's figures.
 isSignInWanted.subscribe((isWanted) => {
   if (!isWanted) return
   overview.value = undefined

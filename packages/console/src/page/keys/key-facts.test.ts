@@ -1,6 +1,10 @@
 import { parseRule } from '@firebreak/core/rules'
-import { expect, test } from 'vitest'
-import { actionRule, actionText, handlingText, heatGauge, isRange, strategyText } from './key-facts.ts'
+import { expect, test, vi } from 'vitest'
+
+vi.stubGlobal('localStorage', { getItem: () => null, setItem() {} })
+const { actionRule, actionText, handlingText, isRange, strategyText, thresholdText, thresholdsOf } = await import(
+  './key-facts.ts'
+)
 
 const rule = parseRule({
   id: 'r',
@@ -13,11 +17,12 @@ const rule = parseRule({
 })
 
 test('a rate is compared with the level it has reached, or the first, in accesses a second', () => {
-  expect(heatGauge(50, rule)).toMatchObject({ threshold: 100, isOver: false })
-  expect(heatGauge(400, rule)).toMatchObject({ threshold: 100, isOver: true })
-  expect(heatGauge(1500, rule)).toMatchObject({ threshold: 1000, isOver: true, rateAt: 0.8 })
-  expect(heatGauge(5, undefined)).toBeUndefined()
-  expect(heatGauge(5, parseRule({ id: 's', prefix: 'k', share: 0.5 }))).toBeUndefined()
+  expect(thresholdText(50, rule)).toBe('50/s, under the threshold of 100/s')
+  expect(thresholdText(400, rule)).toBe('400/s, over the threshold of 100/s')
+  expect(thresholdText(1500, rule)).toBe('1,500/s, over the threshold of 1,000/s')
+  expect(thresholdText(5, undefined)).toBe('5/s')
+  expect(thresholdsOf(rule).map(({ text }) => text)).toEqual(['100/s Observe', '1,000/s LocalCache'])
+  expect(thresholdsOf(parseRule({ id: 's', prefix: 'k', share: 0.5 }))).toEqual([])
 })
 
 test('a strategy and what it brings are told in words', () => {
@@ -25,8 +30,8 @@ test('a strategy and what it brings are told in words', () => {
   expect(strategyText({ strategy: 'Observe' })).toContain('nothing else is done')
   const limit = { strategy: 'RateLimit', algorithm: 'gcra', limit: 70, windowMs: 1000, onLimit: 'stale' } as const
   expect(strategyText({ ...limit, scope: 'process' })).toContain('70 accesses in 1 s')
-  expect(handlingText({ handling: 'unhandled', effect: null })).toContain('no process')
-  expect(handlingText({ handling: 'observed', effect: null })).toContain('Only observed')
+  expect(handlingText({ handling: 'unhandled', effect: null, ratePerSecond: 1 })).toContain('no process')
+  expect(handlingText({ handling: 'observed', effect: null, ratePerSecond: 1 })).toContain('Only observed')
 })
 
 test('the rule of an action is found by its key and cluster alone', () => {
@@ -36,5 +41,6 @@ test('the rule of an action is found by its key and cluster alone', () => {
   expect(actionRule(rules, 'main', 'b')).toBeUndefined()
   expect(actionRule(rules, 'other', 'a')).toBeUndefined()
   expect(actionText(rules[2]!)).toBe('Cached')
+  expect(actionText(parseRule({ ...action, strategy: { strategy: 'RedundantKeys', copyCount: 3 } }))).toContain('3')
   expect([isRange('a1..9'), isRange('a..b')]).toEqual([true, false])
 })

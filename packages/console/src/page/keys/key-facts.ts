@@ -1,64 +1,98 @@
-import type { KeyView, Strategy } from '@firebreak/core'
+import type { KeyView, Strategy, StrategyName } from '@firebreak/core'
 import type { Rule, RuleLevel } from '@firebreak/core/rules'
+import type { ChartLevel } from '../chart/time-chart.tsx'
 import { bytes, count, percent, rate } from '../format/format.ts'
+import { t } from '../text/text.ts'
 
 /** What a strategy does with a key, in words. */
 export function strategyText(strategy: Strategy | null): string {
   switch (strategy?.strategy) {
     case undefined:
-      return 'Nothing is done: the key is not hot.'
+      return t('Nothing is done: the key is not hot.')
     case 'LocalCache':
-      return `LocalCache: each process answers reads from its memory, for up to ${count(strategy.expireTime)} s${strategy.consistent ? ', and lets a value go when the key changes' : ' without looking for changes'}.`
+      return strategy.consistent
+        ? t(
+            'LocalCache: each process answers reads from its memory, for up to {n} s, and lets a value go when the key changes.',
+            { n: count(strategy.expireTime) },
+          )
+        : t('LocalCache: each process answers reads from its memory, for up to {n} s without looking for changes.', {
+            n: count(strategy.expireTime),
+          })
     case 'RedundantKeys':
-      return `RedundantKeys: reads are spread over ${strategy.copies.length} copies.`
+      return t('RedundantKeys: reads are spread over {n} copies.', { n: strategy.copies.length })
     case 'RateLimit':
-      return `RateLimit: ${count(strategy.limit)} accesses in ${strategy.windowMs / 1000} s over all processes; the others ${refusal[strategy.onLimit]}.`
+      return t('RateLimit: {limit} accesses in {seconds} s over all processes; the others {fate}.', {
+        limit: count(strategy.limit),
+        seconds: strategy.windowMs / 1000,
+        fate: t(refusal[strategy.onLimit]),
+      })
+    case 'Combine':
+      return t('Combine: increments in flight at the same time are sent as one command.')
     case 'Observe':
-      return 'Observe: the key is counted, nothing else is done.'
+      return t('Observe: the key is counted, nothing else is done.')
   }
 }
 
 const refusal = { reject: 'are refused', wait: 'wait', stale: 'get the last known value' } as const
 
 /** What is true of a hot key, in words. */
-export function handlingText({ handling, effect }: Pick<KeyView, 'handling' | 'effect'>): string {
-  if (handling === 'unhandled') return 'Not carried out: no process that uses the key has a link to this hub.'
-  if (handling === 'observed') return 'Only observed: nothing reaches the services.'
-  if (handling !== 'handled') return 'Not hot.'
-  if (effect === null) return 'Handled; the services have not told its effect yet.'
-  return `Handled: Redis answered ${rate(effect.redisPerSecondBefore)} before and ${rate(effect.redisPerSecondNow)} now; ${percent(effect.localHitRate)} of reads come from memory; ${bytes(effect.bytesSaved)} saved.`
+export function handlingText({
+  handling,
+  effect,
+  ratePerSecond,
+}: Pick<KeyView, 'handling' | 'effect' | 'ratePerSecond'>): string {
+  if (handling === 'unhandled') return t('Not carried out: no process that uses the key has a link to this hub.')
+  if (handling === 'observed') return t('Only observed: nothing reaches the services.')
+  if (handling !== 'handled') return t('Not hot.')
+  if (effect === null) return t('Handled; the services have not reported its effect yet.')
+  if (effect.combinedPerSecond !== undefined)
+    return t('Handled: {combined} of its increments go out as part of another’s command.', {
+      combined: rate(effect.combinedPerSecond),
+    })
+  return t('Handled: of {rate}, Redis sees {now}; {share} of reads come from memory; {bytes} saved.', {
+    rate: rate(ratePerSecond),
+    now: rate(effect.redisPerSecondNow),
+    share: percent(effect.localHitRate),
+    bytes: bytes(effect.bytesSaved),
+  })
 }
 
-/** A key's rate against the level that comes next, as a part of a bar. */
-export interface HeatGauge {
-  /** Per second. */
-  readonly threshold: number
-  readonly isOver: boolean
-  /** Where rate and threshold are, 0 to 1. */
-  readonly rateAt: number
-  readonly thresholdAt: number
+/** The colour behind the rates at which a strategy is carried out. */
+const bands = {
+  LocalCache: '--cool-soft',
+  RedundantKeys: '--warm-soft',
+  RateLimit: '--hot-soft',
+  Combine: '--warm-soft',
+  Observe: '--sunk',
+} as const satisfies Record<StrategyName, string>
+
+/** The thresholds of a rule as accesses a second, each with what is done from there on. */
+export function thresholdsOf(rule: Rule | undefined): ChartLevel[] {
+  if (rule === undefined) return []
+  return rule.levels.filter(isCounted).map(({ enter, strategies }) => {
+    const value = (enter * 1000) / rule.windowMs
+    const names = strategies.map(({ strategy }) => strategy)
+    return { value, text: `${rate(value)} ${names.join(' / ')}`, colour: bands[names[0] ?? 'Observe'] }
+  })
 }
 
-/** Undefined where no level of the rule counts accesses: a share, writes or bytes are no rate. */
-export function heatGauge(ratePerSecond: number, rule: Rule | undefined): HeatGauge | undefined {
-  if (rule === undefined) return undefined
-  const thresholds = rule.levels.filter(isCounted).map(({ enter }) => (enter * 1000) / rule.windowMs)
-  if (thresholds.length === 0) return undefined
+/** A rate against the threshold it has passed last, or else the first. */
+export function thresholdText(ratePerSecond: number, rule: Rule | undefined): string {
+  const thresholds = thresholdsOf(rule).map(({ value }) => value)
+  if (thresholds.length === 0) return rate(ratePerSecond)
   const threshold = thresholds.findLast((level) => ratePerSecond >= level) ?? thresholds[0]!
-  const top = Math.max(ratePerSecond, threshold) * 1.25
-  return {
-    threshold,
-    isOver: ratePerSecond >= threshold,
-    rateAt: ratePerSecond / top,
-    thresholdAt: threshold / top,
-  }
+  const values = { rate: rate(ratePerSecond), threshold: rate(threshold) }
+  return ratePerSecond >= threshold
+    ? t('{rate}, over the threshold of {threshold}', values)
+    : t('{rate}, under the threshold of {threshold}', values)
 }
 
+/** A share, writes or bytes are no rate. */
 function isCounted({ measure, enter }: RuleLevel): boolean {
   return (measure === 'accesses' || measure === 'reads') && enter < Number.MAX_SAFE_INTEGER
 }
 
-/** The rule that somebody put in force for this key alone, if one is. */
+/** The rule that a user set for this key alone, if any. */
 export function actionRule(rules: readonly Rule[], redisClusterId: string, name: string): Rule | undefined {
   return rules.find(
     ({ id, redisClusterId: cluster, pattern }) =>
@@ -69,8 +103,18 @@ export function actionRule(rules: readonly Rule[], redisClusterId: string, name:
 /** What such a rule does, in words. */
 export function actionText({ levels }: Rule): string {
   const strategy = levels[0]!.strategies[0]!
-  if (strategy.strategy === 'RateLimit') return `Limited to ${rate(strategy.limit)}`
-  return strategy.strategy === 'LocalCache' ? 'Cached' : 'Ignored'
+  switch (strategy.strategy) {
+    case 'RateLimit':
+      return t('Limited to {rate}', { rate: rate(strategy.limit) })
+    case 'LocalCache':
+      return t('Cached')
+    case 'RedundantKeys':
+      return t('Spread over {n} copies', { n: strategy.copyCount })
+    case 'Combine':
+      return t('Combined')
+    case 'Observe':
+      return t('Ignored')
+  }
 }
 
 /** The API reads `1..9` in a key as a range of keys. */

@@ -1,13 +1,30 @@
-import { type KeyDetail, parseKeyText, type RulesView, readableKey } from '@firebreak/core'
+import {
+  type EpisodesView,
+  type HistoryView,
+  type KeyDetail,
+  parseKeyText,
+  type RuleStalenessView,
+  type RulesView,
+} from '@firebreak/core'
+import type { Rule } from '@firebreak/core/rules'
+import { TimeChart } from '../chart/time-chart.tsx'
 import { canOperate } from '../data/access.ts'
 import { overview } from '../data/live.ts'
 import { useLoaded } from '../data/loaded.ts'
-import { ago, bytes, percent, rate, timeOfDay } from '../format/format.ts'
-import { Sparkline } from '../overview/sparkline.tsx'
-import { RecordTable } from '../services/record-table.tsx'
+import { ago, bytes, count, milliseconds, percent, rate } from '../format/format.ts'
+import { Time } from '../format/time.tsx'
+import { marksOf } from '../overview/traffic.tsx'
+import { Figure } from '../overview/verdict.tsx'
 import { route } from '../shell/route.ts'
+import { RecordTable } from '../table/record-table.tsx'
+import { t } from '../text/text.ts'
+import { Episodes } from '../timeline/episodes.tsx'
+import { periodName, periodOf, RangeChoice } from '../timeline/range.tsx'
 import { KeyActions } from './key-actions.tsx'
-import { actionRule, handlingText, heatGauge, strategyText } from './key-facts.ts'
+import { actionRule, handlingText, strategyText, thresholdsOf, thresholdText } from './key-facts.ts'
+import { Inspection } from './key-inspection.tsx'
+import { KeyName } from './key-link.tsx'
+import { StateBadge } from './key-table.tsx'
 
 /** What one key is doing, and what can be done about it. */
 export function KeyPage() {
@@ -16,23 +33,37 @@ export function KeyPage() {
   return <OneKey key={`${redisClusterId} ${text}`} redisClusterId={redisClusterId} text={text} />
 }
 
-function OneKey({ redisClusterId, text }: { readonly redisClusterId: string; readonly text: string }) {
+interface KeyProps {
+  readonly redisClusterId: string
+  readonly text: string
+}
+
+function OneKey({ redisClusterId, text }: KeyProps) {
   const path = `/v1/keys/${encodeURIComponent(redisClusterId)}/${encodeURIComponent(text)}`
   const { value: detail, error, reload } = useLoaded<KeyDetail>(path, 1000)
   const rules = useLoaded<RulesView>('/v1/rules')
   const name = parseKeyText(text) ?? text
+  const rule = rules.value?.rules.find(({ id }) => id === detail?.ruleId)
+  const inForce = actionRule(rules.value?.rules ?? [], redisClusterId, name)
   const reloadAll = () => {
     reload()
     rules.reload()
   }
   return (
     <>
-      <section class={`verdict ${cardClass(detail)}`}>
+      <section class={`verdict key-head ${cardClass(detail)}`}>
         <h1>
-          <code>{readableKey(text)}</code>
+          <KeyName text={text} length={400} />
+          <span class="cluster">{redisClusterId}</span>
+          {detail !== undefined && <StateBadge state={detail.state} />}
+          {detail?.since != null && (
+            <small class="muted">
+              {t('for {time}', { time: ago(detail.since, overview.value?.hubTime ?? Date.now()) })}
+            </small>
+          )}
         </h1>
         {error !== undefined && <p class="problem">{error}</p>}
-        {detail !== undefined && <Facts detail={detail} rules={rules.value} />}
+        {detail !== undefined && <Figures detail={detail} />}
       </section>
       {canOperate.value && rules.value !== undefined && (detail !== undefined || error !== undefined) && (
         <KeyActions
@@ -40,34 +71,20 @@ function OneKey({ redisClusterId, text }: { readonly redisClusterId: string; rea
           text={text}
           name={name}
           ratePerSecond={detail?.ratePerSecond ?? 0}
-          inForce={actionRule(rules.value.rules, redisClusterId, name)}
+          inForce={inForce}
           onChange={reloadAll}
         />
       )}
-      <section aria-label="Services">
-        <h2>Who uses it</h2>
-        <RecordTable
-          rows={detail?.topHosts}
-          empty="Nobody in the last minute."
-          columns={[
-            { title: 'Service', text: ({ serviceId }) => serviceId },
-            { title: 'Host', text: ({ hostId }) => hostId },
-            { title: 'Rate', text: ({ ratePerSecond }) => rate(ratePerSecond), isNumber: true },
-          ]}
-        />
-      </section>
-      <section aria-label="Events">
-        <h2>What happened</h2>
-        <RecordTable
-          rows={detail?.events}
-          empty="Nothing yet."
-          columns={[
-            { title: 'Time', text: ({ at }) => timeOfDay(at) },
-            { title: 'Event', text: ({ kind }) => kind },
-            { title: 'Why', text: (event) => event.text },
-          ]}
-        />
-      </section>
+      <RateChart redisClusterId={redisClusterId} text={text} detail={detail} rule={rule} />
+      <div class="halves">
+        {detail !== undefined && <Facts detail={detail} rule={rule} />}
+        <div>
+          <Who detail={detail} />
+          {canOperate.value && <Inspection redisClusterId={redisClusterId} text={text} />}
+        </div>
+      </div>
+      <KeyEpisodes redisClusterId={redisClusterId} text={text} />
+      <Events detail={detail} />
     </>
   )
 }
@@ -77,47 +94,159 @@ function cardClass(detail: KeyDetail | undefined): string {
   return { handled: 'safe', observed: 'observed', unhandled: 'unsafe', none: 'unknown' }[detail.handling ?? 'none']
 }
 
-function Facts({ detail, rules }: { readonly detail: KeyDetail; readonly rules: RulesView | undefined }) {
-  const rule = rules?.rules.find(({ id }) => id === detail.ruleId)
-  const gauge = heatGauge(detail.ratePerSecond, rule)
+function Figures({ detail }: { readonly detail: KeyDetail }) {
+  const { effect } = detail
   return (
-    <>
-      <p>
-        <span class={`state ${detail.state}`}>{detail.state}</span>{' '}
-        {detail.since !== null && `for ${ago(detail.since, overview.value?.hubTime ?? Date.now())}`}{' '}
-        <Sparkline values={detail.sparkline} />
-      </p>
-      {gauge !== undefined && (
-        <div class="meter" role="img" aria-label={gaugeText(detail.ratePerSecond, gauge.threshold)}>
-          <svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">
-            <rect class={gauge.isOver ? 'over' : undefined} width={gauge.rateAt * 100} height="10" />
-            <line x1={gauge.thresholdAt * 100} x2={gauge.thresholdAt * 100} y1="0" y2="10" />
-          </svg>
-        </div>
+    <dl class="figures">
+      <Figure name={t('accesses')} value={rate(detail.ratePerSecond)} />
+      <Figure name={t('writes')} value={rate(detail.writesPerSecond)} />
+      <Figure name={t('bytes')} value={`${bytes(detail.bytesPerSecond)}/s`} />
+      <Figure name={t('share of all')} value={percent(detail.share)} />
+      {effect !== null && (
+        <>
+          {/* Every access counts, also one from memory: without a strategy all of them would reach Redis. */}
+          <Figure name={t('Redis would see')} value={rate(Math.max(detail.ratePerSecond, effect.redisPerSecondNow))} />
+          <Figure name={t('Redis sees')} value={rate(effect.redisPerSecondNow)} />
+          <Figure name={t('from memory')} value={percent(effect.localHitRate)} />
+        </>
       )}
-      <dl class="facts">
-        <dt>Rate</dt>
-        <dd class="rate">
-          {gauge === undefined ? rate(detail.ratePerSecond) : gaugeText(detail.ratePerSecond, gauge.threshold)}
-          {detail.errorPerSecond > 0 && ` (± ${rate(detail.errorPerSecond)})`}, {percent(detail.share)} of all;{' '}
-          {rate(detail.writesPerSecond)} writes, {bytes(detail.bytesPerSecond)}/s
-        </dd>
-        <dt>Why</dt>
-        <dd>{detail.reason}</dd>
-        <dt>Strategy</dt>
-        <dd>{strategyText(detail.strategy)}</dd>
-        <dt>Effect</dt>
-        <dd>{handlingText(detail)}</dd>
-        <dt>Where</dt>
-        <dd>
-          cluster {detail.redisClusterId}, slot {detail.slot}
-        </dd>
-      </dl>
-    </>
+    </dl>
   )
 }
 
-function gaugeText(ratePerSecond: number, threshold: number): string {
-  const relation = ratePerSecond >= threshold ? 'over' : 'under'
-  return `${rate(ratePerSecond)}, ${relation} the threshold of ${rate(threshold)}`
+/** The rate against the thresholds: the last minute from the key itself, longer periods from the history. */
+function RateChart(props: KeyProps & { readonly detail: KeyDetail | undefined; readonly rule: Rule | undefined }) {
+  const { redisClusterId, text, detail, rule } = props
+  const now = overview.value?.hubTime ?? Date.now()
+  const period = periodOf(now, '1m')
+  const isLive = period === undefined
+  const search = new URLSearchParams({ by: 'key', cluster: redisClusterId, key: text, limit: '200' })
+  const path = isLive ? '' : `/v1/history?${search}&from=${period.from}&to=${period.to}`
+  const { value: past, error } = useLoaded<HistoryView>(path, 5000, periodName('1m'))
+  const row = past?.rows.find(({ name }) => name === text)
+  const live = detail?.sparkline ?? []
+  const second = Math.floor(now / 1000) * 1000
+  const times = isLive
+    ? live.map((_, index) => second - (live.length - index) * 1000)
+    : Array.from({ length: past?.points ?? 0 }, (_, index) => past!.from + index * past!.resolutionMs)
+  const values = isLive ? live : (row?.series ?? times.map(() => 0))
+  const saved = isLive ? undefined : row?.savedSeries
+  const peak = values.length === 0 ? 0 : Math.max(...values)
+  return (
+    <section aria-label={t('Rate')}>
+      <div class="card-head">
+        <h2>{t('Accesses a second against the thresholds')}</h2>
+        <RangeChoice live="1m" />
+      </div>
+      {error !== undefined && <p class="problem">{error}</p>}
+      <TimeChart
+        label={t('Accesses a second')}
+        summary={t('now {now}, peak {peak}', { now: rate(values.at(-1) ?? 0), peak: rate(peak) })}
+        times={times}
+        series={[
+          { label: t('accesses'), colour: '--redis', values },
+          ...(saved === undefined ? [] : [{ label: t('kept from Redis'), colour: '--local', values: saved }]),
+        ]}
+        levels={thresholdsOf(rule)}
+        marks={marksOf((isLive ? detail?.events : past?.events) ?? [])}
+        height={190}
+      />
+    </section>
+  )
+}
+
+function Facts({ detail, rule }: { readonly detail: KeyDetail; readonly rule: Rule | undefined }) {
+  const staleness = useLoaded<{ rules: RuleStalenessView[] }>('/v1/staleness', 5000)
+  const seen = staleness.value?.rules.find(({ ruleId }) => ruleId === detail.ruleId)
+  return (
+    <section aria-label={t('Facts')}>
+      <h2>{t('Why, and what is done')}</h2>
+      <dl class="facts">
+        <dt>{t('Rate')}</dt>
+        <dd>
+          {thresholdText(detail.ratePerSecond, rule)}
+          {detail.errorPerSecond > 0 && ` (± ${rate(detail.errorPerSecond)})`}
+        </dd>
+        <dt>{t('Why')}</dt>
+        <dd>{detail.reason || t('No rule matches this key.')}</dd>
+        <dt>{t('Rule')}</dt>
+        <dd>
+          {detail.ruleId === null ? (
+            '–'
+          ) : (
+            <a href={`#/rules?edit=${encodeURIComponent(detail.ruleId)}`}>{detail.ruleId}</a>
+          )}
+        </dd>
+        <dt>{t('Strategy')}</dt>
+        <dd>{strategyText(detail.strategy)}</dd>
+        <dt>{t('Effect')}</dt>
+        <dd>{handlingText(detail)}</dd>
+        <dt>{t('Staleness seen')}</dt>
+        <dd>
+          {seen === undefined
+            ? t('No value was compared yet.')
+            : t('p50 {p50}, p99 {p99}, worst {max} in {n} comparisons', {
+                p50: milliseconds(seen.p50Ms),
+                p99: milliseconds(seen.p99Ms),
+                max: milliseconds(seen.maxMs),
+                n: count(seen.observations),
+              })}
+        </dd>
+        <dt>{t('Where')}</dt>
+        <dd>
+          {t('cluster {cluster}, slot {slot}', { cluster: detail.redisClusterId, slot: detail.slot })}
+          {detail.node !== undefined && detail.node !== '' && `, ${t('node {node}', { node: detail.node })}`}
+        </dd>
+      </dl>
+    </section>
+  )
+}
+
+function Who({ detail }: { readonly detail: KeyDetail | undefined }) {
+  return (
+    <section aria-label={t('Services')}>
+      <h2>{t('Who uses it')}</h2>
+      <RecordTable
+        label={t('Who uses it')}
+        rows={detail?.topHosts}
+        id={({ serviceId, hostId }) => `${serviceId} ${hostId}`}
+        empty={t('Nobody in the last minute.')}
+        columns={[
+          { title: t('Service'), cell: ({ serviceId }) => serviceId },
+          { title: t('Host'), cell: ({ hostId }) => hostId },
+          { title: t('Rate'), cell: ({ ratePerSecond }) => rate(ratePerSecond), isNumber: true },
+        ]}
+      />
+    </section>
+  )
+}
+
+function KeyEpisodes({ redisClusterId, text }: KeyProps) {
+  const search = new URLSearchParams({ cluster: redisClusterId, key: text, limit: '20' })
+  const { value, error } = useLoaded<EpisodesView>(`/v1/history/events?${search}`, 5000)
+  return (
+    <section aria-label={t('From crossing to served')}>
+      <h2>{t('From crossing to served, in the last day')}</h2>
+      <Episodes view={value} error={error} isOfOneKey />
+    </section>
+  )
+}
+
+function Events({ detail }: { readonly detail: KeyDetail | undefined }) {
+  return (
+    <section aria-label={t('Events')}>
+      <h2>{t('What happened')}</h2>
+      <RecordTable
+        label={t('What happened')}
+        rows={detail?.events.filter(({ kind }) => kind !== 'extended').slice(0, 20)}
+        id={({ at, kind, text }) => `${at} ${kind} ${text}`}
+        empty={t('Nothing yet.')}
+        columns={[
+          { title: t('Time'), cell: ({ at }) => <Time at={at} />, isTight: true },
+          { title: t('Event'), cell: ({ kind }) => <span class={`state ${kind}`}>{t(kind)}</span>, isTight: true },
+          { title: t('Why'), cell: (event) => event.text },
+        ]}
+      />
+    </section>
+  )
 }

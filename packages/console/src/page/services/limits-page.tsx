@@ -1,24 +1,191 @@
+import { useState } from 'preact/hooks'
+import { canOperate } from '../data/access.ts'
+import { call, callText } from '../data/api.ts'
 import { useLoaded } from '../data/loaded.ts'
-import { RecordTable } from './record-table.tsx'
+import { count } from '../format/format.ts'
+import { Time } from '../format/time.tsx'
+import { attempt } from '../shell/notices.tsx'
+import { RecordTable } from '../table/record-table.tsx'
+import { t } from '../text/text.ts'
 
-type LimitRule = Readonly<Record<string, unknown>>
+interface LimitRule {
+  readonly return: number
+  readonly line: string
+  readonly shadow: boolean
+  readonly applied: number
+  readonly over: number
+}
 
-/** The rules of the rate-limit service in force, with their counters. */
+interface PolicyVersion {
+  readonly version: number
+  readonly loadedAtMs: number
+  readonly origin: string
+  readonly rules: number
+  readonly isCurrent: boolean
+}
+
+/** Who is slowed: the policy of the rate-limit service, edited, tested on a request, and versioned. */
 export function LimitsPage() {
-  const { value, error } = useLoaded<{ Version: number; rules: LimitRule[] }>('/v1/limits/rules')
-  const columns = Object.keys(value?.rules[0] ?? {}).map((name) => ({
-    title: name,
-    text: (rule: LimitRule) => (typeof rule[name] === 'object' ? JSON.stringify(rule[name]) : String(rule[name] ?? '')),
-  }))
+  const rules = useLoaded<{ Version: number; rules: LimitRule[] }>('/v1/limits/rules')
+  const history = useLoaded<PolicyVersion[]>('/v1/limits/history', 3000)
+  const version = rules.value?.Version
+  const reload = () => {
+    rules.reload()
+    history.reload()
+  }
+  const rollBack = async (to: number) => {
+    await attempt(
+      t('The policy is as in version {n} again.', { n: to }),
+      () => call('POST', '/v1/limits/rollback', { version: to }),
+      version === undefined ? undefined : () => call('POST', '/v1/limits/rollback', { version }),
+    )
+    reload()
+  }
   return (
-    <section>
-      <h2>Rate-limit rules, version {value?.Version ?? '…'}</h2>
-      <RecordTable
-        rows={value?.rules}
-        error={error}
-        columns={columns}
-        empty="No policy is loaded: POST one to /v1/limits/policy, or start the hub with a policy file."
-      />
+    <>
+      <section aria-label={t('Limits')}>
+        <h1>{version === undefined ? t('Limits') : t('Limits, version {n}', { n: version })}</h1>
+        <RecordTable
+          label={t('Limits')}
+          rows={rules.value?.rules}
+          error={rules.error}
+          id={({ return: code, line }) => `${code} ${line}`}
+          empty={t('No policy is loaded: write one below, or start the hub with --limits-policy FILE.')}
+          columns={[
+            { title: t('Rule'), cell: ({ line }) => <code>{line}</code> },
+            { title: t('Answers'), cell: ({ return: code }) => String(code), isNumber: true },
+            { title: t('Applied'), cell: ({ applied }) => count(applied), isNumber: true },
+            { title: t('Over the limit'), cell: ({ over }) => count(over), isNumber: true },
+            { title: t('Mode'), cell: ({ shadow }) => <span class="state">{shadow ? t('shadow') : t('on')}</span> },
+          ]}
+        />
+      </section>
+      <div class="halves">
+        {canOperate.value && version !== undefined && <PolicyEditor key={version} version={version} onSaved={reload} />}
+        <TryRequest />
+      </div>
+      <section aria-label={t('Versions')}>
+        <h2>{t('Versions')}</h2>
+        <RecordTable
+          label={t('Versions')}
+          rows={history.value?.toReversed()}
+          error={history.error}
+          id={(one) => String(one.version)}
+          empty={t('No policy yet.')}
+          columns={[
+            { title: t('Version'), cell: (one) => one.version, isNumber: true, isTight: true },
+            { title: t('Time'), cell: ({ loadedAtMs }) => (loadedAtMs === 0 ? '–' : <Time at={loadedAtMs} />) },
+            { title: t('From'), cell: ({ origin }) => origin },
+            { title: t('Rules'), cell: (one) => count(one.rules), isNumber: true },
+            {
+              title: '',
+              cell: (one) =>
+                one.isCurrent ? (
+                  <span class="state handled">{t('in force')}</span>
+                ) : (
+                  canOperate.value && (
+                    <button type="button" class="quiet" onClick={() => void rollBack(one.version)}>
+                      {t('Roll back')}
+                    </button>
+                  )
+                ),
+              isTight: true,
+            },
+          ]}
+        />
+      </section>
+    </>
+  )
+}
+
+/** The whole policy as text. Saving names the version that was read: nobody's change is lost. */
+function PolicyEditor({ version, onSaved }: { readonly version: number; readonly onSaved: () => void }) {
+  const [text, setText] = useState<string>()
+  const [problem, setProblem] = useState<string>()
+  const read = async () => {
+    try {
+      setText(version === 0 ? '[rules]\n\n[result]\n' : await callText('GET', '/v1/limits/dump?format=text'))
+    } catch (error) {
+      setProblem((error as Error).message)
+    }
+  }
+  const save = async () => {
+    try {
+      await callText('PUT', `/v1/limits/policy?expected=${version}`, text)
+    } catch (error) {
+      return setProblem((error as Error).message)
+    }
+    const undo = version === 0 ? undefined : () => call('POST', '/v1/limits/rollback', { version })
+    await attempt(t('Policy saved.'), async () => {}, undo)
+    onSaved()
+  }
+  return (
+    <section aria-label={t('Policy')}>
+      <div class="card-head">
+        <h2>{t('Policy')}</h2>
+        {text === undefined && (
+          <button type="button" onClick={() => void read()}>
+            {t('Edit the policy')}
+          </button>
+        )}
+      </div>
+      {text === undefined ? (
+        <p class="empty">{t('One text holds all rules, dicts and results.')}</p>
+      ) : (
+        <>
+          <textarea
+            name="policy"
+            aria-label={t('Policy')}
+            spellcheck={false}
+            value={text}
+            onInput={(event) => setText(event.currentTarget.value)}
+          />
+          <p class="buttons">
+            <button type="button" class="primary" onClick={() => void save()}>
+              {t('Save policy')}
+            </button>
+            <button type="button" onClick={() => setText(undefined)}>
+              {t('Cancel')}
+            </button>
+          </p>
+        </>
+      )}
+      {problem !== undefined && (
+        <p class="problem" role="alert">
+          {problem}
+        </p>
+      )}
+    </section>
+  )
+}
+
+/** What the policy would answer to a request, without counting it. */
+function TryRequest() {
+  const [parameters, setParameters] = useState('uid=1')
+  const [answer, setAnswer] = useState<string>()
+  const ask = async (event: SubmitEvent) => {
+    event.preventDefault()
+    try {
+      setAnswer(JSON.stringify(await call('GET', `/v1/limits/browse?${parameters}`), null, 2))
+    } catch (error) {
+      setAnswer((error as Error).message)
+    }
+  }
+  return (
+    <section aria-label={t('Try a request')}>
+      <h2>{t('Try a request')}</h2>
+      <form class="fields" onSubmit={(event) => void ask(event)}>
+        <label class="wide">
+          {t('Parameters, as in a query')}
+          <input name="parameters" value={parameters} onInput={(event) => setParameters(event.currentTarget.value)} />
+        </label>
+        <button type="submit">{t('Ask')}</button>
+      </form>
+      {answer === undefined ? (
+        <p class="empty">{t('A request that is tried here counts nowhere.')}</p>
+      ) : (
+        <pre class="answer">{answer}</pre>
+      )}
     </section>
   )
 }

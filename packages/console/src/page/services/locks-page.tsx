@@ -1,12 +1,37 @@
+import { useState } from 'preact/hooks'
+import { canOperate } from '../data/access.ts'
+import { call } from '../data/api.ts'
 import { useLoaded } from '../data/loaded.ts'
-import { count } from '../format/format.ts'
-import { RecordTable } from './record-table.tsx'
+import { count, duration, milliseconds } from '../format/format.ts'
+import { Figure } from '../overview/verdict.tsx'
+import { Confirm } from '../shell/dialog.tsx'
+import { attempt } from '../shell/notices.tsx'
+import { route, setQuery } from '../shell/route.ts'
+import { RecordTable } from '../table/record-table.tsx'
+import { t } from '../text/text.ts'
+
+interface Holder {
+  readonly serviceId: string
+  readonly hostId: string
+  readonly instanceId: string
+  readonly owner: string
+  readonly token: number
+  readonly heldMs: number
+  readonly remainingMs: number
+}
+
+interface Waiter {
+  readonly serviceId: string
+  readonly hostId: string
+  readonly owner: string
+  readonly waitingMs: number
+}
 
 interface LockRow {
   readonly name: string
   readonly kind: string
-  readonly holders: readonly { readonly instanceId: string; readonly hostId: string }[]
-  readonly waiters: readonly unknown[]
+  readonly holders: readonly Holder[]
+  readonly waiters: readonly Waiter[]
 }
 
 interface LocksAnswer {
@@ -15,33 +40,123 @@ interface LocksAnswer {
   readonly totals: Readonly<Record<string, number>>
 }
 
-/** The locks that are held and waited for. */
+const shownWaiters = 8
+
+/** Which locks are held, by whom, for how long, and who waits; a stuck one is released by its holder's own process. */
 export function LocksPage() {
-  const { value, error } = useLoaded<LocksAnswer>('/v1/locks')
-  const totals = value?.totals
+  const { filter = '' } = route.value.query
+  const prefix = filter === '' ? '' : `?prefix=${encodeURIComponent(filter)}`
+  const { value, error, reload } = useLoaded<LocksAnswer>(`/v1/locks${prefix}`, 1000)
+  const [released, setReleased] = useState<LockRow>()
+  const release = async ({ kind, name }: LockRow) => {
+    const done = t('Asked the holder to release {name}; it does so with its next report.', { name })
+    await attempt(done, () => call('POST', '/v1/locks/release', { kind, name }))
+    reload()
+  }
   return (
-    <section>
-      <h2>Locks held and waited for</h2>
-      {totals && (
-        <p>
-          {count(totals['held'] ?? 0)} held, {count(totals['waiting'] ?? 0)} waiting, {count(totals['acquired'] ?? 0)}{' '}
-          acquired, {count((totals['lostExpired'] ?? 0) + (totals['lostTaken'] ?? 0))} lost
-        </p>
-      )}
+    <section aria-label={t('Locks')}>
+      <div class="card-head">
+        <h1>{t('Locks')}</h1>
+        <label class="inline">
+          <span class="unseen">{t('Filter')}</span>
+          <input
+            type="search"
+            name="filter"
+            placeholder={t('begin of the name')}
+            value={filter}
+            onInput={(event) => setQuery({ filter: event.currentTarget.value })}
+          />
+        </label>
+      </div>
+      {value !== undefined && <Totals totals={value.totals} />}
       <RecordTable
+        label={t('Locks')}
         rows={value?.locks}
         error={error}
-        empty="No process reports a lock."
+        id={({ kind, name }) => `${kind} ${name}`}
+        empty={filter === '' ? t('No process reports a lock.') : t('No lock begins so.')}
         columns={[
-          { title: 'Lock', text: (lock) => lock.name },
-          { title: 'Kind', text: (lock) => lock.kind },
+          { title: t('Lock'), cell: ({ name }) => <code>{name}</code> },
+          { title: t('Kind'), cell: ({ kind }) => kind, isMinor: true },
           {
-            title: 'Held by',
-            text: (lock) => lock.holders.map(({ hostId, instanceId }) => `${hostId} ${instanceId}`).join(', ') || '–',
+            title: t('Held by'),
+            cell: ({ holders }) =>
+              holders.length === 0
+                ? '–'
+                : holders.map(({ serviceId, hostId, instanceId, owner, token }) => (
+                    <span key={`${instanceId} ${owner}`} class="line" title={owner}>
+                      {serviceId} · {hostId}
+                      <small>{t('token {n}', { n: token })}</small>
+                    </span>
+                  )),
           },
-          { title: 'Waiting', text: (lock) => count(lock.waiters.length), isNumber: true },
+          {
+            title: t('For'),
+            cell: ({ holders }) => (holders[0] === undefined ? '–' : duration(holders[0].heldMs)),
+            isNumber: true,
+          },
+          {
+            title: t('Lease left'),
+            cell: ({ holders }) => (holders[0] === undefined ? '–' : duration(holders[0].remainingMs)),
+            isNumber: true,
+            isMinor: true,
+          },
+          { title: t('Waiting'), cell: ({ waiters }) => count(waiters.length), isNumber: true },
+          { title: t('Who waits'), cell: ({ waiters }) => <Waiters waiters={waiters} />, isMinor: true },
+          {
+            title: '',
+            cell: (lock) =>
+              canOperate.value &&
+              lock.holders.length > 0 &&
+              (lock.kind === 'lock' || lock.kind === 'fair') && (
+                <button type="button" class="quiet" onClick={() => setReleased(lock)}>
+                  {t('Release')}
+                </button>
+              ),
+            isTight: true,
+          },
         ]}
       />
+      {released !== undefined && (
+        <Confirm
+          title={t('Release {name}?', { name: released.name })}
+          text={t(
+            'Its holder learns that it has lost the lock, but may be in the middle of its work: whatever checks the fencing token is safe, the rest may run twice.',
+          )}
+          action={t('Release')}
+          onConfirm={() => void release(released)}
+          onClose={() => setReleased(undefined)}
+        />
+      )}
     </section>
+  )
+}
+
+function Totals({ totals }: { readonly totals: Readonly<Record<string, number>> }) {
+  return (
+    <dl class="figures">
+      <Figure name={t('held')} value={count(totals['held'] ?? 0)} />
+      <Figure name={t('waiting')} value={count(totals['waiting'] ?? 0)} />
+      <Figure name={t('acquired')} value={count(totals['acquired'] ?? 0)} />
+      <Figure name={t('contended')} value={count(totals['contended'] ?? 0)} />
+      <Figure name={t('longest wait')} value={milliseconds(totals['waitMsMax'] ?? 0)} />
+      <Figure name={t('lost')} value={count((totals['lostExpired'] ?? 0) + (totals['lostTaken'] ?? 0))} />
+    </dl>
+  )
+}
+
+/** The longest first. */
+function Waiters({ waiters }: { readonly waiters: readonly Waiter[] }) {
+  if (waiters.length === 0) return <>–</>
+  const sorted = [...waiters].sort((a, b) => b.waitingMs - a.waitingMs)
+  return (
+    <>
+      {sorted.slice(0, shownWaiters).map(({ serviceId, hostId, owner, waitingMs }) => (
+        <span key={owner} class="line" title={owner}>
+          {serviceId} · {hostId} · {milliseconds(Math.round(waitingMs))}
+        </span>
+      ))}
+      {sorted.length > shownWaiters && <small>{t('and {n} more', { n: count(sorted.length - shownWaiters) })}</small>}
+    </>
   )
 }

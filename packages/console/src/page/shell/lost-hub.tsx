@@ -1,5 +1,6 @@
 import { heardAt, link, overview } from '../data/live.ts'
 import { timeOfDay } from '../format/format.ts'
+import { t } from '../text/text.ts'
 
 /** Stamps the figures with their time while the hub does not answer. */
 export function LostHub() {
@@ -7,8 +8,10 @@ export function LostHub() {
   return (
     <section class="lost-hub" role="alert">
       <p class="stamp">
-        The hub does not answer. The figures below are those of <b>{timeOfDay(heardAt.value)}</b>; services go on with
-        what they were told last. This page reconnects by itself.
+        {t(
+          'The hub does not answer. The figures below are from {time}; services keep using the last table they received. This page reconnects by itself.',
+          { time: timeOfDay(heardAt.value) },
+        )}
       </p>
     </section>
   )

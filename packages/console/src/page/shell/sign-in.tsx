@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import { signIn } from '../data/api.ts'
+import { t } from '../text/text.ts'
 
 /** Asks for a token, or a name and a password, where the hub wants to know who it is. */
 export function SignIn() {
@@ -19,27 +20,27 @@ export function SignIn() {
   }
   return (
     <section>
-      <h2>This hub wants to know who you are</h2>
+      <h2>{t('Sign in to this hub')}</h2>
       <form class="fields" onSubmit={send}>
         {isByName ? (
           <>
             <label>
-              Name <input name="name" autocomplete="username" required />
+              {t('Name')} <input name="name" autocomplete="username" required />
             </label>
             <label>
-              Password <input name="password" type="password" autocomplete="current-password" required />
+              {t('Password')} <input name="password" type="password" autocomplete="current-password" required />
             </label>
           </>
         ) : (
           <label>
-            Token <input name="token" type="password" autocomplete="current-password" required />
+            {t('Token')} <input name="token" type="password" autocomplete="current-password" required />
           </label>
         )}
         <button type="submit" class="primary">
-          Sign in
+          {t('Sign in')}
         </button>
         <button type="button" onClick={() => setByName(!isByName)}>
-          {isByName ? 'Use a token' : 'Use a name and password'}
+          {isByName ? t('Use a token') : t('Use a name and password')}
         </button>
         {problem && (
           <p class="problem" role="alert">

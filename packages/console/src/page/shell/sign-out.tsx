@@ -1,6 +1,7 @@
 import { useEffect } from 'preact/hooks'
 import { isSignInWanted, signedIn } from '../data/access.ts'
 import { loadSession, signOut } from '../data/api.ts'
+import { t } from '../text/text.ts'
 
 /** Ends the session of this browser; not shown where there is none. */
 export function SignOut() {
@@ -10,8 +11,8 @@ export function SignOut() {
   }, [isWanted])
   if (isWanted || signedIn.value?.canSignOut !== true) return null
   return (
-    <button type="button" title={`signed in as ${signedIn.value.who}`} onClick={() => void signOut()}>
-      Sign out
+    <button type="button" title={t('signed in as {name}', { name: signedIn.value.who })} onClick={() => void signOut()}>
+      {t('Sign out')}
     </button>
   )
 }

@@ -1,9 +1,9 @@
 import type { CommandGroup } from '../command-group.ts'
 
 /**
- * Commands of the modules that became part of Redis 8: JSON, time series, Bloom and its kin, search. A server has them
- * or not; their arity is what their documentation allows, for COMMAND says -1 of most. None is cacheable: whether a
- * module tells the server of every change is its own matter.
+ * Commands of the modules that became part of Redis 8: JSON, time series, Bloom and related filters, search. A server
+ * may not have them; arities follow the documentation, since COMMAND reports -1 for most. None is cacheable: we cannot
+ * know whether a module notifies the server of every change.
  */
 export const moduleCommands: readonly CommandGroup[] = [
   {
@@ -116,7 +116,7 @@ export const moduleCommands: readonly CommandGroup[] = [
     ],
   },
   {
-    // What FT commands name is an index over keys, not a key; only suggestions live under one.
+    // FT commands name an index over keys, not a key; only suggestions are stored under a key.
     type: 'search',
     since: 'module',
     rows: [

@@ -1,6 +1,6 @@
 import type { CommandGroup } from '../command-group.ts'
 
-/** Commands that came after Redis 7.0, in Redis or Valkey; `since` names the first that had them. */
+/** Commands added after Redis 7.0, in Redis or Valkey; `since` names the first version that has them. */
 export const newerCommands: readonly CommandGroup[] = [
   {
     type: 'none',

@@ -1,6 +1,6 @@
 import type { CommandGroup } from '../command-group.ts'
 
-/** Commands on no keys: the connection, transactions, messages, scripts, the server, the cluster. */
+/** Commands without keys: the connection, transactions, messages, scripts, the server, the cluster. */
 export const serverCommands: readonly CommandGroup[] = [
   {
     type: 'none',

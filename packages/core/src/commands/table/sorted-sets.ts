@@ -1,6 +1,6 @@
 import type { CommandGroup } from '../command-group.ts'
 
-/** Commands on sorted sets and places on the earth, which are sorted sets too. */
+/** Commands on sorted sets, and geo commands, whose values are sorted sets too. */
 export const sortedSetCommands: readonly CommandGroup[] = [
   {
     type: 'zset',

@@ -1,5 +1,3 @@
--- Gives the whole table of a bucket and where its outbox stands, at one moment.
---
 -- KEYS 1 hot keys, a hash of states by id; 2 outbox, a stream; 3 its sequence
 -- ARGV 1 the time (see time.lua)
 -- Returns {time of this server in ms, id of the newest decision, its sequence, then an id and a state each}.

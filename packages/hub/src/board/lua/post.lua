@@ -43,6 +43,11 @@ local function count(post, heatKey)
   local fields = redis.call('HGETALL', heatKey)
   for index = 1, #fields, 2 do
     local window = cjson.decode(fields[index + 1])
+    if window.head > now then
+      -- This server's clock was set back: what is of later than now is as old as now, and grows old from here.
+      window.head, window.effectAt = now, math.min(now, window.effectAt)
+      redis.call('HSET', heatKey, fields[index], cjson.encode(window))
+    end
     local accesses = sumOf(window.a, window.head, post.sliceMs, post.windowMs)
     heat.accesses = heat.accesses + accesses
     -- A hub that only got the timer does not know whose accesses a share is of: those that count the key do.
@@ -60,7 +65,7 @@ local function count(post, heatKey)
   return heat, effect
 end
 
--- A level's heat and share; a process that saw the key cross its threshold alone is believed.
+-- A level's heat and share; a process that saw the key cross its threshold alone is trusted.
 local function read(post, level, heat)
   local value = heat[level.measure]
   if post.claimHeat and level.measure == 'accesses' then value = math.max(value, post.claimHeat) end
@@ -87,7 +92,7 @@ local function decide(kind, post, heat, state, text)
   local level = post.levels[state.level] or post.levels[1]
   local value, share = 0, nil
   if level then value, share = read(post, level, heat) end
-  -- What the level was entered by: the reason that people read for as long as it holds.
+  -- The reason why the level was entered, which users see for as long as it lasts.
   if kind == 'hot' or kind == 'strategy' or kind == 'restored' then state.heat, state.share = value, share end
   local decision = { id = post.id, kind = kind, at = now, by = settings.hubId, heat = value, share = share,
     isClaim = post.claimHeat ~= nil, text = text, state = state }
@@ -172,6 +177,13 @@ local function evaluate(post, heat, state)
     return state
   end
   local held = reached(post, heat, math.min(state.level, #post.levels), 'exit')
+  -- As if it had begun now, where this server's clock was set back; the next decision tells.
+  if state.levelSince > now then
+    local setBackMs = state.levelSince - now
+    state.levelSince, state.until_ = now, state.until_ - setBackMs
+    if state.heldUntil then state.heldUntil = state.heldUntil - setBackMs end
+    redis.call('HSET', hotKey, post.id, cjson.encode(state))
+  end
   local mayLeave = now - state.levelSince >= post.minHoldMs
   if held == 0 and mayLeave and now >= (state.heldUntil or 0) then
     decide('cooled', post, heat, state)
@@ -204,7 +216,7 @@ for index = 3, #ARGV do
     post.isHot = state ~= false
     local heat, others = count(post, heatKey)
     state = evaluate(post, heat, state)
-    -- A hot key is looked at again even where nobody posts it any more; a new one once all hubs have told of it.
+    -- A hot key is examined again even if nobody posts it any more; a new one once all hubs have reported it.
     if state then
       redis.call('ZADD', timersKey, now + settings.recheckMs, post.id)
     elseif post.isDue then

@@ -14,6 +14,8 @@ for index = 1, #hubs, 2 do
   if now - tonumber(at) > tonumber(ARGV[4]) then
     redis.call('HDEL', KEYS[1], hubs[index])
   elseif hubs[index] ~= ARGV[2] then
+    -- This server's clock was set back: its silence is counted from now on.
+    if tonumber(at) > now then redis.call('HSET', KEYS[1], hubs[index], string.format('%.0f %s', now, totals)) end
     answer[#answer + 1] = hubs[index]
     answer[#answer + 1] = totals
   end

@@ -1,4 +1,4 @@
--- Keeps a pre-warm job, where there is room for one more.
+-- Saves a pre-warm job, if there is room for one more.
 --
 -- KEYS 1 when each job is due, a sorted set of ids; 2 the jobs, a hash by id
 -- ARGV 1 the job's id, 2 the time at which it is due in ms, 3 the job as JSON, 4 jobs to keep at most

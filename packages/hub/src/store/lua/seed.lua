@@ -1,5 +1,5 @@
--- Fills a store that never had a rule or a thrown switch with the rules of a file. What it writes stands at time 0 of the
--- line: whatever a person ever did is newer.
+-- Fills a store that never had a rule or a used switch with the rules of a file. These are at time 0 of the history:
+-- anything that a user has ever done is newer.
 --
 -- KEYS 1 the rules, a hash by id; 2 the store's state, a hash
 -- ARGV 1 the change's name, then an id and a rule each

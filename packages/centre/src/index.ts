@@ -1,0 +1,8 @@
+export type { CentreWatch, ConfigCentre, WatchListener } from './centre.ts'
+export { type CentreAddress, type CentreKind, centreUrlForm, parseCentreUrl } from './centre-address.ts'
+export { CentreError, type CentreErrorCode, type DownError } from './errors.ts'
+export { EtcdClient, type EtcdClientOptions } from './etcd/etcd-client.ts'
+export { type OpenCentreOptions, openCentre } from './open-centre.ts'
+export type { ClientTls } from './tls-files.ts'
+export { isZooKeeperError, type ZooKeeperOperation } from './zookeeper/operations.ts'
+export { ZooKeeperClient, type ZooKeeperClientOptions } from './zookeeper/zookeeper-client.ts'

@@ -1,0 +1,73 @@
+import { keyText, readableKey, type StrategyName } from '@firebreak/core'
+import type { HandledKey } from '../decide/heat-decider.ts'
+import type { HostRegister } from '../fleet/host-register.ts'
+import type { HeatTrack } from '../heat/heat-track.ts'
+import type { AlarmBoard } from './alarm-board.ts'
+
+/** Below this nothing suffers, whatever the share. */
+const minRatePerSecond = 100
+
+/** The board has room for other trouble too. */
+const maxAlarms = 10
+
+export interface HotKeyAlarmsOptions {
+  readonly alarms: AlarmBoard
+  readonly hosts: Pick<HostRegister, 'all' | 'canHandle'>
+  /** All keys that are hot. */
+  readonly hotKeys: () => Iterable<HandledKey>
+  /** Whether tables reach processes without a link, by a config centre. */
+  readonly isPublished: () => boolean
+  /** When protection is off, that has its own alarm. */
+  readonly isOff: () => boolean
+  /** Part of all accesses from which a key that nothing is done about is an alarm; 0: never. */
+  readonly share: number
+}
+
+/** Raises an alarm for a key that takes much of the load while nothing is done about it, and ends it when something is. */
+export class HotKeyAlarms {
+  readonly #options: HotKeyAlarmsOptions
+
+  constructor(options: HotKeyAlarmsOptions) {
+    this.#options = options
+  }
+
+  /** Once a second. */
+  watch(now: number): void {
+    const { alarms, hotKeys, share, isOff } = this.#options
+    const lasting = new Set<string>()
+    if (share > 0 && !isOff()) {
+      const total = this.#totalRate(now)
+      for (const { track, entry } of hotKeys()) {
+        if (lasting.size >= maxAlarms) break
+        const ratePerSecond = (track.heat('accesses', now) * 1000) / track.windowMs
+        if (ratePerSecond < minRatePerSecond || ratePerSecond < total * share) continue
+        const why = this.#whyNothing(track, entry.strategy.strategy)
+        if (why === undefined) continue
+        const key = keyText(track.key)
+        const id = `hot-key:${track.redisClusterId}/${key}`
+        lasting.add(id)
+        const part = Math.min(100, Math.round((ratePerSecond / Math.max(total, ratePerSecond)) * 100))
+        const cause = `${readableKey(key)} takes ${part} % of all accesses and is not being handled: ${why}`
+        const retry = 'Open the key and cache, copy or limit it, or change its rule.'
+        const { redisClusterId } = track
+        alarms.raise({ id, severity: 'warning', cause, retry, subject: { redisClusterId, key } })
+      }
+    }
+    alarms.keepOnly('hot-key', lasting)
+  }
+
+  /** Undefined where a strategy is carried out. */
+  #whyNothing({ rule, services }: HeatTrack, strategy: StrategyName): string | undefined {
+    if (rule?.mode === 'shadow') return `rule ${rule.id} is in shadow mode`
+    if (strategy === 'Observe') return `rule ${rule?.id ?? ''} only observes`
+    const { isPublished, hosts } = this.#options
+    if (isPublished() || hosts.canHandle(services)) return undefined
+    return 'no process that uses it is connected to this hub'
+  }
+
+  #totalRate(now: number): number {
+    let total = 0
+    for (const { accesses } of this.#options.hosts.all()) total += accesses.sum(now) / 2
+    return total
+  }
+}

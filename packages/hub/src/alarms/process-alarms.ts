@@ -1,0 +1,75 @@
+import { z } from 'zod'
+import { checkService } from '../access/credential.ts'
+import type { ApiRoute } from '../http/api-route.ts'
+import type { Alarm } from './alarm-board.ts'
+import type { PassingAlarms } from './passing-alarms.ts'
+
+const id = z.string().min(1).max(256)
+/** Rooms that a process may speak for; the alarms of others are the hub's own. */
+const processRooms = ['limits', 'locks', 'ids', 'sale', 'proxy', 'app'] as const
+
+/** What a process says is broken right now. */
+const processAlarmsBody = z.strictObject({
+  serviceId: id,
+  hostId: id,
+  /** Without a newer list for this long, the process no longer says so. */
+  validMs: z.number().int().min(1000).max(600_000).default(30_000),
+  alarms: z
+    .array(
+      z.strictObject({
+        room: z.enum(processRooms),
+        code: z.string().regex(/^[\w.-]{1,64}$/),
+        message: z.string().min(1).max(500),
+      }),
+    )
+    .max(10),
+})
+type ProcessAlarmsBody = z.infer<typeof processAlarmsBody>
+
+/** Processes whose lists are remembered. */
+const maxProcesses = 10_000
+
+/** Alarms of rooms that run in other processes, on the hub's board while those processes tell of them. */
+export class ProcessAlarms {
+  readonly #passing: PassingAlarms
+  /** The alarms of the last list, by service and host. */
+  readonly #told = new Map<string, readonly string[]>()
+
+  constructor(passing: PassingAlarms) {
+    this.#passing = passing
+  }
+
+  /** Takes a process' list: what is new begins, what is gone ends. */
+  take({ serviceId, hostId, validMs, alarms }: ProcessAlarmsBody): void {
+    const process = `${serviceId}/${hostId}`
+    const ids = alarms.map(({ room, code }) => `${room}:${process}/${code}`)
+    for (const told of this.#told.get(process) ?? []) if (!ids.includes(told)) this.#passing.end(told)
+    this.#told.delete(process)
+    if (ids.length > 0) this.#told.set(process, ids)
+    if (this.#told.size > maxProcesses) this.#told.delete(this.#told.keys().next().value!)
+    for (const [index, { room, message }] of alarms.entries()) {
+      const cause = `${room} of ${serviceId} on ${hostId}: ${message}`
+      const retry = 'the process clears it when it is over'
+      // Never critical: a process must not take the hub out of service.
+      const alarm: Alarm = { id: ids[index]!, severity: 'warning', cause, retry }
+      this.#passing.show(alarm, validMs, serviceId)
+    }
+  }
+
+  route(): ApiRoute {
+    return {
+      method: 'POST',
+      path: '/v1/alarms',
+      summary: 'Everything that is currently broken in a process: the whole list, empty if nothing is',
+      role: 'app',
+      body: processAlarmsBody,
+      answer: 'nothing',
+      status: 204,
+      handle: ({ body, caller }) => {
+        const report = body as ProcessAlarmsBody
+        if (caller.app !== undefined) checkService(caller.app, report.serviceId)
+        this.take(report)
+      },
+    }
+  }
+}

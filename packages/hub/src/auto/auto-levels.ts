@@ -1,0 +1,158 @@
+import type { RuleLevel } from '@firebreak/core/rules'
+import type { HeatTrack } from '../heat/heat-track.ts'
+import { lineOf, type NodeLoads } from './node-loads.ts'
+import type { NodeReading } from './node-state.ts'
+import { strainedAt } from './strain.ts'
+import { bestSaving, type SavingGround, type StrategySaving } from './strategy-saving.ts'
+
+/** A level as it applies to a key at one moment: a plain one as in its rule, an `auto` one with figures. */
+export type LevelNow = (track: HeatTrack, level: RuleLevel, now: number) => RuleLevel
+
+/** An `auto` level with the figures of the moment, and what they come from in words. */
+export interface MeasuredLevel extends RuleLevel {
+  /** Why the key is hot by it, or why it is not. */
+  readonly grounds: string
+}
+
+export interface AutoLevelsOptions {
+  readonly loads: NodeLoads
+  readonly processCount: (services: ReadonlySet<string>) => number
+  readonly nodeCount: (redisClusterId: string) => number
+}
+
+/** What is weighed of one key. */
+export interface WeighedKey extends SavingGround {
+  readonly redisClusterId: string
+  readonly slot: number
+  readonly strategies: RuleLevel['strategies']
+  /** Accesses a second by which it has just grown, beyond its rate over the window. */
+  readonly growthPerSecond: number
+}
+
+/** Whether a key is worth handling for the sake of its node. */
+export interface KeyVerdict {
+  /** Reads a second from which on it would be: more than any key has while the node is calm. */
+  readonly enterPerSecond: number
+  readonly exitPerSecond: number
+  readonly grounds: string
+}
+
+/** Held down to this part of what it takes to become hot. */
+const exitPart = 0.5
+/** While no sensor reports a node's load, keys are hot as under the initial rule of `firebreak up`. */
+const unknownEnter = 1000
+const unknownExit = 700
+const never = Number.MAX_SAFE_INTEGER
+/** Growth of a key by less than this part of its node's capacity is chance. */
+const leastGrowth = 0.05
+const awaited = 'the load of its node has not been measured yet'
+
+/** Works out what `auto` levels are at each moment (see `strain.ts` for the law). */
+export class AutoLevels {
+  readonly #options: AutoLevelsOptions
+
+  constructor(options: AutoLevelsOptions) {
+    this.#options = options
+  }
+
+  /** A level that is not `auto` is given back as it is. */
+  readonly at: LevelNow = (track, level, now) => {
+    if (level.auto !== true) return level
+    const { redisClusterId, slot, services } = track
+    const perSecond = 1000 / track.windowMs
+    const { enterPerSecond, exitPerSecond, grounds } = this.judge(
+      {
+        redisClusterId,
+        slot,
+        strategies: level.strategies,
+        readsPerSecond: track.heat('reads', now) * perSecond,
+        writesPerSecond: track.heat('writes', now) * perSecond,
+        processCount: this.#options.processCount(services),
+        nodeCount: this.#options.nodeCount(redisClusterId),
+        growthPerSecond: track.growthPerSecond(now),
+      },
+      now,
+    )
+    const inWindow = (rate: number) => (rate >= never ? never : rate / perSecond)
+    const measured: MeasuredLevel = {
+      ...level,
+      enter: inWindow(enterPerSecond),
+      exit: inWindow(exitPerSecond),
+      grounds,
+    }
+    return measured
+  }
+
+  judge(key: WeighedKey, now: number): KeyVerdict {
+    const { loads } = this.#options
+    const found = loads.read(key.redisClusterId, key.slot, now)
+    if (found === undefined) {
+      if (loads.isAwaited(key.redisClusterId, now)) return { enterPerSecond: never, exitPerSecond: 0, grounds: awaited }
+      return unknown(loads.isKnownElsewhere(key.redisClusterId), key)
+    }
+    const reading = withGrowth(found, key.growthPerSecond)
+    const saving = bestSaving(key.strategies, key)
+    const name = loads.nodeOf(key.redisClusterId, key.slot)!.name
+    const grounds = groundsOf(name, key, saving, reading)
+    if (!reading.isStrained) return { enterPerSecond: never, exitPerSecond: never, grounds }
+    const line = lineOf(reading)
+    // In reads, which the windows have: as many more as the strategy's own cost takes away again.
+    const lost = key.readsPerSecond - saving.savedPerSecond
+    const enterPerSecond = reading.isFalling ? never : line + lost
+    return { enterPerSecond, exitPerSecond: line * exitPart + lost, grounds }
+  }
+}
+
+/**
+ * For a key that has just become hot, a tenth of the last second is extrapolated: its node will be as loaded as the key
+ * implies now, if this continues. A small rise is chance, and waits for the window.
+ */
+function withGrowth(reading: NodeReading, growthPerSecond: number): NodeReading {
+  const { steady, capacityPerSecond, isTrusted } = reading
+  const growth = growthPerSecond / capacityPerSecond
+  if (!isTrusted || growth < leastGrowth) return reading
+  const expected = Math.max(reading.expected, steady + growth)
+  return { ...reading, expected, isStrained: reading.isStrained || expected >= strainedAt }
+}
+
+/** True for a level with figures of the moment. */
+export function isMeasured(level: RuleLevel): level is MeasuredLevel {
+  return level.auto === true && 'grounds' in level
+}
+
+function unknown(isKnownElsewhere: boolean, { readsPerSecond }: WeighedKey): KeyVerdict {
+  // Another hub decides: this one neither makes hot nor cools.
+  if (isKnownElsewhere)
+    return { enterPerSecond: never, exitPerSecond: 0, grounds: 'another hub knows the load of its node' }
+  const grounds = `${rate(readsPerSecond)} reads/s; no sensor reports the load of its node, so ${rate(unknownEnter)} reads/s make it hot`
+  return { enterPerSecond: unknownEnter, exitPerSecond: unknownExit, grounds }
+}
+
+/** "14,200 reads/s are 19 % of what node 10.0.0.1:6379 can do (75,000/s), which would be at 82 %; LocalCache keeps 14,150/s from it" */
+function groundsOf(name: string, key: WeighedKey, saving: StrategySaving, reading: NodeReading): string {
+  const { unhandled, expected, isStrained, capacityPerSecond } = reading
+  const operations = key.readsPerSecond + key.writesPerSecond
+  const part = Number.isFinite(capacityPerSecond)
+    ? `are ${percent(operations / capacityPerSecond)} of what node ${name} can do (${rate(capacityPerSecond)}/s)`
+    : `on node ${name}, which is almost idle`
+  const would =
+    expected >= unhandled + 0.01
+      ? `which would be at ${percent(unhandled)} and soon at ${percent(expected)}`
+      : `which would be at ${percent(unhandled)}`
+  const isGrowing = key.growthPerSecond >= leastGrowth * capacityPerSecond
+  const latest = operations + key.growthPerSecond
+  const growth = isGrowing ? ` (${rate(latest)}/s in the last tenth of a second)` : ''
+  const head = `${rate(key.readsPerSecond)} reads/s${growth} and ${rate(key.writesPerSecond)} writes/s ${part}, ${would}`
+  if (!isStrained) return `${head}: calm, so nothing is done`
+  const cost = saving.costPerSecond > 0 ? ` (less ${rate(saving.costPerSecond)}/s for ${saving.costOf})` : ''
+  const worth = `worth it from ${rate(lineOf(reading))}/s on`
+  return `${head}; ${saving.strategy} keeps ${rate(saving.savedPerSecond)}/s from it${cost}, ${worth}`
+}
+
+function rate(perSecond: number): string {
+  return Math.round(perSecond).toLocaleString('en-US')
+}
+
+function percent(part: number): string {
+  return `${Number((part * 100).toFixed(part < 0.1 ? 1 : 0))} %`
+}

@@ -1,0 +1,169 @@
+import { type KafkaAddress, kafkaReports, parseKafkaUrl, type Runtime, type TimerHandle } from '@firebreak/core'
+import type { Consumer, EachBatchPayload, Kafka, KafkaMessage } from 'kafkajs'
+import type { AlarmBoard } from '../alarms/alarm-board.ts'
+import type { HubLogger } from '../hub-options.ts'
+import type { StreamedReports } from './streamed-reports.ts'
+
+export interface KafkaIngestOptions {
+  /** `kafka://[user:password@]host:port[,host:port…][/topic]`. */
+  readonly url: string
+  readonly runtime: Runtime
+  readonly logger: HubLogger
+  readonly alarms: AlarmBoard
+  readonly reports: StreamedReports
+}
+
+const retryMs = 1000
+const requestTimeoutMs = 3000
+const sessionTimeoutMs = 10_000
+const partitions = 12
+/** How far the clocks of sensors may be behind ours where only they stamp messages. */
+const clockToleranceMs = 60_000
+
+/**
+ * Takes reports from a Kafka topic. All hubs are one consumer group, and reports are keyed by instance, so that a hub has
+ * all reports of an instance for as long as it has their partition, and knows one that came twice by its sequence.
+ *
+ * **Offsets are committed before a batch is counted**, the other way round than usual: what a hub has counted is never
+ * given to another one when it dies, so that no access counts twice. The price is what a hub that is killed had committed
+ * and not yet put on the board of the hubs, at most a tick: the same that it loses of any other report. A hub that was cut
+ * off and has lost its partitions cannot commit, and does not count.
+ *
+ * Age: where the topic stamps messages itself (`message.timestamp.type=LogAppendTime`), reports that waited longer than
+ * `maxReportAgeMs` are refused, by the broker's clock as the hub learns it from a message of its own. Elsewhere the stamp
+ * is the sender's, whose clock may be wrong by up to a minute before that costs a report.
+ */
+export class KafkaIngest {
+  readonly #options: KafkaIngestOptions
+  readonly #address: KafkaAddress
+  #consumer: Consumer | undefined
+  /** Our steady clock minus that of whatever stamps messages. */
+  #clockOffsetMs = 0
+  #retry: TimerHandle | undefined
+  #isClosed = false
+
+  constructor(options: KafkaIngestOptions) {
+    this.#options = options
+    this.#address = parseKafkaUrl(options.url, 'kafkaUrl')
+  }
+
+  start(): void {
+    void this.#run()
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#retry?.cancel()
+    await this.#leave()
+  }
+
+  async #run(): Promise<void> {
+    const { alarms, logger } = this.#options
+    try {
+      const kafka = await this.#client()
+      await this.#prepareTopic(kafka)
+      const consumer = kafka.consumer({
+        groupId: kafkaReports.group,
+        sessionTimeout: sessionTimeoutMs,
+        heartbeatInterval: 1000,
+        maxWaitTimeInMs: 100,
+        retry: { retries: 0 },
+      })
+      this.#consumer = consumer
+      const ended = new Promise<Error>((resolve) => {
+        consumer.on(consumer.events.CRASH, ({ payload }) => resolve(payload.error))
+      })
+      await consumer.connect()
+      // A new group begins with what there is: what is too old is refused by its age.
+      await consumer.subscribe({ topic: this.#address.topic, fromBeginning: true })
+      const joined = new Promise<void>((resolve) => consumer.on(consumer.events.GROUP_JOIN, () => resolve()))
+      await consumer.run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch: (batch) => this.#take(batch) })
+      await Promise.race([joined, ended.then((error) => Promise.reject(error))])
+      alarms.clear('kafka')
+      logger.info({ brokers: this.#address.brokers, topic: this.#address.topic }, 'also reading reports from Kafka')
+      throw await ended
+    } catch (error) {
+      this.#raise(error as Error)
+    }
+    await this.#leave()
+    if (this.#isClosed) return
+    this.#retry = this.#options.runtime.timers.setTimeout(() => void this.#run(), retryMs)
+  }
+
+  async #client(): Promise<Kafka> {
+    const { Kafka, logLevel } = await import('kafkajs').then((module) => module.default ?? module)
+    const { brokers, isTls, sasl } = this.#address
+    return new Kafka({
+      clientId: 'firebreak-hub',
+      brokers: [...brokers],
+      ssl: isTls,
+      ...(sasl !== undefined && { sasl: sasl as { mechanism: 'plain'; username: string; password: string } }),
+      connectionTimeout: requestTimeoutMs,
+      requestTimeout: requestTimeoutMs,
+      enforceRequestTimeout: true,
+      // We try again ourselves, and tell of it.
+      retry: { retries: 1 },
+      logLevel: logLevel.NOTHING,
+    })
+  }
+
+  /** Makes the topic where it is missing and we may, and learns the broker's clock. */
+  async #prepareTopic(kafka: Kafka): Promise<void> {
+    const { topic } = this.#address
+    const admin = kafka.admin()
+    const producer = kafka.producer({ allowAutoTopicCreation: true })
+    try {
+      await admin.connect()
+      const configEntries = [
+        { name: 'message.timestamp.type', value: 'LogAppendTime' },
+        { name: 'retention.ms', value: '600000' },
+      ]
+      // Who runs the brokers may have made it otherwise, or not let us.
+      await admin.createTopics({ topics: [{ topic, numPartitions: partitions, configEntries }] }).catch(() => {})
+      await producer.connect()
+      const { clock, wallClock } = this.#options.runtime
+      const askedAt = clock.now()
+      // A message without a value is no report; hubs pass over it.
+      const [answer] = await producer.send({ topic, acks: -1, messages: [{ key: 'clock', value: null }] })
+      const stampedAt = Number(answer?.logAppendTime ?? -1)
+      const ourClocks = clock.now() - wallClock.now()
+      this.#clockOffsetMs = stampedAt < 0 ? ourClocks + clockToleranceMs : (askedAt + clock.now()) / 2 - stampedAt
+    } finally {
+      await Promise.all([admin.disconnect(), producer.disconnect()].map((ending) => ending.catch(() => {})))
+    }
+  }
+
+  async #take({ batch, resolveOffset, heartbeat, isRunning, isStale }: EachBatchPayload): Promise<void> {
+    const { topic, partition, messages } = batch
+    const last = messages.at(-1)
+    if (last === undefined || !isRunning() || isStale()) return
+    const offset = String(BigInt(last.offset) + 1n)
+    await this.#consumer!.commitOffsets([{ topic, partition, offset }])
+    for (const message of messages) this.#takeOne(message)
+    resolveOffset(last.offset)
+    await heartbeat()
+  }
+
+  #takeOne({ value, timestamp, headers }: KafkaMessage): void {
+    if (value === null) return
+    this.#options.reports.take({
+      data: value,
+      ageMs: this.#options.runtime.clock.now() - Number(timestamp) - this.#clockOffsetMs,
+      header: (name) => headers?.[name]?.toString(),
+    })
+  }
+
+  async #leave(): Promise<void> {
+    const consumer = this.#consumer
+    this.#consumer = undefined
+    await consumer?.disconnect().catch(() => {})
+  }
+
+  #raise(error: Error): void {
+    if (this.#isClosed) return
+    const { brokers, topic } = this.#address
+    const cause = `cannot read reports from Kafka at ${brokers.join(',')}, topic ${topic}: ${error.message}`
+    const retry = 'retrying every second; sensors use WebSocket meanwhile'
+    this.#options.alarms.raise({ id: 'kafka', severity: 'critical', cause, retry })
+  }
+}

@@ -1,0 +1,56 @@
+import {
+  copyName,
+  entryId,
+  isPlacedName,
+  maxCopies,
+  type RedundantKeysStrategy,
+  type TableEntry,
+  untagged,
+} from '@firebreak/core'
+
+/** So long the word of the process that writes the copies counts more than that of others. */
+const refresherMs = 10_000
+
+/**
+ * Under which names the copies of keys are in Redis, as the processes say that write them. On a cluster names follow from the
+ * slot map, which a hub need not know.
+ */
+export class PlacedNames {
+  readonly #names = new Map<string, { names: readonly string[]; refresherAt: number }>()
+
+  /** A process told; true where it changes what is known. Names that cannot be copies of the key by its entry are left out. */
+  tell(entry: TableEntry, told: readonly string[], isRefresher: boolean, now: number): boolean {
+    const { redisClusterId, key, strategy } = entry
+    if (strategy.strategy !== 'RedundantKeys') return false
+    const id = entryId(redisClusterId, key)
+    const known = this.#names.get(id)
+    if (!isRefresher && known !== undefined && now - known.refresherAt < refresherMs) return false
+    const possible = possibleNames(strategy, key)
+    const names = told.filter((name) => isPlacedName(name, possible))
+    const refresherAt = isRefresher ? now : (known?.refresherAt ?? Number.NEGATIVE_INFINITY)
+    this.#names.set(id, { names, refresherAt })
+    return known?.names.join('\n') !== names.join('\n')
+  }
+
+  /** An entry with the names that its copies have now. */
+  in(entry: TableEntry): TableEntry {
+    const { strategy } = entry
+    if (strategy.strategy !== 'RedundantKeys') return entry
+    const known = this.#names.get(entryId(entry.redisClusterId, entry.key))
+    if (known === undefined || known.names.length === 0) return entry
+    const possible = possibleNames(strategy, entry.key)
+    // Of a strategy before this one.
+    if (!known.names.every((name) => isPlacedName(name, possible))) return entry
+    return { ...entry, strategy: { ...strategy, placed: known.names } }
+  }
+
+  forget(redisClusterId: string, key: string): void {
+    this.#names.delete(entryId(redisClusterId, key))
+  }
+}
+
+/** What copies may be called, but for a number behind it. */
+function possibleNames({ copies, copiesPerNode, template }: RedundantKeysStrategy, key: string): ReadonlySet<string> {
+  if (copiesPerNode === undefined || template === undefined) return new Set(copies.map(untagged))
+  return new Set(Array.from({ length: maxCopies }, (_, index) => untagged(copyName(template, key, index + 1))))
+}

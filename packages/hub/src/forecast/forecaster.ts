@@ -1,0 +1,203 @@
+import type { ForecastSettings, ForecastView, Runtime } from '@firebreak/core'
+import type { PrewarmJob, PrewarmJobs } from '../prewarm/prewarm-job.ts'
+import { ZoneClock } from '../schedule/zone-clock.ts'
+import type { HubStore } from '../store/hub-store.ts'
+import type { PastMinute } from './learn-from-history.ts'
+import { reachMs } from './pattern.ts'
+import { type BurningKey, type Expected, Recogniser } from './recogniser.ts'
+import { jobReason, recurrenceView } from './recurrence-view.ts'
+
+export interface ForecasterOptions {
+  readonly store: Pick<HubStore, 'records' | 'saveRecord'> & Pick<PrewarmJobs, 'saveJob'>
+  readonly runtime: Pick<Runtime, 'wallClock'>
+  /** The keys that are as hot as their rule asks for, at a moment of the hub's clock. */
+  readonly burning: (hubNow: number) => Iterable<BurningKey>
+  /** The beginning that keys of one kind share. */
+  readonly prefixOf: (key: string) => string
+  /** Makes keys hot at once. */
+  readonly warm: (job: PrewarmJob) => void
+}
+
+export const forecastDefaults: ForecastSettings = { mode: 'suggest', leadMs: 120_000, timeZone: 'UTC' }
+
+const settingsKind = 'forecast-settings'
+const subjectsKind = 'forecast'
+/** How often it is looked what is to come, and how often what was learnt is kept. */
+const planMs = 10_000
+const keepMs = 60_000
+/** A job is made this long before its time, so that every hub has made it, or none, when it is due. */
+const planAheadMs = 10 * 60_000
+/** Keys stay warm for so long beyond the time by which they mostly came. */
+const lateMs = 10 * 60_000
+const leastMarginMs = 5 * 60_000
+/** Companions of a key that opened are held for so long. */
+const followMs = 10 * 60_000
+/** Warm-ups whose outcome is not known yet. */
+const maxPending = 10_000
+
+interface WarmUp {
+  readonly expected: Pick<Expected, 'subject' | 'pattern' | 'day'>
+  readonly until: number
+}
+
+/**
+ * Remembers what burnt when, and has keys warmed shortly before they will again: by jobs of the store, which one of the hubs carries out.
+ * Each hub watches by itself; jobs have names that follow from what they are for, so that several hubs make the same one.
+ */
+export class Forecaster {
+  readonly #options: ForecasterOptions
+  #recogniser: Recogniser
+  #settings: ForecastSettings = forecastDefaults
+  #plannedAt = Number.NEGATIVE_INFINITY
+  #keptAt = Number.NEGATIVE_INFINITY
+  #learntAt: number | null = null
+  #warmed = 0
+  #inTime = 0
+  /** Occurrences that jobs were made for, by the jobs' names. */
+  readonly #pending = new Map<string, WarmUp>()
+
+  constructor(options: ForecasterOptions) {
+    this.#options = options
+    this.#recogniser = new Recogniser(new ZoneClock(forecastDefaults.timeZone), options.prefixOf)
+  }
+
+  get settings(): ForecastSettings {
+    return this.#settings
+  }
+
+  /** Loads the users' settings. */
+  async load(): Promise<void> {
+    const kept = (await this.#options.store.records(settingsKind)).get('settings')
+    this.#setSettings(kept === undefined ? forecastDefaults : { ...forecastDefaults, ...(JSON.parse(kept) as object) })
+  }
+
+  /** Takes over what was learnt before a restart; false where that is nothing. */
+  async restore(): Promise<boolean> {
+    await this.load()
+    const kept = await this.#options.store.records(subjectsKind)
+    this.#recogniser.restore(kept)
+    return kept.size > 0
+  }
+
+  /** Learns from what was recorded before. */
+  learn(minutes: readonly PastMinute[]): void {
+    for (const { at, burning } of minutes) {
+      this.#recogniser.pass(at)
+      this.#recogniser.observe(burning, at)
+    }
+  }
+
+  async saveSettings(settings: ForecastSettings): Promise<void> {
+    await this.#options.store.saveRecord(settingsKind, 'settings', JSON.stringify(settings))
+    this.#setSettings(settings)
+  }
+
+  /** Once a second, or less often; `hubNow` is the time of the turn, which comes late where threads count. */
+  tick(hubNow: number): void {
+    const now = this.#options.runtime.wallClock.now()
+    const following = this.#recogniser.observe(this.#options.burning(hubNow), now)
+    if (this.#settings.mode === 'do') this.#follow(following, now)
+    if (now - this.#plannedAt >= planMs || now < this.#plannedAt) {
+      this.#plannedAt = now
+      this.#learntAt = now
+      this.#recogniser.pass(now)
+      this.#settle(now)
+      this.#plan(now)
+    }
+    if (now - this.#keptAt < keepMs && now >= this.#keptAt) return
+    this.#keptAt = now
+    void this.keep()
+  }
+
+  /** Saves what was learned; an unreachable store gets it with the next change. */
+  async keep(): Promise<void> {
+    for (const [id, text] of this.#recogniser.takeChanged())
+      await this.#options.store.saveRecord(subjectsKind, id, text).catch(() => {})
+  }
+
+  view(): ForecastView {
+    const now = this.#options.runtime.wallClock.now()
+    const { leadMs } = this.#settings
+    const recurrences = [...this.#recogniser.expected(now)]
+      .sort((a, b) => Number(b.isTrusted) - Number(a.isTrusted) || a.at - b.at)
+      .map((expected) => recurrenceView(expected, this.#recogniser.days, warmAtOf(expected, leadMs)))
+    return {
+      settings: this.#settings,
+      recurrences,
+      isQuiet: this.#recogniser.isQuiet(now),
+      learntAt: this.#learntAt,
+      warmed: this.#warmed,
+      inTime: this.#inTime,
+    }
+  }
+
+  #setSettings(settings: ForecastSettings): void {
+    this.#settings = settings
+    this.#recogniser.setDays(new ZoneClock(settings.timeZone))
+  }
+
+  /** Makes jobs for what is to come soon and is certain enough. */
+  #plan(now: number): void {
+    const { mode, leadMs } = this.#settings
+    if (mode !== 'do' || this.#recogniser.isQuiet(now)) return
+    // The widest spread is half an hour.
+    for (const expected of this.#recogniser.soon(now, now + planAheadMs + leadMs + reachMs)) {
+      const at = warmAtOf(expected, leadMs)
+      if (!expected.isTrusted || expected.keys.length === 0) continue
+      const until = expected.at + marginOf(expected) + lateMs
+      const { subject, pattern, day, keys } = expected
+      const id = `forecast ${subject.isPrefix ? 'prefix' : 'key'} ${subject.redisClusterId} ${subject.name} ${Math.round(pattern.centre / 3_600_000)} ${day}`
+      // After its time nobody makes it again: it may have been carried out already.
+      if (now < at - planAheadMs || now >= at || this.#pending.has(id) || this.#pending.size >= maxPending) continue
+      this.#pending.set(id, { expected, until })
+      const { redisClusterId } = subject
+      const job = { id, redisClusterId, keys, services: [], at, forMs: until - at, values: {} }
+      const who = jobReason(expected, this.#recogniser.days)
+      void this.#options.store.saveJob({ ...job, who }).catch(() => {})
+    }
+  }
+
+  /** Warm-ups whose time is over: did it come? */
+  #settle(now: number): void {
+    for (const [id, { expected, until }] of this.#pending) {
+      const { subject, pattern, day } = expected
+      const came = pattern.lastHit >= day && subject.patterns.includes(pattern)
+      if (!came && now < until) continue
+      if (now < until) continue
+      this.#pending.delete(id)
+      this.#warmed++
+      if (came) this.#inTime++
+    }
+  }
+
+  /** Others of the prefix have begun to burn: those that always follow are warmed now. */
+  #follow(following: readonly BurningKey[], now: number): void {
+    const byCluster = Map.groupBy(following, ({ redisClusterId }) => redisClusterId)
+    for (const [redisClusterId, keys] of byCluster) {
+      const names = keys.map(({ key }) => key)
+      const job = {
+        id: `follow ${now}`,
+        redisClusterId,
+        keys: names,
+        services: [],
+        at: now,
+        forMs: followMs,
+        values: {},
+      }
+      this.#options.warm({
+        ...job,
+        who: 'forecast: other keys with the prefix have become hot, and these always follow',
+      })
+    }
+  }
+}
+
+/** How far from its time it may come, next to always: nine of ten came within the spread, and chance has a tail. */
+function marginOf({ spreadMs }: Expected): number {
+  return Math.min(reachMs, Math.max(leastMarginMs, spreadMs * 1.6))
+}
+
+/** Before the earliest time at which it may come, by the lead. */
+function warmAtOf(expected: Expected, leadMs: number): number {
+  return expected.at - marginOf(expected) - leadMs
+}

@@ -1,0 +1,95 @@
+import type { HistoryEvent, HotEpisode } from '@firebreak/core'
+
+/** How an episode begins. */
+const beginnings: ReadonlySet<HistoryEvent['kind']> = new Set(['hot', 'shadow', 'prewarm'])
+/** Maximum number of events per episode; `extended` comes every half minute for days. */
+const maxSteps = 200
+
+interface OpenEpisode {
+  readonly first: HistoryEvent
+  readonly steps: HistoryEvent[]
+  deliveredAt: number | null
+  handledAt: number | null
+  readonly strategies: Set<string>
+}
+
+/**
+ * Puts events together: from the decision that a key is hot, over the table's leaving and the first read that a strategy answered, to
+ * its end. Events come oldest first. What began before the first of them is not an episode here; hubs that share a store each tell
+ * of delivery, and the first counts.
+ */
+export function episodesOf(events: Iterable<HistoryEvent>): HotEpisode[] {
+  const open = new Map<string, OpenEpisode>()
+  const found: HotEpisode[] = []
+  for (const event of events) {
+    const id = `${event.redisClusterId}\u0000${event.key}\u0000${event.ruleId}`
+    let episode = open.get(id)
+    if (isBeginning(event)) {
+      // A key that is warmed again while it is hot continues its episode.
+      if (episode === undefined) {
+        episode = { first: event, steps: [], deliveredAt: null, handledAt: null, strategies: new Set() }
+        open.set(id, episode)
+      }
+    }
+    if (episode === undefined) continue
+    if (episode.steps.length < maxSteps) episode.steps.push(event)
+    const strategy = strategyIn(event)
+    if (strategy !== undefined) episode.strategies.add(strategy)
+    if (event.kind === 'delivered') episode.deliveredAt ??= event.at
+    if (event.kind === 'handled') episode.handledAt ??= event.at
+    const end = endOf(event)
+    if (end === undefined) continue
+    open.delete(id)
+    found.push(closed(episode, event.at, end))
+  }
+  for (const episode of open.values()) found.push(closed(episode, null, null))
+  return found.sort((a, b) => b.detectedAt - a.detectedAt)
+}
+
+function closed(episode: OpenEpisode, cooledAt: number | null, end: HotEpisode['end']): HotEpisode {
+  const { first, steps, deliveredAt, handledAt, strategies } = episode
+  const { redisClusterId, key, ruleId, text, at, kind } = first
+  return {
+    redisClusterId,
+    key,
+    ruleId,
+    services: [...new Set(steps.flatMap(servicesIn))].sort(),
+    isShadow: kind === 'shadow',
+    strategies: [...strategies],
+    reason: text,
+    detectedAt: at,
+    deliveredAt,
+    handledAt,
+    cooledAt,
+    end,
+    steps,
+  }
+}
+
+/** True for an event with which an episode begins. */
+export function isBeginning({ kind }: HistoryEvent): boolean {
+  return beginnings.has(kind)
+}
+
+/** How an event ends an episode. A strategy that was given up for another does not end it: `…; now Observe`. */
+export function endOf({ kind, text }: HistoryEvent): 'cooled' | 'rollback' | undefined {
+  if (kind === 'cooled') return 'cooled'
+  return kind === 'rollback' && !/; now \w+$/.test(text) && !text.startsWith('a claim of ') ? 'rollback' : undefined
+}
+
+function strategyIn({ kind, text }: HistoryEvent): string | undefined {
+  if (kind === 'delivered') return deliveredPattern.exec(text)?.[1]
+  if (kind === 'rollback') return /; now (\w+)$/.exec(text)?.[1]
+  return kind === 'strategy' ? /^(LocalCache|RedundantKeys|RateLimit|Observe) at level/.exec(text)?.[1] : undefined
+}
+
+/** What `EpisodeSteps` writes: events hold text only. */
+const deliveredPattern = /^(\w+) left for \d+ sensors? of (.+)$/
+
+export function deliveredText(strategy: string, sensors: number, services: readonly string[]): string {
+  return `${strategy} left for ${sensors} ${sensors === 1 ? 'sensor' : 'sensors'} of ${services.join(', ')}`
+}
+
+function servicesIn({ kind, text }: HistoryEvent): string[] {
+  return kind === 'delivered' ? (deliveredPattern.exec(text)?.[2]?.split(', ') ?? []) : []
+}

@@ -1,0 +1,175 @@
+import type { KeyEffect, StatusPayload } from '@firebreak/core'
+import { defaultStepMs, isInRollout, type Rule, type RuleRollout } from '@firebreak/core/rules'
+import type { AlarmBoard } from '../alarms/alarm-board.ts'
+import { SlidingWindow } from '../heat/sliding-window.ts'
+
+/** What the watch of roll-outs works with. */
+export interface RolloutWatchOptions {
+  readonly rules: () => readonly Rule[]
+  readonly alarms: AlarmBoard
+  /** Changes a rule; hubs that share a store all try, and the name makes it one change. */
+  readonly put: (rule: Rule, name: string) => Promise<void>
+}
+
+const windowMs = 15_000
+/** Fewer reads than this say nothing. */
+const leastReads = 200
+const leastErrors = 5
+/** Errors for each read of those that have the rule: this many times those of the others, and this many more. */
+const errorFactor = 2
+const errorSlack = 0.001
+/** Those that have the rule answer at most so much less from memory than the others do. */
+const hitSlack = 0.05
+/** A rule whose keys are answered from memory less often than this brings nothing. */
+const leastHitRate = 0.1
+/** How stale a value may be where the rule does not say. */
+const defaultStaleMs = 1000
+
+/** What one part of the processes did. */
+class Group {
+  readonly reads = new SlidingWindow(windowMs)
+  readonly hits = new SlidingWindow(windowMs)
+  readonly errors = new SlidingWindow(windowMs)
+  readonly ruleReads = new SlidingWindow(windowMs)
+  readonly ruleHits = new SlidingWindow(windowMs)
+  /** Values that were staler than the rule allows. */
+  readonly stale = new SlidingWindow(windowMs)
+}
+
+interface WatchedRule {
+  readonly with: Group
+  readonly without: Group
+  /** How far it is, and since when. */
+  percent: number
+  since: number
+}
+
+/**
+ * Compares the processes that have a rule with those that do not have it yet, by their statuses, and stops the roll-out
+ * where it turns bad for them: more errors, fewer answers from memory, values that are too stale. What goes well is raised by its
+ * steps.
+ */
+export class RolloutWatch {
+  readonly #options: RolloutWatchOptions
+  readonly #watched = new Map<string, WatchedRule>()
+  readonly #changing = new Set<string>()
+
+  constructor(options: RolloutWatchOptions) {
+    this.#options = options
+  }
+
+  /** A process says what it did since it last said so. */
+  takeStatus(
+    { serviceId, instanceId }: { readonly serviceId: string; readonly instanceId: string },
+    { counters, keys }: StatusPayload,
+    now: number,
+  ): void {
+    for (const rule of this.#options.rules()) {
+      if (!isUnderWay(rule) || (rule.serviceId !== '*' && rule.serviceId !== serviceId)) continue
+      const watched = this.#find(rule, now)
+      const group = isInRollout(rule.id, rule.rollout.percent, instanceId) ? watched.with : watched.without
+      group.reads.add(now, counters.reads)
+      group.hits.add(now, counters.localHits + counters.copyReads)
+      group.errors.add(now, counters.errors)
+      for (const effect of keys) if (effect.ruleId === rule.id) addEffect(group, effect, rule, now)
+    }
+  }
+
+  /** Once a second. */
+  tick(now: number): void {
+    const rules = this.#options.rules()
+    for (const rule of rules) {
+      if (!isUnderWay(rule)) continue
+      const watched = this.#find(rule, now)
+      const why = badOf(watched, now)
+      if (why !== undefined) this.#stop(rule, why)
+      else this.#step(rule, watched, now)
+    }
+    const stopped = new Set<string>()
+    for (const { id, rollout } of rules) {
+      if (rollout?.stopped === undefined) continue
+      stopped.add(`rollout:${id}`)
+      const cause = `the roll-out of rule \`${id}\` was stopped: ${rollout.stopped}`
+      const retry = 'no process has the rule any more; fix it and raise its rollout again'
+      this.#options.alarms.raise({ id: `rollout:${id}`, severity: 'warning', cause, retry })
+    }
+    this.#options.alarms.keepOnly('rollout', stopped)
+    for (const id of this.#watched.keys()) {
+      if (!rules.some((rule) => rule.id === id && isUnderWay(rule))) this.#watched.delete(id)
+    }
+  }
+
+  #stop(rule: RolledOutRule, why: string): void {
+    const { steps: _, ...rollout } = rule.rollout
+    this.#change(rule, { ...rollout, percent: 0, stopped: `at ${rollout.percent} %: ${why}` })
+  }
+
+  #step(rule: RolledOutRule, { since }: WatchedRule, now: number): void {
+    const { percent, steps = [], stepMs = defaultStepMs } = rule.rollout
+    const next = steps.find((step) => step > percent)
+    if (next !== undefined && percent > 0 && now - since >= stepMs)
+      this.#change(rule, { ...rule.rollout, percent: next })
+  }
+
+  #change(rule: RolledOutRule, rollout: RuleRollout): void {
+    if (this.#changing.has(rule.id)) return
+    this.#changing.add(rule.id)
+    const { since } = this.#watched.get(rule.id)!
+    const name = `rollout-${rule.id}-${rule.rollout.percent}-${rollout.percent}-${Math.floor(since / 60_000)}`
+    this.#options
+      .put({ ...rule, rollout }, name)
+      // A store that is unreachable has raised its alarm; the next round tries again.
+      .catch(() => {})
+      .finally(() => this.#changing.delete(rule.id))
+  }
+
+  /**
+   * What is known about the rule at this percentage: another percentage starts over, because other processes have it.
+   */
+  #find({ id, rollout }: RolledOutRule, now: number): WatchedRule {
+    const known = this.#watched.get(id)
+    if (known !== undefined && known.percent === rollout.percent) return known
+    const fresh = { with: new Group(), without: new Group(), percent: rollout.percent, since: now }
+    this.#watched.set(id, fresh)
+    return fresh
+  }
+}
+
+type RolledOutRule = Rule & { readonly rollout: RuleRollout }
+
+function isUnderWay(rule: Rule): rule is RolledOutRule {
+  const { percent = 100 } = rule.rollout ?? {}
+  return rule.mode === 'on' && percent > 0 && percent < 100
+}
+
+function addEffect(group: Group, effect: KeyEffect, rule: Rule, now: number): void {
+  group.ruleReads.add(now, effect.localHits + effect.redisReads)
+  group.ruleHits.add(now, effect.localHits)
+  group.errors.add(now, effect.errors)
+  const isStale = (effect.staleMs ?? 0) > (rule.maxStalenessMs ?? defaultStaleMs)
+  if (isStale) group.stale.add(now, 1)
+}
+
+/** What is bad for those that have the rule, in words; undefined where nothing is. */
+function badOf({ with: ours, without: theirs }: WatchedRule, now: number): string | undefined {
+  if (ours.stale.sum(now) > theirs.stale.sum(now)) return 'values were staler than the rule allows'
+  const reads = ours.reads.sum(now)
+  const errors = ours.errors.sum(now)
+  const otherReads = theirs.reads.sum(now)
+  const otherRate = otherReads === 0 ? 0 : theirs.errors.sum(now) / otherReads
+  const rate = errors / Math.max(1, reads)
+  if (errors >= leastErrors && rate > otherRate * errorFactor + errorSlack)
+    return `${percentText(rate)} read errors in processes that have it, ${percentText(otherRate)} in the others`
+  const [ruleReads, ruleHits] = [ours.ruleReads.sum(now), ours.ruleHits.sum(now)]
+  if (ruleReads >= leastReads && ruleHits / ruleReads < leastHitRate)
+    return `${percentText(ruleHits / ruleReads)} of the reads of its keys were answered from memory`
+  if (reads < leastReads || otherReads < leastReads) return undefined
+  const [hitRate, otherHitRate] = [ours.hits.sum(now) / reads, theirs.hits.sum(now) / otherReads]
+  if (hitRate < otherHitRate - hitSlack)
+    return `${percentText(hitRate)} answered from memory in processes that have it, ${percentText(otherHitRate)} in the others`
+  return undefined
+}
+
+function percentText(part: number): string {
+  return `${Number((part * 100).toFixed(1))} %`
+}

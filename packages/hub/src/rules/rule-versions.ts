@@ -1,0 +1,54 @@
+import type { AuditEntry, RulesVersionView } from '@firebreak/core'
+import { parseRule, type Rule } from '@firebreak/core/rules'
+
+/** Changes of rules that are looked at. */
+export const maxVersions = 1000
+
+const changePattern = /^(?:add|change|delete) rule (.+)$/s
+
+/**
+ * The changes of the rules, newest first, as the audit has them: each raised the version by one, so the newest is the one in
+ * force. What a store that went back has lost is not among them.
+ */
+export function ruleVersions(audit: readonly AuditEntry[], version: number): RulesVersionView[] {
+  const found: RulesVersionView[] = []
+  for (const { at, who, what, before, after } of audit) {
+    const ruleId = changePattern.exec(what)?.[1]
+    if (ruleId === undefined || version - found.length < 1) continue
+    found.push({ version: version - found.length, at, who, what, ruleId, before, after })
+    if (found.length >= maxVersions) break
+  }
+  return found
+}
+
+/** The rules as they were after a version, with the changes since; undefined where it is not known. */
+export function rulesAt(
+  versions: readonly RulesVersionView[],
+  rules: readonly Rule[],
+  version: number,
+): { readonly rules: readonly unknown[]; readonly changes: readonly RulesVersionView[] } | undefined {
+  const newest = versions[0]?.version ?? 0
+  const oldest = (versions.at(-1)?.version ?? 1) - 1
+  if (version > newest || version < oldest) return undefined
+  const changes = versions.filter((change) => change.version > version)
+  const then = new Map<string, unknown>(rules.map((rule) => [rule.id, rule]))
+  for (const { ruleId, before } of changes) {
+    if (before === null || before === undefined) then.delete(ruleId)
+    else then.set(ruleId, before)
+  }
+  return { rules: [...then.keys()].sort().map((id) => then.get(id)), changes }
+}
+
+/** What turns one set of rules into another. */
+export function stepsTo(
+  now: readonly Rule[],
+  then: readonly unknown[],
+): { readonly put: Rule[]; readonly remove: string[] } {
+  const wanted = then.map((rule) => parseRule(rule))
+  const current = new Map(now.map((rule) => [rule.id, JSON.stringify(rule)]))
+  const ids = new Set(wanted.map(({ id }) => id))
+  return {
+    put: wanted.filter((rule) => current.get(rule.id) !== JSON.stringify(rule)),
+    remove: now.filter(({ id }) => !ids.has(id)).map(({ id }) => id),
+  }
+}

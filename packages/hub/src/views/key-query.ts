@@ -1,0 +1,90 @@
+import {
+  type HeatStateName,
+  type KeyGroupView,
+  type KeyView,
+  keyGroup,
+  parseKeyText,
+  readableKey,
+} from '@firebreak/core'
+
+/** What keys may be ordered by; names rise, everything else falls. */
+export const keyOrders = ['heat', 'rate', 'rate10', 'rate60', 'writes', 'bytes', 'hosts', 'since', 'name'] as const
+export type KeyOrder = (typeof keyOrders)[number]
+
+/** Which keys are wanted, and in which order. */
+export interface KeyQuery {
+  readonly limit: number
+  readonly offset?: number | undefined
+  readonly state?: HeatStateName | undefined
+  /** Part of the key as displayed, ignoring case. */
+  readonly match?: string | undefined
+  readonly cluster?: string | undefined
+  /** The part of the key before its first separator. */
+  readonly group?: string | undefined
+  /** @default 'heat': hot ones first, then by rate */
+  readonly sort?: KeyOrder | undefined
+}
+
+/** Whether a key is asked for. Cold keys that nobody touches are shown only where they are asked for by state. */
+export function isWanted(view: KeyView, query: Omit<KeyQuery, 'limit'>): boolean {
+  const { state, match, cluster, group } = query
+  if (state === undefined ? view.state === 'cold' && view.ratePerSecond === 0 : view.state !== state) return false
+  if (cluster !== undefined && view.redisClusterId !== cluster) return false
+  if (group !== undefined && groupOf(view) !== group) return false
+  return match === undefined || readableKey(view.key).toLowerCase().includes(match.toLowerCase())
+}
+
+/** The order of two keys; ties go to the smaller name, so that equal keys never change places. */
+export function compareKeys(order: KeyOrder): (a: KeyView, b: KeyView) => number {
+  const byName = (a: KeyView, b: KeyView) =>
+    compareTexts(a.key, b.key) || compareTexts(a.redisClusterId, b.redisClusterId)
+  if (order === 'name') return byName
+  if (order === 'heat') {
+    return (a, b) => Number(isHot(b)) - Number(isHot(a)) || b.ratePerSecond - a.ratePerSecond || byName(a, b)
+  }
+  const value = values[order]
+  return (a, b) => value(b) - value(a) || byName(a, b)
+}
+
+const values: Readonly<Record<Exclude<KeyOrder, 'heat' | 'name'>, (view: KeyView) => number>> = {
+  rate: (view) => view.ratePerSecond,
+  rate10: ({ sparkline }) => meanOfLast(sparkline, 10),
+  rate60: ({ sparkline }) => meanOfLast(sparkline, 60),
+  writes: (view) => view.writesPerSecond,
+  bytes: (view) => view.bytesPerSecond,
+  hosts: (view) => view.hosts,
+  since: (view) => view.since ?? 0,
+}
+
+/** Keys summed by what comes before their first separator, the busiest first. */
+export function groupKeys(views: Iterable<KeyView>): KeyGroupView[] {
+  const groups = new Map<string, { -readonly [Field in keyof KeyGroupView]: KeyGroupView[Field] }>()
+  for (const view of views) {
+    const group = groupOf(view)
+    const sum = groups.get(group) ?? { group, keys: 0, hot: 0, ratePerSecond: 0, writesPerSecond: 0, share: 0 }
+    groups.set(group, sum)
+    sum.keys++
+    if (isHot(view)) sum.hot++
+    sum.ratePerSecond += view.ratePerSecond
+    sum.writesPerSecond += view.writesPerSecond
+    sum.share += view.share
+  }
+  return [...groups.values()].sort((a, b) => b.ratePerSecond - a.ratePerSecond || compareTexts(a.group, b.group))
+}
+
+function groupOf({ key }: KeyView): string {
+  return keyGroup(parseKeyText(key) ?? key)
+}
+
+function meanOfLast(values: readonly number[], count: number): number {
+  const last = values.slice(-count)
+  return last.length === 0 ? 0 : last.reduce((sum, value) => sum + value, 0) / last.length
+}
+
+function isHot({ state }: KeyView): boolean {
+  return state === 'hot' || state === 'cooling'
+}
+
+function compareTexts(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}

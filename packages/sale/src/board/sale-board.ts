@@ -1,0 +1,116 @@
+import { type Redis, type RedisClient, toRedis } from '@firebreak/redis'
+import { group as workers } from '../orders/orders-stream.ts'
+import { entriesOf, fieldsOf } from '../orders/stream-entry.ts'
+import type { OrderState } from '../purchase/settle-order.ts'
+import { registryKey, saleKeys } from '../sale-keys.ts'
+
+/** One voucher as shown to users. */
+export interface VoucherView {
+  readonly id: string
+  /** First and last second of the sale, Unix time; null where its hash is gone or was written wrongly. */
+  readonly begin: number | null
+  readonly end: number | null
+  readonly stock: number
+  /** Live orders. */
+  readonly sold: number
+  readonly total: number
+  readonly perUser: number
+  /** Users who hold an order. */
+  readonly buyers: number
+  /** Orders that are not paid yet. */
+  readonly unpaid: number
+  /** Entries that a worker has taken and not settled, and those that none has taken; null before the first worker. */
+  readonly pending: number | null
+  readonly waiting: number | null
+  readonly deadLetters: number
+}
+
+/** One event of an order, with the order's state now. */
+export interface SaleOrderView {
+  readonly entryId: string
+  readonly at: number
+  /** What happened: placed, paid, cancelled, expired, refunded. */
+  readonly kind: string
+  readonly orderId: string
+  readonly userId: string
+  /** Undefined where it is known no longer. */
+  readonly state: OrderState | undefined
+}
+
+/** What is on sale, what is left and what happened to the orders: read-only, for watching a sale. */
+export class SaleBoard {
+  readonly #redis: Redis
+
+  constructor(redis: RedisClient) {
+    this.#redis = toRedis(redis)
+  }
+
+  /** All vouchers that were ever opened or sold, those that end last first. */
+  async vouchers(limit = 200): Promise<VoucherView[]> {
+    const ids = (await this.#redis.send(['SMEMBERS', registryKey])) as string[]
+    const views = await Promise.all(ids.slice(0, limit).map((id) => this.#voucher(id)))
+    return views.sort((a, b) => (b.end ?? 0) - (a.end ?? 0) || (a.id < b.id ? -1 : 1))
+  }
+
+  /** The last events of a voucher's orders, newest first. */
+  async orders(voucherId: string, limit = 50): Promise<SaleOrderView[]> {
+    const { orders, states } = saleKeys(voucherId)
+    const reply = await this.#redis.send(['XREVRANGE', orders, '+', '-', 'COUNT', limit])
+    const events = entriesOf(reply).map((entry) => ({ id: entry.id, fields: fieldsOf(entry) }))
+    if (events.length === 0) return []
+    const orderIds = events.map(({ fields }) => fields.get('order') ?? '')
+    const now = (await this.#redis.send(['HMGET', states, ...orderIds])) as (string | null)[]
+    return events.map(({ id, fields }, index) => ({
+      entryId: id,
+      at: Number(id.split('-')[0]),
+      kind: fields.get('kind') ?? '',
+      orderId: orderIds[index]!,
+      userId: fields.get('user') ?? '',
+      state: now[index]?.match(/^\w+/)?.[0] as OrderState | undefined,
+    }))
+  }
+
+  async #voucher(id: string): Promise<VoucherView> {
+    const keys = saleKeys(id)
+    const [fields, buyers, unpaid, dead, groups] = await Promise.all([
+      this.#redis.send(['HMGET', keys.voucher, 'begin', 'end', 'stock', 'sold', 'perUser']) as Promise<unknown[]>,
+      this.#redis.send(['SCARD', keys.users]),
+      this.#redis.send(['ZCARD', keys.unpaid]),
+      this.#redis.send(['XLEN', keys.dead]),
+      // A stream that nobody has written to has no groups, and Redis says so by an error.
+      this.#redis.send(['XINFO', 'GROUPS', keys.orders]).catch(() => []),
+    ])
+    const [begin, end, stock, sold, perUser] = fields.map(wholeOrNull)
+    const group = (groups as unknown[]).map(pairsOf).find((one) => String(one.get('name')) === workers)
+    return {
+      id,
+      begin: begin ?? null,
+      end: end ?? null,
+      stock: stock ?? 0,
+      sold: sold ?? Number(buyers),
+      total: (stock ?? 0) + (sold ?? Number(buyers)),
+      perUser: perUser ?? 1,
+      buyers: Number(buyers),
+      unpaid: Number(unpaid),
+      pending: group === undefined ? null : Number(group.get('pending') ?? 0),
+      waiting: group?.get('lag') == null ? null : Number(group.get('lag')),
+      deadLetters: Number(dead),
+    }
+  }
+}
+
+function wholeOrNull(value: unknown): number | null {
+  const number = value === null ? Number.NaN : Number(value)
+  return Number.isSafeInteger(number) ? number : null
+}
+
+/** A group comes as a flat list, or as a map over RESP3. */
+function pairsOf(group: unknown): Map<string, unknown> {
+  if (!Array.isArray(group)) return new Map(Object.entries(group as object))
+  return new Map(
+    Array.from(
+      { length: Math.floor(group.length / 2) },
+      (_, at) => [String(group[2 * at]), group[2 * at + 1]] as const,
+    ),
+  )
+}

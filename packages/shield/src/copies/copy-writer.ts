@@ -1,0 +1,121 @@
+import type { RedundantKeysStrategy } from '@firebreak/core'
+import { encodeCommand } from '@firebreak/core/resp'
+import type { CopiedKey, CopyMeans } from './copied-key.ts'
+import { livesOf, longestLifeMs } from './copy-lives.ts'
+import { encodeScript } from './copy-script.ts'
+import type { CopyServers } from './copy-servers.ts'
+import { markerOf, ownershipOf } from './own-names.ts'
+import type { Picture } from './picture.ts'
+import type { PlacedCopy } from './place-copies.ts'
+import type { PlacedCopies } from './placed-copies.ts'
+
+/** Writes the copies of a key to their servers, and records which of them are ours. */
+export class CopyWriter {
+  readonly #key: CopiedKey
+  readonly #means: CopyMeans
+  readonly #servers: CopyServers
+  readonly #placed: PlacedCopies
+  readonly #ttlJitterMs: number
+  readonly #hasTtlOfKey: boolean
+  #isClosed = false
+
+  constructor(
+    key: CopiedKey,
+    means: CopyMeans,
+    servers: CopyServers,
+    placed: PlacedCopies,
+    strategy: RedundantKeysStrategy,
+  ) {
+    this.#key = key
+    this.#means = means
+    this.#servers = servers
+    this.#placed = placed
+    this.#ttlJitterMs = strategy.ttlJitterMs
+    this.#hasTtlOfKey = strategy.ttl === 'key'
+  }
+
+  /** Writes a picture to all copies that have no newer one. `isFollowed`: the next change is sure to be written too. */
+  putAll(picture: Picture, isFollowed: boolean): void {
+    for (const copy of this.#placed.all) this.put(copy, picture, isFollowed)
+  }
+
+  put(copy: PlacedCopy, picture: Picture, isFollowed: boolean): void {
+    const args = [picture.version, this.#key.bytes, ...this.#livesFor(picture, isFollowed), picture.dump ?? '']
+    // What was somebody's own key a moment ago is shown for as long as nobody says otherwise.
+    const answered = this.#placed.isForeign(copy) ? undefined : this.#key.space.ownCopies.ask(copy.bytes)
+    this.#servers.ask(copy.slot, encodeScript('put', keysOf(copy), args), (value) => {
+      answered?.()
+      const said = value instanceof Uint8Array ? Buffer.from(value).toString() : value
+      if (said === 'put' || said === 'newer') this.#noteOwner(copy, true)
+      if (said === 'foreign') this.#noteOwner(copy, false)
+    })
+  }
+
+  /**
+   * Asks whose the copies are that are not known to be ours. A put that was lost with its connection has said nothing, and is
+   * not repeated where another process has written the copy meanwhile; what was somebody's own key may have become a copy.
+   */
+  look(): void {
+    const { ownCopies } = this.#key.space
+    for (const copy of this.#placed.all) {
+      if (ownCopies.knows(copy.bytes)) continue
+      this.#servers.ask(copy.slot, encodeCommand(['GET', ownershipOf(copy.bytes)]), (value) => {
+        if (value instanceof Uint8Array) this.#noteOwner(copy, Buffer.compare(value, this.#key.bytes) === 0)
+      })
+    }
+  }
+
+  /** Vouches for a copy once more; `onMissing` where it does not have the picture. */
+  renew(copy: PlacedCopy, picture: Picture, isFollowed: boolean, onMissing: () => void): void {
+    const args = [picture.version, ...this.#livesFor(picture, isFollowed), this.#key.bytes]
+    this.#servers.ask(copy.slot, encodeScript('renew', keysOf(copy), args), (value) => {
+      if (value === 0) onMissing()
+    })
+  }
+
+  remove(copy: PlacedCopy): void {
+    this.#servers.ask(copy.slot, encodeScript('drop', keysOf(copy), [this.#key.bytes]), (value) => {
+      if (typeof value === 'number') this.#key.space.ownCopies.delete(copy.bytes)
+    })
+  }
+
+  /** We no longer write it, but it may exist for as long as it was last made to live. */
+  leave({ bytes }: PlacedCopy): void {
+    const now = this.#means.runtime.clock.now()
+    const { ownCopies } = this.#key.space
+    ownCopies.leave(bytes, now + longestLifeMs(this.#ttlJitterMs))
+    ownCopies.sweep(now)
+  }
+
+  close(): void {
+    this.#isClosed = true
+    for (const copy of this.#placed.all) this.leave(copy)
+  }
+
+  /** The server has said whether a copy is ours. */
+  #noteOwner(copy: PlacedCopy, isOurs: boolean): void {
+    const { ownCopies } = this.#key.space
+    this.#placed.setForeign(copy, !isOurs)
+    if (!isOurs) {
+      ownCopies.delete(copy.bytes)
+      return
+    }
+    ownCopies.add(copy.bytes)
+    if (this.#isClosed || this.#placed.all.every(({ name }) => name !== copy.name)) this.leave(copy)
+  }
+
+  #livesFor(picture: Picture, isFollowed: boolean): number[] {
+    const { guards, runtime } = this.#means
+    return livesOf(picture, picture.isFollowed || isFollowed, {
+      fallbackTtlMs: guards.fallbackTtlMs,
+      ttlJitterMs: this.#ttlJitterMs,
+      hasTtlOfKey: this.#hasTtlOfKey,
+      now: runtime.clock.now(),
+      chance: runtime.random(),
+    })
+  }
+}
+
+function keysOf({ bytes }: PlacedCopy): Uint8Array[] {
+  return [bytes, markerOf(bytes), ownershipOf(bytes)]
+}

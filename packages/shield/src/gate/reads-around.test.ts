@@ -1,0 +1,127 @@
+import { commandOf } from '@firebreak/core/commands'
+import { expect, test } from 'vitest'
+import { readCommand } from '../cache/read-command.ts'
+import type { CopySet } from '../copies/copy-set.ts'
+import { Tally } from '../status/tally.ts'
+import { watchedKey } from '../testing/watched-key.ts'
+import type { ConnectionFacts } from './connection-facts.ts'
+import { Gate } from './gate.ts'
+import type { GateRequest, LoadedReader } from './gate-request.ts'
+import type { HotKeys } from './hot-keys.ts'
+import { OpenState } from './open-state.ts'
+
+/** A gate before one hot key, asked for its GET as a client or a pipeline does. */
+function setUp() {
+  const key = watchedKey()
+  const immediates: (() => void)[] = []
+  const timers = {
+    setTimeout: () => ({ cancel() {} }),
+    setInterval: () => ({ cancel() {} }),
+    setImmediate: (callback: () => void) => {
+      immediates.push(callback)
+      return { cancel() {} }
+    },
+  }
+  const gate = new Gate({} as HotKeys, new Tally(), timers)
+  const open = new OpenState()
+  const connection = { isReady: true, isPinned: false, open, now: key.now } as unknown as ConnectionFacts
+  const row = commandOf('get', 'k')!
+  /** Reads that were given back: they go to Redis, and call this when they are answered. */
+  const givenBack: (() => void)[] = []
+  const whenLoaded: LoadedReader = (reply, answered) => {
+    if (reply === undefined) givenBack.push(answered)
+  }
+  const ask = (canWait: boolean) =>
+    gate.ask(
+      {
+        row,
+        args: { length: 2 },
+        visit: () => key.hot,
+        readOf: () => readCommand('GET', ['k'], 0),
+        whenLoaded: () => whenLoaded,
+        isAnswerable: true,
+        canWait,
+      } as unknown as GateRequest,
+      connection,
+    )
+  const endTurn = () => {
+    for (const callback of immediates.splice(0)) callback()
+  }
+  /** A read on the application's own connection is answered. */
+  const readAround = (canWait: boolean) => {
+    const verdict = ask(canWait)
+    if (verdict.kind !== 'guarded') throw new Error(`the read is not followed: ${verdict.kind}`)
+    return verdict.end
+  }
+  return { ...key, ask, open, endTurn, readAround, givenBack }
+}
+
+const textOf = (verdict: { kind: string }) =>
+  verdict.kind === 'answer'
+    ? Buffer.from((verdict as unknown as { reply: { bytes: Buffer } }).reply.bytes).toString()
+    : verdict.kind
+
+test('what was read before a pipeline was answered is not given after it', () => {
+  const { hot, ask, answer, now, readAround } = setUp()
+  const answered = readAround(false)
+  // Somebody else reads the old value meanwhile, and its news is still on its way when the pipeline brings the new one.
+  hot.load(readCommand('GET', ['k'], 0), now(), () => {})
+  answer('old')
+  answered()
+  expect(textOf(ask(true))).toBe('loading')
+})
+
+test('nor what was read before one was answered that had waited for a load in vain', () => {
+  const { hot, reads, ask, answer, now, givenBack } = setUp()
+  expect(textOf(ask(true))).toBe('loading')
+  reads.shift()!(undefined, now())
+  // The watcher is back, and its news still on its way when Redis answers.
+  hot.load(readCommand('GET', ['k'], 0), now(), () => {})
+  answer('old')
+  expect(givenBack).toHaveLength(1)
+  givenBack[0]!()
+  expect(textOf(ask(true))).toBe('loading')
+})
+
+test('nor is a copy that was made before it', () => {
+  const { hot, open, readAround } = setUp()
+  let pictures = 0
+  hot.setHandling({ ...hot.handling, strategy: { strategy: 'Observe' } })
+  hot.copies = { written: () => void pictures++ } as unknown as CopySet
+  open.isWatching = true
+  const answered = readAround(true)
+  expect(pictures).toBe(0)
+  answered()
+  expect(pictures).toBe(1)
+})
+
+test('nor is what was under way', () => {
+  const { hot, ask, answer, now, readAround } = setUp()
+  const answered = readAround(false)
+  hot.load(readCommand('GET', ['k'], 0), now(), () => {})
+  answered()
+  answer('old')
+  expect(textOf(ask(true))).toBe('loading')
+})
+
+test('a pipeline fills memory for the next one with a read of after its answer, one for all of a turn', () => {
+  const { reads, ask, answer, endTurn, readAround } = setUp()
+  const ends = [readAround(false), readAround(false), readAround(false)]
+  expect(reads).toHaveLength(0)
+  for (const end of ends) end()
+  endTurn()
+  expect(reads).toHaveLength(1)
+  answer('new')
+  expect(textOf(ask(false))).toBe('$3\r\nnew\r\n')
+})
+
+test('what is read under WATCH is not followed by anything older', () => {
+  const { hot, open, ask, answer, now, readAround } = setUp()
+  hot.load(readCommand('GET', ['k'], 0), now(), () => {})
+  answer('old')
+  open.isWatching = true
+  const answered = readAround(true)
+  answered()
+  open.isWatching = false
+  expect(textOf(ask(true))).toBe('loading')
+})

@@ -1,0 +1,85 @@
+import { defaultLocalCache, systemRuntime, type TableDelta, type TableEntry } from '@firebreak/core'
+import { expect, test } from 'vitest'
+import type { ClusterShield } from '../cluster-shield.ts'
+import { HubClock } from '../hub/hub-clock.ts'
+import type { ResolvedShieldOptions } from '../shield-options.ts'
+import { Trouble } from '../trouble/trouble.ts'
+import { FollowedTable } from './followed-table.ts'
+
+/** A table whose turns of the event loop end when the test says so. */
+function setUp() {
+  const immediates: (() => void)[] = []
+  const timers = {
+    ...systemRuntime.timers,
+    setImmediate: (callback: () => void) => {
+      immediates.push(callback)
+      return { cancel() {} }
+    },
+  }
+  const runtime = { ...systemRuntime, timers }
+  const taken: string[] = []
+  const asked: string[] = []
+  const cluster = {
+    setTable() {},
+    changeTable: (set: readonly TableEntry[]) => taken.push(...set.map(({ key }) => key)),
+  } as unknown as ClusterShield
+  const table = new FollowedTable({
+    options: { instanceId: 'i', tableFile: undefined, runtime } as unknown as ResolvedShieldOptions,
+    trouble: new Trouble(() => {}),
+    hubClock: new HubClock(runtime.clock),
+    clusters: new Map([['main', cluster]]),
+    onChanged() {},
+    onRules() {},
+    askForSnapshot: (reason) => asked.push(reason) > 0,
+  })
+  const endTurn = () => {
+    for (const callback of immediates.splice(0)) callback()
+  }
+  table.takeSnapshot(() => ({ epoch: 'e', version: 1, entries: [], rules: [], isOff: false }))
+  endTurn()
+  return { table, taken, asked, endTurn }
+}
+
+function delta(from: number, key: string): () => TableDelta {
+  const entry = {
+    redisClusterId: 'main',
+    key,
+    strategy: defaultLocalCache,
+    ruleId: 'r',
+    reason: '',
+    since: 0,
+    until: 9e15,
+  }
+  return () => ({ epoch: 'e', from, to: from + 1, set: [entry], removed: [] })
+}
+
+test('changes that arrive together are taken one a turn, in order, and a heartbeat behind them finds no gap', () => {
+  const { table, taken, asked, endTurn } = setUp()
+  for (const [at, key] of ['a', 'b', 'c'].entries()) table.takeDelta(delta(at + 1, key))
+  table.heard('e', 4)
+  expect(taken).toEqual(['a'])
+  endTurn()
+  expect(taken).toEqual(['a', 'b'])
+  for (let turn = 0; turn < 3; turn++) endTurn()
+  expect(taken).toEqual(['a', 'b', 'c'])
+  expect(table.version).toBe(4)
+  expect(asked).toEqual([])
+})
+
+test('a lost hub ends what waits, and a gap asks for the whole table', () => {
+  const { table, taken, asked, endTurn } = setUp()
+  table.takeDelta(delta(1, 'a'))
+  table.takeDelta(delta(2, 'b'))
+  table.disconnected()
+  endTurn()
+  expect(taken).toEqual(['a'])
+  table.takeDelta(delta(3, 'c'))
+  expect(asked).toHaveLength(1)
+})
+
+test('more changes than may wait are dropped for the whole table', () => {
+  const { table, taken, asked } = setUp()
+  for (let at = 1; at < 2000; at++) table.takeDelta(delta(at, `k${at}`))
+  expect(asked).toEqual(['changes arrived faster than they could be applied'])
+  expect(taken).toEqual(['k1'])
+})

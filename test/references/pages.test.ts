@@ -1,0 +1,55 @@
+import { readFileSync } from 'node:fs'
+import { startHub } from '@firebreak/hub'
+import { expect, onTestFinished, test } from 'vitest'
+import { readPage, userPages } from '../docs/pages.ts'
+import { cliPage, writtenCliPage } from './cli-page.ts'
+import { metricsPage, writtenMetricsPage } from './metrics-page.ts'
+
+test('the page of commands is what their help says (npm run references writes it)', async () => {
+  expect(readFileSync(cliPage, 'utf8')).toBe(await writtenCliPage())
+})
+
+test('the page of metrics is what running processes tell (npm run references writes it)', async () => {
+  const page = await writtenMetricsPage()
+  expect(readFileSync(metricsPage, 'utf8')).toBe(page)
+})
+
+test('every metric that alerts, dashboard and guides name is on the page', () => {
+  const page = readFileSync(metricsPage, 'utf8')
+  const sources = ['deploy/prometheus/alerts.yaml', 'deploy/grafana/firebreak.json', ...userPages()]
+  for (const source of sources) {
+    for (const [name] of readPage(source).matchAll(/\bfirebreak_\w*[a-z]\b/g)) {
+      // A field of FIREBREAK INFO.
+      if (name === 'firebreak_transport') continue
+      const family = name.replace(/_(bucket|sum|count)$/, '')
+      expect(page, `${name} in ${source}`).toContain(`\`${family}`)
+    }
+  }
+})
+
+test('every route of the API is on its page, and the page names no other', async () => {
+  const hub = await startHub({ logLevel: 'silent' })
+  onTestFinished(() => hub.close())
+  const { paths } = (await (await fetch(`${hub.url}/openapi.json`)).json()) as { paths: Record<string, object> }
+  const known = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+  )
+  const named = new Set<string>()
+  for (const line of readPage('docs/reference/api.md').split('\n')) {
+    if (!line.startsWith('| `')) continue
+    let last = ''
+    // `PUT /v1/alarms/{id}/silence`, `DELETE …`: the same path again.
+    for (const [, method, path] of line.split(' | ')[0]!.matchAll(/(GET|PUT|POST|DELETE) ([^`?, ]+)/g)) {
+      last = path === '…' ? last : path!
+      named.add(`${method} ${last}`)
+    }
+  }
+  // Registered beside the document: what is asked before anybody is known, and what is no JSON.
+  const beside = [
+    'GET /livez',
+    'GET /metrics',
+    'GET /readyz',
+    ...['DELETE', 'GET', 'POST'].map((m) => `${m} /v1/session`),
+  ]
+  expect([...named].sort()).toEqual([...new Set([...known, ...beside])].sort())
+})

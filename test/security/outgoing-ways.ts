@@ -1,0 +1,85 @@
+import { EtcdClient, ZooKeeperClient } from '@firebreak/centre'
+import { systemRuntime } from '@firebreak/core'
+import { openRespClient } from '@firebreak/core/node'
+import { parseRedisUrl } from '@firebreak/core/resp'
+import { AlarmWebhooks, openRedisStore, startHub } from '@firebreak/hub'
+import { Shield } from '@firebreak/shield'
+import { waitFor } from '@firebreak/testkit'
+import { openConfigCentre } from '../../packages/hub/src/publish/config-centre.ts'
+
+/** Goes every way out that Firebreak has, once, and prints which came through: `{ way: 'ok' or what went wrong }`. */
+const ports = JSON.parse(process.argv[2]!) as Record<'redis' | 'etcd' | 'zookeeper' | 'nats' | 'hook' | 'hub', number>
+const told: string[] = []
+const note = (data: object, message: string) => void told.push(`${message} ${JSON.stringify(data)}`)
+const quiet = {
+  info: note,
+  warn: note,
+  error: note,
+  debug() {},
+  trace() {},
+  fatal: note,
+  child: () => quiet,
+  level: 'info',
+}
+
+const ways: Record<string, () => Promise<unknown>> = {
+  'store on Redis': async () => {
+    const store = await openRedisStore(`rediss://localhost:${ports.redis}`)
+    try {
+      await store.load()
+    } finally {
+      await store.close()
+    }
+  },
+  'RESP client': async () => {
+    const client = await openRespClient(parseRedisUrl(`rediss://localhost:${ports.redis}`))
+    await client.send(['PING']).finally(() => client.close())
+  },
+  'etcd, tables': () => putTable(`etcds://localhost:${ports.etcd}/t`),
+  'etcd, ids': () => new EtcdClient({ endpoints: `https://localhost:${ports.etcd}` }).put('/ids', 'x'),
+  'ZooKeeper, tables': () => putTable(`zookeepers://localhost:${ports.zookeeper}/t`),
+  'ZooKeeper, ids': async () => {
+    const client = new ZooKeeperClient({ servers: `zookeepers://localhost:${ports.zookeeper}` })
+    await client.connect().finally(() => client.close())
+  },
+  'NATS, hub': async () => {
+    const hub = await startHub({ natsUrl: `tls://localhost:${ports.nats}`, logger: quiet as never })
+    await waitFor(() => told.some((line) => /NATS/.test(line)) || hub.core.alarms.list().length > 0)
+    const [alarm] = hub.core.alarms.list()
+    await hub.close()
+    if (alarm !== undefined) throw new Error(alarm.cause)
+  },
+  webhooks: async () => {
+    const { timers } = systemRuntime
+    const retry = { tries: 0, firstMs: 1, mostMs: 1, deadlineMs: 1, atEnd: 'drop' } as const
+    const url = `https://localhost:${ports.hook}/`
+    const hooks = new AlarmWebhooks({ urls: [url], secret: 'x', timers, logger: quiet, retry })
+    const alarm = { id: 'a', severity: 'warning', cause: 'x', retry: 'x', since: 1, count: 1 } as const
+    hooks.send({ event: 'raised', hubId: 'h', at: 1, alarm })
+    await waitFor(() => hooks.counts.sent + hooks.counts.failed > 0)
+    if (hooks.counts.failed > 0) throw new Error(told.at(-1))
+  },
+  'shield to hub': async () => {
+    const shield = new Shield({ hubs: [`https://localhost:${ports.hub}`], onWarning() {}, tableFile: false })
+    try {
+      await waitFor(() => shield.isConnected, { timeoutMs: 3000 })
+    } finally {
+      shield.close()
+    }
+  },
+}
+
+async function putTable(url: string): Promise<void> {
+  const centre = openConfigCentre(url)
+  await centre.write(`${centre.root}/x`, 'x').finally(() => centre.close())
+}
+
+const results: Record<string, string> = {}
+for (const [way, go] of Object.entries(ways)) {
+  results[way] = await go().then(
+    () => 'ok',
+    (error: Error) => [error.message, (error.cause as Error | undefined)?.message].join(' / '),
+  )
+}
+process.stdout.write(`results ${JSON.stringify(results)}\n`)
+process.exit(0)

@@ -1,0 +1,433 @@
+import type { Mutant } from './mutants.ts'
+
+const ids = 'packages/ids/src'
+const locks = 'packages/locks/src'
+const sale = 'packages/sale/src'
+
+/** The mends of ids, taken out one at a time. */
+const idsMutants: readonly Mutant[] = [
+  {
+    name: 'a new worker id is used at once',
+    file: `${ids}/node/join.ts`,
+    find: 'const until = runtime.clock.now() + settleMs',
+    replace: 'const until = runtime.clock.now()',
+    model: 'ids',
+  },
+  {
+    name: 'a node whose record is gone or taken goes on',
+    file: `${ids}/workers/registry-member.ts`,
+    find: 'if (text === undefined || parseRecord(text)?.owner !== this.owner) throw this.lost(workerId)',
+    replace: '',
+    model: 'ids',
+  },
+  {
+    name: 'a running node keeps a worker id that is far ahead of its clock',
+    file: `${ids}/node/snowflake-node.ts`,
+    find: 'if (this.#refusal === undefined) await this.#abandonFarAhead()',
+    replace: '',
+    model: 'ids',
+  },
+  {
+    name: 'a start goes on with a worker id that is far ahead of its clock',
+    file: `${ids}/node/join.ts`,
+    find: 'if (aheadMs <= options.abandonAfterMs) {',
+    replace: 'if (aheadMs <= options.abandonAfterMs || aheadMs > 0) {',
+    model: 'ids',
+  },
+  {
+    name: 'nobody is told how far an abandoned worker id went, at a start',
+    file: `${ids}/node/join.ts`,
+    find: 'if (!isKnown) await registry.adopt(worker, { ...record, timestamp, mark })',
+    replace: '',
+    model: 'ids',
+  },
+  {
+    name: 'a worker id is given away although ids of it are ahead of the clock',
+    file: `${ids}/workers/worker-registry.ts`,
+    find: 'nowMs - record.mark > recycleAfterMs)',
+    replace: 'nowMs > recycleAfterMs)',
+    model: 'ids',
+  },
+  {
+    name: 'a node that stood still goes on without asking',
+    file: `${ids}/node/snowflake-node.ts`,
+    find: 'if (pausedMs <= maxPauseMs || !this.isRegistered || this.#refusal !== undefined) return',
+    replace: 'if (pausedMs >= 0) return',
+    model: 'ids',
+  },
+  {
+    name: 'one failure after a pause sends a node back to its file',
+    file: `${ids}/node/snowflake-node.ts`,
+    find: 'if (isPaused && this.#failuresSincePause++ === 0) return',
+    replace: '',
+    model: 'ids',
+  },
+  {
+    name: 'a start without the registry goes on with a worker id that was lost',
+    file: `${ids}/node/join.ts`,
+    find: 'if (worker.isLost) throw refuse(',
+    replace: 'if (worker.workerId < 0) throw refuse(',
+    model: 'ids',
+  },
+  {
+    name: 'a wait that was cut short is not begun again',
+    file: `${ids}/node/join.ts`,
+    find: '(mine.record.isHeld ||',
+    replace: '(false ||',
+    model: 'ids',
+  },
+]
+
+/** The mends of sale: order, outages, numbers and ids, odd vouchers and users, what a shop expects. */
+const saleMutants: readonly Mutant[] = [
+  {
+    name: 'an event is stored although the event before it is not',
+    file: `${sale}/orders/voucher-lane.ts`,
+    find: 'const isPreviousPending = previous !== undefined && places.has(previous) && !own.has(previous)',
+    replace: 'const isPreviousPending = false',
+    model: 'sale',
+  },
+  {
+    name: 'an order is given up while earlier ones are not stored',
+    file: `${sale}/orders/voucher-lane.ts`,
+    find: 'if ((await this.stream.oldestPending()) !== item.entry.id) {',
+    replace: 'if (index < 0) {',
+    model: 'sale',
+  },
+  {
+    name: 'an order leaves no room for those before it',
+    file: `${sale}/orders/voucher-lane.ts`,
+    find: 'reserve: place - own.size',
+    replace: 'reserve: 0',
+    model: 'sale',
+  },
+  {
+    name: 'an outage counts against the entries',
+    file: `${sale}/orders/guarded-store.ts`,
+    find: 'await this.#probe(voucherId, error)',
+    replace: '',
+    model: 'sale',
+  },
+  {
+    name: 'an outage that the store tells of counts against the entries',
+    file: `${sale}/orders/guarded-store.ts`,
+    find: 'if (error.isOutage) throw error',
+    replace: '',
+    model: 'sale',
+  },
+  {
+    name: 'a store that never answers is waited for',
+    file: `${sale}/orders/guarded-store.ts`,
+    find: 'return await Promise.race([work, late])',
+    replace: 'return await work',
+    model: 'sale',
+  },
+  {
+    name: 'dead letters beyond the bound push out others',
+    file: `${sale}/orders/bury.lua`,
+    find: `then return 'full' end`,
+    replace: `then redis.call('XTRIM', KEYS[2], 'MAXLEN', 0) end`,
+    model: 'sale',
+  },
+  {
+    name: 'a replayed letter is not the entry that it was',
+    file: `${sale}/dead-letters/replay.lua`,
+    find: `local order = {unpack(fields, fields[5] == 'cause' and 7 or 5)}`,
+    replace: 'local order = {unpack(fields, 7)}',
+    model: 'sale',
+  },
+  {
+    name: 'the number of an order that was taken back is given again',
+    file: `${sale}/purchase/purchase.lua`,
+    find: 'local number = tonumber(last) + 1',
+    replace: `local number = select(2, string.gsub(orders, '%S+', '')) + 1`,
+    model: 'sale',
+  },
+  {
+    name: 'the store takes another order for the same',
+    file: `${sale}/store/order-batch.ts`,
+    find: 'if (!isSame) {',
+    replace: `if (!isSame && event.orderId === '') {`,
+    model: 'sale',
+  },
+  {
+    name: 'an order id that is taken is sold to another user',
+    file: `${sale}/purchase/purchase.lua`,
+    find: `if isLive and user == ARGV[1] and (ARGV[6] == '' or token == ARGV[6]) then`,
+    replace: 'if isLive then',
+    model: 'sale',
+  },
+  {
+    name: 'an order id of a caller is sold for two vouchers',
+    file: `${sale}/purchase/sale.ts`,
+    find: 'if ((await keep(keptOrderIdMs)) !== voucherId) throw taken(voucherId, orderId)',
+    replace: 'await keep(keptOrderIdMs)',
+    model: 'sale',
+  },
+  {
+    name: 'an order id is let go by one purchase although another has sold under it',
+    file: `${sale}/purchase/keep-order-id.lua`,
+    find: `if redis.call('HLEN', KEYS[1]) == 1 then`,
+    replace: 'if true then',
+    model: 'sale',
+  },
+  {
+    name: 'two processes make order ids with one worker id',
+    file: `${sale}/purchase/claim-worker.lua`,
+    find: 'if holder and holder ~= ARGV[1] and holder ~= ARGV[2] then return holder end',
+    replace: '',
+    model: 'sale',
+  },
+  {
+    name: 'no worker looks for a voucher that was made by hand',
+    file: `${sale}/purchase/sale.ts`,
+    find: `      case 'adopt':
+        await this.#redis.send(['SADD', registryKey, voucherId])`,
+    replace: `      case 'adopt':`,
+    model: 'sale',
+  },
+  {
+    name: 'an empty user id is sold to',
+    file: `${sale}/voucher.ts`,
+    find: `if (userId === '') return 'it is empty'`,
+    replace: '',
+    model: 'sale',
+  },
+  {
+    name: 'a user id that no column holds is sold to',
+    file: `${sale}/voucher.ts`,
+    find: 'if (userId.length > maxUserIdLength) return',
+    replace: 'if (userId.length > 1e9) return',
+    model: 'sale',
+  },
+  {
+    name: 'users that differ by case are one user in the store',
+    file: `${sale}/store/sqlite.sql`,
+    find: 'user_id TEXT NOT NULL',
+    replace: 'user_id TEXT NOT NULL COLLATE NOCASE',
+    model: 'sale',
+  },
+  {
+    name: 'users that differ by a blank at the end are one user in the store',
+    file: `${sale}/store/sqlite.sql`,
+    find: 'user_id TEXT NOT NULL',
+    replace: 'user_id TEXT NOT NULL COLLATE RTRIM',
+    model: 'sale',
+  },
+  {
+    name: 'stock that is no number is sold from',
+    file: `${sale}/purchase/purchase.lua`,
+    find: `if not text or #text > 15 or not string.find(text, '^%-?%d+$') then`,
+    replace: 'if not text then',
+    model: 'sale',
+  },
+  {
+    name: 'a buyer who has bought is not told his order',
+    file: `${sale}/purchase/purchase.lua`,
+    find: `return {'bought', held, string.sub(orders, 2)} end`,
+    replace: `return {'bought', held, ''} end`,
+    model: 'sale',
+  },
+  {
+    name: 'the orders that a user holds are not noted',
+    file: `${sale}/purchase/purchase.lua`,
+    find: `number .. ' ' .. entry .. orders .. ' ' .. ARGV[2])`,
+    replace: `number .. ' ' .. entry .. orders)`,
+    model: 'sale',
+  },
+  {
+    name: 'a buyer who has bought is told that all is sold',
+    file: `${sale}/purchase/sold-out-memory.ts`,
+    find: 'if (memory.buyers === undefined || memory.buyers.mayHold(userId)) return false',
+    replace: '',
+    model: 'sale',
+  },
+  {
+    name: 'a restock that is sent twice counts twice',
+    file: `${sale}/purchase/restock.lua`,
+    find: `if redis.call('ZADD', KEYS[2], 'NX', time[1] * 1000000 + time[2], ARGV[2]) == 0 then`,
+    replace: 'if false then',
+    model: 'sale',
+  },
+  {
+    name: 'what is not paid never expires',
+    file: `${sale}/purchase/settle-order.ts`,
+    find: `const due = (await redis.send(range)) as string[]`,
+    replace: `const due = ((await redis.send(range)) as string[]).slice(0, 0)`,
+    model: 'sale',
+  },
+  {
+    name: 'an item that was refunded and is gone is sold again',
+    file: `${sale}/purchase/settle.lua`,
+    find: `if ARGV[5] == '1' then
+    redis.call('HINCRBY', KEYS[1], 'stock', 1)`,
+    replace: `if true then
+    redis.call('HINCRBY', KEYS[1], 'stock', 1)`,
+    model: 'sale',
+  },
+  {
+    name: 'entries are trimmed that nobody has stored',
+    file: `${sale}/orders/trim.lua`,
+    find: 'local groups =',
+    replace: `if true then return redis.call('XTRIM', KEYS[1], 'MINID', '~', string.format('%.0f-0', minimum[1])) end
+local groups =`,
+    model: 'sale',
+  },
+  {
+    name: 'what a dead worker took is taken over by nobody',
+    file: `${sale}/orders/order-worker.ts`,
+    find: 'await lane.takeOver()',
+    replace: '',
+    model: 'sale',
+  },
+  {
+    name: 'stored entries are kept for ever',
+    file: `${sale}/orders/order-worker.ts`,
+    find: 'await lane.stream.trim(keepStoredMs)',
+    replace: '',
+    model: 'sale',
+  },
+  {
+    name: 'the database takes more orders than there are items, after lost writes',
+    file: `${sale}/store/order-batch.ts`,
+    find: 'if (voucher.live + reserve >= total)',
+    replace: 'if (voucher.live < 0)',
+    model: 'sale-lossy',
+  },
+  {
+    name: 'the database takes more orders of a user than he may hold, after lost writes',
+    file: `${sale}/store/order-batch.ts`,
+    find: 'if (held.size >= limit)',
+    replace: 'if (held.size < 0)',
+    model: 'sale-lossy',
+  },
+  {
+    name: 'an order that the store has refused comes in by being paid',
+    file: `${sale}/purchase/settle.lua`,
+    find: `event[#event + 1] = 'limit'`,
+    replace: `event[#event + 1] = 'bound'`,
+    model: 'sale-lossy',
+  },
+  {
+    name: 'a group that Redis has lost is not made again',
+    file: `${sale}/orders/order-worker.ts`,
+    find: `if (replyErrorCode(error) === 'NOGROUP') this.#lanes.delete(lane.stream.voucherId)`,
+    replace: `if (replyErrorCode(error) === 'NOGROUP') return`,
+    model: 'sale-lossy',
+  },
+]
+
+/** The mends of locks: tokens that never go back, a lock that was lost is told, leases, what is left behind. */
+const locksMutants: readonly Mutant[] = [
+  {
+    name: 'a counter is trusted over a new connection',
+    file: `${locks}/token/next-token.lua`,
+    find: `and isFirst ~= '1' then`,
+    replace: 'then',
+    model: 'locks',
+  },
+  {
+    name: 'an epoch does not start at the clock',
+    file: `${locks}/token/next-token.lua`,
+    find: 'token = math.max(time[1] * 1000000 + time[2], least, floor + 1)',
+    replace: 'token = math.max(1, least, floor + 1)',
+    model: 'locks',
+  },
+  {
+    name: 'the end of the last epoch is forgotten',
+    file: `${locks}/token/next-token.lua`,
+    find: `tonumber(redis.call('GET', epoch) or 0)`,
+    replace: '0',
+    model: 'locks',
+  },
+  {
+    name: 'a token that was sent over one connection and came over another counts',
+    file: `${locks}/engine/lock-engine.ts`,
+    find: 'if (connection !== this.#tokens.connection) return this.#attempt(',
+    replace: 'if (connection < 0) return this.#attempt(',
+    model: 'locks',
+  },
+  {
+    name: 'a name is remembered over a reconnect',
+    file: `${locks}/token/tokens.ts`,
+    find: `    this.connection++
+    this.#names = new Set()`,
+    replace: '    this.connection++',
+    model: 'locks',
+  },
+  {
+    name: 'what a process has seen of tokens is forgotten with its connection',
+    file: `${locks}/token/tokens.ts`,
+    find: 'this.#floor = this.#seen',
+    replace: '',
+    model: 'locks',
+  },
+  {
+    name: 'withLock resolves although the lock was lost',
+    file: `${locks}/lock/end-with-unlock.ts`,
+    find: `if (wasOurs || onLost === 'resolve' || loss === undefined) return result`,
+    replace: 'if (loss !== null) return result',
+    model: 'locks',
+  },
+  {
+    name: 'the result of a lost lock is not attached',
+    file: `${locks}/lock/end-with-unlock.ts`,
+    find: 'throw new LockLostError(loss.lock, loss.token, loss.reason, { result })',
+    replace: 'throw loss',
+    model: 'locks',
+  },
+  {
+    name: 'an extended lease counts here and not in Redis',
+    file: `${locks}/lease/watchdog.ts`,
+    find: `const args = [leaseMs, \`\${protocol.leaseShape}:\${owner}\`]
+    const [isOurs]`,
+    replace: `const args = [1, \`\${protocol.leaseShape}:\${owner}\`]
+    const [isOurs]`,
+    model: 'locks',
+  },
+  {
+    name: 'an extended lease counts in Redis and not here',
+    file: `${locks}/lease/watchdog.ts`,
+    find: 'hold.deadline = sentAt + leaseMs',
+    replace: 'hold.deadline = Math.min(hold.deadline, sentAt + leaseMs)',
+    model: 'locks',
+  },
+  {
+    name: 'an explicit lease is not renewed, although that was asked for',
+    file: `${locks}/lock/leased-lock.ts`,
+    find: 'isRenewed: options.renew ?? leaseMs === undefined',
+    replace: 'isRenewed: leaseMs === undefined',
+    model: 'locks',
+  },
+  {
+    name: 'a lease that is shorter than the others is renewed too late',
+    file: `${locks}/lease/watchdog.ts`,
+    find: 'if (hold.leaseMs < this.#shortestMs) {',
+    replace: 'if (hold.leaseMs < 0) {',
+    model: 'locks',
+  },
+  {
+    name: 'the end of an epoch is kept for a day',
+    file: `${locks}/token/next-token.lua`,
+    find: `string.format('%.0f', token + 1000000), 'PX', memoryMs)`,
+    replace: `string.format('%.0f', token + 1000000), 'PX', 86400000)`,
+    model: 'locks',
+  },
+  {
+    name: 'permits that are added over a lost connection are added twice',
+    file: `${locks}/semaphore/semaphore.ts`,
+    find: ', { atMostOnce: true })',
+    replace: ')',
+    model: 'locks',
+  },
+  {
+    name: 'permits that are taken are drained',
+    file: `${locks}/semaphore/adjust.lua`,
+    find: `local free = math.max(0, first + added - redis.call('ZCOUNT', KEYS[1], string.format('(%.0f', now), '+inf'))`,
+    replace: 'local free = first + added',
+    model: 'locks',
+  },
+]
+
+/** Each stands for a mend: taken out, it must be found by the quick run of its model (`quickSeeds`). */
+export const roomMutants: readonly Mutant[] = [...idsMutants, ...saleMutants, ...locksMutants]

@@ -192,10 +192,15 @@ test.each(shellPages)(
       // It reads until it is ended.
       .replaceAll(
         /^node app\.mjs$/gm,
-        'node app.mjs > app.log 2>&1 &\nuntil grep -q hot, app.log; do kill -0 $! && sleep 0.1; done',
+        'node app.mjs > app.log 2>&1 &\nuntil grep -q hot, app.log; do kill -0 $! || exit 1; sleep 0.1; done',
       )
       // A busy machine may not bring four processes over a thousand reads a second.
       .replaceAll(/firebreak drill( +#)/gm, 'firebreak drill --rounds 1 --clients 2 --threshold 200$1')
+      // A process says once a second how its watchers are.
+      .replaceAll(
+        /^(npx firebreak hosts)( +#.*tracking:live.*)$/gm,
+        'until $1 | grep -q tracking:live; do kill -0 $! || exit 1; sleep 0.1; done\n$1$2',
+      )
       // Without an end of its own, in a terminal that nobody watches.
       .replaceAll(/firebreak top( +#|$)/gm, 'firebreak top --once$1')
     const prelude = `set -eu -o pipefail

@@ -44,6 +44,30 @@ describe.each(Object.keys(libraries))('%s', (name) => {
     expect(await second.get('open')).toBe('to all')
   })
 
+  test('a login that fails, or is dropped with its transaction, leaves the user who it was', async () => {
+    const [client, other] = [await open(reader), await open(reader)]
+    await fixture.makeHot(other, 'secret')
+    const isRefused = () => expect(client.get('secret')).rejects.toThrow('NOPERM')
+    await client.call(['AUTH', 'guest', 'word'])
+    for (const words of [
+      ['AUTH', 'reader', 'wrong'],
+      ['HELLO', '2', 'AUTH', 'reader', 'wrong'],
+    ]) {
+      const failing = expect(client.call(words)).rejects.toThrow('WRONGPASS')
+      await isRefused()
+      await failing
+      // Somebody else fills the memory again.
+      await fixture.isServed(() => other.get('secret'))
+      await isRefused()
+    }
+    await client.call(['MULTI'])
+    await client.call(['AUTH', 'reader', 'pass'])
+    await client.call(['DISCARD'])
+    await isRefused()
+    await client.call(['AUTH', 'reader', 'pass'])
+    await fixture.isServed(() => client.get('secret'))
+  })
+
   test('users of other databases get the keys of their own', async () => {
     await fixture.plain.select(1)
     await fixture.plain.set('open', 'in one')

@@ -76,6 +76,96 @@ describe.each(Object.keys(libraries))('%s', (library) => {
     await expect(client.get('k')).rejects.toThrow('NOPERM')
   })
 
+  /** Waits until memory answers reads of the key with this value. */
+  async function isServed(value: string): Promise<void> {
+    await waitFor(
+      async () => {
+        expect(await client.get('k')).toBe(value)
+        sent = await gets()
+        await client.get('k')
+        return (await gets()) === sent
+      },
+      { what: `${value} to be answered from memory` },
+    )
+  }
+
+  const failed = (call: Promise<unknown>) => expect(call).rejects.toThrow()
+
+  test('a SELECT in a transaction that is dropped leaves the connection where it is', async () => {
+    await makeHot()
+    await client.call(['MULTI'])
+    await client.select(0)
+    await client.call(['DISCARD'])
+    expect(await client.get('k')).toBe('two')
+    await isServed('two')
+    await client.watch('watched')
+    await server.cli('-n', '2', 'SET', 'watched', 'changed')
+    await client.call(['MULTI'])
+    await client.call(['SELECT', '0'])
+    expect(await client.call(['EXEC'])).toBeNull()
+    expect(await client.get('k')).toBe('two')
+    await isServed('two')
+  })
+
+  test('a SELECT in a transaction holds once it is carried out', async () => {
+    await makeHot()
+    const replies = client.multi([
+      ['SELECT', '0'],
+      ['SET', 'k', 'zero again'],
+    ])
+    expect(await client.get('k')).toBe('zero again')
+    await replies
+    await isServed('zero again')
+    await client.select(2)
+    await isServed('two')
+    // One that fails there may have been the only one, or not.
+    await client
+      .multi([
+        ['SELECT', '99'],
+        ['SELECT', '0'],
+      ])
+      .catch(() => {})
+    expect(await client.get('k')).toBe('zero again')
+  })
+
+  test('a SELECT that fails leaves the connection where it is', async () => {
+    await makeHot()
+    const failing = failed(client.call(['SELECT', '99']))
+    const write = client.set('k', 'two again')
+    expect(await client.get('k')).toBe('two again')
+    await Promise.all([failing, write])
+    await isServed('two again')
+    await client.set('k', 'still two')
+    expect(await client.get('k')).toBe('still two')
+    // Nor do those before and behind it.
+    const calls = [client.select(0), failed(client.call(['SELECT', '99']))]
+    expect(await client.get('k')).toBe('zero')
+    await Promise.all(calls)
+    await isServed('zero')
+  })
+
+  test('a write behind a SELECT is seen by the read behind it, whichever is answered first', async () => {
+    await makeHot()
+    for (let version = 0; version < 50; version++) {
+      const calls = [client.select(0), client.set('k', `zero ${version}`)]
+      expect(await client.get('k')).toBe(`zero ${version}`)
+      calls.push(client.select(2))
+      expect(await client.get('k')).toBe('two')
+      await Promise.all(calls)
+    }
+  })
+
+  test('a key that is copied here from another database is seen at once', async () => {
+    await makeHot()
+    for (let version = 0; version < 50; version++) {
+      await client.select(0)
+      await client.set('from', `v${version}`)
+      await client.call(['COPY', 'from', 'k', 'DB', '2', 'REPLACE'])
+      await client.select(2)
+      expect(await client.get('k')).toBe(`v${version}`)
+    }
+  })
+
   test('a read behind a write that a limit held back sees the write', async () => {
     const strategy: RateLimitStrategy = {
       strategy: 'RateLimit',

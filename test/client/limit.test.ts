@@ -119,11 +119,41 @@ describe.each(Object.keys(libraries))('%s', (library) => {
     const client = await open({ maxLimitWaiting: 6, maxLimitWaitMs: 60_000 })
     const key = named('wait')
     await client.set(key, 'v')
-    await limit(key, { ...perMinute, algorithm: 'tokenBucket', limit: 4, windowMs: 200, onLimit: 'wait' }, [client])
+    await limit(key, { ...perMinute, algorithm: 'tokenBucket', limit: 4, windowMs: 1000, onLimit: 'wait' }, [client])
     const { values, errors } = await outcomes(Array.from({ length: 14 }, () => client.get(key)))
     expect(values).toEqual(Array.from({ length: 10 }, () => 'v'))
     expect(errors).toHaveLength(4)
     expect(errors[0]).toBeInstanceOf(KeyLimitedError)
+  })
+
+  test('wait: what is held back reaches the database that it was sent to', async () => {
+    const client = await open({ maxLimitWaitMs: 600_000 })
+    const key = named('held')
+    await limit(key, { ...perMinute, limit: 1, onLimit: 'wait' }, [client])
+    await client.set(key, 'first')
+    const held = client.set(key, 'second')
+    await client.select(3)
+    expect(await held).toBe('OK')
+    expect(await client.get(named('unlimited'))).toBeNull()
+    expect(await server.cli('-n', '3', 'EXISTS', key)).toBe('0')
+    expect(await server.cli('GET', key)).toBe('second')
+    await client.select(0)
+    // Nor does a transaction that is sent word by word take it in, or wait for it.
+    const behind = client.set(key, 'third')
+    await client.call(['MULTI'])
+    expect(await behind).toBe('OK')
+    expect(await client.call(['EXEC'])).toEqual([])
+  })
+
+  test('wait: a transaction that is sent as one lets nothing past the limit', async () => {
+    const client = await open({ maxLimitWaitMs: 600_000 })
+    const key = named('past')
+    await limit(key, { ...perMinute, limit: 1, onLimit: 'wait' }, [client])
+    await client.set(key, 'first')
+    const held = client.set(key, 'second')
+    held.catch(() => {})
+    await client.multi([['SET', named('other'), 'v']])
+    expect(await server.cli('GET', key)).toBe('first')
   })
 
   test('stale: reads over the limit get the last reply, writes are refused', async () => {

@@ -337,7 +337,7 @@ function factsOf(cluster: ClusterShield, expect: (listener: CombineListener) => 
     isPinned: false,
     open: new OpenState(),
     now: () => cluster.now(),
-    select() {},
+    select: () => () => {},
   }
 }
 

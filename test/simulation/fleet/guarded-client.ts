@@ -58,8 +58,9 @@ export class GuardedClient implements ConnectionFacts {
     return this.#cluster.now()
   }
 
-  select(): void {
+  select(): () => void {
     // Database 0 is all there is here.
+    return () => {}
   }
 
   send(...words: [string, ...string[]]): Promise<ClientReply> {
@@ -106,8 +107,7 @@ export class GuardedClient implements ConnectionFacts {
         reject(verdict.error)
         return
       case 'hold': {
-        const goOn = (became: LimitTurn): void => this.#ask(words, became, resolve, reject)
-        verdict.until.then(() => goOn('paid'), goOn)
+        this.open.holdBack(verdict.until, (became) => this.#ask(words, became, resolve, reject))
         return
       }
       case 'guarded':

@@ -23,7 +23,7 @@ export class IoredisConnection implements ConnectionFacts {
   /** True while a failed load goes to Redis the normal way. */
   #isPlain = false
   #isEnded = false
-  /** The last database requested; ioredis does not know that RESET returns to database 0. */
+  /** Set from the first SELECT on: ioredis trusts every SELECT, and does not know that RESET returns to database 0. */
   #database: number | undefined
   readonly #membership: Membership
   /** The identity that the current connection was opened with; the options may have changed since. */
@@ -38,9 +38,13 @@ export class IoredisConnection implements ConnectionFacts {
   }
 
   get space(): KeySpace {
-    const { condition, options } = this.client
-    const database = this.#database ?? condition?.select ?? options.db ?? 0
+    const database = this.#current
     return (this.#spaces[database] ??= this.#membership.space(this.#identity, database))
+  }
+
+  get #current(): number {
+    const { condition, options } = this.client
+    return this.#database ?? condition?.select ?? options.db ?? 0
   }
 
   /** False while the kill switch is on, and when the client is no longer protected. */
@@ -62,8 +66,17 @@ export class IoredisConnection implements ConnectionFacts {
     return (this.#combining ??= this.makeCombining())
   }
 
-  select(database: number): void {
-    if (Number.isSafeInteger(database)) this.#database = database
+  select(database: number): () => void {
+    // On a new connection ioredis already names the database that it is about to select.
+    this.#database ??= this.isOpening ? 0 : this.#current
+    return () => {
+      if (Number.isSafeInteger(database)) this.#database = database
+    }
+  }
+
+  /** True while ioredis sets up a connection. */
+  get isOpening(): boolean {
+    return this.client.status === 'connect'
   }
 
   /** The connection was lost: ioredis selects its database again on the next one. */

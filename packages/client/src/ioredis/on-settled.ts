@@ -1,19 +1,19 @@
 import type { IoredisCommand } from './ioredis-client.ts'
 
-/** Calls back when the command is answered or given up, before the application learns of it. */
-export function onSettled(command: IoredisCommand, callback: () => void): void {
+/** Calls back with a command's reply or error, before the application learns of it. */
+export function onSettled(command: IoredisCommand, callback: (reply: unknown) => void): void {
   const { resolve, reject } = command
   let isDone = false
-  const once = () => {
-    if (!isDone) callback()
+  const once = (reply: unknown) => {
+    if (!isDone) callback(reply)
     isDone = true
   }
   command.resolve = (value) => {
-    once()
+    once(value)
     return resolve.call(command, value)
   }
   command.reject = (error) => {
-    once()
+    once(error)
     return reject.call(command, error)
   }
 }

@@ -57,6 +57,8 @@ export class SendHook {
   #isLastGet = false
   /** True from when a command had to wait for the connection until `ready`, by when all that waited were sent again. */
   #hasQueued = false
+  /** True from when ioredis has said that the connection is ready, which is after it has restored it. */
+  #isReady = false
 
   constructor(connection: IoredisConnection, shield: Shield) {
     this.#connection = connection
@@ -77,14 +79,21 @@ export class SendHook {
   install(): () => void {
     const { client } = this.#connection
     const sendCommand = this.#makeSend()
+    this.#isReady = client.status === 'ready'
     const onReady = () => {
       this.#hasQueued = false
+      this.#isReady = true
+    }
+    const onClose = () => {
+      this.#isReady = false
     }
     const remove = putMethod(client, 'sendCommand', sendCommand)
     client.on('ready', onReady)
+    client.on('close', onClose)
     return () => {
       remove()
       client.off('ready', onReady)
+      client.off('close', onClose)
     }
   }
 
@@ -180,9 +189,7 @@ export class SendHook {
     node: unknown,
     turn?: LimitTurn,
   ): boolean {
-    this.#command = command
-    this.#node = node
-    const verdict = this.#verdict(row, command, stream, turn)
+    const verdict = this.#verdict(row, command, stream, node, turn)
     switch (verdict.kind) {
       case 'pass':
         return false
@@ -196,13 +203,9 @@ export class SendHook {
         this.#rewrite(command, verdict.isOurs, node)
         return false
       case 'hold': {
-        const { open } = this.#connection
-        const goOn = (became: LimitTurn): void => {
-          // Sent now, it would become part of the transaction.
-          if (open.isInTransaction) open.hold(() => goOn(became))
-          else if (!this.#ask(row, command, stream, node, became)) this.#send(command, node)
-        }
-        verdict.until.then(() => goOn('paid'), goOn)
+        this.#connection.open.holdBack(verdict.until, (turn) => {
+          if (!this.#ask(row, command, stream, node, turn)) this.#send(command, node)
+        })
         return true
       }
       case 'answer':
@@ -220,26 +223,37 @@ export class SendHook {
 
   #verdict(
     row: CommandRow,
-    { args, name }: IoredisCommand,
+    command: IoredisCommand,
     stream: PipelineStream | undefined,
+    node: unknown,
     turn: LimitTurn | undefined,
   ): Verdict {
-    const { client, cluster } = this.#connection
+    const { cluster, open, isOpening } = this.#connection
     const request = this.#request
-    this.#stream = stream
+    const outer = this.#stream
+    // What was held back may be sent in the midst of another command's pipeline.
+    this.#stream = stream ?? outer
     try {
-      this.#connection.open.beforeChange(row)
-      request.set(row, args, name)
+      if (!this.#isRestoring) open.beforeChange(row, stream !== undefined)
+      this.#command = command
+      this.#node = node
+      request.set(row, command.args, command.name)
       request.turn = turn
       request.canWait = stream === undefined
       request.isAnswerable = isAnswerable(stream)
-      request.isHandshake = client.status === 'connect'
+      request.isHandshake = isOpening
       return cluster.gate.ask(request, this.#connection)
     } catch (error) {
       return this.#shield.passAfter(error)
     } finally {
-      this.#stream = undefined
+      this.#stream = outer
     }
+  }
+
+  /** True while ioredis takes a new connection back to its user and database, which changes nothing. */
+  get #isRestoring(): boolean {
+    const { isOpening, client } = this.#connection
+    return isOpening || (client.status === 'ready' && !this.#isReady)
   }
 
   /** Removes our names from a command's reply, before the command makes text of it. */

@@ -164,9 +164,12 @@ export class ConnectionHooks implements ConnectionFacts {
     return this.#combining
   }
 
-  select(database: number): void {
-    if (this.#request.isHandshake) this.#handshakeDatabase = database
-    else this.#enter(database)
+  select(database: number): () => void {
+    const { isHandshake } = this.#request
+    return () => {
+      if (isHandshake) this.#handshakeDatabase = database
+      else this.#enter(database)
+    }
   }
 
   /** Carries out the gate's verdict on a command; `send` is for one that goes to Redis. */
@@ -201,11 +204,12 @@ export class ConnectionHooks implements ConnectionFacts {
         const sendHeld: NodeRedisQueue['addCommand'] = (held, heldOptions) =>
           this.#sendHeld(held, heldOptions, key, row.access === 'read')
         const goOn = (became: LimitTurn) => this.#ask(args, options, sendHeld, became)
-        return verdict.until.then(
-          () => goOn('paid'),
-          // An aborted command fails like any aborted command of the library.
-          (error) => (options?.abortSignal?.aborted ? this.sendPlainly(args, options) : goOn(error)),
-        )
+        return new Promise((resolve) => {
+          this.open.holdBack(verdict.until, (became) => {
+            // An aborted command fails like any aborted command of the library.
+            resolve(options?.abortSignal?.aborted ? this.sendPlainly(args, options) : goOn(became))
+          })
+        })
       }
     }
   }
@@ -232,7 +236,8 @@ export class ConnectionHooks implements ConnectionFacts {
         this.owner.waiting?.flush()
         return pass
       }
-      this.open.beforeChange(row)
+      // Opening a connection changes nothing that was known.
+      if (options?.asap !== true) this.open.beforeChange(row, options?.chainId !== undefined)
       this.#words = args
       this.#options = options
       request.set(row, args)

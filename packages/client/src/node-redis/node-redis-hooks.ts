@@ -161,7 +161,8 @@ export class NodeRedisHooks {
     if (prefix !== undefined && typeof prefix !== 'string') return undefined
     const connection = this.#only ?? this.#facts
     const hot = connection.space?.hot.get(nameOf(prefix === undefined ? key : prefix + key))
-    return hot !== undefined && cluster.gate.mayServe(hot, connection) ? hot : undefined
+    // A limited key is left to the send path.
+    return hot?.limit === undefined && hot !== undefined && cluster.gate.mayServe(hot, connection) ? hot : undefined
   }
 
   #makeFacts(): ConnectionFacts {
@@ -180,7 +181,7 @@ export class NodeRedisHooks {
       isPinned: false,
       open: new OpenState(),
       now: () => this.#cluster.now(),
-      select() {},
+      select: () => () => {},
     }
   }
 

@@ -112,7 +112,9 @@ export class ProxyRequest implements GateRequest, ConnectionFacts {
     if (!this.isPinned) this.#client.slots.setFence(1)
   }
 
-  select(): void {}
+  select(): () => void {
+    return () => {}
+  }
 
   /** The user, or the address of an unauthenticated client. */
   caller(): string {

@@ -26,6 +26,6 @@ export interface ConnectionFacts {
   combining?(hot: HotKey): Combining
   /** The caller, for per-caller limits; connections that do not know have none. */
   caller?(): string
-  /** From now on the connection sees the keys of this database. */
-  select(database: number): void
+  /** The connection is about to select a database; the result is called if that succeeds. */
+  select(database: number): () => void
 }

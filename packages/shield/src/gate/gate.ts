@@ -11,7 +11,7 @@ import { KeySurvey } from './key-survey.ts'
 import { keylessEffect } from './keyless.ts'
 import type { OpenState } from './open-state.ts'
 import { ReadsAround } from './reads-around.ts'
-import { combined, loading, pass, type Verdict } from './verdict.ts'
+import { combined, type End, loading, pass, type Verdict } from './verdict.ts'
 
 /**
  * Decides what happens to an application's command: one gate for each Redis, asked by the hooks of every client library
@@ -170,7 +170,10 @@ export class Gate {
     return true
   }
 
-  #guard(request: GateRequest, written: readonly HotKey[], { open, isPinned }: ConnectionFacts): Verdict {
+  #guard(request: GateRequest, named: readonly HotKey[], { open, isPinned }: ConnectionFacts): Verdict {
+    // It may reach the keys of these names in another database.
+    const written = open.isUnsettled || reachesFurther.has(request.row.name) ? this.#keys.everywhere(named) : named
+    const settle = open.isUnsettled ? open.beginUnsettled() : undefined
     for (const hot of written) {
       // The effect of a separate increment is no surprise to the combined ones.
       if (hot.isCombined && counterOf(request) === undefined) hot.epoch++
@@ -178,12 +181,13 @@ export class Gate {
     }
     const end = () => {
       for (const hot of written) hot.endWrite()
+      settle?.()
     }
     return this.#endWith(end, open.isInTransaction && !isPinned, open)
   }
 
   /** What a transaction queues takes effect at EXEC. */
-  #endWith(end: () => void, isQueued: boolean, open: ConnectionFacts['open']): Verdict {
+  #endWith(end: End, isQueued: boolean, open: OpenState): Verdict {
     if (!isQueued) return { kind: 'guarded', end }
     open.hold(end)
     return pass
@@ -218,20 +222,14 @@ export class Gate {
         open.isAsking = true
         return pass
       case 'select':
-        connection.select(args.numberAt(1))
-        return pass
+        return this.#change(open, connection.select(args.numberAt(1)))
       case 'reset':
-        open.reset()
-        connection.select(0)
-        // If a password is required, nobody is logged in now.
-        open.isStranger = connection.space?.upstream.credentials().password !== undefined
-        return pass
+        return this.#reset(connection)
       case 'auth':
-        if (!isHandshake) this.#logIn(connection, args.length > 2 ? request.textAt(1) : defaultUser)
-        return pass
+        return isHandshake ? pass : this.#logIn(connection, args.length > 2 ? request.textAt(1) : defaultUser)
       case 'hello':
         for (let index = 2; !isHandshake && index < args.length - 1; index++) {
-          if (args.isWord(index, 'AUTH')) this.#logIn(connection, request.textAt(index + 1))
+          if (args.isWord(index, 'AUTH')) return this.#logIn(connection, request.textAt(index + 1))
         }
         return pass
     }
@@ -240,12 +238,58 @@ export class Gate {
   /**
    * What the shield reads as its own user is not for others; the same user again, with a new password, changes nothing.
    */
-  #logIn({ open, space }: ConnectionFacts, user: string): void {
-    open.isStranger = space !== undefined && user !== (space.upstream.credentials().username ?? defaultUser)
+  #logIn({ open, space }: ConnectionFacts, user: string): Verdict {
+    const isStranger = space !== undefined && user !== (space.upstream.credentials().username ?? defaultUser)
+    return this.#change(open, () => {
+      open.isStranger = isStranger
+    })
+  }
+
+  /** A change of database or user is being sent: it applies once its answer says that it happened. */
+  #change(open: OpenState, apply: () => void): Verdict {
+    const isQueued = open.isInTransaction
+    const settle = open.beginUnsettled()
+    const end = (reply: unknown) => {
+      settle()
+      const happened = isQueued ? didHappen(reply) : !(reply instanceof Error)
+      if (happened === undefined) open.isUnknown = true
+      else if (happened) apply()
+    }
+    return this.#endWith(end, isQueued, open)
+  }
+
+  /** RESET is never queued: it ends a transaction, and the user is the default one again. */
+  #reset(connection: ConnectionFacts): Verdict {
+    const { open, space } = connection
+    const endTransaction = open.endTransaction()
+    const select = connection.select(0)
+    const settle = open.beginUnsettled()
+    const end = (reply: unknown) => {
+      endTransaction?.(reply)
+      settle()
+      if (reply instanceof Error) return
+      open.isAsking = open.isUnknown = false
+      select()
+      // If a password is required, nobody is logged in now.
+      open.isStranger = space?.upstream.credentials().password !== undefined
+    }
+    return { kind: 'guarded', end }
   }
 }
 
 const defaultUser = 'default'
+
+/** Commands that write a key of the same name in another database. */
+const reachesFurther: ReadonlySet<string> = new Set(['MOVE', 'COPY'])
+
+/**
+ * Whether what a transaction had queued happened, by the reply to EXEC or DISCARD; undefined if some of it failed, as
+ * nothing says what.
+ */
+function didHappen(reply: unknown): boolean | undefined {
+  if (!Array.isArray(reply)) return false
+  return reply.some((part) => part instanceof Error) ? undefined : true
+}
 
 function counterOf(request: GateRequest): CounterCommand | undefined {
   return counterCommandOf(request.row, request.args, (index) => request.textAt(index))

@@ -188,6 +188,11 @@ export class HotKeys {
     return placed
   }
 
+  /** The keys of the same names in all spaces in which they were requested. */
+  everywhere(hots: readonly HotKey[]): HotKey[] {
+    return [...new Set(hots.flatMap((hot) => [hot, ...(this.names.get(hot.name)?.keys() ?? [])]))]
+  }
+
   /** Drops everything that is kept and poisons what is in flight. */
   flush(): void {
     this.#distrust()

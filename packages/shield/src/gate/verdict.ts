@@ -29,8 +29,11 @@ export type Verdict =
     }
   | { readonly kind: 'hold'; readonly until: Promise<unknown>; readonly strategy: RateLimitStrategy }
   | { readonly kind: 'refuse'; readonly error: KeyLimitedError; readonly strategy: RateLimitStrategy }
-  | { readonly kind: 'guarded'; readonly end: () => void }
+  | { readonly kind: 'guarded'; readonly end: End }
   | { readonly kind: 'rewrite'; readonly isOurs: IsOurs }
+
+/** Called with the answer of what was guarded, or with the error that it failed with; with nothing if it was lost. */
+export type End = (reply?: unknown) => void
 
 export const pass: Verdict = { kind: 'pass' }
 export const loading: Verdict = { kind: 'loading' }

@@ -1,8 +1,8 @@
 import { protect, shieldOf, unprotect } from '@firebreak/client'
 import { startProxy } from '@firebreak/proxy'
 import { type RedisCluster, type RedisServer, startCluster, startRedis, TestHub, waitFor } from '@firebreak/testkit'
-import { Redis } from 'ioredis'
-import { createClient } from 'redis'
+import { Cluster, Redis } from 'ioredis'
+import { createClient, createCluster } from 'redis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 /** A client that lists names, as bytes in Latin-1. */
@@ -163,14 +163,70 @@ describe.each(Object.keys(open))('what %s shows', (way) => {
   })
 })
 
-describe('a cluster behind the proxy', () => {
+/** A client of a cluster, and what listing its nodes one by one shows. */
+interface ClusterLister {
+  get(key: string): Promise<unknown>
+  names(): Promise<string[]>
+}
+
+const openCluster: Record<string, (addresses: RedisCluster['addresses']) => Promise<ClusterLister>> = {
+  async ioredis(addresses) {
+    const redis = new Cluster([...addresses])
+    closers.push(() => redis.disconnect())
+    await protectedBy(redis)
+    return {
+      get: (key) => redis.get(key),
+      async names() {
+        const names: string[] = []
+        for (const node of redis.nodes('master')) {
+          for await (const page of node.scanStream()) names.push(...(page as string[]))
+          expect((await node.keys('*')).length).toBeLessThanOrEqual(names.length)
+        }
+        return names
+      },
+    }
+  },
+  async 'node-redis'(addresses) {
+    const redis = createCluster({ rootNodes: addresses.map((socket) => ({ socket })) })
+    redis.on('error', () => {})
+    // Its connections are opened after it is protected.
+    await protectedBy(redis)
+    await redis.connect()
+    closers.push(() => redis.destroy())
+    return {
+      get: (key) => redis.get(key),
+      async names() {
+        const names: string[] = []
+        for (const { client } of redis.masters) for await (const page of client!.scanIterator()) names.push(...page)
+        return names
+      },
+    }
+  },
+}
+
+describe('a cluster', () => {
   let cluster: RedisCluster
   beforeAll(async () => {
     cluster = await startCluster()
   })
+  beforeEach(() => Promise.all(cluster.nodes.map((node) => node.cli('FLUSHALL'))))
   afterAll(() => cluster.stop())
 
-  test('shows no copies either', async () => {
+  test.each(Object.keys(openCluster))('of which %s lists the nodes shows no copies', async (library) => {
+    const { get, names } = await openCluster[library]!(cluster.addresses)
+    const mine = ['k', ...Array.from({ length: 12 }, (_, index) => `mine${index}`)].sort()
+    const bare = new Cluster([...cluster.addresses])
+    closers.push(() => bare.disconnect())
+    for (const name of mine) await bare.set(name, 'v')
+    hub.heat('main', ['k'], strategy('k', ['1', '2', '3', '4', '5', '6']))
+    const all = async () =>
+      (await Promise.all(cluster.nodes.map((node) => node.cli('DBSIZE')))).reduce((sum, size) => sum + Number(size), 0)
+    await waitFor(async () => (await get('k')) === 'v' && (await all()) >= mine.length + 6, { what: 'the copies' })
+    await waitFor(async () => (await names()).length === mine.length, { what: 'the copies to be known' })
+    expect((await names()).sort()).toEqual(mine)
+  })
+
+  test('shows no copies through the proxy', async () => {
     const redis = await proxyTo(cluster.addresses.map(({ host, port }) => `${host}:${port}`).join(','))
     const names = ['k', ...Array.from({ length: 12 }, (_, index) => `mine${index}`)].sort()
     for (const name of names) await redis.set(name, 'v')

@@ -1,6 +1,8 @@
+import { peek } from '@firebreak/client'
 import { defaultLocalCache } from '@firebreak/core'
-import { type RedisServer, redisCli, startCluster, startRedis } from '@firebreak/testkit'
+import { type RedisServer, redisCli, startCluster, startRedis, waitFor } from '@firebreak/testkit'
 import { Cluster } from 'ioredis'
+import { Cluster as ClusterOfValkey } from 'iovalkey'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Fixture } from './fixture.ts'
 import { type AnyClient, libraries } from './libraries.ts'
@@ -142,4 +144,67 @@ test('a client that closes leaves its user to the others, and a cluster’s user
   first.disconnect()
   await expect.poll(() => second.get('secret')).toBe('of the reader')
   await expect(limited.get('secret')).rejects.toThrow('NOPERM')
+})
+
+describe('a cluster whose nodes are named with their users', () => {
+  async function start(password?: string) {
+    const cluster = await startCluster()
+    fixture.onClose(cluster.stop)
+    for (const { port } of cluster.nodes) {
+      await redisCli(port, 'ACL', 'SETUSER', 'reader', 'on', '>pass', '~*', '+@all')
+      await redisCli(port, 'ACL', 'SETUSER', 'guest', 'on', '>word', '~open', '+@all')
+      if (password !== undefined) await redisCli(port, 'CONFIG', 'SET', 'requirepass', password)
+    }
+    return cluster
+  }
+  const urls = (addresses: readonly { host: string; port: number }[], login: string) =>
+    addresses.map(({ host, port }) => `redis://${login}@${host}:${port}`)
+
+  const opened: Record<string, (nodes: object[] | string[]) => Cluster> = {
+    ioredis: (nodes) => new Cluster(nodes as string[]),
+    iovalkey: (nodes) => new ClusterOfValkey(nodes as string[]) as unknown as Cluster,
+  }
+
+  test.each(Object.keys(opened))('%s: gives each user what it may read', async (library) => {
+    const { addresses } = await start()
+    const [first, limited] = [
+      await fixture.adopt(opened[library]!(urls(addresses, 'reader:pass'))),
+      await fixture.adopt(opened[library]!(addresses.map((place) => ({ ...place, ...guest })))),
+    ]
+    await first.set('secret', 'of the reader')
+    fixture.hub.heat('main', ['secret'])
+    await waitFor(async () => (await first.get('secret')) === 'of the reader' && peek(first, 'secret') !== undefined, {
+      what: 'the secret to be served',
+    })
+    await expect(limited.get('secret')).rejects.toThrow('NOPERM')
+    expect(peek(limited, 'secret')).toBeUndefined()
+  })
+
+  test.each(Object.keys(opened))('%s: is served where a password is required', async (library) => {
+    const { addresses } = await start('needed')
+    const client = await fixture.adopt(opened[library]!(urls(addresses, ':needed')))
+    await client.set('k', 'v')
+    fixture.hub.heat('main', ['k'])
+    await waitFor(async () => (await client.get('k')) === 'v' && peek(client, 'k') === 'v', { what: 'k to be served' })
+  })
+
+  test('is not served where the users of its nodes differ', async () => {
+    const { addresses } = await start()
+    const [one, ...others] = addresses
+    const client = await fixture.adopt(
+      new Cluster([...urls([one!], 'guest:word'), ...urls(others, 'reader:pass')], { redisOptions: reader }),
+    )
+    const alike = await fixture.adopt(new Cluster([...addresses], { redisOptions: reader }))
+    for (const key of ['{a}', '{b}', '{c}', '{d}', '{e}', '{f}']) await alike.set(key, 'v')
+    fixture.hub.heat('main', ['{a}', '{b}', '{c}', '{d}', '{e}', '{f}'])
+    let refused = 0
+    for (const key of ['{a}', '{b}', '{c}', '{d}', '{e}', '{f}']) {
+      await waitFor(async () => (await alike.get(key)) === 'v' && peek(alike, key) === 'v', {
+        what: 'key to be served',
+      })
+      await client.get(key).catch(() => refused++)
+      expect(peek(client, key)).toBeUndefined()
+    }
+    expect(refused).toBeGreaterThan(0)
+  })
 })

@@ -127,7 +127,7 @@ describe.each(Object.keys(libraries))('%s', (library) => {
   })
 
   test('wait: what is held back reaches the database that it was sent to', async () => {
-    const client = await open({ maxLimitWaitMs: 600_000 })
+    const client = await open({ maxLimitWaitMs: 20_000 })
     const key = named('held')
     await limit(key, { ...perMinute, limit: 1, onLimit: 'wait' }, [client])
     await client.set(key, 'first')
@@ -146,7 +146,7 @@ describe.each(Object.keys(libraries))('%s', (library) => {
   })
 
   test('wait: a transaction that is sent as one lets nothing past the limit', async () => {
-    const client = await open({ maxLimitWaitMs: 600_000 })
+    const client = await open({ maxLimitWaitMs: 20_000 })
     const key = named('past')
     await limit(key, { ...perMinute, limit: 1, onLimit: 'wait' }, [client])
     await client.set(key, 'first')

@@ -45,6 +45,8 @@ export interface IoredisClient {
   /** Of a cluster: the nodes of each slot, the master first. */
   readonly slots?: readonly (readonly string[] | undefined)[]
   readonly startupNodes?: readonly unknown[]
+  /** Of a cluster: the connections to its nodes. */
+  nodes?(role: 'all'): readonly IoredisClient[]
   sendCommand(command: IoredisCommand, stream?: PipelineStream, node?: unknown): unknown
   get(...args: unknown[]): Promise<string | null>
   getBuffer(...args: unknown[]): Promise<Buffer | null>

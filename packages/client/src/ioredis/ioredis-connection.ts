@@ -6,9 +6,10 @@ import {
   type KeySpace,
   OpenState,
 } from '@firebreak/shield'
-import type { ClientIdentity } from '../clients/client-identity.ts'
+import { type ClientIdentity, isSameIdentity } from '../clients/client-identity.ts'
 import type { Membership } from '../clients/cluster-clients.ts'
-import type { IoredisClient } from './ioredis-client.ts'
+import { connectionOptions } from './cluster-options.ts'
+import type { IoredisClient, IoredisOptions } from './ioredis-client.ts'
 
 /** What the gate needs to know about one ioredis client. */
 export class IoredisConnection implements ConnectionFacts {
@@ -26,15 +27,39 @@ export class IoredisConnection implements ConnectionFacts {
   /** Set from the first SELECT on: ioredis trusts every SELECT, and does not know that RESET returns to database 0. */
   #database: number | undefined
   readonly #membership: Membership
+  readonly #isNode: boolean
   /** The identity that the current connection was opened with; the options may have changed since. */
-  #identity: ClientIdentity
+  #identity!: ClientIdentity
+  /** True if a cluster logs in to its nodes as different users: which of them reads a key is not known. */
+  #isMixed = false
   #spaces: KeySpace[] = []
 
-  constructor(client: IoredisClient, membership: Membership) {
+  /** `isNode`: the connection of a cluster to one node, which always answers itself. */
+  constructor(client: IoredisClient, membership: Membership, isNode = false) {
     this.client = client
     this.cluster = membership.cluster
     this.#membership = membership
-    this.#identity = identityOf(client)
+    this.#isNode = isNode
+    this.identify()
+  }
+
+  /** True for the connection of a cluster to one node. */
+  get isNode(): boolean {
+    return this.#isNode
+  }
+
+  /** Determines whom the client's connections read as. */
+  identify(): void {
+    const { client } = this
+    const place = client.isCluster === true || this.#isNode ? '' : placeOf(client.options)
+    const [first, ...others] = connectionOptions(client).map(({ username, password }) => ({
+      place,
+      username,
+      password,
+    }))
+    this.#identity = first!
+    this.#isMixed = others.some((other) => !isSameIdentity(other, first!))
+    this.#spaces = []
   }
 
   get space(): KeySpace {
@@ -55,7 +80,8 @@ export class IoredisConnection implements ConnectionFacts {
   get isReady(): boolean {
     const { status, condition, manuallyClosing } = this.client
     // While it is subscribed ioredis refuses other commands, and once it is closing, all of them.
-    return status === 'ready' && !condition?.subscriber && manuallyClosing !== true && !this.#isPlain
+    if (status !== 'ready' || condition?.subscriber || manuallyClosing === true) return false
+    return !this.#isPlain && !this.#isMixed && !this.#isNode
   }
 
   now(): number {
@@ -83,8 +109,7 @@ export class IoredisConnection implements ConnectionFacts {
   lost(): void {
     this.open.reset()
     this.#database = undefined
-    this.#identity = identityOf(this.client)
-    this.#spaces = []
+    this.identify()
     this.#combining = undefined
   }
 
@@ -106,12 +131,6 @@ export class IoredisConnection implements ConnectionFacts {
   }
 }
 
-function identityOf(client: IoredisClient): ClientIdentity {
-  const { options } = client
-  if (client.isCluster) {
-    const { username, password } = options.redisOptions ?? {}
-    return { place: '', username, password }
-  }
-  const { username, password, path, host, port, sentinels, Connector } = options
-  return { place: sentinels || Connector ? '' : (path ?? `${host}:${port}`), username, password }
+function placeOf({ path, host, port, sentinels, Connector }: IoredisOptions): string {
+  return sentinels || Connector ? '' : (path ?? `${host}:${port}`)
 }

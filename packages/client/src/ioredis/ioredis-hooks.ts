@@ -1,5 +1,6 @@
 import type { Shield } from '@firebreak/shield'
 import type { Membership } from '../clients/cluster-clients.ts'
+import { ClusterNodes } from './cluster-nodes.ts'
 import { GetMethods } from './get-methods.ts'
 import type { IoredisClient } from './ioredis-client.ts'
 import { IoredisConnection } from './ioredis-connection.ts'
@@ -10,11 +11,13 @@ export class IoredisHooks {
   readonly #connection: IoredisConnection
   readonly #methods: GetMethods
   readonly #send: SendHook
+  readonly #nodes: ClusterNodes | undefined
 
   constructor(client: IoredisClient, shield: Shield, membership: Membership) {
     this.#connection = new IoredisConnection(client, membership)
     this.#methods = new GetMethods(this.#connection)
     this.#send = new SendHook(this.#connection, shield)
+    this.#nodes = client.isCluster === true ? new ClusterNodes(client, shield, membership) : undefined
   }
 
   /** Installs the hooks; the returned function removes them. */
@@ -23,6 +26,7 @@ export class IoredisHooks {
     const onClose = () => this.#connection.lost()
     const uninstalls = [this.#send.install(), this.#methods.install()]
     client.on('close', onClose)
+    if (this.#nodes !== undefined) uninstalls.push(this.#nodes.follow(() => this.#connection.identify()))
     return () => {
       for (const uninstall of uninstalls) uninstall()
       client.off('close', onClose)

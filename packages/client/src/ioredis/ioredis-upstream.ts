@@ -1,7 +1,8 @@
 import { type SocketPlace, socketPipe } from '@firebreak/core/node'
 import type { OpenPipe } from '@firebreak/core/resp'
 import type { Credentials, Upstream } from '@firebreak/shield'
-import type { IoredisClient, IoredisOptions } from './ioredis-client.ts'
+import { connectionOptions, nodeOptions } from './cluster-options.ts'
+import type { IoredisClient } from './ioredis-client.ts'
 
 /** Where the keys of an ioredis client live, and plain connections to them for the shield. */
 export class IoredisUpstream implements Upstream {
@@ -26,24 +27,19 @@ export class IoredisUpstream implements Upstream {
   }
 
   connect(node: string): OpenPipe {
-    const options = this.#nodeOptions()
+    const options = nodeOptions(this.#client, node)
     const isPlain = !options.tls || ((options.sentinels ?? false) && !options.enableTLSForSentinelMode)
     const tls = typeof options.tls === 'object' ? options.tls : {}
     return socketPipe({ place: this.#addressOf(node), tls: isPlain ? undefined : tls, keepsProcess: false })
   }
 
   credentials(): Credentials {
-    const { username, password } = this.#nodeOptions()
+    const [{ username, password }] = connectionOptions(this.#client)
     return { ...(username && { username }), ...(password && { password }) }
   }
 
   refresh(): void {
     this.#client.refreshSlotsCache?.(() => {})
-  }
-
-  #nodeOptions(): IoredisOptions {
-    const { options } = this.#client
-    return this.isCluster ? (options.redisOptions ?? {}) : options
   }
 
   #addressOf(node: string): SocketPlace {

@@ -33,7 +33,10 @@ import { isTraced, traceCommand } from './trace-command.ts'
 /** Marks a command in the client's offline queue: it has been counted and will come back. */
 const isQueued = Symbol('firebreak.isQueued')
 
-type MarkedCommand = IoredisCommand & { [isQueued]?: true }
+/** Marks a command of a cluster, which has been decided on before it comes to a node's connection. */
+const isDecided = Symbol('firebreak.isDecided')
+
+type MarkedCommand = IoredisCommand & { [isQueued]?: true; [isDecided]?: true }
 
 /**
  * The send path of one client. Every command passes through `sendCommand`, including those of pipelines, transactions
@@ -78,7 +81,7 @@ export class SendHook {
   /** Installs the hook; the returned function removes it. */
   install(): () => void {
     const { client } = this.#connection
-    const sendCommand = this.#makeSend()
+    const sendCommand = this.#onlyOnce(this.#makeSend())
     this.#isReady = client.status === 'ready'
     const onReady = () => {
       this.#hasQueued = false
@@ -95,6 +98,21 @@ export class SendHook {
       client.off('ready', onReady)
       client.off('close', onClose)
     }
+  }
+
+  /** A cluster sends its commands over the connections to its nodes, which are hooked as well. */
+  #onlyOnce(send: IoredisClient['sendCommand']): IoredisClient['sendCommand'] {
+    const { client, isNode } = this.#connection
+    const bareSend = this.#bareSend
+    if (client.isCluster === true) {
+      return (command: MarkedCommand, stream, node) => {
+        command[isDecided] = true
+        return send(command, stream, node)
+      }
+    }
+    if (!isNode) return send
+    return (command: MarkedCommand, stream, node) =>
+      command[isDecided] === true ? bareSend.call(client, command, stream, node) : send(command, stream, node)
   }
 
   /**
@@ -283,6 +301,7 @@ export class SendHook {
   #send(command: MarkedCommand, node: unknown): unknown {
     const { client } = this.#connection
     if (client.status !== 'ready') command[isQueued] = true
+    if (client.isCluster === true) command[isDecided] = true
     const send = () => this.#bareSend.call(client, command, undefined, node)
     const pipeline = this.#stream
     // A pipeline without a connection has not sent anything yet.

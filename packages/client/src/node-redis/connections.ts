@@ -54,7 +54,12 @@ export class Connections {
   }
 
   #followCluster(cluster: NodeRedisCluster): () => void {
-    for (const { client } of [...cluster.masters, ...cluster.replicas]) if (client !== undefined) this.#adopt(client)
+    const adoptAll = () => {
+      for (const { client } of [...cluster.masters, ...cluster.replicas]) if (client !== undefined) this.#adopt(client)
+    }
+    adoptAll()
+    // An application may use a node's client by itself, as to scan all of them.
+    const unlisten = listen(cluster, 'node-connect', adoptAll)
     const { _slots: slots } = cluster
     const { nodeClient, getClientAndSlotNumber, getClientForKey } = slots
     const own: Partial<NodeRedisSlots> = {
@@ -75,7 +80,11 @@ export class Connections {
         return isReadonly === true || !(found instanceof Promise) ? found : this.#countUntilSent(found)
       }
     }
-    return override(slots, own)
+    const restore = override(slots, own)
+    return () => {
+      unlisten()
+      restore()
+    }
   }
 
   #followSentinel(sentinel: NodeRedisSentinel): () => void {

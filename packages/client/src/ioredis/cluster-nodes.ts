@@ -1,0 +1,62 @@
+import type { Shield } from '@firebreak/shield'
+import type { Membership } from '../clients/cluster-clients.ts'
+import type { IoredisClient } from './ioredis-client.ts'
+import { IoredisConnection } from './ioredis-connection.ts'
+import { SendHook } from './send-hook.ts'
+
+/**
+ * The connections of an ioredis cluster to its nodes. `cluster.nodes()` gives them to the application, which scans each
+ * of them to list all keys: what is sent that way is counted, guarded, limited and shown without our copies, but always
+ * answered by the node, as only that knows which keys it has.
+ */
+export class ClusterNodes {
+  readonly #cluster: IoredisClient
+  readonly #shield: Shield
+  readonly #membership: Membership
+  readonly #hooked = new Map<IoredisClient, () => void>()
+
+  constructor(cluster: IoredisClient, shield: Shield, membership: Membership) {
+    this.#cluster = cluster
+    this.#shield = shield
+    this.#membership = membership
+  }
+
+  /** Hooks every node, now and later; `onChange` is called when there are others. The returned function ends that. */
+  follow(onChange: () => void): () => void {
+    const cluster = this.#cluster
+    const onNode = (node: IoredisClient) => {
+      this.#hook(node)
+      onChange()
+    }
+    const onNodeGone = (node: IoredisClient) => {
+      this.#unhook(node)
+      onChange()
+    }
+    for (const node of cluster.nodes?.('all') ?? []) this.#hook(node)
+    cluster.on('+node', onNode)
+    cluster.on('-node', onNodeGone)
+    return () => {
+      cluster.off('+node', onNode)
+      cluster.off('-node', onNodeGone)
+      for (const node of [...this.#hooked.keys()]) this.#unhook(node)
+    }
+  }
+
+  #hook(node: IoredisClient): void {
+    if (this.#hooked.has(node)) return
+    const connection = new IoredisConnection(node, this.#membership, true)
+    const uninstall = new SendHook(connection, this.#shield).install()
+    const onClose = () => connection.lost()
+    node.on('close', onClose)
+    this.#hooked.set(node, () => {
+      uninstall()
+      node.off('close', onClose)
+      connection.end()
+    })
+  }
+
+  #unhook(node: IoredisClient): void {
+    this.#hooked.get(node)?.()
+    this.#hooked.delete(node)
+  }
+}

@@ -52,6 +52,8 @@ function sourcesOf(room: string): SourceFile[] {
     })
 }
 
+const isTestFile = (path: string) => /\.test(-[a-z]+)?\.tsx?$/.test(path) || path.includes('/testing/')
+
 function roomOf(specifier: string): string | undefined {
   const name = specifier.match(/^@firebreak\/([a-z]+)/)?.[1]
   return name ?? (specifier === 'firebreak' ? 'cli' : undefined)
@@ -73,7 +75,7 @@ test('every room stands in the table', () => {
 test.each(rooms)('%s imports only the rooms that its line names', (room) => {
   const wrong: string[] = []
   for (const file of sourcesOf(room)) {
-    const isTest = /\.test(-[a-z]+)?\.tsx?$/.test(file.path) || file.path.includes('/testing/')
+    const isTest = isTestFile(file.path)
     for (const { from, isType } of file.imports) {
       const target = roomOf(from)
       if (target !== undefined) {
@@ -103,6 +105,19 @@ test('core needs nothing but the language: no node: module, no package', () => {
         .map(({ from }) => `${relative(root, path)} imports ${from}`),
     )
   expect(wrong).toEqual([])
+})
+
+test('no two things have one name: each exported class, interface and type has its own', () => {
+  const places = new Map<string, string[]>()
+  for (const { path } of rooms.flatMap((room) => sourcesOf(room))) {
+    if (isTestFile(path)) continue
+    const names = readFileSync(path, 'utf8').matchAll(
+      /^export (?:declare )?(?:abstract )?(?:class|interface|type|enum) (\w+)/gm,
+    )
+    for (const [, name] of names) places.set(name!, [...(places.get(name!) ?? []), relative(root, path)])
+  }
+  const twice = [...places].filter(([, files]) => files.length > 1)
+  expect(twice.map(([name, files]) => `${name}: ${files.join(', ')}`)).toEqual([])
 })
 
 /** Rooms whose files know each other one way only, types included: each can be read without those that use it. */
@@ -171,7 +186,7 @@ test.each(Object.keys(onRuntime))('%s takes time, timers, chance and names from 
     /\b(Date\.now|performance\.(now|timeOrigin)|Math\.random|randomUUID|AbortSignal\.timeout|process\.hrtime)\b|(?<![.\w#])(setTimeout|setInterval|setImmediate|randomBytes)\(|new Date\(\)/
   const wrong: string[] = []
   for (const { path } of sourcesOf(room)) {
-    if (/\.test(-[a-z]+)?\.tsx?$/.test(path) || path.includes('/testing/')) continue
+    if (isTestFile(path)) continue
     if (onRuntime[room]!.includes(relative(join(root, 'packages', room, 'src'), path))) continue
     const lines = readFileSync(path, 'utf8').split('\n')
     lines.forEach((line, index) => {

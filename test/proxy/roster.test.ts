@@ -192,6 +192,23 @@ describe.each([
   })
 })
 
+test("an id seen at one proxy is no client's at another before the same Redis", async () => {
+  const proxies = await Promise.all([stage.start(), stage.start()])
+  const [here, there] = await Promise.all(proxies.map((proxy) => clients(proxy, 4, 1)))
+  const [asker, ...others] = there!
+  for (const { id } of await list(here![0]!)) {
+    // The rows of connections are the server's, which both see.
+    if (Number(id) >= 10 ** 15) expect(await asker!.ask('CLIENT', 'KILL', 'ID', id)).toBe(':0\r\n')
+  }
+  expect(await Promise.all([...others, ...here!].map(isOpen))).toEqual([...others, ...here!].map(() => true))
+  const ids = (await Promise.all([here![0]!, asker!].map((redis) => list(redis))))
+    .flat()
+    .map(({ id }) => Number(id))
+    .filter((id) => id >= 10 ** 15)
+  expect(new Set(ids).size).toBe(8)
+  expect(ids.every(Number.isSafeInteger)).toBe(true)
+})
+
 test('clients of all threads together are bounded, however the kernel spreads them', async () => {
   const proxy = await stage.start({ workers: 3, maxClients: 12 })
   const all = await Promise.all(Array.from({ length: 12 }, () => stage.client(proxy)))

@@ -102,7 +102,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     this.#mode = mode
     this.#world = world
     this.#counts = new ThreadCounts(place.index, place.memory)
-    this.roster = new ClientRoster(this.clients, place.index, place.count, runtime.timers)
+    this.roster = new ClientRoster(this.clients, place.index, place.count, runtime)
     this.maxRequestBytes = options.maxRequestBytes
     this.maxHeldBytes = options.maxHeldBytes
     // Below this a socket does not report that it has sent everything.

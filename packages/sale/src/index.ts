@@ -1,3 +1,4 @@
+export type { MariadbPool, PostgresPool } from '@firebreak/ids'
 export { SaleBoard, type SaleOrderView, type VoucherView } from './board/sale-board.ts'
 export {
   type DeadLetter,
@@ -19,9 +20,9 @@ export type { OrderState, SettleResult } from './purchase/settle-order.ts'
 export { SoldOutMemory, type SoldOutMemoryOptions } from './purchase/sold-out-memory.ts'
 export type { IdWorker } from './purchase/worker-claim.ts'
 export { registryKey, type SaleKeys, saleKeys } from './sale-keys.ts'
-export { type MariadbPool, mariadbOrderStore } from './store/mariadb.ts'
+export { mariadbOrderStore } from './store/mariadb.ts'
 export type { OrderEvent, OrderStore, StoredOrder, StoreResult } from './store/order-store.ts'
-export { type PostgresPool, postgresOrderStore } from './store/postgres.ts'
+export { postgresOrderStore } from './store/postgres.ts'
 export type { SqlOrderStoreOptions } from './store/sql-order-store.ts'
 export { sqliteOrderStore } from './store/sqlite.ts'
 export type { Voucher } from './voucher.ts'

@@ -23,8 +23,8 @@ import { AccessLog, type AccessVisitor } from './counting/access-log.ts'
 import type { ByteAccesses } from './counting/byte-accesses.ts'
 import type { Crossing } from './counting/fast-path.ts'
 import type { DiskTier } from './disk/disk-tier.ts'
+import { ClusterHotKeys, type SpaceIdentity } from './gate/cluster-hot-keys.ts'
 import { Gate } from './gate/gate.ts'
-import { HotKeys, type SpaceIdentity } from './gate/hot-keys.ts'
 import type { KeySpace } from './gate/key-space.ts'
 import type { LimitBounds } from './limit/key-limit.ts'
 import { KeyLimits } from './limit/key-limits.ts'
@@ -93,7 +93,7 @@ export class ClusterShield {
   hasHotKeys = false
   readonly #options: ClusterShieldOptions
   readonly #accesses: AccessLog
-  readonly #keys: HotKeys
+  readonly #keys: ClusterHotKeys
   readonly #limits: KeyLimits
   readonly #watchers: ClusterWatchers
   readonly #table: ClusterTable
@@ -128,7 +128,7 @@ export class ClusterShield {
       touched: this.#touched,
       guards: { lane: this.laneLease, leaseMs, fallbackTtlMs },
     }
-    this.#keys = new HotKeys(spaces, upstream, shared, this.tally, this.#accesses)
+    this.#keys = new ClusterHotKeys(spaces, upstream, shared, this.tally, this.#accesses)
     this.#table = new ClusterTable({
       keys: this.#keys,
       accesses: this.#accesses,
@@ -199,7 +199,7 @@ export class ClusterShield {
   }
 
   /** Number of hot keys, by strategy and by the group of their outside names. */
-  get hotCounts(): Pick<HotKeys['names'], 'strategies' | 'groups'> {
+  get hotCounts(): Pick<ClusterHotKeys['names'], 'strategies' | 'groups'> {
     return this.#keys.names
   }
 

@@ -80,6 +80,6 @@ export { VirtualValkey, type VirtualValkeyOptions } from './simulation/virtual-v
 export { FakeClock } from './time/fake-clock.ts'
 export { type FakeRuntime, fakeRuntime, seededRandom } from './time/fake-runtime.ts'
 export { isFullRun, scale } from './time/scale.ts'
-export { letTimePass, type WaitOptions, waitFor } from './time/wait-for.ts'
+export { letTimePass, type WaitForOptions, waitFor } from './time/wait-for.ts'
 export { type RestlessOptions, restlessTrace } from './traces/restless-trace.ts'
 export { loadTrace, type Trace, traceNames, zipfTrace } from './traces/trace.ts'

@@ -120,7 +120,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: 'a copy is vouched for after its key has changed',
-    file: `${shield}/gate/hot-keys.ts`,
+    file: `${shield}/gate/cluster-hot-keys.ts`,
     find: 'hot.copies?.changed()',
     replace: '',
   },

@@ -11,7 +11,7 @@ export type FindingKind = 'hot' | 'big' | 'slots'
 export type FindingMethod = 'scan' | 'monitor' | 'capture' | 'server' | 'rdb' | 'live' | 'slot-stats' | 'commandstats'
 
 /** Load of one server. */
-export interface NodeLoad {
+export interface ServerLoad {
   readonly node: string
   readonly slots: number
   readonly operationsPerSecond: number
@@ -55,7 +55,7 @@ export interface Finding {
   readonly keys: readonly FoundKey[]
   readonly types?: readonly TypeSummary[]
   readonly prefixes?: PrefixNode
-  readonly nodes?: readonly NodeLoad[]
+  readonly nodes?: readonly ServerLoad[]
   readonly slots?: readonly SlotLoad[]
   /** Counters of the method, such as a capture's gaps and drops. */
   readonly counts?: Readonly<Record<string, number>>

@@ -2,7 +2,7 @@ import type { RespClient } from '@firebreak/core/resp'
 import { runCapture } from '../capture/hot-capture.ts'
 import { list } from '../connect/replies.ts'
 import { discover, readingConnections, type ServerNode } from '../connect/topology.ts'
-import { type Finding, type NodeLoad, newFinding, type SlotLoad } from '../findings/finding.ts'
+import { type Finding, newFinding, type ServerLoad, type SlotLoad } from '../findings/finding.ts'
 import { escapeKey } from '../keys/escape-key.ts'
 import type { FoundKey } from '../keys/found-key.ts'
 import { heaviest } from '../keys/merge-big-keys.ts'
@@ -10,7 +10,7 @@ import { type MonitorOptions, watchOne } from '../monitor/hot-monitor.ts'
 import { pause } from '../scan/pause.ts'
 import { Probe } from '../scan/probe.ts'
 import { probeKeys } from '../scan/scan-node.ts'
-import { type NodeSample, sampleNode } from './node-sample.ts'
+import { type ServerCounters, sampleNode } from './node-sample.ts'
 
 /** How to break load down by node and slot. */
 export interface FindSlotsOptions extends MonitorOptions {
@@ -99,7 +99,7 @@ export async function findSlots(options: FindSlotsOptions): Promise<Finding> {
 }
 
 /** False also for a server that counts nothing but the keys of its slots, as Valkey and Redis do unless they are told to. */
-function countsLoad({ slots }: NodeSample): boolean {
+function countsLoad({ slots }: ServerCounters): boolean {
   if (slots === undefined) return false
   const [first] = slots.values()
   return first === undefined || (first.cpuMicroseconds ?? first.bytesIn ?? first.bytesOut) !== undefined
@@ -115,14 +115,14 @@ function captureWhile(options: FindSlotsOptions, opened: readonly { node: Server
 
 function nodeLoads(
   nodes: readonly ServerNode[],
-  before: readonly NodeSample[],
-  after: readonly NodeSample[],
-): NodeLoad[] {
+  before: readonly ServerCounters[],
+  after: readonly ServerCounters[],
+): ServerLoad[] {
   const rates = nodes.map((node, index) => {
     const [a, b] = [before[index]!, after[index]!]
     const seconds = Math.max(0.001, (b.atMs - a.atMs) / 1000)
     // A counter that went down was reset in between (CONFIG RESETSTAT, a restart).
-    const rate = (of: (sample: NodeSample) => number) => Math.max(0, of(b) - of(a)) / seconds
+    const rate = (of: (sample: ServerCounters) => number) => Math.max(0, of(b) - of(a)) / seconds
     return {
       node: node.address,
       slots: (node.slots ?? []).reduce((sum, [from, to]) => sum + to - from + 1, 0),
@@ -146,8 +146,8 @@ function nodeLoads(
 
 function slotLoads(
   nodes: readonly ServerNode[],
-  before: readonly NodeSample[],
-  after: readonly NodeSample[],
+  before: readonly ServerCounters[],
+  after: readonly ServerCounters[],
 ): SlotLoad[] {
   const loads: (SlotLoad & { weight: number })[] = []
   nodes.forEach((node, index) => {

@@ -2,7 +2,7 @@ import type { RespClient } from '@firebreak/core/resp'
 import { fields, infoFields, list, number } from '../connect/replies.ts'
 
 /** Counters of one server at one moment. */
-export interface NodeSample {
+export interface ServerCounters {
   readonly atMs: number
   readonly slotsAtMs: number
   readonly operations: number
@@ -35,7 +35,7 @@ const own = new Set([
 export type Reading = 'first' | 'second'
 
 /** Reads a server's counters: INFO commandstats and stats everywhere, CLUSTER SLOT-STATS if available. */
-export async function sampleNode(connection: RespClient, reading: Reading): Promise<NodeSample> {
+export async function sampleNode(connection: RespClient, reading: Reading): Promise<ServerCounters> {
   const early = reading === 'first' ? await sampleSlots(connection) : undefined
   const [commands, stats, keyspace] = await Promise.all([
     connection.send(['INFO', 'commandstats']),
@@ -63,7 +63,7 @@ export async function sampleNode(connection: RespClient, reading: Reading): Prom
   }
 }
 
-async function sampleSlots(connection: RespClient): Promise<Pick<NodeSample, 'slots' | 'slotsAtMs'>> {
+async function sampleSlots(connection: RespClient): Promise<Pick<ServerCounters, 'slots' | 'slotsAtMs'>> {
   const slots = await slotStats(connection)
   return { slots, slotsAtMs: performance.now() }
 }

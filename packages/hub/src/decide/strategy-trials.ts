@@ -10,7 +10,7 @@ export interface StrategyEffect {
 }
 
 /** Why a strategy is given up; undefined: it stays. */
-export type Verdict = { readonly why: string } | undefined
+export type TrialVerdict = { readonly why: string } | undefined
 
 /** A strategy gets this long to show what it brings. */
 const trialMs = 8000
@@ -46,7 +46,7 @@ export class StrategyTrials {
     ageMs: number,
     effect: StrategyEffect,
     now: number,
-  ): Verdict {
+  ): TrialVerdict {
     if (ageMs < trialMs || name === 'Observe') return undefined
     const why = objection(name, effect)
     if (why === undefined) return undefined

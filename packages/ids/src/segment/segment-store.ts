@@ -49,7 +49,7 @@ export interface SqlResult {
 }
 
 /** What differs between databases. */
-export interface SqlDatabase {
+export interface SegmentDatabase {
   readonly name: string
   readonly schema: string
   /** The type that turns a number into text in `CAST(x AS …)`. */
@@ -99,9 +99,9 @@ export async function inTransaction(
 /** `leaf_alloc` over any SQL database. */
 export class SqlSegmentStore implements SegmentStore {
   readonly name: string
-  readonly #database: SqlDatabase
+  readonly #database: SegmentDatabase
 
-  constructor(database: SqlDatabase) {
+  constructor(database: SegmentDatabase) {
     this.#database = database
     this.name = database.name
   }

@@ -2,7 +2,7 @@ import { type Clock, InvalidOptionError, type TimerHandle, type Timers } from '@
 import type { Answer } from '../answer.ts'
 import { LimitWaitError } from '../errors.ts'
 import type { LimitSpec } from '../spec/spec.ts'
-import { Line, type Waiter } from './line.ts'
+import { CallLine, type WaitingCall } from './call-line.ts'
 import { PacedCalls } from './paced-calls.ts'
 import { delayAtTurn, leastMsAfterTurn } from './turn-estimate.ts'
 
@@ -39,7 +39,7 @@ const longestTimerMs = 2 ** 31 - 1
  */
 export class WaitingLine {
   readonly #options: LineOptions
-  readonly #lines = new Map<string, Line>()
+  readonly #lines = new Map<string, CallLine>()
   readonly #paced: PacedCalls
   #waiting = 0
   #givingBack: Promise<unknown> = Promise.resolve()
@@ -68,7 +68,7 @@ export class WaitingLine {
       const least = this.#leastMs(line, line.units - (line.head?.cost ?? 0) + cost)
       if (least > maxWaitMs) return Promise.reject(tooLong(key, least))
     } else {
-      line = new Line()
+      line = new CallLine()
       this.#lines.set(key, line)
     }
     return this.#join(key, line, cost, maxWaitMs, signal)
@@ -82,7 +82,13 @@ export class WaitingLine {
     this.#serve(key, line)
   }
 
-  #join(key: string, line: Line, cost: number, maxWaitMs: number, signal: AbortSignal | undefined): Promise<Answer> {
+  #join(
+    key: string,
+    line: CallLine,
+    cost: number,
+    maxWaitMs: number,
+    signal: AbortSignal | undefined,
+  ): Promise<Answer> {
     const { clock, timers } = this.#options
     this.#waiting++
     return new Promise<Answer>((resolve, reject) => {
@@ -92,7 +98,7 @@ export class WaitingLine {
         expiry?.cancel()
         signal?.removeEventListener('abort', onAbort)
       }
-      const waiter: Waiter = {
+      const waiter: WaitingCall = {
         cost,
         deadline: clock.now() + maxWaitMs,
         before: undefined,
@@ -121,7 +127,7 @@ export class WaitingLine {
   }
 
   /** Takes a waiter out, wherever it is. */
-  #leave(key: string, line: Line, waiter: Waiter, reason: unknown): void {
+  #leave(key: string, line: CallLine, waiter: WaitingCall, reason: unknown): void {
     const isHead = line.head === waiter
     const wasInLine = waiter.isInLine
     line.remove(waiter)
@@ -136,7 +142,7 @@ export class WaitingLine {
   }
 
   /** Gives the place of an admitted call back that will not leave. */
-  #giveUpPlace(key: string, waiter: Waiter): void {
+  #giveUpPlace(key: string, waiter: WaitingCall): void {
     const endsAt = waiter.giveUpPlace?.()
     if (endsAt === undefined) return
     const { peek, refund } = this.#options
@@ -152,7 +158,7 @@ export class WaitingLine {
   }
 
   /** Asks the limit for the first in line, until one has to sleep or nobody is left. */
-  #serve(key: string, line: Line): void {
+  #serve(key: string, line: CallLine): void {
     while (line.head !== undefined && !line.isAsking && line.timer === undefined) {
       const waiter = line.head
       line.isAsking = true
@@ -190,7 +196,7 @@ export class WaitingLine {
   }
 
   /** What the limit said to the first in line. */
-  #conclude(key: string, line: Line, waiter: Waiter, answer: Answer): void {
+  #conclude(key: string, line: CallLine, waiter: WaitingCall, answer: Answer): void {
     const { clock, timers, refund } = this.#options
     if (!waiter.isInLine) {
       // It left while it was asked for.
@@ -226,7 +232,7 @@ export class WaitingLine {
   }
 
   /** Serves a waiter when the running code has ended: until then its caller can still leave. */
-  #hand(key: string, waiter: Waiter, answer: Answer): void {
+  #hand(key: string, waiter: WaitingCall, answer: Answer): void {
     let hasLeft = false
     waiter.giveUpPlace = () => {
       hasLeft = true
@@ -239,7 +245,7 @@ export class WaitingLine {
   }
 
   /** Refuses those that came before it was known that the line has to wait, and whose turn comes too late; once. */
-  #sweep(key: string, line: Line): void {
+  #sweep(key: string, line: CallLine): void {
     if (line.isSwept) return
     line.isSwept = true
     const now = this.#options.clock.now()
@@ -256,7 +262,7 @@ export class WaitingLine {
   }
 
   /** How long `units` behind the first in line take at least; 0 while nothing is known. */
-  #leastMs({ head, turnAt }: Line, units: number): number {
+  #leastMs({ head, turnAt }: CallLine, units: number): number {
     if (head === undefined || turnAt === undefined) return 0
     const { spec, clock } = this.#options
     const untilTurn = Math.max(0, turnAt - clock.now()) + delayAtTurn(spec)

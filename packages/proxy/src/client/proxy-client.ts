@@ -26,7 +26,7 @@ import type { ClusterSettings } from '../upstream/upstream-topology.ts'
  * interfaces are here, in one file that knows none of the classes behind them.
  */
 export interface ProxyClient extends Required<Omit<ReplyTarget, 'onBypassed'>> {
-  /** Unique across the proxy's threads. */
+  /** Starts at random for each thread of each proxy, so that it is no other client's. */
   readonly id: number
   readonly host: ClientHost
   readonly session: Session

@@ -1,4 +1,4 @@
-import type { TimerHandle, Timers } from '@firebreak/core'
+import type { Runtime, TimerHandle, Timers } from '@firebreak/core'
 import type { ProxyClient } from '../client/proxy-client.ts'
 import type { RosterAnswer, RosterQuery, RosterRow } from './client-filter.ts'
 import { isMeant, listedClient, rowOf } from './listed-client.ts'
@@ -16,9 +16,13 @@ interface Pending {
   readonly timer: TimerHandle
 }
 
-/** The ids of the proxy's clients start here: no server assigns ids this large. Each thread has its own range. */
-const firstId = 10 ** 15
-const idsPerThread = 10 ** 12
+/**
+ * No server assigns ids from here on, and each roster starts at a random one: an id of this proxy is unlikely to be used by
+ * another proxy before the same Redis, by the one that takes over from it, or by another thread.
+ */
+const leastId = 10 ** 15
+/** Keeps ids below 2^53 however many a roster gives. */
+const startRange = 8 * 10 ** 15
 /** A thread that does not answer for this long is left out. */
 const answerMs = 2000
 
@@ -29,21 +33,21 @@ export class ClientRoster {
   readonly #otherThreads: number
   readonly #timers: Timers
   readonly #pending = new Map<string, Pending>()
-  #given = 0
+  #lastId: number
   #asked = 0
   /** Sends news to the other threads. */
   publish: (news: RosterNews) => void = () => {}
 
-  constructor(clients: Iterable<ProxyClient>, thread: number, threads: number, timers: Timers) {
+  constructor(clients: Iterable<ProxyClient>, thread: number, threads: number, runtime: Runtime) {
     this.#clients = clients
     this.#thread = thread
     this.#otherThreads = threads - 1
-    this.#timers = timers
+    this.#timers = runtime.timers
+    this.#lastId = leastId + Math.floor(runtime.random() * startRange)
   }
 
-  /** An id for a client, unique across threads. */
   nextId(): number {
-    return firstId + this.#thread * idsPerThread + ++this.#given
+    return ++this.#lastId
   }
 
   /** Queries all threads. `asker` is not closed here: it has to get the answer first. */

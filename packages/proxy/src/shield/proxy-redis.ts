@@ -91,12 +91,12 @@ export class ProxyRedis implements Redis {
   #ask(node: UpstreamNode, request: Uint8Array): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const lane = node.lane(this.#nodes.serviceState)
-      lane.send(request, 0, request.length, new Answer(resolve, reject), 0, 0, this.#nodes.turn.read())
+      lane.send(request, 0, request.length, new PromisedReply(resolve, reject), 0, 0, this.#nodes.turn.read())
     })
   }
 }
 
-class Answer implements ReplyTarget {
+class PromisedReply implements ReplyTarget {
   readonly #decoder = new ReplyDecoder({ bulk: 'text' })
   readonly #resolve: (reply: unknown) => void
   readonly #reject: (error: Error) => void

@@ -19,7 +19,7 @@ import {
 } from '@firebreak/shield'
 import type { ClientConnection } from '../client/client-connection.ts'
 import type { ProxyCommand } from '../commands/proxy-command.ts'
-import { bytesFor } from './answer.ts'
+import { bytesFor } from './cached-answer.ts'
 import { type LaneCombining, LaneCombinings, ProxyPart } from './proxy-combine.ts'
 import { WriteGuard } from './write-guard.ts'
 

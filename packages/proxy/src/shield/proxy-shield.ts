@@ -16,9 +16,9 @@ import type { PinnedLane } from '../lanes/pinned-lane.ts'
 import { repeatsEnd } from '../requests/repeats.ts'
 import type { Identity } from '../upstream/identity.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
-import { type Answer, answerOf, bytesFor, maxRepeatedBytes, rowOf } from './answer.ts'
+import { answerOf, bytesFor, type CachedAnswer, maxRepeatedBytes, rowOf } from './cached-answer.ts'
+import { CopyFilter } from './copy-filter.ts'
 import { limitReply } from './limit-reply.ts'
-import { NameFilter } from './name-filter.ts'
 import { ProxyRequest } from './proxy-request.ts'
 import { ProxyUpstream, type Whereabouts } from './proxy-upstream.ts'
 import { WriteGuard } from './write-guard.ts'
@@ -49,7 +49,7 @@ export class ProxyShield {
   /** What answered it. */
   #lastHot: HotKey | undefined
   #lastReply: CachedReply | undefined
-  #lastAnswer: Answer | undefined
+  #lastAnswer: CachedAnswer | undefined
   /** Reads answered from memory. */
   localHits = 0
   /** Requests that a limit refused, delayed, or answered with an older value. */
@@ -237,7 +237,7 @@ export class ProxyShield {
       case 'guarded':
         return new WriteGuard(target, verdict.end)
       case 'rewrite':
-        return new NameFilter(client, target, verdict.isOurs)
+        return new CopyFilter(client, target, verdict.isOurs)
       case 'loading':
       case 'combined':
         client.slots.take()

@@ -1,3 +1,4 @@
+import type { MariadbPool } from '@firebreak/ids'
 import type { OrderStore } from './order-store.ts'
 import { readSchema } from './schema.ts'
 import {
@@ -8,18 +9,6 @@ import {
   type SqlOrderStoreOptions,
   type SqlRow,
 } from './sql-order-store.ts'
-
-/** What is used of a `mysql2/promise` pool. */
-export interface MariadbPool {
-  getConnection(): Promise<MariadbConnection>
-  end(): Promise<void>
-}
-
-interface MariadbConnection {
-  query(sql: string, values?: unknown[]): Promise<[unknown, unknown]>
-  release(): void
-  destroy(): void
-}
 
 /** Lock wait timeout, deadlock, "record has changed since last read". */
 const conflicts: ReadonlySet<number> = new Set([1205, 1213, 1020])

@@ -1,3 +1,4 @@
+import type { PostgresPool } from '@firebreak/ids'
 import type { OrderStore } from './order-store.ts'
 import { readSchema } from './schema.ts'
 import {
@@ -8,17 +9,6 @@ import {
   type SqlOrderStoreOptions,
   type SqlRow,
 } from './sql-order-store.ts'
-
-/** What is used of a `pg` pool. */
-export interface PostgresPool {
-  connect(): Promise<PostgresConnection>
-  end(): Promise<void>
-}
-
-interface PostgresConnection {
-  query(sql: string, values?: unknown[]): Promise<{ rows: unknown[]; rowCount: number | null }>
-  release(destroy?: boolean): void
-}
 
 /** Orders in PostgreSQL, over a pool of the `pg` package. */
 export function postgresOrderStore(pool: PostgresPool, options?: SqlOrderStoreOptions): OrderStore {

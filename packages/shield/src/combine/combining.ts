@@ -1,7 +1,7 @@
 import type { HotKey } from '../cache/hot-key.ts'
 import type { CombinePart, CombineWay } from './combine-part.ts'
 import { CombineRights } from './combine-rights.ts'
-import { Counter } from './counter.ts'
+import { CombinedCounter } from './combined-counter.ts'
 
 /** Fields of one hash that are remembered while idle. */
 const maxIdleFields = 1024
@@ -34,23 +34,23 @@ class KeyCounters {
   readonly way: CombineWay
   readonly now: () => number
   readonly rights = new CombineRights()
-  readonly #whole: Counter
-  readonly #fields = new Map<string, Counter>()
+  readonly #whole: CombinedCounter
+  readonly #fields = new Map<string, CombinedCounter>()
 
   constructor(hot: HotKey, way: CombineWay, now: () => number) {
     this.hot = hot
     this.way = way
     this.now = now
-    this.#whole = new Counter(this, undefined)
+    this.#whole = new CombinedCounter(this, undefined)
   }
 
-  of(field: Uint8Array | undefined): Counter {
+  of(field: Uint8Array | undefined): CombinedCounter {
     if (field === undefined) return this.#whole
     const id = Buffer.from(field.buffer, field.byteOffset, field.length).toString('latin1')
     const known = this.#fields.get(id)
     if (known !== undefined) return known
     if (this.#fields.size >= maxIdleFields) this.#forgetIdle()
-    const counter = new Counter(this, Buffer.from(field))
+    const counter = new CombinedCounter(this, Buffer.from(field))
     this.#fields.set(id, counter)
     return counter
   }

@@ -32,7 +32,7 @@ export interface AccessVisitor {
 }
 
 /** What was counted in an interval, all keys together. */
-export interface AccessTotals {
+export interface DrainedTotals {
   readonly count: number
   readonly writes: number
 }
@@ -124,7 +124,7 @@ export class AccessLog {
   }
 
   /** Ends the interval. */
-  drain(visitor: AccessVisitor, now: number): AccessTotals {
+  drain(visitor: AccessVisitor, now: number): DrainedTotals {
     const redactor = this.#redactor
     let count = 0
     let writes = 0

@@ -3,10 +3,10 @@ import { commandOf, ListArgs } from '@firebreak/core/commands'
 import { expect, test } from 'vitest'
 import type { HotKey } from '../cache/hot-key.ts'
 import type { Tally } from '../status/tally.ts'
+import type { ClusterHotKeys } from './cluster-hot-keys.ts'
 import type { ConnectionFacts } from './connection-facts.ts'
 import { Gate } from './gate.ts'
 import type { GateRequest } from './gate-request.ts'
-import type { HotKeys } from './hot-keys.ts'
 import { OpenState } from './open-state.ts'
 
 /** A GET of a hot key that must not be answered from memory. */
@@ -33,7 +33,7 @@ function bypassed(isConsistent: boolean) {
     isBehind: () => true,
   } as unknown as ConnectionFacts
   const tally = { bypasses: 0 } as Tally
-  return { happened, verdict: new Gate({} as HotKeys, tally, {} as Timers).ask(request, connection) }
+  return { happened, verdict: new Gate({} as ClusterHotKeys, tally, {} as Timers).ask(request, connection) }
 }
 
 test('a read that goes around the memory lets nothing be served behind it that was read before its answer', () => {

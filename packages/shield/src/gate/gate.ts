@@ -4,9 +4,9 @@ import type { HotKey } from '../cache/hot-key.ts'
 import type { ReadCommand } from '../cache/read-command.ts'
 import { type CounterCommand, counterCommandOf } from '../combine/counter-command.ts'
 import type { Tally } from '../status/tally.ts'
+import type { ClusterHotKeys } from './cluster-hot-keys.ts'
 import type { ConnectionFacts } from './connection-facts.ts'
 import type { GateRequest } from './gate-request.ts'
-import type { HotKeys } from './hot-keys.ts'
 import { KeySurvey } from './key-survey.ts'
 import { keylessEffect } from './keyless.ts'
 import type { OpenState } from './open-state.ts'
@@ -25,7 +25,7 @@ import { combined, type End, loading, pass, type Verdict } from './verdict.ts'
  * sends; adapters handle those two without coming here.
  */
 export class Gate {
-  readonly #keys: HotKeys
+  readonly #keys: ClusterHotKeys
   readonly #tally: Tally
   readonly #survey = new KeySurvey()
   readonly #around: ReadsAround
@@ -33,7 +33,7 @@ export class Gate {
   /** Called after a change by this process that no watcher is notified about. */
   onUntold: (() => void) | undefined
 
-  constructor(keys: HotKeys, tally: Tally, timers: Timers) {
+  constructor(keys: ClusterHotKeys, tally: Tally, timers: Timers) {
     this.#keys = keys
     this.#tally = tally
     this.#around = new ReadsAround(timers)

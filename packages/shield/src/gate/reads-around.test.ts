@@ -4,10 +4,10 @@ import { readCommand } from '../cache/read-command.ts'
 import type { CopySet } from '../copies/copy-set.ts'
 import { Tally } from '../status/tally.ts'
 import { watchedKey } from '../testing/watched-key.ts'
+import type { ClusterHotKeys } from './cluster-hot-keys.ts'
 import type { ConnectionFacts } from './connection-facts.ts'
 import { Gate } from './gate.ts'
 import type { GateRequest, LoadedReader } from './gate-request.ts'
-import type { HotKeys } from './hot-keys.ts'
 import { OpenState } from './open-state.ts'
 
 /** A gate before one hot key, asked for its GET as a client or a pipeline does. */
@@ -22,7 +22,7 @@ function setUp() {
       return { cancel() {} }
     },
   }
-  const gate = new Gate({} as HotKeys, new Tally(), timers)
+  const gate = new Gate({} as ClusterHotKeys, new Tally(), timers)
   const open = new OpenState()
   const connection = { isReady: true, isPinned: false, open, now: key.now } as unknown as ConnectionFacts
   const row = commandOf('get', 'k')!

@@ -2,12 +2,12 @@ import { type Clock, type TableEntry, TimingWheel } from '@firebreak/core'
 import type { Handling } from '../cache/handling.ts'
 import type { AccessLog } from '../counting/access-log.ts'
 import type { Crossing } from '../counting/fast-path.ts'
-import type { HotKeys } from '../gate/hot-keys.ts'
+import type { ClusterHotKeys } from '../gate/cluster-hot-keys.ts'
 import type { HotName } from '../gate/hot-name.ts'
 
 /** What one Redis' part of the table needs. */
 export interface ClusterTableOptions {
-  readonly keys: Pick<HotKeys, 'names' | 'set' | 'delete'>
+  readonly keys: Pick<ClusterHotKeys, 'names' | 'set' | 'delete'>
   readonly accesses: Pick<AccessLog, 'inside'>
   readonly clock: Clock
   readonly hubNow: () => number

@@ -2,7 +2,7 @@ import type { Trace } from '../traces/trace.ts'
 import type { ExactHeats } from './exact-heats.ts'
 
 /** How accurately hot keys were found. */
-export interface Verdict {
+export interface DetectionVerdict {
   /** Keys per window that were truly at 1.5 × the threshold or more, summed over the windows; and those found. */
   readonly wanted: number
   readonly found: number
@@ -49,7 +49,7 @@ export class DetectionJudge {
     }
   }
 
-  verdict(): Verdict {
+  verdict(): DetectionVerdict {
     return {
       wanted: this.#wanted,
       found: this.#found,

@@ -1,6 +1,6 @@
 import { hotSamplingFactor } from '@firebreak/core/heat'
 import type { Trace } from '../traces/trace.ts'
-import { DetectionJudge, type Verdict } from './detection-judge.ts'
+import { DetectionJudge, type DetectionVerdict } from './detection-judge.ts'
 import type { DetectionRule, Detector, OpenDetector } from './detector.ts'
 import { type ExactHeats, exactHeats, thresholdFor } from './exact-heats.ts'
 import { SimulatedHost } from './simulated-host.ts'
@@ -27,7 +27,7 @@ export interface DetectionOptions {
 }
 
 /** How accurately a hub detected hot keys. */
-export interface DetectionResult extends Verdict {
+export interface DetectionResult extends DetectionVerdict {
   readonly threshold: number
   /** The last factor sent to the first host. */
   readonly factor: number

@@ -1,5 +1,5 @@
 /** How long and for what a test waits. */
-export interface WaitOptions {
+export interface WaitForOptions {
   /** @default 15000 */
   readonly timeoutMs?: number
   /** How often to check. @default 5 */
@@ -11,7 +11,7 @@ export interface WaitOptions {
 /** Checks until `condition` returns something other than undefined, null or false, and returns that. */
 export async function waitFor<T>(
   condition: () => T | undefined | null | false | Promise<T | undefined | null | false>,
-  options: WaitOptions = {},
+  options: WaitForOptions = {},
 ): Promise<T> {
   const { timeoutMs = 15_000, everyMs = 5, what = sourceOf(condition) } = options
   const deadline = performance.now() + timeoutMs

@@ -1,4 +1,4 @@
-import type { Finding, FoundKey, NodeLoad, PrefixNode, SlotLoad, TypeSummary } from '@firebreak/find'
+import type { Finding, FoundKey, PrefixNode, ServerLoad, SlotLoad, TypeSummary } from '@firebreak/find'
 import { formatBytes, formatCount, formatDuration, formatShare } from '../../output/format.ts'
 import { type FlatRecord, type OutputFormat, renderCsv, renderNdjson } from '../../output/records.ts'
 import { type Column, renderTable } from '../../output/table.ts'
@@ -51,7 +51,7 @@ const typeColumns: readonly Column<TypeSummary>[] = [
   right('with ttl', ({ keysWithTtl }) => (keysWithTtl ? formatCount(keysWithTtl) : undefined)),
 ]
 
-const nodeColumns: readonly Column<NodeLoad>[] = [
+const nodeColumns: readonly Column<ServerLoad>[] = [
   { title: 'node', text: ({ node }) => node },
   right('slots', ({ slots }) => (slots === 0 ? undefined : formatCount(slots))),
   right('ops/s', ({ operationsPerSecond }) => formatCount(operationsPerSecond)),

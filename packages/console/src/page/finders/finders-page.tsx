@@ -8,7 +8,7 @@ import { Time } from '../format/time.tsx'
 import { attempt } from '../shell/notices.tsx'
 import { RecordTable } from '../table/record-table.tsx'
 import { t } from '../text/text.ts'
-import { type Finding, FindingView } from './finding-view.tsx'
+import { FindingView, type ShownFinding } from './finding-view.tsx'
 
 const shownResults = 4
 
@@ -20,7 +20,7 @@ interface FindersAnswer {
 /** What is too large, or hot outside of our sight? */
 export function FindersPage() {
   const runs = useLoaded<FindersAnswer>('/v1/finders', 2000)
-  const findings = useLoaded<{ findings: Finding[] }>('/v1/findings', 5000)
+  const findings = useLoaded<{ findings: ShownFinding[] }>('/v1/findings', 5000)
   return (
     <>
       <section aria-label={t('Finder runs')}>
@@ -59,7 +59,7 @@ function RunResult({ id }: { readonly id: string }) {
   const { value, error } = useLoaded<FinderRunView>(`/v1/finders/${encodeURIComponent(id)}`, 600_000)
   if (error !== undefined) return <p class="problem">{error}</p>
   if (value?.result == null) return null
-  return <FindingView finding={value.result as Finding} redisClusterId={value.redisClusterId} />
+  return <FindingView finding={value.result as ShownFinding} redisClusterId={value.redisClusterId} />
 }
 
 function StartRun({ clusters, onStarted }: { readonly clusters: readonly string[]; readonly onStarted: () => void }) {

@@ -21,7 +21,7 @@ interface FoundKey {
 }
 
 /** What `firebreak find` tells. */
-export interface Finding {
+export interface ShownFinding {
   readonly id: string
   readonly kind: string
   readonly method: string
@@ -46,7 +46,7 @@ export function FindingView({
   finding,
   redisClusterId,
 }: {
-  readonly finding: Finding
+  readonly finding: ShownFinding
   readonly redisClusterId?: string
 }) {
   return (

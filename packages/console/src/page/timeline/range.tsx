@@ -28,7 +28,7 @@ const titles: Readonly<Record<RangeName, string>> = {
 /** The last moment that a `Date` has. */
 const lastTime = 8.64e15
 
-export interface Period {
+export interface ShownPeriod {
   readonly from: number
   readonly to: number
 }
@@ -37,7 +37,7 @@ export interface Period {
  * The period that the address names: `range=6h` ends now, `from=…&to=…` stands still. Undefined where it is the live one.
  * The end of a moving period steps by a hundredth of it, so that not every second is another question.
  */
-export function periodOf(nowMs: number, live: RangeName): Period | undefined {
+export function periodOf(nowMs: number, live: RangeName): ShownPeriod | undefined {
   const drawn = drawnPeriod()
   if (drawn !== undefined) return drawn
   const range = rangeName(live)
@@ -45,7 +45,7 @@ export function periodOf(nowMs: number, live: RangeName): Period | undefined {
 }
 
 /** The period of `from=…&to=…`; addresses are written by hand, too, and by programs: two times, the later one last. */
-function drawnPeriod(): Period | undefined {
+function drawnPeriod(): ShownPeriod | undefined {
   const { from, to } = route.value.query
   const [first, last] = [Number(from || Number.NaN), Number(to || Number.NaN)]
   return first >= 0 && last > first && last <= lastTime ? { from: first, to: last } : undefined
@@ -62,7 +62,7 @@ export function periodName(live: RangeName): string {
   return drawn === undefined ? rangeName(live) : `${drawn.from} ${drawn.to}`
 }
 
-export function endingNow(nowMs: number, range: RangeName): Period {
+export function endingNow(nowMs: number, range: RangeName): ShownPeriod {
   const length = ranges[range]
   const step = Math.max(1000, length / 100)
   const to = Math.ceil(nowMs / step) * step

@@ -13,7 +13,7 @@ const scanAll = encodeCommand(wholeScan)
  * Removes copies and their auxiliary keys from the reply to KEYS, SCAN or RANDOMKEY. The number of names comes first,
  * so the reply is held until it is complete; one longer than a client's held bytes passes through unchanged.
  */
-export class NameFilter implements ReplyTarget {
+export class CopyFilter implements ReplyTarget {
   readonly #client: ProxyClient
   readonly #target: ReplyTarget
   readonly #isOurs: IsOurs

@@ -29,7 +29,7 @@ const tellAgainMs = 5000
  * The hot keys of one Redis in all of its key spaces: creates them, releases them, and drops what they keep when it
  * must. Frequent work only looks at keys that need it; a key at rest costs nothing.
  */
-export class HotKeys {
+export class ClusterHotKeys {
   readonly spaces: ReadonlyMap<string, KeySpace>
   readonly names: HotNames
   readonly #spaces: Map<string, KeySpace>

@@ -36,7 +36,7 @@ export interface CounterContext {
  * *Permissions.* A user may be allowed one of the commands and not another. A command is only combined if the same one,
  * by the same user on the same key, was recently carried out by itself.
  */
-export class Counter implements WaitingCounter {
+export class CombinedCounter implements WaitingCounter {
   readonly hot: HotKey
   readonly #context: CounterContext
   readonly #field: Uint8Array | undefined

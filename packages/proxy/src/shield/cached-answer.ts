@@ -3,7 +3,7 @@ import type { RespVersion } from '@firebreak/core/resp'
 import { type CachedReply, nextReplyForm, resp2Form } from '@firebreak/shield'
 
 /** The answer to a GET, stored with the reply that it was made from. */
-export interface Answer {
+export interface CachedAnswer {
   readonly bytes: Uint8Array
   /** The answer repeated many times, once a client has asked for it several times in one go. */
   row: Uint8Array | undefined
@@ -19,10 +19,10 @@ const resp2Answer = nextReplyForm()
 const resp3Answer = nextReplyForm()
 
 /** The answer to a GET. */
-export function answerOf(reply: CachedReply, version: RespVersion): Answer {
+export function answerOf(reply: CachedReply, version: RespVersion): CachedAnswer {
   const { forms } = reply
-  if (version === 3) return (forms[resp3Answer] ??= { bytes: reply.bytes, row: undefined }) as Answer
-  return (forms[resp2Answer] ??= { bytes: asResp2('GET', reply), row: undefined }) as Answer
+  if (version === 3) return (forms[resp3Answer] ??= { bytes: reply.bytes, row: undefined }) as CachedAnswer
+  return (forms[resp2Answer] ??= { bytes: asResp2('GET', reply), row: undefined }) as CachedAnswer
 }
 
 /** A command's reply in a protocol version. */

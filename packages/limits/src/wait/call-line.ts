@@ -2,14 +2,14 @@ import type { TimerHandle } from '@firebreak/core'
 import type { Answer } from '../answer.ts'
 
 /** A call that waits for its turn. */
-export interface Waiter {
+export interface WaitingCall {
   readonly cost: number
   /** By the steady clock. */
   readonly deadline: number
   resolve(answer: Answer): void
   reject(error: unknown): void
-  before: Waiter | undefined
-  after: Waiter | undefined
+  before: WaitingCall | undefined
+  after: WaitingCall | undefined
   isInLine: boolean
   /** For one that was admitted and leaves later: takes it out, and says when the place that became free ends. */
   giveUpPlace: (() => number | undefined) | undefined
@@ -19,8 +19,8 @@ export interface Waiter {
  * The calls waiting for one key, oldest first: a doubly linked list, so that a call can leave from anywhere at once and
  * at the same cost however long the queue is.
  */
-export class Line {
-  head: Waiter | undefined
+export class CallLine {
+  head: WaitingCall | undefined
   /** The cost of all in line. */
   units = 0
   /** When the first in line will be admitted, as far as the limit has said. */
@@ -31,9 +31,9 @@ export class Line {
   isAsking = false
   /** Those behind the first were looked at since the line had to wait. */
   isSwept = false
-  #tail: Waiter | undefined
+  #tail: WaitingCall | undefined
 
-  push(waiter: Waiter): void {
+  push(waiter: WaitingCall): void {
     waiter.before = this.#tail
     waiter.isInLine = true
     if (this.#tail === undefined) this.head = waiter
@@ -42,7 +42,7 @@ export class Line {
     this.units += waiter.cost
   }
 
-  remove(waiter: Waiter): void {
+  remove(waiter: WaitingCall): void {
     if (!waiter.isInLine) return
     waiter.isInLine = false
     this.units -= waiter.cost

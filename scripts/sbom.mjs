@@ -14,7 +14,7 @@ export function lockedPackages({ withDevelopment = false } = {}) {
     if (place === -1 || entry.link) continue
     if (!withDevelopment && (entry.dev || entry.devOptional)) continue
     const name = entry.name ?? path.slice(place + 'node_modules/'.length)
-    const { version, license = 'unknown', integrity, optional = false } = entry
+    const { version, license = 'unknown', integrity, optional = false, os, cpu } = entry
     found.set(`${name}@${version}`, {
       name,
       version,
@@ -22,6 +22,7 @@ export function lockedPackages({ withDevelopment = false } = {}) {
       integrity,
       optional,
       hasScript: !!entry.hasInstallScript,
+      isForOnePlatform: os !== undefined || cpu !== undefined,
     })
   }
   return [...found.values()].sort((a, b) => (`${a.name}@${a.version}` < `${b.name}@${b.version}` ? -1 : 1))
@@ -48,12 +49,20 @@ export function sbomOf(packages) {
   }
 }
 
-/** The licences as a table of Markdown. */
+/**
+ * The licences as a table of Markdown. The packages for single platforms stand there once: which of them npm writes into
+ * the lock file depends on its version.
+ */
 export function licenceTable(packages) {
   const byLicence = Map.groupBy(packages, ({ license }) => license)
   const rows = [...byLicence.keys()].sort().map((license) => {
-    const names = byLicence.get(license).map(({ name, version }) => `${name} ${version}`)
-    return `| ${license} | ${names.join(', ')} |`
+    const names = byLicence.get(license).map(({ name, version, isForOnePlatform }) => {
+      const family = isForOnePlatform
+        ? name.replace(/-(aix|android|darwin|freebsd|linux|openbsd|win32)-.*$/, '-*')
+        : name
+      return `${family} ${version}`
+    })
+    return `| ${license} | ${[...new Set(names)].join(', ')} |`
   })
   return ['| licence | packages |', '|---|---|', ...rows].join('\n')
 }

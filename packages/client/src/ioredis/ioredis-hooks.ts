@@ -1,6 +1,6 @@
 import type { Shield } from '@firebreak/shield'
 import type { Membership } from '../clients/cluster-clients.ts'
-import { ClusterNodes } from './cluster-nodes.ts'
+import { ClusterNodeHooks } from './cluster-node-hooks.ts'
 import { GetMethods } from './get-methods.ts'
 import type { IoredisClient } from './ioredis-client.ts'
 import { IoredisConnection } from './ioredis-connection.ts'
@@ -11,13 +11,13 @@ export class IoredisHooks {
   readonly #connection: IoredisConnection
   readonly #methods: GetMethods
   readonly #send: SendHook
-  readonly #nodes: ClusterNodes | undefined
+  readonly #nodes: ClusterNodeHooks | undefined
 
   constructor(client: IoredisClient, shield: Shield, membership: Membership) {
     this.#connection = new IoredisConnection(client, membership)
     this.#methods = new GetMethods(this.#connection)
     this.#send = new SendHook(this.#connection, shield)
-    this.#nodes = client.isCluster === true ? new ClusterNodes(client, shield, membership) : undefined
+    this.#nodes = client.isCluster === true ? new ClusterNodeHooks(client, shield, membership) : undefined
   }
 
   /** Installs the hooks; the returned function removes them. */

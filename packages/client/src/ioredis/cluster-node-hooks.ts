@@ -9,7 +9,7 @@ import { SendHook } from './send-hook.ts'
  * of them to list all keys: what is sent that way is counted, guarded, limited and shown without our copies, but always
  * answered by the node, as only that knows which keys it has.
  */
-export class ClusterNodes {
+export class ClusterNodeHooks {
   readonly #cluster: IoredisClient
   readonly #shield: Shield
   readonly #membership: Membership

@@ -102,7 +102,36 @@ describe('getOrLoad', () => {
   })
 })
 
+describe('getOrLoad on a cluster', () => {
+  test('whatever braces a key has, its lease lies in its slot', async () => {
+    const cluster = await startCluster()
+    const client = new Cluster([...cluster.addresses])
+    for (const key of ['plain', '{tag}:a', 'a}b', 'x{}y', '}{', 'open{only', '{}{t}', '}']) {
+      expect(await getOrLoad(client, key, async () => `of ${key}`, { ttlMs: 60_000 })).toBe(`of ${key}`)
+      expect(await client.get(key)).toBe(`of ${key}`)
+      expect(await getOrLoad(client, `${key}:gone`, async () => null, { ttlMs: 60_000 })).toBe(null)
+    }
+    client.disconnect()
+    await cluster.stop()
+  })
+})
+
 describe('splitCounter', () => {
+  test('an increment that fails rejects once, whichever of its two commands failed', async () => {
+    const unhandled: unknown[] = []
+    const note = (reason: unknown) => unhandled.push(reason)
+    process.on('unhandledRejection', note)
+    const away = new Redis({ port: 1, lazyConnect: true, maxRetriesPerRequest: 0, retryStrategy: () => null })
+    away.on('error', () => {})
+    await expect(splitCounter(away, 'likes', { ttlMs: 1000 }).increment()).rejects.toThrow()
+    await new Promise((resolve) => setImmediate(resolve))
+    process.off('unhandledRejection', note)
+    expect(unhandled).toEqual([])
+    const counter = splitCounter(redis, 'views', { parts: 1, ttlMs: 60_000 })
+    await counter.increment(2)
+    expect(await redis.pttl(counter.keys[0]!)).toBeGreaterThan(0)
+  })
+
   test('sums what was added to its parts, on several nodes of a cluster', async () => {
     const cluster = await startCluster()
     const client = new Cluster([...cluster.addresses])

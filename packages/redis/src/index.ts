@@ -1,4 +1,5 @@
 export { fromIoredis, type IoredisLike } from './adapters/ioredis.ts'
+export { type IoredisAddress, ioredisOptions } from './adapters/ioredis-options.ts'
 export { fromNodeRedis, type NodeRedisLike } from './adapters/node-redis.ts'
 export { type OwnRedis, openRedis } from './adapters/open-redis.ts'
 export { type RedisClient, toRedis } from './adapters/to-redis.ts'

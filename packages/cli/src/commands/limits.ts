@@ -10,6 +10,7 @@ import {
   writePolicyDocument,
   writePolicyText,
 } from '@firebreak/limits/policy'
+import { ioredisOptions } from '@firebreak/redis'
 import { Redis } from 'ioredis'
 import { type Command, type CommandIo, UsageError } from '../command/command.ts'
 import { whenEnded } from '../command/when-ended.ts'
@@ -95,7 +96,7 @@ interface LimitsValues {
 async function serve(args: readonly string[], io: CommandIo): Promise<number> {
   const settings = CommandSettings.read(limitsSettings, args, io)
   const { policy, redis, leakStorage = 'list', prefix, ...listening } = settings.values as LimitsValues
-  const client = redis === undefined ? undefined : new Redis(redis)
+  const client = redis === undefined ? undefined : new Redis(ioredisOptions(redis))
   client?.on('error', (error) => io.stderr.write(`firebreak limits: Redis: ${error.message}\n`))
   const store =
     client === undefined

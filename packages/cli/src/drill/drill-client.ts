@@ -1,10 +1,16 @@
 // One client process of the drill: an ordinary ioredis client, protected, driven by orders over IPC.
 import { peek, protect, shieldOf } from '@firebreak/client'
+import { ioredisOptions } from '@firebreak/redis'
 import { Redis } from 'ioredis'
 import { type DrillNews, type DrillOrder, machineTime } from './drill-messages.ts'
 
 const [redisUrl, hubUrl, instanceId] = process.argv.slice(2) as [string, string, string]
-const redis = protect(new Redis(redisUrl), { hubs: [hubUrl], serviceId: 'drill', instanceId, tableFile: false })
+const redis = protect(new Redis(ioredisOptions(redisUrl)), {
+  hubs: [hubUrl],
+  serviceId: 'drill',
+  instanceId,
+  tableFile: false,
+})
 const shield = shieldOf(redis)
 const tell = (news: DrillNews) => process.send!(news)
 const coldKeys = 500

@@ -1,5 +1,6 @@
 import { FirebreakError } from '@firebreak/core'
 import { startHub } from '@firebreak/hub'
+import { ioredisOptions } from '@firebreak/redis'
 import { Redis } from 'ioredis'
 import { HubApi } from '../hub-api/hub-api.ts'
 import { openRedis } from '../redis-source/redis-source.ts'
@@ -35,7 +36,7 @@ export async function runDrill(options: DrillOptions): Promise<DrillResult> {
   const hub = options.hubUrls === undefined ? await startHub({ logLevel: 'error' }) : undefined
   const hubUrls = options.hubUrls ?? [hub!.url]
   const api = new HubApi([hubUrls[0]!], options.token)
-  const writer = new Redis(source.url)
+  const writer = new Redis(ioredisOptions(source.url))
   let fleet: DrillFleet | undefined
   try {
     // Above the rules of a hub that is in use already.

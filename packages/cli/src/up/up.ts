@@ -4,6 +4,7 @@ import type { OtlpExporterOptions, OtlpOptions } from '@firebreak/core/metrics'
 import { addressOf, parseRedisUrl } from '@firebreak/core/resp'
 import { type Hub, type HubServices, openHubServices, startHub } from '@firebreak/hub'
 import { type FirebreakProxy, startProxy } from '@firebreak/proxy'
+import { ioredisOptions } from '@firebreak/redis'
 import { Redis } from 'ioredis'
 import { UsageError } from '../command/command.ts'
 import { openRedis, type RedisSource } from '../redis-source/redis-source.ts'
@@ -55,7 +56,7 @@ export async function startUp(options: UpOptions): Promise<Up> {
     mkdirSync(options.dataFolder, { recursive: true })
     const redis = await openRedis({ url: options.redisUrl })
     ends.push(() => redis.stop())
-    const writer = new Redis(redis.url, { lazyConnect: true, maxRetriesPerRequest: 1 })
+    const writer = new Redis({ ...ioredisOptions(redis.url), lazyConnect: true, maxRetriesPerRequest: 1 })
     writer.on('error', () => {})
     ends.push(() => writer.disconnect())
     const sale = openSaleDesk(redis.url)

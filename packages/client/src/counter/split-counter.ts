@@ -39,9 +39,9 @@ export function splitCounter(client: RedisClient, key: string, options: SplitCou
     async increment(by = 1) {
       if (!Number.isSafeInteger(by)) throw new InvalidOptionError('by', by, 'a whole number')
       const part = keys[Math.floor(runtime.random() * parts)]!
-      const sent = redis.send(['INCRBY', part, by])
-      if (ttlMs > 0) await redis.send(['PEXPIRE', part, ttlMs])
-      await sent
+      const sent = [redis.send(['INCRBY', part, by])]
+      if (ttlMs > 0) sent.push(redis.send(['PEXPIRE', part, ttlMs]))
+      await Promise.all(sent)
     },
     async value() {
       const values = await Promise.all(keys.map((part) => redis.send(['GET', part])))

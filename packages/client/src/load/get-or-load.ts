@@ -1,4 +1,5 @@
 import { InvalidOptionError, type Runtime, systemRuntime } from '@firebreak/core'
+import { keySlot } from '@firebreak/core/commands'
 import { loadScript, type Redis, type RedisClient, toRedis } from '@firebreak/redis'
 import { sentKeyOf } from '../key-prefix.ts'
 
@@ -143,8 +144,23 @@ function read(client: RedisClient, redis: Redis, key: string): Promise<string | 
 function companions(key: string | Buffer): Companions {
   // Latin-1 has one character for each byte.
   const text = Buffer.from(key).toString('latin1')
-  const base = /^[^{]*\{[^}]+\}/.test(text) ? text : `{${text}}`
+  const isTagged = /^[^{]*\{[^}]+\}/.test(text)
+  // A key with a `}` and no tag cannot be a tag itself: the tag would end there.
+  const base = isTagged ? text : text.includes('}') ? `{${tagInSlot(keySlot(Buffer.from(key)))}}${text}` : `{${text}}`
   return { lease: Buffer.from(`${base}:fb-load`, 'latin1'), absent: Buffer.from(`${base}:fb-absent`, 'latin1') }
+}
+
+const tags = new Map<number, number>()
+
+/** The smallest number that lies in the slot when it is used as a tag. */
+function tagInSlot(slot: number): number {
+  let tag = tags.get(slot)
+  if (tag === undefined) {
+    tag = 0
+    while (keySlot(String(tag)) !== slot) tag++
+    tags.set(slot, tag)
+  }
+  return tag
 }
 
 interface Companions {

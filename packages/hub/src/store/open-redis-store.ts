@@ -1,6 +1,6 @@
 import { systemRuntime } from '@firebreak/core'
 import { parseRedisUrls, type RedisTarget } from '@firebreak/core/resp'
-import { replyErrorCode, toRedis } from '@firebreak/redis'
+import { type IoredisAddress, ioredisOptions, replyErrorCode, toRedis } from '@firebreak/redis'
 import { HubConfigError, StoreError } from '../errors.ts'
 import { LateRedis, type OpenedRedis } from './late-redis.ts'
 import { RedisStore, type RedisStoreOptions } from './redis-store.ts'
@@ -25,12 +25,7 @@ const redisOptions = {
 /** Hosts of one Redis or of some nodes of a Redis Cluster, and what is common to them. */
 interface StoreAddress {
   readonly nodes: readonly { readonly host: string; readonly port: number }[]
-  readonly common: {
-    readonly username?: string
-    readonly password?: string
-    readonly db?: number
-    readonly tls?: object
-  }
+  readonly common: IoredisAddress
 }
 
 /**
@@ -101,16 +96,8 @@ async function connectCluster(cluster: { connect(): Promise<void>; disconnect():
 /** The addresses in a store's URL; an invalid one is reported without its password. */
 function parseStoreUrl(text: string): StoreAddress {
   const servers = readUrls(text)
-  const { username, password, database, tls } = servers[0]!
-  return {
-    nodes: servers.map(({ host, port }) => ({ host: host!, port: port! })),
-    common: {
-      ...(username !== undefined && { username }),
-      ...(password !== undefined && { password }),
-      ...(database !== undefined && { db: database }),
-      ...(tls === true && { tls: {} }),
-    },
-  }
+  const { host: _host, port: _port, ...common } = ioredisOptions(servers[0]!)
+  return { nodes: servers.map(({ host, port }) => ({ host: host!, port: port! })), common }
 }
 
 function readUrls(text: string): readonly RedisTarget[] {

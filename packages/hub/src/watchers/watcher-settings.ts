@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import type { RedisTarget, RedisTlsOptions } from '@firebreak/core/resp'
+import { parseRedisUrl, type RedisTarget, type RedisTlsOptions } from '@firebreak/core/resp'
 import { FieldReader } from '@firebreak/core/rules'
 import { type BinlogConnection, parseRowMapping, type RowMapping } from '@firebreak/watch'
 import { parse as parseYaml } from 'yaml'
@@ -199,8 +199,17 @@ function readMapping(fields: FieldReader): RowMapping {
 
 function readRedis(fields: FieldReader): string | readonly string[] {
   const redis = fields.raw('redis')
-  const isUrl = (url: unknown) => typeof url === 'string' && /^rediss?:\/\//.test(url)
-  if (isUrl(redis) || (Array.isArray(redis) && redis.length > 0 && redis.every(isUrl))) return redis as string
+  const urls = Array.isArray(redis) ? redis : [redis]
+  const isCluster = Array.isArray(redis)
+  const isAddress = (url: unknown) => {
+    if (typeof url !== 'string' || !url.includes('://')) return false
+    try {
+      return parseRedisUrl(url).socketPath === undefined || !isCluster
+    } catch {
+      return false
+    }
+  }
+  if (urls.length > 0 && urls.every(isAddress)) return redis as string | readonly string[]
   throw failure(fields.at('redis'), `${fields.at('redis')} must be a redis:// URL, or a list of them for a cluster`)
 }
 

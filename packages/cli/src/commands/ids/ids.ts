@@ -12,6 +12,7 @@ import {
   type WorkerRegistry,
   ZooKeeperRegistry,
 } from '@firebreak/ids'
+import { ioredisOptions } from '@firebreak/redis'
 import type { Command, CommandIo } from '../../command/command.ts'
 import { whenEnded } from '../../command/when-ended.ts'
 import { flagsOf, helpOf } from '../../flags/command-settings.ts'
@@ -109,7 +110,7 @@ async function openRegistry({ registry, root, address }: IdsOptions, port: numbe
       return { registry: new EtcdRegistry({ ...options, endpoints: registry.servers }), close }
     case 'redis': {
       const { Redis } = await import('ioredis')
-      const client = new Redis(registry.servers, { maxRetriesPerRequest: 1 })
+      const client = new Redis({ ...ioredisOptions(registry.servers), maxRetriesPerRequest: 1 })
       // It connects again by itself; the registry's own deadlines tell when that takes too long.
       client.on('error', () => {})
       return { registry: new RedisRegistry({ ...options, redis: client }), close: () => client.disconnect() }

@@ -47,6 +47,22 @@ export function proxyOptionsOf(args: readonly string[], io: Pick<CommandIo, 'env
     clusterId,
     tableFile,
     leaseMs,
+    fallbackTtlMs,
+    canaryMs,
+    hostId,
+    instanceId,
+    showsValues,
+    maxKeys,
+    maxQueuedReports,
+    maxQueuedEntries,
+    limitProcesses,
+    maxLimitWaiting,
+    maxLimitWaitMs,
+    limitDeadlineMs,
+    diskFolder,
+    diskMaxBytes,
+    diskRetryAfterMs,
+    diskSurvivesRestart,
     redactKeys,
     redactSecret,
     tlsCert,
@@ -62,6 +78,9 @@ export function proxyOptionsOf(args: readonly string[], io: Pick<CommandIo, 'env
     cert: settings.file('upstreamCert'),
     key: settings.file('upstreamKey'),
   })
+  const disk = { maxBytes: diskMaxBytes, retryAfterMs: diskRetryAfterMs, survivesRestart: diskSurvivesRestart }
+  if (known(disk) !== undefined && diskFolder === undefined)
+    throw new UsageError('--disk-max-bytes, --disk-retry-after-ms and --disk-survives-restart need --disk-folder')
   settings.together('tlsCert', 'tlsKey')
   settings.together('upstreamCert', 'upstreamKey')
   if (tlsCa !== undefined && tlsCert === undefined) throw new UsageError('--tls-ca needs --tls-cert and --tls-key')
@@ -78,7 +97,10 @@ export function proxyOptionsOf(args: readonly string[], io: Pick<CommandIo, 'env
     ...((hub !== undefined || tables !== undefined) && {
       shield: {
         hubs: hub ?? [],
-        ...known({ tables, token, serviceId: service, redisClusterId: clusterId, leaseMs, redactKeys, redactSecret }),
+        ...known({ tables, token, serviceId: service, redisClusterId: clusterId, hostId, instanceId, showsValues }),
+        ...known({ leaseMs, fallbackTtlMs, canaryMs, maxKeys, maxQueuedReports, maxQueuedEntries }),
+        ...known({ limitProcesses, maxLimitWaiting, maxLimitWaitMs, limitDeadlineMs, redactKeys, redactSecret }),
+        ...(diskFolder !== undefined && { diskTier: { path: diskFolder, ...known(disk) } }),
         ...(tableFile !== undefined && { tableFile: tableFile === 'none' ? false : tableFile }),
       },
     }),

@@ -22,8 +22,9 @@ export class HotNames implements NameLookup {
   readonly #names = new Map<string, HotName>()
   // A small map is in the processor's caches anyway.
   #filter: NameFilter | undefined
-  // A cold access looks twice: in the called method, and on the send path.
-  #missed: string | undefined
+  // A cold access looks twice, in the called method and on the send path; and often one key is asked for again and again.
+  #asked: string | undefined
+  #answer: HotName | undefined
   readonly #hashOf: (bytes: Uint8Array) => number
   readonly #make: (name: HotName, space: KeySpace) => HotKey
   // A client looks names up as strings, and never pays for this.
@@ -58,10 +59,10 @@ export class HotNames implements NameLookup {
   }
 
   get(name: string): HotName | undefined {
-    if (name === this.#missed) return undefined
-    const found = this.#filter?.mayHave(name) === false ? undefined : this.#names.get(name)
-    if (found === undefined) this.#missed = name
-    return found
+    if (name === this.#asked) return this.#answer
+    this.#asked = name
+    this.#answer = this.#filter?.mayHave(name) === false ? undefined : this.#names.get(name)
+    return this.#answer
   }
 
   values(): Iterable<HotName> {
@@ -75,7 +76,7 @@ export class HotNames implements NameLookup {
   add(name: string, handling: Handling): HotName {
     const made = new HotName(name, handling, this.#make)
     this.#names.set(name, made)
-    this.#missed = undefined
+    this.#asked = undefined
     if (this.#filter !== undefined) this.#filter.add(name)
     else if (this.#names.size >= manyNames) this.#makeFilter()
     this.#byBytes?.add(made, this.#hashOf(made.bytes))
@@ -92,6 +93,7 @@ export class HotNames implements NameLookup {
 
   remove(name: HotName): void {
     this.#names.delete(name.name)
+    this.#asked = undefined
     this.#filter?.remove(name.name)
     this.#byBytes?.remove(name, this.#hashOf(name.bytes))
     this.#count(name.handling.strategy, -1)

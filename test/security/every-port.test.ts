@@ -86,9 +86,14 @@ test('limits: a GET never counts', async () => {
 
 test('ids: HTTP on the port for Redis clients carries no command out', async () => {
   const form = 'POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 15\r\n\r\nINCR orders\r\n\r\n'
-  for (const text of [form, 'GET / HTTP/1.1\r\nINCR orders\r\n', 'Host: x\r\nINCR orders\r\n']) {
+  for (const text of [
+    form,
+    'GET / HTTP/1.1\r\nINCR orders\r\n',
+    'Host: x\r\nINCR orders\r\n',
+    'incr orders http/1.1\r\nINCR orders\r\n',
+  ]) {
     const reply = await said(ids.ports.resp, text)
-    expect(reply).toBe('-ERR this port speaks RESP, not HTTP\r\n')
+    expect(reply).toBe('-ERR Protocol error: this port speaks RESP, not HTTP\r\n')
   }
 })
 

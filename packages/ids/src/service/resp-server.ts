@@ -1,6 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import { type Runtime, systemRuntime, type Timers } from '@firebreak/core'
-import { RequestError, RequestParser } from '@firebreak/core/resp'
+import { RequestError, RequestParser, refuseHttp } from '@firebreak/core/resp'
 import type { IdService } from './id-service.ts'
 import { RespCommands, type RespConnectionState } from './resp-commands.ts'
 
@@ -31,6 +31,7 @@ const strangerRequests = 100
 /** Replies beyond this are sent, and waited for, before the next request is looked at. */
 const maxUnsentBytes = 256 * 1024
 const nothing = Buffer.alloc(0)
+const asterisk = 0x2a
 
 /** A server that any Redis client in any language can get ids from. */
 export class RespIdServer {
@@ -121,19 +122,16 @@ class Connection {
     let at = 0
     try {
       while (!this.#state.isQuitting && !this.#socket.destroyed) {
-        const end = this.#parser.parse(this.#unread, at, this.#unread.length)
+        const start = at
+        const end = this.#parser.parse(this.#unread, start, this.#unread.length)
         if (end === 0) break
         at = end
         const { length } = this.#parser
         if (length === 0) continue
+        refuseHttp(this.#parser, this.#unread[start] !== asterisk)
         const args: string[] = []
         for (let index = 1; index < length; index++) args.push(this.#argument(index))
         const name = this.#argument(0).toUpperCase()
-        if (isHttp(name, args)) {
-          replies += '-ERR this port speaks RESP, not HTTP\r\n'
-          this.#state.isQuitting = true
-          break
-        }
         const reply = this.#commands.answer(name, args, this.#state)
         if (!this.#state.isAllowed && ++this.#strangerRequests > strangerRequests) {
           replies += '-NOAUTH Authentication required: too many requests without it\r\n'
@@ -194,12 +192,4 @@ class Connection {
     const bytes = this.#parser.bytes.subarray(this.#parser.startOf(index), this.#parser.endOf(index))
     return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
   }
-}
-
-/**
- * True for a line of an HTTP request. Read as commands, the lines of a form that some page made a browser post here would
- * be carried out; so the connection ends with the first.
- */
-function isHttp(name: string, args: readonly string[]): boolean {
-  return name === 'POST' || name === 'HOST:' || /^HTTP\/\d/i.test(args.at(-1) ?? '')
 }

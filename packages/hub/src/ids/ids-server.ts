@@ -2,7 +2,14 @@ import { timingSafeEqual } from 'node:crypto'
 import { createServer } from 'node:http'
 import { InvalidOptionError } from '@firebreak/core'
 import { boundHttpServer, type HttpBounds, httpServerOptions } from '@firebreak/core/node'
-import { IdService, RespIdServer, type SegmentIds, type SnowflakeNode, timePath } from '@firebreak/ids'
+import {
+  IdService,
+  RespIdServer,
+  type RespIdServerOptions,
+  type SegmentIds,
+  type SnowflakeNode,
+  timePath,
+} from '@firebreak/ids'
 import fastify, { type FastifyInstance } from 'fastify'
 import { checkServiceToken } from '../access/secrets.ts'
 import { AccessGuard } from '../http/access-guard.ts'
@@ -22,6 +29,8 @@ export interface IdsServerOptions {
   readonly token?: string
   /** What strangers may take of the HTTP port. @default those of `HttpBounds` */
   readonly connections?: HttpBounds
+  /** And of that for RESP. */
+  readonly respConnections?: Pick<RespIdServerOptions, 'maxConnections' | 'idleTimeoutMs' | 'authTimeoutMs'>
   readonly segments?: SegmentIds
   /**
    * Starts the snowflake node once HTTP is up and its port is known: peers ask for the time there. A rejection closes
@@ -87,6 +96,7 @@ export async function startIdsServer(options: IdsServerOptions): Promise<IdsServ
         host,
         port: options.respPort,
         ...(token === undefined ? {} : { token }),
+        ...options.respConnections,
       })
     }
     return { service, host, port, respPort: resp?.port, close }

@@ -15,8 +15,12 @@ export interface RespIdServerOptions {
   readonly token?: string
   /** Connections beyond this are closed at once. @default 10000 */
   readonly maxConnections?: number
-  /** A client that sends nothing for this long is closed, one that has yet to show its password after 10 s. @default 300000 */
+  /** A client that sends nothing for this long is closed. @default 300000 */
   readonly idleTimeoutMs?: number
+  /** One that has not shown its password after this long is closed. @default 10000 */
+  readonly authTimeoutMs?: number
+  /** Told of wrong passwords. @default a warning of the process */
+  readonly warn?: (message: string) => void
   /** @default the system's */
   readonly runtime?: Runtime
 }
@@ -25,7 +29,6 @@ export interface RespIdServerOptions {
 const maxRequestBytes = 64 * 1024
 /** As Redis has it for clients that have not shown their password. */
 const maxStrangerBytes = 16 * 1024
-const strangerTimeoutMs = 10_000
 /** More than a client library says before it shows a password; who goes on asking without one only costs. */
 const strangerRequests = 100
 /** Replies beyond this are sent, and waited for, before the next request is looked at. */
@@ -40,12 +43,13 @@ export class RespIdServer {
   readonly #connections = new Set<Connection>()
 
   private constructor(options: RespIdServerOptions) {
-    this.#commands = new RespCommands(options.service, options.token)
-    const { timers } = options.runtime ?? systemRuntime
+    const { timers, clock } = options.runtime ?? systemRuntime
+    this.#commands = new RespCommands(options.service, options.token, { clock, warn: options.warn ?? warn })
     this.#server = createServer({ noDelay: true }, (socket) => {
       const connection = new Connection(socket, this.#commands, timers, () => this.#connections.delete(connection))
       this.#connections.add(connection)
-      connection.expect(options.idleTimeoutMs ?? 300_000)
+      const { idleTimeoutMs = 300_000, authTimeoutMs = 10_000 } = options
+      connection.expect(idleTimeoutMs, authTimeoutMs)
     })
     this.#server.maxConnections = options.maxConnections ?? 10_000
   }
@@ -85,7 +89,7 @@ class Connection {
     this.#socket = socket
     this.#commands = commands
     this.#timers = timers
-    this.#state = commands.newConnection()
+    this.#state = commands.newConnection(socket.remoteAddress)
     socket.on('data', (chunk) => {
       this.#unread = this.#unread.length === 0 ? chunk : Buffer.concat([this.#unread, chunk])
       if (!this.#isAnswering) void this.#answer()
@@ -96,7 +100,7 @@ class Connection {
   }
 
   /** Closes the connection after being idle for this long; sooner while it is unauthenticated. */
-  expect(idleTimeoutMs: number): void {
+  expect(idleTimeoutMs: number, authTimeoutMs: number): void {
     if (this.#state.isAllowed) {
       this.#socket.setTimeout(idleTimeoutMs)
       return
@@ -107,7 +111,7 @@ class Connection {
         if (this.#state.isAllowed) this.#socket.setTimeout(idleTimeoutMs)
         else this.#socket.destroy()
       },
-      Math.min(idleTimeoutMs, strangerTimeoutMs),
+      Math.min(idleTimeoutMs, authTimeoutMs),
     )
     this.#socket.once('close', () => timer.cancel())
   }
@@ -192,4 +196,8 @@ class Connection {
     const bytes = this.#parser.bytes.subarray(this.#parser.startOf(index), this.#parser.endOf(index))
     return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
   }
+}
+
+function warn(message: string): void {
+  process.emitWarning(message, { type: 'FirebreakWarning', code: 'ids-password' })
 }

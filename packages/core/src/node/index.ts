@@ -2,6 +2,7 @@ export { AlarmReporter, type AlarmReporterOptions, type AlarmRoom } from './alar
 export { certificateNames } from './certificate-names.ts'
 export { boundHttpServer, type HttpBounds, httpServerOptions, leavesLargeBody } from './http-bounds.ts'
 export { type KeyRedaction, type KeyRedactionOptions, keyRedaction } from './key-redaction.ts'
+export { newPrivateFile } from './new-private-file.ts'
 export { nodePipe, type SocketOptions, type SocketPlace, socketPipe } from './node-pipe.ts'
 export { openRespClient } from './open-resp-client.ts'
 export { PasswordGuard, type PasswordGuardOptions } from './password-guard.ts'

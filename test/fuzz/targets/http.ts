@@ -35,12 +35,12 @@ const seed = (line: string, body: unknown = '') =>
   Buffer.from(`${line}\n${typeof body === 'string' ? body : JSON.stringify(body)}`)
 const rule = { prefix: 'product_', threshold: 1000, windowMs: 1000, strategy: 'LocalCache' }
 
-/** Would make the hub call an address of the input's. */
-const calls = ['PUT /v1/alert-routes/:name', 'POST /v1/finders']
+/** Would make the hub call an address of the input's, or a dry run that may take 30 s in a thread of its own. */
+const leftOut = /alert-routes|finders|dry-run/
 /** Every body that the API's document shows, so that none grows stale. */
 const documented = () =>
   Object.entries(bodyExamples)
-    .filter(([route]) => !calls.includes(route))
+    .filter(([route]) => !leftOut.test(route))
     .map(([route, body]) => {
       const type = typeof body === 'string' ? 'text/plain' : 'application/json'
       return seed(`${route.replace(/:\w+/g, 'a')} ${type}`, body)

@@ -1,3 +1,4 @@
+import { createHmac, randomBytes } from 'node:crypto'
 import type { Clock } from '@firebreak/core'
 import { PasswordGuard } from '@firebreak/core/node'
 import type { ProxyLogger } from '../observe/proxy-logger.ts'
@@ -5,7 +6,7 @@ import type { Identity } from '../upstream/identity.ts'
 import type { ProxyUsers } from './proxy-users.ts'
 
 const wrongPassword = Buffer.from('-WRONGPASS invalid username-password pair or user is disabled.\r\n')
-/** A name that nobody has may be a password in the wrong place: neither logged nor counted by itself. */
+/** A name that nobody has may be a password in the wrong place. */
 const unknownName = 'a name that is not known'
 
 /** A log-in that failed, and how it is answered. */
@@ -18,6 +19,7 @@ export class LogIn {
   readonly #users: ProxyUsers
   readonly #guard: PasswordGuard
   readonly #logger: ProxyLogger
+  readonly #seed = randomBytes(16)
   /** Wrong passwords since the start. */
   failures = 0
 
@@ -30,8 +32,9 @@ export class LogIn {
   /** The Redis identity of a user, or why there is none. `peer` is the client's address and port. */
   logIn(name: string, password: Uint8Array, peer: string): Identity | Refusal {
     const address = peer.replace(/:\d+$/, '').replace(/^\[|\]$/g, '')
-    const user = this.#users.has(name) ? name : unknownName
-    const waitMs = this.#guard.waitMs(address, user)
+    const isKnown = this.#users.has(name)
+    const counted = isKnown ? name : this.#unknown(name)
+    const waitMs = this.#guard.waitMs(address, counted)
     if (waitMs > 0) {
       const seconds = Math.ceil(waitMs / 1000)
       const reply = Buffer.from(
@@ -42,14 +45,22 @@ export class LogIn {
     const identity = this.#users.identify(name, password)
     if (identity !== undefined) return identity
     this.failures++
-    const isLast = this.#guard.failed(address, user)
+    const isLast = this.#guard.failed(address, counted)
     this.#logger.warn(
-      { address, user },
+      { address, user: isKnown ? name : unknownName },
       isLast
         ? 'a client showed a wrong password; further ones are refused for some seconds'
         : 'a client showed a wrong password',
     )
     return { reply: wrongPassword }
+  }
+
+  /**
+   * What a name that nobody has is counted as: one of 256, so that it is refused as a user's would be and tells nobody
+   * which names there are, and so that many of them cannot push out what is remembered of users.
+   */
+  #unknown(name: string): string {
+    return `\0${createHmac('sha256', this.#seed).update(name).digest()[0]}`
   }
 }
 

@@ -9,6 +9,10 @@ export interface FuzzOptions {
   readonly forMs: number
   /** Inputs that broke a law once; they are run first. */
   readonly faults: readonly Buffer[]
+  /** Inputs of earlier runs that reached something new. */
+  readonly corpus: readonly Buffer[]
+  /** Looks at what each input of the corpus reaches, for `reaching`. @default false */
+  readonly sifts?: boolean
   readonly coverage: BlockCoverage
   /** Told of each input before it runs, for who watches that it ends. */
   readonly onInput: (input: Buffer) => void
@@ -20,6 +24,8 @@ export interface FuzzResult {
   /** Inputs that are mutated further: the seeds, and those that reached a block which none before had. */
   readonly kept: number
   readonly blocks: number
+  /** Those of the corpus that still reach something new (where it was sifted), then those of this run. */
+  readonly reaching: readonly Buffer[]
   readonly failure: (Violation & { readonly input: Buffer }) | undefined
 }
 
@@ -28,7 +34,8 @@ export async function fuzzTarget(target: FuzzTarget, options: FuzzOptions): Prom
   const { coverage, onInput } = options
   const random = new SeededRandom(options.seed)
   const seeds = target.seeds().map((bytes) => Buffer.from(bytes))
-  const known = [...seeds, ...options.faults]
+  const known = [...seeds, ...options.faults, ...options.corpus]
+  const found: Buffer[] = []
   const blocksBefore = coverage.size
   const startedAt = performance.now()
   let inputs = 0
@@ -39,7 +46,11 @@ export async function fuzzTarget(target: FuzzTarget, options: FuzzOptions): Prom
     return violation && { ...violation, input: await smallest(target, input, violation, onInput) }
   }
   let failure: FuzzResult['failure']
-  for (const input of known) failure ??= await run(input)
+  for (const input of known) {
+    if (options.sifts === true && input === options.corpus[0]) coverage.take()
+    failure ??= await run(input)
+    if (options.sifts === true && options.corpus.includes(input) && coverage.take().size > 0) found.push(input)
+  }
   coverage.take()
   while (failure === undefined && performance.now() - startedAt < options.forMs) {
     const batch: Buffer[] = []
@@ -50,10 +61,13 @@ export async function fuzzTarget(target: FuzzTarget, options: FuzzOptions): Prom
       if (performance.now() - startedAt > options.forMs * 2) break
     }
     const fresh = coverage.take()
-    if (fresh.size > 0 && failure === undefined) known.push(await reaching(target, batch, fresh, coverage))
+    if (fresh.size === 0 || failure !== undefined) continue
+    const input = await reaching(target, batch, fresh, coverage)
+    known.push(input)
+    found.push(input)
   }
   const ms = performance.now() - startedAt
-  return { inputs, ms, kept: known.length, blocks: coverage.size - blocksBefore, failure }
+  return { inputs, ms, kept: known.length, blocks: coverage.size - blocksBefore, reaching: found, failure }
 }
 
 /** The input of a batch that reached one of these blocks, by halving. */

@@ -40,7 +40,7 @@ test('20 s of mutated inputs through every parser: no foreign error, no crash, n
   process.stdout.write(told)
   expect(told).not.toContain('FAILED')
   expect(code).toBe(0)
-  expect(figures.length).toBeGreaterThanOrEqual(19)
+  expect(figures.length).toBeGreaterThanOrEqual(22)
   for (const { target, inputs } of figures) expect(inputs, target).toBeGreaterThan(20)
 }, 120_000)
 

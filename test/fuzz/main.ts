@@ -1,7 +1,8 @@
-// `npm run fuzz [-- TARGET …] [--seconds N] [--seed N] [--input BASE64] [--json]`: a minute for each target, or N seconds
-// for all together where --together stands.
+// `npm run fuzz [-- TARGET …] [--seconds N] [--seed N] [--input BASE64] [--keep] [--json]`: a minute for each target, or N seconds
+// for all together where --together stands. --keep writes the inputs that reached something new into the corpus.
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { readCorpus, writeCorpus } from './corpus.ts'
 import { BlockCoverage } from './coverage.ts'
 import { fuzzTarget } from './fuzz-run.ts'
 import { violationOf } from './law.ts'
@@ -16,6 +17,7 @@ const { values, positionals } = parseArgs({
     /** The seconds are for all targets together. */
     together: { type: 'boolean', default: false },
     input: { type: 'string' },
+    keep: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
   },
 })
@@ -30,7 +32,7 @@ const { targets: every, selfCheckTarget } = await import('./targets/index.ts')
 const all = [...every, selfCheckTarget]
 const unknown = positionals.find((name) => !all.some((target) => target.name === name))
 if (unknown !== undefined || !Number.isSafeInteger(seed) || !(seconds > 0)) {
-  say('usage: npm run fuzz -- [TARGET …] [--seconds 60] [--together] [--seed 1] [--input BASE64] [--json]')
+  say('usage: npm run fuzz -- [TARGET …] [--seconds 60] [--together] [--seed 1] [--input BASE64] [--keep] [--json]')
   say(`targets: ${every.map(({ name }) => name).join(', ')}`)
   process.exit(2)
 }
@@ -60,6 +62,8 @@ async function runAll(): Promise<number> {
       seed,
       forMs: (seconds * 1000) / (values.together ? targets.length : 1),
       faults: faults.filter((fault) => fault.target === target.name).map(({ input }) => Buffer.from(input, 'base64')),
+      corpus: readCorpus(target.name),
+      sifts: values.keep,
       coverage,
       onInput: (input) => watchdog.started(input),
     })
@@ -72,7 +76,10 @@ async function runAll(): Promise<number> {
     )
     if (values.json)
       process.stdout.write(`${JSON.stringify({ target: target.name, inputs, perSecond, kept, blocks })}\n`)
-    if (failure === undefined) continue
+    if (failure === undefined) {
+      if (values.keep) writeCorpus(target.name, result.reaching)
+      continue
+    }
     failures++
     say(`FAILED: ${target.name}, seed ${seed}: ${failure.message}`)
     say(replay(target, failure.input.toString('base64')))

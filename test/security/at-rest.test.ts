@@ -1,8 +1,10 @@
 import { createHmac } from 'node:crypto'
-import { readdirSync, statSync } from 'node:fs'
+import { readdirSync, statSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { SegmentIds, sqliteSegmentStore } from '@firebreak/ids'
+import { sqliteOrderStore } from '@firebreak/sale'
 import { startSource, temporaryFolder, waitFor } from '@firebreak/testkit'
 import { expect, test, vi } from 'vitest'
 import { firebreak } from './call.ts'
@@ -21,6 +23,25 @@ test('what a hub writes is for its own user: folders 0700, files 0600', async ()
   expect(statSync(dataFolder).mode & 0o777).toBe(0o700)
   expect(modes.length).toBeGreaterThan(1)
   expect(modes.filter(([, mode]) => mode !== 0o600)).toEqual([])
+})
+
+test('ids and orders in SQLite are too, whatever the umask; a file that is shared stays shared', async () => {
+  const folder = temporaryFolder('rest-sqlite')
+  const mode = (name: string) => statSync(join(folder, name)).mode & 0o777
+  const umask = process.umask(0o000)
+  try {
+    writeFileSync(join(folder, 'shared'), '', { mode: 0o660 })
+    const stores = ['ids', 'shared'].map((name) => sqliteSegmentStore(join(folder, name)))
+    const segments = await SegmentIds.start({ stores })
+    await segments.addTag('orders', { step: 10 })
+    const orders = await sqliteOrderStore(join(folder, 'orders'))
+    for (const name of readdirSync(folder))
+      expect([name, mode(name)]).toEqual([name, name.startsWith('shared') ? 0o660 : 0o600])
+    expect(readdirSync(folder)).toContain('ids-wal')
+    await Promise.all([segments.close(), orders.close()])
+  } finally {
+    process.umask(umask)
+  }
 })
 
 test('a secret that stands in a flag is warned about, and not shown', async () => {

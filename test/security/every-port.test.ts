@@ -86,9 +86,14 @@ test('limits: a GET never counts', async () => {
 
 test('ids: HTTP on the port for Redis clients carries no command out', async () => {
   const form = 'POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 15\r\n\r\nINCR orders\r\n\r\n'
-  for (const text of [form, 'GET / HTTP/1.1\r\nINCR orders\r\n', 'Host: x\r\nINCR orders\r\n']) {
+  for (const text of [
+    form,
+    'GET / HTTP/1.1\r\nINCR orders\r\n',
+    'Host: x\r\nINCR orders\r\n',
+    'incr orders http/1.1\r\nINCR orders\r\n',
+  ]) {
     const reply = await said(ids.ports.resp, text)
-    expect(reply).toBe('-ERR this port speaks RESP, not HTTP\r\n')
+    expect(reply).toBe('-ERR Protocol error: this port speaks RESP, not HTTP\r\n')
   }
 })
 
@@ -102,6 +107,54 @@ function said(port: number, text: string): Promise<string> {
     socket.on('close', () => resolve(reply))
   })
 }
+
+describe('the metrics of a proxy', () => {
+  let redis: RedisServer
+  let open: Victim
+  let closed: Victim
+  const metricsToken = 'a-token-for-prometheus'
+  beforeAll(async () => {
+    redis = await startRedis()
+    const options = { upstream: `redis://127.0.0.1:${redis.port}`, port: 0, metricsPort: 0 }
+    ;[open, closed] = await Promise.all([
+      startVictim('proxy', options),
+      startVictim('proxy', { ...options, metricsToken }),
+    ])
+  })
+  afterAll(async () => {
+    for (const { child } of [open, closed]) await child.stop()
+    await redis.stop()
+  })
+
+  test.each([
+    ['a name that points here', { host: 'evil.example' }],
+    ['a name that points here, with a port', { host: 'evil.example:9121' }],
+    ['a request that names its page', { origin: 'https://evil.example' }],
+    ['a script of another port', { 'sec-fetch-site': 'same-site' }],
+  ])('are not told to %s', async (_, headers) => {
+    for (const path of ['/metrics', '/readyz']) {
+      const { status, body } = await ask(open, path, headers)
+      expect([status, body]).toEqual([403, expect.not.stringContaining(String(redis.port))])
+    }
+  })
+
+  test.each(['localhost', '127.0.0.1:9121', '[::1]:9121', '10.1.2.3', 'proxy:9121'])(
+    'are told to a scrape of %s',
+    async (host) => {
+      const { status, body } = await ask(open, '/metrics', { host })
+      expect([status, body]).toEqual([200, expect.stringContaining('firebreak_proxy_clients')])
+    },
+  )
+
+  test('are told with a token only, where there is one; health checks need none', async () => {
+    for (const authorization of ['', 'Bearer wrong', metricsToken]) {
+      expect((await ask(closed, '/metrics', { authorization })).status).toBe(401)
+    }
+    expect((await ask(closed, '/metrics', { authorization: `Bearer ${metricsToken}` })).status).toBe(200)
+    expect((await ask(closed, '/livez')).status).toBe(200)
+    expect(await ask(closed, '/readyz')).toEqual({ status: 200, body: 'ok\n' })
+  })
+})
 
 describe('a proxy beyond loopback', () => {
   let open: RedisServer

@@ -35,9 +35,14 @@ export async function listen(core: ProxyCore, options: ResolvedProxyOptions, isP
     socket.allowHalfOpen = true
     core.accept((client) => new NetTransport(socket, client), namesShown(socket))
   }
-  const server: Server = tls === undefined ? createServer({ noDelay: true }, onSocket) : createTlsServer(tls, onSocket)
-  // A client that does not use TLS, or disconnects: its own problem.
-  server.on('tlsClientError', () => {})
+  const server: Server =
+    tls === undefined
+      ? createServer({ noDelay: true }, onSocket)
+      : createTlsServer({ ...tls, handshakeTimeout: options.authTimeoutMs }, onSocket)
+  // The core counts clients; those that have yet to finish a handshake are not clients.
+  if (tls !== undefined) server.maxConnections = options.maxClients
+  // A client that does not use TLS, or disconnects: its own problem. Of one that is late, Node only tells.
+  server.on('tlsClientError', (_error: Error, socket: Socket) => socket.destroy())
   const place = path === undefined ? { host, port, reusePort: isPortShared } : { path }
   try {
     await listenAt(server, place).catch(async (error: NodeJS.ErrnoException) => {

@@ -89,6 +89,11 @@ export interface ProxyOptions {
   readonly slowReaderMs?: number
   /** Close a client that has sent nothing for this long; 0: never. @default 0 */
   readonly idleTimeoutMs?: number
+  /**
+   * Close a client of a proxy with users that has not logged in, and one that has not finished its TLS handshake, after
+   * this long. @default 10000
+   */
+  readonly authTimeoutMs?: number
   /** How long requests wait for a connection to Redis before they fail. @default 2000 */
   readonly connectWaitMs?: number
   /** How long to retry redirected requests and lost nodes of a cluster, if that is safe. @default 20000 */
@@ -114,6 +119,8 @@ export interface ProxyOptions {
   readonly metricsPort?: number
   /** The address of the metrics port. @default as `host` */
   readonly metricsHost?: string
+  /** What `/metrics` asks for as `Authorization: Bearer`. @default nothing */
+  readonly metricsToken?: string
   /** Pushes the proxy's metrics to an OpenTelemetry collector. @default nothing is pushed */
   readonly otlp?: OtlpOptions
   /** Logs when Redis or the collector becomes unreachable and when it recovers. @default process warnings */
@@ -155,6 +162,7 @@ type OptionalNames =
   | 'announce'
   | 'metricsPort'
   | 'metricsHost'
+  | 'metricsToken'
   | 'otlp'
 
 const defaults = {
@@ -174,6 +182,7 @@ const defaults = {
   maxInFlight: 65_536,
   slowReaderMs: 10_000,
   idleTimeoutMs: 0,
+  authTimeoutMs: 10_000,
   connectWaitMs: 2000,
   retryForMs: 20_000,
   maxIdleConnections: 64,
@@ -197,6 +206,7 @@ const countOptions = [
   'maxQueuedBytes',
   'maxInFlight',
   'slowReaderMs',
+  'authTimeoutMs',
   'connectWaitMs',
   'retryForMs',
 ] as const

@@ -184,3 +184,19 @@ test('a shared connection that died without a sign is replaced, and who waits on
   expect(two.seen.text).toBe('+OK\r\n')
   expect(one.seen).toEqual({ text: '+OK\r\n', isClosed: false })
 })
+
+test.each([
+  ['idle', { idleTimeoutMs: 10_000 }],
+  ['a stranger', { users: [{ name: 'ann', password: 'secret' }] }],
+])(
+  'a client that comes to a proxy on which nothing happened for long has its full time before it is closed as %s',
+  (_, options) => {
+    const { runtime, core } = setUp((runtime) => memoryRedis(runtime, () => '+PONG\r\n'), options)
+    runtime.clock.advance(60_000)
+    const client = connect(core, runtime)
+    runtime.clock.advance(9000)
+    expect(client.seen.isClosed).toBe(false)
+    runtime.clock.advance(2000)
+    expect(client.seen.isClosed).toBe(true)
+  },
+)

@@ -5,6 +5,7 @@ import { type Claim, Shield } from '@firebreak/shield'
 import { announcedPlace } from './announced-place.ts'
 import { ClientConnection } from './client/client-connection.ts'
 import type { ClientHost, ProxyClient } from './client/proxy-client.ts'
+import { Strangers } from './client/strangers.ts'
 import type { OnlyNode } from './cluster/cluster-of-one.ts'
 import { ClusterTopology } from './cluster/cluster-topology.ts'
 import { proxyCommands } from './commands/proxy-command.ts'
@@ -16,6 +17,7 @@ import { UpstreamWatch } from './observe/upstream-watch.ts'
 import type { ResolvedProxyOptions } from './options.ts'
 import { ClientRoster, type RosterNews } from './roster/client-roster.ts'
 import { SentinelTopology } from './sentinel/sentinel-topology.ts'
+import { LogIn } from './session/log-in.ts'
 import { ProxyUsers } from './session/proxy-users.ts'
 import { RemovedUsers } from './session/removed-users.ts'
 import { Session } from './session/session.ts'
@@ -70,7 +72,9 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   /** As configured, and lower while Redis accepts nothing. */
   maxInFlight: number
   readonly slowReaderMs: number
-  readonly users: ProxyUsers | undefined
+  readonly users: LogIn | undefined
+  readonly #users: ProxyUsers | undefined
+  readonly #strangers = new Strangers()
   readonly clients = new Set<ClientConnection>()
   readonly roster: ClientRoster
   readonly #counts: ThreadCounts
@@ -111,7 +115,8 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     this.slowReaderMs = options.slowReaderMs
     this.transports = transports
     this.slowLog = new SlowLog(options.slowLogLength)
-    this.users = options.users === undefined ? undefined : new ProxyUsers(options.users, options.identity)
+    this.#users = options.users && new ProxyUsers(options.users, options.identity)
+    this.users = this.#users && new LogIn(this.#users, runtime.clock, options.logger)
     const settings: NodeSettings = {
       transports,
       connectWaitMs: mode !== 'single' ? Math.min(options.connectWaitMs, 300) : options.connectWaitMs,
@@ -199,8 +204,10 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   /** Accepts a connected client; `attach` makes its transport. It may have presented a certificate with names. */
   accept(attach: (client: ClientConnection) => Transport, certificateNames: readonly string[] = []): void {
     this.counters.connections++
+    // Nothing may have happened for long: the client would be as old as the last event.
+    this.turn.read()
     const { identity, database } = this.#options
-    const users = this.users
+    const users = this.#users
     const shown = users?.ofCertificate(certificateNames)
     const session =
       users === undefined
@@ -218,6 +225,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
       return
     }
     this.clients.add(client)
+    this.#strangers.add(client)
   }
 
   isolate(forMs: number): void {
@@ -256,6 +264,8 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
       `firebreak_paused:${this.isIsolated ? 1 : 0}`,
       `firebreak_slow_readers_closed:${this.counters.slowReaders}`,
       `firebreak_idle_closed:${this.counters.idleClosed}`,
+      `firebreak_strangers_closed:${this.#strangers.closed}`,
+      `firebreak_wrong_passwords:${this.users?.failures ?? 0}`,
       `firebreak_slow_requests:${this.slowLog.total}`,
       ...this.#shieldInfo(),
     ]
@@ -267,7 +277,17 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     const { clients, counters, slowLog, isFull, isIsolated } = this
     const limited = this.shield?.limited
     const [nodes, serving] = [this.#nodes(), this.#serving()]
-    const own = proxyFamilies({ clients, counters, slowLog, isFull, isIsolated, limited, nodes, serving })
+    const wrongPasswords = this.users?.failures ?? 0
+    const own = proxyFamilies({
+      clients,
+      counters: { ...counters, wrongPasswords, strangersClosed: this.#strangers.closed },
+      slowLog,
+      isFull,
+      isIsolated,
+      limited,
+      nodes,
+      serving,
+    })
     return [...own, ...(this.#shield?.families() ?? [])]
   }
 
@@ -281,6 +301,7 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
   }
 
   onClientGone(client: ClientConnection): void {
+    this.#strangers.delete(client)
     if (this.clients.delete(client)) this.#counts.dismiss()
   }
 
@@ -389,7 +410,8 @@ export class ProxyCore implements ClientHost, Whereabouts, ProxyNodes, Observed 
     for (const node of this.#nodes()) node.sweep()
     const nowMs = this.runtime.clock.now()
     this.#watch.tick(this.#serving(), nowMs)
-    const { idleTimeoutMs } = this.#options
+    const { idleTimeoutMs, authTimeoutMs } = this.#options
+    this.#strangers.closeOlder(nowMs - authTimeoutMs)
     if (idleTimeoutMs === 0) return
     const oldest = nowMs - idleTimeoutMs
     for (const client of this.clients) {

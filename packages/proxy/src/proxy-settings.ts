@@ -133,6 +133,12 @@ export const proxySettings: SettingTable = {
       summary: 'close a client after this many seconds of silence; 0: never',
     },
     {
+      name: 'authTimeoutMs',
+      type: milliseconds,
+      default: '10000',
+      summary: 'close a client that has not logged in (user) or finished its TLS handshake after this long',
+    },
+    {
       name: 'connectWaitMs',
       type: milliseconds,
       default: '2000',
@@ -376,6 +382,14 @@ export const proxySettings: SettingTable = {
       placeholder: 'ADDRESS',
       default: 'as host',
       summary: 'the address of the metrics port',
+    },
+    {
+      name: 'metricsToken',
+      type: text,
+      isSecret: true,
+      placeholder: 'TOKEN',
+      default: 'none',
+      summary: 'what /metrics asks for as Authorization: Bearer; set it where the port is open to others',
     },
     ...otlpSettings('firebreak-proxy'),
   ],

@@ -59,10 +59,10 @@ export async function startProxy(options: ProxyOptions): Promise<FirebreakProxy>
 }
 
 async function serveMetricsOf(
-  { host, metricsPort: port, metricsHost = host }: ResolvedProxyOptions,
+  { host, metricsPort: port, metricsHost = host, metricsToken: token }: ResolvedProxyOptions,
   collect: () => Promise<MetricFamily[]>,
 ): Promise<MetricsServer | undefined> {
-  return port === undefined ? undefined : serveMetrics({ host: metricsHost, port }, collect)
+  return port === undefined ? undefined : serveMetrics({ host: metricsHost, port, token }, collect)
 }
 
 /** What serves, in this thread or in several. */
@@ -100,7 +100,7 @@ function makeExporter(
 
 /** Worker threads that share one port: the kernel spreads connections over them. */
 async function startWorkers(
-  { otlp: _, logger: __, metricsPort: ___, ...options }: ProxyOptions,
+  { otlp: _, logger: __, metricsPort: ___, metricsToken: ____, ...options }: ProxyOptions,
   { workers: count, port: wanted, logger }: ResolvedProxyOptions,
 ): Promise<RunningThreads> {
   if (options.path !== undefined)

@@ -2,6 +2,7 @@ import { Agent, request } from 'node:http'
 import { formatTextReport } from '@firebreak/core'
 import { type Hub, limitsRoutes, startHub } from '@firebreak/hub'
 import { RuleService } from '@firebreak/limits/policy'
+import { bodyExamples } from '../../../packages/hub/src/http/api-examples.ts'
 import { type FuzzTarget, LawBroken } from '../target.ts'
 import { sampleReport } from './wire.ts'
 
@@ -34,13 +35,54 @@ const seed = (line: string, body: unknown = '') =>
   Buffer.from(`${line}\n${typeof body === 'string' ? body : JSON.stringify(body)}`)
 const rule = { prefix: 'product_', threshold: 1000, windowMs: 1000, strategy: 'LocalCache' }
 
+/** Would make the hub call an address of the input's, or a dry run that may take 30 s in a thread of its own. */
+const leftOut = /alert-routes|finders|dry-run/
+/** Every body that the API's document shows, so that none grows stale. */
+const documented = () =>
+  Object.entries(bodyExamples)
+    .filter(([route]) => !leftOut.test(route))
+    .map(([route, body]) => {
+      const type = typeof body === 'string' ? 'text/plain' : 'application/json'
+      return seed(`${route.replace(/:\w+/g, 'a')} ${type}`, body)
+    })
+const owned = { name: 'order:1', kind: 'lock', owner: 'host-1:7' }
+const spread = { count: 1, sumMs: 2, maxMs: 2, buckets: [1] }
+const lockReport = {
+  ...{
+    version: 1,
+    serviceId: 'shop',
+    hostId: 'host-1',
+    instanceId: 'i1',
+    validMs: 5000,
+    heldCount: 1,
+    waitingCount: 1,
+  },
+  held: [{ ...owned, token: 5, holdCount: 1, heldMs: 20, remainingMs: 900, isRenewed: true }],
+  waiting: [{ ...owned, waitingMs: 3 }],
+  metrics: {
+    ...{ acquired: 1, contended: 1, handedOver: 0, refused: 0, released: 1, renewals: 2, renewalErrors: 0 },
+    ...{ lost: { expired: 0, taken: 0 }, wait: spread, hold: spread },
+  },
+}
+const finding = {
+  ...{
+    version: 1,
+    id: '123e4567-e89b-42d3-a456-426614174000',
+    kind: 'hot',
+    method: 'scan',
+    startedAtMs: 1_700_000_000_000,
+  },
+  ...{ tookMs: 5, source: ['127.0.0.1:6379'], topology: 'standalone', isComplete: true, scanned: 10, total: 10 },
+  keys: [{ key: 'product_1', database: 0, type: 'string', bytes: 100, share: 0.5, commands: { GET: 3 } }],
+}
+
 /** Requests to a real hub: `METHOD /path content/type` in the first line, then the body. */
 export const hubHttpTarget: FuzzTarget = {
   name: 'hub-http',
   batch: 32,
   jsonAt: (input) => {
     const at = input.indexOf(10) + 1
-    return input[at] === 0x7b ? at : -1
+    return input[at] === 0x7b || input[at] === 0x5b ? at : -1
   },
   words: [
     '%00',
@@ -67,9 +109,13 @@ export const hubHttpTarget: FuzzTarget = {
     seed('POST /v1/reports text/plain', formatTextReport(sampleReport(Date.now()), 1)),
     seed('POST /v1/reports text/plain;v=2', formatTextReport(sampleReport(Date.now()), 2)),
     seed('POST /v1/prewarm application/json', { redisClusterId: 'main', keys: ['a', 'b{1-3}'], holdMs: 1000 }),
-    seed('POST /v1/tokens application/json', { name: 'x', role: 'viewer' }),
-    seed('POST /v1/barred application/json', { serviceId: 's', hostId: 'h', instanceId: 'i' }),
-    seed('POST /v1/sign-in application/json', { name: 'x', token: 'y' }),
+    ...documented(),
+    seed('POST /v1/locks application/json', lockReport),
+    seed('POST /v1/locks/release application/json', { kind: 'lock', name: 'order:1' }),
+    seed('GET /v1/locks?prefix=order text/plain'),
+    seed('POST /v1/findings application/json', finding),
+    seed('POST /v1/session application/json', { token: 'guess' }),
+    seed('POST /v1/session application/json', { name: 'x', password: 'guess' }),
     seed('GET /v1/keys?limit=5&state=hot text/plain'),
     seed('GET /v1/keys/main/a%2520b text/plain'),
     seed('GET /v1/history?since=0&limit=5 text/plain'),
@@ -83,8 +129,8 @@ export const hubHttpTarget: FuzzTarget = {
       'POST /v1/limits/policy application/yaml',
       'rules:\n  - {return: 1, method: direct, when: {a: {any: true}}, result: 2}\n',
     ),
-    seed('POST /v1/limits/convert?format=json application/yaml', 'rules: []\n'),
-    seed('POST /v1/limits/multi_browse application/json', { requests: [{ user: '1' }] }),
+    seed('POST /v1/limits/convert?to=json application/yaml', 'rules: []\n'),
+    seed('POST /v1/limits/multi_browse application/json', [{ ID: 1, Arg: 'user=1&act=2' }]),
     seed('GET /v1/limits/dump?format=yaml text/plain'),
     seed('GET /v1/limits/diff?from=0&to=1 text/plain'),
   ],

@@ -3,6 +3,7 @@ import { aofTarget, manifestTarget } from './aof.ts'
 import { captureTarget, monitorTarget, rdbTarget } from './find.ts'
 import { hubHttpTarget } from './http.ts'
 import { policyTarget } from './policies.ts'
+import { hubPortTarget, idsHttpTarget, idsRespTarget } from './ports.ts'
 import { replyTarget, requestTarget } from './resp.ts'
 import { regexTarget, ruleTarget } from './rules.ts'
 import { redisUrlTarget, rulesFileTarget, settingsTarget, tokensTarget } from './settings.ts'
@@ -19,6 +20,9 @@ export const targets: readonly FuzzTarget[] = [
   binaryReportTarget,
   textReportTarget,
   hubHttpTarget,
+  hubPortTarget,
+  idsHttpTarget,
+  idsRespTarget,
   rdbTarget,
   aofTarget,
   manifestTarget,

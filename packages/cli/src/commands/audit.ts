@@ -55,7 +55,7 @@ Options:
   --since NO:HASH       a head printed by an earlier verify
   --limit COUNT         entries to list (default 200)
   --data-folder DIR     read this store, without asking a hub (env FIREBREAK_HUB_DATA_FOLDER)
-  --store-url URL       the same on a Redis (env FIREBREAK_HUB_STORE_URL)
+  --store-url URL       the same on a Redis (env FIREBREAK_HUB_STORE_URL, or …_FILE for a file)
   --hub URL             the hub (env FIREBREAK_HUB; default: the running "firebreak up")
 ${formatHelp}
 `,

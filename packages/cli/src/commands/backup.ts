@@ -10,7 +10,7 @@ import { storeOptions, storePlace } from '../connect/store-place.ts'
 const { hub: _, ...placeOptions } = storeOptions
 type StoreFlags = { readonly [name in keyof typeof placeOptions]?: string | undefined }
 const placeHelp = `  --data-folder DIR  the folder of a hub (env FIREBREAK_HUB_DATA_FOLDER)
-  --store-url URL    the Redis that hubs share (env FIREBREAK_HUB_STORE_URL)
+  --store-url URL    the Redis that hubs share (env FIREBREAK_HUB_STORE_URL, or …_FILE for a file)
 `
 /** A store that is full gives some 200 MB. */
 const maxFileBytes = 1024 * 1024 * 1024

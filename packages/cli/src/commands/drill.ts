@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import { type Command, type CommandIo, UsageError } from '../command/command.ts'
+import { secretSetting } from '../connect/secret-setting.ts'
 import { type DrillOptions, runDrill } from '../drill/drill.ts'
 import type { Spread } from '../drill/drill-figures.ts'
 import type { DrillResult } from '../drill/drill-run.ts'
@@ -20,7 +21,7 @@ Options:
   --rounds N      number of rounds, each with a new key (default 5)
   --clients N     client processes (default 4)
   --threshold N   accesses per second at which the key is hot (default 1000)
-  --redis URL     the Redis to use (env REDIS_URL; default: that of the running "firebreak up", else one started for
+  --redis URL     the Redis to use (env REDIS_URL, or REDIS_URL_FILE for a file; default: that of the running "firebreak up", else one started for
                   the drill)
   --hub URL       the hub to use, several separated by commas (env FIREBREAK_HUB; default: that of the running "firebreak up",
                   else one started for the drill); it gets a rule for the prefix "drill:" until the drill ends
@@ -54,12 +55,13 @@ Options:
 /** Where to drill: as the flags say, else the environment, else on a `firebreak up` of this folder. */
 function placesOf(
   { redis, hub }: { redis?: string | undefined; hub?: string | undefined },
-  { env }: CommandIo,
+  io: CommandIo,
 ): Pick<DrillOptions, 'redisUrl' | 'hubUrls' | 'token'> {
+  const { env } = io
   const running = readRunning(dataFolderOf(env))
   const hubs = hub ?? env['FIREBREAK_HUB'] ?? running?.hubUrl
   return {
-    redisUrl: redis ?? env['REDIS_URL'] ?? running?.redisUrl,
+    redisUrl: secretSetting({ flag: 'redis', variable: 'REDIS_URL' }, redis, io) ?? running?.redisUrl,
     hubUrls: hubs?.split(','),
     token: tokenOf({ env }),
   }

@@ -93,7 +93,7 @@ Options:
   --certificate NAME    a name in a client certificate that is accepted instead of the token; may be repeated
   --grace TIME          how long a replaced token is still accepted (default 24h)
   --data-folder DIR     change the tokens of this store, without asking a hub (env FIREBREAK_HUB_DATA_FOLDER)
-  --store-url URL       the same on a Redis (env FIREBREAK_HUB_STORE_URL)
+  --store-url URL       the same on a Redis (env FIREBREAK_HUB_STORE_URL, or …_FILE for a file)
   --hub URL             the hub; needs an admin's token in FIREBREAK_TOKEN (env FIREBREAK_HUB)
 ${formatHelp}
 `,

@@ -14,6 +14,7 @@ export const connectionFlags: readonly FlagSpec[] = [
     short: 'u',
     value: 'URL',
     env: 'REDIS_URL',
+    isSecret: true,
     help: 'redis://user@host:port/db, rediss:// for TLS, unix:///path',
   },
   { name: 'host', value: 'NAME', help: 'server, any cluster node, or a Sentinel', env: 'REDIS_HOST' },
@@ -26,6 +27,7 @@ export const connectionFlags: readonly FlagSpec[] = [
     value: 'TEXT',
     help: 'better set in the environment or prompted for: other users can see a flag',
     env: 'REDISCLI_AUTH',
+    isSecret: true,
   },
   { name: 'ask-password', help: 'ask for the password, without showing it' },
   { name: 'db', short: 'n', value: 'N', help: 'database number' },
@@ -36,7 +38,13 @@ export const connectionFlags: readonly FlagSpec[] = [
   { name: 'sni', value: 'NAME', help: 'the name that the server certificate must carry' },
   { name: 'insecure', help: 'accept any server certificate' },
   { name: 'sentinel-master', value: 'NAME', help: 'the master to ask a Sentinel for' },
-  { name: 'sentinel-password', value: 'TEXT', help: "the Sentinel's own password", env: 'FIREBREAK_SENTINEL_PASSWORD' },
+  {
+    name: 'sentinel-password',
+    value: 'TEXT',
+    help: "the Sentinel's own password",
+    env: 'FIREBREAK_SENTINEL_PASSWORD',
+    isSecret: true,
+  },
   { name: 'connect-timeout', value: 'TIME', help: 'how long to wait for a connection', default: '5s' },
 ]
 

@@ -1,5 +1,6 @@
 import type { StorePlace } from '@firebreak/hub'
 import type { CommandIo } from '../command/command.ts'
+import { secretSetting } from './secret-setting.ts'
 
 /** The flags of commands that work on a hub's store without a hub, for `parseArgs`. */
 export const storeOptions = {
@@ -11,11 +12,13 @@ export const storeOptions = {
 /** The store that flags or environment name; undefined where the hub is to be asked. */
 export function storePlace(
   values: { readonly [name in keyof typeof storeOptions]?: string | undefined },
-  { env }: CommandIo,
+  io: Pick<CommandIo, 'env' | 'stderr'>,
 ): StorePlace | undefined {
   const isHubNamed = values.hub !== undefined
-  const dataFolder = values['data-folder'] ?? (isHubNamed ? undefined : env['FIREBREAK_HUB_DATA_FOLDER'])
-  const storeUrl = values['store-url'] ?? (isHubNamed ? undefined : env['FIREBREAK_HUB_STORE_URL'])
+  const env = isHubNamed ? {} : io.env
+  const dataFolder = values['data-folder'] ?? env['FIREBREAK_HUB_DATA_FOLDER']
+  const url = { flag: 'store-url', variable: 'FIREBREAK_HUB_STORE_URL' }
+  const storeUrl = secretSetting(url, values['store-url'], { ...io, env })
   if (storeUrl !== undefined) return { storeUrl }
   return dataFolder === undefined ? undefined : { dataFolder }
 }

@@ -1,4 +1,6 @@
 import { parseArgs } from 'node:util'
+import type { CommandIo } from '../command/command.ts'
+import { secretSetting } from '../connect/secret-setting.ts'
 
 /** One flag of a command: help, completion and parsing all read this. */
 export interface FlagSpec {
@@ -9,6 +11,8 @@ export interface FlagSpec {
   readonly value?: string
   /** Its twin in the environment. */
   readonly env?: string
+  /** Its value may be, or contain, a password: `ps` shows a flag, and its twin has a twin that names a file. */
+  readonly isSecret?: boolean
   readonly default?: string
   readonly help: string
 }
@@ -35,7 +39,7 @@ class ParsedFlags extends Map<string, string> implements FlagValues {
 export function parseFlags(
   specs: readonly FlagSpec[],
   words: readonly string[],
-  env: Readonly<Record<string, string | undefined>> = {},
+  io: Pick<CommandIo, 'env' | 'stderr'>,
 ): { values: FlagValues; positionals: readonly string[] } {
   const options: Record<string, { type: 'string' | 'boolean'; short?: string }> = {}
   for (const { name, short, value } of specs) {
@@ -43,8 +47,13 @@ export function parseFlags(
   }
   const parsed = parseArgs({ args: [...words], options, allowPositionals: true, strict: true })
   const values = new ParsedFlags()
-  for (const { name, env: twin, default: otherwise } of specs) {
-    const given = parsed.values[name] ?? (twin === undefined ? undefined : env[twin]) ?? otherwise
+  for (const { name, env: twin, isSecret, default: otherwise } of specs) {
+    const word = parsed.values[name]
+    const inEnvironment = (variable: string) =>
+      isSecret === true
+        ? secretSetting({ flag: name, variable }, word as string | undefined, io)
+        : (word ?? io.env[variable])
+    const given = (twin === undefined ? word : inEnvironment(twin)) ?? otherwise
     if (given !== undefined && given !== false) values.set(name, String(given))
     if (parsed.values[name] !== undefined) values.give(name)
   }
@@ -59,8 +68,9 @@ export function renderFlags(specs: readonly FlagSpec[]): string {
   )
   const width = Math.min(26, Math.max(...heads.map((head) => head.length)))
   return specs
-    .map(({ help, env, default: otherwise }, index) => {
-      const extras = [env && `env ${env}`, otherwise !== undefined && `default ${otherwise}`].filter(Boolean)
+    .map(({ help, env, isSecret, default: otherwise }, index) => {
+      const twins = isSecret === true ? `env ${env}, or ${env}_FILE for a file` : `env ${env}`
+      const extras = [env && twins, otherwise !== undefined && `default ${otherwise}`].filter(Boolean)
       const text = extras.length === 0 ? help : `${help} (${extras.join('; ')})`
       const head = heads[index]!
       return head.length > width ? `${head}\n${' '.repeat(width)}  ${text}` : `${head.padEnd(width)}  ${text}`

@@ -21,6 +21,7 @@ export {
 export { parseInfo, type ServerMode, serverModeOf } from '../connection/server-info.ts'
 export { type CommandArgument, encodeCommand } from './encode-command.ts'
 export { encodeReply, type RespVersion, writeReply } from './encode-reply.ts'
+export { refuseHttp } from './http-request.ts'
 export { defaultRespLimits, type RespLimits } from './limits.ts'
 export { ReplyDecoder, type ReplyDecoderOptions } from './reply-decoder.ts'
 export { ReplyScanner } from './reply-scanner.ts'

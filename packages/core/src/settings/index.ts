@@ -25,6 +25,7 @@ export {
   resolveSettings,
   type SettingInput,
   type SettingSource,
+  secretFlagWarning,
 } from './resolve-settings.ts'
 export {
   choiceOf,

@@ -108,13 +108,20 @@ export function resolveSettings(table: SettingTable, input: SettingInput): Resol
   }
 }
 
-/** Every user of the machine can see a flag with `ps`. An address is only secret if it contains a password. */
 function flagWarning(table: SettingTable, { setting, source, place, value }: ResolvedSetting): string[] {
   if (setting.isSecret !== true || source !== 'flag') return []
+  const warning = secretFlagWarning(place, value, variableOf(table, setting.name))
+  return warning === undefined ? [] : [warning]
+}
+
+/**
+ * What to say of a secret in a flag: every user of the machine can see it with `ps`. An address is only secret if it
+ * contains a password.
+ */
+export function secretFlagWarning(place: string, value: unknown, variable: string): string | undefined {
   const text = JSON.stringify(value)
-  if (/:\/\//.test(text) && !/:\/\/[^/@"]*:[^/@"]*@|:\/\/[^/"]*\/[^"]{16}/.test(text)) return []
-  const variable = variableOf(table, setting.name)
-  return [`${place} is visible to every user of this machine (ps); use ${variable}, or ${variable}_FILE for a file`]
+  if (/:\/\//.test(text) && !/:\/\/[^/@"]*:[^/@"]*@|:\/\/[^/"]*\/[^"]{16}/.test(text)) return undefined
+  return `${place} is visible to every user of this machine (ps); use ${variable}, or ${variable}_FILE for a file`
 }
 
 function refuseUnknown(

@@ -169,6 +169,24 @@ describe('access', () => {
     await guarded.close()
   })
 
+  test('what is wrong is told in words to those with the token only', async () => {
+    const time = new FakeClock(Date.now())
+    const guarded = await startIdsServer({
+      token: 'secret',
+      startSnowflake: () => SnowflakeNode.start({ workerId: 5, clock: time }),
+    })
+    const readyz = async (headers: Record<string, string> = {}) =>
+      (await fetch(`http://127.0.0.1:${guarded.port}/readyz`, { headers })).json()
+    guarded.service.nextSnowflake()
+    time.step(-1000)
+    expect(() => guarded.service.nextSnowflake()).toThrow()
+    expect(await readyz()).toEqual({ isReady: false, troubles: ['snowflake'] })
+    expect(await readyz({ authorization: 'Bearer secret' })).toMatchObject({
+      troubles: [expect.stringContaining('1000 ms behind')],
+    })
+    await guarded.close()
+  })
+
   test('beyond loopback it does not start without a token', async () => {
     await expect(startIdsServer({ host: '0.0.0.0' })).rejects.toMatchObject({ code: 'FB_OPTION_INVALID' })
   })

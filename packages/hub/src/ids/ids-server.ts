@@ -2,7 +2,14 @@ import { timingSafeEqual } from 'node:crypto'
 import { createServer } from 'node:http'
 import { InvalidOptionError } from '@firebreak/core'
 import { boundHttpServer, type HttpBounds, httpServerOptions } from '@firebreak/core/node'
-import { IdService, RespIdServer, type SegmentIds, type SnowflakeNode, timePath } from '@firebreak/ids'
+import {
+  IdService,
+  RespIdServer,
+  type RespIdServerOptions,
+  type SegmentIds,
+  type SnowflakeNode,
+  timePath,
+} from '@firebreak/ids'
 import fastify, { type FastifyInstance } from 'fastify'
 import { checkServiceToken } from '../access/secrets.ts'
 import { AccessGuard } from '../http/access-guard.ts'
@@ -22,6 +29,8 @@ export interface IdsServerOptions {
   readonly token?: string
   /** What strangers may take of the HTTP port. @default those of `HttpBounds` */
   readonly connections?: HttpBounds
+  /** And of that for RESP. */
+  readonly respConnections?: Pick<RespIdServerOptions, 'maxConnections' | 'idleTimeoutMs' | 'authTimeoutMs'>
   readonly segments?: SegmentIds
   /**
    * Starts the snowflake node once HTTP is up and its port is known: peers ask for the time there. A rejection closes
@@ -66,8 +75,11 @@ export async function startIdsServer(options: IdsServerOptions): Promise<IdsServ
   refuseStrangers(app, guard, token !== undefined)
   if (token !== undefined) requireToken(app, token)
   app.get('/livez', async () => ({ status: 'up' }))
-  app.get('/readyz', async (_request, reply) => {
-    const troubles = troublesOf(service, options)
+  app.get('/readyz', async ({ headers }, reply) => {
+    const isKnown = token === undefined || isBearer(headers.authorization, token)
+    const all = troublesOf(service, options)
+    // Tags, and what a database said, are not for everybody who may ask whether the service is up.
+    const troubles = isKnown ? all : all.map((text) => text.split(/[ :]/, 1)[0]!)
     return reply.code(troubles.length === 0 ? 200 : 503).send({ isReady: troubles.length === 0, troubles })
   })
   await app.register(idsRoutes, { service })
@@ -87,6 +99,7 @@ export async function startIdsServer(options: IdsServerOptions): Promise<IdsServ
         host,
         port: options.respPort,
         ...(token === undefined ? {} : { token }),
+        ...options.respConnections,
       })
     }
     return { service, host, port, respPort: resp?.port, close }
@@ -110,14 +123,17 @@ function troublesOf({ snowflake, segments }: IdService, options: IdsServerOption
 }
 
 function requireToken(app: FastifyInstance, token: string): void {
-  const wanted = Buffer.from(`Bearer ${token}`)
   app.addHook('onRequest', async (request, reply) => {
     if (openPaths.has(request.url.split('?', 1)[0]!)) return
-    const given = Buffer.from(request.headers.authorization ?? '')
-    if (given.length === wanted.length && timingSafeEqual(given, wanted)) return
+    if (isBearer(request.headers.authorization, token)) return
     const message = 'the Authorization header must be "Bearer" and the service’s token'
     await reply.code(401).send({ code: 'FB_TOKEN_REFUSED', message })
   })
+}
+
+function isBearer(authorization: string | undefined, token: string): boolean {
+  const [given, wanted] = [Buffer.from(authorization ?? ''), Buffer.from(`Bearer ${token}`)]
+  return given.length === wanted.length && timingSafeEqual(given, wanted)
 }
 
 function isLoopback(host: string): boolean {

@@ -1,3 +1,4 @@
+import { newPrivateFile } from '@firebreak/core/node'
 import { IdsError } from '../errors.ts'
 import { readSchema, type SegmentStore, type SqlResult, SqlSegmentStore, type SqlStatement } from './segment-store.ts'
 
@@ -11,6 +12,7 @@ export function sqliteSegmentStore(path: string): SegmentStore {
     const sentence = 'segments in SQLite need node:sqlite: use Node 22.13 or newer, or MariaDB or PostgreSQL'
     throw new IdsError('FB_IDS_DRIVER_MISSING', sentence, { driver: 'node:sqlite' })
   }
+  if (path !== ':memory:') newPrivateFile(path)
   const database = new sqlite.DatabaseSync(path, { timeout: 5000 })
   database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
   // From BEGIN to COMMIT without a pause: the wait for another connection's lock blocks this thread, and would block for

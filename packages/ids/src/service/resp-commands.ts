@@ -1,4 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
+import type { Clock } from '@firebreak/core'
+import { PasswordGuard } from '@firebreak/core/node'
 import { ErrorReply, encodeReply, MapReply, type RespValue, type RespVersion } from '@firebreak/core/resp'
 import { IdsError, messageOf } from '../errors.ts'
 import type { Given, IdService } from './id-service.ts'
@@ -8,9 +10,19 @@ export interface RespConnectionState {
   version: RespVersion
   isAllowed: boolean
   isQuitting: boolean
+  /** Where the client is. */
+  readonly address: string
+}
+
+/** What limits wrong passwords, and who is told of them. */
+export interface RespPasswords {
+  readonly clock: Clock
+  readonly warn: (message: string) => void
 }
 
 const ok = '+OK\r\n'
+/** Wrong tokens from an address: more than for a password, as a token is long, and all clients there have the same one. */
+const guesses = 60
 
 /**
  * The id commands of Redis' language. A tag is a counter to `INCR` and a list that never ends to `LPOP`:
@@ -23,14 +35,18 @@ const ok = '+OK\r\n'
 export class RespCommands {
   readonly #service: IdService
   readonly #token: string | undefined
+  readonly #guard: PasswordGuard
+  readonly #warn: (message: string) => void
 
-  constructor(service: IdService, token: string | undefined) {
+  constructor(service: IdService, token: string | undefined, { clock, warn }: RespPasswords) {
     this.#service = service
     this.#token = token
+    this.#guard = new PasswordGuard({ clock, burst: guesses, perMinute: guesses })
+    this.#warn = warn
   }
 
-  newConnection(): RespConnectionState {
-    return { version: 2, isAllowed: this.#token === undefined, isQuitting: false }
+  newConnection(address = ''): RespConnectionState {
+    return { version: 2, isAllowed: this.#token === undefined, isQuitting: false, address }
   }
 
   /** The reply to one request, as it goes over the wire. */
@@ -80,7 +96,7 @@ export class RespCommands {
       case 'ECHO':
         return args[0] === undefined ? wrongCount(name) : bulk(args[0])
       case 'AUTH':
-        return this.#authenticate(args.at(-1), state) ? ok : wrongPassword
+        return this.#authenticate(args.at(-1), state) ?? ok
       case 'HELLO':
         return this.#hello(args, state)
       case 'QUIT':
@@ -103,7 +119,8 @@ export class RespCommands {
     const [version = String(state.version), ...rest] = args
     if (version !== '2' && version !== '3') return '-NOPROTO unsupported protocol version\r\n'
     const auth = rest.findIndex((word) => word.toUpperCase() === 'AUTH')
-    if (auth >= 0 && !this.#authenticate(rest[auth + 2], state)) return wrongPassword
+    const refusal = auth < 0 ? undefined : this.#authenticate(rest[auth + 2], state)
+    if (refusal !== undefined) return refusal
     if (!state.isAllowed) return '-NOAUTH HELLO must be called with the client already authenticated\r\n'
     state.version = version === '3' ? 3 : 2
     // Client libraries look at the version to know which commands there are.
@@ -122,9 +139,20 @@ export class RespCommands {
     return encode(new MapReply([...items, Buffer.from('modules'), []]), state)
   }
 
-  #authenticate(password: string | undefined, state: RespConnectionState): boolean {
+  /** Lets the client in, or returns the reply that refuses it. */
+  #authenticate(password: string | undefined, state: RespConnectionState): string | undefined {
+    const { address } = state
+    const waitMs = this.#guard.waitMs(address, '')
+    // Of whom already is in nothing changes: it may be an application beside one that guesses.
+    if (waitMs > 0) {
+      return `-ERR too many wrong passwords from your address: try again in ${Math.ceil(waitMs / 1000)} s\r\n`
+    }
     state.isAllowed = this.#token === undefined || isSame(password ?? '', this.#token)
-    return state.isAllowed
+    if (state.isAllowed) return undefined
+    const isLast = this.#guard.failed(address, '')
+    const told = isLast ? '; further ones are refused for some seconds' : ''
+    this.#warn(`a client at ${address} showed the ids service a wrong password${told}`)
+    return wrongPassword
   }
 
   #info(): string {

@@ -1,6 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import { type Runtime, systemRuntime, type Timers } from '@firebreak/core'
-import { RequestError, RequestParser } from '@firebreak/core/resp'
+import { RequestError, RequestParser, refuseHttp } from '@firebreak/core/resp'
 import type { IdService } from './id-service.ts'
 import { RespCommands, type RespConnectionState } from './resp-commands.ts'
 
@@ -15,8 +15,12 @@ export interface RespIdServerOptions {
   readonly token?: string
   /** Connections beyond this are closed at once. @default 10000 */
   readonly maxConnections?: number
-  /** A client that sends nothing for this long is closed, one that has yet to show its password after 10 s. @default 300000 */
+  /** A client that sends nothing for this long is closed. @default 300000 */
   readonly idleTimeoutMs?: number
+  /** One that has not shown its password after this long is closed. @default 10000 */
+  readonly authTimeoutMs?: number
+  /** Told of wrong passwords. @default a warning of the process */
+  readonly warn?: (message: string) => void
   /** @default the system's */
   readonly runtime?: Runtime
 }
@@ -25,12 +29,12 @@ export interface RespIdServerOptions {
 const maxRequestBytes = 64 * 1024
 /** As Redis has it for clients that have not shown their password. */
 const maxStrangerBytes = 16 * 1024
-const strangerTimeoutMs = 10_000
 /** More than a client library says before it shows a password; who goes on asking without one only costs. */
 const strangerRequests = 100
 /** Replies beyond this are sent, and waited for, before the next request is looked at. */
 const maxUnsentBytes = 256 * 1024
 const nothing = Buffer.alloc(0)
+const asterisk = 0x2a
 
 /** A server that any Redis client in any language can get ids from. */
 export class RespIdServer {
@@ -39,12 +43,13 @@ export class RespIdServer {
   readonly #connections = new Set<Connection>()
 
   private constructor(options: RespIdServerOptions) {
-    this.#commands = new RespCommands(options.service, options.token)
-    const { timers } = options.runtime ?? systemRuntime
+    const { timers, clock } = options.runtime ?? systemRuntime
+    this.#commands = new RespCommands(options.service, options.token, { clock, warn: options.warn ?? warn })
     this.#server = createServer({ noDelay: true }, (socket) => {
       const connection = new Connection(socket, this.#commands, timers, () => this.#connections.delete(connection))
       this.#connections.add(connection)
-      connection.expect(options.idleTimeoutMs ?? 300_000)
+      const { idleTimeoutMs = 300_000, authTimeoutMs = 10_000 } = options
+      connection.expect(idleTimeoutMs, authTimeoutMs)
     })
     this.#server.maxConnections = options.maxConnections ?? 10_000
   }
@@ -84,7 +89,7 @@ class Connection {
     this.#socket = socket
     this.#commands = commands
     this.#timers = timers
-    this.#state = commands.newConnection()
+    this.#state = commands.newConnection(socket.remoteAddress)
     socket.on('data', (chunk) => {
       this.#unread = this.#unread.length === 0 ? chunk : Buffer.concat([this.#unread, chunk])
       if (!this.#isAnswering) void this.#answer()
@@ -95,7 +100,7 @@ class Connection {
   }
 
   /** Closes the connection after being idle for this long; sooner while it is unauthenticated. */
-  expect(idleTimeoutMs: number): void {
+  expect(idleTimeoutMs: number, authTimeoutMs: number): void {
     if (this.#state.isAllowed) {
       this.#socket.setTimeout(idleTimeoutMs)
       return
@@ -106,7 +111,7 @@ class Connection {
         if (this.#state.isAllowed) this.#socket.setTimeout(idleTimeoutMs)
         else this.#socket.destroy()
       },
-      Math.min(idleTimeoutMs, strangerTimeoutMs),
+      Math.min(idleTimeoutMs, authTimeoutMs),
     )
     this.#socket.once('close', () => timer.cancel())
   }
@@ -121,19 +126,16 @@ class Connection {
     let at = 0
     try {
       while (!this.#state.isQuitting && !this.#socket.destroyed) {
-        const end = this.#parser.parse(this.#unread, at, this.#unread.length)
+        const start = at
+        const end = this.#parser.parse(this.#unread, start, this.#unread.length)
         if (end === 0) break
         at = end
         const { length } = this.#parser
         if (length === 0) continue
+        refuseHttp(this.#parser, this.#unread[start] !== asterisk)
         const args: string[] = []
         for (let index = 1; index < length; index++) args.push(this.#argument(index))
         const name = this.#argument(0).toUpperCase()
-        if (isHttp(name, args)) {
-          replies += '-ERR this port speaks RESP, not HTTP\r\n'
-          this.#state.isQuitting = true
-          break
-        }
         const reply = this.#commands.answer(name, args, this.#state)
         if (!this.#state.isAllowed && ++this.#strangerRequests > strangerRequests) {
           replies += '-NOAUTH Authentication required: too many requests without it\r\n'
@@ -196,10 +198,6 @@ class Connection {
   }
 }
 
-/**
- * True for a line of an HTTP request. Read as commands, the lines of a form that some page made a browser post here would
- * be carried out; so the connection ends with the first.
- */
-function isHttp(name: string, args: readonly string[]): boolean {
-  return name === 'POST' || name === 'HOST:' || /^HTTP\/\d/i.test(args.at(-1) ?? '')
+function warn(message: string): void {
+  process.emitWarning(message, { type: 'FirebreakWarning', code: 'ids-password' })
 }

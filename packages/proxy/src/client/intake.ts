@@ -108,7 +108,7 @@ export class Intake {
         if (next === 0) {
           if (client.standing.mustWait()) return at
           if (this.#large.begin(bytes, at, end)) return end
-        }
+        } else if (parser.length > 0) request.take(bytes, at, next)
       } catch (error) {
         if (!(error instanceof RequestError)) throw error
         if (own.awaitsAnswers()) return at
@@ -118,10 +118,7 @@ export class Intake {
       }
       if (next === 0) break
       if (shield !== undefined) shield.canRepeat = false
-      if (parser.length > 0) {
-        request.take(bytes, at, next)
-        if (!dispatch(client)) return at
-      }
+      if (parser.length > 0 && !dispatch(client)) return at
       at = shield?.canRepeat === true ? shield.repeat(client, bytes, at, next, end) : next
       if (flow.isLeaving) return end
       if (own.pinned?.isPipe === true) {

@@ -11,7 +11,7 @@ import type { Backlog } from '../replies/backlog.ts'
 import type { ReplySlots } from '../replies/reply-slots.ts'
 import type { ClientRequest } from '../requests/client-request.ts'
 import type { RosterAnswer, RosterQuery } from '../roster/client-filter.ts'
-import type { ProxyUser } from '../session/proxy-users.ts'
+import type { ClientLogIn } from '../session/log-in.ts'
 import type { Session } from '../session/session.ts'
 import type { Outlet } from '../transport/outlet.ts'
 import type { Transport } from '../transport/transport.ts'
@@ -225,8 +225,8 @@ export interface ClientHost {
   readonly isFull: boolean
   /** The data that FIREBREAK reports. */
   readonly observed: Observed
-  /** The proxy's own users; undefined if AUTH is passed on to the server. */
-  readonly users: ProxyUser | undefined
+  /** Logs in as the proxy's own users; undefined if AUTH is passed on to the server. */
+  readonly users: ClientLogIn | undefined
   /** The proxy as a cluster of one, if it presents itself that way. */
   onlyNode(client: ProxyClient): OnlyNode | undefined
   /** CLIENT PAUSE or UNPAUSE was carried out. */

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { type MetricFamily, prometheusText } from '@firebreak/core/metrics'
 import { boundHttpServer, httpServerOptions, leavesLargeBody } from '@firebreak/core/node'
 import { ProxyStartError } from '../errors.ts'
+import { MetricsAccess } from './metrics-access.ts'
 import { upstreamUpName } from './proxy-families.ts'
 
 /** Where the proxy's metrics are served. */
@@ -10,6 +11,8 @@ export interface MetricsServerOptions {
   readonly host: string
   /** 0 takes a free one. */
   readonly port: number
+  /** What a reader must show as a bearer; `/livez` and the word of `/readyz` stay open. @default none */
+  readonly token?: string | undefined
 }
 
 /**
@@ -26,10 +29,14 @@ const bounds = { maxConnections: 256, requestTimeoutMs: 10_000 }
 
 /** Serves what `collect` returns; resolves once it is listening. */
 export async function serveMetrics(
-  { host, port }: MetricsServerOptions,
+  { host, port, token }: MetricsServerOptions,
   collect: () => Promise<readonly MetricFamily[]>,
 ): Promise<MetricsServer> {
-  const server = createServer(httpServerOptions(bounds), (request, response) => void answer(request, response, collect))
+  const access = new MetricsAccess(token)
+  const server = createServer(
+    httpServerOptions(bounds),
+    (request, response) => void answer(request, response, collect, access),
+  )
   boundHttpServer(server, bounds)
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause) => {
@@ -53,6 +60,7 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
   collect: () => Promise<readonly MetricFamily[]>,
+  access: MetricsAccess,
 ): Promise<void> {
   const { method, url = '' } = request
   const pathname = url.split('?')[0]
@@ -65,9 +73,13 @@ async function answer(
   else if (method !== 'GET' && method !== 'HEAD') end(405, 'only GET\n', { allow: 'GET, HEAD' })
   else if (pathname === '/livez') end(200, 'ok\n')
   else {
+    const refusal = access.refusalOf(request)
+    if (refusal?.status === 403 || (refusal !== undefined && pathname === '/metrics')) {
+      return void end(refusal.status, `${refusal.reason}\n`)
+    }
     try {
       const families = await collect()
-      if (pathname === '/readyz') end(...readiness(families))
+      if (pathname === '/readyz') end(...readiness(families, refusal === undefined))
       else end(200, prometheusText(families), { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
     } catch (error) {
       end(500, `${(error as Error).message}\n`)
@@ -76,11 +88,11 @@ async function answer(
 }
 
 /** Ready while any Redis answers: if one master of a cluster is down, the others' keys are still served. */
-function readiness(families: readonly MetricFamily[]): [status: number, body: string] {
+function readiness(families: readonly MetricFamily[], mayName: boolean): [status: number, body: string] {
   const points = families.find(({ name }) => name === upstreamUpName)?.points ?? []
   const up = new Set<string>()
   const away = new Set<string>()
   for (const point of points) if ('value' in point) (point.value > 0 ? up : away).add(point.labels['node']!)
-  const told = away.size === 0 ? '' : `; away: ${[...away].join(', ')}`
+  const told = away.size === 0 || !mayName ? '' : `; away: ${[...away].join(', ')}`
   return up.size > 0 ? [200, `ok${told}\n`] : [503, `no Redis answers${told}\n`]
 }

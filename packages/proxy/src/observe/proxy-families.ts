@@ -12,6 +12,8 @@ export interface ProxyFigures {
     readonly refused: number
     readonly slowReaders: number
     readonly idleClosed: number
+    readonly strangersClosed: number
+    readonly wrongPasswords: number
   }
   readonly slowLog: { readonly total: number }
   readonly isFull: boolean
@@ -41,6 +43,8 @@ export function proxyFamilies(of: ProxyFigures): MetricFamily[] {
     counter('connections_refused', 'Clients refused because of maxClients', one(counters.refused)),
     counter('slow_readers_closed', 'Clients closed because they did not read their replies', one(counters.slowReaders)),
     counter('idle_closed', 'Clients closed because they were idle', one(counters.idleClosed)),
+    counter('strangers_closed', 'Clients closed because they had not logged in', one(counters.strangersClosed)),
+    counter('wrong_passwords', 'Wrong passwords that clients showed', one(counters.wrongPasswords)),
     counter('slow_requests', 'Requests slower than slowLogMs', one(slowLog.total)),
     gauge('upstream_connections', 'Connections to Redis by use', by('use', connections)),
     {

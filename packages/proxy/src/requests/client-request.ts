@@ -1,5 +1,5 @@
 import { BufferArgs } from '@firebreak/core/commands'
-import { encodeCommand, RequestParser } from '@firebreak/core/resp'
+import { encodeCommand, RequestParser, refuseHttp } from '@firebreak/core/resp'
 import { type ProxyCommand, proxyCommandOf, unknownCommand } from '../commands/proxy-command.ts'
 
 const asterisk = 0x2a
@@ -23,10 +23,12 @@ export class ClientRequest {
     this.args = new BufferArgs(this.parser)
   }
 
-  /** Takes what the parser has just read, from `start` to `end`. */
+  /** Takes what the parser has just read, from `start` to `end`; throws if it is a line of HTTP. */
   take(bytes: Uint8Array, start: number, end: number): void {
     this.command = proxyCommandOf(this.args)
-    if (bytes[start] === asterisk) {
+    const isArray = bytes[start] === asterisk
+    if (!isArray || this.command === unknownCommand) refuseHttp(this.parser, !isArray)
+    if (isArray) {
       this.bytes = bytes
       this.start = start
       this.end = end

@@ -45,6 +45,10 @@ export class ProxyUsers {
     return this.#users.get('default')?.identity ?? nobody
   }
 
+  has(name: string): boolean {
+    return this.#users.has(name)
+  }
+
   /** The Redis identity of a user who supplies a password, or undefined. */
   identify(name: string, password: Uint8Array): Identity | undefined {
     const user = this.#users.get(name)
@@ -61,9 +65,6 @@ export class ProxyUsers {
     return names.map((name) => this.#byCertificate.get(name)).find((user) => user !== undefined)
   }
 }
-
-/** What a client host needs from the users. */
-export type ProxyUser = Pick<ProxyUsers, 'identify'>
 
 const noDigest = Buffer.alloc(32)
 

@@ -10,11 +10,10 @@ import { idMark, killMark, listMark, rowMark } from '../roster/roster-marks.ts'
 import { type Identity, identityOf } from '../upstream/identity.ts'
 import type { ReplyTarget } from '../upstream/shared-lane.ts'
 import { type HelloOption, helloOf, isName } from './hello-request.ts'
-import type { ProxyUser } from './proxy-users.ts'
+import type { ClientLogIn } from './log-in.ts'
 
 const ok = Buffer.from('+OK\r\n')
 const resetDone = Buffer.from('+RESET\r\n')
-const wrongPassword = Buffer.from('-WRONGPASS invalid username-password pair or user is disabled.\r\n')
 const noAuth = Buffer.from('-NOAUTH Authentication required.\r\n')
 const helloNoAuth = Buffer.from(
   '-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time\r\n',
@@ -185,12 +184,8 @@ function authenticate(client: ProxyClient): boolean {
     }
     if (client.slots.owed > 0) return client.waitForReplies()
     const username = args.length === 3 ? Buffer.from(client.request.argument(1)).toString() : 'default'
-    const identity = host.users.identify(username, client.request.argument(args.length - 1))
-    if (identity === undefined) client.answerNow(wrongPassword)
-    else {
-      becomeKnown(client, username, identity)
-      client.answerNow(ok)
-    }
+    const password = client.request.argument(args.length - 1)
+    client.answerNow(logIn(client, host.users, username, password) ?? ok)
     return true
   }
   if (args.length !== 2 && args.length !== 3) return toServer(client)
@@ -201,12 +196,16 @@ function authenticate(client: ProxyClient): boolean {
   return true
 }
 
-function becomeKnown(client: ProxyClient, username: string, identity: Identity): void {
+/** Logs the client in as a user of the proxy; returns the reply that refuses it, if any. */
+function logIn(client: ProxyClient, users: ClientLogIn, username: string, password: Uint8Array): Buffer | undefined {
+  const identity = users.logIn(username, password, client.transport.peer)
+  if ('reply' in identity) return identity.reply
   const { session } = client
   session.identity = identity
   session.username = username
   session.isKnown = true
   client.stateChanged()
+  return undefined
 }
 
 function credentialsOf(client: ProxyClient): Identity | undefined {
@@ -278,15 +277,13 @@ function sendAgainAlone(client: ProxyClient, slot: number): () => void {
  * For a proxy with its own users: carries out one option after another, as Redis does; returns the error if it is
  * refused.
  */
-function carryOutOptions(client: ProxyClient, users: ProxyUser, options: readonly HelloOption[]): Buffer | undefined {
+function carryOutOptions(client: ProxyClient, users: ClientLogIn, options: readonly HelloOption[]): Buffer | undefined {
   for (const option of options) {
     if (option.act === 'refuse') return option.reply
     if (option.act === 'name') client.session.name = option.name
     else {
-      const username = option.username.toString()
-      const identity = users.identify(username, option.password)
-      if (identity === undefined) return wrongPassword
-      becomeKnown(client, username, identity)
+      const refusal = logIn(client, users, option.username.toString(), option.password)
+      if (refusal !== undefined) return refusal
     }
   }
   return client.session.isKnown ? undefined : helloNoAuth

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { newPrivateFile } from '@firebreak/core/node'
 import type { OrderStore } from './order-store.ts'
 import { readSchema } from './schema.ts'
 import {
@@ -18,6 +19,7 @@ const entryFaults: ReadonlySet<number> = new Set([18, 19, 20, 25])
 export async function sqliteOrderStore(path: string, options?: SqlOrderStoreOptions): Promise<OrderStore> {
   // Loaded here and not at the top: library packages run on Node 20 too, where this module does not exist.
   const { DatabaseSync } = await import('node:sqlite')
+  if (path !== ':memory:') newPrivateFile(path)
   const database = new DatabaseSync(path, { timeout: 10_000 })
   database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
   const connection: SqlConnection = {

@@ -32,7 +32,7 @@ export const find: Command = {
           : `unknown command "find ${name}"${close === undefined ? '' : `; did you mean "find ${close}"?`}`,
       )
     }
-    const { values, positionals } = parseFlags(findFlags[name!]!, rest, io.env)
+    const { values, positionals } = parseFlags(findFlags[name!]!, rest, io)
     if (positionals.length > 0) throw new UsageError(`"${positionals[0]}" is not an option of "find ${name}"`)
     checkOutput(values)
     const run = newRun(values, io)

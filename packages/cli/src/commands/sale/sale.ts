@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { openRedis } from '@firebreak/redis'
 import { type DeadLetter, DeadLetters } from '@firebreak/sale'
 import { type Command, type CommandIo, UsageError } from '../../command/command.ts'
+import { secretSetting } from '../../connect/secret-setting.ts'
 import { formatHelp, formatOptions, printRecords } from '../../output/print-records.ts'
 import type { Column } from '../../output/table.ts'
 
@@ -20,6 +21,7 @@ const columns: readonly Column<DeadLetter>[] = [
 ]
 
 const pageSize = 1000
+const place = { flag: 'redis', variable: 'FIREBREAK_SALE_REDIS' }
 
 /** The `sale` command. */
 export const sale: Command = {
@@ -38,7 +40,8 @@ A dead letter is kept until it is replayed or discarded. Replayed letters go bac
 fails again becomes a dead letter again, with the new reason. Fix the cause first.
 
 Options:
-  --redis URL     the Redis of the sale (env FIREBREAK_SALE_REDIS; default redis://127.0.0.1:6379)
+  --redis URL     the Redis of the sale (env FIREBREAK_SALE_REDIS, or FIREBREAK_SALE_REDIS_FILE for a file;
+                  default redis://127.0.0.1:6379)
   --voucher ID    only this voucher; replay and discard need it
   --id ID         which letter; may be repeated
   --all           every letter of the voucher
@@ -61,7 +64,7 @@ ${formatHelp}
     const [subject, action, ...more] = positionals
     if (subject !== 'dead') throw new UsageError('usage: "sale dead list", "sale dead replay" or "sale dead discard"')
     if (more.length > 0) throw new UsageError(`"${more[0]}" is one word too many`)
-    const url = values.redis ?? io.env['FIREBREAK_SALE_REDIS'] ?? 'redis://127.0.0.1:6379'
+    const url = secretSetting(place, values.redis, io) ?? 'redis://127.0.0.1:6379'
     const { redis, close } = await openRedis(url)
     try {
       const letters = new DeadLetters(redis)

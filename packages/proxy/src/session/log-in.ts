@@ -1,0 +1,68 @@
+import { createHmac, randomBytes } from 'node:crypto'
+import type { Clock } from '@firebreak/core'
+import { PasswordGuard } from '@firebreak/core/node'
+import type { ProxyLogger } from '../observe/proxy-logger.ts'
+import type { Identity } from '../upstream/identity.ts'
+import type { ProxyUsers } from './proxy-users.ts'
+
+const wrongPassword = Buffer.from('-WRONGPASS invalid username-password pair or user is disabled.\r\n')
+/** A name that nobody has may be a password in the wrong place. */
+const unknownName = 'a name that is not known'
+
+/** A log-in that failed, and how it is answered. */
+export interface Refusal {
+  readonly reply: Buffer
+}
+
+/** Logs clients in as users of the proxy: limits and logs wrong passwords. */
+export class LogIn {
+  readonly #users: ProxyUsers
+  readonly #guard: PasswordGuard
+  readonly #logger: ProxyLogger
+  readonly #seed = randomBytes(16)
+  /** Wrong passwords since the start. */
+  failures = 0
+
+  constructor(users: ProxyUsers, clock: Clock, logger: ProxyLogger) {
+    this.#users = users
+    this.#guard = new PasswordGuard({ clock })
+    this.#logger = logger
+  }
+
+  /** The Redis identity of a user, or why there is none. `peer` is the client's address and port. */
+  logIn(name: string, password: Uint8Array, peer: string): Identity | Refusal {
+    const address = peer.replace(/:\d+$/, '').replace(/^\[|\]$/g, '')
+    const isKnown = this.#users.has(name)
+    const counted = isKnown ? name : this.#unknown(name)
+    const waitMs = this.#guard.waitMs(address, counted)
+    if (waitMs > 0) {
+      const seconds = Math.ceil(waitMs / 1000)
+      const reply = Buffer.from(
+        `-ERR too many wrong passwords for this user from your address: try again in ${seconds} s\r\n`,
+      )
+      return { reply }
+    }
+    const identity = this.#users.identify(name, password)
+    if (identity !== undefined) return identity
+    this.failures++
+    const isLast = this.#guard.failed(address, counted)
+    this.#logger.warn(
+      { address, user: isKnown ? name : unknownName },
+      isLast
+        ? 'a client showed a wrong password; further ones are refused for some seconds'
+        : 'a client showed a wrong password',
+    )
+    return { reply: wrongPassword }
+  }
+
+  /**
+   * What a name that nobody has is counted as: one of 256, so that it is refused as a user's would be and tells nobody
+   * which names there are, and so that many of them cannot push out what is remembered of users.
+   */
+  #unknown(name: string): string {
+    return `\0${createHmac('sha256', this.#seed).update(name).digest()[0]}`
+  }
+}
+
+/** What a client host needs of it. */
+export type ClientLogIn = Pick<LogIn, 'logIn'>

@@ -5,7 +5,7 @@ import { TLSSocket } from 'node:tls'
 import { certificateNames } from '@firebreak/core/node'
 import { type AppGrant, anyApp, type Role } from '../access/credential.ts'
 import type { CredentialBook, PersonGrant } from '../access/credential-book.ts'
-import type { PeopleSession, PeopleSessions } from '../access/people-sessions.ts'
+import { isCsrf, type PeopleSession, type PeopleSessions } from '../access/people-sessions.ts'
 import { ApiProblem } from '../errors.ts'
 
 const rank: Record<Role, number> = { viewer: 1, operator: 2, admin: 3 }
@@ -116,12 +116,12 @@ export class AccessGuard {
         'Authorization',
       )
     }
-    const { caller, csrfName } = person
+    const { caller, csrf } = person
     if (rank[caller.role!] < rank[role]) {
       throw new ApiProblem(403, 'FB_ROLE_REFUSED', `${caller.who} is ${caller.role}; this needs the role ${role}`)
     }
     const changes = request.method !== 'GET' && request.method !== 'HEAD'
-    if (changes && csrfName !== undefined && !this.#options.sessions!.isCsrf(csrfName, request.headers[csrfHeader])) {
+    if (changes && csrf !== undefined && !isCsrf(request.headers[csrfHeader], csrf)) {
       const message = `a change from a browser needs the header ${csrfHeader}, with the value that GET /v1/session gives`
       throw new ApiProblem(403, 'FB_CSRF_REFUSED', message, csrfHeader)
     }
@@ -134,6 +134,11 @@ export class AccessGuard {
     return this.#options.tokens!.app(token, namesShown(request))
   }
 
+  /** To be awaited before a caller is judged: another hub may have begun its session a moment ago. */
+  async learn({ cookie }: IncomingHttpHeaders): Promise<void> {
+    if (cookie !== undefined && this.hasTokens) await this.#options.sessions?.learn(cookie)
+  }
+
   /** The session of a browser. */
   sessionOf({ headers }: IncomingMessage): PeopleSession | undefined {
     return this.#options.sessions?.find(headers.cookie)
@@ -141,29 +146,25 @@ export class AccessGuard {
 
   /** What changes of this caller must carry; undefined where nothing of it goes by itself. */
   csrfOf(request: IncomingMessage): string | undefined {
-    const name = this.hasTokens ? this.#person(request)?.csrfName : undefined
-    return name === undefined ? undefined : this.#options.sessions!.csrfOf(name)
+    return this.hasTokens ? this.#person(request)?.csrf : undefined
   }
 
-  #person(request: IncomingMessage): { readonly caller: Caller; readonly csrfName?: string } | undefined {
+  #person(request: IncomingMessage): { readonly caller: Caller; readonly csrf?: string } | undefined {
     const token = tokenOf(request.headers)
     const grant = this.#options.tokens!.person(token, namesShown(request))
     if (grant !== undefined) {
       // A browser shows a certificate by itself, as it does a cookie; a program has no page that could make it.
       const { origin, 'sec-fetch-site': site } = request.headers
       const isByItself = !grant.proof.startsWith('token ') && (origin ?? site) !== undefined
-      return { caller: callerOf(grant), ...(isByItself && { csrfName: `name ${grant.credential.name}` }) }
+      return { caller: callerOf(grant), ...(isByItself && { csrf: this.#csrfOfName(grant.credential.name) }) }
     }
     if (token !== undefined) return undefined
     const session = this.sessionOf(request)
-    if (session !== undefined) return { caller: callerOf(session.grant), csrfName: session.id }
+    if (session !== undefined) return { caller: callerOf(session.grant), csrf: session.csrf }
     return this.#userOfProxy(request)
   }
 
-  #userOfProxy({
-    headers,
-    socket,
-  }: IncomingMessage): { readonly caller: Caller; readonly csrfName: string } | undefined {
+  #userOfProxy({ headers, socket }: IncomingMessage): { readonly caller: Caller; readonly csrf: string } | undefined {
     const { userHeader, tokens } = this.#options
     if (userHeader === undefined) return undefined
     const address = socket.remoteAddress?.replace(/^::ffff:/, '')
@@ -173,7 +174,11 @@ export class AccessGuard {
     const roleNow = () => tokens!.personByName(who)?.role ?? userHeader.role
     const role = roleNow()
     if (who === '' || role === undefined) return undefined
-    return { caller: { who, role, isValid: () => roleNow() === role }, csrfName: `name ${who}` }
+    return { caller: { who, role, isValid: () => roleNow() === role }, csrf: this.#csrfOfName(who) }
+  }
+
+  #csrfOfName(name: string): string {
+    return this.#options.sessions!.csrfOfName(name)
   }
 
   /** True where a Host header names this machine. */

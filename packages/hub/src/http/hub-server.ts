@@ -146,6 +146,7 @@ export class HubServer {
       for (const [name, value] of Object.entries(securityHeaders)) reply.header(name, value)
       this.#guard.checkOrigin(request.headers, request.routeOptions.config.isPage)
       if (request.is404) throw notFound(request)
+      await this.#guard.learn(request.headers)
     })
     closeUnreadBodies(app)
     app.setErrorHandler(answerError)
@@ -209,7 +210,7 @@ export class HubServer {
       for (const plugin of this.#options.plugins) await plugin(scope, host)
     })
     serveConsole(app, this.#options.consoleFolder)
-    app.server.on('upgrade', (request, socket, head) => this.#upgrade(request, socket, head))
+    app.server.on('upgrade', (request, socket, head) => void this.#upgrade(request, socket, head))
     await app.listen({ host: this.#options.host, port: this.#options.port })
     this.#sensors.start()
     this.#live.start()
@@ -255,9 +256,14 @@ export class HubServer {
     })
   }
 
-  #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+  async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    // Nobody else listens yet: without this a connection that breaks off would end the hub.
+    const onError = () => socket.destroy()
+    socket.on('error', onError)
     try {
       this.#guard.checkOrigin(request.headers)
+      await this.#guard.learn(request.headers)
+      socket.off('error', onError)
       const path = request.url?.split('?')[0]
       const viewer = path === '/v1/live' ? this.#guard.authorize(request, 'viewer') : undefined
       if (viewer === undefined && path !== '/v1/sensor')

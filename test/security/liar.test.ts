@@ -210,9 +210,15 @@ test('a stolen token has no room for invented processes where it says how many i
     reason: expect.stringContaining('maxProcesses'),
   })
   // Nor by a report of its own.
-  const report = `# ${Date.now()},${Date.now()},shop,h,invented-2\n# main\nlimited-9:100000\n`
-  const headers = { ...bearer(small), 'content-type': 'text/plain; v=2' }
-  expect((await call(hub.ports.http, 'POST', '/v1/reports', headers, report)).status).toBe(429)
+  const post = (token: string, instanceId: string, agoMs = 0) => {
+    const report = `# ${Date.now() - agoMs},${Date.now()},shop,h,${instanceId}\n# main\nlimited-9:100000\n`
+    return call(hub.ports.http, 'POST', '/v1/reports', { ...bearer(token), 'content-type': 'text/plain; v=2' }, report)
+  }
+  expect((await post(small, 'invented-2')).status).toBe(429)
+  // Nor does one that was refused take a place among the processes that a hub has room for.
+  expect((await post(app, 'invented-3', 3_600_000)).body.code).toBe('FB_REPORT_REFUSED')
+  const { hosts } = await ask('/v1/hosts')
+  expect(hosts.filter(({ instanceId }) => instanceId.startsWith('invented-'))).toEqual([])
   const { alarms } = await ask('/v1/alarms')
   expect(alarms.map(({ id }) => id)).toContain('token:small')
   // Its own processes come and go as before.

@@ -9,7 +9,19 @@ vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 })
 const app = 'an-app-token-4711-0815'
 const small = 'a-token-of-two-processes'
 /** A token for each lie, and one for who tells many. */
-const lies = ['counts', 'keys', 'bytes', 'hellos', 'tables', 'frames', 'clusters', 'claims', 'again'] as const
+const lies = [
+  'counts',
+  'keys',
+  'bytes',
+  'hellos',
+  'tables',
+  'frames',
+  'volume',
+  'clusters',
+  'names',
+  'claims',
+  'again',
+] as const
 const lying = (what: string) => `a-token-that-lies-4711-${what}`
 const operator = 'an-operators-token-4711'
 let hub: Victim
@@ -78,6 +90,51 @@ test('a claim is about keys that the process has reported, and none takes a key 
   honest.close()
 })
 
+const statusOf = (told: object) => ({
+  sentAt: Date.now(),
+  epoch: '',
+  version: 0,
+  isOff: false,
+  counters: {
+    ...{ reads: 0, writes: 0, localHits: 0, loads: 0, bypasses: 0, invalidations: 0, flushes: 0 },
+    ...{ limited: 0, copyReads: 0, droppedReports: 0, errors: 0 },
+  },
+  keys: [],
+  watchers: [],
+  ...told,
+})
+const effectOf = (key: string) => ({
+  redisClusterId: 'main',
+  key,
+  ...{ localHits: 1, redisReads: 1, bytesSaved: 0, limited: 0, errors: 0 },
+})
+
+test('what no frame of ours holds is refused unread: long names, long frames, more slots than a cluster has', async () => {
+  const liar = await open('liar-long')
+  const long = 'x'.repeat(300)
+  liar.send('claim', { redisClusterId: 'main', key: 'k'.repeat(5000), ruleId: 'cached', heat: 9e9 })
+  liar.send('status', statusOf({ nodeCounts: { [long]: 2 } }))
+  liar.send('status', statusOf({ epoch: long }))
+  liar.send('status', statusOf({ keys: [effectOf('x'.repeat(9_000_000))] }))
+  const node = { redisClusterId: 'main', spanMs: 1000, roundTripMs: 1 }
+  const nodes = Array.from({ length: 5 }, (_, nth) => ({
+    ...node,
+    node: `n${nth}`,
+    slots: [[0, 16_383]] as [number, number][],
+  }))
+  liar.send('load', { nodes })
+  await waitFor(() => liar.refused.length === 5)
+  expect(liar.refused.map(({ code }) => code)).toEqual(Array(5).fill('FB_FRAME_INVALID'))
+  expect(liar.refused.map(({ reason }) => reason.match(/key|nodeCounts|epoch|8388608|16384 slots/)?.[0])).toEqual([
+    'key',
+    'nodeCounts',
+    'epoch',
+    '8388608',
+    '16384 slots',
+  ])
+  liar.close()
+})
+
 test.each([
   ['counts', 'maxInstanceAccessesPerSecond', (liar: RawSensor) => liar.report({ k: 11_000_000 })],
   [
@@ -111,6 +168,22 @@ test.each([
     'more than 1000 frames a second',
     (liar: RawSensor) => {
       for (let n = 0; n < 12_000; n++) liar.send('load', { nodes: [] })
+    },
+  ],
+  [
+    'volume',
+    'bytes of statuses and other frames a second',
+    (liar: RawSensor) => {
+      const status = statusOf({ keys: [effectOf('x'.repeat(6_000_000))] })
+      for (let n = 0; n < 12; n++) liar.send('status', status)
+    },
+  ],
+  [
+    'names',
+    'speaks of more clusters than maxInstanceClusters',
+    (liar: RawSensor) => {
+      const nodeCounts = Object.fromEntries(Array.from({ length: 25 }, (_, n) => [`named-${n}`, 2]))
+      liar.send('status', statusOf({ nodeCounts }))
     },
   ],
   [

@@ -69,6 +69,11 @@ export class SensorSession implements TableListener {
     this.#letIn = letIn
   }
 
+  /** The process that said hello; undefined before, and after its end. */
+  get instance(): Instance | undefined {
+    return this.#instance
+  }
+
   /** Undefined before hello. */
   get serviceId(): string | undefined {
     return this.#instance?.serviceId

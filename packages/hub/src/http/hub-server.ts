@@ -38,6 +38,7 @@ import { LiveSockets } from './live-sockets.ts'
 import { closeUnreadBodies, portOptions } from './port-bounds.ts'
 import { hubRoutes } from './routes.ts'
 import { socketChannel } from './socket-channel.ts'
+import { type UnfinishedFrameBounds, UnfinishedFrames } from './unfinished-frames.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -72,7 +73,7 @@ export interface HubServerOptions {
   readonly sessions: PeopleSessions
   readonly userHeader: UserHeader | undefined
   readonly maxSignInsPerMinute: number
-  readonly connections: HttpBounds | undefined
+  readonly connections: (HttpBounds & UnfinishedFrameBounds) | undefined
   readonly allowedHosts: readonly string[]
   readonly consoleFolder: string | undefined
   readonly tls: { readonly cert: Buffer; readonly key: Buffer; readonly ca?: Buffer } | undefined
@@ -97,6 +98,7 @@ export class HubServer {
   readonly #options: HubServerOptions
   readonly #sensors: SensorSessions
   readonly #live: LiveSockets
+  readonly #unfinished: UnfinishedFrames
   // One frame per message; larger ones are left for the collector to refuse, so that the sensor learns why and stays
   // connected.
   readonly #sockets: WebSocketServer
@@ -118,6 +120,7 @@ export class HubServer {
       core.barred.load().catch(() => {})
     })
     this.#live = new LiveSockets(this.#views, core.delivery, core.options.runtime)
+    this.#unfinished = new UnfinishedFrames(core.options.runtime.timers, options.connections)
     const maxPayload = Math.max(16 * 1024 * 1024, core.options.maxReportBytes * 2)
     this.#sockets = new WebSocketServer({ ...socketOptions, maxPayload })
     const tls = options.tls && {
@@ -274,6 +277,7 @@ export class HubServer {
         const letIn = (token: string | undefined) => this.#guard.appOf(request, token)
         const session = this.#sensors.open(this.#channelOf(connection, socket), letIn)
         limitHello(socket, connection, () => session.serviceId !== undefined)
+        this.#unfinished.watch(socket, connection)
       })
     } catch (error) {
       refuseUpgrade(socket, error)

@@ -262,6 +262,47 @@ test('a process that is barred is out at once, and its reports over HTTP too, un
   expect((await open('barred-1')).isWelcome).toBe(true)
 })
 
+const none = { acquired: 0, contended: 0, handedOver: 0, refused: 0, released: 0, renewals: 0, renewalErrors: 0 }
+const duration = { count: 0, sumMs: 0, maxMs: 0, buckets: [] }
+const locksOf = (instanceId: string, names: readonly string[] = []) => ({
+  ...{ version: 1, serviceId: 'shop', hostId: 'host-1', instanceId, validMs: 600_000 },
+  held: [],
+  waiting: names.map((name) => ({ name, kind: 'lock', owner: 'o'.repeat(1000), waitingMs: 1 })),
+  ...{ heldCount: 0, waitingCount: 0 },
+  metrics: { ...none, lost: { expired: 0, taken: 0 }, wait: duration, hold: duration },
+})
+const tell = (path: string, token: string, body: object) =>
+  call(hub.ports.http, 'POST', path, bearer(token), body).then(({ status, body: { code } }) => code ?? status)
+
+test('locks and alarms are told by as many processes as report, and not by one that is barred', async () => {
+  const alarms = (hostId: string) => ({ serviceId: 'shop', hostId, validMs: 5000, alarms: [] })
+  const told = []
+  for (const nth of [1, 2, 3, 1]) told.push(await tell('/v1/locks', small, locksOf(`locks-${nth}`)))
+  for (const nth of [1, 2, 3, 1]) told.push(await tell('/v1/alarms', small, alarms(`alarms-${nth}`)))
+  expect(told).toEqual([204, 204, 'FB_SENSOR_BOUNDS', 204, 204, 204, 'FB_SENSOR_BOUNDS', 204])
+  const ids = (await ask('/v1/alarms')).alarms.map(({ id }) => id)
+  expect(ids).toEqual(expect.arrayContaining(['token:small/locks', 'token:small/alarms']))
+  const id = 'shop/host-1/barred-2'
+  expect((await call(hub.ports.http, 'POST', '/v1/barred', bearer(operator), { id })).status).toBe(201)
+  expect([
+    await tell('/v1/locks', app, locksOf('barred-2')),
+    await tell('/v1/alarms', app, alarms('host-1')),
+    await tell('/v1/alarms', app, alarms('host-2')),
+  ]).toEqual(['FB_SENSOR_BARRED', 'FB_SENSOR_BARRED', 204])
+  expect((await call(hub.ports.http, 'DELETE', `/v1/barred/${encodeURIComponent(id)}`, bearer(operator))).status).toBe(
+    204,
+  )
+})
+
+test('reports of locks have a bound together, and a service has half of it', async () => {
+  const names = Array.from({ length: 450 }, (_, n) => `${n}${'n'.repeat(1000)}`)
+  const statuses = new Set<unknown>()
+  for (let nth = 0; nth < 40 && !statuses.has('FB_LOCK_BOARD_FULL'); nth++)
+    statuses.add(await tell('/v1/locks', app, locksOf(`full-${nth}`, names)))
+  expect([...statuses]).toEqual([204, 'FB_LOCK_BOARD_FULL'])
+  expect(await tell('/v1/locks', app, { ...locksOf('other-1', names), serviceId: 'cart' })).toBe(204)
+})
+
 test('keys of all clusters together stay within one bound', async () => {
   const sensors = await Promise.all([0, 1, 2].map((n) => open(`many-${n}`)))
   for (const [nth, sensor] of sensors.entries()) {

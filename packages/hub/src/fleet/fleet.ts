@@ -35,6 +35,8 @@ export class Fleet {
   readonly hosts: HostRegister
   readonly bounds: SensorBounds
   readonly tokenProcesses: TokenProcesses
+  /** The same of processes that tell of their locks, and of hosts that tell of alarms: they count apart. */
+  readonly tellers: Readonly<Record<'locks' | 'alarms', TokenProcesses>>
   readonly traffic = new TrafficMeter()
   readonly effects = new KeyEffects()
   readonly staleness = new StalenessBoard()
@@ -52,7 +54,12 @@ export class Fleet {
     this.#tableVersionOf = options.tableVersionOf
     this.hosts = new HostRegister(options)
     this.bounds = new SensorBounds(options, options.alarms)
-    this.tokenProcesses = new TokenProcesses(options.maxTokenProcesses, options.alarms)
+    const { maxTokenProcesses, alarms } = options
+    this.tokenProcesses = new TokenProcesses(maxTokenProcesses, alarms)
+    this.tellers = {
+      locks: new TokenProcesses(maxTokenProcesses, alarms, 'tell of locks'),
+      alarms: new TokenProcesses(maxTokenProcesses, alarms, 'tell of alarms'),
+    }
     this.#alarms = new FleetAlarms({ ...options, hosts: this.hosts, staleness: this.staleness })
   }
 
@@ -125,5 +132,6 @@ export class Fleet {
     this.#alarms.watch(now)
     this.bounds.watch(now)
     this.tokenProcesses.watch(now)
+    for (const tellers of Object.values(this.tellers)) tellers.watch(now)
   }
 }

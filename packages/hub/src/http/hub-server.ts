@@ -13,7 +13,7 @@ import {
 } from '@firebreak/core/node'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
 import { type WebSocket, WebSocketServer } from 'ws'
-import { type AppGrant, checkService } from '../access/credential.ts'
+import type { AppGrant } from '../access/credential.ts'
 import type { CredentialBook } from '../access/credential-book.ts'
 import type { PeopleSessions } from '../access/people-sessions.ts'
 import { signInRoutes } from '../access/sign-in.ts'
@@ -24,6 +24,7 @@ import type { SensorChannel } from '../deliver/sensor-channel.ts'
 import type { SensorSessions } from '../deliver/sensor-sessions.ts'
 import { ApiProblem } from '../errors.ts'
 import { barredRoutes } from '../fleet/barred-sensors.ts'
+import type { Teller } from '../fleet/teller-bounds.ts'
 import type { HubCore } from '../hub-core.ts'
 import type { HubStore } from '../store/hub-store.ts'
 import type { HubViews } from '../views/hub-views.ts'
@@ -58,8 +59,8 @@ export interface PluginHost {
   readonly runtime: Runtime
   /** What a key is called in everything that is kept and shown. */
   outside(key: string): string
-  /** Throws where a request came with an app's token that is not for this service. */
-  checkService(request: FastifyRequest, serviceId: string): void
+  /** Throws where a request is of a process that may not tell of its locks: of another service, barred, or one too many. */
+  checkTeller(request: FastifyRequest, process: Required<Teller>): void
   /** Who sent a request, for the audit. */
   whoOf(request: FastifyRequest): string
   /** Notes what a person did. */
@@ -204,10 +205,8 @@ export class HubServer {
         runtime: options.runtime,
         outside: (key: string) => this.#core.outside(key),
         whoOf: (request: FastifyRequest) => callers.get(request) ?? apps.get(request)!.name,
-        checkService: (request: FastifyRequest, serviceId: string) => {
-          const app = apps.get(request)
-          if (app !== undefined) checkService(app, serviceId)
-        },
+        checkTeller: (request: FastifyRequest, process: Required<Teller>) =>
+          this.#core.tellers.check('locks', apps.get(request), process, runtime.clock.now()),
         audit: journal.audit.bind(journal),
       }
       for (const plugin of this.#options.plugins) await plugin(scope, host)

@@ -47,7 +47,8 @@ const csrfHeader = 'firebreak-csrf'
  * Decides who may ask for what.
  *
  * - *Host*: only loopback names, this machine's addresses and the allowed names. A page that was loaded from a name which
- *   then points to 127.0.0.1 (DNS rebinding) still says its own name here.
+ *   then points to 127.0.0.1 (DNS rebinding) still says its own name here. Programs that show a token may use any name, where
+ *   there are tokens: such a page has none.
  * - *Origin*: where a browser sends one, it must be the very host that is asked. Without one, as in a plain GET of a page,
  *   `Sec-Fetch-Site` says whose page it was: another port of the same machine is the same site and yet a stranger. Only a
  *   page of the console may be gone to from elsewhere: a link in a chat, or the way back from where people sign in.
@@ -73,16 +74,43 @@ export class AccessGuard {
   }
 
   /** Refuses what another site may have made a browser send; `isPage` where a page of the console is asked for. */
-  checkOrigin(headers: IncomingHttpHeaders, isPage = false): void {
-    if (!this.isOwnHost(headers.host)) {
-      throw new ApiProblem(
-        403,
-        'FB_HOST_REFUSED',
-        `requests for the host ${JSON.stringify(headers.host ?? '')} are refused; use a loopback name, or add it to allowedHosts`,
-        'Host',
-      )
-    }
-    if (!isPage || !isNavigation(headers)) this.checkSite(headers)
+  checkOrigin(headers: IncomingHttpHeaders): void {
+    if (!this.isOwnHost(headers.host)) throw hostRefused(headers)
+    this.checkSite(headers)
+  }
+
+  /**
+   * The same where programs may come by any name: those that show a credential, which no page of another site has. The name
+   * matters for browsers, and where there are no tokens. `kind`: a page of the console may be gone to from elsewhere; a
+   * probe is told nothing that a stranger may not know; a sensor shows its token in its hello.
+   */
+  checkCall(request: IncomingMessage, kind?: 'page' | 'probe' | 'sensor'): void {
+    const { headers } = request
+    if (!this.isOwnHost(headers.host) && kind !== 'probe' && !this.#isProgram(request, kind === 'sensor'))
+      throw hostRefused(headers)
+    if (kind !== 'page' || !isNavigation(headers)) this.checkSite(headers)
+  }
+
+  /** A caller with a token of its own; a cookie, or what a browser adds to requests, is no program's. */
+  #isProgram(request: IncomingMessage, isSensor: boolean): boolean {
+    if (!this.hasTokens) return false
+    const { origin, cookie, 'sec-fetch-site': site } = request.headers
+    const isBrowser = (origin ?? site ?? cookie) !== undefined
+    if (!isBrowser && (isSensor || tokenOf(request.headers) !== undefined)) return true
+    return this.#isKnown(request)
+  }
+
+  /** Whether the request shows a token or a certificate that is taken now. */
+  #isKnown(request: IncomingMessage): boolean {
+    const { tokens } = this.#options
+    const [token, names] = [tokenOf(request.headers), namesShown(request)]
+    return tokens?.person(token, names) !== undefined || tokens?.app(token, names) !== undefined
+  }
+
+  /** Whether the caller may know what is wrong with the hub: anybody of this machine where there are no tokens. */
+  mayKnowTroubles(request: IncomingMessage): boolean {
+    if (!this.isOwnHost(request.headers.host) && !this.hasTokens) return false
+    return this.hasTokens ? this.#person(request) !== undefined : this.#options.tokens?.isKnown !== false
   }
 
   /** Refuses what a page of another site made a browser send. */
@@ -190,6 +218,11 @@ export class AccessGuard {
     if (isOwn) this.#lastOwn = header
     return isOwn
   }
+}
+
+function hostRefused({ host = '' }: IncomingHttpHeaders): ApiProblem {
+  const message = `requests for the host ${JSON.stringify(host)} are refused: a program must show a token, a browser needs the name in allowedHosts (--allowed-hosts); or use a loopback name`
+  return new ApiProblem(403, 'FB_HOST_REFUSED', message, 'Host')
 }
 
 function callerOf({ credential, isValid }: PersonGrant): Caller {

@@ -45,6 +45,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** A process of an application may call it with the app's token; elsewhere only people may. */
     isForApps?: boolean
+    /** Asked by probes, by whatever name, and without a token. */
+    isProbe?: boolean
   }
 }
 
@@ -148,7 +150,8 @@ export class HubServer {
     const { app } = this
     app.addHook('onRequest', async (request, reply) => {
       for (const [name, value] of Object.entries(securityHeaders)) reply.header(name, value)
-      this.#guard.checkOrigin(request.headers, request.routeOptions.config.isPage)
+      const { isPage, isProbe } = request.routeOptions.config
+      this.#guard.checkCall(request.raw, isPage ? 'page' : isProbe ? 'probe' : undefined)
       if (request.is404) throw notFound(request)
       await this.#guard.learn(request.headers)
     })
@@ -240,8 +243,9 @@ export class HubServer {
   }
 
   #registerHealth(): void {
-    this.app.get('/livez', async () => ({ isLive: true }))
-    this.app.get('/readyz', async (_request, reply) => {
+    const probe = { config: { isProbe: true } }
+    this.app.get('/livez', probe, async () => ({ isLive: true }))
+    this.app.get('/readyz', probe, async (request, reply) => {
       const alarms = this.#core.alarms.list()
       // A hub that decides alone still protects: taking it out of service would leave its sensors with nothing.
       const alarm = alarms.find(
@@ -249,7 +253,9 @@ export class HubServer {
           severity === 'critical' && !(this.#core.isHeard && this.#core.keys.isAlone && isOfStore(id)),
       )
       const isReady = !this.#isDraining && alarm === undefined
-      const reason = this.#isDraining ? 'draining' : alarm?.cause
+      // A cause names hosts and addresses.
+      const cause = this.#guard.mayKnowTroubles(request.raw) ? alarm?.cause : 'an alarm; its cause is told with a token'
+      const reason = this.#isDraining ? 'draining' : alarm && cause
       return reply.code(isReady ? 200 : 503).send({ isReady, ...(reason !== undefined && { reason }) })
     })
     this.app.get('/metrics', async (request, reply) => {
@@ -263,10 +269,10 @@ export class HubServer {
     const onError = () => socket.destroy()
     socket.on('error', onError)
     try {
-      this.#guard.checkOrigin(request.headers)
+      const path = request.url?.split('?')[0]
+      this.#guard.checkCall(request, path === '/v1/sensor' ? 'sensor' : undefined)
       await this.#guard.learn(request.headers)
       socket.off('error', onError)
-      const path = request.url?.split('?')[0]
       const viewer = path === '/v1/live' ? this.#guard.authorize(request, 'viewer') : undefined
       if (viewer === undefined && path !== '/v1/sensor')
         throw new ApiProblem(404, 'FB_NOT_FOUND', `no WebSocket at ${path}`)

@@ -38,6 +38,7 @@ beforeAll(async () => {
     },
     initialRules: [
       { id: 'limited', prefix: 'limited', threshold: 1000, strategy: { strategy: 'RateLimit', limit: 500 } },
+      { id: 'auto', prefix: 'auto', threshold: 'auto' },
       { id: 'cached', prefix: 'cached', threshold: 1000, strategy: 'LocalCache', minHoldMs: 60_000 },
     ],
     maxInstanceAccessesPerSecond: 1_000_000,
@@ -260,6 +261,52 @@ test('a process that is barred is out at once, and its reports over HTTP too, un
   expect((await firebreak(['hosts', 'unbar', 'shop/host-1/barred-1'], env)).code).toBe(0)
   expect((await post()).status).toBe(204)
   expect((await open('barred-1')).isWelcome).toBe(true)
+})
+
+test('what one process says of the load of a node, asked or not, moves nothing that two others do not bear out', async () => {
+  const sensor = (instanceId: string, canProbe = true) =>
+    new RawSensor(hub.ports.http, {
+      ...{ instanceId, hostId: instanceId, token: app },
+      ...{ redisClusterIds: ['loaded'], canProbe },
+    }).answered()
+  const load = (cpuMs: number, slots: [number, number]) => ({
+    nodes: [
+      {
+        redisClusterId: 'loaded',
+        node: 'redis:1',
+        slots: [slots],
+        spanMs: 1000,
+        commands: 5000,
+        cpuMs,
+        roundTripMs: 0.2,
+      },
+    ],
+  })
+  const liars = [await sensor('load-liar'), await sensor('load-unasked', false)]
+  const honest = [await sensor('load-1'), await sensor('load-2')]
+  const timer = setInterval(() => {
+    for (const one of honest) one.send('load', load(50, [0, 16_383]))
+    for (const one of liars) one.send('load', load(1000, [0, 100]))
+    for (const one of liars) one.send('load', load(1000, [0, 16_383]))
+  }, 100)
+  const seen = new Set<number>()
+  const measured = new Set<number>()
+  await waitFor(
+    async () => {
+      const { nodes } = (await ask('/v1/autopilot')) as unknown as {
+        nodes: { redisClusterId: string; utilisation: number; measuredAt: number }[]
+      }
+      for (const node of nodes.filter(({ redisClusterId }) => redisClusterId === 'loaded')) {
+        seen.add(node.utilisation)
+        measured.add(node.measuredAt)
+      }
+      return measured.size > 5
+    },
+    { timeoutMs: 60_000 },
+  )
+  clearInterval(timer)
+  expect([...seen]).toEqual([0.05])
+  for (const one of [...liars, ...honest]) one.close()
 })
 
 const none = { acquired: 0, contended: 0, handedOver: 0, refused: 0, released: 0, renewals: 0, renewalErrors: 0 }

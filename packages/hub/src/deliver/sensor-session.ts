@@ -9,6 +9,7 @@ import {
   type JsonFrameType,
   type JsonPayloads,
   type LoadPayload,
+  type NodeLoad,
   type PlacedCopiesPayload,
   type ProbePayload,
   parseKeyText,
@@ -40,12 +41,16 @@ const maxKeyText = 65_536
 
 const none: ReadonlySet<string> = new Set()
 
+/** What a sensor has measured. */
+type TakeLoad = (session: SensorSession, nodes: readonly NodeLoad[], hostId: string) => void
+
 /** One sensor's connection: hello first, then reports, statuses and claims in, table changes and heartbeats out. */
 export class SensorSession implements TableListener {
   readonly #service: SensorService
   readonly #channel: SensorChannel
   readonly #heartbeat: (serviceId: string) => Uint8Array
   readonly #letIn: LetIn
+  readonly #takeLoad: TakeLoad
   #grant: AppGrant | undefined
   #instance: Instance | undefined
   #leave: (() => void) | undefined
@@ -62,11 +67,13 @@ export class SensorSession implements TableListener {
     channel: SensorChannel,
     heartbeat: (serviceId: string) => Uint8Array,
     letIn: LetIn,
+    takeLoad: TakeLoad,
   ) {
     this.#service = service
     this.#channel = channel
     this.#heartbeat = heartbeat
     this.#letIn = letIn
+    this.#takeLoad = takeLoad
   }
 
   /** The process that said hello; undefined before, and after its end. */
@@ -89,6 +96,11 @@ export class SensorSession implements TableListener {
       redisClusterIds: this.#inspectable,
       ask: (id, redisClusterId, key, wantsValue) => this.#send('inspect', { id, redisClusterId, key, wantsValue }),
     }
+  }
+
+  /** Empty before hello. */
+  get hostId(): string {
+    return this.#instance?.hostId ?? ''
   }
 
   /** The clusters whose nodes it can be asked to measure; none before hello, and of earlier versions. */
@@ -225,7 +237,7 @@ export class SensorSession implements TableListener {
       case 'load': {
         const { nodes } = checked(frame, loadPayload) as LoadPayload
         this.#checkClusters(instance, clustersOf(nodes))
-        this.#service.keys.takeLoad(nodes, instance.hostId)
+        this.#takeLoad(this, nodes, instance.hostId)
         return
       }
       case 'inspected':

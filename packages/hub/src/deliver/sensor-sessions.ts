@@ -73,8 +73,12 @@ export class SensorSessions {
   /** A new connection. */
   open(channel: SensorChannel, letIn: LetIn = () => anyApp): SensorSession {
     const beat = (serviceId: string) => this.#heartbeat(serviceId)
-    const session = new SensorSession(this.#service, channel, beat, letIn)
-    const openedAt = this.#service.runtime.clock.now()
+    const { keys, runtime } = this.#service
+    const session = new SensorSession(this.#service, channel, beat, letIn, (sender, nodes, hostId) => {
+      const agreed = this.#probes.take(sender, nodes, runtime.clock.now())
+      if (agreed.length > 0) keys.takeLoad(agreed, hostId)
+    })
+    const openedAt = runtime.clock.now()
     const connection = { session, step: this.#opened++ % heartbeatSteps, openedAt }
     this.#connections.add(connection)
     channel.onFrame((frame) => {

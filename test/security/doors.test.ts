@@ -162,7 +162,7 @@ describe('people', () => {
     const { status, headers, body } = await signIn(ports.http, { token: ann.token })
     expect(status).toBe(200)
     const [set] = headers['set-cookie']!
-    expect(set).toMatch(/^firebreak_session=[\w-]+\.[\w-]+; Path=\/; HttpOnly; SameSite=Strict; Max-Age=\d+$/)
+    expect(set).toMatch(/^firebreak_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=\d+$/)
     expect(set).not.toContain(ann.token)
     const cookie = { cookie: set!.split(';')[0]! }
     expect((await call(ports.http, 'GET', '/v1/session', cookie)).body).toMatchObject({ who: 'ann', role: 'operator' })
@@ -182,9 +182,7 @@ describe('people', () => {
     )
     await waitFor(() => page.closed === 4003)
     expect((await call(ports.http, 'GET', '/v1/overview', cookie)).status).toBe(401)
-    const [content, signature] = viewer.split('=')[1]!.split('.') as [string, string]
-    const forged = Buffer.from(content, 'base64url').toString().replace('vic', 'ann')
-    const lie = `firebreak_session=${Buffer.from(forged).toString('base64url')}.${signature}`
+    const lie = viewer.replace(/.{4}$/, 'ann0')
     expect((await call(ports.http, 'GET', '/v1/overview', { cookie: lie })).status).toBe(401)
   })
 

@@ -1,7 +1,9 @@
-import { type RedisServer, startRedis } from '@firebreak/testkit'
+import { encodeJsonFrame } from '@firebreak/core'
+import { type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type FloodCost, type HeldRequest, holdOpen } from './hold-open.ts'
+import { RawSensor } from './raw-sensor.ts'
 import { startVictim, type Victim } from './victims.ts'
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 })
@@ -21,7 +23,15 @@ beforeAll(async () => {
   closedRedis = await startRedis({ args: ['--requirepass', 'of-the-server'] })
   const upstream = `redis://127.0.0.1:${redis.port}`
   const started = await Promise.all([
-    startVictim('hub', { tokens, connections: { headersTimeoutMs: 1000, requestTimeoutMs: 1500 } }),
+    startVictim('hub', {
+      tokens,
+      connections: {
+        headersTimeoutMs: 1000,
+        requestTimeoutMs: 1500,
+        frameTimeoutMs: 1000,
+        maxUnfinishedBytes: 4 * megabyte,
+      },
+    }),
     startVictim('limits', { token, connections: { headersTimeoutMs: 1000, requestTimeoutMs: 1500 } }),
     startVictim('ids', { token, connections: { headersTimeoutMs: 1000, requestTimeoutMs: 1500 } }),
     startVictim('proxy', { upstream, port: 0, metricsPort: 0 }),
@@ -43,14 +53,24 @@ const post = (path: string, port: number): HeldRequest => ({
   bytes: 15 * megabyte,
 })
 
-const upgrade = (port: number): HeldRequest => {
+const upgrade = (port: number, first: Uint8Array = Buffer.alloc(0)): HeldRequest => {
   // A masked binary message of 15 MB, of which 1 MB never comes.
   const message = Buffer.alloc(14)
   message[0] = 0x82
   message[1] = 0xff
   message.writeBigUInt64BE(BigInt(15 * megabyte), 2)
   const head = `GET /v1/sensor HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n`
-  return { port, head: Buffer.concat([Buffer.from(head), message]), bytes: 14 * megabyte }
+  return { port, head: Buffer.concat([Buffer.from(head), first, message]), bytes: 14 * megabyte }
+}
+
+/** The hello of a sensor as a masked message, whose mask changes nothing. */
+function hello(instanceId: string): Uint8Array {
+  const frame = encodeJsonFrame('hello', 0, {
+    ...{ serviceId: 'shop', hostId: 'h', instanceId, agent: 'raw/1', redisClusterIds: ['main'] },
+    ...{ epoch: '', version: 0, sentAt: Date.now(), token },
+  })
+  const header = Buffer.from([0x82, 0xfe, frame.length >> 8, frame.length & 0xff, 0, 0, 0, 0])
+  return Buffer.concat([header, frame])
 }
 
 /** A first, small flood makes the process take what connections cost it once and for all. */
@@ -76,6 +96,32 @@ test('40 sensors that say no hello but send a large frame cost little', async ()
   const { peakBytes, open } = await flood(victims.hub, upgrade(victims.hub.ports.http))
   expect(peakBytes).toBeLessThan(maxPeakBytes)
   expect(open).toBe(0)
+})
+
+test('40 sensors that have said hello, and begin a large frame without its end, cost little and are cut off', async () => {
+  const { hub } = victims
+  let nth = 0
+  const request = (): HeldRequest => ({
+    ...upgrade(hub.ports.http),
+    headOf: () => upgrade(hub.ports.http, hello(`held-${nth++}`)).head,
+  })
+  await holdOpen(hub, { ...request(), bytes: 32 * 1024 }, 40, 500)
+  const { peakBytes, open } = await holdOpen(hub, request(), 40, 3000)
+  // What is held is bounded by maxUnfinishedBytes; what was let go is garbage for a while.
+  expect(peakBytes).toBeLessThan(4 * maxPeakBytes)
+  expect(open).toBe(0)
+})
+
+test('a process has a few connections at one time: of more the oldest are ended', async () => {
+  const open = () => new RawSensor(victims.hub.ports.http, { instanceId: 'crowd', token }).answered()
+  const sensors: RawSensor[] = []
+  for (let nth = 0; nth < 6; nth++) sensors.push(await open())
+  await waitFor(() => sensors[1]!.closed !== undefined)
+  expect(sensors.map(({ closed }) => closed)).toEqual([
+    ...Array(2).fill('1008 the process has connected again'),
+    ...Array(4).fill(undefined),
+  ])
+  for (const sensor of sensors) sensor.close()
 })
 
 test('40 Redis clients of ids that show no password but send a large command cost little', async () => {

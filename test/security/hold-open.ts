@@ -8,6 +8,8 @@ export interface HeldRequest {
   readonly port: number
   readonly head: string | Buffer
   readonly bytes: number
+  /** A beginning of its own for each connection. */
+  readonly headOf?: () => string | Buffer
   /** What they are, over and over. @default 64 KiB of one letter */
   readonly piece?: Buffer
 }
@@ -44,8 +46,8 @@ export async function holdOpen(victim: Victim, request: HeldRequest, count = 40,
   return { peakBytes: peak - before, open, answers }
 }
 
-function send(socket: Socket, { head, bytes, piece = plainPiece }: HeldRequest): void {
-  socket.write(head)
+function send(socket: Socket, { head, headOf, bytes, piece = plainPiece }: HeldRequest): void {
+  socket.write(headOf?.() ?? head)
   let left = bytes
   const more = () => {
     while (left > 0 && !socket.destroyed) {

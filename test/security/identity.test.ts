@@ -1,5 +1,7 @@
+import { createHash, createHmac } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { type RedisServer, startRedis, temporaryFolder, waitFor } from '@firebreak/testkit'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { bearer, call, firebreak, tokenIn } from './call.ts'
@@ -120,6 +122,52 @@ describe.each(['sqlite', 'redis'] as const)('tokens in a store on %s', (kind) =>
     expect((await firebreak(['token', 'revoke', 'leaving'], asAdmin)).output).toContain('there is no token')
   })
 
+  test('nothing in the store makes a session of a person, nor the value that a change needs', async () => {
+    const at = hub.ports.http
+    const signedIn = await call(at, 'POST', '/v1/session', {}, { token: admin })
+    const cookie = signedIn.headers['set-cookie']![0]!.split(';')[0]!
+    const proof = `token ${createHash('sha256').update(admin).digest('hex')}`
+    const tokens = (await call(at, 'GET', '/v1/tokens', bearer(admin))).body as unknown as {
+      tokens: { id: string; name: string }[]
+    }
+    const of = tokens.tokens.find(({ name }) => name === 'root')!.id
+    const kept = await textOfStore()
+    expect(kept).toContain(of)
+    // All in it that could be a secret, used as one: to sign what a cookie might say, or as the cookie itself.
+    const secrets = [...new Set(kept.match(/\b[0-9a-f]{64}\b|\b[\w-]{43}\b/g))]
+    expect(secrets.length).toBeGreaterThan(2)
+    const content = Buffer.from(JSON.stringify({ id: 'x'.repeat(16), until: Date.now() + 1e6, of, proof })).toString(
+      'base64url',
+    )
+    const tried = secrets.map(async (secret) => {
+      const keys = [Buffer.from(secret, 'hex'), Buffer.from(secret)]
+      const signed = keys.map(
+        (key) => `firebreak_session=${content}.${createHmac('sha256', key).update(content).digest('base64url')}`,
+      )
+      for (const forged of [...signed, `firebreak_session=${secret}`, `firebreak_session=${secret.slice(0, 43)}`]) {
+        const { status } = await call(at, 'GET', '/v1/tokens', { cookie: forged })
+        expect([forged, status]).toEqual([forged, 401])
+      }
+      const csrf = createHmac('sha256', secret).update('csrf').digest('base64url')
+      const change = { cookie, 'firebreak-csrf': csrf }
+      expect((await call(at, 'POST', '/v1/switch', change, { isOff: false })).body.code).toBe('FB_CSRF_REFUSED')
+    })
+    await Promise.all(tried)
+    const change = { cookie, 'firebreak-csrf': signedIn.body.csrf }
+    expect((await call(at, 'POST', '/v1/switch', change, { isOff: false })).status).toBe(200)
+  })
+
+  test('a session holds at every hub at once, and its end does within a second', async () => {
+    const at = other ?? hub
+    const signedIn = await call(hub.ports.http, 'POST', '/v1/session', {}, { token: admin })
+    const cookie = { cookie: signedIn.headers['set-cookie']![0]!.split(';')[0]! }
+    expect((await call(at.ports.http, 'GET', '/v1/session', cookie)).body).toMatchObject({ who: 'root' })
+    const change = { ...cookie, 'firebreak-csrf': signedIn.body.csrf }
+    expect((await call(at.ports.http, 'POST', '/v1/switch', change, { isOff: false })).status).toBe(200)
+    expect((await call(hub.ports.http, 'DELETE', '/v1/session', change)).status).toBe(204)
+    await waitFor(async () => (await call(at.ports.http, 'GET', '/v1/session', cookie)).status === 401)
+  })
+
   test('the last admin stays, and a hub that asked for tokens never asks for none', async () => {
     const last = await firebreak(['token', 'revoke', 'root'], asAdmin)
     expect([last.code, last.output]).toEqual([1, expect.stringContaining('root is the last admin')])
@@ -141,14 +189,26 @@ describe.each(['sqlite', 'redis'] as const)('tokens in a store on %s', (kind) =>
     const token = await create('kept', ['shop'], ['*'])
     const { entries } = (await call(hub.ports.http, 'GET', '/v1/audit', bearer(admin))).body
     expect(entries.map(({ what }) => what)).toContain('create token kept')
+    const kept = await textOfStore()
     const files =
-      kind === 'sqlite'
-        ? readdirSync(dataFolder).map((name) => readFileSync(join(dataFolder, name), 'latin1'))
-        : await valuesIn(redis)
-    expect(files.join('')).toContain('kept')
-    for (const secret of [token, admin]) expect(files.join('')).not.toContain(secret.slice(4))
+      kind === 'sqlite' ? readdirSync(dataFolder).map((name) => readFileSync(join(dataFolder, name), 'latin1')) : []
+    expect(kept).toContain('kept')
+    for (const secret of [token, admin]) expect(kept + files.join('')).not.toContain(secret.slice(4))
   })
+
+  const textOfStore = async () => {
+    return (kind === 'sqlite' ? cellsIn(join(dataFolder, 'hub.sqlite')) : await valuesIn(redis)).join('\n')
+  }
 })
+
+/** Every value in a database of SQLite. */
+function cellsIn(file: string): string[] {
+  const database = new DatabaseSync(file, { readOnly: true })
+  const tables = database.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").all()
+  const rows = tables.flatMap(({ name }) => database.prepare(`SELECT * FROM "${name}"`).all())
+  database.close()
+  return rows.flatMap((row) => Object.values(row).map(String))
+}
 
 /** What the hubs keep in their Redis about tokens and changes. */
 async function valuesIn({ cli }: RedisServer): Promise<string[]> {

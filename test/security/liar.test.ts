@@ -9,7 +9,19 @@ vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 })
 const app = 'an-app-token-4711-0815'
 const small = 'a-token-of-two-processes'
 /** A token for each lie, and one for who tells many. */
-const lies = ['counts', 'keys', 'bytes', 'hellos', 'tables', 'frames', 'clusters', 'claims', 'again'] as const
+const lies = [
+  'counts',
+  'keys',
+  'bytes',
+  'hellos',
+  'tables',
+  'frames',
+  'volume',
+  'clusters',
+  'names',
+  'claims',
+  'again',
+] as const
 const lying = (what: string) => `a-token-that-lies-4711-${what}`
 const operator = 'an-operators-token-4711'
 let hub: Victim
@@ -26,6 +38,7 @@ beforeAll(async () => {
     },
     initialRules: [
       { id: 'limited', prefix: 'limited', threshold: 1000, strategy: { strategy: 'RateLimit', limit: 500 } },
+      { id: 'auto', prefix: 'auto', threshold: 'auto' },
       { id: 'cached', prefix: 'cached', threshold: 1000, strategy: 'LocalCache', minHoldMs: 60_000 },
     ],
     maxInstanceAccessesPerSecond: 1_000_000,
@@ -78,6 +91,51 @@ test('a claim is about keys that the process has reported, and none takes a key 
   honest.close()
 })
 
+const statusOf = (told: object) => ({
+  sentAt: Date.now(),
+  epoch: '',
+  version: 0,
+  isOff: false,
+  counters: {
+    ...{ reads: 0, writes: 0, localHits: 0, loads: 0, bypasses: 0, invalidations: 0, flushes: 0 },
+    ...{ limited: 0, copyReads: 0, droppedReports: 0, errors: 0 },
+  },
+  keys: [],
+  watchers: [],
+  ...told,
+})
+const effectOf = (key: string) => ({
+  redisClusterId: 'main',
+  key,
+  ...{ localHits: 1, redisReads: 1, bytesSaved: 0, limited: 0, errors: 0 },
+})
+
+test('what no frame of ours holds is refused unread: long names, long frames, more slots than a cluster has', async () => {
+  const liar = await open('liar-long')
+  const long = 'x'.repeat(300)
+  liar.send('claim', { redisClusterId: 'main', key: 'k'.repeat(5000), ruleId: 'cached', heat: 9e9 })
+  liar.send('status', statusOf({ nodeCounts: { [long]: 2 } }))
+  liar.send('status', statusOf({ epoch: long }))
+  liar.send('status', statusOf({ keys: [effectOf('x'.repeat(9_000_000))] }))
+  const node = { redisClusterId: 'main', spanMs: 1000, roundTripMs: 1 }
+  const nodes = Array.from({ length: 5 }, (_, nth) => ({
+    ...node,
+    node: `n${nth}`,
+    slots: [[0, 16_383]] as [number, number][],
+  }))
+  liar.send('load', { nodes })
+  await waitFor(() => liar.refused.length === 5)
+  expect(liar.refused.map(({ code }) => code)).toEqual(Array(5).fill('FB_FRAME_INVALID'))
+  expect(liar.refused.map(({ reason }) => reason.match(/key|nodeCounts|epoch|8388608|16384 slots/)?.[0])).toEqual([
+    'key',
+    'nodeCounts',
+    'epoch',
+    '8388608',
+    '16384 slots',
+  ])
+  liar.close()
+})
+
 test.each([
   ['counts', 'maxInstanceAccessesPerSecond', (liar: RawSensor) => liar.report({ k: 11_000_000 })],
   [
@@ -111,6 +169,22 @@ test.each([
     'more than 1000 frames a second',
     (liar: RawSensor) => {
       for (let n = 0; n < 12_000; n++) liar.send('load', { nodes: [] })
+    },
+  ],
+  [
+    'volume',
+    'bytes of statuses and other frames a second',
+    (liar: RawSensor) => {
+      const status = statusOf({ keys: [effectOf('x'.repeat(6_000_000))] })
+      for (let n = 0; n < 12; n++) liar.send('status', status)
+    },
+  ],
+  [
+    'names',
+    'speaks of more clusters than maxInstanceClusters',
+    (liar: RawSensor) => {
+      const nodeCounts = Object.fromEntries(Array.from({ length: 25 }, (_, n) => [`named-${n}`, 2]))
+      liar.send('status', statusOf({ nodeCounts }))
     },
   ],
   [
@@ -189,6 +263,93 @@ test('a process that is barred is out at once, and its reports over HTTP too, un
   expect((await open('barred-1')).isWelcome).toBe(true)
 })
 
+test('what one process says of the load of a node, asked or not, moves nothing that two others do not bear out', async () => {
+  const sensor = (instanceId: string, canProbe = true) =>
+    new RawSensor(hub.ports.http, {
+      ...{ instanceId, hostId: instanceId, token: app },
+      ...{ redisClusterIds: ['loaded'], canProbe },
+    }).answered()
+  const load = (cpuMs: number, slots: [number, number]) => ({
+    nodes: [
+      {
+        redisClusterId: 'loaded',
+        node: 'redis:1',
+        slots: [slots],
+        spanMs: 1000,
+        commands: 5000,
+        cpuMs,
+        roundTripMs: 0.2,
+      },
+    ],
+  })
+  const liars = [await sensor('load-liar'), await sensor('load-unasked', false)]
+  const honest = [await sensor('load-1'), await sensor('load-2')]
+  const timer = setInterval(() => {
+    for (const one of honest) one.send('load', load(50, [0, 16_383]))
+    for (const one of liars) one.send('load', load(1000, [0, 100]))
+    for (const one of liars) one.send('load', load(1000, [0, 16_383]))
+  }, 100)
+  const seen = new Set<number>()
+  const measured = new Set<number>()
+  await waitFor(
+    async () => {
+      const { nodes } = (await ask('/v1/autopilot')) as unknown as {
+        nodes: { redisClusterId: string; utilisation: number; measuredAt: number }[]
+      }
+      for (const node of nodes.filter(({ redisClusterId }) => redisClusterId === 'loaded')) {
+        seen.add(node.utilisation)
+        measured.add(node.measuredAt)
+      }
+      return measured.size > 5
+    },
+    { timeoutMs: 60_000 },
+  )
+  clearInterval(timer)
+  expect([...seen]).toEqual([0.05])
+  for (const one of [...liars, ...honest]) one.close()
+})
+
+const none = { acquired: 0, contended: 0, handedOver: 0, refused: 0, released: 0, renewals: 0, renewalErrors: 0 }
+const duration = { count: 0, sumMs: 0, maxMs: 0, buckets: [] }
+const locksOf = (instanceId: string, names: readonly string[] = []) => ({
+  ...{ version: 1, serviceId: 'shop', hostId: 'host-1', instanceId, validMs: 600_000 },
+  held: [],
+  waiting: names.map((name) => ({ name, kind: 'lock', owner: 'o'.repeat(1000), waitingMs: 1 })),
+  ...{ heldCount: 0, waitingCount: 0 },
+  metrics: { ...none, lost: { expired: 0, taken: 0 }, wait: duration, hold: duration },
+})
+const tell = (path: string, token: string, body: object) =>
+  call(hub.ports.http, 'POST', path, bearer(token), body).then(({ status, body: { code } }) => code ?? status)
+
+test('locks and alarms are told by as many processes as report, and not by one that is barred', async () => {
+  const alarms = (hostId: string) => ({ serviceId: 'shop', hostId, validMs: 5000, alarms: [] })
+  const told = []
+  for (const nth of [1, 2, 3, 1]) told.push(await tell('/v1/locks', small, locksOf(`locks-${nth}`)))
+  for (const nth of [1, 2, 3, 1]) told.push(await tell('/v1/alarms', small, alarms(`alarms-${nth}`)))
+  expect(told).toEqual([204, 204, 'FB_SENSOR_BOUNDS', 204, 204, 204, 'FB_SENSOR_BOUNDS', 204])
+  const ids = (await ask('/v1/alarms')).alarms.map(({ id }) => id)
+  expect(ids).toEqual(expect.arrayContaining(['token:small/locks', 'token:small/alarms']))
+  const id = 'shop/host-1/barred-2'
+  expect((await call(hub.ports.http, 'POST', '/v1/barred', bearer(operator), { id })).status).toBe(201)
+  expect([
+    await tell('/v1/locks', app, locksOf('barred-2')),
+    await tell('/v1/alarms', app, alarms('host-1')),
+    await tell('/v1/alarms', app, alarms('host-2')),
+  ]).toEqual(['FB_SENSOR_BARRED', 'FB_SENSOR_BARRED', 204])
+  expect((await call(hub.ports.http, 'DELETE', `/v1/barred/${encodeURIComponent(id)}`, bearer(operator))).status).toBe(
+    204,
+  )
+})
+
+test('reports of locks have a bound together, and a service has half of it', async () => {
+  const names = Array.from({ length: 450 }, (_, n) => `${n}${'n'.repeat(1000)}`)
+  const statuses = new Set<unknown>()
+  for (let nth = 0; nth < 40 && !statuses.has('FB_LOCK_BOARD_FULL'); nth++)
+    statuses.add(await tell('/v1/locks', app, locksOf(`full-${nth}`, names)))
+  expect([...statuses]).toEqual([204, 'FB_LOCK_BOARD_FULL'])
+  expect(await tell('/v1/locks', app, { ...locksOf('other-1', names), serviceId: 'cart' })).toBe(204)
+})
+
 test('keys of all clusters together stay within one bound', async () => {
   const sensors = await Promise.all([0, 1, 2].map((n) => open(`many-${n}`)))
   for (const [nth, sensor] of sensors.entries()) {
@@ -210,9 +371,15 @@ test('a stolen token has no room for invented processes where it says how many i
     reason: expect.stringContaining('maxProcesses'),
   })
   // Nor by a report of its own.
-  const report = `# ${Date.now()},${Date.now()},shop,h,invented-2\n# main\nlimited-9:100000\n`
-  const headers = { ...bearer(small), 'content-type': 'text/plain; v=2' }
-  expect((await call(hub.ports.http, 'POST', '/v1/reports', headers, report)).status).toBe(429)
+  const post = (token: string, instanceId: string, agoMs = 0) => {
+    const report = `# ${Date.now() - agoMs},${Date.now()},shop,h,${instanceId}\n# main\nlimited-9:100000\n`
+    return call(hub.ports.http, 'POST', '/v1/reports', { ...bearer(token), 'content-type': 'text/plain; v=2' }, report)
+  }
+  expect((await post(small, 'invented-2')).status).toBe(429)
+  // Nor does one that was refused take a place among the processes that a hub has room for.
+  expect((await post(app, 'invented-3', 3_600_000)).body.code).toBe('FB_REPORT_REFUSED')
+  const { hosts } = await ask('/v1/hosts')
+  expect(hosts.filter(({ instanceId }) => instanceId.startsWith('invented-'))).toEqual([])
   const { alarms } = await ask('/v1/alarms')
   expect(alarms.map(({ id }) => id)).toContain('token:small')
   // Its own processes come and go as before.

@@ -1,4 +1,4 @@
-import { startHub, startIdsServer, startLimitsServer } from '@firebreak/hub'
+import { openHubServices, startHub, startIdsServer, startLimitsServer } from '@firebreak/hub'
 import { SegmentIds, sqliteSegmentStore } from '@firebreak/ids'
 import { startProxy } from '@firebreak/proxy'
 
@@ -9,7 +9,8 @@ const options = JSON.parse(json)
 async function start(): Promise<Record<string, number | undefined>> {
   switch (kind) {
     case 'hub': {
-      const { port } = await startHub({ logLevel: 'silent', ...options })
+      const { plugins } = await openHubServices()
+      const { port } = await startHub({ logLevel: 'silent', plugins, ...options })
       return { http: port }
     }
     case 'limits': {

@@ -16,6 +16,7 @@ import { SensorSessions } from './deliver/sensor-sessions.ts'
 import { TableDelivery } from './deliver/table-delivery.ts'
 import { BarredSensors } from './fleet/barred-sensors.ts'
 import { Fleet } from './fleet/fleet.ts'
+import { TellerBounds } from './fleet/teller-bounds.ts'
 import { Forecaster } from './forecast/forecaster.ts'
 import { pastMinutes } from './forecast/learn-from-history.ts'
 import type { NearKeys } from './heat/near-keys.ts'
@@ -49,6 +50,7 @@ export class HubCore {
   readonly passingAlarms: PassingAlarms
   /** Alarms of rooms in other processes. */
   readonly processAlarms: ProcessAlarms
+  readonly tellers: TellerBounds
   readonly webhooks: AlarmWebhooks
   /** Where alarms are sent, as configured by users. */
   readonly alertRoutes: AlertRoutes
@@ -107,7 +109,9 @@ export class HubCore {
     const alarms = new AlarmBoard(clock)
     this.alarms = alarms
     this.passingAlarms = new PassingAlarms(alarms, timers)
-    this.processAlarms = new ProcessAlarms(this.passingAlarms)
+    this.processAlarms = new ProcessAlarms(this.passingAlarms, (grant, host) =>
+      this.tellers.check('alarms', grant, host, clock.now()),
+    )
     const reservedVersion = state.versionFloor + versionBlock
     const journal = new Journal({ store, reservedVersion, runtime, logger, alarms })
     this.journal = journal
@@ -193,6 +197,7 @@ export class HubCore {
       warm: (job) => void keys.prewarm(job),
     })
     this.barred = new BarredSensors(store)
+    this.tellers = new TellerBounds(fleet, this.barred)
     this.inspections = new Inspections(runtime)
     const { hosts, traffic, bounds, tokenProcesses } = fleet
     const realNames = new RealNamesAlarm(alarms, clock)

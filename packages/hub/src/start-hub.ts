@@ -23,6 +23,7 @@ import { FinderRuns } from './findings/finder-runs.ts'
 import { parseFinderPlans, ScheduledFinders } from './findings/scheduled-finders.ts'
 import { isLoopback, type UserHeader } from './http/access-guard.ts'
 import { type HubPlugin, HubServer } from './http/hub-server.ts'
+import type { UnfinishedFrameBounds } from './http/unfinished-frames.ts'
 import { HubCore } from './hub-core.ts'
 import { checkPace, type HubCoreOptions } from './hub-options.ts'
 import { prewarmRoutes } from './prewarm/prewarm-routes.ts'
@@ -77,8 +78,8 @@ export interface HubOptions extends HubCoreOptions, KeyRedactionOptions {
   readonly userHeaderRole?: Role
   /** Failed attempts to sign in from one address in a minute. @default 10 */
   readonly maxSignInsPerMinute?: number
-  /** What strangers may take of the port: connections, and time for their requests. @default those of `HttpBounds` */
-  readonly connections?: HttpBounds
+  /** What strangers may take of the port: connections, and time for their requests. @default those of `HttpBounds` and `UnfinishedFrameBounds` */
+  readonly connections?: HttpBounds & UnfinishedFrameBounds
   /** Names, beside loopback and own addresses, under which browsers reach the hub. @default [] */
   readonly allowedHosts?: readonly string[]
   /** PEM files; with `caFile`, callers must show a certificate of it. @default plain HTTP */

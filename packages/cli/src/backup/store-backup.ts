@@ -53,7 +53,7 @@ export const recordKinds: Readonly<Record<string, 'tokens' | 'barred' | 'alerts'
   forecast: 'forecasts',
 }
 /** Records that stay behind. */
-export const recordKindsLeftOut = ['credential-use', 'session-secret', 'session-ended']
+export const recordKindsLeftOut = ['credential-use', 'session', 'csrf-secret', 'session-secret', 'session-ended']
 /** No store keeps more of either. */
 const everything = 1_000_000
 /** The number of writes in flight at once. */

@@ -1,38 +1,57 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import type { Runtime } from '@firebreak/core'
+import { z } from 'zod'
 import type { HubStore } from '../store/hub-store.ts'
 import type { CredentialBook, PersonGrant } from './credential-book.ts'
 import { secretBytes } from './secrets.ts'
 
 const cookieName = 'firebreak_session'
-const secretKind = 'session-secret'
-const endedKind = 'session-ended'
+const sessionKind = 'session'
+const csrfKind = 'csrf-secret'
+/** Of versions whose cookies were signed with a secret in the store. */
+const oldSecretKind = 'session-secret'
+const oldEndedKind = 'session-ended'
 const lifeMs = 12 * 3_600_000
 const refreshMs = 1000
-/** Sessions that were signed out of and are not over by themselves yet. */
-const maxEnded = 100_000
+/** A cookie that is not known here makes a hub look at a shared store, but not more often than this. */
+const lookEveryMs = 250
+/** Of one person; a further one ends the oldest. */
+const maxOfPerson = 100
+const maxSessions = 10_000
+
+const keptSchema = z.object({ of: z.string(), proof: z.string(), until: z.number() })
+type Kept = z.infer<typeof keptSchema>
 
 /** A person's session in a browser. */
 export interface PeopleSession {
-  readonly id: string
+  /** What the store calls it: not what the cookie says. */
+  readonly digest: string
   readonly grant: PersonGrant
   /** Must come back in a header with every change: another site's page cannot read it. */
   readonly csrf: string
 }
 
 /**
- * Sessions of browsers, without a list of them: the cookie says who it is and until when, signed with a secret that all hubs
- * of a store share. Those that were signed out of are remembered until they are over; one whose token, password or
- * certificate is no longer taken is over at once.
+ * Sessions of browsers. The cookie is a random name of which the store, which all hubs share, keeps a hash only: whoever reads
+ * the store cannot make one. A session ends by itself after half a day, when it is signed out of, and when the token, the
+ * password or the certificate that was shown is no longer taken. While the store is unreachable, a session that was begun
+ * here holds here, and is written down later.
  */
 export class PeopleSessions {
   readonly #store: HubStore
   readonly #runtime: Runtime
   readonly #book: CredentialBook
+  #known = new Map<string, Kept>()
+  /** Those that the store does not have yet. */
+  readonly #unsaved = new Set<string>()
+  /** Signed out of, and until when they would have held: the store may still have them. */
   readonly #ended = new Map<string, number>()
-  #secret: Buffer = secretBytes(32)
+  #csrfSecret = secretBytes(32).toString('hex')
   #isOpen = false
   #lastRefresh = 0
+  #lookedAt = Number.NEGATIVE_INFINITY
+  #looking: Promise<void> = Promise.resolve()
+  #nextLook: Promise<void> | undefined
 
   constructor(store: HubStore, runtime: Runtime, book: CredentialBook) {
     this.#store = store
@@ -42,21 +61,30 @@ export class PeopleSessions {
   }
 
   async open(): Promise<void> {
-    const known = (await this.#store.records(secretKind)).get('current')
-    if (known === undefined) await this.#store.saveRecord(secretKind, 'current', this.#secret.toString('hex'))
-    // The last writer wins: hubs that start together end up with one secret.
-    this.#secret = Buffer.from((await this.#store.records(secretKind)).get('current')!, 'hex')
-    await this.#loadEnded()
+    for (const kind of [oldSecretKind, oldEndedKind]) {
+      for (const name of (await this.#store.records(kind)).keys()) {
+        await this.#store.saveRecord(kind, name, undefined)
+      }
+    }
+    const known = (await this.#store.records(csrfKind)).get('current')
+    if (known === undefined) await this.#store.saveRecord(csrfKind, 'current', this.#csrfSecret)
+    await this.#load()
     this.#isOpen = true
   }
 
-  /** The cookie of a new session. */
-  begin({ credential, proof }: PersonGrant, isSecure: boolean): { readonly cookie: string; readonly csrf: string } {
-    const until = Math.floor(this.#runtime.clock.now() + lifeMs)
-    const id = secretBytes(12).toString('base64url')
-    const content = Buffer.from(JSON.stringify({ id, until, of: credential.id, proof })).toString('base64url')
-    const cookie = `${cookieName}=${content}.${this.#sign(content)}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${lifeMs / 1000}${isSecure ? '; Secure' : ''}`
-    return { cookie, csrf: this.csrfOf(id) }
+  /** The cookie of a new session; resolves once every hub of the store can know it. */
+  async begin(
+    { credential, proof }: PersonGrant,
+    isSecure: boolean,
+  ): Promise<{ readonly cookie: string; readonly csrf: string }> {
+    const id = secretBytes(32).toString('base64url')
+    const digest = digestOfId(id)
+    this.#makeRoom(credential.id)
+    this.#known.set(digest, { of: credential.id, proof, until: Math.floor(this.#runtime.clock.now() + lifeMs) })
+    this.#unsaved.add(digest)
+    await this.#saveUnsaved().catch(() => {})
+    const cookie = `${cookieName}=${id}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${lifeMs / 1000}${isSecure ? '; Secure' : ''}`
+    return { cookie, csrf: csrfOfId(id) }
   }
 
   /** A cookie that ends the one before. */
@@ -64,57 +92,132 @@ export class PeopleSessions {
     return `${cookieName}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0`
   }
 
+  /** Looks at a shared store where another hub may have begun the session of this request a moment ago. */
+  async learn(cookies: string | undefined): Promise<void> {
+    if (this.#store.board === undefined || !this.#isOpen) return
+    const id = idIn(cookies)
+    const digest = id === undefined ? undefined : digestOfId(id)
+    if (digest === undefined || this.#known.has(digest) || this.#ended.has(digest)) return
+    this.#nextLook ??= this.#look()
+    await this.#nextLook
+  }
+
   /** The session of a request; undefined if there is none, or it has ended. */
   find(cookies: string | undefined): PeopleSession | undefined {
-    const text = cookies?.match(/(?:^|;\s*)firebreak_session=([\w-]{1,1024})\.([\w-]{1,64})(?:;|$)/)
-    const [, content = '', signature = ''] = text ?? []
-    if (content === '' || !isSame(signature, this.#sign(content))) return undefined
-    const { id, until, of, proof } = JSON.parse(Buffer.from(content, 'base64url').toString()) as Record<string, string>
-    if (Number(until) < this.#runtime.clock.now() || this.#ended.has(id!)) return undefined
-    const found = this.#book.granted(of!, proof!)
+    const id = idIn(cookies)
+    if (id === undefined) return undefined
+    const digest = digestOfId(id)
+    const kept = this.#known.get(digest)
+    if (kept === undefined || !this.#holds(digest)) return undefined
+    const found = this.#book.granted(kept.of, kept.proof)
     if (found === undefined) return undefined
-    const grant = { ...found, isValid: () => found.isValid() && !this.#ended.has(id!) }
-    return { id: id!, grant, csrf: this.csrfOf(id!) }
+    const grant = { ...found, isValid: () => found.isValid() && this.#holds(digest) }
+    return { digest, grant, csrf: csrfOfId(id) }
   }
 
-  async end({ id }: PeopleSession): Promise<void> {
-    const until = Math.floor(this.#runtime.clock.now() + lifeMs)
-    this.#ended.set(id, until)
-    await this.#store.saveRecord(endedKind, id, String(until))
+  async end({ digest }: PeopleSession): Promise<void> {
+    this.#drop(digest)
+    await this.#store.saveRecord(sessionKind, digest, undefined)
   }
 
-  /** The value that a change must carry for this name. */
-  csrfOf(name: string): string {
-    return this.#sign(`csrf ${name}`)
+  /** The value that a change must carry of one whom a certificate or a proxy's header names. */
+  csrfOfName(name: string): string {
+    return createHmac('sha256', this.#csrfSecret).update(`csrf name ${name}`).digest('base64url')
   }
 
-  isCsrf(name: string, given: unknown): boolean {
-    return typeof given === 'string' && isSame(given, this.csrfOf(name))
+  #holds(digest: string): boolean {
+    return (this.#known.get(digest)?.until ?? 0) >= this.#runtime.clock.now()
   }
 
-  #sign(text: string): string {
-    return createHmac('sha256', this.#secret).update(text).digest('base64url')
+  #drop(digest: string): void {
+    const { until } = this.#known.get(digest) ?? { until: this.#runtime.clock.now() + lifeMs }
+    this.#known.delete(digest)
+    this.#unsaved.delete(digest)
+    this.#ended.set(digest, until)
+  }
+
+  /** Ends the oldest session of the person, or of all, where there are too many. */
+  #makeRoom(credentialId: string): void {
+    const own = [...this.#known].filter(([, { of }]) => of === credentialId)
+    const crowd = own.length >= maxOfPerson ? own : this.#known.size >= maxSessions ? [...this.#known] : []
+    const [oldest] = crowd.sort(([, a], [, b]) => a.until - b.until)
+    // The next look at the store removes its record.
+    if (oldest !== undefined) this.#drop(oldest[0])
+  }
+
+  async #saveUnsaved(): Promise<void> {
+    for (const digest of this.#unsaved) {
+      const kept = this.#known.get(digest)
+      if (kept !== undefined) await this.#store.saveRecord(sessionKind, digest, JSON.stringify(kept))
+      this.#unsaved.delete(digest)
+    }
   }
 
   async #refresh(): Promise<void> {
     const now = this.#runtime.clock.now()
     if (now - this.#lastRefresh < refreshMs) return
     this.#lastRefresh = now
-    // A store that was away at the start has the secret of all hubs.
-    await (this.#isOpen ? this.#loadEnded() : this.open()).catch(() => {})
+    await (this.#isOpen ? this.#load() : this.open()).catch(() => {})
   }
 
-  async #loadEnded(): Promise<void> {
+  async #look(): Promise<void> {
+    // The one that is under way may have begun before the session did.
+    await this.#looking
+    const waitMs = this.#lookedAt + lookEveryMs - this.#runtime.clock.now()
+    if (waitMs > 0) await new Promise<void>((resolve) => this.#runtime.timers.setTimeout(resolve, waitMs))
+    this.#lookedAt = this.#runtime.clock.now()
+    this.#nextLook = undefined
+    this.#looking = this.#load().catch(() => {})
+    await this.#looking
+  }
+
+  async #load(): Promise<void> {
+    await this.#saveUnsaved()
+    const before = new Set(this.#known.keys())
+    const records = await this.#store.records(sessionKind)
+    // Of hubs that start together the last one's holds, for all.
+    this.#csrfSecret = (await this.#store.records(csrfKind)).get('current') ?? this.#csrfSecret
     const now = this.#runtime.clock.now()
-    for (const [id, until] of await this.#store.records(endedKind)) {
-      if (Number(until) < now) await this.#store.saveRecord(endedKind, id, undefined)
-      else if (this.#ended.size < maxEnded) this.#ended.set(id, Number(until))
+    const loaded = new Map<string, Kept>()
+    for (const [digest, text] of records) {
+      const kept = keptIn(text)
+      const isOver = kept === undefined || kept.until < now || this.#ended.has(digest)
+      if (isOver) await this.#store.saveRecord(sessionKind, digest, undefined)
+      else if (loaded.size < maxSessions) loaded.set(digest, kept)
     }
-    for (const [id, until] of this.#ended) if (until < now) this.#ended.delete(id)
+    // Those that began meanwhile are not among the records yet.
+    for (const [digest, kept] of this.#known) if (!before.has(digest)) loaded.set(digest, kept)
+    for (const digest of this.#ended.keys()) loaded.delete(digest)
+    this.#known = loaded
+    for (const [digest, until] of this.#ended) if (until < now) this.#ended.delete(digest)
   }
 }
 
-function isSame(one: string, other: string): boolean {
-  const [a, b] = [Buffer.from(one), Buffer.from(other)]
+/** Whether the value that a change carries is the one that it needs. */
+export function isCsrf(given: unknown, wanted: string): boolean {
+  if (typeof given !== 'string') return false
+  const [a, b] = [Buffer.from(given), Buffer.from(wanted)]
   return a.length === b.length && timingSafeEqual(a, b)
+}
+
+function idIn(cookies: string | undefined): string | undefined {
+  return cookies?.match(/(?:^|;\s*)firebreak_session=([\w-]{43})(?:;|$)/)?.[1]
+}
+
+/** What the store keeps of a cookie: 256 random bits, so that one hash is enough. */
+function digestOfId(id: string): string {
+  return createHash('sha256').update(`session ${id}`).digest('hex')
+}
+
+/** Made of what only the browser has, by a key that is not what the store keeps. */
+function csrfOfId(id: string): string {
+  return createHmac('sha256', id).update('csrf').digest('base64url')
+}
+
+function keptIn(text: string): Kept | undefined {
+  try {
+    return keptSchema.safeParse(JSON.parse(text)).data
+  } catch {
+    return undefined
+  }
 }

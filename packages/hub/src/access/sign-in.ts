@@ -86,7 +86,7 @@ export function signInRoutes(app: FastifyInstance, options: SignInOptions): void
     if (name !== '') byName.refund(name)
     const { credential } = grant
     logger.info({ who: credential.name, role: credential.role, address }, 'signed in')
-    const { cookie, csrf } = sessions.begin(grant, isSecure(request))
+    const { cookie, csrf } = await sessions.begin(grant, isSecure(request))
     return reply.header('set-cookie', cookie).send({ who: credential.name, role: credential.role, csrf })
   })
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { checkService } from '../access/credential.ts'
+import type { AppGrant } from '../access/credential.ts'
 import type { ApiRoute } from '../http/api-route.ts'
 import type { Alarm } from './alarm-board.ts'
 import type { PassingAlarms } from './passing-alarms.ts'
@@ -26,17 +26,22 @@ const processAlarmsBody = z.strictObject({
 })
 type ProcessAlarmsBody = z.infer<typeof processAlarmsBody>
 
+type CheckHost = (grant: AppGrant | undefined, host: { readonly serviceId: string; readonly hostId: string }) => void
+
 /** Processes whose lists are remembered. */
 const maxProcesses = 10_000
 
 /** Alarms of rooms that run in other processes, on the hub's board while those processes tell of them. */
 export class ProcessAlarms {
   readonly #passing: PassingAlarms
+  readonly #check: CheckHost
   /** The alarms of the last list, by service and host. */
   readonly #told = new Map<string, readonly string[]>()
 
-  constructor(passing: PassingAlarms) {
+  /** `check` throws where a host may not tell. */
+  constructor(passing: PassingAlarms, check: CheckHost) {
     this.#passing = passing
+    this.#check = check
   }
 
   /** Takes a process' list: what is new begins, what is gone ends. */
@@ -67,7 +72,7 @@ export class ProcessAlarms {
       status: 204,
       handle: ({ body, caller }) => {
         const report = body as ProcessAlarmsBody
-        if (caller.app !== undefined) checkService(caller.app, report.serviceId)
+        this.#check(caller.app, report)
         this.take(report)
       },
     }

@@ -186,11 +186,7 @@ export class Collector {
     }
     const now = clock.now()
     this.#options.barred.check(head)
-    const instance = hosts.find(head.serviceId, head.hostId, head.instanceId, now)
-    if (instance === undefined) {
-      this.countRefusal('hosts-full')
-      return undefined
-    }
+    const instance = hosts.lookUp(head.serviceId, head.hostId, head.instanceId, now)
     const ageMs = instance.clock.ageMs(head.collectTs, head.sendTs, now)
     if (ageMs > maxReportAgeMs) {
       throw new ReportRefusedError(
@@ -200,6 +196,11 @@ export class Collector {
     }
     this.#options.tokenProcesses.check(grant, idOf(instance), now)
     this.#checkBounds(grant, instance, sections, byteCount, now)
+    // Only now: whoever invents processes whose reports are refused must not fill the register.
+    if (!hosts.add(instance)) {
+      this.countRefusal('hosts-full')
+      return undefined
+    }
     if (sequence !== undefined && !instance.sequences.isNew(sequence, head.collectTs)) {
       this.countRefusal('duplicate')
       return undefined

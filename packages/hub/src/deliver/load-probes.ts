@@ -1,8 +1,10 @@
-import type { ProbePayload } from '@firebreak/core'
+import type { NodeLoad, ProbePayload } from '@firebreak/core'
 import type { Autopilot } from '../auto/autopilot.ts'
+import { LoadWitnesses } from '../auto/load-witnesses.ts'
 
 /** A sensor that can be asked to measure nodes. */
 export interface ProbingSensor {
+  readonly hostId: string
   /** The clusters that it reaches. */
   readonly measurable: ReadonlySet<string>
   probe(payload: ProbePayload): void
@@ -10,34 +12,64 @@ export interface ProbingSensor {
 
 /** How often nodes are measured: INFO costs a node some 0.1 ms. */
 const everyMs = 1000
-/** A cluster of which nothing came for this long gets another sensor. */
+/** Sensors that measure a cluster at one time: with three, one that lies is outvoted. */
+const maxChosen = 3
+/** One from which nothing came for this long makes room for another. */
 const silentMs = 5000
 /** How often measuring processes are asked again; without that they stop. */
 const renewMs = 3000
 
-/** Chooses, for each cluster, the one sensor of this hub that measures its nodes; none while no rule goes by it. */
+interface Chosen {
+  readonly sensor: ProbingSensor
+  /** When it was chosen, or last said something. */
+  heardAt: number
+}
+
+/**
+ * Chooses, for each cluster, the few sensors of this hub that measure its nodes, on different hosts if there are; none while no
+ * rule goes by it. Only what was asked for is taken, as far as they agree.
+ */
 export class LoadProbes {
-  readonly #autopilot: Pick<Autopilot, 'isWanted' | 'loads'>
-  /** Who measures a cluster, and since when. */
-  readonly #chosen = new Map<string, { readonly sensor: ProbingSensor; readonly since: number }>()
+  readonly #autopilot: Pick<Autopilot, 'isWanted'>
+  readonly #witnesses = new LoadWitnesses()
+  readonly #chosen = new Map<string, readonly Chosen[]>()
   #asked = new Map<ProbingSensor, string>()
   #askedAt = Number.NEGATIVE_INFINITY
 
-  constructor(autopilot: Pick<Autopilot, 'isWanted' | 'loads'>) {
+  constructor(autopilot: Pick<Autopilot, 'isWanted'>) {
     this.#autopilot = autopilot
+  }
+
+  /** What a sensor has measured; gives what to go by. */
+  take(sensor: ProbingSensor, nodes: readonly NodeLoad[], now: number): NodeLoad[] {
+    const agreed: NodeLoad[] = []
+    for (const [cluster, own] of Map.groupBy(nodes, ({ redisClusterId }) => redisClusterId)) {
+      const chosen = this.#chosen.get(cluster) ?? []
+      const witness = chosen.find((one) => one.sensor === sensor)
+      if (witness === undefined) continue
+      witness.heardAt = now
+      agreed.push(...this.#witnesses.take(cluster, own, sensor, chosen.length, now))
+    }
+    return agreed
   }
 
   /** Once a second, with all sensors that are connected. */
   ask(sensors: readonly ProbingSensor[], now: number): void {
     const wanted = new Map<ProbingSensor, string[]>()
-    if (this.#autopilot.isWanted) {
-      for (const [cluster, candidates] of byCluster(sensors)) {
-        const sensor = this.#choose(cluster, candidates, now)
-        const clusters = wanted.get(sensor)
-        if (clusters === undefined) wanted.set(sensor, [cluster])
-        else clusters.push(cluster)
+    const clusters = this.#autopilot.isWanted ? byCluster(sensors) : new Map<string, ProbingSensor[]>()
+    for (const cluster of this.#chosen.keys()) if (!clusters.has(cluster)) this.#chosen.delete(cluster)
+    for (const [cluster, candidates] of clusters) {
+      for (const { sensor } of this.#choose(cluster, candidates, now)) {
+        const own = wanted.get(sensor)
+        if (own === undefined) wanted.set(sensor, [cluster])
+        else own.push(cluster)
       }
-    } else this.#chosen.clear()
+    }
+    this.#witnesses.keep(new Set(this.#chosen.keys()))
+    this.#send(wanted, new Set(sensors), now)
+  }
+
+  #send(wanted: ReadonlyMap<ProbingSensor, string[]>, connected: ReadonlySet<ProbingSensor>, now: number): void {
     const isDue = now - this.#askedAt >= renewMs
     if (isDue) this.#askedAt = now
     const asked = new Map<ProbingSensor, string>()
@@ -46,21 +78,31 @@ export class LoadProbes {
       asked.set(sensor, what)
       if (isDue || this.#asked.get(sensor) !== what) sensor.probe({ redisClusterIds, everyMs })
     }
-    const connected = new Set(sensors)
     for (const sensor of this.#asked.keys())
       if (!asked.has(sensor) && connected.has(sensor)) sensor.probe({ redisClusterIds: [], everyMs })
     this.#asked = asked
   }
 
-  #choose(cluster: string, candidates: readonly ProbingSensor[], now: number): ProbingSensor {
-    const chosen = this.#chosen.get(cluster)
-    const isThere = chosen !== undefined && candidates.includes(chosen.sensor)
-    const heardAt = Math.max(this.#autopilot.loads.measuredAt(cluster), chosen?.since ?? 0)
-    if (isThere && now - heardAt < silentMs) return chosen.sensor
-    // The next one after the silent one.
-    const next = candidates[(isThere ? candidates.indexOf(chosen.sensor) + 1 : 0) % candidates.length]!
-    this.#chosen.set(cluster, { sensor: next, since: now })
-    return next
+  #choose(cluster: string, candidates: readonly ProbingSensor[], now: number): readonly Chosen[] {
+    const before = (this.#chosen.get(cluster) ?? []).filter(({ sensor }) => candidates.includes(sensor))
+    const heard = before.filter(({ heardAt }) => now - heardAt < silentMs)
+    const silent = before.filter((one) => !heard.includes(one))
+    // Those after the silent ones come first, and the silent ones again where there are no others.
+    const turn = silent.length === 0 ? 0 : candidates.indexOf(silent.at(-1)!.sensor) + 1
+    const inTurn = [...candidates.slice(turn), ...candidates.slice(0, turn)]
+    const rest = inTurn.filter((one) => !before.some(({ sensor }) => sensor === one))
+    const next = [...rest, ...silent.map(({ sensor }) => sensor)]
+    const chosen = [...heard]
+    for (const isOfOtherHost of [true, false]) {
+      for (const sensor of next) {
+        if (chosen.length >= maxChosen) break
+        if (chosen.some((one) => one.sensor === sensor)) continue
+        if (isOfOtherHost && chosen.some((one) => one.sensor.hostId === sensor.hostId)) continue
+        chosen.push({ sensor, heardAt: now })
+      }
+    }
+    this.#chosen.set(cluster, chosen)
+    return chosen
   }
 }
 

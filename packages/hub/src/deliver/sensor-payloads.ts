@@ -3,6 +3,9 @@ import { z } from 'zod'
 /** What sensors may send in JSON; fields that a newer sensor adds are let through. */
 const id = z.string().min(1).max(256)
 const count = z.number().min(0).default(0)
+/** Of a claim, which goes back to every process of the service where it is refused. */
+const claimedKey = z.string().max(4096)
+const maxNamedClusters = 1000
 
 export const helloPayload = z.object({
   serviceId: id,
@@ -49,7 +52,7 @@ const placedCopies = z.object({
 
 export const statusPayload = z.object({
   sentAt: z.number(),
-  epoch: z.string(),
+  epoch: z.string().max(256),
   version: z.number(),
   isOff: z.boolean().default(false),
   counters: z.object({
@@ -73,12 +76,15 @@ export const statusPayload = z.object({
     .array(z.object({ kind: id, message: z.string().max(500) }))
     .max(20)
     .optional(),
-  nodeCounts: z.record(z.string(), z.number().int().min(1).max(16_384)).optional(),
+  nodeCounts: z
+    .record(z.string().max(256), z.number().int().min(1).max(16_384))
+    .refine((counts) => Object.keys(counts).length <= maxNamedClusters, `at most ${maxNamedClusters} clusters`)
+    .optional(),
 })
 
 export const claimPayload = z.object({
   redisClusterId: id,
-  key: z.string(),
+  key: claimedKey,
   ruleId: id,
   heat: z.number().min(0),
 })
@@ -94,12 +100,18 @@ export const inspectedPayload = z.object({
   problem: z.string().max(500).optional(),
 })
 
-const slotRange = z.tuple([z.number().int().min(0).max(16_383), z.number().int().min(0).max(16_383)])
+const slotCount = 16_384
+const slot = z
+  .number()
+  .int()
+  .min(0)
+  .max(slotCount - 1)
+const slotRange = z.tuple([slot, slot])
 
 const nodeLoad = z.object({
   redisClusterId: z.string().max(256),
   node: z.string().max(256),
-  slots: z.array(slotRange).max(16_384).optional(),
+  slots: z.array(slotRange).max(slotCount).optional(),
   spanMs: z.number().min(1).max(600_000),
   commands: z.number().min(0).optional(),
   cpuMs: z.number().min(0).optional(),
@@ -107,4 +119,12 @@ const nodeLoad = z.object({
   problem: z.string().max(500).optional(),
 })
 
-export const loadPayload = z.object({ nodes: z.array(nodeLoad).max(10_000) })
+export const loadPayload = z.object({ nodes: z.array(nodeLoad).max(10_000) }).refine(({ nodes }) => {
+  // A cluster's slots are divided among its nodes: whoever says more makes the hub work for nothing.
+  const widths = new Map<string, number>()
+  for (const { redisClusterId, slots = [] } of nodes) {
+    const width = slots.reduce((sum, [first, last]) => sum + Math.max(1, last - first + 1), 0)
+    widths.set(redisClusterId, (widths.get(redisClusterId) ?? 0) + width)
+  }
+  return [...widths.values()].every((width) => width <= slotCount)
+}, `the nodes of a cluster have more than ${slotCount} slots together`)

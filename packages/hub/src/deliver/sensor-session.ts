@@ -9,6 +9,7 @@ import {
   type JsonFrameType,
   type JsonPayloads,
   type LoadPayload,
+  type NodeLoad,
   type PlacedCopiesPayload,
   type ProbePayload,
   parseKeyText,
@@ -32,7 +33,16 @@ const maxBufferedBytes = 8 * 1024 * 1024
 /** Broken frames in a row after which the other side is not one of ours. */
 const maxBrokenFrames = 10
 
+/** Of a frame in JSON: a status of ten thousand keys, whose names are long. */
+const maxJsonBytes = 8 * 1024 * 1024
+
+/** Longer ones are counted and handled, but nothing is told of what their strategies bring. */
+const maxKeyText = 65_536
+
 const none: ReadonlySet<string> = new Set()
+
+/** What a sensor has measured. */
+type TakeLoad = (session: SensorSession, nodes: readonly NodeLoad[], hostId: string) => void
 
 /** One sensor's connection: hello first, then reports, statuses and claims in, table changes and heartbeats out. */
 export class SensorSession implements TableListener {
@@ -40,6 +50,7 @@ export class SensorSession implements TableListener {
   readonly #channel: SensorChannel
   readonly #heartbeat: (serviceId: string) => Uint8Array
   readonly #letIn: LetIn
+  readonly #takeLoad: TakeLoad
   #grant: AppGrant | undefined
   #instance: Instance | undefined
   #leave: (() => void) | undefined
@@ -56,11 +67,18 @@ export class SensorSession implements TableListener {
     channel: SensorChannel,
     heartbeat: (serviceId: string) => Uint8Array,
     letIn: LetIn,
+    takeLoad: TakeLoad,
   ) {
     this.#service = service
     this.#channel = channel
     this.#heartbeat = heartbeat
     this.#letIn = letIn
+    this.#takeLoad = takeLoad
+  }
+
+  /** The process that said hello; undefined before, and after its end. */
+  get instance(): Instance | undefined {
+    return this.#instance
   }
 
   /** Undefined before hello. */
@@ -78,6 +96,11 @@ export class SensorSession implements TableListener {
       redisClusterIds: this.#inspectable,
       ask: (id, redisClusterId, key, wantsValue) => this.#send('inspect', { id, redisClusterId, key, wantsValue }),
     }
+  }
+
+  /** Empty before hello. */
+  get hostId(): string {
+    return this.#instance?.hostId ?? ''
   }
 
   /** The clusters whose nodes it can be asked to measure; none before hello, and of earlier versions. */
@@ -182,22 +205,25 @@ export class SensorSession implements TableListener {
       return
     }
     const grant = this.#grant!
+    // Those of reports are counted with what they report, wherever they come from.
+    if (frame.type !== 'report')
+      this.#service.fleet.checkFrameBytes(grant, instance, frame.bytes.length, this.#service.runtime.clock.now())
     switch (frame.type) {
       case 'report':
         this.#service.collector.collectBinary(frame.bytes, frame.payloadStart, frame.sequence, grant, instance)
         return
       case 'status': {
         const status = checked(frame, statusPayload) as StatusPayload
-        for (const { redisClusterId } of status.keys) checkCluster(grant, redisClusterId)
-        for (const { redisClusterId } of status.watchers) checkCluster(grant, redisClusterId)
-        for (const redisClusterId of Object.keys(status.nodeCounts ?? {})) checkCluster(grant, redisClusterId)
-        for (const { redisClusterId } of status.copies ?? []) checkCluster(grant, redisClusterId)
+        const { keys: effects, watchers, nodeCounts = {}, copies = [] } = status
+        this.#checkClusters(instance, [...clustersOf([...effects, ...watchers, ...copies]), ...Object.keys(nodeCounts)])
         // Clusters that the process began to use after its hello.
         if (this.#measurable !== undefined && status.nodeCounts !== undefined)
           this.#measurable = new Set(Object.keys(status.nodeCounts))
-        const keys = status.keys.map((effect) => ({ ...effect, key: this.#service.outside(effect.key) }))
+        const keys = effects
+          .filter(isOfOrdinaryLength)
+          .map((effect) => ({ ...effect, key: this.#service.outside(effect.key) }))
         this.#service.fleet.takeStatus(instance, { ...status, keys })
-        for (const placed of status.copies ?? []) this.#placed(instance, placed)
+        for (const placed of copies.filter(isOfOrdinaryLength)) this.#placed(instance, placed)
         return
       }
       case 'claim': {
@@ -210,8 +236,8 @@ export class SensorSession implements TableListener {
       }
       case 'load': {
         const { nodes } = checked(frame, loadPayload) as LoadPayload
-        for (const { redisClusterId } of nodes) checkCluster(grant, redisClusterId)
-        this.#service.keys.takeLoad(nodes, instance.hostId)
+        this.#checkClusters(instance, clustersOf(nodes))
+        this.#takeLoad(this, nodes, instance.hostId)
         return
       }
       case 'inspected':
@@ -224,6 +250,13 @@ export class SensorSession implements TableListener {
       default:
         throw new FrameError(`a ${frame.type} frame may only be sent by the hub`)
     }
+  }
+
+  /** Whether the process may speak of these clusters, and of so many. */
+  #checkClusters(instance: Instance, names: Iterable<string>): void {
+    const distinct = new Set(names)
+    for (const name of distinct) checkCluster(this.#grant!, name)
+    this.#service.fleet.checkClusters(this.#grant!, instance, distinct, this.#service.runtime.clock.now())
   }
 
   #hello(frame: Frame): void {
@@ -261,6 +294,7 @@ export class SensorSession implements TableListener {
       return
     }
     fleet.checkFrame(grant, instance, 'hello', now)
+    fleet.checkClusters(grant, instance, hello.redisClusterIds, now)
     for (const redisClusterId of hello.redisClusterIds) fleet.hosts.seeCluster(redisClusterId, now)
     instance.agent = hello.agent
     this.#inspectable = hello.canInspect ? hello.redisClusterIds : undefined
@@ -316,11 +350,22 @@ export class SensorSession implements TableListener {
   }
 }
 
+/** Names are read character by character: of those that only a liar has, nothing is taken. */
+function isOfOrdinaryLength({ key }: { readonly key: string }): boolean {
+  return key.length <= maxKeyText
+}
+
+function clustersOf(named: readonly { readonly redisClusterId: string }[]): string[] {
+  return named.map(({ redisClusterId }) => redisClusterId)
+}
+
 /** A payload that has been looked at; a wrong field is named. */
 function checked<Payload>(
   frame: Frame,
   schema: { safeParse(value: unknown): { success: true; data: Payload } | { success: false; error: SchemaError } },
 ): Payload {
+  if (frame.bytes.length > maxJsonBytes)
+    throw new FrameError(`a ${frame.type} frame has ${frame.bytes.length} bytes; the hub takes ${maxJsonBytes}`)
   const result = schema.safeParse(decodeJsonPayload(frame))
   if (result.success) return result.data
   const { path, message } = result.error.issues[0]!

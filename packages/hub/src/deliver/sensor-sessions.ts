@@ -4,6 +4,7 @@ import type { Collector } from '../collect/collector.ts'
 import type { HotKeys } from '../decide/hot-keys.ts'
 import type { BarredSensors } from '../fleet/barred-sensors.ts'
 import type { Fleet } from '../fleet/fleet.ts'
+import type { Instance } from '../fleet/host-register.ts'
 import type { InvalidationLane } from '../lane/invalidation-lane.ts'
 import type { InspectedSensor, Inspections } from './inspections.ts'
 import { LoadProbes } from './load-probes.ts'
@@ -35,6 +36,8 @@ export interface SensorService {
 
 /** Heartbeats are spread over this many steps: ten thousand at once would be a burst each second. */
 const heartbeatSteps = 10
+/** A process that reconnects may have one that has not ended yet, or a few; of more, the oldest is ended. */
+const maxConnectionsOfInstance = 4
 /** A connection that says no hello is nobody's. */
 const helloTimeoutMs = 10_000
 
@@ -70,11 +73,19 @@ export class SensorSessions {
   /** A new connection. */
   open(channel: SensorChannel, letIn: LetIn = () => anyApp): SensorSession {
     const beat = (serviceId: string) => this.#heartbeat(serviceId)
-    const session = new SensorSession(this.#service, channel, beat, letIn)
-    const openedAt = this.#service.runtime.clock.now()
+    const { keys, runtime } = this.#service
+    const session = new SensorSession(this.#service, channel, beat, letIn, (sender, nodes, hostId) => {
+      const agreed = this.#probes.take(sender, nodes, runtime.clock.now())
+      if (agreed.length > 0) keys.takeLoad(agreed, hostId)
+    })
+    const openedAt = runtime.clock.now()
     const connection = { session, step: this.#opened++ % heartbeatSteps, openedAt }
     this.#connections.add(connection)
-    channel.onFrame((frame) => session.receive(frame))
+    channel.onFrame((frame) => {
+      const wasKnown = session.instance !== undefined
+      session.receive(frame)
+      if (!wasKnown && session.instance !== undefined) this.#endOldest(session.instance)
+    })
     channel.onClose(() => {
       session.end()
       this.#connections.delete(connection)
@@ -103,6 +114,16 @@ export class SensorSessions {
     this.#leaveLane()
     for (const { session } of this.#connections) session.close(closeCodes.goingAway, 'the hub is stopping')
     this.#connections.clear()
+  }
+
+  /** Each connection may hold a frame that has begun. */
+  #endOldest(instance: Instance): void {
+    if (instance.connections <= maxConnectionsOfInstance) return
+    for (const { session } of this.#connections) {
+      if (session.instance !== instance) continue
+      session.close(closeCodes.refused, 'the process has connected again')
+      return
+    }
   }
 
   #beat(): void {

@@ -51,6 +51,12 @@ export class BarredSensors {
     if (barred !== undefined) throw new SensorBarredError(barred.why)
   }
 
+  /** The same of a host that speaks for all its processes of a service: one of them is kept out. */
+  checkHost(serviceId: string, hostId: string): void {
+    for (const { id, why } of this.#barred.values())
+      if (id.startsWith(`${serviceId}/${hostId}/`)) throw new SensorBarredError(why)
+  }
+
   async bar(view: BarredView): Promise<void> {
     if (this.#barred.size >= maxBarred) {
       throw new ApiProblem(409, 'FB_INPUT_INVALID', `there are ${maxBarred} blocked processes, the maximum`, 'id')

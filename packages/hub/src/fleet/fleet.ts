@@ -6,6 +6,7 @@ import type { PassingAlarms } from '../alarms/passing-alarms.ts'
 import { FleetAlarms } from './fleet-alarms.ts'
 import { HostRegister, type Instance } from './host-register.ts'
 import { KeyEffects } from './key-effects.ts'
+import { NodeCounts } from './node-counts.ts'
 import { type frameWeights, idOf, SensorBounds, type SensorBoundsOptions } from './sensor-bounds.ts'
 import { StalenessBoard } from './staleness-board.ts'
 import { TokenProcesses } from './token-processes.ts'
@@ -29,14 +30,13 @@ export interface FleetOptions extends SensorBoundsOptions {
   readonly refused: () => Readonly<Record<string, number>>
 }
 
-/** Clusters whose masters are counted. */
-const maxClusters = 1000
-
 /** What the hub knows of the processes that report: who they are, what their shields do, and what is wrong with them. */
 export class Fleet {
   readonly hosts: HostRegister
   readonly bounds: SensorBounds
   readonly tokenProcesses: TokenProcesses
+  /** The same of processes that tell of their locks, and of hosts that tell of alarms: they count apart. */
+  readonly tellers: Readonly<Record<'locks' | 'alarms', TokenProcesses>>
   readonly traffic = new TrafficMeter()
   readonly effects = new KeyEffects()
   readonly staleness = new StalenessBoard()
@@ -45,8 +45,7 @@ export class Fleet {
   readonly #onStatus: FleetOptions['onStatus']
   readonly #tableVersionOf: FleetOptions['tableVersionOf']
   readonly #alarms: FleetAlarms
-  /** Masters of each cluster, as its sensors see them. */
-  readonly #nodeCounts = new Map<string, number>()
+  readonly #nodeCounts = new NodeCounts()
 
   constructor(options: FleetOptions) {
     this.#clock = options.clock
@@ -55,7 +54,12 @@ export class Fleet {
     this.#tableVersionOf = options.tableVersionOf
     this.hosts = new HostRegister(options)
     this.bounds = new SensorBounds(options, options.alarms)
-    this.tokenProcesses = new TokenProcesses(options.maxTokenProcesses, options.alarms)
+    const { maxTokenProcesses, alarms } = options
+    this.tokenProcesses = new TokenProcesses(maxTokenProcesses, alarms)
+    this.tellers = {
+      locks: new TokenProcesses(maxTokenProcesses, alarms, 'tell of locks'),
+      alarms: new TokenProcesses(maxTokenProcesses, alarms, 'tell of alarms'),
+    }
     this.#alarms = new FleetAlarms({ ...options, hosts: this.hosts, staleness: this.staleness })
   }
 
@@ -76,15 +80,13 @@ export class Fleet {
       const { ruleId, staleMs } = effect
       if (ruleId !== undefined && staleMs !== undefined) this.#alarms.observe(ruleId, staleMs, now)
     }
-    for (const [redisClusterId, count] of Object.entries(status.nodeCounts ?? {})) {
-      const isKnown = this.#nodeCounts.has(redisClusterId)
-      if (isKnown || this.#nodeCounts.size < maxClusters) this.#nodeCounts.set(redisClusterId, count)
-    }
+    for (const [redisClusterId, count] of Object.entries(status.nodeCounts ?? {}))
+      this.#nodeCounts.add(redisClusterId, idOf(instance), count, now)
   }
 
   /** Masters of a cluster; 1 where no sensor has told. */
   nodeCount(redisClusterId: string): number {
-    return this.#nodeCounts.get(redisClusterId) ?? 1
+    return this.#nodeCounts.of(redisClusterId)
   }
 
   /** Throws, and cuts the process off, where it claims more keys than one can. */
@@ -95,6 +97,16 @@ export class Fleet {
   /** The same of frames. */
   checkFrame(grant: AppGrant, instance: Instance, kind: keyof typeof frameWeights, now: number): void {
     this.#bounded(grant, instance, now, () => this.bounds.checkFrame(instance, kind, now))
+  }
+
+  /** The same of bytes. */
+  checkFrameBytes(grant: AppGrant, instance: Instance, byteCount: number, now: number): void {
+    this.#bounded(grant, instance, now, () => this.bounds.checkFrameBytes(instance, byteCount, now))
+  }
+
+  /** The same of the clusters that it names. */
+  checkClusters(grant: AppGrant, instance: Instance, names: Iterable<string>, now: number): void {
+    this.#bounded(grant, instance, now, () => this.bounds.checkClusters(instance, names, now))
   }
 
   #bounded(grant: AppGrant, instance: Instance, now: number, check: () => void): void {
@@ -112,6 +124,7 @@ export class Fleet {
     this.traffic.forget(now)
     this.effects.forget(now)
     this.staleness.forget(now)
+    this.#nodeCounts.forget(now)
   }
 
   /** Once a second: raises and ends alarms. */
@@ -119,5 +132,6 @@ export class Fleet {
     this.#alarms.watch(now)
     this.bounds.watch(now)
     this.tokenProcesses.watch(now)
+    for (const tellers of Object.values(this.tellers)) tellers.watch(now)
   }
 }

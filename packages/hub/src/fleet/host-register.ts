@@ -122,16 +122,25 @@ export class HostRegister {
 
   /** The process, made where it is new; undefined where the register is full. */
   find(serviceId: string, hostId: string, instanceId: string, now: number): Instance | undefined {
-    const id = `${serviceId}\u0000${hostId}\u0000${instanceId}`
-    let instance = this.#instances.get(id)
-    if (instance === undefined) {
-      if (this.#instances.size >= this.#options.maxInstances) return undefined
-      instance = new Instance(serviceId, hostId, instanceId, now)
-      this.#instances.set(id, instance)
-      this.#sizes.set(serviceId, (this.#sizes.get(serviceId) ?? 0) + 1)
-    }
-    instance.lastSeenAt = now
-    return instance
+    const instance = this.lookUp(serviceId, hostId, instanceId, now)
+    return this.add(instance) ? instance : undefined
+  }
+
+  /** The process, or one that could be added: nobody else sees it before. */
+  lookUp(serviceId: string, hostId: string, instanceId: string, now: number): Instance {
+    const known = this.#instances.get(registerId({ serviceId, hostId, instanceId }))
+    if (known !== undefined) known.lastSeenAt = now
+    return known ?? new Instance(serviceId, hostId, instanceId, now)
+  }
+
+  /** False where the register is full, and the process is not in it. */
+  add(instance: Instance): boolean {
+    const id = registerId(instance)
+    if (this.#instances.has(id)) return true
+    if (this.#instances.size >= this.#options.maxInstances) return false
+    this.#instances.set(id, instance)
+    this.#sizes.set(instance.serviceId, (this.#sizes.get(instance.serviceId) ?? 0) + 1)
+    return true
   }
 
   /** How many processes each service has here, and which clusters, under a name of its own among a hub's totals. */
@@ -225,4 +234,8 @@ export class HostRegister {
       else this.#sizes.delete(serviceId)
     }
   }
+}
+
+function registerId({ serviceId, hostId, instanceId }: Pick<Instance, 'serviceId' | 'hostId' | 'instanceId'>): string {
+  return `${serviceId}\u0000${hostId}\u0000${instanceId}`
 }

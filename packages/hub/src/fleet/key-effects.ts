@@ -4,7 +4,9 @@ import { SlidingWindow } from '../heat/sliding-window.ts'
 
 /** Statuses come about once a second: over five of them the numbers stand still. */
 const windowMs = 5000
-const maxKeys = 10_000
+/** A key takes a place for each so many characters of its name. */
+const maxPlaces = 10_000
+const charactersPerPlace = 256
 const maxTellers = 100
 /** What a process that is new to a key may say of it in any case. */
 const leastWeight = 10
@@ -31,6 +33,7 @@ const none: StrategyEffect = { reads: 0, helped: 0, errors: 0 }
 /** What strategies bring, key by key, from the shields' statuses. */
 export class KeyEffects {
   readonly #keys = new Map<string, EffectOfKey>()
+  #takenPlaces = 0
 
   /** One process weighs no more than the others do on average: none can make a strategy look useless by itself. */
   add(effect: KeyEffect, now: number, instanceId: string): void {
@@ -97,13 +100,17 @@ export class KeyEffects {
   }
 
   forget(now: number): void {
-    for (const [id, { lastAt }] of this.#keys) if (now - lastAt > 60_000) this.#keys.delete(id)
+    for (const [id, { lastAt }] of this.#keys) {
+      if (now - lastAt <= 60_000) continue
+      this.#keys.delete(id)
+      this.#takenPlaces -= placesOf(id)
+    }
   }
 
   #find(redisClusterId: string, key: string, now: number): EffectOfKey | undefined {
     const id = entryId(redisClusterId, key)
     const known = this.#keys.get(id)
-    if (known !== undefined || this.#keys.size >= maxKeys) return known
+    if (known !== undefined || this.#takenPlaces + placesOf(id) > maxPlaces) return known
     const fresh = {
       localHits: new SlidingWindow(windowMs),
       redisReads: new SlidingWindow(windowMs),
@@ -117,8 +124,13 @@ export class KeyEffects {
       others: undefined,
     }
     this.#keys.set(id, fresh)
+    this.#takenPlaces += placesOf(id)
     return fresh
   }
+}
+
+function placesOf(id: string): number {
+  return Math.max(1, Math.ceil(id.length / charactersPerPlace))
 }
 
 /** The part of what a process says that counts; all of it where no other speaks of the key. */

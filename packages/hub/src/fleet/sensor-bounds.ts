@@ -17,6 +17,8 @@ export interface SensorBoundsOptions {
 const burstMs = 10_000
 /** What a report may take for each of the entries that it may have: keys are shorter on average. */
 const bytesPerEntry = 128
+/** Of frames that are no reports: statuses of ten thousand hot keys, once a second. */
+const statusBytesPerSecond = 4 * 1024 * 1024
 const claimsPerSecond = 50
 /** Some tens are usual. */
 const framesPerSecond = 1000
@@ -60,6 +62,8 @@ export class InstanceUse {
   readonly bytes = new Allowance()
   readonly claims = new Allowance()
   readonly frames = new Allowance()
+  /** Of frames that are no reports. */
+  readonly frameBytes = new Allowance()
   readonly rollbacks = new Allowance()
   readonly clusters = new Set<string>()
 }
@@ -99,14 +103,27 @@ export class SensorBounds {
       const what = `reported more than ${bytesPerEntry} bytes for each of maxInstanceKeysPerSecond (${maxInstanceKeysPerSecond})`
       this.#refuse(instance, what, now)
     }
-    if (clusters.size > maxInstanceClusters) {
-      this.#refuse(instance, `reports more clusters than maxInstanceClusters (${maxInstanceClusters})`, now)
+    if (clusters.size > maxInstanceClusters) this.#refuseClusters(instance, now)
+  }
+
+  /** Throws where the process names more clusters than one uses, in its reports and elsewhere. */
+  checkClusters(instance: Instance, names: Iterable<string>, now: number): void {
+    const { clusters } = instance.use
+    for (const name of names) {
+      clusters.add(name)
+      if (clusters.size > this.#options.maxInstanceClusters) this.#refuseClusters(instance, now)
     }
   }
 
   checkClaim(instance: Instance, now: number): void {
     if (instance.use.claims.take(1, claimsPerSecond, now)) return
     this.#refuse(instance, `claimed more than ${claimsPerSecond} keys a second`, now)
+  }
+
+  /** Throws where the frames of the process that are no reports are longer than those of one can be. */
+  checkFrameBytes(instance: Instance, byteCount: number, now: number): void {
+    if (instance.use.frameBytes.take(byteCount, statusBytesPerSecond, now)) return
+    this.#refuse(instance, `sent more than ${statusBytesPerSecond} bytes of statuses and other frames a second`, now)
   }
 
   /** Throws where the process sends more frames, of whatever kind, than one can. */
@@ -138,6 +155,11 @@ export class SensorBounds {
       this.#cutOff.delete(id)
       this.#alarms.clear(`sensor:${id}`)
     }
+  }
+
+  #refuseClusters(instance: Instance, now: number): never {
+    const { maxInstanceClusters } = this.#options
+    this.#refuse(instance, `speaks of more clusters than maxInstanceClusters (${maxInstanceClusters})`, now)
   }
 
   #refuse(instance: Instance, what: string, now: number): never {

@@ -7,6 +7,8 @@ const silentMs = 60_000
 /** So many processes of a token may be cut off within `silentMs` before it has no room for ones that were not known. */
 const maxCutOff = 5
 
+type Verb = 'report' | 'tell of locks' | 'tell of alarms'
+
 /**
  * Which processes report under which token. A stolen token could otherwise pretend to be any number of them, and it takes two
  * to limit a key for all: where `maxProcesses` of a token is what its application has, there is no room for invented ones.
@@ -16,14 +18,17 @@ const maxCutOff = 5
 export class TokenProcesses {
   readonly #alarms: AlarmBoard
   readonly #fallback: number
+  /** What the processes do here. */
+  readonly #verb: Verb
   readonly #byToken = new Map<string, Map<string, number>>()
   readonly #refusedAt = new Map<string, number>()
   /** Of each token, who was cut off and when. */
   readonly #cutOff = new Map<string, Map<string, number>>()
 
   /** `fallback` is the bound of tokens that have none of their own. */
-  constructor(fallback: number, alarms: AlarmBoard) {
+  constructor(fallback: number, alarms: AlarmBoard, verb: Verb = 'report') {
     this.#fallback = fallback
+    this.#verb = verb
     this.#alarms = alarms
   }
 
@@ -37,8 +42,8 @@ export class TokenProcesses {
       // The one that was heard of longest ago is the first.
       const [oldest, heardAt] = processes.entries().next().value!
       if (now - heardAt <= silentMs) {
-        const what = `more than ${maxProcesses} processes report under the token ${name} (maxProcesses)`
-        this.#refuse(name, what, `${maxProcesses} processes report under this token already (maxProcesses)`, now)
+        const what = `more than ${maxProcesses} processes ${this.#verb} under the token ${name} (maxProcesses)`
+        this.#refuse(name, what, `${maxProcesses} processes ${this.#verb} under this token already (maxProcesses)`, now)
       }
       processes.delete(oldest)
     }
@@ -71,7 +76,7 @@ export class TokenProcesses {
     for (const [name, refusedAt] of this.#refusedAt) {
       if (now - refusedAt <= silentMs) continue
       this.#refusedAt.delete(name)
-      this.#alarms.clear(`token:${name}`)
+      this.#alarms.clear(this.#alarmId(name))
     }
   }
 
@@ -84,11 +89,15 @@ export class TokenProcesses {
     this.#refuse(name, what, `${recent} processes under this token were cut off: new ones wait for a minute`, now)
   }
 
+  #alarmId(name: string): string {
+    return this.#verb === 'report' ? `token:${name}` : `token:${name}/${this.#verb.replace('tell of ', '')}`
+  }
+
   #refuse(name: string, cause: string, reason: string, now: number): never {
     this.#refusedAt.set(name, now)
     const retry =
       'the others are refused; if the application has not grown, the token may be stolen: firebreak token rotate'
-    this.#alarms.raise({ id: `token:${name}`, severity: 'warning', cause, retry })
+    this.#alarms.raise({ id: this.#alarmId(name), severity: 'warning', cause, retry })
     throw new SensorBoundsError(reason)
   }
 }

@@ -5,7 +5,7 @@ import { TLSSocket } from 'node:tls'
 import { certificateNames } from '@firebreak/core/node'
 import { type AppGrant, anyApp, type Role } from '../access/credential.ts'
 import type { CredentialBook, PersonGrant } from '../access/credential-book.ts'
-import type { PeopleSession, PeopleSessions } from '../access/people-sessions.ts'
+import { isCsrf, type PeopleSession, type PeopleSessions } from '../access/people-sessions.ts'
 import { ApiProblem } from '../errors.ts'
 
 const rank: Record<Role, number> = { viewer: 1, operator: 2, admin: 3 }
@@ -47,7 +47,8 @@ const csrfHeader = 'firebreak-csrf'
  * Decides who may ask for what.
  *
  * - *Host*: only loopback names, this machine's addresses and the allowed names. A page that was loaded from a name which
- *   then points to 127.0.0.1 (DNS rebinding) still says its own name here.
+ *   then points to 127.0.0.1 (DNS rebinding) still says its own name here. Programs that show a token may use any name, where
+ *   there are tokens: such a page has none.
  * - *Origin*: where a browser sends one, it must be the very host that is asked. Without one, as in a plain GET of a page,
  *   `Sec-Fetch-Site` says whose page it was: another port of the same machine is the same site and yet a stranger. Only a
  *   page of the console may be gone to from elsewhere: a link in a chat, or the way back from where people sign in.
@@ -73,16 +74,43 @@ export class AccessGuard {
   }
 
   /** Refuses what another site may have made a browser send; `isPage` where a page of the console is asked for. */
-  checkOrigin(headers: IncomingHttpHeaders, isPage = false): void {
-    if (!this.isOwnHost(headers.host)) {
-      throw new ApiProblem(
-        403,
-        'FB_HOST_REFUSED',
-        `requests for the host ${JSON.stringify(headers.host ?? '')} are refused; use a loopback name, or add it to allowedHosts`,
-        'Host',
-      )
-    }
-    if (!isPage || !isNavigation(headers)) this.checkSite(headers)
+  checkOrigin(headers: IncomingHttpHeaders): void {
+    if (!this.isOwnHost(headers.host)) throw hostRefused(headers)
+    this.checkSite(headers)
+  }
+
+  /**
+   * The same where programs may come by any name: those that show a credential, which no page of another site has. The name
+   * matters for browsers, and where there are no tokens. `kind`: a page of the console may be gone to from elsewhere; a
+   * probe is told nothing that a stranger may not know; a sensor shows its token in its hello.
+   */
+  checkCall(request: IncomingMessage, kind?: 'page' | 'probe' | 'sensor'): void {
+    const { headers } = request
+    if (!this.isOwnHost(headers.host) && kind !== 'probe' && !this.#isProgram(request, kind === 'sensor'))
+      throw hostRefused(headers)
+    if (kind !== 'page' || !isNavigation(headers)) this.checkSite(headers)
+  }
+
+  /** A caller with a token of its own; a cookie, or what a browser adds to requests, is no program's. */
+  #isProgram(request: IncomingMessage, isSensor: boolean): boolean {
+    if (!this.hasTokens) return false
+    const { origin, cookie, 'sec-fetch-site': site } = request.headers
+    const isBrowser = (origin ?? site ?? cookie) !== undefined
+    if (!isBrowser && (isSensor || tokenOf(request.headers) !== undefined)) return true
+    return this.#isKnown(request)
+  }
+
+  /** Whether the request shows a token or a certificate that is taken now. */
+  #isKnown(request: IncomingMessage): boolean {
+    const { tokens } = this.#options
+    const [token, names] = [tokenOf(request.headers), namesShown(request)]
+    return tokens?.person(token, names) !== undefined || tokens?.app(token, names) !== undefined
+  }
+
+  /** Whether the caller may know what is wrong with the hub: anybody of this machine where there are no tokens. */
+  mayKnowTroubles(request: IncomingMessage): boolean {
+    if (!this.isOwnHost(request.headers.host) && !this.hasTokens) return false
+    return this.hasTokens ? this.#person(request) !== undefined : this.#options.tokens?.isKnown !== false
   }
 
   /** Refuses what a page of another site made a browser send. */
@@ -116,12 +144,12 @@ export class AccessGuard {
         'Authorization',
       )
     }
-    const { caller, csrfName } = person
+    const { caller, csrf } = person
     if (rank[caller.role!] < rank[role]) {
       throw new ApiProblem(403, 'FB_ROLE_REFUSED', `${caller.who} is ${caller.role}; this needs the role ${role}`)
     }
     const changes = request.method !== 'GET' && request.method !== 'HEAD'
-    if (changes && csrfName !== undefined && !this.#options.sessions!.isCsrf(csrfName, request.headers[csrfHeader])) {
+    if (changes && csrf !== undefined && !isCsrf(request.headers[csrfHeader], csrf)) {
       const message = `a change from a browser needs the header ${csrfHeader}, with the value that GET /v1/session gives`
       throw new ApiProblem(403, 'FB_CSRF_REFUSED', message, csrfHeader)
     }
@@ -134,6 +162,11 @@ export class AccessGuard {
     return this.#options.tokens!.app(token, namesShown(request))
   }
 
+  /** To be awaited before a caller is judged: another hub may have begun its session a moment ago. */
+  async learn({ cookie }: IncomingHttpHeaders): Promise<void> {
+    if (cookie !== undefined && this.hasTokens) await this.#options.sessions?.learn(cookie)
+  }
+
   /** The session of a browser. */
   sessionOf({ headers }: IncomingMessage): PeopleSession | undefined {
     return this.#options.sessions?.find(headers.cookie)
@@ -141,29 +174,25 @@ export class AccessGuard {
 
   /** What changes of this caller must carry; undefined where nothing of it goes by itself. */
   csrfOf(request: IncomingMessage): string | undefined {
-    const name = this.hasTokens ? this.#person(request)?.csrfName : undefined
-    return name === undefined ? undefined : this.#options.sessions!.csrfOf(name)
+    return this.hasTokens ? this.#person(request)?.csrf : undefined
   }
 
-  #person(request: IncomingMessage): { readonly caller: Caller; readonly csrfName?: string } | undefined {
+  #person(request: IncomingMessage): { readonly caller: Caller; readonly csrf?: string } | undefined {
     const token = tokenOf(request.headers)
     const grant = this.#options.tokens!.person(token, namesShown(request))
     if (grant !== undefined) {
       // A browser shows a certificate by itself, as it does a cookie; a program has no page that could make it.
       const { origin, 'sec-fetch-site': site } = request.headers
       const isByItself = !grant.proof.startsWith('token ') && (origin ?? site) !== undefined
-      return { caller: callerOf(grant), ...(isByItself && { csrfName: `name ${grant.credential.name}` }) }
+      return { caller: callerOf(grant), ...(isByItself && { csrf: this.#csrfOfName(grant.credential.name) }) }
     }
     if (token !== undefined) return undefined
     const session = this.sessionOf(request)
-    if (session !== undefined) return { caller: callerOf(session.grant), csrfName: session.id }
+    if (session !== undefined) return { caller: callerOf(session.grant), csrf: session.csrf }
     return this.#userOfProxy(request)
   }
 
-  #userOfProxy({
-    headers,
-    socket,
-  }: IncomingMessage): { readonly caller: Caller; readonly csrfName: string } | undefined {
+  #userOfProxy({ headers, socket }: IncomingMessage): { readonly caller: Caller; readonly csrf: string } | undefined {
     const { userHeader, tokens } = this.#options
     if (userHeader === undefined) return undefined
     const address = socket.remoteAddress?.replace(/^::ffff:/, '')
@@ -173,7 +202,11 @@ export class AccessGuard {
     const roleNow = () => tokens!.personByName(who)?.role ?? userHeader.role
     const role = roleNow()
     if (who === '' || role === undefined) return undefined
-    return { caller: { who, role, isValid: () => roleNow() === role }, csrfName: `name ${who}` }
+    return { caller: { who, role, isValid: () => roleNow() === role }, csrf: this.#csrfOfName(who) }
+  }
+
+  #csrfOfName(name: string): string {
+    return this.#options.sessions!.csrfOfName(name)
   }
 
   /** True where a Host header names this machine. */
@@ -185,6 +218,11 @@ export class AccessGuard {
     if (isOwn) this.#lastOwn = header
     return isOwn
   }
+}
+
+function hostRefused({ host = '' }: IncomingHttpHeaders): ApiProblem {
+  const message = `requests for the host ${JSON.stringify(host)} are refused: a program must show a token, a browser needs the name in allowedHosts (--allowed-hosts); or use a loopback name`
+  return new ApiProblem(403, 'FB_HOST_REFUSED', message, 'Host')
 }
 
 function callerOf({ credential, isValid }: PersonGrant): Caller {

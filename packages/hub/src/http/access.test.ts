@@ -83,7 +83,6 @@ test.each(attacks)('%s is refused on every route', async (_name, headers, code) 
     ['GET', '/v1/overview', undefined],
     ['GET', '/v1/keys', undefined],
     ['GET', '/metrics', undefined],
-    ['GET', '/livez', undefined],
     ['GET', '/openapi.json', undefined],
     ['GET', '/', undefined],
     ['POST', '/v1/reports', text],
@@ -101,6 +100,12 @@ test.each(attacks)('%s is refused on every route', async (_name, headers, code) 
     )
     expect([path, answer.status, answer.body.code]).toEqual([path, 403, code])
   }
+  // By a name that is not ours they learn that the hub is there; a page of another site does not.
+  for (const path of ['/livez', '/readyz'])
+    expect([path, (await ask(open, path, headers)).body.code]).toEqual([
+      path,
+      code === 'FB_HOST_REFUSED' ? undefined : code,
+    ])
   expect(open.core.rules().rules).toEqual([])
   expect(open.core.delivery.isOff).toBe(false)
 })
@@ -140,6 +145,58 @@ test('loopback names, own addresses and own pages are served', async () => {
   expect((await ask(locked, '/livez', { host: 'hub.example' })).status).toBe(200)
   expect(await upgrade(open, '/v1/live', { origin: open.url })).toBe('open')
   expect(await upgrade(open, '/v1/none', {})).toContain('404')
+})
+
+test('programs with a token reach a hub by any name; browsers, and callers without one, do not', async () => {
+  const named = (more: Record<string, string> = {}) => ({ host: 'hub-1.example:7070', ...more })
+  const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+  const viewer = bearer(tokens.people[0].token)
+  expect((await ask(locked, '/v1/overview', named(viewer))).status).toBe(200)
+  expect((await ask(locked, '/metrics', named(viewer))).status).toBe(200)
+  const report = [named({ ...bearer(app), 'content-type': 'text/plain' }), 'POST'] as const
+  expect((await ask(locked, '/v1/reports', ...report, `# ${Date.now()},${Date.now()},shop,h\n`)).status).toBe(204)
+  expect((await ask(locked, '/v1/overview', named(bearer('nobodys-token-0123')))).status).toBe(401)
+  for (const path of ['/livez', '/readyz']) expect((await ask(locked, path, named())).status).toBe(200)
+  expect(await upgrade(locked, '/v1/sensor', named())).toBe('open')
+  expect(await upgrade(locked, '/v1/live', named(viewer))).toBe('open')
+  // A page whose name was pointed here: what its browser adds tells it, whatever token it makes up.
+  const lies = { ...bearer('nobodys-token-0123') }
+  const page = { origin: 'http://hub-1.example:7070' }
+  for (const more of [
+    {},
+    page,
+    { ...page, ...lies },
+    { 'sec-fetch-site': 'same-origin', ...lies },
+    { cookie: 'a=b', ...lies },
+  ]) {
+    for (const path of ['/', '/v1/overview', '/openapi.json']) {
+      const { code, message } = (await ask(locked, path, named(more))).body
+      expect([path, more, code]).toEqual([path, more, 'FB_HOST_REFUSED'])
+      expect(message).toContain('allowedHosts')
+    }
+  }
+  expect(await upgrade(locked, '/v1/sensor', named(page))).toContain('403')
+  expect(await upgrade(locked, '/v1/live', named())).toContain('403')
+  // Without tokens the name is all that tells a page from a program.
+  expect((await ask(open, '/v1/overview', named(viewer))).body.code).toBe('FB_HOST_REFUSED')
+  expect(await upgrade(open, '/v1/sensor', named())).toContain('403')
+})
+
+test('a stranger learns that the hub is not ready, and not why', async () => {
+  const cause = 'the Redis that the hubs share at redis-7.internal failed'
+  for (const hub of [locked, open])
+    hub.core.alarms.raise({ id: 'engine', severity: 'critical', cause, retry: 'every second' })
+  const reasonOf = async (hub: Hub, headers: Record<string, string> = {}) => {
+    const { status, body } = await ask(hub, '/readyz', headers)
+    expect(status).toBe(503)
+    return (body as { reason?: string }).reason
+  }
+  expect(await reasonOf(locked)).toBe('an alarm; its cause is told with a token')
+  expect(await reasonOf(locked, { authorization: `Bearer ${app}` })).not.toContain('redis-7')
+  expect(await reasonOf(locked, { authorization: `Bearer ${tokens.people[0].token}` })).toBe(cause)
+  expect(await reasonOf(open)).toBe(cause)
+  expect(await reasonOf(open, { host: 'evil.example' })).not.toContain('redis-7')
+  for (const hub of [locked, open]) hub.core.alarms.clear('engine')
 })
 
 test('pages and answers carry a strict policy', async () => {

@@ -13,7 +13,7 @@ import {
 } from '@firebreak/core/node'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
 import { type WebSocket, WebSocketServer } from 'ws'
-import { type AppGrant, checkService } from '../access/credential.ts'
+import type { AppGrant } from '../access/credential.ts'
 import type { CredentialBook } from '../access/credential-book.ts'
 import type { PeopleSessions } from '../access/people-sessions.ts'
 import { signInRoutes } from '../access/sign-in.ts'
@@ -24,6 +24,7 @@ import type { SensorChannel } from '../deliver/sensor-channel.ts'
 import type { SensorSessions } from '../deliver/sensor-sessions.ts'
 import { ApiProblem } from '../errors.ts'
 import { barredRoutes } from '../fleet/barred-sensors.ts'
+import type { Teller } from '../fleet/teller-bounds.ts'
 import type { HubCore } from '../hub-core.ts'
 import type { HubStore } from '../store/hub-store.ts'
 import type { HubViews } from '../views/hub-views.ts'
@@ -38,11 +39,14 @@ import { LiveSockets } from './live-sockets.ts'
 import { closeUnreadBodies, portOptions } from './port-bounds.ts'
 import { hubRoutes } from './routes.ts'
 import { socketChannel } from './socket-channel.ts'
+import { type UnfinishedFrameBounds, UnfinishedFrames } from './unfinished-frames.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
     /** A process of an application may call it with the app's token; elsewhere only people may. */
     isForApps?: boolean
+    /** Asked by probes, by whatever name, and without a token. */
+    isProbe?: boolean
   }
 }
 
@@ -57,8 +61,8 @@ export interface PluginHost {
   readonly runtime: Runtime
   /** What a key is called in everything that is kept and shown. */
   outside(key: string): string
-  /** Throws where a request came with an app's token that is not for this service. */
-  checkService(request: FastifyRequest, serviceId: string): void
+  /** Throws where a request is of a process that may not tell of its locks: of another service, barred, or one too many. */
+  checkTeller(request: FastifyRequest, process: Required<Teller>): void
   /** Who sent a request, for the audit. */
   whoOf(request: FastifyRequest): string
   /** Notes what a person did. */
@@ -72,7 +76,7 @@ export interface HubServerOptions {
   readonly sessions: PeopleSessions
   readonly userHeader: UserHeader | undefined
   readonly maxSignInsPerMinute: number
-  readonly connections: HttpBounds | undefined
+  readonly connections: (HttpBounds & UnfinishedFrameBounds) | undefined
   readonly allowedHosts: readonly string[]
   readonly consoleFolder: string | undefined
   readonly tls: { readonly cert: Buffer; readonly key: Buffer; readonly ca?: Buffer } | undefined
@@ -97,6 +101,7 @@ export class HubServer {
   readonly #options: HubServerOptions
   readonly #sensors: SensorSessions
   readonly #live: LiveSockets
+  readonly #unfinished: UnfinishedFrames
   // One frame per message; larger ones are left for the collector to refuse, so that the sensor learns why and stays
   // connected.
   readonly #sockets: WebSocketServer
@@ -118,6 +123,7 @@ export class HubServer {
       core.barred.load().catch(() => {})
     })
     this.#live = new LiveSockets(this.#views, core.delivery, core.options.runtime)
+    this.#unfinished = new UnfinishedFrames(core.options.runtime.timers, options.connections)
     const maxPayload = Math.max(16 * 1024 * 1024, core.options.maxReportBytes * 2)
     this.#sockets = new WebSocketServer({ ...socketOptions, maxPayload })
     const tls = options.tls && {
@@ -144,8 +150,10 @@ export class HubServer {
     const { app } = this
     app.addHook('onRequest', async (request, reply) => {
       for (const [name, value] of Object.entries(securityHeaders)) reply.header(name, value)
-      this.#guard.checkOrigin(request.headers, request.routeOptions.config.isPage)
+      const { isPage, isProbe } = request.routeOptions.config
+      this.#guard.checkCall(request.raw, isPage ? 'page' : isProbe ? 'probe' : undefined)
       if (request.is404) throw notFound(request)
+      await this.#guard.learn(request.headers)
     })
     closeUnreadBodies(app)
     app.setErrorHandler(answerError)
@@ -200,16 +208,14 @@ export class HubServer {
         runtime: options.runtime,
         outside: (key: string) => this.#core.outside(key),
         whoOf: (request: FastifyRequest) => callers.get(request) ?? apps.get(request)!.name,
-        checkService: (request: FastifyRequest, serviceId: string) => {
-          const app = apps.get(request)
-          if (app !== undefined) checkService(app, serviceId)
-        },
+        checkTeller: (request: FastifyRequest, process: Required<Teller>) =>
+          this.#core.tellers.check('locks', apps.get(request), process, runtime.clock.now()),
         audit: journal.audit.bind(journal),
       }
       for (const plugin of this.#options.plugins) await plugin(scope, host)
     })
     serveConsole(app, this.#options.consoleFolder)
-    app.server.on('upgrade', (request, socket, head) => this.#upgrade(request, socket, head))
+    app.server.on('upgrade', (request, socket, head) => void this.#upgrade(request, socket, head))
     await app.listen({ host: this.#options.host, port: this.#options.port })
     this.#sensors.start()
     this.#live.start()
@@ -237,8 +243,9 @@ export class HubServer {
   }
 
   #registerHealth(): void {
-    this.app.get('/livez', async () => ({ isLive: true }))
-    this.app.get('/readyz', async (_request, reply) => {
+    const probe = { config: { isProbe: true } }
+    this.app.get('/livez', probe, async () => ({ isLive: true }))
+    this.app.get('/readyz', probe, async (request, reply) => {
       const alarms = this.#core.alarms.list()
       // A hub that decides alone still protects: taking it out of service would leave its sensors with nothing.
       const alarm = alarms.find(
@@ -246,7 +253,9 @@ export class HubServer {
           severity === 'critical' && !(this.#core.isHeard && this.#core.keys.isAlone && isOfStore(id)),
       )
       const isReady = !this.#isDraining && alarm === undefined
-      const reason = this.#isDraining ? 'draining' : alarm?.cause
+      // A cause names hosts and addresses.
+      const cause = this.#guard.mayKnowTroubles(request.raw) ? alarm?.cause : 'an alarm; its cause is told with a token'
+      const reason = this.#isDraining ? 'draining' : alarm && cause
       return reply.code(isReady ? 200 : 503).send({ isReady, ...(reason !== undefined && { reason }) })
     })
     this.app.get('/metrics', async (request, reply) => {
@@ -255,10 +264,15 @@ export class HubServer {
     })
   }
 
-  #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+  async #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    // Nobody else listens yet: without this a connection that breaks off would end the hub.
+    const onError = () => socket.destroy()
+    socket.on('error', onError)
     try {
-      this.#guard.checkOrigin(request.headers)
       const path = request.url?.split('?')[0]
+      this.#guard.checkCall(request, path === '/v1/sensor' ? 'sensor' : undefined)
+      await this.#guard.learn(request.headers)
+      socket.off('error', onError)
       const viewer = path === '/v1/live' ? this.#guard.authorize(request, 'viewer') : undefined
       if (viewer === undefined && path !== '/v1/sensor')
         throw new ApiProblem(404, 'FB_NOT_FOUND', `no WebSocket at ${path}`)
@@ -268,6 +282,7 @@ export class HubServer {
         const letIn = (token: string | undefined) => this.#guard.appOf(request, token)
         const session = this.#sensors.open(this.#channelOf(connection, socket), letIn)
         limitHello(socket, connection, () => session.serviceId !== undefined)
+        this.#unfinished.watch(socket, connection)
       })
     } catch (error) {
       refuseUpgrade(socket, error)

@@ -49,6 +49,7 @@ interface Entry {
   readonly receivedAt: number
   /** What its process is to give up, told at its next report. */
   readonly releases: LockRelease[]
+  readonly bytes: number
 }
 
 /** A process of another service that gives itself the same id is another one. */
@@ -60,13 +61,17 @@ function idOf({ serviceId, instanceId }: LockReport): string {
 export class LockBoard {
   readonly #clock: Clock
   readonly #maxInstances: number
+  readonly #maxBytes: number
   readonly #entries = new Map<string, Entry>()
+  /** Of names and owners, by service. */
+  readonly #bytes = new Map<string, number>()
   /** Reports refused because there were too many processes. */
   refused = 0
 
-  constructor(clock: Clock, maxInstances: number) {
+  constructor(clock: Clock, maxInstances: number, maxBytes = 64 << 20) {
     this.#clock = clock
     this.#maxInstances = maxInstances
+    this.#maxBytes = maxBytes
   }
 
   /** Locks that a process lost since its last report, by what this one says. */
@@ -79,12 +84,28 @@ export class LockBoard {
   /** False when the board is full. */
   put(report: LockReport): boolean {
     this.#expire()
-    if (!this.#entries.has(idOf(report)) && this.#entries.size >= this.#maxInstances) {
+    const before = this.#entries.get(idOf(report))
+    const isFull = before === undefined && this.#entries.size >= this.#maxInstances
+    const bytes = bytesOf(report)
+    if (isFull || !this.#hasRoom(report, bytes - (before?.bytes ?? 0))) {
       this.refused++
       return false
     }
-    this.#entries.set(idOf(report), { report, receivedAt: this.#clock.now(), releases: [] })
+    this.#addBytes(report, bytes - (before?.bytes ?? 0))
+    this.#entries.set(idOf(report), { report, receivedAt: this.#clock.now(), releases: [], bytes })
     return true
+  }
+
+  #hasRoom({ serviceId }: LockReport, more: number): boolean {
+    const all = [...this.#bytes.values()].reduce((sum, bytes) => sum + bytes, 0)
+    const own = this.#bytes.get(serviceId) ?? 0
+    return more <= 0 || (all + more <= this.#maxBytes && own + more <= this.#maxBytes / 2)
+  }
+
+  #addBytes({ serviceId }: LockReport, more: number): void {
+    const bytes = (this.#bytes.get(serviceId) ?? 0) + more
+    if (bytes > 0) this.#bytes.set(serviceId, bytes)
+    else this.#bytes.delete(serviceId)
   }
 
   /** What the process of this report is to give up; each is told once. */
@@ -148,11 +169,22 @@ export class LockBoard {
 
   #expire(): void {
     const now = this.#clock.now()
-    for (const [instanceId, { report, receivedAt }] of this.#entries) {
-      if (now - receivedAt > report.validMs) this.#entries.delete(instanceId)
+    for (const [instanceId, { report, receivedAt, bytes }] of this.#entries) {
+      if (now - receivedAt <= report.validMs) continue
+      this.#entries.delete(instanceId)
+      this.#addBytes(report, -bytes)
     }
   }
 }
+
+/** What a report takes: its names and owners, and as much again for each row. */
+function bytesOf({ held, waiting }: LockReport): number {
+  const rows = [...held, ...waiting]
+  return rows.reduce((sum, { name, owner }) => sum + name.length + owner.length + rowBytes, reportBytes)
+}
+
+const rowBytes = 128
+const reportBytes = 1024
 
 const noTotals: LockTotals = {
   held: 0,

@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { PassingAlarms } from '../alarms/passing-alarms.ts'
 import { ApiProblem } from '../errors.ts'
+import type { Teller } from '../fleet/teller-bounds.ts'
 import { LockBoard } from './lock-board.ts'
 import { lockReportSchema } from './lock-report-schema.ts'
 
@@ -24,8 +25,10 @@ export interface LockRoutesOptions {
   readonly whoOf?: (request: FastifyRequest) => string
   /** Where locks that were lost are shown. @default nowhere */
   readonly alarms?: PassingAlarms
-  /** Throws where the sender of a report may not speak for its service. @default anybody may */
-  readonly checkService?: (request: FastifyRequest, serviceId: string) => void
+  /** Throws where the sender of a report may not speak for this process. @default anybody may */
+  readonly checkTeller?: (request: FastifyRequest, process: Required<Teller>) => void
+  /** Bytes of names and owners in the reports of all processes; one service may have half. @default 67108864 */
+  readonly maxBytes?: number
   /** Notes what a person did. @default nothing is noted */
   readonly audit?: (who: string, what: string, before: unknown, after: unknown) => Promise<void>
 }
@@ -47,8 +50,14 @@ function parseRelease(body: unknown): z.infer<typeof releaseBody> {
  * `GET /v1/locks?prefix=`: the locks of all processes, the most waited for first, with totals and reporting processes.
  */
 export async function lockRoutes(app: FastifyInstance, options: LockRoutesOptions = {}): Promise<void> {
-  const { maxInstances = 10_000, maxLocks = 1000, clock = steadyClock, outside = (name) => name } = options
-  const board = new LockBoard(clock, maxInstances)
+  const {
+    maxInstances = 10_000,
+    maxBytes = 64 << 20,
+    maxLocks = 1000,
+    clock = steadyClock,
+    outside = (name) => name,
+  } = options
+  const board = new LockBoard(clock, maxInstances, maxBytes)
 
   app.post('/v1/locks', { config: { isForApps: true } }, async (request, reply) => {
     const parsed = lockReportSchema.safeParse(request.body)
@@ -57,7 +66,7 @@ export async function lockRoutes(app: FastifyInstance, options: LockRoutesOption
       const message = `the lock report is invalid at ${issue.path.join('.') || 'its top'}: ${issue.message}`
       return reply.code(400).send({ code: 'FB_LOCK_REPORT_INVALID', message })
     }
-    options.checkService?.(request, parsed.data.serviceId)
+    options.checkTeller?.(request, parsed.data)
     const { held, waiting } = parsed.data
     const renamed = <Lock extends { readonly name: string }>(locks: readonly Lock[]) =>
       locks.map((lock) => ({ ...lock, name: outside(lock.name) }))
@@ -65,7 +74,7 @@ export async function lockRoutes(app: FastifyInstance, options: LockRoutesOption
     const asked = board.takeReleases(parsed.data)
     tellLost(options.alarms, parsed.data, board.lostSince(parsed.data))
     if (!board.put({ ...parsed.data, held: renamed(held), waiting: renamed(waiting) })) {
-      const message = `${maxInstances} processes are already reporting their locks; raise maxInstances`
+      const message = `${maxInstances} processes are already reporting their locks, or ${maxBytes} bytes of them, half of which one service may have; raise maxInstances or maxBytes`
       return reply.code(503).send({ code: 'FB_LOCK_BOARD_FULL', message })
     }
     return asked.length === 0 ? reply.code(204).send() : { release: asked }

@@ -76,8 +76,8 @@ export async function openHubServices(options: HubServicesOptions = {}): Promise
           audit: (request, what, after) => hub.audit(hub.whoOf(request), what, null, after),
         })
       },
-      async (app, { outside, checkService, whoOf, audit, passingAlarms: alarms }) =>
-        void (await app.register(lockRoutes, { outside, checkService, whoOf, audit, alarms })),
+      async (app, { outside, checkTeller, whoOf, audit, passingAlarms: alarms }) =>
+        void (await app.register(lockRoutes, { outside, checkTeller, whoOf, audit, alarms })),
       salePlugin(options.sale),
       async (app, { outside }) => void (await app.register(findingRoutes, { outside })),
     ],

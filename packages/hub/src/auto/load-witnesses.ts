@@ -1,0 +1,85 @@
+import type { NodeLoad } from '@firebreak/core'
+
+/** What is read once in this long is one round of all who measure. */
+const roundMs = 900
+/** What a process said counts as long as it may say the next. */
+const freshMs = 2500
+/** If nobody else answers for this long, the one who does is all there is. */
+const aloneMs = 5000
+const slotCount = 16_384
+
+interface Testimony {
+  readonly nodes: readonly NodeLoad[]
+  readonly at: number
+}
+
+/** What is known of the load of one cluster, by those who were asked to measure it. */
+interface Case {
+  readonly testimonies: Map<object, Testimony>
+  /** When two answered last, or it was first asked. */
+  togetherAt: number
+  roundAt: number
+}
+
+/**
+ * Agrees on the load of nodes among the processes that measure them. Rules by load act for everybody, so what one process says of
+ * a node moves nothing that the others do not bear out: its slots are those that most of them name, its CPU and its commands are
+ * medians. Of two, the lower CPU and the higher count of commands are gone by, under which a node looks calmer.
+ */
+export class LoadWitnesses {
+  readonly #cases = new Map<string, Case>()
+
+  /** What `witness` says of a cluster, of `asked` who were asked; gives what to go by now. */
+  take(redisClusterId: string, nodes: readonly NodeLoad[], witness: object, asked: number, now: number): NodeLoad[] {
+    if (asked < 2) {
+      this.#cases.delete(redisClusterId)
+      return [...nodes]
+    }
+    const known = this.#cases.get(redisClusterId) ?? { testimonies: new Map(), togetherAt: now, roundAt: -roundMs }
+    this.#cases.set(redisClusterId, known)
+    known.testimonies.set(witness, { nodes, at: now })
+    for (const [one, { at }] of known.testimonies) if (now - at > freshMs) known.testimonies.delete(one)
+    if (known.testimonies.size > 1) known.togetherAt = now
+    else if (now - known.togetherAt < aloneMs) return []
+    if (now - known.roundAt < roundMs) return []
+    known.roundAt = now
+    return agreed([...known.testimonies.values()].map((testimony) => testimony.nodes))
+  }
+
+  /** Nobody measures the others any more. */
+  keep(clusters: ReadonlySet<string>): void {
+    for (const id of this.#cases.keys()) if (!clusters.has(id)) this.#cases.delete(id)
+  }
+}
+
+/** The nodes that more than half name with the same slots. */
+function agreed(testimonies: readonly (readonly NodeLoad[])[]): NodeLoad[] {
+  const bySlots = new Map<string, NodeLoad[]>()
+  for (const nodes of testimonies) {
+    const own = new Map(nodes.map((node) => [JSON.stringify(node.slots ?? [[0, slotCount - 1]]), node]))
+    for (const [slots, node] of own) bySlots.set(slots, [...(bySlots.get(slots) ?? []), node])
+  }
+  return [...bySlots.values()].flatMap((samples) => (samples.length * 2 > testimonies.length ? [middle(samples)] : []))
+}
+
+/** Each figure is a median of its own: who is in the middle with one may lie about the other. */
+function middle(samples: readonly NodeLoad[]): NodeLoad {
+  const withCpu = samples.filter(({ cpuMs }) => cpuMs !== undefined)
+  const alike = withCpu.length * 2 >= samples.length ? withCpu : samples.filter(({ cpuMs }) => cpuMs === undefined)
+  const { cpuMs, commands, problem, ...first } = alike[0]!
+  const spanMs = 1000
+  const rates = alike.flatMap((one) => (one.commands === undefined ? [] : [(one.commands * spanMs) / one.spanMs]))
+  const cpus = alike.flatMap((one) => (one.cpuMs === undefined ? [] : [(one.cpuMs * spanMs) / one.spanMs]))
+  return {
+    ...first,
+    spanMs,
+    roundTripMs: lowerMedian(alike.map(({ roundTripMs }) => roundTripMs)),
+    ...(cpus.length > 0 && { cpuMs: lowerMedian(cpus) }),
+    ...(rates.length > 0 && { commands: -lowerMedian(rates.map((rate) => -rate)) }),
+    ...(problem !== undefined && { problem }),
+  }
+}
+
+function lowerMedian(numbers: readonly number[]): number {
+  return numbers.toSorted((a, b) => a - b)[Math.floor((numbers.length - 1) / 2)]!
+}

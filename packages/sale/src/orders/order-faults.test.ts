@@ -372,3 +372,39 @@ test('an event waits for the one before it, however many entries other workers h
   expect((await store.get('o10049'))?.state).toBe('cancelled')
   expect(made.counts.dead).toBe(0)
 })
+
+test('a worker that has nothing left to store is not taken for one whose store is back', async () => {
+  const id = await open(5)
+  let isDown = false
+  let tries = 0
+  const failing = wrapped(() => {
+    if (!isDown) return
+    tries++
+    throw new Error('connect ECONNREFUSED')
+  })
+  const errors: string[] = []
+  let recoveries = 0
+  const made = await worker({
+    store: failing,
+    maxRetryMs: 5,
+    onError: (error) => errors.push(error.message),
+    onRecovery: () => recoveries++,
+  })
+  await sale.purchase(id, 'eve')
+  await waitFor(async () => (await store.count(id)) === 1)
+  isDown = true
+  await sale.purchase(id, 'ann')
+  await waitFor(() => made.state === 'waiting')
+  // Another worker has taken its entry over and stored it, while this one could not reach the store.
+  const [[entry]] = (await client.call('XPENDING', saleKeys(id).orders, 'orders', '-', '+', 1)) as [[string]]
+  await client.xack(saleKeys(id).orders, 'orders', entry)
+  const before = tries
+  await waitFor(() => tries > before + 5)
+  await sale.purchase(id, 'bob')
+  await waitFor(() => tries > before + 10)
+  expect([made.state, recoveries, errors.length]).toEqual(['waiting', 0, 1])
+  isDown = false
+  await waitFor(async () => (await store.count(id)) === 2)
+  await waitFor(() => made.state === 'running')
+  expect([recoveries, errors.length]).toEqual([1, 1])
+})

@@ -186,6 +186,8 @@ export class OrderWorker {
   }
 
   async #loop(): Promise<void> {
+    // With nothing to store a pass over the lanes would say nothing of the store.
+    if (this.#outage !== undefined) await this.#store.probe([...this.#lanes.keys()][0] ?? '')
     while (!this.#isClosed && (this.#mustScan || this.#awake.size > 0)) {
       if (this.#mustScan) {
         this.#mustScan = false

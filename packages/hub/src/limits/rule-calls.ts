@@ -118,9 +118,13 @@ export async function ruleCalls(app: FastifyInstance, options: RuleCallsOptions)
     url: paths.multiBrowse,
     handler: async (request, reply) => {
       const source = Array.isArray(request.body) ? request.body : JSON.parse(parametersOf(request)['argsJson'] ?? '')
-      const jobs = jobsSchema.parse(source).map((job) => ({ id: job.id, parameters: textsOf(job.parameters) }))
-      const results = jobs.map(async ({ id, parameters }) => {
-        const { json } = await service.browse(parameters, mayChange(request, writesThrough(parameters)))
+      // All are read before the first counts: what is answered by 400 or 405 has changed nothing.
+      const jobs = jobsSchema.parse(source).map((job) => {
+        const parameters = textsOf(job.parameters)
+        return { id: job.id, parameters, counts: mayChange(request, writesThrough(parameters)) }
+      })
+      const results = jobs.map(async ({ id, parameters, counts }) => {
+        const { json } = await service.browse(parameters, counts)
         return `{"ID":${JSON.stringify(id)},"Result":${json}}`
       })
       return sendJson(reply, `[${(await Promise.all(results)).join(',')}]`)

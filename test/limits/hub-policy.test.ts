@@ -115,7 +115,7 @@ test('hubs with one --limits-redis count together, under Koala’s paths too, an
   const args = ['--limits-policy', file, '--limits-redis', `${redis.url}/2`, '--limits-koala-paths']
   const one = await startHubWith([...args, '--data-folder', temporaryFolder('hub-a')])
   const two = await startHubWith([...args, '--data-folder', temporaryFolder('hub-b'), '--limits-leak-storage', 'zset'])
-  const browse = (hub: typeof one) => hub.call('POST', '/v1/limits/browse?uid=7&_writeThrough=yes', '{}')
+  const browse = (hub: typeof one) => hub.call('POST', '/v1/limits/browse?uid=7&_writeThrough=yes')
   expect((await browse(one)).answer).toMatchObject({ Ret_type: 1 })
   expect((await two.call('GET', '/rule/browse?uid=7&_writeThrough=yes')).answer).toMatchObject({ Ret_type: 1 })
   expect((await browse(one)).answer).toMatchObject({ Ret_type: 2, Ret_code: 101 })

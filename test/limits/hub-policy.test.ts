@@ -9,9 +9,13 @@ import {
   temporaryFolder,
   waitFor,
 } from '@firebreak/testkit'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 
 const main = new URL('../../packages/cli/src/main.ts', import.meta.url)
+/** The whole command loads at start, which a busy machine takes long for. */
+const startMs = 120_000
+vi.setConfig({ testTimeout: 300_000 })
+
 const children: GuardedChild[] = []
 let redis: RedisServer
 beforeAll(async () => {
@@ -29,7 +33,7 @@ const policyOf = (count: number) => `rules:
 async function startHubWith(args: readonly string[]) {
   const child = startSource(main, ['hub', '--port', '0', '--log-level', 'error', ...args])
   children.push(child)
-  const [, url] = await child.printed(/hub (\S+)/)
+  const [, url] = await child.printed(/hub (\S+)/, startMs)
   const call = async (method: string, path: string, body?: string): Promise<{ status: number; answer: unknown }> => {
     const response = await fetch(`${url}${path}`, {
       method,
@@ -103,4 +107,55 @@ test('hubs that share a store have the same policy within a second or two, and o
       timeoutMs: 10_000,
     })
   }
+})
+
+test('hubs with one --limits-redis count together, under Koala’s paths too, and take the file again at SIGHUP', async () => {
+  const file = join(temporaryFolder('policy'), 'policy.yaml')
+  writeFileSync(file, policyOf(2))
+  const args = ['--limits-policy', file, '--limits-redis', `${redis.url}/2`, '--limits-koala-paths']
+  const one = await startHubWith([...args, '--data-folder', temporaryFolder('hub-a')])
+  const two = await startHubWith([...args, '--data-folder', temporaryFolder('hub-b'), '--limits-leak-storage', 'zset'])
+  const browse = (hub: typeof one) => hub.call('POST', '/v1/limits/browse?uid=7&_writeThrough=yes')
+  expect((await browse(one)).answer).toMatchObject({ Ret_type: 1 })
+  expect((await two.call('GET', '/rule/browse?uid=7&_writeThrough=yes')).answer).toMatchObject({ Ret_type: 1 })
+  expect((await browse(one)).answer).toMatchObject({ Ret_type: 2, Ret_code: 101 })
+  expect((await browse(two)).answer).toMatchObject({ Ret_type: 2, Ret_code: 101 })
+
+  writeFileSync(file, policyOf(5))
+  one.child.signal('SIGHUP')
+  await one.child.printed(/policy version 2/)
+  expect((await browse(one)).answer).toMatchObject({ Ret_type: 1, Version: 2 })
+  writeFileSync(file, 'rules: 7')
+  one.child.signal('SIGHUP')
+  await one.child.printed(/the old policy stays/)
+  expect((await one.call('GET', '/v1/limits/rules')).answer).toMatchObject({ Version: 2 })
+})
+
+test('firebreak limits with a data folder goes on with the newest policy, and with its versions, after kill -9', async () => {
+  const folder = temporaryFolder('limits-data')
+  const file = join(folder, 'policy.yaml')
+  writeFileSync(file, policyOf(1))
+  const start = async () => {
+    const child = startSource(main, ['limits', '--port', '0', '--policy', file, '--data-folder', folder])
+    children.push(child)
+    const [, url] = await child.printed(/rule service on (\S+?)\/v1\/limits\//, startMs)
+    const call = async (method: string, path: string, body?: string) => {
+      const init = body === undefined ? {} : { body, headers: { 'content-type': 'application/yaml' } }
+      const response = await fetch(`${url}/v1/limits/${path}`, { method, ...init })
+      return { status: response.status, answer: (await response.json()) as unknown }
+    }
+    return { child, call }
+  }
+  const { child, call } = await start()
+  expect(await call('PUT', 'policy?expected=1', policyOf(3))).toMatchObject({ answer: { Version: 2 } })
+  child.signal('SIGKILL')
+  await child.exited
+  writeFileSync(file, policyOf(9))
+  const again = await start()
+  expect((await again.call('GET', 'dump?format=json')).answer).toMatchObject({ rules: [{ count: 3 }] })
+  expect((await again.call('PUT', 'policy?expected=1', policyOf(4))).status).toBe(409)
+  expect((await again.call('POST', 'rollback?version=1&expected=2')).answer).toEqual({ Version: 3 })
+  again.child.signal('SIGHUP')
+  await again.child.printed(/policy version 4/)
+  expect((await again.call('GET', 'dump?format=json')).answer).toMatchObject({ rules: [{ count: 9 }] })
 })

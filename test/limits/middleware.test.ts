@@ -16,7 +16,7 @@ function ask(port: number): Promise<{ status: number; headers: Record<string, un
   })
 }
 
-describe.each(['express', 'fastify', 'hono', 'nest'])('%s', (framework) => {
+describe.each(['express', 'fastify', 'hono', 'koa', 'nest'])('%s', (framework) => {
   let child: GuardedChild
   let ports: Record<string, number>
   beforeAll(async () => {

@@ -12,12 +12,14 @@ import {
 import { limitRequests as expressLimit } from '@firebreak/limits/express'
 import { limitRequests as fastifyLimit } from '@firebreak/limits/fastify'
 import { limitRequests as honoLimit } from '@firebreak/limits/hono'
+import { limitRequests as koaLimit } from '@firebreak/limits/koa'
 import { LimitGuard } from '@firebreak/limits/nest'
 import { Controller, Get, Module } from '@nestjs/common'
 import { NestFactory } from '@nestjs/core'
 import express from 'express'
 import { fastify } from 'fastify'
 import { Hono } from 'hono'
+import Koa from 'koa'
 
 interface Opened {
   readonly port: number
@@ -81,6 +83,16 @@ const frameworks: Record<string, (options: Options) => Promise<Opened>> = {
       outgoing.writeHead(response.status, Object.fromEntries(response.headers))
       outgoing.end(await response.text())
     })
+    return { port: await listen(server), counts: limit.counts }
+  },
+  koa: async (options) => {
+    const app = new Koa()
+    const limit = koaLimit(options)
+    app.use(limit as never)
+    app.use((context) => {
+      context.body = 'hello'
+    })
+    const server = createServer(app.callback())
     return { port: await listen(server), counts: limit.counts }
   },
   nest: async (options) => {

@@ -2,6 +2,7 @@ import { copyFileSync } from 'node:fs'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { Locks, type LocksOptions } from '@firebreak/locks'
+import { type RedisClient, type SendOptions, toRedis } from '@firebreak/redis'
 import { isFullRun, type RedisServer, startRedis, waitFor } from '@firebreak/testkit'
 import { Redis as Ioredis } from 'ioredis'
 import { createClient } from 'redis'
@@ -231,5 +232,47 @@ test('waiting for the append-only file is refused by a server that cannot, and t
   const redis = await server()
   const locks = await libraries['ioredis']!(redis.port, { fsync: {} })
   await expect(locks.getLock(name).lock()).rejects.toThrow(/WAITAOF/i)
+  expect(await redis.cli('EXISTS', name)).toBe('0')
+})
+
+/** A Redis whose append-only file takes each write so, whatever the server knows of it. */
+function writing(redis: RedisServer, answer: () => readonly [number, number]): RedisClient {
+  const client = new Ioredis(redis.port)
+  ends.push(() => client.disconnect())
+  const inner = toRedis(client)
+  return new Proxy(inner, {
+    get(target, property) {
+      if (property === 'send') {
+        return (args: readonly [string, ...string[]], options?: SendOptions) =>
+          args[0] === 'WAITAOF' ? Promise.resolve(answer()) : target.send(args, options)
+      }
+      const value: unknown = Reflect.get(target, property)
+      return typeof value === 'function' ? value.bind(target) : value
+    },
+  })
+}
+
+test('a lock that is in the append-only file is held, passed on only so, and given back otherwise', async () => {
+  const redis = await server()
+  let written: readonly [number, number] = [1, 0]
+  let asked = 0
+  const client = writing(redis, () => {
+    asked++
+    return written
+  })
+  const locks = new Locks(client, { fsync: { timeoutMs: 500 } })
+  ends.push(() => locks.close())
+  const held = await locks.getLock(name).lock()
+  const next = locks.getLock(name).lock()
+  await waitFor(() => locks.snapshot().waitingCount === 1)
+  await held.unlock()
+  const second = await next
+  expect(asked).toBe(2)
+  const third = locks.getLock(name).lock()
+  await waitFor(() => locks.snapshot().waitingCount === 1)
+  written = [0, 0]
+  const refused = expect(third).rejects.toMatchObject({ code: 'FB_LOCK_NOT_REPLICATED' })
+  await second.unlock()
+  await refused
   expect(await redis.cli('EXISTS', name)).toBe('0')
 })

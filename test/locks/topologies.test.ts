@@ -1,6 +1,6 @@
 import { Locks } from '@firebreak/locks'
 import { type RedisClient, toRedis } from '@firebreak/redis'
-import { startCluster, startRedis, startSentinel, waitFor } from '@firebreak/testkit'
+import { isFullRun, startCluster, startRedis, startSentinel, waitFor } from '@firebreak/testkit'
 import { Redis as Ioredis, Cluster as IoredisCluster } from 'ioredis'
 import { createCluster, createSentinel } from 'redis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -143,4 +143,75 @@ test('a lock that too few replicas confirmed is given back', async () => {
   await Promise.all([locks.close(), strict.close()])
   client.disconnect()
   await Promise.all([master.stop(), replica.stop()])
+})
+
+// A quick run takes the kind that is handed over within a process, and the one that is handed over in Redis.
+const passed = ['lock', 'fair', 'write', 'permit'] as const
+test.each(passed.filter((_, index) => isFullRun || index < 2))(
+  'a %s that is passed on within a process counts as taken only when a replica has it',
+  async (kind) => {
+    const master = await startRedis({ args: ['--repl-diskless-sync-delay', '0'] })
+    const replica = await startRedis({ args: ['--replicaof', '127.0.0.1', String(master.port)] })
+    await waitFor(async () => (await master.cli('INFO', 'replication')).includes('state=online'))
+    const client = new Ioredis(master.port)
+    const locks = new Locks(client, { replicas: { count: 1, timeoutMs: 3000 } })
+    const lock = {
+      lock: () => locks.getLock('passed').lock(),
+      write: () => locks.getReadWriteLock('passed').write.lock(),
+      fair: () => locks.getFairLock('passed').lock(),
+      permit: () => locks.getSemaphore('passed', 1).acquire(),
+    }[kind]
+    try {
+      const first = await lock()
+      const second = lock()
+      await waitFor(() => locks.snapshot().waitingCount === 1)
+      await first.unlock()
+      const held = await second
+      expect(held.token).toBeGreaterThan(first.token)
+      const third = lock()
+      await waitFor(() => locks.snapshot().waitingCount === 1)
+      replica.child.signal('SIGSTOP')
+      const refused = expect(third).rejects.toMatchObject({ code: 'FB_LOCK_NOT_REPLICATED', acknowledged: 0 })
+      await held.unlock()
+      await refused
+    } finally {
+      replica.child.signal('SIGCONT')
+      await locks.close()
+      client.disconnect()
+      await Promise.all([master.stop(), replica.stop()])
+    }
+  },
+)
+
+test('where a replica must have each lock, no token goes back over a promotion, whatever its clock says', async () => {
+  const master = await startRedis({ args: ['--repl-diskless-sync-delay', '0'] })
+  const replica = await startRedis({ args: ['--replicaof', '127.0.0.1', String(master.port)] })
+  await waitFor(async () => (await master.cli('INFO', 'replication')).includes('state=online'))
+  const clients = [new Ioredis(master.port), new Ioredis(replica.port)]
+  const [before, after] = clients.map((client) => new Locks(client, { replicas: { count: 1, timeoutMs: 3000 } })) as [
+    Locks,
+    Locks,
+  ]
+  // A clock that is ahead by an hour: the promoted server's is behind all that was issued.
+  const counter = 'firebreak_lock_token:{ahead}'
+  await before.withLock('ahead', () => {})
+  const ahead = Number(await master.cli('GET', counter)) + 3_600_000_000
+  await master.cli('SET', counter, String(ahead), 'PX', '3600000')
+  let issued = 0
+  await Promise.all(
+    Array.from({ length: 10 }, () =>
+      before.withLock('ahead', ({ token }) => {
+        expect(token).toBeGreaterThan(Math.max(issued, ahead))
+        issued = token
+      }),
+    ),
+  )
+  master.child.signal('SIGKILL')
+  await replica.cli('REPLICAOF', 'NO', 'ONE')
+  const third = await startRedis({ args: ['--replicaof', '127.0.0.1', String(replica.port)] })
+  await waitFor(async () => (await replica.cli('INFO', 'replication')).includes('state=online'))
+  expect(await after.withLock('ahead', ({ token }) => token)).toBeGreaterThan(issued)
+  await Promise.all([before.close(), after.close()])
+  for (const client of clients) client.disconnect()
+  await Promise.all([master.stop(), replica.stop(), third.stop()])
 })

@@ -5,6 +5,7 @@ export {
   DeadLetters,
   type ListOptions,
 } from './dead-letters/dead-letters.ts'
+export type { RemoveResult } from './end/remove-voucher.ts'
 export { DeadLetterError, OrderStoreError, SaleError, type SaleErrorCode } from './errors.ts'
 export { OrderWorker, type OrderWorkerOptions } from './orders/order-worker.ts'
 export type { OrderWorkerCounts } from './orders/voucher-lane.ts'

@@ -7,6 +7,13 @@ export const limitsSettings: SettingTable = {
   settings: [
     { name: 'policy', type: text, placeholder: 'FILE', default: 'no rules', summary: 'the policy file' },
     {
+      name: 'dataFolder',
+      type: text,
+      placeholder: 'FOLDER',
+      default: 'a restart begins with the policy file, at version 1',
+      summary: 'where policies and who changed them are kept over restarts',
+    },
+    {
       name: 'host',
       type: text,
       placeholder: 'HOST',

@@ -2,19 +2,12 @@ import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { startLimitsServer } from '@firebreak/hub'
 import { plainScript, plainScriptNames } from '@firebreak/limits'
-import {
-  MemoryRuleStore,
-  type Policy,
-  parsePolicy,
-  RedisRuleStore,
-  writePolicyDocument,
-  writePolicyText,
-} from '@firebreak/limits/policy'
-import { ioredisOptions } from '@firebreak/redis'
-import { Redis } from 'ioredis'
+import { type Policy, parsePolicy, writePolicyDocument, writePolicyText } from '@firebreak/limits/policy'
 import { type Command, type CommandIo, UsageError } from '../command/command.ts'
 import { whenEnded } from '../command/when-ended.ts'
 import { CommandSettings, flagsOf, helpOf } from '../flags/command-settings.ts'
+import { onHangUp } from '../limits/on-hang-up.ts'
+import { openRuleStore } from '../limits/rule-store.ts'
 import { limitsSettings } from './limits-settings.ts'
 
 const help = `firebreak limits: the rule service on its own
@@ -22,13 +15,15 @@ const help = `firebreak limits: the rule service on its own
 Examples:
   firebreak limits --policy rules.conf
   firebreak limits --policy rules.yaml --redis redis://127.0.0.1:6379 --leak-storage zset
+  firebreak limits --policy rules.yaml --data-folder ./limits
   firebreak limits check rules.conf
   firebreak limits convert rules.conf --to yaml
   firebreak limits script token-bucket > token-bucket.lua
 
 Calls are under /v1/limits/: browse, update, browse_complete, multi_browse, feedback, value, rules, alive, dump, policy,
 reload, convert, history, diff, rollback, metrics. SIGHUP reloads the policy file; an invalid one is refused with
-file:line and the old one stays in force.
+file:line and the old one stays in force. With --data-folder the newest policy is kept over restarts, whoever made it,
+and the file is only what an empty folder begins with.
 
 ${helpOf(limitsSettings)}
   --to yaml|json|text
@@ -91,37 +86,28 @@ interface LimitsValues {
   readonly prefix?: string
   readonly token?: string
   readonly koalaPaths?: boolean
+  readonly dataFolder?: string
 }
 
 async function serve(args: readonly string[], io: CommandIo): Promise<number> {
   const settings = CommandSettings.read(limitsSettings, args, io)
-  const { policy, redis, leakStorage = 'list', prefix, ...listening } = settings.values as LimitsValues
-  const client = redis === undefined ? undefined : new Redis(ioredisOptions(redis))
-  client?.on('error', (error) => io.stderr.write(`firebreak limits: Redis: ${error.message}\n`))
-  const store =
-    client === undefined
-      ? new MemoryRuleStore()
-      : new RedisRuleStore(client, { leakStorage, ...(prefix !== undefined && { prefix }) })
+  const { policy, redis, leakStorage, prefix, ...listening } = settings.values as LimitsValues
+  const counters = openRuleStore({ redis, leakStorage, prefix }, (error) =>
+    io.stderr.write(`firebreak limits: Redis: ${error.message}\n`),
+  )
   const server = await startLimitsServer({
-    store,
+    store: counters.store,
     port: 4980,
     ...listening,
     ...(policy !== undefined && { policyFile: policy }),
   })
-  const onHangUp = () => {
-    try {
-      io.stdout.write(`policy version ${server.reload()}\n`)
-    } catch (error) {
-      io.stderr.write(`firebreak limits: ${(error as Error).message}; the old policy stays\n`)
-    }
-  }
-  process.on('SIGHUP', onHangUp)
+  const stopListening = onHangUp('firebreak limits', server.reload, io)
   io.stdout.write(
     `rule service on ${server.url}/v1/limits/ with ${server.service.policy.rules.length} rules, counters ${redis === undefined ? 'in this process' : 'on Redis'}\n`,
   )
   await whenEnded(io.signal)
-  process.off('SIGHUP', onHangUp)
+  stopListening()
   await server.close()
-  client?.disconnect()
+  counters.close()
   return 0
 }

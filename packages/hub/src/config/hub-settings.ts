@@ -80,6 +80,26 @@ export const hubSettings: SettingTable = {
       summary: 'an initial rate-limit policy file for an empty store, served under /v1/limits/',
     },
     {
+      name: 'limitsRedis',
+      type: text,
+      isSecret: true,
+      default: 'counters in this process',
+      summary: 'redis://host:port: the Redis that holds the counters of rate limits, for all hubs together',
+    },
+    {
+      name: 'limitsLeakStorage',
+      type: choiceOf('list', 'zset'),
+      default: 'list',
+      summary: 'how to store a leaky bucket on that Redis',
+    },
+    { name: 'limitsPrefix', type: text, default: '{fb:rules}', summary: 'prefix for the names of counters there' },
+    {
+      name: 'limitsKoalaPaths',
+      type: onOrOff,
+      default: 'off',
+      summary: "also serve Koala's own paths (/rule/browse, …), where a GET counts and needs an operator's token",
+    },
+    {
       name: 'saleRedis',
       type: text,
       isSecret: true,

@@ -34,6 +34,10 @@ function toOptions(values: Record<string, unknown>): HubOptions {
   const {
     rulesFile,
     limitsPolicy: _,
+    limitsRedis: _redis,
+    limitsLeakStorage: _leakStorage,
+    limitsPrefix: _prefix,
+    limitsKoalaPaths: _koalaPaths,
     saleRedis: __,
     tokensFile,
     tlsCertFile,

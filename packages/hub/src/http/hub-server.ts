@@ -197,7 +197,8 @@ export class HubServer {
           apps.set(request, app)
           return
         }
-        const role = request.method === 'GET' ? 'viewer' : 'operator'
+        const onlyReads = request.method === 'GET' && request.routeOptions.config.changesByGet !== true
+        const role = onlyReads ? 'viewer' : 'operator'
         callers.set(request, this.#guard.authorize(request.raw, role).who)
       })
       const { alarms, passingAlarms, store, options } = this.#core

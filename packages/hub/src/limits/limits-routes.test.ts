@@ -88,6 +88,15 @@ test('multi_browse answers many at once, in both forms', async () => {
   expect((await post('multi_browse', [{ wrong: 1 }])).status).toBe(400)
 })
 
+test('multi_browse with one malformed job counts none', async () => {
+  const good = { ID: 'a', Arg: 'act=ask&uid=1&_writeThrough=yes' }
+  const bad = { ID: 'b', Arg: 'act=ask&uid=1&_writeThrough=perhaps' }
+  expect((await post('multi_browse', [good, bad])).status).toBe(400)
+  const jobs = encodeURIComponent(JSON.stringify([{ ...good, Arg: 'act=ask&uid=1' }, good]))
+  expect((await app.inject(`/v1/limits/multi_browse?argsJson=${jobs}`)).statusCode).toBe(405)
+  expect(await get('value?rule_no=201&act=ask&uid=1')).toMatchObject({ cache_val: 0 })
+})
+
 test('feedback takes entries back once per request id', async () => {
   for (let call = 0; call < 2; call++) await post('update?act=index&uid=1', {})
   expect(await get('browse?act=index&uid=1')).toMatchObject({ Ret_code: 301 })

@@ -1,18 +1,27 @@
 import { timingSafeEqual } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { InvalidOptionError } from '@firebreak/core'
+import { join } from 'node:path'
+import { InvalidOptionError, systemRuntime } from '@firebreak/core'
 import { boundHttpServer, type HttpBounds } from '@firebreak/core/node'
 import { parsePolicy, RuleService, type RuleStore } from '@firebreak/limits/policy'
 import { fastify } from 'fastify'
 import { checkServiceToken } from '../access/secrets.ts'
 import { AccessGuard, isLoopback } from '../http/access-guard.ts'
 import { closeUnreadBodies, portOptions, refuseStrangers } from '../http/port-bounds.ts'
+import { MemoryStore } from '../store/memory-store.ts'
+import { SqliteStore } from '../store/sqlite-store.ts'
 import { limitsRoutes, sendProblem } from './limits-routes.ts'
+import { PolicyKeeper } from './policy-keeper.ts'
 
 /** How the rule service runs alone. */
 export interface LimitsServerOptions {
   /** The policy's file, in any of its forms; `reload` reads it again. @default no rules */
   readonly policyFile?: string
+  /**
+   * Where policies are kept over restarts, with their versions and who made them; the file is then what an empty folder
+   * begins with. @default nowhere: a start begins with the file, at version 1
+   */
+  readonly dataFolder?: string
   /** Where counters live. @default in this process */
   readonly store?: RuleStore
   /** @default '127.0.0.1' */
@@ -31,11 +40,13 @@ export interface LimitsServerOptions {
 export interface LimitsServer {
   readonly url: string
   readonly service: RuleService
-  /** Reads the policy file again; throws where it is broken, and the old one stays. */
-  reload(): number
+  /** Reads the policy file again and gives the version in force; rejects where it is broken, and the old one stays. */
+  readonly reload: () => Promise<number>
   close(): Promise<void>
 }
 
+/** Beside the files of a hub, where both use one folder. */
+const file = 'limits.sqlite'
 const problemType = 'application/problem+json'
 
 /** Starts the rule service alone. */
@@ -50,11 +61,19 @@ export async function startLimitsServer(options: LimitsServerOptions = {}): Prom
   const service = new RuleService(options.store === undefined ? {} : { store: options.store })
   const readPolicy =
     policyFile === undefined ? undefined : () => ({ text: readFileSync(policyFile, 'utf8'), file: policyFile })
-  const reload = () => {
-    const source = readPolicy?.()
-    return source === undefined ? service.version : service.load(parsePolicy(source.text, source.file), source.file)
+  // An invalid file is reported before anything is opened.
+  const source = readPolicy?.()
+  const first = source && { policy: parsePolicy(source.text, source.file), origin: source.file }
+  const store = options.dataFolder === undefined ? new MemoryStore() : new SqliteStore(join(options.dataFolder, file))
+  const keeper = new PolicyKeeper(service, store, systemRuntime, (error) => {
+    process.emitWarning(`firebreak limits: ${error.message}`)
+  })
+  await keeper.open(first)
+  const reload = async () => {
+    const { text, file: origin } = readPolicy?.() ?? { text: undefined, file: '' }
+    if (text === undefined) return service.version
+    return keeper.change({ policy: parsePolicy(text, origin), origin, who: 'SIGHUP' })
   }
-  reload()
   const app = fastify({ forceCloseConnections: true, ...portOptions(options.connections) })
   boundHttpServer(app.server, options.connections)
   closeUnreadBodies(app)
@@ -75,9 +94,19 @@ export async function startLimitsServer(options: LimitsServerOptions = {}): Prom
   }
   await app.register(limitsRoutes, {
     service,
+    change: keeper.change,
     koalaPaths: options.koalaPaths ?? false,
     ...(readPolicy && { readPolicy }),
   })
-  const url = await app.listen({ host, port })
-  return { url, service, reload, close: () => app.close() }
+  const close = async () => {
+    await app.close()
+    keeper.close()
+    await store.close()
+  }
+  try {
+    return { url: await app.listen({ host, port }), service, reload, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
 }

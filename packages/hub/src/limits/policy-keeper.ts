@@ -30,6 +30,9 @@ export function changeInProcess(service: RuleService): ChangePolicy {
   }
 }
 
+/** What is used of a hub's store. */
+export type PolicyStore = Pick<HubStore, 'board' | 'policiesAfter' | 'addPolicy'>
+
 /** What a store that never had a policy begins with. */
 export interface FirstPolicy {
   readonly policy: Policy
@@ -45,14 +48,14 @@ const lookEveryMs = 1000
  */
 export class PolicyKeeper {
   readonly #service: RuleService
-  readonly #store: HubStore
+  readonly #store: PolicyStore
   readonly #runtime: Runtime
   readonly #onTrouble: (error: Error) => void
   #first: FirstPolicy | undefined
   #timer: TimerHandle | undefined
   #isLooking = false
 
-  constructor(service: RuleService, store: HubStore, runtime: Runtime, onTrouble: (error: Error) => void) {
+  constructor(service: RuleService, store: PolicyStore, runtime: Runtime, onTrouble: (error: Error) => void) {
     this.#service = service
     this.#store = store
     this.#runtime = runtime

@@ -3,6 +3,13 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { formOf, parametersOf, textsOf, writesThrough } from './call-parameters.ts'
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** A GET of this route may change something: it needs the role of whoever changes. */
+    changesByGet?: boolean
+  }
+}
+
 /** Where the calls that decide stand. */
 interface RuleCallPaths {
   readonly browse: string
@@ -74,6 +81,8 @@ const jobsSchema = z
 /** The calls that decide and count. */
 export async function ruleCalls(app: FastifyInstance, options: RuleCallsOptions): Promise<void> {
   const { service, paths, getMayChange } = options
+  // In a hub whoever may only look must not count by a GET either.
+  const config = { changesByGet: getMayChange }
 
   /** Lets a call through that changes counters, or refuses it; whether it does. */
   const mayChange = (request: FastifyRequest, changes: boolean): boolean => {
@@ -86,6 +95,7 @@ export async function ruleCalls(app: FastifyInstance, options: RuleCallsOptions)
   app.route({
     method: ['GET', 'POST'],
     url: paths.browse,
+    config,
     handler: (request, reply) => {
       const parameters = parametersOf(request)
       const answer = service.browse(parameters, mayChange(request, writesThrough(parameters)))
@@ -97,6 +107,7 @@ export async function ruleCalls(app: FastifyInstance, options: RuleCallsOptions)
   app.route({
     method: ['GET', 'POST'],
     url: paths.update,
+    config,
     handler: async (request) => {
       mayChange(request, true)
       return { err_no: 0, err_msg: 'OK', Version: await service.update(parametersOf(request)) }
@@ -106,6 +117,7 @@ export async function ruleCalls(app: FastifyInstance, options: RuleCallsOptions)
   app.route({
     method: ['GET', 'POST'],
     url: paths.browseComplete,
+    config,
     handler: async (request, reply) => {
       const parameters = parametersOf(request)
       const answers = await service.browseComplete(parameters, mayChange(request, writesThrough(parameters)))
@@ -116,11 +128,16 @@ export async function ruleCalls(app: FastifyInstance, options: RuleCallsOptions)
   app.route({
     method: ['GET', 'POST'],
     url: paths.multiBrowse,
+    config,
     handler: async (request, reply) => {
       const source = Array.isArray(request.body) ? request.body : JSON.parse(parametersOf(request)['argsJson'] ?? '')
-      const jobs = jobsSchema.parse(source).map((job) => ({ id: job.id, parameters: textsOf(job.parameters) }))
-      const results = jobs.map(async ({ id, parameters }) => {
-        const { json } = await service.browse(parameters, mayChange(request, writesThrough(parameters)))
+      // All are read before the first counts: what is answered by 400 or 405 has changed nothing.
+      const jobs = jobsSchema.parse(source).map((job) => {
+        const parameters = textsOf(job.parameters)
+        return { id: job.id, parameters, counts: mayChange(request, writesThrough(parameters)) }
+      })
+      const results = jobs.map(async ({ id, parameters, counts }) => {
+        const { json } = await service.browse(parameters, counts)
         return `{"ID":${JSON.stringify(id)},"Result":${json}}`
       })
       return sendJson(reply, `[${(await Promise.all(results)).join(',')}]`)
@@ -130,6 +147,7 @@ export async function ruleCalls(app: FastifyInstance, options: RuleCallsOptions)
   app.route({
     method: ['GET', 'POST'],
     url: paths.feedback,
+    config,
     handler: async (request) => {
       mayChange(request, true)
       const parameters = parametersOf(request)
@@ -142,6 +160,7 @@ export async function ruleCalls(app: FastifyInstance, options: RuleCallsOptions)
   app.route({
     method: ['GET', 'POST'],
     url: paths.value,
+    config,
     handler: async (request) => {
       const parameters = parametersOf(request)
       const { used, usedToday } = await service.value(ruleNumber.parse(parameters['rule_no']), parameters)

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { IdService, openSegmentStore, SegmentIds, SnowflakeNode } from '@firebreak/ids'
-import { parsePolicy, RuleService } from '@firebreak/limits/policy'
+import { parsePolicy, RuleService, type RuleStore } from '@firebreak/limits/policy'
 import { findingRoutes } from '../findings/finding-routes.ts'
 import type { HubPlugin } from '../http/hub-server.ts'
 import { IdsAlarms } from '../ids/ids-alarms.ts'
@@ -17,6 +17,10 @@ export interface HubServicesOptions {
   readonly dataFolder?: string
   /** A policy file of rate limits, which a store that never had a policy begins with. @default no rules */
   readonly policyFile?: string
+  /** Where the counters of rate limits are. @default in this process */
+  readonly counters?: RuleStore
+  /** Answer under Koala's own paths too, where a GET counts and needs an operator. @default false */
+  readonly koalaPaths?: boolean
   /** The worker id of snowflakes, 0 to 1023; each hub its own. @default no snowflakes */
   readonly workerId?: number
   /** Where the console learns of flash sales. @default none: it says how to name one */
@@ -26,13 +30,15 @@ export interface HubServicesOptions {
 /** The services as plug-ins of `startHub`. */
 export interface HubServices {
   readonly plugins: readonly HubPlugin[]
+  /** Makes the policy file the next version; gives the one in force. Rejects where the file is broken. */
+  readonly reloadPolicy: () => Promise<number>
   close(): Promise<void>
 }
 
 /** Opens the rate-limit rules, the ids, the board of locks, the sale and the findings. */
 export async function openHubServices(options: HubServicesOptions = {}): Promise<HubServices> {
   const { dataFolder, policyFile, workerId } = options
-  const limits = new RuleService({})
+  const limits = new RuleService(options.counters === undefined ? {} : { store: options.counters })
   const readPolicy =
     policyFile === undefined ? undefined : () => ({ text: readFileSync(policyFile, 'utf8'), file: policyFile })
   // Read before anything is opened: an invalid file is reported at once.
@@ -66,7 +72,14 @@ export async function openHubServices(options: HubServicesOptions = {}): Promise
         })
         await keeper.open(first)
         const { change } = keeper
-        await app.register(limitsRoutes, { service: limits, change, whoOf, ...(readPolicy && { readPolicy }) })
+        const koalaPaths = options.koalaPaths ?? false
+        await app.register(limitsRoutes, {
+          service: limits,
+          change,
+          whoOf,
+          koalaPaths,
+          ...(readPolicy && { readPolicy }),
+        })
       },
       async (app, hub) => {
         alarms.showOn(hub.alarms, ids)
@@ -81,6 +94,11 @@ export async function openHubServices(options: HubServicesOptions = {}): Promise
       salePlugin(options.sale),
       async (app, { outside }) => void (await app.register(findingRoutes, { outside })),
     ],
+    async reloadPolicy() {
+      const read = readPolicy?.()
+      if (read === undefined || keeper === undefined) return limits.version
+      return keeper.change({ policy: parsePolicy(read.text, read.file), origin: read.file, who: 'SIGHUP' })
+    },
     async close() {
       keeper?.close()
       alarms.close()

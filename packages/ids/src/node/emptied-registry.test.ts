@@ -94,7 +94,7 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
   const { make, forget } = kinds[kind]!
 
   async function start(root: string, more: Partial<SnowflakeNodeOptions> = {}) {
-    const address = { ip: '127.0.0.1', port: await freePort() }
+    const { address = { ip: '127.0.0.1', port: await freePort() } } = more
     const alarms: string[] = []
     const node = await SnowflakeNode.start({
       registry: make({ root, address, sessionTimeoutMs: 2000 }),
@@ -157,6 +157,33 @@ describe.each(Object.keys(kinds))('%s', (kind) => {
     for (const taker of takers) taker.stop()
     expect(takers.map(({ repeated }) => repeated)).toEqual([0, 0])
     expect(first.node.workerId).not.toBe(second.node.workerId)
+  })
+
+  test('a node whose period does not fit the live ones’ is refused; one whose hold allows for it is not', async () => {
+    const root = `/periods-${++trees}`
+    await start(root, { reportEveryMs: 100 })
+    const refused = { code: 'FB_IDS_PERIODS_DIFFER' }
+    await expect(start(root, { reportEveryMs: 300 })).rejects.toMatchObject(refused)
+    const { node } = await start(root, { reportEveryMs: 50, settleMs: 200 })
+    await expect(start(root, { reportEveryMs: 20 })).rejects.toMatchObject(refused)
+    expect(node.next()).toBeDefined()
+    // The way to a longer period: first everybody holds for long enough.
+    await Promise.all(nodes.splice(0).map((each) => each.close()))
+    await start(root, { reportEveryMs: 100, settleMs: 600 })
+    await start(root, { reportEveryMs: 300 })
+  })
+
+  test('a node that starts again on its file with a period that does not fit is refused too', async () => {
+    const root = `/periods-${++trees}`
+    const mine = {
+      cacheFile: join(temporaryFolder('periods'), 'worker.json'),
+      address: { ip: '127.0.0.1', port: await freePort() },
+    }
+    const { node } = await start(root, mine)
+    await node.close()
+    nodes.pop()
+    await start(root)
+    await expect(start(root, { ...mine, reportEveryMs: 900 })).rejects.toMatchObject({ code: 'FB_IDS_PERIODS_DIFFER' })
   })
 
   test('a node whose listeners throw stops as any other when its record is gone, and goes on with a new number', async () => {

@@ -55,6 +55,7 @@ export async function joinRegistry(
 ): Promise<Joined> {
   const cached = cache.kind === 'valid' ? cache.worker : undefined
   await registry.claim({ waitMs, ...(cached === undefined ? {} : { predecessor: cached.owner }) })
+  refuseOtherPeriods(await registry.fleet(), options)
   const all = await registry.own()
   const own = await abandonFarAhead(all, cached, registry, options)
   for (const { record } of own)
@@ -223,6 +224,28 @@ export function newRecord(registry: WorkerRegistry, options: ResolvedNodeOptions
     owner: registry.owner,
     runsAlone,
     isHeld: false,
+    reportEveryMs: options.reportEveryMs,
+    settleMs: options.settleMs,
+  }
+}
+
+/**
+ * A new worker id is held until every node that may live has reported: each must report within the time for which the
+ * others hold theirs. Nodes of one configuration agree by themselves.
+ */
+function refuseOtherPeriods(fleet: readonly RegisteredWorker[], options: ResolvedNodeOptions): void {
+  const { reportEveryMs, settleMs } = options
+  for (const { workerId, record } of fleet) {
+    const theirs = { reportEveryMs: record.reportEveryMs ?? reportEveryMs, settleMs: record.settleMs ?? settleMs }
+    const isTooSoon = theirs.reportEveryMs > reportEveryMs && settleMs < 2 * theirs.reportEveryMs
+    const isTooLate = reportEveryMs > theirs.reportEveryMs && theirs.settleMs < 2 * reportEveryMs
+    if (!isTooSoon && !isTooLate) continue
+    const [slow, hold] = isTooSoon ? [theirs.reportEveryMs, settleMs] : [reportEveryMs, theirs.settleMs]
+    throw new IdsError(
+      'FB_IDS_PERIODS_DIFFER',
+      `worker ${workerId} at ${formatAddress(record)} reports every ${theirs.reportEveryMs} ms and this node every ${reportEveryMs} ms: one of them would hold a new worker id for ${hold} ms only, less than twice ${slow} ms, and might use it while another does; give all nodes the same reportEveryMs, or a settleMs of ${2 * slow} and more first`,
+      { workerId, reportEveryMs, settleMs },
+    )
   }
 }
 

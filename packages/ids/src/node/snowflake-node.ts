@@ -33,6 +33,7 @@ const stopping: ReadonlySet<string> = new Set([
   'FB_IDS_ADDRESS_TAKEN',
   'FB_IDS_CLOCK_REFUSED',
   'FB_IDS_PEERS_DISAGREE',
+  'FB_IDS_PERIODS_DIFFER',
   'FB_IDS_WORKER_LOST',
   'FB_IDS_WORKERS_FULL',
 ] satisfies IdsErrorCode[])

@@ -35,8 +35,6 @@ export async function openSegmentStore(address: string, runtime: Runtime = syste
       const url = parseUrl(address)
       const { default: pg } = await driver('pg', () => import('pg'))
       const pool = new pg.Pool({ connectionString: address, max: 10, connectionTimeoutMillis: connectTimeoutMs })
-      // An idle connection that the server closes is not an error of ours: the next transaction opens another.
-      pool.on('error', () => {})
       return postgresSegmentStore(pool, withoutPassword(url), transactionTimeoutMs, runtime)
     }
     case 'sqlite':

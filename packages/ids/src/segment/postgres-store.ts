@@ -1,17 +1,7 @@
 import { type Runtime, systemRuntime } from '@firebreak/core'
 import { inTime } from '../time/in-time.ts'
+import { type PostgresPool, postgresConnections } from './postgres-connections.ts'
 import { inTransaction, readSchema, type SegmentStore, SqlSegmentStore } from './segment-store.ts'
-
-/** What is used of a `pg` pool. */
-export interface PostgresPool {
-  connect(): Promise<PostgresConnection>
-  end(): Promise<void>
-}
-
-interface PostgresConnection {
-  query(sql: string, values?: unknown[]): Promise<{ rows: unknown[]; rowCount: number | null }>
-  release(destroy?: boolean): void
-}
 
 const uniqueViolation = '23505'
 
@@ -24,12 +14,13 @@ export function postgresSegmentStore(
 ): SegmentStore {
   const within = <T>(work: Promise<T>, what: string, onLate?: (value: T) => void) =>
     inTime(work, runtime.timers, timeoutMs, `${what} ${name} took longer than ${timeoutMs} ms`, onLate)
+  const connect = postgresConnections(pool)
   return new SqlSegmentStore({
     name,
     schema: readSchema('postgres'),
     textType: 'TEXT',
     async transaction(statements) {
-      const client = await within(pool.connect(), 'a connection to', (late) => late.release())
+      const client = await within(connect(), 'a connection to', (late) => late.release())
       try {
         const all = inTransaction(statements, async (sql, values) => {
           let index = 0

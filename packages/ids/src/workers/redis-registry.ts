@@ -64,6 +64,10 @@ export class RedisRegistry implements WorkerRegistry {
     return this.#member.peers(await this.#live())
   }
 
+  async fleet(): Promise<RegisteredWorker[]> {
+    return this.#member.fleet(await this.#all(), await this.#live())
+  }
+
   register(record: WorkerRecord): Promise<number> {
     const table = {
       all: () => this.#all(),

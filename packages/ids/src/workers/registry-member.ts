@@ -92,6 +92,12 @@ export class RegistryMember {
     return toWorkers(all).filter(({ record }) => formatAddress(record) === this.name)
   }
 
+  /** The records of the other nodes whose addresses are live. */
+  fleet(all: readonly StoredRecord[], live: readonly string[]): RegisteredWorker[] {
+    const others = new Set(live.filter((name) => name !== this.name))
+    return toWorkers(all).filter(({ record }) => others.has(formatAddress(record)))
+  }
+
   /** The other nodes among the live addresses. */
   peers(live: readonly string[]): NodeAddress[] {
     return live.filter((name) => name !== this.name).flatMap((name) => parseAddress(name) ?? [])

@@ -16,6 +16,9 @@ export interface WorkerRecord {
   readonly runsAlone: boolean
   /** The node holds the worker id and has yet to give its first id. */
   readonly isHeld: boolean
+  /** How often the node reports, and how long it holds a new worker id; undefined where an earlier version wrote this. */
+  readonly reportEveryMs?: number
+  readonly settleMs?: number
 }
 
 /** A record with its worker id, and what the registry needs to change exactly this state of it. */
@@ -41,6 +44,8 @@ export interface WorkerRegistry {
   own(): Promise<RegisteredWorker[]>
   /** The addresses of the other live nodes. */
   peers(): Promise<NodeAddress[]>
+  /** The records of the other live nodes. */
+  fleet(): Promise<RegisteredWorker[]>
   /** Takes a worker id that nobody has; recycles one where all are taken. `FB_IDS_WORKERS_FULL` where none is safe. */
   register(record: WorkerRecord): Promise<number>
   /** Takes a record of this address over, unless it changed since it was read. */
@@ -96,6 +101,8 @@ export function parseRecord(text: string): WorkerRecord | undefined {
     owner,
     runsAlone: runsAlone !== false,
     isHeld: isHeld === true,
+    ...(Number.isFinite(value.reportEveryMs) && { reportEveryMs: value.reportEveryMs! }),
+    ...(Number.isFinite(value.settleMs) && { settleMs: value.settleMs! }),
   }
 }
 

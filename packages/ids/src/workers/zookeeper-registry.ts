@@ -98,6 +98,13 @@ export class ZooKeeperRegistry implements WorkerRegistry {
     return this.#member.peers(await this.#client.getChildren(this.#temporary))
   }
 
+  async fleet(): Promise<RegisteredWorker[]> {
+    const live = await this.#client.getChildren(this.#temporary)
+    const others = live.filter((name) => name !== this.#member.name)
+    const names = await this.#client.getChildren(this.#forever)
+    return this.#read(names.filter((name) => others.some((address) => name.startsWith(`${address}-`))))
+  }
+
   async register(record: WorkerRecord): Promise<number> {
     const created = await this.#client.create(
       `${this.#forever}/${this.#member.name}-`,

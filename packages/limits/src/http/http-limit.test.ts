@@ -72,6 +72,21 @@ test('legacy headers are sent only where asked for, and name the tightest limit'
   expect(headers).toMatchObject({ 'X-RateLimit-Limit': '2', 'X-RateLimit-Remaining': '0' })
 })
 
+test('where several limits refuse, the legacy headers and Retry-After speak of the same one', async () => {
+  const clock = new FakeClock()
+  const limiter = [
+    localLimiter(fixedWindow({ limit: 1, windowMs: 1000, anchor: 'firstHit' }), { name: 'second', clock }),
+    localLimiter(fixedWindow({ limit: 1, windowMs: 86_400_000, anchor: 'firstHit' }), { name: 'day', clock }),
+    localLimiter(fixedWindow({ limit: 1, windowMs: 60_000, anchor: 'firstHit' }), { name: 'minute', clock }),
+  ]
+  const limit = new HttpLimit({ limiter, legacyHeaders: true })
+  await limit.decide({}, () => 'k')
+  const { isRefused, headers } = await limit.decide({}, () => 'k')
+  expect(isRefused).toBe(true)
+  expect(headers['Retry-After']).toBe('86400')
+  expect(headers['X-RateLimit-Reset']).toBe('86400')
+})
+
 test('Koa: admits, refuses with problem+json, and holds back', async () => {
   const runtime = fakeRuntime()
   const open = () => {

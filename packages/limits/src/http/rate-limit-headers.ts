@@ -35,7 +35,10 @@ export function limitHeader(answers: Readonly<Record<string, Answer>>): string {
     .join(', ')
 }
 
-/** The older headers of one limit, the tightest of several: how much, what remains, and in how many seconds there is more. */
+/**
+ * The older headers of one limit, the tightest of several: how much, what remains, and in how many seconds there is more.
+ * Of those that refuse it is the one that does so longest, as `Retry-After` says.
+ */
 export function legacyHeaders(
   limits: readonly NamedLimit[],
   answers: Readonly<Record<string, Answer>>,
@@ -44,7 +47,7 @@ export function legacyHeaders(
   for (const limit of limits) {
     const answer = answers[limit.name]
     if (answer === undefined || answer.source === 'open' || answer.source === 'closed') continue
-    if (tightest === undefined || rank(answer) < rank(tightest.answer)) tightest = { limit, answer }
+    if (tightest === undefined || isTighter(answer, tightest.answer)) tightest = { limit, answer }
   }
   if (tightest === undefined) return {}
   return {
@@ -54,7 +57,13 @@ export function legacyHeaders(
   }
 }
 
-const rank = ({ allowed, remaining }: Answer) => (allowed ? remaining : -1)
+function isTighter(answer: Answer, other: Answer): boolean {
+  if (answer.allowed !== other.allowed) return other.allowed
+  return answer.allowed ? answer.remaining < other.remaining : refusedMs(answer) > refusedMs(other)
+}
+
+/** `null`: it will never be admitted. */
+const refusedMs = ({ retryAfterMs }: Answer) => retryAfterMs ?? Number.POSITIVE_INFINITY
 
 function secondsOf({ allowed, retryAfterMs, resetMs }: Answer): number {
   return allowed || retryAfterMs === null ? Math.ceil(resetMs / 1000) : retryAfterSeconds(retryAfterMs)

@@ -103,6 +103,24 @@ export class LocalLimiter {
     return true
   }
 
+  /**
+   * `refund`, where the units may have been charged elsewhere: undefined where nothing was charged here that could be
+   * given back; then the id may come again.
+   * @internal
+   */
+  refundCharged(key: string, units: number, requestId?: string): boolean | undefined {
+    const nowMs = Math.floor(this.#clock.now())
+    const slot = this.#table.find(key)
+    if (requestId !== undefined && this.#refunded.has(`${key}\0${requestId}`, nowMs)) return false
+    if (slot === undefined) return undefined
+    const before = this.#algorithm.take(slot, nowMs, 0, false).remaining
+    this.#algorithm.refund(slot, nowMs, units, requestId)
+    if (this.#algorithm.take(slot, nowMs, 0, false).remaining === before) return undefined
+    if (requestId !== undefined) this.#refunded.isFirst(`${key}\0${requestId}`, nowMs)
+    this.#line.poke(key)
+    return true
+  }
+
   /** Forgets a key: unused and not blocked. */
   reset(key: string): void {
     this.#table.remove(key)

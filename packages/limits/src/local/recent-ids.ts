@@ -9,10 +9,15 @@ export class RecentIds {
     this.#max = max
   }
 
+  /** Whether an id has come. */
+  has(id: string, nowMs: number): boolean {
+    const seenAt = this.#seenAt.get(id)
+    return seenAt !== undefined && nowMs - seenAt < this.#forMs
+  }
+
   /** True the first time an id comes. */
   isFirst(id: string, nowMs: number): boolean {
-    const seenAt = this.#seenAt.get(id)
-    if (seenAt !== undefined && nowMs - seenAt < this.#forMs) return false
+    if (this.has(id, nowMs)) return false
     this.#seenAt.delete(id)
     for (const [other, at] of this.#seenAt) {
       if (this.#seenAt.size < this.#max && nowMs - at < this.#forMs) break

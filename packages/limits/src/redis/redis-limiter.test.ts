@@ -424,6 +424,30 @@ test('all takes limiters that were made with one client', async () => {
   other.disconnect()
 })
 
+test.each([
+  ['a window', fixedWindow({ limit: 5, windowMs: 600_000 })],
+  ['holds', concurrency({ limit: 5, leaseMs: 600_000 })],
+])(
+  'with onUnavailable local a refund of %s gives back what this process charged, and nothing else',
+  async (_, spec) => {
+    const down = await startRedis()
+    const own = new Ioredis(down.port, { maxRetriesPerRequest: 0, retryStrategy: () => 20 })
+    own.on('error', () => {})
+    const limiter = redisLimiter(spec, own, { onUnavailable: 'local', deadlineMs: 2000, breakerFailures: 1 })
+    expect(await limiter.take('k', 1, 'on-redis')).toMatchObject({ source: 'redis' })
+    await down.stop()
+    await waitFor(async () => (await limiter.take('other', 1, 'x')).source === 'local')
+    // The charge is on Redis, which nobody can reach: it was not given back, and the id may be used again.
+    for (let time = 0; time < 2; time++)
+      await expect(limiter.refund('k', 1, 'on-redis')).rejects.toMatchObject({ code: 'FB_LIMIT_UNAVAILABLE' })
+    expect(await limiter.take('k', 2, 'here')).toMatchObject({ source: 'local', remaining: 3 })
+    expect(await limiter.refund('k', 2, 'here')).toBe(true)
+    expect((await limiter.peek('k')).remaining).toBe(5)
+    await expect(limiter.refund('k', 1, 'on-redis')).rejects.toMatchObject({ code: 'FB_LIMIT_UNAVAILABLE' })
+    own.disconnect()
+  },
+)
+
 test('a refund tells "already done" from "Redis is away", and so do a block and a reset', async () => {
   const down = await startRedis()
   const own = new Ioredis(down.port, { maxRetriesPerRequest: 0, retryStrategy: () => 20 })

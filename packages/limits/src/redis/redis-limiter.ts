@@ -187,8 +187,10 @@ export class RedisLimiter {
     if (units === 0) return true
     this.#denied?.forget(key)
     if (this.#availability.isOpen) {
-      if (this.#local !== undefined) return this.#local.refund(key, units, requestId)
-      throw new LimitUnavailableError(this.name)
+      // What this process charged in Redis' place is its own to give back; anything else was charged on Redis.
+      const refunded = this.#local?.refundCharged(key, units, requestId)
+      if (refunded === undefined) throw new LimitUnavailableError(this.name)
+      return refunded
     }
     const keys = [this.keys.state(key)]
     // A hold of `concurrency` is given back by its name, which cannot happen twice.

@@ -35,12 +35,14 @@ export class LockEngine {
   readonly #tokens: Tokens
   readonly #known = new KnownHolds()
   readonly #stopWatching: () => void
+  readonly #mustKeep: boolean
   #reconnects = 0
   #isClosed = false
 
   constructor(redis: Redis, options: ResolvedLocksOptions) {
     this.redis = redis
     this.options = options
+    this.#mustKeep = options.replicas !== undefined || options.fsync !== undefined
     this.#tokens = new Tokens(redis.topology === 'standalone', options.tokenMemoryMs)
     this.watchdog = new Watchdog(redis, options, (hold, reason) => this.#lose(hold, reason))
     this.channels = new WakeChannels(redis, options.channelLingerMs, options.timers)
@@ -178,7 +180,8 @@ export class LockEngine {
     if (count > 0) return this.#leave(hold, count)
     const { protocol } = hold
     hold.state = 'released'
-    const heir = protocol.handOver === undefined ? undefined : this.#room.heirOf(protocol)
+    // Passed on in one script, a lock would count as taken before any replica or the append-only file has it.
+    const heir = protocol.handOver === undefined || this.#mustKeep ? undefined : this.#room.heirOf(protocol)
     // Sent before it is written down here: Redis works meanwhile.
     const freeing = heir === undefined ? this.#free(hold) : this.#pass(hold, heir)
     this.#forget(hold)
@@ -307,7 +310,8 @@ export class LockEngine {
     const send = () => {
       sentAt = sentAt === 0 ? now : this.now()
       connection = this.#tokens.connection
-      return this.#acquireOnce(protocol, this.#callFor(protocol, request, request.waitMs > 0))
+      const call = this.#callFor(protocol, request, request.waitMs > 0)
+      return this.#mustKeep ? acquireKept(this.redis, protocol, call, this.options) : protocol.acquire(call)
     }
     const conclude = (reply: RedisReply): R | Promise<R> => {
       if (Number(reply) > 0) {
@@ -333,12 +337,6 @@ export class LockEngine {
       return 0
     }
     return this.#begin(protocol, request, { token: reply, sentAt, acquiredAt: now, handoffs: 0 })
-  }
-
-  #acquireOnce(protocol: LockProtocol, call: AcquireCall): Promise<RedisReply> {
-    const { replicas, fsync } = this.options
-    if (replicas === undefined && fsync === undefined) return protocol.acquire(call)
-    return acquireKept(this.redis, protocol, call, { replicas, fsync })
   }
 
   #refuse(protocol: LockProtocol, request: AcquireRequest): undefined {

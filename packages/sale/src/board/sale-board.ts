@@ -1,4 +1,4 @@
-import { type Redis, type RedisClient, toRedis } from '@firebreak/redis'
+import { type Redis, type RedisClient, replyErrorCode, toRedis } from '@firebreak/redis'
 import { group as workers } from '../orders/orders-stream.ts'
 import { entriesOf, fieldsOf } from '../orders/stream-entry.ts'
 import type { OrderState } from '../purchase/settle-order.ts'
@@ -37,6 +37,9 @@ export interface SaleOrderView {
   readonly state: OrderState | undefined
 }
 
+/** Vouchers asked for their end at a time. */
+const rankedAtOnce = 500
+
 /** What is on sale, what is left and what happened to the orders: read-only, for watching a sale. */
 export class SaleBoard {
   readonly #redis: Redis
@@ -45,11 +48,39 @@ export class SaleBoard {
     this.#redis = toRedis(redis)
   }
 
-  /** All vouchers that were ever opened or sold, those that end last first. */
+  /** The vouchers that end last, in that order. Where there are more than `limit`, those with dead letters are chosen first. */
   async vouchers(limit = 200): Promise<VoucherView[]> {
     const ids = (await this.#redis.send(['SMEMBERS', registryKey])) as string[]
-    const views = await Promise.all(ids.slice(0, limit).map((id) => this.#voucher(id)))
+    const chosen = ids.length <= limit ? ids : await this.#chosen(ids, limit)
+    const views = await Promise.all(chosen.map((id) => this.#voucher(id)))
     return views.sort((a, b) => (b.end ?? 0) - (a.end ?? 0) || (a.id < b.id ? -1 : 1))
+  }
+
+  async #chosen(ids: readonly string[], limit: number): Promise<string[]> {
+    const ranked: { readonly id: string; readonly isTroubled: boolean; readonly end: number }[] = []
+    for (let from = 0; from < ids.length; from += rankedAtOnce) {
+      const asked = ids.slice(from, from + rankedAtOnce).map(async (id) => {
+        const { voucher, dead } = saleKeys(id)
+        const [end, letters] = await Promise.all([
+          this.#ask(['HGET', voucher, 'end'], null),
+          this.#ask(['XLEN', dead], 0),
+        ])
+        return { id, isTroubled: Number(letters) > 0, end: wholeOrNull(end) ?? 0 }
+      })
+      ranked.push(...(await Promise.all(asked)))
+    }
+    ranked.sort((a, b) => Number(b.isTroubled) - Number(a.isTroubled) || b.end - a.end || (a.id < b.id ? -1 : 1))
+    return ranked.slice(0, limit).map(({ id }) => id)
+  }
+
+  /** A key of another type under a voucher's name must not hide all other vouchers. */
+  async #ask(command: readonly [string, ...(string | number)[]], otherwise: unknown): Promise<unknown> {
+    try {
+      return await this.#redis.send(command)
+    } catch (error) {
+      if (replyErrorCode(error) === 'WRONGTYPE') return otherwise
+      throw error
+    }
   }
 
   /** The last events of a voucher's orders, newest first. */
@@ -73,10 +104,10 @@ export class SaleBoard {
   async #voucher(id: string): Promise<VoucherView> {
     const keys = saleKeys(id)
     const [fields, buyers, unpaid, dead, groups] = await Promise.all([
-      this.#redis.send(['HMGET', keys.voucher, 'begin', 'end', 'stock', 'sold', 'perUser']) as Promise<unknown[]>,
-      this.#redis.send(['SCARD', keys.users]),
-      this.#redis.send(['ZCARD', keys.unpaid]),
-      this.#redis.send(['XLEN', keys.dead]),
+      this.#ask(['HMGET', keys.voucher, 'begin', 'end', 'stock', 'sold', 'perUser'], []) as Promise<unknown[]>,
+      this.#ask(['SCARD', keys.users], 0),
+      this.#ask(['ZCARD', keys.unpaid], 0),
+      this.#ask(['XLEN', keys.dead], 0),
       // A stream that nobody has written to has no groups, and Redis says so by an error.
       this.#redis.send(['XINFO', 'GROUPS', keys.orders]).catch(() => []),
     ])

@@ -30,7 +30,7 @@ export class GuardedStore {
         return { kind: 'fault', error }
       }
       // A store of the user's own, whose errors say nothing: it is the events' fault only if the store answers else.
-      await this.#probe(voucherId, error)
+      await this.#blame(voucherId, error)
       return { kind: 'fault', error }
     }
   }
@@ -43,7 +43,16 @@ export class GuardedStore {
     }
   }
 
-  async #probe(voucherId: string, error: Error): Promise<void> {
+  /** Throws an outage unless the store answers a question that changes nothing. */
+  async probe(voucherId: string): Promise<void> {
+    try {
+      await this.#inTime(this.#store.count(voucherId))
+    } catch (thrown) {
+      throw outage(errorOf(thrown))
+    }
+  }
+
+  async #blame(voucherId: string, error: Error): Promise<void> {
     try {
       await this.#inTime(this.#store.store([]))
       await this.#inTime(this.#store.count(voucherId))

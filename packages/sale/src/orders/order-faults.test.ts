@@ -340,3 +340,71 @@ test('an order that the store has refused does not come in by being paid', async
   expect(await store.get(orderId)).toBeUndefined()
   expect(await store.count(voucherId)).toBe(1)
 })
+
+test('an event waits for the one before it, however many entries other workers have not settled', async () => {
+  const id = await open(20_000)
+  const { orders } = saleKeys(id)
+  await client.xgroup('CREATE', orders, 'orders', '0', 'MKSTREAM')
+  const pipeline = client.pipeline()
+  const entry = (kind: string, order: string, user: string, prev: string) =>
+    ['kind', kind, 'order', order, 'user', user, 'number', '1', 'at', '1', 'total', '20000', 'prev', prev] as const
+  // More than are listed at a time.
+  for (let index = 0; index < 10_050; index++)
+    pipeline.xadd(orders, `${index + 1}-0`, ...entry('placed', `o${index}`, `u${index}`, '-'))
+  pipeline.xreadgroup('GROUP', 'orders', 'slow', 'COUNT', 20_000, 'STREAMS', orders, '>')
+  pipeline.xadd(orders, '20000-0', ...entry('cancelled', 'o10049', 'u10049', '10050-0'))
+  await pipeline.exec()
+  const early: string[] = []
+  const seeing = wrapped((events) => void early.push(...events.map(({ kind }) => kind)))
+  const made = await worker({ store: seeing, claimAfterMs: 600_000 })
+  await waitFor(async () => (await pendingCount(id)) === 10_051)
+  const looks = async () => Number((await client.info('commandstats')).match(/cmdstat_xpending:calls=(\d+)/)?.[1])
+  const before = await looks()
+  await waitFor(async () => (await looks()) > before + 3)
+  expect(early).toEqual([])
+  // The slow worker goes on, and is done with all of its own.
+  await store.store([
+    { kind: 'placed', voucherId: id, orderId: 'o10049', userId: 'u10049', number: 1, at: 1, total: 20_000 },
+  ])
+  await client.xack(orders, 'orders', ...Array.from({ length: 10_050 }, (_, index) => `${index + 1}-0`))
+  await waitFor(async () => (await pendingCount(id)) === 0)
+  expect(early).toEqual(['cancelled'])
+  expect((await store.get('o10049'))?.state).toBe('cancelled')
+  expect(made.counts.dead).toBe(0)
+})
+
+test('a worker that has nothing left to store is not taken for one whose store is back', async () => {
+  const id = await open(5)
+  let isDown = false
+  let tries = 0
+  const failing = wrapped(() => {
+    if (!isDown) return
+    tries++
+    throw new Error('connect ECONNREFUSED')
+  })
+  const errors: string[] = []
+  let recoveries = 0
+  const made = await worker({
+    store: failing,
+    maxRetryMs: 5,
+    onError: (error) => errors.push(error.message),
+    onRecovery: () => recoveries++,
+  })
+  await sale.purchase(id, 'eve')
+  await waitFor(async () => (await store.count(id)) === 1)
+  isDown = true
+  await sale.purchase(id, 'ann')
+  await waitFor(() => made.state === 'waiting')
+  // Another worker has taken its entry over and stored it, while this one could not reach the store.
+  const [[entry]] = (await client.call('XPENDING', saleKeys(id).orders, 'orders', '-', '+', 1)) as [[string]]
+  await client.xack(saleKeys(id).orders, 'orders', entry)
+  const before = tries
+  await waitFor(() => tries > before + 5)
+  await sale.purchase(id, 'bob')
+  await waitFor(() => tries > before + 10)
+  expect([made.state, recoveries, errors.length]).toEqual(['waiting', 0, 1])
+  isDown = false
+  await waitFor(async () => (await store.count(id)) === 2)
+  await waitFor(() => made.state === 'running')
+  expect([recoveries, errors.length]).toEqual([1, 1])
+})

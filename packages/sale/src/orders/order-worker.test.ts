@@ -3,7 +3,7 @@ import { FakeClock, type RedisServer, startRedis, waitFor } from '@firebreak/tes
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { Sale } from '../purchase/sale.ts'
-import { saleKeys } from '../sale-keys.ts'
+import { registryKey, saleKeys } from '../sale-keys.ts'
 import type { OrderEvent, OrderStore } from '../store/order-store.ts'
 import { sqliteOrderStore } from '../store/sqlite.ts'
 import { OrderWorker, type OrderWorkerOptions } from './order-worker.ts'
@@ -174,4 +174,31 @@ test('a Redis that lost its data does not stop the worker', async () => {
   const second = await open(5)
   await sale.purchase(second, 'ann')
   await waitFor(async () => (await store.count(second)) === 1)
+})
+
+test('orders of a voucher whose hash is gone are stored, by a worker that starts after that too', async () => {
+  const id = await open(5)
+  await sale.purchase(id, 'ann')
+  await client.del(saleKeys(id).voucher)
+  await worker()
+  await waitFor(async () => (await store.count(id)) === 1)
+})
+
+test('a voucher that is only a name is left alone', async () => {
+  await sale.open({ id: 'real', begin: 1, end: 9_999_999_999, stock: 1 })
+  await client.sadd(registryKey, 'name-only')
+  const made = await worker()
+  await sale.purchase('real', 'ann')
+  await waitFor(async () => (await store.count('real')) === 1)
+  expect(await client.exists(saleKeys('name-only').orders)).toBe(0)
+  expect(made.counts.failures).toBe(0)
+})
+
+test.each([Number.NaN, -1, '60000' as never])('keepStoredMs %s is refused', (keepStoredMs) => {
+  expect(() => new OrderWorker(client, { store, name: 'w', keepStoredMs })).toThrow(/keepStoredMs/)
+})
+
+test('stored entries may be kept for ever, or not at all', () => {
+  for (const keepStoredMs of [0, Number.POSITIVE_INFINITY])
+    expect(new OrderWorker(client, { store, name: 'w', keepStoredMs }).state).toBe('running')
 })

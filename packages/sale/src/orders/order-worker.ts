@@ -1,5 +1,6 @@
 import { asListener, InvalidOptionError, type Runtime, systemRuntime, type TimerHandle } from '@firebreak/core'
 import { type Redis, type RedisClient, type RedisSubscriber, replyErrorCode, toRedis } from '@firebreak/redis'
+import { removeVoucher } from '../end/remove-voucher.ts'
 import { OrderStoreError } from '../errors.ts'
 import { expireUnpaid } from '../purchase/settle-order.ts'
 import { registryKey, saleKeys } from '../sale-keys.ts'
@@ -38,6 +39,11 @@ export interface OrderWorkerOptions {
   readonly expireUnpaid?: boolean
   /** How long a stored entry stays in the stream; `Infinity`: for ever. @default 3600000 (an hour) */
   readonly keepStoredMs?: number
+  /**
+   * How long after its end (or after its last event, where that is later) what a voucher left in Redis is removed, if
+   * nothing of it is under way; `Infinity`: never. @default 15552000000 (180 days)
+   */
+  readonly keepEndedMs?: number
   /** A store that does not answer for so long is down. @default 30000 */
   readonly storeTimeoutMs?: number
   /** While the store is down it is retried after 100 ms, then after twice that, up to this. @default 5000 */
@@ -60,11 +66,13 @@ const bounds = [
   'storeTimeoutMs',
   'maxRetryMs',
 ] as const
+const spans = ['keepStoredMs', 'keepEndedMs'] as const
 const firstRetryMs = 100
 /** How soon entries that wait for another worker are retried: at first, and at most. */
 const firstWaitMs = 5
 const lastWaitMs = 200
 const trimEveryMs = 10_000
+const removeEveryMs = 3_600_000
 const expirePerScan = 1000
 /** Vouchers taken up at a time. */
 const takenUpAtOnce = 16
@@ -108,6 +116,7 @@ export class OrderWorker {
       scanMs: 1000,
       expireUnpaid: true,
       keepStoredMs: 3_600_000,
+      keepEndedMs: 180 * 86_400_000,
       storeTimeoutMs: 30_000,
       maxRetryMs: 5000,
       runtime: systemRuntime,
@@ -116,6 +125,7 @@ export class OrderWorker {
       onRecovery: asListener(options.onRecovery ?? (() => {})),
     }
     for (const option of bounds) checkBound(option, this.#options[option])
+    for (const option of spans) checkSpan(option, this.#options[option])
     this.#store = new GuardedStore(options.store, this.#options.storeTimeoutMs, this.#options.runtime)
   }
 
@@ -176,6 +186,8 @@ export class OrderWorker {
   }
 
   async #loop(): Promise<void> {
+    // With nothing to store a pass over the lanes would say nothing of the store.
+    if (this.#outage !== undefined) await this.#store.probe([...this.#lanes.keys()][0] ?? '')
     while (!this.#isClosed && (this.#mustScan || this.#awake.size > 0)) {
       if (this.#mustScan) {
         this.#mustScan = false
@@ -215,19 +227,33 @@ export class OrderWorker {
     } catch (error) {
       if (isOutage(error)) throw error
       // A Redis that came back without its data has lost the group: the next scan makes it again.
-      if (replyErrorCode(error) === 'NOGROUP') this.#lanes.delete(lane.stream.voucherId)
+      if (replyErrorCode(error) === 'NOGROUP') await this.#leave(lane)
       else this.#failed(error as Error)
     }
   }
 
+  async #leave(lane: VoucherLane): Promise<void> {
+    const { voucherId } = lane.stream
+    this.#lanes.delete(voucherId)
+    this.#awake.delete(voucherId)
+    // Where the connection is lost, a message too many wakes nobody.
+    await this.#subscriber?.unsubscribe(saleKeys(voucherId).channel).catch(() => {})
+  }
+
   /** Beside the orders themselves: those of dead workers, those that nobody paid, and what need not be kept. */
   async #lookAfter(lane: VoucherLane): Promise<void> {
-    const { expireUnpaid: isExpiring, keepStoredMs, runtime } = this.#options
+    const { expireUnpaid: isExpiring, keepStoredMs, keepEndedMs, runtime } = this.#options
     await lane.takeOver()
     const expired = isExpiring ? await expireUnpaid(this.#redis, lane.stream.voucherId, expirePerScan) : 0
     this.counts.expired += expired
-    if (expired === 0 && !lane.holds && (await lane.stream.isIdle())) lane.rest()
-    else lane.wake()
+    if (expired === 0 && !lane.holds && (await lane.stream.isIdle())) {
+      lane.rest()
+      if (keepEndedMs !== Number.POSITIVE_INFINITY && runtime.clock.now() >= lane.removeAt) {
+        lane.removeAt = runtime.clock.now() + removeEveryMs
+        const result = await removeVoucher(this.#redis, lane.stream.voucherId, keepEndedMs)
+        if (result === 'removed') return this.#leave(lane)
+      }
+    } else lane.wake()
     if (runtime.clock.now() < lane.trimAt || keepStoredMs === Number.POSITIVE_INFINITY) return
     await lane.stream.trim(keepStoredMs)
     lane.trimAt = runtime.clock.now() + trimEveryMs
@@ -260,7 +286,8 @@ export class OrderWorker {
   async #takeUp(voucherId: string): Promise<void> {
     const keys = saleKeys(voucherId)
     const [stock, total] = (await this.#redis.send(['HMGET', keys.voucher, 'stock', 'total'])) as (string | null)[]
-    if (stock === null) return
+    // The hash may be gone, deleted after the sale or lapsed: what was sold by it is stored all the same.
+    if (stock === null && Number(await this.#redis.send(['EXISTS', keys.orders])) === 0) return
     // Only for entries that do not carry the total themselves.
     if (total !== null && Number.isSafeInteger(Number(total))) await this.#store.setTotal(voucherId, Number(total))
     const stream = new OrdersStream(this.#redis, voucherId, this.#options.name)
@@ -334,6 +361,11 @@ export class OrderWorker {
 function checkBound(option: string, value: number): void {
   if (!Number.isSafeInteger(value) || value < 1)
     throw new InvalidOptionError(option, value, 'a whole number of 1 or more')
+}
+
+function checkSpan(option: string, value: number): void {
+  if (typeof value !== 'number' || !(value >= 0))
+    throw new InvalidOptionError(option, value, 'milliseconds, 0 or more, or Infinity')
 }
 
 function isOutage(error: unknown): boolean {

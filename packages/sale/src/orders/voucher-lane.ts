@@ -1,9 +1,9 @@
 import { DeadLetterError } from '../errors.ts'
 import type { GuardedStore } from './guarded-store.ts'
 import type { OrdersStream } from './orders-stream.ts'
-import { type OrderEntry, parseEntry, type StreamEntry } from './stream-entry.ts'
+import { compareIds, type OrderEntry, parseEntry, type StreamEntry } from './stream-entry.ts'
 
-/** How many pending entries of all workers are looked at. */
+/** How many pending entries of all workers are looked at, the oldest; those after them wait. */
 const pendingLimit = 10_000
 
 /** A voucher where nothing is under way is passed over 1, 3, 7, … times, and no more than this less one. */
@@ -55,8 +55,9 @@ export class VoucherLane {
   /** How many looks it is to be passed over, and how many the last rest had. */
   #passes = 0
   #rest = 1
-  /** When the stream is trimmed next. */
+  /** When the stream is trimmed next, and when it is asked next whether all of the voucher can be removed. */
   trimAt = 0
+  removeAt = 0
 
   constructor(stream: OrdersStream, store: GuardedStore, options: LaneOptions) {
     this.stream = stream
@@ -190,15 +191,18 @@ export class VoucherLane {
     if (entries.length === 0) return []
     const known = await this.stream.pendingUpTo(entries.at(-1)!.entry.id, pendingLimit)
     const places = new Map(known.map((id, index) => [id, index]))
+    const lastSeen = known.length < pendingLimit ? undefined : known.at(-1)
     const waiting = new Set<string>()
     const ready: OrderEntry[] = []
     const own = new Set<string>()
     for (const item of entries) {
       const { entry, previous, event } = item
-      // An entry that is not pending was settled by another worker, or lies beyond what could be listed.
+      // Of an entry beyond what could be listed nobody knows what is pending before it.
+      const isBeyond = lastSeen !== undefined && compareIds(entry.id, lastSeen) > 0
+      // An entry that is not pending was settled by another worker.
       const place = places.get(entry.id) ?? known.length
       const isPreviousPending = previous !== undefined && places.has(previous) && !own.has(previous)
-      if (isPreviousPending || (previous !== undefined && waiting.has(previous))) {
+      if (isBeyond || isPreviousPending || (previous !== undefined && waiting.has(previous))) {
         waiting.add(entry.id)
         continue
       }

@@ -1,5 +1,6 @@
 import { InvalidOptionError, type Runtime, systemRuntime } from '@firebreak/core'
 import { loadScript, type Redis, type RedisClient, toRedis } from '@firebreak/redis'
+import { type RemoveResult, removeVoucher } from '../end/remove-voucher.ts'
 import { SaleError } from '../errors.ts'
 import { chosenOrderKey, registryKey, saleKeys } from '../sale-keys.ts'
 import {
@@ -119,6 +120,8 @@ export class Sale {
       [saleKeys(voucher.id).voucher],
       [voucher.begin, voucher.end, voucher.stock, voucher.perUser ?? 1],
     )
+    // Once more: a worker may have removed an earlier voucher of this name meanwhile.
+    await this.#redis.send(['SADD', registryKey, voucher.id])
     await this.#adopt(voucher.id)
     return { isNew: isNew === 1 }
   }
@@ -262,6 +265,17 @@ export class Sale {
       orderIds.map(async (orderId) => ({ orderId, order: await this.orderState(voucherId, orderId) })),
     )
     return orders.flatMap(({ orderId, order }) => (order === undefined ? [] : [{ orderId, ...order }]))
+  }
+
+  /**
+   * Removes what a voucher that is over left in Redis: its orders are in the store. Workers do it by themselves after
+   * `keepEndedMs`; with `afterMs: 0` it is done as soon as nothing is under way.
+   */
+  remove(voucherId: string, { afterMs = 0 }: { afterMs?: number } = {}): Promise<RemoveResult> {
+    checkVoucherId(voucherId)
+    if (!Number.isSafeInteger(afterMs) || afterMs < 0 || afterMs > greatestNumber)
+      throw new InvalidOptionError('afterMs', afterMs, 'a whole number of milliseconds')
+    return removeVoucher(this.#redis, voucherId, afterMs)
   }
 
   /** What is left, and how many users hold an order. */

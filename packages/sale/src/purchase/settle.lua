@@ -35,6 +35,7 @@ if ARGV[2] == 'paid' then
   event[#event + 1] = string.find(perUser, '^[1-9]%d*$') and #perUser <= 15 and perUser or '1'
 end
 local written = redis.call('XADD', KEYS[4], '*', unpack(event))
+local isAnnounced = false
 if ARGV[2] ~= 'paid' then
   local kept = ''
   for id in string.gmatch(orders, '%S+') do
@@ -43,14 +44,16 @@ if ARGV[2] ~= 'paid' then
   orders = kept
   if orders == '' then redis.call('SREM', KEYS[2], user) end
   if redis.call('HEXISTS', KEYS[1], 'sold') == 1 then redis.call('HINCRBY', KEYS[1], 'sold', -1) end
-  if ARGV[5] == '1' then
+  -- A voucher whose hash is gone has no stock for the item; one field of it alone would be taken for a voucher.
+  if ARGV[5] == '1' and redis.call('HEXISTS', KEYS[1], 'stock') == 1 then
     redis.call('HINCRBY', KEYS[1], 'stock', 1)
     redis.call(ARGV[4], ARGV[3], 'restock:' .. redis.call('HINCRBY', KEYS[1], 'restocks', 1))
-  elseif redis.call('HEXISTS', KEYS[1], 'total') == 1 then
+    isAnnounced = true
+  elseif ARGV[5] ~= '1' and redis.call('HEXISTS', KEYS[1], 'total') == 1 then
     redis.call('HINCRBY', KEYS[1], 'total', -1)
   end
 end
 redis.call('HSET', KEYS[3], user, last .. ' ' .. written .. orders)
 -- A restock was already announced, and wakes the workers too.
-if ARGV[2] == 'paid' or ARGV[5] ~= '1' then redis.call(ARGV[4], ARGV[3], 'placed') end
+if not isAnnounced then redis.call(ARGV[4], ARGV[3], 'placed') end
 return {'done', ARGV[2]}

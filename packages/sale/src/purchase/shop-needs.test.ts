@@ -5,6 +5,7 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { chosenOrderKey, registryKey, saleKeys } from '../sale-keys.ts'
 import type { Voucher } from '../voucher.ts'
+import { pidSpace } from './process-name.ts'
 import { type PurchaseResult, Sale } from './sale.ts'
 import { scriptKeys } from './settle-order.ts'
 
@@ -128,7 +129,7 @@ describe('an order id', () => {
     const id = await open()
     const { hostname } = await import('node:os')
     // No process has this number: Linux counts to 4,194,304 at most.
-    await client.set('seckill:ids:78', `gone|${hostname()}|99999999.0`, 'PX', 60_000)
+    await client.set('seckill:ids:78', `gone|${hostname()}|99999999.0|${pidSpace()}`, 'PX', 60_000)
     const next = new Sale(client, { ids: new Snowflake({ workerId: 78 }) })
     orderOf(await next.purchase(id, 'ann'))
     await next.close()
@@ -137,6 +138,18 @@ describe('an order id', () => {
     await expect(refused.purchase(id, 'bob')).rejects.toMatchObject({ code: 'FB_SALE_WORKER_TAKEN' })
     await refused.close()
   })
+})
+
+test.each([
+  ['another container’s', 'another boot/pid:[4026532001]'],
+  ['an unknown', ''],
+])('a worker id that %s process has is its own, although no process here has that number', async (_, space) => {
+  const id = await open()
+  const { hostname } = await import('node:os')
+  await client.set('seckill:ids:80', `living|${hostname()}|99999999.0|${space}`, 'PX', 60_000)
+  const refused = new Sale(client, { ids: new Snowflake({ workerId: 80 }) })
+  await expect(refused.purchase(id, 'bob')).rejects.toMatchObject({ code: 'FB_SALE_WORKER_TAKEN' })
+  await refused.close()
 })
 
 describe('a user id', () => {
@@ -279,4 +292,13 @@ describe('the stock', () => {
     expect(await sale.stock(id)).toEqual({ stock: 0, total: 0, buyers: 0 })
     expect(await sale.purchase(id, 'ann')).toMatchObject({ code: 'soldout' })
   })
+})
+
+test('an item that comes back to a voucher whose hash is gone makes no voucher of it', async () => {
+  const id = await open({ stock: 5 })
+  const orderId = orderOf(await sale.purchase(id, 'ann'))
+  await client.del(saleKeys(id).voucher)
+  expect(await sale.cancel(id, orderId)).toEqual({ result: 'done', state: 'cancelled' })
+  await sale.open({ id, begin: nowSeconds() - 10, end: nowSeconds() + 1000, stock: 7 })
+  expect(await sale.stock(id)).toEqual({ stock: 7, total: 7, buyers: 0 })
 })

@@ -1,4 +1,4 @@
-import type { Clock } from '@firebreak/core'
+import { type Clock, InvalidOptionError } from '@firebreak/core'
 import type { Redis, RedisSubscriber } from '@firebreak/redis'
 import { saleKeys } from '../sale-keys.ts'
 import { BuyersFilter } from './buyers-filter.ts'
@@ -7,7 +7,7 @@ import { BuyersFilter } from './buyers-filter.ts'
 export interface SoldOutMemoryOptions {
   /** A memory is asked again after this long, whatever was heard. @default 5000 */
   readonly maxAgeMs?: number
-  /** Vouchers remembered at once. @default 10000 */
+  /** Vouchers remembered at once; the one whose memory lapsed longest ago makes room for another. @default 10000 */
   readonly maxVouchers?: number
   /**
    * A voucher with more live orders is not remembered, because its buyers must be distinguished from others. @default
@@ -49,6 +49,7 @@ export class SoldOutMemory {
   readonly #maxAgeMs: number
   readonly #maxVouchers: number
   readonly #maxBuyers: number
+  /** Those that were told of longest ago come first. */
   readonly #memories = new Map<string, Memory>()
   #subscriber: Promise<RedisSubscriber> | undefined
   #isClosed = false
@@ -59,6 +60,10 @@ export class SoldOutMemory {
     this.#maxAgeMs = options.maxAgeMs ?? 5000
     this.#maxVouchers = options.maxVouchers ?? 10_000
     this.#maxBuyers = options.maxBuyers ?? 1_000_000
+    const bounds = { maxAgeMs: this.#maxAgeMs, maxVouchers: this.#maxVouchers, maxBuyers: this.#maxBuyers }
+    for (const [name, value] of Object.entries(bounds))
+      if (typeof value !== 'number' || !(value >= 0))
+        throw new InvalidOptionError(`soldOutMemory.${name}`, value, 'a number, 0 or more')
   }
 
   /** True while the voucher is known to be sold out and the user to hold no order of it; no call to Redis. */
@@ -106,9 +111,13 @@ export class SoldOutMemory {
 
   #memory(voucherId: string): Memory | undefined {
     const known = this.#memories.get(voucherId)
-    if (known !== undefined) return known
+    if (known !== undefined) {
+      this.#memories.delete(voucherId)
+      this.#memories.set(voucherId, known)
+      return known
+    }
     // A full memory only costs calls to Redis: that is better than a growing process.
-    if (this.#isClosed || this.#memories.size >= this.#maxVouchers) return undefined
+    if (this.#isClosed || (this.#memories.size >= this.#maxVouchers && !this.#dropLapsed())) return undefined
     const memory: Memory = {
       soldOutAt: undefined,
       soldOutUntil: 0,
@@ -120,6 +129,20 @@ export class SoldOutMemory {
     this.#memories.set(voucherId, memory)
     this.#listen(voucherId, memory).catch(() => this.#memories.delete(voucherId))
     return memory
+  }
+
+  /** Makes room by what no longer spares anybody a call; false where there is nothing of that kind. */
+  #dropLapsed(): boolean {
+    const [oldest] = this.#memories
+    if (oldest === undefined) return false
+    const [voucherId, memory] = oldest
+    // One that is not listening yet would be subscribed to after it was left.
+    if (!memory.isListening || this.#clock.now() < memory.soldOutUntil) return false
+    this.#memories.delete(voucherId)
+    memory.buyersAt = ''
+    // Where the connection is lost, a message too many is heard by nobody.
+    this.#subscriber?.then((subscriber) => subscriber.unsubscribe(saleKeys(voucherId).channel)).catch(() => {})
+    return true
   }
 
   async #listen(voucherId: string, memory: Memory): Promise<void> {

@@ -1,8 +1,7 @@
-import { hostname } from 'node:os'
-import { threadId } from 'node:worker_threads'
 import type { Runtime, TimerHandle } from '@firebreak/core'
 import { loadScript, type Redis } from '@firebreak/redis'
 import { SaleError } from '../errors.ts'
+import { isDead, processName } from './process-name.ts'
 
 const claimScript = loadScript(new URL('./claim-worker.lua', import.meta.url))
 
@@ -25,7 +24,7 @@ const living = new Set<string>()
  * order of one voucher would be taken for an order of another.
  *
  * The claim is a key in Redis that lapses 15 s after its holder last renewed it. The name of a holder tells host,
- * process and thread, so that a process that crashed and starts again on its host does not wait for that.
+ * process, thread and pid namespace, so that a process that crashed and starts again beside it does not wait for that.
  */
 export class WorkerClaim {
   readonly #redis: Redis
@@ -44,7 +43,7 @@ export class WorkerClaim {
     this.#workerId = workerId
     this.#key = `seckill:ids:${workerId}`
     const known = sources.get(ids) ?? {
-      name: `${runtime.newId()}|${hostname()}|${process.pid}.${threadId}`,
+      name: processName(runtime.newId()),
       users: 0,
     }
     known.users++
@@ -86,7 +85,7 @@ export class WorkerClaim {
   async #ask(voucherId: string): Promise<void> {
     const askedAt = this.#runtime.clock.now()
     let holder = await this.#run('', leaseMs)
-    if (holder !== '' && isDead(holder)) holder = await this.#run(holder, leaseMs)
+    if (holder !== '' && isDead(holder, living)) holder = await this.#run(holder, leaseMs)
     if (holder !== '') {
       this.#heldUntil = Number.NEGATIVE_INFINITY
       const [, host, pid] = holder.split('|')
@@ -105,19 +104,5 @@ export class WorkerClaim {
 
   async #run(dead: string, standsMs: number): Promise<string> {
     return (await this.#redis.run(claimScript, [this.#key], [this.#source.name, dead, standsMs])) as string
-  }
-}
-
-/** True where the holder was a process of this host that is gone. */
-function isDead(holder: string): boolean {
-  const [, host, process_] = holder.split('|')
-  const [pid, thread] = (process_ ?? '').split('.')
-  if (host !== hostname() || !/^\d+$/.test(pid ?? '')) return false
-  if (Number(pid) === process.pid) return Number(thread) === threadId && !living.has(holder)
-  try {
-    process.kill(Number(pid), 0)
-    return false
-  } catch (error) {
-    return (error as { code?: string }).code === 'ESRCH'
   }
 }

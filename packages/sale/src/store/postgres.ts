@@ -1,4 +1,4 @@
-import type { PostgresPool } from '@firebreak/ids'
+import { type PostgresPool, postgresConnections } from '@firebreak/ids'
 import type { OrderStore } from './order-store.ts'
 import { readSchema } from './schema.ts'
 import {
@@ -12,6 +12,7 @@ import {
 
 /** Orders in PostgreSQL, over a pool of the `pg` package. */
 export function postgresOrderStore(pool: PostgresPool, options?: SqlOrderStoreOptions): OrderStore {
+  const connect = postgresConnections(pool)
   const database: SqlDatabase = {
     schema: async () => readSchema('postgres'),
     forUpdate: ' FOR UPDATE',
@@ -19,7 +20,7 @@ export function postgresOrderStore(pool: PostgresPool, options?: SqlOrderStoreOp
     insertIgnore: (table, columns) =>
       `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')}) ON CONFLICT DO NOTHING`,
     async transaction(work) {
-      const client = await pool.connect()
+      const client = await connect()
       let isBroken = false
       const connection: SqlConnection = {
         async query(sql, values) {

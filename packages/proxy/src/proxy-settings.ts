@@ -9,6 +9,7 @@ import {
   textList,
   wholeFrom,
 } from '@firebreak/core/settings'
+import { describeShieldRetry } from '@firebreak/shield'
 
 const count = wholeFrom(1)
 const milliseconds = wholeFrom(1)
@@ -282,6 +283,14 @@ export const proxySettings: SettingTable = {
       type: milliseconds,
       default: '300',
       summary: 'stop serving from memory once the watcher has been silent for this long',
+    },
+    {
+      name: 'retry',
+      type: { kind: 'lines' },
+      placeholder: 'STEP',
+      variables: ['FIREBREAK_RETRY'],
+      default: describeShieldRetry(),
+      summary: 'how to retry a lost watcher, and what to do when retries run out: "tracking tries=50 atEnd=stop"',
     },
     {
       name: 'metricsPort',

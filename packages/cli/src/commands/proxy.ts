@@ -1,4 +1,4 @@
-import { type ProxyOptions, type ProxyUserOptions, proxySettings, startProxy } from '@firebreak/proxy'
+import { type ProxyOptions, type ProxyUserOptions, parseShieldRetry, proxySettings, startProxy } from '@firebreak/proxy'
 import { type Command, type CommandIo, UsageError } from '../command/command.ts'
 import { stderrLogger } from '../command/stderr-logger.ts'
 import { whenEnded } from '../command/when-ended.ts'
@@ -47,6 +47,7 @@ export function proxyOptionsOf(args: readonly string[], io: Pick<CommandIo, 'env
     clusterId,
     tableFile,
     leaseMs,
+    retry,
     redactKeys,
     redactSecret,
     tlsCert,
@@ -79,10 +80,19 @@ export function proxyOptionsOf(args: readonly string[], io: Pick<CommandIo, 'env
       shield: {
         hubs: hub ?? [],
         ...known({ tables, token, serviceId: service, redisClusterId: clusterId, leaseMs, redactKeys, redactSecret }),
+        ...(retry !== undefined && { retry: retryOf(retry) }),
         ...(tableFile !== undefined && { tableFile: tableFile === 'none' ? false : tableFile }),
       },
     }),
     ...(settings.otlp !== undefined && { otlp: settings.otlp }),
+  }
+}
+
+function retryOf(lines: readonly string[]) {
+  try {
+    return parseShieldRetry(lines)
+  } catch (error) {
+    throw new UsageError((error as Error).message)
   }
 }
 

@@ -32,6 +32,25 @@ export const days: Shape = (second, seconds, random) => {
 /** Busy, but never so that it matters. */
 export const calm: Shape = (_second, _seconds, random) => 0.3 + random() * 0.05
 
+/** Always as full, give or take 3 %. */
+export function steady(utilisation: number): Shape {
+  return (_second, _seconds, random) => utilisation * (0.97 + random() * 0.06)
+}
+
+/** `days`, `calm`, or a utilisation from 0 to 1, as people name a shape. */
+export function parseShape(text: string): Shape {
+  if (text === 'days') return days
+  if (text === 'calm') return calm
+  const utilisation = Number(text)
+  if (utilisation > 0 && utilisation <= 2) return steady(utilisation)
+  throw new Error(`--shape ${text}: days, calm, or how full the node is, such as 0.8`)
+}
+
+/** The same, at a part of the load. */
+export function scaled(shape: Shape, part: number): Shape {
+  return (second, seconds, random) => shape(second, seconds, random) * part
+}
+
 /**
  * A trace played on a node: its requests in their order, as many a second as the shape says; it begins again at its end. Each request
  * stands for `weight` accesses, so that a short trace keeps its own bursts on a node that does a hundred thousand a second.
@@ -77,6 +96,43 @@ export function surged(base: Workload, part: number, from: number, to: number): 
       const second = index / ticksPerSecond
       if (second < from || second >= to) return tick
       return { counts: new Map(tick.counts).set(key, count), total: tick.total + count }
+    },
+  }
+}
+
+export interface BurstOptions {
+  /** Keys that burst now and then. */
+  readonly keys: number
+  /** How many of them burst at a time. */
+  readonly atOnce: number
+  /** What one takes of the node's capacity while it does. */
+  readonly part: number
+  readonly seed: number
+}
+
+/** A base, and on top of it keys that burst for one to four tenths of a second each and then rest, again and again. */
+export function bursting(base: Workload, { keys, atOnce, part, seed }: BurstOptions): Workload {
+  const random = seededRandom(seed)
+  const count = Math.round((part * base.capacityPerSecond) / ticksPerSecond)
+  const first = base.keys.length
+  const lengths = base.seconds * ticksPerSecond
+  const burning = Array.from({ length: lengths }, () => new Set<number>())
+  for (let lane = 0; lane < atOnce; lane++) {
+    for (let at = 0; at < lengths; ) {
+      const until = at + 1 + Math.floor(random() * 4)
+      const key = first + Math.floor(random() * keys)
+      for (; at < Math.min(until, lengths); at++) burning[at]!.add(key)
+    }
+  }
+  return {
+    ...base,
+    name: `${base.name}-bursts`,
+    keys: [...base.keys, ...Array.from({ length: keys }, (_, index) => `burst:${index}`)],
+    tick(index) {
+      const { counts, total } = base.tick(index)
+      const all = new Map(counts)
+      for (const key of burning[index]!) all.set(key, count)
+      return { counts: all, total: total + count * burning[index]!.size }
     },
   }
 }

@@ -1,6 +1,6 @@
 import { Forecaster, MemoryStore } from '@firebreak/hub'
 import { FakeClock } from '@firebreak/testkit'
-import { type GeneratedWeeks, minuteMs } from './generated-weeks.ts'
+import { type GeneratedWeeks, minuteMs, prefixOf } from './generated-weeks.ts'
 
 /** A key that is kept warm from a time on and up to another. */
 export interface WarmUp {
@@ -12,10 +12,17 @@ export interface WarmUp {
 /** How often the forecaster looks; a hub does each second. */
 const stepMs = 2 * minuteMs
 
+export interface Foretold {
+  /** Before their time, by patterns. */
+  readonly planned: readonly WarmUp[]
+  /** Because another key of their prefix had begun to burn. */
+  readonly following: readonly WarmUp[]
+}
+
 /** Plays weeks to a forecaster; gives what it had warmed. */
-export async function foretell({ from, to, burns }: GeneratedWeeks): Promise<WarmUp[]> {
+export async function foretell({ from, to, burns }: GeneratedWeeks): Promise<Foretold> {
   const wallClock = new FakeClock(from)
-  const warmUps: WarmUp[] = []
+  const [planned, following]: [WarmUp[], WarmUp[]] = [[], []]
   const store = new MemoryStore()
   let burning: { readonly key: string; readonly to: number }[] = []
   const forecaster = new Forecaster({
@@ -23,15 +30,16 @@ export async function foretell({ from, to, burns }: GeneratedWeeks): Promise<War
       records: (kind) => store.records(kind),
       saveRecord: () => Promise.resolve(),
       saveJob({ keys, at, forMs }) {
-        for (const key of keys) warmUps.push({ key, from: at, to: at + forMs })
+        for (const key of keys) planned.push({ key, from: at, to: at + forMs })
         return Promise.resolve(true)
       },
     },
     runtime: { wallClock },
     burning: () => burning.map(({ key }) => ({ redisClusterId: 'main', key })),
-    // Keys of one kind are not of one heat here.
-    prefixOf: (key) => key,
-    warm: () => {},
+    prefixOf,
+    warm({ keys, at, forMs }) {
+      for (const key of keys) following.push({ key, from: at, to: at + forMs })
+    },
   })
   await forecaster.saveSettings({ mode: 'do', leadMs: 2 * minuteMs, timeZone: 'Europe/Berlin' })
   let next = 0
@@ -41,5 +49,5 @@ export async function foretell({ from, to, burns }: GeneratedWeeks): Promise<War
     while (next < burns.length && burns[next]!.from <= now) burning.push(burns[next++]!)
     forecaster.tick(now)
   }
-  return warmUps
+  return { planned, following }
 }

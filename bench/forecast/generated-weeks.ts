@@ -12,6 +12,8 @@ export interface Burn {
   readonly isRecurring: boolean
   /** Which occurrence of its pattern it is, from 0. */
   readonly nth: number
+  /** It follows the first key of its prefix, whose opening it takes part in. */
+  readonly follows?: boolean
 }
 
 export interface GeneratedWeeks {
@@ -39,7 +41,8 @@ interface Pattern {
 /**
  * Weeks of heat in the wall time of Berlin, where clocks are moved in the fourth week: keys that burn each day, on workdays, on one or two
  * days of the week, all with their own jitter; on holidays, one day in `holidayEvery`, none does, and now and then one stays away. Some times drift, some move for
- * good. Besides, every key burns at random times too, and some keys do nothing else.
+ * good. Besides, every key burns at random times too, and some keys do nothing else; and keys of some prefixes burn together, at times
+ * that nobody can know.
  */
 export function generateWeeks(seed: number, weeks: number, patternCount: number, holidayEvery = 35): GeneratedWeeks {
   const random = seededRandom(seed)
@@ -94,8 +97,41 @@ export function generateWeeks(seed: number, weeks: number, patternCount: number,
       burns.push({ key, from: from + at, to, isRecurring: false, nth: 0 })
     }
   }
+  burns.push(...openings(seed, from, days))
   burns.sort((a, b) => a.from - b.from)
   return { from, to: from + days * dayMs, burns, patterns: patternCount }
+}
+
+/** The beginning that keys of one kind share; only those of openings have one. */
+export function prefixOf(key: string): string {
+  return key.startsWith('sale') ? key.slice(0, key.indexOf(':') + 1) : key
+}
+
+const prefixes = 10
+
+/**
+ * Sales that open at random times, about every five days: one key of the prefix is the first, three to seven others
+ * follow within ten minutes, each of them nine times of ten, and now and then one that is never seen again.
+ */
+function openings(seed: number, from: number, days: number): Burn[] {
+  const random = seededRandom(seed + 1_000_003)
+  return Array.from({ length: prefixes }, (_, index) => index).flatMap((index) => {
+    const others = 3 + Math.floor(random() * 5)
+    const burns: Burn[] = []
+    let nth = 0
+    for (let at = 0; ; nth++) {
+      at += (1 - Math.log(1 - random()) * 4) * dayMs
+      if (at >= (days - 1) * dayMs) return burns
+      const add = (name: string, delay: number, follows: boolean) => {
+        const start = from + at + delay * minuteMs
+        const to = start + (10 + random() * 30) * minuteMs
+        burns.push({ key: `sale${index}:${name}`, from: start, to, isRecurring: false, nth, follows })
+      }
+      add('first', 0, false)
+      for (let other = 0; other < others; other++) if (random() < 0.9) add(`other-${other}`, 2 + random() * 8, true)
+      if (random() < 0.3) add(`only-${nth}`, 2 + random() * 8, false)
+    }
+  })
 }
 
 /** Keys that burn at random only, from once a fortnight to once a day. */

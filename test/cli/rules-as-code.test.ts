@@ -1,13 +1,18 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { peek, protect, shieldOf } from '@firebreak/client'
 import type { AuditEntry, RulesView } from '@firebreak/core'
-import { startSource, temporaryFolder } from '@firebreak/testkit'
+import { startRedis, startSource, temporaryFolder, waitFor } from '@firebreak/testkit'
+import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 const main = new URL('../../packages/cli/src/main.ts', import.meta.url)
 const hubProcess = new URL('../hub/hub-process.ts', import.meta.url)
 const operator = 'ann-token-0123456789'
-const tokens = { apps: [], people: [{ name: 'ann', token: operator, role: 'operator' }] }
+const tokens = {
+  apps: [{ name: 'shop', token: 'shop-token-0123456789', services: ['shop'], clusters: ['*'] }],
+  people: [{ name: 'ann', token: operator, role: 'operator' }],
+}
 const folder = temporaryFolder('rules')
 const file = join(folder, 'rules.yaml')
 const ends: (() => unknown)[] = []
@@ -111,4 +116,42 @@ test('a file with a wrong rule, one twice, or none at all changes nothing', asyn
     [2, expect.stringContaining('belong to "rules apply FILE"')],
   ])
   expect(await inForce()).toEqual(before)
+})
+
+test('rules imported from JD hotkey and Sentinel are applied, and a key is cached and another limited by them', async () => {
+  const jd = [{ key: 'sku_', prefix: true, interval: 1, threshold: 20, duration: 30 }]
+  const sentinel = [
+    { resource: 'getProduct', grade: 1, paramIdx: 0, count: 5, burstCount: 3, durationInSec: 60, clusterMode: true },
+  ]
+  for (const [from, content, ...keys] of [
+    ['jd-hotkey', jd],
+    ['sentinel', sentinel, '--keys', 'getProduct=product_{param}'],
+  ] as const) {
+    const source = join(folder, `${from}.json`)
+    writeFileSync(source, JSON.stringify(content))
+    const imported = await rules('import', source, '--from', from, ...keys)
+    expect(imported.code).toBe(0)
+    writeFileSync(file, imported.output)
+    expect(await rules('apply', file)).toMatchObject({ code: 0 })
+  }
+  const redis = await startRedis()
+  ends.push(() => redis.stop())
+  const options = { hubs: [hub], token: 'shop-token-0123456789', serviceId: 'shop', redisClusterId: 'main' }
+  const client = protect(new Redis(redis.port), { ...options, tableFile: false, onWarning() {} })
+  ends.push(() => {
+    shieldOf(client)?.close()
+    client.disconnect()
+  })
+  await client.mset('sku_1', 'a', 'product_7', 'b')
+  await waitFor(async () => {
+    await Promise.all(Array.from({ length: 10 }, () => client.get('sku_1')))
+    return peek(client, 'sku_1') !== undefined
+  })
+  const refused = await waitFor(async () =>
+    client.get('product_7').then(
+      () => undefined,
+      (error: Error) => error,
+    ),
+  )
+  expect(refused.message).toMatch(/product_7/)
 })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { peek, protect, shieldOf } from '@firebreak/client'
 import { encodeBinaryReport, encodeFrame, kafkaReports, type Overview } from '@firebreak/core'
 import { startHub } from '@firebreak/hub'
-import { type KafkaBroker, startKafka, startRedis, temporaryFolder, waitFor } from '@firebreak/testkit'
+import { FaultProxy, type KafkaBroker, startKafka, startRedis, temporaryFolder, waitFor } from '@firebreak/testkit'
 import { Redis } from 'ioredis'
 import { Kafka, logLevel, Partitioners, type Producer } from 'kafkajs'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -150,6 +150,41 @@ test('a broker that is gone is an alarm, and the hub is told its reports by the 
   for (let nth = 0; nth < 20; nth++) await client.get('hot-1')
   await waitFor(() => counted(hub) === 30, { timeoutMs: 20_000 })
 }, 60_000)
+
+/** The broker, slow: who is connecting stays so for a while. */
+async function slowBroker(): Promise<FaultProxy> {
+  const proxy = await FaultProxy.start(Number(broker.address.split(':')[1]))
+  proxy.faults.serverDelayMs = 200
+  ends.push(() => proxy.close())
+  return proxy
+}
+
+test('a hub that is closed while it connects leaves no consumer behind', async () => {
+  for (const connections of [1, 2, 3]) {
+    const proxy = await slowBroker()
+    const hub = await startHub({ kafkaUrl: `kafka://127.0.0.1:${proxy.port}`, logLevel: 'silent' })
+    await waitFor(() => proxy.connectionCount === connections)
+    await hub.close()
+    // The other end of a connection hears of it a moment later.
+    const opened = proxy.connectionCount
+    await waitFor(() => proxy.openConnections === 0)
+    expect(proxy.connectionCount).toBe(opened)
+  }
+}, 60_000)
+
+test('a process that is closed while it connects leaves no producer behind', async () => {
+  const proxy = await slowBroker()
+  const redis = await startRedis()
+  ends.push(() => redis.stop())
+  const hubs = [`kafka://127.0.0.1:${proxy.port}`]
+  const options = { hubs, serviceId: 'shop', tableFile: false as const, onWarning: () => {} }
+  const client = protect(new Redis(redis.url), options)
+  ends.push(() => client.disconnect())
+  await waitFor(() => proxy.connectionCount === 1)
+  shieldOf(client)!.close()
+  await waitFor(() => proxy.openConnections === 0)
+  expect(proxy.connectionCount).toBe(1)
+})
 
 /** A producer of another language, by `docs/reference/formats.md` alone: writes a report of `hot-1` to a file, and prints its headers. */
 const foreign = `

@@ -43,8 +43,7 @@ test('every option of the proxy has a setting', () => {
     redactSecret: ['redactSecret'],
     showsValues: ['showsValues'],
     leaseMs: ['leaseMs'],
-    // By its variable alone, FIREBREAK_RETRY.
-    retry: [],
+    retry: ['retry'],
     fallbackTtlMs: ['fallbackTtlMs'],
     canaryMs: ['canaryMs'],
     maxKeys: ['maxKeys'],

@@ -218,6 +218,21 @@ test('processes that fall silent are forgotten', async () => {
   expect(hub.core.views().overview().sensors).toEqual({ connected: 0, hosts: 0, services: 0 })
 })
 
+test('a process that reports once a minute stays visible between its reports, and is forgotten when they end', async () => {
+  const hub = await TestCore.open([], { hostTimeoutMs: 5000 })
+  const hosts = () => hub.core.views().overview().sensors.hosts
+  for (let minute = 0; minute < 3; minute++) {
+    const now = hub.clock.now()
+    hub.core.collector.collectText(`# ${now},${now},shop,minutely,interval=60000\n# main\na:60\n`, 1)
+    hub.report({ a: 1 }, { hostId: 'usual' })
+    expect(hosts()).toBe(2)
+    hub.clock.advance(59_000)
+    expect(hosts()).toBe(1)
+  }
+  hub.clock.advance(100_000)
+  expect(hosts()).toBe(0)
+})
+
 test('an interval of a minute is honoured, above its bound refused, and rules with a shorter window are named', async () => {
   const pace = { reportIntervalMs: 60_000, maxReportIntervalMs: 60_000 }
   const hub = await TestCore.open([{ id: 'short', prefix: 'k', threshold: 100, windowMs: 1000 }], pace)

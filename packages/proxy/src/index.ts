@@ -1,3 +1,4 @@
+export { parseShieldRetry } from '@firebreak/shield'
 export { ProxyStartError, UpstreamLostError } from './errors.ts'
 export { type ProxyOptions, resolveProxyOptions } from './options.ts'
 export { ProxyCore, type ProxyWorld } from './proxy-core.ts'

@@ -9,6 +9,7 @@ import {
   textList,
   wholeFrom,
 } from '@firebreak/core/settings'
+import { describeShieldRetry } from '@firebreak/shield'
 
 const count = wholeFrom(1)
 const milliseconds = wholeFrom(1)
@@ -354,7 +355,8 @@ export const proxySettings: SettingTable = {
       type: text,
       placeholder: 'FOLDER',
       default: 'none',
-      summary: 'keep replies that do not fit in memory here, unencrypted (needs the package lmdb); for this process alone',
+      summary:
+        'keep replies that do not fit in memory here, unencrypted (needs the package lmdb); for this process alone',
     },
     { name: 'diskMaxBytes', type: count, default: '1073741824', summary: 'maximum bytes used in diskFolder' },
     {
@@ -368,6 +370,14 @@ export const proxySettings: SettingTable = {
       type: onOrOff,
       default: 'false',
       summary: 'reuse diskFolder after a restart, each reply once Redis has confirmed it',
+    },
+    {
+      name: 'retry',
+      type: { kind: 'lines' },
+      placeholder: 'STEP',
+      variables: ['FIREBREAK_RETRY'],
+      default: describeShieldRetry(),
+      summary: 'how to retry a lost watcher, and what to do when retries run out: "tracking tries=50 atEnd=stop"',
     },
     {
       name: 'metricsPort',

@@ -27,7 +27,13 @@ export type { Claim } from './hub/reporting.ts'
 export { KeyLimit, type KeyLimitOptions } from './limit/key-limit.ts'
 export { limitSpecOf } from './limit/limit-spec.ts'
 export { Shield } from './shield.ts'
-export { type ResolvedShieldOptions, resolveShieldOptions, type ShieldOptions } from './shield-options.ts'
+export {
+  describeShieldRetry,
+  parseShieldRetry,
+  type ResolvedShieldOptions,
+  resolveShieldOptions,
+  type ShieldOptions,
+} from './shield-options.ts'
 export { emitProcessWarning, type Warning } from './trouble/trouble.ts'
 export { endlessLease, type Lease } from './watcher/lease.ts'
 export type { Credentials, Upstream } from './watcher/upstream.ts'

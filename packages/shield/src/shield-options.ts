@@ -3,7 +3,13 @@ import { join } from 'node:path'
 import { centreUrlForm, parseCentreUrl } from '@firebreak/centre'
 import { FirebreakError, InvalidOptionError, type Runtime, systemRuntime, version } from '@firebreak/core'
 import { type KeyRedactionOptions, keyRedaction } from '@firebreak/core/node'
-import { parseRetryLines, type RetryChoices, type RetryPolicy, resolveRetry } from '@firebreak/core/settings'
+import {
+  describePolicy,
+  parseRetryLines,
+  type RetryChoices,
+  type RetryPolicy,
+  resolveRetry,
+} from '@firebreak/core/settings'
 import type { DiskTierOptions } from './disk/disk-tier-options.ts'
 import { checkHubUrls } from './hub/hub-address.ts'
 import type { HubTransport } from './hub/hub-channel.ts'
@@ -154,9 +160,24 @@ export function resolveShieldOptions(options: ShieldOptions): ResolvedShieldOpti
 }
 
 function retryOf(chosen: ShieldOptions['retry'], variable: string | undefined): ResolvedShieldOptions['retry'] {
-  const failure = (_field: string, message: string) => new FirebreakError('FB_OPTION_INVALID', message)
-  const choices = chosen ?? parseRetryLines(shieldRetrySteps, variable ? [variable] : [], failure)
-  return resolveRetry(shieldRetrySteps, choices, failure)
+  return resolveRetry(shieldRetrySteps, chosen ?? parseShieldRetry(variable ? [variable] : []), retryFailure)
+}
+
+const retryFailure = (_field: string, message: string) => new FirebreakError('FB_OPTION_INVALID', message)
+
+/** The option `retry` as users write it in a flag or a variable: `tracking tries=50 atEnd=stop`. */
+export function parseShieldRetry(lines: readonly string[]): RetryChoices<ShieldRetryStep> {
+  const choices = parseRetryLines(shieldRetrySteps, lines, retryFailure)
+  // Refuses wrong values here, where the flag is known.
+  resolveRetry(shieldRetrySteps, choices, retryFailure)
+  return choices
+}
+
+/** All steps by default, for the help. */
+export function describeShieldRetry(): string {
+  return Object.entries(shieldRetrySteps)
+    .map(([name, { policy }]) => `${name}: ${describePolicy(policy)}`)
+    .join('; ')
 }
 
 function redactionOf(options: ShieldOptions): ((key: string) => string) | undefined {

@@ -64,7 +64,9 @@ export class ConsulCentre implements ConfigCentre {
       ...(index !== 0 && { waitMs: waitSeconds * 1100 }),
       ...(signal !== undefined && { signal }),
     })
-    const found = Number(headers['x-consul-index'] ?? 0)
+    // A proxy may strip it: then there is nothing to wait by.
+    const given = Number(headers['x-consul-index'] ?? 0)
+    const found = Number.isSafeInteger(given) && given > 0 ? given : 0
     if (status === 404) return { text: undefined, index: found }
     const [{ Value: value }] = JSON.parse(text) as [{ readonly Value: string | null }]
     return { text: Buffer.from(value ?? '', 'base64').toString(), index: found }

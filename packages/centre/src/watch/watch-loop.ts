@@ -11,11 +11,14 @@ export interface WatchRound {
 
 const firstRetryMs = 100
 const maxRetryMs = 5000
+/** A round that told nothing new and lasted less than this did not wait for a change: the centre is polled this often. */
+const pollMs = 1000
 
 /**
  * Follows a text in rounds: each reads the current text, then waits for it to change. A failed round is retried after a
  * random wait that grows to 5 s, for as long as anybody watches; each round begins with a read, so nothing that was
- * missed stays unknown.
+ * missed stays unknown. A centre that answers at once instead of waiting, say behind a proxy that strips its headers, is
+ * polled.
  */
 export class WatchLoop implements CentreWatch {
   readonly #listener: WatchListener
@@ -26,6 +29,7 @@ export class WatchLoop implements CentreWatch {
   #isLive = false
   #isDownTold = false
   #retryMs = firstRetryMs
+  #pollMs = firstRetryMs
   #timer: TimerHandle | undefined
 
   constructor(listener: WatchListener, runtime: Runtime, round: (round: WatchRound) => Promise<void>) {
@@ -49,18 +53,29 @@ export class WatchLoop implements CentreWatch {
     const { signal } = this.#controller
     const round: WatchRound = { signal, deliver: (text) => this.#deliver(text) }
     while (!signal.aborted) {
+      const [startedAt, told] = [this.#runtime.clock.now(), this.#told]
       try {
         await this.#round(round)
+        const isIdle = this.#told === told && this.#runtime.clock.now() - startedAt < pollMs
+        if (!isIdle || signal.aborted) {
+          this.#pollMs = firstRetryMs
+          continue
+        }
+        await this.#wait(this.#pollMs)
+        this.#pollMs = Math.min(pollMs, this.#pollMs * 2)
       } catch (error) {
         if (signal.aborted) return
         this.#down(error as Error)
-        await new Promise<void>((resolve) => {
-          const waitMs = this.#retryMs * (0.5 + this.#runtime.random() / 2)
-          this.#timer = this.#runtime.timers.setTimeout(resolve, waitMs)
-        })
+        await this.#wait(this.#retryMs)
         this.#retryMs = Math.min(maxRetryMs, this.#retryMs * 2)
       }
     }
+  }
+
+  #wait(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#timer = this.#runtime.timers.setTimeout(resolve, ms * (0.5 + this.#runtime.random() / 2))
+    })
   }
 
   #deliver(text: string | undefined): void {

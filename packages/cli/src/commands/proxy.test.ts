@@ -114,3 +114,15 @@ test('it serves until it is told to end', async () => {
   expect(await done).toBe(0)
   await server.stop()
 })
+
+test('how a lost watcher is retried is a flag, a variable and a setting, and a wrong one is refused', () => {
+  const { stderr } = process
+  const retry = { tracking: { tries: 50, atEnd: 'stop' } }
+  const words = ['--hub', 'http://hub:7070', '--retry', 'tracking tries=50 atEnd=stop']
+  expect(proxyOptionsOf(words, { env: {}, stderr }).shield).toMatchObject({ retry })
+  const env = { FIREBREAK_HUB: 'http://hub:7070', FIREBREAK_RETRY: 'tracking tries=50 atEnd=stop' }
+  expect(proxyOptionsOf([], { env, stderr }).shield).toMatchObject({ retry })
+  expect(proxyOptionsOf(words.slice(0, 2), { env: {}, stderr }).shield).not.toHaveProperty('retry')
+  for (const line of ['tracking atEnd=drop', 'traking tries=5', 'tracking tries=-1'])
+    expect(() => proxyOptionsOf([...words.slice(0, 3), line], { env: {}, stderr })).toThrow(/retry/)
+})

@@ -1,4 +1,4 @@
-import { type ProxyOptions, type ProxyUserOptions, proxySettings, startProxy } from '@firebreak/proxy'
+import { type ProxyOptions, type ProxyUserOptions, parseShieldRetry, proxySettings, startProxy } from '@firebreak/proxy'
 import { type Command, type CommandIo, UsageError } from '../command/command.ts'
 import { stderrLogger } from '../command/stderr-logger.ts'
 import { whenEnded } from '../command/when-ended.ts'
@@ -63,6 +63,7 @@ export function proxyOptionsOf(args: readonly string[], io: Pick<CommandIo, 'env
     diskMaxBytes,
     diskRetryAfterMs,
     diskSurvivesRestart,
+    retry,
     redactKeys,
     redactSecret,
     tlsCert,
@@ -101,10 +102,19 @@ export function proxyOptionsOf(args: readonly string[], io: Pick<CommandIo, 'env
         ...known({ leaseMs, fallbackTtlMs, canaryMs, maxKeys, maxQueuedReports, maxQueuedEntries }),
         ...known({ limitProcesses, maxLimitWaiting, maxLimitWaitMs, limitDeadlineMs, redactKeys, redactSecret }),
         ...(diskFolder !== undefined && { diskTier: { path: diskFolder, ...known(disk) } }),
+        ...(retry !== undefined && { retry: retryOf(retry) }),
         ...(tableFile !== undefined && { tableFile: tableFile === 'none' ? false : tableFile }),
       },
     }),
     ...(settings.otlp !== undefined && { otlp: settings.otlp }),
+  }
+}
+
+function retryOf(lines: readonly string[]) {
+  try {
+    return parseShieldRetry(lines)
+  } catch (error) {
+    throw new UsageError((error as Error).message)
   }
 }
 

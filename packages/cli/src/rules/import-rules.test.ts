@@ -40,6 +40,16 @@ test("Sentinel's hot parameters become limits on the keys made of them, single v
   expect(rules[1]).toMatchObject({ pattern: { keys: ['product_7'] }, priority: 20, levels: [{ enter: 10 }] })
 })
 
+test('a burst is what the bucket holds beyond the count, for single values too', () => {
+  const options = { from: 'sentinel', keys: ['getProduct=product_{param}'] }
+  const { rules, remarks } = importRules([{ ...sentinel, controlBehavior: 0, burstCount: 3 }], options)
+  expect(remarks).toEqual([])
+  expect(rules.map(({ levels }) => levels[0]!.strategies[0])).toMatchObject([
+    { strategy: 'RateLimit', algorithm: 'tokenBucket', limit: 5, burst: 8, onLimit: 'reject' },
+    { strategy: 'RateLimit', algorithm: 'tokenBucket', limit: 10, burst: 13, onLimit: 'reject' },
+  ])
+})
+
 test('a parameter in the middle of a key is a glob, and what stands around it is meant as it is', () => {
   const options = { from: 'sentinel', keys: ['getProduct=a*[{param}]:b'] }
   const [rule] = importRules([{ ...sentinel, paramFlowItemList: [] }], options).rules
@@ -53,7 +63,7 @@ test('what has no counterpart is told, and what cannot be meant is refused', () 
   const uneven = { ...sentinel, burstCount: 3, clusterMode: false }
   const { rules, remarks } = importRules([uneven, { ...sentinel, grade: 0 }], { from: 'sentinel', keys })
   expect(rules).toHaveLength(2)
-  expect(remarks.join('\n')).toMatch(/burstCount 3.*\n.*all processes together\n.*left out.*threads/)
+  expect(remarks.join('\n')).toMatch(/all processes together\n.*burstCount 3.*left out.*\n.*left out.*threads/)
   expect(() => importRules([sentinel], { from: 'sentinel', keys: [] })).toThrow("--keys 'getProduct=prefix_{param}'")
   expect(() => importRules([sentinel], { from: 'sentinel', keys: ['getProduct=all'] })).toThrow('{param} once')
   expect(() => importRules(jd, { from: 'jdhotkey', keys: [] })).toThrow('did you mean jd-hotkey')

@@ -120,8 +120,6 @@ function fromSentinel(content: unknown, templates: ReadonlyMap<string, string>):
     seen.set(resource, given.paramIdx)
     if (template === undefined)
       throw new UsageError(`name the keys of ${resource}: --keys '${resource}=prefix_{param}' (a rule needs them)`)
-    if (burstCount > 0)
-      remarks.push(`${resource}: burstCount ${burstCount} has no counterpart; the limit stays ${count}`)
     if (!clusterMode)
       remarks.push(
         `${resource}: Sentinel counted in each process; here ${count} is the limit of all processes together`,
@@ -136,11 +134,17 @@ function fromSentinel(content: unknown, templates: ReadonlyMap<string, string>):
       remarks.push(`${name}: left out, since a limit of 0 blocks every access, which no rule does`)
       return true
     }
+    // Sentinel's own algorithm is a bucket that holds so many more than it is filled with; where it queues, it has none.
+    const burstOf = (limit: number) =>
+      burstCount > 0 && controlBehavior !== queueing ? { algorithm: 'tokenBucket', burst: limit + burstCount } : {}
+    if (burstCount > 0 && controlBehavior === queueing)
+      remarks.push(`${resource}: burstCount ${burstCount} is left out, as Sentinel does where accesses queue`)
     const limited = (limit: number) => ({
       threshold: limit,
       windowMs,
       strategy: {
         strategy: 'RateLimit',
+        ...burstOf(limit),
         limit,
         windowMs,
         onLimit: controlBehavior === queueing ? 'wait' : 'reject',

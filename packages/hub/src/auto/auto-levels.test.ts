@@ -122,6 +122,31 @@ test('a key that begins to burn is handled with its first reports, before a seco
   await core.close()
 })
 
+test('a key that burst on a calm node is handled as soon as the node is strained, and held from burst to burst', async () => {
+  const { core, table, second } = await hubWith({ threshold: 'auto', minHoldMs: 1000 })
+  for (let index = 0; index < 3; index++) await second(crowd(12_000))
+  await second({ ...crowd(12_000), bursting: 8000 })
+  for (let index = 0; index < 5; index++) await second(crowd(12_000))
+  expect(handled(table)).toEqual([])
+  for (let index = 0; index < 2; index++) await second(crowd(42_000))
+  expect(handled(table)).toEqual(['bursting'])
+  expect(table.get('bursting')).toMatch(/it burst to [\d,]+\/s \(1\d %\) \d s ago and is held for the next time$/)
+  for (let index = 0; index < 5; index++) await second(crowd(42_000))
+  expect(handled(table)).toEqual(['bursting'])
+  for (let index = 0; index < 4; index++) await second(crowd(12_000))
+  expect(handled(table)).toEqual([])
+  await core.close()
+})
+
+test('a key whose writes undo the cache is not remembered for its bursts', async () => {
+  const { core, table, second } = await hubWith({ threshold: 'auto', minHoldMs: 1000 })
+  for (let index = 0; index < 3; index++) await second(crowd(12_000))
+  for (let index = 0; index < 2; index++) await second({ ...crowd(12_000), written: [8000, 4500] })
+  for (let index = 0; index < 4; index++) await second(crowd(42_000))
+  expect(handled(table)).toEqual([])
+  await core.close()
+})
+
 test('where INFO is refused, answers that wait tell of the load', async () => {
   const { table, second, core } = await hubWith({ threshold: 'auto' })
   const without = (roundTripMs: number) => ({ roundTripMs, cpuMs: undefined, commands: undefined }) as never

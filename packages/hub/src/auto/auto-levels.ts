@@ -1,5 +1,6 @@
 import type { RuleLevel } from '@firebreak/core/rules'
 import type { HeatTrack } from '../heat/heat-track.ts'
+import { type Burst, BurstMemory, leastBurst } from './burst-memory.ts'
 import { lineOf, type NodeLoads } from './node-loads.ts'
 import type { NodeReading } from './node-state.ts'
 import { strainedAt } from './strain.ts'
@@ -27,6 +28,8 @@ export interface WeighedKey extends SavingGround {
   readonly strategies: RuleLevel['strategies']
   /** Accesses a second by which it has just grown, beyond its rate over the window. */
   readonly growthPerSecond: number
+  /** The key as the hub counts it, and whether it is handled; without it bursts are not remembered. */
+  readonly track?: HeatTrack
 }
 
 /** Whether a key is worth handling for the sake of its node. */
@@ -50,6 +53,7 @@ const awaited = 'the load of its node has not been measured yet'
 /** Works out what `auto` levels are at each moment (see `strain.ts` for the law). */
 export class AutoLevels {
   readonly #options: AutoLevelsOptions
+  readonly #bursts = new BurstMemory()
 
   constructor(options: AutoLevelsOptions) {
     this.#options = options
@@ -70,6 +74,7 @@ export class AutoLevels {
         processCount: this.#options.processCount(services),
         nodeCount: this.#options.nodeCount(redisClusterId),
         growthPerSecond: track.growthPerSecond(now),
+        track,
       },
       now,
     )
@@ -92,14 +97,35 @@ export class AutoLevels {
     }
     const reading = withGrowth(found, key.growthPerSecond)
     const saving = bestSaving(key.strategies, key)
+    const burst = this.#burstOf(key, reading, now)
     const name = loads.nodeOf(key.redisClusterId, key.slot)!.name
-    const grounds = groundsOf(name, key, saving, reading)
-    if (!reading.isStrained) return { enterPerSecond: never, exitPerSecond: never, grounds }
+    const grounds = groundsOf(name, key, saving, reading, burst && { ...burst, agoMs: now - burst.at })
+    if (!reading.isStrained) {
+      // One that burst is looked at again although nobody reads it, should the node be strained soon.
+      const isWaiting = burst !== undefined && !isHandled(key.track)
+      return { enterPerSecond: never, exitPerSecond: isWaiting ? 0 : never, grounds }
+    }
     const line = lineOf(reading)
     // In reads, which the windows have: as many more as the strategy's own cost takes away again.
     const lost = key.readsPerSecond - saving.savedPerSecond
-    const enterPerSecond = reading.isFalling ? never : line + lost
-    return { enterPerSecond, exitPerSecond: line * exitPart + lost, grounds }
+    // Between its bursts a key has no reads to be judged by.
+    const [enter, exit] = burst === undefined ? [line + lost, line * exitPart + lost] : [0, 0]
+    return { enterPerSecond: reading.isFalling ? never : enter, exitPerSecond: exit, grounds }
+  }
+
+  /** The last burst of the key, by its latest tenth of a second. */
+  #burstOf(key: WeighedKey, { isTrusted, capacityPerSecond }: NodeReading, now: number): Burst | undefined {
+    const { track, readsPerSecond, writesPerSecond, growthPerSecond } = key
+    if (track === undefined || !isTrusted) return undefined
+    const least = leastBurst(capacityPerSecond)
+    const operations = readsPerSecond + writesPerSecond
+    // Growth is of accesses: as many of them are writes as of the others.
+    const rise = operations === 0 ? 1 : 1 + growthPerSecond / operations
+    const latest = readsPerSecond * rise
+    if (latest < least) return this.#bursts.recent(track, now)
+    const ground = { ...key, readsPerSecond: latest, writesPerSecond: writesPerSecond * rise }
+    if (bestSaving(key.strategies, ground).savedPerSecond < least) return this.#bursts.recent(track, now)
+    return this.#bursts.add(track, { at: now, readsPerSecond: latest })
   }
 }
 
@@ -113,6 +139,10 @@ function withGrowth(reading: NodeReading, growthPerSecond: number): NodeReading 
   if (!isTrusted || growth < leastGrowth) return reading
   const expected = Math.max(reading.expected, steady + growth)
   return { ...reading, expected, isStrained: reading.isStrained || expected >= strainedAt }
+}
+
+function isHandled(track: HeatTrack | undefined): boolean {
+  return track?.state !== undefined && track.state.phase !== 'warming'
 }
 
 /** True for a level with figures of the moment. */
@@ -129,7 +159,13 @@ function unknown(isKnownElsewhere: boolean, { readsPerSecond }: WeighedKey): Key
 }
 
 /** "14,200 reads/s are 19 % of what node 10.0.0.1:6379 can do (75,000/s), which would be at 82 %; LocalCache keeps 14,150/s from it" */
-function groundsOf(name: string, key: WeighedKey, saving: StrategySaving, reading: NodeReading): string {
+function groundsOf(
+  name: string,
+  key: WeighedKey,
+  saving: StrategySaving,
+  reading: NodeReading,
+  burst: (Burst & { readonly agoMs: number }) | undefined,
+): string {
   const { unhandled, expected, isStrained, capacityPerSecond } = reading
   const operations = key.readsPerSecond + key.writesPerSecond
   const part = Number.isFinite(capacityPerSecond)
@@ -144,6 +180,11 @@ function groundsOf(name: string, key: WeighedKey, saving: StrategySaving, readin
   const growth = isGrowing ? ` (${rate(latest)}/s in the last tenth of a second)` : ''
   const head = `${rate(key.readsPerSecond)} reads/s${growth} and ${rate(key.writesPerSecond)} writes/s ${part}, ${would}`
   if (!isStrained) return `${head}: calm, so nothing is done`
+  // At its burst the figures above say it already.
+  if (burst !== undefined && burst.agoMs > 0 && burst.readsPerSecond > 2 * key.readsPerSecond) {
+    const share = percent(burst.readsPerSecond / capacityPerSecond)
+    return `${head}; it burst to ${rate(burst.readsPerSecond)}/s (${share}) ${Math.ceil(burst.agoMs / 1000)} s ago and is held for the next time`
+  }
   const cost = saving.costPerSecond > 0 ? ` (less ${rate(saving.costPerSecond)}/s for ${saving.costOf})` : ''
   const worth = `worth it from ${rate(lineOf(reading))}/s on`
   return `${head}; ${saving.strategy} keeps ${rate(saving.savedPerSecond)}/s from it${cost}, ${worth}`

@@ -40,6 +40,8 @@ export class KafkaIngest {
   /** Our steady clock minus that of whatever stamps messages. */
   #clockOffsetMs = 0
   #retry: TimerHandle | undefined
+  #running: Promise<void> | undefined
+  #end: () => void = () => {}
   #isClosed = false
 
   constructor(options: KafkaIngestOptions) {
@@ -48,20 +50,25 @@ export class KafkaIngest {
   }
 
   start(): void {
-    void this.#run()
+    this.#running = this.#run()
   }
 
+  /** Ends for good: resolves once no connection is left, also of an attempt to connect that was under way. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#retry?.cancel()
+    this.#end()
     await this.#leave()
+    await this.#running
   }
 
   async #run(): Promise<void> {
     const { alarms, logger } = this.#options
     try {
       const kafka = await this.#client()
+      if (this.#isClosed) return
       await this.#prepareTopic(kafka)
+      if (this.#isClosed) return
       const consumer = kafka.consumer({
         groupId: kafkaReports.group,
         sessionTimeout: sessionTimeoutMs,
@@ -71,11 +78,15 @@ export class KafkaIngest {
       })
       this.#consumer = consumer
       const ended = new Promise<Error>((resolve) => {
+        this.#end = () => resolve(new Error('closed'))
         consumer.on(consumer.events.CRASH, ({ payload }) => resolve(payload.error))
       })
       await consumer.connect()
+      // What is connected after `close` has passed would join the group, and take reports that nobody counts.
+      if (this.#isClosed) return
       // A new group begins with what there is: what is too old is refused by its age.
       await consumer.subscribe({ topic: this.#address.topic, fromBeginning: true })
+      if (this.#isClosed) return
       const joined = new Promise<void>((resolve) => consumer.on(consumer.events.GROUP_JOIN, () => resolve()))
       await consumer.run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch: (batch) => this.#take(batch) })
       await Promise.race([joined, ended.then((error) => Promise.reject(error))])
@@ -84,10 +95,11 @@ export class KafkaIngest {
       throw await ended
     } catch (error) {
       this.#raise(error as Error)
+    } finally {
+      await this.#leave()
     }
-    await this.#leave()
     if (this.#isClosed) return
-    this.#retry = this.#options.runtime.timers.setTimeout(() => void this.#run(), retryMs)
+    this.#retry = this.#options.runtime.timers.setTimeout(() => this.start(), retryMs)
   }
 
   async #client(): Promise<Kafka> {

@@ -22,6 +22,8 @@ export interface ScheduledFindersOptions {
 /** What a hot look found holds until the next one, and no longer than this. */
 const maxHeldMs = 3_600_000
 const reportMs = 1000
+/** Timers end after 24.8 days at most, and the wall clock may be set meanwhile: the time is looked at this often. */
+const waitMs = 3_600_000
 const maxKeys = 1000
 /** Less than this part of a rate may be the estimate's error. */
 const leastShare = 0.2
@@ -111,13 +113,15 @@ export class ScheduledFinders {
   }
 
   #plan(plan: FinderPlan): void {
+    const next = plan.schedule.next(this.#options.core.options.runtime.wallClock.now())
+    if (next !== undefined) this.#await(plan, next)
+  }
+
+  #await(plan: FinderPlan, at: number): void {
     const { timers, wallClock } = this.#options.core.options.runtime
-    const next = plan.schedule.next(wallClock.now())
-    if (next !== undefined)
-      this.#timers.set(
-        plan,
-        timers.setTimeout(() => this.#look(plan), next - wallClock.now()),
-      )
+    const leftMs = at - wallClock.now()
+    const wake = () => (wallClock.now() >= at ? this.#look(plan) : this.#await(plan, at))
+    this.#timers.set(plan, timers.setTimeout(wake, Math.min(waitMs, leftMs)))
   }
 
   /** One search at a time, as for users: a plan whose time has come waits for its turn. */

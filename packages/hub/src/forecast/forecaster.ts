@@ -36,7 +36,8 @@ const followMs = 10 * 60_000
 const maxPending = 10_000
 
 interface WarmUp {
-  readonly expected: Pick<Expected, 'subject' | 'pattern' | 'day'>
+  readonly subject: Expected['subject']
+  readonly from: number
   readonly until: number
 }
 
@@ -53,7 +54,7 @@ export class Forecaster {
   #learntAt: number | null = null
   #warmed = 0
   #inTime = 0
-  /** Occurrences that jobs were made for, by the jobs' names. */
+  /** What jobs were made for, by the jobs' names. */
   readonly #pending = new Map<string, WarmUp>()
 
   constructor(options: ForecasterOptions) {
@@ -132,6 +133,8 @@ export class Forecaster {
   }
 
   #setSettings(settings: ForecastSettings): void {
+    // What was learnt is forgotten then, and with it what is waited for.
+    if (settings.timeZone !== this.#settings.timeZone) this.#pending.clear()
     this.#settings = settings
     this.#recogniser.setDays(new ZoneClock(settings.timeZone))
   }
@@ -146,10 +149,12 @@ export class Forecaster {
       if (!expected.isTrusted || expected.keys.length === 0) continue
       const until = expected.at + marginOf(expected) + lateMs
       const { subject, pattern, day, keys } = expected
-      const id = `forecast ${subject.isPrefix ? 'prefix' : 'key'} ${subject.redisClusterId} ${subject.name} ${Math.round(pattern.centre / 3_600_000)} ${day}`
+      // Patterns of a key are at least `reachMs` apart when found. Where two hubs round differently, a key is warmed twice.
+      const time = Math.round(pattern.centre / reachMs)
+      const id = `forecast ${subject.isPrefix ? 'prefix' : 'key'} ${subject.redisClusterId} ${subject.name} ${time} ${day}`
       // After its time nobody makes it again: it may have been carried out already.
       if (now < at - planAheadMs || now >= at || this.#pending.has(id) || this.#pending.size >= maxPending) continue
-      this.#pending.set(id, { expected, until })
+      this.#pending.set(id, { subject, from: at, until })
       const { redisClusterId } = subject
       const job = { id, redisClusterId, keys, services: [], at, forMs: until - at, values: {} }
       const who = jobReason(expected, this.#recogniser.days)
@@ -159,11 +164,10 @@ export class Forecaster {
 
   /** Warm-ups whose time is over: did it come? */
   #settle(now: number): void {
-    for (const [id, { expected, until }] of this.#pending) {
-      const { subject, pattern, day } = expected
-      const came = pattern.lastHit >= day && subject.patterns.includes(pattern)
+    for (const [id, { subject, from, until }] of this.#pending) {
+      // What began before it was warm was not warm in time.
+      const came = subject.lastAt >= from && subject.lastAt < until
       if (!came && now < until) continue
-      if (now < until) continue
       this.#pending.delete(id)
       this.#warmed++
       if (came) this.#inTime++

@@ -8,8 +8,9 @@ const dayMs = 24 * hourMs
 /** A Monday. */
 const monday = Date.UTC(2026, 8, 28)
 
-function recogniser(timeZone = 'UTC'): Recogniser {
-  return new Recogniser(new ZoneClock(timeZone), (key) => key.split(':')[0]!.concat(key.includes(':') ? ':' : ''))
+function recogniser(timeZone = 'UTC', maxSubjects?: number): Recogniser {
+  const prefixOf = (key: string) => key.split(':')[0]!.concat(key.includes(':') ? ':' : '')
+  return new Recogniser(new ZoneClock(timeZone), prefixOf, maxSubjects)
 }
 
 /** Lets keys burn for ten minutes from a time on. */
@@ -24,6 +25,15 @@ function burn(into: Recogniser, at: number, ...keys: string[]): string[] {
     at + 600_000,
   )
   return following.map(({ key }) => key)
+}
+
+/** What a store has after it was told of all changes. */
+function keptOf(from: Recogniser, store = new Map<string, string>()): Map<string, string> {
+  for (const [id, text] of from.takeChanged()) {
+    if (text === undefined) store.delete(id)
+    else store.set(id, text)
+  }
+  return store
 }
 
 function expectedOf(from: Recogniser, name: string, now: number): Expected | undefined {
@@ -135,9 +145,30 @@ test('a prefix whose keys are others each time is recognised, and says that none
 test('what was kept is taken over, and goes on where it was', () => {
   const [before, after] = [recogniser(), recogniser()]
   for (let day = 0; day < 5; day++) burn(before, monday + day * dayMs + 7 * hourMs, 'kept')
-  after.restore(new Map([...before.takeChanged(), ['key main broken', '{']]))
+  after.restore(new Map([...keptOf(before), ['key main broken', '{']]))
   const now = monday + 5 * dayMs
   expect(expectedOf(after, 'kept', now)!.at).toBe(expectedOf(before, 'kept', now)!.at)
+})
+
+test('what is kept has a bound: the oldest without a pattern go, in memory and in the store', () => {
+  const found = recogniser('UTC', 20)
+  for (let day = 0; day < 4; day++) burn(found, monday + day * dayMs + 7 * hourMs, 'daily')
+  const store = keptOf(found)
+  for (let index = 0; index < 200; index++) {
+    burn(found, monday + 4 * dayMs + index * hourMs, `news:${index}`)
+    keptOf(found, store)
+  }
+  expect(store.size).toBe(20)
+  expect([...store.keys()]).toEqual(
+    expect.arrayContaining(['key main daily', 'prefix main news:', 'key main news:199']),
+  )
+  // One that takes over more than it may have, deletes the rest.
+  const small = recogniser('UTC', 5)
+  small.restore(store)
+  keptOf(small, store)
+  expect([...store.keys()].sort()).toEqual(
+    ['key main daily', ...[197, 198, 199].map((index) => `key main news:${index}`), 'prefix main news:'].sort(),
+  )
 })
 
 test('a day on which nothing comes is quiet after five that stayed away, until two of them come, or until the next day', () => {

@@ -23,8 +23,8 @@ export interface Expected {
   readonly keys: readonly string[]
 }
 
-/** Keys and prefixes that are remembered; of more, those go that burnt longest ago. */
-const maxSubjects = 5000
+/** Keys and prefixes that are remembered; of more, those go that have no pattern and burnt longest ago. */
+const defaultMaxSubjects = 5000
 /** A key belongs to its prefix's heat from this part of the openings on … */
 const memberPart = 0.5
 /** … and follows its opening from this part on, of at least so many: three or four, the older ones counting less. */
@@ -54,18 +54,21 @@ export class Recogniser {
   readonly #subjects = new Map<string, SubjectState>()
   readonly #prefixOf: (key: string) => string
   readonly #changed = new Set<string>()
+  readonly #maxSubjects: number
   #days: ZoneClock
 
   /** `prefixOf` gives the beginning that keys of one kind share; the key itself where it has none. */
-  constructor(days: ZoneClock, prefixOf: (key: string) => string) {
+  constructor(days: ZoneClock, prefixOf: (key: string) => string, maxSubjects = defaultMaxSubjects) {
     this.#days = days
     this.#prefixOf = prefixOf
+    this.#maxSubjects = maxSubjects
   }
 
   /** With another zone, times of day differ and patterns are learned again. */
   setDays(days: ZoneClock): void {
     if (days.timeZone === this.#days.timeZone) return
     this.#days = days
+    for (const id of this.#subjects.keys()) this.#changed.add(id)
     this.#subjects.clear()
   }
 
@@ -135,27 +138,36 @@ export class Recogniser {
     return latest.length >= leastQuiet && latest.filter(({ came }) => !came).length >= quietPart * latest.length
   }
 
-  /** What has changed since the last call, by name, to be kept. */
-  takeChanged(): Map<string, string> {
-    const kept = new Map<string, string>()
+  /** What has changed since the last call, by name, to be kept; undefined is to be deleted. */
+  takeChanged(): Map<string, string | undefined> {
+    const { timeZone } = this.#days
+    const kept = new Map<string, string | undefined>()
     for (const id of this.#changed) {
       const subject = this.#subjects.get(id)
-      if (subject !== undefined) kept.set(id, JSON.stringify(subject))
+      kept.set(id, subject && JSON.stringify({ ...subject, timeZone }))
     }
     this.#changed.clear()
     return kept
   }
 
-  /** Takes over what was kept; what cannot be read is left out. */
+  /** Takes over what was kept, the most useful where it is too much; what cannot be used is to be deleted. */
   restore(kept: ReadonlyMap<string, string>): void {
-    for (const [id, text] of kept) {
-      try {
-        // JSON has no infinity: a subject that never burnt says null.
-        const subject = JSON.parse(text) as SubjectState
-        if (Array.isArray(subject.patterns) && typeof subject.name === 'string') this.#subjects.set(id, subject)
-      } catch {
-        // Written by nobody we know.
-      }
+    const read = [...kept].map(([id, text]) => [id, this.#parse(text)] as const)
+    const usable = read.filter((entry): entry is readonly [string, SubjectState] => entry[1] !== undefined)
+    for (const [id, subject] of usable.sort(([, a], [, b]) => worthOf(b) - worthOf(a)).slice(0, this.#maxSubjects))
+      this.#subjects.set(id, subject)
+    for (const id of kept.keys()) if (!this.#subjects.has(id)) this.#changed.add(id)
+  }
+
+  /** Undefined for what somebody else wrote, and for what was learnt in another zone: its times of day are not ours. */
+  #parse(text: string): SubjectState | undefined {
+    try {
+      const { timeZone, ...subject } = JSON.parse(text) as SubjectState & { readonly timeZone?: string }
+      if (!Array.isArray(subject.patterns) || typeof subject.name !== 'string') return undefined
+      // Versions before this one did not write the zone.
+      return timeZone === undefined || timeZone === this.#days.timeZone ? subject : undefined
+    } catch {
+      return undefined
     }
   }
 
@@ -205,7 +217,7 @@ export class Recogniser {
     this.#changed.add(id)
     let subject = this.#subjects.get(id)
     if (subject === undefined) {
-      if (this.#subjects.size >= maxSubjects) this.#forgetOne()
+      if (this.#subjects.size >= this.#maxSubjects) this.#forgetOne()
       subject = newSubject(redisClusterId, name, isPrefix)
       this.#subjects.set(id, subject)
     }
@@ -213,11 +225,21 @@ export class Recogniser {
   }
 
   #forgetOne(): void {
-    let oldest: [string, number] | undefined
-    for (const [id, { burntAt }] of this.#subjects)
-      if (oldest === undefined || burntAt < oldest[1]) oldest = [id, burntAt]
-    if (oldest !== undefined) this.#subjects.delete(oldest[0])
+    let least: [string, number] | undefined
+    for (const [id, subject] of this.#subjects) {
+      const worth = worthOf(subject)
+      if (least === undefined || worth < least[1]) least = [id, worth]
+    }
+    if (least === undefined) return
+    this.#subjects.delete(least[0])
+    this.#changed.add(least[0])
   }
+}
+
+/** What has a pattern is worth more than whatever has none; of two, the one that burnt last. */
+function worthOf({ patterns, burntAt }: SubjectState): number {
+  // JSON has no infinity: a subject that never burnt says null.
+  return (burntAt ?? 0) + (patterns.length > 0 ? Number.MAX_SAFE_INTEGER / 2 : 0)
 }
 
 function idOf(redisClusterId: string, name: string, isPrefix: boolean): string {

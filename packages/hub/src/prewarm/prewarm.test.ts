@@ -269,6 +269,34 @@ test('a job that comes due while nobody is connected is told, and reaches who co
   prewarmer.close()
 })
 
+test('a job that cannot be carried out for a service that came later is told, and stops no other job', async () => {
+  const clock = new FakeClock()
+  const services = ['shop']
+  const warmed: string[] = []
+  const failures: string[] = []
+  const prewarmer = new Prewarmer({
+    store: new MemoryStore(),
+    warm: ({ keys, services }) => {
+      if (services.includes('broken')) throw new Error('its rule is gone')
+      warmed.push(...keys)
+      return { warmed: keys.length, unmatched: [] }
+    },
+    services: () => services,
+    onFailure: (_, error) => void failures.push(error.message),
+    onUnreached: () => {},
+    runtime: fakeRuntime(1, clock),
+  })
+  prewarmer.start()
+  await prewarmer.add(job({ at: clock.now() + 1000, services: [], forMs: 60_000 }))
+  await prewarmer.add(job({ at: clock.now() + 10_000, keys: ['product_2'] }))
+  await clock.advanceAsync(2000, 500)
+  services.push('broken')
+  await clock.advanceAsync(10_000, 500)
+  expect(warmed).toEqual(['product_1', 'product_2'])
+  expect(failures).toEqual(['its rule is gone'])
+  prewarmer.close()
+})
+
 test('a job that a hub finds late is carried out for the rest of its time, or told to be over, and comes again all the same', async () => {
   const clock = new FakeClock(Date.parse('2026-03-06T00:00Z'))
   const store = new MemoryStore()

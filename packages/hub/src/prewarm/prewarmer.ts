@@ -92,8 +92,8 @@ export class Prewarmer {
     // A store that is slow is not asked again meanwhile.
     if (this.#isPolling) return
     this.#isPolling = true
-    this.#reachNew()
     try {
+      this.#reachNew()
       const jobs = await this.#options.store.takeJobs(this.now(), leaseMs)
       await Promise.all(jobs.map((job) => this.#runDue(job)))
     } catch {
@@ -147,8 +147,13 @@ export class Prewarmer {
       }
       const fresh = services.filter((service) => !reached.has(service))
       if (fresh.length === 0) continue
+      // Told once: what fails for a service now fails each time.
       for (const service of fresh) reached.add(service)
-      this.#options.warm({ ...job, services: fresh, forMs: until - now })
+      try {
+        this.#options.warm({ ...job, services: fresh, forMs: until - now })
+      } catch (error) {
+        this.#options.onFailure(job, error as Error)
+      }
     }
     this.#tellUnreached()
   }

@@ -6,9 +6,16 @@ import { RolloutWatch } from './rollout-watch.ts'
 
 const instances = Array.from({ length: 10 }, (_, index) => `i${index}`)
 
-/** Statuses of a fleet for some seconds; `say` gives what each process tells. */
-function watchFor(seconds: number, say: (hasRule: boolean) => Partial<StatusPayload['counters']> & { stale?: number }) {
-  let rule: Rule = parseRule({ id: 'r', prefix: 'x', threshold: 10, maxStalenessMs: 500, rollout: 50 })
+type Said = Partial<StatusPayload['counters']> & { stale?: number; ruleReads?: number }
+
+/** Statuses of a fleet for some seconds; `say` gives what each process tells. Gives why the roll-out was stopped. */
+function watchFor(seconds: number, say: (hasRule: boolean) => Said) {
+  return rolloutAfter(seconds, 50, instances, say).stopped
+}
+
+/** The same; gives how far the roll-out is. */
+function rolloutAfter(seconds: number, rollout: unknown, fleet: readonly string[], say: (hasRule: boolean) => Said) {
+  let rule: Rule = parseRule({ id: 'r', prefix: 'x', threshold: 10, maxStalenessMs: 500, rollout })
   let now = 1_000_000
   const watch = new RolloutWatch({
     rules: () => [rule],
@@ -19,10 +26,10 @@ function watchFor(seconds: number, say: (hasRule: boolean) => Partial<StatusPayl
   })
   for (let second = 0; second < seconds; second++) {
     now += 1000
-    for (const instanceId of instances) {
-      const hasRule = isInRollout('r', 50, instanceId)
-      const { stale, ...counters } = say(hasRule)
-      const hits = { localHits: 90, redisReads: 10, bytesSaved: 0, limited: 0, errors: 0 }
+    for (const instanceId of fleet) {
+      const hasRule = isInRollout('r', rule.rollout!.percent, instanceId)
+      const { stale, ruleReads = 100, ...counters } = say(hasRule)
+      const hits = { localHits: ruleReads * 0.9, redisReads: ruleReads * 0.1, bytesSaved: 0, limited: 0, errors: 0 }
       const effect = {
         redisClusterId: 'm',
         key: 'x1',
@@ -39,7 +46,7 @@ function watchFor(seconds: number, say: (hasRule: boolean) => Partial<StatusPayl
     }
     watch.tick(now)
   }
-  return rule.rollout?.stopped
+  return rule.rollout!
 }
 
 test('what is well goes on', () => {
@@ -53,4 +60,19 @@ test('more errors, fewer hits and stale values among those that have it stop a r
   expect(watchFor(30, (hasRule) => ({ localHits: 50, errors: hasRule ? 5 : 1 }))).toMatch(/5 % read errors/)
   expect(watchFor(30, (hasRule) => ({ localHits: hasRule ? 20 : 60 }))).toMatch(/20 % answered .* 60 %/)
   expect(watchFor(30, (hasRule) => ({ localHits: 50, ...(hasRule && { stale: 900 }) }))).toMatch(/staler/)
+})
+
+test('steps are taken once its keys were read by those that have it, and the others read as well', () => {
+  const rollout = { percent: 50, steps: [100], stepMs: 5000 }
+  const percentAfter = (fleet: readonly string[], say: (hasRule: boolean) => Said) =>
+    rolloutAfter(30, rollout, fleet, say).percent
+  expect(percentAfter(instances, () => ({ localHits: 50 }))).toBe(100)
+  expect(percentAfter(instances, () => ({ localHits: 50, ruleReads: 0 }))).toBe(50)
+  expect(percentAfter(instances, (hasRule) => (hasRule ? { localHits: 50 } : { reads: 0 }))).toBe(50)
+  expect(percentAfter([], () => ({}))).toBe(50)
+  // All processes have it, or none: there is nobody to wait for.
+  const chosen = instances.filter((name) => isInRollout('r', 50, name))
+  const others = instances.filter((name) => !isInRollout('r', 50, name))
+  expect(percentAfter(chosen, () => ({ localHits: 50 }))).toBe(100)
+  expect(percentAfter(others, () => ({ localHits: 50 }))).toBe(100)
 })

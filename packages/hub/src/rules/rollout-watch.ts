@@ -39,10 +39,21 @@ class Group {
 interface WatchedRule {
   readonly with: Group
   readonly without: Group
+  /** What was seen in all since then. */
+  readonly seen: { readonly with: Evidence; readonly without: Evidence }
   /** How far it is, and since when. */
   percent: number
   since: number
 }
+
+/** Who told of one part of the processes, and how many reads: of the rule's keys where it is in force, of all elsewhere. */
+interface Evidence {
+  readonly processes: Set<string>
+  reads: number
+}
+
+/** More processes need not be told apart. */
+const maxProcesses = 100
 
 /**
  * Compares the processes that have a rule with those that do not have it yet, by their statuses, and stops the roll-out
@@ -67,11 +78,18 @@ export class RolloutWatch {
     for (const rule of this.#options.rules()) {
       if (!isUnderWay(rule) || (rule.serviceId !== '*' && rule.serviceId !== serviceId)) continue
       const watched = this.#find(rule, now)
-      const group = isInRollout(rule.id, rule.rollout.percent, instanceId) ? watched.with : watched.without
+      const side = isInRollout(rule.id, rule.rollout.percent, instanceId) ? 'with' : 'without'
+      const [group, seen] = [watched[side], watched.seen[side]]
+      if (seen.processes.size < maxProcesses) seen.processes.add(instanceId)
       group.reads.add(now, counters.reads)
       group.hits.add(now, counters.localHits + counters.copyReads)
       group.errors.add(now, counters.errors)
-      for (const effect of keys) if (effect.ruleId === rule.id) addEffect(group, effect, rule, now)
+      if (side === 'without') seen.reads += counters.reads
+      for (const effect of keys) {
+        if (effect.ruleId !== rule.id) continue
+        addEffect(group, effect, rule, now)
+        if (side === 'with') seen.reads += effect.localHits + effect.redisReads
+      }
     }
   }
 
@@ -104,11 +122,15 @@ export class RolloutWatch {
     this.#change(rule, { ...rollout, percent: 0, stopped: `at ${rollout.percent} %: ${why}` })
   }
 
-  #step(rule: RolledOutRule, { since }: WatchedRule, now: number): void {
+  #step(rule: RolledOutRule, watched: WatchedRule, now: number): void {
     const { percent, steps = [], stepMs = defaultStepMs } = rule.rollout
     const next = steps.find((step) => step > percent)
-    if (next !== undefined && percent > 0 && now - since >= stepMs)
-      this.#change(rule, { ...rule.rollout, percent: next })
+    if (next === undefined || percent === 0 || now - watched.since < stepMs) return
+    // Where nobody read its keys, that it did no harm says nothing. A part that no process falls into is not waited for.
+    const { with: ours, without: theirs } = watched.seen
+    if (ours.processes.size + theirs.processes.size === 0) return
+    if ([ours, theirs].some(({ processes, reads }) => processes.size > 0 && reads < leastReads)) return
+    this.#change(rule, { ...rule.rollout, percent: next })
   }
 
   #change(rule: RolledOutRule, rollout: RuleRollout): void {
@@ -129,7 +151,9 @@ export class RolloutWatch {
   #find({ id, rollout }: RolledOutRule, now: number): WatchedRule {
     const known = this.#watched.get(id)
     if (known !== undefined && known.percent === rollout.percent) return known
-    const fresh = { with: new Group(), without: new Group(), percent: rollout.percent, since: now }
+    const evidence = (): Evidence => ({ processes: new Set(), reads: 0 })
+    const seen = { with: evidence(), without: evidence() }
+    const fresh = { with: new Group(), without: new Group(), seen, percent: rollout.percent, since: now }
     this.#watched.set(id, fresh)
     return fresh
   }

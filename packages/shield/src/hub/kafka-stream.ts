@@ -15,6 +15,7 @@ export class KafkaStream implements ReportStream {
   readonly #clientId: string
   #producer: Producer | undefined
   #end: () => void = () => {}
+  #isClosed = false
 
   constructor(address: KafkaAddress, instanceId: string) {
     this.#address = address
@@ -45,6 +46,7 @@ export class KafkaStream implements ReportStream {
       producer.on(producer.events.DISCONNECT, () => resolve())
     })
     await producer.connect()
+    if (this.#isClosed) return producer.disconnect()
     this.#producer = producer
     onUp(true)
     await ended
@@ -62,6 +64,7 @@ export class KafkaStream implements ReportStream {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true
     this.#end()
     await this.#producer?.disconnect()
   }

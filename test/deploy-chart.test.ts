@@ -162,6 +162,7 @@ test('pods run as nobody in particular, on a read-only root, without a token of 
     expect(text).toContain('toYaml .Values.podSecurityContext')
     expect(text).toContain('toYaml .Values.securityContext')
     expect(text).toContain('automountServiceAccountToken: false')
+    expect(text).toContain('enableServiceLinks: false')
     // What is written goes to a volume.
     expect(text).toMatch(/mountPath: \/tmp/)
   }

@@ -62,6 +62,7 @@ export class KafkaIngest {
     try {
       const kafka = await this.#client()
       await this.#prepareTopic(kafka)
+      this.#refuseClosed()
       const consumer = kafka.consumer({
         groupId: kafkaReports.group,
         sessionTimeout: sessionTimeoutMs,
@@ -74,8 +75,10 @@ export class KafkaIngest {
         consumer.on(consumer.events.CRASH, ({ payload }) => resolve(payload.error))
       })
       await consumer.connect()
+      await this.#leaveIfClosed(consumer)
       // A new group begins with what there is: what is too old is refused by its age.
       await consumer.subscribe({ topic: this.#address.topic, fromBeginning: true })
+      await this.#leaveIfClosed(consumer)
       const joined = new Promise<void>((resolve) => consumer.on(consumer.events.GROUP_JOIN, () => resolve()))
       await consumer.run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch: (batch) => this.#take(batch) })
       await Promise.race([joined, ended.then((error) => Promise.reject(error))])
@@ -157,6 +160,17 @@ export class KafkaIngest {
     const consumer = this.#consumer
     this.#consumer = undefined
     await consumer?.disconnect().catch(() => {})
+  }
+
+  #refuseClosed(): void {
+    if (this.#isClosed) throw new Error('closed while connecting')
+  }
+
+  /** A consumer that comes up after `close` would hold the process, and take reports from others. */
+  async #leaveIfClosed(consumer: Consumer): Promise<void> {
+    if (!this.#isClosed) return
+    await consumer.disconnect().catch(() => {})
+    this.#refuseClosed()
   }
 
   #raise(error: Error): void {

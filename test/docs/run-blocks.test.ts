@@ -21,7 +21,7 @@ import {
 import { transformWithOxc } from 'vite'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { wholeOf } from './fragments.ts'
-import { blocksOf, type CodeBlock, isTranslation, root, userPages } from './pages.ts'
+import { blocksOf, type CodeBlock, codePages, packagePages, readPage, root } from './pages.ts'
 import { excused } from './runs.ts'
 import { writeSession } from './shell-session.ts'
 
@@ -53,10 +53,7 @@ afterAll(async () => {
 
 const isExcused = ({ place, text }: CodeBlock) =>
   excused.some(({ page, holds }) => place.startsWith(`${page}:`) && text.includes(holds))
-// The code of a translation is that of its page (translations.test.ts).
-const blocks = userPages()
-  .filter((page) => !isTranslation(page))
-  .flatMap(blocksOf)
+const blocks = codePages().flatMap(blocksOf)
 
 test('every block that is excused is there', () => {
   for (const { page, holds } of excused) {
@@ -128,6 +125,8 @@ function addressed(text: string, port: number): string {
   const nodes = cluster.addresses
   return text
     .replaceAll('127.0.0.1:6379', `127.0.0.1:${redis.port}`)
+    .replaceAll("host: '127.0.0.1', port: 6379", `host: '127.0.0.1', port: ${redis.port}`)
+    .replaceAll('port: 6380', 'port: 0')
     .replaceAll('http://127.0.0.1:7070', hub.url)
     .replaceAll(/new Redis\(\)/g, `new Redis(${redis.port})`)
     .replaceAll(/createClient\(\)/g, `createClient({ url: '${redis.url}' })`)
@@ -165,11 +164,36 @@ const promised: Readonly<Record<string, readonly RegExp[]>> = {
 }
 
 /** Pages whose shell blocks are one session: what an earlier block set or wrote is there for a later one. */
-const shellPages = [...new Set(blocks.filter(isShell).map(({ place }) => place.split(':')[0]!))]
+const shellPages = [...new Set(blocks.filter(isShell).map(({ place }) => place.split(':')[0]!))].filter(
+  (page) => !packagePages().includes(page),
+)
 
 function isShell(block: CodeBlock): boolean {
   return block.language === 'sh' && !isExcused(block)
 }
+
+test('the only command of a package is the one that installs it', () => {
+  for (const page of packagePages()) {
+    const { name } = JSON.parse(readPage(page.replace('README.md', 'package.json'))) as { name: string }
+    const commands = blocksOf(page).filter(({ language }) => language === 'sh')
+    expect([page, commands.map(({ text }) => text.split(' ').slice(0, 2).join(' '))]).toEqual([page, ['npm install']])
+    expect(commands[0]!.text.split(' ')).toContain(name)
+    // What it is for, in code that runs.
+    expect([page, blocksOf(page).some(({ language }) => language === 'ts')]).toEqual([page, true])
+  }
+})
+
+test('every block says what it is in, and what is to be run is run', () => {
+  const known = ['ts', 'js', 'sh', 'yaml', 'json', 'python', 'php', 'go', 'java', 'sql', 'text', 'hex']
+  expect(blocks.filter(({ language }) => !known.includes(language)).map(({ place }) => place)).toEqual([])
+  // Text is what is shown: a command that stands in it would not be run.
+  const shown = blocks.filter(
+    ({ language, place }) => language === 'text' && !place.startsWith('docs/reference/cli.md'),
+  )
+  expect(
+    shown.filter(({ text }) => /^(npx |npm |firebreak |redis-cli |curl )/m.test(text)).map(({ place }) => place),
+  ).toEqual([])
+})
 
 test.each(shellPages)(
   'the commands of %s run, block after block',
@@ -182,6 +206,8 @@ test.each(shellPages)(
     const kafka = names('kafka://') ? await startKafka() : undefined
     const etcd = names('etcd://') ? await startEtcd() : undefined
     await report(pageHub.url)
+    // A process that is silent for 15 s counts as gone.
+    const reporting = setInterval(() => void report(pageHub.url), 1000)
     const session = await writeSession(
       join(work, page.replaceAll('/', '-')),
       own,
@@ -194,6 +220,7 @@ test.each(shellPages)(
     const receiver = createServer((_request, response) => response.end('ok')).listen(session.webhookPort, '127.0.0.1')
     const child = startChild('timeout', ['280', 'bash', 'session.sh'], { cwd: session.folder, env: session.env })
     const code = await child.exited
+    clearInterval(reporting)
     // Not by expect: it would cut short what the commands said.
     if (code !== 0) throw new Error(`the session ended with ${code}:\n${child.output().slice(-3000)}`)
     for (const said of promised[page] ?? []) expect(child.output()).toMatch(said)

@@ -21,3 +21,23 @@ test('the table of protect() has every option, and no other', () => {
   expect(options.length).toBeGreaterThan(25)
   expect([...rows].sort()).toEqual([...options].sort())
 })
+
+/** What the parsers of rules ask a rule for. */
+const ruleSources = ['parse-rule', 'parse-strategy', 'parse-pattern', 'rollout']
+  .map((name) => `packages/core/src/rules/${name}.ts`)
+  .map(read)
+  .join('\n')
+
+test('the page of rules has every field that is read, and no other', () => {
+  const page = read('docs/reference/rules.md')
+  const readers = /\.(?:text|number|choice|list|flag|boolean|raw|has)\(\s*'(\w+)'/g
+  const fields = new Set(Array.from(ruleSources.matchAll(readers), ([, name]) => name!))
+  expect(fields.size).toBeGreaterThan(30)
+  const shown = new Set(Array.from(page.matchAll(/`(\w+)`|[{,] ?(\w+)[,:}]/g), ([, word, inner]) => word ?? inner!))
+  expect([...fields].filter((field) => !shown.has(field))).toEqual([])
+  // The first column of the two tables of fields.
+  const rows = page.slice(0, page.indexOf('A strategy is its name')).matchAll(/^\| (`.*?) \|/gm)
+  const documented = Array.from(rows, ([, cell]) => cell!.match(/\w+(?=`)/g)!).flat()
+  expect(documented.length).toBeGreaterThan(20)
+  expect(documented.filter((name) => !ruleSources.includes(`'${name}'`))).toEqual([])
+})

@@ -14,19 +14,38 @@ const steps = ['major', 'minor', 'patch']
 
 /** The version that follows: a step of the current one, or a version by name that is newer. */
 export function nextVersion(current, asked) {
-  const numbers = semver.exec(current).slice(1, 4).map(Number)
+  const [, ...parts] = semver.exec(current)
+  const numbers = parts.slice(0, 3).map(Number)
   const step = steps.indexOf(asked)
-  if (step >= 0)
+  if (step >= 0) {
+    // A pre-release is on its way to a version, which such a step ends at: 1.1.0-beta.1 by minor or patch is 1.1.0.
+    const isOnItsWay = parts[3] !== undefined && numbers.slice(step + 1).every((number) => number === 0)
+    if (isOnItsWay) return numbers.join('.')
     return numbers.map((number, place) => (place < step ? number : place === step ? number + 1 : 0)).join('.')
-  const named = semver.exec(asked ?? '')
-  if (named === null) throw new Error(`"${asked}" is not a version such as 1.2.3, nor one of ${steps.join(', ')}`)
-  const first = numbers.findIndex((number, place) => number !== Number(named[place + 1]))
-  const isNewer =
-    first < 0
-      ? semver.exec(current)[4] !== undefined && named[4] === undefined
-      : Number(named[first + 1]) > numbers[first]
-  if (!isNewer) throw new Error(`${asked} is not newer than ${current}`)
+  }
+  if (!semver.test(asked ?? '')) {
+    throw new Error(`"${asked}" is not a version such as 1.2.3, nor one of ${steps.join(', ')}`)
+  }
+  if (compareVersions(asked, current) <= 0) throw new Error(`${asked} is not newer than ${current}`)
   return asked
+}
+
+/** By the order of semver: a pre-release comes before its version, and 9 before 10 in it too. */
+function compareVersions(one, other) {
+  const [left, right] = [one, other].map((version) => semver.exec(version))
+  for (const place of [1, 2, 3]) if (left[place] !== right[place]) return Number(left[place]) - Number(right[place])
+  const [before, after] = [left, right].map((match) => match[4]?.slice(1).split('.'))
+  if (before === undefined || after === undefined) return Number(before === undefined) - Number(after === undefined)
+  for (const [place, word] of before.entries()) {
+    const against = after[place]
+    if (against === undefined) return 1
+    if (word === against) continue
+    const areNumbers = [word, against].map((text) => /^\d+$/.test(text))
+    if (areNumbers[0] && areNumbers[1]) return Number(word) - Number(against)
+    if (areNumbers[0] !== areNumbers[1]) return areNumbers[0] ? -1 : 1
+    return word < against ? -1 : 1
+  }
+  return before.length - after.length
 }
 
 /** The changelog's unreleased part: what the release notes say. */

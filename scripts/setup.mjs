@@ -25,6 +25,7 @@ const servers = {
   tcpdump: 'tcpdump',
   faketime: 'faketime',
   prometheus: 'promtool',
+  systemd: 'systemd-analyze',
   'python3-redis': '/usr/lib/python3/dist-packages/redis/__init__.py',
   'libhiredis-dev': '/usr/include/hiredis/hiredis.h',
   'php-redis': '/usr/share/doc/php-redis',

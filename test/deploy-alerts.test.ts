@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { temporaryFolder } from '@firebreak/testkit'
@@ -11,11 +11,11 @@ test('Prometheus takes the alerts', () => {
   expect(execFileSync('promtool', ['check', 'rules', alerts], { encoding: 'utf8' })).toMatch(/SUCCESS: \d+ rules found/)
 })
 
-/** What a hub would show, minute by minute, and the alerts that are there after five. */
-function alertsAfter(series: Readonly<Record<string, string>>, names: readonly string[]): string {
+/** What a hub would show, minute by minute, and the alerts that are there in the end. */
+function alertsAfter(series: Readonly<Record<string, string>>, names: readonly string[], at = '5m'): string {
   const file = join(temporaryFolder('alerts'), 'test.yaml')
   const inputs = Object.entries(series).map(([name, values]) => `      - { series: '${name}', values: '${values}' }`)
-  const expected = names.map((name) => `      - { eval_time: 5m, alertname: ${name}, exp_alerts: [] }`)
+  const expected = names.map((name) => `      - { eval_time: ${at}, alertname: ${name}, exp_alerts: [] }`)
   const text = `rule_files: ['${alerts}']
 evaluation_interval: 1m
 tests:
@@ -47,4 +47,81 @@ test('one that is handled, or was not for a moment only, wakes nobody', () => {
   }
   const names = ['FirebreakHotAndNotHandled', 'FirebreakHubDown', 'FirebreakSwitchedOff']
   expect(alertsAfter(series, names)).toContain('SUCCESS')
+})
+
+const share = (handling: string) => `firebreak_hot_key_share{handling="${handling}",instance="a"}`
+
+test('the incident of the runbook wakes somebody: one key takes much of the load, and a rule only observes', () => {
+  const said = alertsAfter({ [share('observed')]: '0.34x6', [share('handled')]: '0.5x6' }, ['FirebreakHotKeyLeftAlone'])
+  expect(said).toContain('One key takes 34% of all accesses and is only observed')
+  expect(said).toContain('handling="observed"')
+})
+
+test('a rule in shadow mode is told apart from one that observes', () => {
+  const said = alertsAfter({ [share('shadow')]: '0.5x6', [share('observed')]: '0.1x6' }, ['FirebreakHotKeyLeftAlone'])
+  expect(said).toContain('shown what a rule in shadow mode would do')
+  expect(said).not.toContain('handling="observed"')
+})
+
+test('keys that are observed and take little of the load wake nobody', () => {
+  const series = { [share('observed')]: '0.05x6', [share('shadow')]: '0 0.9 0 0 0 0', [share('handled')]: '0.9x6' }
+  expect(alertsAfter(series, ['FirebreakHotKeyLeftAlone'])).toContain('SUCCESS')
+})
+
+test.each([
+  [
+    'FirebreakHubDown',
+    { 'up{job="firebreak-hub",instance="a"}': '1 1 0x4', 'up{job="firebreak-hub",instance="b"}': '1x6' },
+    'instance="a"',
+  ],
+  [
+    'FirebreakAlarm',
+    { 'firebreak_alarms{severity="critical"}': '0 1x5', 'firebreak_alarms{severity="warning"}': '0x6' },
+    'critical',
+  ],
+  ['FirebreakSourceDown', { 'firebreak_source_up{source="replica:main"}': '1 0x5' }, 'replica:main is not live'],
+  [
+    'FirebreakRedisAway',
+    { 'firebreak_proxy_upstream_up{node="10.0.0.5:6379",instance="p"}': '1 0x5' },
+    '10.0.0.5:6379',
+  ],
+])('%s fires', (name, series, said) => {
+  expect(alertsAfter(series, [name])).toContain(said)
+})
+
+test.each([
+  [
+    'FirebreakReportsRefused',
+    'firebreak_reports_refused_total{cause="scope",instance="a"}',
+    '0+600x20',
+    'Reports are refused: scope',
+  ],
+  ['FirebreakNoRoomForKeys', 'firebreak_tracked_keys_overflow_total{instance="a"}', '0+60x20', 'no room for more keys'],
+  [
+    'FirebreakConnectionsLost',
+    'firebreak_proxy_upstream_lost_total{node="n",instance="p"}',
+    '0+600x20',
+    'loses connections',
+  ],
+])(
+  '%s fires while its counter rises, also when the process restarts and counts from zero',
+  (name, series, values, said) => {
+    expect(alertsAfter({ [series]: values }, [name], '15m')).toContain(said)
+    const step = values.split('+')[1]!.split('x')[0]
+    expect(alertsAfter({ [series]: `1000000+${step}x10 0+${step}x10` }, [name], '12m')).toContain(said)
+    expect(alertsAfter({ [series]: '5000x20' }, [name], '15m')).toContain('SUCCESS')
+  },
+)
+
+test('the switch is told of after ten minutes', () => {
+  expect(alertsAfter({ firebreak_switch_off: '1x20' }, ['FirebreakSwitchedOff'], '5m')).toContain('SUCCESS')
+  expect(alertsAfter({ firebreak_switch_off: '1x20' }, ['FirebreakSwitchedOff'], '11m')).toContain(
+    'The kill switch is thrown',
+  )
+})
+
+test('every alert has a scenario here', () => {
+  const names = [...readFileSync(alerts, 'utf8').matchAll(/- alert: (\w+)/g)].map(([, name]) => name!)
+  const here = readFileSync(fileURLToPath(import.meta.url), 'utf8')
+  expect(names.filter((name) => !here.includes(`'${name}'`))).toEqual([])
 })

@@ -75,6 +75,26 @@ test('a wrong value would be seen', () => {
   expect(problemsOf({ ...rest, hub: { ...hub, replicas: 0 } }, schema, 'values')).toEqual(['values.hub.replicas is 0'])
 })
 
+test('the values that the guide shows are values of the chart', () => {
+  const guide = readFileSync(join(folder, '..', '..', '..', 'docs/guides/deploy.md'), 'utf8')
+  const shown = parse(guide.match(/```yaml\n([\s\S]*?)```/)![1]!) as Record<string, unknown>
+  expect(Object.keys(shown).length).toBeGreaterThan(3)
+  expect(problemsOf(merged(values, shown), schema, 'values')).toEqual([])
+})
+
+function merged(own: unknown, given: unknown): unknown {
+  const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
+  if (!isObject(own) || !isObject(given)) return given
+  const names = new Set([...Object.keys(own as object), ...Object.keys(given as object)])
+  const pick = (of: unknown, name: string) => (of as Record<string, unknown>)[name]
+  return Object.fromEntries(
+    Array.from(names, (name) => [
+      name,
+      name in (given as object) ? merged(pick(own, name), pick(given, name)) : pick(own, name),
+    ]),
+  )
+}
+
 test('the chart and the command have one version', () => {
   const { version } = JSON.parse(
     readFileSync(new URL('../packages/cli/package.json', import.meta.url), 'utf8'),
@@ -102,7 +122,15 @@ test('the pods are given variables and flags that the command knows', async () =
     ...['config', ...hubSettings.settings.map(({ name }) => name)].map((name) => variableOf(hubSettings, name)),
     ...Object.values(otlpVariables).flat(),
     ...proxy.flags!.map((flag) => `FIREBREAK_PROXY_${flag.toUpperCase().replaceAll('-', '_')}`),
-    ...['FIREBREAK_HUB', 'FIREBREAK_TOKEN', 'FIREBREAK_SERVICE', 'FIREBREAK_HOST', 'XDG_CACHE_HOME', 'POD_NAME'],
+    ...[
+      'FIREBREAK_HUB',
+      'FIREBREAK_TOKEN',
+      'FIREBREAK_SERVICE',
+      'FIREBREAK_HOST',
+      'XDG_CACHE_HOME',
+      'NODE_EXTRA_CA_CERTS',
+      'POD_NAME',
+    ],
   ])
   expect(variables.length).toBeGreaterThan(15)
   expect(variables.filter((variable) => !known.has(variable))).toEqual([])
@@ -162,6 +190,7 @@ test('pods run as nobody in particular, on a read-only root, without a token of 
     expect(text).toContain('toYaml .Values.podSecurityContext')
     expect(text).toContain('toYaml .Values.securityContext')
     expect(text).toContain('automountServiceAccountToken: false')
+    expect(text).toContain('enableServiceLinks: false')
     // What is written goes to a volume.
     expect(text).toMatch(/mountPath: \/tmp/)
   }
@@ -174,6 +203,7 @@ test('no secret is a value: tokens, passwords and keys come from secrets by name
     'hub.tls.secretName',
     'hub.tokens.secretName',
     'otlp.headers.secretName',
+    'proxy.hubCa.secretName',
     'proxy.token.secretName',
     'proxy.upstream.secretName',
     'serviceMonitor.token.secretName',

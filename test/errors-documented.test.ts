@@ -20,6 +20,18 @@ test('every error code in the sources stands in docs/reference/errors.md', () =>
   expect([...used].filter((code) => !documented.has(code)).sort()).toEqual([])
 })
 
+test('every code on the page is in the sources: one that is gone is gone from the page too', () => {
+  const sources = readdirSync(join(root, 'packages')).flatMap((room) => {
+    const folder = join(root, 'packages', room, 'src')
+    return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter((file) => /\.tsx?$/.test(file) && !file.endsWith('.test.ts'))
+      .map((file) => readFileSync(join(folder, file), 'utf8'))
+  })
+  const named = new Set(sources.flatMap((text) => text.match(/FB_[A-Z0-9_]+/g) ?? []))
+  const codes = [...page().matchAll(/^\| `(FB_[A-Z0-9_]+)`/gm)].map((match) => match[1]!)
+  expect(codes.filter((code) => !named.has(code))).toEqual([])
+})
+
 test('the page of errors has one sorted table a room, and no code twice', () => {
   const sections = page().split(/^## /m).slice(1)
   const names = sections.map((section) => section.slice(0, section.indexOf('\n')))

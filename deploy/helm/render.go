@@ -53,7 +53,7 @@ func render(chart string, valueFiles []string) error {
 	scope := tree{
 		"Values":   values,
 		"Chart":    head,
-		"Release":  tree{"Name": "release", "Namespace": "default", "Service": "Helm"},
+		"Release":  tree{"Name": "firebreak", "Namespace": "default", "Service": "Helm"},
 		"Template": tree{"BasePath": "templates"},
 	}
 	for _, one := range templates.Templates() {
@@ -65,7 +65,8 @@ func render(chart string, valueFiles []string) error {
 		if err := templates.ExecuteTemplate(&out, name, scope); err != nil {
 			return err
 		}
-		if err := tell(name, &out); err != nil {
+		fmt.Print(out.String())
+		if err := tell(name, bytes.NewReader(out.Bytes())); err != nil {
 			return err
 		}
 	}
@@ -111,7 +112,7 @@ func parse(chart string) (*template.Template, error) {
 	return root, nil
 }
 
-// tell prints the kind of each object in a rendered file; what is not YAML, or has no kind or name, is an error.
+// tell prints, after the text itself, the kind of each object in a rendered file; what is not YAML, or has no kind or name, is an error.
 func tell(name string, text io.Reader) error {
 	decoder := yaml.NewDecoder(text)
 	for {
@@ -130,7 +131,7 @@ func tell(name string, text io.Reader) error {
 		if object["kind"] == nil || object["apiVersion"] == nil || about["name"] == nil {
 			return fmt.Errorf("%s: an object without apiVersion, kind or name", name)
 		}
-		fmt.Printf("object: %v\n", object["kind"])
+		fmt.Printf("\nobject: %v\n", object["kind"])
 	}
 }
 

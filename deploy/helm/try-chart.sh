@@ -37,17 +37,27 @@ proxy:
   allowAnyone: true
   upstream: { url: "redis://redis:6379" }
   token: { secretName: proxy-token }
+  hubCa: { configMapName: company-ca }
   redisClusterId: main
   args: ["--max-clients", "20000"]
+ingress: { enabled: true, host: firebreak.example, className: nginx, tlsSecretName: web, annotations: { note: "yes" } }
 otlp: { endpoint: "http://collector:4318", headers: { secretName: otlp } }
 serviceMonitor: { enabled: true, token: { secretName: viewer } }
 networkPolicy: { hubFrom: [{ podSelector: {} }], proxyFrom: [{ namespaceSelector: {} }] }
 END
 expect() {
   "$work/render" "$here/firebreak" "$work/$1.yaml" >"$work/out"
+  for word in $3; do
+    grep -q -- "$word" "$work/out" || { echo "$1 does not say $word" >&2; exit 1; }
+  done
   found=$(sed -n 's/^object: //p' "$work/out" | sort | tr '\n' ' ')
   [ "$found" = "$2 " ] || { echo "$1 gives: $found" >&2; exit 1; }
   echo "$1: $found"
 }
-expect least 'ConfigMap NetworkPolicy PodDisruptionBudget Service ServiceAccount StatefulSet'
-expect most 'ConfigMap Deployment NetworkPolicy NetworkPolicy PodDisruptionBudget PodDisruptionBudget Service Service ServiceAccount ServiceMonitor ServiceMonitor StatefulSet'
+expect least 'ConfigMap NetworkPolicy PodDisruptionBudget Service ServiceAccount StatefulSet' enableServiceLinks
+expect most 'ConfigMap Deployment Ingress NetworkPolicy NetworkPolicy PodDisruptionBudget PodDisruptionBudget Service Service ServiceAccount ServiceMonitor ServiceMonitor StatefulSet' \
+  'firebreak.example /etc/firebreak-hub-ca/ca.crt company-ca hub.example'
+# As the guide has it, under the release name that gives services the names of our variables.
+awk '/^```yaml/ { on = 1; next } /^```/ { on = 0 } on' "$here/../../docs/guides/deploy.md" >"$work/guide.yaml"
+expect guide 'ConfigMap Deployment Ingress NetworkPolicy NetworkPolicy PodDisruptionBudget PodDisruptionBudget Service Service ServiceAccount StatefulSet' \
+  'firebreak.example.org firebreak-web firebreak-hub-ca'

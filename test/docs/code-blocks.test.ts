@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { fragments, wholeOf } from './fragments.ts'
-import { blocksOf, type CodeBlock, isTranslation, root, userPages } from './pages.ts'
+import { blocksOf, type CodeBlock, codePages, root } from './pages.ts'
 
 // Under node_modules, where the packages are found as by an application and no tool looks for sources.
 const cache = join(root, 'node_modules/.cache')
@@ -11,8 +11,7 @@ mkdirSync(cache, { recursive: true })
 const folder = mkdtempSync(join(cache, 'firebreak-docs-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-const blocks = userPages()
-  .filter((page) => !isTranslation(page))
+const blocks = codePages()
   .flatMap(blocksOf)
   .filter(({ language }) => language === 'ts' || language === 'js')
 

@@ -1,6 +1,6 @@
 import { commands } from 'firebreak/cli'
 import { expect, test } from 'vitest'
-import { blocksOf, readPage, userPages } from './pages.ts'
+import { blocksOf, packagePages, readPage, userPages } from './pages.ts'
 
 interface Call {
   readonly place: string
@@ -11,7 +11,10 @@ interface Call {
 
 test('every firebreak command in the pages exists, with its subcommand and flags', async () => {
   const settings = ['hub', 'proxy'].map((name) => `deploy/systemd/${name}.env`)
-  const calls = [...userPages(), ...settings].flatMap((page) => [...callsInBlocks(page), ...callsInProse(page)])
+  const calls = [...userPages(), ...packagePages(), ...settings].flatMap((page) => [
+    ...callsInBlocks(page),
+    ...callsInProse(page),
+  ])
   expect(calls.length).toBeGreaterThan(80)
   const wrong: string[] = []
   for (const call of calls) {

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -19,6 +19,17 @@ export function userPages(): string[] {
     .filter((file) => file.endsWith('.md') && file !== 'decisions.md')
     .map((file) => `docs/${file}`)
   return ['README.md', 'README.zh.md', 'CONTRIBUTING.md', 'deploy/README.md', ...docs.sort()]
+}
+
+/** The pages that packages are published with. */
+export function packagePages(): string[] {
+  const folders = readdirSync(join(root, 'packages')).sort()
+  return folders.map((name) => `packages/${name}/README.md`).filter((page) => existsSync(join(root, page)))
+}
+
+/** Every page whose code is compiled and run; that of a translation is its origin's (translations.test.ts). */
+export function codePages(): string[] {
+  return [...userPages().filter((page) => !isTranslation(page)), ...packagePages()]
 }
 
 /** True for a page that is a translation of another. */

@@ -1,17 +1,19 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Hub, startHub } from '@firebreak/hub'
 import {
   freePort,
-  freePorts,
   type RedisCluster,
   type RedisSentinel,
   type RedisServer,
   sourceArgs,
   startChild,
   startCluster,
+  startEtcd,
+  startKafka,
+  startNats,
   startRedis,
   startSentinel,
   temporaryFolder,
@@ -19,16 +21,18 @@ import {
 import { transformWithOxc } from 'vite'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { wholeOf } from './fragments.ts'
-import { blocksOf, type CodeBlock, isTranslation, root, userPages } from './pages.ts'
+import { blocksOf, type CodeBlock, codePages, packagePages, readPage, root } from './pages.ts'
 import { excused } from './runs.ts'
+import { writeSession } from './shell-session.ts'
 
 const runner = fileURLToPath(new URL('./block-runner.ts', import.meta.url))
-const built = join(root, 'packages/cli/dist/main.js')
 // Under node_modules, where the packages are found as by an application.
 const cache = join(root, 'node_modules/.cache')
 mkdirSync(cache, { recursive: true })
 const folder = mkdtempSync(join(cache, 'firebreak-run-'))
 const work = temporaryFolder('docs-run')
+
+const rule = { id: 'product', prefix: 'product_', threshold: 1000, windowMs: 1000, strategy: 'LocalCache' }
 
 let redis: RedisServer
 let cluster: RedisCluster
@@ -36,9 +40,10 @@ let sentinel: RedisSentinel
 let hub: Hub
 
 beforeAll(async () => {
-  const rule = { id: 'product', prefix: 'product_', threshold: 1000, windowMs: 1000, strategy: 'LocalCache' }
   const hubs = startHub({ initialRules: [rule], logLevel: 'fatal', port: 0 })
   ;[redis, cluster, sentinel, hub] = await Promise.all([startRedis(), startCluster(), startSentinel(), hubs])
+  // What a look for hot keys needs.
+  await redis.cli('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lfu')
 }, 120_000)
 afterAll(async () => {
   rmSync(folder, { recursive: true })
@@ -48,10 +53,7 @@ afterAll(async () => {
 
 const isExcused = ({ place, text }: CodeBlock) =>
   excused.some(({ page, holds }) => place.startsWith(`${page}:`) && text.includes(holds))
-// The code of a translation is that of its page (translations.test.ts).
-const blocks = userPages()
-  .filter((page) => !isTranslation(page))
-  .flatMap(blocksOf)
+const blocks = codePages().flatMap(blocksOf)
 
 test('every block that is excused is there', () => {
   for (const { page, holds } of excused) {
@@ -123,6 +125,8 @@ function addressed(text: string, port: number): string {
   const nodes = cluster.addresses
   return text
     .replaceAll('127.0.0.1:6379', `127.0.0.1:${redis.port}`)
+    .replaceAll("host: '127.0.0.1', port: 6379", `host: '127.0.0.1', port: ${redis.port}`)
+    .replaceAll('port: 6380', 'port: 0')
     .replaceAll('http://127.0.0.1:7070', hub.url)
     .replaceAll(/new Redis\(\)/g, `new Redis(${redis.port})`)
     .replaceAll(/createClient\(\)/g, `createClient({ url: '${redis.url}' })`)
@@ -149,112 +153,91 @@ const promised: Readonly<Record<string, readonly RegExp[]>> = {
     /^product_100 .* hot +LocalCache/m,
     /tracking:live/,
   ],
-  'docs/guides/other-languages.md': [/^product_100 +main /m],
+  'docs/guides/other-languages.md': [
+    /^Python reads a kettle$/m,
+    /^PHP reads a kettle$/m,
+    /^product_100 .* hot +LocalCache/m,
+    /^product_100 +main /m,
+  ],
+  'docs/guides/deploy.md': [/^sign in with [\w-]{32}$/m],
   'docs/guides/three-hubs.md': [/"isDelivered":true/, /alert routes and silences.*\n(.*\n)*restored:.*alert routes/],
 }
 
 /** Pages whose shell blocks are one session: what an earlier block set or wrote is there for a later one. */
-const shellPages = [...new Set(blocks.filter(isShell).map(({ place }) => place.split(':')[0]!))]
+const shellPages = [...new Set(blocks.filter(isShell).map(({ place }) => place.split(':')[0]!))].filter(
+  (page) => !packagePages().includes(page),
+)
 
 function isShell(block: CodeBlock): boolean {
   return block.language === 'sh' && !isExcused(block)
 }
 
+test('the only command of a package is the one that installs it', () => {
+  for (const page of packagePages()) {
+    const { name } = JSON.parse(readPage(page.replace('README.md', 'package.json'))) as { name: string }
+    const commands = blocksOf(page).filter(({ language }) => language === 'sh')
+    expect([page, commands.map(({ text }) => text.split(' ').slice(0, 2).join(' '))]).toEqual([page, ['npm install']])
+    expect(commands[0]!.text.split(' ')).toContain(name)
+    // What it is for, in code that runs.
+    expect([page, blocksOf(page).some(({ language }) => language === 'ts')]).toEqual([page, true])
+  }
+})
+
+test('every block says what it is in, and what is to be run is run', () => {
+  const known = ['ts', 'js', 'sh', 'yaml', 'json', 'python', 'php', 'go', 'java', 'sql', 'text', 'hex']
+  expect(blocks.filter(({ language }) => !known.includes(language)).map(({ place }) => place)).toEqual([])
+  // Text is what is shown: a command that stands in it would not be run.
+  const shown = blocks.filter(
+    ({ language, place }) => language === 'text' && !place.startsWith('docs/reference/cli.md'),
+  )
+  expect(
+    shown.filter(({ text }) => /^(npx |npm |firebreak |redis-cli |curl )/m.test(text)).map(({ place }) => place),
+  ).toEqual([])
+})
+
 test.each(shellPages)(
   'the commands of %s run, block after block',
   async (page) => {
-    const place = join(work, page.replaceAll('/', '-'))
-    mkdirSync(join(place, 'firebreak-data'), { recursive: true })
-    const [idsPort, respPort, proxyPort, ...others] = (await freePorts(9)) as [number, number, number, ...number[]]
-    const local = new Map(['7071', '7072', '7073', '7090', '6390', '6391'].map((port, index) => [port, others[index]]))
-    const receiver = createServer((_request, response) => response.end('ok')).listen(local.get('7090'), '127.0.0.1')
-    writeShim(join(place, 'bin'))
-    symlinkSync(join(root, 'node_modules'), join(place, 'node_modules'))
-    for (const { language, text, place: at } of blocks) {
-      // A page shows files too: those that its commands read.
-      if (at.startsWith(`${page}:`) && language === 'yaml') writeFileSync(join(place, 'rules.yaml'), text)
-      if (at.startsWith(`${page}:`) && text.includes('peek(redis')) {
-        writeFileSync(join(place, 'app.mjs'), addressed(text, 0))
-      }
-    }
-    const all = blocks.filter((block) => isShell(block) && block.place.startsWith(`${page}:`))
-    const script = all.map(({ place: at, text }) => `echo '== ${at}'\n${text}\n`).join('\n')
-    const ported = addressed(script, 0)
-      .replaceAll(/http:\/\/hub-\d:7070/g, hub.url)
-      .replaceAll('10.0.0.5:6379', `127.0.0.1:${redis.port}`)
-      .replaceAll(':8070', `:${idsPort}`)
-      .replaceAll('-p 8071', `-p ${respPort}`)
-      .replaceAll('-p 6380', `-p ${proxyPort}`)
-      .replaceAll('FIREBREAK_TOKEN=…', 'FIREBREAK_TOKEN=none-needed')
-      .replaceAll(/\b(707[123]|7090|639[01])\b/g, (port) => String(local.get(port) ?? port))
-      // What the page itself puts into the background is its own job.
-      .replaceAll(/^firebreak hub (.*&)$/gm, 'SHIM_FOREGROUND=1 firebreak hub $1')
-      // It reads until it is ended.
-      .replaceAll(
-        /^node app\.mjs$/gm,
-        'node app.mjs > app.log 2>&1 &\nuntil grep -q hot, app.log; do kill -0 $! || exit 1; sleep 0.1; done',
-      )
-      // A busy machine may not bring four processes over a thousand reads a second.
-      .replaceAll(/firebreak drill( +#)/gm, 'firebreak drill --rounds 1 --clients 2 --threshold 200$1')
-      // A process says once a second how its watchers are.
-      .replaceAll(
-        /^(npx firebreak hosts)( +#.*tracking:live.*)$/gm,
-        'until $1 | grep -q tracking:live; do kill -0 $! || exit 1; sleep 0.1; done\n$1$2',
-      )
-      // Without an end of its own, in a terminal that nobody watches.
-      .replaceAll(/firebreak top( +#|$)/gm, 'firebreak top --once$1')
-    const prelude = `set -eu -o pipefail
-cleanup() { kill $(jobs -p) 2>/dev/null || :; for file in ${place}/*.pid; do [ -f "$file" ] && kill "$(cat "$file")" 2>/dev/null || :; done; }
-trap cleanup EXIT
-`
-    writeFileSync(join(place, 'session.sh'), prelude + ported)
-    const child = startChild('bash', ['session.sh'], {
-      cwd: place,
-      env: {
-        ...process.env,
-        PATH: `${join(place, 'bin')}:${process.env['PATH']}`,
-        NODE_OPTIONS: '',
-        FIREBREAK_HUB: hub.url,
-        REDIS_URL: redis.url,
-        FIREBREAK_IDS_PORT: String(idsPort),
-        FIREBREAK_IDS_RESP_PORT: String(respPort),
-        FIREBREAK_PROXY_PORT: String(proxyPort),
-        SHIM_FOLDER: place,
-        SHIM_FOREGROUND: '',
+    const own = blocks.filter((block) => block.place.startsWith(`${page}:`) && !isExcused(block))
+    const names = (text: string) => own.some((block) => isShell(block) && block.text.includes(text))
+    // Its own, in which nothing of another page is hot.
+    const pageHub = await startHub({ initialRules: [rule], logLevel: 'fatal', port: 0 })
+    const nats = names('nats://') ? await startNats() : undefined
+    const kafka = names('kafka://') ? await startKafka() : undefined
+    const etcd = names('etcd://') ? await startEtcd() : undefined
+    await report(pageHub.url)
+    // A process that is silent for 15 s counts as gone.
+    const reporting = setInterval(() => void report(pageHub.url), 1000)
+    const session = await writeSession(
+      join(work, page.replaceAll('/', '-')),
+      own,
+      {
+        ...{ redis, cluster, hubUrl: pageHub.url },
+        ...{ nats: nats?.url ?? '', kafka: kafka?.url ?? '', etcd: `127.0.0.1:${etcd?.port}` },
       },
-    })
-    expect([await child.exited, child.output().slice(-3000)]).toEqual([0, expect.anything()])
+      (text) => addressed(text, 0),
+    )
+    const receiver = createServer((_request, response) => response.end('ok')).listen(session.webhookPort, '127.0.0.1')
+    const child = startChild('timeout', ['280', 'bash', 'session.sh'], { cwd: session.folder, env: session.env })
+    const code = await child.exited
+    clearInterval(reporting)
+    // Not by expect: it would cut short what the commands said.
+    if (code !== 0) throw new Error(`the session ended with ${code}:\n${child.output().slice(-3000)}`)
     for (const said of promised[page] ?? []) expect(child.output()).toMatch(said)
     receiver.close()
+    await Promise.all([pageHub.close(), nats?.stop(), kafka?.stop(), etcd?.stop()])
   },
   300_000,
 )
 
-/**
- * `firebreak` and `npx firebreak` as installed; what runs until it is ended is put into the background once it is ready, in
- * the place of an earlier one of its kind.
- */
-function writeShim(bin: string): void {
-  mkdirSync(bin, { recursive: true })
-  const shim = `#!/bin/bash
-[ "$1" = firebreak ] && shift
-case "$SHIM_FOREGROUND$1" in
-up | hub | proxy | ids)
-  pid="$SHIM_FOLDER/$1.pid" log="$SHIM_FOLDER/$1.log"
-  [ -f "$pid" ] && kill "$(cat "$pid")" 2>/dev/null && while kill -0 "$(cat "$pid")" 2>/dev/null; do sleep 0.05; done
-  '${process.execPath}' '${built}' "$@" >"$log" 2>&1 </dev/null &
-  echo $! >"$pid"
-  for _ in $(seq 600); do
-    grep -qE 'is up|^hub http|listens on|^ids: ' "$log" && exit 0
-    kill -0 "$(cat "$pid")" 2>/dev/null || break
-    sleep 0.05
-  done
-  cat "$log" >&2
-  exit 1
-  ;;
-esac
-exec '${process.execPath}' '${built}' "$@"
-`
-  symlinkSync(process.execPath, join(bin, 'node'))
-  for (const name of ['firebreak', 'npx']) writeFileSync(join(bin, name), shim, { mode: 0o755 })
+/** What a page takes for known: a service and a Redis that have been seen. */
+async function report(hubUrl: string): Promise<void> {
+  const now = Date.now()
+  const body = `# ${now},${now},shop,host-1\n# main\nproduct_100:1\n`
+  const answer = await fetch(`${hubUrl}/v1/reports`, {
+    method: 'POST',
+    body,
+    headers: { 'content-type': 'text/plain' },
+  })
+  expect(answer.status).toBe(204)
 }

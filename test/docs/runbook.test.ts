@@ -67,6 +67,20 @@ test('every alarm that a hub raises is in the runbook, with a link to its sectio
   for (const [, id, anchor] of links) expect(anchors, id).toContain(anchor)
 })
 
+test('every page of the console that the runbook and the alerts name is there', () => {
+  const source = readFileSync(join(root, 'packages/console/src/page/shell/pages.ts'), 'utf8')
+  const titles = Array.from(source.matchAll(/title: '([^']+)'/g), ([, title]) => title!)
+  expect(titles.length).toBeGreaterThan(10)
+  const alerts = readFileSync(join(root, 'deploy/prometheus/alerts.yaml'), 'utf8')
+  const named = [
+    ...Array.from(runbook.matchAll(/page \*\*([^*]+)\*\*/g), ([, page]) => page!),
+    ...Array.from(runbook.match(/^The console has the same.*$/m)![0].matchAll(/\*\*([^*]+)\*\*/g), ([, page]) => page!),
+    ...Array.from(alerts.matchAll(/console's page (\w+)/g), ([, page]) => page!),
+  ]
+  expect(named.length).toBeGreaterThan(4)
+  expect(named.filter((page) => !titles.includes(page))).toEqual([])
+})
+
 test('every Prometheus alert that we ship is in the runbook', () => {
   const alerts = readFileSync(join(root, 'deploy/prometheus/alerts.yaml'), 'utf8').matchAll(/- alert: (\w+)/g)
   const names = Array.from(alerts, ([, name]) => name!)

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { resolveSettings } from '@firebreak/core/settings'
@@ -30,6 +31,14 @@ test('what a unit may write to is where its settings put files', () => {
   const proxy = readPage('deploy/systemd/firebreak-proxy.service')
   expect(proxy).toContain('CacheDirectory=firebreak\n')
   expect(proxy).toContain('--table-file /var/cache/firebreak/')
+})
+
+test('systemd takes the units', () => {
+  const units = ['hub', 'proxy'].map((name) => join(root, `deploy/systemd/firebreak-${name}.service`))
+  const { status, stdout, stderr, error } = spawnSync('systemd-analyze', ['verify', ...units], { encoding: 'utf8' })
+  expect(error).toBeUndefined()
+  // It says what it would pass over, such as an unknown field, and ends well all the same.
+  expect([status, `${stdout}${stderr}`.split('\n').filter((line) => line.includes('firebreak-'))]).toEqual([0, []])
 })
 
 test('the page names every file of the folder', () => {

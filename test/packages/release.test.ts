@@ -25,8 +25,26 @@ test.each([
   ['0.9.9', 'major', '1.0.0'],
   ['1.0.0', '1.1.0-beta.1', '1.1.0-beta.1'],
   ['1.1.0-beta.1', '1.1.0', '1.1.0'],
+  ['1.1.0-beta.1', '1.1.0-beta.2', '1.1.0-beta.2'],
+  ['1.1.0-beta.9', '1.1.0-beta.10', '1.1.0-beta.10'],
+  ['1.1.0-beta.2', '1.1.0-rc.1', '1.1.0-rc.1'],
+  ['1.1.0-beta', '1.1.0-beta.1', '1.1.0-beta.1'],
+  ['1.1.0-beta.1', 'patch', '1.1.0'],
+  ['1.1.0-beta.1', 'minor', '1.1.0'],
+  ['1.1.0-beta.1', 'major', '2.0.0'],
+  ['1.1.1-beta.1', 'minor', '1.2.0'],
 ])('%s by %s becomes %s', (current, asked, next) => {
   expect(release.nextVersion(current, asked)).toBe(next)
+})
+
+test.each([
+  ['1.1.0-beta.2', '1.1.0-beta.1'],
+  ['1.1.0-beta.10', '1.1.0-beta.9'],
+  ['1.1.0-rc.1', '1.1.0-beta.2'],
+  ['1.1.0', '1.1.0-beta.1'],
+  ['1.1.0-beta.1', '1.1.0-beta.1'],
+])('after %s comes no %s', (current, asked) => {
+  expect(() => release.nextVersion(current, asked)).toThrow('is not newer')
 })
 
 test.each(['0.0.9', '0.1.0', 'latest', '1.2'])('a version that is not newer or is none is refused: %s', (asked) => {

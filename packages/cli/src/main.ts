@@ -3,11 +3,36 @@
 const needed = [22, 13] as const
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 
-if (major < needed[0] || (major === needed[0] && minor < needed[1])) {
-  process.stderr.write(
-    `firebreak needs Node ${needed.join('.')} or newer; this is ${process.versions.node}. ` +
-      'The library in the same package (protect) runs on Node 20.19.\n',
+/** Hub and proxy are optional dependencies: where Node is too old for them the package still brings the library. */
+function missingParts(): string[] {
+  return ['@firebreak/hub', '@firebreak/proxy'].filter((name) => {
+    try {
+      import.meta.resolve(name)
+      return false
+    } catch {
+      return true
+    }
+  })
+}
+
+function problem(): string | undefined {
+  if (major < needed[0] || (major === needed[0] && minor < needed[1])) {
+    return (
+      `firebreak needs Node ${needed.join('.')} or newer; this is ${process.versions.node}. ` +
+      'The library in the same package (protect) runs on Node 20.19.'
+    )
+  }
+  const missing = missingParts()
+  if (missing.length === 0) return undefined
+  return (
+    `firebreak was installed without ${missing.join(' and ')}: by a Node older than ${needed.join('.')}, or with ` +
+    '--omit=optional. Install it again with this Node: npm install firebreak'
   )
+}
+
+const found = problem()
+if (found !== undefined) {
+  process.stderr.write(`${found}\n`)
   process.exitCode = 1
 } else {
   // What they write (stores, ids, positions, tables) is for their own user; a proxy's socket may be for others.

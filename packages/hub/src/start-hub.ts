@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { explainDiskTrouble, type Invalidation, plainLines, systemRuntime } from '@firebreak/core'
 import { metricsSignal, OtlpExporter, type OtlpOptions, resolveOtlpOptions } from '@firebreak/core/metrics'
-import { type HttpBounds, type KeyRedactionOptions, keyRedaction, watchFiles } from '@firebreak/core/node'
+import { type HttpBounds, type KeyRedactionOptions, keyRedaction, tooOldNode, watchFiles } from '@firebreak/core/node'
 import { parseRule, type Rule } from '@firebreak/core/rules'
 import type { FastifyBaseLogger } from 'fastify'
 import { pino } from 'pino'
@@ -120,6 +120,8 @@ const version = (JSON.parse(readFileSync(new URL('../package.json', import.meta.
 /** Starts a hub in this process. */
 export async function startHub(options: HubOptions = {}): Promise<Hub> {
   const { host = '127.0.0.1', port = 0, tokens } = options
+  const trouble = tooOldNode('the hub')
+  if (trouble !== undefined) throw new HubConfigError('node', trouble)
   const fixed = tokens === undefined ? [] : fixedCredentials(tokens, systemRuntime.clock.now())
   // Everything that can be wrong in the options, before anything is opened.
   checkPace(options)

@@ -9,6 +9,7 @@ import {
   type ResolvedOtlpOptions,
   resolveOtlpOptions,
 } from '@firebreak/core/metrics'
+import { tooOldNode } from '@firebreak/core/node'
 import { checkExposure } from './check-exposure.ts'
 import { ProxyStartError } from './errors.ts'
 import { type MetricsServer, serveMetrics } from './observe/metrics-server.ts'
@@ -34,6 +35,8 @@ export interface FirebreakProxy {
 
 /** Starts a proxy; resolves once it is listening. */
 export async function startProxy(options: ProxyOptions): Promise<FirebreakProxy> {
+  const trouble = tooOldNode('the proxy')
+  if (trouble !== undefined) throw new ProxyStartError(trouble)
   const resolved = resolveProxyOptions(options)
   const otlp = resolveOtlpOptions(options.otlp)
   await checkExposure(resolved)

@@ -46,12 +46,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if or .Values.hub.store.url .Values.hub.store.secretName -}}yes{{- end -}}
 {{- end -}}
 
-{{/* Names under which the hub is reached: its service's, short and long, and those of allowedHosts. */}}
+{{/* Names under which the hub is reached: its service's, short and long, the Ingress', and those of allowedHosts. */}}
 {{- define "firebreak.allowedHosts" -}}
 {{- $service := printf "%s-hub" (include "firebreak.fullname" .) -}}
 {{- $names := list $service (printf "%s.%s" $service .Release.Namespace) -}}
 {{- $names = append $names (printf "%s.%s.svc" $service .Release.Namespace) -}}
 {{- $names = append $names (printf "%s.%s.svc.cluster.local" $service .Release.Namespace) -}}
+{{- if .Values.ingress.enabled -}}{{- $names = append $names .Values.ingress.host -}}{{- end -}}
 {{- concat $names .Values.hub.allowedHosts | join "," -}}
 {{- end -}}
 

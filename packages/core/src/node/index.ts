@@ -4,6 +4,7 @@ export { boundHttpServer, type HttpBounds, httpServerOptions, leavesLargeBody } 
 export { type KeyRedaction, type KeyRedactionOptions, keyRedaction } from './key-redaction.ts'
 export { newPrivateFile } from './new-private-file.ts'
 export { nodePipe, type SocketOptions, type SocketPlace, socketPipe } from './node-pipe.ts'
+export { tooOldNode } from './node-version.ts'
 export { openRespClient } from './open-resp-client.ts'
 export { PasswordGuard, type PasswordGuardOptions } from './password-guard.ts'
 export { privateFileProblem, readSecretFile } from './private-file.ts'

@@ -2,6 +2,7 @@ import { didYouMean } from '../errors/did-you-mean.ts'
 import { describeValue } from '../errors/firebreak-error.ts'
 import type { OtlpOptions } from '../metrics/otlp-options.ts'
 import { parsePairs, readOtlpVariables } from '../metrics/otlp-variables.ts'
+import { kubernetesVariables } from './kubernetes-variables.ts'
 import {
   fileSetting,
   flagOf,
@@ -55,7 +56,8 @@ export interface ResolvedSettings {
  * must not turn into a default that nobody asked for.
  */
 export function resolveSettings(table: SettingTable, input: SettingInput): ResolvedSettings {
-  const { flags = {}, env = {}, readFile, failure } = input
+  const { flags = {}, readFile, failure } = input
+  const env = withoutKubernetes(input.env ?? {})
   const names = [fileSetting, ...table.settings.map(({ name }) => name)]
   const secretFiles = table.settings.flatMap((setting) => secretFilesOf(table, setting))
   const own = Object.keys(env).filter((name) => name.startsWith(table.prefix) && env[name] !== undefined)
@@ -106,6 +108,11 @@ export function resolveSettings(table: SettingTable, input: SettingInput): Resol
     otlp: isPushing ? (otlp as OtlpOptions) : undefined,
     warnings: [...shared.warnings, ...all.flatMap((one) => flagWarning(table, one))],
   }
+}
+
+function withoutKubernetes(env: NonNullable<SettingInput['env']>): NonNullable<SettingInput['env']> {
+  const injected = kubernetesVariables(env)
+  return injected.size === 0 ? env : Object.fromEntries(Object.entries(env).filter(([name]) => !injected.has(name)))
 }
 
 function flagWarning(table: SettingTable, { setting, source, place, value }: ResolvedSetting): string[] {

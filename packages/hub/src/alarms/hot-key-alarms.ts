@@ -5,7 +5,7 @@ import type { HeatTrack } from '../heat/heat-track.ts'
 import type { AlarmBoard } from './alarm-board.ts'
 
 /** Below this nothing suffers, whatever the share. */
-const minRatePerSecond = 100
+export const minAlarmRatePerSecond = 100
 
 /** The board has room for other trouble too. */
 const maxAlarms = 10
@@ -40,7 +40,7 @@ export class HotKeyAlarms {
       for (const { track, entry } of hotKeys()) {
         if (lasting.size >= maxAlarms) break
         const ratePerSecond = (track.heat('accesses', now) * 1000) / track.windowMs
-        if (ratePerSecond < minRatePerSecond || ratePerSecond < total * share) continue
+        if (ratePerSecond < minAlarmRatePerSecond || ratePerSecond < total * share) continue
         const why = this.#whyNothing(track, entry.strategy.strategy)
         if (why === undefined) continue
         const key = keyText(track.key)

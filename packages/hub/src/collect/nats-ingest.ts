@@ -96,13 +96,15 @@ export class NatsIngest {
       alarms.clear('nats')
       logger.info({ servers: this.#address.servers }, 'also reading reports from NATS')
       this.#messages = await consumer.consume({ max_messages: maxFetched })
+      if (this.#isClosed) this.#messages.stop()
       for await (const message of this.#messages) this.#take(message)
     } catch (error) {
       this.#raise(error as Error)
     }
-    if (this.#isClosed) return
+    // Also once this is closed: a connection that came up meanwhile would hold the process, and take reports from others.
     await this.#connection?.close().catch(() => {})
     this.#connection = undefined
+    if (this.#isClosed) return
     this.#retry = runtime.timers.setTimeout(() => void this.#run(), retryMs)
   }
 
@@ -115,6 +117,7 @@ export class NatsIngest {
       reconnectTimeWait: 250,
     })
     this.#connection = connection
+    if (this.#isClosed) throw new Error('closed while connecting')
     this.#isUp = true
     void this.#watch(connection)
     const manager = await jet.jetstreamManager(connection)

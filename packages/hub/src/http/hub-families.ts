@@ -2,6 +2,7 @@ import { keyGroup, largestGroups } from '@firebreak/core'
 import type { MetricFamily, MetricPoint, OtlpExporter } from '@firebreak/core/metrics'
 import type { AlarmBoard } from '../alarms/alarm-board.ts'
 import type { AlarmWebhooks } from '../alarms/alarm-webhooks.ts'
+import { minAlarmRatePerSecond } from '../alarms/hot-key-alarms.ts'
 import type { Collector } from '../collect/collector.ts'
 import type { HotKeys } from '../decide/hot-keys.ts'
 import type { TableDelivery } from '../deliver/table-delivery.ts'
@@ -37,7 +38,7 @@ export function hubFamilies(of: HubFigures, views: HubViews, exports?: OtlpExpor
   const sources = watchers.views()
   const staleness = fleet.staleness.views((id) => book.get(id))
   const { intervalMs, samplingFloor } = collector.governor.pace
-  const { states, rules, groups, handling } = sumsOfKeys(views)
+  const { states, rules, groups, handling, shares } = sumsOfKeys(views, book)
   return [
     counter('reports_total', 'Reports counted since start', one(collector.reportCount)),
     counter('report_entries_total', 'Report entries counted since start', one(collector.entryCount)),
@@ -49,6 +50,7 @@ export function hubFamilies(of: HubFigures, views: HubViews, exports?: OtlpExpor
     gauge('keys', 'Keys by state', by('state', Object.fromEntries(states))),
     gauge('hot_keys', 'Hot keys by rule', by('rule', Object.fromEntries(rules))),
     gauge('hot_keys_by_handling', 'Hot keys by whether a process carries out their strategy', by('handling', handling)),
+    gauge('hot_key_share', 'Largest part of all accesses that one hot key takes, by handling', by('handling', shares)),
     gauge('table_version', 'Version of the strategy table', one(delivery.version)),
     gauge('switch_off', '1 while the kill switch is on', one(delivery.isOff ? 1 : 0)),
     gauge(
@@ -88,21 +90,27 @@ export function hubFamilies(of: HubFigures, views: HubViews, exports?: OtlpExpor
   ]
 }
 
-function sumsOfKeys(views: HubViews) {
+function sumsOfKeys(views: HubViews, book: RuleBook) {
   const states = new Map<string, number>()
   const rules = new Map<string, number>()
   const groups = new Map<string, number>()
-  // All three are always there: an alert about a series that comes and goes would not fire.
+  const shares = { handled: 0, observed: 0, shadow: 0, unhandled: 0 }
+  // All of them are always there: an alert about a series that comes and goes would not fire.
   const handling = { handled: 0, observed: 0, unhandled: 0 }
   const add = (sums: Map<string, number>, name: string, amount: number) =>
     void sums.set(name, (sums.get(name) ?? 0) + amount)
-  for (const { state, ruleId, key, ratePerSecond, handling: how } of views.keys({ limit: maxKeys })) {
-    if (how != null) handling[how]++
+  for (const { state, ruleId, key, ratePerSecond, share, handling: how } of views.keys({ limit: maxKeys })) {
+    if (how != null) {
+      handling[how]++
+      const isShadow = how === 'observed' && ruleId !== null && book.get(ruleId)?.mode === 'shadow'
+      const place = isShadow ? 'shadow' : how
+      if (ratePerSecond >= minAlarmRatePerSecond) shares[place] = Math.max(shares[place], share)
+    }
     if (state !== 'cold') add(states, state, 1)
     if ((state === 'hot' || state === 'cooling') && ruleId !== null) add(rules, ruleId, 1)
     add(groups, keyGroup(key), ratePerSecond)
   }
-  return { states, rules, handling, groups: Object.fromEntries(largestGroups(groups)) }
+  return { states, rules, handling, shares, groups: Object.fromEntries(largestGroups(groups)) }
 }
 
 function one(value: number): MetricPoint[] {

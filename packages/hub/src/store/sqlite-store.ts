@@ -1,7 +1,8 @@
 import { chmodSync, closeSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
 import { type AuditEntry, explainDiskTrouble, type HistoryEvent } from '@firebreak/core'
+import { tooOldNode } from '@firebreak/core/node'
 import type { Rule } from '@firebreak/core/rules'
 import { StoreCallError, StoreError } from '../errors.ts'
 import type { PrewarmJob } from '../prewarm/prewarm-job.ts'
@@ -53,7 +54,7 @@ export class SqliteStore implements HubStore {
         closeSync(openSync(file, 'a', 0o600))
         chmodSync(file, 0o600)
       }
-      this.#database = new DatabaseSync(file)
+      this.#database = openDatabase(file)
       // A crash of the machine may lose the last moments, never the file; a crash of the hub loses nothing.
       this.#database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA busy_timeout = 5000')
       migrate(this.#database, migrations)
@@ -317,6 +318,13 @@ export class SqliteStore implements HubStore {
     const advice = 'restart the hub to use it, or put the previous one back'
     throw new StoreError(`another file is now under the name ${this.#file}: ${advice}`)
   }
+}
+
+function openDatabase(file: string): DatabaseSync {
+  // Asked for here and not imported: an older Node would fail on the import, before anybody could say what it needs.
+  const sqlite = process.getBuiltinModule?.('node:sqlite')
+  if (sqlite === undefined) throw new Error(tooOldNode('a data folder') ?? 'this Node was built without node:sqlite')
+  return new sqlite.DatabaseSync(file)
 }
 
 function toJob({ job }: Record<string, unknown>): PrewarmJob {

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { newPrivateFile } from '@firebreak/core/node'
+import { OrderStoreError } from '../errors.ts'
 import type { OrderStore } from './order-store.ts'
 import { readSchema } from './schema.ts'
 import {
@@ -18,9 +19,13 @@ const entryFaults: ReadonlySet<number> = new Set([18, 19, 20, 25])
 /** Orders in an SQLite file (`:memory:` for tests); the default, it needs no server. */
 export async function sqliteOrderStore(path: string, options?: SqlOrderStoreOptions): Promise<OrderStore> {
   // Loaded here and not at the top: library packages run on Node 20 too, where this module does not exist.
-  const { DatabaseSync } = await import('node:sqlite')
+  const sqlite = process.getBuiltinModule?.('node:sqlite')
+  if (sqlite === undefined) {
+    const sentence = 'orders in SQLite need node:sqlite: use Node 22.13 or newer, or MariaDB or PostgreSQL'
+    throw new OrderStoreError('FB_SALE_STORE_DOWN', sentence)
+  }
   if (path !== ':memory:') newPrivateFile(path)
-  const database = new DatabaseSync(path, { timeout: 10_000 })
+  const database = new sqlite.DatabaseSync(path, { timeout: 10_000 })
   database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
   const connection: SqlConnection = {
     async query(sql, values) {

@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest'
+import { kubernetesVariables } from './kubernetes-variables.ts'
+import { resolveSettings } from './resolve-settings.ts'
+import { portNumber, type SettingTable, text } from './setting.ts'
+
+/** What a container sees beside a service, as the kubelet makes it. */
+const serviceVariables = (service: string, port: number) => ({
+  [`${service}_SERVICE_HOST`]: '10.96.0.17',
+  [`${service}_SERVICE_PORT`]: String(port),
+  [`${service}_SERVICE_PORT_HTTP`]: String(port),
+  [`${service}_PORT`]: `tcp://10.96.0.17:${port}`,
+  [`${service}_PORT_${port}_TCP`]: `tcp://10.96.0.17:${port}`,
+  [`${service}_PORT_${port}_TCP_PROTO`]: 'tcp',
+  [`${service}_PORT_${port}_TCP_PORT`]: String(port),
+  [`${service}_PORT_${port}_TCP_ADDR`]: '10.96.0.17',
+})
+
+const table: SettingTable = {
+  command: 'hub',
+  prefix: 'FIREBREAK_HUB_',
+  settings: [
+    { name: 'port', type: portNumber, default: '7070', summary: 'the port' },
+    { name: 'serviceHost', type: text, default: 'none', summary: 'named like a variable of Kubernetes' },
+  ],
+}
+const resolve = (env: Record<string, string>) =>
+  resolveSettings(table, { env, readFile: () => ({}), failure: (_, message) => new Error(message) }).values
+
+test('variables that Kubernetes makes for a service are no settings', () => {
+  expect(resolve(serviceVariables('FIREBREAK_HUB', 7070))).toEqual({})
+  expect(resolve({ ...serviceVariables('FIREBREAK_HUB_OLD', 7070), FIREBREAK_HUB_PORT: '7071' })).toEqual({
+    port: 7071,
+  })
+})
+
+test('a port of its own counts beside those variables', () => {
+  const env = { ...serviceVariables('FIREBREAK_HUB', 7070), FIREBREAK_HUB_PORT: '7071' }
+  expect(resolve(env)).toEqual({ port: 7071 })
+})
+
+test('the same names without a service are settings, known or refused', () => {
+  expect(resolve({ FIREBREAK_HUB_SERVICE_HOST: 'mine' })).toEqual({ serviceHost: 'mine' })
+  expect(() => resolve({ FIREBREAK_HUB_PORT: 'tcp://10.96.0.17:7070' })).toThrow('FIREBREAK_HUB_PORT')
+  expect(() => resolve({ FIREBREAK_HUB_SERVICE_PORT: '1' })).toThrow('unknown setting FIREBREAK_HUB_SERVICE_PORT')
+})
+
+test('what a service does not explain is still refused', () => {
+  const env = { ...serviceVariables('FIREBREAK_HUB', 7070), FIREBREAK_HUB_PROT: '7071' }
+  expect(() => resolve(env)).toThrow('unknown setting FIREBREAK_HUB_PROT; did you mean FIREBREAK_HUB_PORT?')
+})
+
+test('nothing is taken for Kubernetes’ where it made nothing', () => {
+  expect([...kubernetesVariables({ PATH: '/bin', FIREBREAK_HUB_PORT: '7070', A_SERVICE_HOST: undefined })]).toEqual([])
+})

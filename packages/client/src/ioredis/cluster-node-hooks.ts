@@ -44,7 +44,7 @@ export class ClusterNodeHooks {
 
   #hook(node: IoredisClient): void {
     if (this.#hooked.has(node)) return
-    const connection = new IoredisConnection(node, this.#membership, true)
+    const connection = new IoredisConnection(node, this.#membership, this.#cluster)
     const uninstall = new SendHook(connection, this.#shield).install()
     const onClose = () => connection.lost()
     node.on('close', onClose)

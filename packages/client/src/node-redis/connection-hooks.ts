@@ -24,6 +24,7 @@ import { listen } from './connections.ts'
 import type {
   ClusterRoutes,
   NodeRedisArgument,
+  NodeRedisClient,
   NodeRedisCommandOptions,
   NodeRedisConnection,
   NodeRedisQueue,
@@ -38,6 +39,7 @@ const blobString = 36
 
 /** What the connections of one protected client have in common. */
 export interface ClientState {
+  readonly client: NodeRedisClient
   /** True while a failed load goes to Redis the normal way. */
   isBypassing: boolean
   /**
@@ -64,7 +66,6 @@ export class ConnectionHooks implements ConnectionFacts {
   readonly #cluster: ClusterShield
   readonly #membership: Membership
   readonly #state: ClientState
-  readonly #isAlone: boolean
   #isEnded = false
   readonly #replies: ReplyReader
   readonly #request: ListRequest
@@ -107,7 +108,6 @@ export class ConnectionHooks implements ConnectionFacts {
     this.#bareAdd = this.#queue.addCommand
     const { database = 0 } = connection.options ?? {}
     this.#handshakeDatabase = database
-    this.#isAlone = isAlone
     if (isAlone && connection.isReady === true) void this.#askDatabase(database)
     else this.#enter(database)
   }
@@ -318,7 +318,7 @@ export class ConnectionHooks implements ConnectionFacts {
   }
 
   #enter(database: number): void {
-    const identity = nodeRedisIdentity(this.#connection, this.#isAlone)
+    const identity = nodeRedisIdentity(this.#state.client, this.#connection)
     this.#space = Number.isSafeInteger(database) ? this.#membership.space(identity, database) : undefined
   }
 

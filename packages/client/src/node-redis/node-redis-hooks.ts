@@ -65,6 +65,7 @@ export class NodeRedisHooks {
     this.#onConnection = onConnection
     this.#connections = new Connections((connection) => this.#adopt(connection))
     this.#state = {
+      client,
       isBypassing: false,
       hasOwnCache: client.clientSideCache !== undefined,
       routes: this.#connections.routesOf(client),

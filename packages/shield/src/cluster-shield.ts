@@ -136,7 +136,7 @@ export class ClusterShield {
       hubNow: options.hubNow,
       isRedacting: this.#accesses.isRedacting,
     })
-    this.gate = new Gate(this.#keys, this.tally, runtime.timers)
+    this.gate = new Gate(this.#keys, this.tally, runtime.timers, options.trouble)
     this.#canary = new Canary({ ...options, ...runtime, everyMs: options.canaryMs })
   }
 
@@ -255,7 +255,7 @@ export class ClusterShield {
     const hasHotKeys = this.#keys.names.size > 0
     if (this.hasHotKeys === hasHotKeys) return
     this.hasHotKeys = hasHotKeys
-    for (const listener of this.#hotListeners) listener()
+    for (const listener of this.#hotListeners) this.#options.trouble.attempt(listener)
   }
 
   /** Calls back whenever `hasHotKeys` changes; the returned function unsubscribes. */

@@ -109,10 +109,10 @@ export class IoredisConnection implements ConnectionFacts {
 
   /** The connection was lost: ioredis selects its database again on the next one. */
   lost(): void {
-    this.open.reset()
     this.#database = undefined
-    this.identify()
     this.#combining = undefined
+    this.identify()
+    this.open.reset()
   }
 
   /** The client is no longer protected; someone may have wrapped our hooks and still call them. */

@@ -83,14 +83,15 @@ export class NodeRedisUpstream implements Upstream {
 
   /** Fetches the provider's credentials, so that they are ready when a connection needs them. */
   #askProvider(): void {
-    this.#options()
-      .credentialsProvider?.credentials?.()
-      .then(
-        ({ username, password }) => {
-          this.#provided = { ...(username && { username }), ...(password && { password }) }
-        },
-        () => {},
-      )
+    const { credentialsProvider } = this.#options()
+    if (credentialsProvider?.credentials === undefined) return
+    // It is the application's: it may throw, and answer with anything.
+    new Promise<Credentials | undefined>((resolve) => resolve(credentialsProvider.credentials?.())).then(
+      ({ username, password } = {}) => {
+        this.#provided = { ...(username && { username }), ...(password && { password }) }
+      },
+      () => {},
+    )
   }
 }
 

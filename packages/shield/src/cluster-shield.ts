@@ -31,6 +31,7 @@ import { KeyLimits } from './limit/key-limits.ts'
 import { keyEffect } from './status/key-effect.ts'
 import { Tally } from './status/tally.ts'
 import { ClusterTable } from './table/cluster-table.ts'
+import { allAtOnce, type Steps } from './table/turn-queue.ts'
 import type { Trouble } from './trouble/trouble.ts'
 import { ClusterWatchers } from './watcher/cluster-watchers.ts'
 import { inspectKey } from './watcher/inspect-key.ts'
@@ -234,7 +235,16 @@ export class ClusterShield {
 
   /** Replaces this cluster's part of the table; entries of other clusters are skipped. */
   setTable(entries: Iterable<TableEntry>): void {
-    this.#table.reset(ownEntries(entries, this.redisClusterId))
+    allAtOnce(this.tableSteps(entries))
+  }
+
+  /** `setTable` in steps. */
+  *tableSteps(entries: Iterable<TableEntry>): Steps {
+    const steps = this.#table.resetSteps(ownEntries(entries, this.redisClusterId))
+    while (steps.next().done !== true) {
+      this.#heated()
+      yield
+    }
     this.#heated()
   }
 

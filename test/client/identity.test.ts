@@ -1,4 +1,4 @@
-import { peek } from '@firebreak/client'
+import { peek, unprotect } from '@firebreak/client'
 import { defaultLocalCache } from '@firebreak/core'
 import { type RedisServer, redisCli, startCluster, startRedis, startSentinel, waitFor } from '@firebreak/testkit'
 import { Cluster } from 'ioredis'
@@ -174,23 +174,39 @@ describe('two of a kind under one name', () => {
   )
 })
 
-test('a client that closes leaves its user to the others, and a cluster’s users are told apart too', async () => {
-  const { addresses, nodes, stop } = await startCluster()
-  fixture.onClose(stop)
-  for (const { port } of nodes) {
-    await redisCli(port, 'ACL', 'SETUSER', 'reader', 'on', '>pass', '~*', '+@all')
-    await redisCli(port, 'ACL', 'SETUSER', 'guest', 'on', '>word', '~open', '+@all')
-  }
-  const open = async (login: typeof reader) => fixture.adopt(new Cluster([...addresses], { redisOptions: login }))
-  const [first, second, limited] = [await open(reader), await open(reader), await open(guest)]
-  await first.set('secret', 'of the reader')
-  fixture.hub.heat('main', ['secret'])
-  await expect.poll(() => first.get('secret')).toBe('of the reader')
-  await expect(limited.get('secret')).rejects.toThrow('NOPERM')
-  first.disconnect()
-  await expect.poll(() => second.get('secret')).toBe('of the reader')
-  await expect(limited.get('secret')).rejects.toThrow('NOPERM')
-})
+test.each(Object.keys(libraries))(
+  '%s: users of a cluster are told apart, and the last keeps what the first had',
+  async (library) => {
+    const { addresses, nodes, stop } = await startCluster()
+    fixture.onClose(stop)
+    for (const { port } of nodes) {
+      await redisCli(port, 'ACL', 'SETUSER', 'reader', 'on', '>pass', '~*', '+@all')
+      await redisCli(port, 'ACL', 'SETUSER', 'guest', 'on', '>word', '~open', '+@all')
+    }
+    const open = async (login: typeof reader) => {
+      const client = await libraries[library]!({ kind: 'cluster', addresses, login })
+      await fixture.adopt(client.raw)
+      return client
+    }
+    const [first, second, limited] = [await open(reader), await open(reader), await open(guest)]
+    await first.set('secret', 'of the reader')
+    fixture.hub.heat('main', ['secret'])
+    const isServed = (client: AnyClient) =>
+      waitFor(
+        async () => (await client.get('secret')) === 'of the reader' && peek(client.raw, 'secret') !== undefined,
+        {
+          what: 'the secret to be served',
+        },
+      )
+    await isServed(first)
+    await expect(limited.get('secret')).rejects.toThrow('NOPERM')
+    expect(peek(limited.raw, 'secret')).toBeUndefined()
+    unprotect(first.raw)
+    first.close()
+    await isServed(second)
+    await expect(limited.get('secret')).rejects.toThrow('NOPERM')
+  },
+)
 
 describe('a cluster whose nodes are named with their users', () => {
   async function start(password?: string) {

@@ -1,11 +1,11 @@
-import { peek } from '@firebreak/client'
+import { peek, unprotect } from '@firebreak/client'
 import { defaultLocalCache } from '@firebreak/core'
-import { type RedisServer, redisCli, startCluster, startRedis, waitFor } from '@firebreak/testkit'
+import { type RedisServer, redisCli, startCluster, startRedis, startSentinel, waitFor } from '@firebreak/testkit'
 import { Cluster } from 'ioredis'
 import { Cluster as ClusterOfValkey } from 'iovalkey'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Fixture } from './fixture.ts'
-import { type AnyClient, libraries } from './libraries.ts'
+import { type AnyClient, libraries, type Place } from './libraries.ts'
 
 // Clients of one process that are different users get what each may read, whoever read it first.
 
@@ -128,23 +128,85 @@ describe.each(Object.keys(libraries))('%s', (name) => {
   })
 })
 
-test('a client that closes leaves its user to the others, and a cluster’s users are told apart too', async () => {
-  const { addresses, nodes, stop } = await startCluster()
-  fixture.onClose(stop)
-  for (const { port } of nodes) {
-    await redisCli(port, 'ACL', 'SETUSER', 'reader', 'on', '>pass', '~*', '+@all')
-    await redisCli(port, 'ACL', 'SETUSER', 'guest', 'on', '>word', '~open', '+@all')
+describe('two of a kind under one name', () => {
+  const starts: Record<string, () => Promise<Place>> = {
+    async 'Sentinel groups'() {
+      const { name, sentinels, stop } = await startSentinel({ sentinels: 1, replicas: 0 })
+      fixture.onClose(stop)
+      return { kind: 'sentinel', name, sentinels }
+    },
+    async clusters() {
+      const { addresses, stop } = await startCluster()
+      fixture.onClose(stop)
+      return { kind: 'cluster', addresses }
+    },
   }
-  const open = async (login: typeof reader) => fixture.adopt(new Cluster([...addresses], { redisOptions: login }))
-  const [first, second, limited] = [await open(reader), await open(reader), await open(guest)]
-  await first.set('secret', 'of the reader')
-  fixture.hub.heat('main', ['secret'])
-  await expect.poll(() => first.get('secret')).toBe('of the reader')
-  await expect(limited.get('secret')).rejects.toThrow('NOPERM')
-  first.disconnect()
-  await expect.poll(() => second.get('secret')).toBe('of the reader')
-  await expect(limited.get('secret')).rejects.toThrow('NOPERM')
+
+  test.each(Object.keys(starts).flatMap((kind) => Object.keys(libraries).map((library) => [kind, library] as const)))(
+    '%s: %s gives each client what its own has',
+    async (kind, library) => {
+      const open = async (value: string) => {
+        const client = await libraries[library]!(await starts[kind]!())
+        await fixture.adopt(client.raw)
+        await client.set('k', value)
+        return client
+      }
+      const [first, second] = [await open('first'), await open('second')]
+      fixture.hub.heat('main', ['k'])
+      const isServed = (client: AnyClient, value: string) =>
+        waitFor(
+          async () => {
+            expect(await client.get('k')).toBe(value)
+            return peek(client.raw, 'k') === value
+          },
+          { what: 'k to be served' },
+        )
+      await isServed(first, 'first')
+      await isServed(second, 'second')
+      for (let round = 0; round < 20; round++) {
+        await second.set('k', `second ${round}`)
+        expect(await second.get('k')).toBe(`second ${round}`)
+        expect(await first.get('k')).toBe('first')
+      }
+      await isServed(second, 'second 19')
+      await isServed(first, 'first')
+    },
+  )
 })
+
+test.each(Object.keys(libraries))(
+  '%s: users of a cluster are told apart, and the last keeps what the first had',
+  async (library) => {
+    const { addresses, nodes, stop } = await startCluster()
+    fixture.onClose(stop)
+    for (const { port } of nodes) {
+      await redisCli(port, 'ACL', 'SETUSER', 'reader', 'on', '>pass', '~*', '+@all')
+      await redisCli(port, 'ACL', 'SETUSER', 'guest', 'on', '>word', '~open', '+@all')
+    }
+    const open = async (login: typeof reader) => {
+      const client = await libraries[library]!({ kind: 'cluster', addresses, login })
+      await fixture.adopt(client.raw)
+      return client
+    }
+    const [first, second, limited] = [await open(reader), await open(reader), await open(guest)]
+    await first.set('secret', 'of the reader')
+    fixture.hub.heat('main', ['secret'])
+    const isServed = (client: AnyClient) =>
+      waitFor(
+        async () => (await client.get('secret')) === 'of the reader' && peek(client.raw, 'secret') !== undefined,
+        {
+          what: 'the secret to be served',
+        },
+      )
+    await isServed(first)
+    await expect(limited.get('secret')).rejects.toThrow('NOPERM')
+    expect(peek(limited.raw, 'secret')).toBeUndefined()
+    unprotect(first.raw)
+    first.close()
+    await isServed(second)
+    await expect(limited.get('secret')).rejects.toThrow('NOPERM')
+  },
+)
 
 describe('a cluster whose nodes are named with their users', () => {
   async function start(password?: string) {

@@ -29,7 +29,11 @@ export interface StandalonePlace {
 /** Servers as a client is told of them. */
 export type Place =
   | StandalonePlace
-  | { readonly kind: 'cluster'; readonly addresses: readonly { host: string; port: number }[] }
+  | {
+      readonly kind: 'cluster'
+      readonly addresses: readonly { host: string; port: number }[]
+      readonly login?: { readonly username: string; readonly password: string }
+    }
   | {
       readonly kind: 'sentinel'
       readonly name: string
@@ -214,7 +218,8 @@ function openNodeRedis({ client, cluster, sentinel }: NodeRedisFactories, RESP?:
       }
       case 'cluster': {
         const rootNodes = place.addresses.map((socket) => ({ socket }))
-        return fromNodeRedis(cluster({ rootNodes, ...resp }), place.kind)
+        const defaults = place.login === undefined ? {} : { defaults: place.login }
+        return fromNodeRedis(cluster({ rootNodes, ...defaults, ...resp }), place.kind)
       }
       case 'sentinel':
         return fromNodeRedis(sentinel({ name: place.name, sentinelRootNodes: place.sentinels, ...resp }), place.kind)
@@ -224,7 +229,7 @@ function openNodeRedis({ client, cluster, sentinel }: NodeRedisFactories, RESP?:
 
 function openIoredis(
   Redis: new (options: object) => unknown,
-  Cluster: new (nodes: object[]) => unknown,
+  Cluster: new (nodes: object[], options: object) => unknown,
   more: object = {},
 ): Open {
   return async (place) => {
@@ -236,7 +241,7 @@ function openIoredis(
         return fromIoredis(new Redis({ port, db, ...login, ...prefix, ...tls, ...more }))
       }
       case 'cluster':
-        return fromIoredis(new Cluster([...place.addresses]))
+        return fromIoredis(new Cluster([...place.addresses], { redisOptions: { ...place.login } }))
       case 'sentinel':
         return fromIoredis(new Redis({ sentinels: place.sentinels, name: place.name, ...more }))
     }

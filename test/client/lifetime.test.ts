@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { protect, shieldOf, unprotect } from '@firebreak/client'
+import { type ProtectOptions, protect, shieldOf, unprotect } from '@firebreak/client'
 import type { RateLimitStrategy } from '@firebreak/core'
 import {
   type RedisServer,
@@ -9,6 +9,7 @@ import {
   startRedis,
   startSentinel,
   TestHub,
+  temporaryFolder,
   waitFor,
 } from '@firebreak/testkit'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -124,6 +125,37 @@ describe.each(Object.keys(libraries))('%s', (name) => {
     )
     shieldOf(first.raw)!.trouble.note('test', 'something')
     expect(told).toEqual(['test'])
+  })
+
+  test('options written at the call share the shield; a function there is told, and has one of its own', async () => {
+    const told: string[] = []
+    const protectedBy = async (more: ProtectOptions) => {
+      const client = await libraries[name]!({ kind: 'standalone', port: server.port })
+      protect(client.raw, { ...options(), onWarning: ({ kind }) => told.push(kind), ...more })
+      closers.push(
+        () => unprotect(client.raw),
+        () => client.close(),
+      )
+      return shieldOf(client.raw)
+    }
+    const path = temporaryFolder('inline')
+    const written: (() => ProtectOptions)[] = [
+      () => ({ redactKeys: ['hash'], redactSecret: 'the salt of sixteen' }),
+      () => ({ retry: { tracking: { tries: 20, deadlineMs: 60_000 } } }),
+      () => ({ hubs: [hub.url, hub.url] }),
+      () => ({ diskTier: { path, maxBytes: 2 ** 24 } }),
+    ]
+    for (const write of written) expect(await protectedBy(write())).toBe(await protectedBy(write()))
+    expect(await protectedBy({ redactKeys: ['hash'], redactSecret: 'another one of sixteen' })).not.toBe(
+      await protectedBy(written[0]!()),
+    )
+    const redactKey = (key: string) => key.length.toString()
+    expect(await protectedBy({ redactKey })).toBe(await protectedBy({ redactKey }))
+    expect(told).toEqual([])
+    // Nothing shows whether it gives the same names.
+    expect(await protectedBy({ redactKey: (key) => key.length.toString() })).not.toBe(await protectedBy({ redactKey }))
+    await waitFor(() => told.length > 0)
+    expect(new Set(told)).toEqual(new Set(['options-unshared']))
   })
 
   test.each(['standalone', 'cluster', 'sentinel'])('the second goes on when the first closes: %s', async (kind) => {

@@ -51,7 +51,7 @@ export function protect<Client extends object>(client: Client, options: ProtectO
   const membership = ClusterClients.join(shield, redisClusterId, member)
   const hooks = library.makeHooks(shield, membership)
   const uninstall = hooks.install()
-  const leave = leaving(membership, user)
+  const leave = leaving(membership, user, shield)
   freed.register(client, leave, leave)
   protections.set(client, {
     hooks,
@@ -69,10 +69,10 @@ export function protect<Client extends object>(client: Client, options: ProtectO
 }
 
 // Separate from the scope of the client: a closure created there would hold it.
-function leaving(membership: Membership, user: ShieldUser | undefined): () => void {
+function leaving(membership: Membership, user: ShieldUser | undefined, { trouble }: Shield): () => void {
   return () => {
-    membership.leave()
-    user?.release()
+    trouble.attempt(() => membership.leave())
+    trouble.attempt(() => user?.release())
   }
 }
 
@@ -97,7 +97,13 @@ export function clusterOf(client: object): ClusterShield | undefined {
  * undefined if only a normal read can tell.
  */
 export function peek(client: object, key: string): string | null | undefined {
-  return protections.get(client)?.hooks.peek(key)
+  const protection = protections.get(client)
+  try {
+    return protection?.hooks.peek(key)
+  } catch (error) {
+    protection?.shield.trouble.failed(error)
+    return undefined
+  }
 }
 
 function isOffByEnvironment(): boolean {

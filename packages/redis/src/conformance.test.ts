@@ -10,6 +10,7 @@ import {
 } from '@firebreak/testkit'
 import { Redis as Ioredis6, Cluster as IoredisCluster6 } from 'ioredis'
 import { Redis as Ioredis5, Cluster as IoredisCluster5 } from 'ioredis5'
+import { Redis as Iovalkey, Cluster as IovalkeyCluster } from 'iovalkey'
 import {
   createClient as createClient6,
   createCluster as createCluster6,
@@ -63,6 +64,7 @@ async function standalone(): Promise<Arrangement> {
     open: {
       'ioredis 6': () => opened(new Ioredis6(server.port)),
       'ioredis 5': () => opened(new Ioredis5(server.port)),
+      iovalkey: () => opened(new Iovalkey(server.port)),
       'node-redis 6': () => connected(createClient6({ url: server.url })),
       'node-redis 5': () => connected(createClient5({ url: server.url })),
     },
@@ -76,6 +78,7 @@ function clusterClients(started: RedisCluster): Arrangement['open'] {
   return {
     'ioredis 6': () => opened(new IoredisCluster6(addresses)),
     'ioredis 5': () => opened(new IoredisCluster5(addresses)),
+    iovalkey: () => opened(new IovalkeyCluster(addresses)),
     'node-redis 6': () => connected(createCluster6({ rootNodes })),
     'node-redis 5': () => connected(createCluster5({ rootNodes })),
   }
@@ -92,6 +95,7 @@ function sentinelClients(started: RedisSentinel): Arrangement['open'] {
   return {
     'ioredis 6': () => opened(new Ioredis6({ sentinels, name: started.name })),
     'ioredis 5': () => opened(new Ioredis5({ sentinels, name: started.name })),
+    iovalkey: () => opened(new Iovalkey({ sentinels, name: started.name })),
     'node-redis 6': () => connected(createSentinel6(options)),
     'node-redis 5': () => connected(createSentinel5(options)),
   }
@@ -103,7 +107,7 @@ async function sentinel(): Promise<Arrangement> {
 }
 
 const arrangements: Record<RedisTopology, () => Promise<Arrangement>> = { standalone, cluster, sentinel }
-const clientNames = ['ioredis 6', 'ioredis 5', 'node-redis 6', 'node-redis 5']
+const clientNames = ['ioredis 6', 'ioredis 5', 'iovalkey', 'node-redis 6', 'node-redis 5']
 
 describe.each(Object.keys(arrangements) as RedisTopology[])('%s', (topology) => {
   let arrangement: Arrangement

@@ -31,6 +31,7 @@ import { KeyLimits } from './limit/key-limits.ts'
 import { keyEffect } from './status/key-effect.ts'
 import { Tally } from './status/tally.ts'
 import { ClusterTable } from './table/cluster-table.ts'
+import { allAtOnce, type Steps } from './table/turn-queue.ts'
 import type { Trouble } from './trouble/trouble.ts'
 import { ClusterWatchers } from './watcher/cluster-watchers.ts'
 import { inspectKey } from './watcher/inspect-key.ts'
@@ -136,7 +137,7 @@ export class ClusterShield {
       hubNow: options.hubNow,
       isRedacting: this.#accesses.isRedacting,
     })
-    this.gate = new Gate(this.#keys, this.tally, runtime.timers)
+    this.gate = new Gate(this.#keys, this.tally, runtime.timers, options.trouble)
     this.#canary = new Canary({ ...options, ...runtime, everyMs: options.canaryMs })
   }
 
@@ -234,7 +235,16 @@ export class ClusterShield {
 
   /** Replaces this cluster's part of the table; entries of other clusters are skipped. */
   setTable(entries: Iterable<TableEntry>): void {
-    this.#table.reset(ownEntries(entries, this.redisClusterId))
+    allAtOnce(this.tableSteps(entries))
+  }
+
+  /** `setTable` in steps. */
+  *tableSteps(entries: Iterable<TableEntry>): Steps {
+    const steps = this.#table.resetSteps(ownEntries(entries, this.redisClusterId))
+    while (steps.next().done !== true) {
+      this.#heated()
+      yield
+    }
     this.#heated()
   }
 
@@ -255,7 +265,7 @@ export class ClusterShield {
     const hasHotKeys = this.#keys.names.size > 0
     if (this.hasHotKeys === hasHotKeys) return
     this.hasHotKeys = hasHotKeys
-    for (const listener of this.#hotListeners) listener()
+    for (const listener of this.#hotListeners) this.#options.trouble.attempt(listener)
   }
 
   /** Calls back whenever `hasHotKeys` changes; the returned function unsubscribes. */

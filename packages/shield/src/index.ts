@@ -16,7 +16,7 @@ export { DiskTier, type DiskTierState } from './disk/disk-tier.ts'
 export type { DiskTierOptions } from './disk/disk-tier-options.ts'
 export { DiskDriverMissingError, KeyLimitedError } from './errors.ts'
 export type { ConnectionFacts } from './gate/connection-facts.ts'
-export type { Gate } from './gate/gate.ts'
+export { type Gate, isRead } from './gate/gate.ts'
 export type { GateRequest, LimitTurn, LoadedReader } from './gate/gate-request.ts'
 export type { KeySpace } from './gate/key-space.ts'
 export { OpenState } from './gate/open-state.ts'
@@ -34,6 +34,6 @@ export {
   resolveShieldOptions,
   type ShieldOptions,
 } from './shield-options.ts'
-export { emitProcessWarning, type Warning } from './trouble/trouble.ts'
+export { emitProcessWarning, type Trouble, type Warning } from './trouble/trouble.ts'
 export { endlessLease, type Lease } from './watcher/lease.ts'
 export type { Credentials, Upstream } from './watcher/upstream.ts'

@@ -109,6 +109,7 @@ export class Shield {
     })
     this.#probe = new LoadProbe({
       runtime,
+      trouble: this.trouble,
       upstreamOf: (redisClusterId) => this.#clusters.get(redisClusterId)?.upstream,
       send: (nodes) => this.#link.send('load', { nodes }),
     })
@@ -217,7 +218,7 @@ export class Shield {
     this.#probe.close()
     this.#table.close()
     // Before the keys are dropped: what should survive stays.
-    void this.diskTier?.close()
+    this.diskTier?.close().catch((error) => this.trouble.failed(error))
     for (const cluster of this.#clusters.values()) cluster.close()
     this.#clusters.clear()
     this.#link.close()
@@ -364,12 +365,13 @@ export class Shield {
 
   #tick(): void {
     const now = this.#clock.now()
-    for (const cluster of this.#clusters.values()) cluster.tick()
-    this.#probe.tick()
-    this.#reportIfDue()
-    this.#link.flush()
-    this.#centre?.tick()
-    this.#lapseLimits()
+    // What fails in one of them does not end the others.
+    for (const cluster of this.#clusters.values()) this.trouble.attempt(() => cluster.tick())
+    this.trouble.attempt(() => this.#probe.tick())
+    this.trouble.attempt(() => this.#reportIfDue())
+    this.trouble.attempt(() => this.#link.flush())
+    this.trouble.attempt(() => this.#centre?.tick())
+    this.trouble.attempt(() => this.#lapseLimits())
     if (now - this.#statusAt >= statusMs) this.#sendStatus()
   }
 

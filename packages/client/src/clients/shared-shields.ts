@@ -31,6 +31,12 @@ function makeShared(options: ShieldOptions): SharedShield {
   const listeners: SharedShield['listeners'] = new Set()
   const shield = new Shield({ ...options, onWarning: (warning) => tell(listeners, warning) })
   const shared = { options, shield, listeners }
+  if (sharedShields.some((other) => differsInFunctionsOnly(other.options, options))) {
+    shield.trouble.note(
+      'options-unshared',
+      'a client was protected with a redactKey of its own, so it has a hub link and a table of its own too; define the function once, outside of the call',
+    )
+  }
   sharedShields.push(shared)
   return shared
 }
@@ -59,16 +65,24 @@ function release(shared: SharedShield, listener: WeakRef<WarningListener>): void
   shared.shield.close()
 }
 
-function isSame(a: ShieldOptions, b: ShieldOptions): boolean {
+/** True if two values are the same data, however often the application writes them out; anything else by identity. */
+function isSame(a: unknown, b: unknown): boolean {
+  if (Object.is(a, b)) return true
+  if (!isData(a) || !isData(b) || Array.isArray(a) !== Array.isArray(b)) return false
+  const names = new Set([...Object.keys(a), ...Object.keys(b)])
+  return [...names].every((name) => isSame(a[name], b[name]))
+}
+
+/** What an instance of a class holds may be private. */
+function isData(value: unknown): value is Readonly<Record<string, unknown>> {
+  if (typeof value !== 'object' || value === null) return false
+  const prototype = Object.getPrototypeOf(value)
+  return prototype === Object.prototype || prototype === Array.prototype || prototype === null
+}
+
+/** True if the shields would be one if an option that is a function had been written once. */
+function differsInFunctionsOnly(a: ShieldOptions, b: ShieldOptions): boolean {
   const names = new Set([...Object.keys(a), ...Object.keys(b)]) as Set<keyof ShieldOptions>
-  return [...names].every((name) => a[name] === b[name] || (isData(name) && isEqual(a[name], b[name])))
-}
-
-/** Options that the application may write out afresh in each call. */
-function isData(name: keyof ShieldOptions): boolean {
-  return name === 'hubs' || name === 'diskTier'
-}
-
-function isEqual(a: unknown, b: unknown): boolean {
-  return JSON.stringify(a) === JSON.stringify(b)
+  const others = [...names].filter((name) => !isSame(a[name], b[name]))
+  return others.every((name) => typeof a[name] === 'function' && typeof b[name] === 'function')
 }

@@ -24,14 +24,15 @@ export class ClusterNodeHooks {
   /** Hooks every node, now and later; `onChange` is called when there are others. The returned function ends that. */
   follow(onChange: () => void): () => void {
     const cluster = this.#cluster
-    const onNode = (node: IoredisClient) => {
+    const { trouble } = this.#shield
+    const onNode = trouble.guarded((node: IoredisClient) => {
       this.#hook(node)
       onChange()
-    }
-    const onNodeGone = (node: IoredisClient) => {
+    })
+    const onNodeGone = trouble.guarded((node: IoredisClient) => {
       this.#unhook(node)
       onChange()
-    }
+    })
     for (const node of cluster.nodes?.('all') ?? []) this.#hook(node)
     cluster.on('+node', onNode)
     cluster.on('-node', onNodeGone)
@@ -44,9 +45,9 @@ export class ClusterNodeHooks {
 
   #hook(node: IoredisClient): void {
     if (this.#hooked.has(node)) return
-    const connection = new IoredisConnection(node, this.#membership, true)
+    const connection = new IoredisConnection(node, this.#membership, this.#cluster)
     const uninstall = new SendHook(connection, this.#shield).install()
-    const onClose = () => connection.lost()
+    const onClose = this.#shield.trouble.guarded(() => connection.lost())
     node.on('close', onClose)
     this.#hooked.set(node, () => {
       uninstall()

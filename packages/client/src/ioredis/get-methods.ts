@@ -1,4 +1,11 @@
-import { type CachedReply, getCommand, type HotKey, type LoadedHandler, nextReplyForm } from '@firebreak/shield'
+import {
+  type CachedReply,
+  getCommand,
+  type HotKey,
+  type LoadedHandler,
+  nextReplyForm,
+  type Shield,
+} from '@firebreak/shield'
 import { onHotKeys } from '../clients/on-hot-keys.ts'
 import { isOwnMethod } from '../clients/own-method.ts'
 import { nameOf } from '../commands/command-keys.ts'
@@ -18,13 +25,15 @@ const getId = 'GET'
  */
 export class GetMethods {
   readonly #connection: IoredisConnection
+  readonly #shield: Shield
   readonly #prefix: string | undefined
   readonly #bareGet: IoredisClient['get']
   readonly #bareGetBuffer: IoredisClient['getBuffer']
 
-  constructor(connection: IoredisConnection) {
+  constructor(connection: IoredisConnection, shield: Shield) {
     const { client } = connection
     this.#connection = connection
+    this.#shield = shield
     const { keyPrefix = '' } = client.options
     // ioredis applies a prefix in bytes itself; such a client is left to the send path.
     this.#prefix = typeof keyPrefix === 'string' ? keyPrefix : undefined
@@ -38,12 +47,24 @@ export class GetMethods {
     const get = this.#bareGet
     const getBuffer = this.#bareGetBuffer
     const hotGet = (...args: unknown[]): Promise<string | null> => {
-      const hot = args.length === 1 ? this.#hotKey(args[0]) : undefined
-      return (hot && this.#getText(hot, args[0])) ?? get.apply(client, args)
+      try {
+        const hot = args.length === 1 ? this.#hotKey(args[0]) : undefined
+        const answered = hot && this.#getText(hot, args[0])
+        if (answered !== undefined) return answered
+      } catch (error) {
+        this.#shield.passAfter(error)
+      }
+      return get.apply(client, args)
     }
     const hotGetBuffer = (...args: unknown[]): Promise<Buffer | null> => {
-      const hot = args.length === 1 ? this.#hotKey(args[0]) : undefined
-      return (hot && this.#getBuffer(hot, args[0])) ?? getBuffer.apply(client, args)
+      try {
+        const hot = args.length === 1 ? this.#hotKey(args[0]) : undefined
+        const answered = hot && this.#getBuffer(hot, args[0])
+        if (answered !== undefined) return answered
+      } catch (error) {
+        this.#shield.passAfter(error)
+      }
+      return getBuffer.apply(client, args)
     }
     const ends = [this.#swap('get', get, hotGet), this.#swap('getBuffer', getBuffer, hotGetBuffer)]
     const setMethods = () => {
@@ -131,17 +152,22 @@ export class GetMethods {
     let settle!: (value: Value | Promise<Value>) => void
     const begin = (handler: LoadedHandler) => hot.load(getCommand(hot), now, handler)
     const isLoading = this.#connection.open.load(begin, (reply) => {
-      const value = reply === undefined ? undefined : decode(reply)
-      if (value === undefined) {
-        settle(this.#connection.plainly(bare))
-        return
-      }
-      this.#connection.cluster.count(hot.name, false, reply!.bytes.length)
-      settle(value)
+      let value: Value | undefined
+      this.#shield.trouble.attempt(() => {
+        value = reply === undefined ? undefined : decode(reply)
+        if (value !== undefined) this.#connection.cluster.count(hot.name, false, reply!.bytes.length)
+      })
+      // A key that does not exist is null.
+      settle(value === undefined ? this.#plainly(bare) : value)
     })
     if (!isLoading) return undefined
     return new Promise((resolve) => {
       settle = resolve
     })
+  }
+
+  /** Reads in the normal way, where the application's call has returned: an error is that of its promise. */
+  #plainly<Value>(bare: () => Promise<Value>): Promise<Value> {
+    return new Promise((resolve) => resolve(this.#connection.plainly(bare)))
   }
 }

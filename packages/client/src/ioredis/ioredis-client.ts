@@ -70,6 +70,7 @@ export interface IoredisOptions {
   readonly tls?: object | boolean
   readonly sentinels?: readonly { readonly host?: string; readonly port?: number }[] | null
   readonly name?: string | null
+  readonly role?: 'master' | 'slave'
   readonly enableTLSForSentinelMode?: boolean
   readonly Connector?: unknown
   readonly keyPrefix?: string | Buffer

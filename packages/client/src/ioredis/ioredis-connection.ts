@@ -6,10 +6,11 @@ import {
   type KeySpace,
   OpenState,
 } from '@firebreak/shield'
-import { type ClientIdentity, isSameIdentity } from '../clients/client-identity.ts'
+import { type ClientIdentity, isSameIdentity, placeOfItsOwn, placeOfMany } from '../clients/client-identity.ts'
 import type { Membership } from '../clients/cluster-clients.ts'
 import { connectionOptions } from './cluster-options.ts'
-import type { IoredisClient, IoredisOptions } from './ioredis-client.ts'
+import type { IoredisClient } from './ioredis-client.ts'
+import { addressText } from './ioredis-upstream.ts'
 
 /** What the gate needs to know about one ioredis client. */
 export class IoredisConnection implements ConnectionFacts {
@@ -27,31 +28,32 @@ export class IoredisConnection implements ConnectionFacts {
   /** Set from the first SELECT on: ioredis trusts every SELECT, and does not know that RESET returns to database 0. */
   #database: number | undefined
   readonly #membership: Membership
-  readonly #isNode: boolean
+  /** The cluster that this is the connection of to one node, which always answers itself. */
+  readonly #parent: IoredisClient | undefined
   /** The identity that the current connection was opened with; the options may have changed since. */
   #identity!: ClientIdentity
   /** True if a cluster logs in to its nodes as different users: which of them reads a key is not known. */
   #isMixed = false
   #spaces: KeySpace[] = []
 
-  /** `isNode`: the connection of a cluster to one node, which always answers itself. */
-  constructor(client: IoredisClient, membership: Membership, isNode = false) {
+  /** `parent`: the cluster that this is the connection of to one node. */
+  constructor(client: IoredisClient, membership: Membership, parent?: IoredisClient) {
     this.client = client
     this.cluster = membership.cluster
     this.#membership = membership
-    this.#isNode = isNode
+    this.#parent = parent
     this.identify()
   }
 
   /** True for the connection of a cluster to one node. */
   get isNode(): boolean {
-    return this.#isNode
+    return this.#parent !== undefined
   }
 
   /** Determines whom the client's connections read as. */
   identify(): void {
     const { client } = this
-    const place = client.isCluster === true || this.#isNode ? '' : placeOf(client.options)
+    const place = placeOf(this.#parent ?? client)
     const [first, ...others] = connectionOptions(client).map(({ username, password }) => ({
       place,
       username,
@@ -81,7 +83,7 @@ export class IoredisConnection implements ConnectionFacts {
     const { status, condition, manuallyClosing } = this.client
     // While it is subscribed ioredis refuses other commands, and once it is closing, all of them.
     if (status !== 'ready' || condition?.subscriber || manuallyClosing === true) return false
-    return !this.#isPlain && !this.#isMixed && !this.#isNode
+    return !this.#isPlain && !this.#isMixed && this.#parent === undefined
   }
 
   now(): number {
@@ -107,10 +109,10 @@ export class IoredisConnection implements ConnectionFacts {
 
   /** The connection was lost: ioredis selects its database again on the next one. */
   lost(): void {
-    this.open.reset()
     this.#database = undefined
-    this.identify()
     this.#combining = undefined
+    this.identify()
+    this.open.reset()
   }
 
   /** The client is no longer protected; someone may have wrapped our hooks and still call them. */
@@ -131,6 +133,10 @@ export class IoredisConnection implements ConnectionFacts {
   }
 }
 
-function placeOf({ path, host, port, sentinels, Connector }: IoredisOptions): string {
-  return sentinels || Connector ? '' : (path ?? `${host}:${port}`)
+function placeOf(client: IoredisClient): string {
+  const { path, host, port, sentinels, name, role, Connector } = client.options
+  if (client.isCluster === true) return placeOfMany((client.startupNodes ?? []).map(addressText))
+  if (Connector) return placeOfItsOwn(client)
+  if (!sentinels) return path ?? `${host}:${port}`
+  return `${role ?? 'master'} of ${name} at ${placeOfMany(sentinels.map(addressText))}`
 }

@@ -9,13 +9,15 @@ import { SendHook } from './send-hook.ts'
 /** The hooks on one ioredis client: the send path for completeness, two methods for speed. */
 export class IoredisHooks {
   readonly #connection: IoredisConnection
+  readonly #shield: Shield
   readonly #methods: GetMethods
   readonly #send: SendHook
   readonly #nodes: ClusterNodeHooks | undefined
 
   constructor(client: IoredisClient, shield: Shield, membership: Membership) {
     this.#connection = new IoredisConnection(client, membership)
-    this.#methods = new GetMethods(this.#connection)
+    this.#shield = shield
+    this.#methods = new GetMethods(this.#connection, shield)
     this.#send = new SendHook(this.#connection, shield)
     this.#nodes = client.isCluster === true ? new ClusterNodeHooks(client, shield, membership) : undefined
   }
@@ -23,7 +25,7 @@ export class IoredisHooks {
   /** Installs the hooks; the returned function removes them. */
   install(): () => void {
     const { client } = this.#connection
-    const onClose = () => this.#connection.lost()
+    const onClose = this.#shield.trouble.guarded(() => this.#connection.lost())
     const uninstalls = [this.#send.install(), this.#methods.install()]
     client.on('close', onClose)
     if (this.#nodes !== undefined) uninstalls.push(this.#nodes.follow(() => this.#connection.identify()))

@@ -65,7 +65,8 @@ export function defaultClusterId(client: IoredisClient): string {
   return options.path ?? `${options.host ?? 'localhost'}:${options.port ?? 6379}`
 }
 
-function addressText(node: unknown): string {
+/** The address of a start node or a Sentinel, as configured. */
+export function addressText(node: unknown): string {
   if (typeof node === 'number') return `127.0.0.1:${node}`
   if (typeof node === 'string') return node.replace(/^rediss?:\/\//, '').replace(/^.*@/, '')
   const { host = '127.0.0.1', port = 6379 } = node as { host?: string; port?: number }

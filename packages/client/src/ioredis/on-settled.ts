@@ -1,6 +1,6 @@
 import type { IoredisCommand } from './ioredis-client.ts'
 
-/** Calls back with a command's reply or error, before the application learns of it. */
+/** Calls back with a command's reply or error, before the application learns of it; `callback` must not throw. */
 export function onSettled(command: IoredisCommand, callback: (reply: unknown) => void): void {
   const { resolve, reject } = command
   let isDone = false

@@ -5,7 +5,7 @@ import {
   Combining,
   type CounterCommand,
   type HotKey,
-  type IsOurs,
+  isRead,
   type LimitTurn,
   type LoadedReader,
   type Shield,
@@ -14,20 +14,14 @@ import {
 import { putMethod } from '../clients/own-method.ts'
 import { writtenBytes } from '../commands/command-keys.ts'
 import { ListRequest } from '../commands/list-request.ts'
-import { visibleReply } from '../commands/visible-reply.ts'
 import { replyText } from '../replies/reply-text.ts'
 import { IoredisPart, IoredisWay } from './combine-commands.ts'
 import { decodeReply, flattenPairs, type ReplyMapping, replyMappingOf } from './decode-reply.ts'
-import {
-  type IoredisClient,
-  type IoredisCommand,
-  type IoredisCommandClass,
-  isAnswerable,
-  type PipelineStream,
-} from './ioredis-client.ts'
+import { type IoredisClient, type IoredisCommand, isAnswerable, type PipelineStream } from './ioredis-client.ts'
 import type { IoredisConnection } from './ioredis-connection.ts'
 import { onSettled } from './on-settled.ts'
 import { PipelinePrefix } from './pipeline-prefix.ts'
+import { rewriteReply } from './rewrite-reply.ts'
 import { isTraced, traceCommand } from './trace-command.ts'
 
 /** Marks a command in the client's offline queue: it has been counted and will come back. */
@@ -118,14 +112,41 @@ export class SendHook {
   /**
    * The hook of the send path. A command that is like the last one (of one key, the connection ready) is most of what an
    * application sends. Where nothing is hot it only has to be counted. While something is, that holds for reads of cold keys
-   * outside of pipelines and of all that binds; a GET there that memory has is answered at once.
+   * outside of pipelines and of all that binds; a GET there that memory has is answered at once. After an error of ours
+   * it is sent as it is.
    */
   #makeSend(): IoredisClient['sendCommand'] {
     const connection = this.#connection
-    const { client, cluster } = connection
+    const { client } = connection
     const bareSend = this.#bareSend
+    const isAnswered = this.#makeDecide()
     return (command, stream, node) => {
-      if (!connection.isActive) return bareSend.call(client, command, stream, node)
+      try {
+        if (isAnswered(command, stream, node)) return command.promise
+      } catch (error) {
+        this.#passAfter(error, command)
+      }
+      // What a load gives back comes here too, in the midst of a pipeline perhaps.
+      if (stream === undefined && this.#stream !== undefined) return this.#send(command, node)
+      return bareSend.call(client, command, this.#prefixed(stream), node)
+    }
+  }
+
+  /** A command could not be decided on: it is guarded as one that may change any key, unless it only reads. */
+  #passAfter(error: unknown, command: MarkedCommand): void {
+    this.#shield.trouble.attempt(() => {
+      const isKnownRead = command.name === this.#lastName && !this.#isLastWrite
+      const verdict = this.#connection.cluster.gate.passAfter(error, isKnownRead, this.#connection)
+      if (verdict.kind === 'guarded') onSettled(command, verdict.end)
+    })
+  }
+
+  /** Decides about a command; true where it is answered here, false where it is to be sent. */
+  #makeDecide(): (command: MarkedCommand, stream: PipelineStream | undefined, node: unknown) => boolean {
+    const connection = this.#connection
+    const { client, cluster } = connection
+    return (command, stream, node) => {
+      if (!connection.isActive) return false
       const key = command.args[0]
       const isUsual =
         command.name === this.#lastName &&
@@ -136,21 +157,18 @@ export class SendHook {
         key.charCodeAt(0) !== 0
       if (isUsual && !cluster.hasHotKeys) {
         cluster.count(key, this.#isLastWrite, this.#isLastWrite ? writtenBytes(command.args, 1) : 0)
-        return bareSend.call(client, command, stream, node)
+        return false
       }
       if (isUsual && !this.#isLastWrite && stream === undefined && this.#isFree) {
         const hot = connection.space.hot.get(key)
         if (hot === undefined) {
           cluster.count(key, false, 0)
-          return bareSend.call(client, command, stream, node)
+          return false
         }
-        if (this.#isLastGet && this.#answersGet(command, hot)) return command.promise
+        if (this.#isLastGet && this.#answersGet(command, hot)) return true
       }
-      // What a load gives back comes here too, in the midst of a pipeline perhaps.
-      const pipeline = this.#stream
-      if (stream === undefined && pipeline !== undefined) return this.#send(command, node)
-      if (this.#intercept(command, stream, node)) return command.promise
-      return bareSend.call(client, command, this.#prefixed(stream), node)
+      const isGivenBack = stream === undefined && this.#stream !== undefined
+      return !isGivenBack && this.#intercept(command, stream, node)
     }
   }
 
@@ -218,23 +236,31 @@ export class SendHook {
         onSettled(command, verdict.end)
         return false
       case 'rewrite':
-        this.#rewrite(command, verdict.isOurs, node)
+        rewriteReply(command, verdict.isOurs, this.#shield.trouble, (another) => this.#send(another, node))
         return false
       case 'hold': {
         this.#connection.open.holdBack(verdict.until, (turn) => {
-          if (!this.#ask(row, command, stream, node, turn)) this.#send(command, node)
+          let isAnswered = false
+          try {
+            isAnswered = this.#ask(row, command, stream, node, turn)
+          } catch (error) {
+            this.#passAfter(error, command)
+          }
+          if (!isAnswered) this.#sendLate(command, node)
         })
         return true
       }
-      case 'answer':
-      case 'refuse':
-        // A pipeline counts the writes of its commands and sends them all at the last one.
+      case 'answer': {
+        // First what may fail: a pipeline counts the writes of its commands and sends them all at the last one.
+        const value = this.#valueOf(command, verdict.reply)
         this.#prefixed(stream)?.write('')
-        if (verdict.kind === 'answer') this.#answer(command, verdict.reply)
-        else {
-          if (isTraced()) traceCommand(this.#connection.client, command)
-          command.reject(verdict.error)
-        }
+        command.resolve(value)
+        return true
+      }
+      case 'refuse':
+        if (isTraced()) traceCommand(this.#connection.client, command)
+        this.#prefixed(stream)?.write('')
+        command.reject(verdict.error)
         return true
     }
   }
@@ -262,7 +288,7 @@ export class SendHook {
       request.isHandshake = isOpening
       return cluster.gate.ask(request, this.#connection)
     } catch (error) {
-      return this.#shield.passAfter(error)
+      return cluster.gate.passAfter(error, isRead(row), this.#connection)
     } finally {
       this.#stream = outer
     }
@@ -272,22 +298,6 @@ export class SendHook {
   get #isRestoring(): boolean {
     const { isOpening, client } = this.#connection
     return isOpening || (client.status === 'ready' && !this.#isReady)
-  }
-
-  /** Removes our names from a command's reply, before the command makes text of it. */
-  #rewrite(command: IoredisCommand, isOurs: IsOurs, node: unknown): void {
-    const { resolve, reject } = command
-    const Command = command.constructor as IoredisCommandClass
-    const ask = ([name, ...args]: readonly string[]) => {
-      const another = new Command(name!.toLowerCase(), args, { replyEncoding: null })
-      this.#send(another, node)
-      return another.promise
-    }
-    command.resolve = (value) => {
-      const visible = visibleReply(value, isOurs, ask)
-      if (!(visible instanceof Promise)) return resolve.call(command, visible)
-      return visible.then(resolve.bind(command), reject.bind(command))
-    }
   }
 
   /** Where a command of a pipeline goes: after whatever had to be sent before it. */
@@ -311,6 +321,15 @@ export class SendHook {
     return this.#prefix.gather(send)
   }
 
+  /** Like `#send`, where the application's call has returned: an error is that of its promise. */
+  #sendLate(command: IoredisCommand, node: unknown): void {
+    try {
+      this.#send(command, node)
+    } catch (error) {
+      command.reject(error)
+    }
+  }
+
   #whenLoaded(): LoadedReader {
     const command = this.#command
     const node = this.#node
@@ -320,7 +339,7 @@ export class SendHook {
         return
       }
       onSettled(command, answered)
-      this.#send(command, node)
+      this.#sendLate(command, node)
     }
   }
 
@@ -335,29 +354,30 @@ export class SendHook {
       send: () => this.#send(command, node),
       answer: (bytes) => {
         if (isTraced()) traceCommand(client, command)
-        this.#give(command, bytes)
+        command.resolve(this.#decode(command, bytes))
       },
     })
   }
 
   #answer(command: IoredisCommand, reply: CachedReply): void {
+    command.resolve(this.#valueOf(command, reply))
+  }
+
+  /** What a command that is answered from here resolves to. */
+  #valueOf(command: IoredisCommand, reply: CachedReply): unknown {
     if (isTraced()) traceCommand(this.#connection.client, command)
     // Text is the same for everyone who wants text; anything else is decoded afresh for each.
     const text = command.replyEncoding === 'utf8' ? replyText(reply) : undefined
-    if (text !== undefined) {
-      command.resolve(text)
-      return
-    }
-    this.#give(command, reply.bytes)
+    return text === undefined ? this.#decode(command, reply.bytes) : text
   }
 
-  /** Returns a reply to the command as ioredis would. */
-  #give(command: IoredisCommand, bytes: Uint8Array): void {
+  /** A reply as ioredis would give it to the command. */
+  #decode(command: IoredisCommand, bytes: Uint8Array): unknown {
     const { protocol, isLegacy } = this.#mapping
     const value = decodeReply(bytes, this.#mapping)
     command.setReplyContext?.({ protocol, replyMapping: isLegacy ? 'legacy' : 'resp3' })
     // Of RESP3's shapes ioredis itself makes those that it makes of a reply from the server.
     const isResp3 = protocol === 3 && command.setReplyContext !== undefined
-    command.resolve(isResp3 ? value : flattenPairs(command.name, value))
+    return isResp3 ? value : flattenPairs(command.name, value)
   }
 }

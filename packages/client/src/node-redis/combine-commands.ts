@@ -64,13 +64,19 @@ function listen(sent: Promise<unknown>, listener: CombineListener, replies: Repl
       listener(value === undefined ? { kind: 'lost', reason: new Error('no number') } : { kind: 'value', value })
     },
     (error: unknown) => {
-      // Only an answer from the server itself means that nothing was done.
-      const outcome: CombineOutcome = replies.isErrorReply(error)
-        ? { kind: 'refused' }
-        : { kind: 'lost', reason: error }
-      listener(outcome)
+      listener(outcomeOf(error, replies))
     },
   )
+}
+
+function outcomeOf(error: unknown, replies: ReplyReader): CombineOutcome {
+  try {
+    // Only an answer from the server itself means that nothing was done.
+    if (replies.isErrorReply(error)) return { kind: 'refused' }
+  } catch {
+    // The installed version does not say.
+  }
+  return { kind: 'lost', reason: error }
 }
 
 function withResolvers(): {

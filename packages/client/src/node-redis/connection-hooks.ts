@@ -1,4 +1,4 @@
-import { commandOfArgs } from '@firebreak/core/commands'
+import { type CommandRow, commandOfArgs } from '@firebreak/core/commands'
 import {
   type CachedReply,
   type ClusterShield,
@@ -8,6 +8,7 @@ import {
   type ConnectionFacts,
   type CounterCommand,
   type IsOurs,
+  isRead,
   type KeySpace,
   type LimitTurn,
   type LoadedReader,
@@ -24,6 +25,7 @@ import { listen } from './connections.ts'
 import type {
   ClusterRoutes,
   NodeRedisArgument,
+  NodeRedisClient,
   NodeRedisCommandOptions,
   NodeRedisConnection,
   NodeRedisQueue,
@@ -38,6 +40,7 @@ const blobString = 36
 
 /** What the connections of one protected client have in common. */
 export interface ClientState {
+  readonly client: NodeRedisClient
   /** True while a failed load goes to Redis the normal way. */
   isBypassing: boolean
   /**
@@ -64,7 +67,6 @@ export class ConnectionHooks implements ConnectionFacts {
   readonly #cluster: ClusterShield
   readonly #membership: Membership
   readonly #state: ClientState
-  readonly #isAlone: boolean
   #isEnded = false
   readonly #replies: ReplyReader
   readonly #request: ListRequest
@@ -107,8 +109,8 @@ export class ConnectionHooks implements ConnectionFacts {
     this.#bareAdd = this.#queue.addCommand
     const { database = 0 } = connection.options ?? {}
     this.#handshakeDatabase = database
-    this.#isAlone = isAlone
-    if (isAlone && connection.isReady === true) void this.#askDatabase(database)
+    if (isAlone && connection.isReady === true)
+      this.#askDatabase(database).catch((error) => this.#shield.trouble.failed(error))
     else this.#enter(database)
   }
 
@@ -118,17 +120,18 @@ export class ConnectionHooks implements ConnectionFacts {
     const connection = this.#connection
     const bareAdd: NodeRedisQueue['addCommand'] = (args, options) => this.#bareAdd.call(queue, args, options)
     const addCommand: NodeRedisQueue['addCommand'] = (args, options) => {
-      if (!this.#cluster.isActive || this.#state.isBypassing || this.#isEnded) return bareAdd(args, options)
-      return this.#ask(args, options, bareAdd)
+      return this.#isActive ? this.#ask(args, options, bareAdd) : bareAdd(args, options)
     }
-    const onLost = () => {
-      this.open.reset()
+    const { trouble } = this.#shield
+    const settled = () => this.#settled()
+    const onLost = trouble.guarded(() => {
       this.#combining = undefined
       this.#handshakeDatabase = 0
-      if (this.#untilSettled.length > 0) void this.#state.routes?.refresh().then(() => this.#settled())
-    }
+      this.open.reset()
+      if (this.#untilSettled.length > 0) this.#state.routes?.refresh().then(settled, settled)
+    })
     const onReady = () => {
-      this.#enter(this.#handshakeDatabase)
+      trouble.attempt(() => this.#enter(this.#handshakeDatabase))
       this.#settled()
     }
     queue.addCommand = addCommand
@@ -141,6 +144,16 @@ export class ConnectionHooks implements ConnectionFacts {
       for (const stop of stops) stop()
       this.open.reset()
       this.#settled()
+    }
+  }
+
+  get #isActive(): boolean {
+    if (this.#isEnded || this.#state.isBypassing) return false
+    try {
+      return this.#cluster.isActive
+    } catch (error) {
+      this.#shield.passAfter(error)
+      return true
     }
   }
 
@@ -185,14 +198,19 @@ export class ConnectionHooks implements ConnectionFacts {
         return send(args, options)
       case 'guarded': {
         const sent = send(args, options)
-        // Our reaction is the first, so it runs before the application learns of the answer.
+        // Our reaction is the first, so it runs before the application learns of the answer. The gate has guarded it.
         sent.then(verdict.end, verdict.end)
         return sent
       }
       case 'rewrite':
         return this.#visible(args, options, send, verdict.isOurs)
       case 'answer':
-        return Promise.resolve(this.#give(this.#request.row.name, verdict.reply, options))
+        try {
+          return Promise.resolve(this.#give(this.#request.row.name, verdict.reply, options))
+        } catch (error) {
+          this.#shield.passAfter(error)
+          return send(args, options)
+        }
       case 'refuse':
         return Promise.reject(verdict.error)
       case 'loading':
@@ -205,10 +223,17 @@ export class ConnectionHooks implements ConnectionFacts {
           this.#sendHeld(held, heldOptions, key, row.access === 'read')
         const goOn = (became: LimitTurn) => this.#ask(args, options, sendHeld, became)
         return new Promise((resolve) => {
-          this.open.holdBack(verdict.until, (became) => {
+          const onTurn = (became: LimitTurn) => {
             // An aborted command fails like any aborted command of the library.
-            resolve(options?.abortSignal?.aborted ? this.sendPlainly(args, options) : goOn(became))
-          })
+            const isAborted = options?.abortSignal?.aborted
+            resolve(isAborted ? this.#sendLate(args, options) : goOn(became))
+          }
+          try {
+            this.open.holdBack(verdict.until, onTurn)
+          } catch (error) {
+            this.#shield.passAfter(error)
+            resolve(this.#sendLate(args, options))
+          }
         })
       }
     }
@@ -223,14 +248,21 @@ export class ConnectionHooks implements ConnectionFacts {
   ): Promise<unknown> {
     const typeMapping = { ...options?.typeMapping, [blobString]: Buffer }
     const reply = await send(args, { ...options, typeMapping })
-    const visible = await visibleReply(reply, isOurs, (words) => this.sendPlainly([...words], { typeMapping }))
+    let visible = reply
+    try {
+      visible = await visibleReply(reply, isOurs, (words) => this.sendPlainly([...words], { typeMapping }))
+    } catch (error) {
+      // Where ours fails, the reply is as it is.
+      this.#shield.trouble.failed(error)
+    }
     return options?.typeMapping?.[blobString] === Buffer ? visible : asText(visible)
   }
 
   #verdict(args: Words, options: NodeRedisCommandOptions | undefined, turn: LimitTurn | undefined): Verdict {
     const request = this.#request
+    let row: CommandRow | undefined
     try {
-      const row = commandOfArgs(request.args.set(args))
+      row = commandOfArgs(request.args.set(args))
       if (row === undefined) {
         // Nobody knows what it does: it must not overtake what waits.
         this.owner.waiting?.flush()
@@ -249,13 +281,18 @@ export class ConnectionHooks implements ConnectionFacts {
       request.isHandshake = options?.asap === true
       return this.#cluster.gate.ask(request, this)
     } catch (error) {
-      return this.#shield.passAfter(error)
+      return this.#cluster.gate.passAfter(error, isRead(row), this)
     }
   }
 
   /** Sends a command as the bare client would, hot or not. */
   readonly sendPlainly: NodeRedisQueue['addCommand'] = (args, options) =>
     sendPlainlyOn(this.#connection, this.#state, args, options)
+
+  /** Like `sendPlainly`, where the application's call has returned: an error is that of its promise. */
+  async #sendLate(args: Words, options: NodeRedisCommandOptions | undefined): Promise<unknown> {
+    return this.sendPlainly(args, options)
+  }
 
   /**
    * Sends a command that had to wait. A failover may have closed its connection since, or be about to, and whatever is
@@ -295,7 +332,7 @@ export class ConnectionHooks implements ConnectionFacts {
         settle(this.#give(name, reply, options))
         return
       }
-      const sent = this.sendPlainly(args, options)
+      const sent = this.#sendLate(args, options)
       sent.then(answered, answered)
       settle(sent)
     }
@@ -307,7 +344,15 @@ export class ConnectionHooks implements ConnectionFacts {
     const { name } = this.#request.row
     const { part, answered } = nodeRedisPart(command, this.owner, this.#replies, {
       send: () => this.sendPlainly(args, options),
-      read: (bytes) => this.#replies.read(name, bytes, options?.typeMapping),
+      read: (bytes) => {
+        try {
+          return this.#replies.read(name, bytes, options?.typeMapping)
+        } catch (error) {
+          // It was carried out, which nothing else would tell its caller.
+          this.#shield.trouble.failed(error)
+          return Number(bytes.toString('latin1', 1))
+        }
+      },
     })
     this.#loading = answered
     return part
@@ -318,7 +363,7 @@ export class ConnectionHooks implements ConnectionFacts {
   }
 
   #enter(database: number): void {
-    const identity = nodeRedisIdentity(this.#connection, this.#isAlone)
+    const identity = nodeRedisIdentity(this.#state.client, this.#connection)
     this.#space = Number.isSafeInteger(database) ? this.#membership.space(identity, database) : undefined
   }
 

@@ -1,3 +1,4 @@
+import type { Trouble } from '@firebreak/shield'
 import {
   type ClusterRoutes,
   isNodeRedisCluster,
@@ -27,8 +28,9 @@ export class Connections {
   readonly #adopt: (connection: NodeRedisConnection) => void
 
   /** `adopt` is called with each connection, often more than once. */
-  constructor(adopt: (connection: NodeRedisConnection) => void) {
-    this.#adopt = (connection) => adopt(connection._self as NodeRedisConnection)
+  constructor(adopt: (connection: NodeRedisConnection) => void, trouble: Trouble) {
+    // It is called in the midst of the library's own work.
+    this.#adopt = trouble.guarded((connection) => adopt(connection._self as NodeRedisConnection))
   }
 
   /** Follows a client; the returned function stops that. */
@@ -159,7 +161,11 @@ export class Connections {
 export async function rediscover({ masters, _slots: slots }: NodeRedisCluster): Promise<void> {
   const known = masters.filter(({ client }) => client !== undefined)
   const { client } = known.find((node) => node.client?.isReady === true) ?? known[0] ?? {}
-  if (client !== undefined) await slots.rediscover(client).catch(() => {})
+  try {
+    if (client !== undefined) await slots.rediscover(client)
+  } catch {
+    // The next lost connection or refused command asks again.
+  }
 }
 
 /**

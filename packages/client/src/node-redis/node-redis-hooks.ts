@@ -63,8 +63,9 @@ export class NodeRedisHooks {
     this.#cluster = membership.cluster
     this.#membership = membership
     this.#onConnection = onConnection
-    this.#connections = new Connections((connection) => this.#adopt(connection))
+    this.#connections = new Connections((connection) => this.#adopt(connection), shield.trouble)
     this.#state = {
+      client,
       isBypassing: false,
       hasOwnCache: client.clientSideCache !== undefined,
       routes: this.#connections.routesOf(client),
@@ -81,7 +82,13 @@ export class NodeRedisHooks {
     let isEnded = false
     const get: NodeRedisBase['get'] = function (...args) {
       // Someone may have wrapped it, and still call it after it has been removed.
-      return (isEnded ? undefined : hooks.#get(this, args)) ?? bare.apply(this, args)
+      try {
+        const answered = isEnded ? undefined : hooks.#get(this, args)
+        if (answered !== undefined) return answered
+      } catch (error) {
+        hooks.#shield.passAfter(error)
+      }
+      return bare.apply(this, args)
     }
     // While nothing is hot the methods are node-redis' own.
     let uninstallGet = () => {}
@@ -119,7 +126,14 @@ export class NodeRedisHooks {
     const hooks = new ConnectionHooks(connection, this.#shield, this.#membership, this.#state, isAlone)
     const uninstalls = [hooks.install()]
     if (isOnly) this.#only = hooks
-    else uninstalls.push(listen(connection, 'end', () => this.#forget(connection)))
+    else
+      uninstalls.push(
+        listen(
+          connection,
+          'end',
+          this.#shield.trouble.guarded(() => this.#forget(connection)),
+        ),
+      )
     const uninstall = () => {
       for (const end of uninstalls) end()
     }

@@ -2,7 +2,7 @@ import type { ConnectionOptions } from 'node:tls'
 import { type SocketPlace, socketPipe } from '@firebreak/core/node'
 import type { OpenPipe } from '@firebreak/core/resp'
 import type { Credentials, Upstream } from '@firebreak/shield'
-import type { ClientIdentity } from '../clients/client-identity.ts'
+import { type ClientIdentity, placeOfItsOwn, placeOfMany } from '../clients/client-identity.ts'
 import { rediscover } from './connections.ts'
 import {
   isNodeRedisCluster,
@@ -83,23 +83,37 @@ export class NodeRedisUpstream implements Upstream {
 
   /** Fetches the provider's credentials, so that they are ready when a connection needs them. */
   #askProvider(): void {
-    this.#options()
-      .credentialsProvider?.credentials?.()
-      .then(
-        ({ username, password }) => {
-          this.#provided = { ...(username && { username }), ...(password && { password }) }
-        },
-        () => {},
-      )
+    const { credentialsProvider } = this.#options()
+    if (credentialsProvider?.credentials === undefined) return
+    // It is the application's: it may throw, and answer with anything.
+    new Promise<Credentials | undefined>((resolve) => resolve(credentialsProvider.credentials?.())).then(
+      ({ username, password } = {}) => {
+        this.#provided = { ...(username && { username }), ...(password && { password }) }
+      },
+      () => {},
+    )
   }
 }
 
-/** The identity that a connection reads as; `isAlone`: it belongs to no cluster or sentinel. */
-export function nodeRedisIdentity({ options = {} }: NodeRedisConnection, isAlone: boolean): ClientIdentity {
+/** The identity that a client's connection reads as. */
+export function nodeRedisIdentity(client: NodeRedisClient, { options = {} }: NodeRedisConnection): ClientIdentity {
   const { username, password, credentialsProvider, socket = {} } = options
-  const place = isAlone ? addressOfSocket(socket) : ''
+  const place = placeOf(client, socket)
   // node-redis turns every name and password into a provider.
   return { place, username, password, provider: username || password ? undefined : credentialsProvider }
+}
+
+function placeOf(client: NodeRedisClient, socket: NodeRedisSocketOptions): string {
+  if (isNodeRedisCluster(client)) return placeOfMany(rootAddresses(client))
+  // It keeps to itself which group it is for.
+  return isNodeRedisSentinel(client) ? placeOfItsOwn(client._self) : addressOfSocket(socket)
+}
+
+function rootAddresses(client: NodeRedisCluster): string[] {
+  return (client._options.rootNodes ?? []).map(({ url, socket }) => {
+    if (url !== undefined) return url.replace(/^rediss?:\/\//, '').replace(/^.*@/, '')
+    return addressOfSocket(socket)
+  })
 }
 
 /** A name for the Redis behind a client, the same in every process with the same configuration. */
@@ -107,11 +121,7 @@ export function nodeRedisClusterId(client: NodeRedisClient): string {
   if (isNodeRedisSentinel(client)) return 'sentinel'
   if (isNodeRedisPool(client)) return poolClusterId(client)
   if (!isNodeRedisCluster(client)) return addressOfSocket(client.options?.socket)
-  const roots = (client._options.rootNodes ?? []).map(({ url, socket }) => {
-    if (url !== undefined) return url.replace(/^rediss?:\/\//, '').replace(/^.*@/, '')
-    return addressOfSocket(socket)
-  })
-  return roots.sort()[0] ?? 'cluster'
+  return rootAddresses(client).sort()[0] ?? 'cluster'
 }
 
 /** A pool has no options to look at, but is named after them; one that was given a URL, or nothing at all, is not. */

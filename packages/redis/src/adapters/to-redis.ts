@@ -14,6 +14,6 @@ export function toRedis(client: RedisClient): Redis {
   if (typeof shape.withTypeMapping === 'function') return fromNodeRedis(client as NodeRedisLike)
   throw new FirebreakError(
     'FB_CLIENT_UNKNOWN',
-    `${describeValue(client)} is not a Redis client that Firebreak knows; pass an ioredis (5, 6) or node-redis (5, 6) client`,
+    `${describeValue(client)} is not a Redis client that Firebreak knows; pass an ioredis (5, 6), iovalkey or node-redis (5, 6) client`,
   )
 }

@@ -8,6 +8,7 @@ import { DiskReplies } from '../disk/disk-replies.ts'
 import type { KeySpace } from '../gate/key-space.ts'
 import type { KeyLimit } from '../limit/key-limit.ts'
 import { LastReplies } from '../limit/last-replies.ts'
+import type { Trouble } from '../trouble/trouble.ts'
 import type { KeyReading } from '../watcher/key-read.ts'
 import { endlessLease } from '../watcher/lease.ts'
 import type { TrackingWatcher } from '../watcher/tracking-watcher.ts'
@@ -163,6 +164,11 @@ export class HotKey extends CountedKey implements CopiedKey, ReplyRefresher {
     if (this.limit !== undefined) this.limit.limited = 0
   }
 
+  /** Where what combines its increments reports its own problems. */
+  get trouble(): Trouble {
+    return this.#shared.trouble
+  }
+
   #now(): number {
     return this.#shared.runtime.clock.now()
   }
@@ -248,8 +254,12 @@ export class HotKey extends CountedKey implements CopiedKey, ReplyRefresher {
   readOriginal(command: ReadCommand, onLoaded: LoadedHandler): boolean {
     const load = this.#loads.join(command.id, onLoaded, this.#now(), this.#longestJoinMs())
     if (load === undefined) return true
-    const isLoading = this.#readDisk(command, load) || this.#readRedis(command, load)
-    if (!isLoading) this.#loads.leave(command.id, load)
+    let isLoading = false
+    try {
+      isLoading = this.#readDisk(command, load) || this.#readRedis(command, load)
+    } finally {
+      if (!isLoading) this.#loads.leave(command.id, load)
+    }
     return isLoading
   }
 
@@ -283,11 +293,22 @@ export class HotKey extends CountedKey implements CopiedKey, ReplyRefresher {
       return false
     }
     watcher.read(this.space.database, this.bytes, command.encode(), (reading, sentAt) => {
-      if (reading === undefined && !watcher.canRead) this.#lapsed()
-      if (reading === undefined) this.#loads.end(command.id, load, undefined, never)
-      else this.#took(command, load, reading, sentAt, watcher)
+      this.#orGiveBack(command, load, () => {
+        if (reading === undefined && !watcher.canRead) this.#lapsed()
+        if (reading === undefined) this.#loads.end(command.id, load, undefined, never)
+        else this.#took(command, load, reading, sentAt, watcher)
+      })
     })
     return true
+  }
+
+  /** Handles what came of a load; where that fails, its readers ask Redis themselves. */
+  #orGiveBack(command: ReadCommand, load: Load, handle: () => void): void {
+    this.#shared.trouble.attempt(handle, () => {
+      finish(load, undefined, never)
+      this.drop()
+      this.#loads.leave(command.id, load)
+    })
   }
 
   /**
@@ -302,15 +323,19 @@ export class HotKey extends CountedKey implements CopiedKey, ReplyRefresher {
     if (this.#disk === undefined || !this.isCached) return false
     return loadFromDisk(this.#disk, this, command, this.#shared.runtime.clock, {
       served: (reply) => {
-        this.countHits(load.readers.length, reply.bytes.length)
-        if (this.#mayKeep(load)) this.#keep(command.id, reply)
-        this.#loads.end(command.id, load, reply, reply.expiresAt)
+        this.#orGiveBack(command, load, () => {
+          this.countHits(load.readers.length, reply.bytes.length)
+          if (this.#mayKeep(load)) this.#keep(command.id, reply)
+          this.#loads.end(command.id, load, reply, reply.expiresAt)
+        })
       },
       confirmed: (reading, sentAt, watcher) => {
-        this.bytesSaved += reading.reply.length
-        this.#took(command, load, reading, sentAt, watcher)
+        this.#orGiveBack(command, load, () => {
+          this.bytesSaved += reading.reply.length
+          this.#took(command, load, reading, sentAt, watcher)
+        })
       },
-      missed: () => this.#readOn(command, load),
+      missed: () => this.#orGiveBack(command, load, () => this.#readOn(command, load)),
     })
   }
 

@@ -47,8 +47,11 @@ export class Loads {
 
   /** `endsAt` is when what the load brought has ended, by its key's TTL or its guard's. */
   end(commandId: string, load: Load, reply: CachedReply | undefined, endsAt: number): void {
-    this.leave(commandId, load)
-    finish(load, reply, endsAt)
+    try {
+      this.leave(commandId, load)
+    } finally {
+      finish(load, reply, endsAt)
+    }
   }
 
   /** Stops readers from joining the loads in flight, and marks their results not to be kept. */

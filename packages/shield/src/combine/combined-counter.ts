@@ -1,6 +1,6 @@
 import type { HotKey } from '../cache/hot-key.ts'
 import type { CombineOwner, WaitingCounter } from './combine-owner.ts'
-import type { CombineOutcome, CombinePart, CombineWay } from './combine-part.ts'
+import type { CombineListener, CombineOutcome, CombinePart, CombineWay } from './combine-part.ts'
 import type { CombineRights } from './combine-rights.ts'
 import { type CounterName, largestCombined, wordsAlone, wordsTogether } from './counter-command.ts'
 import { repliesOf } from './replies-of.ts'
@@ -80,7 +80,7 @@ export class CombinedCounter implements WaitingCounter {
     this.#isDeferred = true
     this.#context.way.defer(() => {
       this.#isDeferred = false
-      if (this.#onTheirWay === 0) this.flush()
+      if (this.#onTheirWay === 0) this.#flushSafely()
     })
   }
 
@@ -159,8 +159,27 @@ export class CombinedCounter implements WaitingCounter {
     return this.#onTheirWay > 0
   }
 
+  /** Like `flush`, where nobody would try again: after an error each is sent by itself. */
+  #flushSafely(): void {
+    this.hot.trouble.attempt(
+      () => this.flush(),
+      () => {
+        const parts = [...this.#ups, ...this.#downs]
+        this.#ups = []
+        this.#downs = []
+        this.#upSum = this.#downSum = 0
+        for (const { owner } of parts) owner.waiting = undefined
+        for (const part of parts) this.#sendAlone(part)
+      },
+    )
+  }
+
   #send(parts: readonly CombinePart[], sum: number): void {
-    if (parts.length > 1 && this.#areAllProven(parts)) this.#sendTogether(parts, sum)
+    let areTogether = false
+    this.hot.trouble.attempt(() => {
+      areTogether = parts.length > 1 && this.#areAllProven(parts)
+    })
+    if (areTogether) this.#sendTogether(parts, sum)
     else for (const part of parts) this.#sendAlone(part)
   }
 
@@ -178,28 +197,70 @@ export class CombinedCounter implements WaitingCounter {
 
   #sendAlone(part: CombinePart): void {
     const { name } = part.command
-    this.#begin()
-    part.sendAlone(wordsAlone(part.command, this.hot.bytes, this.#field), (outcome) => {
-      this.#learn(outcome)
-      const { rights } = this.#context
-      if (outcome.kind === 'value') rights.prove(name, this.#context.now(), this.hot.epoch)
-      else rights.forget(name)
-      this.#end()
-      this.flush()
-    })
+    const words = wordsAlone(part.command, this.hot.bytes, this.#field)
+    this.#fly(
+      [part],
+      (listener) => part.sendAlone(words, listener),
+      (outcome) => {
+        const { rights } = this.#context
+        if (outcome.kind === 'value') rights.prove(name, this.#context.now(), this.hot.epoch)
+        else rights.forget(name)
+      },
+    )
   }
 
   #sendTogether(parts: readonly CombinePart[], sum: number): void {
-    const { way } = this.#context
-    this.#begin()
-    for (const { owner } of parts) owner.merge(this.hot)
-    way.send(wordsTogether(sum, this.hot.bytes, this.#field), parts, (outcome) => {
-      this.#learn(outcome)
-      for (const { owner } of parts) owner.unmerge()
-      this.#end()
-      this.#settle(parts, sum, outcome)
-      this.flush()
+    const words = wordsTogether(sum, this.hot.bytes, this.#field)
+    const { trouble } = this.hot
+    trouble.attempt(() => {
+      for (const { owner } of parts) owner.merge(this.hot)
     })
+    this.#fly(
+      parts,
+      (listener) => this.#context.way.send(words, parts, listener),
+      (outcome) => {
+        trouble.attempt(() => {
+          for (const { owner } of parts) owner.unmerge()
+        })
+        trouble.attempt(
+          () => this.#settle(parts, sum, outcome),
+          (error) => this.#failAll(parts, error),
+        )
+      },
+    )
+  }
+
+  /** Sends a command and handles its outcome, once; whatever fails here, no caller waits and the counter goes on. */
+  #fly(
+    parts: readonly CombinePart[],
+    send: (listener: CombineListener) => void,
+    handle: (outcome: CombineOutcome) => void,
+  ): void {
+    const { trouble } = this.hot
+    let isOver = false
+    const end = (outcome: CombineOutcome) => {
+      if (isOver) return
+      isOver = true
+      this.#onTheirWay--
+      trouble.attempt(() => this.#learn(outcome))
+      trouble.attempt(() => this.hot.endWrite())
+      trouble.attempt(() => handle(outcome))
+      this.#flushSafely()
+    }
+    this.#onTheirWay++
+    trouble.attempt(() => this.hot.beginWrite())
+    trouble.attempt(
+      () => send(end),
+      (reason) => {
+        end({ kind: 'lost', reason })
+        this.#failAll(parts, reason)
+      },
+    )
+  }
+
+  /** What nobody can say the outcome of fails, as after a lost connection. */
+  #failAll(parts: readonly CombinePart[], error: unknown): void {
+    for (const part of parts) this.hot.trouble.attempt(() => part.fail(error))
   }
 
   #settle(parts: readonly CombinePart[], sum: number, outcome: CombineOutcome): void {
@@ -207,7 +268,13 @@ export class CombinedCounter implements WaitingCounter {
       case 'value': {
         this.hot.countCombined(parts.length - 1)
         const replies = repliesOf(outcome.value, sum, parts)
-        for (let index = 0; index < parts.length; index++) parts[index]!.answer(replies[index]!)
+        for (let index = 0; index < parts.length; index++) {
+          const part = parts[index]!
+          this.hot.trouble.attempt(
+            () => part.answer(replies[index]!),
+            (error) => part.fail(error),
+          )
+        }
         return
       }
       case 'refused':
@@ -222,16 +289,6 @@ export class CombinedCounter implements WaitingCounter {
   #learn(outcome: CombineOutcome): void {
     this.#renew()
     this.#last = outcome.kind === 'value' ? outcome.value : undefined
-  }
-
-  #begin(): void {
-    this.#onTheirWay++
-    this.hot.beginWrite()
-  }
-
-  #end(): void {
-    this.#onTheirWay--
-    this.hot.endWrite()
   }
 }
 

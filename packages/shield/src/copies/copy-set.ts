@@ -7,6 +7,7 @@ import type { CopiedKey, CopyMeans } from './copied-key.ts'
 import { copyReadReplies, encodeCopyRead, parseCopyRead } from './copy-read.ts'
 import { CopyServers } from './copy-servers.ts'
 import { CopyWriter } from './copy-writer.ts'
+import type { Picture } from './picture.ts'
 import type { PlacedCopy } from './place-copies.ts'
 import { PlacedCopies } from './placed-copies.ts'
 import { Refresher, restMs } from './refresher.ts'
@@ -101,21 +102,28 @@ export class CopySet {
     watcher.transact(this.#key.space.database, bytes, copyReadReplies, (reply) => {
       // An own write was sent in the meantime, and the reader was moved to Redis before it.
       if (!this.#asked.delete(read)) return
-      const reading = reply === undefined ? undefined : parseCopyRead(reply, this.#key.bytes)
-      if (reading?.version !== undefined && reading.version >= this.#seenVersion) {
-        this.#seenVersion = reading.version
-        this.#key.copyReads++
-        // Served once, to this reader.
-        read.onRead(new CachedReply(ownBytes(reading.reply), 0, endlessLease))
-        return
-      }
-      // A copy that expired or is behind is rewritten and read once more; if a command fails on it, the key is read.
-      const mayTryAgain = reading !== undefined && !isSecondTry
-      if (mayTryAgain) this.written()
-      const isSent = mayTryAgain ? this.#wait(read) : this.#readOriginal(read)
-      if (!isSent) this.#giveBack(read)
+      this.#means.trouble.attempt(
+        () => this.#took(read, reply, isSecondTry),
+        () => this.#giveBack(read),
+      )
     })
     return true
+  }
+
+  #took(read: PendingRead, reply: Uint8Array | undefined, isSecondTry: boolean): void {
+    const reading = reply === undefined ? undefined : parseCopyRead(reply, this.#key.bytes)
+    if (reading?.version !== undefined && reading.version >= this.#seenVersion) {
+      this.#seenVersion = reading.version
+      this.#key.copyReads++
+      // Served once, to this reader.
+      read.onRead(new CachedReply(ownBytes(reading.reply), 0, endlessLease))
+      return
+    }
+    // A copy that expired or is behind is rewritten and read once more; if a command fails on it, the key is read.
+    const mayTryAgain = reading !== undefined && !isSecondTry
+    if (mayTryAgain) this.written()
+    const isSent = mayTryAgain ? this.#wait(read) : this.#readOriginal(read)
+    if (!isSent) this.#giveBack(read)
   }
 
   /** Reads the key itself; false if the reader has waited too long for another attempt. */
@@ -181,25 +189,35 @@ export class CopySet {
   #catchUp(): void {
     this.#isCatchingUp = true
     const epoch = this.#epoch
+    const giveBackAll = () => this.#serveWaiting(() => false)
     this.#servers.take((picture) => {
       this.#isCatchingUp = false
-      if (this.#isClosed || picture === undefined) {
-        this.#serveWaiting((read) => this.#readOriginal(read))
-        return
-      }
-      this.#writer.putAll(picture, this.isRefresher)
-      if (epoch !== this.#epoch) {
-        this.#catchUp()
-        return
-      }
-      this.#seenVersion = picture.version
-      // After the puts on the same connections, so they find the new picture.
-      this.#serveWaiting((read) => this.#read(read, true))
+      this.#means.trouble.attempt(() => this.#tookPicture(picture, epoch), giveBackAll)
     })
   }
 
+  #tookPicture(picture: Picture | undefined, epoch: number): void {
+    if (this.#isClosed || picture === undefined) {
+      this.#serveWaiting((read) => this.#readOriginal(read))
+      return
+    }
+    this.#writer.putAll(picture, this.isRefresher)
+    if (epoch !== this.#epoch) {
+      this.#catchUp()
+      return
+    }
+    this.#seenVersion = picture.version
+    // After the puts on the same connections, so they find the new picture.
+    this.#serveWaiting((read) => this.#read(read, true))
+  }
+
   #serveWaiting(serve: (read: PendingRead) => boolean): void {
-    for (const read of this.#waiting.splice(0)) if (!serve(read)) this.#giveBack(read)
+    for (const read of this.#waiting.splice(0)) {
+      this.#means.trouble.attempt(
+        () => serve(read) || this.#giveBack(read),
+        () => this.#giveBack(read),
+      )
+    }
   }
 
   /** Looks after the election, the names, the copies and their markers; gives the milliseconds until that is to be done again. */

@@ -91,11 +91,12 @@ export class DiskTier {
       this.#open()
       return
     }
-    checkFile(this.#folder.file, timers, (isSound) => {
+    const onChecked = (isSound: boolean) => {
       if (this.#state !== 'checking') return
       if (isSound) this.#open()
       else this.#damaged()
-    })
+    }
+    checkFile(this.#folder.file, timers, trouble.guarded(onChecked))
   }
 
   get state(): DiskTierState {
@@ -142,13 +143,13 @@ export class DiskTier {
   /** Calls back later with the bytes; undefined if the tier has lost them or no longer trusts them. */
   read(reply: DiskReply, onRead: (bytes: Uint8Array | undefined) => void): void {
     if (this.#store === undefined || !this.holds(reply)) {
-      queueMicrotask(() => onRead(undefined))
+      queueMicrotask(this.#trouble.guarded(() => onRead(undefined)))
       return
     }
     // Now the most recently used.
     this.#trusted.delete(reply.id)
     this.#trusted.set(reply.id, reply)
-    this.#store.read(reply.id, (bytes) => {
+    this.#read(this.#store, reply.id, (bytes) => {
       if (bytes === undefined && this.holds(reply)) this.remove(reply)
       onRead(this.holds(reply) ? bytes : undefined)
     })
@@ -164,8 +165,18 @@ export class DiskTier {
   /** Calls back later with bytes that nothing vouches for; false if there are none under the id. */
   readUntrusted(id: string, onRead: (bytes: Uint8Array | undefined) => void): boolean {
     if (this.#store === undefined || this.#untrustedCount === 0 || this.#trusted.has(id)) return false
-    this.#store.read(id, onRead)
+    this.#read(this.#store, id, onRead)
     return true
+  }
+
+  /** LMDB calls back from its thread, where nobody would catch an error. */
+  #read(store: LmdbStore, id: string, onRead: (bytes: Uint8Array | undefined) => void): void {
+    store.read(id, (bytes) => {
+      this.#trouble.attempt(
+        () => onRead(bytes),
+        () => bytes !== undefined && onRead(undefined),
+      )
+    })
   }
 
   /** Removes what was found to be invalid. */
@@ -222,7 +233,7 @@ export class DiskTier {
         isTemporary: !survivesRestart,
         timers: this.#timers,
         maxPendingBytes: this.#maxBytes / 16,
-        onFailure: (error) => this.#unwritten(store, error),
+        onFailure: this.#trouble.guarded((error) => this.#unwritten(store, error)),
       })
       this.#store = store
       this.#untrustedCount = this.#store.entryCount

@@ -3,6 +3,7 @@ import { commandOf, ListArgs } from '@firebreak/core/commands'
 import { expect, test } from 'vitest'
 import type { HotKey } from '../cache/hot-key.ts'
 import type { Tally } from '../status/tally.ts'
+import { Trouble } from '../trouble/trouble.ts'
 import type { ClusterHotKeys } from './cluster-hot-keys.ts'
 import type { ConnectionFacts } from './connection-facts.ts'
 import { Gate } from './gate.ts'
@@ -33,7 +34,10 @@ function bypassed(isConsistent: boolean) {
     isBehind: () => true,
   } as unknown as ConnectionFacts
   const tally = { bypasses: 0 } as Tally
-  return { happened, verdict: new Gate({} as ClusterHotKeys, tally, {} as Timers).ask(request, connection) }
+  return {
+    happened,
+    verdict: new Gate({} as ClusterHotKeys, tally, {} as Timers, new Trouble()).ask(request, connection),
+  }
 }
 
 test('a read that goes around the memory lets nothing be served behind it that was read before its answer', () => {

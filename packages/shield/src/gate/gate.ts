@@ -1,9 +1,11 @@
 import type { Timers } from '@firebreak/core'
-import { isCacheable } from '@firebreak/core/commands'
+import { type CommandRow, isCacheable } from '@firebreak/core/commands'
 import type { HotKey } from '../cache/hot-key.ts'
 import type { ReadCommand } from '../cache/read-command.ts'
 import { type CounterCommand, counterCommandOf } from '../combine/counter-command.ts'
+import { KeyLimitedError } from '../errors.ts'
 import type { Tally } from '../status/tally.ts'
+import type { Trouble } from '../trouble/trouble.ts'
 import type { ClusterHotKeys } from './cluster-hot-keys.ts'
 import type { ConnectionFacts } from './connection-facts.ts'
 import type { GateRequest } from './gate-request.ts'
@@ -27,15 +29,17 @@ import { combined, type End, loading, pass, type Verdict } from './verdict.ts'
 export class Gate {
   readonly #keys: ClusterHotKeys
   readonly #tally: Tally
+  readonly #trouble: Trouble
   readonly #survey = new KeySurvey()
   readonly #around: ReadsAround
   #pendingFlushes = 0
   /** Called after a change by this process that no watcher is notified about. */
   onUntold: (() => void) | undefined
 
-  constructor(keys: ClusterHotKeys, tally: Tally, timers: Timers) {
+  constructor(keys: ClusterHotKeys, tally: Tally, timers: Timers, trouble: Trouble) {
     this.#keys = keys
     this.#tally = tally
+    this.#trouble = trouble
     this.#around = new ReadsAround(timers)
   }
 
@@ -57,6 +61,29 @@ export class Gate {
 
   /** What to do with a command that is about to use a connection. */
   ask(request: GateRequest, connection: ConnectionFacts): Verdict {
+    try {
+      return this.#judge(request, connection)
+    } catch (error) {
+      return this.passAfter(error, isRead(request.row), connection)
+    }
+  }
+
+  /**
+   * The verdict on a command that could not be judged: our own failure is not the application's, so it is sent. Unless
+   * it only reads, it may have changed any key, and nothing is served from memory before its answer.
+   */
+  passAfter(error: unknown, isRead: boolean, { open, isPinned }: ConnectionFacts): Verdict {
+    this.#trouble.note('hook', 'a command could not be judged; it was sent to Redis unchanged', error)
+    if (isRead) return pass
+    let end: End | undefined
+    // Where even that fails, nothing is served any more.
+    this.#trouble.attempt(() => {
+      end = this.beginFlush()
+    })
+    return end === undefined ? pass : this.#endWith(end, open.isInTransaction && !isPinned, open)
+  }
+
+  #judge(request: GateRequest, connection: ConnectionFacts): Verdict {
     const { row } = request
     const { open } = connection
     if (row.keys.length === 0) {
@@ -88,8 +115,8 @@ export class Gate {
     this.#pendingFlushes++
     this.#keys.abandon()
     return () => {
-      this.#pendingFlushes--
       this.#keys.flush()
+      this.#pendingFlushes--
       if (isUntold) this.onUntold?.()
     }
   }
@@ -108,6 +135,11 @@ export class Gate {
     const [first] = limited
     const { strategy, keepsLast } = first!.limit!
     let error = turn
+    if (error instanceof Error && !(error instanceof KeyLimitedError) && !isAborted(request)) {
+      // Nobody was refused: the limit itself failed.
+      this.#trouble.failed(error)
+      error = 'paid'
+    }
     const caller = connection.caller && (() => connection.caller!())
     if (error === undefined) {
       const waits: Promise<void>[] = []
@@ -124,8 +156,8 @@ export class Gate {
       void Promise.allSettled(waits)
     }
     if (error === 'paid') return undefined
-    const isRead = keepsLast && readIndex > 0 && isCacheable(row, args)
-    const last = isRead ? first!.lastReply(request.readOf(first!, readIndex).id) : undefined
+    const isKept = keepsLast && readIndex > 0 && isCacheable(row, args)
+    const last = isKept ? first!.lastReply(request.readOf(first!, readIndex).id) : undefined
     return last === undefined ? { kind: 'refuse', error, strategy } : { kind: 'answer', reply: last, isStale: true }
   }
 
@@ -136,10 +168,16 @@ export class Gate {
     if (!request.canWait) return this.#bypass(hot, read)
     const reader = request.whenLoaded()
     // One that is given back goes around memory as much as one that never waited.
-    const answered = () => this.#around.answered(hot, undefined)
+    const answered = this.#trouble.guarded(() => this.#around.answered(hot, undefined))
     const isLoading = open.load(
       (handler) => hot.load(read, now, handler),
-      (reply) => reader(reply, answered),
+      // Where the reply cannot be given, Redis is asked.
+      (reply) => {
+        this.#trouble.attempt(
+          () => reader(reply, answered),
+          () => reader(undefined, answered),
+        )
+      },
     )
     return isLoading ? loading : this.#bypass(hot)
   }
@@ -153,7 +191,7 @@ export class Gate {
     hot.bypassed()
     this.#tally.bypasses++
     if (wanted === undefined && !hot.isConsistent && hot.copies === undefined) return pass
-    return { kind: 'guarded', end: () => this.#around.answered(hot, wanted) }
+    return { kind: 'guarded', end: this.#trouble.guarded(() => this.#around.answered(hot, wanted)) }
   }
 
   /** True if an increment is merged with others. */
@@ -180,7 +218,7 @@ export class Gate {
       hot.beginWrite()
     }
     const end = () => {
-      for (const hot of written) hot.endWrite()
+      for (const hot of written) this.#trouble.attempt(() => hot.endWrite())
       settle?.()
     }
     return this.#endWith(end, open.isInTransaction && !isPinned, open)
@@ -188,8 +226,9 @@ export class Gate {
 
   /** What a transaction queues takes effect at EXEC. */
   #endWith(end: End, isQueued: boolean, open: OpenState): Verdict {
-    if (!isQueued) return { kind: 'guarded', end }
-    open.hold(end)
+    const guarded = this.#trouble.guarded(end)
+    if (!isQueued) return { kind: 'guarded', end: guarded }
+    open.hold(guarded)
     return pass
   }
 
@@ -273,8 +312,17 @@ export class Gate {
       // If a password is required, nobody is logged in now.
       open.isStranger = space?.upstream.credentials().password !== undefined
     }
-    return { kind: 'guarded', end }
+    return { kind: 'guarded', end: this.#trouble.guarded(end) }
   }
+}
+
+/** True if a command can change nothing. */
+export function isRead(row: CommandRow | undefined): boolean {
+  return row?.access === 'read' && row.keys.length > 0
+}
+
+function isAborted({ signal }: GateRequest): boolean {
+  return signal?.aborted === true
 }
 
 const defaultUser = 'default'

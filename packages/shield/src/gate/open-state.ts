@@ -49,7 +49,7 @@ export class OpenState {
     }
   }
 
-  /** Continues a held command when its turn comes, or when `beforeChange` sends it. */
+  /** Continues a held command when its turn comes, or when `beforeChange` sends it; `goOn` must not throw. */
   holdBack(until: Promise<unknown>, goOn: (turn: LimitTurn) => void): void {
     const once = (turn: LimitTurn) => {
       if (this.#held.delete(once)) goOn(turn)
@@ -64,9 +64,14 @@ export class OpenState {
       if (this.#reads.delete(once)) handler(reply)
     }
     this.#reads.add(once)
-    if (begin(once)) return true
-    this.#reads.delete(once)
-    return false
+    let isLoading = false
+    try {
+      isLoading = begin(once)
+    } finally {
+      // Its caller sends it after an error, so nobody else may.
+      if (!isLoading) this.#reads.delete(once)
+    }
+    return isLoading
   }
 
   /**

@@ -4,6 +4,7 @@ import { readCommand } from '../cache/read-command.ts'
 import type { CopySet } from '../copies/copy-set.ts'
 import { Tally } from '../status/tally.ts'
 import { watchedKey } from '../testing/watched-key.ts'
+import { Trouble } from '../trouble/trouble.ts'
 import type { ClusterHotKeys } from './cluster-hot-keys.ts'
 import type { ConnectionFacts } from './connection-facts.ts'
 import { Gate } from './gate.ts'
@@ -22,7 +23,7 @@ function setUp() {
       return { cancel() {} }
     },
   }
-  const gate = new Gate({} as ClusterHotKeys, new Tally(), timers)
+  const gate = new Gate({} as ClusterHotKeys, new Tally(), timers, new Trouble())
   const open = new OpenState()
   const connection = { isReady: true, isPinned: false, open, now: key.now } as unknown as ConnectionFacts
   const row = commandOf('get', 'k')!

@@ -50,7 +50,7 @@ export class StreamReporter {
   /** Connects, and again whenever the connection is lost; `onReady` is called when there is room for reports. */
   start(onReady: () => void): void {
     this.#onReady = onReady
-    void this.#connect()
+    this.#connect().catch((error) => this.#options.trouble.failed(error))
   }
 
   /** Takes reports from the queue as long as there is room. */
@@ -62,14 +62,16 @@ export class StreamReporter {
       const frame = encodeReportFrame(report, reporter, sequence, wallClock.now())
       this.#unconfirmed++
       // Includes the time: a restarted process counts from the start.
-      void this.#publish(frame, `${reporter.instanceId}/${sequence}/${report.collectTs}`).finally(
-        this.#options.trouble.guarded(() => {
-          this.#unconfirmed--
-          // Nothing in flight can show that it confirms again: the next report will.
-          if (this.#unconfirmed === 0) this.#isStalled = false
-          if (queue.length > 0) this.#onReady()
-        }),
-      )
+      this.#publish(frame, `${reporter.instanceId}/${sequence}/${report.collectTs}`)
+        .finally(
+          this.#options.trouble.guarded(() => {
+            this.#unconfirmed--
+            // Nothing in flight can show that it confirms again: the next report will.
+            if (this.#unconfirmed === 0) this.#isStalled = false
+            if (queue.length > 0) this.#onReady()
+          }),
+        )
+        .catch((error) => this.#options.trouble.failed(error))
     }
   }
 
@@ -111,13 +113,13 @@ export class StreamReporter {
         this.#isUp = isUp
         if (!isUp) return
         this.#isStalled = false
-        this.#onReady()
+        this.#options.trouble.attempt(() => this.#onReady())
       })
     } catch (error) {
       this.#note(error)
     }
     this.#isUp = false
-    if (!this.#isClosed) this.#retry = timers.setTimeout(() => void this.#connect(), retryMs)
+    if (!this.#isClosed) this.#retry = timers.setTimeout(() => this.start(this.#onReady), retryMs)
   }
 
   #note(error: unknown): void {

@@ -1,9 +1,11 @@
 import type { NodeLoad, ProbePayload, Runtime } from '@firebreak/core'
+import type { Trouble } from '../trouble/trouble.ts'
 import type { Upstream } from '../watcher/upstream.ts'
 import { NodeSampler } from './node-sampler.ts'
 
 export interface LoadProbeOptions {
   readonly runtime: Runtime
+  readonly trouble: Trouble
   /** The Redis with a cluster's name, if this process uses it. */
   readonly upstreamOf: (redisClusterId: string) => Upstream | undefined
   readonly send: (nodes: readonly NodeLoad[]) => void
@@ -47,7 +49,7 @@ export class LoadProbe {
     }
     if (now - this.#sampledAt < this.#everyMs) return
     this.#sampledAt = now
-    void this.#sample()
+    this.#sample().catch((error) => this.#options.trouble.failed(error))
   }
 
   close(): void {
@@ -86,7 +88,7 @@ export class LoadProbe {
   #sampler(id: string, node: string, upstream: Upstream): NodeSampler {
     let sampler = this.#samplers.get(id)
     if (sampler === undefined) {
-      sampler = new NodeSampler(node, upstream, this.#options.runtime)
+      sampler = new NodeSampler(node, upstream, this.#options.runtime, this.#options.trouble)
       this.#samplers.set(id, sampler)
     }
     return sampler

@@ -1,5 +1,7 @@
 import type { NodeLoad, Runtime } from '@firebreak/core'
 import { ErrorReply, encodeCommand, parseInfo, RespClient, type RespValue } from '@firebreak/core/resp'
+import { guardPipe } from '../trouble/guard.ts'
+import type { Trouble } from '../trouble/trouble.ts'
 import type { Upstream } from '../watcher/upstream.ts'
 
 /** A node's counters since it started. */
@@ -22,15 +24,17 @@ export class NodeSampler {
   readonly #node: string
   readonly #upstream: Upstream
   readonly #runtime: Runtime
+  readonly #trouble: Trouble
   #client: RespClient | undefined
   #last: NodeCounts | undefined
   #isAsking = false
   #isClosed = false
 
-  constructor(node: string, upstream: Upstream, runtime: Runtime) {
+  constructor(node: string, upstream: Upstream, runtime: Runtime, trouble: Trouble) {
     this.#node = node
     this.#upstream = upstream
     this.#runtime = runtime
+    this.#trouble = trouble
   }
 
   /** What it did since the last call; undefined at first, during a call, and if it did not answer. */
@@ -96,7 +100,7 @@ export class NodeSampler {
   async #open(): Promise<RespClient> {
     if (this.#client !== undefined && !this.#client.isClosed) return this.#client
     this.#last = undefined
-    this.#client = await RespClient.open(this.#upstream.connect(this.#node), {
+    this.#client = await RespClient.open(guardPipe(this.#upstream.connect(this.#node), this.#trouble), {
       ...this.#upstream.credentials(),
       address: this.#node,
       name: 'firebreak-load',

@@ -48,13 +48,13 @@ export class CentreTables {
     this.#centre = openCentre(url, { option: 'tables', runtime, keepsAlive: false })
     const path = `${this.#centre.root}/${encodeURIComponent(serviceId)}`
     this.#watch = this.#centre.watch(path, {
-      onText: (text) => {
+      onText: trouble.guarded((text: string | undefined) => {
         // A deleted table stays valid until it expires, as does one that the centre cannot return.
         if (text === undefined) return
         this.#text = text
         this.#isFresh = true
         this.tick()
-      },
+      }),
       onDown: (error) => {
         const what = `the table cannot be read from ${this.#centre.name} (${error.message}); the current one stays in force until it expires`
         trouble.note('tables-unreachable', what, error)
@@ -81,7 +81,7 @@ export class CentreTables {
 
   close(): void {
     this.#watch.close()
-    void this.#centre.close()
+    this.#centre.close().catch((error) => this.#means.trouble.failed(error))
   }
 
   #take(): void {

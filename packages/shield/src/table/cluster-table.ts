@@ -4,6 +4,7 @@ import type { AccessLog } from '../counting/access-log.ts'
 import type { Crossing } from '../counting/fast-path.ts'
 import type { ClusterHotKeys } from '../gate/cluster-hot-keys.ts'
 import type { HotName } from '../gate/hot-name.ts'
+import { allAtOnce, entriesPerStep, type Steps } from './turn-queue.ts'
 
 /** What one Redis' part of the table needs. */
 export interface ClusterTableOptions {
@@ -49,12 +50,20 @@ export class ClusterTable {
 
   /** Replaces the table: names that are not in it are no longer hot. */
   reset(entries: Iterable<TableEntry>): void {
+    allAtOnce(this.resetSteps(entries))
+  }
+
+  /** `reset` in steps. */
+  *resetSteps(entries: Iterable<TableEntry>): Steps {
     const named = new Set<string>()
+    let count = 0
     for (const entry of entries) {
+      if (count++ > 0 && count % entriesPerStep === 0) yield
       this.set(entry)
       for (const name of this.#namesOf(entry.key)) named.add(name)
     }
     for (const name of this.#keys.names.values()) {
+      if (count++ % entriesPerStep === 0) yield
       if (!name.handling.isClaim && !named.has(name.name)) this.#keys.delete(name)
     }
   }

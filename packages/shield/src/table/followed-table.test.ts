@@ -20,7 +20,9 @@ function setUp() {
   const taken: string[] = []
   const asked: string[] = []
   const cluster = {
-    setTable() {},
+    *tableSteps(entries: Iterable<TableEntry>) {
+      taken.push(...[...entries].map(({ key }) => key))
+    },
     changeTable: (set: readonly TableEntry[]) => taken.push(...set.map(({ key }) => key)),
   } as unknown as ClusterShield
   const table = new FollowedTable({
@@ -63,6 +65,32 @@ test('changes that arrive together are taken one a turn, in order, and a heartbe
   for (let turn = 0; turn < 3; turn++) endTurn()
   expect(taken).toEqual(['a', 'b', 'c'])
   expect(table.version).toBe(4)
+  expect(asked).toEqual([])
+})
+
+function manyEntries(count: number): TableEntry[] {
+  const [entry] = delta(0, 'k')().set
+  return Array.from({ length: count }, (_, index) => ({ ...entry!, key: `many ${index}` }))
+}
+
+test('a large change takes several turns, those behind it wait, and a lost hub does not leave half of it', () => {
+  const { table, taken, asked, endTurn } = setUp()
+  table.takeDelta(() => ({ epoch: 'e', from: 1, to: 2, set: manyEntries(10_000), removed: [] }))
+  table.takeDelta(delta(2, 'behind'))
+  const counts: number[] = []
+  for (let turn = 0; turn < 15; turn++) endTurn()
+  table.disconnected()
+  while (taken.length < 10_000) {
+    const before = taken.length
+    endTurn()
+    counts.push(taken.length - before)
+    expect(counts.length).toBeLessThan(100)
+  }
+  expect(Math.max(...counts)).toBeLessThanOrEqual(512)
+  for (let turn = 0; turn < 3; turn++) endTurn()
+  expect(taken).not.toContain('behind')
+  table.takeDelta(delta(2, 'after'))
+  expect(taken.at(-1)).toBe('after')
   expect(asked).toEqual([])
 })
 

@@ -4,10 +4,10 @@ import type { ClusterShield } from '../cluster-shield.ts'
 import type { HubClock } from '../hub/hub-clock.ts'
 import type { ResolvedShieldOptions } from '../shield-options.ts'
 import type { Trouble } from '../trouble/trouble.ts'
-import { readDelta, readSnapshot } from './read-table.ts'
+import { deltaSteps, snapshotSteps } from './read-table.ts'
 import { StrategyPool } from './strategy-pool.ts'
 import { type SavedTable, TableFile } from './table-file.ts'
-import { TurnQueue } from './turn-queue.ts'
+import { entriesPerStep, type Steps, TurnQueue } from './turn-queue.ts'
 
 /** What following a hub's table needs. */
 export interface FollowedTableOptions {
@@ -31,8 +31,8 @@ const maxWaiting = 1024
 
 /**
  * The strategy table as followed by this process: through a hub's snapshots and deltas, each of which changes what the
- * shields of its Redis servers do, and through the file with the last good one. One change is applied per turn of the
- * event loop: `bench/table` has the longest turn in a storm of them.
+ * shields of its Redis servers do, and through the file with the last good one. One change, or a bounded part of a large
+ * one, is applied per turn of the event loop: `bench/table` has the longest turn in a storm of them.
  */
 export class FollowedTable {
   readonly #table = new StrategyTable()
@@ -93,13 +93,15 @@ export class FollowedTable {
 
   /** Applies a whole table, when it is its turn. */
   takeSnapshot(decode: () => TableSnapshot): void {
-    this.#turns.add(() => {
-      this.#resyncAskedAt = Number.NEGATIVE_INFINITY
-      const snapshot = readSnapshot(decode(), this.#means.trouble, this.#strategies)
-      if (this.#table.applySnapshot(snapshot).kind !== 'applied') return
-      for (const cluster of this.#means.clusters.values()) cluster.setTable(this.entriesForUs())
-      this.#changed()
-    })
+    this.#turns.addSteps(() => this.#takeSnapshot(decode))
+  }
+
+  *#takeSnapshot(decode: () => TableSnapshot): Steps {
+    this.#resyncAskedAt = Number.NEGATIVE_INFINITY
+    const snapshot = yield* snapshotSteps(decode(), this.#means.trouble, this.#strategies)
+    if (this.#table.applySnapshot(snapshot).kind !== 'applied') return
+    this.#changed()
+    for (const cluster of [...this.#means.clusters.values()]) yield* cluster.tableSteps(this.entriesForUs())
   }
 
   /** Applies changes, when it is their turn. */
@@ -108,14 +110,16 @@ export class FollowedTable {
       this.#turns.clear()
       this.#resync('changes arrived faster than they could be applied')
     }
-    this.#turns.add(() => {
-      const delta = readDelta(decode(), this.#means.trouble, this.#strategies)
-      const { kind } = this.#table.applyDelta(delta)
-      if (kind === 'gap') this.#resync(`a delta from version ${delta.from} does not fit`)
-      if (kind !== 'applied') return
-      this.#changeClusters(delta)
-      this.#changed()
-    })
+    this.#turns.addSteps(() => this.#takeDelta(decode))
+  }
+
+  *#takeDelta(decode: () => TableDelta): Steps {
+    const delta = yield* deltaSteps(decode(), this.#means.trouble, this.#strategies)
+    const { kind } = this.#table.applyDelta(delta)
+    if (kind === 'gap') this.#resync(`a delta from version ${delta.from} does not fit`)
+    if (kind !== 'applied') return
+    this.#changed()
+    yield* this.#changeClusters(delta)
   }
 
   /** A hub states its version: if that is ahead of what it has sent, request its table. */
@@ -149,7 +153,7 @@ export class FollowedTable {
 
   /** Writes what has not been written yet. */
   close(): void {
-    this.#turns.clear()
+    this.#turns.stop()
     this.#file?.close()
   }
 
@@ -159,15 +163,20 @@ export class FollowedTable {
     if (this.#means.askForSnapshot(reason)) this.#resyncAskedAt = now
   }
 
-  #changeClusters({ set, removed }: TableDelta): void {
-    for (const [id, cluster] of this.#means.clusters) {
+  *#changeClusters({ set, removed }: TableDelta): Steps {
+    for (const [id, cluster] of [...this.#means.clusters]) {
       const isOwn = ({ redisClusterId }: { readonly redisClusterId: string }) => redisClusterId === id
       const own = set.filter(isOwn)
       const gone = [...removed.filter(isOwn), ...own.filter((entry) => !this.#isForUs(entry))]
-      cluster.changeTable(
-        own.filter((entry) => this.#isForUs(entry)),
-        gone.map(({ key }) => key),
-      )
+      const ours = own.filter((entry) => this.#isForUs(entry))
+      for (let from = 0; from < Math.max(ours.length, gone.length); from += entriesPerStep) {
+        if (from > 0) yield
+        const to = from + entriesPerStep
+        cluster.changeTable(
+          ours.slice(from, to),
+          gone.slice(from, to).map(({ key }) => key),
+        )
+      }
     }
   }
 

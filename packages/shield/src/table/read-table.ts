@@ -2,29 +2,39 @@ import { entryFromJson, isKnownEntry, type TableDelta, type TableEntry, type Tab
 import { knownRules, type Rule } from '@firebreak/core/rules'
 import type { Trouble } from '../trouble/trouble.ts'
 import type { StrategyPool } from './strategy-pool.ts'
+import { allAtOnce, entriesPerStep, type Steps } from './turn-queue.ts'
 
 /** A snapshot from a hub or a file, without what this version does not know. */
 export function readSnapshot(snapshot: TableSnapshot, trouble: Trouble, pool: StrategyPool): TableSnapshot {
-  const { entries } = sortEntries(snapshot.entries, trouble, pool)
+  return allAtOnce(snapshotSteps(snapshot, trouble, pool))
+}
+
+/** `readSnapshot` in steps. */
+export function* snapshotSteps(snapshot: TableSnapshot, trouble: Trouble, pool: StrategyPool): Steps<TableSnapshot> {
+  const { entries } = yield* sortEntries(snapshot.entries, trouble, pool)
   return { ...snapshot, entries, rules: readRules(snapshot.rules, trouble), isOff: snapshot.isOff === true }
 }
 
-/** Like `readSnapshot`. If a key's new entry is unknown, the key has none any more: the old one no longer applies. */
-export function readDelta(delta: TableDelta, trouble: Trouble, pool: StrategyPool): TableDelta {
-  const { entries, unknown } = sortEntries(delta.set, trouble, pool)
+/**
+ * Like `snapshotSteps`, for a delta. If a key's new entry is unknown, the key has none any more: the old one no longer
+ * applies.
+ */
+export function* deltaSteps(delta: TableDelta, trouble: Trouble, pool: StrategyPool): Steps<TableDelta> {
+  const { entries, unknown } = yield* sortEntries(delta.set, trouble, pool)
   const removed = [...listOf(delta.removed), ...unknown].flatMap((entry) => entryFromJson(entry as TableEntry) ?? [])
   const rules = delta.rules === undefined ? undefined : readRules(delta.rules, trouble)
   return { ...delta, set: entries, removed, ...(rules !== undefined && { rules }) }
 }
 
-function sortEntries(
+function* sortEntries(
   given: unknown,
   trouble: Trouble,
   pool: StrategyPool,
-): { entries: TableEntry[]; unknown: TableEntry[] } {
+): Steps<{ entries: TableEntry[]; unknown: TableEntry[] }> {
   const entries: TableEntry[] = []
   const unknown: TableEntry[] = []
-  for (const entry of listOf(given)) {
+  for (const [index, entry] of listOf(given).entries()) {
+    if (index > 0 && index % entriesPerStep === 0) yield
     if (!isKnownEntry(entry)) {
       if (typeof (entry as TableEntry | null)?.key === 'string') unknown.push(entry as TableEntry)
       continue

@@ -91,7 +91,7 @@ export class TableFile {
     this.#timer = timers.setTimeout(
       () => {
         this.#timer = undefined
-        void this.#write()
+        this.#write().catch((error) => this.#failed(error))
       },
       Math.max(0, this.#mayWriteAt - clock.now()),
     )

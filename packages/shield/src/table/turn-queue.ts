@@ -1,13 +1,29 @@
 import type { Timers } from '@firebreak/core'
 
+/** Work in steps: what follows a `yield` is done in a later turn. */
+export type Steps<Result = void> = Generator<undefined, Result>
+
+/** Entries of a table that one step handles. */
+export const entriesPerStep = 512
+
+/** Does all steps at once. */
+export function allAtOnce<Result>(steps: Steps<Result>): Result {
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done === true) return value as Result
+  }
+}
+
 /**
  * Bursty work, done in order, one piece per turn of the event loop: the first at once. Several frames of a hub may
- * arrive in one read of its socket, and the application must not wait for all of them.
+ * arrive in one read of its socket, and the application must not wait for all of them, nor for all of a large one.
  */
 export class TurnQueue {
   readonly #timers: Timers
   readonly #waiting: (() => void)[] = []
   #isTurnTaken = false
+  /** What is left of the piece that has begun. */
+  #steps: Steps | undefined
 
   constructor(timers: Timers) {
     this.#timers = timers
@@ -23,9 +39,20 @@ export class TurnQueue {
     else this.#takeTurn(work)
   }
 
-  /** Discards what is waiting. */
+  /** Adds a piece that takes several turns; those behind it wait for its last step. */
+  addSteps(begin: () => Steps): void {
+    this.add(() => this.#go(begin()))
+  }
+
+  /** Discards what is waiting; what has begun is finished. */
   clear(): void {
     this.#waiting.length = 0
+  }
+
+  /** Discards everything. */
+  stop(): void {
+    this.clear()
+    this.#steps = undefined
   }
 
   #takeTurn(work: () => void): void {
@@ -37,7 +64,18 @@ export class TurnQueue {
 
   #endTurn(): void {
     this.#isTurnTaken = false
+    const steps = this.#steps
+    if (steps !== undefined) {
+      this.#takeTurn(() => this.#go(steps))
+      return
+    }
     const next = this.#waiting.shift()
     if (next !== undefined) this.#takeTurn(next)
+  }
+
+  #go(steps: Steps): void {
+    // One that fails is over.
+    this.#steps = undefined
+    if (steps.next().done !== true) this.#steps = steps
   }
 }

@@ -54,6 +54,16 @@ export class Trouble {
     this.note('internal', `internal error in Firebreak (${message}); Redis calls pass through. Please report it`, error)
   }
 
+  /** Runs what is ours; where it throws, `otherwise` is done, which must leave no call waiting. */
+  attempt(run: () => void, otherwise?: (error: unknown) => void): void {
+    try {
+      run()
+    } catch (error) {
+      this.failed(error)
+      if (otherwise !== undefined) this.attempt(() => otherwise(error))
+    }
+  }
+
   /** The same function, whose errors end here. */
   guarded<Arguments extends unknown[]>(run: (...given: Arguments) => void): (...given: Arguments) => void {
     return (...given) => {

@@ -195,7 +195,10 @@ export class TrackingWatcher {
       connection = new RespConnection(guardPipe(upstream.connect(this.node), this.#options.trouble), {
         address: this.node,
         runtime: this.#options,
-        onPush: (items) => this.#pushed(connection, items),
+        onPush: (items) => {
+          const drop = () => connection.close()
+          this.#options.trouble.attempt(() => this.#pushed(connection, items), drop)
+        },
         onClose: (error) => this.#closed(connection, error),
       })
     } catch (error) {
@@ -303,7 +306,11 @@ export class TrackingWatcher {
     if (handler === undefined) return
     read.handler = undefined
     this.#reads.delete(read)
-    handler(reply, read.sentAt)
+    const { trouble } = this.#options
+    trouble.attempt(
+      () => handler(reply, read.sentAt),
+      () => reply !== undefined && handler(undefined, read.sentAt),
+    )
   }
 
   #pushed(connection: RespConnection, items: readonly RespValue[]): void {
@@ -341,7 +348,8 @@ export class TrackingWatcher {
     this.#lease.aliveUntil = Number.NEGATIVE_INFINITY
     this.#ticks?.cancel()
     for (const read of this.#reads) this.#finish(read, undefined)
-    this.#options.onFlush('the watcher was lost')
+    // Whatever it throws, the connection is opened again.
+    this.#options.trouble.attempt(() => this.#options.onFlush('the watcher was lost'))
   }
 }
 

@@ -199,6 +199,16 @@ export interface HistorySettingsView extends HistorySettings {
     readonly bytesPerDay: number | null
     /** The most that can be in the store, per hub. */
     readonly maxKeptBytes: number
+    /** Decisions are kept as long as points of 1 min; absent from hubs of earlier versions. */
+    readonly decisions?: {
+      readonly kept: number
+      readonly from: number | null
+      readonly keptBytes: number
+      /** What this hub has recently added, in bytes per day; null before the first minute. */
+      readonly bytesPerDay: number | null
+      /** The most that this hub adds in a day: an eighth of `maxBytesPerDay`. */
+      readonly maxBytesPerDay: number
+    }
   }
 }
 

@@ -180,6 +180,8 @@ export interface HistoryEvent {
     | 'delivered'
     /** A sensor reported the first read answered by a strategy. */
     | 'handled'
+    /** How many episodes of an hour were not kept, since they were more than an hour may add. */
+    | 'leftOut'
   readonly redisClusterId: string
   readonly key: string
   readonly ruleId: string

@@ -3,6 +3,7 @@ import type { HubLogger } from '../hub-options.ts'
 import type { HubStore } from '../store/hub-store.ts'
 import type { Journal } from '../store/journal.ts'
 import { DownSampler } from './down-sampler.ts'
+import { EventQuota, eventBytesPerDay } from './event-quota.ts'
 import { HeatSampler, type HeatSamplerOptions } from './heat-sampler.ts'
 import { blockSteps, decodeBlock, encodeBlock, type HistoryBlock, type StepMs, stepLengths } from './history-block.ts'
 
@@ -44,6 +45,7 @@ export class HeatHistory {
   readonly #writer: string
   readonly #sampler: DownSampler = new DownSampler()
   readonly #heat: HeatSampler
+  readonly #events = new EventQuota(() => eventBytesPerDay(this.#settings.maxBytesPerDay))
   #settings: HistorySettings
   #trimmedAt = 0
   /** Bytes of finished blocks since `countedFrom`. */
@@ -58,6 +60,7 @@ export class HeatHistory {
     this.#settings = options.settings
     this.#writer = `${options.hubId}/${options.runtime.newId().slice(0, 8)}`
     this.#heat = new HeatSampler(this.#sampler, options)
+    options.journal.keeps = (event) => this.#events.keeps(event)
   }
 
   get settings(): HistorySettings {
@@ -85,14 +88,29 @@ export class HeatHistory {
 
   async view(): Promise<HistorySettingsView> {
     const now = this.#options.runtime.clock.now()
-    const kept = await this.#options.store.keptBlocks()
+    const { store } = this.#options
+    const [kept, events, sample] = await Promise.all([
+      store.keptBlocks(),
+      store.keptHistory(),
+      store.history({ limit: 100 }),
+    ])
     const countedMs = now - (this.#countedFrom ?? now)
+    const isCounted = countedMs >= 60_000
+    const perDay = (bytes: number) => (isCounted ? Math.round((bytes * dayMs) / countedMs) : null)
+    const eventBytes = sample.reduce((sum, event) => sum + JSON.stringify(event).length, 0) / Math.max(1, sample.length)
     return {
       ...this.#settings,
       cost: {
         keptBytes: kept.reduce((sum, { bytes }) => sum + bytes, 0),
-        bytesPerDay: countedMs < 60_000 ? null : Math.round((this.#writtenBytes * dayMs) / countedMs),
+        bytesPerDay: perDay(this.#writtenBytes),
         maxKeptBytes: maxKeptBytes(this.#settings),
+        decisions: {
+          kept: events.events,
+          from: events.from,
+          keptBytes: Math.round(events.events * eventBytes),
+          bytesPerDay: perDay(this.#events.keptBytes),
+          maxBytesPerDay: eventBytesPerDay(this.#settings.maxBytesPerDay),
+        },
       },
     }
   }
@@ -102,9 +120,12 @@ export class HeatHistory {
     this.#countedFrom ??= now
     this.#heat.sample(now)
     for (const block of this.#sampler.due(now)) this.#write(block, now)
+    const leftOut = this.#events.told(now)
+    if (leftOut !== undefined) this.#options.journal.record(leftOut)
     if (now - this.#trimmedAt < trimEveryMs) return
     this.#trimmedAt = now
     this.#options.journal.write(async (store) => {
+      await store.trimHistory(now - this.#settings.keepMs.minute)
       for (const stepMs of stepLengths)
         await store.trimBlocks(stepMs, now - keepMsOf(this.#settings, stepMs) - stepMs * blockSteps)
     })

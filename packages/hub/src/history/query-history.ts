@@ -1,4 +1,5 @@
 import type { HeatLetter, HistoryAmounts, HistoryRow, HistorySubject, TrafficPoint } from '@firebreak/core'
+import { letterOrder } from './down-sampler.ts'
 import type { HeatHistory } from './heat-history.ts'
 import { type BlockRow, type RowKind, trafficFields } from './history-block.ts'
 import { eachPoint, isWanted, type Period, prefixOf, type RowFilter } from './past.ts'
@@ -97,8 +98,6 @@ function gather(
   }
   return found
 }
-
-const letterOrder = '.wolcm'
 
 /** One row of the answer while it is being added up. */
 class Gathered {

@@ -22,6 +22,7 @@ const dayMs = 86_400_000
 const shares: Readonly<Record<StepMs, number>> = { 1000: 0.6, 10000: 0.25, 60000: 0.15 }
 const trimEveryMs = 60_000
 const recordKind = 'history'
+const firstHandled = { kinds: ['handled'], limit: 1 } as const
 /** Maximum number of blocks kept visible while the store is unreachable. */
 const maxUnsaved = 500
 /** While reading, the event loop gets a turn this often. */
@@ -52,6 +53,7 @@ export class HeatHistory {
   #writtenBytes = 0
   #countedFrom: number | undefined
   #lostBlocks = 0
+  #wasHandled = false
   /** Blocks on their way to the store, as far as they are few. */
   readonly #unsaved = new Map<string, HistoryBlock>()
 
@@ -60,11 +62,19 @@ export class HeatHistory {
     this.#settings = options.settings
     this.#writer = `${options.hubId}/${options.runtime.newId().slice(0, 8)}`
     this.#heat = new HeatSampler(this.#sampler, options)
-    options.journal.keeps = (event) => this.#events.keeps(event)
+    options.journal.keeps = (event) => {
+      if (event.kind === 'handled') this.#noteHandled(event.at)
+      return this.#events.keeps(event)
+    }
   }
 
   get settings(): HistorySettings {
     return this.#settings
+  }
+
+  /** Whether a strategy was ever carried out for this store, also where that is longer ago than anything that is kept. */
+  get wasHandled(): boolean {
+    return this.#wasHandled
   }
 
   /** Blocks that were not written because even their sums took more than the day allows. */
@@ -76,7 +86,10 @@ export class HeatHistory {
    * Loads the users' settings; while the store is unreachable the defaults apply, and loading is retried each minute.
    */
   async load(): Promise<void> {
-    const kept = (await this.#options.store.records(recordKind)).get('settings')
+    const records = await this.#options.store.records(recordKind)
+    const kept = records.get('settings')
+    const isHandled = records.has('handled') || (await this.#options.store.history(firstHandled)).length > 0
+    this.#wasHandled ||= isHandled
     this.#settings = kept === undefined ? this.#options.settings : (JSON.parse(kept) as HistorySettings)
   }
 
@@ -165,6 +178,12 @@ export class HeatHistory {
       turnEnd = runtime.clock.now() + turnMs
     }
     yield* own
+  }
+
+  #noteHandled(at: number): void {
+    if (this.#wasHandled) return
+    this.#wasHandled = true
+    this.#options.journal.write((store) => store.saveRecord(recordKind, 'handled', String(at)))
   }
 
   #write(block: HistoryBlock, now: number): void {

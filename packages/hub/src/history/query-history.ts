@@ -1,4 +1,11 @@
-import type { HeatLetter, HistoryAmounts, HistoryRow, HistorySubject, TrafficPoint } from '@firebreak/core'
+import {
+  type HeatLetter,
+  type HistoryAmounts,
+  type HistoryRow,
+  type HistorySubject,
+  savedReads,
+  type TrafficPoint,
+} from '@firebreak/core'
 import { letterOrder } from './down-sampler.ts'
 import type { HeatHistory } from './heat-history.ts'
 import { type BlockRow, type RowKind, trafficFields } from './history-block.ts'
@@ -61,7 +68,7 @@ export async function queryHistory(
   return {
     rows: all.slice((page - 1) * limit, page * limit),
     total: all.length,
-    totals: { accesses, writes: sumOf(4), bytes: keyBytes, saved: sumOf(1) + sumOf(2) },
+    totals: { accesses, writes: sumOf(4), bytes: keyBytes, saved: savedReads({ local: sumOf(1), limited: sumOf(3) }) },
     traffic: Array.from({ length: period.points }, (_, point) => trafficPoint(traffic, point, period)),
   }
 }

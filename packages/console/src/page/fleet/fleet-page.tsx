@@ -242,7 +242,7 @@ function Health({ of: host, now }: { readonly of: HostView; readonly now: number
   if (troubles.length === 0) return <span class="state handled">{t('healthy')}</span>
   return (
     <>
-      <span class="state observed">{t('look here')}</span>
+      <span class="state attention">{t('look here')}</span>
       <small>{troubles.join(', ')}</small>
     </>
   )

@@ -357,7 +357,7 @@ test('every field of the rules form is saved and comes back; levels survive; the
   await form.locator('[name=kind]').selectOption('regex')
   await form.locator('[name=pattern]').fill('(unclosed')
   await save()
-  await page.locator('.rule-editor > .problem', { hasText: 'regex' }).waitFor()
+  await page.locator('.rule-editor .save-bar .problem', { hasText: 'regex' }).waitFor()
 })
 
 test('a rule is made from a hot key', async () => {
@@ -576,12 +576,14 @@ test('the page is sent compressed, kept by its hash, asks nobody else, and its f
 
 test('a page that no longer hears from the hub dims, stamps its figures and takes the verdict back', async () => {
   await page.goto(`${busy.hub.url}/#/overview`)
-  await page.locator('.verdict dl').waitFor()
+  await page.locator('.verdict dl.leading').waitFor()
   await page.context().setOffline(true)
   await busy.hub.close()
   await page.locator('.link.lost').waitFor({ timeout: 20_000 })
   await page.locator('main.stale .verdict.unknown', { hasText: 'Unknown: the hub does not answer.' }).waitFor()
   expect(await page.locator('.lost-hub').innerText()).toMatch(/figures below are from \d\d:\d\d:\d\d/)
-  expect(Number(await page.evaluate("getComputedStyle(document.querySelector('.verdict dl')).opacity"))).toBeLessThan(1)
+  expect(
+    Number(await page.evaluate("getComputedStyle(document.querySelector('.verdict dl.leading')).opacity")),
+  ).toBeLessThan(1)
   expect(pageErrors).toEqual([])
 })

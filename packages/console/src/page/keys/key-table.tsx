@@ -51,8 +51,12 @@ export function KeyTable({ keys, isShort = false, lead, tail, heading = (_, titl
             {!isShort && <th class="number minor">{heading('rate10', t('10 s'))}</th>}
             {!isShort && <th class="number minor">{heading('rate60', t('1 min'))}</th>}
             <th class="number minor">{heading('share', t('Share'))}</th>
-            {!isShort && <th class="number minor">{heading('reads', t('Reads'))}</th>}
-            {!isShort && <th class="number minor">{heading('writes', t('Writes'))}</th>}
+            {!isShort && (
+              <th class="number minor">
+                <span class="line">{heading('reads', t('Reads'))}</span>
+                <span class="line">{heading('writes', t('Writes'))}</span>
+              </th>
+            )}
             {!isShort && <th class="number minor">{heading('bytes', t('Bytes'))}</th>}
             <th class="minor">{t('Last minute')}</th>
             <th>{t('State')}</th>
@@ -86,8 +90,12 @@ export function KeyTable({ keys, isShort = false, lead, tail, heading = (_, titl
                 {!isShort && <td class="number minor">{rate(key.rates?.tenSeconds ?? 0)}</td>}
                 {!isShort && <td class="number minor">{rate(key.rates?.minute ?? 0)}</td>}
                 <td class="number minor">{percent(key.share)}</td>
-                {!isShort && <td class="number minor">{rate(Math.max(0, key.ratePerSecond - key.writesPerSecond))}</td>}
-                {!isShort && <td class="number minor">{rate(key.writesPerSecond)}</td>}
+                {!isShort && (
+                  <td class="number minor">
+                    {rate(Math.max(0, key.ratePerSecond - key.writesPerSecond))}
+                    <small>{t('{rate} written', { rate: rate(key.writesPerSecond) })}</small>
+                  </td>
+                )}
                 {!isShort && <td class="number minor">{bytes(key.bytesPerSecond)}/s</td>}
                 <td class="minor">
                   <Sparkline values={key.sparkline} />

@@ -852,6 +852,7 @@ export const zh: Readonly<Record<string, string>> = {
   '{n} times': '{n} 次',
   '{n} × its part': '是应有份额的 {n} 倍',
   '{rate} reach Redis': '{rate} 到达 Redis',
+  '{rate} written': '{rate} 写入',
   '{rate}, over the threshold of {threshold}': '{rate}，高于阈值 {threshold}',
   '{rate}, under the threshold of {threshold}': '{rate}，低于阈值 {threshold}',
   '{seen} times, missed {missed}': '{seen} 次，缺席 {missed} 次',

@@ -1,10 +1,12 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { protect, unprotect } from '@firebreak/client'
 import { pageFolder } from '@firebreak/console'
 import type { AuditEntry, HostView, KeyView, Overview } from '@firebreak/core'
 import type { Rule } from '@firebreak/core/rules'
 import { startHub } from '@firebreak/hub'
 import { waitFor } from '@firebreak/testkit'
+import { Redis } from 'ioredis'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { beyondEdge, startBrowser } from './browser.ts'
@@ -401,7 +403,17 @@ test('limits: a policy is written, tried, replaced and rolled back; a wrong one 
   )
   await page.fill('input[name=parameters]', 'uid=1')
   await page.click('button:text-is("Ask")')
-  await page.locator('pre.answer').waitFor()
+  const answer = page.locator('pre.answer')
+  await answer.waitFor()
+  expect(JSON.parse(await answer.innerText())).toEqual(await busy.api('GET', '/v1/limits/browse?uid=1'))
+  // Requests that count are counted.
+  for (let call = 0; call < 5; call++) await busy.api('POST', '/v1/limits/browse', { uid: '7', _writeThrough: 'yes' })
+  await waitFor(async () => {
+    const counted = await busy.api<{ rules: { applied: number; over: number }[] }>('GET', '/v1/limits/rules')
+    const cells = await page.locator('section[aria-label=Limits] tbody tr').first().locator('td').allInnerTexts()
+    const { applied, over } = counted.rules[0]!
+    return over > 0 && cells[2] === String(applied) && cells[3] === String(over)
+  })
   await page.locator('button', { hasText: 'Edit the policy' }).click()
   await waitFor(async () => (await page.inputValue('textarea[name=policy]')).includes('uid'))
   await page.fill('textarea[name=policy]', 'nonsense')
@@ -456,6 +468,10 @@ test('the kill switch in the page turns the shields off and on, also on a phone'
   await page.click('text=Switch protection off')
   await page.locator('dialog button', { hasText: 'Switch off' }).click()
   await page.locator('.verdict.off').waitFor()
+  const { hosts } = await busy.api<{ hosts: HostView[] }>('GET', '/v1/hosts')
+  const all = hosts.filter(({ isConnected }) => isConnected).length
+  expect(all).toBeGreaterThan(2)
+  await notice(`Protection is off: ${all} of ${all} sensors have confirmed.`).waitFor()
   expect((await busy.api<Overview>('GET', '/v1/overview')).isOff).toBe(true)
   expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(390)
   await page.locator('button', { hasText: 'Menu' }).click()
@@ -507,7 +523,10 @@ test('a hub with tokens: the page asks for one, says what is refused, and shows 
 test('a first run leads in three steps, with the real address, and notices each; observed is not handled', async () => {
   await rest()
   const fresh = await startHub({
-    initialRules: [{ id: 'all', prefix: 'seen', threshold: 10, strategy: 'Observe' }],
+    initialRules: [
+      { id: 'all', prefix: 'seen', threshold: 10, strategy: 'Observe' },
+      { id: 'handled', prefix: 'handled:', threshold: 5, strategy: 'LocalCache' },
+    ],
     consoleFolder: pageFolder,
     logLevel: 'fatal',
   })
@@ -525,9 +544,22 @@ test('a first run leads in three steps, with the real address, and notices each;
   await fetch(`${fresh.url}/v1/reports`, { method: 'POST', headers: { 'content-type': 'text/plain' }, body })
   await waitFor(async () => (await other.locator('.first-run li.is-done').count()) === 2)
   await other.locator('.verdict.observed', { hasText: '2 keys are hot and only observed' }).waitFor()
-  // An alarm of an outage later is no first run; here the third step comes, and stays until it was read.
+  // The third step: a key that a process handles. It stays until it was read, and then is no first run any more.
+  const redis = protect(new Redis(busy.server.port), { hubs: [fresh.url], serviceId: 'first', tableFile: false })
+  const reading = setInterval(() => {
+    for (let read = 0; read < 20; read++) redis.get('handled:1').catch(() => {})
+  }, 50)
+  await waitFor(async () => (await other.locator('.first-run li.is-done').count()) === 3)
+  clearInterval(reading)
+  await other.locator('.first-run button', { hasText: 'Close' }).click()
+  await other.locator('.first-run').waitFor({ state: 'detached' })
+  await other.reload()
+  await other.locator('.verdict h1').waitFor()
+  expect(await other.locator('.first-run').count()).toBe(0)
   await at('#/keys?filter=nothing-like-it', other)
   await other.locator('.empty', { hasText: 'No key fits the filter' }).waitFor()
+  unprotect(redis)
+  redis.disconnect()
   await other.close()
   await fresh.close()
 })

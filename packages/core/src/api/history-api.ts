@@ -85,6 +85,8 @@ export interface HeatMapView {
   readonly rows: readonly { readonly name: string; readonly redisClusterId: string; readonly accesses: number }[]
   /** Accesses per second: a list for each row, with one value for each column. */
   readonly cells: readonly (readonly number[])[]
+  /** The start of what is kept at this resolution, null if nothing is; absent from hubs of earlier versions. */
+  readonly recordedFrom?: number | null
   /** The largest cell. */
   readonly max: number
 }

@@ -24,7 +24,17 @@ export function AlertsPage() {
       <section aria-label={t('Alerts')}>
         <h1>{t('Alerts')}</h1>
         {alarms.error !== undefined && <p class="problem">{alarms.error}</p>}
-        {alarms.value !== undefined && active.length === 0 && <p class="empty">{t('Nothing is broken.')}</p>}
+        {alarms.value !== undefined && (
+          <p class="empty">
+            {active.length === 0
+              ? t('Nothing is broken.')
+              : t('{n} alarms now, {firing} of them firing; {ended} ended in the last day', {
+                  n: active.length,
+                  firing: active.filter(({ state }) => state === 'firing').length,
+                  ended: all.length - active.length,
+                })}
+          </p>
+        )}
       </section>
       <Alarms alarms={active} onChange={alarms.reload} />
       <Ended alarms={all.filter(({ state }) => state === 'inactive')} />

@@ -109,7 +109,7 @@ export function KeyTable({ keys, isShort = false, lead, tail, heading = (_, titl
                 </td>
                 {!isShort && (
                   <td class="minor">
-                    {key.services?.join(', ') ?? '–'}
+                    <span class="whole-line">{key.services?.join(', ') ?? '–'}</span>
                     <small>{key.hosts === 1 ? t('1 host') : t('{n} hosts', { n: key.hosts })}</small>
                   </td>
                 )}

@@ -22,7 +22,7 @@ export function OverviewPage() {
   return (
     <>
       <Verdict now={now} />
-      <Alarms alarms={now.alarms} />
+      <Alarms alarms={now.alarms} most={3} />
       <FirstRun now={now} isFirst={isFirstRun(now, events.value?.events)} />
       <Traffic now={now} />
       <section aria-label={t('Keys')}>
